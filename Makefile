@@ -1,0 +1,207 @@
+# stet: one non-recursive makefile.
+#
+#   make              programs and libraries in build/
+#   make demo         installs what is missing, builds, shows what stet does
+#   make test         installs what is missing, builds, runs every test
+#   make help         the other targets
+
+BUILD    ?= build
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+CC       ?= gcc
+CXX      ?= g++
+OPT      ?= -O2 -g
+WARN     := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith -Wwrite-strings
+WERROR   ?=
+PKGS     := sqlite3 libcrypto libuv libzstd
+VERSION  := $(shell sed -n 's/^.define STET_VERSION "\(.*\)"/\1/p' include/stet.h)
+
+# SANITIZE=address or SANITIZE=thread builds the same tree with that sanitizer; use another BUILD directory for it.
+SANITIZE ?=
+ifeq ($(SANITIZE),address)
+SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+else ifeq ($(SANITIZE),thread)
+SANFLAGS := -fsanitize=thread -fno-omit-frame-pointer
+endif
+COVERAGE ?=
+ifneq ($(COVERAGE),)
+SANFLAGS += --coverage
+endif
+
+CPPFLAGS += -Iinclude -Isrc -D_GNU_SOURCE -DSTET_PREFIX='"$(PREFIX)"'
+CFLAGS   += -std=c11 $(OPT) $(WARN) $(WERROR) -fPIC -fvisibility=hidden -fno-math-errno -pthread $(SANFLAGS)
+LDFLAGS  += $(SANFLAGS)
+# SQLite, libuv and zstd are linked statically into the program, so that it starts without loading and relocating them; libstet.so uses the shared ones.
+STATIC   := -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libcrypto.a -lm -ldl -lpthread
+SHARED   := -lsqlite3 -luv -lzstd -lcrypto -lm -ldl -lpthread
+
+SRC      := $(sort $(wildcard src/*/*.c src/*/*/*.c))
+OBJ      := $(SRC:%.c=$(BUILD)/obj/%.o)
+MAIN     := $(BUILD)/obj/src/main.o
+# A plug-in is a folder of plugins/; its packages stand in plugins/NAME/packages for pkg-config.
+PLUGINS  := $(patsubst plugins/%/,%,$(wildcard plugins/*/))
+PLUGIN_SO := $(PLUGINS:%=$(BUILD)/lib/stet/%.so)
+ADAPTERS := $(patsubst adapters/%.c,$(BUILD)/%,$(wildcard adapters/*.c))
+
+TESTKINDS := unit fault crash property
+TESTSRC  := $(sort $(wildcard $(TESTKINDS:%=test/%/*.c)))
+TESTBIN  := $(TESTSRC:%.c=$(BUILD)/%)
+TESTOBJ  := $(BUILD)/obj/test/faults.o
+FUZZSRC  := $(sort $(wildcard test/fuzz/*.c))
+FUZZBIN  := $(FUZZSRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
+BENCHSRC := $(sort $(wildcard bench/*.c))
+BENCHBIN := $(BENCHSRC:%.c=$(BUILD)/%)
+
+.PHONY: all objects programs fuzz-programs demo test test-programs sanitize lint format format-check fuzz bench soak coverage deps-graph install clean help docs setup setup-test setup-dev
+.SECONDARY:
+
+all: programs
+
+objects: $(OBJ)
+
+programs: $(BUILD)/stet $(BUILD)/libstet.a $(BUILD)/libstet.so $(PLUGIN_SO) $(ADAPTERS)
+
+setup:
+	@tools/setup build
+setup-test:
+	@tools/setup build test
+setup-dev:
+	@tools/setup build test dev
+
+demo: setup
+	@$(MAKE) --no-print-directory programs
+	@examples/demo.sh $(abspath $(BUILD))
+
+# JOBS test programs at a time. FILTER=regular expression picks some. The sub-make sees the packages that setup just installed.
+JOBS ?= 2
+FILTER ?=
+test: setup-test
+	@$(MAKE) --no-print-directory -j$(JOBS) programs test-programs
+	@$(MAKE) --no-print-directory deps-graph >/dev/null
+	@test/run --build $(abspath $(BUILD)) --jobs $(JOBS) --filter '$(FILTER)' unit fault crash property scenario
+
+test-programs: $(TESTBIN) $(BUILD)/test/stet
+
+# The sanitizers over unit, fault and short property tests.
+sanitize: setup-test
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/sanitize SANITIZE=address OPT='-O1 -g' programs test-programs
+	@STET_TEST_SHORT=1 test/run --build $(abspath $(BUILD))/sanitize --jobs $(JOBS) --filter '$(FILTER)' unit fault property
+
+lint: setup-dev
+	@$(MAKE) --no-print-directory $(BUILD)/compile_commands.json
+	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr --suppressions-list=tools/cppcheck-suppressions -Iinclude -Isrc src
+	clang-tidy --quiet -p $(BUILD) $(SRC)
+
+format: setup-dev
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+format-check: setup-dev
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format --dry-run -Werror
+
+# Each fuzzer for FUZZ_SECONDS; a finding fails the target.
+FUZZ_SECONDS ?= 30
+fuzz: setup-dev
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/fuzzing CC=clang SANITIZE=address OPT='-O1 -g' SANFLAGS='-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined' fuzz-programs
+	@test/run-fuzz $(abspath $(BUILD))/fuzzing $(FUZZ_SECONDS)
+fuzz-programs: $(FUZZBIN)
+
+bench: setup-dev
+	@$(MAKE) --no-print-directory programs $(BENCHBIN)
+	@bench/run $(abspath $(BUILD)) '$(FILTER)'
+
+# Long property and crash tests: the same programs with STET_TEST_LONG=1.
+soak: setup-test
+	@$(MAKE) --no-print-directory -j$(JOBS) programs test-programs
+	@STET_TEST_LONG=1 test/run --build $(abspath $(BUILD)) --jobs $(JOBS) --timeout 36000 --filter '$(FILTER)' crash property
+
+coverage: setup-dev
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/coverage COVERAGE=1 OPT='-O0 -g' programs test-programs
+	@test/run --build $(abspath $(BUILD))/coverage --jobs $(JOBS) unit fault scenario
+	@lcov --quiet --capture --directory $(BUILD)/coverage/obj/src --output-file $(BUILD)/coverage/all.info
+	@genhtml --quiet --output-directory $(BUILD)/coverage/html $(BUILD)/coverage/all.info
+	@lcov --summary $(BUILD)/coverage/all.info
+
+# Prints the real include graph between folders; fails on an upward edge.
+deps-graph:
+	@python3 tools/deps-graph
+
+# What is rendered from the operation table and kept in the repository.
+docs: programs
+	@$(BUILD)/stet help --reference > docs/reference.md
+	@$(BUILD)/stet help --man > man/stet.1
+
+install: programs
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/stet $(DESTDIR)$(PREFIX)/share/man/man1 \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 755 $(BUILD)/stet $(ADAPTERS) $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 include/stet.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 $(BUILD)/libstet.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(BUILD)/libstet.so $(DESTDIR)$(PREFIX)/lib/libstet.so.$(VERSION)
+	ln -sf libstet.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libstet.so.0
+	ln -sf libstet.so.0 $(DESTDIR)$(PREFIX)/lib/libstet.so
+	$(if $(PLUGIN_SO),install -m 755 $(PLUGIN_SO) $(DESTDIR)$(PREFIX)/lib/stet/)
+	install -m 644 man/stet.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' tools/stet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/stet.pc
+	$(BUILD)/stet help --completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/stet
+	$(BUILD)/stet help --completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_stet
+	$(BUILD)/stet help --completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/stet.fish
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo 'make [all]        programs and libraries in build/'
+	@echo 'make demo         what stet does, on an embedded project'
+	@echo 'make test         every test; FILTER=REGEX some of them'
+	@echo 'make sanitize     unit, fault and short property tests with ASan and UBSan'
+	@echo 'make lint         cppcheck and clang-tidy;  make format, make format-check'
+	@echo 'make fuzz         every fuzzer, FUZZ_SECONDS=30 each'
+	@echo 'make bench        measurements against peers; FILTER=REGEX some of them'
+	@echo 'make soak         long property and crash tests'
+	@echo 'make coverage     line coverage in build/coverage/html'
+	@echo 'make deps-graph   the include graph between folders; fails on an upward edge'
+	@echo 'make docs         docs/reference.md and man/stet.1 from the operation table'
+	@echo 'make install      DESTDIR= PREFIX=/usr/local'
+
+$(BUILD)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/libstet.a: $(OBJ)
+	@rm -f $@
+	ar rcs $@ $(OBJ)
+
+$(BUILD)/libstet.so: $(OBJ)
+	$(CC) -shared -Wl,-soname,libstet.so.0 -Wl,--no-undefined $(LDFLAGS) -o $@ $(OBJ) $(SHARED)
+
+$(BUILD)/stet: $(MAIN) $(BUILD)/libstet.a
+	$(CC) $(LDFLAGS) -Wl,--gc-sections -rdynamic -o $@ $(MAIN) $(BUILD)/libstet.a $(STATIC)
+
+# The program as the tests use it where they inject faults: the same objects, and the hook of os/sys.h set from STET_FAULT.
+$(BUILD)/test/stet: $(MAIN) $(TESTOBJ) $(BUILD)/libstet.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -rdynamic -o $@ $(MAIN) $(TESTOBJ) $(BUILD)/libstet.a $(STATIC)
+
+$(BUILD)/test/%: $(BUILD)/obj/test/%.o $(TESTOBJ) $(BUILD)/libstet.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $< $(TESTOBJ) $(BUILD)/libstet.a -lcmocka -ljansson $(STATIC)
+
+$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(BUILD)/libstet.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/libstet.a -ljansson $(STATIC)
+
+$(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/%.o $(BUILD)/libstet.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libstet.a $(STATIC)
+
+$(BUILD)/lib/stet/%.so: plugins/%/*.c $(BUILD)/libstet.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $$(pkg-config --cflags $$(cat plugins/$*/packages)) -shared $(LDFLAGS) -o $@ plugins/$*/*.c $$(pkg-config --libs $$(cat plugins/$*/packages))
+
+$(BUILD)/%: adapters/%.c $(BUILD)/libstet.a
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libstet.a $(STATIC)
+
+$(BUILD)/compile_commands.json: $(SRC) Makefile
+	@mkdir -p $(@D)
+	@python3 -c 'import json,sys,os; print(json.dumps([{"directory":os.getcwd(),"file":f,"arguments":["cc"]+sys.argv[1].split()+["-std=c11","-c",f]} for f in sys.argv[2].split()]))' "-Iinclude -Isrc -D_GNU_SOURCE -DSTET_PREFIX=0" "$(SRC)" > $@
+
+-include $(OBJ:.o=.d) $(MAIN:.o=.d) $(TESTSRC:%.c=$(BUILD)/obj/%.d) $(BENCHSRC:%.c=$(BUILD)/obj/%.d) $(FUZZSRC:%.c=$(BUILD)/obj/%.d) $(TESTOBJ:.o=.d)

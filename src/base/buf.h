@@ -1,0 +1,42 @@
+/* buf.h - a growing byte buffer with a maximum.
+ *
+ *     stet_buf b = STET_BUF(64 * 1024);          // at most 64 KiB; 0 means STET_BUF_MAX
+ *     stet_buf_str(&b, "hello");
+ *     stet_buf_printf(&b, " %d", 3);
+ *     if (b.overflow) ...                        // sticky: once too large, nothing more is added
+ *     use(b.data, b.len);                        // always NUL-terminated when data is not NULL
+ *     stet_buf_release(&b);
+ *
+ * Writers need not look at each call: check `overflow` once, at the end.
+ */
+#ifndef STET_BASE_BUF_H
+#define STET_BASE_BUF_H
+
+#include "base/error.h"
+
+#define STET_BUF_MAX ((size_t)1 << 31)
+#define STET_BUF(maximum)                                                                                              \
+    { NULL, 0, 0, (maximum), false }
+
+typedef struct stet_buf {
+    char *data;
+    size_t len;
+    size_t cap;
+    size_t max;
+    bool overflow;
+} stet_buf;
+
+void stet_buf_add(stet_buf *b, const void *bytes, size_t len);
+void stet_buf_str(stet_buf *b, const char *s);
+void stet_buf_char(stet_buf *b, char c);
+void stet_buf_printf(stet_buf *b, const char *format, ...) STET_PRINTF(2, 3);
+/* Room for `len` more bytes; NULL on overflow. Write there, then add what was written to b->len. */
+char *stet_buf_reserve(stet_buf *b, size_t len);
+/* "" rather than NULL for an empty buffer. */
+const char *stet_buf_cstr(const stet_buf *b);
+/* Gives the bytes to the caller (free with stet_free) and empties the buffer. Never NULL. */
+char *stet_buf_take(stet_buf *b, size_t *len);
+void stet_buf_clear(stet_buf *b);   /* keeps the memory */
+void stet_buf_release(stet_buf *b); /* frees the memory */
+
+#endif

@@ -1,0 +1,45 @@
+/* error.h - making and passing on errors.
+ *
+ * Every fallible function ends in `stet_error *err`, which may be NULL, and returns the status it set:
+ *
+ *     if (n > max)
+ *         return stet_fail(err, STET_LIMIT, "%s: %zu bytes, more than the %zu allowed", name, n, max);
+ *
+ * A caller adds what it knows with stet_fail_in (a prefix) or stet_hint. The first failure wins: stet_fail on an error
+ * that is already set replaces nothing, so clean-up code may fail without hiding the cause.
+ */
+#ifndef STET_BASE_ERROR_H
+#define STET_BASE_ERROR_H
+
+#include <stdarg.h>
+
+#include "stet.h"
+
+/* Sets status and message unless `err` holds a failure already; returns `status` either way. Over-long messages are cut
+ * at a character boundary with "...". */
+stet_status stet_fail(stet_error *err, stet_status status, const char *format, ...) STET_PRINTF(3, 4);
+stet_status stet_vfail(stet_error *err, stet_status status, const char *format, va_list args);
+/* "<what>: <strerror>" with the status that fits the errno: ENOENT not_found, EEXIST conflict, ETIMEDOUT busy, else io
+ * (with a hint for ENOSPC, EROFS, EACCES). */
+stet_status stet_fail_errno(stet_error *err, int error_number, const char *format, ...) STET_PRINTF(3, 4);
+/* Puts "prefix: " before the message of a set error. Returns err's status (STET_INTERNAL if err is NULL is never right:
+ * pass the status through yourself). */
+void stet_fail_in(stet_error *err, const char *format, ...) STET_PRINTF(2, 3);
+/* Sets the hint of a set error, if it has none. */
+void stet_hint(stet_error *err, const char *format, ...) STET_PRINTF(2, 3);
+/* Adds a member to the details of a set error. Consumes `item`. */
+void stet_detail(stet_error *err, const char *key, stet_value item);
+/* Moves `from` into `to` unless `to` is set (then `from` is cleared); `from` is OK afterwards. */
+void stet_error_move(stet_error *to, stet_error *from);
+/* The inverse of stet_status_name; false for an unknown name. */
+bool stet_status_of_name(const char *name, stet_status *out);
+
+/* malloc and friends that end the process when there is no memory (see stet.h), with a line on standard error. */
+void *stet_alloc(size_t size) __attribute__((malloc, returns_nonnull));
+void *stet_alloc_zero(size_t size) __attribute__((malloc, returns_nonnull));
+void *stet_realloc(void *p, size_t size) __attribute__((returns_nonnull));
+char *stet_strdup(const char *s) __attribute__((malloc, returns_nonnull));
+char *stet_strndup(const char *s, size_t len) __attribute__((malloc, returns_nonnull));
+char *stet_asprintf(const char *format, ...) STET_PRINTF(1, 2) __attribute__((malloc, returns_nonnull));
+
+#endif

@@ -1,0 +1,110 @@
+/* db.h - SQLite, wrapped once. No other folder includes sqlite3.h.
+ *
+ * Calling sequence
+ *
+ *     stet_db_opts o = {.kind = "space", .migrations = list, .migration_count = n, .busy_ms = 10000};
+ *     status = stet_db_open(path, &o, &db, &err);
+ *
+ *     status = stet_db_begin_write(db, &err);                 // writer queue lock, then BEGIN IMMEDIATE
+ *     stet_stmt *s = stet_db_stmt(db, "INSERT INTO t(a, b) VALUES(?, ?)");   // cached by text pointer
+ *     stet_bind_int(s, 1, 5); stet_bind_text(s, 2, "x", 1);
+ *     stet_run(s);                                            // steps to the end and resets
+ *     status = stet_db_commit(db, &err);                      // the first failure since begin surfaces here, and all
+ * is rolled back
+ *
+ *     s = stet_db_stmt(db, "SELECT b FROM t WHERE a = ?");
+ *     stet_bind_int(s, 1, 5);
+ *     while (stet_step(s)) use(stet_column_text(s, 0, &len)); // false at the end, and on failure
+ *     status = stet_db_status(db, &err);                      // was it a failure?
+ *
+ * Errors stick: after the first failure every statement of the handle is a no-op (stet_step returns false) until
+ * commit, rollback, or stet_db_status (outside a transaction) has reported it. So callers are straight lines. Failures
+ * are told apart: corrupt, newer version, busy, disk full, read-only, i/o. A statement is not re-entered: collect rows,
+ * then call out.
+ *
+ * Durability: WAL, synchronous=FULL, the WAL bounded by checkpoints (journal_size_limit); a file on a network file
+ * system is refused. Writers of one file queue on a byte-range lock beside it (`<path>.writer`) before BEGIN IMMEDIATE,
+ * because SQLite's own busy handler starves.
+ *
+ * Faults: file operations of SQLite go through the hook of os/sys.h, and each first step of a statement asks it as
+ * STET_SYS_SQL.
+ */
+#ifndef STET_DB_DB_H
+#define STET_DB_DB_H
+
+#include "base/buf.h"
+
+typedef struct stet_db stet_db;
+typedef struct stet_stmt stet_stmt;
+
+/* One numbered step of the schema: applied in order, in one transaction with the version's increase. Migration i takes
+ * version i to i+1. */
+typedef struct stet_db_migration {
+    const char *sql;                                               /* DDL; may be NULL if `apply` is set */
+    stet_status (*apply)(stet_db *db, void *ctx, stet_error *err); /* runs after sql; may be NULL */
+} stet_db_migration;
+
+typedef struct stet_db_opts {
+    const char *kind; /* kept in application_id (its first four bytes): another kind's file is refused */
+    const stet_db_migration *migrations;
+    int migration_count;
+    void *ctx;      /* for apply */
+    int busy_ms;    /* how long to wait for other writers; 0: 10000 */
+    bool read_only; /* never creates, migrates or writes */
+    bool must_exist;
+    bool volatile_sync; /* synchronous=NORMAL: for caches that can be rebuilt */
+} stet_db_opts;
+
+STET_CHECKED stet_status stet_db_open(const char *path, const stet_db_opts *opts, stet_db **out, stet_error *err);
+void stet_db_close(stet_db *db); /* NULL is fine; rolls back an open transaction */
+const char *stet_db_path(const stet_db *db);
+bool stet_db_read_only(const stet_db *db);
+
+STET_CHECKED stet_status stet_db_begin_read(stet_db *db, stet_error *err); /* one snapshot until commit or rollback */
+STET_CHECKED stet_status stet_db_begin_write(stet_db *db, stet_error *err);
+STET_CHECKED stet_status stet_db_commit(stet_db *db, stet_error *err); /* rolls back if anything failed since begin */
+void stet_db_rollback(stet_db *db);
+bool stet_db_in_transaction(const stet_db *db);
+/* Nested: a savepoint that can be undone alone. Sticky errors raised since the matching begin are dropped by undo. */
+void stet_db_savepoint(stet_db *db);
+STET_CHECKED stet_status stet_db_savepoint_release(stet_db *db, stet_error *err);
+void stet_db_savepoint_undo(stet_db *db);
+
+/* The sticky failure, if any, and (outside a transaction) forgets it. */
+STET_CHECKED stet_status stet_db_status(stet_db *db, stet_error *err);
+/* Makes a failure stick from outside (a corrupt blob found by a caller). */
+void stet_db_fail(stet_db *db, stet_status status, const char *format, ...) STET_PRINTF(3, 4);
+
+/* Prepared once and kept, keyed by the pointer of `sql` (a literal). Bindings are cleared. */
+stet_stmt *stet_db_stmt(stet_db *db, const char *sql);
+void stet_bind_int(stet_stmt *s, int index, int64_t v);
+void stet_bind_double(stet_stmt *s, int index, double v);
+void stet_bind_text(stet_stmt *s, int index, const char *text, size_t len);  /* borrowed until reset */
+void stet_bind_blob(stet_stmt *s, int index, const void *bytes, size_t len); /* borrowed until reset */
+void stet_bind_null(stet_stmt *s, int index);
+bool stet_step(stet_stmt *s); /* a row is there; at the end or on failure false, and the statement is reset */
+void stet_run(stet_stmt *s);  /* steps to the end */
+void stet_reset(stet_stmt *s);
+int64_t stet_column_int(stet_stmt *s, int column);
+double stet_column_double(stet_stmt *s, int column);
+const char *stet_column_text(stet_stmt *s, int column,
+                             size_t *len); /* valid until the next step or reset; "" for NULL */
+const void *stet_column_blob(stet_stmt *s, int column, size_t *len); /* the same; NULL for an empty one */
+bool stet_column_is_null(stet_stmt *s, int column);
+int64_t stet_db_changes(const stet_db *db); /* rows of the last statement */
+int64_t stet_db_last_id(const stet_db *db);
+/* Unprepared, for DDL and pragmas. Sticks like the rest. */
+void stet_db_exec(stet_db *db, const char *sql);
+/* One integer of a one-off query, `otherwise` if it has no row. */
+int64_t stet_db_int(stet_db *db, const char *sql, int64_t otherwise);
+
+/* Changes whenever another connection committed (PRAGMA data_version): one cheap look to know whether there is news. */
+int64_t stet_db_data_version(stet_db *db);
+/* Integrity: SQLite's own check plus foreign keys; `problems` gets one line each, at most 100. */
+STET_CHECKED stet_status stet_db_check(stet_db *db, stet_buf *problems, stet_error *err);
+STET_CHECKED stet_status stet_db_checkpoint(stet_db *db,
+                                            stet_error *err); /* WAL into the file, truncated if nobody reads */
+STET_CHECKED stet_status stet_db_vacuum(stet_db *db, stet_error *err);
+int64_t stet_db_bytes(stet_db *db); /* page count times page size */
+
+#endif

@@ -1,0 +1,71 @@
+/* file.h - whole files, done right: complete reads and writes, atomic replacement, durable appends, directories.
+ *
+ * Errors name the path and what was tried. Nothing here follows a symlink where it would write, unless it says so. */
+#ifndef STET_OS_FILE_H
+#define STET_OS_FILE_H
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "os/sys.h"
+
+/* Reads a whole file, at most `max` bytes (0: STET_BUF_MAX), into `out` (appended). A larger one is STET_LIMIT, a
+ * missing one STET_NOT_FOUND, a directory or device STET_INVALID. */
+STET_CHECKED stet_status stet_file_read(const char *path, size_t max, stet_buf *out, stet_error *err);
+/* Complete write of `len` bytes to a descriptor, whatever the kernel takes at once. `path` is for the message. */
+STET_CHECKED stet_status stet_file_write_all(int fd, const char *path, const void *bytes, size_t len, stet_error *err);
+STET_CHECKED stet_status stet_file_read_all(int fd, const char *path, void *bytes, size_t len, size_t *got,
+                                            stet_error *err);
+
+/* Replaces `path` by these bytes: temp file beside it, write, fsync, rename, fsync of the directory. After a crash the
+ * old or the new content is there, whole. The temp file is removed on failure. */
+STET_CHECKED stet_status stet_file_replace(const char *path, const void *bytes, size_t len, mode_t mode,
+                                           stet_error *err);
+/* The same, but STET_CONFLICT if `path` exists. */
+STET_CHECKED stet_status stet_file_create(const char *path, const void *bytes, size_t len, mode_t mode,
+                                          stet_error *err);
+/* Appends these bytes and fdatasyncs (if `sync`). A short write is cut back, so that the file has all of them or none.
+ * Creates the file. */
+STET_CHECKED stet_status stet_file_append(const char *path, const void *bytes, size_t len, bool sync, stet_error *err);
+
+STET_CHECKED stet_status stet_file_mkdirs(const char *path, mode_t mode, stet_error *err); /* like mkdir -p, durable */
+STET_CHECKED stet_status stet_file_sync_dir(const char *path, stet_error *err);            /* fsync of a directory */
+STET_CHECKED stet_status stet_file_sync_parent(const char *path, stet_error *err);
+STET_CHECKED stet_status stet_file_remove(const char *path, stet_error *err); /* absent is OK */
+STET_CHECKED stet_status stet_file_remove_tree(const char *path,
+                                               stet_error *err); /* absent is OK; never follows a symlink */
+bool stet_file_exists(const char *path);
+
+/* Names in a directory, sorted by bytes, without "." and "..". */
+typedef struct stet_names {
+    char **at;
+    size_t len, cap;
+} stet_names;
+STET_CHECKED stet_status stet_file_list(const char *path, stet_names *out, stet_error *err);
+void stet_names_release(stet_names *names);
+
+/* Paths, as text. Results belong to the caller (stet_free). */
+char *stet_file_join(const char *dir, const char *name);
+char *stet_file_dirname(const char *path);
+const char *stet_file_basename(const char *path); /* points into `path` */
+STET_CHECKED stet_status stet_file_realpath(const char *path, char **out, stet_error *err);
+/* Is `path` (resolved, with symlinks) inside directory `root`? */
+STET_CHECKED stet_status stet_file_inside(const char *root, const char *path, bool *out, stet_error *err);
+
+/* A unique name in `dir`: "<prefix>.<pid>.<start time>.<random>", so that a sweep can tell whose it is. Creates
+ * nothing. */
+char *stet_file_temp_name(const char *dir, const char *prefix);
+/* Was it made by a process that is gone, or longer than `max_age_s` ago? For sweeping. */
+bool stet_file_temp_is_dead(const char *name, int64_t max_age_s, const struct stat *st);
+
+typedef enum stet_copy_how { STET_COPY_REFLINK, STET_COPY_HARDLINK, STET_COPY_BYTES } stet_copy_how;
+/* Puts a copy of `from` at `to`, which must not exist: by reflink, else by hard link if `allow_hardlink`, else by bytes
+ * (copy_file_range, holes kept). Says which it was. */
+STET_CHECKED stet_status stet_file_copy(const char *from, const char *to, mode_t mode, bool allow_hardlink,
+                                        stet_copy_how *how, stet_error *err);
+STET_CHECKED stet_status stet_file_hash(const char *path, stet_hash *out, uint64_t *size, stet_error *err);
+
+/* Is the file system of `path` (or of its nearest existing parent) a network one (NFS, SMB, 9p, FUSE sshfs...)? `name`
+ * is set to its name or "". */
+STET_CHECKED stet_status stet_file_is_network(const char *path, bool *out, const char **name, stet_error *err);
+
+#endif

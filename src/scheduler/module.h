@@ -1,0 +1,95 @@
+/* module.h - the interface between the scheduler and a kind of module (`ref`, `javascript`, `command`, ...).
+ *
+ * A new kind is one file in src/module (or a plug-in) that fills one stet_module_kind and is named in
+ * src/module/kinds.c. The scheduler decides what runs and when; the kind knows how. It sees no database: it reads
+ * inputs and publishes results through the run it is given, which records what was read and written.
+ *
+ * One run of a synchronous kind:
+ *
+ *     start(state, program, run)
+ *        stet_run_read(run, path, STET_RECURSIVE, &value, &err)     // any number: inputs by path into the node's
+ * `inputs` stet_run_succeed(run, result)  or  stet_run_fail(run, &err) return STET_OK
+ *
+ * An asynchronous one (`asynchronous` set) returns from start with the work under way, keeps `run`, and calls
+ * stet_run_succeed or stet_run_fail later, from the event loop. It may store a token with stet_run_remember as soon as
+ * the work can be found again; after a restart the scheduler calls `attach` with that token instead of `start`.
+ *
+ * Rules: exactly one of succeed and fail per run; nothing is touched after it. No reading outside the run, no clock, no
+ * randomness that the inputs do not carry, unless the node is an effect.
+ */
+#ifndef STET_SCHEDULER_MODULE_H
+#define STET_SCHEDULER_MODULE_H
+
+#include "base/change.h"
+#include "base/hash.h"
+
+#define STET_MODULE_VERSION 1
+
+typedef struct stet_run stet_run; /* one run of one action; the scheduler's */
+
+/* What a kind may ask of the scheduler's host, for as long as its state lives. */
+typedef struct stet_module_host {
+    const char *project_root; /* absolute */
+    const char *temp_dir;     /* for this kind, same file system as persist */
+    stet_value config;        /* [module.<type>] of config.toml, or null; borrowed */
+    struct uv_loop_s *loop;   /* the event loop of an asynchronous kind */
+    void *project;            /* stet_project *, for kinds that open stores of their own (command, call) */
+} stet_module_host;
+
+typedef struct stet_module_kind {
+    int version;       /* STET_MODULE_VERSION */
+    const char *type;  /* as `module.type` names it */
+    bool asynchronous; /* many may be under way at once */
+
+    /* Once per process, on first use; may load a plug-in. */
+    stet_status (*open)(const stet_module_host *host, void **state, stet_error *err);
+    void (*close)(void *state);
+
+    /* Is this descriptor right, as far as can be told without running it? `node` is the whole node. Errors name the
+     * member. Needs no open state. */
+    stet_status (*check)(stet_value descriptor, stet_value node, stet_error *err);
+    /* What the implementation is: text, content of its files, version of the kind where results may differ. Two equal
+     * fingerprints compute the same from the same inputs. */
+    stet_status (*fingerprint)(void *state, stet_value descriptor, stet_hash *out, stet_error *err);
+    /* Compiled form, kept by the scheduler per fingerprint. May be NULL together with forget. */
+    stet_status (*prepare)(void *state, stet_value descriptor, void **program, stet_error *err);
+    void (*forget)(void *state, void *program);
+
+    stet_status (*start)(void *state, void *program, stet_run *run, stet_error *err);
+    /* Asynchronous kinds: go on with what `token` names. STET_NOT_FOUND: it is gone, start again. */
+    stet_status (*attach)(void *state, void *program, stet_run *run, stet_value token, stet_error *err);
+    /* Stop; the run must still end in stet_run_fail(STET_CANCELLED), now or soon. */
+    void (*cancel)(void *state, stet_run *run);
+} stet_module_kind;
+
+/* ---- What a kind does with a run ---------------------------------------------------------------------------- */
+
+stet_value stet_run_descriptor(const stet_run *run); /* the node's module, borrowed */
+stet_value stet_run_node(const stet_run *run);       /* the whole node as in the process graph, borrowed */
+const char *stet_run_name(const stet_run *run);      /* "piece/node", for messages */
+bool stet_run_is_effect(const stet_run *run);
+
+/* Reads below the node's inputs, with links followed and the read recorded. `path` starts at the inputs object.
+ * Borrowed until the run ends. STET_NOT_FOUND if nothing is there (that is recorded too). */
+STET_CHECKED stet_status stet_run_read(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out,
+                                       stet_error *err);
+/* All inputs, recursively: the common case. */
+STET_CHECKED stet_status stet_run_inputs(stet_run *run, stet_value *out, stet_error *err);
+/* Writes through an input that was bound with asCell. `path` starts at the inputs object. Consumes `value`. */
+STET_CHECKED stet_status stet_run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
+/* Writes to a part of the output before the end (streams of results). Consumes `value`. */
+STET_CHECKED stet_status stet_run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
+
+/* The event of a handler run; null otherwise. Borrowed. */
+stet_value stet_run_event(const stet_run *run);
+
+void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t len); /* "stdout", "stderr", "console" */
+void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *note);
+/* Durable before it returns. Consumes `token`. */
+STET_CHECKED stet_status stet_run_remember(stet_run *run, stet_value token, stet_error *err);
+
+void stet_run_succeed(stet_run *run,
+                      stet_value result); /* consumes `result`; it becomes the output, unless the node has none */
+void stet_run_fail(stet_run *run, const stet_error *err);
+
+#endif
