@@ -1,0 +1,9 @@
+#include "stet.h"
+
+const char *stet_version(void) {
+    return STET_VERSION;
+}
+
+int stet_version_number(void) {
+    return STET_VERSION_NUMBER;
+}
