@@ -1,0 +1,254 @@
+#include "base/error.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Ends a text that snprintf cut at `size` bytes with "...", not in the middle of a character. */
+static void mark_cut(char *text, size_t size) {
+    size_t keep = size - sizeof "...";
+    while (keep > 0 && ((unsigned char)text[keep] & 0xC0) == 0x80)
+        keep--;
+    memcpy(text + keep, "...", sizeof "...");
+}
+
+static void print(char *to, size_t size, const char *format, va_list args) {
+    int n = vsnprintf(to, size, format, args);
+    if (n < 0)
+        to[0] = 0;
+    else if ((size_t)n >= size)
+        mark_cut(to, size);
+}
+
+stet_status stet_vfail(stet_error *err, stet_status status, const char *format, va_list args) {
+    assert(status != STET_OK);
+    if (!err || err->status != STET_OK)
+        return status;
+    /* The arguments may point into the error itself. */
+    char text[sizeof err->message];
+    print(text, sizeof text, format, args);
+    err->status = status;
+    memcpy(err->message, text, strlen(text) + 1);
+    err->hint[0] = 0;
+    return status;
+}
+
+stet_status stet_fail(stet_error *err, stet_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    stet_vfail(err, status, format, args);
+    va_end(args);
+    return status;
+}
+
+static stet_status status_of_errno(int error_number) {
+    switch (error_number) {
+    case ENOENT:
+        return STET_NOT_FOUND;
+    case EEXIST:
+        return STET_CONFLICT;
+    case ETIMEDOUT:
+        return STET_BUSY;
+    default:
+        return STET_IO;
+    }
+}
+
+static const char *hint_of_errno(int error_number) {
+    switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+        return "free some space there, then try again";
+    case EROFS:
+        return "that file system is mounted read-only; remount it, or use another place";
+    case EACCES:
+    case EPERM:
+        return "check the owner and the permissions of that path and of the directories above it";
+    default:
+        return NULL;
+    }
+}
+
+stet_status stet_fail_errno(stet_error *err, int error_number, const char *format, ...) {
+    stet_status status = status_of_errno(error_number);
+    if (!err || err->status != STET_OK)
+        return status;
+    char what[sizeof err->message], reason[128];
+    va_list args;
+    va_start(args, format);
+    print(what, sizeof what, format, args);
+    va_end(args);
+    stet_fail(err, status, "%s: %s", what, strerror_r(error_number, reason, sizeof reason));
+    const char *hint = hint_of_errno(error_number);
+    if (hint)
+        stet_hint(err, "%s", hint);
+    return status;
+}
+
+void stet_fail_in(stet_error *err, const char *format, ...) {
+    if (!err || err->status == STET_OK)
+        return;
+    char prefix[sizeof err->message], whole[2 * sizeof err->message + 2];
+    va_list args;
+    va_start(args, format);
+    print(prefix, sizeof prefix, format, args);
+    va_end(args);
+    int n = snprintf(whole, sizeof whole, "%s: %s", prefix, err->message);
+    assert(n >= 0 && (size_t)n < sizeof whole);
+    if ((size_t)n >= sizeof err->message)
+        mark_cut(whole, sizeof err->message);
+    memcpy(err->message, whole, strlen(whole) + 1);
+}
+
+void stet_hint(stet_error *err, const char *format, ...) {
+    if (!err || err->status == STET_OK || err->hint[0])
+        return;
+    char text[sizeof err->hint];
+    va_list args;
+    va_start(args, format);
+    print(text, sizeof text, format, args);
+    va_end(args);
+    memcpy(err->hint, text, strlen(text) + 1);
+}
+
+void stet_detail(stet_error *err, const char *key, stet_value item) {
+    if (!err || err->status == STET_OK) {
+        stet_release(item);
+        return;
+    }
+    if (stet_typeof(err->details) != STET_OBJECT) {
+        stet_release(err->details);
+        err->details = stet_object();
+    }
+    stet_put(&err->details, key, item);
+}
+
+void stet_error_clear(stet_error *err) {
+    if (!err)
+        return;
+    stet_release(err->details);
+    err->status = STET_OK;
+    err->message[0] = err->hint[0] = 0;
+    err->details = stet_null();
+}
+
+void stet_error_move(stet_error *to, stet_error *from) {
+    if (to == from)
+        return;
+    if (to && to->status == STET_OK) {
+        stet_release(to->details);
+        *to = *from;
+        from->details = stet_null();
+    }
+    stet_error_clear(from);
+}
+
+stet_value stet_error_value(const stet_error *err) {
+    stet_value v = stet_object();
+    stet_put(&v, "code", stet_string(stet_status_name(err->status)));
+    /* Through stet_stringf, which mends what is not UTF-8: messages may name files. */
+    stet_put(&v, "message", stet_stringf("%s", err->message));
+    stet_put(&v, "hint", stet_stringf("%s", err->hint));
+    stet_put(&v, "details", stet_retain(err->details));
+    return v;
+}
+
+static const struct {
+    stet_status status;
+    const char *name;
+} names[] = {
+    {STET_OK, "ok"},
+    {STET_FAILED, "failed"},
+    {STET_INVALID, "invalid"},
+    {STET_NOT_FOUND, "not_found"},
+    {STET_CONFLICT, "conflict"},
+    {STET_BUSY, "busy"},
+    {STET_CORRUPT, "corrupt"},
+    {STET_IO, "io"},
+    {STET_UNSUPPORTED, "unsupported"},
+    {STET_DENIED, "denied"},
+    {STET_LIMIT, "limit"},
+    {STET_INTERNAL, "internal"},
+    {STET_CANCELLED, "cancelled"},
+};
+
+const char *stet_status_name(stet_status status) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].status == status)
+            return names[i].name;
+    return "internal";
+}
+
+bool stet_status_of_name(const char *name, stet_status *out) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i].name, name)) {
+            *out = names[i].status;
+            return true;
+        }
+    return false;
+}
+
+const char *stet_version(void) {
+    return STET_VERSION;
+}
+
+int stet_version_number(void) {
+    return STET_VERSION_NUMBER;
+}
+
+/* Not stdio: it may want memory itself. */
+static _Noreturn void out_of_memory(void) {
+    static const char text[] = "stet: out of memory\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)ignored;
+    abort();
+}
+
+void *stet_alloc(size_t size) {
+    void *p = malloc(size ? size : 1);
+    if (!p)
+        out_of_memory();
+    return p;
+}
+
+void *stet_alloc_zero(size_t size) {
+    void *p = calloc(1, size ? size : 1);
+    if (!p)
+        out_of_memory();
+    return p;
+}
+
+void *stet_realloc(void *p, size_t size) {
+    void *q = realloc(p, size ? size : 1);
+    if (!q)
+        out_of_memory();
+    return q;
+}
+
+char *stet_strdup(const char *s) {
+    return stet_strndup(s, strlen(s));
+}
+
+char *stet_strndup(const char *s, size_t len) {
+    char *copy = stet_alloc(len + 1);
+    memcpy(copy, s, len);
+    copy[len] = 0;
+    return copy;
+}
+
+char *stet_asprintf(const char *format, ...) {
+    char *text;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0)
+        out_of_memory();
+    va_end(args);
+    return text;
+}
+
+void stet_free(void *p) {
+    free(p);
+}
