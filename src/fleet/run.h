@@ -1,0 +1,123 @@
+/* run.h - writing a run's own files, which are the truth about it.
+ *
+ *     .stet/runs/<id>/state.json      what the run is and how far it came; replaced atomically
+ *     .stet/runs/<id>/events.jsonl    one line per change of a task; only ever appended to
+ *     .stet/runs/<id>/logs/           what tasks printed
+ *     .stet/runs/<id>/driver.lock     locked while somebody drives the run; names who. It stays when the driver goes: a
+ *                                     free one beside an unfinished run tells that the driver died
+ *     .stet/runs/<id>/cancel.json     somebody asks the driver to stop
+ *
+ * Calling sequence of whoever drives a run
+ *
+ *     stet_runfile *run;
+ *     status = stet_runfile_create(project, &(stet_runfile_spec){.name = "report", ...}, &run, &err);
+ *       or     stet_runfile_open(project, id, &run, &err)            // to go on with one; STET_BUSY names the driver
+ *     stet_runfile_stage(run, STET_STAGE_RUNNING);
+ *     stet_runfile_task(run, "fetch", &(stet_task_spec){.action = "fetch", .kind = "command"});
+ *     stet_runfile_task_start(run, "fetch");
+ *     ...  stet_runfile_tick(run, &err)                              // in the event loop, as often as one likes
+ *     stet_runfile_task_done(run, "fetch", &digest);                 // or _failed, _skipped
+ *     stet_runfile_commit(run, &result_digest);                      // what the verifiers allow
+ *     status = stet_runfile_finish(run, &err);                       // stage `done`, written and synced
+ *     stet_runfile_close(run);                                       // without finish: the run is left to be resumed
+ *
+ * Writing. The file is rewritten at most once a second (STET_RUNFILE_THROTTLE_MS), and at once when it matters:
+ * creation, a failed task, a stage, a commit, the end. Between, changes wait for stet_runfile_tick. A crash loses at
+ * most what happened since: tasks that were running then are run again or found to stand.
+ *
+ * Failure. Changes return nothing; the first failure sticks to the handle, later changes are not written, and tick and
+ * finish return it. Changing a task that was not declared declares it.
+ *
+ * Ownership. Strings and values given are borrowed for the call. One thread at a time.
+ */
+#ifndef STET_FLEET_RUN_H
+#define STET_FLEET_RUN_H
+
+#include "base/hash.h"
+#include "fleet/state.h"
+#include "project/project.h"
+
+#define STET_RUNFILE_THROTTLE_MS 1000
+
+typedef struct stet_runfile stet_runfile;
+
+typedef struct stet_runfile_spec {
+    const char *name;                             /* becomes part of the id, cleaned and cut to 40 bytes; NULL: "run" */
+    const char *app_id, *app_version, *app_title; /* the pattern */
+    const char *piece;                            /* or NULL */
+    const char *workflow_id;                      /* or NULL: the app's id */
+    const char *title;                            /* or NULL: the app's title */
+    const char *actor;                            /* who asked for it; NULL: the user's name */
+    stet_value inputs, options;                   /* objects, or null */
+    stet_value labels;                            /* array of strings, or null */
+    stet_value provenance;                        /* {rerunOf, ...} or null */
+} stet_runfile_spec;
+
+typedef struct stet_task_spec {
+    const char *action; /* what it executes; NULL: its id */
+    const char *kind;   /* "command", "call", "python", "effect", ...; may be NULL */
+    bool verifier;      /* its success is a condition for a verifier-gated commit */
+} stet_task_spec;
+
+/* Makes the run's directory with a state.json in it, at once visible whole, and takes its lock. */
+STET_CHECKED stet_status stet_runfile_create(stet_project *p, const stet_runfile_spec *spec, stet_runfile **out,
+                                             stet_error *err);
+/* Goes on with a run. STET_BUSY if somebody drives it, STET_NOT_FOUND, STET_CORRUPT or STET_UNSUPPORTED if its state
+ * can't be trusted. Tasks that were running are pending again; an old request to cancel is forgotten. */
+STET_CHECKED stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **out, stet_error *err);
+
+const char *stet_runfile_id(const stet_runfile *run);
+const char *stet_runfile_dir(const stet_runfile *run);  /* absolute */
+stet_value stet_runfile_state(const stet_runfile *run); /* as it would be written; borrowed until the next change */
+bool stet_runfile_has_task(const stet_runfile *run, const char *id, stet_task_status *status);
+
+void stet_runfile_stage(stet_runfile *run, stet_stage stage);
+void stet_runfile_task(stet_runfile *run, const char *id, const stet_task_spec *spec);   /* declares it, pending */
+void stet_runfile_task_start(stet_runfile *run, const char *id);                         /* one more attempt */
+void stet_runfile_task_done(stet_runfile *run, const char *id, const stet_hash *result); /* resolves its feedback */
+void stet_runfile_task_failed(stet_runfile *run, const char *id, const stet_error *why); /* opens feedback */
+void stet_runfile_task_skipped(stet_runfile *run, const char *id, const char *why);
+void stet_runfile_task_reset(stet_runfile *run, const char *id); /* pending again, whatever it was */
+/* A path for what the task prints, recorded in the task; its directory exists. Absolute; belongs to the handle, valid
+ * until the next call. NULL after a failure. */
+const char *stet_runfile_task_log(stet_runfile *run, const char *id);
+
+/* Counts of what is too cheap to list, and whatever else a summary should tell ("stood", "ran", "savedMs"). */
+void stet_runfile_count(stet_runfile *run, const char *name, int64_t add);
+void stet_runfile_summary(stet_runfile *run, const char *name, stet_value item); /* consumes item */
+
+/* Enters the result into `commits`. With verifier tasks the commit is gated: it is made only if each of them completed,
+ * and lists them as checks. False: a verifier did not pass, and nothing was committed. */
+bool stet_runfile_commit(stet_runfile *run, const stet_hash *result);
+
+/* A free line into events.jsonl: {"at", "event", ...fields}. `fields` is an object or null. */
+void stet_runfile_event(stet_runfile *run, const char *event, stet_value fields);
+
+/* Has somebody asked this run to stop? Looks at the disk at most four times a second. */
+bool stet_runfile_cancelled(stet_runfile *run);
+/* What was left when the driver stops on request: running and pending tasks become failed with status cancelled. */
+void stet_runfile_cancel_rest(stet_runfile *run, const char *reason);
+
+/* Writes if it is time. */
+STET_CHECKED stet_status stet_runfile_tick(stet_runfile *run, stet_error *err);
+/* Writes now. */
+STET_CHECKED stet_status stet_runfile_flush(stet_runfile *run, stet_error *err);
+STET_CHECKED stet_status stet_runfile_finish(stet_runfile *run, stet_error *err);
+void stet_runfile_close(stet_runfile *run); /* NULL is fine. Frees the lock; writes nothing. */
+
+/* ---- what others may do with a run they do not drive -------------------------------------------------------- */
+
+typedef enum stet_driver_state {
+    STET_DRIVER_NONE,   /* nobody ever locked it: another program's, or not yet driven */
+    STET_DRIVER_ALIVE,  /* the lock is held */
+    STET_DRIVER_GONE,   /* the lock is free, and its last owner was a process of this machine */
+    STET_DRIVER_UNKNOWN /* the lock is free here, but its last owner was another machine's */
+} stet_driver_state;
+
+/* Who drives the run in `run_dir`? Writes nothing, creates nothing. `owner` (may be NULL) is what the lock file says,
+ * or null; belongs to the caller. `machine` is this machine's id, or NULL if not known. */
+stet_driver_state stet_runfile_driver(const char *run_dir, const char *machine, stet_value *owner);
+/* Asks the driver to stop. */
+STET_CHECKED stet_status stet_runfile_ask_cancel(const char *run_dir, const char *reason, stet_error *err);
+
+#endif
