@@ -191,14 +191,6 @@ bool stet_status_of_name(const char *name, stet_status *out) {
     return false;
 }
 
-const char *stet_version(void) {
-    return STET_VERSION;
-}
-
-int stet_version_number(void) {
-    return STET_VERSION_NUMBER;
-}
-
 /* Not stdio: it may want memory itself. */
 static _Noreturn void out_of_memory(void) {
     static const char text[] = "stet: out of memory\n";

@@ -1,0 +1,606 @@
+#include "base/value.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/utf8.h"
+#include "base/vec.h"
+
+static const double exact_integers = 9007199254740992.0; /* 2^53 */
+
+stet_type stet_typeof(stet_value v) {
+    static const unsigned char types[16] = {
+        [STET_TAG_NULL] = STET_NULL,     [STET_TAG_BOOL] = STET_BOOL,    [STET_TAG_INT] = STET_INT,
+        [STET_TAG_DOUBLE] = STET_DOUBLE, [STET_TAG_SHORT] = STET_STRING, [STET_TAG_LONG] = STET_STRING,
+        [STET_TAG_ARRAY] = STET_ARRAY,   [STET_TAG_OBJECT] = STET_OBJECT};
+    return (stet_type)types[stet_value_tag(v)];
+}
+
+static stet_block *block_of(stet_value v) {
+    return stet_value_tag(v) >= STET_TAG_LONG ? stet_value_block(v) : NULL;
+}
+
+stet_value stet_retain(stet_value v) {
+    stet_block *b = block_of(v);
+    if (b)
+        atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+    return v;
+}
+
+/* One reference less; true if that was the last. A holder of the only reference needs no locked instruction: nobody
+ * else can be about to add one. */
+static bool drop(stet_block *b) {
+    if (atomic_load_explicit(&b->refs, memory_order_acquire) == 1)
+        return true;
+    return atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1;
+}
+
+static inline void drop_into(stet_value v, stet_block **arrays, stet_block **objects) {
+    enum stet_tag tag = stet_value_tag(v);
+    if (tag < STET_TAG_LONG)
+        return;
+    stet_block *b = stet_value_block(v);
+    if (!b || !drop(b))
+        return;
+    if (tag == STET_TAG_LONG) {
+        free(b);
+        return;
+    }
+    stet_block **list = tag == STET_TAG_ARRAY ? arrays : objects;
+    b->next = *list;
+    *list = b;
+}
+
+void stet_release(stet_value v) {
+    stet_block *arrays = NULL, *objects = NULL;
+    drop_into(v, &arrays, &objects);
+    while (arrays || objects) {
+        if (arrays) {
+            stet_list *list = (stet_list *)arrays;
+            arrays = arrays->next;
+            for (uint32_t i = 0; i < list->head.len; i++)
+                drop_into(list->at[i], &arrays, &objects);
+            free(list);
+        } else {
+            stet_table *table = (stet_table *)objects;
+            objects = objects->next;
+            for (uint32_t i = 0; i < table->head.len; i++) {
+                drop_into(table->at[i].key, &arrays, &objects);
+                drop_into(table->at[i].value, &arrays, &objects);
+            }
+            free(table);
+        }
+    }
+}
+
+stet_value stet_null(void) {
+    return stet_value_make(STET_TAG_NULL, 0);
+}
+
+stet_value stet_bool(bool b) {
+    return stet_value_make(STET_TAG_BOOL, b);
+}
+
+stet_value stet_int(int64_t i) {
+    return stet_value_make(STET_TAG_INT, (uint64_t)i);
+}
+
+stet_value stet_value_double(double d) {
+    assert(isfinite(d));
+    if (d >= -exact_integers && d <= exact_integers) {
+        int64_t i = (int64_t)d;
+        if ((double)i == d)
+            return stet_int(i);
+    }
+    uint64_t payload;
+    memcpy(&payload, &d, sizeof payload);
+    return stet_value_make(STET_TAG_DOUBLE, payload);
+}
+
+stet_status stet_double(double d, stet_value *out, stet_error *err) {
+    if (!isfinite(d))
+        return stet_fail(err, STET_INVALID, "%s is not a JSON number",
+                         isnan(d) ? "NaN"
+                         : d > 0  ? "Infinity"
+                                  : "-Infinity");
+    *out = stet_value_double(d);
+    return STET_OK;
+}
+
+/* Lengths are 32 bits wide, and no buffer of the system holds 4 GiB: a value beyond that is treated as memory that
+ * is not there. */
+static uint32_t check_len(size_t len) {
+    if (len >= UINT32_MAX)
+        (void)stet_alloc(SIZE_MAX);
+    return (uint32_t)len;
+}
+
+static stet_block *new_block(size_t bytes, size_t len, size_t cap) {
+    stet_block *b = stet_alloc(bytes);
+    atomic_init(&b->refs, 1);
+    b->len = check_len(len);
+    b->next = NULL;
+    b->cap = check_len(cap);
+    return b;
+}
+
+stet_text *stet_value_text(size_t len) {
+    assert(len > STET_SHORT_MAX);
+    stet_text *text = (stet_text *)new_block(sizeof *text + len + 1, len, 0);
+    text->bytes[len] = 0;
+    return text;
+}
+
+stet_value stet_value_string(const char *bytes, size_t len) {
+    if (len <= STET_SHORT_MAX)
+        return stet_value_short(bytes, len);
+    stet_text *text = stet_value_text(len);
+    memcpy(text->bytes, bytes, len);
+    return stet_value_of_block(STET_TAG_LONG, text);
+}
+
+stet_value stet_string_n(const char *utf8, size_t len) {
+    assert(stet_utf8_valid(utf8, len));
+    return stet_value_string(utf8, len);
+}
+
+stet_value stet_string(const char *utf8) {
+    return stet_string_n(utf8, strlen(utf8));
+}
+
+stet_status stet_string_checked(const char *bytes, size_t len, stet_value *out, stet_error *err) {
+    size_t valid = stet_utf8_valid_prefix(bytes, len);
+    if (valid != len)
+        return stet_fail(err, STET_INVALID, "not UTF-8: byte 0x%02x at offset %zu", (unsigned char)bytes[valid], valid);
+    *out = stet_value_string(bytes, len);
+    return STET_OK;
+}
+
+/* Messages are made this way, and may quote what came from outside: bytes that are not UTF-8 become U+FFFD rather than
+ * a failed assertion. */
+stet_value stet_stringf(const char *format, ...) {
+    char *text;
+    va_list args;
+    va_start(args, format);
+    int len = vasprintf(&text, format, args);
+    va_end(args);
+    if (len < 0)
+        (void)stet_alloc(SIZE_MAX);
+    size_t left = (size_t)len, valid = stet_utf8_valid_prefix(text, left);
+    stet_value v;
+    if (valid == left) {
+        v = stet_value_string(text, left);
+    } else {
+        char *mended = stet_alloc(left * 3), *to = mended;
+        for (const char *from = text;;) {
+            memcpy(to, from, valid);
+            to += valid;
+            from += valid;
+            left -= valid;
+            if (!left)
+                break;
+            to += stet_utf8_encode(0xFFFD, to);
+            from++;
+            left--;
+            valid = stet_utf8_valid_prefix(from, left);
+        }
+        v = stet_value_string(mended, (size_t)(to - mended));
+        free(mended);
+    }
+    free(text);
+    return v;
+}
+
+stet_value stet_array(void) {
+    return stet_value_make(STET_TAG_ARRAY, 0);
+}
+
+stet_value stet_object(void) {
+    return stet_value_make(STET_TAG_OBJECT, 0);
+}
+
+stet_value stet_value_array(const stet_value *items, size_t n) {
+    if (!n)
+        return stet_array();
+    stet_list *list = (stet_list *)new_block(sizeof *list + n * sizeof *list->at, n, n);
+    memcpy(list->at, items, n * sizeof *items);
+    return stet_value_of_block(STET_TAG_ARRAY, list);
+}
+
+static inline const char *string_bytes(const stet_value *v, size_t *len) {
+    if (stet_value_tag(*v) == STET_TAG_SHORT) {
+        *len = stet_value_meta(*v) >> 4;
+        return (const char *)v;
+    }
+    stet_text *text = stet_value_block(*v);
+    *len = text->head.len;
+    return text->bytes;
+}
+
+static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_len) {
+    int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
+    return order ? order : (a_len > b_len) - (a_len < b_len);
+}
+
+int stet_value_compare_strings(const stet_value *a, const stet_value *b) {
+    if (stet_value_tag(*a) == STET_TAG_SHORT && stet_value_tag(*b) == STET_TAG_SHORT) {
+        int word = a->bits[0] == b->bits[0];
+        uint64_t x = STET_BIG_ENDIAN(a->bits[word]), y = STET_BIG_ENDIAN(b->bits[word]);
+        return (x > y) - (x < y);
+    }
+    size_t a_len, b_len;
+    const char *a_bytes = string_bytes(a, &a_len), *b_bytes = string_bytes(b, &b_len);
+    return a_bytes == b_bytes ? 0 : compare_bytes(a_bytes, a_len, b_bytes, b_len);
+}
+
+static int compare_members(const void *a, const void *b) {
+    return stet_value_compare_strings(&((const stet_member *)a)->key, &((const stet_member *)b)->key);
+}
+
+static void sort_few(stet_member *members, size_t n) {
+    for (size_t i = 1; i < n; i++) {
+        stet_member moved = members[i];
+        size_t at = i;
+        for (; at > 0 && stet_value_compare_strings(&members[at - 1].key, &moved.key) > 0; at--)
+            members[at] = members[at - 1];
+        members[at] = moved;
+    }
+}
+
+/* Are the keys strictly ascending? If not, `*at` is the first that is not above the one before it. */
+static bool ascending(const stet_member *members, size_t n, size_t *at) {
+    for (size_t i = 1; i < n; i++)
+        if (stet_value_compare_strings(&members[i - 1].key, &members[i].key) >= 0) {
+            *at = i;
+            return false;
+        }
+    return true;
+}
+
+bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate) {
+    if (!n) {
+        *out = stet_object();
+        return true;
+    }
+    size_t at;
+    if (!ascending(members, n, &at)) {
+        if (n <= 24)
+            sort_few(members, n);
+        else
+            qsort(members, n, sizeof *members, compare_members);
+        if (!ascending(members, n, &at)) {
+            *duplicate = at;
+            return false;
+        }
+    }
+    stet_table *table = (stet_table *)new_block(sizeof *table + n * sizeof *table->at, n, n);
+    memcpy(table->at, members, n * sizeof *members);
+    *out = stet_value_of_block(STET_TAG_OBJECT, table);
+    return true;
+}
+
+bool stet_as_bool(stet_value v) {
+    return stet_value_tag(v) == STET_TAG_BOOL && v.bits[0];
+}
+
+int64_t stet_as_int(stet_value v) {
+    return stet_value_tag(v) == STET_TAG_INT ? (int64_t)v.bits[0] : 0;
+}
+
+double stet_as_double(stet_value v) {
+    if (stet_value_tag(v) == STET_TAG_INT)
+        return (double)(int64_t)v.bits[0];
+    if (stet_value_tag(v) != STET_TAG_DOUBLE)
+        return 0;
+    double d;
+    memcpy(&d, &v.bits[0], sizeof d);
+    return d;
+}
+
+const char *stet_as_string(const stet_value *v, size_t *len) {
+    size_t n = 0;
+    enum stet_tag tag = stet_value_tag(*v);
+    const char *bytes = tag == STET_TAG_SHORT || tag == STET_TAG_LONG ? string_bytes(v, &n) : NULL;
+    if (len)
+        *len = n;
+    return bytes;
+}
+
+static bool is_container(stet_value v) {
+    return stet_value_tag(v) >= STET_TAG_ARRAY;
+}
+
+size_t stet_count(stet_value v) {
+    return is_container(v) && stet_value_block(v) ? ((stet_block *)stet_value_block(v))->len : 0;
+}
+
+stet_value stet_at(stet_value v, size_t index) {
+    if (index >= stet_count(v))
+        return stet_null();
+    if (stet_value_tag(v) == STET_TAG_ARRAY)
+        return ((stet_list *)stet_value_block(v))->at[index];
+    return ((stet_table *)stet_value_block(v))->at[index].value;
+}
+
+const char *stet_key_at(stet_value object, size_t index, size_t *len) {
+    size_t n = 0;
+    const char *key = NULL;
+    if (stet_value_tag(object) == STET_TAG_OBJECT && index < stet_count(object))
+        key = string_bytes(&((stet_table *)stet_value_block(object))->at[index].key, &n);
+    if (len)
+        *len = n;
+    return key;
+}
+
+/* The place of a key among the members, or where it belongs. */
+static bool search(const stet_table *table, const char *key, size_t key_len, size_t *place) {
+    size_t low = 0, high = table ? table->head.len : 0;
+    stet_value probe = stet_null();
+    bool is_short = key_len <= STET_SHORT_MAX;
+    if (is_short)
+        probe = stet_value_short(key, key_len);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const stet_value *candidate = &table->at[middle].key;
+        int order;
+        if (is_short && stet_value_tag(*candidate) == STET_TAG_SHORT) {
+            order = stet_value_compare_strings(candidate, &probe);
+        } else {
+            size_t len;
+            const char *bytes = string_bytes(candidate, &len);
+            order = compare_bytes(bytes, len, key, key_len);
+        }
+        if (!order) {
+            *place = middle;
+            return true;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *place = low;
+    return false;
+}
+
+bool stet_find(stet_value object, const char *key, size_t key_len, stet_value *out) {
+    if (stet_value_tag(object) != STET_TAG_OBJECT)
+        return false;
+    stet_table *table = stet_value_block(object);
+    size_t place;
+    if (!search(table, key, key_len, &place))
+        return false;
+    if (out)
+        *out = table->at[place].value;
+    return true;
+}
+
+stet_value stet_get(stet_value object, const char *key) {
+    stet_value v = stet_null();
+    stet_find(object, key, strlen(key), &v);
+    return v;
+}
+
+static bool unshared(stet_block *b) {
+    return atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
+}
+
+/* Room to grow: half as much again costs amortised O(1) and wastes a third at most. */
+static size_t grown(size_t need) {
+    return need < 4 ? 4 : need + need / 2;
+}
+
+/* Makes `*v` a container of its own that has room for `extra` more. Its elements are `size` bytes each, of one or two
+ * values. */
+static stet_block *own(stet_value *v, size_t extra, size_t size) {
+    stet_block *b = stet_value_block(*v);
+    size_t len = b ? b->len : 0, need = len + extra;
+    if (b && unshared(b)) {
+        if (need > b->cap) {
+            size_t cap = grown(need);
+            check_len(cap);
+            b = stet_realloc(b, sizeof *b + cap * size);
+            b->cap = (uint32_t)cap;
+            v->bits[0] = (uint64_t)(uintptr_t)b;
+        }
+        return b;
+    }
+    size_t cap = extra ? grown(need) : need;
+    check_len(cap);
+    stet_block *copy = new_block(sizeof *copy + cap * size, len, cap);
+    if (len)
+        memcpy(copy + 1, b + 1, len * size);
+    const stet_value *parts = (const stet_value *)(copy + 1);
+    for (size_t i = 0; i < len * (size / sizeof *parts); i++)
+        stet_retain(parts[i]);
+    stet_release(*v);
+    v->bits[0] = (uint64_t)(uintptr_t)copy;
+    return copy;
+}
+
+static stet_list *own_list(stet_value *array, size_t extra) {
+    assert(stet_value_tag(*array) == STET_TAG_ARRAY);
+    return (stet_list *)own(array, extra, sizeof(stet_value));
+}
+
+static stet_table *own_table(stet_value *object, size_t extra) {
+    assert(stet_value_tag(*object) == STET_TAG_OBJECT);
+    return (stet_table *)own(object, extra, sizeof(stet_member));
+}
+
+/* The last element went: an empty container has no block (V3). */
+static void drop_if_empty(stet_value *v) {
+    stet_block *b = stet_value_block(*v);
+    if (b->len)
+        return;
+    free(b);
+    v->bits[0] = 0;
+}
+
+void stet_push(stet_value *array, stet_value item) {
+    stet_list *list = own_list(array, 1);
+    list->at[list->head.len++] = item;
+}
+
+void stet_put_at(stet_value *array, size_t index, stet_value item) {
+    assert(index < stet_count(*array));
+    stet_list *list = own_list(array, 0);
+    stet_value old = list->at[index];
+    list->at[index] = item;
+    stet_release(old);
+}
+
+void stet_insert_at(stet_value *array, size_t index, stet_value item) {
+    assert(index <= stet_count(*array));
+    stet_list *list = own_list(array, 1);
+    memmove(list->at + index + 1, list->at + index, (list->head.len - index) * sizeof *list->at);
+    list->at[index] = item;
+    list->head.len++;
+}
+
+void stet_remove_at(stet_value *array, size_t index) {
+    assert(index < stet_count(*array));
+    stet_list *list = own_list(array, 0);
+    stet_value old = list->at[index];
+    list->head.len--;
+    memmove(list->at + index, list->at + index + 1, (list->head.len - index) * sizeof *list->at);
+    drop_if_empty(array);
+    stet_release(old);
+}
+
+void stet_put_n(stet_value *object, const char *key, size_t key_len, stet_value item) {
+    assert(stet_value_tag(*object) == STET_TAG_OBJECT);
+    size_t place;
+    if (search(stet_value_block(*object), key, key_len, &place)) {
+        stet_table *table = own_table(object, 0);
+        stet_value old = table->at[place].value;
+        table->at[place].value = item;
+        stet_release(old);
+        return;
+    }
+    stet_value name = stet_string_n(key, key_len); /* before anything moves: `key` may be one of the object's own */
+    stet_table *table = own_table(object, 1);
+    memmove(table->at + place + 1, table->at + place, (table->head.len - place) * sizeof *table->at);
+    table->at[place] = (stet_member){name, item};
+    table->head.len++;
+}
+
+void stet_put(stet_value *object, const char *key, stet_value item) {
+    stet_put_n(object, key, strlen(key), item);
+}
+
+bool stet_remove(stet_value *object, const char *key, size_t key_len) {
+    assert(stet_value_tag(*object) == STET_TAG_OBJECT);
+    size_t place;
+    if (!search(stet_value_block(*object), key, key_len, &place))
+        return false;
+    stet_table *table = own_table(object, 0);
+    stet_member old = table->at[place];
+    table->head.len--;
+    memmove(table->at + place, table->at + place + 1, (table->head.len - place) * sizeof *table->at);
+    drop_if_empty(object);
+    stet_release(old.key);
+    stet_release(old.value);
+    return true;
+}
+
+static int compare_int_double(int64_t i, double d) {
+    if (d >= 9223372036854775808.0)
+        return -1;
+    if (d < -9223372036854775808.0)
+        return 1;
+    int64_t whole = (int64_t)d;
+    if (i != whole)
+        return i < whole ? -1 : 1;
+    double rest = d - (double)whole;
+    /* Numerically equal beyond 2^53, yet different values: the integer comes first. */
+    return rest < 0 ? 1 : -1;
+}
+
+static int compare_numbers(stet_value a, stet_value b) {
+    bool a_int = stet_value_tag(a) == STET_TAG_INT, b_int = stet_value_tag(b) == STET_TAG_INT;
+    if (a_int && b_int)
+        return (stet_as_int(a) > stet_as_int(b)) - (stet_as_int(a) < stet_as_int(b));
+    if (a_int)
+        return compare_int_double(stet_as_int(a), stet_as_double(b));
+    if (b_int)
+        return -compare_int_double(stet_as_int(b), stet_as_double(a));
+    return (stet_as_double(a) > stet_as_double(b)) - (stet_as_double(a) < stet_as_double(b));
+}
+
+static int rank(stet_value v) {
+    static const unsigned char ranks[] = {[STET_NULL] = 0,   [STET_BOOL] = 1,  [STET_INT] = 2,   [STET_DOUBLE] = 2,
+                                          [STET_STRING] = 3, [STET_ARRAY] = 4, [STET_OBJECT] = 5};
+    return ranks[stet_typeof(v)];
+}
+
+static int compare_leaves(const stet_value *a, const stet_value *b) {
+    int order = rank(*a) - rank(*b);
+    if (order)
+        return order < 0 ? -1 : 1;
+    switch (stet_typeof(*a)) {
+    case STET_BOOL:
+        return (int)stet_as_bool(*a) - (int)stet_as_bool(*b);
+    case STET_INT:
+    case STET_DOUBLE:
+        return compare_numbers(*a, *b);
+    case STET_STRING:
+        return stet_value_compare_strings(a, b);
+    default:
+        return 0;
+    }
+}
+
+struct pair {
+    stet_value a, b; /* containers of the same type */
+    size_t next;
+};
+
+/* `equality`: only zero or not matters, so that a different count decides at once. */
+static int walk(stet_value a, stet_value b, bool equality) {
+    STET_VEC(struct pair) stack = {0};
+    int order = 0;
+    for (;;) {
+        if (a.bits[0] != b.bits[0] || a.bits[1] != b.bits[1]) {
+            order = compare_leaves(&a, &b);
+            if (!order && is_container(a)) {
+                if (equality && stet_count(a) != stet_count(b))
+                    order = 1;
+                else
+                    *stet_vec_add(&stack) = (struct pair){a, b, 0};
+            }
+        }
+        for (;;) { /* on to the next pair of elements */
+            if (order || !stack.len)
+                goto out;
+            struct pair *top = &stack.at[stack.len - 1];
+            size_t a_count = stet_count(top->a), b_count = stet_count(top->b), i = top->next++;
+            if (i < a_count && i < b_count) {
+                if (stet_value_tag(top->a) == STET_TAG_OBJECT)
+                    order = stet_value_compare_strings(&((stet_table *)stet_value_block(top->a))->at[i].key,
+                                                       &((stet_table *)stet_value_block(top->b))->at[i].key);
+                if (order)
+                    goto out;
+                a = stet_at(top->a, i);
+                b = stet_at(top->b, i);
+                break;
+            }
+            order = (a_count > b_count) - (a_count < b_count);
+            stack.len--;
+        }
+    }
+out:
+    stet_vec_release(&stack);
+    return order;
+}
+
+bool stet_equal(stet_value a, stet_value b) {
+    return walk(a, b, true) == 0;
+}
+
+int stet_compare(stet_value a, stet_value b) {
+    int order = walk(a, b, false);
+    return (order > 0) - (order < 0);
+}
