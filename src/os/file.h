@@ -24,7 +24,7 @@ STET_CHECKED stet_status stet_file_replace(const char *path, const void *bytes, 
 STET_CHECKED stet_status stet_file_create(const char *path, const void *bytes, size_t len, mode_t mode,
                                           stet_error *err);
 /* Appends these bytes and fdatasyncs (if `sync`). A short write is cut back, so that the file has all of them or none.
- * Creates the file. */
+ * Creates the file. Appenders of one file exclude each other (lock.h): one that cuts back must be alone. */
 STET_CHECKED stet_status stet_file_append(const char *path, const void *bytes, size_t len, bool sync, stet_error *err);
 
 STET_CHECKED stet_status stet_file_mkdirs(const char *path, mode_t mode, stet_error *err); /* like mkdir -p, durable */
@@ -48,7 +48,8 @@ char *stet_file_join(const char *dir, const char *name);
 char *stet_file_dirname(const char *path);
 const char *stet_file_basename(const char *path); /* points into `path` */
 STET_CHECKED stet_status stet_file_realpath(const char *path, char **out, stet_error *err);
-/* Is `path` (resolved, with symlinks) inside directory `root`? */
+/* Is `path` (resolved, with symlinks) directory `root` or inside it? It need not exist: then its nearest existing parent
+ * decides. A dangling symlink is not inside. */
 STET_CHECKED stet_status stet_file_inside(const char *root, const char *path, bool *out, stet_error *err);
 
 /* A unique name in `dir`: "<prefix>.<pid>.<start time>.<random>", so that a sweep can tell whose it is. Creates
@@ -59,7 +60,8 @@ bool stet_file_temp_is_dead(const char *name, int64_t max_age_s, const struct st
 
 typedef enum stet_copy_how { STET_COPY_REFLINK, STET_COPY_HARDLINK, STET_COPY_BYTES } stet_copy_how;
 /* Puts a copy of `from` at `to`, which must not exist: by reflink, else by hard link if `allow_hardlink`, else by bytes
- * (copy_file_range, holes kept). Says which it was. */
+ * (copy_file_range, holes kept). Says which it was (`how` may be NULL). A hard link has the mode of `from`, not `mode`.
+ * Not synced; removed again on failure. */
 STET_CHECKED stet_status stet_file_copy(const char *from, const char *to, mode_t mode, bool allow_hardlink,
                                         stet_copy_how *how, stet_error *err);
 STET_CHECKED stet_status stet_file_hash(const char *path, stet_hash *out, uint64_t *size, stet_error *err);
@@ -67,5 +69,8 @@ STET_CHECKED stet_status stet_file_hash(const char *path, stet_hash *out, uint64
 /* Is the file system of `path` (or of its nearest existing parent) a network one (NFS, SMB, 9p, FUSE sshfs...)? `name`
  * is set to its name or "". */
 STET_CHECKED stet_status stet_file_is_network(const char *path, bool *out, const char **name, stet_error *err);
+/* For tests: asked instead of statfs(2), if set. Returns 0, or -1 with errno. */
+struct statfs;
+extern int (*stet_file_statfs_hook)(const char *path, struct statfs *out);
 
 #endif

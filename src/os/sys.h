@@ -58,6 +58,7 @@ typedef enum stet_sys_action {
 typedef struct stet_sys_fault {
     stet_sys_call call;
     const char *path; /* or NULL where only a descriptor is known */
+    int fd;           /* or -1 where only a path is known */
     int error_number; /* for the hook to set with STET_SYS_FAIL; EIO on entry */
 } stet_sys_fault;
 
@@ -66,13 +67,18 @@ const char *stet_sys_call_name(stet_sys_call call); /* "open", "fsync", ... */
 /* Asks the hook for a call made elsewhere (SQLite's VFS, libuv). GO when no hook is set; the KILL actions do not
  * return. */
 stet_sys_action stet_sys_ask(stet_sys_call call, const char *path, int *error_number);
+/* The same in two halves, for a call that is made between them: KILL_AFTER comes back from the first and strikes in the
+ * second. */
+stet_sys_action stet_sys_before(stet_sys_call call, const char *path, int fd, int *error_number);
+void stet_sys_after(stet_sys_action action);
 
 int stet_sys_open(const char *path, int flags, mode_t mode); /* always O_CLOEXEC */
 int stet_sys_openat(int dir, const char *path, int flags, mode_t mode);
-int stet_sys_close(int fd);
+int stet_sys_close(int fd); /* closes it even where it fails, as Linux does: never tried twice */
 ssize_t stet_sys_read(int fd, void *bytes, size_t len);
 ssize_t stet_sys_pread(int fd, void *bytes, size_t len, off_t at);
 ssize_t stet_sys_write(int fd, const void *bytes, size_t len);
+ssize_t stet_sys_pwrite(int fd, const void *bytes, size_t len, off_t at);
 int stet_sys_fsync(int fd);
 int stet_sys_fdatasync(int fd);
 int stet_sys_ftruncate(int fd, off_t len);
@@ -85,6 +91,7 @@ int stet_sys_symlink(const char *target, const char *path);
 int stet_sys_unlink(const char *path);
 int stet_sys_mkdir(const char *path, mode_t mode);
 int stet_sys_rmdir(const char *path);
+int stet_sys_unlinkat(int dir, const char *name, int flags); /* AT_REMOVEDIR asks as rmdir */
 int stet_sys_stat(const char *path, struct stat *out);
 int stet_sys_lstat(const char *path, struct stat *out);
 int stet_sys_fstat(int fd, struct stat *out);

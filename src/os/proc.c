@@ -1,0 +1,525 @@
+#include "os/proc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+/* ---- who a process is */
+
+static uint64_t boot;
+
+/* Past the hook of os/sys.h: who we are does not depend on a test's faults. */
+static void read_boot_id(void) {
+    char text[64];
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof text);
+    if (fd >= 0)
+        close(fd);
+    int digits = 0;
+    for (ssize_t i = 0; i < len && digits < 16; i++) {
+        char c = text[i];
+        int v = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (v < 0)
+            continue;
+        boot = boot << 4 | (uint64_t)v;
+        digits++;
+    }
+}
+
+static uint64_t boot_id(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_boot_id);
+    return boot;
+}
+
+/* State letter and start time out of /proc/PID/stat. The command's name, in parentheses, may hold anything, so fields
+ * are counted from the last closing one: state is field 3, start time field 22. */
+static bool read_stat(int64_t pid, char *state, uint64_t *start) {
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    int saved = n < 0 ? errno : ESRCH;
+    close(fd);
+    errno = saved;
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    const char *p = strrchr(text, ')');
+    if (!p || p[1] != ' ' || !p[2])
+        return false;
+    *state = p[2];
+    p += 2;
+    for (int field = 3; field < 22; field++) {
+        p = strchr(p, ' ');
+        if (!p)
+            return false;
+        p++;
+    }
+    *start = strtoull(p, NULL, 10);
+    return true;
+}
+
+stet_proc_id stet_proc_self(void) {
+    /* Kept per pid, so that a forked child finds itself. */
+    static _Thread_local stet_proc_id self;
+    int64_t pid = getpid();
+    if (self.pid != pid) {
+        char state;
+        uint64_t start = 0;
+        if (!read_stat(pid, &state, &start))
+            start = 0; /* no /proc: told apart by the pid alone */
+        self = (stet_proc_id){.pid = pid, .start = start, .boot = boot_id()};
+    }
+    return self;
+}
+
+stet_status stet_proc_identify(int64_t pid, stet_proc_id *out, stet_error *err) {
+    char state;
+    uint64_t start;
+    if (pid <= 0 || !read_stat(pid, &state, &start))
+        return stet_fail(err, STET_NOT_FOUND, "process %" PRId64 " does not exist", pid);
+    *out = (stet_proc_id){.pid = pid, .start = start, .boot = boot_id()};
+    return STET_OK;
+}
+
+bool stet_proc_alive(stet_proc_id id) {
+    char state;
+    uint64_t start;
+    return id.pid > 0 && id.boot == boot_id() && read_stat(id.pid, &state, &start) && start == id.start &&
+           state != 'Z' && state != 'X';
+}
+
+/* {"pid": 12, "start": 3456, "boot": "0123456789abcdef"}: the boot id in hex, for it has all 64 bits. */
+stet_value stet_proc_id_value(stet_proc_id id) {
+    stet_value v = stet_object();
+    stet_put(&v, "pid", stet_int(id.pid));
+    stet_put(&v, "start", stet_int((int64_t)(id.start & INT64_MAX)));
+    stet_put(&v, "boot", stet_stringf("%016" PRIx64, id.boot));
+    return v;
+}
+
+bool stet_proc_id_of_value(stet_value v, stet_proc_id *out) {
+    stet_value pid = stet_get(v, "pid"), start = stet_get(v, "start"), text = stet_get(v, "boot");
+    size_t len;
+    const char *hex = stet_as_string(&text, &len);
+    if (stet_typeof(pid) != STET_INT || stet_typeof(start) != STET_INT || stet_typeof(text) != STET_STRING ||
+        stet_as_int(pid) <= 0 || stet_as_int(start) < 0 || len != 16 || strspn(hex, "0123456789abcdef") != 16)
+        return false;
+    *out = (stet_proc_id){stet_as_int(pid), (uint64_t)stet_as_int(start), strtoull(hex, NULL, 16)};
+    return true;
+}
+
+/* ---- starting one */
+
+extern char **environ;
+
+/* The program's file, by PATH if `name` has no slash. What PATH finds but may not be executed is remembered, as
+ * execvp does. Returns 0 or an errno. */
+static int find_program(const char *name, const char *const *envp, const char *cwd, char **out) {
+    if (strchr(name, '/')) {
+        *out = stet_strdup(name);
+        return 0;
+    }
+    const char *path = NULL;
+    for (const char *const *e = envp; *e; e++)
+        if (strncmp(*e, "PATH=", 5) == 0)
+            path = *e + 5;
+    if (!path)
+        path = "/usr/local/bin:/usr/bin:/bin";
+    int result = ENOENT;
+    while (path) {
+        size_t len = strcspn(path, ":");
+        char *dir = len ? stet_strndup(path, len) : stet_strdup(".");
+        char *file = stet_file_join(dir, name);
+        /* A relative entry of PATH means relative to where the program will run. */
+        char *seen = cwd && file[0] != '/' ? stet_file_join(cwd, file) : stet_strdup(file);
+        struct stat st;
+        bool there = stat(seen, &st) == 0 && S_ISREG(st.st_mode);
+        bool may = there && access(seen, X_OK) == 0;
+        stet_free(seen);
+        stet_free(dir);
+        if (may) {
+            *out = file;
+            return 0;
+        }
+        stet_free(file);
+        if (there)
+            result = EACCES;
+        path = path[len] ? path + len + 1 : NULL;
+    }
+    return result;
+}
+
+typedef struct child_plan {
+    const char *file;
+    char *const *argv;
+    char *const *envp;
+    const stet_proc_opts *opts;
+    int null_fd;  /* /dev/null, or -1 if no stream needs it */
+    int error_fd; /* the pipe that exec closes, or that says why there was no exec */
+} child_plan;
+
+typedef struct child_error {
+    int step; /* 'd' chdir, 'l' limits, 'f' descriptors, 'x' exec */
+    int error_number;
+} child_error;
+
+static bool limit(int resource, uint64_t value) {
+    if (value == 0)
+        return true;
+    struct rlimit r;
+    if (getrlimit(resource, &r) != 0)
+        return false;
+    if (r.rlim_max == RLIM_INFINITY || value < r.rlim_max)
+        r.rlim_max = value;
+    r.rlim_cur = r.rlim_max;
+    return setrlimit(resource, &r) == 0;
+}
+
+/* Between fork and exec: only async-signal-safe calls, no memory of the parent changed but this frame (vfork). */
+static _Noreturn void become(const child_plan *plan) {
+    child_error error = {'f', 0};
+    const stet_proc_opts *o = plan->opts;
+    int wanted[3] = {o->stdin_fd, o->stdout_fd, o->stderr_fd}, from[3], error_fd = plan->error_fd;
+
+    if (o->new_session)
+        setsid();
+    else if (o->new_group)
+        setpgid(0, 0);
+
+    /* Move what is wanted above the range of the standard streams first, so that no dup2 overwrites another's source.
+     */
+    for (int i = 0; i < 3; i++) {
+        int fd = wanted[i] >= 0 ? wanted[i] : plan->null_fd;
+        from[i] = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+        if (from[i] < 0)
+            goto fail;
+    }
+    if (error_fd < 3 && (error_fd = fcntl(error_fd, F_DUPFD_CLOEXEC, 10)) < 0)
+        goto fail;
+    for (int i = 0; i < 3; i++)
+        if (dup2(from[i], i) < 0)
+            goto fail;
+    /* Everything else is closed by exec: marked, not closed, for the error pipe is among it. */
+    if (syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */) != 0) {
+        struct rlimit r;
+        int last = getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < 65536 ? (int)r.rlim_cur : 65536;
+        for (int fd = 3; fd < last; fd++)
+            fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+    error.step = 'd';
+    if (o->cwd && chdir(o->cwd) != 0)
+        goto fail;
+    error.step = 'l';
+    if (!limit(RLIMIT_AS, o->max_memory) || !limit(RLIMIT_CPU, o->max_cpu_s) || !limit(RLIMIT_FSIZE, o->max_file_size))
+        goto fail;
+    /* The child starts with the default disposition and an empty mask, whatever its parent ignores or blocks. */
+    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    for (int s = 1; s < NSIG; s++)
+        if (s != SIGKILL && s != SIGSTOP)
+            sigaction(s, &dfl, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    error.step = 'x';
+    execve(plan->file, plan->argv, plan->envp);
+    if (errno == ENOEXEC) { /* a script without "#!": sh, as every shell and execvp do */
+        size_t n = 0;
+        while (plan->argv[n])
+            n++;
+        char *sh[64];
+        if (n < 60) {
+            sh[0] = (char *)(uintptr_t) "sh";
+            sh[1] = (char *)(uintptr_t)plan->file;
+            for (size_t i = 1; i <= n; i++)
+                sh[i + 1] = plan->argv[i];
+            execve("/bin/sh", sh, plan->envp);
+        }
+        errno = ENOEXEC;
+    }
+fail:
+    error.error_number = errno;
+    /* The pipe is empty and 8 bytes are atomic: if this fails the parent sees an end without exec and an exit 127. */
+    if (write(error_fd, &error, sizeof error) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+static stet_status say_why(const child_error *e, const child_plan *plan, stet_error *err) {
+    const char *program = plan->opts->argv[0];
+    if (e->step == 'd')
+        return stet_fail_errno(err, e->error_number, "%s: cannot run in %s", program, plan->opts->cwd);
+    if (e->step == 'l')
+        return stet_fail_errno(err, e->error_number, "%s: cannot set its limits", program);
+    if (e->step == 'f')
+        return stet_fail_errno(err, e->error_number, "%s: cannot set up its standard streams", program);
+    switch (e->error_number) {
+    case ENOENT:
+    case ENOTDIR:
+        if (strchr(program, '/') && access(plan->file, F_OK) == 0)
+            return stet_fail(err, STET_NOT_FOUND, "%s: the interpreter that its first line names does not exist",
+                             program);
+        stet_fail(err, STET_NOT_FOUND, "%s: no such program%s", program, strchr(program, '/') ? "" : " on PATH");
+        stet_hint(err, "install it, or give its full path");
+        return STET_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+        stet_fail(err, STET_DENIED, "%s: not executable for this user", program);
+        stet_hint(err, "chmod +x %s", plan->file);
+        return STET_DENIED;
+    case ENOEXEC:
+        return stet_fail(err, STET_DENIED, "%s: not a program that this machine can run", program);
+    case E2BIG:
+        return stet_fail(err, STET_LIMIT, "%s: its arguments and environment are larger than the kernel takes",
+                         program);
+    default:
+        return stet_fail_errno(err, e->error_number, "%s: cannot start", program);
+    }
+}
+
+static pid_t start_child(const child_plan *plan) {
+    /* Signals are blocked around vfork: a handler of the parent must not run in the child, which shares its memory
+     * until exec. */
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pid_t pid = vfork();
+    if (pid == 0)
+        become(plan);
+    int saved = errno;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    errno = saved;
+    return pid;
+}
+
+stet_status stet_proc_spawn(const stet_proc_opts *opts, stet_proc *out, stet_error *err) {
+    const char *const *envp = opts->envp ? opts->envp : (const char *const *)environ;
+    if (!opts->argv || !opts->argv[0] || !opts->argv[0][0])
+        return stet_fail(err, STET_INVALID, "a program to run must have a name");
+    int error_number = EIO;
+    if (stet_sys_ask(STET_SYS_SPAWN, opts->argv[0], &error_number) == STET_SYS_FAIL)
+        return stet_fail_errno(err, error_number, "%s: cannot start", opts->argv[0]);
+    child_plan plan = {.argv = (char *const *)(uintptr_t)opts->argv,
+                       .envp = (char *const *)(uintptr_t)envp,
+                       .opts = opts,
+                       .null_fd = -1};
+    child_error why = {'x', 0};
+    char *file = NULL;
+    why.error_number = find_program(opts->argv[0], envp, opts->cwd, &file);
+    if (why.error_number != 0) {
+        plan.file = opts->argv[0];
+        return say_why(&why, &plan, err);
+    }
+    plan.file = file;
+
+    stet_status status = STET_OK;
+    int pipe_fd[2] = {-1, -1};
+    pid_t pid = -1;
+    if ((opts->stdin_fd < 0 || opts->stdout_fd < 0 || opts->stderr_fd < 0) &&
+        (plan.null_fd = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
+        status = stet_fail_errno(err, errno, "/dev/null: cannot open");
+    if (status == STET_OK && pipe2(pipe_fd, O_CLOEXEC) != 0)
+        status = stet_fail_errno(err, errno, "%s: cannot start: no pipe", opts->argv[0]);
+    if (status == STET_OK) {
+        plan.error_fd = pipe_fd[1];
+        pid = start_child(&plan);
+        if (pid < 0)
+            status = stet_fail_errno(err, errno, "%s: cannot start", opts->argv[0]);
+    }
+    if (plan.null_fd >= 0)
+        close(plan.null_fd);
+    if (pipe_fd[1] >= 0)
+        close(pipe_fd[1]);
+    if (pid > 0) {
+        ssize_t n;
+        do
+            n = read(pipe_fd[0], &why, sizeof why);
+        while (n < 0 && errno == EINTR);
+        if (n == (ssize_t)sizeof why) {
+            while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+            status = say_why(&why, &plan, err);
+        }
+    }
+    if (pipe_fd[0] >= 0)
+        close(pipe_fd[0]);
+    stet_free(file);
+    if (status != STET_OK)
+        return status;
+
+    /* Not reaped yet, so the pid is still its own. */
+    *out = (stet_proc){.id = {.pid = pid, .boot = boot_id()}, .group = opts->new_group || opts->new_session};
+    char state;
+    if (!read_stat(pid, &state, &out->id.start))
+        out->id.start = 0;
+    out->pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
+    if (out->pidfd < 0)
+        out->pidfd = -1;
+    return STET_OK;
+}
+
+/* Polls the pidfd, or, where there is none, looks again and again. 1: ended; 0: time is over. */
+static int wait_until_ended(const stet_proc *p, int timeout_ms) {
+    int64_t deadline = timeout_ms < 0 ? -1 : stet_clock_monotonic_us() + (int64_t)timeout_ms * 1000;
+    int64_t pause_ms = 1;
+    for (;;) {
+        int64_t left = deadline < 0 ? -1 : (deadline - stet_clock_monotonic_us() + 999) / 1000;
+        if (deadline >= 0 && left < 0)
+            left = 0;
+        if (p->pidfd >= 0) {
+            struct pollfd f = {.fd = p->pidfd, .events = POLLIN};
+            int n = poll(&f, 1, left > INT32_MAX ? INT32_MAX : (int)left);
+            if (n != 0 && !(n < 0 && errno == EINTR))
+                return 1;
+            if (n == 0)
+                return 0;
+            continue;
+        }
+        siginfo_t info = {0};
+        if (waitid(P_PID, (id_t)p->id.pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0)
+            return 1;
+        if (left == 0)
+            return 0;
+        stet_clock_sleep_ms(left > 0 && left < pause_ms ? left : pause_ms);
+        if (pause_ms < 20)
+            pause_ms *= 2;
+    }
+}
+
+stet_status stet_proc_wait(stet_proc *p, int timeout_ms, stet_proc_exit *out, stet_error *err) {
+    if (!wait_until_ended(p, timeout_ms))
+        return stet_fail(err, STET_BUSY, "process %" PRId64 " is still running after %d ms", p->id.pid, timeout_ms);
+    int status;
+    pid_t r;
+    do
+        r = waitpid((pid_t)p->id.pid, &status, 0);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return stet_fail(err, STET_NOT_FOUND, "process %" PRId64 " is no child of this one, or was waited for already",
+                         p->id.pid);
+    if (p->pidfd >= 0) {
+        close(p->pidfd);
+        p->pidfd = -1;
+    }
+    bool signalled = WIFSIGNALED(status);
+    if (out)
+        *out = (stet_proc_exit){signalled, signalled ? WTERMSIG(status) : WEXITSTATUS(status)};
+    return STET_OK;
+}
+
+void stet_proc_kill(const stet_proc *p, int signal_number) {
+    if (p->id.pid <= 1)
+        return;
+    if (p->group) {
+        /* The group lives as long as any of its members, and its number is not given away meanwhile. After the leader
+         * was reaped and all others are gone it could be another's: stet_proc_wait ends this handle. */
+        kill(-(pid_t)p->id.pid, signal_number);
+        return;
+    }
+    if (p->pidfd >= 0)
+        syscall(SYS_pidfd_send_signal, p->pidfd, signal_number, NULL, 0);
+    else if (stet_proc_alive(p->id))
+        kill((pid_t)p->id.pid, signal_number);
+}
+
+/* ---- this machine */
+
+stet_status stet_home_dir(char **out, stet_error *err) {
+    const char *home = getenv("STET_HOME");
+    if (home && home[0]) {
+        if (home[0] != '/')
+            return stet_fail(err, STET_INVALID, "STET_HOME is \"%s\": not an absolute path", home);
+        *out = stet_strdup(home);
+        return STET_OK;
+    }
+    home = getenv("XDG_STATE_HOME"); /* relative ones are ignored, as its specification asks */
+    if (home && home[0] == '/') {
+        *out = stet_file_join(home, "stet");
+        return STET_OK;
+    }
+    home = getenv("HOME");
+    if (home && home[0] == '/') {
+        *out = stet_file_join(home, ".local/state/stet");
+        return STET_OK;
+    }
+    stet_fail(err, STET_INVALID, "neither STET_HOME, XDG_STATE_HOME nor HOME says where stet may keep its state");
+    stet_hint(err, "set STET_HOME to a directory of your own");
+    return STET_INVALID;
+}
+
+/* "<32 hex digits> <host name>\n" */
+static bool parse_machine_id(const char *text, size_t len, const char *host, char out[40]) {
+    if (len < 34 || text[32] != ' ' || strspn(text, "0123456789abcdef") != 32)
+        return false;
+    const char *end = memchr(text, '\n', len);
+    size_t host_len = (size_t)((end ? end : text + len) - (text + 33));
+    if (host_len != strlen(host) || memcmp(text + 33, host, host_len) != 0)
+        return false;
+    memcpy(out, text, 32);
+    out[32] = 0;
+    return true;
+}
+
+stet_status stet_machine_id(const char *stet_home, char out[40], stet_error *err) {
+    char host[256] = "";
+    if (gethostname(host, sizeof host - 1) != 0)
+        return stet_fail_errno(err, errno, "cannot tell the host name");
+    char *path = stet_file_join(stet_home, "machine-id");
+    stet_status status = STET_OK;
+    bool have = false;
+    /* A few turns: of two processes that make one at once, both must end with the same. */
+    for (int turn = 0; turn < 8 && !have && status == STET_OK; turn++) {
+        stet_buf b = STET_BUF(4096);
+        stet_error e = STET_ERROR_INIT;
+        stet_status read = stet_file_read(path, 0, &b, &e);
+        if (read == STET_OK)
+            have = parse_machine_id(stet_buf_cstr(&b), b.len, host, out);
+        else if (read != STET_NOT_FOUND && read != STET_LIMIT)
+            status = read;
+        if (status != STET_OK)
+            stet_error_move(err, &e);
+        stet_error_clear(&e);
+        stet_buf_release(&b);
+        if (have || status != STET_OK)
+            break;
+        status = stet_file_mkdirs(stet_home, 0755, err);
+        if (status != STET_OK)
+            break;
+        unsigned char random[16];
+        char text[320];
+        stet_random(random, sizeof random);
+        size_t n = stet_hex_encode(random, sizeof random, text);
+        n += (size_t)snprintf(text + n, sizeof text - n, " %s\n", host);
+        if (read == STET_NOT_FOUND) {
+            stet_status made = stet_file_create(path, text, n, 0644, &e);
+            if (made != STET_OK && made != STET_CONFLICT) {
+                status = made;
+                stet_error_move(err, &e);
+            }
+            stet_error_clear(&e);
+        } else {
+            status = stet_file_replace(path, text, n, 0644, err);
+        }
+    }
+    if (status == STET_OK && !have)
+        status = stet_fail(err, STET_BUSY, "%s: changes all the time: do two machines share this directory?", path);
+    stet_free(path);
+    return status;
+}
