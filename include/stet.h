@@ -171,6 +171,126 @@ typedef enum stet_json_style {
 STET_API char *stet_json_print(stet_value v, stet_json_style style, size_t *len);
 STET_API void stet_free(void *p);
 
+/* ---- Projects, spaces, documents ------------------------------------------------------------------------------
+ *
+ *     stet_project *p;
+ *     stet_space *s;
+ *     if (stet_project_find(".", &p, &err) != STET_OK || stet_space_open(p, "main", 0, &s, &err) != STET_OK) ...
+ *
+ *     static stet_status bump(stet_tx *tx, void *ctx, stet_error *err) {
+ *         stet_value n;
+ *         stet_status st = stet_tx_get(tx, "counter/n", NULL, &n, err);       // borrowed from tx
+ *         if (st != STET_OK)
+ *             return st;
+ *         return stet_tx_set(tx, "counter/n", NULL, stet_int(stet_as_int(n) + 1), err);
+ *     }
+ *     status = stet_space_transact(s, NULL, bump, NULL, NULL, &err);          // again on conflict, until it holds
+ *
+ * A space is one file of JSON documents with one sequence; acknowledged commits survive a power cut. A cell is
+ * addressed by text, "ID[/KEY...]", with ~1 for a slash and ~0 for a tilde in id and keys: "config/theme",
+ * "list/0/name". Scope NULL is "", the common one. Branch NULL is "", the default branch.
+ *
+ * Limits: a document 64 MiB of text and 511 levels; an id or scope 512 bytes of UTF-8 without control characters. */
+
+typedef struct stet_project stet_project;
+typedef struct stet_space stet_space;
+typedef struct stet_tx stet_tx;
+typedef struct stet_follower stet_follower;
+
+/* Creates .stet/ in `dir` (created if absent). An existing project is left as it is: *created says which. */
+STET_API STET_CHECKED stet_status stet_project_init(const char *dir, bool *created, stet_error *err);
+/* Walks up from `from`. */
+STET_API STET_CHECKED stet_status stet_project_find(const char *from, stet_project **out, stet_error *err);
+STET_API STET_CHECKED stet_status stet_project_open(const char *root, stet_project **out, stet_error *err);
+STET_API void stet_project_close(stet_project *p); /* after everything opened from it */
+STET_API const char *stet_project_root(const stet_project *p);
+
+enum {
+    STET_SPACE_READ_ONLY = 1, /* never creates, migrates or writes */
+    STET_SPACE_MUST_EXIST = 2 /* STET_NOT_FOUND instead of creating the file */
+};
+
+/* Opens a space by name ([a-z0-9._-]+). Costs the same however many documents are in it. */
+STET_API STET_CHECKED stet_status stet_space_open(stet_project *p, const char *name, unsigned flags, stet_space **out,
+                                                  stet_error *err);
+STET_API void stet_space_close(stet_space *s); /* NULL is fine; after everything begun on it has ended */
+STET_API const char *stet_space_name(const stet_space *s);
+STET_API const char *stet_space_uuid(const stet_space *s);
+/* The sequence of the newest commit by anybody, 0 in a new space. */
+STET_API STET_CHECKED stet_status stet_space_seq(stet_space *s, int64_t *seq, stet_error *err);
+/* Bytes of decoded documents kept for the next read; 32 MiB unless set. */
+STET_API void stet_space_set_cache(stet_space *s, size_t bytes);
+/* Makes durable what was batched (observations of runs that changed nothing). Data is durable when its commit returns.
+ */
+STET_API STET_CHECKED stet_status stet_sync(stet_space *s, stet_error *err);
+
+/* A read outside any transaction, at sequence `at` or (negative) now. `*out` belongs to the caller. */
+STET_API STET_CHECKED stet_status stet_space_get(stet_space *s, const char *branch, const char *cell, const char *scope,
+                                                 int64_t at, stet_value *out, stet_error *err);
+
+/* An optimistic transaction: reads see one snapshot and the transaction's own writes. */
+STET_API STET_CHECKED stet_status stet_tx_begin(stet_space *s, const char *branch, stet_tx **out, stet_error *err);
+STET_API void stet_tx_abort(stet_tx *tx); /* NULL is fine */
+/* The value at a cell, recorded as a read of everything below it. Borrowed until the transaction ends. */
+STET_API STET_CHECKED stet_status stet_tx_get(stet_tx *tx, const char *cell, const char *scope, stet_value *out,
+                                              stet_error *err);
+/* The same, but the caller promises to look only at the type, the key set or length, or the scalar itself. */
+STET_API STET_CHECKED stet_status stet_tx_get_shallow(stet_tx *tx, const char *cell, const char *scope, stet_value *out,
+                                                      stet_error *err);
+/* Reads from another space than the one written to. */
+STET_API STET_CHECKED stet_status stet_tx_get_from(stet_tx *tx, stet_space *other, const char *cell, const char *scope,
+                                                   stet_value *out, stet_error *err);
+/* Sets the value at a cell; document and missing parents are created. Consumes `value`. */
+STET_API STET_CHECKED stet_status stet_tx_set(stet_tx *tx, const char *cell, const char *scope, stet_value value,
+                                              stet_error *err);
+/* An array of patch operations on a document's value, all or none (docs/memory.md): replace, add, remove, move, splice,
+ * append, add-unique, remove-by-value, increment. `operations` stays the caller's. */
+STET_API STET_CHECKED stet_status stet_tx_patch_value(stet_tx *tx, const char *id, const char *scope,
+                                                      stet_value operations, stet_error *err);
+STET_API STET_CHECKED stet_status stet_tx_delete(stet_tx *tx, const char *id, const char *scope, stet_error *err);
+/* Preconditions: the document is not there; the SHA-256 (hex) of its value's canonical text is this. */
+STET_API STET_CHECKED stet_status stet_tx_require_absent(stet_tx *tx, const char *id, const char *scope,
+                                                         stet_error *err);
+STET_API STET_CHECKED stet_status stet_tx_require_hash(stet_tx *tx, const char *id, const char *scope, const char *hex,
+                                                       stet_error *err);
+/* Names the commit: the same (session, local) with the same content returns the first answer and does nothing more;
+ * with other content it is STET_CONFLICT. */
+STET_API STET_CHECKED stet_status stet_tx_session(stet_tx *tx, const char *session, int64_t local, stet_error *err);
+
+typedef struct stet_commit_result {
+    int64_t seq;   /* of this commit; of the space, if nothing changed */
+    bool changed;  /* false: there was nothing to change */
+    bool replayed; /* the answer to an earlier commit of this session */
+} stet_commit_result;
+
+/* All or nothing, durable on return. Ends the transaction, whatever it returns. STET_CONFLICT: somebody changed what
+ * was read, or a precondition does not hold; the details name the read, the change and its sequence. `result` may be
+ * NULL. */
+STET_API STET_CHECKED stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *err);
+
+/* Calls `fn` in a transaction and commits, again on a conflict. From the fourth attempt on it runs with the write lock
+ * held, so that it cannot be overtaken. Any other failure of `fn` aborts and is returned. */
+STET_API STET_CHECKED stet_status stet_space_transact(stet_space *s, const char *branch,
+                                                      stet_status (*fn)(stet_tx *tx, void *ctx, stet_error *err),
+                                                      void *ctx, stet_commit_result *result, stet_error *err);
+
+/* A branch sees its parent as of sequence `at` (negative: now) and keeps its own changes. Costs the same whatever the
+ * size of the space. Deletion is soft until `stet gc`; the name is free again at once. */
+STET_API STET_CHECKED stet_status stet_branch_create(stet_space *s, const char *name, const char *parent, int64_t at,
+                                                     stet_error *err);
+STET_API STET_CHECKED stet_status stet_branch_delete(stet_space *s, const char *name, stet_error *err);
+
+/* Follows the commits of a branch, by any process, in order, each once. `cell` NULL: every document. `after`: a
+ * sequence; negative: from now on. */
+STET_API STET_CHECKED stet_status stet_follow(stet_space *s, const char *branch, const char *cell, const char *scope,
+                                              int64_t after, stet_follower **out, stet_error *err);
+/* {"seq","time","branch","changes":[{"id","scope","path","kind"}]}: the changed leaves that touch the cell; `kind` is
+ * "keys" if the path appeared or went, else "value"; paths are JSON Pointers into the whole document ("/value/n").
+ * STET_BUSY when timeout_ms (negative: for ever) is over. `*event` belongs to the caller. */
+STET_API STET_CHECKED stet_status stet_follow_next(stet_follower *f, int timeout_ms, stet_value *event,
+                                                   stet_error *err);
+STET_API void stet_follow_end(stet_follower *f);
+
 #ifdef __cplusplus
 }
 #endif

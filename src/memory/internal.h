@@ -1,0 +1,166 @@
+/* internal.h - what the files of this folder share. Nobody else includes it.
+ *
+ * The handle's view. `known` is the sequence through which the cache is right: an entry that is not `old` is the
+ * document as of every sequence from its own up to `known`. refresh() reads the commits above `known`, marks what they
+ * touched as old, and moves `known`. Own commits move it too, after SQLite has committed, never before: a failed commit
+ * leaves the handle as it was.
+ */
+#ifndef STET_MEMORY_INTERNAL_H
+#define STET_MEMORY_INTERNAL_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/map.h"
+#include "base/utf8.h"
+#include "base/vec.h"
+#include "db/db.h"
+#include "memory/observe.h"
+#include "memory/space.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+#define STET_INLINE_BYTES 2048 /* a document up to this is kept whole in its head */
+#define STET_ANCHOR_LINKS 64   /* revisions between anchors; more for large documents, see commit.c */
+#define STET_ANCHOR_MAX   1024
+#define STET_NAMES_MAX    65536 /* names kept in memory */
+
+extern const stet_db_migration stet_space_migrations[];
+extern const int stet_space_migration_count;
+
+/* A document's newest revision on a branch, decoded. */
+typedef struct stet_head {
+    int64_t seq; /* 0: never was */
+    bool own;    /* the branch has a revision of its own; else it is the parent's, read through */
+    bool exists;
+    int64_t base, links, chain, bytes; /* as in the table head */
+    stet_value value;                  /* the envelope, one reference held; null if it does not exist */
+} stet_head;
+
+typedef struct stet_cached {
+    int64_t key;
+    bool old; /* a newer revision exists; still good as a base to patch */
+    stet_head head;
+    size_t cost;
+    struct stet_cached *newer, *older;
+} stet_cached;
+
+typedef struct stet_branch_entry {
+    int64_t branch, parent, fork; /* parent -1: none */
+    bool deleted;
+} stet_branch_entry;
+
+struct stet_space {
+    stet_db *db;
+    char *name, *path;
+    char uuid[37];
+    bool read_only;
+    int64_t known;
+    int64_t data_version;
+    stet_map names;        /* id NUL scope -> number */
+    stet_map branch_names; /* name -> number */
+    stet_map branches;     /* number -> stet_branch_entry * */
+    stet_map cache;        /* key -> stet_cached * */
+    stet_cached *newest, *oldest;
+    size_t cache_bytes, cache_max;
+    int64_t hits, misses;
+    bool locked;                /* the write lock is held across a transaction (stet_space_transact) */
+    stet_buf text, blob, blob2; /* scratch */
+};
+
+/* space.c */
+STET_CHECKED stet_status stet_space_refresh(stet_space *s, stet_error *err);
+/* Inside a transaction; errors stick. */
+void stet_space_catch_up(stet_space *s);
+const stet_branch_entry *stet_space_branch_entry(stet_space *s, int64_t branch); /* NULL: none, or a sticky failure */
+void stet_space_forget_branches(stet_space *s);
+void stet_space_forget_names(stet_space *s);
+void stet_fail_corrupt(stet_space *s, const char *format, ...) STET_PRINTF(2, 3);
+
+/* document.c. Heads come with a reference that the caller releases (stet_head_release). */
+void stet_head_release(stet_head *h);
+/* The newest revision as of `at` (negative: `known`), with read-through. Errors stick to the database. */
+void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet_head *out);
+/* The value after revision `seq` of a document, rebuilt from the log alone (`use_cache` false) or helped by the cache.
+ */
+bool stet_document_rebuild(stet_space *s, int64_t doc, int64_t seq, bool use_cache, bool *exists, stet_value *out);
+/* Sequence of the newest revision up to `at` on a branch, read-through included; 0: none. */
+int64_t stet_document_revision_at(stet_space *s, int64_t branch, int64_t doc, int64_t at);
+stet_cached *stet_cache_find(stet_space *s, int64_t key);
+void stet_cache_put(stet_space *s, int64_t key, const stet_head *h); /* retains the value */
+void stet_cache_old(stet_space *s, int64_t key);
+void stet_cache_clear(stet_space *s);
+/* Runs of statements that belong together, outside a transaction of their own. */
+bool stet_space_read_begin(stet_space *s, stet_error *err); /* true: a read transaction was begun, to be ended */
+STET_CHECKED stet_status stet_space_read_end(stet_space *s, bool begun, stet_error *err);
+
+/* A recorded read of one document. */
+typedef struct stet_tx_path {
+    stet_pathref path;
+    stet_read_kind kind;
+} stet_tx_path;
+
+typedef enum stet_tx_write_kind { STET_TX_NONE, STET_TX_SET, STET_TX_PATCH, STET_TX_DELETE } stet_tx_write_kind;
+
+/* A document that a transaction has touched. */
+typedef struct stet_tx_doc {
+    stet_space *space;
+    int64_t branch;
+    stet_docname name;
+    int64_t doc;         /* 0: not known to the space */
+    int64_t seen;        /* the sequence it was read at */
+    size_t seen_members; /* and how many members of the group's overlay it saw */
+    bool before_exists, after_exists;
+    stet_value before, after; /* references held; `after` from the first write on */
+    stet_tx_write_kind write;
+    stet_patches ops; /* STET_TX_PATCH: paths in the arena, values retained */
+    STET_VEC(stet_tx_path) reads;
+    bool reads_collapsed;
+    bool need_absent, need_hash;
+    stet_hash hash;
+    stet_changes changes; /* from before to after; paths in the arena */
+    bool changes_known;
+} stet_tx_doc;
+
+typedef struct stet_tx_view {
+    stet_space *space;
+    int64_t snapshot;
+} stet_tx_view;
+
+struct stet_tx {
+    stet_space *space;
+    int64_t branch;
+    stet_group *group;    /* the one it was begun in, or NULL */
+    stet_tx *next, *prev; /* live transactions of the group */
+    stet_arena arena;
+    STET_VEC(stet_tx_doc *) docs;
+    stet_map index;               /* space, id, scope -> position in docs */
+    stet_map reads;               /* doc position, kind, path: recorded already */
+    STET_VEC(stet_tx_view) views; /* the first is the space written to */
+    size_t op_count, bytes;
+    const char *session;
+    int64_t local;
+    bool doomed; /* a flush of the group made it void */
+    bool locked; /* begun under the write lock */
+    bool ended;
+    stet_error why; /* if doomed */
+    stet_observation *observation;
+};
+
+/* tx.c */
+void stet_tx_free(stet_tx *tx);
+stet_tx *stet_tx_new(stet_space *s, int64_t branch, int64_t snapshot, stet_group *g);
+/* The changed leaves of a written document against another state than the one it was written on: applies the writes to
+ * (exists, before) and compares. `*after` gets a reference. */
+STET_CHECKED stet_status stet_tx_doc_apply(const stet_tx_doc *d, bool exists, stet_value before, bool *after_exists,
+                                           stet_value *after, stet_error *err);
+bool stet_same_value(stet_value a, stet_value b); /* the very same, without looking inside */
+int stet_value_depth(stet_value v);               /* containers inside each other; stops at STET_DOC_MAX_DEPTH + 2 */
+
+/* patch.c: binary form of operations, in commit bodies. */
+void stet_patches_encode(stet_buf *out, const stet_patch *at, size_t len);
+/* Paths point into `bytes`; values are retained in `out`. False: damaged. */
+bool stet_patches_decode(const char *bytes, size_t len, stet_patches *out);
+
+#endif

@@ -1,0 +1,136 @@
+/* schema.c - the tables of a space's file.
+ *
+ * Facts: space_meta, branch, document, commits, session, replay. Derived from them, and rebuilt by `stet check
+ * --repair`: head, snapshot. The tables of the scheduler (second step) are derived in another sense: deleting them
+ * loses no user data, everything becomes unknown and is run again.
+ *
+ * Integers are interned everywhere: a document (id, scope) is a number, never given twice; a branch is a number; the
+ * key of what exists per branch and document is branch * 2^40 + document, so that it can be the rowid of its table.
+ *
+ * Rejected: a row per revision (36,000 commits/s against 100,000 to 330,000 packed); an index row (document, sequence)
+ * per revision, for the same reason: each revision names the one before it instead, and every 64th (up to every 1024th
+ * of a large document) leaves an anchor in `snapshot`, so that a read at any past sequence follows a bounded number of
+ * links; keeping the current text of a large document in its head, which makes changing one field of a megabyte cost a
+ * megabyte.
+ */
+#include "memory/internal.h"
+
+static const char step1[] =
+    "CREATE TABLE space_meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+
+    /* A line of history. Reads fall back to `parent` as of sequence `fork`. Deletion sets deleted_ms; the name is free
+     * then. Number 0 is the default branch, named ''. */
+    "CREATE TABLE branch("
+    "  branch INTEGER PRIMARY KEY,"
+    "  name TEXT NOT NULL,"
+    "  parent INTEGER REFERENCES branch(branch),"
+    "  fork INTEGER NOT NULL,"
+    "  created_ms INTEGER NOT NULL,"
+    "  deleted_ms INTEGER);"
+    "CREATE UNIQUE INDEX branch_name ON branch(name) WHERE deleted_ms IS NULL;"
+    "INSERT INTO branch VALUES(0, '', NULL, 0, 0, NULL);"
+
+    /* Names of documents. A row exists as soon as somebody wrote or durably read the document, on any branch. A number
+     * is never given twice: gc leaves the highest row alone. */
+    "CREATE TABLE document(doc INTEGER PRIMARY KEY, id TEXT NOT NULL, scope TEXT NOT NULL);"
+    "CREATE UNIQUE INDEX document_name ON document(id, scope);"
+
+    /* One logical commit that changed something. `changes`: which documents, the previous revision of each, the changed
+     * leaves. `body`: the operations. Apart, because most readers need the first alone and a body may be large
+     * (overflow pages are not read then). Formats: record.h. Rows are never changed or deleted, except that gc empties
+     * those that only deleted branches needed. */
+    "CREATE TABLE commits("
+    "  seq INTEGER PRIMARY KEY,"
+    "  branch INTEGER NOT NULL,"
+    "  time_ms INTEGER NOT NULL,"
+    "  changes BLOB NOT NULL,"
+    "  body BLOB NOT NULL);"
+
+    /* Answers to commits that carried a session: the same content again gets the same answer. */
+    "CREATE TABLE session(session INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
+    "CREATE TABLE replay("
+    "  session INTEGER NOT NULL REFERENCES session(session),"
+    "  local INTEGER NOT NULL,"
+    "  seq INTEGER NOT NULL,"
+    "  changed INTEGER NOT NULL,"
+    "  content BLOB NOT NULL,"
+    "  PRIMARY KEY(session, local)) WITHOUT ROWID;"
+
+    /* Derived: the newest revision of each document on each branch that has one of its own. `value` is the text of the
+     * envelope if it is small; NULL means: rebuild from `base` (a revision that sets the whole, or a snapshot) and the
+     * patches after it, or, with base 0, that the document is deleted. `links` counts revisions since the last anchor,
+     * `chain` the bytes of patches since base, `bytes` an upper bound of the text's length. */
+    "CREATE TABLE head("
+    "  key INTEGER PRIMARY KEY,"
+    "  seq INTEGER NOT NULL,"
+    "  base INTEGER NOT NULL,"
+    "  links INTEGER NOT NULL,"
+    "  chain INTEGER NOT NULL,"
+    "  bytes INTEGER NOT NULL,"
+    "  value BLOB);"
+
+    /* Derived: anchors into long histories. `value` NULL: the revision at `seq` holds the whole text itself. */
+    "CREATE TABLE snapshot(key INTEGER NOT NULL, seq INTEGER NOT NULL, value BLOB, PRIMARY KEY(key, seq));";
+
+/* The scheduler's tables: observe.c writes them, nobody else. */
+static const char step2[] =
+    /* Who actions are. `piece` is the number of the piece's result document. */
+    "CREATE TABLE action("
+    "  action INTEGER PRIMARY KEY,"
+    "  branch INTEGER NOT NULL,"
+    "  piece INTEGER NOT NULL REFERENCES document(doc),"
+    "  name TEXT NOT NULL,"
+    "  generation INTEGER NOT NULL,"
+    /* The latest observation, one blob: fingerprints, reads with the sequence each saw, writes, options, status. NULL:
+     * none that can be trusted. */
+    "  observation BLOB);"
+    "CREATE UNIQUE INDEX action_name ON action(branch, piece, name);"
+
+    /* Which actions read a document, and which write it. `key` as in head; `flags`: 1 shallow; for writes 1
+     * current-known, 2 declared, 4 materializer envelope. */
+    "CREATE TABLE read_index("
+    "  key INTEGER NOT NULL, path BLOB NOT NULL, flags INTEGER NOT NULL, action INTEGER NOT NULL,"
+    "  PRIMARY KEY(key, path, action, flags)) WITHOUT ROWID;"
+    "CREATE TABLE write_index("
+    "  key INTEGER NOT NULL, path BLOB NOT NULL, flags INTEGER NOT NULL, action INTEGER NOT NULL,"
+    "  PRIMARY KEY(key, path, action)) WITHOUT ROWID;"
+
+    /* Direct dirt and unknown, each with its cause. No row: nothing is known against the action. */
+    "CREATE TABLE mark("
+    "  action INTEGER PRIMARY KEY REFERENCES action(action),"
+    "  state INTEGER NOT NULL,"
+    "  reason INTEGER NOT NULL,"
+    "  space TEXT,"
+    "  seq INTEGER NOT NULL,"
+    "  doc INTEGER,"
+    "  path BLOB);"
+
+    /* Actions of other spaces that read this one. `pushed_through`: changes up to this sequence have been told to the
+     * owner. */
+    "CREATE TABLE mirror_owner("
+    "  owner INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, name TEXT NOT NULL, pushed_through INTEGER NOT NULL);"
+    "CREATE TABLE mirror("
+    "  key INTEGER NOT NULL, path BLOB NOT NULL, flags INTEGER NOT NULL,"
+    "  owner INTEGER NOT NULL REFERENCES mirror_owner(owner), action INTEGER NOT NULL,"
+    "  PRIMARY KEY(key, path, owner, action, flags)) WITHOUT ROWID;"
+    "CREATE INDEX mirror_action ON mirror(owner, action);"
+
+    /* Changes above it have not been looked at for marks. */
+    "INSERT INTO space_meta VALUES('marked_through', 0);";
+
+static stet_status give_uuid(stet_db *db, void *ctx, stet_error *err) {
+    (void)ctx;
+    (void)err;
+    char uuid[37];
+    stet_uuid(uuid);
+    stet_stmt *s = stet_db_stmt(db, "INSERT INTO space_meta VALUES('uuid', ?)");
+    stet_bind_text(s, 1, uuid, 36);
+    stet_run(s);
+    s = stet_db_stmt(db, "INSERT INTO space_meta VALUES('created_ms', ?)");
+    stet_bind_int(s, 1, stet_clock_ms());
+    stet_run(s);
+    return STET_OK;
+}
+
+const stet_db_migration stet_space_migrations[] = {{step1, give_uuid}, {step2, NULL}};
+const int stet_space_migration_count = 2;
