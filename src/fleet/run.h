@@ -67,8 +67,8 @@ STET_CHECKED stet_status stet_runfile_create(stet_project *p, const stet_runfile
 STET_CHECKED stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **out, stet_error *err);
 
 const char *stet_runfile_id(const stet_runfile *run);
-const char *stet_runfile_dir(const stet_runfile *run);  /* absolute */
-stet_value stet_runfile_state(const stet_runfile *run); /* as it would be written; borrowed until the next change */
+const char *stet_runfile_dir(const stet_runfile *run); /* absolute */
+stet_value stet_runfile_state(stet_runfile *run);      /* as it would be written; borrowed until the next change */
 bool stet_runfile_has_task(const stet_runfile *run, const char *id, stet_task_status *status);
 
 void stet_runfile_stage(stet_runfile *run, stet_stage stage);
@@ -105,18 +105,20 @@ STET_CHECKED stet_status stet_runfile_flush(stet_runfile *run, stet_error *err);
 STET_CHECKED stet_status stet_runfile_finish(stet_runfile *run, stet_error *err);
 void stet_runfile_close(stet_runfile *run); /* NULL is fine. Frees the lock; writes nothing. */
 
-/* ---- what others may do with a run they do not drive -------------------------------------------------------- */
+/* What others may do with a run that they do not drive. */
 
 typedef enum stet_driver_state {
     STET_DRIVER_NONE,   /* nobody ever locked it: another program's, or not yet driven */
     STET_DRIVER_ALIVE,  /* the lock is held */
-    STET_DRIVER_GONE,   /* the lock is free, and its last owner was a process of this machine */
-    STET_DRIVER_UNKNOWN /* the lock is free here, but its last owner was another machine's */
+    STET_DRIVER_GONE,   /* the lock is free, and who had it last was a process of this machine */
+    STET_DRIVER_UNKNOWN /* the lock is free here, but who had it last was on another machine */
 } stet_driver_state;
 
 /* Who drives the run in `run_dir`? Writes nothing, creates nothing. `owner` (may be NULL) is what the lock file says,
- * or null; belongs to the caller. `machine` is this machine's id, or NULL if not known. */
-stet_driver_state stet_runfile_driver(const char *run_dir, const char *machine, stet_value *owner);
+ * or null; belongs to the caller. */
+stet_driver_state stet_runfile_driver(const char *run_dir, stet_value *owner);
+/* "process 4711 on host since 2026-..." of an owner. */
+void stet_runfile_owner_text(stet_value owner, stet_buf *out);
 /* Asks the driver to stop. */
 STET_CHECKED stet_status stet_runfile_ask_cancel(const char *run_dir, const char *reason, stet_error *err);
 

@@ -1,0 +1,448 @@
+#include "fleet/state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/map.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+static const char *const task_names[STET_TASK_STATUSES] = {"pending", "running", "completed", "failed", "skipped"};
+static const char *const stage_names[STET_STAGES] = {"setup", "running", "settling", "verifying", "done"};
+static const char *const life_names[STET_LIFECYCLES] = {"queued", "running",  "blocked",    "completed",
+                                                        "failed", "archived", "interrupted"};
+
+const char *stet_task_status_name(stet_task_status s) {
+    return task_names[s];
+}
+
+const char *stet_stage_name(stet_stage s) {
+    return stage_names[s];
+}
+
+const char *stet_lifecycle_name(stet_lifecycle l) {
+    return life_names[l];
+}
+
+static bool name_in(const char *const *names, int count, const char *s, size_t len, int *out) {
+    for (int i = 0; i < count; i++)
+        if (strlen(names[i]) == len && memcmp(names[i], s, len) == 0) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
+bool stet_task_status_of(stet_value v, stet_task_status *out) {
+    size_t len;
+    const char *s = stet_as_string(&v, &len);
+    int i;
+    if (s == NULL || !name_in(task_names, STET_TASK_STATUSES, s, len, &i))
+        return false;
+    *out = (stet_task_status)i;
+    return true;
+}
+
+bool stet_lifecycle_of_name(const char *name, stet_lifecycle *out) {
+    int i;
+    if (!name_in(life_names, STET_LIFECYCLES, name, strlen(name), &i))
+        return false;
+    *out = (stet_lifecycle)i;
+    return true;
+}
+
+bool stet_run_id_valid(const char *id, size_t len) {
+    if (len == 0 || len > STET_RUN_ID_MAX)
+        return false;
+    if (id[0] == '.' && (len == 1 || (len == 2 && id[1] == '.')))
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        char c = id[i];
+        bool ok = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+                  c == ':' || c == '-';
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+stet_lifecycle stet_lifecycle_of(const stet_state_counts *c) {
+    if (c->tasks[STET_TASK_RUNNING] > 0)
+        return STET_LIFE_RUNNING;
+    if (c->open_feedback > 0)
+        return STET_LIFE_BLOCKED;
+    if (c->tasks[STET_TASK_FAILED] > 0)
+        return STET_LIFE_FAILED;
+    if (c->total > 0 && c->tasks[STET_TASK_COMPLETED] + c->tasks[STET_TASK_SKIPPED] == c->total)
+        return STET_LIFE_COMPLETED;
+    if (c->gated_commits > 0 && c->tasks[STET_TASK_PENDING] == 0)
+        return STET_LIFE_COMPLETED;
+    if (c->tasks[STET_TASK_COMPLETED] > 0)
+        return STET_LIFE_RUNNING;
+    return STET_LIFE_QUEUED;
+}
+
+static const char *const type_names[] = {"null",     "a boolean", "an integer", "a number",
+                                         "a string", "an array",  "an object"};
+
+static const char *type_name(stet_value v) {
+    return type_names[stet_typeof(v)];
+}
+
+/* What a member must be if it is there; null counts as absent. Tables are sorted by key, as members are, so that one
+ * walk over both checks an object, whatever else is in it. */
+typedef struct member {
+    const char *key;
+    stet_type type;
+    bool required; /* a string must not be empty then */
+} member;
+
+static stet_status check_member(const member *m, stet_value v, stet_error *err) {
+    stet_type type = stet_typeof(v);
+    if (type == STET_NULL && m->required)
+        return stet_fail(err, STET_CORRUPT, "%s is missing", m->key);
+    if (type != STET_NULL && type != m->type)
+        return stet_fail(err, STET_CORRUPT, "%s is %s, expected %s", m->key, type_name(v), type_names[m->type]);
+    size_t len = 1;
+    if (m->required && type == STET_STRING && (stet_as_string(&v, &len), len == 0))
+        return stet_fail(err, STET_CORRUPT, "%s is empty", m->key);
+    return STET_OK;
+}
+
+static stet_status check_members(stet_value object, const member *table, size_t count, stet_value *values,
+                                 stet_error *err) {
+    if (stet_typeof(object) != STET_OBJECT)
+        return stet_fail(err, STET_CORRUPT, "it is %s, expected an object", type_name(object));
+    size_t n = stet_count(object), i = 0;
+    for (size_t m = 0; m < count; m++) {
+        values[m] = stet_null();
+        for (; i < n; i++) {
+            size_t len;
+            const char *key = stet_key_at(object, i, &len);
+            int order = strcmp(key, table[m].key);
+            if (order > 0)
+                break;
+            if (order == 0 && strlen(table[m].key) == len) {
+                values[m] = stet_at(object, i++);
+                break;
+            }
+        }
+        stet_status st = check_member(&table[m], values[m], err);
+        if (st != STET_OK)
+            return st;
+    }
+    return STET_OK;
+}
+
+#define MEMBERS(table) (sizeof(table) / sizeof((table)[0]))
+
+/* Version 1 keeps app, workflowId and title inside `workflow`. */
+static stet_status migrate_1(stet_value *root, stet_error *err) {
+    static const member table[] = {
+        {"app", STET_OBJECT, false}, {"id", STET_STRING, false}, {"title", STET_STRING, false}};
+    static const char *const names[] = {"app", "workflowId", "title"};
+    stet_value workflow = stet_get(*root, "workflow"), v[MEMBERS(table)];
+    if (stet_typeof(workflow) != STET_NULL) {
+        stet_status st = check_members(workflow, table, MEMBERS(table), v, err);
+        if (st != STET_OK) {
+            stet_fail_in(err, "workflow");
+            return st;
+        }
+        stet_retain(workflow); /* outlives its removal below */
+        for (size_t i = 0; i < MEMBERS(table); i++)
+            if (stet_typeof(v[i]) != STET_NULL)
+                stet_put(root, names[i], stet_retain(v[i]));
+        stet_remove(root, "workflow", 8);
+        stet_release(workflow);
+    }
+    stet_put(root, "schemaVersion", stet_int(2));
+    return STET_OK;
+}
+
+static stet_status check_task(stet_value task, stet_map *seen, stet_state_counts *c, stet_error *err) {
+    static const member table[] = {{"action", STET_STRING, false},  {"attempt", STET_INT, false},
+                                   {"endedAt", STET_STRING, false}, {"id", STET_STRING, true},
+                                   {"kind", STET_STRING, false},    {"log", STET_STRING, false},
+                                   {"result", STET_STRING, false},  {"startedAt", STET_STRING, false},
+                                   {"status", STET_STRING, true},   {"verifier", STET_BOOL, false}};
+    stet_value v[MEMBERS(table)];
+    stet_status st = check_members(task, table, MEMBERS(table), v, err);
+    if (st != STET_OK)
+        return st;
+    size_t len, before = stet_map_len(seen);
+    const char *id = stet_as_string(&v[3], &len);
+    stet_map_put(seen, id, len, (stet_slot){.n = 0});
+    if (stet_map_len(seen) == before)
+        return stet_fail(err, STET_CORRUPT, "id \"%.80s\" is there twice", id);
+    stet_task_status status;
+    if (!stet_task_status_of(v[8], &status))
+        return stet_fail(err, STET_CORRUPT,
+                         "status is \"%.40s\", expected pending, running, completed, failed or skipped",
+                         stet_as_string(&v[8], NULL));
+    c->tasks[status]++;
+    c->total++;
+    return STET_OK;
+}
+
+static stet_status check_tasks(stet_value tasks, stet_state_counts *c, stet_error *err) {
+    stet_map seen = {0};
+    stet_status st = STET_OK;
+    for (size_t i = 0; i < stet_count(tasks) && st == STET_OK; i++) {
+        st = check_task(stet_at(tasks, i), &seen, c, err);
+        if (st != STET_OK)
+            stet_fail_in(err, "tasks[%zu]", i);
+    }
+    stet_map_release(&seen);
+    return st;
+}
+
+static stet_status check_one_feedback(stet_value feedback, stet_state_counts *c, stet_error *err) {
+    static const member table[] = {{"id", STET_STRING, false},
+                                   {"message", STET_STRING, false},
+                                   {"status", STET_STRING, true},
+                                   {"task", STET_STRING, false}};
+    static const char *const names[] = {"open", "tasked", "resolved"};
+    stet_value v[MEMBERS(table)];
+    stet_status st = check_members(feedback, table, MEMBERS(table), v, err);
+    if (st != STET_OK)
+        return st;
+    size_t len;
+    const char *s = stet_as_string(&v[2], &len);
+    int which;
+    if (!name_in(names, 3, s, len, &which))
+        return stet_fail(err, STET_CORRUPT, "status is \"%.40s\", expected open, tasked or resolved", s);
+    if (which < 2)
+        c->open_feedback++;
+    return STET_OK;
+}
+
+static stet_status check_feedback(stet_value feedback, stet_state_counts *c, stet_error *err) {
+    for (size_t i = 0; i < stet_count(feedback); i++) {
+        stet_status st = check_one_feedback(stet_at(feedback, i), c, err);
+        if (st != STET_OK) {
+            stet_fail_in(err, "feedback[%zu]", i);
+            return st;
+        }
+    }
+    return STET_OK;
+}
+
+static stet_status check_commits(stet_value commits, stet_state_counts *c, stet_error *err) {
+    static const member table[] = {{"verifierGated", STET_BOOL, false}};
+    for (size_t i = 0; i < stet_count(commits); i++) {
+        stet_value gated;
+        stet_status st = check_members(stet_at(commits, i), table, MEMBERS(table), &gated, err);
+        if (st != STET_OK) {
+            stet_fail_in(err, "commits[%zu]", i);
+            return st;
+        }
+        c->commits++;
+        if (stet_as_bool(gated))
+            c->gated_commits++;
+    }
+    return STET_OK;
+}
+
+static stet_status check_version(stet_value root, int64_t *version, stet_error *err) {
+    stet_value v = stet_get(root, "schemaVersion");
+    if (stet_typeof(root) != STET_OBJECT)
+        return stet_fail(err, STET_CORRUPT, "the state is %s, expected an object", type_name(root));
+    if (stet_typeof(v) != STET_INT)
+        return stet_fail(err, STET_CORRUPT, "schemaVersion is %s, expected an integer", type_name(v));
+    *version = stet_as_int(v);
+    if (*version < 1)
+        return stet_fail(err, STET_CORRUPT, "schemaVersion is %lld, there is none below 1", (long long)*version);
+    if (*version <= STET_STATE_VERSION)
+        return STET_OK;
+    stet_status st = stet_fail(err, STET_UNSUPPORTED, "schemaVersion is %lld, this stet reads up to %d",
+                               (long long)*version, STET_STATE_VERSION);
+    stet_hint(err, "use a newer stet for this run");
+    return st;
+}
+
+static stet_status check_time(const char *key, stet_value v, int64_t *ms, stet_error *err) {
+    size_t len;
+    const char *s = stet_as_string(&v, &len);
+    if (!stet_time_parse(s, len, ms))
+        return stet_fail(err, STET_CORRUPT, "%s \"%.40s\" is no RFC 3339 time", key, s);
+    return STET_OK;
+}
+
+static stet_status check_labels(stet_value labels, stet_error *err) {
+    for (size_t i = 0; i < stet_count(labels); i++)
+        if (stet_typeof(stet_at(labels, i)) != STET_STRING)
+            return stet_fail(err, STET_CORRUPT, "labels[%zu] is %s, expected a string", i,
+                             type_name(stet_at(labels, i)));
+    return STET_OK;
+}
+
+static stet_status check(stet_state *s, const char *expected_id, stet_error *err) {
+    enum {
+        ACTOR,
+        APP,
+        COMMITS,
+        CREATED,
+        FEEDBACK,
+        ID,
+        INPUTS,
+        LABELS,
+        STAGE,
+        OPTIONS,
+        PIECE,
+        PROVENANCE,
+        REPO,
+        SUMMARY,
+        TASKS,
+        TITLE,
+        UPDATED,
+        WORKFLOW
+    };
+    static const member table[] = {
+        {"actor", STET_STRING, false},    {"app", STET_OBJECT, false},      {"commits", STET_ARRAY, false},
+        {"createdAt", STET_STRING, true}, {"feedback", STET_ARRAY, false},  {"id", STET_STRING, true},
+        {"inputs", STET_OBJECT, false},   {"labels", STET_ARRAY, false},    {"loopStage", STET_STRING, true},
+        {"options", STET_OBJECT, false},  {"piece", STET_STRING, false},    {"provenance", STET_OBJECT, false},
+        {"repo", STET_STRING, false},     {"summary", STET_OBJECT, false},  {"tasks", STET_ARRAY, true},
+        {"title", STET_STRING, false},    {"updatedAt", STET_STRING, true}, {"workflowId", STET_STRING, false}};
+    static const member app_table[] = {
+        {"id", STET_STRING, false}, {"title", STET_STRING, false}, {"version", STET_STRING, false}};
+    static const member provenance_table[] = {{"actor", STET_STRING, false},      {"createdAt", STET_STRING, false},
+                                              {"generation", STET_INT, false},    {"originRunId", STET_STRING, false},
+                                              {"reason", STET_STRING, false},     {"rerunOf", STET_STRING, false},
+                                              {"rerunOfRepo", STET_STRING, false}};
+    stet_value v[MEMBERS(table)], inner[MEMBERS(provenance_table)];
+    int64_t version = 0;
+    stet_status st = check_version(s->root, &version, err);
+    if (st == STET_OK && version == 1)
+        st = migrate_1(&s->root, err);
+    if (st == STET_OK)
+        st = check_members(s->root, table, MEMBERS(table), v, err);
+    if (st != STET_OK)
+        return st;
+    size_t len;
+    const char *id = stet_as_string(&v[ID], &len);
+    if (!stet_run_id_valid(id, len))
+        return stet_fail(err, STET_CORRUPT, "id \"%.80s\" is no run id (letters, digits, and . _ : -)", id);
+    if (expected_id != NULL && strcmp(expected_id, id) != 0)
+        return stet_fail(err, STET_CORRUPT, "the directory is \"%.100s\" but the id in it is \"%.100s\"", expected_id,
+                         id);
+    const char *stage = stet_as_string(&v[STAGE], &len);
+    int which;
+    if (version > 1 && !name_in(stage_names, STET_STAGES, stage, len, &which))
+        return stet_fail(err, STET_CORRUPT,
+                         "loopStage is \"%.40s\", expected setup, running, settling, verifying or done", stage);
+    if (stet_typeof(v[APP]) == STET_OBJECT &&
+        (st = check_members(v[APP], app_table, MEMBERS(app_table), inner, err)) != STET_OK) {
+        stet_fail_in(err, "app");
+        return st;
+    }
+    if (stet_typeof(v[PROVENANCE]) == STET_OBJECT &&
+        (st = check_members(v[PROVENANCE], provenance_table, MEMBERS(provenance_table), inner, err)) != STET_OK) {
+        stet_fail_in(err, "provenance");
+        return st;
+    }
+    if ((st = check_time("createdAt", v[CREATED], &s->created_ms, err)) != STET_OK ||
+        (st = check_time("updatedAt", v[UPDATED], &s->updated_ms, err)) != STET_OK ||
+        (st = check_labels(v[LABELS], err)) != STET_OK || (st = check_tasks(v[TASKS], &s->counts, err)) != STET_OK ||
+        (st = check_feedback(v[FEEDBACK], &s->counts, err)) != STET_OK)
+        return st;
+    return check_commits(v[COMMITS], &s->counts, err);
+}
+
+stet_status stet_state_parse(const char *bytes, size_t len, const char *expected_id, stet_state *out, stet_error *err) {
+    stet_state s = {0};
+    stet_json_limits limits = {.max_depth = STET_STATE_MAX_DEPTH, .max_bytes = STET_STATE_MAX_BYTES};
+    stet_status st = stet_json_read(bytes, len, &limits, &s.root, err);
+    if (st != STET_OK) {
+        /* Malformed is the writer's fault, not the caller's. */
+        if (st == STET_INVALID) {
+            st = STET_CORRUPT;
+            if (err != NULL)
+                err->status = st;
+        }
+        return st;
+    }
+    s.fingerprint = stet_hash_of(bytes, len);
+    st = check(&s, expected_id, err);
+    if (st != STET_OK) {
+        stet_release(s.root);
+        return st;
+    }
+    *out = s;
+    return STET_OK;
+}
+
+static stet_state_stamp stamp_of(const struct stat *st) {
+    return (stet_state_stamp){.size = st->st_size,
+                              .mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                              .ctime_ns = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec,
+                              .inode = st->st_ino};
+}
+
+bool stet_stamp_equal(const stet_state_stamp *a, const stet_state_stamp *b) {
+    return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns && a->inode == b->inode;
+}
+
+/* One attempt: *changed tells that the file was written to while it was read. */
+static stet_status read_once(int fd, const char *path, stet_buf *b, stet_state_stamp *stamp, bool *changed,
+                             stet_error *err) {
+    struct stat before, after;
+    if (stet_sys_fstat(fd, &before) != 0)
+        return stet_fail_errno(err, errno, "%s", path);
+    if (!S_ISREG(before.st_mode))
+        return stet_fail(err, STET_CORRUPT, "%s is not a regular file", path);
+    if ((uint64_t)before.st_size > STET_STATE_MAX_BYTES)
+        return stet_fail(err, STET_LIMIT, "%s has %lld bytes, more than the %zu that a run's state may have", path,
+                         (long long)before.st_size, STET_STATE_MAX_BYTES);
+    stet_buf_clear(b);
+    size_t want = (size_t)before.st_size, got = 0;
+    char *at = stet_buf_reserve(b, want + 1);
+    stet_status st = stet_file_read_all(fd, path, at, want + 1, &got, err);
+    if (st != STET_OK)
+        return st;
+    b->len = got;
+    if (stet_sys_fstat(fd, &after) != 0)
+        return stet_fail_errno(err, errno, "%s", path);
+    *stamp = stamp_of(&after);
+    stet_state_stamp first = stamp_of(&before);
+    /* The link count falls, and ctime moves, when the file is replaced meanwhile: its bytes are still whole. */
+    *changed = got != want || first.size != stamp->size || first.mtime_ns != stamp->mtime_ns;
+    return STET_OK;
+}
+
+stet_status stet_state_read(const char *path, const char *expected_id, stet_buf *scratch, stet_state *out,
+                            stet_error *err) {
+    stet_buf own = STET_BUF(0);
+    stet_buf *b = scratch ? scratch : &own;
+    stet_status st = STET_OK;
+    stet_state_stamp stamp = {0};
+    bool changed = true;
+    for (int attempt = 0; attempt < 4 && changed && st == STET_OK; attempt++) {
+        /* O_NONBLOCK: a FIFO must not hold us up. */
+        int fd = stet_sys_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+        if (fd < 0)
+            st = errno == ELOOP ? stet_fail(err, STET_CORRUPT, "%s is a symbolic link", path)
+                                : stet_fail_errno(err, errno, "%s", path);
+        else {
+            st = read_once(fd, path, b, &stamp, &changed, err);
+            stet_sys_close(fd);
+        }
+    }
+    if (st == STET_OK && changed)
+        st = stet_fail(err, STET_BUSY, "%s is being written all the time", path);
+    if (st == STET_OK) {
+        st = stet_state_parse(b->data, b->len, expected_id, out, err);
+        if (st == STET_OK)
+            out->stamp = stamp;
+        else
+            stet_fail_in(err, "%s", path);
+    }
+    stet_buf_release(&own);
+    return st;
+}
+
+void stet_state_release(stet_state *s) {
+    stet_release(s->root);
+    *s = (stet_state){0};
+}
