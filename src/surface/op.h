@@ -106,7 +106,8 @@ struct stet_op_ctx {
     /* How far it is: `total` 0 if unknown; `note` may be NULL. Cheap: the surface decides how often it shows. */
     void (*progress)(stet_op_ctx *ctx, int64_t done, int64_t total, const char *note);
     bool (*cancelled)(stet_op_ctx *ctx); /* Ctrl-C, or an MCP cancellation. Looked at in loops. */
-    /* Raw bytes to standard output in place of a result (persist get without -o). NULL where there is none (MCP). */
+    /* Raw bytes to standard output in place of a result (persist get without -o). NULL where there is none (MCP, and
+     * the CLI with --json). */
     stet_status (*write_out)(stet_op_ctx *ctx, const void *bytes, size_t len, stet_error *err);
     /* A line for the person or the log, not part of the result. */
     void (*warn)(stet_op_ctx *ctx, const char *format, ...) STET_PRINTF(2, 3);
@@ -122,11 +123,28 @@ const stet_param *stet_op_param(const stet_op *op, const char *name); /* hyphens
  * types, enums, ranges and missing ones are STET_INVALID, with the valid ones and did-you-mean. `out` belongs to the
  * caller. */
 STET_CHECKED stet_status stet_op_check_args(const stet_op *op, stet_value given, stet_value *out, stet_error *err);
+/* The same for a surface on which parameters are spelled otherwise: with STET_SPELL_FLAGS messages say `--older-than-days`
+ * and `CELL` where they else say `older_than_days` and `cell`. */
+typedef enum stet_op_spelling { STET_SPELL_NAMES, STET_SPELL_FLAGS } stet_op_spelling;
+STET_CHECKED stet_status stet_op_check_spelled(const stet_op *op, stet_value given, stet_op_spelling spelling,
+                                               stet_value *out, stet_error *err);
+/* A parameter's name in args and MCP ("older_than_days") or as messages of that surface say it. */
+#define STET_PARAM_NAME_MAX 64
+void stet_param_key(const stet_param *param, char out[STET_PARAM_NAME_MAX]);
+void stet_param_spell(const stet_param *param, stet_op_spelling spelling, char out[STET_PARAM_NAME_MAX + 4]);
+/* Declared metavar, or one from the type: "N", "FILE", "a|b". Written to `out`. */
+void stet_param_metavar(const stet_param *param, stet_buf *out);
 /* JSON Schema of the arguments (for MCP and the reference) and of the result. */
 stet_value stet_op_args_schema(const stet_op *op);
 stet_value stet_op_result_schema(const stet_op *op);
-/* Checks arguments, runs the handler, checks its result against the schema (debug builds and tests). */
+/* Checks arguments, runs the handler, checks its result against the schema where the environment has STET_CHECK_RESULTS
+ * (tests set it): a result that does not fit is STET_INTERNAL. A handler that wrote raw bytes with write_out leaves the
+ * result null, and null is not checked. */
 STET_CHECKED stet_status stet_op_call(stet_op_ctx *ctx, stet_value given, stet_value *result, stet_error *err);
+/* The second half of it, for arguments that stet_op_check_spelled gave. */
+STET_CHECKED stet_status stet_op_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err);
+/* Exit status of a result: its operation's verdict, or STET_OK. */
+stet_status stet_op_verdict(const stet_op *op, stet_value result);
 
 /* The stores that `check` and `gc` cover. Each layer's glue in src/surface/ops declares one, and table.c lists it. */
 typedef struct stet_store {

@@ -1,0 +1,41 @@
+/* text.h - text for people: wrapped paragraphs, columns, emphasis. What a `render` function of an operation uses. */
+#ifndef STET_SURFACE_TEXT_H
+#define STET_SURFACE_TEXT_H
+
+#include "surface/op.h"
+
+typedef enum stet_style {
+    STET_STYLE_BOLD,
+    STET_STYLE_DIM,
+    STET_STYLE_GOOD, /* green */
+    STET_STYLE_WARN, /* yellow */
+    STET_STYLE_BAD   /* red */
+} stet_style;
+
+/* The text with its style if r->colour, else plain. Control characters of the text are shown as "?", so that stored bytes
+ * can't drive a terminal. */
+void stet_text_styled(stet_render *r, stet_style style, const char *text);
+void stet_text_plain(stet_render *r, const char *text, size_t len);
+
+/* Paragraphs (separated by an empty line; a line that begins with a blank is kept as it is) wrapped to `width` columns,
+ * each line after `indent` blanks; the first line's indent is left out if `hanging`. Ends in a newline. */
+void stet_text_wrap(stet_buf *out, const char *text, size_t indent, size_t width, bool hanging);
+/* Blanks up to column `to` if `from` is less, else one blank. */
+void stet_text_pad(stet_buf *out, size_t from, size_t to);
+
+/* Rows of cells in aligned columns, two blanks apart; a header row is bold. Cells are strings ("" allowed).
+ *
+ *     stet_table t = {.columns = 3};
+ *     stet_table_cell(&t, "ID"); ... three of them make a row
+ *     stet_table_print(&t, r, true);        // and frees
+ */
+#define STET_TABLE_COLUMNS 12
+typedef struct stet_table {
+    size_t columns;
+    stet_value cells;
+} stet_table;
+void stet_table_cell(stet_table *t, const char *text);
+void stet_table_cellf(stet_table *t, const char *format, ...) STET_PRINTF(2, 3);
+void stet_table_print(stet_table *t, stet_render *r, bool header);
+
+#endif
