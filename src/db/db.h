@@ -105,6 +105,7 @@ STET_CHECKED stet_status stet_db_check(stet_db *db, stet_buf *problems, stet_err
 STET_CHECKED stet_status stet_db_checkpoint(stet_db *db,
                                             stet_error *err); /* WAL into the file, truncated if nobody reads */
 STET_CHECKED stet_status stet_db_vacuum(stet_db *db, stet_error *err);
-int64_t stet_db_bytes(stet_db *db); /* page count times page size */
+int64_t stet_db_bytes(stet_db *db);       /* page count times page size */
+const char *stet_db_sqlite_version(void); /* of the SQLite that is linked */
 
 #endif

@@ -6,9 +6,9 @@
  *     status = stet_repos_remove(home, dir, &wait, &path, &err);
  *
  * The file is {"schemaVersion":1,"repos":[{"path","addedAt"}]}. A path is the real path of a project's root: a project
- * reached through a symlink or a subdirectory is the same project, and listed once. Writers replace the file whole, under
- * an exclusive lock on registry/repos.lock. A file that can't be read as that is STET_CORRUPT and left alone; a newer
- * schemaVersion is STET_UNSUPPORTED. */
+ * reached through a symlink or a subdirectory is the same project, and listed once. Writers replace the file whole,
+ * under an exclusive lock on registry/repos.lock. A file that can't be read as that is STET_CORRUPT and left alone; a
+ * newer schemaVersion is STET_UNSUPPORTED. */
 #ifndef STET_FLEET_REPOS_H
 #define STET_FLEET_REPOS_H
 
@@ -26,12 +26,12 @@ typedef struct stet_repos_wait {
 
 /* The array belongs to the caller. */
 STET_CHECKED stet_status stet_repos_list(const char *home, stet_value *out, stet_error *err);
-/* Adds the project that `dir` lies in; STET_NOT_FOUND if there is none. `*root` (caller frees) is its real path; `*added`
- * false if it was listed already. */
+/* Adds the project that `dir` lies in; STET_NOT_FOUND if there is none. `*root` (caller frees) is its real path;
+ * `*added` false if it was listed already. */
 STET_CHECKED stet_status stet_repos_add(const char *home, const char *dir, int64_t now_ms, const stet_repos_wait *wait,
                                         char **root, bool *added, stet_error *err);
-/* Removes the project that `dir` is in, or, when nothing is there any more, the entry with exactly this path. Files of the
- * project are not touched. STET_NOT_FOUND when it isn't listed. `*path` (caller frees) is what was removed. */
+/* Removes the project that `dir` is in, or, when nothing is there any more, the entry with exactly this path. Files of
+ * the project are not touched. STET_NOT_FOUND when it isn't listed. `*path` (caller frees) is what was removed. */
 STET_CHECKED stet_status stet_repos_remove(const char *home, const char *dir, const stet_repos_wait *wait, char **path,
                                            stet_error *err);
 

@@ -10,7 +10,7 @@
 #include "os/clock.h"
 #include "surface/suggest.h"
 
-static const char *const type_names[] = {"null",   "a boolean", "an integer", "a number",
+static const char *const type_names[] = {"null",     "a boolean", "an integer", "a number",
                                          "a string", "an array",  "an object"};
 
 const stet_param *stet_op_param(const stet_op *op, const char *name) {

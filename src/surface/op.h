@@ -123,8 +123,8 @@ const stet_param *stet_op_param(const stet_op *op, const char *name); /* hyphens
  * types, enums, ranges and missing ones are STET_INVALID, with the valid ones and did-you-mean. `out` belongs to the
  * caller. */
 STET_CHECKED stet_status stet_op_check_args(const stet_op *op, stet_value given, stet_value *out, stet_error *err);
-/* The same for a surface on which parameters are spelled otherwise: with STET_SPELL_FLAGS messages say `--older-than-days`
- * and `CELL` where they else say `older_than_days` and `cell`. */
+/* The same for a surface on which parameters are spelled otherwise: with STET_SPELL_FLAGS messages say
+ * `--older-than-days` and `CELL` where they else say `older_than_days` and `cell`. */
 typedef enum stet_op_spelling { STET_SPELL_NAMES, STET_SPELL_FLAGS } stet_op_spelling;
 STET_CHECKED stet_status stet_op_check_spelled(const stet_op *op, stet_value given, stet_op_spelling spelling,
                                                stet_value *out, stet_error *err);

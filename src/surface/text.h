@@ -12,8 +12,8 @@ typedef enum stet_style {
     STET_STYLE_BAD   /* red */
 } stet_style;
 
-/* The text with its style if r->colour, else plain. Control characters of the text are shown as "?", so that stored bytes
- * can't drive a terminal. */
+/* The text with its style if r->colour, else plain. Control characters of the text are shown as "?", so that stored
+ * bytes can't drive a terminal. */
 void stet_text_styled(stet_render *r, stet_style style, const char *text);
 void stet_text_plain(stet_render *r, const char *text, size_t len);
 

@@ -169,7 +169,8 @@ static stet_status json_value(const parser *p, const char *label, const char *te
         stet_buf quoted = STET_BUF(4096);
         stet_json_write_string(&quoted, text, len < 100 ? stet_utf8_valid_prefix(text, len) : 0);
         if (len < 100)
-            stet_hint(p->err, "a string is written with double quotes inside the shell's: '%s'", stet_buf_cstr(&quoted));
+            stet_hint(p->err, "a string is written with double quotes inside the shell's: '%s'",
+                      stet_buf_cstr(&quoted));
         else
             stet_hint(p->err, "a string is written with double quotes inside the shell's: '\"...\"'");
         stet_buf_release(&quoted);
@@ -550,8 +551,8 @@ static stet_status walk(parser *p) {
 stet_status stet_cli_parse(int count, char *const *words, stet_cli_words *out, stet_error *err) {
     parser p = {.out = out, .err = err, .count = count, .words = words};
     out->given = stet_object();
-    /* --json first, so that a mistake before it is shown as asked for. It can't be a flag's value: those begin with a dash
-     * only after "=". */
+    /* --json first, so that a mistake before it is shown as asked for. It can't be a flag's value: those begin with a
+     * dash only after "=". */
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
         out->json = out->json || strcmp(words[i], "--json") == 0;
     for (int i = 0; i < count; i++)

@@ -6,14 +6,14 @@
  *     stet_cli_words_release(&w);
  *
  * Grammar: `stet [NOUN] VERB`, and flags anywhere after it; the global ones also before. A flag is `--name value`,
- * `--name=value`, `-n value`, `-n3`; hyphens and underscores are alike. `--name`, `--no-name` and `--name=true|false` for
- * a boolean (`--name false` too where the operation has no positional parameter that could be meant). After `--` nothing is
- * a flag. A word that begins with a dash is a flag unless it is "-" or a negative number; a flag's value that does is
- * written `--name=-value`.
+ * `--name=value`, `-n value`, `-n3`; hyphens and underscores are alike. `--name`, `--no-name` and `--name=true|false`
+ * for a boolean (`--name false` too where the operation has no positional parameter that could be meant). After `--`
+ * nothing is a flag. A word that begins with a dash is a flag unless it is "-" or a negative number; a flag's value
+ * that does is written `--name=-value`.
  *
  * What is wrong is STET_INVALID with the valid ones and, where one is near, "did you mean". Nothing is abbreviated and
- * nothing is ignored. The globals are filled in as far as they were read even on failure, so that an error can be shown the
- * way that was asked for.
+ * nothing is ignored. The globals are filled in as far as they were read even on failure, so that an error can be shown
+ * the way that was asked for.
  */
 #ifndef STET_SURFACE_CLI_ARGS_H
 #define STET_SURFACE_CLI_ARGS_H

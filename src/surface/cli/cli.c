@@ -160,7 +160,8 @@ static bool cancelled(stet_op_ctx *ctx) {
     return stop_asked != 0;
 }
 
-/* Ten times a second as one changing line on a terminal; elsewhere a line every ten seconds, so that a log shows life. */
+/* Ten times a second as one changing line on a terminal; elsewhere a line every ten seconds, so that a log shows life.
+ */
 static void progress(stet_op_ctx *ctx, int64_t done, int64_t total, const char *note) {
     cli *c = ctx->surface;
     int64_t now = stet_clock_monotonic_us();

@@ -1,9 +1,9 @@
 /* cli.h - the command line: words in, text or JSON and an exit status out.
  *
- * Results go to standard output, everything else to standard error. With --json standard output holds lines of JSON alone:
- * events as they come, then the result, or {"error": {...}}. The exit status is the stet_status of the outcome; a reader of
- * standard output that goes away is no failure. The first Ctrl-C (or SIGTERM) asks the operation to stop, a second one ends
- * the process at once; both end in 130. */
+ * Results go to standard output, everything else to standard error. With --json standard output holds lines of JSON
+ * alone: events as they come, then the result, or {"error": {...}}. The exit status is the stet_status of the outcome;
+ * a reader of standard output that goes away is no failure. The first Ctrl-C (or SIGTERM) asks the operation to stop, a
+ * second one ends the process at once; both end in 130. */
 #ifndef STET_SURFACE_CLI_CLI_H
 #define STET_SURFACE_CLI_CLI_H
 

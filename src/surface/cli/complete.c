@@ -1,7 +1,7 @@
 /* complete.c - shell completion from the table: commands, flags, choices, files where a file is meant.
  *
- * The scripts are whole: they do not call stet, so that a key press costs no process. All three find the command the same
- * way (the first words that are no flags) and then list by command and by the word before. */
+ * The scripts are whole: they do not call stet, so that a key press costs no process. All three find the command the
+ * same way (the first words that are no flags) and then list by command and by the word before. */
 #include <string.h>
 
 #include "surface/cli/args.h"
@@ -181,18 +181,19 @@ static void find_command(stet_buf *out, const char *array, const char *from, con
 }
 
 void stet_help_bash(stet_buf *out) {
-    stet_buf_str(out, "# Completion of stet for bash; from: stet help --completion bash\n"
-                      "_stet_words() { COMPREPLY+=($(compgen -W \"$1\" -- \"$cur\")); }\n"
-                      "_stet_files() {\n"
-                      "    local IFS=$'\\n'\n"
-                      "    compopt -o filenames 2>/dev/null\n"
-                      "    COMPREPLY+=($(compgen -f -- \"$cur\"))\n"
-                      "}\n"
-                      "_stet() {\n"
-                      "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} equals= first= command= word i\n"
-                      "    COMPREPLY=()\n"
-                      "    if [[ $cur == = ]]; then cur= equals=1\n"
-                      "    elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]} equals=1; fi\n");
+    stet_buf_str(
+        out, "# Completion of stet for bash; from: stet help --completion bash\n"
+             "_stet_words() { COMPREPLY+=($(compgen -W \"$1\" -- \"$cur\")); }\n"
+             "_stet_files() {\n"
+             "    local IFS=$'\\n'\n"
+             "    compopt -o filenames 2>/dev/null\n"
+             "    COMPREPLY+=($(compgen -f -- \"$cur\"))\n"
+             "}\n"
+             "_stet() {\n"
+             "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} equals= first= command= word i\n"
+             "    COMPREPLY=()\n"
+             "    if [[ $cur == = ]]; then cur= equals=1\n"
+             "    elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]} equals=1; fi\n");
     find_command(out, "COMP_WORDS", "1", "COMP_CWORD");
     stet_buf_str(out, "    case $prev in\n"
                       "    --project|-C) compopt -o filenames 2>/dev/null; local IFS=$'\\n'; "
@@ -296,11 +297,12 @@ static void zsh_op(stet_buf *out, const stet_op *op) {
 }
 
 void stet_help_zsh(stet_buf *out) {
-    stet_buf_str(out, "#compdef stet\n# Completion of stet for zsh; from: stet help --completion zsh\n"
-                      "_stet() {\n"
-                      "    local cur=${words[CURRENT]} prev=${words[CURRENT-1]} equals= first= command= word\n"
-                      "    local -i i\n    local -a items\n"
-                      "    if [[ $cur == --*=* ]]; then prev=${cur%%=*}; cur=${cur#*=}; equals=1; compset -P '*='; fi\n");
+    stet_buf_str(out,
+                 "#compdef stet\n# Completion of stet for zsh; from: stet help --completion zsh\n"
+                 "_stet() {\n"
+                 "    local cur=${words[CURRENT]} prev=${words[CURRENT-1]} equals= first= command= word\n"
+                 "    local -i i\n    local -a items\n"
+                 "    if [[ $cur == --*=* ]]; then prev=${cur%%=*}; cur=${cur#*=}; equals=1; compset -P '*='; fi\n");
     find_command(out, "words", "2", "CURRENT");
     stet_buf_str(out, "    case $prev in\n"
                       "    (--project|-C) _files -/; return ;;\n"
@@ -404,7 +406,8 @@ void stet_help_fish(stet_buf *out) {
                       "            case -C --project --color\n                set skip 1\n                continue\n"
                       "            case '-*'\n                continue\n"
                       "        end\n"
-                      "        if test -n \"$first\"\n            test \"$first $word\" = \"$argv\"\n            return\n        end\n"
+                      "        if test -n \"$first\"\n            test \"$first $word\" = \"$argv\"\n            "
+                      "return\n        end\n"
                       "        set first $word\n"
                       "        if not contains -- $first $nouns\n            break\n        end\n"
                       "    end\n"

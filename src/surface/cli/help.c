@@ -6,8 +6,8 @@
 #include "surface/cli/args.h"
 #include "surface/text.h"
 
-#define WIDEST  100
-#define COLUMN  30
+#define WIDEST   100
+#define COLUMN   30
 #define SHOWN(p) (!((p)->flags & STET_PARAM_HIDDEN))
 
 const stet_help_item stet_help_statuses[] = {
@@ -228,5 +228,6 @@ void stet_help_op(stet_render *r, const stet_op *op) {
             stet_text_wrap(r->out, e->purpose, 6, width_of(r), true);
         }
     }
-    stet_buf_str(r->out, "\nFlags of every command: --json, --project DIR, --quiet, --color WHEN, --help (see: stet help).\n");
+    stet_buf_str(r->out,
+                 "\nFlags of every command: --json, --project DIR, --quiet, --color WHEN, --help (see: stet help).\n");
 }

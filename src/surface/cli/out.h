@@ -1,8 +1,8 @@
 /* out.h - standard output of the program: buffered, and its failures noticed.
  *
  * A write that fails makes the writer broken, and later writes do nothing. A reader that went away (EPIPE: `stet help |
- * head -1`) is no failure of stet: the program ends quietly with the status of what it did. Anything else (a full disk, a
- * closed descriptor) is STET_IO with a message.
+ * head -1`) is no failure of stet: the program ends quietly with the status of what it did. Anything else (a full disk,
+ * a closed descriptor) is STET_IO with a message.
  */
 #ifndef STET_SURFACE_CLI_OUT_H
 #define STET_SURFACE_CLI_OUT_H
@@ -17,8 +17,8 @@ typedef struct stet_out {
 #define STET_OUT_INIT                                                                                                  \
     { STET_BUF(0), 0 }
 
-/* Makes sure that descriptors 0, 1 and 2 are open, so that no file of ours gets one of them and is taken for a stream. A
- * closed standard output stays unusable: writing to it fails. */
+/* Makes sure that descriptors 0, 1 and 2 are open, so that no file of ours gets one of them and is taken for a stream.
+ * A closed standard output stays unusable: writing to it fails. */
 void stet_out_guard(void);
 void stet_out_add(stet_out *o, const void *bytes, size_t len); /* flushes by itself when much has come together */
 void stet_out_flush(stet_out *o);

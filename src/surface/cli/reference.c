@@ -87,16 +87,17 @@ static void reference_flags(stet_buf *out, const stet_op *op) {
 }
 
 void stet_help_reference(stet_buf *out) {
-    stet_buf_str(out, "# Reference of the commands\n\n"
-                      "Rendered from the operation table by `make docs`; edit the rows in `src/surface/ops/`, not this "
-                      "file.\n\n"
-                      "Every command takes `--json` and then prints its result, or `{\"error\": {\"code\", \"message\", "
-                      "\"hint\", \"details\"}}`, as one line of JSON. The MCP tool of an operation has its name with "
-                      "underscores (`stet_project_list`) and returns the same value. Parameters have hyphens in flags and "
-                      "underscores in JSON; flags accept both.\n\n"
-                      "A word that begins with a dash is a flag, unless it is `-` or a negative number. An id that begins "
-                      "with a dash goes after `--`, a flag's value that does is written `--flag=-value`.\n\n"
-                      "## Flags of every command\n\n| flag | meaning |\n| --- | --- |\n");
+    stet_buf_str(out,
+                 "# Reference of the commands\n\n"
+                 "Rendered from the operation table by `make docs`; edit the rows in `src/surface/ops/`, not this "
+                 "file.\n\n"
+                 "Every command takes `--json` and then prints its result, or `{\"error\": {\"code\", \"message\", "
+                 "\"hint\", \"details\"}}`, as one line of JSON. The MCP tool of an operation has its name with "
+                 "underscores (`stet_project_list`) and returns the same value. Parameters have hyphens in flags and "
+                 "underscores in JSON; flags accept both.\n\n"
+                 "A word that begins with a dash is a flag, unless it is `-` or a negative number. An id that begins "
+                 "with a dash goes after `--`, a flag's value that does is written `--flag=-value`.\n\n"
+                 "## Flags of every command\n\n| flag | meaning |\n| --- | --- |\n");
     for (const stet_cli_global *g = stet_cli_globals; g->name; g++) {
         stet_buf_str(out, "| `");
         if (g->letter)
@@ -220,18 +221,19 @@ static void man_params(stet_buf *out, const stet_op *op) {
 }
 
 void stet_help_man(stet_buf *out) {
-    stet_buf_str(out, ".\\\" Rendered from the operation table by `make docs`.\n"
-                      ".TH STET 1 \"\" \"stet " STET_VERSION "\" \"User Commands\"\n"
-                      ".SH NAME\nstet \\- durable incremental computation\n"
-                      ".SH SYNOPSIS\n.B stet\n[\\-\\-json] [\\-\\-project\n.IR DIR ]\n.I COMMAND\n.RI [ ARGUMENT ...]\n"
-                      ".SH DESCRIPTION\n"
-                      "stet runs graphs of actions over documents and files, records durably what each action read and "
-                      "wrote, and runs again only what a change has contradicted. A project is a directory with\n"
-                      ".I .stet/\nin it, found by walking up from the current directory.\n.PP\n"
-                      "A word that begins with a dash is a flag, unless it is \\- or a negative number. An id that begins "
-                      "with a dash goes after \\-\\-, a flag's value that does is written \\-\\-flag=\\-value. Flags accept "
-                      "hyphens and underscores alike.\n"
-                      ".SH OPTIONS\nThese flags belong to every command.\n");
+    stet_buf_str(out,
+                 ".\\\" Rendered from the operation table by `make docs`.\n"
+                 ".TH STET 1 \"\" \"stet " STET_VERSION "\" \"User Commands\"\n"
+                 ".SH NAME\nstet \\- durable incremental computation\n"
+                 ".SH SYNOPSIS\n.B stet\n[\\-\\-json] [\\-\\-project\n.IR DIR ]\n.I COMMAND\n.RI [ ARGUMENT ...]\n"
+                 ".SH DESCRIPTION\n"
+                 "stet runs graphs of actions over documents and files, records durably what each action read and "
+                 "wrote, and runs again only what a change has contradicted. A project is a directory with\n"
+                 ".I .stet/\nin it, found by walking up from the current directory.\n.PP\n"
+                 "A word that begins with a dash is a flag, unless it is \\- or a negative number. An id that begins "
+                 "with a dash goes after \\-\\-, a flag's value that does is written \\-\\-flag=\\-value. Flags accept "
+                 "hyphens and underscores alike.\n"
+                 ".SH OPTIONS\nThese flags belong to every command.\n");
     for (const stet_cli_global *g = stet_cli_globals; g->name; g++) {
         stet_buf tag = STET_BUF(256);
         if (g->letter)

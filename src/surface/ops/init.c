@@ -56,8 +56,9 @@ static const stet_example examples[] = {
 const stet_op stet_ops_init[] = {
     {.name = "init",
      .summary = "Make a directory a project",
-     .description = "Creates .stet/ with config.toml and .gitignore in it. A project that is there already is left as it "
-                    "is.",
+     .description =
+         "Creates .stet/ with config.toml and .gitignore in it. A project that is there already is left as it "
+         "is.",
      .params = params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"root\",\"created\"],\"additionalProperties\":false,"
                       "\"properties\":{\"root\":{\"type\":\"string\"},\"created\":{\"type\":\"boolean\"}}}",

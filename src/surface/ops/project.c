@@ -162,8 +162,10 @@ const stet_op stet_ops_project[] = {
      .result_schema =
          "{\"type\":\"object\",\"required\":[\"total\",\"projects\"],\"additionalProperties\":false,\"properties\":{"
          "\"total\":{\"type\":\"integer\",\"minimum\":0},"
-         "\"projects\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"path\",\"addedAt\",\"present\"],"
-         "\"additionalProperties\":false,\"properties\":{\"path\":{\"type\":\"string\"},\"addedAt\":{\"type\":\"string\"},"
+         "\"projects\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"path\",\"addedAt\","
+         "\"present\"],"
+         "\"additionalProperties\":false,\"properties\":{\"path\":{\"type\":\"string\"},\"addedAt\":{\"type\":"
+         "\"string\"},"
          "\"present\":{\"type\":\"boolean\"}}}}}}",
      .examples = list_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT,
@@ -171,8 +173,9 @@ const stet_op stet_ops_project[] = {
      .render = list_render},
     {.name = "project add",
      .summary = "Add a project to that list",
-     .description = "The list is registry/repos.json below STET_HOME. A project is listed once, by the real path of its root, "
-                    "however it was reached.",
+     .description =
+         "The list is registry/repos.json below STET_HOME. A project is listed once, by the real path of its root, "
+         "however it was reached.",
      .params = dir_param,
      .result_schema = "{\"type\":\"object\",\"required\":[\"path\",\"added\"],\"additionalProperties\":false,"
                       "\"properties\":{\"path\":{\"type\":\"string\"},\"added\":{\"type\":\"boolean\"}}}",
@@ -182,8 +185,9 @@ const stet_op stet_ops_project[] = {
      .render = add_render},
     {.name = "project remove",
      .summary = "Take a project off that list",
-     .description = "Nothing in the project itself is touched. A project that is gone from the disk is named by the path that "
-                    "the list shows.",
+     .description =
+         "Nothing in the project itself is touched. A project that is gone from the disk is named by the path that "
+         "the list shows.",
      .params = dir_param,
      .result_schema = "{\"type\":\"object\",\"required\":[\"path\",\"removed\"],\"additionalProperties\":false,"
                       "\"properties\":{\"path\":{\"type\":\"string\"},\"removed\":{\"type\":\"boolean\"}}}",

@@ -49,8 +49,8 @@ static size_t unrepaired(stet_value problems) {
     return n;
 }
 
-/* Calls `visit` for each store that is there and chosen. A store that fails does not keep the others from their turn: its
- * error becomes a problem of its row. Cancelling does. */
+/* Calls `visit` for each store that is there and chosen. A store that fails does not keep the others from their turn:
+ * its error becomes a problem of its row. Cancelling does. */
 typedef stet_status visit_fn(stet_op_ctx *ctx, stet_project *p, const stet_store *store, bool flag, stet_value *row,
                              stet_error *err);
 
@@ -113,8 +113,7 @@ static stet_status check_visit(stet_op_ctx *ctx, stet_project *p, const stet_sto
 
 static stet_status check_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value rows = stet_array();
-    stet_status status =
-        each_store(ctx, args, stet_as_bool(stet_get(args, "repair")), check_visit, &rows, err);
+    stet_status status = each_store(ctx, args, stet_as_bool(stet_get(args, "repair")), check_visit, &rows, err);
     if (status != STET_OK) {
         stet_release(rows);
         return status;
@@ -159,10 +158,11 @@ static void put_state(stet_render *r, stet_value row) {
     const char *shown = stet_as_string(&name, &len);
     stet_text_plain(r, shown, len);
     stet_text_pad(r->out, len, 12);
-    stet_text_styled(r, strcmp(text, "problems") == 0 || strcmp(text, "failed") == 0 ? STET_STYLE_BAD
-                        : strcmp(text, "absent") == 0                                ? STET_STYLE_DIM
-                        : strcmp(text, "repaired") == 0                              ? STET_STYLE_WARN
-                                                                                     : STET_STYLE_GOOD,
+    stet_text_styled(r,
+                     strcmp(text, "problems") == 0 || strcmp(text, "failed") == 0 ? STET_STYLE_BAD
+                     : strcmp(text, "absent") == 0                                ? STET_STYLE_DIM
+                     : strcmp(text, "repaired") == 0                              ? STET_STYLE_WARN
+                                                                                  : STET_STYLE_GOOD,
                      text);
 }
 
@@ -277,16 +277,20 @@ static const stet_example gc_examples[] = {
 const stet_op stet_ops_stores[] = {
     {.name = "check",
      .summary = "Check that everything stored is whole and consistent",
-     .description = "Goes over every store of the project, or those named with --only. Exit status 1 if problems remain. "
-                    "Without --repair nothing is changed.",
+     .description =
+         "Goes over every store of the project, or those named with --only. Exit status 1 if problems remain. "
+         "Without --repair nothing is changed.",
      .params = check_params,
      .result_schema =
          "{\"type\":\"object\",\"required\":[\"ok\",\"stores\"],\"additionalProperties\":false,\"properties\":{"
          "\"ok\":{\"type\":\"boolean\"},\"stores\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
-         "\"required\":[\"name\",\"status\"],\"additionalProperties\":false,\"properties\":{\"name\":{\"type\":\"string\"},"
+         "\"required\":[\"name\",\"status\"],\"additionalProperties\":false,\"properties\":{\"name\":{\"type\":"
+         "\"string\"},"
          "\"status\":{\"enum\":[\"ok\",\"repaired\",\"problems\",\"absent\"]},"
-         "\"problems\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"store\",\"what\",\"repaired\"],"
-         "\"properties\":{\"store\":{\"type\":\"string\"},\"what\":{\"type\":\"string\"},\"where\":{\"type\":\"string\"},"
+         "\"problems\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"store\",\"what\","
+         "\"repaired\"],"
+         "\"properties\":{\"store\":{\"type\":\"string\"},\"what\":{\"type\":\"string\"},\"where\":{\"type\":"
+         "\"string\"},"
          "\"repaired\":{\"type\":\"boolean\"}}}}}}}}}",
      .examples = check_examples,
      .flags = STET_OP_IDEMPOTENT | STET_OP_LONG | STET_OP_COMMON,
@@ -295,15 +299,18 @@ const stet_op stet_ops_stores[] = {
      .verdict = verdict},
     {.name = "gc",
      .summary = "Free what nobody needs any more",
-     .description = "Goes over every store of the project, or those named with --only. What a store keeps is said by its "
-                    "settings in .stet/config.toml. Exit status 1 if a store failed.",
+     .description =
+         "Goes over every store of the project, or those named with --only. What a store keeps is said by its "
+         "settings in .stet/config.toml. Exit status 1 if a store failed.",
      .params = gc_params,
      .result_schema =
-         "{\"type\":\"object\",\"required\":[\"ok\",\"dryRun\",\"stores\"],\"additionalProperties\":false,\"properties\":{"
+         "{\"type\":\"object\",\"required\":[\"ok\",\"dryRun\",\"stores\"],\"additionalProperties\":false,"
+         "\"properties\":{"
          "\"ok\":{\"type\":\"boolean\"},\"dryRun\":{\"type\":\"boolean\"},\"stores\":{\"type\":\"array\",\"items\":{"
          "\"type\":\"object\",\"required\":[\"name\",\"status\"],\"additionalProperties\":false,\"properties\":{"
          "\"name\":{\"type\":\"string\"},\"status\":{\"enum\":[\"ok\",\"failed\",\"absent\"]},\"items\":{\"type\":"
-         "\"integer\"},\"bytes\":{\"type\":\"integer\"},\"report\":{\"type\":\"object\"},\"error\":{\"type\":\"object\"}}}}"
+         "\"integer\"},\"bytes\":{\"type\":\"integer\"},\"report\":{\"type\":\"object\"},\"error\":{\"type\":"
+         "\"object\"}}}}"
          "}}",
      .examples = gc_examples,
      .flags = STET_OP_DESTRUCTIVE | STET_OP_IDEMPOTENT | STET_OP_LONG | STET_OP_COMMON,
