@@ -55,6 +55,9 @@ typedef struct stet_db_opts {
     bool volatile_sync; /* synchronous=NORMAL: for caches that can be rebuilt */
 } stet_db_opts;
 
+/* Creates the file unless must_exist or read_only (then STET_NOT_FOUND), but not its directory. Refused, with nothing
+ * changed: a file that is no database or was cut (STET_CORRUPT), one of another kind (STET_INVALID), a newer format or a
+ * network file system (STET_UNSUPPORTED), what this user may not write (STET_IO). */
 STET_CHECKED stet_status stet_db_open(const char *path, const stet_db_opts *opts, stet_db **out, stet_error *err);
 void stet_db_close(stet_db *db); /* NULL is fine; rolls back an open transaction */
 const char *stet_db_path(const stet_db *db);
@@ -65,7 +68,9 @@ STET_CHECKED stet_status stet_db_begin_write(stet_db *db, stet_error *err);
 STET_CHECKED stet_status stet_db_commit(stet_db *db, stet_error *err); /* rolls back if anything failed since begin */
 void stet_db_rollback(stet_db *db);
 bool stet_db_in_transaction(const stet_db *db);
-/* Nested: a savepoint that can be undone alone. Sticky errors raised since the matching begin are dropped by undo. */
+/* Nested: a savepoint that can be undone alone. Sticky errors raised since the matching begin are dropped by undo, but
+ * for those on which SQLite ends the whole transaction (a full disk). Look with stet_db_status, then release or undo:
+ * both end the savepoint, and a release that reports a failure leaves it to the commit, which will roll back. */
 void stet_db_savepoint(stet_db *db);
 STET_CHECKED stet_status stet_db_savepoint_release(stet_db *db, stet_error *err);
 void stet_db_savepoint_undo(stet_db *db);

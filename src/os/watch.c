@@ -1,0 +1,165 @@
+#include "os/watch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "os/sys.h"
+
+/* Both ways are kept: the kernel speaks of watch numbers, callers of directories. */
+struct stet_watch {
+    int fd;
+    stet_map by_number; /* int -> char *, the directory's name as given; owns it */
+    stet_map by_name;   /* the name -> number */
+    size_t len, at;     /* events in the buffer, and where the next one is */
+    char *gone;         /* the name of a directory whose watch ended with the event just told */
+    char bytes[16 * (sizeof(struct inotify_event) + NAME_MAX + 1)]
+        __attribute__((aligned(__alignof__(struct inotify_event))));
+};
+
+stet_status stet_watch_open(stet_watch **out, stet_error *err) {
+    int error_number = EIO, fd = -1;
+    if (stet_sys_ask(STET_SYS_WATCH, NULL, &error_number) == STET_SYS_FAIL)
+        errno = error_number;
+    else
+        fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (fd < 0 && errno == EMFILE) {
+        stet_fail(err, STET_LIMIT, "cannot watch files: this user has too many inotify instances");
+        stet_hint(err, "raise them: sysctl fs.inotify.max_user_instances=1024");
+        return STET_LIMIT;
+    }
+    if (fd < 0)
+        return stet_fail_errno(err, errno, "cannot watch files");
+    stet_watch *w = stet_alloc_zero(sizeof *w);
+    w->fd = fd;
+    *out = w;
+    return STET_OK;
+}
+
+stet_status stet_watch_add(stet_watch *w, const char *dir, stet_error *err) {
+    const uint32_t mask = IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
+                          IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK;
+    int error_number = EIO, number = -1;
+    if (stet_sys_ask(STET_SYS_WATCH, dir, &error_number) == STET_SYS_FAIL)
+        errno = error_number;
+    else
+        number = inotify_add_watch(w->fd, dir, mask);
+    if (number < 0 && errno == ENOSPC) {
+        stet_fail(err, STET_LIMIT, "%s: cannot watch it: this user watches too many directories", dir);
+        stet_hint(err, "raise the limit: sysctl fs.inotify.max_user_watches=1048576");
+        return STET_LIMIT;
+    }
+    if (number < 0 && errno == ENOTDIR)
+        return stet_fail(err, STET_INVALID, "%s: cannot watch it: not a directory", dir);
+    if (number < 0)
+        return stet_fail_errno(err, errno, "%s: cannot watch it", dir);
+    /* The kernel gives the same number for the same directory under another name: the first name stays. */
+    if (!stet_map_get(&w->by_number, &number, sizeof number)) {
+        stet_map_put(&w->by_number, &number, sizeof number, (stet_slot){.p = stet_strdup(dir)});
+        stet_map_put(&w->by_name, dir, strlen(dir), (stet_slot){.n = (uint64_t)number});
+    }
+    return STET_OK;
+}
+
+/* Forgets a watch number; the directory's name goes to the caller. */
+static char *forget(stet_watch *w, int number) {
+    stet_slot *slot = stet_map_get(&w->by_number, &number, sizeof number);
+    if (!slot)
+        return NULL;
+    char *dir = slot->p;
+    stet_map_remove(&w->by_number, &number, sizeof number);
+    stet_map_remove(&w->by_name, dir, strlen(dir));
+    return dir;
+}
+
+void stet_watch_remove(stet_watch *w, const char *dir) {
+    stet_slot *slot = stet_map_get(&w->by_name, dir, strlen(dir));
+    if (!slot)
+        return;
+    int number = (int)slot->n;
+    inotify_rm_watch(w->fd, number); /* fails only if the directory is gone already, and its watch with it */
+    stet_free(forget(w, number));
+}
+
+int stet_watch_fd(const stet_watch *w) {
+    return w->fd;
+}
+
+/* Fills the buffer. STET_NOT_FOUND: nothing there now. */
+static stet_status fill(stet_watch *w, stet_error *err) {
+    ssize_t n = stet_sys_read(w->fd, w->bytes, sizeof w->bytes);
+    w->at = 0;
+    w->len = n > 0 ? (size_t)n : 0;
+    if (n > 0)
+        return STET_OK;
+    if (n == 0 || errno == EAGAIN)
+        return STET_NOT_FOUND;
+    return stet_fail_errno(err, errno, "cannot read file events");
+}
+
+static stet_watch_kind kind_of(uint32_t mask) {
+    if (mask & (IN_CREATE | IN_MOVED_TO))
+        return STET_WATCH_CREATED;
+    if (mask & (IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT))
+        return STET_WATCH_REMOVED;
+    return STET_WATCH_CHANGED;
+}
+
+stet_status stet_watch_next(stet_watch *w, stet_watch_event *out, stet_error *err) {
+    stet_free(w->gone);
+    w->gone = NULL;
+    for (;;) {
+        if (w->at == w->len) {
+            stet_status status = fill(w, err);
+            if (status != STET_OK)
+                return status;
+        }
+        /* The kernel hands out whole events, aligned, each name NUL-terminated. */
+        const struct inotify_event *e = (const void *)(w->bytes + w->at);
+        assert(w->len - w->at >= sizeof *e && w->len - w->at >= sizeof *e + e->len);
+        w->at += sizeof *e + e->len;
+        if (e->mask & IN_Q_OVERFLOW) {
+            *out = (stet_watch_event){.kind = STET_WATCH_OVERFLOW, .name = ""};
+            return STET_OK;
+        }
+        stet_slot *slot = stet_map_get(&w->by_number, &e->wd, sizeof e->wd);
+        if (!slot)
+            continue; /* removed, with events still in the queue */
+        const char *dir = slot->p;
+        if (e->mask & IN_IGNORED) {
+            /* The watch has ended by itself; that the directory went was told before, or by the unmount. */
+            stet_free(forget(w, e->wd));
+            continue;
+        }
+        if (e->mask & IN_MOVE_SELF) {
+            /* The name no longer leads there: end the watch rather than tell wrong names. */
+            inotify_rm_watch(w->fd, e->wd);
+            w->gone = forget(w, e->wd);
+            dir = w->gone;
+        }
+        *out = (stet_watch_event){.kind = kind_of(e->mask),
+                                  .dir = dir,
+                                  .name = e->len ? e->name : "",
+                                  .is_dir = (e->mask & IN_ISDIR) || e->len == 0};
+        return STET_OK;
+    }
+}
+
+void stet_watch_close(stet_watch *w) {
+    if (!w)
+        return;
+    const void *key;
+    size_t key_len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&w->by_number, &i, &key, &key_len, &slot);)
+        stet_free(slot->p);
+    stet_map_release(&w->by_number);
+    stet_map_release(&w->by_name);
+    stet_free(w->gone);
+    close(w->fd);
+    stet_free(w);
+}
