@@ -158,9 +158,11 @@ static stet_status connect(stet_db *db, const found *f, bool volatile_sync, stet
     if (rc == SQLITE_OK)
         return STET_OK;
     stet_status status = db_fail_rc(db->handle, rc, db->path, "cannot open the database", err);
-    if (status == STET_IO && db->read_only && !f->dir_writable && err)
+    if (status == STET_IO && db->read_only && !f->dir_writable && err) {
+        err->hint[0] = 0; /* what is said of a lack of permission in general would help less */
         stet_hint(err, "its directory is read-only, and SQLite needs to create files beside a database in WAL mode: "
                        "copy it elsewhere, or open it as a user who may write there");
+    }
     return status;
 }
 
