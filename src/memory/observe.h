@@ -84,6 +84,183 @@ struct stet_observation {
  * key breaks the grammar of ids. */
 STET_CHECKED stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_error *err);
 
+/* ---- Marks -------------------------------------------------------------------------------------------------- */
+
+/* Why an action does not stand. Stored: append only. */
+typedef enum stet_reason {
+    STET_REASON_NONE = 0,
+    STET_REASON_CHANGED = 1,         /* dirty: a change overlaps a read */
+    STET_REASON_OVERWRITTEN = 2,     /* dirty: somebody else changed what it had written */
+    STET_REASON_NEVER = 16,          /* unknown from here on: no observation */
+    STET_REASON_IMPLEMENTATION = 17, /* other code */
+    STET_REASON_SCHEMA = 18,
+    STET_REASON_RUNTIME = 19,    /* other version of the runtime, other mode of the scheduler */
+    STET_REASON_GENERATION = 20, /* the process graph was rebuilt and the node changed */
+    STET_REASON_BINDING = 21,    /* other inputs or outputs */
+    STET_REASON_BRANCH = 22,     /* forked or merged: observed on another line of history */
+    STET_REASON_LOST = 23,       /* its observation could not be stored */
+    STET_REASON_CORRUPT = 24,    /* its row does not decode */
+    STET_REASON_RESTORED = 25,   /* a space it read or lives in is an older copy of what it was */
+    STET_REASON_REPAIRED = 26,   /* check found its mark wrong */
+    STET_REASON_REQUESTED = 27   /* somebody asked for it to run again */
+} stet_reason;
+const char *stet_reason_name(stet_reason r);      /* "changed", "overwritten", "never", ... */
+const char *stet_state_name(stet_action_state s); /* "stands", "dirty", "stale", "unknown" */
+
+/* A mark with its cause: the newest change known to overlap. */
+typedef struct stet_cause {
+    stet_action_state state; /* STET_DIRTY or STET_UNKNOWN; STET_STANDS: there is no mark */
+    stet_reason reason;
+    const char *space; /* UUID of the space of the change; NULL: the action's own */
+    int64_t seq;       /* of that change; 0 for unknown */
+    stet_docname name; /* of the document that changed; id NULL for unknown */
+    stet_change change;
+} stet_cause;
+
+/* Makes actions of one piece unknown, in a transaction of its own (or in the open one of `s`). Absent actions are made
+ * known as names without an observation: they are unknown too. */
+STET_CHECKED stet_status stet_observe_distrust(stet_space *s, int64_t branch, const stet_action_key *keys, size_t len,
+                                               stet_reason reason, stet_error *err);
+/* Takes actions out of every table, mirrors included: their nodes are gone. All of a piece if `keys` is NULL. */
+STET_CHECKED stet_status stet_observe_forget(stet_space *s, int64_t branch, const char *piece, const char *scope,
+                                             const stet_action_key *keys, size_t len, stet_error *err);
+
+/* ---- Being current ------------------------------------------------------------------------------------------ */
+
+/* Before anything is called standing: commits above marked_through are looked at, marks that other spaces did not get
+ * to push are fetched, and readers of a space that was replaced or restored become unknown. One integer comparison
+ * when there is nothing to do and no other space was read. */
+STET_CHECKED stet_status stet_observe_catch_up(stet_space *s, stet_error *err);
+/* Makes batched observations of runs that changed nothing durable. A data commit, a flush and stet_space_close do too.
+ */
+STET_CHECKED stet_status stet_observe_sync(stet_space *s, stet_error *err);
+/* Off: nothing is stored, marked or listed; what is stored is inert. Commits made meanwhile are looked at by the next
+ * stet_observe_catch_up with it on. On is the default. */
+void stet_observe_switch(stet_space *s, bool on);
+
+/* ---- Questions ---------------------------------------------------------------------------------------------- */
+
+/* One read or write of an observation. */
+typedef struct stet_observed {
+    const char *space; /* UUID; NULL: the action's own space */
+    stet_docname name;
+    int64_t doc; /* number in that space, 0 if it is another one */
+    stet_pathref path;
+    stet_read_kind kind; /* of a read */
+    int64_t seq;         /* up to which the read is known to hold */
+} stet_observed;
+
+/* An action as stored. Everything lives in the arena given; `options` and `note` are texts, parsed on demand. */
+typedef struct stet_action_record {
+    int64_t action; /* its number: order of lists, cursor of pages */
+    stet_action_key key;
+    bool observed; /* false: only the name is known, nothing below is set but `cause` */
+    stet_action_kind kind;
+    int64_t generation;
+    stet_hash implementation, runtime;
+    stet_run_kind run;
+    const char *parent;  /* or NULL */
+    int64_t observed_at; /* sequence of the space when it was stored */
+    int64_t commit_seq;  /* of its data; 0: it changed nothing */
+    int64_t time_ms;
+    const stet_observed *reads; /* recursive and shallow, by space, document, path */
+    size_t read_count;
+    const stet_observed *changed; /* what the run really changed */
+    size_t changed_count;
+    const stet_observed *known; /* current-known writes */
+    size_t known_count;
+    const stet_observed *declared;
+    size_t declared_count;
+    const stet_observed *envelopes;
+    size_t envelope_count;
+    const stet_observed *ignored;
+    size_t ignored_count;
+    const char *options; /* canonical JSON or "null" */
+    size_t options_len;
+    const char *note;
+    size_t note_len;
+    bool failed;
+    stet_hash error;
+    stet_cause cause; /* its mark, if any */
+} stet_action_record;
+
+/* STET_NOT_FOUND if the action is not known at all. */
+STET_CHECKED stet_status stet_observe_find(stet_space *s, int64_t branch, const stet_action_key *key, stet_arena *arena,
+                                           stet_action_record *out, stet_error *err);
+STET_CHECKED stet_status stet_observe_get(stet_space *s, int64_t action, stet_arena *arena, stet_action_record *out,
+                                          stet_error *err);
+
+typedef struct stet_action_filter {
+    const char *piece, *scope; /* NULL: any piece */
+    int64_t generation;        /* negative: any */
+    int64_t after;             /* number of the last one seen; 0: from the start */
+    size_t limit;
+} stet_action_filter;
+/* In the order of (piece, action number), which never changes for an action. `next` is the `after` of the next page, 0
+ * at the end. */
+STET_CHECKED stet_status stet_observe_list(stet_space *s, int64_t branch, const stet_action_filter *f,
+                                           stet_arena *arena, stet_action_record **out, size_t *count, int64_t *next,
+                                           stet_error *err);
+/* The same without decoding: for each action its number and stored bytes, until `each` returns false. */
+typedef bool (*stet_observe_each)(void *ctx, int64_t action, const char *name, size_t name_len, const void *bytes,
+                                  size_t len);
+STET_CHECKED stet_status stet_observe_scan(stet_space *s, int64_t branch, const stet_action_filter *f,
+                                           stet_observe_each each, void *ctx, stet_error *err);
+
+/* A marked action: direct dirt and unknown. */
+typedef struct stet_marked {
+    int64_t action;
+    stet_action_state state;
+    stet_reason reason;
+    int64_t seq;
+} stet_marked;
+/* Marks of a piece (NULL: of the branch), in the order of numbers. Costs what is marked, not what exists. */
+STET_CHECKED stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece, const char *scope,
+                                            stet_arena *arena, stet_marked **out, size_t *count, stet_error *err);
+/* Is anything of the piece marked? A single look-up. */
+STET_CHECKED stet_status stet_observe_any(stet_space *s, int64_t branch, const char *piece, const char *scope,
+                                          bool *out, stet_error *err);
+
+/* Actions of this space (numbers, ascending, each once) whose stored reads a change touches: findSchedulerReaders-
+ * ForWrite. And those whose writes a read overlaps; `flags` says which write surfaces count. */
+enum { STET_WRITE_KNOWN = 1, STET_WRITE_DECLARED = 2, STET_WRITE_ENVELOPE = 4 };
+typedef struct stet_numbers {
+    int64_t *at;
+    size_t len, cap;
+} stet_numbers;
+STET_CHECKED stet_status stet_observe_readers(stet_space *s, int64_t branch, const stet_docname *name,
+                                              stet_pathref path, stet_change_kind kind, stet_numbers *out,
+                                              stet_error *err);
+STET_CHECKED stet_status stet_observe_writers(stet_space *s, int64_t branch, const stet_docname *name,
+                                              stet_pathref path, unsigned flags, stet_numbers *out, stet_error *err);
+/* Everything downstream of these actions over current-known writes and reads, they themselves left out unless they
+ * reach themselves. With the marked actions as roots: what is stale. Costs what is reached. `max` 0: no bound. */
+STET_CHECKED stet_status stet_observe_downstream(stet_space *s, int64_t branch, const int64_t *roots, size_t root_count,
+                                                 size_t max, stet_numbers *out, stet_error *err);
+/* State with stale derived: from the marks of the branch downward. `*via` (may be NULL): the marked action that makes
+ * it stale. */
+STET_CHECKED stet_status stet_observe_state(stet_space *s, int64_t branch, int64_t action, stet_action_state *out,
+                                            int64_t *via, stet_error *err);
+void stet_numbers_release(stet_numbers *n);
+
+typedef struct stet_observe_stats {
+    int64_t actions, observed, dirty, unknown, read_rows, write_rows, mirror_rows, foreign_spaces, observation_bytes;
+    int64_t marked_through, seq;
+    /* Of this handle: */
+    int64_t stored, kept_noops, dropped_noops, marks_set, marks_cleared, lost;
+} stet_observe_stats;
+STET_CHECKED stet_status stet_observe_stat(stet_space *s, stet_observe_stats *out, stet_error *err);
+
+/* Derives every mark again from sequences and revisions, compares index rows with observations, mirrors with foreign
+ * reads. One line per difference. With `repair` a difference becomes unknown, an index row is rebuilt. */
+STET_CHECKED stet_status stet_observe_check(stet_space *s, bool repair, stet_buf *problems, size_t *found,
+                                            size_t *repaired, stet_error *err);
+/* Removes what nobody needs: actions of deleted branches, of deleted pieces, superseded fingerprints, mirrors of owners
+ * that are gone. */
+STET_CHECKED stet_status stet_observe_gc(stet_space *s, bool dry_run, int64_t *rows, stet_error *err);
+
+/* ---- The seam with the commit --------------------------------------------------------------------------------- */
+
 /* The seam: called by the commit inside its SQLite transaction with every applied member, in order. Never fails the
  * data: what goes wrong with an observation is undone to a savepoint and makes its action unknown. A failure of the
  * database itself sticks to the handle as always. */
