@@ -33,6 +33,12 @@ struct reader {
     stet_error *err;
 };
 
+static inline void push(struct reader *r, stet_value v) {
+    if (r->values.len == r->values.cap) /* looked at here: the call would cost as much as the value */
+        stet_vec_reserve(&r->values, r->values.len + 1);
+    r->values.at[r->values.len++] = v;
+}
+
 /* Line and column from 1, columns counted in characters. */
 static void position(const char *text, const char *at, size_t *line, size_t *column) {
     *line = 1;
@@ -447,7 +453,7 @@ static stet_status close_container(struct reader *r) {
     else if (!stet_value_object((stet_member *)items, n / 2, &v, &duplicate))
         return fail_duplicate(r, top->open, &((stet_member *)items)[duplicate].key);
     r->values.len = top->start;
-    *stet_vec_add(&r->values) = v;
+    push(r, v);
     r->frames.len--;
     return STET_OK;
 }
@@ -512,7 +518,7 @@ value:
     }
     if (status)
         return status;
-    *stet_vec_add(&r->values) = v;
+    push(r, v);
 
 after:
     p = skip_space(p, end);
@@ -541,7 +547,7 @@ key:
     status = read_string(r, &p, true, &v);
     if (status)
         return status;
-    *stet_vec_add(&r->values) = v;
+    push(r, v);
     p = skip_space(p, end);
     if (p >= end || *p != ':')
         return fail_expected(r, p, "':'");

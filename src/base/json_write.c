@@ -8,26 +8,41 @@
 #include "base/value.h"
 #include "base/vec.h"
 
+/* Adds a few bytes whose number the compiler knows, without a call while there is room. */
+static inline void add(stet_buf *b, const char *bytes, size_t len) {
+    if (b->cap - b->len > len && !b->overflow) { /* cap never exceeds the maximum by more than the NUL */
+        memcpy(b->data + b->len, bytes, len);
+        b->len += len;
+        b->data[b->len] = 0;
+        return;
+    }
+    stet_buf_add(b, bytes, len);
+}
+
+static inline void add_char(stet_buf *b, char c) {
+    add(b, &c, 1);
+}
+
 void stet_json_write_string(stet_buf *b, const char *bytes, size_t len) {
     static const char named[256] = {
         ['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
     static const char hex[] = "0123456789abcdef";
     const char *end = bytes + len;
-    stet_buf_char(b, '"');
+    add_char(b, '"');
     for (;;) {
         bool ignored = false;
         const char *p = stet_scan_string(bytes, end, &ignored);
-        stet_buf_add(b, bytes, (size_t)(p - bytes));
+        add(b, bytes, (size_t)(p - bytes));
         if (p == end)
             break;
         unsigned char c = (unsigned char)*p;
         if (named[c])
-            stet_buf_add(b, (char[]){'\\', named[c]}, 2);
+            add(b, (char[]){'\\', named[c]}, 2);
         else
-            stet_buf_add(b, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
+            add(b, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
         bytes = p + 1;
     }
-    stet_buf_char(b, '"');
+    add_char(b, '"');
 }
 
 static void write_int(stet_buf *b, int64_t i) {
@@ -38,7 +53,7 @@ static void write_int(stet_buf *b, int64_t i) {
     while (n /= 10);
     if (i < 0)
         *--p = '-';
-    stet_buf_add(b, p, (size_t)(digits + sizeof digits - p));
+    add(b, p, (size_t)(digits + sizeof digits - p));
 }
 
 static void write_leaf(stet_buf *b, const stet_value *v) {
@@ -47,30 +62,30 @@ static void write_leaf(stet_buf *b, const stet_value *v) {
     const char *bytes;
     switch (stet_typeof(*v)) {
     case STET_NULL:
-        stet_buf_add(b, "null", 4);
+        add(b, "null", 4);
         break;
     case STET_BOOL:
         if (stet_as_bool(*v))
-            stet_buf_add(b, "true", 4);
+            add(b, "true", 4);
         else
-            stet_buf_add(b, "false", 5);
+            add(b, "false", 5);
         break;
     case STET_INT:
         write_int(b, stet_as_int(*v));
         break;
     case STET_DOUBLE:
         len = stet_number_print_apart(stet_as_double(*v), number);
-        stet_buf_add(b, number, len);
+        add(b, number, len);
         break;
     case STET_STRING:
         bytes = stet_as_string(v, &len);
         stet_json_write_string(b, bytes, len);
         break;
     case STET_ARRAY: /* empty ones: the others are opened */
-        stet_buf_add(b, "[]", 2);
+        add(b, "[]", 2);
         break;
     case STET_OBJECT:
-        stet_buf_add(b, "{}", 2);
+        add(b, "{}", 2);
         break;
     }
 }
@@ -94,7 +109,7 @@ void stet_json_write(stet_buf *b, stet_value v, stet_json_style style) {
     STET_VEC(struct open) stack = {0};
     for (;;) {
         if (stet_count(v)) {
-            stet_buf_char(b, stet_typeof(v) == STET_ARRAY ? '[' : '{');
+            add_char(b, stet_typeof(v) == STET_ARRAY ? '[' : '{');
             *stet_vec_add(&stack) = (struct open){v, 0};
         } else {
             write_leaf(b, &v);
@@ -104,25 +119,25 @@ void stet_json_write(stet_buf *b, stet_value v, stet_json_style style) {
             stack.len--;
             if (pretty)
                 break_line(b, stack.len);
-            stet_buf_char(b, stet_typeof(stack.at[stack.len].v) == STET_ARRAY ? ']' : '}');
+            add_char(b, stet_typeof(stack.at[stack.len].v) == STET_ARRAY ? ']' : '}');
         }
         if (!stack.len || b->overflow)
             break;
         struct open *top = &stack.at[stack.len - 1];
         if (top->next)
-            stet_buf_char(b, ',');
+            add_char(b, ',');
         if (pretty)
             break_line(b, stack.len);
         if (stet_typeof(top->v) == STET_OBJECT) {
             size_t len;
             const char *key = stet_key_at(top->v, top->next, &len);
             stet_json_write_string(b, key, len);
-            stet_buf_add(b, ": ", pretty ? 2 : 1);
+            add(b, ": ", pretty ? 2 : 1);
         }
         v = stet_at(top->v, top->next++);
     }
     if (pretty)
-        stet_buf_char(b, '\n');
+        add_char(b, '\n');
     stet_vec_release(&stack);
 }
 

@@ -224,12 +224,7 @@ static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_le
     return order ? order : (a_len > b_len) - (a_len < b_len);
 }
 
-int stet_value_compare_strings(const stet_value *a, const stet_value *b) {
-    if (stet_value_tag(*a) == STET_TAG_SHORT && stet_value_tag(*b) == STET_TAG_SHORT) {
-        int word = a->bits[0] == b->bits[0];
-        uint64_t x = STET_BIG_ENDIAN(a->bits[word]), y = STET_BIG_ENDIAN(b->bits[word]);
-        return (x > y) - (x < y);
-    }
+int stet_value_compare_long(const stet_value *a, const stet_value *b) {
     size_t a_len, b_len;
     const char *a_bytes = string_bytes(a, &a_len), *b_bytes = string_bytes(b, &b_len);
     return a_bytes == b_bytes ? 0 : compare_bytes(a_bytes, a_len, b_bytes, b_len);

@@ -114,7 +114,17 @@ stet_value stet_value_array(const stet_value *items, size_t n);
  * stands twice, nothing is moved and its first later occurrence is told by `*duplicate`, an index of the sorted
  * members. */
 bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate);
+/* Order of two strings by their bytes, of which one at least is long. */
+int stet_value_compare_long(const stet_value *a, const stet_value *b);
+
 /* Order of two strings by their bytes. */
-int stet_value_compare_strings(const stet_value *a, const stet_value *b);
+static inline int stet_value_compare_strings(const stet_value *a, const stet_value *b) {
+    if (stet_value_tag(*a) == STET_TAG_SHORT && stet_value_tag(*b) == STET_TAG_SHORT) {
+        int word = a->bits[0] == b->bits[0];
+        uint64_t x = STET_BIG_ENDIAN(a->bits[word]), y = STET_BIG_ENDIAN(b->bits[word]);
+        return (x > y) - (x < y);
+    }
+    return stet_value_compare_long(a, b);
+}
 
 #endif
