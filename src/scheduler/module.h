@@ -6,9 +6,10 @@
  *
  * One run of a synchronous kind:
  *
- *     start(state, program, run)
- *        stet_run_read(run, path, STET_RECURSIVE, &value, &err)     // any number: inputs by path into the node's
- * `inputs` stet_run_succeed(run, result)  or  stet_run_fail(run, &err) return STET_OK
+ *     start(state, program, run, err)
+ *         stet_run_read(run, path, STET_RECURSIVE, &value, &err)     // any number: inputs, by path into `inputs`
+ *         stet_run_succeed(run, result)  or  stet_run_fail(run, &err)
+ *         return STET_OK
  *
  * An asynchronous one (`asynchronous` set) returns from start with the work under way, keeps `run`, and calls
  * stet_run_succeed or stet_run_fail later, from the event loop. It may store a token with stet_run_remember as soon as
@@ -16,6 +17,9 @@
  *
  * Rules: exactly one of succeed and fail per run; nothing is touched after it. No reading outside the run, no clock, no
  * randomness that the inputs do not carry, unless the node is an effect.
+ *
+ * A run is an object with functions (stet_run_ops), so that a kind can be tested without a scheduler: the test gives it
+ * a run of its own making (test/unit/ref.c does).
  */
 #ifndef STET_SCHEDULER_MODULE_H
 #define STET_SCHEDULER_MODULE_H
@@ -25,7 +29,7 @@
 
 #define STET_MODULE_VERSION 1
 
-typedef struct stet_run stet_run; /* one run of one action; the scheduler's */
+typedef struct stet_run stet_run; /* one run of one action */
 
 /* What a kind may ask of the scheduler's host, for as long as its state lives. */
 typedef struct stet_module_host {
@@ -36,18 +40,28 @@ typedef struct stet_module_host {
     void *project;            /* stet_project *, for kinds that open stores of their own (command, call) */
 } stet_module_host;
 
+/* How a kind treats one of its inputs. It decides what must be fresh before a first run, and whether the scheduler may
+ * take an edge for granted without having seen it. */
+typedef enum stet_input_use {
+    STET_INPUT_ALWAYS, /* every run reads it, recursively or at least shallowly */
+    STET_INPUT_MAYBE,  /* a run may do without: known only afterwards. Made fresh before a first run. */
+    STET_INPUT_CHOSEN  /* read only if another input says so: not made fresh before a run asks for it */
+} stet_input_use;
+
 typedef struct stet_module_kind {
     int version;       /* STET_MODULE_VERSION */
     const char *type;  /* as `module.type` names it */
     bool asynchronous; /* many may be under way at once */
 
-    /* Once per process, on first use; may load a plug-in. */
+    /* Once per process, on first use; may load a plug-in. NULL: nothing to open, the state is NULL. */
     stet_status (*open)(const stet_module_host *host, void **state, stet_error *err);
     void (*close)(void *state);
 
     /* Is this descriptor right, as far as can be told without running it? `node` is the whole node. Errors name the
-     * member. Needs no open state. */
+     * member; the hint says what to write. Needs no open state. */
     stet_status (*check)(stet_value descriptor, stet_value node, stet_error *err);
+    /* How an input (a key of `inputs`) is used. NULL: STET_INPUT_MAYBE for all. Needs no open state. */
+    stet_input_use (*use)(stet_value descriptor, const char *input, size_t len);
     /* What the implementation is: text, content of its files, version of the kind where results may differ. Two equal
      * fingerprints compute the same from the same inputs. */
     stet_status (*fingerprint)(void *state, stet_value descriptor, stet_hash *out, stet_error *err);
@@ -62,6 +76,13 @@ typedef struct stet_module_kind {
     void (*cancel)(void *state, stet_run *run);
 } stet_module_kind;
 
+/* The kinds there are; NULL for an unknown type. Defined in src/module/kinds.c, named here because the scheduler looks
+ * kinds up by type and knows nothing else of them. */
+const stet_module_kind *stet_module_find(const char *type);
+const stet_module_kind *stet_module_at(size_t index); /* NULL past the last */
+/* For stet_pattern_checks: known type, and the kind's own check. `ctx` is not used. */
+stet_status stet_module_check(void *ctx, stet_value descriptor, stet_value node, stet_error *err);
+
 /* ---- What a kind does with a run ---------------------------------------------------------------------------- */
 
 stet_value stet_run_descriptor(const stet_run *run); /* the node's module, borrowed */
@@ -75,6 +96,9 @@ STET_CHECKED stet_status stet_run_read(stet_run *run, stet_pathref path, stet_re
                                        stet_error *err);
 /* All inputs, recursively: the common case. */
 STET_CHECKED stet_status stet_run_inputs(stet_run *run, stet_value *out, stet_error *err);
+/* The names of the inputs are part of the graph and not a read: `inputs` as bound, an object; values in it are
+ * bindings. Borrowed. */
+stet_value stet_run_bindings(const stet_run *run);
 /* Writes through an input that was bound with asCell. `path` starts at the inputs object. Consumes `value`. */
 STET_CHECKED stet_status stet_run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
 /* Writes to a part of the output before the end (streams of results). Consumes `value`. */
@@ -88,8 +112,33 @@ void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *n
 /* Durable before it returns. Consumes `token`. */
 STET_CHECKED stet_status stet_run_remember(stet_run *run, stet_value token, stet_error *err);
 
-void stet_run_succeed(stet_run *run,
-                      stet_value result); /* consumes `result`; it becomes the output, unless the node has none */
+/* Consumes `result`; it becomes the output, unless the node has none. */
+void stet_run_succeed(stet_run *run, stet_value result);
 void stet_run_fail(stet_run *run, const stet_error *err);
+
+/* ---- What a run is, for those who make one -------------------------------------------------------------------- */
+
+typedef struct stet_run_ops {
+    stet_status (*read)(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err);
+    stet_status (*write)(stet_run *run, stet_pathref path, stet_value value, stet_error *err);        /* consumes */
+    stet_status (*write_output)(stet_run *run, stet_pathref path, stet_value value, stet_error *err); /* consumes */
+    void (*log)(stet_run *run, const char *stream, const char *bytes, size_t len);                    /* may be NULL */
+    void (*progress)(stet_run *run, int64_t done, int64_t total, const char *note);                   /* may be NULL */
+    stet_status (*remember)(stet_run *run, stet_value token, stet_error *err);                        /* consumes */
+    void (*succeed)(stet_run *run, stet_value result);                                                /* consumes */
+    void (*fail)(stet_run *run, const stet_error *err);
+} stet_run_ops;
+
+/* The maker embeds this at the start of its own struct. */
+struct stet_run {
+    const stet_run_ops *ops;
+    stet_value node;       /* {"id","module","inputs",...}; borrowed */
+    stet_value descriptor; /* node.module; borrowed */
+    stet_value bindings;   /* node.inputs; borrowed */
+    stet_value event;
+    const char *name;
+    bool effect;
+    bool ended; /* succeed or fail was called */
+};
 
 #endif

@@ -1,0 +1,39 @@
+#include "module/kinds.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+
+static const stet_module_kind *const kinds[] = {
+    &stet_module_ref,
+};
+
+#define KIND_COUNT (sizeof kinds / sizeof *kinds)
+
+const stet_module_kind *stet_module_at(size_t index) {
+    return index < KIND_COUNT ? kinds[index] : NULL;
+}
+
+const stet_module_kind *stet_module_find(const char *type) {
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kinds[i]->type, type) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+stet_status stet_module_check(void *ctx, stet_value descriptor, stet_value node, stet_error *err) {
+    (void)ctx;
+    stet_value type = stet_get(descriptor, "type");
+    const char *name = stet_typeof(type) == STET_STRING ? stet_as_string(&type, NULL) : "";
+    const stet_module_kind *kind = stet_module_find(name);
+    if (!kind) {
+        stet_buf known = STET_BUF(256);
+        for (size_t i = 0; i < KIND_COUNT; i++)
+            stet_buf_printf(&known, "%s\"%s\"", i ? ", " : "", kinds[i]->type);
+        stet_fail(err, STET_INVALID, "there is no module type \"%.100s\"", name);
+        stet_hint(err, "known types: %s", stet_buf_cstr(&known));
+        stet_buf_release(&known);
+        return STET_INVALID;
+    }
+    return kind->check ? kind->check(descriptor, node, err) : STET_OK;
+}

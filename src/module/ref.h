@@ -1,0 +1,63 @@
+/* ref.h - the builtin functions behind `{"type": "ref", "ref": NAME}`: a table of rows, each a name, the form of its
+ * inputs, and a function. To add one: write the function in one of ref_*.c, declare it in STET_REFS below, and describe
+ * it in docs/pattern-format.md (a test compares the two lists).
+ *
+ * Form of inputs: names separated by spaces. "a?" may be left out; "values..." takes one input `values` (an array, or
+ * an object for its members' values), or else all inputs in order (positions by number, names by their bytes). The n-th
+ * name may be given as position "n" instead. "*" at the end allows inputs of any name besides.
+ */
+#ifndef STET_MODULE_REF_H
+#define STET_MODULE_REF_H
+
+#include "scheduler/module.h"
+
+typedef struct ref_row ref_row;
+
+typedef struct ref_call {
+    stet_run *run;
+    const ref_row *row;
+    stet_value bindings; /* the inputs as bound: names only are looked at */
+} ref_call;
+
+typedef stet_status (*ref_function)(ref_call *call, stet_value *out, stet_error *err);
+
+struct ref_row {
+    const char *name;
+    const char *inputs;
+    ref_function run;
+    const char *maybe;  /* inputs a run may do without, " a b " with spaces around, "*" for all */
+    const char *chosen; /* inputs read only if another one says so */
+};
+
+/* Is the input bound? */
+bool ref_has(const ref_call *call, const char *name);
+/* Reads an input; null if it is not bound or nothing is there. Borrowed. */
+stet_status ref_arg(ref_call *call, const char *name, stet_read_kind kind, stet_value *out, stet_error *err);
+/* The same below an input. */
+stet_status ref_arg_at(ref_call *call, const char *name, stet_pathref below, stet_read_kind kind, stet_value *out,
+                       bool *found, stet_error *err);
+/* A "values..." input as a new array; the caller releases it. */
+stet_status ref_rest(ref_call *call, stet_value *out, stet_error *err);
+/* "NAME: expected WHAT, found a string" */
+stet_status ref_expected(stet_error *err, const char *name, const char *what, stet_value found);
+/* false, null, 0 and "" are false, everything else is true. */
+bool ref_truth(stet_value v);
+/* Text of a value inside a text: strings as they are, everything else as JSON. */
+void ref_text(stet_buf *b, stet_value v);
+
+/* clang-format off */
+#define STET_REFS(X) \
+    X(add) X(subtract) X(multiply) X(divide) X(modulo) X(power) X(negate) X(abs) X(round) X(floor) X(ceil) X(sqrt) \
+    X(equal) X(notEqual) X(less) X(lessOrEqual) X(greater) X(greaterOrEqual) X(compare) \
+    X(and) X(or) X(not) X(xor) \
+    X(sum) X(count) X(min) X(max) X(mean) \
+    X(value) X(get) X(pick) X(merge) X(keys) X(values) X(length) X(concat) X(flatten) X(sort) X(unique) X(range) \
+    X(join) X(split) X(format) X(hash) \
+    X(ifElse) X(when) X(unless)
+/* clang-format on */
+
+#define REF_DECLARE(name) extern const ref_row ref_row_##name;
+STET_REFS(REF_DECLARE)
+#undef REF_DECLARE
+
+#endif

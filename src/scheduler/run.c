@@ -1,0 +1,76 @@
+/* The functions of module.h that a kind calls: each passes on to the run's maker, with the rules asserted here once. */
+#include <assert.h>
+
+#include "scheduler/module.h"
+
+stet_value stet_run_descriptor(const stet_run *run) {
+    return run->descriptor;
+}
+
+stet_value stet_run_node(const stet_run *run) {
+    return run->node;
+}
+
+const char *stet_run_name(const stet_run *run) {
+    return run->name;
+}
+
+bool stet_run_is_effect(const stet_run *run) {
+    return run->effect;
+}
+
+stet_value stet_run_bindings(const stet_run *run) {
+    return run->bindings;
+}
+
+stet_value stet_run_event(const stet_run *run) {
+    return run->event;
+}
+
+stet_status stet_run_read(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err) {
+    assert(!run->ended);
+    return run->ops->read(run, path, kind, out, err);
+}
+
+stet_status stet_run_inputs(stet_run *run, stet_value *out, stet_error *err) {
+    return stet_run_read(run, STET_PATH_ROOT, STET_RECURSIVE, out, err);
+}
+
+stet_status stet_run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
+    assert(!run->ended);
+    return run->ops->write(run, path, value, err);
+}
+
+stet_status stet_run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
+    assert(!run->ended);
+    return run->ops->write_output(run, path, value, err);
+}
+
+void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t len) {
+    assert(!run->ended);
+    if (run->ops->log)
+        run->ops->log(run, stream, bytes, len);
+}
+
+void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *note) {
+    assert(!run->ended);
+    if (run->ops->progress)
+        run->ops->progress(run, done, total, note);
+}
+
+stet_status stet_run_remember(stet_run *run, stet_value token, stet_error *err) {
+    assert(!run->ended);
+    return run->ops->remember(run, token, err);
+}
+
+void stet_run_succeed(stet_run *run, stet_value result) {
+    assert(!run->ended);
+    run->ended = true;
+    run->ops->succeed(run, result);
+}
+
+void stet_run_fail(stet_run *run, const stet_error *err) {
+    assert(!run->ended);
+    run->ended = true;
+    run->ops->fail(run, err);
+}
