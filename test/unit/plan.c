@@ -1,0 +1,526 @@
+/* The planner with a fake runner and a fake clock: nodes are functions over integer cells. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "scheduler/plan.h"
+
+/* A world of cells: document i has one integer. A node adds up what it reads, or chooses. */
+typedef struct fake_node {
+    int inputs[8];
+    int input_count;
+    int output;
+    bool choose; /* inputs[0] ? inputs[1] : inputs[2] */
+    bool fails;  /* when the sum is odd */
+    bool bounded;
+    int runs;
+} fake_node;
+
+typedef struct world {
+    stet_plan *p;
+    long values[64];
+    fake_node nodes[64];
+    uint32_t ids[64];
+    int node_count;
+    int64_t now;
+    stet_buf order; /* names of what ran */
+} world;
+
+static uint32_t doc(world *w, int i) {
+    char name[16];
+    int n = snprintf(name, sizeof name, "d%d", i);
+    return stet_plan_doc(w->p, name, (size_t)n);
+}
+
+static int add(world *w, uint32_t rank, bool effect, int output, int count, const int *inputs) {
+    int i = w->node_count++;
+    fake_node *n = &w->nodes[i];
+    *n = (fake_node){.output = output, .input_count = count};
+    char name[16];
+    snprintf(name, sizeof name, "n%d", i);
+    stet_plan_read reads[8];
+    for (int k = 0; k < count; k++) {
+        n->inputs[k] = inputs[k];
+        reads[k] = (stet_plan_read){doc(w, inputs[k]), STET_PATH_ROOT, STET_RECURSIVE};
+    }
+    uint32_t out = output >= 0 ? doc(w, output) : 0;
+    w->ids[i] = stet_plan_add(w->p, name, strlen(name), &(stet_plan_opts){.rank = rank, .effect = effect, .data = n});
+    stet_plan_set_reads(w->p, w->ids[i], reads, (size_t)count);
+    if (output >= 0)
+        stet_plan_set_writes(w->p, w->ids[i], &(stet_plan_write){out, STET_PATH_ROOT}, 1);
+    stet_plan_mark(w->p, w->ids[i], STET_PLAN_UNKNOWN, w->now);
+    return i;
+}
+
+#define INPUTS(...)                                                                                                    \
+    (sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]) {                                                            \
+        __VA_ARGS__                                                                                                    \
+    }
+
+static void run_node(world *w, uint32_t id) {
+    fake_node *n = stet_plan_data(w->p, id);
+    stet_buf_printf(&w->order, "%s%s", w->order.len ? " " : "", stet_plan_name(w->p, id));
+    n->runs++;
+    stet_plan_read reads[8];
+    int count = 0;
+    long sum = 0;
+    if (n->choose) {
+        int taken = w->values[n->inputs[0]] ? n->inputs[1] : n->inputs[2];
+        reads[count++] = (stet_plan_read){doc(w, n->inputs[0]), STET_PATH_ROOT, STET_RECURSIVE};
+        reads[count++] = (stet_plan_read){doc(w, taken), STET_PATH_ROOT, STET_RECURSIVE};
+        sum = w->values[taken];
+    } else {
+        for (int k = 0; k < n->input_count; k++) {
+            reads[count++] = (stet_plan_read){doc(w, n->inputs[k]), STET_PATH_ROOT, STET_RECURSIVE};
+            sum += w->values[n->inputs[k]];
+        }
+    }
+    stet_plan_set_reads(w->p, id, reads, (size_t)count);
+    if (n->fails && (sum & 1)) {
+        stet_plan_finish(w->p, id, STET_PLAN_FAILED, w->now);
+        return;
+    }
+    if (n->bounded && sum > 7)
+        sum = 7;
+    if (n->output >= 0 && w->values[n->output] != sum) {
+        w->values[n->output] = sum;
+        assert_int_equal(stet_plan_changed(w->p, doc(w, n->output), STET_PATH_ROOT, STET_VALUE, id, w->now, NULL),
+                         STET_OK);
+    }
+    stet_plan_finish(w->p, id, STET_PLAN_DONE, w->now);
+}
+
+/* Settles; jumps over waiting times if `wait`. */
+static stet_plan_step settle(world *w, bool wait) {
+    stet_plan_step step;
+    stet_buf_clear(&w->order);
+    stet_plan_begin(w->p);
+    for (;;) {
+        assert_int_equal(stet_plan_next(w->p, w->now, &step, NULL), STET_OK);
+        if (step.kind == STET_PLAN_RUN)
+            run_node(w, step.node);
+        else if (step.kind == STET_PLAN_WAIT && wait)
+            w->now = step.until;
+        else
+            return step;
+    }
+}
+
+static void set(world *w, int d, long value) {
+    if (w->values[d] == value)
+        return;
+    w->values[d] = value;
+    assert_int_equal(stet_plan_changed(w->p, doc(w, d), STET_PATH_ROOT, STET_VALUE, STET_PLAN_NONE, w->now, NULL),
+                     STET_OK);
+}
+
+static world *new_world(void) {
+    world *w = stet_alloc_zero(sizeof *w);
+    w->p = stet_plan_new(NULL);
+    w->order = (stet_buf)STET_BUF(0);
+    return w;
+}
+
+static void free_world(world *w) {
+    stet_plan_free(w->p);
+    stet_buf_release(&w->order);
+    free(w);
+}
+
+static void demand(world *w, int d) {
+    stet_plan_demand(w->p, doc(w, d), STET_PATH_ROOT);
+}
+
+#define ran(w, expected) assert_string_equal(stet_buf_cstr(&(w)->order), expected)
+
+static void writers_run_before_readers(void **state) {
+    (void)state;
+    world *w = new_world();
+    /* Ranks that lie: the diamond is built upside down. */
+    add(w, 0, false, 4, INPUTS(2, 3)); /* n0: d4 = d2 + d3 */
+    add(w, 0, false, 2, INPUTS(1));    /* n1: d2 = d1 */
+    add(w, 0, false, 3, INPUTS(1));    /* n2: d3 = d1 */
+    add(w, 0, false, 1, INPUTS(0));    /* n3: d1 = d0 */
+    demand(w, 4);
+    w->values[0] = 5;
+    settle(w, false);
+    ran(w, "n3 n1 n2 n0");
+    assert_int_equal(w->values[4], 10);
+    settle(w, false);
+    ran(w, "");
+    free_world(w);
+}
+
+static void early_cut_off(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0));
+    w->nodes[0].bounded = true;
+    add(w, 1, false, 2, INPUTS(1));
+    demand(w, 2);
+    w->values[0] = 9;
+    settle(w, false);
+    ran(w, "n0 n1");
+    set(w, 0, 12); /* still 7 */
+    settle(w, false);
+    ran(w, "n0");
+    set(w, 0, 3);
+    settle(w, false);
+    ran(w, "n0 n1");
+    free_world(w);
+}
+
+static void only_what_is_demanded(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0)); /* n0 */
+    add(w, 1, false, 2, INPUTS(1)); /* n1 */
+    add(w, 1, false, 3, INPUTS(1)); /* n2 */
+    demand(w, 2);
+    settle(w, false);
+    ran(w, "n0 n1");
+    assert_true(stet_plan_is_unknown(w->p, w->ids[2]));
+    /* Asked for later, it runs, and only it. */
+    demand(w, 3);
+    settle(w, false);
+    ran(w, "n2");
+    /* With nothing demanded nothing runs. */
+    stet_plan_demand_clear(w->p);
+    set(w, 0, 4);
+    settle(w, false);
+    ran(w, "");
+    assert_true(stet_plan_is_dirty(w->p, w->ids[0]));
+    demand(w, 3);
+    settle(w, false);
+    ran(w, "n0 n2");
+    free_world(w);
+}
+
+static void condition_rewires(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0));    /* n0: d1 = d0 */
+    add(w, 0, false, 3, INPUTS(2));    /* n1: d3 = d2 */
+    add(w, 1, false, 5, INPUTS(3));    /* n2: d5 = d3, upstream of the other branch */
+    add(w, 2, false, 6, INPUTS(4, 1)); /* n3: chooses d1 or d5 by d4 */
+    w->nodes[3].choose = true;
+    w->nodes[3].inputs[2] = 5;
+    demand(w, 6);
+    w->values[4] = 1;
+    w->values[0] = 11;
+    w->values[2] = 22;
+    settle(w, false);
+    ran(w, "n0 n3"); /* the branch not taken does not run */
+    assert_int_equal(w->values[6], 11);
+    set(w, 4, 0);
+    settle(w, false);
+    ran(w, "n3 n1 n2 n3"); /* flipped: the branch is made fresh, then read */
+    assert_int_equal(w->values[6], 22);
+    set(w, 0, 100); /* no longer read */
+    settle(w, false);
+    ran(w, "");
+    assert_true(stet_plan_is_dirty(w->p, w->ids[0]));
+    set(w, 2, 33);
+    settle(w, false);
+    ran(w, "n1 n2 n3");
+    set(w, 4, 1);
+    settle(w, false);
+    assert_int_equal(w->values[6], 100);
+    set(w, 2, 44);
+    settle(w, false);
+    ran(w, "");
+    free_world(w);
+}
+
+static void cycle_is_named(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0, 2)); /* n0: d1 = d0 + d2 */
+    add(w, 1, false, 2, INPUTS(1));    /* n1: d2 = d1 */
+    add(w, 1, false, 3, INPUTS(0));    /* n2: stands apart */
+    demand(w, 2);
+    demand(w, 3);
+    w->values[0] = 1;
+    settle(w, false);
+    assert_true(stet_plan_is_aside(w->p, w->ids[0]) || stet_plan_is_aside(w->p, w->ids[1]));
+    assert_int_equal(w->nodes[2].runs, 1);
+    assert_int_equal(w->values[3], 1);
+    assert_true(w->nodes[0].runs <= STET_PLAN_MAX_RUNS);
+    stet_buf b = STET_BUF(0);
+    assert_true(stet_plan_cycle(w->p, w->ids[0], &b));
+    assert_string_equal(stet_buf_cstr(&b), "n0 -> n1 -> n0");
+    stet_buf_clear(&b);
+    assert_false(stet_plan_cycle(w->p, w->ids[2], &b));
+    stet_buf_release(&b);
+    free_world(w);
+}
+
+static void cycle_that_comes_to_rest(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0, 2));
+    w->nodes[0].bounded = true;
+    add(w, 1, false, 2, INPUTS(1));
+    demand(w, 2);
+    w->values[0] = 1;
+    settle(w, false);
+    assert_int_equal(w->values[2], 7);
+    assert_false(stet_plan_is_aside(w->p, w->ids[0]));
+    free_world(w);
+}
+
+static void failure_waits_for_a_change(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0));
+    w->nodes[0].fails = true;
+    add(w, 1, false, 2, INPUTS(1));
+    demand(w, 2);
+    w->values[0] = 2;
+    settle(w, false);
+    assert_int_equal(w->values[2], 2);
+    set(w, 0, 3);
+    settle(w, false);
+    ran(w, "n0");
+    assert_true(stet_plan_is_failed(w->p, w->ids[0]));
+    assert_int_equal(w->values[2], 2); /* the last good output stays */
+    settle(w, false);
+    ran(w, "");
+    stet_plan_mark(w->p, w->ids[0], STET_PLAN_DIRTY, w->now); /* --retry-failed */
+    settle(w, false);
+    ran(w, "n0");
+    set(w, 0, 4);
+    settle(w, false);
+    ran(w, "n0 n1");
+    assert_false(stet_plan_is_failed(w->p, w->ids[0]));
+    free_world(w);
+}
+
+static void overwritten_output_is_restored(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0));
+    add(w, 1, false, 2, INPUTS(1));
+    demand(w, 2);
+    w->values[0] = 5;
+    settle(w, false);
+    set(w, 1, 99);
+    settle(w, false);
+    assert_int_equal(w->values[1], 5);
+    assert_int_equal(w->values[2], 5);
+    free_world(w);
+}
+
+static void debounce_and_throttle(void **state) {
+    (void)state;
+    world *w = new_world();
+    w->now = 1000;
+    uint32_t id = stet_plan_add(w->p, "slow", 4, &(stet_plan_opts){.debounce_ms = 100, .data = &w->nodes[9]});
+    w->nodes[9] = (fake_node){.inputs = {0}, .input_count = 1, .output = 1};
+    stet_plan_set_reads(w->p, id, &(stet_plan_read){doc(w, 0), STET_PATH_ROOT, STET_RECURSIVE}, 1);
+    stet_plan_set_writes(w->p, id, &(stet_plan_write){doc(w, 1), STET_PATH_ROOT}, 1);
+    demand(w, 1);
+    set(w, 0, 1);
+    stet_plan_step step = settle(w, false);
+    assert_int_equal(step.kind, STET_PLAN_WAIT);
+    assert_int_equal(step.until, 1100);
+    w->now = 1050;
+    set(w, 0, 2); /* again: the time starts anew */
+    w->now = 1100;
+    step = settle(w, false);
+    ran(w, "");
+    assert_int_equal(step.until, 1150);
+    w->now = 1150;
+    step = settle(w, false);
+    ran(w, "slow");
+    assert_int_equal(step.kind, STET_PLAN_IDLE);
+    /* A throttle counts from start to start. */
+    uint32_t t = stet_plan_add(w->p, "rare", 4, &(stet_plan_opts){.throttle_ms = 500, .data = &w->nodes[10]});
+    w->nodes[10] = (fake_node){.inputs = {2}, .input_count = 1, .output = 3};
+    stet_plan_set_reads(w->p, t, &(stet_plan_read){doc(w, 2), STET_PATH_ROOT, STET_RECURSIVE}, 1);
+    stet_plan_set_writes(w->p, t, &(stet_plan_write){doc(w, 3), STET_PATH_ROOT}, 1);
+    demand(w, 3);
+    set(w, 2, 1);
+    settle(w, false);
+    ran(w, "rare");
+    set(w, 2, 2);
+    step = settle(w, false);
+    assert_int_equal(step.kind, STET_PLAN_WAIT);
+    assert_int_equal(step.until, 1650);
+    settle(w, true);
+    ran(w, "rare");
+    assert_int_equal(w->values[3], 2);
+    free_world(w);
+}
+
+static void effects_are_demand(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0));
+    int e = add(w, 1, true, -1, INPUTS(1));
+    settle(w, false);
+    ran(w, "");
+    stet_plan_demand_node(w->p, w->ids[e]);
+    settle(w, false);
+    ran(w, "n0 n1");
+    set(w, 0, 3);
+    settle(w, false);
+    ran(w, "n0 n1");
+    free_world(w);
+}
+
+/* Several under way: what is downstream of one that runs waits, the rest goes on, an effect waits for all. */
+static void several_at_once(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0)); /* n0 */
+    add(w, 1, false, 2, INPUTS(1)); /* n1 behind n0 */
+    add(w, 1, false, 4, INPUTS(3)); /* n2 apart */
+    int e = add(w, 9, true, -1, INPUTS(4));
+    demand(w, 2);
+    demand(w, 4);
+    stet_plan_demand_node(w->p, w->ids[e]);
+    w->values[0] = w->values[3] = 1;
+    stet_plan_step step;
+    stet_plan_begin(w->p);
+    assert_int_equal(stet_plan_next(w->p, 0, &step, NULL), STET_OK);
+    assert_int_equal(step.node, w->ids[0]);
+    assert_int_equal(stet_plan_next(w->p, 0, &step, NULL), STET_OK);
+    assert_int_equal(step.kind, STET_PLAN_RUN);
+    assert_int_equal(step.node, w->ids[2]);
+    run_node(w, step.node);
+    assert_int_equal(stet_plan_next(w->p, 0, &step, NULL), STET_OK);
+    assert_int_equal(step.kind, STET_PLAN_BUSY);
+    run_node(w, w->ids[0]);
+    assert_int_equal(stet_plan_next(w->p, 0, &step, NULL), STET_OK);
+    assert_int_equal(step.node, w->ids[1]);
+    /* Its input changes while it runs: once more. */
+    set(w, 1, 50);
+    run_node(w, step.node);
+    assert_int_equal(stet_plan_next(w->p, 0, &step, NULL), STET_OK);
+    assert_int_equal(step.kind, STET_PLAN_RUN);
+    run_node(w, step.node);
+    free_world(w);
+}
+
+/* Paths: a change of one key touches its reader alone. */
+static void paths(void **state) {
+    (void)state;
+    stet_plan *p = stet_plan_new(NULL);
+    uint32_t d = stet_plan_doc(p, "d", 1);
+    uint32_t ids[500];
+    stet_path path = STET_PATH_INIT;
+    for (int i = 0; i < 500; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%d", i);
+        ids[i] = stet_plan_add(p, name, strlen(name), &(stet_plan_opts){0});
+        stet_path_push(&path, "rows");
+        stet_path_push_index(&path, (size_t)i);
+        stet_plan_set_reads(p, ids[i], &(stet_plan_read){d, stet_path_ref(&path), STET_RECURSIVE}, 1);
+        stet_path_pop(&path);
+        stet_path_pop(&path);
+    }
+    uint32_t count = stet_plan_add(p, "count", 5, &(stet_plan_opts){0});
+    stet_path_push(&path, "rows");
+    stet_plan_set_reads(p, count, &(stet_plan_read){d, stet_path_ref(&path), STET_SHALLOW}, 1);
+    stet_plan_nodes found = {0};
+    stet_path_push_index(&path, 7);
+    stet_plan_readers(p, d, stet_path_ref(&path), STET_VALUE, &found);
+    assert_int_equal(found.len, 1);
+    assert_int_equal(found.at[0], ids[7]);
+    stet_vec_clear(&found);
+    stet_plan_readers(p, d, stet_path_ref(&path), STET_KEYSET, &found);
+    assert_int_equal(found.len, 2); /* the key set, too */
+    stet_vec_clear(&found);
+    stet_path_push(&path, "deep");
+    stet_plan_readers(p, d, stet_path_ref(&path), STET_VALUE, &found);
+    assert_int_equal(found.len, 1);
+    stet_vec_clear(&found);
+    stet_plan_readers(p, d, STET_PATH_ROOT, STET_VALUE, &found);
+    assert_int_equal(found.len, 501);
+    /* Gone readers are not found. */
+    for (int i = 0; i < 400; i++)
+        stet_plan_set_reads(p, ids[i], NULL, 0);
+    stet_vec_clear(&found);
+    stet_plan_readers(p, d, STET_PATH_ROOT, STET_VALUE, &found);
+    assert_int_equal(found.len, 101);
+    stet_vec_release(&found);
+    stet_path_release(&path);
+    stet_plan_free(p);
+}
+
+/* 100,000 in a row, in the worst order of arrival. */
+static void long_chain(void **state) {
+    (void)state;
+    enum { N = 100000 };
+    stet_plan *p = stet_plan_new(NULL);
+    char name[24];
+    uint32_t first = 0;
+    for (int i = N - 1; i >= 0; i--) {
+        int n = snprintf(name, sizeof name, "d%d", i);
+        uint32_t in = stet_plan_doc(p, name, (size_t)n);
+        n = snprintf(name, sizeof name, "d%d", i + 1);
+        uint32_t out = stet_plan_doc(p, name, (size_t)n);
+        n = snprintf(name, sizeof name, "n%d", i);
+        uint32_t id = stet_plan_add(p, name, (size_t)n, &(stet_plan_opts){.rank = (uint32_t)i});
+        stet_plan_set_reads(p, id, &(stet_plan_read){in, STET_PATH_ROOT, STET_RECURSIVE}, 1);
+        stet_plan_set_writes(p, id, &(stet_plan_write){out, STET_PATH_ROOT}, 1);
+        first = id;
+    }
+    snprintf(name, sizeof name, "d%d", N);
+    stet_plan_demand(p, stet_plan_doc(p, name, strlen(name)), STET_PATH_ROOT);
+    stet_plan_mark(p, first, STET_PLAN_DIRTY, 0);
+    stet_plan_begin(p);
+    stet_plan_step step;
+    int runs = 0;
+    while (stet_plan_next(p, 0, &step, NULL) == STET_OK && step.kind == STET_PLAN_RUN) {
+        stet_plan_write w;
+        assert_int_equal(stet_plan_writes(p, step.node, &w, 1), 1);
+        assert_int_equal(stet_plan_changed(p, w.doc, w.path, STET_VALUE, step.node, 0, NULL), STET_OK);
+        stet_plan_finish(p, step.node, STET_PLAN_DONE, 0);
+        runs++;
+    }
+    assert_int_equal(runs, N);
+    stet_plan_free(p);
+}
+
+static void removed_node_is_gone(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0));
+    demand(w, 1);
+    stet_plan_remove(w->p, w->ids[0]);
+    settle(w, false);
+    ran(w, "");
+    set(w, 0, 1);
+    settle(w, false);
+    ran(w, "");
+    assert_int_equal(stet_plan_find(w->p, "n0", 2), STET_PLAN_NONE);
+    free_world(w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writers_run_before_readers),
+        cmocka_unit_test(early_cut_off),
+        cmocka_unit_test(only_what_is_demanded),
+        cmocka_unit_test(condition_rewires),
+        cmocka_unit_test(cycle_is_named),
+        cmocka_unit_test(cycle_that_comes_to_rest),
+        cmocka_unit_test(failure_waits_for_a_change),
+        cmocka_unit_test(overwritten_output_is_restored),
+        cmocka_unit_test(debounce_and_throttle),
+        cmocka_unit_test(effects_are_demand),
+        cmocka_unit_test(several_at_once),
+        cmocka_unit_test(paths),
+        cmocka_unit_test(long_chain),
+        cmocka_unit_test(removed_node_is_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
