@@ -1,0 +1,200 @@
+#include "project/project.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/toml.h"
+#include "os/file.h"
+
+#define CONFIG_MAX (1024 * 1024)
+
+static const char config_text[] =
+    "# A project of stet: this file says which version of the format .stet/ has, and its options.\n"
+    "version = 1\n"
+    "\n"
+    "# Where this machine's own files go (databases, indexes), if not to .stet/local: an absolute path, or one\n"
+    "# relative to the project. Needed where the project lies on a network file system.\n"
+    "# local = \"/var/tmp/my-project\"\n";
+
+/* What synchronisation leaves out: this machine's files, and in persist/ the locks and the log of this machine. */
+static const char ignore_text[] = "local/\n"
+                                  "persist/locks/\n"
+                                  "persist/entry_log/\n"
+                                  "persist/temp/\n"
+                                  ".stet-temp.*\n";
+
+struct stet_project {
+    char *root;  /* real path */
+    char *local; /* what local/ is */
+    stet_value config;
+};
+
+/* Makes a file if it is not there; *made says which. */
+static stet_status make_file(const char *dir, const char *name, const char *text, bool *made, stet_error *err) {
+    char *path = stet_file_join(dir, name);
+    stet_error e = STET_ERROR_INIT;
+    stet_status status = stet_file_exists(path) ? STET_CONFLICT : stet_file_create(path, text, strlen(text), 0644, &e);
+    *made = status == STET_OK;
+    if (status == STET_CONFLICT)
+        status = STET_OK;
+    if (status != STET_OK)
+        stet_error_move(err, &e);
+    stet_error_clear(&e);
+    stet_free(path);
+    return status;
+}
+
+stet_status stet_project_init(const char *dir, bool *created, stet_error *err) {
+    char *inner = stet_file_join(dir, ".stet");
+    bool made = false;
+    stet_status status = stet_file_mkdirs(inner, 0755, err);
+    if (status == STET_OK)
+        status = make_file(inner, ".gitignore", ignore_text, &made, err);
+    /* Last: config.toml makes it a project, so that an init that was killed is no half project, and is done again. */
+    if (status == STET_OK)
+        status = make_file(inner, "config.toml", config_text, &made, err);
+    stet_free(inner);
+    if (status == STET_OK && created)
+        *created = made;
+    return status;
+}
+
+static stet_status check_version(stet_value config, const char *path, stet_error *err) {
+    stet_value version = stet_get(config, "version");
+    if (stet_typeof(version) != STET_INT || stet_as_int(version) < 1) {
+        stet_fail(err, STET_INVALID, "%s: `version` must be a number from 1 on", path);
+        stet_hint(err, "write `version = %d` at the top of it", STET_PROJECT_VERSION);
+        return STET_INVALID;
+    }
+    if (stet_as_int(version) <= STET_PROJECT_VERSION)
+        return STET_OK;
+    stet_fail(err, STET_UNSUPPORTED, "%s: has version %lld of the format; this stet (%s) knows up to version %d", path,
+              (long long)stet_as_int(version), stet_version(), STET_PROJECT_VERSION);
+    stet_hint(err, "use the newer stet that made this project");
+    return STET_UNSUPPORTED;
+}
+
+static stet_status place_local(stet_project *p, const char *path, stet_error *err) {
+    stet_value local = stet_get(p->config, "local");
+    if (stet_typeof(local) == STET_NULL) {
+        p->local = stet_file_join(p->root, ".stet/local");
+        return STET_OK;
+    }
+    size_t len = 0;
+    const char *text = stet_as_string(&local, &len);
+    if (stet_typeof(local) != STET_STRING || len == 0 || strlen(text) != len)
+        return stet_fail(err, STET_INVALID, "%s: `local` must be the path of a directory, in quotes", path);
+    p->local = stet_file_join(p->root, text);
+    return STET_OK;
+}
+
+static stet_status read_config(stet_project *p, stet_error *err) {
+    char *path = stet_file_join(p->root, ".stet/config.toml");
+    stet_buf text = STET_BUF(0);
+    stet_status status = stet_file_read(path, CONFIG_MAX, &text, err);
+    if (status == STET_OK) {
+        status = stet_toml_parse(stet_buf_cstr(&text), text.len, &p->config, err);
+        if (status != STET_OK)
+            stet_fail_in(err, "%s", path);
+    }
+    if (status == STET_OK)
+        status = check_version(p->config, path, err);
+    if (status == STET_OK)
+        status = place_local(p, path, err);
+    stet_buf_release(&text);
+    stet_free(path);
+    return status;
+}
+
+static bool holds_project(const char *dir) {
+    char *config = stet_file_join(dir, ".stet/config.toml");
+    struct stat st;
+    /* Past the hook and past permissions: one that can't be read is there, and opening it says why. */
+    bool there = stat(config, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
+    stet_free(config);
+    return there;
+}
+
+stet_status stet_project_open(const char *root, stet_project **out, stet_error *err) {
+    if (!holds_project(root)) {
+        stet_fail(err, STET_NOT_FOUND, "%s: no stet project (it has no .stet/config.toml)", root);
+        stet_hint(err, "make one with `stet init`");
+        return STET_NOT_FOUND;
+    }
+    stet_project *p = stet_alloc_zero(sizeof *p);
+    stet_status status = stet_file_realpath(root, &p->root, err);
+    if (status == STET_OK)
+        status = read_config(p, err);
+    if (status != STET_OK) {
+        stet_project_close(p);
+        return status;
+    }
+    *out = p;
+    return STET_OK;
+}
+
+stet_status stet_project_find(const char *from, stet_project **out, stet_error *err) {
+    char *at;
+    stet_status status = stet_file_realpath(from, &at, err);
+    if (status != STET_OK)
+        return status;
+    for (;;) {
+        if (holds_project(at)) {
+            status = stet_project_open(at, out, err);
+            break;
+        }
+        if (strcmp(at, "/") == 0) {
+            status = stet_fail(err, STET_NOT_FOUND, "no stet project in %s, nor in a directory above it", from);
+            stet_hint(err, "make one with `stet init`");
+            break;
+        }
+        char *up = stet_file_dirname(at);
+        stet_free(at);
+        at = up;
+    }
+    stet_free(at);
+    return status;
+}
+
+void stet_project_close(stet_project *p) {
+    if (!p)
+        return;
+    stet_release(p->config);
+    stet_free(p->local);
+    stet_free(p->root);
+    stet_free(p);
+}
+
+const char *stet_project_root(const stet_project *p) {
+    return p->root;
+}
+
+stet_value stet_project_config(const stet_project *p) {
+    return p->config;
+}
+
+stet_value stet_project_setting(const stet_project *p, const char *dotted) {
+    stet_value at = p->config;
+    for (const char *key = dotted;;) {
+        size_t len = strcspn(key, ".");
+        stet_value next;
+        if (stet_typeof(at) != STET_OBJECT || !stet_find(at, key, len, &next))
+            return stet_null();
+        at = next;
+        if (!key[len])
+            return at;
+        key += len + 1;
+    }
+}
+
+char *stet_project_path(const stet_project *p, const char *relative) {
+    if (strcmp(relative, "local") == 0)
+        return stet_strdup(p->local);
+    if (strncmp(relative, "local/", 6) == 0)
+        return stet_file_join(p->local, relative + 6);
+    char *inner = stet_file_join(p->root, ".stet");
+    char *path = relative[0] ? stet_file_join(inner, relative) : stet_strdup(inner);
+    stet_free(inner);
+    return path;
+}
