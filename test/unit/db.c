@@ -1,51 +1,20 @@
 /* Databases: opening and refusing, transactions, sticky errors, the writer queue. */
-#include "db/db.h"
+#include "../expect.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "db/db.h"
 #include "os/clock.h"
 #include "os/file.h"
-#include "os/lock.h"
 
 static const stet_db_migration one[] = {{.sql = "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT) STRICT"}};
 static const stet_db_migration two[] = {{.sql = "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT) STRICT"},
                                         {.sql = "ALTER TABLE t ADD COLUMN c INTEGER"}};
 static const stet_db_opts opts_one = {.kind = "test", .migrations = one, .migration_count = 1};
 static const stet_db_opts opts_two = {.kind = "test", .migrations = two, .migration_count = 2};
-
-static stet_error err;
-
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        stet_status status_ = (call);                                                                                  \
-        if (status_ != STET_OK)                                                                                        \
-            print_message("%s: %s: %s\n", #call, stet_status_name(status_), err.message);                              \
-        assert_int_equal(status_, STET_OK);                                                                            \
-    } while (0)
-
-/* The call fails with this status, and the message has `text` in it. */
-#define FAILS(call, expected, text)                                                                                    \
-    do {                                                                                                               \
-        stet_error_clear(&err);                                                                                        \
-        stet_status status_ = (call);                                                                                  \
-        if (status_ != (expected) || !strstr(err.message, text))                                                       \
-            print_message("%s: %s: %s\n", #call, stet_status_name(status_), err.message);                              \
-        assert_int_equal(status_, expected);                                                                           \
-        assert_int_equal(err.status, expected);                                                                        \
-        assert_non_null(strstr(err.message, text));                                                                    \
-        stet_error_clear(&err);                                                                                        \
-    } while (0)
 
 static void insert(stet_db *db, int64_t a, const char *b) {
     stet_stmt *s = stet_db_stmt(db, "INSERT INTO t(a, b) VALUES(?, ?)");
