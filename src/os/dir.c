@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "os/clock.h"
 #include "os/file.h"
 
 enum {
@@ -121,7 +122,6 @@ static stet_status enter(level *stack, size_t *depth, int parent, const char *na
 }
 
 static stet_status empty_tree(level *stack, size_t *depth, const char *root, stet_error *err) {
-    unsigned moved = 0;
     while (*depth > 0) {
         level *top = &stack[*depth - 1];
         int fd = dirfd(top->dir);
@@ -160,8 +160,9 @@ static stet_status empty_tree(level *stack, size_t *depth, const char *root, ste
             if (status != STET_OK)
                 return status;
         } else {
-            char up[64];
-            snprintf(up, sizeof up, ".stet-removing.%ld.%u", (long)getpid(), moved++);
+            char up[64], unique[37];
+            stet_uuid(unique);
+            snprintf(up, sizeof up, ".stet-removing.%s", unique);
             if (renameat(fd, e->d_name, dirfd(stack[0].dir), up) != 0)
                 return stet_fail_errno(err, errno, "%s: cannot move %s up to remove it", root, e->d_name);
         }
