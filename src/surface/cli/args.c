@@ -43,6 +43,13 @@ bool stet_cli_is_noun(const char *word) {
     return false;
 }
 
+static bool has_positional(const stet_op *op) {
+    for (const stet_param *q = op->params; q && q->name; q++)
+        if (q->flags & STET_PARAM_POSITIONAL)
+            return true;
+    return false;
+}
+
 /* ---- what went wrong ---- */
 
 static void see_help(const parser *p) {
@@ -141,7 +148,7 @@ static stet_status unknown_flag(const parser *p, const char *word, const char *n
                   shown < 100 ? shown : 100, word, stet_buf_cstr(&valid));
     if (s.best)
         stet_hint(p->err, "did you mean --%s?", s.best);
-    else if (op && word[1] != '-')
+    else if (op && word[1] != '-' && has_positional(op))
         stet_hint(p->err, "if %.60s is a value, put it after `--`: stet %s -- %.60s", word, op->name, word);
     else if (!op)
         stet_hint(p->err, "flags of a command come after its name");
@@ -367,13 +374,6 @@ static stet_status global_flag(parser *p, const stet_cli_global *g, const char *
     return STET_OK;
 }
 
-static bool has_positional(const stet_op *op) {
-    for (const stet_param *q = op->params; q && q->name; q++)
-        if (q->flags & STET_PARAM_POSITIONAL)
-            return true;
-    return false;
-}
-
 static stet_status param_flag(parser *p, const stet_param *param, const char *label, const char *attached) {
     const char *text;
     if (!attached && param->optional_value) {
@@ -549,8 +549,13 @@ static stet_status walk(parser *p) {
 }
 
 stet_status stet_cli_parse(int count, char *const *words, stet_cli_words *out, stet_error *err) {
+    return stet_cli_parse_for(NULL, count, words, out, err);
+}
+
+stet_status stet_cli_parse_for(const stet_op *op, int count, char *const *words, stet_cli_words *out, stet_error *err) {
     parser p = {.out = out, .err = err, .count = count, .words = words};
     out->given = stet_object();
+    out->op = op;
     /* --json first, so that a mistake before it is shown as asked for. It can't be a flag's value: those begin with a
      * dash only after "=". */
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)

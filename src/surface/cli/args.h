@@ -44,6 +44,9 @@ typedef struct stet_cli_global {
 extern const stet_cli_global stet_cli_globals[]; /* ends with a row whose name is NULL */
 
 STET_CHECKED stet_status stet_cli_parse(int count, char *const *words, stet_cli_words *out, stet_error *err);
+/* The same for words that follow an operation's name. */
+STET_CHECKED stet_status stet_cli_parse_for(const stet_op *op, int count, char *const *words, stet_cli_words *out,
+                                            stet_error *err);
 void stet_cli_words_release(stet_cli_words *w);
 
 /* Is there an operation "noun ..."? */
