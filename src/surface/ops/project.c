@@ -19,9 +19,9 @@ static bool give_up(void *ctx) {
 }
 
 static bool is_project(const char *root) {
-    char *dir = stet_file_join(root, ".stet");
-    bool there = stet_file_exists(dir);
-    stet_free(dir);
+    char *config = stet_file_join(root, ".stet/config.toml");
+    bool there = stet_file_exists(config);
+    stet_free(config);
     return there;
 }
 
