@@ -13,7 +13,7 @@ t "help about a noun"                     expect_out "project list" stet help pr
 t "the same with --help"                  same "$(stet help project)" "$(stet project --help)"
 t "help about a command"                  expect_out "usage: stet project add [DIR]" stet help project add
 t "the same with --help and -h"           same "$(stet project add --help)" "$(stet project add -h)"
-t "help wins over what is missing"        expect_out "usage:" stet gc --only --help --only=x
+t "help wins over what is too much"       expect_out "usage:" stet init a b --help
 t "help about nothing is not found"       expect_status 3 stet help projct
 t "and names what is near"                expect_err "did you mean: stet help project" stet help projct lst
 t "one topic as JSON"                     same '"project add"' "$(stet help project add --json | json operations.0.name | sed 's/.*/"&"/')"
