@@ -570,6 +570,7 @@ stet_status stet_json_read(const char *text, size_t len, const stet_json_limits 
         status = fail(&r, STET_INVALID, text, "the text begins with a byte order mark");
         stet_hint(err, "save it as UTF-8 without a byte order mark");
     } else {
+        stet_vec_reserve(&r.values, 32); /* never NULL from here on */
         status = read_text(&r);
     }
     if (status == STET_OK) {
