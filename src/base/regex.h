@@ -8,8 +8,8 @@
  * The C library compiles and matches. Refused before it sees them: patterns that take it exponential time or memory
  * (back references, large bounds), and what ECMAScript and POSIX read differently, because patterns come from JSON
  * Schemas: letter escapes but \w \W \s \S \b \B, (?...), lazy and stacked quantifiers, a backslash inside [...] other
- * than \\. A match is by characters of UTF-8, whatever the locale; "." matches a newline too. Failure is STET_INVALID
- * or STET_LIMIT.
+ * than \\. A match is by characters of UTF-8, whatever the locale; "." matches a newline too, but no NUL. Failure is
+ * STET_INVALID or STET_LIMIT.
  *
  * A stet_regex is used by one thread at a time.
  */

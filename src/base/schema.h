@@ -28,7 +28,7 @@
 #include "base/error.h"
 
 #define STET_SCHEMA_MAX_DEPTH 1024
-#define STET_SCHEMA_MAX_STEPS 50000000
+#define STET_SCHEMA_MAX_STEPS 10000000
 
 STET_CHECKED stet_status stet_schema_valid(stet_value schema, stet_error *err);
 STET_CHECKED stet_status stet_schema_check(stet_value schema, stet_value instance, stet_error *err);
