@@ -205,6 +205,6 @@ $(BUILD)/%: adapters/%.c $(BUILD)/libstet.a
 
 $(BUILD)/compile_commands.json: $(SRC) Makefile
 	@mkdir -p $(@D)
-	@python3 -c 'import json,sys,os; print(json.dumps([{"directory":os.getcwd(),"file":f,"arguments":["cc"]+sys.argv[1].split()+["-std=c11","-c",f]} for f in sys.argv[2].split()]))' "-Iinclude -Isrc -D_GNU_SOURCE -DSTET_PREFIX=0" "$(SRC)" > $@
+	@python3 -c 'import json,sys,os; print(json.dumps([{"directory":os.getcwd(),"file":f,"arguments":["cc"]+sys.argv[1].split()+["-std=c11","-c",f]} for f in sys.argv[2].split()]))' "-Iinclude -Isrc -D_GNU_SOURCE -DSTET_PREFIX=\"$(PREFIX)\"" "$(SRC)" > $@
 
 -include $(OBJ:.o=.d) $(MAIN:.o=.d) $(TESTSRC:%.c=$(BUILD)/obj/%.d) $(BENCHSRC:%.c=$(BUILD)/obj/%.d) $(FUZZSRC:%.c=$(BUILD)/obj/%.d) $(TESTOBJ:.o=.d)

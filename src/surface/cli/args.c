@@ -341,7 +341,7 @@ static stet_status no_text(const parser *p, const char *label, const char *attac
 
 static stet_status global_flag(parser *p, const stet_cli_global *g, const char *label, const char *attached) {
     stet_cli_words *w = p->out;
-    const char *text;
+    const char *text = "";
     stet_status status = g->metavar ? flag_text(p, label, attached, &text) : no_text(p, label, attached);
     if (status != STET_OK)
         return status;

@@ -161,15 +161,15 @@ static bool cancelled(stet_op_ctx *ctx) {
 }
 
 /* Ten times a second as one changing line on a terminal; elsewhere a line every ten seconds, so that a log shows life.
- */
+ * What is over in a moment shows nothing. */
 static void progress(stet_op_ctx *ctx, int64_t done, int64_t total, const char *note) {
     cli *c = ctx->surface;
     int64_t now = stet_clock_monotonic_us();
     if (c->words.quiet || c->words.json || now < c->progress_next)
         return;
     bool first = c->progress_next == 0;
-    c->progress_next = now + (c->progress_terminal ? 100000 : 10000000);
-    if (first && !c->progress_terminal)
+    c->progress_next = now + (!c->progress_terminal ? 10000000 : first ? 300000 : 100000);
+    if (first)
         return;
     stet_buf text = STET_BUF(4096);
     stet_render r = {.out = &text};
