@@ -324,6 +324,10 @@ static void show_error(cli *c, const stet_error *err) {
 }
 
 int stet_cli_main(int argc, char **argv) {
+    return stet_cli_run(NULL, argc > 0 ? argc - 1 : 0, argv + 1);
+}
+
+int stet_cli_run(const stet_op *op, int count, char *const *words) {
     stet_out_guard();
     catch_signals();
     cli c = {.out = STET_OUT_INIT};
@@ -336,7 +340,7 @@ int stet_cli_main(int argc, char **argv) {
                           .warn = warn};
     c.progress_terminal = isatty(STDERR_FILENO);
     stet_error err = STET_ERROR_INIT;
-    stet_status status = stet_cli_parse(argc > 0 ? argc - 1 : 0, argv + 1, &c.words, &err);
+    stet_status status = stet_cli_parse_for(op, count, words, &c.words, &err);
     if (status == STET_OK)
         status = perform(&c, &err);
     hide_progress(&c);

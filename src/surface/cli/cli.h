@@ -7,6 +7,10 @@
 #ifndef STET_SURFACE_CLI_CLI_H
 #define STET_SURFACE_CLI_CLI_H
 
+#include "surface/op.h"
+
 int stet_cli_main(int argc, char **argv);
+/* The same for the words after an operation's name; NULL: the name is among them. */
+int stet_cli_run(const stet_op *op, int count, char *const *words);
 
 #endif

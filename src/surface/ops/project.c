@@ -157,7 +157,7 @@ static const stet_example remove_examples[] = {
 
 const stet_op stet_ops_project[] = {
     {.name = "project list",
-     .summary = "List the projects that commands across projects look at",
+     .summary = "List the projects that this user has registered",
      .description = "A project that is listed but has no .stet/ any more is shown as missing.",
      .result_schema =
          "{\"type\":\"object\",\"required\":[\"total\",\"projects\"],\"additionalProperties\":false,\"properties\":{"
@@ -172,7 +172,7 @@ const stet_op stet_ops_project[] = {
      .run = list_run,
      .render = list_render},
     {.name = "project add",
-     .summary = "Add a project to that list",
+     .summary = "Register a project, for commands that look across projects",
      .description =
          "The list is registry/repos.json below STET_HOME. A project is listed once, by the real path of its root, "
          "however it was reached.",
@@ -184,7 +184,7 @@ const stet_op stet_ops_project[] = {
      .run = add_run,
      .render = add_render},
     {.name = "project remove",
-     .summary = "Take a project off that list",
+     .summary = "Take a project off the list of registered ones",
      .description =
          "Nothing in the project itself is touched. A project that is gone from the disk is named by the path that "
          "the list shows.",
