@@ -16,6 +16,7 @@
 
 enum { DEFAULT_DEPTH = 512, CACHED_KEYS = 256 };
 #define DEFAULT_BYTES ((size_t)1 << 30)
+#define LARGEST_BYTES ((size_t)1 << 31) /* the lengths inside values are 32 bits wide */
 
 struct frame {
     const char *open; /* the bracket in the text */
@@ -558,6 +559,8 @@ key:
 stet_status stet_json_read(const char *text, size_t len, const stet_json_limits *limits, stet_value *out,
                            stet_error *err) {
     size_t max_bytes = limits && limits->max_bytes ? limits->max_bytes : DEFAULT_BYTES;
+    if (max_bytes > LARGEST_BYTES)
+        max_bytes = LARGEST_BYTES;
     struct reader r = {.text = text ? text : "",
                        .max_depth = limits && limits->max_depth ? limits->max_depth : DEFAULT_DEPTH,
                        .err = err};

@@ -10,7 +10,7 @@
 
 typedef struct stet_json_limits {
     size_t max_depth; /* containers inside each other; 0: 512 */
-    size_t max_bytes; /* of the text; 0: 1 GiB */
+    size_t max_bytes; /* of the text; 0: 1 GiB; never more than 2 GiB */
 } stet_json_limits;
 
 STET_CHECKED stet_status stet_json_read(const char *text, size_t len, const stet_json_limits *limits, stet_value *out,

@@ -220,7 +220,8 @@ static inline const char *string_bytes(const stet_value *v, size_t *len) {
 }
 
 static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_len) {
-    int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
+    size_t common = a_len < b_len ? a_len : b_len;
+    int order = common ? memcmp(a, b, common) : 0;
     return order ? order : (a_len > b_len) - (a_len < b_len);
 }
 

@@ -98,7 +98,8 @@ static inline void *stet_value_block(stet_value v) {
 
 static inline stet_value stet_value_short(const char *bytes, size_t len) {
     stet_value v = {{0, (uint64_t)(STET_TAG_SHORT | len << 4) << STET_META_SHIFT}};
-    memcpy(&v, bytes, len);
+    if (len) /* NULL is allowed for no bytes */
+        memcpy(&v, bytes, len);
     return v;
 }
 

@@ -82,6 +82,20 @@ static void strings_of_every_length(void **state) {
     stet_release(before);
 }
 
+static void no_bytes_need_no_pointer(void **state) {
+    (void)state;
+    stet_value o = parse("{\"\":1,\"a key of more than fourteen\":2}"), v;
+    assert_true(stet_find(o, NULL, 0, &v));
+    assert_int_equal(stet_as_int(v), 1);
+    assert_true(stet_remove(&o, NULL, 0));
+    assert_false(stet_find(o, NULL, 0, &v));
+    stet_put_n(&o, NULL, 0, stet_string_n(NULL, 0));
+    assert_prints(o, "{\"\":\"\",\"a key of more than fourteen\":2}");
+    stet_release(o);
+    assert_int_equal(stet_string_checked(NULL, 0, &v, NULL), STET_OK);
+    assert_true(stet_equal(v, stet_string("")));
+}
+
 static void strings_order_by_their_bytes(void **state) {
     (void)state;
     static const char *const sorted[] = {"",
@@ -423,6 +437,7 @@ int main(void) {
         cmocka_unit_test(zero_bits_are_null),
         cmocka_unit_test(readers_of_the_wrong_type),
         cmocka_unit_test(strings_of_every_length),
+        cmocka_unit_test(no_bytes_need_no_pointer),
         cmocka_unit_test(strings_order_by_their_bytes),
         cmocka_unit_test(invalid_utf8_is_refused),
         cmocka_unit_test(doubles_are_canonical),
