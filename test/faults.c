@@ -1,6 +1,7 @@
 #include "faults.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,29 @@ int faults_names(const char *path, const char *substring) {
         n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && strstr(e->d_name, substring) != NULL;
     closedir(dir);
     return n;
+}
+
+static char fast_directory[64];
+static pid_t fast_owner;
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static void remove_fast_directory(void) {
+    if (getpid() == fast_owner)
+        nftw(fast_directory, remove_one, 32, FTW_DEPTH | FTW_PHYS);
+}
+
+void faults_fast_directory(void) {
+    snprintf(fast_directory, sizeof fast_directory, "/dev/shm/stet-test-XXXXXX");
+    if (!mkdtemp(fast_directory))
+        return;
+    fast_owner = getpid();
+    if (chdir(fast_directory) != 0)
+        abort();
+    atexit(remove_fast_directory);
 }
 
 static _Noreturn void refuse(const char *item) {
