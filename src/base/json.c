@@ -14,7 +14,7 @@
 #include "base/value.h"
 #include "base/vec.h"
 
-enum { DEFAULT_DEPTH = 512, CACHED_KEYS = 256 };
+enum { DEFAULT_DEPTH = 512, CACHED_KEYS = 64 };
 #define DEFAULT_BYTES ((size_t)1 << 30)
 #define LARGEST_BYTES ((size_t)1 << 31) /* the lengths inside values are 32 bits wide */
 
@@ -30,7 +30,8 @@ struct reader {
     STET_VEC(stet_value) values;
     STET_VEC(struct frame) frames;
     stet_buf scratch; /* a string with escapes, decoded */
-    stet_text **keys; /* long keys seen, by a hash: records of one kind share them. Borrowed from the values. */
+    /* Long keys seen, by a hash: records of one kind share them. Borrowed from the values. */
+    stet_text *keys[CACHED_KEYS];
     stet_error *err;
 };
 
@@ -198,8 +199,6 @@ static stet_value long_key(struct reader *r, const char *bytes, size_t len) {
     uint64_t head, tail;
     memcpy(&head, bytes, 8);
     memcpy(&tail, bytes + len - 8, 8);
-    if (!r->keys)
-        r->keys = stet_alloc_zero(CACHED_KEYS * sizeof *r->keys);
     size_t place =
         (size_t)(((head ^ (tail << 1 | tail >> 63)) * 0x9E3779B97F4A7C15u + len * 0xD1B54A32D192ED03u) >> 56);
     stet_text **cached = &r->keys[place % CACHED_KEYS];
@@ -586,7 +585,6 @@ stet_status stet_json_read(const char *text, size_t len, const stet_json_limits 
     stet_vec_release(&r.values);
     stet_vec_release(&r.frames);
     stet_buf_release(&r.scratch);
-    free(r.keys);
     return status;
 }
 

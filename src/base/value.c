@@ -113,7 +113,7 @@ stet_status stet_double(double d, stet_value *out, stet_error *err) {
  * is not there. */
 static uint32_t check_len(size_t len) {
     if (len >= UINT32_MAX)
-        (void)stet_alloc(SIZE_MAX);
+        abort();
     return (uint32_t)len;
 }
 
@@ -167,7 +167,7 @@ stet_value stet_stringf(const char *format, ...) {
     int len = vasprintf(&text, format, args);
     va_end(args);
     if (len < 0)
-        (void)stet_alloc(SIZE_MAX);
+        abort(); /* no memory */
     size_t left = (size_t)len, valid = stet_utf8_valid_prefix(text, left);
     stet_value v;
     if (valid == left) {
