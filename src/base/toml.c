@@ -346,6 +346,7 @@ static stet_value make_value(const node *root) {
     STET_VEC(stet_value) elements = {0};
     size_t depth = 0;
     stet_value done = stet_null();
+    stet_vec_reserve(&items, 16); /* so that there is a place to start from */
     stack[depth++].node = root;
     stack[0].cursor = stack[0].first = 0;
     stack[0].key = stet_null();
