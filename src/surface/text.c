@@ -6,7 +6,8 @@
 
 #include "base/utf8.h"
 
-void stet_text_plain(stet_render *r, const char *text, size_t len) {
+/* Valid UTF-8, with control characters replaced. */
+static void put_valid(stet_buf *out, const char *text, size_t len) {
     size_t from = 0;
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];
@@ -15,13 +16,25 @@ void stet_text_plain(stet_render *r, const char *text, size_t len) {
         bool c1 = c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] < 0xa0;
         if (!control && !c1)
             continue;
-        stet_buf_add(r->out, text + from, i - from);
-        stet_buf_char(r->out, '?');
+        stet_buf_add(out, text + from, i - from);
+        stet_buf_char(out, '?');
         i += c1 ? 1 : 0;
         from = i + 1;
     }
     if (from < len)
-        stet_buf_add(r->out, text + from, len - from);
+        stet_buf_add(out, text + from, len - from);
+}
+
+void stet_text_plain(stet_render *r, const char *text, size_t len) {
+    while (len) {
+        size_t valid = stet_utf8_valid_prefix(text, len);
+        put_valid(r->out, text, valid);
+        if (valid == len)
+            return;
+        stet_buf_char(r->out, '?');
+        text += valid + 1;
+        len -= valid + 1;
+    }
 }
 
 void stet_text_styled(stet_render *r, stet_style style, const char *text) {

@@ -265,6 +265,9 @@ static void test_text(void **state) {
     stet_text_plain(&r, "a\033[31mb\302\233c\177\303\251", 13);
     assert_string_equal(stet_buf_cstr(&out), "a?[31mb?c?\303\251");
     stet_buf_clear(&out);
+    stet_text_plain(&r, "\303(\377\303", 4);
+    assert_string_equal(stet_buf_cstr(&out), "?(??");
+    stet_buf_clear(&out);
     stet_text_wrap(&out, "one two three four five six\n\nnext\n  kept as it is\nafter", 2, 22, false);
     assert_string_equal(stet_buf_cstr(&out),
                         "  one two three four\n  five six\n\n  next\n    kept as it is\n  after\n");
