@@ -34,8 +34,8 @@ typedef struct stet_head {
     int64_t seq; /* 0: never was */
     bool own;    /* the branch has a revision of its own; else it is the parent's, read through */
     bool exists;
-    int64_t base, links, chain, bytes; /* as in the table head */
-    stet_value value;                  /* the envelope, one reference held; null if it does not exist */
+    int64_t links, chain, bytes; /* as in the table head */
+    stet_value value;            /* the envelope, one reference held; null if it does not exist */
 } stet_head;
 
 typedef struct stet_cached {
@@ -65,35 +65,39 @@ struct stet_space {
     stet_cached *newest, *oldest;
     size_t cache_bytes, cache_max;
     int64_t hits, misses;
-    bool locked;                /* the write lock is held across a transaction (stet_space_transact) */
-    stet_buf text, blob, blob2; /* scratch */
+    bool locked;   /* the write lock is held across a transaction (stet_space_transact) */
+    stet_buf text; /* scratch */
 };
 
 /* space.c */
 STET_CHECKED stet_status stet_space_refresh(stet_space *s, stet_error *err);
-/* Inside a transaction; errors stick. */
+/* The same inside a transaction; errors stick. */
 void stet_space_catch_up(stet_space *s);
-const stet_branch_entry *stet_space_branch_entry(stet_space *s, int64_t branch); /* NULL: none, or a sticky failure */
+/* NULL: there is none, or a failure sticks. Valid until the next refresh. */
+const stet_branch_entry *stet_space_branch_entry(stet_space *s, int64_t branch);
 void stet_space_forget_branches(stet_space *s);
 void stet_space_forget_names(stet_space *s);
-void stet_fail_corrupt(stet_space *s, const char *format, ...) STET_PRINTF(2, 3);
+int64_t stet_space_find_doc(stet_space *s, const stet_docname *name); /* 0: none, or a failure sticks */
+/* Statements that belong together see one state of the file: begins a read transaction unless one is open. */
+STET_CHECKED stet_status stet_space_enter(stet_space *s, bool *begun, stet_error *err);
+/* Ends it; `st` if that is a failure, else what sticks to the database. */
+STET_CHECKED stet_status stet_space_leave(stet_space *s, bool begun, stet_status st, stet_error *err);
 
-/* document.c. Heads come with a reference that the caller releases (stet_head_release). */
+/* document.c. Inside stet_space_enter; failures stick to the database. */
 void stet_head_release(stet_head *h);
-/* The newest revision as of `at` (negative: `known`), with read-through. Errors stick to the database. */
+/* The document as of sequence `at`, at most `known`; its value comes with a reference. */
 void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet_head *out);
-/* The value after revision `seq` of a document, rebuilt from the log alone (`use_cache` false) or helped by the cache.
- */
-bool stet_document_rebuild(stet_space *s, int64_t doc, int64_t seq, bool use_cache, bool *exists, stet_value *out);
+/* The value after revision `seq` of a document; false if it does not exist then, or on failure. */
+bool stet_document_rebuild(stet_space *s, int64_t doc, int64_t seq, bool use_cache, stet_value *out);
 /* Sequence of the newest revision up to `at` on a branch, read-through included; 0: none. */
 int64_t stet_document_revision_at(stet_space *s, int64_t branch, int64_t doc, int64_t at);
-stet_cached *stet_cache_find(stet_space *s, int64_t key);
+
+/* cache.c */
+stet_cached *stet_cache_find(stet_space *s, int64_t key);            /* and makes it the newest */
 void stet_cache_put(stet_space *s, int64_t key, const stet_head *h); /* retains the value */
 void stet_cache_old(stet_space *s, int64_t key);
 void stet_cache_clear(stet_space *s);
-/* Runs of statements that belong together, outside a transaction of their own. */
-bool stet_space_read_begin(stet_space *s, stet_error *err); /* true: a read transaction was begun, to be ended */
-STET_CHECKED stet_status stet_space_read_end(stet_space *s, bool begun, stet_error *err);
+void stet_cache_shrink(stet_space *s);
 
 /* A recorded read of one document. */
 typedef struct stet_tx_path {
@@ -111,6 +115,7 @@ typedef struct stet_tx_doc {
     int64_t doc;         /* 0: not known to the space */
     int64_t seen;        /* the sequence it was read at */
     size_t seen_members; /* and how many members of the group's overlay it saw */
+    int64_t holds;       /* after the commit: the sequence up to which what was read is known to hold; 0 before */
     bool before_exists, after_exists;
     stet_value before, after; /* references held; `after` from the first write on */
     stet_tx_write_kind write;
@@ -146,6 +151,7 @@ struct stet_tx {
     bool ended;
     stet_error why; /* if doomed */
     stet_observation *observation;
+    stet_buf scratch;
 };
 
 /* tx.c */

@@ -56,14 +56,14 @@ static const char step1[] =
     "  content BLOB NOT NULL,"
     "  PRIMARY KEY(session, local)) WITHOUT ROWID;"
 
-    /* Derived: the newest revision of each document on each branch that has one of its own. `value` is the text of the
-     * envelope if it is small; NULL means: rebuild from `base` (a revision that sets the whole, or a snapshot) and the
-     * patches after it, or, with base 0, that the document is deleted. `links` counts revisions since the last anchor,
-     * `chain` the bytes of patches since base, `bytes` an upper bound of the text's length. */
+    /* Derived: the newest revision of each document on each branch that has one of its own. `live` 0: deleted. `value`
+     * is the text of the envelope if it is small; NULL of a live one means: rebuild from the log, where the last whole
+     * text and the patches after it are. `links` counts revisions since the last anchor, `chain` the bytes of patches
+     * since the last whole text, `bytes` is an upper bound of the text's length. */
     "CREATE TABLE head("
     "  key INTEGER PRIMARY KEY,"
     "  seq INTEGER NOT NULL,"
-    "  base INTEGER NOT NULL,"
+    "  live INTEGER NOT NULL,"
     "  links INTEGER NOT NULL,"
     "  chain INTEGER NOT NULL,"
     "  bytes INTEGER NOT NULL,"

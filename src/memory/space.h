@@ -244,6 +244,10 @@ typedef struct stet_commit_record {
 STET_CHECKED stet_status stet_space_commits(stet_space *s, int64_t after, int64_t upto, size_t limit, stet_arena *arena,
                                             stet_commit_record **out, size_t *count, stet_error *err);
 
+/* {"seq","time","branch","changes"} as watchers get it, and its list of changes: [{"id","scope","path","kind"}]. */
+stet_value stet_commit_value(const stet_commit_record *r, const char *branch);
+stet_value stet_changes_value(const stet_doc_change *at, size_t len);
+
 /* One change that touches a read. */
 typedef struct stet_overlap {
     int64_t seq;

@@ -1,0 +1,686 @@
+/* commit.c - storing a group of transactions, all or nothing in SQLite's terms, one by one in the group's.
+ *
+ * Invariants
+ *   C1. Nothing of the handle (cache, known, snapshot) changes before SQLite has committed.
+ *   C2. Each member is validated against everything committed up to it: by others since it looked, and by the members
+ *       before it that it did not see as they were stored (dropped, or applied to another state than staged).
+ *   C3. Commit rows are inserted in the order of their sequences, heads once per document and in the order of keys.
+ *   C4. Changed leaves come from the values before and after, never from the operations. */
+#include "memory/commit.h"
+#include "memory/walk.h"
+
+#define COMMIT_BODY_MAX STET_COMMIT_MAX_BYTES
+
+/* A document of the space written to, while a group is being stored. */
+typedef struct work_doc {
+    int64_t key, doc;
+    stet_head head; /* as it stands after the members so far; the value's reference is ours */
+    bool dirty;
+} work_doc;
+
+/* What one member makes of one document. */
+typedef struct outcome_doc {
+    stet_tx_doc *d;
+    work_doc *w;
+    bool exists;
+    stet_value value;
+    const stet_change *at;
+    size_t len;
+} outcome_doc;
+
+typedef struct store {
+    stet_group *g;
+    stet_space *s;
+    int64_t now; /* the newest sequence */
+    int64_t start;
+    int64_t time_ms;
+    stet_map work; /* document number -> work_doc * */
+    STET_VEC(work_doc *) docs;
+    STET_VEC(stet_space *) others;
+    STET_VEC(outcome_doc) outcomes; /* of the member at hand */
+    stet_buf changes, body;
+    stet_arena arena;
+    bool any_dropped; /* or moved: then C2 needs a look at earlier members */
+    bool wrote;       /* there is something to commit */
+} store;
+
+/* ---- Locks ---- */
+
+static int by_uuid(const void *a, const void *b) {
+    return strcmp((*(stet_space *const *)a)->uuid, (*(stet_space *const *)b)->uuid);
+}
+
+static stet_status collect_spaces(store *c, stet_error *err) {
+    for (size_t i = 0; i < c->g->members.len; i++) {
+        const stet_tx *tx = c->g->members.at[i].tx;
+        for (size_t j = 1; j < tx->views.len; j++) {
+            stet_space *other = tx->views.at[j].space;
+            bool known = other == c->s;
+            for (size_t k = 0; k < c->others.len && !known; k++)
+                known = c->others.at[k] == other;
+            if (known)
+                continue;
+            if (strcmp(other->uuid, c->s->uuid) == 0)
+                return stet_fail(err, STET_INVALID,
+                                 "space \"%s\" is read through a second handle of the space written to", other->name);
+            *stet_vec_add(&c->others) = other;
+        }
+    }
+    return STET_OK;
+}
+
+static stet_status lock_one(store *c, stet_space *s, bool held, stet_error *err) {
+    if (s == c->s && held)
+        return STET_OK;
+    if (stet_db_in_transaction(s->db))
+        return stet_fail(err, STET_INVALID, "space \"%s\": a commit inside another transaction of the same handle",
+                         s->name);
+    return s->read_only && s != c->s ? stet_db_begin_read(s->db, err) : stet_db_begin_write(s->db, err);
+}
+
+/* All spaces in the order of their UUIDs, so that two such commits never wait for each other. */
+static stet_status lock_spaces(store *c, bool held, stet_error *err) {
+    stet_status st = collect_spaces(c, err);
+    STET_VEC(stet_space *) all = {0};
+    *stet_vec_add(&all) = c->s;
+    for (size_t i = 0; i < c->others.len; i++)
+        *stet_vec_add(&all) = c->others.at[i];
+    qsort(all.at, all.len, sizeof *all.at, by_uuid);
+    size_t taken = 0;
+    for (; taken < all.len && st == STET_OK; taken++) {
+        st = lock_one(c, all.at[taken], held, err);
+        if (st != STET_OK)
+            break;
+        stet_space_catch_up(all.at[taken]);
+    }
+    if (st != STET_OK) {
+        for (size_t i = 0; i < taken; i++)
+            stet_db_rollback(all.at[i]->db);
+        if (held)
+            stet_db_rollback(c->s->db);
+    }
+    stet_vec_release(&all);
+    return st;
+}
+
+/* ---- Validation ---- */
+
+static stet_value describe_read(const stet_tx_doc *d, size_t read) {
+    stet_buf b = STET_BUF(0);
+    stet_value v = stet_object();
+    stet_put(&v, "space", stet_string(d->space->name));
+    stet_put(&v, "id", stet_string(d->name.id));
+    stet_put(&v, "scope", stet_string(d->name.scope));
+    stet_path_print(d->reads.at[read].path, &b);
+    stet_put(&v, "path", stet_string_n(stet_buf_cstr(&b), b.len));
+    stet_put(&v, "kind", stet_string(d->reads.at[read].kind == STET_SHALLOW ? "shallow" : "recursive"));
+    stet_put(&v, "seq", stet_int(d->seen));
+    stet_buf_release(&b);
+    return v;
+}
+
+static stet_status conflict(stet_error *err, const stet_tx_doc *d, const size_t which[2], const stet_change *at,
+                            int64_t seq) {
+    stet_buf read = STET_BUF(0), change = STET_BUF(0);
+    stet_cell_print(d->name.id, d->reads.at[which[0]].path, &read);
+    stet_cell_print(d->name.id, at[which[1]].path, &change);
+    stet_fail(err, STET_CONFLICT, "%s was read at sequence %lld; %s has changed since, at %lld", stet_buf_cstr(&read),
+              (long long)d->seen, stet_buf_cstr(&change), (long long)seq);
+    stet_hint(err, "read again and repeat the change");
+    if (err) {
+        stet_detail(err, "read", describe_read(d, which[0]));
+        stet_value c = stet_object();
+        stet_buf_clear(&change);
+        stet_path_print(at[which[1]].path, &change);
+        stet_put(&c, "path", stet_string_n(stet_buf_cstr(&change), change.len));
+        stet_put(&c, "kind", stet_string(at[which[1]].kind == STET_KEYSET ? "keys" : "value"));
+        stet_detail(err, "change", c);
+        stet_detail(err, "seq", stet_int(seq));
+    }
+    stet_buf_release(&read);
+    stet_buf_release(&change);
+    return STET_CONFLICT;
+}
+
+static int64_t head_seq(stet_space *s, int64_t branch, int64_t doc) {
+    stet_cached *c = stet_cache_find(s, stet_space_key(branch, doc));
+    if (c && !c->old)
+        return c->head.seq;
+    return stet_document_revision_at(s, branch, doc, s->known);
+}
+
+/* Commits by others since the document was read. */
+static stet_status check_committed(store *c, stet_tx_doc *d, stet_error *err) {
+    if (d->seen >= (d->space == c->s ? c->start : d->space->known))
+        return STET_OK;
+    if (d->doc == 0)
+        d->doc = stet_space_find_doc(d->space, &d->name);
+    if (d->doc == 0)
+        return STET_OK;
+    int64_t head = head_seq(d->space, d->branch, d->doc);
+    if (head <= d->seen)
+        return STET_OK;
+    stet_walk w;
+    stet_walk_begin(&w, d->space, d->doc, head);
+    while (w.next > d->seen && stet_walk_next(&w, &c->arena)) {
+        size_t which[2];
+        if (stet_reads_touched(d, w.leaves, w.rev.leaf_count, which))
+            return conflict(err, d, which, w.leaves, w.seq);
+    }
+    return STET_OK;
+}
+
+/* Members that the reader saw in the overlay, and that were not stored as it saw them. */
+static stet_status check_members(store *c, const stet_tx_doc *d, stet_error *err) {
+    for (size_t i = 0; i < d->seen_members; i++) {
+        const stet_group_member *m = &c->g->members.at[i];
+        if (m->outcome != STET_MEMBER_DROPPED && !m->moved)
+            continue;
+        stet_tx_doc *staged = stet_tx_find(m->tx, &d->name);
+        size_t which[2];
+        if (staged && staged->write != STET_TX_NONE) {
+            const stet_changes *s = stet_tx_doc_changes(m->tx, staged);
+            bool touched = stet_reads_touched(d, s->at, s->len, which);
+            for (size_t j = 0; j < m->change_count && !touched && m->outcome == STET_MEMBER_APPLIED; j++)
+                touched = m->changes[j].doc == staged->doc &&
+                          stet_reads_touched(d, m->changes[j].at, m->changes[j].len, which);
+            if (touched)
+                return stet_fail(err, STET_CONFLICT,
+                                 "document \"%s\": what was read was written by an earlier "
+                                 "transaction of the group, which was not stored so",
+                                 d->name.id);
+        }
+    }
+    return STET_OK;
+}
+
+static stet_status validate(store *c, stet_tx *tx, stet_error *err) {
+    for (size_t i = 0; i < tx->docs.len; i++) {
+        stet_tx_doc *d = tx->docs.at[i];
+        if (d->reads.len == 0)
+            continue;
+        stet_status st = check_committed(c, d, err);
+        if (st == STET_OK && c->any_dropped && d->space == c->s)
+            st = check_members(c, d, err);
+        if (st != STET_OK)
+            return st;
+    }
+    return STET_OK;
+}
+
+/* ---- Documents as they stand ---- */
+
+static work_doc *work_of(store *c, stet_tx_doc *d) {
+    if (d->doc == 0)
+        d->doc = stet_space_intern(c->s, &d->name);
+    stet_slot *slot = stet_map_get(&c->work, &d->doc, sizeof d->doc);
+    if (slot)
+        return slot->p;
+    work_doc *w = stet_arena_zero(&c->arena, sizeof *w);
+    w->doc = d->doc;
+    w->key = stet_space_key(c->g->branch, d->doc);
+    stet_head_load(c->s, c->g->branch, d->doc, c->s->known, &w->head);
+    stet_map_put(&c->work, &w->doc, sizeof w->doc, (stet_slot){.p = w});
+    *stet_vec_add(&c->docs) = w;
+    return w;
+}
+
+static stet_status check_need(const stet_tx_doc *d, const stet_head *h, stet_error *err) {
+    if (d->need_absent && h->exists) {
+        stet_fail(err, STET_CONFLICT, "document \"%s\" exists already, at sequence %lld", d->name.id,
+                  (long long)h->seq);
+        stet_detail(err, "seq", stet_int(h->seq));
+        return STET_CONFLICT;
+    }
+    stet_value value;
+    if (d->need_hash &&
+        !(h->exists && stet_find(h->value, "value", 5, &value) && stet_hash_equal(stet_hash_value(value), d->hash))) {
+        stet_fail(err, STET_CONFLICT, "document \"%s\" has another value than the one required%s", d->name.id,
+                  h->exists ? "" : ": it does not exist");
+        stet_detail(err, "seq", stet_int(h->seq));
+        return STET_CONFLICT;
+    }
+    return STET_OK;
+}
+
+static void clear_outcomes(store *c) {
+    for (size_t i = 0; i < c->outcomes.len; i++)
+        stet_release(c->outcomes.at[i].value);
+    stet_vec_clear(&c->outcomes);
+}
+
+/* What a member makes of the documents it writes, without changing anything yet. Those it leaves as they are fall away.
+ */
+static stet_status work_out(store *c, stet_group_member *m, stet_error *err) {
+    for (size_t i = 0; i < m->tx->docs.len; i++) {
+        stet_tx_doc *d = m->tx->docs.at[i];
+        if (d->write == STET_TX_NONE && !d->need_absent && !d->need_hash)
+            continue;
+        work_doc *w = work_of(c, d);
+        stet_status st = check_need(d, &w->head, err);
+        if (st != STET_OK)
+            return st;
+        if (d->write == STET_TX_NONE)
+            continue;
+        outcome_doc o = {.d = d, .w = w};
+        if (d->before_exists == w->head.exists && stet_same_value(d->before, w->head.value)) {
+            const stet_changes *staged = stet_tx_doc_changes(m->tx, d);
+            o.exists = d->after_exists;
+            o.value = stet_retain(d->after);
+            o.at = staged->at;
+            o.len = staged->len;
+        } else {
+            st = stet_tx_doc_apply(d, w->head.exists, w->head.value, &o.exists, &o.value, err);
+            if (st != STET_OK) {
+                stet_fail_in(err, "document \"%s\", as it is at sequence %lld", d->name.id, (long long)w->head.seq);
+                return st;
+            }
+            stet_changes fresh = {0};
+            stet_changes_between(w->head.exists ? &w->head.value : NULL, o.exists ? &o.value : NULL, STET_CHANGES_MAX,
+                                 &m->tx->arena, &fresh);
+            o.at = stet_arena_dup(&m->tx->arena, fresh.at, fresh.len * sizeof *fresh.at);
+            o.len = fresh.len;
+            stet_changes_release(&fresh);
+            m->moved = true;
+        }
+        if (o.len)
+            *stet_vec_add(&c->outcomes) = o;
+        else
+            stet_release(o.value);
+    }
+    return STET_OK;
+}
+
+/* ---- The rows ---- */
+
+static int by_doc(const void *a, const void *b) {
+    const outcome_doc *x = a, *y = b;
+    return (x->w->doc > y->w->doc) - (x->w->doc < y->w->doc);
+}
+
+static stet_revision_kind kind_of(const outcome_doc *o) {
+    if (!o->exists)
+        return STET_REVISION_DELETE;
+    return o->w->head.exists && o->d->write == STET_TX_PATCH ? STET_REVISION_PATCH : STET_REVISION_SET;
+}
+
+static int64_t text_length(stet_space *s, stet_value v) {
+    stet_buf_clear(&s->text);
+    stet_json_write(&s->text, v, STET_JSON_CANONICAL);
+    return s->text.overflow ? INT64_MAX / 4 : (int64_t)s->text.len;
+}
+
+static stet_status too_large(const outcome_doc *o, int64_t bytes, stet_error *err) {
+    return stet_fail(err, STET_LIMIT, "document \"%s\" would have %lld bytes of text: at most %zu are allowed",
+                     o->d->name.id, (long long)bytes, STET_DOC_MAX_BYTES);
+}
+
+/* Packs the member's revisions into c->changes and c->body; the size of each into bytes_of. */
+static stet_status pack(store *c, int64_t seq, size_t *body_of, stet_error *err) {
+    int64_t last = 0;
+    stet_record_start(&c->changes);
+    stet_buf_clear(&c->body);
+    for (size_t i = 0; i < c->outcomes.len; i++) {
+        outcome_doc *o = &c->outcomes.at[i];
+        stet_revision_kind kind = kind_of(o);
+        size_t start = c->body.len;
+        if (kind == STET_REVISION_SET)
+            stet_json_write(&c->body, o->value, STET_JSON_CANONICAL);
+        else if (kind == STET_REVISION_PATCH)
+            stet_patches_encode(&c->body, o->d->ops.at, o->d->ops.len);
+        body_of[i] = c->body.len - start;
+        if (c->body.overflow)
+            return stet_fail(err, STET_LIMIT, "a commit of more than %zu bytes", COMMIT_BODY_MAX);
+        int64_t bytes = (int64_t)body_of[i] + (kind == STET_REVISION_PATCH ? o->w->head.bytes : 0);
+        if (kind == STET_REVISION_PATCH && bytes > (int64_t)STET_DOC_MAX_BYTES)
+            bytes = text_length(c->s, o->value); /* the bound is loose: look */
+        if (bytes > (int64_t)STET_DOC_MAX_BYTES)
+            return too_large(o, bytes, err);
+        stet_record_add(&c->changes, &last, o->w->doc, kind, o->w->head.seq ? seq - o->w->head.seq : 0, body_of[i],
+                        o->at, o->len);
+    }
+    return c->changes.overflow ? stet_fail(err, STET_LIMIT, "a commit with too many changes") : STET_OK;
+}
+
+static void insert_commit(store *c, int64_t seq) {
+    stet_stmt *q =
+        stet_db_stmt(c->s->db, "INSERT INTO commits(seq, branch, time_ms, changes, body) VALUES(?, ?, ?, ?, ?)");
+    stet_bind_int(q, 1, seq);
+    stet_bind_int(q, 2, c->g->branch);
+    stet_bind_int(q, 3, c->time_ms);
+    stet_bind_blob(q, 4, c->changes.data, c->changes.len);
+    stet_bind_blob(q, 5, c->body.len ? c->body.data : "", c->body.len);
+    stet_run(q);
+    c->wrote = true;
+}
+
+static void insert_snapshot(stet_space *s, int64_t key, int64_t seq, const stet_buf *text) {
+    stet_stmt *q = stet_db_stmt(s->db, "INSERT OR REPLACE INTO snapshot(key, seq, value) VALUES(?, ?, ?)");
+    stet_bind_int(q, 1, key);
+    stet_bind_int(q, 2, seq);
+    if (text)
+        stet_bind_blob(q, 3, text->data, text->len);
+    else
+        stet_bind_null(q, 3);
+    stet_run(q);
+}
+
+/* The head after one more revision, and an anchor if one is due: every 64 links, but for a large document only when the
+ * patches since have grown to an eighth of it, or at 1024 links. */
+static void revise(store *c, outcome_doc *o, stet_revision_kind kind, size_t body, int64_t seq) {
+    stet_head *h = &o->w->head;
+    stet_release(h->value);
+    h->value = stet_retain(o->value);
+    h->exists = o->exists;
+    h->seq = seq;
+    if (!h->own) { /* the links of the parent are counted there */
+        h->own = true;
+        h->links = h->chain = 0;
+    }
+    h->links++;
+    if (kind == STET_REVISION_PATCH) {
+        h->chain += (int64_t)body;
+        h->bytes += (int64_t)body;
+        if (h->links >= STET_ANCHOR_LINKS && (h->chain * 8 >= h->bytes || h->links >= STET_ANCHOR_MAX)) {
+            h->bytes = text_length(c->s, h->value);
+            insert_snapshot(c->s, o->w->key, seq, &c->s->text);
+            h->links = h->chain = 0;
+        }
+    } else {
+        h->chain = 0;
+        h->bytes = (int64_t)body;
+        if (h->links >= STET_ANCHOR_LINKS) {
+            insert_snapshot(c->s, o->w->key, seq, NULL);
+            h->links = 0;
+        }
+    }
+    o->w->dirty = true;
+}
+
+static int by_key(const void *a, const void *b) {
+    const work_doc *x = *(work_doc *const *)a, *y = *(work_doc *const *)b;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+static void write_heads(store *c) {
+    if (c->docs.len > 1)
+        qsort(c->docs.at, c->docs.len, sizeof *c->docs.at, by_key);
+    for (size_t i = 0; i < c->docs.len; i++) {
+        work_doc *w = c->docs.at[i];
+        stet_head *h = &w->head;
+        if (!w->dirty)
+            continue;
+        bool small = h->exists && h->bytes <= 4 * STET_INLINE_BYTES;
+        if (small) {
+            h->bytes = text_length(c->s, h->value);
+            small = h->bytes <= STET_INLINE_BYTES;
+        }
+        stet_stmt *q = stet_db_stmt(c->s->db, "INSERT OR REPLACE INTO head(key, seq, live, links, chain, bytes, value)"
+                                              " VALUES(?, ?, ?, ?, ?, ?, ?)");
+        stet_bind_int(q, 1, w->key);
+        stet_bind_int(q, 2, h->seq);
+        stet_bind_int(q, 3, h->exists);
+        stet_bind_int(q, 4, h->links);
+        stet_bind_int(q, 5, h->chain);
+        stet_bind_int(q, 6, h->bytes);
+        if (small)
+            stet_bind_blob(q, 7, c->s->text.data, c->s->text.len);
+        else
+            stet_bind_null(q, 7);
+        stet_run(q);
+    }
+}
+
+/* ---- Sessions ---- */
+
+static stet_hash content_of(const store *c, const stet_tx *tx) {
+    stet_buf b = STET_BUF(0);
+    stet_varint_put(&b, (uint64_t)c->g->branch);
+    for (size_t i = 0; i < tx->docs.len; i++) {
+        const stet_tx_doc *d = tx->docs.at[i];
+        if (d->write == STET_TX_NONE && !d->need_absent && !d->need_hash)
+            continue;
+        stet_buf_printf(&b, "%s%c%s%c%d%d%d", d->name.id, 0, d->name.scope, 0, (int)d->write, d->need_absent,
+                        d->need_hash);
+        if (d->need_hash)
+            stet_buf_add(&b, d->hash.bytes, sizeof d->hash.bytes);
+        size_t at = b.len;
+        if (d->write == STET_TX_SET)
+            stet_json_write(&b, d->after, STET_JSON_CANONICAL);
+        else if (d->write == STET_TX_PATCH)
+            stet_patches_encode(&b, d->ops.at, d->ops.len);
+        stet_varint_put(&b, b.len - at);
+    }
+    stet_hash h = stet_hash_of(b.data, b.len);
+    stet_buf_release(&b);
+    return h;
+}
+
+static int64_t session_number(stet_space *s, const char *name, bool make) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT session FROM session WHERE name = ?");
+    stet_bind_text(q, 1, name, strlen(name));
+    int64_t n = stet_step(q) ? stet_column_int(q, 0) : 0;
+    stet_reset(q);
+    if (n || !make)
+        return n;
+    q = stet_db_stmt(s->db, "INSERT INTO session(name) VALUES(?)");
+    stet_bind_text(q, 1, name, strlen(name));
+    stet_run(q);
+    return stet_db_last_id(s->db);
+}
+
+/* STET_NOT_FOUND: not seen before. STET_OK: the answer is in m->result. */
+static stet_status find_replay(store *c, stet_group_member *m, stet_error *err) {
+    int64_t session = session_number(c->s, m->tx->session, false);
+    if (!session)
+        return STET_NOT_FOUND;
+    stet_stmt *q = stet_db_stmt(c->s->db, "SELECT seq, changed, content FROM replay WHERE session = ? AND local = ?");
+    stet_bind_int(q, 1, session);
+    stet_bind_int(q, 2, m->tx->local);
+    if (!stet_step(q))
+        return STET_NOT_FOUND;
+    stet_hash mine = content_of(c, m->tx);
+    size_t len;
+    const void *content = stet_column_blob(q, 2, &len);
+    bool same = len == sizeof mine.bytes && memcmp(content, mine.bytes, len) == 0;
+    m->result = (stet_commit_result){stet_column_int(q, 0), stet_column_int(q, 1) != 0, true};
+    stet_reset(q);
+    if (same)
+        return STET_OK;
+    stet_fail(err, STET_CONFLICT, "session \"%s\" has committed its number %lld with other content, at sequence %lld",
+              m->tx->session, (long long)m->tx->local, (long long)m->result.seq);
+    m->result = (stet_commit_result){0};
+    return STET_CONFLICT;
+}
+
+static void keep_replay(store *c, const stet_group_member *m) {
+    stet_hash content = content_of(c, m->tx);
+    int64_t session = session_number(c->s, m->tx->session, true);
+    stet_stmt *q =
+        stet_db_stmt(c->s->db, "INSERT INTO replay(session, local, seq, changed, content) VALUES(?, ?, ?, ?, ?)");
+    stet_bind_int(q, 1, session);
+    stet_bind_int(q, 2, m->tx->local);
+    stet_bind_int(q, 3, m->result.seq);
+    stet_bind_int(q, 4, m->result.changed);
+    stet_bind_blob(q, 5, content.bytes, sizeof content.bytes);
+    stet_run(q);
+    c->wrote = true;
+}
+
+/* ---- One member ---- */
+
+static stet_status publish(store *c, stet_group_member *m, stet_error *err) {
+    size_t n = c->outcomes.len;
+    int64_t seq = c->now + 1;
+    if (n > 1)
+        qsort(c->outcomes.at, n, sizeof *c->outcomes.at, by_doc);
+    size_t *body_of = stet_arena_alloc(&c->arena, (n + 1) * sizeof *body_of);
+    stet_status st = pack(c, seq, body_of, err);
+    if (st != STET_OK)
+        return st;
+    insert_commit(c, seq);
+    stet_doc_change *list = stet_arena_alloc(&m->tx->arena, (n + 1) * sizeof *list);
+    for (size_t i = 0; i < n; i++) {
+        outcome_doc *o = &c->outcomes.at[i];
+        stet_revision_kind kind = kind_of(o);
+        list[i] = (stet_doc_change){o->w->doc, o->d->name, kind, o->at, o->len};
+        revise(c, o, kind, body_of[i], seq);
+    }
+    m->changes = list;
+    m->change_count = n;
+    c->now = seq;
+    return STET_OK;
+}
+
+/* Stores one member, or says in its error why not. Failures of the database stick to it. */
+static void store_member(store *c, stet_group_member *m) {
+    stet_tx *tx = m->tx;
+    stet_error_clear(&m->error);
+    m->outcome = STET_MEMBER_STAGED;
+    m->moved = false;
+    m->result = (stet_commit_result){0};
+    stet_status st = tx->session ? find_replay(c, m, &m->error) : STET_NOT_FOUND;
+    if (st == STET_OK) {
+        m->outcome = STET_MEMBER_APPLIED;
+        m->change_count = 0;
+        m->moved = c->any_dropped = true; /* nothing was done now: who read it in the overlay read something else */
+        return;
+    }
+    if (st == STET_NOT_FOUND)
+        st = validate(c, tx, &m->error);
+    if (st == STET_OK)
+        st = work_out(c, m, &m->error);
+    if (st == STET_OK && c->outcomes.len)
+        st = publish(c, m, &m->error);
+    else if (st == STET_OK)
+        m->change_count = 0;
+    if (st == STET_OK) {
+        m->outcome = STET_MEMBER_APPLIED;
+        m->result = (stet_commit_result){c->now, c->outcomes.len != 0, false};
+        c->any_dropped = c->any_dropped || m->moved;
+        for (size_t i = 0; i < tx->docs.len; i++)
+            tx->docs.at[i]->holds = tx->docs.at[i]->space == c->s ? c->now : tx->docs.at[i]->space->known;
+        if (tx->session)
+            keep_replay(c, m);
+    } else {
+        m->outcome = STET_MEMBER_DROPPED;
+        c->any_dropped = true;
+    }
+    clear_outcomes(c);
+}
+
+/* ---- The whole ---- */
+
+static void observe(store *c) {
+    bool needed = false;
+    for (size_t i = 0; i < c->g->members.len; i++) {
+        const stet_group_member *m = &c->g->members.at[i];
+        needed = needed || (m->outcome == STET_MEMBER_APPLIED && (m->change_count || m->tx->observation));
+    }
+    if (!needed)
+        return;
+    stet_applied *list = stet_arena_zero(&c->arena, c->g->members.len * sizeof *list);
+    size_t n = 0;
+    for (size_t i = 0; i < c->g->members.len; i++) {
+        const stet_group_member *m = &c->g->members.at[i];
+        if (m->outcome != STET_MEMBER_APPLIED || m->result.replayed)
+            continue;
+        stet_applied *a = &list[n++];
+        a->seq = m->result.changed ? m->result.seq : 0;
+        a->changes = m->changes;
+        a->change_count = m->change_count;
+        a->observation = m->tx->observation;
+        c->wrote = c->wrote || a->observation;
+        if (a->observation)
+            stet_tx_reads(m->tx, &c->arena, &a->reads, &a->read_count);
+    }
+    stet_observe_apply(c->s, c->g->branch, list, n);
+}
+
+static stet_status check_branch(store *c, stet_error *err) {
+    if (c->g->branch == 0)
+        return STET_OK;
+    const stet_branch_entry *b = stet_space_branch_entry(c->s, c->g->branch);
+    if (b && !b->deleted)
+        return STET_OK;
+    return stet_fail(err, STET_NOT_FOUND, "the branch has been deleted");
+}
+
+/* C1: SQLite has committed. */
+static void become_known(store *c) {
+    for (size_t i = 0; i < c->docs.len; i++)
+        if (c->docs.at[i]->dirty)
+            stet_cache_put(c->s, c->docs.at[i]->key, &c->docs.at[i]->head);
+    c->s->known = c->now;
+}
+
+static stet_status finish(store *c, stet_error *err) {
+    stet_status st = STET_OK;
+    for (size_t i = 0; i < c->others.len; i++) {
+        /* First the spaces read, where nothing but mirrors may have been written; then the space written to. */
+        stet_status one = st == STET_OK ? stet_db_commit(c->others.at[i]->db, err) : STET_OK;
+        if (st != STET_OK)
+            stet_db_rollback(c->others.at[i]->db);
+        st = st != STET_OK ? st : one;
+    }
+    if (st == STET_OK && c->wrote)
+        return stet_db_commit(c->s->db, err);
+    if (st == STET_OK && (st = stet_db_status(c->s->db, err)) == STET_OK)
+        stet_space_forget_names(c->s); /* numbers given for what is not stored after all */
+    stet_db_rollback(c->s->db);
+    return st;
+}
+
+static void release(store *c) {
+    for (size_t i = 0; i < c->docs.len; i++)
+        stet_head_release(&c->docs.at[i]->head);
+    stet_vec_release(&c->docs);
+    stet_vec_release(&c->others);
+    stet_vec_release(&c->outcomes);
+    stet_map_release(&c->work);
+    stet_buf_release(&c->changes);
+    stet_buf_release(&c->body);
+    stet_arena_release(&c->arena);
+}
+
+stet_status stet_group_store(stet_group *g, stet_error *err) {
+    store c = {.g = g, .s = g->space, .changes = STET_BUF(0), .body = STET_BUF(COMMIT_BODY_MAX)};
+    bool held = g->members.len == 1 && g->members.at[0].tx->locked && stet_db_in_transaction(g->space->db);
+    stet_status st = lock_spaces(&c, held, err);
+    if (st != STET_OK) {
+        release(&c);
+        return st;
+    }
+    c.now = c.start = c.s->known;
+    c.time_ms = stet_clock_ms();
+    st = check_branch(&c, err);
+    for (size_t i = 0; i < g->members.len && st == STET_OK; i++) {
+        store_member(&c, &g->members.at[i]);
+        st = stet_db_status(c.s->db, err);
+    }
+    if (st == STET_OK) {
+        write_heads(&c);
+        observe(&c);
+        st = finish(&c, err);
+    } else {
+        for (size_t i = 0; i < c.others.len; i++)
+            stet_db_rollback(c.others.at[i]->db);
+        stet_db_rollback(c.s->db);
+    }
+    if (st == STET_OK) {
+        become_known(&c);
+    } else {
+        stet_space_forget_names(c.s); /* numbers may have been given that are not stored */
+        for (size_t i = 0; i < g->members.len; i++) {
+            g->members.at[i].outcome = STET_MEMBER_STAGED;
+            for (size_t j = 0; j < g->members.at[i].tx->docs.len; j++) {
+                stet_tx_doc *d = g->members.at[i].tx->docs.at[j];
+                d->holds = 0;
+                if (d->space == c.s)
+                    d->doc = 0;
+            }
+        }
+    }
+    release(&c);
+    return st;
+}

@@ -1,0 +1,50 @@
+/* commit.h - groups of transactions, between tx.c, group.c and commit.c. */
+#ifndef STET_MEMORY_COMMIT_H
+#define STET_MEMORY_COMMIT_H
+
+#include "memory/internal.h"
+
+/* A member of a group: a transaction that was added, and what became of it. */
+typedef struct stet_group_member {
+    stet_tx *tx;
+    stet_member_outcome outcome;
+    stet_commit_result result;
+    stet_error error;
+    stet_doc_change *changes; /* in the transaction's arena */
+    size_t change_count;
+    bool moved; /* applied to another state than it was staged on: who read it in the group read something else */
+} stet_group_member;
+
+/* A document as the members so far have made it. */
+typedef struct stet_overlay_doc {
+    int64_t doc;
+    bool exists;
+    stet_value value;
+    STET_VEC(size_t) members; /* who changed it, ascending */
+} stet_overlay_doc;
+
+struct stet_group {
+    stet_space *space;
+    int64_t branch;
+    int64_t snapshot;
+    STET_VEC(stet_group_member) members;
+    bool flushed;     /* the members are those of the last flush */
+    stet_map overlay; /* id NUL scope -> stet_overlay_doc * */
+    stet_tx *live;    /* begun and not yet added or aborted */
+};
+
+/* group.c */
+/* Fills a document from the overlay; false: not in it. Sets seen and seen_members either way. */
+bool stet_group_overlay(stet_group *g, stet_tx_doc *d);
+void stet_group_forget(stet_tx *tx); /* it is live no more */
+/* The changed leaves of a document that a transaction has written, as staged. */
+const stet_changes *stet_tx_doc_changes(stet_tx *tx, stet_tx_doc *d);
+/* Does any of the leaves touch a read of `d`? Fills `which` if so (which[0] the read, which[1] the change). */
+bool stet_reads_touched(const stet_tx_doc *d, const stet_change *at, size_t len, size_t which[2]);
+stet_tx_doc *stet_tx_find(const stet_tx *tx, const stet_docname *name); /* in the space written to */
+
+/* commit.c: the whole group in one SQLite transaction. If the space's write lock is held by the one member (`locked`),
+ * goes on in that transaction; ends it either way. */
+STET_CHECKED stet_status stet_group_store(stet_group *g, stet_error *err);
+
+#endif

@@ -1,0 +1,266 @@
+/* document.c - a document as of a sequence: from the cache, from its head, or rebuilt from the log.
+ *
+ * Invariants of the log that this file relies on and check.c proves:
+ *   L1. A revision names the one before it of the same document (`back`); the first one on a branch names the parent's
+ *       newest up to the fork. So the links go down in sequence and cross branches by themselves.
+ *   L2. A revision of a document that did not exist sets the whole; a patch always has something to be applied to.
+ *   L3. A snapshot row (key, seq) with a value is the text of the document after revision `seq`.
+ */
+#include "memory/internal.h"
+#include "memory/record.h"
+
+void stet_head_release(stet_head *h) {
+    stet_release(h->value);
+    h->value = stet_null();
+}
+
+static bool read_text(stet_space *s, const char *text, size_t len, int64_t seq, stet_value *out) {
+    if (stet_json_read(text, len, NULL, out, NULL) == STET_OK) {
+        if (stet_typeof(*out) == STET_OBJECT)
+            return true;
+        stet_release(*out);
+        *out = stet_null();
+    }
+    stet_db_fail(s->db, STET_CORRUPT, "%s: text of a document at sequence %lld is damaged", s->path, (long long)seq);
+    return false;
+}
+
+static int64_t whole_text_upto(stet_space *s, int64_t key, int64_t seq) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT seq FROM snapshot WHERE key = ? AND seq <= ? AND value IS NOT NULL"
+                                       " ORDER BY seq DESC LIMIT 1");
+    stet_bind_int(q, 1, key);
+    stet_bind_int(q, 2, seq);
+    int64_t found = stet_step(q) ? stet_column_int(q, 0) : 0;
+    stet_reset(q);
+    return found;
+}
+
+static bool snapshot_text(stet_space *s, int64_t key, int64_t seq, stet_value *out) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT value FROM snapshot WHERE key = ? AND seq = ?");
+    stet_bind_int(q, 1, key);
+    stet_bind_int(q, 2, seq);
+    bool ok = false;
+    if (stet_step(q)) {
+        size_t len;
+        const char *text = stet_column_blob(q, 0, &len);
+        ok = read_text(s, text, len, seq, out);
+    }
+    stet_reset(q);
+    return ok;
+}
+
+/* Patches met on the way back, newest first. */
+typedef struct chain {
+    stet_buf bytes;
+    STET_VEC(size_t) lengths;
+} chain;
+
+static bool apply_chain(stet_space *s, chain *c, int64_t seq, stet_value *doc) {
+    size_t end = c->bytes.len;
+    for (size_t i = c->lengths.len; i-- > 0;) {
+        size_t len = c->lengths.at[i];
+        end -= len;
+        stet_patches ops = {0};
+        bool ok = stet_patches_decode(c->bytes.data + end, len, &ops) &&
+                  stet_patches_apply(ops.at, ops.len, doc, NULL) == STET_OK;
+        stet_patches_release(&ops);
+        if (!ok) {
+            stet_db_fail(s->db, STET_CORRUPT, "%s: a patch up to sequence %lld is damaged or does not apply", s->path,
+                         (long long)seq);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What the walk back from a revision has found. */
+typedef enum step { STEP_FOUND, STEP_ABSENT, STEP_ON, STEP_FAILED } step;
+
+static step step_back(stet_space *s, int64_t doc, int64_t *seq, bool use_cache, int64_t *branch, int64_t *whole,
+                      chain *c, stet_value *out) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT branch, changes, body FROM commits WHERE seq = ?");
+    stet_bind_int(q, 1, *seq);
+    if (!stet_step(q)) {
+        stet_db_fail(s->db, STET_CORRUPT, "%s: commit %lld is missing", s->path, (long long)*seq);
+        return STEP_FAILED;
+    }
+    step found = STEP_FAILED;
+    int64_t here = stet_column_int(q, 0), key = stet_space_key(here, doc);
+    if (here != *branch) {
+        *branch = here;
+        *whole = whole_text_upto(s, key, *seq);
+    }
+    stet_cached *near = use_cache ? stet_cache_find(s, key) : NULL;
+    size_t changes_len, body_len;
+    stet_record_rev rev;
+    bool damaged;
+    if (near && near->head.own && near->head.exists && near->head.seq == *seq) {
+        *out = stet_retain(near->head.value);
+        found = STEP_FOUND;
+    } else if (*whole == *seq) {
+        found = snapshot_text(s, key, *seq, out) ? STEP_FOUND : STEP_FAILED;
+    } else {
+        const char *changes = stet_column_blob(q, 1, &changes_len);
+        const char *body = stet_column_blob(q, 2, &body_len);
+        if (!stet_record_find(changes, changes_len, doc, &rev, &damaged) || rev.body_at > body_len ||
+            rev.body_len > body_len - rev.body_at || (rev.kind == STET_REVISION_PATCH && rev.back == 0) ||
+            rev.back >= *seq) {
+            stet_db_fail(s->db, STET_CORRUPT, "%s: commit %lld is damaged or lacks document %lld", s->path,
+                         (long long)*seq, (long long)doc);
+        } else if (rev.kind == STET_REVISION_SET) {
+            found = read_text(s, body + rev.body_at, rev.body_len, *seq, out) ? STEP_FOUND : STEP_FAILED;
+        } else if (rev.kind == STET_REVISION_DELETE) {
+            found = STEP_ABSENT;
+        } else {
+            stet_buf_add(&c->bytes, body + rev.body_at, rev.body_len);
+            *stet_vec_add(&c->lengths) = rev.body_len;
+            *seq -= rev.back;
+            found = STEP_ON;
+        }
+    }
+    stet_reset(q);
+    return found;
+}
+
+bool stet_document_rebuild(stet_space *s, int64_t doc, int64_t seq, bool use_cache, stet_value *out) {
+    chain c = {.bytes = STET_BUF(0)};
+    int64_t at = seq, branch = -1, whole = 0;
+    step found;
+    *out = stet_null();
+    while ((found = step_back(s, doc, &at, use_cache, &branch, &whole, &c, out)) == STEP_ON)
+        ;
+    bool exists = found == STEP_FOUND;
+    if (found == STEP_ABSENT && c.lengths.len)
+        stet_db_fail(s->db, STET_CORRUPT, "%s: a patch after the deletion at %lld", s->path, (long long)at);
+    if (exists && (c.bytes.overflow || !apply_chain(s, &c, seq, out))) {
+        stet_release(*out);
+        *out = stet_null();
+        exists = false;
+    }
+    stet_buf_release(&c.bytes);
+    stet_vec_release(&c.lengths);
+    return exists;
+}
+
+/* Walks one branch's links down from `from` to the first revision at or below `at`. Stops early, with *left set, when
+ * the links have left the branch above `at`. */
+static int64_t walk_down(stet_space *s, int64_t branch, int64_t doc, int64_t from, int64_t at, bool *left) {
+    int64_t seq = from;
+    *left = false;
+    while (seq > at) {
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT branch, changes FROM commits WHERE seq = ?");
+        stet_bind_int(q, 1, seq);
+        if (!stet_step(q)) {
+            stet_db_fail(s->db, STET_CORRUPT, "%s: commit %lld is missing", s->path, (long long)seq);
+            return 0;
+        }
+        size_t len;
+        stet_record_rev rev;
+        bool damaged, here = stet_column_int(q, 0) == branch;
+        const char *changes = stet_column_blob(q, 1, &len);
+        bool found = here && stet_record_find(changes, len, doc, &rev, &damaged);
+        stet_reset(q);
+        if (!here) {
+            *left = true;
+            return 0;
+        }
+        if (!found || rev.back >= seq) {
+            stet_db_fail(s->db, STET_CORRUPT, "%s: commit %lld is damaged or lacks document %lld", s->path,
+                         (long long)seq, (long long)doc);
+            return 0;
+        }
+        if (rev.back == 0)
+            return 0;
+        seq -= rev.back;
+    }
+    return seq;
+}
+
+int64_t stet_document_revision_at(stet_space *s, int64_t branch, int64_t doc, int64_t at) {
+    for (;;) {
+        int64_t key = stet_space_key(branch, doc), head = 0, anchor = 0;
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT seq FROM head WHERE key = ?");
+        stet_bind_int(q, 1, key);
+        if (stet_step(q))
+            head = stet_column_int(q, 0);
+        stet_reset(q);
+        if (head && head <= at)
+            return head;
+        if (head) {
+            q = stet_db_stmt(s->db, "SELECT seq FROM snapshot WHERE key = ? AND seq > ? ORDER BY seq LIMIT 1");
+            stet_bind_int(q, 1, key);
+            stet_bind_int(q, 2, at);
+            if (stet_step(q))
+                anchor = stet_column_int(q, 0);
+            stet_reset(q);
+            bool left;
+            int64_t found = walk_down(s, branch, doc, anchor ? anchor : head, at, &left);
+            if (!left)
+                return found;
+        }
+        const stet_branch_entry *b = stet_space_branch_entry(s, branch);
+        if (!b || b->parent < 0)
+            return 0;
+        at = at < b->fork ? at : b->fork;
+        branch = b->parent;
+    }
+}
+
+/* The row of the table head. False if there is none. */
+static bool read_head(stet_space *s, int64_t key, stet_head *out, bool *inlined) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT seq, live, links, chain, bytes, value FROM head WHERE key = ?");
+    stet_bind_int(q, 1, key);
+    bool there = stet_step(q);
+    if (there) {
+        *out = (stet_head){.seq = stet_column_int(q, 0),
+                           .own = true,
+                           .exists = stet_column_int(q, 1) != 0,
+                           .links = stet_column_int(q, 2),
+                           .chain = stet_column_int(q, 3),
+                           .bytes = stet_column_int(q, 4)};
+        *inlined = out->exists && !stet_column_is_null(q, 5);
+        if (*inlined) {
+            size_t len;
+            const char *text = stet_column_blob(q, 5, &len);
+            out->exists = read_text(s, text, len, out->seq, &out->value);
+        }
+    }
+    stet_reset(q);
+    return there;
+}
+
+void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet_head *out) {
+    *out = (stet_head){0};
+    if (doc == 0)
+        return;
+    int64_t key = stet_space_key(branch, doc);
+    stet_cached *c = stet_cache_find(s, key);
+    if (c && !c->old && c->head.seq <= at) {
+        s->hits++;
+        *out = c->head;
+        out->value = stet_retain(c->head.value);
+        return;
+    }
+    s->misses++;
+    bool inlined;
+    if (read_head(s, key, out, &inlined) && out->seq <= at) {
+        if (out->exists && !inlined)
+            out->exists = stet_document_rebuild(s, doc, out->seq, true, &out->value);
+        stet_cache_put(s, key, out);
+        return;
+    }
+    /* Not on this branch, or newer than asked for. The newest one is worth keeping, an older one is not. */
+    bool own = out->own;
+    stet_head_release(out);
+    *out = (stet_head){.seq = stet_document_revision_at(s, branch, doc, at), .own = false};
+    if (out->seq)
+        out->exists = stet_document_rebuild(s, doc, out->seq, false, &out->value);
+    if (!own && at == s->known) {
+        if (out->exists) {
+            stet_buf_clear(&s->text);
+            stet_json_write(&s->text, out->value, STET_JSON_CANONICAL);
+            out->bytes = (int64_t)s->text.len;
+        }
+        stet_cache_put(s, key, out);
+    }
+}

@@ -1,0 +1,405 @@
+/* space.c - opening a space, what the handle knows of it, names and branches. */
+#include "memory/internal.h"
+#include "memory/record.h"
+
+#define CATCH_UP_MAX 10000 /* commits by others looked at one by one; beyond: the cache is dropped */
+
+int64_t stet_space_key(int64_t branch, int64_t doc) {
+    return (branch << 40) + doc;
+}
+
+stet_status stet_space_enter(stet_space *s, bool *begun, stet_error *err) {
+    *begun = false;
+    if (stet_db_in_transaction(s->db))
+        return STET_OK;
+    stet_status st = stet_db_begin_read(s->db, err);
+    *begun = st == STET_OK;
+    return st;
+}
+
+stet_status stet_space_leave(stet_space *s, bool begun, stet_status st, stet_error *err) {
+    stet_status stuck = STET_OK;
+    if (!begun)
+        stuck = st == STET_OK ? stet_db_status(s->db, err) : st;
+    else if (st == STET_OK)
+        stuck = stet_db_commit(s->db, err);
+    else
+        stet_db_rollback(s->db);
+    return st != STET_OK ? st : stuck;
+}
+
+void stet_space_forget_names(stet_space *s) {
+    stet_map_clear(&s->names);
+}
+
+void stet_space_forget_branches(stet_space *s) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&s->branches, &i, &key, &len, &slot);)
+        free(slot->p);
+    stet_map_clear(&s->branches);
+    stet_map_clear(&s->branch_names);
+}
+
+/* ---- What others did ---- */
+
+static void see_commits(stet_space *s) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT branch, changes FROM commits WHERE seq > ?");
+    stet_bind_int(q, 1, s->known);
+    while (stet_step(q)) {
+        size_t len;
+        const void *changes = stet_column_blob(q, 1, &len);
+        int64_t branch = stet_column_int(q, 0);
+        stet_record r;
+        stet_record_rev rev;
+        stet_record_begin(&r, changes, len);
+        while (stet_record_next(&r, &rev))
+            stet_cache_old(s, stet_space_key(branch, rev.doc));
+        if (r.damaged) { /* whatever it said: trust nothing held */
+            stet_reset(q);
+            stet_cache_clear(s);
+            return;
+        }
+    }
+}
+
+void stet_space_catch_up(stet_space *s) {
+    int64_t version = stet_db_data_version(s->db);
+    if (version == s->data_version)
+        return;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT max(seq) FROM commits");
+    int64_t seq = stet_step(q) ? stet_column_int(q, 0) : 0;
+    stet_reset(q);
+    if (stet_db_status(s->db, NULL) != STET_OK)
+        return;
+    stet_space_forget_branches(s);
+    if (seq < s->known || seq - s->known > CATCH_UP_MAX) {
+        stet_cache_clear(s); /* much happened, or the file was put back to an older state */
+        stet_space_forget_names(s);
+    } else if (seq > s->known) {
+        see_commits(s);
+    }
+    if (stet_db_status(s->db, NULL) != STET_OK)
+        return;
+    s->known = seq;
+    s->data_version = version;
+}
+
+stet_status stet_space_refresh(stet_space *s, stet_error *err) {
+    if (stet_db_in_transaction(s->db)) {
+        stet_space_catch_up(s);
+        return stet_db_status(s->db, err);
+    }
+    if (stet_db_data_version(s->db) == s->data_version)
+        return stet_db_status(s->db, err);
+    bool begun;
+    stet_status st = stet_space_enter(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    stet_space_catch_up(s);
+    return stet_space_leave(s, begun, STET_OK, err);
+}
+
+/* ---- Open and close ---- */
+
+static stet_status read_uuid(stet_space *s, stet_error *err) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT value FROM space_meta WHERE name = 'uuid'");
+    if (stet_step(q)) {
+        size_t len;
+        const char *text = stet_column_text(q, 0, &len);
+        if (len == 36)
+            memcpy(s->uuid, text, 37);
+    }
+    stet_reset(q);
+    stet_status st = stet_db_status(s->db, err);
+    if (st == STET_OK && !s->uuid[0])
+        st = stet_fail(err, STET_CORRUPT, "%s: no UUID", s->path);
+    return st;
+}
+
+stet_status stet_space_open_path(const char *path, const char *name, unsigned flags, stet_space **out,
+                                 stet_error *err) {
+    stet_space *s = stet_alloc_zero(sizeof *s);
+    s->name = stet_strdup(name);
+    s->path = stet_strdup(path);
+    s->read_only = (flags & STET_SPACE_READ_ONLY) != 0;
+    s->cache_max = (size_t)32 << 20;
+    s->text = (stet_buf)STET_BUF(0);
+    s->data_version = -1;
+    stet_db_opts o = {.kind = "space",
+                      .migrations = stet_space_migrations,
+                      .migration_count = stet_space_migration_count,
+                      .read_only = s->read_only,
+                      .must_exist = s->read_only || (flags & STET_SPACE_MUST_EXIST)};
+    stet_status st = stet_db_open(path, &o, &s->db, err);
+    if (st == STET_OK)
+        st = read_uuid(s, err);
+    if (st == STET_OK)
+        st = stet_space_refresh(s, err);
+    if (st != STET_OK) {
+        stet_space_close(s);
+        return st;
+    }
+    *out = s;
+    return STET_OK;
+}
+
+void stet_space_close(stet_space *s) {
+    if (!s)
+        return;
+    stet_cache_clear(s);
+    stet_map_release(&s->cache);
+    stet_space_forget_branches(s);
+    stet_map_release(&s->branches);
+    stet_map_release(&s->branch_names);
+    stet_map_release(&s->names);
+    stet_buf_release(&s->text);
+    stet_db_close(s->db);
+    free(s->name);
+    free(s->path);
+    free(s);
+}
+
+const char *stet_space_name(const stet_space *s) {
+    return s->name;
+}
+
+const char *stet_space_uuid(const stet_space *s) {
+    return s->uuid;
+}
+
+const char *stet_space_path(const stet_space *s) {
+    return s->path;
+}
+
+bool stet_space_read_only(const stet_space *s) {
+    return s->read_only;
+}
+
+stet_db *stet_space_db(stet_space *s) {
+    return s->db;
+}
+
+int64_t stet_space_known(const stet_space *s) {
+    return s->known;
+}
+
+stet_status stet_space_seq(stet_space *s, int64_t *seq, stet_error *err) {
+    stet_status st = stet_space_refresh(s, err);
+    if (st == STET_OK)
+        *seq = s->known;
+    return st;
+}
+
+void stet_space_set_cache(stet_space *s, size_t bytes) {
+    s->cache_max = bytes;
+    stet_cache_shrink(s);
+}
+
+/* ---- Documents' names ---- */
+
+#define NAME_KEY (2 * STET_ID_MAX + 2)
+
+static size_t name_key(const stet_docname *name, char out[NAME_KEY]) {
+    const char *scope = name->scope ? name->scope : "";
+    size_t id_len = strlen(name->id), scope_len = strlen(scope);
+    assert(id_len <= STET_ID_MAX && scope_len <= STET_ID_MAX);
+    memcpy(out, name->id, id_len + 1);
+    memcpy(out + id_len + 1, scope, scope_len);
+    return id_len + 1 + scope_len;
+}
+
+static void remember_name(stet_space *s, const char *key, size_t len, int64_t doc) {
+    if (stet_map_len(&s->names) >= STET_NAMES_MAX)
+        stet_map_clear(&s->names);
+    stet_map_put(&s->names, key, len, (stet_slot){.n = (uint64_t)doc});
+}
+
+int64_t stet_space_find_doc(stet_space *s, const stet_docname *name) {
+    char key[NAME_KEY];
+    size_t len = name_key(name, key);
+    stet_slot *slot = stet_map_get(&s->names, key, len);
+    if (slot)
+        return (int64_t)slot->n;
+    size_t id_len = strlen(name->id);
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT doc FROM document WHERE id = ? AND scope = ?");
+    stet_bind_text(q, 1, key, id_len);
+    stet_bind_text(q, 2, key + id_len + 1, len - id_len - 1);
+    int64_t doc = stet_step(q) ? stet_column_int(q, 0) : 0;
+    stet_reset(q);
+    if (doc)
+        remember_name(s, key, len, doc);
+    return doc;
+}
+
+stet_status stet_space_doc(stet_space *s, const stet_docname *name, int64_t *doc, stet_error *err) {
+    stet_status st = stet_docname_check(name, err);
+    if (st != STET_OK)
+        return st;
+    *doc = stet_space_find_doc(s, name);
+    return stet_db_status(s->db, err);
+}
+
+int64_t stet_space_intern(stet_space *s, const stet_docname *name) {
+    int64_t doc = stet_space_find_doc(s, name);
+    if (doc)
+        return doc;
+    char key[NAME_KEY];
+    size_t len = name_key(name, key), id_len = strlen(name->id);
+    stet_stmt *q = stet_db_stmt(s->db, "INSERT INTO document(id, scope) VALUES(?, ?)");
+    stet_bind_text(q, 1, key, id_len);
+    stet_bind_text(q, 2, key + id_len + 1, len - id_len - 1);
+    stet_run(q);
+    if (stet_db_status(s->db, NULL) != STET_OK)
+        return 0;
+    doc = stet_db_last_id(s->db);
+    if (doc >= (int64_t)1 << 40) {
+        stet_db_fail(s->db, STET_LIMIT, "%s: more documents than numbers", s->path);
+        return 0;
+    }
+    remember_name(s, key, len, doc);
+    return doc;
+}
+
+stet_status stet_space_docname(stet_space *s, int64_t doc, stet_arena *arena, stet_docname *out, stet_error *err) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT id, scope FROM document WHERE doc = ?");
+    stet_bind_int(q, 1, doc);
+    bool there = stet_step(q);
+    if (there) {
+        size_t len;
+        const char *text = stet_column_text(q, 0, &len);
+        out->id = stet_arena_strndup(arena, text, len);
+        text = stet_column_text(q, 1, &len);
+        out->scope = stet_arena_strndup(arena, text, len);
+    }
+    stet_reset(q);
+    stet_status st = stet_db_status(s->db, err);
+    if (st == STET_OK && !there)
+        st = stet_fail(err, STET_CORRUPT, "%s: document %lld has no name", s->path, (long long)doc);
+    return st;
+}
+
+/* ---- Branches ---- */
+
+const stet_branch_entry *stet_space_branch_entry(stet_space *s, int64_t branch) {
+    stet_slot *slot = stet_map_get(&s->branches, &branch, sizeof branch);
+    if (slot)
+        return slot->p;
+    stet_branch_entry *b = NULL;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT parent, fork, deleted_ms FROM branch WHERE branch = ?");
+    stet_bind_int(q, 1, branch);
+    if (stet_step(q)) {
+        b = stet_alloc(sizeof *b);
+        *b = (stet_branch_entry){.branch = branch,
+                                 .parent = stet_column_is_null(q, 0) ? -1 : stet_column_int(q, 0),
+                                 .fork = stet_column_int(q, 1),
+                                 .deleted = !stet_column_is_null(q, 2)};
+        if (b->parent >= branch) { /* a parent is older than its child: else reading through might not end */
+            stet_db_fail(s->db, STET_CORRUPT, "%s: branch %lld has a younger parent", s->path, (long long)branch);
+            free(b);
+            b = NULL;
+        }
+    }
+    stet_reset(q);
+    if (b)
+        stet_map_put(&s->branches, &branch, sizeof branch, (stet_slot){.p = b});
+    return b;
+}
+
+stet_status stet_space_branch(stet_space *s, const char *name, int64_t *branch, stet_error *err) {
+    if (!name || !*name) {
+        *branch = 0;
+        return STET_OK;
+    }
+    stet_status st = stet_branch_name_check(name, err);
+    if (st == STET_OK)
+        st = stet_space_refresh(s, err);
+    if (st != STET_OK)
+        return st;
+    size_t len = strlen(name);
+    stet_slot *slot = stet_map_get(&s->branch_names, name, len);
+    if (slot) {
+        *branch = (int64_t)slot->n;
+        return STET_OK;
+    }
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT branch FROM branch WHERE name = ? AND deleted_ms IS NULL");
+    stet_bind_text(q, 1, name, len);
+    bool there = stet_step(q);
+    int64_t found = there ? stet_column_int(q, 0) : 0;
+    stet_reset(q);
+    if ((st = stet_db_status(s->db, err)) != STET_OK)
+        return st;
+    if (!there) {
+        st = stet_fail(err, STET_NOT_FOUND, "no branch \"%s\" in space \"%s\"", name, s->name);
+        stet_hint(err, "`stet branch list` shows those there are");
+        return st;
+    }
+    stet_map_put(&s->branch_names, name, len, (stet_slot){.n = (uint64_t)found});
+    *branch = found;
+    return STET_OK;
+}
+
+static stet_status insert_branch(stet_space *s, const char *name, int64_t parent, int64_t fork, stet_error *err) {
+    size_t len = strlen(name);
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT 1 FROM branch WHERE name = ? AND deleted_ms IS NULL");
+    stet_bind_text(q, 1, name, len);
+    bool taken = stet_step(q);
+    stet_reset(q);
+    if (taken)
+        return stet_fail(err, STET_CONFLICT, "branch \"%s\" exists in space \"%s\"", name, s->name);
+    if (stet_db_int(s->db, "SELECT max(branch) FROM branch", 0) >= STET_BRANCH_MAX)
+        return stet_fail(err, STET_LIMIT, "space \"%s\" has had %d branches, the maximum", s->name, STET_BRANCH_MAX);
+    q = stet_db_stmt(s->db, "INSERT INTO branch(name, parent, fork, created_ms) VALUES(?, ?, ?, ?)");
+    stet_bind_text(q, 1, name, len);
+    stet_bind_int(q, 2, parent);
+    stet_bind_int(q, 3, fork);
+    stet_bind_int(q, 4, stet_clock_ms());
+    stet_run(q);
+    return STET_OK;
+}
+
+stet_status stet_branch_create(stet_space *s, const char *name, const char *parent, int64_t at, stet_error *err) {
+    if (!name || !*name)
+        return stet_fail(err, STET_INVALID,
+                         "empty branch name: the empty one is the default branch, which always exists");
+    stet_status st = stet_branch_name_check(name, err);
+    if (st != STET_OK || (st = stet_db_begin_write(s->db, err)) != STET_OK)
+        return st;
+    int64_t from;
+    stet_space_catch_up(s);
+    st = stet_space_branch(s, parent, &from, err);
+    if (st == STET_OK && at > s->known)
+        st = stet_fail(err, STET_NOT_FOUND, "sequence %lld: space \"%s\" is at %lld", (long long)at, s->name,
+                       (long long)s->known);
+    if (st == STET_OK)
+        st = insert_branch(s, name, from, at < 0 ? s->known : at, err);
+    if (st == STET_OK)
+        st = stet_db_commit(s->db, err);
+    else
+        stet_db_rollback(s->db);
+    stet_space_forget_branches(s);
+    return st;
+}
+
+stet_status stet_branch_delete(stet_space *s, const char *name, stet_error *err) {
+    if (!name || !*name)
+        return stet_fail(err, STET_INVALID, "the default branch can't be deleted");
+    stet_status st = stet_db_begin_write(s->db, err);
+    if (st != STET_OK)
+        return st;
+    int64_t branch;
+    stet_space_catch_up(s);
+    st = stet_space_branch(s, name, &branch, err);
+    if (st == STET_OK) {
+        stet_stmt *q = stet_db_stmt(s->db, "UPDATE branch SET deleted_ms = ? WHERE branch = ?");
+        stet_bind_int(q, 1, stet_clock_ms());
+        stet_bind_int(q, 2, branch);
+        stet_run(q);
+        st = stet_db_commit(s->db, err);
+    } else {
+        stet_db_rollback(s->db);
+    }
+    stet_space_forget_branches(s);
+    return st;
+}

@@ -1,0 +1,431 @@
+/* tx.c - what a transaction has read and written so far. Committing is commit.c.
+ *
+ * A document that is touched is loaded once, as of the snapshot (in a group: of the overlay at that moment); `before`
+ * is what was there, `after` what the transaction has made of it. Writes are kept as operations too, because at commit
+ * they are applied to what is there then. */
+#include "memory/commit.h"
+#include "memory/internal.h"
+
+stet_tx *stet_tx_new(stet_space *s, int64_t branch, int64_t snapshot, stet_group *g) {
+    stet_tx *tx = stet_alloc_zero(sizeof *tx);
+    tx->space = s;
+    tx->branch = branch;
+    tx->group = g;
+    *stet_vec_add(&tx->views) = (stet_tx_view){s, snapshot};
+    return tx;
+}
+
+static void free_doc(stet_tx_doc *d) {
+    stet_release(d->before);
+    stet_release(d->after);
+    stet_patches_release(&d->ops);
+    stet_vec_release(&d->reads);
+    stet_changes_release(&d->changes);
+}
+
+void stet_tx_free(stet_tx *tx) {
+    for (size_t i = 0; i < tx->docs.len; i++)
+        free_doc(tx->docs.at[i]);
+    stet_vec_release(&tx->docs);
+    stet_vec_release(&tx->views);
+    stet_map_release(&tx->index);
+    stet_map_release(&tx->reads);
+    stet_buf_release(&tx->scratch);
+    stet_error_clear(&tx->why);
+    if (tx->observation) {
+        stet_release(tx->observation->options);
+        stet_release(tx->observation->note);
+    }
+    stet_arena_release(&tx->arena);
+    free(tx);
+}
+
+stet_status stet_tx_begin(stet_space *s, const char *branch, stet_tx **out, stet_error *err) {
+    int64_t number;
+    stet_status st = stet_space_branch(s, branch, &number, err);
+    if (st == STET_OK)
+        st = stet_space_refresh(s, err);
+    if (st == STET_OK)
+        *out = stet_tx_new(s, number, s->known, NULL);
+    return st;
+}
+
+void stet_tx_abort(stet_tx *tx) {
+    if (!tx)
+        return;
+    stet_group_forget(tx);
+    stet_tx_free(tx);
+}
+
+stet_space *stet_tx_space(const stet_tx *tx) {
+    return tx->space;
+}
+
+int64_t stet_tx_branch(const stet_tx *tx) {
+    return tx->branch;
+}
+
+bool stet_tx_empty(const stet_tx *tx) {
+    for (size_t i = 0; i < tx->docs.len; i++) {
+        const stet_tx_doc *d = tx->docs.at[i];
+        if (d->write != STET_TX_NONE &&
+            (d->before_exists != d->after_exists || (d->after_exists && !stet_equal(d->before, d->after))))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Touching ---- */
+
+static stet_status view_of(stet_tx *tx, stet_space *from, size_t *index, stet_error *err) {
+    for (size_t i = 0; i < tx->views.len; i++)
+        if (tx->views.at[i].space == from) {
+            *index = i;
+            return STET_OK;
+        }
+    if (tx->views.len == 64)
+        return stet_fail(err, STET_LIMIT, "a transaction reads from at most 64 spaces");
+    stet_status st = stet_space_refresh(from, err);
+    if (st != STET_OK)
+        return st;
+    *index = tx->views.len;
+    *stet_vec_add(&tx->views) = (stet_tx_view){from, from->known};
+    return STET_OK;
+}
+
+static stet_status load(stet_tx *tx, stet_tx_doc *d, int64_t snapshot, stet_error *err) {
+    stet_space *s = d->space;
+    d->seen = snapshot;
+    if (tx->group && s == tx->space && stet_group_overlay(tx->group, d))
+        return STET_OK;
+    stet_cached *c = NULL;
+    d->doc = stet_space_find_doc(s, &d->name);
+    if (d->doc)
+        c = stet_cache_find(s, stet_space_key(d->branch, d->doc));
+    stet_head h = {0};
+    if (c && !c->old && c->head.seq <= snapshot) { /* the common case, without a look at the file */
+        s->hits++;
+        h.exists = c->head.exists;
+        h.value = stet_retain(c->head.value);
+    } else {
+        bool begun;
+        stet_status st = stet_space_enter(s, &begun, err);
+        if (st != STET_OK)
+            return st;
+        stet_head_load(s, d->branch, d->doc, snapshot, &h);
+        st = stet_space_leave(s, begun, STET_OK, err);
+        if (st != STET_OK) {
+            stet_head_release(&h);
+            return st;
+        }
+    }
+    d->before_exists = d->after_exists = h.exists;
+    d->before = h.value;
+    d->after = stet_retain(h.value);
+    return STET_OK;
+}
+
+/* `name` has been checked if it is new here. */
+static stet_status touch(stet_tx *tx, stet_space *from, const stet_docname *name, size_t *position, stet_error *err) {
+    size_t view = 0;
+    stet_status st;
+    if (tx->ended)
+        return stet_fail(err, STET_INVALID, "the transaction has ended");
+    if (from && from != tx->space && (st = view_of(tx, from, &view, err)) != STET_OK)
+        return st;
+    const char *scope = name->scope ? name->scope : "";
+    char key[2 * STET_ID_MAX + 4];
+    size_t id_len = strnlen(name->id, STET_ID_MAX + 1), scope_len = strnlen(scope, STET_ID_MAX + 1);
+    if (id_len <= STET_ID_MAX && scope_len <= STET_ID_MAX) {
+        key[0] = (char)view;
+        memcpy(key + 1, name->id, id_len + 1);
+        memcpy(key + id_len + 2, scope, scope_len);
+        stet_slot *slot = stet_map_get(&tx->index, key, id_len + scope_len + 2);
+        if (slot) {
+            *position = slot->n;
+            return STET_OK;
+        }
+    }
+    if ((st = stet_docname_check(name, err)) != STET_OK)
+        return st;
+    if (tx->docs.len == STET_COMMIT_MAX_DOCS)
+        return stet_fail(err, STET_LIMIT, "a transaction touches at most %d documents", STET_COMMIT_MAX_DOCS);
+    stet_tx_doc *d = stet_arena_zero(&tx->arena, sizeof *d);
+    d->space = tx->views.at[view].space;
+    d->branch = view == 0 ? tx->branch : 0;
+    d->name.id = stet_arena_strndup(&tx->arena, name->id, id_len);
+    d->name.scope = stet_arena_strndup(&tx->arena, scope, scope_len);
+    if ((st = load(tx, d, tx->views.at[view].snapshot, err)) != STET_OK)
+        return st;
+    *position = tx->docs.len;
+    *stet_vec_add(&tx->docs) = d;
+    stet_map_put(&tx->index, key, id_len + scope_len + 2, (stet_slot){.n = *position});
+    return STET_OK;
+}
+
+/* ---- Reading ---- */
+
+static void collapse_reads(stet_tx *tx, stet_tx_doc *d, stet_pathref path) {
+    stet_pathref common = path;
+    for (size_t i = 0; i < d->reads.len; i++)
+        common = stet_path_common(common, d->reads.at[i].path);
+    d->reads.len = 0;
+    common.bytes = stet_arena_strndup(&tx->arena, common.bytes, common.len);
+    *stet_vec_add(&d->reads) = (stet_tx_path){common, STET_RECURSIVE};
+    d->reads_collapsed = true;
+}
+
+static void note_read(stet_tx *tx, size_t position, stet_pathref path, stet_read_kind kind) {
+    stet_tx_doc *d = tx->docs.at[position];
+    if (d->write == STET_TX_SET || d->write == STET_TX_DELETE)
+        return; /* what is there is this transaction's own, whatever was there before */
+    if (d->reads_collapsed) {
+        if (!stet_path_is_prefix(d->reads.at[0].path, path))
+            d->reads.at[0].path = stet_path_common(d->reads.at[0].path, path);
+        return;
+    }
+    for (size_t i = 0; i < d->reads.len && i < 4; i++) /* few reads: no need of the map */
+        if (d->reads.at[i].kind == kind && d->reads.at[i].path.len == path.len &&
+            memcmp(d->reads.at[i].path.bytes, path.bytes, path.len) == 0)
+            return;
+    if (d->reads.len >= 4) {
+        struct {
+            uint32_t position, kind;
+        } head = {(uint32_t)position, (uint32_t)kind};
+        stet_buf_clear(&tx->scratch);
+        stet_buf_add(&tx->scratch, &head, sizeof head);
+        stet_buf_add(&tx->scratch, path.bytes, path.len);
+        if (stet_map_get(&tx->reads, tx->scratch.data, tx->scratch.len))
+            return;
+        if (d->reads.len == STET_TX_READS_PER_DOC) {
+            collapse_reads(tx, d, path);
+            return;
+        }
+        stet_map_put(&tx->reads, tx->scratch.data, tx->scratch.len, (stet_slot){.n = 1});
+    }
+    path.bytes = stet_arena_strndup(&tx->arena, path.bytes, path.len);
+    *stet_vec_add(&d->reads) = (stet_tx_path){path, kind};
+}
+
+static stet_status value_at(const stet_tx_doc *d, stet_pathref path, stet_value *out, stet_error *err) {
+    if (d->after_exists && stet_path_lookup(d->after, path, out))
+        return STET_OK;
+    stet_buf b = STET_BUF(0);
+    if (!d->after_exists) {
+        stet_fail(err, STET_NOT_FOUND, "no document \"%s\"%s%s in space \"%s\"", d->name.id,
+                  d->name.scope[0] ? " of scope " : "", d->name.scope, d->space->name);
+    } else {
+        stet_cell_print(d->name.id, path, &b);
+        stet_fail(err, STET_NOT_FOUND, "nothing at %s in space \"%s\"", stet_buf_cstr(&b), d->space->name);
+        stet_buf_release(&b);
+    }
+    return STET_NOT_FOUND;
+}
+
+stet_status stet_tx_read(stet_tx *tx, stet_space *from, const stet_docname *name, stet_pathref path,
+                         stet_read_kind kind, stet_value *out, stet_error *err) {
+    size_t position;
+    stet_status st = touch(tx, from, name, &position, err);
+    if (st != STET_OK)
+        return st;
+    note_read(tx, position, path, kind);
+    return value_at(tx->docs.at[position], path, out, err);
+}
+
+stet_status stet_tx_peek(stet_tx *tx, stet_space *from, const stet_docname *name, stet_pathref path, stet_value *out,
+                         stet_error *err) {
+    size_t position;
+    stet_status st = touch(tx, from, name, &position, err);
+    return st != STET_OK ? st : value_at(tx->docs.at[position], path, out, err);
+}
+
+stet_status stet_tx_snapshot(stet_tx *tx, stet_space *from, int64_t *seq, stet_error *err) {
+    size_t view = 0;
+    stet_status st = from ? view_of(tx, from, &view, err) : STET_OK;
+    if (st == STET_OK)
+        *seq = tx->views.at[view].snapshot;
+    return st;
+}
+
+static int compare_reads(const void *a, const void *b) {
+    const stet_tx_read_record *x = a, *y = b;
+    int order = strcmp(x->space->uuid, y->space->uuid);
+    if (order == 0)
+        order = strcmp(x->name.id, y->name.id);
+    if (order == 0)
+        order = strcmp(x->name.scope, y->name.scope);
+    if (order == 0)
+        order = stet_path_compare(x->path, y->path);
+    return order ? order : (int)x->kind - (int)y->kind;
+}
+
+void stet_tx_reads(const stet_tx *tx, stet_arena *arena, const stet_tx_read_record **out, size_t *count) {
+    size_t n = 0;
+    for (size_t i = 0; i < tx->docs.len; i++)
+        n += tx->docs.at[i]->reads.len;
+    stet_tx_read_record *list = stet_arena_alloc(arena, (n + 1) * sizeof *list);
+    *count = n;
+    n = 0;
+    for (size_t i = 0; i < tx->docs.len; i++) {
+        const stet_tx_doc *d = tx->docs.at[i];
+        for (size_t j = 0; j < d->reads.len; j++)
+            list[n++] = (stet_tx_read_record){
+                d->space, d->name, d->doc, d->reads.at[j].path, d->reads.at[j].kind, d->holds ? d->holds : d->seen};
+    }
+    if (n > 1)
+        qsort(list, n, sizeof *list, compare_reads);
+    *out = list;
+}
+
+/* ---- Writing ---- */
+
+/* A document of the space written to, about to be changed. */
+static stet_status touch_to_write(stet_tx *tx, const stet_docname *name, stet_tx_doc **out, stet_error *err) {
+    if (tx->space->read_only)
+        return stet_fail(err, STET_DENIED, "space \"%s\" was opened read-only", tx->space->name);
+    size_t position;
+    stet_status st = touch(tx, NULL, name, &position, err);
+    if (st != STET_OK)
+        return st;
+    *out = tx->docs.at[position];
+    (*out)->changes_known = false;
+    return STET_OK;
+}
+
+stet_status stet_tx_put(stet_tx *tx, const stet_docname *name, stet_value envelope, stet_error *err) {
+    stet_tx_doc *d = NULL;
+    stet_status st = STET_OK;
+    if (stet_typeof(envelope) != STET_OBJECT)
+        st = stet_fail(err, STET_INVALID,
+                       "document \"%s\": the whole of a document is an object with a member \"value\"",
+                       name->id ? name->id : "");
+    else if (stet_value_depth(envelope) > STET_DOC_MAX_DEPTH)
+        st = stet_fail(err, STET_LIMIT, "document \"%s\": deeper than the %d levels allowed", name->id ? name->id : "",
+                       STET_DOC_MAX_DEPTH);
+    if (st == STET_OK)
+        st = touch_to_write(tx, name, &d, err);
+    if (st != STET_OK) {
+        stet_release(envelope);
+        return st;
+    }
+    stet_patches_release(&d->ops);
+    stet_release(d->after);
+    d->after = envelope;
+    d->after_exists = true;
+    d->write = STET_TX_SET;
+    return STET_OK;
+}
+
+stet_status stet_tx_drop(stet_tx *tx, const stet_docname *name, stet_error *err) {
+    stet_tx_doc *d = NULL;
+    stet_status st = touch_to_write(tx, name, &d, err);
+    if (st != STET_OK)
+        return st;
+    stet_patches_release(&d->ops);
+    stet_release(d->after);
+    d->after = stet_null();
+    d->after_exists = false;
+    d->write = STET_TX_DELETE;
+    return STET_OK;
+}
+
+/* Keeps the operations for the commit, with memory of the transaction. */
+static void keep_ops(stet_tx *tx, stet_tx_doc *d, const stet_patch *at, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        stet_patch op = at[i];
+        op.path.bytes = stet_arena_strndup(&tx->arena, op.path.bytes, op.path.len);
+        if (op.kind == STET_PATCH_MOVE)
+            op.from.bytes = stet_arena_strndup(&tx->arena, op.from.bytes, op.from.len);
+        op.value = stet_retain(op.value);
+        *stet_vec_add(&d->ops) = op;
+    }
+    tx->op_count += len;
+}
+
+stet_status stet_tx_patch(stet_tx *tx, const stet_docname *name, const stet_patch *at, size_t len, stet_error *err) {
+    stet_tx_doc *d = NULL;
+    stet_status st = touch_to_write(tx, name, &d, err);
+    if (st != STET_OK)
+        return st;
+    if (tx->op_count + len > STET_COMMIT_MAX_OPS)
+        return stet_fail(err, STET_LIMIT, "a commit holds at most %d patch operations", STET_COMMIT_MAX_OPS);
+    bool made = !d->after_exists;
+    stet_value work = made ? stet_object() : stet_retain(d->after);
+    stet_release(d->after); /* so that `work` may be changed in place, if it is this transaction's own */
+    d->after = stet_null();
+    st = stet_patches_apply(at, len, &work, err);
+    if (st != STET_OK) {
+        if (made)
+            stet_release(work);
+        else
+            d->after = work;
+        stet_fail_in(err, "document \"%s\"", d->name.id);
+        return st;
+    }
+    d->after = work;
+    d->after_exists = true;
+    if (d->write == STET_TX_DELETE) {
+        d->write = STET_TX_SET; /* on top of nothing, whatever was there */
+    } else if (d->write != STET_TX_SET) {
+        d->write = STET_TX_PATCH;
+        keep_ops(tx, d, at, len);
+    }
+    return STET_OK;
+}
+
+stet_status stet_tx_write(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value value, stet_error *err) {
+    stet_patch op = {.kind = STET_PATCH_REPLACE, .path = path, .value = value};
+    stet_status st = stet_tx_patch(tx, name, &op, 1, err);
+    stet_release(value);
+    return st;
+}
+
+stet_status stet_tx_doc_apply(const stet_tx_doc *d, bool exists, stet_value before, bool *after_exists,
+                              stet_value *after, stet_error *err) {
+    if (d->write != STET_TX_PATCH) {
+        *after_exists = d->after_exists;
+        *after = stet_retain(d->after);
+        return STET_OK;
+    }
+    stet_value work = exists ? stet_retain(before) : stet_object();
+    stet_status st = stet_patches_apply(d->ops.at, d->ops.len, &work, err);
+    if (st != STET_OK) {
+        stet_release(work);
+        return st;
+    }
+    *after_exists = true;
+    *after = work;
+    return STET_OK;
+}
+
+stet_status stet_tx_need_absent(stet_tx *tx, const stet_docname *name, stet_error *err) {
+    stet_tx_doc *d = NULL;
+    stet_status st = touch_to_write(tx, name, &d, err);
+    if (st == STET_OK)
+        d->need_absent = true;
+    return st;
+}
+
+stet_status stet_tx_need_hash(stet_tx *tx, const stet_docname *name, stet_hash hash, stet_error *err) {
+    stet_tx_doc *d = NULL;
+    stet_status st = touch_to_write(tx, name, &d, err);
+    if (st == STET_OK) {
+        d->need_hash = true;
+        d->hash = hash;
+    }
+    return st;
+}
+
+stet_status stet_tx_session(stet_tx *tx, const char *session, int64_t local, stet_error *err) {
+    stet_docname as_id = {session, NULL};
+    if (!session || !*session || strlen(session) > STET_SESSION_MAX)
+        return stet_fail(err, STET_INVALID, "session name: expected 1 to %d bytes", STET_SESSION_MAX);
+    if (local < 0)
+        return stet_fail(err, STET_INVALID, "local sequence %lld: expected a number from 0", (long long)local);
+    stet_status st = stet_docname_check(&as_id, err);
+    if (st != STET_OK)
+        return st;
+    tx->session = stet_arena_strdup(&tx->arena, session);
+    tx->local = local;
+    return STET_OK;
+}
