@@ -121,6 +121,7 @@ STET_API STET_CHECKED stet_status stet_double(double d, stet_value *out, stet_er
 STET_API stet_value stet_string(const char *utf8);
 STET_API stet_value stet_string_n(const char *utf8, size_t len);
 STET_API STET_CHECKED stet_status stet_string_checked(const char *bytes, size_t len, stet_value *out, stet_error *err);
+/* What is not UTF-8 in the result becomes U+FFFD. */
 STET_API stet_value stet_stringf(const char *format, ...) STET_PRINTF(1, 2);
 STET_API stet_value stet_array(void);  /* empty */
 STET_API stet_value stet_object(void); /* empty */
@@ -167,7 +168,11 @@ typedef enum stet_json_style {
     STET_JSON_PRETTY     /* the same with two-space indentation and a newline at the end */
 } stet_json_style;
 
-/* Prints into memory from malloc, NUL-terminated; the caller frees it with stet_free. `len` may be NULL. */
+/* A double beyond 2^53 is always printed with an exponent (1e+17, where ECMAScript prints 100000000000000000 up to
+ * 1e21): without one it would be read as an integer, or refused. So every value reads back as itself, and different
+ * values never print alike.
+ *
+ * Prints into memory from malloc, NUL-terminated; the caller frees it with stet_free. `len` may be NULL. */
 STET_API char *stet_json_print(stet_value v, stet_json_style style, size_t *len);
 STET_API void stet_free(void *p);
 
