@@ -1,70 +1,37 @@
 #include "base/hash.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <pthread.h>
+/* The plain SHA-256 functions, which OpenSSL 3 calls deprecated in favour of EVP. EVP looks the algorithm up in a
+ * provider: the first hash of a process costs 1.2 ms against 0.02, and each small one 330 ns against 95, for the same
+ * code underneath (SHA-NI included). There is nothing to choose at run time here: one hash, by its name. */
+#define OPENSSL_API_COMPAT 0x10100000L
+#include <assert.h>
+#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 
-/* The algorithm is fetched once, in a library context of our own: it reads no openssl.cnf (a millisecond at start), and
- * an embedding program's own OpenSSL settings stay as they are. */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static EVP_MD *sha256;
-static pthread_key_t context_key;
+static_assert(SHA256_DIGEST_LENGTH == sizeof(stet_hash), "a hash is 32 bytes");
 
-static void free_context(void *context) {
-    EVP_MD_CTX_free(context);
+struct stet_hasher {
+    SHA256_CTX context;
+};
+
+static void begin(stet_hasher *h) {
+    SHA256_Init(&h->context);
 }
 
-static void fetch(void) {
-    OSSL_LIB_CTX *library = OSSL_LIB_CTX_new();
-    if (!library)
-        abort();
-    sha256 = EVP_MD_fetch(library, "SHA256", NULL);
-    /* A libcrypto without SHA-256 can't serve at all: no caller could go on. */
-    if (!sha256 || pthread_key_create(&context_key, free_context) != 0)
-        abort();
-}
-
-static EVP_MD_CTX *new_context(void) {
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    if (!context)
-        abort(); /* out of memory */
-    return context;
-}
-
-static void begin(EVP_MD_CTX *context) {
-    /* With the same digest as before, libcrypto resets the context in place. */
-    if (EVP_DigestInit_ex(context, sha256, NULL) != 1)
-        abort();
-}
-
-static void add(EVP_MD_CTX *context, const void *bytes, size_t len) {
-    if (len && EVP_DigestUpdate(context, bytes, len) != 1)
-        abort();
-}
-
-static stet_hash end(EVP_MD_CTX *context) {
+static stet_hash end(stet_hasher *h) {
     stet_hash out;
-    unsigned written = 0;
-    if (EVP_DigestFinal_ex(context, out.bytes, &written) != 1 || written != sizeof out.bytes)
-        abort();
+    SHA256_Final(out.bytes, &h->context);
     return out;
 }
 
 stet_hash stet_hash_of(const void *bytes, size_t len) {
-    pthread_once(&once, fetch);
-    EVP_MD_CTX *context = pthread_getspecific(context_key);
-    if (!context) {
-        context = new_context();
-        if (pthread_setspecific(context_key, context) != 0)
-            abort();
-    }
-    begin(context);
-    add(context, bytes, len);
-    return end(context);
+    stet_hasher h;
+    begin(&h);
+    stet_hasher_add(&h, bytes, len);
+    return end(&h);
 }
 
 stet_hash stet_hash_value(stet_value v) {
@@ -75,25 +42,19 @@ stet_hash stet_hash_value(stet_value v) {
     return out;
 }
 
-struct stet_hasher {
-    EVP_MD_CTX *context;
-};
-
 stet_hasher *stet_hasher_begin(void) {
-    pthread_once(&once, fetch);
     stet_hasher *h = stet_alloc(sizeof *h);
-    h->context = new_context();
-    begin(h->context);
+    begin(h);
     return h;
 }
 
 void stet_hasher_add(stet_hasher *h, const void *bytes, size_t len) {
-    add(h->context, bytes, len);
+    if (len)
+        SHA256_Update(&h->context, bytes, len);
 }
 
 stet_hash stet_hasher_end(stet_hasher *h) {
-    stet_hash out = end(h->context);
-    EVP_MD_CTX_free(h->context);
+    stet_hash out = end(h);
     free(h);
     return out;
 }

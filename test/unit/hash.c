@@ -39,7 +39,7 @@ static void streaming_equals_at_once(void **state) {
             stet_hasher_add(h, bytes + at, len);
             stet_hasher_add(other, "x", 1);
             stet_hasher_add(h, NULL, 0);
-            /* The context of the thread is not the hasher's. */
+            /* Hashing at once in between disturbs no stream. */
             (void)stet_hash_of("y", 1);
         }
         assert_true(stet_hash_equal(stet_hasher_end(h), stet_hash_of(bytes, sizeof bytes)));
