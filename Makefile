@@ -32,9 +32,8 @@ CPPFLAGS += -Iinclude -Isrc -D_GNU_SOURCE -DSTET_PREFIX='"$(PREFIX)"'
 CFLAGS   += -std=c11 $(OPT) $(WARN) $(WERROR) -fPIC -fvisibility=hidden -fno-math-errno -pthread $(SANFLAGS)
 LDFLAGS  += $(SANFLAGS)
 # SQLite, libuv, zstd and libcrypto are linked statically into the program, so that it starts without loading and relocating them;
-# libstet.so uses the shared ones. CPU time of `stet --version`, best mean of 25 runs in 8 rounds, process start included (/bin/true: 0.67 ms):
-# all static 1.23; libcrypto shared 1.77; all shared 2.38. Packed relocations change nothing (1.24); without PIE it is 0.90, but a
-# program that reads bytes from anywhere keeps its address randomised.
+# libstet.so uses the shared ones. CPU time of `stet --version`, process start included (bench/start.c; /bin/true: 0.69 ms): all static 0.92;
+# libcrypto shared 1.80; all shared 2.14. Without PIE it would be 0.85: not worth a program whose addresses are known.
 STATIC   := -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libcrypto.a -lm -ldl -lpthread
 SHARED   := -lsqlite3 -luv -lzstd -lcrypto -lm -ldl -lpthread
 

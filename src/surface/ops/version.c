@@ -1,5 +1,5 @@
 /* version - what runs here: stet and the libraries it was linked with. */
-#include <openssl/crypto.h>
+#include <openssl/opensslv.h>
 #include <uv.h>
 #include <zstd.h>
 
@@ -9,7 +9,9 @@
 
 stet_value stet_ops_libraries(void) {
     stet_value libraries = stet_object();
-    stet_put(&libraries, "libcrypto", stet_string(OpenSSL_version(OPENSSL_VERSION_STRING)));
+    /* As compiled with: OpenSSL_version() would link, and relocate at each start, all of libcrypto for the sake of
+     * SHA-256 alone. The program is linked statically, so that it is the same version. */
+    stet_put(&libraries, "libcrypto", stet_string(OPENSSL_VERSION_STR));
     stet_put(&libraries, "libuv", stet_string(uv_version_string()));
     stet_put(&libraries, "sqlite", stet_string(stet_db_sqlite_version()));
     stet_put(&libraries, "zstd", stet_string(ZSTD_versionString()));
