@@ -1,6 +1,9 @@
 #include "memory/observe.h"
 
-#include "memory/internal.h"
+#include <stdlib.h>
+
+#include "memory/observe_internal.h"
+#include "memory/record.h"
 
 static const stet_address *copy_addresses(stet_arena *a, const stet_address *at, size_t len) {
     stet_address *out = stet_arena_alloc(a, (len ? len : 1) * sizeof *out);
@@ -48,13 +51,371 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     return STET_OK;
 }
 
-/* Nothing is stored yet for observations: `marked_through` stays where it is, so every commit counts as not looked at
- * (O4), and no action can be called standing. */
+/* ---- Storing one observation ---------------------------------------------------------------------------------- */
+
+static stet_bytes packed(stet_space *s, stet_places *p) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_places_settle(p);
+    stet_buf_clear(&o->buf);
+    stet_places_pack(p, &o->buf);
+    return (stet_bytes){o->buf.len ? stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len) : "", o->buf.len};
+}
+
+static stet_bytes addresses(stet_space *s, const stet_address *at, size_t len) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_vec_clear(&o->places);
+    for (size_t i = 0; i < len; i++)
+        *stet_vec_add(&o->places) = (stet_place){stet_space_intern(s, &at[i].name), at[i].path, 0, 0};
+    return packed(s, &o->places);
+}
+
+/* What the run changed, and what counts as its own from now on: precise writes, those inside a declared one widened to
+ * it (the output cell is the action's as a whole, also where this run left it as it was); without any, what was known
+ * before; else what is declared. Ignored writes are neither. */
+static void written(stet_space *s, const stet_applied *m, stet_bytes declared, stet_bytes ignored,
+                    const stet_known_action *before, stet_bytes *actual, stet_bytes *known) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_places out = {0}, own = {0}, skip = {0};
+    stet_vec_clear(&o->places);
+    if (!stet_places_unpack(declared.at, declared.len, &own) || !stet_places_unpack(ignored.at, ignored.len, &skip))
+        assert(!"packed here");
+    for (size_t i = 0; i < m->change_count; i++)
+        for (size_t k = 0; k < m->changes[i].len; k++) {
+            stet_place p = {m->changes[i].doc, m->changes[i].at[k].path, 0, 0};
+            bool left_out = false;
+            for (size_t n = 0; n < skip.len && !left_out; n++)
+                left_out = skip.at[n].doc == p.doc && stet_path_is_prefix(skip.at[n].path, p.path);
+            if (left_out)
+                continue;
+            *stet_vec_add(&o->places) = p;
+            for (size_t n = 0; n < own.len; n++)
+                if (own.at[n].doc == p.doc && stet_path_is_prefix(own.at[n].path, p.path)) {
+                    p.path = own.at[n].path;
+                    break;
+                }
+            *stet_vec_add(&out) = p;
+        }
+    *actual = packed(s, &o->places);
+    if (out.len) {
+        /* Declared outputs that this run did not touch stay its own. */
+        for (size_t n = 0; n < own.len; n++)
+            *stet_vec_add(&out) = own.at[n];
+        *known = packed(s, &out);
+    } else if (before->observed && before->known.len) {
+        *known = before->known;
+    } else {
+        *known = declared;
+    }
+    stet_vec_release(&out);
+    stet_vec_release(&own);
+    stet_vec_release(&skip);
+}
+
+/* A value as text, bounded: what is too long is left out, it only explains. */
+static stet_bytes text_of(stet_space *s, stet_value v) {
+    struct stet_observe *o = stet_observe_of(s);
+    if (stet_typeof(v) == STET_NULL)
+        return (stet_bytes){"", 0};
+    stet_buf_clear(&o->buf);
+    stet_json_write(&o->buf, v, STET_JSON_CANONICAL);
+    if (o->buf.len > STET_OBS_NOTE_MAX)
+        return (stet_bytes){"", 0};
+    return (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
+}
+
+static int by_space(const void *a, const void *b) {
+    const stet_foreign_place *x = a, *y = b;
+    return x->space < y->space ? -1 : x->space > y->space;
+}
+
+/* Own reads as places with the sequence up to which each holds; reads in other spaces apart. */
+static bool split_reads(stet_space *s, const stet_applied *m, stet_places *own, stet_foreign_places *other) {
+    for (size_t i = 0; i < m->read_count; i++) {
+        const stet_tx_read_record *r = &m->reads[i];
+        unsigned flag = r->kind == STET_SHALLOW;
+        if (r->space == s) {
+            *stet_vec_add(own) = (stet_place){r->doc ? r->doc : stet_space_intern(s, &r->name), r->path, flag, r->seq};
+            continue;
+        }
+        int64_t space = stet_observe_foreign(s, r->space->uuid, r->space->name, r->seq);
+        const char *scope = r->name.scope ? r->name.scope : "";
+        *stet_vec_add(other) = (stet_foreign_place){
+            space, {r->name.id, strlen(r->name.id)}, {scope, strlen(scope)}, r->path, flag, r->seq, r->doc};
+    }
+    qsort(other->at, other->len, sizeof *other->at, by_space);
+    return true;
+}
+
+static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_known_action *a, int64_t now) {
+    struct stet_observe *o = stet_observe_of(s);
+    const stet_observation *in = m->observation;
+    stet_obs obs = {.kind = in->kind,
+                    .run = in->run,
+                    .failed = in->failed,
+                    .changed = m->seq != 0,
+                    .implementation = stet_observe_fingerprint(s, in->implementation),
+                    .runtime = stet_observe_fingerprint(s, in->runtime),
+                    .observed_at = now,
+                    .time_ms = stet_clock_ms(),
+                    .error = in->error};
+    if (in->parent)
+        obs.parent = (stet_bytes){in->parent, strlen(in->parent)};
+
+    stet_places own = {0};
+    stet_foreign_places other = {0};
+    split_reads(s, m, &own, &other);
+    obs.reads = packed(s, &own);
+    bool all_now = true;
+    for (size_t i = 0; i < own.len && all_now; i++)
+        all_now = own.at[i].seq == now;
+    if (!all_now) {
+        stet_buf_clear(&o->buf);
+        for (size_t i = 0; i < own.len; i++)
+            stet_varint_put(&o->buf, (uint64_t)(now - own.at[i].seq));
+        obs.offsets = (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
+    }
+    stet_vec_release(&own);
+
+    obs.declared = addresses(s, in->declared_writes, in->declared_count);
+    obs.envelopes = addresses(s, in->envelopes, in->envelope_count);
+    obs.ignored = addresses(s, in->ignored_writes, in->ignored_count);
+    written(s, m, obs.declared, obs.ignored, a, &obs.actual, &obs.known);
+    obs.known_is_declared =
+        obs.known.len == obs.declared.len && memcmp(obs.known.at, obs.declared.at, obs.known.len) == 0;
+    obs.options = text_of(s, in->options);
+    obs.note = text_of(s, in->note);
+    stet_buf_clear(&o->buf2);
+    stet_foreign_pack(&other, &o->buf2);
+    obs.foreign = (stet_bytes){o->buf2.len ? stet_arena_dup(&o->tx_arena, o->buf2.data, o->buf2.len) : "", o->buf2.len};
+    bool mirrored = true;
+    if (other.len || a->foreign)
+        mirrored = stet_observe_mirror(s, branch, a, m, obs.foreign);
+    stet_vec_release(&other);
+
+    stet_observe_reindex(s, a, obs.reads, obs.known, obs.declared, obs.envelopes);
+    stet_buf_clear(&o->buf);
+    stet_obs_encode(&obs, &o->buf);
+    stet_pending *p = stet_observe_pending(s, a->action, branch);
+    p->store = true;
+    p->generation = in->generation;
+    p->blob = (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
+    bool never_ran = in->run == STET_RUN_DEPENDENCIES && !(a->observed && a->ran);
+    /* Knowing what an action would read says nothing about its output: that is as good or bad as it was. */
+    if (in->run != STET_RUN_DEPENDENCIES) {
+        p->clear = true;
+        p->set = false;
+        a->ran = true;
+        if (o->has_foreign)
+            stet_observe_clear_foreign(s, a->action, obs.foreign);
+    }
+    if (never_ran || !mirrored)
+        stet_observe_mark(s, a->action, branch, STET_UNKNOWN, mirrored ? STET_REASON_NEVER : STET_REASON_LOST, 0, 0,
+                          NULL);
+    a->observed = true;
+    o->stored++;
+    o->kept_noops += m->seq == 0;
+}
+
 void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, size_t len) {
-    (void)s;
-    (void)branch;
-    (void)at;
-    (void)len;
+    struct stet_observe *o = stet_observe_of(s);
+    if (o->off)
+        return;
+    stet_db_savepoint(s->db);
+    bool continued = o->fresh;
+    stet_observe_fresh(s);
+    o->first_new_doc = continued && o->fresh ? o->max_doc + 1 : 0;
+    int64_t start = s->known, now = start;
+    for (size_t i = 0; i < len; i++) {
+        const stet_applied *m = &at[i];
+        stet_known_action *a = NULL;
+        if (m->observation) {
+            stet_docname piece = {m->observation->key.piece, m->observation->key.scope};
+            a = stet_observe_action(s, branch, stet_space_intern(s, &piece), m->observation->key.action, true);
+        }
+        if (m->seq) {
+            now = m->seq;
+            stet_observe_changes(s, branch, m->seq, m->changes, m->change_count, a ? a->action : 0);
+        }
+        if (a)
+            store(s, branch, m, a, now);
+    }
+    stet_observe_flush(s);
+    if (o->marked_through == start)
+        stet_observe_set_marked_through(s, now);
+    o->max_doc = stet_db_int(s->db, "SELECT max(doc) FROM document", 0);
+    o->first_new_doc = 0;
+    if (stet_db_status(s->db, NULL) == STET_OK && stet_db_savepoint_release(s->db, NULL) == STET_OK)
+        return;
+    /* O3. Without its marks the commit stays above marked_through, so that nothing is called standing before it has
+     * been looked at; and each action keeps the observation it had, which says less, not more. */
+    stet_db_savepoint_undo(s->db);
+    stet_observe_drop_pending(s);
+    stet_observe_empty(s);
+    stet_vec_clear(&o->pushes);
+    o->lost++;
+}
+
+void stet_observe_done(stet_space *s, bool committed) {
+    if (!s->observe)
+        return;
+    if (!committed) {
+        stet_observe_drop_pending(s);
+        stet_observe_empty(s);
+        stet_vec_clear(&s->observe->pushes);
+        stet_vec_clear(&s->observe->leave);
+        return;
+    }
+    if (s->observe->pushes.len || s->observe->leave.len)
+        stet_observe_push(s);
+}
+
+void stet_observe_switch(stet_space *s, bool on) {
+    struct stet_observe *o = stet_observe_of(s);
+    o->off = !on;
+    stet_observe_empty(s);
+}
+
+/* ---- Being current ------------------------------------------------------------------------------------------ */
+
+static stet_status look_at_commits(stet_space *s, stet_error *err) {
+    enum { BATCH = 10000 };
+    for (;;) {
+        bool begun;
+        stet_status st = stet_observe_begin(s, &begun, err);
+        if (st != STET_OK)
+            return st;
+        stet_space_catch_up(s);
+        struct stet_observe *o = stet_observe_of(s);
+        stet_arena arena = STET_ARENA_INIT;
+        stet_commit_record *list = NULL;
+        size_t count = 0;
+        st = stet_space_commits(s, o->marked_through, 0, BATCH, &arena, &list, &count, err);
+        for (size_t i = 0; i < count && st == STET_OK; i++)
+            stet_observe_changes(s, list[i].branch, list[i].seq, list[i].at, list[i].len, 0);
+        if (st == STET_OK)
+            stet_observe_set_marked_through(s, count == BATCH ? list[count - 1].seq : s->known);
+        stet_arena_release(&arena);
+        if (st == STET_OK) {
+            st = stet_observe_end(s, begun, err);
+        } else if (begun) {
+            stet_db_rollback(s->db);
+            stet_observe_done(s, false);
+        }
+        if (st != STET_OK || count < BATCH)
+            return st;
+    }
+}
+
+stet_status stet_observe_catch_up(stet_space *s, stet_error *err) {
+    struct stet_observe *o = stet_observe_of(s);
+    if (o->off)
+        return STET_OK;
+    stet_status st = stet_observe_sync(s, err);
+    if (st == STET_OK)
+        st = stet_space_refresh(s, err);
+    if (st != STET_OK)
+        return st;
+    bool begun;
+    st = stet_space_enter(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    int64_t through = stet_observe_meta(s, "marked_through", 0);
+    bool foreign = stet_db_int(s->db, "SELECT count(*) FROM (SELECT 1 FROM foreign_space LIMIT 1)", 0) != 0;
+    st = stet_space_leave(s, begun, STET_OK, err);
+    if (st == STET_OK && through < s->known)
+        st = look_at_commits(s, err);
+    if (st == STET_OK && foreign)
+        st = stet_observe_foreign_catch_up(s, err);
+    return st;
+}
+
+/* ---- Marks from outside ------------------------------------------------------------------------------------- */
+
+stet_status stet_observe_distrust(stet_space *s, int64_t branch, const stet_action_key *keys, size_t len,
+                                  stet_reason reason, stet_error *err) {
+    if (stet_observe_of(s)->off)
+        return STET_OK;
+    bool begun;
+    stet_status st = stet_observe_begin(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    for (size_t i = 0; i < len; i++) {
+        stet_docname piece = {keys[i].piece, keys[i].scope};
+        stet_known_action *a = stet_observe_action(s, branch, stet_space_intern(s, &piece), keys[i].action, true);
+        if (a)
+            stet_observe_mark(s, a->action, branch, STET_UNKNOWN, reason, 0, 0, NULL);
+    }
+    return stet_observe_end(s, begun, err);
+}
+
+stet_status stet_observe_forget(stet_space *s, int64_t branch, const char *piece, const char *scope,
+                                const stet_action_key *keys, size_t len, stet_error *err) {
+    bool begun;
+    stet_status st = stet_observe_begin(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    stet_docname name = {piece, scope};
+    int64_t doc = stet_space_intern(s, &name);
+    stet_numbers gone = {0};
+    if (keys) {
+        for (size_t i = 0; i < len; i++) {
+            stet_known_action *a = stet_observe_action(s, branch, doc, keys[i].action, false);
+            if (a)
+                stet_numbers_add(&gone, a->action);
+        }
+    } else {
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT action FROM action WHERE action >= ? AND action < ? AND branch = ?");
+        stet_bind_int(q, 1, doc << STET_ACTION_BITS);
+        stet_bind_int(q, 2, (doc + 1) << STET_ACTION_BITS);
+        stet_bind_int(q, 3, branch);
+        while (stet_step(q))
+            stet_numbers_add(&gone, stet_column_int(q, 0));
+    }
+    for (size_t i = 0; i < gone.len; i++)
+        stet_observe_remove(s, gone.at[i], true);
+    stet_numbers_release(&gone);
+    return stet_observe_end(s, begun, err);
+}
+
+const char *stet_reason_name(stet_reason r) {
+    switch (r) {
+    case STET_REASON_NONE:
+        return "none";
+    case STET_REASON_CHANGED:
+        return "changed";
+    case STET_REASON_OVERWRITTEN:
+        return "overwritten";
+    case STET_REASON_NEVER:
+        return "never";
+    case STET_REASON_IMPLEMENTATION:
+        return "implementation";
+    case STET_REASON_SCHEMA:
+        return "schema";
+    case STET_REASON_RUNTIME:
+        return "runtime";
+    case STET_REASON_GENERATION:
+        return "generation";
+    case STET_REASON_BINDING:
+        return "binding";
+    case STET_REASON_BRANCH:
+        return "branch";
+    case STET_REASON_LOST:
+        return "lost";
+    case STET_REASON_CORRUPT:
+        return "corrupt";
+    case STET_REASON_RESTORED:
+        return "restored";
+    case STET_REASON_REPAIRED:
+        return "repaired";
+    case STET_REASON_REQUESTED:
+        return "requested";
+    }
+    return "other";
+}
+
+const char *stet_state_name(stet_action_state state) {
+    static const char *const names[] = {"stands", "dirty", "stale", "unknown"};
+    return names[state];
 }
 
 /* Runs that changed nothing are stored with their commit so far: there is no batch. */

@@ -273,5 +273,8 @@ typedef struct stet_applied {
     const stet_observation *observation; /* or NULL */
 } stet_applied;
 void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, size_t len);
+/* After the SQLite transaction has ended and every lock is free: marks owed to other spaces are pushed. */
+void stet_observe_done(stet_space *s, bool committed);
+void stet_observe_release(stet_space *s); /* what the handle holds; by stet_space_close, after stet_observe_sync */
 
 #endif

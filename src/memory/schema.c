@@ -72,47 +72,68 @@ static const char step1[] =
     /* Derived: anchors into long histories. `value` NULL: the revision at `seq` holds the whole text itself. */
     "CREATE TABLE snapshot(key INTEGER NOT NULL, seq INTEGER NOT NULL, value BLOB, PRIMARY KEY(key, seq));";
 
-/* The scheduler's tables: observe.c writes them, nobody else. */
+/* The scheduler's tables: observe_store.c writes them, nobody else.
+ *
+ * Bytes per action are what this layout is about (budget: 670 with three reads and one write): names, documents and
+ * fingerprints are numbers, the sequences of reads lie in the observation and not in index rows, and an action's number
+ * is that of its piece times 2^22 plus a counter, so that the rows of a piece are one range of every table without
+ * naming the piece. */
 static const char step2[] =
-    /* Who actions are. `piece` is the number of the piece's result document. */
+    /* Who actions are, and the latest observation of each, one blob (observe_rows.h); NULL: none that can be trusted.
+     * `piece` is the number of the piece's result document. */
     "CREATE TABLE action("
     "  action INTEGER PRIMARY KEY,"
     "  branch INTEGER NOT NULL,"
-    "  piece INTEGER NOT NULL REFERENCES document(doc),"
-    "  name TEXT NOT NULL,"
+    "  piece INTEGER NOT NULL,"
     "  generation INTEGER NOT NULL,"
-    /* The latest observation, one blob: fingerprints, reads with the sequence each saw, writes, options, status. NULL:
-     * none that can be trusted. */
+    "  name TEXT NOT NULL,"
     "  observation BLOB);"
-    "CREATE UNIQUE INDEX action_name ON action(branch, piece, name);"
+    "CREATE UNIQUE INDEX action_name ON action(piece, branch, name);"
+    "CREATE TABLE fingerprint(fingerprint INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE);"
 
-    /* Which actions read a document, and which write it. `key` as in head; `flags`: 1 shallow; for writes 1
+    /* Which actions read a document, and which write it. `key` as in head. Reads: flags 1 is shallow. Writes: 1
      * current-known, 2 declared, 4 materializer envelope. */
     "CREATE TABLE read_index("
-    "  key INTEGER NOT NULL, path BLOB NOT NULL, flags INTEGER NOT NULL, action INTEGER NOT NULL,"
-    "  PRIMARY KEY(key, path, action, flags)) WITHOUT ROWID;"
+    "  key INTEGER NOT NULL, path BLOB NOT NULL, action INTEGER NOT NULL, flags INTEGER NOT NULL,"
+    "  PRIMARY KEY(key, path, action)) WITHOUT ROWID;"
     "CREATE TABLE write_index("
-    "  key INTEGER NOT NULL, path BLOB NOT NULL, flags INTEGER NOT NULL, action INTEGER NOT NULL,"
+    "  key INTEGER NOT NULL, path BLOB NOT NULL, action INTEGER NOT NULL, flags INTEGER NOT NULL,"
     "  PRIMARY KEY(key, path, action)) WITHOUT ROWID;"
 
-    /* Direct dirt and unknown, each with its cause. No row: nothing is known against the action. */
+    /* Direct dirt and unknown, each with its cause: the newest overlapping change of each space. No row: nothing is
+     * known against the action. `space` is 0 for the own one, else a number of `foreign_space`, whose documents are
+     * named. */
     "CREATE TABLE mark("
-    "  action INTEGER PRIMARY KEY REFERENCES action(action),"
+    "  action INTEGER NOT NULL,"
+    "  space INTEGER NOT NULL,"
+    "  branch INTEGER NOT NULL,"
     "  state INTEGER NOT NULL,"
     "  reason INTEGER NOT NULL,"
-    "  space TEXT,"
     "  seq INTEGER NOT NULL,"
     "  doc INTEGER,"
-    "  path BLOB);"
+    "  id TEXT,"
+    "  scope TEXT,"
+    "  path BLOB,"
+    "  kind INTEGER,"
+    "  PRIMARY KEY(action, space)) WITHOUT ROWID;"
 
-    /* Actions of other spaces that read this one. `pushed_through`: changes up to this sequence have been told to the
-     * owner. */
+    /* Spaces that actions of this one read. `seen`: the highest sequence read there; `stamp`: what was last written to
+     * its mirror_owner row. A space that is below one of them is an older copy. */
+    "CREATE TABLE foreign_space("
+    "  space INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, name TEXT NOT NULL, seen INTEGER NOT NULL,"
+    "  stamp INTEGER NOT NULL);"
+    "CREATE TABLE foreign_read(space INTEGER NOT NULL, action INTEGER NOT NULL, PRIMARY KEY(space, action)) WITHOUT "
+    "ROWID;"
+
+    /* Actions of other spaces that read this one. `pending`: the newest change that touched one of its mirrors;
+     * `pushed`: how far its marks have been told to the owner. */
     "CREATE TABLE mirror_owner("
-    "  owner INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, name TEXT NOT NULL, pushed_through INTEGER NOT NULL);"
+    "  owner INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, name TEXT NOT NULL, stamp INTEGER NOT NULL,"
+    "  pending INTEGER NOT NULL, pushed INTEGER NOT NULL);"
     "CREATE TABLE mirror("
-    "  key INTEGER NOT NULL, path BLOB NOT NULL, flags INTEGER NOT NULL,"
-    "  owner INTEGER NOT NULL REFERENCES mirror_owner(owner), action INTEGER NOT NULL,"
-    "  PRIMARY KEY(key, path, owner, action, flags)) WITHOUT ROWID;"
+    "  key INTEGER NOT NULL, path BLOB NOT NULL, owner INTEGER NOT NULL, action INTEGER NOT NULL, flags INTEGER NOT "
+    "NULL,"
+    "  PRIMARY KEY(key, path, owner, action)) WITHOUT ROWID;"
     "CREATE INDEX mirror_action ON mirror(owner, action);"
 
     /* Changes above it have not been looked at for marks. */

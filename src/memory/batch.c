@@ -1,0 +1,58 @@
+/* batch.c - observations of runs that changed nothing.
+ *
+ * They need no sync of their own: losing one means that its action runs again. So they wait here, as the members of a
+ * group, and are stored together: by the next data commit of the handle before its own, by stet_sync, by any question
+ * about actions, when there are many, and at close. Each is validated then, kept or dropped on its own; a dropped one
+ * is no error, its action keeps the mark it had. */
+#include "memory/commit.h"
+#include "memory/observe_internal.h"
+
+#define BATCH_MAX 4096
+
+bool stet_batch_take(stet_tx *tx) {
+    stet_space *s = tx->space;
+    /* Reads in other spaces need their handles, which the caller may close; a session wants its answer kept now. */
+    if (!tx->observation || tx->views.len > 1 || tx->session || tx->locked || tx->group || s->read_only ||
+        stet_observe_of(s)->off || !stet_tx_empty(tx))
+        return false;
+    for (size_t i = 0; i < tx->docs.len; i++)
+        if (tx->docs.at[i]->need_absent || tx->docs.at[i]->need_hash)
+            return false;
+    if (s->batch && (s->batch->branch != tx->branch || s->batch->members.len >= BATCH_MAX) &&
+        stet_observe_sync(s, NULL) != STET_OK)
+        return false;
+    if (!s->batch) {
+        s->batch = stet_alloc_zero(sizeof *s->batch);
+        s->batch->space = s;
+        s->batch->branch = tx->branch;
+    }
+    tx->ended = true;
+    *stet_vec_add(&s->batch->members) = (stet_group_member){.tx = tx};
+    return true;
+}
+
+stet_status stet_observe_sync(stet_space *s, stet_error *err) {
+    stet_group *g = s->batch;
+    if (!g || stet_db_in_transaction(s->db))
+        return STET_OK;
+    s->batch = NULL;
+    stet_status st = stet_group_store(g, err);
+    if (st != STET_OK) {
+        s->batch = g;
+        return st;
+    }
+    for (size_t i = 0; i < g->members.len; i++)
+        if (g->members.at[i].outcome == STET_MEMBER_DROPPED)
+            stet_observe_of(s)->dropped_noops++;
+    stet_group_end(g);
+    return STET_OK;
+}
+
+stet_status stet_sync(stet_space *s, stet_error *err) {
+    return stet_observe_sync(s, err);
+}
+
+void stet_batch_drop(stet_space *s) {
+    stet_group_end(s->batch);
+    s->batch = NULL;
+}

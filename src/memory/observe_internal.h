@@ -1,0 +1,162 @@
+/* observe_internal.h - what the files observe*.c share.
+ *
+ * The handle's cache of the durable index. It is right as long as no other connection has committed (data_version is
+ * compared at the start of every use under the write lock) and no own transaction was rolled back
+ * (stet_observe_done(s, false)); otherwise it is emptied, whole. What it holds:
+ *
+ *   actions    number and packed index rows of actions met, so that an observation with the same reads as last time
+ *              touches no index row and reads none
+ *   docs       readers and writers of one document, if they are few; a document with more than STET_DOC_ROWS rows is
+ *              `wide` and asked in SQL, path by path, so that one reader among 100,000 costs what it costs among 1,000
+ *
+ * Within one SQLite transaction changes of marks, observations and index rows are collected and written at the end, net
+ * and in key order; rows of wide documents are written at once, because the questions about them go to SQL.
+ */
+#ifndef STET_MEMORY_OBSERVE_INTERNAL_H
+#define STET_MEMORY_OBSERVE_INTERNAL_H
+
+#include "memory/observe_rows.h"
+
+#define STET_ACTION_BITS  22 /* actions per piece: four million */
+#define STET_DOC_ROWS     128
+#define STET_OBSERVE_MAX  ((size_t)96 << 20) /* bytes of cache; beyond, it is emptied */
+#define STET_OBS_NOTE_MAX 4096
+
+typedef struct stet_index_row {
+    stet_pathref path;
+    int64_t action;
+    unsigned flags;
+} stet_index_row;
+
+typedef struct stet_index_doc {
+    bool wide;
+    STET_VEC(stet_index_row) reads;
+    STET_VEC(stet_index_row) writes;
+} stet_index_doc;
+
+typedef struct stet_known_action {
+    int64_t action, branch, piece;
+    bool observed;
+    bool marked;  /* a row in `mark` may be there */
+    bool foreign; /* its last observation read other spaces */
+    bool ran;     /* its last observation was of a run, not of dependencies alone */
+    stet_bytes reads, known, declared, envelopes; /* packed, in the cache's arena */
+    stet_bytes foreign_reads;
+} stet_known_action;
+
+/* What is to be done to one action at the end of the transaction. */
+typedef struct stet_pending {
+    int64_t action, branch;
+    bool clear;    /* own-space mark goes, before `set` */
+    bool set;      /* a mark of the own space */
+    bool may_have; /* a row may be there to clear */
+    stet_action_state state;
+    stet_reason reason;
+    int64_t seq, doc;
+    stet_pathref path; /* in the transaction's arena */
+    stet_change_kind kind;
+    bool store;
+    int64_t generation;
+    stet_bytes blob; /* in the transaction's arena */
+} stet_pending;
+
+typedef struct stet_row_op {
+    int64_t key, action;
+    stet_pathref path;
+    unsigned flags;
+    bool add, write;
+    size_t order;
+} stet_row_op;
+
+typedef struct stet_owed {
+    int64_t owner, action, seq, doc;
+    stet_pathref path; /* in the arena of pushes */
+    stet_change_kind kind;
+} stet_owed;
+
+struct stet_observe {
+    bool off;
+    bool fresh; /* the caches below are right as of data_version */
+    int64_t data_version;
+    int64_t marked_through;
+    int64_t max_doc;       /* highest document number when the cache was last used */
+    int64_t first_new_doc; /* documents from this number on were made by the running transaction: no rows yet */
+    int has_mirrors;       /* -1 not known */
+    int has_foreign;
+    stet_arena arena;
+    stet_map by_name; /* piece, branch, name -> stet_known_action * */
+    stet_map by_number;
+    stet_map docs;         /* key -> stet_index_doc * */
+    stet_map fingerprints; /* hash -> number */
+    stet_map counters;     /* piece -> next action number */
+    size_t doc_bytes;
+
+    stet_arena tx_arena;
+    STET_VEC(stet_pending) pending;
+    stet_map pending_of; /* action -> position in pending + 1 */
+    STET_VEC(stet_row_op) ops;
+    STET_VEC(stet_owed) pushes; /* marks that the commit owes to other spaces */
+    stet_arena push_arena;
+    STET_VEC(stet_marked) leave; /* spaces no longer read: action, and the space's number in `seq` */
+    stet_numbers scratch;
+    stet_buf buf, buf2;
+    stet_places places, places2;
+
+    stet_space **owners; /* open handles of spaces whose actions read this one */
+    size_t owner_count;
+    int64_t stored, kept_noops, dropped_noops, marks_set, marks_cleared, lost;
+};
+
+/* observe_store.c: the cache and the tables. All run inside a write transaction; errors stick to the database. */
+struct stet_observe *stet_observe_of(stet_space *s);
+void stet_observe_fresh(stet_space *s); /* empties the cache if it is not right any more */
+void stet_observe_empty(stet_space *s);
+/* The action of a key; made if it is not there. NULL: a sticky failure. */
+stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t piece, const char *name, bool make);
+int64_t stet_observe_fingerprint(stet_space *s, stet_hash h);
+stet_index_doc *stet_observe_doc(stet_space *s, int64_t key);
+stet_pending *stet_observe_pending(stet_space *s, int64_t action, int64_t branch);
+void stet_observe_mark(stet_space *s, int64_t action, int64_t branch, stet_action_state state, stet_reason reason,
+                       int64_t seq, int64_t doc, const stet_change *change);
+/* Adds the numbers of actions whose reads (writes) of a document the change (a change at the path) touches. */
+void stet_observe_readers_of(stet_space *s, int64_t key, const stet_change *change, stet_numbers *out);
+void stet_observe_writers_of(stet_space *s, int64_t key, stet_pathref path, unsigned flags, stet_numbers *out);
+/* Readers of anything that a write to `path` may change. */
+void stet_observe_readers_below(stet_space *s, int64_t key, stet_pathref path, stet_numbers *out);
+/* Replaces the index rows of an action. */
+void stet_observe_reindex(stet_space *s, stet_known_action *a, stet_bytes reads, stet_bytes known, stet_bytes declared,
+                          stet_bytes envelopes);
+/* Takes its index rows, marks and foreign reads away. `row` too: the action itself. */
+void stet_observe_remove(stet_space *s, int64_t action, bool row);
+void stet_observe_flush(stet_space *s); /* writes what is pending */
+void stet_observe_drop_pending(stet_space *s);
+int64_t stet_observe_meta(stet_space *s, const char *name, int64_t otherwise);
+void stet_observe_set_marked_through(stet_space *s, int64_t seq);
+void stet_numbers_settle(stet_numbers *n); /* sorted, each once */
+static inline void stet_numbers_add(stet_numbers *n, int64_t v) {
+    *stet_vec_add(n) = v;
+}
+/* Marks for one commit, without an observation. */
+void stet_observe_changes(stet_space *s, int64_t branch, int64_t seq, const stet_doc_change *at, size_t len,
+                          int64_t except);
+
+/* observe_mirror.c */
+/* Number of a foreign space, made if it is not there; remembers the highest sequence read. */
+int64_t stet_observe_foreign(stet_space *s, const char *uuid, const char *name, int64_t seen);
+/* Collects the marks that a change owes to other spaces and notes them as pending, in the transaction of the change. */
+void stet_observe_owe(stet_space *s, int64_t branch, int64_t seq, const stet_doc_change *at, size_t len);
+/* Mirror rows of an action's reads in other spaces, whose write locks the commit holds. False: one of them could not be
+ * written, so its changes may go unnoticed. */
+bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, const stet_applied *m,
+                         stet_bytes foreign);
+/* Marks from other spaces that the new observation has overtaken. */
+void stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreign);
+void stet_observe_push(stet_space *s); /* what is owed, to each owner; what fails stays pending */
+STET_CHECKED stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err);
+void stet_observe_close_owners(stet_space *s);
+
+/* Runs `body` in a write transaction of its own, or in the one that is open. */
+STET_CHECKED stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err);
+STET_CHECKED stet_status stet_observe_end(stet_space *s, bool begun, stet_error *err);
+
+#endif
