@@ -646,6 +646,10 @@ static void release(store *c) {
 stet_status stet_group_store(stet_group *g, stet_error *err) {
     store c = {.g = g, .s = g->space, .changes = STET_BUF(0), .body = STET_BUF(COMMIT_BODY_MAX)};
     bool held = g->members.len == 1 && g->members.at[0].tx->locked && stet_db_in_transaction(g->space->db);
+    /* What was observed before is stored before. If it can't be, its actions run again: no reason to fail this one. */
+    stet_error batch = STET_ERROR_INIT;
+    if (stet_observe_sync(c.s, &batch) != STET_OK)
+        stet_error_clear(&batch);
     stet_status st = lock_spaces(&c, held, err);
     if (st != STET_OK) {
         release(&c);
@@ -682,5 +686,6 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
         }
     }
     release(&c);
+    stet_observe_done(g->space, st == STET_OK);
     return st;
 }

@@ -316,6 +316,10 @@ stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *
         r.seq = tx->views.at[0].snapshot;
         if (tx->locked)
             stet_db_rollback(tx->space->db);
+    } else if (stet_batch_take(tx)) {
+        if (result)
+            *result = (stet_commit_result){tx->views.at[0].snapshot, false, false};
+        return STET_OK;
     } else {
         drop_early_lock(tx);
         stet_group_member m = {.tx = tx};

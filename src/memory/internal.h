@@ -65,6 +65,8 @@ struct stet_space {
     stet_cached *newest, *oldest;
     size_t cache_bytes, cache_max;
     int64_t hits, misses;
+    struct stet_observe *observe; /* observe_internal.h; NULL until it is needed */
+    stet_group *batch;            /* runs that changed nothing and wait to be stored; or NULL */
     bool locked;   /* the write lock is held across a transaction (stet_space_transact) */
     stet_buf text; /* scratch */
 };
@@ -153,6 +155,11 @@ struct stet_tx {
     stet_observation *observation;
     stet_buf scratch;
 };
+
+/* batch.c */
+/* Takes over a transaction that changes nothing and carries an observation: true. It is stored later. */
+bool stet_batch_take(stet_tx *tx);
+void stet_batch_drop(stet_space *s);
 
 /* tx.c */
 void stet_tx_free(stet_tx *tx);

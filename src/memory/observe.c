@@ -199,18 +199,19 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
     p->store = true;
     p->generation = in->generation;
     p->blob = (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
-    bool never_ran = in->run == STET_RUN_DEPENDENCIES && !(a->observed && a->ran);
-    /* Knowing what an action would read says nothing about its output: that is as good or bad as it was. */
     if (in->run != STET_RUN_DEPENDENCIES) {
         p->clear = true;
         p->set = false;
         a->ran = true;
-        if (o->has_foreign)
-            stet_observe_clear_foreign(s, a->action, obs.foreign);
+        a->foreign_marked = o->has_foreign && stet_observe_clear_foreign(s, a->action, obs.foreign);
+    } else if (a->marked || p->set || !a->observed || !a->ran) {
+        /* Knowing what an action would read says nothing about its output. If it stood, it stands; if not, its new
+         * reads no longer show why, so it is unknown until it runs. */
+        a->ran = false;
+        stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_NEVER, 0, 0, NULL);
     }
-    if (never_ran || !mirrored)
-        stet_observe_mark(s, a->action, branch, STET_UNKNOWN, mirrored ? STET_REASON_NEVER : STET_REASON_LOST, 0, 0,
-                          NULL);
+    if (!mirrored)
+        stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
     a->observed = true;
     o->stored++;
     o->kept_noops += m->seq == 0;
@@ -416,9 +417,4 @@ const char *stet_reason_name(stet_reason r) {
 const char *stet_state_name(stet_action_state state) {
     static const char *const names[] = {"stands", "dirty", "stale", "unknown"};
     return names[state];
-}
-
-/* Runs that changed nothing are stored with their commit so far: there is no batch. */
-stet_status stet_sync(stet_space *s, stet_error *err) {
-    return stet_db_status(s->db, err);
 }

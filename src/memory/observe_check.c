@@ -13,7 +13,7 @@ typedef struct checker {
     stet_buf *problems;
     size_t found, repaired;
     int64_t through;
-    stet_map expected; /* table, key, action, path -> flags */
+    stet_map expected;  /* table, key, action, path -> flags */
     stet_numbers wrong; /* actions to be made unknown */
     STET_VEC(stet_row_op) fixes;
     stet_arena arena;
@@ -123,8 +123,8 @@ static void check_rows(checker *c, bool write) {
         report(c, action, write ? "write index" : "read index",
                slot ? "an index row has other flags than its observation" : "an index row without an observation");
         if (!slot)
-            *stet_vec_add(&c->fixes) =
-                (stet_row_op){key, action, {stet_arena_strndup(&c->arena, path ? path : "", len), len}, 0, false, write, 0};
+            *stet_vec_add(&c->fixes) = (stet_row_op){
+                key, action, {stet_arena_strndup(&c->arena, path ? path : "", len), len}, 0, false, write, 0};
     }
     stet_buf_release(&b);
 }
@@ -151,8 +151,10 @@ static void fix_rows(checker *c) {
         stet_stmt *q;
         if (op->add)
             q = op->write
-                    ? stet_db_stmt(c->s->db, "INSERT OR REPLACE INTO write_index(key, path, action, flags) VALUES(?, ?, ?, ?)")
-                    : stet_db_stmt(c->s->db, "INSERT OR REPLACE INTO read_index(key, path, action, flags) VALUES(?, ?, ?, ?)");
+                    ? stet_db_stmt(c->s->db,
+                                   "INSERT OR REPLACE INTO write_index(key, path, action, flags) VALUES(?, ?, ?, ?)")
+                    : stet_db_stmt(c->s->db,
+                                   "INSERT OR REPLACE INTO read_index(key, path, action, flags) VALUES(?, ?, ?, ?)");
         else
             q = op->write ? stet_db_stmt(c->s->db, "DELETE FROM write_index WHERE key = ? AND path = ? AND action = ?")
                           : stet_db_stmt(c->s->db, "DELETE FROM read_index WHERE key = ? AND path = ? AND action = ?");
@@ -186,11 +188,11 @@ static stet_status check_actions(checker *c, stet_error *err) {
     do { /* in pages: a statement is not held open while others run */
         enum { PAGE = 2000 };
         stet_vec_clear(&rows);
-        stet_stmt *q =
-            stet_db_stmt(c->s->db, "SELECT a.action, a.branch, a.name, a.observation, coalesce(m.state, 0) FROM action a"
-                                   " LEFT JOIN mark m ON m.action = a.action AND m.space = 0"
-                                   " JOIN branch b ON b.branch = a.branch AND b.deleted_ms IS NULL"
-                                   " WHERE a.action > ? ORDER BY a.action LIMIT ?");
+        stet_stmt *q = stet_db_stmt(
+            c->s->db, "SELECT a.action, a.branch, a.name, a.observation, coalesce(m.state, 0) FROM action a"
+                      " LEFT JOIN mark m ON m.action = a.action AND m.space = 0"
+                      " JOIN branch b ON b.branch = a.branch AND b.deleted_ms IS NULL"
+                      " WHERE a.action > ? ORDER BY a.action LIMIT ?");
         stet_bind_int(q, 1, after);
         stet_bind_int(q, 2, PAGE);
         while (stet_step(q)) {

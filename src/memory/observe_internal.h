@@ -37,9 +37,10 @@ typedef struct stet_index_doc {
 typedef struct stet_known_action {
     int64_t action, branch, piece;
     bool observed;
-    bool marked;  /* a row in `mark` may be there */
-    bool foreign; /* its last observation read other spaces */
-    bool ran;     /* its last observation was of a run, not of dependencies alone */
+    bool marked;         /* it has a mark */
+    bool foreign_marked; /* one from another space */
+    bool foreign;                                 /* its last observation read other spaces */
+    bool ran;                                     /* its last observation was of a run, not of dependencies alone */
     stet_bytes reads, known, declared, envelopes; /* packed, in the cache's arena */
     stet_bytes foreign_reads;
 } stet_known_action;
@@ -149,8 +150,8 @@ void stet_observe_owe(stet_space *s, int64_t branch, int64_t seq, const stet_doc
  * written, so its changes may go unnoticed. */
 bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, const stet_applied *m,
                          stet_bytes foreign);
-/* Marks from other spaces that the new observation has overtaken. */
-void stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreign);
+/* Marks from other spaces that the new observation has overtaken. True: some are left. */
+bool stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreign);
 void stet_observe_push(stet_space *s); /* what is owed, to each owner; what fails stays pending */
 STET_CHECKED stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err);
 void stet_observe_close_owners(stet_space *s);

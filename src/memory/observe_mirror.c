@@ -197,16 +197,17 @@ bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, co
     return all;
 }
 
-void stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreign) {
+bool stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreign) {
     stet_foreign_places reads = {0};
     STET_VEC(int64_t) gone = {0};
-    bool sound = stet_foreign_unpack(foreign, &reads);
+    bool sound = stet_foreign_unpack(foreign, &reads), left = false;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT space, seq FROM mark WHERE action = ? AND space != 0");
     stet_bind_int(q, 1, action);
     while (stet_step(q)) {
         bool keep = !sound;
         for (size_t i = 0; i < reads.len && !keep; i++)
             keep = reads.at[i].space == stet_column_int(q, 0) && reads.at[i].seq < stet_column_int(q, 1);
+        left = left || keep;
         if (!keep)
             *stet_vec_add(&gone) = stet_column_int(q, 0);
     }
@@ -219,6 +220,7 @@ void stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreig
     }
     stet_vec_release(&gone);
     stet_vec_release(&reads);
+    return left;
 }
 
 /* ---- What a change owes --------------------------------------------------------------------------------------- */
@@ -332,7 +334,7 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     stet_run(q);
     stet_slot *slot = owner->observe ? stet_map_get(&owner->observe->by_number, &p->action, sizeof p->action) : NULL;
     if (slot)
-        ((stet_known_action *)slot->p)->marked = true;
+        ((stet_known_action *)slot->p)->marked = ((stet_known_action *)slot->p)->foreign_marked = true;
 }
 
 /* All pushes of one owner, then `pushed` here. Both transactions end before this returns. */
@@ -508,8 +510,9 @@ static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err)
 
 stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err) {
     STET_VEC(foreign_row) rows = {0};
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT space, seen, stamp, uuid, name FROM foreign_space"
-                                       " WHERE EXISTS(SELECT 1 FROM foreign_read r WHERE r.space = foreign_space.space)");
+    stet_stmt *q =
+        stet_db_stmt(s->db, "SELECT space, seen, stamp, uuid, name FROM foreign_space"
+                            " WHERE EXISTS(SELECT 1 FROM foreign_read r WHERE r.space = foreign_space.space)");
     while (stet_step(q)) {
         foreign_row *f = stet_vec_add(&rows);
         size_t len;

@@ -222,7 +222,8 @@ stet_status stet_observe_get(stet_space *s, int64_t action, stet_arena *arena, s
     if (st != STET_OK)
         return st;
     stored_row row = {0};
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT action, piece, generation, name, observation FROM action WHERE action = ?");
+    stet_stmt *q =
+        stet_db_stmt(s->db, "SELECT action, piece, generation, name, observation FROM action WHERE action = ?");
     stet_bind_int(q, 1, action);
     while (stet_step(q)) {
         copy_row(q, arena, &row);
@@ -232,7 +233,8 @@ stet_status stet_observe_get(stet_space *s, int64_t action, stet_arena *arena, s
     if (found && !stet_observe_of(s)->off)
         st = decode(&r, &row, out, err);
     else
-        st = stet_fail(err, STET_NOT_FOUND, "no action with the number %lld in space \"%s\"", (long long)action, s->name);
+        st = stet_fail(err, STET_NOT_FOUND, "no action with the number %lld in space \"%s\"", (long long)action,
+                       s->name);
     return stet_space_leave(s, begun, st, err);
 }
 
@@ -457,15 +459,16 @@ static void readers_of_action(stet_space *s, int64_t branch, int64_t action, ste
     }
     stet_obs obs;
     stet_vec_clear(places);
-    if (blob.len && stet_obs_decode(blob.data, blob.len, &obs) && stet_places_unpack(obs.known.at, obs.known.len, places))
+    if (blob.len && stet_obs_decode(blob.data, blob.len, &obs) &&
+        stet_places_unpack(obs.known.at, obs.known.len, places))
         for (size_t i = 0; i < places->len; i++)
             stet_observe_readers_below(s, stet_space_key(branch, places->at[i].doc), places->at[i].path, out);
     stet_buf_release(&blob);
 }
 
 /* Breadth first; `goal` 0: all. `from` (may be NULL) maps each action reached to the root that reached it. */
-static stet_status walk_down(stet_space *s, int64_t branch, const int64_t *roots, size_t count, size_t max, int64_t goal,
-                             int64_t *via, stet_numbers *out, stet_error *err) {
+static stet_status walk_down(stet_space *s, int64_t branch, const int64_t *roots, size_t count, size_t max,
+                             int64_t goal, int64_t *via, stet_numbers *out, stet_error *err) {
     bool begun;
     stet_status st = rows_ready(s, &begun, err);
     if (st != STET_OK)

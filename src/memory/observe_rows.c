@@ -70,8 +70,8 @@ bool stet_places_unpack(const char *bytes, size_t len, stet_places *out) {
     int64_t doc = 0;
     while (p < end) {
         uint64_t step, count;
-        if (!stet_varint_get(&p, end, &step) || !stet_varint_get(&p, end, &count) || step == 0 || step > INT64_MAX / 2 ||
-            count == 0 || count > (uint64_t)(end - p))
+        if (!stet_varint_get(&p, end, &step) || !stet_varint_get(&p, end, &count) || step == 0 ||
+            step > INT64_MAX / 2 || count == 0 || count > (uint64_t)(end - p))
             return false;
         doc += (int64_t)step;
         for (uint64_t i = 0; i < count; i++) {
@@ -152,9 +152,9 @@ bool stet_obs_decode(const void *bytes, size_t len, stet_obs *o) {
     o->failed = (flags & FAILED) != 0;
     o->changed = (flags & CHANGED) != 0;
     o->known_is_declared = (flags & KNOWN_IS_DECLARED) != 0;
-    if (o->kind == 0 || o->run == 0 || !get_number(&p, end, &o->implementation) ||
-        !get_number(&p, end, &o->runtime) || !get_number(&p, end, &o->observed_at) ||
-        !get_number(&p, end, &o->time_ms) || ((flags & PARENT) && !get_bytes(&p, end, &o->parent)))
+    if (o->kind == 0 || o->run == 0 || !get_number(&p, end, &o->implementation) || !get_number(&p, end, &o->runtime) ||
+        !get_number(&p, end, &o->observed_at) || !get_number(&p, end, &o->time_ms) ||
+        ((flags & PARENT) && !get_bytes(&p, end, &o->parent)))
         return false;
     if (o->failed) {
         if ((size_t)(end - p) < sizeof o->error.bytes)

@@ -14,11 +14,10 @@
  *     varint   fingerprint numbers of implementation and runtime
  *     varint   observed_at; time in ms
  *     bytes    parent if any (varint length first); error hash if failed (32 bytes)
- *     bytes    own reads (varint length, packed), then one byte: 0 if every read holds through observed_at, else 1 and a
- *              varint difference for each
- *     bytes    known (absent if it is declared), declared, changed, envelopes, ignored: varint length, packed
- *     bytes    foreign reads: varint count of spaces; for each varint its number, varint count of reads; for each varint
- *              length and bytes of id, scope; varint (path length * 2 + flag), path; varint sequence; varint document
+ *     bytes    own reads (varint length, packed), then one byte: 0 if every read holds through observed_at, else 1 and
+ * a varint difference for each bytes    known (absent if it is declared), declared, changed, envelopes, ignored: varint
+ * length, packed bytes    foreign reads: varint count of spaces; for each varint its number, varint count of reads; for
+ * each varint length and bytes of id, scope; varint (path length * 2 + flag), path; varint sequence; varint document
  *     bytes    options and note: varint length, canonical JSON ("" is null)
  *
  * Readers take hostile bytes: what does not decode is damaged, never a crash.

@@ -160,10 +160,18 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
     stet_slot *slot = stet_map_get(&o->by_name, o->buf.data, o->buf.len);
     if (slot)
         return slot->p;
-    stet_known_action found = {0, branch, piece, false, false, false, false, {"", 0}, {"", 0}, {"", 0}, {"", 0}, {"", 0}};
+    stet_bytes none = {"", 0};
+    stet_known_action found = {.branch = branch,
+                               .piece = piece,
+                               .reads = none,
+                               .known = none,
+                               .declared = none,
+                               .envelopes = none,
+                               .foreign_reads = none};
     if (piece < o->first_new_doc || !o->first_new_doc) {
         stet_stmt *q = stet_db_stmt(
-            s->db, "SELECT a.action, a.observation, EXISTS(SELECT 1 FROM mark m WHERE m.action = a.action)"
+            s->db, "SELECT a.action, a.observation, EXISTS(SELECT 1 FROM mark m WHERE m.action = a.action),"
+                   " EXISTS(SELECT 1 FROM mark m WHERE m.action = a.action AND m.space != 0)"
                    " FROM action a WHERE a.piece = ? AND a.branch = ? AND a.name = ?");
         stet_bind_int(q, 1, piece);
         stet_bind_int(q, 2, branch);
@@ -173,7 +181,9 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
             const void *blob = stet_column_blob(q, 1, &len);
             found.action = stet_column_int(q, 0);
             found.marked = stet_column_int(q, 2) != 0;
+            found.foreign_marked = stet_column_int(q, 3) != 0;
             learn(o, &found, blob, len);
+            found.ran = found.ran || (found.observed && !found.marked); /* it stands, so it ran */
         }
     }
     if (found.action == 0) {
@@ -185,7 +195,8 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
             return NULL;
         }
         stet_stmt *q = stet_db_stmt(
-            s->db, "INSERT INTO action(action, branch, piece, generation, name, observation) VALUES(?, ?, ?, 0, ?, NULL)");
+            s->db,
+            "INSERT INTO action(action, branch, piece, generation, name, observation) VALUES(?, ?, ?, 0, ?, NULL)");
         stet_bind_int(q, 1, found.action);
         stet_bind_int(q, 2, branch);
         stet_bind_int(q, 3, piece);
@@ -236,8 +247,8 @@ stet_index_doc *stet_observe_doc(stet_space *s, int64_t key) {
     while (stet_step(q)) {
         size_t len;
         const void *path = stet_column_blob(q, 0, &len);
-        *stet_vec_add(&d->reads) = (stet_index_row){{keep(&o->arena, path, len).at, len}, stet_column_int(q, 1),
-                                                    (unsigned)stet_column_int(q, 2)};
+        *stet_vec_add(&d->reads) = (stet_index_row){
+            {keep(&o->arena, path, len).at, len}, stet_column_int(q, 1), (unsigned)stet_column_int(q, 2)};
     }
     q = stet_db_stmt(s->db, "SELECT path, action, flags FROM write_index WHERE key = ? LIMIT ?");
     stet_bind_int(q, 1, key);
@@ -245,8 +256,8 @@ stet_index_doc *stet_observe_doc(stet_space *s, int64_t key) {
     while (stet_step(q)) {
         size_t len;
         const void *path = stet_column_blob(q, 0, &len);
-        *stet_vec_add(&d->writes) = (stet_index_row){{keep(&o->arena, path, len).at, len}, stet_column_int(q, 1),
-                                                     (unsigned)stet_column_int(q, 2)};
+        *stet_vec_add(&d->writes) = (stet_index_row){
+            {keep(&o->arena, path, len).at, len}, stet_column_int(q, 1), (unsigned)stet_column_int(q, 2)};
     }
     o->doc_bytes += (d->reads.len + d->writes.len) * sizeof(stet_index_row);
     if (d->reads.len > STET_DOC_ROWS || d->writes.len > STET_DOC_ROWS) {
@@ -430,8 +441,10 @@ static stet_stmt *rows_at(stet_space *s, bool write, int64_t key, stet_pathref p
     struct stet_observe *o = stet_observe_of(s);
     stet_stmt *q;
     if (below)
-        q = write ? stet_db_stmt(s->db, "SELECT action, flags, path FROM write_index WHERE key = ? AND path >= ? AND path < ?")
-                  : stet_db_stmt(s->db, "SELECT action, flags, path FROM read_index WHERE key = ? AND path >= ? AND path < ?");
+        q = write ? stet_db_stmt(s->db,
+                                 "SELECT action, flags, path FROM write_index WHERE key = ? AND path >= ? AND path < ?")
+                  : stet_db_stmt(s->db,
+                                 "SELECT action, flags, path FROM read_index WHERE key = ? AND path >= ? AND path < ?");
     else
         q = write ? stet_db_stmt(s->db, "SELECT action, flags, path FROM write_index WHERE key = ? AND path = ?")
                   : stet_db_stmt(s->db, "SELECT action, flags, path FROM read_index WHERE key = ? AND path = ?");
@@ -630,8 +643,8 @@ void stet_observe_flush(stet_space *s) {
             stet_bind_int(q, 1, p->action);
             stet_run(q);
             o->marks_cleared += stet_db_changes(s->db);
-            if (a && !p->set && !o->has_foreign)
-                a->marked = false;
+            if (a && !p->set)
+                a->marked = a->foreign_marked;
         }
         if (p->set) {
             stet_stmt *q = stet_db_stmt(

@@ -148,6 +148,11 @@ stet_status stet_space_open_path(const char *path, const char *name, unsigned fl
 void stet_space_close(stet_space *s) {
     if (!s)
         return;
+    stet_error err = STET_ERROR_INIT;
+    if (s->db && stet_observe_sync(s, &err) != STET_OK)
+        stet_error_clear(&err); /* what was batched is lost: its actions run again */
+    stet_batch_drop(s);
+    stet_observe_release(s);
     stet_cache_clear(s);
     stet_map_release(&s->cache);
     stet_space_forget_branches(s);
