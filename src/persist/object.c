@@ -1,0 +1,252 @@
+/* object.c - the bytes: looking at them, reading them, putting them back as files.
+ *
+ * O1. Bytes are handed out as right only after their size, and unless told otherwise their hash, was compared with the
+ * id. O2. An object lies in objects/ID as it is, or in objects/ID.zst compressed; the id is always that of the plain
+ * bytes. O3. A symbolic link is followed only where the hash is checked (git-annex keeps objects so). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "persist/internal.h"
+
+enum { CHUNK = 256 * 1024 };
+
+static const struct {
+    const char *id, *bytes;
+    size_t len;
+} trivial[] = {
+    {"kmJI5S0fpTLDF-N9ok7WUq5kEQ-CGcteBhZovTCR8Eg", "\x80\x04}\x94.", 5}, /* {} pickled */
+    {"RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o", "{}", 2},
+    {"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU", "", 0},
+};
+
+const char *stet_pobject_trivial(const char *id, size_t *len) {
+    for (size_t i = 0; i < sizeof trivial / sizeof *trivial; i++)
+        if (!strcmp(id, trivial[i].id)) {
+            *len = trivial[i].len;
+            return trivial[i].bytes;
+        }
+    return NULL;
+}
+
+size_t stet_pobject_name(const char *name, bool *compressed) {
+    size_t len = strlen(name), suffix = strlen(STET_POBJECT_SUFFIX);
+    *compressed = len > suffix && !strcmp(name + len - suffix, STET_POBJECT_SUFFIX);
+    if (*compressed)
+        len -= suffix;
+    return stet_persist_valid_id(name, len) ? len : 0;
+}
+
+static bool matches(stet_hash h, const char *id) {
+    char text[STET_HASH_BASE64];
+    stet_base64url_encode(h.bytes, sizeof h.bytes, text);
+    return !memcmp(text, id, STET_PERSIST_HASH);
+}
+
+/* A reader of an object file: plain or compressed. */
+typedef struct source {
+    int fd;
+    const char *path;
+    ZSTD_DCtx *zstd; /* NULL: plain */
+    char *in;
+    size_t in_len, in_at;
+    bool frame_open;
+} source;
+
+/* The next bytes, up to `room`. *got 0: the end. A malformed compressed file is STET_CORRUPT. */
+static stet_status source_read(source *s, char *bytes, size_t room, size_t *got, stet_error *err) {
+    if (!s->zstd)
+        return stet_file_read_all(s->fd, s->path, bytes, room, got, err);
+    ZSTD_outBuffer out = {bytes, room, 0};
+    while (out.pos < room) {
+        if (s->in_at == s->in_len) {
+            stet_status status = stet_file_read_all(s->fd, s->path, s->in, CHUNK, &s->in_len, err);
+            if (status != STET_OK)
+                return status;
+            s->in_at = 0;
+            if (!s->in_len) {
+                if (s->frame_open)
+                    return stet_fail(err, STET_CORRUPT, "%s: the compressed object ends too early", s->path);
+                break;
+            }
+        }
+        ZSTD_inBuffer in = {s->in, s->in_len, s->in_at};
+        size_t r = ZSTD_decompressStream(s->zstd, &out, &in);
+        s->in_at = in.pos;
+        if (ZSTD_isError(r))
+            return stet_fail(err, STET_CORRUPT, "%s: %s", s->path, ZSTD_getErrorName(r));
+        s->frame_open = r != 0;
+    }
+    *got = out.pos;
+    return STET_OK;
+}
+
+static stet_pobject_state read_source(source *s, const char *id, uint64_t size, stet_persist_sink sink, void *ctx,
+                                      stet_status *status, stet_error *err) {
+    size_t room = size < CHUNK ? (size_t)size + 1 : CHUNK, got;
+    char *bytes = stet_alloc(room);
+    stet_hasher *hasher = NULL;
+    stet_hash hash = {{0}};
+    uint64_t total = 0;
+    *status = STET_OK;
+    while ((*status = source_read(s, bytes, room, &got, err)) == STET_OK && got) {
+        if (got > size - total) {
+            total = size + 1;
+            break;
+        }
+        total += got;
+        if (total == size && !hasher && total == got)
+            hash = stet_hash_of(bytes, got);
+        else {
+            if (!hasher)
+                hasher = stet_hasher_begin();
+            stet_hasher_add(hasher, bytes, got);
+        }
+        if (sink && (*status = sink(ctx, bytes, got, err)) != STET_OK)
+            break;
+    }
+    if (hasher)
+        hash = stet_hasher_end(hasher);
+    else if (size == 0)
+        hash = stet_hash_of("", 0);
+    stet_free(bytes);
+    if (*status == STET_CORRUPT)
+        return STET_POBJECT_WRONG;
+    return *status == STET_OK && total == size && matches(hash, id) ? STET_POBJECT_GOOD : STET_POBJECT_WRONG;
+}
+
+stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t size, bool hash, stet_persist_sink sink,
+                                     void *ctx, stet_status *status, stet_error *err) {
+    size_t trivial_len;
+    const char *known = stet_pobject_trivial(id, &trivial_len);
+    *status = STET_OK;
+    if (known) {
+        if (size != trivial_len)
+            return STET_POBJECT_WRONG;
+        if (sink && trivial_len)
+            *status = sink(ctx, known, trivial_len, err);
+        return *status == STET_OK ? STET_POBJECT_GOOD : STET_POBJECT_WRONG;
+    }
+    if (!stet_persist_valid_id(id, strlen(id)))
+        return STET_POBJECT_MISSING;
+    char path[4096];
+    stet_pobject_state state = STET_POBJECT_MISSING;
+    for (int compressed = 0; compressed < 2 && state == STET_POBJECT_MISSING; compressed++) {
+        int n = snprintf(path, sizeof path, "%s/%s%s", p->objects_dir, id, compressed ? STET_POBJECT_SUFFIX : "");
+        if (n < 0 || (size_t)n >= sizeof path)
+            return STET_POBJECT_MISSING;
+        bool check = hash || sink;
+        int fd = stet_sys_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | (check ? 0 : O_NOFOLLOW), 0);
+        if (fd < 0) {
+            if (errno != ENOENT && errno != ENOTDIR) {
+                *status = stet_fail_errno(err, errno, "%s: cannot open", path);
+                return STET_POBJECT_WRONG;
+            }
+            continue;
+        }
+        struct stat st;
+        if (stet_sys_fstat(fd, &st) != 0) {
+            *status = stet_fail_errno(err, errno, "%s: cannot stat", path);
+            state = STET_POBJECT_WRONG;
+        } else if (!S_ISREG(st.st_mode) || (!compressed && (uint64_t)st.st_size != size))
+            state = STET_POBJECT_WRONG;
+        else if (!check)
+            state = STET_POBJECT_GOOD;
+        else {
+            source s = {.fd = fd, .path = path};
+            if (compressed) {
+                s.zstd = ZSTD_createDCtx();
+                s.in = stet_alloc(CHUNK);
+            }
+            state = read_source(&s, id, size, sink, ctx, status, err);
+            ZSTD_freeDCtx(s.zstd);
+            stet_free(s.in);
+        }
+        stet_sys_close(fd);
+    }
+    return state;
+}
+
+stet_status stet_persist_read(stet_persist *p, const char *id, uint64_t size, stet_persist_sink sink, void *ctx,
+                              stet_error *err) {
+    stet_status status;
+    stet_pobject_state state = stet_pobject_read(p, id, size, true, sink, ctx, &status, err);
+    if (status != STET_OK)
+        return status;
+    if (state == STET_POBJECT_MISSING) {
+        stet_fail(err, STET_NOT_FOUND, "object %.120s is not here", id);
+        stet_hint(err, "it may not be synchronised yet, or was deleted");
+        return STET_NOT_FOUND;
+    }
+    if (state == STET_POBJECT_WRONG)
+        return stet_fail(err, STET_CORRUPT, "object %.120s: its bytes are not what its name says", id);
+    return STET_OK;
+}
+
+bool stet_persist_has_object(stet_persist *p, const char *id, uint64_t size, bool verify) {
+    stet_status status;
+    return stet_pobject_read(p, id, size, verify, NULL, NULL, &status, NULL) == STET_POBJECT_GOOD;
+}
+
+/* ---- restore ---- */
+
+typedef struct file_sink {
+    int fd;
+    const char *path;
+} file_sink;
+
+static stet_status write_sink(void *ctx, const void *bytes, size_t len, stet_error *err) {
+    file_sink *f = ctx;
+    return stet_file_write_all(f->fd, f->path, bytes, len, err);
+}
+
+static stet_status restore_stream(stet_persist *p, const char *id, uint64_t size, const char *temp, mode_t mode,
+                                  stet_error *err) {
+    file_sink f = {.fd = stet_sys_open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode), .path = temp};
+    if (f.fd < 0)
+        return stet_fail_errno(err, errno, "%s: cannot create", temp);
+    stet_status status = stet_persist_read(p, id, size, write_sink, &f, err);
+    if (stet_sys_close(f.fd) != 0 && status == STET_OK)
+        status = stet_fail_errno(err, errno, "%s: cannot close", temp);
+    return status;
+}
+
+stet_status stet_persist_restore(stet_persist *p, const char *id, uint64_t size, const char *path, mode_t mode,
+                                 bool allow_hardlink, stet_persist_restored *how, stet_error *err) {
+    if (!stet_persist_valid_id(id, strlen(id)))
+        return stet_fail(err, STET_INVALID, "not an object id: \"%.120s\"", id);
+    char *dir = stet_file_dirname(path), *object = stet_ppath(p->objects_dir, id);
+    char *temp = stet_file_temp_name(dir, ".stet-restore");
+    stet_persist_restored done = STET_PERSIST_COPY;
+    struct stat st;
+    stet_status status;
+    /* The object as it is can be cloned or linked; what is compressed, trivial or behind a link is written out. */
+    if (stet_sys_lstat(object, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size) {
+        stet_copy_how by;
+        status = stet_file_copy(object, temp, mode, allow_hardlink, &by, err);
+        if (status == STET_OK) {
+            stet_hash hash;
+            uint64_t copied;
+            done = by == STET_COPY_REFLINK    ? STET_PERSIST_REFLINK
+                   : by == STET_COPY_HARDLINK ? STET_PERSIST_HARDLINK
+                                              : STET_PERSIST_COPY;
+            status = stet_file_hash(temp, &hash, &copied, err);
+            if (status == STET_OK && (copied != size || !matches(hash, id)))
+                status = stet_fail(err, STET_CORRUPT, "object %.120s: its bytes are not what its name says", id);
+        }
+    } else
+        status = restore_stream(p, id, size, temp, mode, err);
+    if (status == STET_OK && stet_sys_rename(temp, path) != 0)
+        status = stet_fail_errno(err, errno, "%s: cannot replace", path);
+    /* rename of two names of one file does nothing, and leaves the first. */
+    if (status != STET_OK || done == STET_PERSIST_HARDLINK)
+        unlink(temp);
+    if (status == STET_OK && how)
+        *how = done;
+    stet_free(temp);
+    stet_free(object);
+    stet_free(dir);
+    return status;
+}
