@@ -21,7 +21,7 @@ static const char config_text[] =
 static const char ignore_text[] = "local/\n"
                                   "persist/locks/\n"
                                   "persist/entry_log/\n"
-                                  "persist/temp/\n"
+                                  "persist/local/\n"
                                   ".stet-temp.*\n";
 
 struct stet_project {
