@@ -176,11 +176,11 @@ static stet_status check_members(store *c, const stet_tx_doc *d, stet_error *err
         const stet_group_member *m = &c->g->members.at[i];
         if (m->outcome != STET_MEMBER_DROPPED && !m->moved)
             continue;
-        stet_tx_doc *staged = stet_tx_find(m->tx, &d->name);
-        size_t which[2];
+        stet_tx_doc *staged = stet_tx_find(m->tx, 0, &d->name);
+        size_t which[2], n;
         if (staged && staged->write != STET_TX_NONE) {
-            const stet_changes *s = stet_tx_doc_changes(m->tx, staged);
-            bool touched = stet_reads_touched(d, s->at, s->len, which);
+            const stet_change *at = stet_tx_doc_changes(m->tx, staged, &n);
+            bool touched = stet_reads_touched(d, at, n, which);
             for (size_t j = 0; j < m->change_count && !touched && m->outcome == STET_MEMBER_APPLIED; j++)
                 touched = m->changes[j].doc == staged->doc &&
                           stet_reads_touched(d, m->changes[j].at, m->changes[j].len, which);
@@ -264,23 +264,16 @@ static stet_status work_out(store *c, stet_group_member *m, stet_error *err) {
             continue;
         outcome_doc o = {.d = d, .w = w};
         if (d->before_exists == w->head.exists && stet_same_value(d->before, w->head.value)) {
-            const stet_changes *staged = stet_tx_doc_changes(m->tx, d);
             o.exists = d->after_exists;
             o.value = stet_retain(d->after);
-            o.at = staged->at;
-            o.len = staged->len;
+            o.at = stet_tx_doc_changes(m->tx, d, &o.len);
         } else {
             st = stet_tx_doc_apply(d, w->head.exists, w->head.value, &o.exists, &o.value, err);
             if (st != STET_OK) {
                 stet_fail_in(err, "document \"%s\", as it is at sequence %lld", d->name.id, (long long)w->head.seq);
                 return st;
             }
-            stet_changes fresh = {0};
-            stet_changes_between(w->head.exists ? &w->head.value : NULL, o.exists ? &o.value : NULL, STET_CHANGES_MAX,
-                                 &m->tx->arena, &fresh);
-            o.at = stet_arena_dup(&m->tx->arena, fresh.at, fresh.len * sizeof *fresh.at);
-            o.len = fresh.len;
-            stet_changes_release(&fresh);
+            o.at = stet_space_compare(c->s, w->head.exists, w->head.value, o.exists, o.value, m->tx->arena, &o.len);
             m->moved = true;
         }
         if (o.len)
@@ -519,7 +512,7 @@ static stet_status publish(store *c, stet_group_member *m, stet_error *err) {
     if (st != STET_OK)
         return st;
     insert_commit(c, seq);
-    stet_doc_change *list = stet_arena_alloc(&m->tx->arena, (n + 1) * sizeof *list);
+    stet_doc_change *list = stet_arena_alloc(m->tx->arena, (n + 1) * sizeof *list);
     for (size_t i = 0; i < n; i++) {
         outcome_doc *o = &c->outcomes.at[i];
         stet_revision_kind kind = kind_of(o);
@@ -535,11 +528,15 @@ static stet_status publish(store *c, stet_group_member *m, stet_error *err) {
 /* Stores one member, or says in its error why not. Failures of the database stick to it. */
 static void store_member(store *c, stet_group_member *m) {
     stet_tx *tx = m->tx;
-    stet_error_clear(&m->error);
+    stet_error e; /* not cleared whole: it is large, and seldom needed */
+    e.status = STET_OK;
+    e.message[0] = e.hint[0] = 0;
+    e.details = stet_null();
+    stet_group_member_clear(m);
     m->outcome = STET_MEMBER_STAGED;
     m->moved = false;
     m->result = (stet_commit_result){0};
-    stet_status st = tx->session ? find_replay(c, m, &m->error) : STET_NOT_FOUND;
+    stet_status st = tx->session ? find_replay(c, m, &e) : STET_NOT_FOUND;
     if (st == STET_OK) {
         m->outcome = STET_MEMBER_APPLIED;
         m->change_count = 0;
@@ -547,11 +544,11 @@ static void store_member(store *c, stet_group_member *m) {
         return;
     }
     if (st == STET_NOT_FOUND)
-        st = validate(c, tx, &m->error);
+        st = validate(c, tx, &e);
     if (st == STET_OK)
-        st = work_out(c, m, &m->error);
+        st = work_out(c, m, &e);
     if (st == STET_OK && c->outcomes.len)
-        st = publish(c, m, &m->error);
+        st = publish(c, m, &e);
     else if (st == STET_OK)
         m->change_count = 0;
     if (st == STET_OK) {
@@ -564,8 +561,12 @@ static void store_member(store *c, stet_group_member *m) {
             keep_replay(c, m);
     } else {
         m->outcome = STET_MEMBER_DROPPED;
+        m->error = stet_alloc(sizeof *m->error);
+        *m->error = e;
+        e.details = stet_null();
         c->any_dropped = true;
     }
+    stet_release(e.details);
     clear_outcomes(c);
 }
 

@@ -9,7 +9,7 @@ typedef struct stet_group_member {
     stet_tx *tx;
     stet_member_outcome outcome;
     stet_commit_result result;
-    stet_error error;
+    stet_error *error;        /* of a dropped one */
     stet_doc_change *changes; /* in the transaction's arena */
     size_t change_count;
     bool moved; /* applied to another state than it was staged on: who read it in the group read something else */
@@ -20,7 +20,7 @@ typedef struct stet_overlay_doc {
     int64_t doc;
     bool exists;
     stet_value value;
-    STET_VEC(size_t) members; /* who changed it, ascending */
+    STET_VEC(size_t) members; /* who changed it, ascending; in the arena */
 } stet_overlay_doc;
 
 struct stet_group {
@@ -28,20 +28,21 @@ struct stet_group {
     int64_t branch;
     int64_t snapshot;
     STET_VEC(stet_group_member) members;
-    bool flushed;     /* the members are those of the last flush */
-    stet_map overlay; /* id NUL scope -> stet_overlay_doc * */
-    stet_tx *live;    /* begun and not yet added or aborted */
+    bool flushed;           /* the members are those of the last flush */
+    stet_tx_memory *memory; /* of the transactions since the last flush, and of the overlay */
+    stet_map overlay;       /* id NUL scope -> stet_overlay_doc * */
+    stet_tx *live;          /* begun and not yet added or aborted */
 };
 
 /* group.c */
 /* Fills a document from the overlay; false: not in it. Sets seen and seen_members either way. */
 bool stet_group_overlay(stet_group *g, stet_tx_doc *d);
-void stet_group_forget(stet_tx *tx); /* it is live no more */
+void stet_group_forget(stet_tx *tx);                /* it is live no more */
+void stet_group_member_clear(stet_group_member *m); /* its error */
 /* The changed leaves of a document that a transaction has written, as staged. */
-const stet_changes *stet_tx_doc_changes(stet_tx *tx, stet_tx_doc *d);
+const stet_change *stet_tx_doc_changes(stet_tx *tx, stet_tx_doc *d, size_t *count);
 /* Does any of the leaves touch a read of `d`? Fills `which` if so (which[0] the read, which[1] the change). */
 bool stet_reads_touched(const stet_tx_doc *d, const stet_change *at, size_t len, size_t which[2]);
-stet_tx_doc *stet_tx_find(const stet_tx *tx, const stet_docname *name); /* in the space written to */
 
 /* commit.c: the whole group in one SQLite transaction. If the space's write lock is held by the one member (`locked`),
  * goes on in that transaction; ends it either way. */

@@ -21,17 +21,23 @@ static void clear_overlay(stet_group *g) {
     size_t len;
     stet_slot *slot;
     for (size_t i = 0; stet_map_next(&g->overlay, &i, &key, &len, &slot);) {
-        stet_overlay_doc *o = slot->p;
+        stet_overlay_doc *o = slot->p; /* in the group's memory, as is all of it but the value */
         stet_release(o->value);
-        stet_vec_release(&o->members);
-        free(o);
     }
     stet_map_clear(&g->overlay);
 }
 
+void stet_group_member_clear(stet_group_member *m) {
+    if (!m->error)
+        return;
+    stet_error_clear(m->error);
+    free(m->error);
+    m->error = NULL;
+}
+
 static void clear_members(stet_group *g) {
     for (size_t i = 0; i < g->members.len; i++) {
-        stet_error_clear(&g->members.at[i].error);
+        stet_group_member_clear(&g->members.at[i]);
         stet_tx_free(g->members.at[i].tx);
     }
     stet_vec_clear(&g->members);
@@ -59,21 +65,23 @@ void stet_group_forget(stet_tx *tx) {
     tx->group = NULL;
 }
 
-stet_tx_doc *stet_tx_find(const stet_tx *tx, const stet_docname *name) {
-    char key[NAME_KEY + 1];
-    key[0] = 0; /* the view of the space written to */
-    stet_slot *slot = stet_map_get(&tx->index, key, 1 + name_key(name, key + 1));
-    return slot ? tx->docs.at[slot->n] : NULL;
+const stet_change *stet_space_compare(stet_space *s, bool before_exists, stet_value before, bool after_exists,
+                                      stet_value after, stet_arena *arena, size_t *count) {
+    stet_vec_clear(&s->leaves);
+    stet_changes_between(before_exists ? &before : NULL, after_exists ? &after : NULL, STET_CHANGES_MAX, arena,
+                         &s->leaves);
+    *count = s->leaves.len;
+    return stet_arena_dup(arena, s->leaves.at, s->leaves.len * sizeof *s->leaves.at);
 }
 
-const stet_changes *stet_tx_doc_changes(stet_tx *tx, stet_tx_doc *d) {
+const stet_change *stet_tx_doc_changes(stet_tx *tx, stet_tx_doc *d, size_t *count) {
     if (!d->changes_known) {
-        stet_vec_clear(&d->changes);
-        stet_changes_between(d->before_exists ? &d->before : NULL, d->after_exists ? &d->after : NULL, STET_CHANGES_MAX,
-                             &tx->arena, &d->changes);
+        d->changes = stet_space_compare(tx->space, d->before_exists, d->before, d->after_exists, d->after, tx->arena,
+                                        &d->change_count);
         d->changes_known = true;
     }
-    return &d->changes;
+    *count = d->change_count;
+    return d->changes;
 }
 
 bool stet_reads_touched(const stet_tx_doc *d, const stet_change *at, size_t len, size_t which[2]) {
@@ -98,6 +106,7 @@ stet_status stet_group_begin(stet_space *s, const char *branch, stet_group **out
     g->space = s;
     g->branch = number;
     g->snapshot = s->known;
+    g->memory = stet_tx_memory_new();
     *out = g;
     return STET_OK;
 }
@@ -106,7 +115,8 @@ stet_status stet_tx_begin_in(stet_group *g, stet_tx **out, stet_error *err) {
     stet_status st = stet_db_status(g->space->db, err);
     if (st != STET_OK)
         return st;
-    stet_tx *tx = stet_tx_new(g->space, g->branch, g->snapshot, g);
+    g->memory->users++;
+    stet_tx *tx = stet_tx_new(g->space, g->branch, g->snapshot, g, g->memory);
     tx->next = g->live;
     if (g->live)
         g->live->prev = tx;
@@ -124,10 +134,10 @@ static stet_status check_overlay(stet_group *g, stet_tx *tx, stet_error *err) {
         stet_overlay_doc *o = overlay_find(g, &d->name);
         for (size_t j = o ? o->members.len : 0; j-- > 0 && o->members.at[j] >= d->seen_members;) {
             stet_tx *other = g->members.at[o->members.at[j]].tx;
-            stet_tx_doc *written = stet_tx_find(other, &d->name);
-            const stet_changes *c = stet_tx_doc_changes(other, written);
-            size_t which[2];
-            if (stet_reads_touched(d, c->at, c->len, which))
+            stet_tx_doc *written = stet_tx_find(other, 0, &d->name);
+            size_t which[2], n;
+            const stet_change *c = stet_tx_doc_changes(other, written, &n);
+            if (stet_reads_touched(d, c, n, which))
                 return stet_fail(err, STET_CONFLICT, "document \"%s\": changed in the group after it was read",
                                  d->name.id);
         }
@@ -160,14 +170,14 @@ static void advance_overlay(stet_group *g, size_t member, stet_tx_doc *d) {
     if (!o) {
         char key[NAME_KEY];
         size_t len = name_key(&d->name, key);
-        o = stet_alloc_zero(sizeof *o);
+        o = stet_arena_zero(&g->memory->arena, sizeof *o);
         o->doc = d->doc;
         stet_map_put(&g->overlay, key, len, (stet_slot){.p = o});
     }
     stet_release(o->value);
     o->exists = d->after_exists;
     o->value = stet_retain(d->after);
-    *stet_vec_add(&o->members) = member;
+    *stet_arena_add(&g->memory->arena, &o->members) = member;
 }
 
 stet_status stet_group_add(stet_group *g, stet_tx *tx, const stet_doc_change **changes, size_t *count,
@@ -176,7 +186,7 @@ stet_status stet_group_add(stet_group *g, stet_tx *tx, const stet_doc_change **c
     if (g->flushed)
         clear_members(g);
     if (tx->doomed)
-        return stet_fail(err, tx->why.status, "%s", tx->why.message);
+        return stet_fail(err, tx->why->status, "%s", tx->why->message);
     if (g->members.len == STET_GROUP_MAX)
         return stet_fail(err, STET_LIMIT, "a group has at most %d members", STET_GROUP_MAX);
     stet_status st = check_overlay(g, tx, err);
@@ -191,16 +201,17 @@ stet_status stet_group_add(stet_group *g, stet_tx *tx, const stet_doc_change **c
     }
     if (st != STET_OK)
         return st;
-    stet_doc_change *list = stet_arena_alloc(&tx->arena, (written + 1) * sizeof *list);
+    stet_doc_change *list = stet_arena_alloc(tx->arena, (written + 1) * sizeof *list);
     size_t n = 0;
     for (size_t i = 0; i < tx->docs.len; i++) {
         stet_tx_doc *d = tx->docs.at[i];
-        const stet_changes *c = d->write == STET_TX_NONE ? NULL : stet_tx_doc_changes(tx, d);
-        if (!c || c->len == 0)
+        size_t leaves = 0;
+        const stet_change *c = d->write == STET_TX_NONE ? NULL : stet_tx_doc_changes(tx, d, &leaves);
+        if (leaves == 0)
             continue;
         advance_overlay(g, g->members.len, d);
-        list[n++] = (stet_doc_change){d->doc, d->name, d->after_exists ? STET_REVISION_SET : STET_REVISION_DELETE,
-                                      c->at, c->len};
+        list[n++] =
+            (stet_doc_change){d->doc, d->name, d->after_exists ? STET_REVISION_SET : STET_REVISION_DELETE, c, leaves};
     }
     stet_group_forget(tx);
     tx->ended = true;
@@ -231,9 +242,11 @@ static void move_live(stet_group *g, stet_tx *tx, const int64_t *after, int64_t 
         d->seen = after[d->seen_members - 1];
         d->seen_members = 0;
     }
-    if (tx->doomed)
-        stet_fail(&tx->why, STET_CONFLICT,
+    if (tx->doomed && !tx->why) {
+        tx->why = stet_alloc_zero(sizeof *tx->why);
+        stet_fail(tx->why, STET_CONFLICT,
                   "the group was stored while the transaction ran, and what it read was not as read");
+    }
 }
 
 stet_status stet_group_flush(stet_group *g, stet_error *err) {
@@ -260,6 +273,8 @@ stet_status stet_group_flush(stet_group *g, stet_error *err) {
         move_live(g, tx, after, first);
     free(after);
     clear_overlay(g);
+    stet_tx_memory_leave(g->memory); /* goes with the last of its transactions */
+    g->memory = stet_tx_memory_new();
     g->snapshot = g->space->known;
     g->flushed = true;
     return STET_OK;
@@ -270,7 +285,7 @@ void stet_group_at(const stet_group *g, size_t index, stet_member *out) {
     const stet_group_member *m = &g->members.at[index];
     *out = (stet_member){.outcome = m->outcome,
                          .result = m->result,
-                         .error = m->outcome == STET_MEMBER_DROPPED ? &m->error : NULL,
+                         .error = m->error,
                          .changes = m->changes,
                          .change_count = m->change_count,
                          .tx = m->tx,
@@ -286,6 +301,8 @@ void stet_group_end(stet_group *g) {
     clear_overlay(g);
     stet_vec_release(&g->members);
     stet_map_release(&g->overlay);
+    if (g->memory) /* a batch has none: its transactions bring their own */
+        stet_tx_memory_leave(g->memory);
     free(g);
 }
 
@@ -328,10 +345,10 @@ stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *
         g.members.len = g.members.cap = 1;
         st = stet_group_store(&g, err);
         if (st == STET_OK && m.outcome == STET_MEMBER_DROPPED) {
-            st = m.error.status;
-            stet_error_move(err, &m.error);
+            st = m.error->status;
+            stet_error_move(err, m.error);
         }
-        stet_error_clear(&m.error);
+        stet_group_member_clear(&m);
         r = m.result;
     }
     stet_tx_free(tx);

@@ -151,11 +151,19 @@ stet_status stet_space_load(stet_space *s, int64_t branch, const stet_docname *n
     if (at > s->known)
         return stet_fail(err, STET_NOT_FOUND, "sequence %lld: space \"%s\" is at %lld", (long long)at, s->name,
                          (long long)s->known);
+    at = at < 0 ? s->known : at;
+    int64_t doc = stet_space_find_doc(s, name);
+    stet_cached *c = doc ? stet_cache_find(s, stet_space_key(branch, doc)) : NULL;
+    if (c && !c->old && c->head.seq <= at) { /* no need of the file */
+        s->hits++;
+        *out = (stet_doc_state){c->head.exists, stet_retain(c->head.value), c->head.seq};
+        return stet_db_status(s->db, err);
+    }
     bool begun;
     if ((st = stet_space_enter(s, &begun, err)) != STET_OK)
         return st;
     stet_head h = {0};
-    stet_head_load(s, branch, stet_space_find_doc(s, name), at < 0 ? s->known : at, &h);
+    stet_head_load(s, branch, doc, at, &h);
     st = stet_space_leave(s, begun, STET_OK, err);
     if (st == STET_OK)
         *out = (stet_doc_state){h.exists, h.value, h.seq};

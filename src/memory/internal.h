@@ -67,8 +67,9 @@ struct stet_space {
     int64_t hits, misses;
     struct stet_observe *observe; /* observe_internal.h; NULL until it is needed */
     stet_group *batch;            /* runs that changed nothing and wait to be stored; or NULL */
-    bool locked;   /* the write lock is held across a transaction (stet_space_transact) */
-    stet_buf text; /* scratch */
+    bool locked;                  /* the write lock is held across a transaction (stet_space_transact) */
+    stet_buf text;                /* scratch */
+    stet_changes leaves;          /* scratch */
 };
 
 /* space.c */
@@ -121,12 +122,13 @@ typedef struct stet_tx_doc {
     bool before_exists, after_exists;
     stet_value before, after; /* references held; `after` from the first write on */
     stet_tx_write_kind write;
-    stet_patches ops; /* STET_TX_PATCH: paths in the arena, values retained */
-    STET_VEC(stet_tx_path) reads;
+    stet_patches ops;             /* STET_TX_PATCH: values retained; all else in the arena, the array too */
+    STET_VEC(stet_tx_path) reads; /* in the arena */
     bool reads_collapsed;
     bool need_absent, need_hash;
     stet_hash hash;
-    stet_changes changes; /* from before to after; paths in the arena */
+    const stet_change *changes; /* from before to after, if known; in the arena */
+    size_t change_count;
     bool changes_known;
 } stet_tx_doc;
 
@@ -135,14 +137,22 @@ typedef struct stet_tx_view {
     int64_t snapshot;
 } stet_tx_view;
 
+/* Memory of one transaction, or of all that are begun in a group between two flushes: thousands of small ones then
+ * share blocks. Freed with the last of them. */
+typedef struct stet_tx_memory {
+    stet_arena arena;
+    size_t users;
+} stet_tx_memory;
+
 struct stet_tx {
+    stet_tx_memory *memory; /* this transaction lies in it */
+    stet_arena *arena;      /* its arena */
     stet_space *space;
     int64_t branch;
-    stet_group *group;    /* the one it was begun in, or NULL */
-    stet_tx *next, *prev; /* live transactions of the group */
-    stet_arena arena;
-    STET_VEC(stet_tx_doc *) docs;
-    stet_map index;               /* space, id, scope -> position in docs */
+    stet_group *group;            /* the one it was begun in, or NULL */
+    stet_tx *next, *prev;         /* live transactions of the group */
+    STET_VEC(stet_tx_doc *) docs; /* in the arena, as are the views */
+    stet_map index;               /* from the ninth document on: space, id, scope -> position in docs */
     stet_map reads;               /* doc position, kind, path: recorded already */
     STET_VEC(stet_tx_view) views; /* the first is the space written to */
     size_t op_count, bytes;
@@ -151,7 +161,7 @@ struct stet_tx {
     bool doomed; /* a flush of the group made it void */
     bool locked; /* begun under the write lock */
     bool ended;
-    stet_error why; /* if doomed */
+    stet_error *why; /* if doomed */
     stet_observation *observation;
     stet_buf scratch;
 };
@@ -161,9 +171,22 @@ struct stet_tx {
 bool stet_batch_take(stet_tx *tx);
 void stet_batch_drop(stet_space *s);
 
+/* One more element of an array in an arena. */
+#define stet_arena_add(arena, v)                                                                                       \
+    ((v)->len == (v)->cap ? (void)((v)->at = stet_arena_more((arena), (v)->at, &(v)->cap, sizeof *(v)->at)) : (void)0, \
+     &(v)->at[(v)->len++])
+void *stet_arena_more(stet_arena *a, const void *at, size_t *cap, size_t size);
+
 /* tx.c */
 void stet_tx_free(stet_tx *tx);
-stet_tx *stet_tx_new(stet_space *s, int64_t branch, int64_t snapshot, stet_group *g);
+stet_tx_memory *stet_tx_memory_new(void); /* one user */
+void stet_tx_memory_leave(stet_tx_memory *m);
+/* Takes over one use of `m`. */
+stet_tx *stet_tx_new(stet_space *s, int64_t branch, int64_t snapshot, stet_group *g, stet_tx_memory *m);
+stet_tx_doc *stet_tx_find(const stet_tx *tx, size_t view, const stet_docname *name); /* NULL: not touched */
+/* Compares two states of a document; the leaves go to `arena`. */
+const stet_change *stet_space_compare(stet_space *s, bool before_exists, stet_value before, bool after_exists,
+                                      stet_value after, stet_arena *arena, size_t *count);
 /* The changed leaves of a written document against another state than the one it was written on: applies the writes to
  * (exists, before) and compares. `*after` gets a reference. */
 STET_CHECKED stet_status stet_tx_doc_apply(const stet_tx_doc *d, bool exists, stet_value before, bool *after_exists,

@@ -36,7 +36,7 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
         (st = check_addresses(o->envelopes, o->envelope_count, err)) != STET_OK ||
         (st = check_addresses(o->ignored_writes, o->ignored_count, err)) != STET_OK)
         return st;
-    stet_arena *a = &tx->arena;
+    stet_arena *a = tx->arena;
     stet_observation *c = stet_arena_dup(a, o, sizeof *o);
     c->key.piece = stet_arena_strdup(a, o->key.piece);
     c->key.scope = stet_arena_strdup(a, o->key.scope ? o->key.scope : "");

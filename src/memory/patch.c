@@ -213,11 +213,57 @@ typedef struct level {
     bool is_array;
 } level;
 
+#define FEW_LEVELS 8
+#define FEW_BYTES  256
+
+/* Ordinary paths need no memory but this. */
 typedef struct editor {
-    STET_VEC(level) levels;
-    stet_buf keys; /* decoded keys that held escapes; offsets stay valid as it is reserved once */
+    level *levels;
+    size_t len, cap;
+    char *keys; /* decoded keys, one after the other; as long as the path at least, so they never move */
+    size_t keys_cap;
     stet_error *err;
+    level few_levels[FEW_LEVELS];
+    char few_bytes[FEW_BYTES];
 } editor;
+
+static void edit_begin(editor *e, stet_error *err) {
+    e->levels = e->few_levels;
+    e->len = 0;
+    e->cap = FEW_LEVELS;
+    e->keys = e->few_bytes;
+    e->keys_cap = FEW_BYTES;
+    e->err = err;
+}
+
+static void edit_end(editor *e) {
+    if (e->levels != e->few_levels)
+        free(e->levels);
+    if (e->keys != e->few_bytes)
+        free(e->keys);
+}
+
+static level *edit_push(editor *e, stet_value container) {
+    if (e->len == e->cap) {
+        level *more = stet_alloc(2 * e->cap * sizeof *more);
+        memcpy(more, e->levels, e->len * sizeof *more);
+        if (e->levels != e->few_levels)
+            free(e->levels);
+        e->levels = more;
+        e->cap *= 2;
+    }
+    e->levels[e->len] = (level){.container = container};
+    return &e->levels[e->len++];
+}
+
+static void edit_room(editor *e, size_t bytes) {
+    if (bytes <= e->keys_cap)
+        return;
+    if (e->keys != e->few_bytes)
+        free(e->keys);
+    e->keys = stet_alloc(bytes);
+    e->keys_cap = bytes;
+}
 
 bool stet_same_value(stet_value a, stet_value b) {
     return a.bits[0] == b.bits[0] && a.bits[1] == b.bits[1];
@@ -266,34 +312,33 @@ static void put_back(level *l, stet_value child) {
 
 /* Up again: `*doc` gets the whole. */
 static void ascend(editor *e, stet_value *doc) {
-    while (e->levels.len > 1) {
-        level *l = &e->levels.at[--e->levels.len];
-        put_back(&e->levels.at[e->levels.len - 1], l->container);
+    while (e->len > 1) {
+        level *l = &e->levels[--e->len];
+        put_back(&e->levels[e->len - 1], l->container);
     }
-    *doc = e->levels.at[0].container;
-    e->levels.len = 0;
+    *doc = e->levels[0].container;
+    e->len = 0;
 }
 
 /* Down to the container of the last key of `path`, which is not the root. Takes `*doc`. On failure everything is put
  * back as it was. The last level has its key set and not looked up. */
 static stet_status descend(editor *e, stet_value *doc, stet_pathref path, bool create) {
     stet_status st = STET_OK;
-    size_t cursor = 0;
-    stet_vec_clear(&e->levels);
-    stet_buf_clear(&e->keys);
-    stet_buf_reserve(&e->keys, path.len + 1); /* decoded keys are shorter: never moves below */
+    size_t cursor = 0, used = 0;
+    edit_room(e, path.len);
     stet_buf scratch = STET_BUF(0);
-    *stet_vec_add(&e->levels) = (level){.container = *doc};
+    e->len = 0;
+    edit_push(e, *doc);
     for (;;) {
-        level *l = &e->levels.at[e->levels.len - 1];
+        level *l = &e->levels[e->len - 1];
         const char *key;
         size_t key_len;
         bool more = stet_path_next(path, &cursor, &scratch, &key, &key_len);
         assert(more);
         (void)more;
-        char *copy = e->keys.data + e->keys.len;
+        char *copy = e->keys + used;
         memcpy(copy, key, key_len);
-        e->keys.len += key_len;
+        used += key_len;
         l->key = copy;
         l->key_len = key_len;
         if (cursor == path.len)
@@ -303,7 +348,7 @@ static stet_status descend(editor *e, stet_value *doc, stet_pathref path, bool c
         st = look(l, upto, false, &child, e->err);
         if (st == STET_NOT_FOUND && create && !l->is_array) {
             l->new = true;
-            *stet_vec_add(&e->levels) = (level){.container = stet_object()};
+            edit_push(e, stet_object());
             st = STET_OK;
             continue;
         }
@@ -318,7 +363,7 @@ static stet_status descend(editor *e, stet_value *doc, stet_pathref path, bool c
         }
         child = stet_retain(child);
         put_back(l, stet_null()); /* taken out: now nobody but us may hold it */
-        *stet_vec_add(&e->levels) = (level){.container = child};
+        edit_push(e, child);
     }
     stet_buf_release(&scratch);
     if (st != STET_OK) { /* only levels that were there are on the stack: a new one is never followed by a failure */
@@ -451,7 +496,7 @@ static stet_status apply_at(editor *e, const stet_patch *p, stet_value moved, st
     stet_status st = descend(e, doc, p->path, create);
     if (st != STET_OK)
         return st;
-    st = apply_here(p, &e->levels.at[e->levels.len - 1], moved, e->err);
+    st = apply_here(p, &e->levels[e->len - 1], moved, e->err);
     ascend(e, doc);
     return st;
 }
@@ -520,16 +565,17 @@ stet_status stet_patches_apply(const stet_patch *at, size_t len, stet_value *doc
     if (len == 1 && at[0].kind != STET_PATCH_MOVE) {
         /* One operation that fails changes nothing by itself, so nothing has to be kept aside, and what nobody shares
          * is changed in place. */
-        editor one = {.err = err, .keys = STET_BUF(STET_PATH_MAX_BYTES * 2)};
+        editor one;
+        edit_begin(&one, err);
         stet_status st = apply_one(&one, &at[0], doc);
         if (st != STET_OK)
             stet_fail_in(err, "patch 0 (%s)", kinds[at[0].kind].name);
-        stet_vec_release(&one.levels);
-        stet_buf_release(&one.keys);
+        edit_end(&one);
         return st;
     }
     stet_error mine = STET_ERROR_INIT;
-    editor e = {.err = &mine, .keys = STET_BUF(STET_PATH_MAX_BYTES * 2)};
+    editor e;
+    edit_begin(&e, &mine);
     stet_value work = stet_retain(*doc); /* shared with *doc: the first change of anything copies it */
     stet_status st = STET_OK;
     for (size_t i = 0; i < len && st == STET_OK; i++) {
@@ -545,8 +591,7 @@ stet_status stet_patches_apply(const stet_patch *at, size_t len, stet_value *doc
         stet_error_move(err, &mine);
     }
     stet_error_clear(&mine);
-    stet_vec_release(&e.levels);
-    stet_buf_release(&e.keys);
+    edit_end(&e);
     return st;
 }
 
@@ -571,8 +616,24 @@ static bool get_path(const char **p, const char *end, stet_pathref *out) {
     return get_bytes(p, end, &out->bytes, &out->len) && out->len <= STET_PATH_MAX_BYTES && stet_path_valid(*out);
 }
 
+/* The text is printed in place, and then moved by the length that goes before it. */
+static void put_text(stet_buf *out, stet_value v) {
+    size_t at = out->len;
+    stet_json_write(out, v, STET_JSON_CANONICAL);
+    size_t len = out->len - at;
+    char prefix[10];
+    size_t size = 0;
+    for (size_t n = len; size == 0 || n; n >>= 7)
+        prefix[size++] = (char)(n >= 0x80 ? n | 0x80 : n);
+    if (out->overflow || !stet_buf_reserve(out, size))
+        return;
+    memmove(out->data + at + size, out->data + at, len);
+    memcpy(out->data + at, prefix, size);
+    out->len += size;
+    out->data[out->len] = 0;
+}
+
 void stet_patches_encode(stet_buf *out, const stet_patch *at, size_t len) {
-    stet_buf text = STET_BUF(0);
     for (size_t i = 0; i < len; i++) {
         stet_varint_put(out, (uint64_t)at[i].kind);
         put_bytes(out, at[i].path.bytes, at[i].path.len);
@@ -582,14 +643,9 @@ void stet_patches_encode(stet_buf *out, const stet_patch *at, size_t len) {
             stet_varint_put(out, at[i].index);
             stet_varint_put(out, at[i].count);
         }
-        if (kinds[at[i].kind].value) {
-            stet_buf_clear(&text);
-            stet_json_write(&text, at[i].value, STET_JSON_CANONICAL);
-            put_bytes(out, text.data, text.len);
-            out->overflow = out->overflow || text.overflow;
-        }
+        if (kinds[at[i].kind].value)
+            put_text(out, at[i].value);
     }
-    stet_buf_release(&text);
 }
 
 bool stet_patches_decode(const char *bytes, size_t len, stet_patches *out) {

@@ -160,6 +160,7 @@ void stet_space_close(stet_space *s) {
     stet_map_release(&s->branch_names);
     stet_map_release(&s->names);
     stet_buf_release(&s->text);
+    stet_changes_release(&s->leaves);
     stet_db_close(s->db);
     free(s->name);
     free(s->path);

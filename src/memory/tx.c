@@ -6,38 +6,66 @@
 #include "memory/commit.h"
 #include "memory/internal.h"
 
-stet_tx *stet_tx_new(stet_space *s, int64_t branch, int64_t snapshot, stet_group *g) {
-    stet_tx *tx = stet_alloc_zero(sizeof *tx);
+void *stet_arena_more(stet_arena *a, const void *at, size_t *cap, size_t size) {
+    size_t more = *cap ? *cap * 2 : 2;
+    void *grown = stet_arena_alloc(a, more * size);
+    if (*cap)
+        memcpy(grown, at, *cap * size);
+    *cap = more;
+    return grown;
+}
+
+stet_tx_memory *stet_tx_memory_new(void) {
+    stet_tx_memory *m = stet_alloc_zero(sizeof *m);
+    m->users = 1;
+    return m;
+}
+
+void stet_tx_memory_leave(stet_tx_memory *m) {
+    if (--m->users)
+        return;
+    stet_arena_release(&m->arena);
+    free(m);
+}
+
+stet_tx *stet_tx_new(stet_space *s, int64_t branch, int64_t snapshot, stet_group *g, stet_tx_memory *m) {
+    stet_tx *tx = stet_arena_zero(&m->arena, sizeof *tx);
+    tx->memory = m;
+    tx->arena = &m->arena;
     tx->space = s;
     tx->branch = branch;
     tx->group = g;
-    *stet_vec_add(&tx->views) = (stet_tx_view){s, snapshot};
+    *stet_arena_add(tx->arena, &tx->views) = (stet_tx_view){s, snapshot};
     return tx;
+}
+
+static void drop_ops(stet_tx_doc *d) {
+    for (size_t i = 0; i < d->ops.len; i++)
+        stet_release(d->ops.at[i].value);
+    d->ops.len = 0;
 }
 
 static void free_doc(stet_tx_doc *d) {
     stet_release(d->before);
     stet_release(d->after);
-    stet_patches_release(&d->ops);
-    stet_vec_release(&d->reads);
-    stet_changes_release(&d->changes);
+    drop_ops(d);
 }
 
 void stet_tx_free(stet_tx *tx) {
     for (size_t i = 0; i < tx->docs.len; i++)
         free_doc(tx->docs.at[i]);
-    stet_vec_release(&tx->docs);
-    stet_vec_release(&tx->views);
     stet_map_release(&tx->index);
     stet_map_release(&tx->reads);
     stet_buf_release(&tx->scratch);
-    stet_error_clear(&tx->why);
+    if (tx->why) {
+        stet_error_clear(tx->why);
+        free(tx->why);
+    }
     if (tx->observation) {
         stet_release(tx->observation->options);
         stet_release(tx->observation->note);
     }
-    stet_arena_release(&tx->arena);
-    free(tx);
+    stet_tx_memory_leave(tx->memory);
 }
 
 stet_status stet_tx_begin(stet_space *s, const char *branch, stet_tx **out, stet_error *err) {
@@ -46,7 +74,7 @@ stet_status stet_tx_begin(stet_space *s, const char *branch, stet_tx **out, stet
     if (st == STET_OK)
         st = stet_space_refresh(s, err);
     if (st == STET_OK)
-        *out = stet_tx_new(s, number, s->known, NULL);
+        *out = stet_tx_new(s, number, s->known, NULL, stet_tx_memory_new());
     return st;
 }
 
@@ -89,7 +117,7 @@ static stet_status view_of(stet_tx *tx, stet_space *from, size_t *index, stet_er
     if (st != STET_OK)
         return st;
     *index = tx->views.len;
-    *stet_vec_add(&tx->views) = (stet_tx_view){from, from->known};
+    *stet_arena_add(tx->arena, &tx->views) = (stet_tx_view){from, from->known};
     return STET_OK;
 }
 
@@ -103,7 +131,11 @@ static stet_status load(stet_tx *tx, stet_tx_doc *d, int64_t snapshot, stet_erro
     if (d->doc)
         c = stet_cache_find(s, stet_space_key(d->branch, d->doc));
     stet_head h = {0};
-    if (c && !c->old && c->head.seq <= snapshot) { /* the common case, without a look at the file */
+    if (d->doc == 0) { /* nobody ever wrote it */
+        stet_status st = stet_db_status(s->db, err);
+        if (st != STET_OK)
+            return st;
+    } else if (c && !c->old && c->head.seq <= snapshot) { /* the common case, without a look at the file */
         s->hits++;
         h.exists = c->head.exists;
         h.value = stet_retain(c->head.value);
@@ -125,7 +157,65 @@ static stet_status load(stet_tx *tx, stet_tx_doc *d, int64_t snapshot, stet_erro
     return STET_OK;
 }
 
-/* `name` has been checked if it is new here. */
+#define FEW_DOCS 8 /* up to here a walk over them is quicker than a map */
+#define DOC_KEY  (2 * STET_ID_MAX + 4)
+
+static size_t doc_key(size_t view, const stet_docname *name, char out[DOC_KEY]) {
+    const char *scope = name->scope ? name->scope : "";
+    size_t id_len = strlen(name->id), scope_len = strlen(scope);
+    out[0] = (char)view;
+    memcpy(out + 1, name->id, id_len + 1);
+    memcpy(out + id_len + 2, scope, scope_len);
+    return id_len + scope_len + 2;
+}
+
+static bool find_doc(const stet_tx *tx, size_t view, const stet_docname *name, size_t *position) {
+    const char *scope = name->scope ? name->scope : "";
+    if (tx->docs.len <= FEW_DOCS) {
+        const stet_space *s = tx->views.at[view].space;
+        for (size_t i = 0; i < tx->docs.len; i++) {
+            const stet_tx_doc *d = tx->docs.at[i];
+            if (d->space == s && strcmp(d->name.id, name->id) == 0 && strcmp(d->name.scope, scope) == 0) {
+                *position = i;
+                return true;
+            }
+        }
+        return false;
+    }
+    char key[DOC_KEY];
+    if (strnlen(name->id, STET_ID_MAX + 1) > STET_ID_MAX || strnlen(scope, STET_ID_MAX + 1) > STET_ID_MAX)
+        return false;
+    stet_slot *slot = stet_map_get(&tx->index, key, doc_key(view, name, key));
+    if (slot)
+        *position = slot->n;
+    return slot != NULL;
+}
+
+stet_tx_doc *stet_tx_find(const stet_tx *tx, size_t view, const stet_docname *name) {
+    size_t position;
+    return find_doc(tx, view, name, &position) ? tx->docs.at[position] : NULL;
+}
+
+static void index_doc(stet_tx *tx, size_t position) {
+    const stet_tx_doc *d = tx->docs.at[position];
+    size_t view = 0;
+    while (tx->views.at[view].space != d->space)
+        view++;
+    char key[DOC_KEY];
+    size_t len = doc_key(view, &d->name, key);
+    stet_map_put(&tx->index, key, len, (stet_slot){.n = position});
+}
+
+static void add_doc(stet_tx *tx, stet_tx_doc *d) {
+    *stet_arena_add(tx->arena, &tx->docs) = d;
+    if (tx->docs.len == FEW_DOCS + 1)
+        for (size_t i = 0; i < tx->docs.len; i++)
+            index_doc(tx, i);
+    else if (tx->docs.len > FEW_DOCS)
+        index_doc(tx, tx->docs.len - 1);
+}
+
+/* The document in the transaction, loaded if it is new there. */
 static stet_status touch(stet_tx *tx, stet_space *from, const stet_docname *name, size_t *position, stet_error *err) {
     size_t view = 0;
     stet_status st;
@@ -133,33 +223,21 @@ static stet_status touch(stet_tx *tx, stet_space *from, const stet_docname *name
         return stet_fail(err, STET_INVALID, "the transaction has ended");
     if (from && from != tx->space && (st = view_of(tx, from, &view, err)) != STET_OK)
         return st;
-    const char *scope = name->scope ? name->scope : "";
-    char key[2 * STET_ID_MAX + 4];
-    size_t id_len = strnlen(name->id, STET_ID_MAX + 1), scope_len = strnlen(scope, STET_ID_MAX + 1);
-    if (id_len <= STET_ID_MAX && scope_len <= STET_ID_MAX) {
-        key[0] = (char)view;
-        memcpy(key + 1, name->id, id_len + 1);
-        memcpy(key + id_len + 2, scope, scope_len);
-        stet_slot *slot = stet_map_get(&tx->index, key, id_len + scope_len + 2);
-        if (slot) {
-            *position = slot->n;
-            return STET_OK;
-        }
-    }
+    if (name->id && find_doc(tx, view, name, position))
+        return STET_OK;
     if ((st = stet_docname_check(name, err)) != STET_OK)
         return st;
     if (tx->docs.len == STET_COMMIT_MAX_DOCS)
         return stet_fail(err, STET_LIMIT, "a transaction touches at most %d documents", STET_COMMIT_MAX_DOCS);
-    stet_tx_doc *d = stet_arena_zero(&tx->arena, sizeof *d);
+    stet_tx_doc *d = stet_arena_zero(tx->arena, sizeof *d);
     d->space = tx->views.at[view].space;
     d->branch = view == 0 ? tx->branch : 0;
-    d->name.id = stet_arena_strndup(&tx->arena, name->id, id_len);
-    d->name.scope = stet_arena_strndup(&tx->arena, scope, scope_len);
+    d->name.id = stet_arena_strdup(tx->arena, name->id);
+    d->name.scope = name->scope && *name->scope ? stet_arena_strdup(tx->arena, name->scope) : "";
     if ((st = load(tx, d, tx->views.at[view].snapshot, err)) != STET_OK)
         return st;
     *position = tx->docs.len;
-    *stet_vec_add(&tx->docs) = d;
-    stet_map_put(&tx->index, key, id_len + scope_len + 2, (stet_slot){.n = *position});
+    add_doc(tx, d);
     return STET_OK;
 }
 
@@ -170,8 +248,8 @@ static void collapse_reads(stet_tx *tx, stet_tx_doc *d, stet_pathref path) {
     for (size_t i = 0; i < d->reads.len; i++)
         common = stet_path_common(common, d->reads.at[i].path);
     d->reads.len = 0;
-    common.bytes = stet_arena_strndup(&tx->arena, common.bytes, common.len);
-    *stet_vec_add(&d->reads) = (stet_tx_path){common, STET_RECURSIVE};
+    common.bytes = stet_arena_strndup(tx->arena, common.bytes, common.len);
+    *stet_arena_add(tx->arena, &d->reads) = (stet_tx_path){common, STET_RECURSIVE};
     d->reads_collapsed = true;
 }
 
@@ -203,8 +281,8 @@ static void note_read(stet_tx *tx, size_t position, stet_pathref path, stet_read
         }
         stet_map_put(&tx->reads, tx->scratch.data, tx->scratch.len, (stet_slot){.n = 1});
     }
-    path.bytes = stet_arena_strndup(&tx->arena, path.bytes, path.len);
-    *stet_vec_add(&d->reads) = (stet_tx_path){path, kind};
+    path.bytes = stet_arena_strndup(tx->arena, path.bytes, path.len);
+    *stet_arena_add(tx->arena, &d->reads) = (stet_tx_path){path, kind};
 }
 
 static stet_status value_at(const stet_tx_doc *d, stet_pathref path, stet_value *out, stet_error *err) {
@@ -308,7 +386,7 @@ stet_status stet_tx_put(stet_tx *tx, const stet_docname *name, stet_value envelo
         stet_release(envelope);
         return st;
     }
-    stet_patches_release(&d->ops);
+    drop_ops(d);
     stet_release(d->after);
     d->after = envelope;
     d->after_exists = true;
@@ -321,7 +399,7 @@ stet_status stet_tx_drop(stet_tx *tx, const stet_docname *name, stet_error *err)
     stet_status st = touch_to_write(tx, name, &d, err);
     if (st != STET_OK)
         return st;
-    stet_patches_release(&d->ops);
+    drop_ops(d);
     stet_release(d->after);
     d->after = stet_null();
     d->after_exists = false;
@@ -333,11 +411,11 @@ stet_status stet_tx_drop(stet_tx *tx, const stet_docname *name, stet_error *err)
 static void keep_ops(stet_tx *tx, stet_tx_doc *d, const stet_patch *at, size_t len) {
     for (size_t i = 0; i < len; i++) {
         stet_patch op = at[i];
-        op.path.bytes = stet_arena_strndup(&tx->arena, op.path.bytes, op.path.len);
+        op.path.bytes = stet_arena_strndup(tx->arena, op.path.bytes, op.path.len);
         if (op.kind == STET_PATCH_MOVE)
-            op.from.bytes = stet_arena_strndup(&tx->arena, op.from.bytes, op.from.len);
+            op.from.bytes = stet_arena_strndup(tx->arena, op.from.bytes, op.from.len);
         op.value = stet_retain(op.value);
-        *stet_vec_add(&d->ops) = op;
+        *stet_arena_add(tx->arena, &d->ops) = op;
     }
     tx->op_count += len;
 }
@@ -425,7 +503,7 @@ stet_status stet_tx_session(stet_tx *tx, const char *session, int64_t local, ste
     stet_status st = stet_docname_check(&as_id, err);
     if (st != STET_OK)
         return st;
-    tx->session = stet_arena_strdup(&tx->arena, session);
+    tx->session = stet_arena_strdup(tx->arena, session);
     tx->local = local;
     return STET_OK;
 }
