@@ -56,8 +56,8 @@ typedef struct stet_db_opts {
 } stet_db_opts;
 
 /* Creates the file unless must_exist or read_only (then STET_NOT_FOUND), but not its directory. Refused, with nothing
- * changed: a file that is no database or was cut (STET_CORRUPT), one of another kind (STET_INVALID), a newer format or a
- * network file system (STET_UNSUPPORTED), what this user may not write (STET_IO). */
+ * changed: a file that is no database or was cut (STET_CORRUPT), one of another kind (STET_INVALID), a newer format or
+ * a network file system (STET_UNSUPPORTED), what this user may not write (STET_IO). */
 STET_CHECKED stet_status stet_db_open(const char *path, const stet_db_opts *opts, stet_db **out, stet_error *err);
 void stet_db_close(stet_db *db); /* NULL is fine; rolls back an open transaction */
 const char *stet_db_path(const stet_db *db);

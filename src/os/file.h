@@ -48,8 +48,8 @@ char *stet_file_join(const char *dir, const char *name);
 char *stet_file_dirname(const char *path);
 const char *stet_file_basename(const char *path); /* points into `path` */
 STET_CHECKED stet_status stet_file_realpath(const char *path, char **out, stet_error *err);
-/* Is `path` (resolved, with symlinks) directory `root` or inside it? It need not exist: then its nearest existing parent
- * decides. A dangling symlink is not inside. */
+/* Is `path` (resolved, with symlinks) directory `root` or inside it? It need not exist: then its nearest existing
+ * parent decides. A dangling symlink is not inside. */
 STET_CHECKED stet_status stet_file_inside(const char *root, const char *path, bool *out, stet_error *err);
 
 /* A unique name in `dir`: "<prefix>.<pid>.<start time>.<random>", so that a sweep can tell whose it is. Creates

@@ -3,6 +3,8 @@
 #include "../expect.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../faults.h"
@@ -221,6 +223,28 @@ static void each_call_of_each_operation(void **state) {
     print_message("# %d runs\n", runs);
 }
 
+/* A write that is cut short and then fails, by the kernel itself: the limit of a file's size falls inside the record.
+ */
+static void a_record_that_does_not_fit(void **state) {
+    (void)state;
+    struct rlimit old, small = {.rlim_cur = strlen(OLD) + 10};
+    put("fit", OLD);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small.rlim_max = old.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    stet_status status = stet_file_append("fit", NEW, strlen(NEW), true, &err);
+    stet_error_clear(&err);
+    stet_status second = stet_file_replace("fit", NEW, strlen(NEW), 0644, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(status, STET_IO);
+    assert_int_equal(second, STET_IO);
+    stet_error_clear(&err);
+    assert_true(has("fit", OLD));
+    assert_int_equal(faults_names(".", ".stet-temp"), 0);
+}
+
 /* A disk that is full for real says the same as the hook. Where mounting is not allowed, /dev/full gives the errno. */
 static void a_full_device(void **state) {
     (void)state;
@@ -237,6 +261,7 @@ int main(void) {
     faults_fast_directory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_call_of_each_operation),
+        cmocka_unit_test(a_record_that_does_not_fit),
         cmocka_unit_test(a_full_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

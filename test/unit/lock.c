@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,6 +60,7 @@ static pid_t holder(const char *path, stet_lock_range range, stet_lock_mode mode
     assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         stet_lock *l;
         if (stet_lock_open(path, range, &l, NULL) != STET_OK || stet_lock_take(l, mode, 5000, NULL) != STET_OK ||
             write(ready[1], "x", 1) != 1)
@@ -189,6 +191,7 @@ static void the_greedy_do_not_starve_the_rest(void **state) {
     pid_t greedy[4];
     for (int i = 0; i < 4; i++)
         if ((greedy[i] = fork()) == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             stet_lock *l;
             if (stet_lock_open("fair.lock", STET_LOCK_PLAIN, &l, NULL) != STET_OK)
                 _exit(1);
