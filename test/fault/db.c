@@ -3,6 +3,9 @@
 #include "../expect.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../faults.h"
@@ -192,13 +195,86 @@ static void statuses(void **state) {
     stet_db_close(db);
 }
 
+/* A file system of our own, in a name space of our own, so that nothing is left of it. Where the kernel allows neither
+ * root nor a user to mount, the hook plays the full disk, as it does above, and permissions the read-only mount, as in
+ * unit/db. */
+static bool mount_small(void) {
+    if (geteuid() != 0 ? unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0 : unshare(CLONE_NEWNS) != 0)
+        return false;
+    mkdir("small", 0755);
+    return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", "small", "tmpfs", 0, "size=1m") == 0;
+}
+
+static int fill_it(bool real) {
+    stet_db *db;
+    stet_error e = STET_ERROR_INIT;
+    const char *path = real ? "small/x.db" : "x.db";
+    if (!real)
+        faults_arm(STET_SYS_WRITE, 200, STET_SYS_FAIL, ENOSPC);
+    if (stet_db_open(path, &opts, &db, &e) != STET_OK)
+        return 1;
+    int batch = 0, full = 0;
+    for (; batch < 500 && !full; batch++) {
+        if (stet_db_begin_write(db, &e) != STET_OK)
+            return 2;
+        write_batch(db, batch);
+        if (stet_db_commit(db, &e) != STET_OK)
+            full = 1;
+    }
+    if (!full || e.status != STET_IO || !strstr(e.hint, "space"))
+        return 3;
+    stet_error_clear(&e);
+    faults_disarm();
+    /* All that was acknowledged is there, and what did not fit is not. */
+    if (stet_db_int(db, "SELECT count(*) FROM t", 0) != (int64_t)(batch - 1) * ROWS)
+        return 4;
+    if (real && mount("tmpfs", "small", "tmpfs", MS_REMOUNT, "size=8m") != 0)
+        return 5;
+    if (stet_db_begin_write(db, &e) != STET_OK)
+        return 6;
+    write_batch(db, 777);
+    if (stet_db_commit(db, &e) != STET_OK)
+        return 7;
+    stet_db_close(db);
+    if (!real)
+        return 0;
+
+    /* Mounted read-only nobody can write: then it opens without the files that SQLite would make beside it. */
+    if (mount("tmpfs", "small", "tmpfs", MS_REMOUNT | MS_RDONLY, NULL) != 0)
+        return 8;
+    if (stet_db_open(path, &opts, &db, &e) != STET_IO)
+        return 9;
+    stet_error_clear(&e);
+    stet_db_opts ro = opts;
+    ro.read_only = true;
+    if (stet_db_open(path, &ro, &db, &e) != STET_OK)
+        return 10;
+    if (stet_db_int(db, "SELECT count(*) FROM t", 0) != (int64_t)batch * ROWS)
+        return 11;
+    stet_db_close(db);
+    return 0;
+}
+
+static void a_disk_that_is_full_for_real(void **state) {
+    (void)state;
+    clean();
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(fill_it(mount_small()));
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status >> 8, 0);
+    assert_int_equal(status, 0);
+}
+
 int main(void) {
     faults_fast_directory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_call_fails),   cmocka_unit_test(any_call_fails_from_then_on),
         cmocka_unit_test(the_disk_is_full), cmocka_unit_test(writes_are_torn),
         cmocka_unit_test(syncs_fail),       cmocka_unit_test(interruptions_do_nothing),
-        cmocka_unit_test(statuses),
+        cmocka_unit_test(statuses),         cmocka_unit_test(a_disk_that_is_full_for_real),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
