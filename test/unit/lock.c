@@ -337,14 +337,16 @@ static void sqlite_and_we_exclude_each_other(void **state) {
 static void read_only_lock_files(void **state) {
     (void)state;
     assert_int_equal(chmod(".", 0755), 0);
-    stet_lock *l = open_lock("ro.lock", STET_LOCK_PLAIN);
+    assert_int_equal(mkdir("rodir", 0755), 0);
+    stet_lock *l = open_lock("rodir/ro.lock", STET_LOCK_PLAIN);
     stet_lock_close(l);
-    assert_int_equal(chmod("ro.lock", 0444), 0);
+    assert_int_equal(chmod("rodir/ro.lock", 0444), 0);
+    assert_int_equal(chmod("rodir", 0555), 0);
     pid_t pid = fork();
     if (pid == 0) {
         if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
             _exit(99);
-        if (stet_lock_open("ro.lock", STET_LOCK_PLAIN, &l, NULL) != STET_OK)
+        if (stet_lock_open("rodir/ro.lock", STET_LOCK_PLAIN, &l, NULL) != STET_OK)
             _exit(1);
         if (stet_lock_take(l, STET_LOCK_SHARED, 100, NULL) != STET_OK)
             _exit(2);
@@ -352,7 +354,7 @@ static void read_only_lock_files(void **state) {
         if (stet_lock_take(l, STET_LOCK_EXCLUSIVE, 100, NULL) != STET_IO)
             _exit(3);
         stet_lock_close(l);
-        if (stet_lock_open("ro-new.lock", STET_LOCK_PLAIN, &l, NULL) != STET_IO)
+        if (stet_lock_open("rodir/new.lock", STET_LOCK_PLAIN, &l, NULL) != STET_IO)
             _exit(4);
         _exit(0);
     }
