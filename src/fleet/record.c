@@ -1,0 +1,394 @@
+#include "fleet/record.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+#define INPUT_MEMBER_MAX 200
+
+const char *stet_freshness_name(stet_freshness f) {
+    static const char *const names[] = {"valid", "stale", "missing"};
+    return names[f];
+}
+
+/* A string's bytes up to a NUL or to `max`, cut where a character begins. */
+static const char *copy_text(stet_value v, size_t max, stet_arena *arena) {
+    size_t len = 0;
+    const char *s = stet_as_string(&v, &len);
+    if (s == NULL)
+        return "";
+    size_t n = strnlen(s, len);
+    if (n > max)
+        n = stet_utf8_valid_prefix(s, max);
+    return n == 0 ? "" : stet_arena_strndup(arena, s, n);
+}
+
+#define TEXT_MAX 400
+
+static const char *text_of(stet_value object, const char *key, stet_arena *arena) {
+    return copy_text(stet_get(object, key), TEXT_MAX, arena);
+}
+
+/* "name=value name=value", each value and the whole bounded: enough to be found by, whatever the inputs weigh. */
+static const char *digest_inputs(stet_value inputs, stet_arena *arena) {
+    stet_buf all = STET_BUF(STET_RECORD_INPUTS_MAX + INPUT_MEMBER_MAX * 2 + 64), one = STET_BUF(16384);
+    for (size_t i = 0; i < stet_count(inputs) && all.len < STET_RECORD_INPUTS_MAX; i++) {
+        size_t len;
+        const char *key = stet_key_at(inputs, i, &len);
+        stet_value v = stet_at(inputs, i);
+        stet_buf_clear(&one);
+        one.overflow = false;
+        if (stet_typeof(v) == STET_STRING) {
+            size_t n;
+            const char *s = stet_as_string(&v, &n);
+            stet_buf_add(&one, s, strnlen(s, n < INPUT_MEMBER_MAX ? n : INPUT_MEMBER_MAX));
+        } else
+            stet_json_write(&one, v, STET_JSON_CANONICAL);
+        size_t n = one.len < INPUT_MEMBER_MAX ? one.len : INPUT_MEMBER_MAX;
+        if (all.len > 0)
+            stet_buf_char(&all, ' ');
+        stet_buf_add(&all, key,
+                     stet_utf8_valid_prefix(key, strnlen(key, len < INPUT_MEMBER_MAX ? len : INPUT_MEMBER_MAX)));
+        stet_buf_char(&all, '=');
+        stet_buf_add(&all, stet_buf_cstr(&one), stet_utf8_valid_prefix(stet_buf_cstr(&one), n));
+    }
+    size_t n = all.len < STET_RECORD_INPUTS_MAX ? all.len : STET_RECORD_INPUTS_MAX;
+    const char *out = n == 0 ? "" : stet_arena_strndup(arena, all.data, stet_utf8_valid_prefix(all.data, n));
+    stet_buf_release(&all);
+    stet_buf_release(&one);
+    return out;
+}
+
+stet_provenance stet_provenance_read(stet_value v, stet_arena *arena) {
+    stet_provenance p = {.rerun_of = text_of(v, "rerunOf", arena),
+                         .rerun_of_repo = copy_text(stet_get(v, "rerunOfRepo"), 4096, arena),
+                         .origin_run_id = text_of(v, "originRunId", arena),
+                         .reason = text_of(v, "reason", arena),
+                         .created_at = text_of(v, "createdAt", arena),
+                         .actor = text_of(v, "actor", arena),
+                         .generation = stet_as_int(stet_get(v, "generation"))};
+    if (p.rerun_of[0] == 0)
+        p.generation = 0;
+    else if (p.generation < 1)
+        p.generation = 1;
+    return p;
+}
+
+stet_value stet_provenance_value(const stet_provenance *p) {
+    if (p->generation == 0)
+        return stet_null();
+    stet_value v = stet_object();
+    stet_put(&v, "rerunOf", stet_string(p->rerun_of));
+    stet_put(&v, "rerunOfRepo", stet_string(p->rerun_of_repo));
+    stet_put(&v, "originRunId", stet_string(p->origin_run_id));
+    stet_put(&v, "generation", stet_int(p->generation));
+    stet_put(&v, "reason", stet_string(p->reason));
+    stet_put(&v, "createdAt", stet_string(p->created_at));
+    stet_put(&v, "actor", stet_string(p->actor));
+    return v;
+}
+
+const char *stet_labels_text(stet_value labels, stet_arena *arena) {
+    stet_buf b = STET_BUF(8192);
+    for (size_t i = 0; i < stet_count(labels); i++) {
+        stet_value v = stet_at(labels, i);
+        const char *s = stet_as_string(&v, NULL);
+        if (s == NULL || *s == 0 || strchr(s, '\n') != NULL)
+            continue;
+        stet_buf_str(&b, s);
+        stet_buf_char(&b, '\n');
+    }
+    const char *out = b.len > 0 && !b.overflow ? stet_arena_strndup(arena, b.data, b.len) : "";
+    stet_buf_release(&b);
+    return out;
+}
+
+stet_value stet_record_labels(const stet_record *r) {
+    stet_value labels = stet_array();
+    for (const char *s = r->labels, *end; (end = strchr(s, '\n')) != NULL; s = end + 1)
+        stet_push(&labels, stet_string_n(s, (size_t)(end - s)));
+    return labels;
+}
+
+bool stet_record_has_label(const stet_record *r, const char *label) {
+    size_t len = strlen(label);
+    for (const char *s = r->labels, *end; (end = strchr(s, '\n')) != NULL; s = end + 1)
+        if ((size_t)(end - s) == len && memcmp(s, label, len) == 0)
+            return true;
+    return false;
+}
+
+static void derive_failure(const stet_state *s, stet_arena *arena, stet_record *r) {
+    stet_value tasks = stet_get(s->root, "tasks");
+    r->failed_task = r->failed_message = "";
+    for (size_t i = 0; i < stet_count(tasks) && s->counts.tasks[STET_TASK_FAILED] > 0; i++) {
+        stet_value task = stet_at(tasks, i), error;
+        stet_task_status status;
+        if (!stet_task_status_of(stet_get(task, "status"), &status) || status != STET_TASK_FAILED)
+            continue;
+        r->failed_task = text_of(task, "id", arena);
+        error = stet_get(task, "error");
+        if (stet_typeof(error) == STET_OBJECT)
+            error = stet_get(error, "message");
+        r->failed_message = copy_text(error, STET_RECORD_MESSAGE_MAX, arena);
+        return;
+    }
+}
+
+void stet_record_derive(const stet_state *s, const char *repo, uint32_t repo_index, stet_arena *arena,
+                        stet_record *out) {
+    stet_value root = s->root, app = stet_get(root, "app"), summary = stet_get(root, "summary");
+    stet_record r = {.id = text_of(root, "id", arena),
+                     .app_id = text_of(app, "id", arena),
+                     .app_version = text_of(app, "version", arena),
+                     .app_title = text_of(app, "title", arena),
+                     .workflow_id = text_of(root, "workflowId", arena),
+                     .title = text_of(root, "title", arena),
+                     .piece = text_of(root, "piece", arena),
+                     .actor = text_of(root, "actor", arena),
+                     .created_at = text_of(root, "createdAt", arena),
+                     .updated_at = text_of(root, "updatedAt", arena),
+                     .loop_stage = text_of(root, "loopStage", arena),
+                     .inputs = digest_inputs(stet_get(root, "inputs"), arena),
+                     .labels = stet_labels_text(stet_get(root, "labels"), arena),
+                     .provenance = stet_provenance_read(stet_get(root, "provenance"), arena),
+                     .created_ms = s->created_ms,
+                     .updated_ms = s->updated_ms,
+                     .stood = stet_as_int(stet_get(summary, "stood")),
+                     .ran = stet_as_int(stet_get(summary, "ran")),
+                     .saved_ms = stet_as_int(stet_get(summary, "savedMs")),
+                     .active_ms = stet_as_int(stet_get(summary, "activeMs")),
+                     .counts = s->counts,
+                     .fingerprint = s->fingerprint,
+                     .stamp = s->stamp,
+                     .derived = stet_lifecycle_of(&s->counts),
+                     .repo = repo,
+                     .repo_index = repo_index,
+                     .archived_at = "",
+                     .archive_reason = ""};
+    r.lifecycle = r.derived;
+    derive_failure(s, arena, &r);
+    *out = r;
+}
+
+/* The line of the index: keys sorted, so that reading is one walk beside the members. The lifecycle is not in it: it is
+ * classified again from the counts. */
+typedef enum field_kind { TEXT, NUMBER, COUNT, HASH } field_kind;
+
+typedef struct field {
+    const char *key;
+    field_kind kind;
+    size_t at;
+} field;
+
+#define AT(member) offsetof(stet_record, member)
+
+static const field fields[] = {
+    {"activeMs", NUMBER, AT(active_ms)},
+    {"actor", TEXT, AT(actor)},
+    {"appId", TEXT, AT(app_id)},
+    {"appTitle", TEXT, AT(app_title)},
+    {"appVersion", TEXT, AT(app_version)},
+    {"changed", NUMBER, AT(stamp.ctime_ns)},
+    {"commits", COUNT, AT(counts.commits)},
+    {"completed", COUNT, AT(counts.tasks[STET_TASK_COMPLETED])},
+    {"createdAt", TEXT, AT(created_at)},
+    {"failed", COUNT, AT(counts.tasks[STET_TASK_FAILED])},
+    {"failedMessage", TEXT, AT(failed_message)},
+    {"failedTask", TEXT, AT(failed_task)},
+    {"fingerprint", HASH, AT(fingerprint)},
+    {"gatedCommits", COUNT, AT(counts.gated_commits)},
+    {"id", TEXT, AT(id)},
+    {"inode", NUMBER, AT(stamp.inode)},
+    {"inputs", TEXT, AT(inputs)},
+    {"labels", TEXT, AT(labels)},
+    {"loopStage", TEXT, AT(loop_stage)},
+    {"modified", NUMBER, AT(stamp.mtime_ns)},
+    {"openFeedback", COUNT, AT(counts.open_feedback)},
+    {"pending", COUNT, AT(counts.tasks[STET_TASK_PENDING])},
+    {"piece", TEXT, AT(piece)},
+    {"ran", NUMBER, AT(ran)},
+    {"repo", COUNT, AT(repo_index)},
+    {"rerunActor", TEXT, AT(provenance.actor)},
+    {"rerunAt", TEXT, AT(provenance.created_at)},
+    {"rerunGeneration", NUMBER, AT(provenance.generation)},
+    {"rerunOf", TEXT, AT(provenance.rerun_of)},
+    {"rerunOfRepo", TEXT, AT(provenance.rerun_of_repo)},
+    {"rerunOrigin", TEXT, AT(provenance.origin_run_id)},
+    {"rerunReason", TEXT, AT(provenance.reason)},
+    {"running", COUNT, AT(counts.tasks[STET_TASK_RUNNING])},
+    {"savedMs", NUMBER, AT(saved_ms)},
+    {"size", NUMBER, AT(stamp.size)},
+    {"skipped", COUNT, AT(counts.tasks[STET_TASK_SKIPPED])},
+    {"stood", NUMBER, AT(stood)},
+    {"title", TEXT, AT(title)},
+    {"updatedAt", TEXT, AT(updated_at)},
+    {"workflowId", TEXT, AT(workflow_id)},
+};
+#define FIELDS (sizeof fields / sizeof fields[0])
+
+void stet_record_write(const stet_record *r, stet_buf *out) {
+    const char *base = (const char *)r;
+    char sep = '{', hex[STET_HASH_HEX];
+    for (size_t i = 0; i < FIELDS; i++) {
+        const void *p = base + fields[i].at;
+        const char *text = "";
+        int64_t number = 0;
+        if (fields[i].kind == TEXT)
+            text = *(const char *const *)p;
+        else if (fields[i].kind == NUMBER)
+            number = *(const int64_t *)p;
+        else if (fields[i].kind == COUNT)
+            number = *(const uint32_t *)p;
+        else {
+            stet_hash_hex(*(const stet_hash *)p, hex);
+            text = hex;
+        }
+        if (*text == 0 && number == 0)
+            continue;
+        stet_buf_char(out, sep);
+        sep = ',';
+        stet_buf_char(out, '"');
+        stet_buf_str(out, fields[i].key);
+        stet_buf_add(out, "\":", 2);
+        if (*text != 0)
+            stet_json_write_string(out, text, strlen(text));
+        else
+            stet_buf_printf(out, "%lld", (long long)number);
+    }
+    stet_buf_char(out, '}');
+}
+
+static stet_status read_field(const field *f, stet_value v, stet_arena *arena, stet_record *r, stet_error *err) {
+    void *p = (char *)r + f->at;
+    size_t len;
+    const char *s = stet_as_string(&v, &len);
+    int64_t n = stet_as_int(v);
+    if ((s == NULL) != (f->kind == NUMBER || f->kind == COUNT) || (s == NULL && stet_typeof(v) != STET_INT))
+        return stet_fail(err, STET_CORRUPT, "\"%s\" is of the wrong type", f->key);
+    switch (f->kind) {
+    case TEXT:
+        *(const char **)p = stet_arena_strndup(arena, s, strnlen(s, len));
+        return STET_OK;
+    case NUMBER:
+        *(int64_t *)p = n;
+        return STET_OK;
+    case COUNT:
+        if (n < 0 || n > UINT32_MAX)
+            return stet_fail(err, STET_CORRUPT, "\"%s\" is out of range", f->key);
+        *(uint32_t *)p = (uint32_t)n;
+        return STET_OK;
+    case HASH:
+        break;
+    }
+    if (!stet_hash_of_hex(s, len, p))
+        return stet_fail(err, STET_CORRUPT, "\"%s\" is no hash", f->key);
+    return STET_OK;
+}
+
+stet_status stet_record_read(const char *line, size_t len, const char *const *repos, size_t repo_count,
+                             stet_arena *arena, stet_record *out, stet_error *err) {
+    stet_value v = stet_null();
+    stet_json_limits limits = {.max_depth = 4};
+    stet_status st = stet_json_read(line, len, &limits, &v, err);
+    if (st != STET_OK)
+        return st;
+    stet_record r = {0};
+    for (size_t i = 0; i < FIELDS; i++)
+        if (fields[i].kind == TEXT)
+            *(const char **)(void *)((char *)&r + fields[i].at) = "";
+    r.archived_at = r.archive_reason = "";
+    size_t f = 0;
+    for (size_t i = 0; i < stet_count(v) && st == STET_OK; i++) {
+        const char *key = stet_key_at(v, i, NULL);
+        int order = 1;
+        while (f < FIELDS && (order = strcmp(fields[f].key, key)) < 0)
+            f++;
+        st = order == 0 ? read_field(&fields[f], stet_at(v, i), arena, &r, err)
+                        : stet_fail(err, STET_CORRUPT, "\"%.40s\" is no member of a row", key);
+    }
+    stet_release(v);
+    if (st != STET_OK)
+        return st;
+    if (!stet_run_id_valid(r.id, strlen(r.id)) || r.repo_index >= repo_count ||
+        !stet_time_parse(r.created_at, strlen(r.created_at), &r.created_ms) ||
+        !stet_time_parse(r.updated_at, strlen(r.updated_at), &r.updated_ms))
+        return stet_fail(err, STET_CORRUPT, "id, repo or times are wrong");
+    r.repo = repos[r.repo_index];
+    for (int i = 0; i < STET_TASK_STATUSES; i++)
+        r.counts.total += r.counts.tasks[i];
+    r.lifecycle = r.derived = stet_lifecycle_of(&r.counts);
+    *out = r;
+    return STET_OK;
+}
+
+char *stet_record_dir(const stet_record *r) {
+    return stet_asprintf("%s/.stet/runs/%s", r->repo, r->id);
+}
+
+static stet_value text_or_null(const char *s) {
+    return *s != 0 ? stet_string(s) : stet_null();
+}
+
+stet_value stet_record_value(const stet_record *r) {
+    stet_value v = stet_object(), tasks = stet_object();
+    char hex[STET_HASH_HEX];
+    stet_put(&v, "schemaVersion", stet_int(STET_RECORD_VERSION));
+    stet_put(&v, "runId", stet_string(r->id));
+    stet_put(&v, "appId", text_or_null(r->app_id));
+    stet_put(&v, "appVersion", text_or_null(r->app_version));
+    stet_put(&v, "workflowId", text_or_null(r->workflow_id));
+    stet_put(&v, "title", text_or_null(r->title));
+    stet_put(&v, "piece", text_or_null(r->piece));
+    stet_put(&v, "actor", text_or_null(r->actor));
+    stet_put(&v, "repo", stet_string(r->repo));
+    stet_put(&v, "runDir", stet_stringf("%s/.stet/runs/%s", r->repo, r->id));
+    stet_put(&v, "statePath", stet_stringf("%s/.stet/runs/%s/state.json", r->repo, r->id));
+    stet_put(&v, "createdAt", stet_string(r->created_at));
+    stet_put(&v, "updatedAt", stet_string(r->updated_at));
+    stet_put(&v, "loopStage", stet_string(r->loop_stage));
+    stet_put(&v, "lifecycle", stet_string(stet_lifecycle_name(r->lifecycle)));
+    stet_put(&v, "derivedLifecycle", stet_string(stet_lifecycle_name(r->derived)));
+    stet_put(&v, "archived", stet_bool(r->archived));
+    stet_put(&v, "archivedAt", text_or_null(r->archived_at));
+    stet_put(&v, "archiveReason", text_or_null(r->archive_reason));
+    stet_put(&tasks, "total", stet_int(r->counts.total));
+    for (int i = 0; i < STET_TASK_STATUSES; i++)
+        stet_put(&tasks, stet_task_status_name((stet_task_status)i), stet_int(r->counts.tasks[i]));
+    stet_put(&v, "tasks", tasks);
+    stet_put(&v, "commitCount", stet_int(r->counts.commits));
+    stet_put(&v, "verifierGatedCommitCount", stet_int(r->counts.gated_commits));
+    stet_put(&v, "openFeedbackCount", stet_int(r->counts.open_feedback));
+    if (r->failed_task[0] != 0) {
+        stet_value failure = stet_object();
+        stet_put(&failure, "task", stet_string(r->failed_task));
+        stet_put(&failure, "message", stet_string(r->failed_message));
+        stet_put(&v, "failure", failure);
+    } else
+        stet_put(&v, "failure", stet_null());
+    stet_put(&v, "labels", stet_record_labels(r));
+    stet_put(&v, "inputsDigest", stet_string(r->inputs));
+    stet_hash_hex(r->fingerprint, hex);
+    stet_put(&v, "sourceFingerprint", stet_stringf("sha256:%s", hex));
+    stet_put(&v, "freshness", stet_string(stet_freshness_name(r->freshness)));
+    stet_put(&v, "provenance", stet_provenance_value(&r->provenance));
+    return v;
+}
+
+int stet_record_compare(const stet_record *a, const stet_record *b) {
+    if (a->created_ms != b->created_ms)
+        return a->created_ms < b->created_ms ? -1 : 1;
+    int order = strcmp(a->id, b->id);
+    return order != 0 ? order : strcmp(a->repo, b->repo);
+}
+
+int64_t stet_record_duration(const stet_record *r, int64_t now_ms) {
+    bool going = r->lifecycle == STET_LIFE_RUNNING;
+    int64_t ms = (going ? now_ms : r->updated_ms) - r->created_ms;
+    return ms > 0 ? ms : 0;
+}

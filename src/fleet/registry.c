@@ -1,0 +1,636 @@
+/* Invariants
+ *  G1  A load makes no file, changes no file and takes no lock.
+ *  G2  What a record says of a run's state was read from its state.json by somebody who saw exactly these bytes: now,
+ * or at an earlier look since which the file's stamp did not change. G3  Every directory under runs/ is a record, or is
+ * named as unreadable, or is somebody's half-made one ("~new.*"). G4  Damage of one file hides nothing but what that
+ * file alone says.
+ */
+#include "fleet/registry.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "base/utf8.h"
+#include "fleet/overlay.h"
+#include "fleet/repos.h"
+#include "fleet/run.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/lock.h"
+#include "project/project.h"
+
+/* A file written within this time before a look may be written again without a new time stamp (FAT keeps two seconds).
+ */
+#define RACY_NS      ((int64_t)2000000000)
+#define THREADS_MAX  4
+#define PARALLEL_MIN 32
+#define PREFIX_MIN   6
+#define LOCK_WAIT_MS 60000
+
+/* A source that has to be read. */
+typedef struct job {
+    const char *name;
+    uint32_t repo;
+    stet_record *row;    /* what the index has of it, or NULL */
+    stet_record *record; /* the result, or */
+    stet_unreadable bad; /* this */
+} job;
+
+typedef STET_VEC(job) jobs;
+
+const char *stet_index_status_name(stet_index_status s) {
+    static const char *const names[] = {"valid", "stale", "absent"};
+    return names[s];
+}
+
+static void add_problem(stet_registry *reg, const char *repo, const char *path, stet_error *why) {
+    stet_value p = stet_object(), text;
+    stet_put(&p, "repo", repo != NULL ? stet_string(repo) : stet_null());
+    if (path == NULL || stet_string_checked(path, strlen(path), &text, NULL) != STET_OK)
+        text = stet_null();
+    stet_put(&p, "path", text);
+    stet_put(&p, "code", stet_string(stet_status_name(why->status)));
+    stet_put(&p, "message", stet_string(why->message));
+    stet_put(&p, "hint", stet_string(why->hint));
+    stet_push(&reg->problems, p);
+    stet_error_clear(why);
+}
+
+/* ASCII for a directory's name that may be any bytes. */
+static const char *shown_name(stet_registry *reg, const char *name) {
+    char *copy = stet_arena_strdup(&reg->arena, name);
+    if (!stet_utf8_valid(copy, strlen(copy)))
+        for (char *s = copy; *s != 0; s++)
+            if ((unsigned char)*s >= 0x80)
+                *s = '?';
+    return copy;
+}
+
+/* Adds the project at `path`, or around it with `walk_up`, unless it is there already in whichever way it was reached.
+ * A listed one must be there itself: its parent is another project. */
+static void add_repo(stet_registry *reg, const char *path, bool walk_up) {
+    stet_error why = STET_ERROR_INIT;
+    stet_project *p = NULL;
+    char *real = NULL;
+    const char *root = path;
+    stet_status st = walk_up ? stet_project_find(path, &p, &why) : stet_project_open(path, &p, &why);
+    if (st == STET_OK)
+        root = stet_project_root(p);
+    else if (stet_file_realpath(path, &real, NULL) == STET_OK)
+        root = real;
+    bool known = false;
+    for (size_t i = 0; i < reg->repos.len; i++)
+        known = known || strcmp(reg->repos.at[i].root, root) == 0;
+    if (!known && !stet_utf8_valid(root, strlen(root))) {
+        stet_error_clear(&why);
+        stet_fail(&why, STET_INVALID, "the path of a project is not valid UTF-8");
+        add_problem(reg, NULL, NULL, &why);
+    } else if (!known) {
+        stet_registry_repo repo = {.root = stet_arena_strdup(&reg->arena, root), .present = st == STET_OK};
+        char *runs = p ? stet_project_path(p, "runs") : stet_asprintf("%s/.stet/runs", root);
+        char *registry = p ? stet_project_path(p, "local/registry") : stet_asprintf("%s/.stet/local/registry", root);
+        repo.runs_dir = stet_arena_strdup(&reg->arena, runs);
+        repo.registry_dir = stet_arena_strdup(&reg->arena, registry);
+        stet_free(runs);
+        stet_free(registry);
+        for (int i = 0; i < STET_OVERLAYS; i++)
+            repo.overlays[i] = stet_object();
+        /* A listed project that is gone is no damage: its runs are missing, and named so. */
+        if (st != STET_OK && st != STET_NOT_FOUND)
+            add_problem(reg, repo.root, repo.root, &why);
+        *stet_vec_add(&reg->repos) = repo;
+    }
+    stet_error_clear(&why);
+    stet_free(real);
+    stet_project_close(p);
+}
+
+static int by_root(const void *a, const void *b) {
+    return strcmp(((const stet_registry_repo *)a)->root, ((const stet_registry_repo *)b)->root);
+}
+
+static void load_overlays(stet_registry *reg, stet_registry_repo *repo) {
+    for (int kind = 0; kind < STET_OVERLAYS; kind++) {
+        stet_error why = STET_ERROR_INIT;
+        stet_value marks;
+        if (stet_overlay_load(repo->registry_dir, (stet_overlay)kind, &marks, &why) == STET_OK) {
+            stet_release(repo->overlays[kind]);
+            repo->overlays[kind] = marks;
+        } else {
+            char *path = stet_file_join(repo->registry_dir, stet_overlay_file((stet_overlay)kind));
+            add_problem(reg, repo->root, path, &why);
+            stet_free(path);
+        }
+    }
+}
+
+static stet_status find_repos(stet_registry *reg, const stet_registry_opts *opts, stet_error *err) {
+    stet_error why = STET_ERROR_INIT;
+    if (opts->root != NULL) {
+        stet_project *p;
+        stet_status st = stet_project_find(opts->root, &p, err);
+        if (st != STET_OK)
+            return st;
+        stet_project_close(p);
+        add_repo(reg, opts->root, true);
+        if (reg->repos.len == 0)
+            return stet_fail(err, STET_INVALID, "the path of the project is not valid UTF-8");
+        reg->root = reg->repos.at[0].root;
+    }
+    if (opts->scope == STET_SCOPE_HOME) {
+        stet_value known;
+        if (stet_repos_list(opts->home, &known, &why) == STET_OK) {
+            for (size_t i = 0; i < stet_count(known); i++) {
+                stet_value path = stet_get(stet_at(known, i), "path");
+                add_repo(reg, stet_as_string(&path, NULL), false);
+            }
+            stet_release(known);
+        } else {
+            char *path = stet_asprintf("%s/registry/repos.json", opts->home);
+            add_problem(reg, NULL, path, &why);
+            stet_free(path);
+        }
+    }
+    if (reg->repos.len > 1)
+        qsort(reg->repos.at, reg->repos.len, sizeof *reg->repos.at, by_root);
+    for (size_t i = 0; i < reg->repos.len; i++)
+        load_overlays(reg, &reg->repos.at[i]);
+    return STET_OK;
+}
+
+static char *index_path(const stet_registry *reg, stet_scope scope) {
+    if (scope == STET_SCOPE_HOME)
+        return stet_asprintf("%s/registry/index.json", reg->home);
+    const stet_registry_repo *repo = stet_registry_repo_of(reg, reg->root);
+    return stet_file_join(repo->registry_dir, "index.json");
+}
+
+/* The index is read in a thread of its own while directories are looked through. */
+typedef struct index_task {
+    char *path;
+    stet_arena arena;
+    stet_index index;
+    stet_error why;
+    stet_status status;
+} index_task;
+
+static void *load_index(void *arg) {
+    index_task *t = arg;
+    t->status = stet_index_load(t->path, &t->arena, &t->index, &t->why);
+    return NULL;
+}
+
+/* What one look at a directory under runs/ found. */
+typedef struct sight {
+    const char *name;
+    uint32_t repo;
+    stet_state_stamp stamp;
+} sight;
+
+typedef STET_VEC(sight) sights;
+
+static void add_unreadable(stet_registry *reg, const char *name, const char *repo, stet_status status,
+                           const char *reason) {
+    *stet_vec_add(&reg->unreadable) =
+        (stet_unreadable){shown_name(reg, name), repo, status, stet_arena_strdup(&reg->arena, reason)};
+}
+
+static void look_at(stet_registry *reg, uint32_t repo_index, const char *name, unsigned char type, sights *out) {
+    const stet_registry_repo *repo = &reg->repos.at[repo_index];
+    char path[4096];
+    struct stat st;
+    if (strncmp(name, "~new.", 5) == 0 || type == DT_REG)
+        return;
+    int n = snprintf(path, sizeof path, "%s/%s", repo->runs_dir, name);
+    if (n < 0 || (size_t)n + 12 > sizeof path) {
+        add_unreadable(reg, name, repo->root, STET_LIMIT, "its path is too long");
+        return;
+    }
+    if (type != DT_DIR) {
+        if (stet_sys_lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+            add_unreadable(reg, name, repo->root, STET_CORRUPT, "it is a symbolic link, not a directory");
+        if (stet_sys_lstat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+            return;
+    }
+    if (!stet_run_id_valid(name, strlen(name))) {
+        add_unreadable(reg, name, repo->root, STET_CORRUPT, "its name is no run id (letters, digits, and . _ : -)");
+        return;
+    }
+    memcpy(path + n, "/state.json", 12);
+    if (stet_sys_lstat(path, &st) != 0) {
+        char reason[160];
+        snprintf(reason, sizeof reason, "state.json: %s", strerror(errno));
+        add_unreadable(reg, name, repo->root, errno == ENOENT ? STET_NOT_FOUND : STET_IO,
+                       errno == ENOENT ? "there is no state.json" : reason);
+        return;
+    }
+    *stet_vec_add(out) = (sight){.name = stet_arena_strdup(&reg->arena, name),
+                                 .repo = repo_index,
+                                 .stamp = {.size = st.st_size,
+                                           .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+                                           .ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec,
+                                           .inode = st.st_ino}};
+}
+
+static void look_through(stet_registry *reg, uint32_t repo_index, sights *out) {
+    const stet_registry_repo *repo = &reg->repos.at[repo_index];
+    if (!repo->present)
+        return;
+    stet_error why = STET_ERROR_INIT;
+    DIR *dir = stet_sys_opendir(repo->runs_dir);
+    if (dir == NULL) {
+        if (errno != ENOENT) {
+            stet_fail_errno(&why, errno, "%s", repo->runs_dir);
+            add_problem(reg, repo->root, repo->runs_dir, &why);
+        }
+        return;
+    }
+    struct dirent *entry;
+    while ((errno = 0, entry = stet_sys_readdir(dir)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            look_at(reg, repo_index, entry->d_name, entry->d_type, out);
+    if (errno != 0) {
+        stet_fail_errno(&why, errno, "%s", repo->runs_dir);
+        add_problem(reg, repo->root, repo->runs_dir, &why);
+    }
+    closedir(dir);
+}
+
+/* Reading sources, by any number of threads. */
+typedef struct pool {
+    const stet_registry *reg;
+    jobs *jobs;
+    size_t next;
+    pthread_mutex_t mutex;
+    int64_t started_ns;
+    bool (*cancelled)(void *context);
+    void *context;
+} pool;
+
+typedef struct reader {
+    pool *pool;
+    stet_arena *arena;
+} reader;
+
+static void do_job(const pool *p, job *j, stet_arena *arena, stet_buf *scratch) {
+    const stet_registry_repo *repo = &p->reg->repos.at[j->repo];
+    char path[4200];
+    stet_state s;
+    stet_error why = STET_ERROR_INIT;
+    snprintf(path, sizeof path, "%s/%s/state.json", repo->runs_dir, j->name);
+    stet_status st = stet_state_read(path, j->name, scratch, &s, &why);
+    if (st != STET_OK) {
+        const char *reason = why.message;
+        size_t prefix = strlen(path);
+        if (strncmp(reason, path, prefix) == 0) /* the path is told beside it */
+            reason += prefix + (strncmp(reason + prefix, ": ", 2) == 0 ? 2 : reason[prefix] == ' ' ? 1 : 0);
+        j->bad = (stet_unreadable){j->name, repo->root, st, stet_arena_strdup(arena, reason)};
+        stet_error_clear(&why);
+        return;
+    }
+    j->record = stet_arena_alloc(arena, sizeof *j->record);
+    stet_record_derive(&s, repo->root, j->repo, arena, j->record);
+    if (s.stamp.mtime_ns > p->started_ns - RACY_NS || s.stamp.ctime_ns > p->started_ns - RACY_NS)
+        j->record->stamp = (stet_state_stamp){0};
+    stet_state_release(&s);
+}
+
+static void *read_sources(void *arg) {
+    reader *r = arg;
+    pool *p = r->pool;
+    stet_buf scratch = STET_BUF(0);
+    for (;;) {
+        pthread_mutex_lock(&p->mutex);
+        size_t from = p->next, to = from + 8 < p->jobs->len ? from + 8 : p->jobs->len;
+        p->next = to;
+        pthread_mutex_unlock(&p->mutex);
+        if (from == to || (p->cancelled != NULL && p->cancelled(p->context)))
+            break;
+        for (size_t i = from; i < to; i++)
+            do_job(p, &p->jobs->at[i], r->arena, &scratch);
+    }
+    stet_buf_release(&scratch);
+    return NULL;
+}
+
+static void read_all(stet_registry *reg, jobs *work, const stet_registry_opts *opts, int64_t started_ns) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t threads = work->len < PARALLEL_MIN || cores < 2 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (size_t)cores;
+    pool p = {
+        .reg = reg, .jobs = work, .started_ns = started_ns, .cancelled = opts->cancelled, .context = opts->context};
+    pthread_mutex_init(&p.mutex, NULL);
+    reg->arenas = stet_alloc_zero(threads * sizeof *reg->arenas);
+    reg->arena_count = threads;
+    reader readers[THREADS_MAX];
+    pthread_t ids[THREADS_MAX];
+    size_t started = 0;
+    for (size_t i = 0; i < threads; i++)
+        readers[i] = (reader){&p, &reg->arenas[i]};
+    while (started + 1 < threads && pthread_create(&ids[started], NULL, read_sources, &readers[started + 1]) == 0)
+        started++;
+    read_sources(&readers[0]);
+    for (size_t i = 0; i < started; i++)
+        pthread_join(ids[i], NULL);
+    pthread_mutex_destroy(&p.mutex);
+    reg->read = work->len;
+}
+
+static size_t row_key(const char *repo, const char *name, char *out, size_t max) {
+    int n = snprintf(out, max, "%s%c%s", repo, 0, name);
+    return n < 0 ? 0 : (size_t)n < max ? (size_t)n : max - 1;
+}
+
+/* Which rows still say what their sources say, and which sources must be read. */
+static void match(stet_registry *reg, const sights *seen, bool verify, jobs *work) {
+    stet_map rows = {0};
+    char key[4400];
+    for (size_t i = 0; i < reg->index.rows.len; i++) {
+        stet_record *row = reg->index.rows.at[i];
+        stet_map_put(&rows, key, row_key(row->repo, row->id, key, sizeof key), (stet_slot){.p = row});
+    }
+    for (size_t i = 0; i < seen->len; i++) {
+        const sight *s = &seen->at[i];
+        const stet_registry_repo *repo = &reg->repos.at[s->repo];
+        stet_slot *slot = stet_map_get(&rows, key, row_key(repo->root, s->name, key, sizeof key));
+        stet_record *row = slot != NULL ? slot->p : NULL;
+        if (row != NULL) {
+            row->repo = repo->root;
+            row->repo_index = s->repo;
+        }
+        if (row != NULL && !verify && row->stamp.inode != 0 && stet_stamp_equal(&row->stamp, &s->stamp))
+            *stet_vec_add(&reg->records) = row;
+        else
+            *stet_vec_add(work) = (job){.name = s->name, .repo = s->repo, .row = row};
+        if (row != NULL)
+            row->freshness = STET_FRESH_STALE; /* seen: settled below */
+    }
+    for (size_t i = 0; i < reg->index.rows.len; i++) {
+        stet_record *row = reg->index.rows.at[i];
+        bool covered = stet_registry_repo_of(reg, row->repo) != NULL;
+        if (row->freshness == STET_FRESH_VALID && covered)
+            *stet_vec_add(&reg->missing) = row;
+        row->freshness = row->freshness == STET_FRESH_VALID ? STET_FRESH_MISSING : STET_FRESH_VALID;
+    }
+    stet_map_release(&rows);
+}
+
+static void settle(stet_registry *reg, jobs *work) {
+    for (size_t i = 0; i < work->len; i++) {
+        job *j = &work->at[i];
+        if (j->record == NULL) {
+            if (j->bad.name == NULL)
+                continue; /* cancelled */
+            j->bad.name = shown_name(reg, j->bad.name);
+            *stet_vec_add(&reg->unreadable) = j->bad;
+            if (j->row != NULL) {
+                j->row->freshness = STET_FRESH_MISSING;
+                *stet_vec_add(&reg->missing) = j->row;
+            }
+            continue;
+        }
+        bool same = j->row != NULL && stet_hash_equal(j->row->fingerprint, j->record->fingerprint);
+        j->record->freshness = j->row != NULL && !same ? STET_FRESH_STALE : STET_FRESH_VALID;
+        j->record->persisted = j->row;
+        *stet_vec_add(&reg->records) = j->record;
+        if (j->row == NULL)
+            *stet_vec_add(&reg->fresh) = j->record;
+        else if (!same)
+            *stet_vec_add(&reg->stale) = j->record;
+    }
+}
+
+static void lay_over(stet_registry *reg, stet_record *r) {
+    const stet_registry_repo *repo = &reg->repos.at[r->repo_index];
+    size_t len = strlen(r->id);
+    stet_value mark;
+    r->archived = stet_find(repo->overlays[STET_OVERLAY_ARCHIVE], r->id, len, &mark);
+    r->lifecycle = r->derived;
+    if (r->archived) {
+        stet_value at = stet_get(mark, "archivedAt"), reason = stet_get(mark, "reason");
+        const char *when = stet_as_string(&at, NULL), *why = stet_as_string(&reason, NULL);
+        r->archived_at = when != NULL ? stet_arena_strdup(&reg->arena, when) : "";
+        r->archive_reason = why != NULL ? stet_arena_strdup(&reg->arena, why) : "";
+        r->lifecycle = STET_LIFE_ARCHIVED;
+    } else if (r->derived == STET_LIFE_RUNNING) {
+        char *dir = stet_record_dir(r);
+        if (stet_runfile_driver(dir, NULL) == STET_DRIVER_GONE)
+            r->lifecycle = STET_LIFE_INTERRUPTED;
+        stet_free(dir);
+    }
+    /* What the run itself says of its origin counts more than a link that was noted about it. */
+    if (r->provenance.generation == 0 && stet_find(repo->overlays[STET_OVERLAY_PROVENANCE], r->id, len, &mark))
+        r->provenance = stet_provenance_read(mark, &reg->arena);
+    if (stet_find(repo->overlays[STET_OVERLAY_LABELS], r->id, len, &mark))
+        r->labels = stet_labels_text(mark, &reg->arena);
+}
+
+static int by_order(const void *a, const void *b) {
+    return stet_record_compare(*(stet_record *const *)a, *(stet_record *const *)b);
+}
+
+static int by_name(const void *a, const void *b) {
+    const stet_unreadable *x = a, *y = b;
+    int order = strcmp(x->repo, y->repo);
+    return order != 0 ? order : strcmp(x->name, y->name);
+}
+
+static void sort_records(stet_records *v) {
+    if (v->len > 1)
+        qsort(v->at, v->len, sizeof *v->at, by_order);
+}
+
+static void conclude(stet_registry *reg) {
+    sort_records(&reg->records);
+    sort_records(&reg->stale);
+    sort_records(&reg->fresh);
+    sort_records(&reg->missing);
+    if (reg->unreadable.len > 1)
+        qsort(reg->unreadable.at, reg->unreadable.len, sizeof *reg->unreadable.at, by_name);
+    reg->fingerprint = stet_index_fingerprint(&reg->records);
+    bool drift = reg->stale.len + reg->fresh.len + reg->missing.len > 0;
+    reg->status = !reg->index.present ? STET_INDEX_ABSENT : drift ? STET_INDEX_STALE : STET_INDEX_VALID;
+}
+
+/* Everything but the overlays: what the sources say, and how that compares with the index. */
+static stet_status load_sources(const stet_registry_opts *opts, stet_registry **out, stet_error *err) {
+    if (opts->scope == STET_SCOPE_REPO && opts->root == NULL)
+        return stet_fail(err, STET_NOT_FOUND, "there is no project here, and the scope is repo");
+    stet_registry *reg = stet_alloc_zero(sizeof *reg);
+    reg->scope = opts->scope;
+    reg->problems = stet_array();
+    reg->home = stet_arena_strdup(&reg->arena, opts->home);
+    stet_status st = find_repos(reg, opts, err);
+    if (st != STET_OK) {
+        stet_registry_free(reg);
+        return st;
+    }
+    int64_t started_ns = stet_clock_ns();
+    index_task task = {.path = index_path(reg, opts->scope)};
+    struct stat sb;
+    pthread_t thread;
+    bool apart = stet_sys_stat(task.path, &sb) == 0 && sb.st_size > (1 << 20) &&
+                 pthread_create(&thread, NULL, load_index, &task) == 0;
+    if (!apart)
+        load_index(&task);
+    sights seen = {0};
+    for (size_t i = 0; i < reg->repos.len; i++)
+        look_through(reg, (uint32_t)i, &seen);
+    if (apart)
+        pthread_join(thread, NULL);
+    if (task.status == STET_OK)
+        reg->index = task.index;
+    else {
+        reg->index = (stet_index){.generated_at = ""};
+        add_problem(reg, opts->scope == STET_SCOPE_REPO ? reg->root : NULL, task.path, &task.why);
+    }
+    stet_free(task.path);
+    jobs work = {0};
+    match(reg, &seen, opts->verify, &work);
+    stet_vec_release(&seen);
+    read_all(reg, &work, opts, started_ns);
+    /* The rows' arena goes with the readers'. */
+    reg->arenas = stet_realloc(reg->arenas, (reg->arena_count + 1) * sizeof *reg->arenas);
+    reg->arenas[reg->arena_count++] = task.arena;
+    settle(reg, &work);
+    stet_vec_release(&work);
+    if (opts->cancelled != NULL && opts->cancelled(opts->context)) {
+        stet_registry_free(reg);
+        return stet_fail(err, STET_CANCELLED, "interrupted while reading runs");
+    }
+    conclude(reg);
+    *out = reg;
+    return STET_OK;
+}
+
+stet_status stet_registry_load(const stet_registry_opts *opts, stet_registry **out, stet_error *err) {
+    stet_status st = load_sources(opts, out, err);
+    if (st != STET_OK)
+        return st;
+    stet_registry *reg = *out;
+    for (size_t i = 0; i < reg->records.len; i++) {
+        lay_over(reg, reg->records.at[i]);
+        reg->counts[reg->records.at[i]->lifecycle]++;
+    }
+    return STET_OK;
+}
+
+/* The index of one project, out of the records of all. */
+static stet_status store_repo(stet_registry *reg, const char *generated_at, stet_error *err) {
+    const stet_registry_repo *repo = stet_registry_repo_of(reg, reg->root);
+    stet_records rows = {0};
+    uint32_t at = (uint32_t)(repo - reg->repos.at);
+    for (size_t i = 0; i < reg->records.len; i++)
+        if (reg->records.at[i]->repo_index == at) {
+            stet_record *copy = stet_arena_dup(&reg->arena, reg->records.at[i], sizeof *copy);
+            copy->repo_index = 0;
+            *stet_vec_add(&rows) = copy;
+        }
+    char *path = index_path(reg, STET_SCOPE_REPO);
+    stet_status st = stet_file_mkdirs(repo->registry_dir, 0755, err);
+    if (st == STET_OK)
+        st = stet_index_store(path, "repo", repo->root, generated_at, &repo->root, 1, &rows, err);
+    stet_vec_release(&rows);
+    stet_free(path);
+    return st;
+}
+
+/* Links that runs carry in themselves and that the overlay has lost come back to it. */
+static stet_status store_links(stet_registry *reg, stet_error *err) {
+    for (size_t k = 0; k < reg->repos.len; k++) {
+        stet_value lost = stet_object(), had;
+        for (size_t i = 0; i < reg->records.len; i++) {
+            const stet_record *r = reg->records.at[i];
+            if (r->repo_index == k && r->provenance.generation > 0 &&
+                !stet_find(reg->repos.at[k].overlays[STET_OVERLAY_PROVENANCE], r->id, strlen(r->id), &had))
+                stet_put(&lost, r->id, stet_provenance_value(&r->provenance));
+        }
+        stet_error why = STET_ERROR_INIT;
+        stet_status st = stet_overlay_update(reg->repos.at[k].registry_dir, STET_OVERLAY_PROVENANCE, lost, &why);
+        stet_release(lost);
+        /* Another project's overlay that can't be written is no reason to leave this index old. */
+        if (st != STET_OK && reg->root != NULL && strcmp(reg->root, reg->repos.at[k].root) == 0 && st != STET_CORRUPT &&
+            st != STET_UNSUPPORTED) {
+            stet_error_move(err, &why);
+            return st;
+        }
+        stet_error_clear(&why);
+    }
+    return STET_OK;
+}
+
+static stet_status store_home(stet_registry *reg, const char *generated_at, stet_error *err) {
+    const char **roots = stet_alloc((reg->repos.len + 1) * sizeof *roots);
+    for (size_t i = 0; i < reg->repos.len; i++)
+        roots[i] = reg->repos.at[i].root;
+    char *path = index_path(reg, STET_SCOPE_HOME);
+    stet_status st = stet_index_store(path, "home", reg->home, generated_at, roots, reg->repos.len, &reg->records, err);
+    stet_free(path);
+    stet_free(roots);
+    return st;
+}
+
+stet_status stet_registry_refresh(const stet_registry_opts *opts, stet_registry **out, stet_error *err) {
+    if (opts->scope == STET_SCOPE_REPO && opts->root == NULL)
+        return stet_fail(err, STET_NOT_FOUND, "there is no project here, and the scope is repo");
+    char *dir = stet_file_join(opts->home, "registry"), *lock_path = stet_file_join(dir, "index.lock");
+    stet_lock *lock = NULL;
+    stet_registry *reg = NULL;
+    char now[STET_TIME_TEXT];
+    stet_status st = stet_file_mkdirs(dir, 0755, err);
+    if (st == STET_OK && opts->root != NULL) {
+        char *root = NULL;
+        bool added;
+        st = stet_repos_add(opts->home, opts->root, stet_clock_ms(), NULL, &root, &added, err);
+        stet_free(root);
+    }
+    /* One at a time: an older look must not replace a newer one. */
+    if (st == STET_OK)
+        st = stet_lock_open(lock_path, STET_LOCK_PLAIN, &lock, err);
+    if (st == STET_OK)
+        st = stet_lock_take(lock, STET_LOCK_EXCLUSIVE, LOCK_WAIT_MS, err);
+    stet_registry_opts all = *opts;
+    all.scope = STET_SCOPE_HOME;
+    if (st == STET_OK)
+        st = load_sources(&all, &reg, err);
+    stet_time_print(stet_clock_ms(), now);
+    if (st == STET_OK)
+        st = store_links(reg, err);
+    if (st == STET_OK)
+        st = store_home(reg, now, err);
+    if (st == STET_OK && reg->root != NULL)
+        st = store_repo(reg, now, err);
+    stet_lock_close(lock);
+    stet_registry_free(reg);
+    stet_free(lock_path);
+    stet_free(dir);
+    if (st != STET_OK)
+        return st;
+    all = *opts;
+    all.verify = false; /* just done */
+    return stet_registry_load(&all, out, err);
+}
+
+void stet_registry_free(stet_registry *reg) {
+    if (reg == NULL)
+        return;
+    for (size_t i = 0; i < reg->repos.len; i++)
+        for (int k = 0; k < STET_OVERLAYS; k++)
+            stet_release(reg->repos.at[i].overlays[k]);
+    stet_vec_release(&reg->repos);
+    stet_vec_release(&reg->records);
+    stet_vec_release(&reg->unreadable);
+    stet_vec_release(&reg->stale);
+    stet_vec_release(&reg->fresh);
+    stet_vec_release(&reg->missing);
+    stet_vec_release(&reg->index.rows);
+    stet_release(reg->problems);
+    for (size_t i = 0; i < reg->arena_count; i++)
+        stet_arena_release(&reg->arenas[i]);
+    stet_free(reg->arenas);
+    stet_arena_release(&reg->arena);
+    stet_free(reg);
+}

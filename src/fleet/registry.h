@@ -1,0 +1,101 @@
+/* registry.h - all runs of one project, or of all projects, as their state.json files say right now.
+ *
+ *     stet_registry *reg;
+ *     stet_registry_opts opts = {.home = home, .root = root, .scope = STET_SCOPE_HOME};
+ *     status = stet_registry_load(&opts, &reg, &err);            // looks at every source; writes nothing, locks
+ * nothing for (size_t i = 0; i < reg->records.len; i++) use(reg->records.at[i]); stet_registry_free(reg);
+ *
+ * The registry is derived. index.json holds rows of an earlier look; a row is used in place of the source only if size,
+ * inode, time of modification and time of change of state.json are what they were, and that was long enough before the
+ * look that a later write would show (else, and always with `verify`, the content is read and hashed again). What is
+ * told as the state of a run is therefore always its source's.
+ *
+ * Fail closed. A source that is gone is named in `missing` and is no record; one that can't be read, or says what is
+ * not understood, is named in `unreadable` with the reason, and is no record either, whatever its row said. A damaged
+ * index, overlay, project or list of projects is named in `problems`; everything else is still shown. The load itself
+ * fails only when there is nothing to stand on (no home, no project).
+ *
+ * stet_registry_refresh does the same and then writes the index: of the project with STET_SCOPE_REPO, and the one of
+ * all projects in either case. It puts the current project on the list of known ones.
+ */
+#ifndef STET_FLEET_REGISTRY_H
+#define STET_FLEET_REGISTRY_H
+
+#include "fleet/index.h"
+
+#define STET_REGISTRY_SCHEMA 1
+
+typedef enum stet_scope { STET_SCOPE_REPO, STET_SCOPE_HOME } stet_scope;
+typedef enum stet_index_status { STET_INDEX_VALID, STET_INDEX_STALE, STET_INDEX_ABSENT } stet_index_status;
+
+typedef struct stet_registry_opts {
+    const char *home; /* STET_HOME */
+    const char *root; /* the current project, any path into it; NULL: none (then scope must be home) */
+    stet_scope scope;
+    bool verify;
+    bool (*cancelled)(void *context); /* may be NULL */
+    void *context;
+} stet_registry_opts;
+
+typedef struct stet_unreadable {
+    const char *name; /* of the directory: the id that it should have */
+    const char *repo;
+    stet_status status;
+    const char *reason;
+} stet_unreadable;
+
+typedef struct stet_registry_repo {
+    const char *root;         /* real path */
+    const char *runs_dir;     /* <root>/.stet/runs */
+    const char *registry_dir; /* where its overlays and index are */
+    bool present;             /* a project is there */
+    stet_value overlays[3];   /* by stet_overlay; empty objects if absent or damaged */
+} stet_registry_repo;
+
+typedef struct stet_registry {
+    stet_scope scope;
+    const char *home, *root; /* root: of the current project, or NULL */
+    stet_arena arena;
+    STET_VEC(stet_registry_repo) repos;   /* sorted by root */
+    stet_records records;                 /* sorted by stet_record_compare */
+    STET_VEC(stet_unreadable) unreadable; /* sorted by repo and name */
+    stet_value problems;                  /* array of {"repo", "path", "code", "message"} */
+    stet_index index;                     /* what was persisted */
+    stet_index_status status;
+    stet_hash fingerprint;              /* of the records */
+    stet_records stale, fresh, missing; /* fresh: not in the index yet; missing: rows without a source */
+    size_t counts[STET_LIFECYCLES];
+    size_t read;               /* how many sources had to be read */
+    struct stet_arena *arenas; /* of the threads that read */
+    size_t arena_count;
+} stet_registry;
+
+STET_CHECKED stet_status stet_registry_load(const stet_registry_opts *opts, stet_registry **out, stet_error *err);
+STET_CHECKED stet_status stet_registry_refresh(const stet_registry_opts *opts, stet_registry **out, stet_error *err);
+void stet_registry_free(stet_registry *reg); /* NULL is fine */
+
+const char *stet_index_status_name(stet_index_status s);
+
+/* The run that `id` names: the exact id, or the only one that begins with it (at least 6 characters). Several projects
+ * may have it: `repo` (NULL: any) says which; else the current project's wins (`*from` tells "repo" or "home"); else it
+ * is STET_CONFLICT, with the projects in the details. STET_NOT_FOUND, or STET_CORRUPT and STET_UNSUPPORTED with the
+ * reason if its state is not to be trusted. `last` (may be NULL) is the row that the index still has of a missing one,
+ * else NULL. */
+STET_CHECKED stet_status stet_registry_find(const stet_registry *reg, const char *id, const char *repo,
+                                            const stet_record **out, const char **from, const stet_record **last,
+                                            stet_error *err);
+const stet_registry_repo *stet_registry_repo_of(const stet_registry *reg, const char *root);
+
+/* {status, persistedFingerprint, currentFingerprint, staleRuns, newRuns, missingRuns, unreadableRuns, and the number of
+ * each}; at most `max` names of each kind (0: all). */
+stet_value stet_registry_freshness(const stet_registry *reg, size_t max);
+/* {total, queued, running, blocked, completed, failed, archived, interrupted, unreadable} */
+stet_value stet_registry_counts(const stet_registry *reg);
+stet_value stet_registry_repos(const stet_registry *reg); /* array of roots */
+/* What to do next, as a command. Belongs to the caller. */
+stet_value stet_registry_next_action(const stet_registry *reg);
+
+/* The state itself, read now, whatever the stamps say. */
+STET_CHECKED stet_status stet_record_reread(const stet_record *r, stet_state *out, stet_error *err);
+
+#endif
