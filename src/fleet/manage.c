@@ -1,0 +1,189 @@
+#include "fleet/manage.h"
+
+#include <string.h>
+
+#include "fleet/overlay.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+#define LABEL_MAX 64
+
+static stet_value checked_text(const char *s) {
+    stet_value v;
+    return s != NULL && stet_string_checked(s, strlen(s), &v, NULL) == STET_OK ? v : stet_null();
+}
+
+stet_status stet_runs_archive(const stet_registry *reg, const stet_records *runs, bool unarchive, const char *reason,
+                              const char *actor, const char *at, stet_error *err) {
+    for (size_t k = 0; k < reg->repos.len; k++) {
+        stet_value changes = stet_object(), mark = stet_null();
+        if (!unarchive) {
+            mark = stet_object();
+            stet_put(&mark, "archivedAt", stet_string(at));
+            stet_put(&mark, "reason", checked_text(reason));
+            stet_put(&mark, "actor", checked_text(actor));
+        }
+        for (size_t i = 0; i < runs->len; i++)
+            if (runs->at[i]->repo_index == k)
+                stet_put(&changes, runs->at[i]->id, stet_retain(mark));
+        stet_status st = stet_overlay_update(reg->repos.at[k].registry_dir, STET_OVERLAY_ARCHIVE, changes, err);
+        stet_release(changes);
+        stet_release(mark);
+        if (st != STET_OK)
+            return st;
+    }
+    return STET_OK;
+}
+
+bool stet_label_valid(const char *label) {
+    size_t len = strlen(label);
+    if (len == 0 || len > LABEL_MAX)
+        return false;
+    for (const char *s = label; *s != 0; s++)
+        if ((unsigned char)*s <= ' ' || *s == 0x7f || *s == ',')
+            return false;
+    return true;
+}
+
+stet_status stet_runs_label(const stet_registry *reg, const stet_record *r, stet_value labels, stet_error *err) {
+    stet_value changes = stet_object();
+    stet_put(&changes, r->id, stet_retain(labels));
+    stet_status st = stet_overlay_update(reg->repos.at[r->repo_index].registry_dir, STET_OVERLAY_LABELS, changes, err);
+    stet_release(changes);
+    return st;
+}
+
+static stet_value rerun_link(const stet_record *r, const char *reason, const char *actor) {
+    char now[STET_TIME_TEXT];
+    stet_value link = stet_object();
+    bool chained = r->provenance.generation > 0;
+    stet_time_print(stet_clock_ms(), now);
+    stet_put(&link, "rerunOf", stet_string(r->id));
+    stet_put(&link, "rerunOfRepo", stet_string(r->repo));
+    stet_put(&link, "originRunId",
+             stet_string(chained && r->provenance.origin_run_id[0] != 0 ? r->provenance.origin_run_id : r->id));
+    stet_put(&link, "generation", stet_int(r->provenance.generation + 1));
+    stet_value why = checked_text(reason), who = checked_text(actor);
+    stet_put(&link, "reason", stet_typeof(why) == STET_STRING ? why : stet_string(""));
+    stet_put(&link, "createdAt", stet_string(now));
+    stet_put(&link, "actor", stet_typeof(who) == STET_STRING ? who : stet_string(""));
+    return link;
+}
+
+static const char *member(stet_value object, const char *key, stet_value *keep) {
+    *keep = stet_get(object, key);
+    return stet_as_string(keep, NULL);
+}
+
+/* The tasks of the original, as if none had run. */
+static void copy_tasks(stet_runfile *run, stet_value tasks) {
+    for (size_t i = 0; i < stet_count(tasks); i++) {
+        stet_value task = stet_at(tasks, i), id, action, kind;
+        stet_task_spec spec = {.action = member(task, "action", &action),
+                               .kind = member(task, "kind", &kind),
+                               .verifier = stet_as_bool(stet_get(task, "verifier"))};
+        stet_runfile_task(run, member(task, "id", &id), &spec);
+    }
+}
+
+static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value overrides, stet_value link,
+                              const char *actor, char new_id[STET_RUN_ID_MAX + 1], stet_error *err) {
+    stet_value app = stet_get(s->root, "app"), keep[6], inputs = stet_get(s->root, "inputs");
+    inputs = stet_typeof(inputs) == STET_OBJECT ? stet_retain(inputs) : stet_object();
+    for (size_t i = 0; i < stet_count(overrides); i++) {
+        size_t len;
+        const char *key = stet_key_at(overrides, i, &len);
+        stet_put_n(&inputs, key, len, stet_retain(stet_at(overrides, i)));
+    }
+    stet_runfile_spec spec = {.app_id = member(app, "id", &keep[0]),
+                              .app_version = member(app, "version", &keep[1]),
+                              .app_title = member(app, "title", &keep[2]),
+                              .piece = member(s->root, "piece", &keep[3]),
+                              .workflow_id = member(s->root, "workflowId", &keep[4]),
+                              .title = member(s->root, "title", &keep[5]),
+                              .actor = actor,
+                              .inputs = inputs,
+                              .options = stet_get(s->root, "options"),
+                              .provenance = link};
+    spec.name = spec.app_id ? spec.app_id : spec.workflow_id;
+    stet_runfile *run = NULL;
+    stet_status st = stet_runfile_create(p, &spec, &run, err);
+    if (st == STET_OK) {
+        copy_tasks(run, stet_get(s->root, "tasks"));
+        strcpy(new_id, stet_runfile_id(run));
+        st = stet_runfile_flush(run, err);
+        stet_runfile_close(run);
+    }
+    stet_release(inputs);
+    return st;
+}
+
+stet_status stet_runs_rerun(const stet_registry *reg, const stet_record *r, stet_value overrides, const char *reason,
+                            const char *actor, char new_id[STET_RUN_ID_MAX + 1], stet_value *provenance,
+                            stet_error *err) {
+    stet_state s;
+    stet_project *p = NULL;
+    stet_status st = stet_record_reread(r, &s, err);
+    if (st != STET_OK)
+        return st;
+    char *dir = stet_record_dir(r);
+    stet_value owner = stet_null();
+    if (stet_runfile_driver(dir, &owner) == STET_DRIVER_ALIVE) {
+        stet_buf b = STET_BUF(1024);
+        stet_runfile_owner_text(owner, &b);
+        st = stet_fail(err, STET_BUSY, "run %s is being driven by %s", r->id, stet_buf_cstr(&b));
+        stet_hint(err, "wait for its end, or: stet runs cancel %s", r->id);
+        stet_buf_release(&b);
+    }
+    stet_release(owner);
+    stet_free(dir);
+    stet_value link = rerun_link(r, reason, actor);
+    if (st == STET_OK)
+        st = stet_project_open(r->repo, &p, err);
+    if (st == STET_OK)
+        st = make_rerun(p, &s, overrides, link, actor, new_id, err);
+    if (st == STET_OK) {
+        /* The new run says it in itself: without this mark the link still stands. */
+        stet_value changes = stet_object();
+        stet_put(&changes, new_id, stet_retain(link));
+        st = stet_overlay_update(reg->repos.at[r->repo_index].registry_dir, STET_OVERLAY_PROVENANCE, changes, err);
+        stet_release(changes);
+    }
+    stet_project_close(p);
+    stet_state_release(&s);
+    if (st == STET_OK)
+        *provenance = link;
+    else
+        stet_release(link);
+    return st;
+}
+
+stet_status stet_runs_cancel(const stet_record *r, const char *reason, bool *asked, stet_error *err) {
+    char *dir = stet_record_dir(r);
+    stet_status st = STET_OK;
+    bool open_ended = r->counts.tasks[STET_TASK_PENDING] + r->counts.tasks[STET_TASK_RUNNING] > 0 ||
+                      (r->counts.total == 0 && r->derived == STET_LIFE_QUEUED);
+    *asked = stet_runfile_driver(dir, NULL) == STET_DRIVER_ALIVE;
+    if (*asked)
+        st = stet_runfile_ask_cancel(dir, reason, err);
+    else if (!open_ended)
+        st = stet_fail(err, STET_CONFLICT, "run %s has ended (%s): there is nothing to cancel", r->id,
+                       stet_lifecycle_name(r->derived));
+    else {
+        stet_project *p = NULL;
+        stet_runfile *run = NULL;
+        st = stet_project_open(r->repo, &p, err);
+        if (st == STET_OK)
+            st = stet_runfile_open(p, r->id, &run, err);
+        if (st == STET_OK) {
+            if (r->counts.total == 0) /* nothing to mark: the run itself is what was cancelled */
+                stet_runfile_task(run, "run", NULL);
+            stet_runfile_cancel_rest(run, reason);
+            st = stet_runfile_finish(run, err);
+        }
+        stet_runfile_close(run);
+        stet_project_close(p);
+    }
+    stet_free(dir);
+    return st;
+}
