@@ -319,7 +319,7 @@ stet_status stet_queue_add(const stet_queue *q, const stet_queue_spec *spec, ste
     stet_put(&e, "maxAttempts", stet_int(most));
     stet_put(&e, "notBefore", stet_null());
     stet_put(&e, "inputs", stet_typeof(spec->inputs) == STET_OBJECT ? stet_retain(spec->inputs) : stet_null());
-    stet_put(&e, "error", stet_null());
+    stet_put(&e, "lastError", stet_null());
     set_status(&e, STET_QUEUED_PENDING);
     stet_status st = text_member(&e, "app", empty(spec->app) ? NULL : spec->app, err);
     if (st == STET_OK)
@@ -422,7 +422,7 @@ stet_status stet_queue_change(const stet_queue *q, const char *id, stet_queue_mo
     if (move == STET_QUEUE_REQUEUE) {
         stet_put(&e, "attempts", stet_int(0));
         stet_put(&e, "notBefore", stet_null());
-        stet_put(&e, "error", stet_null());
+        stet_put(&e, "lastError", stet_null());
     }
     if (note != NULL)
         st = text_member(&e, "note", note, err);
@@ -452,7 +452,7 @@ static bool lease_ended(stet_value lease, int64_t now) {
 static void lapse(txn *t, size_t index) {
     stet_value e = take(t, index);
     bool last = stet_as_int(stet_get(e, "attempts")) >= stet_as_int(stet_get(e, "maxAttempts"));
-    stet_put(&e, "error", stet_string("its worker went away without a word"));
+    stet_put(&e, "lastError", stet_string("its worker went away without a word"));
     set_status(&e, last ? STET_QUEUED_PARKED : STET_QUEUED_PENDING);
     stet_put_at(&t->entries, index, e);
 }
@@ -565,7 +565,7 @@ stet_status stet_queue_settle(const stet_queue *q, const char *id, const char *t
         stet_put(&e, "notBefore", time_value(stet_clock_ms() + (retry_ms << doubled) / 2));
     }
     set_status(&e, status);
-    st = text_member(&e, "error", outcome == STET_OUTCOME_DONE ? NULL : note, err);
+    st = text_member(&e, "lastError", outcome == STET_OUTCOME_DONE ? NULL : note, err);
     if (st == STET_OK && !empty(run_id))
         st = text_member(&e, "runId", run_id, err);
     stet_put_at(&t.entries, index, stet_retain(e));

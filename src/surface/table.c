@@ -15,10 +15,17 @@
     X(stet_ops_stores)                                                                                                 \
     X(stet_ops_version)                                                                                                \
     X(stet_ops_doctor)                                                                                                 \
+    X(stet_ops_runs)                                                                                                   \
+    X(stet_ops_runs_manage)                                                                                            \
+    X(stet_ops_runs_files)                                                                                             \
+    X(stet_ops_registry)                                                                                               \
+    X(stet_ops_history)                                                                                                \
+    X(stet_ops_queue)                                                                                                  \
     /* one line each */
 
 #define STORES(X)                                                                                                      \
     X(stet_store_project)                                                                                              \
+    X(stet_store_runs)                                                                                                 \
     /* one line each */
 
 #define DECLARE_OPS(name) extern const stet_op name[];

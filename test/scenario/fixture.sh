@@ -5,3 +5,30 @@ set -eu
 
 # project: this one is on the list, so that `project remove` has something to remove
 "$STET" project add
+
+# fleet: two runs, an exported one, and a queue whose entries belong to another project
+python3 - <<'PYTHON'
+import json, os, pathlib
+
+def run(name, created, tasks, log=None):
+    folder = pathlib.Path(".stet/runs") / name
+    (folder / "logs").mkdir(parents=True)
+    state = {"schemaVersion": 2, "id": name, "createdAt": created, "updatedAt": created, "app": {"id": "report", "version": "1", "title": "Report"},
+             "workflowId": "report", "title": "Nightly report", "loopStage": "running", "inputs": {"rows": 5}, "options": {}, "tasks": tasks, "feedback": [],
+             "commits": [], "summary": {"stood": 3, "ran": 1}}
+    (folder / "state.json").write_text(json.dumps(state, indent=2))
+    (folder / "events.jsonl").write_text('{"at":"%s","event":"created"}\n' % created)
+    (folder / "logs/fetch.log").write_text("fetched 5 rows\n")
+
+run("20261115T174500Z-report-0a1b2c3d", "2026-11-15T17:45:00Z", [{"id": "fetch", "status": "failed", "log": "logs/fetch.log", "error": {"message": "no route"}}])
+run("20261115T180000Z-report-4e5f6a7b", "2026-11-15T18:00:00Z", [{"id": "fetch", "status": "completed", "log": "logs/fetch.log"}, {"id": "print", "status": "pending"}])
+queue = pathlib.Path(os.environ["STET_HOME"]) / "registry/queue.json"
+entry = lambda name, status: {"schemaVersion": 1, "id": name, "runId": None, "app": "report", "workflow": None, "repo": "/elsewhere", "priority": 0,
+                              "enqueuedAt": "2026-11-15T17:45:00Z", "updatedAt": "2026-11-15T17:45:00Z", "status": status, "attempts": 0, "maxAttempts": 3,
+                              "lease": None, "note": None, "lastError": None, "inputs": None, "notBefore": None, "endedAt": None}
+queue.write_text(json.dumps({"schemaVersion": 1, "entries": [entry("q20261115T174500Z-0a1b2c3d4e", "pending"), entry("q20261115T174501Z-1b2c3d4e5f", "drained")]}))
+PYTHON
+cp -r .stet/runs/20261115T174500Z-report-0a1b2c3d .stet/runs/20261115T190000Z-report-8c9d0e1f
+sed -i s/20261115T174500Z-report-0a1b2c3d/20261115T190000Z-report-8c9d0e1f/ .stet/runs/20261115T190000Z-report-8c9d0e1f/state.json
+"$STET" runs export 20261115T190000Z-report-8c9d0e1f -o exported.stet-run
+rm -r .stet/runs/20261115T190000Z-report-8c9d0e1f

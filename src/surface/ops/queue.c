@@ -49,8 +49,12 @@ static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     if (st == STET_OK && spec.run_id != NULL) {
         st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
         if (st == STET_OK) {
+            char *root = NULL;
+            bool added;
             spec.run_id = rec->id;
             repo = stet_strdup(rec->repo);
+            st = stet_repos_add(home, repo, stet_clock_ms(), NULL, &root, &added, err);
+            stet_free(root);
         }
     } else if (st == STET_OK && spec.app == NULL && spec.workflow == NULL)
         st = stet_queue_add(&q, &spec, result, err); /* says what is missing */
@@ -179,14 +183,20 @@ static stet_status work_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
                                  .cancelled = give_up,
                                  .settled = settled,
                                  .context = ctx};
-    stet_status st = stet_runs_get_driver(&opts.driver, err);
-    if (st == STET_OK)
-        st = open_queue(&q, &home, err);
+    stet_value waiting = stet_null();
+    stet_status st = open_queue(&q, &home, err);
     if (st == STET_OK)
         st = stet_runs_repo(ctx, args, &repo, err);
     opts.repo = repo;
     if (st == STET_OK)
-        st = stet_queue_work(&q, &opts, &report, err);
+        st = stet_queue_list(&q, repo, NULL, &waiting, err);
+    /* An empty queue asks nothing of a driver. */
+    if (st == STET_OK && stet_count(waiting) > 0 && opts.limit > 0) {
+        st = stet_runs_get_driver(&opts.driver, err);
+        if (st == STET_OK)
+            st = stet_queue_work(&q, &opts, &report, err);
+    }
+    stet_release(waiting);
     if (st == STET_OK) {
         *result = stet_object();
         stet_put(result, "schemaVersion", stet_int(STET_QUEUE_SCHEMA));
@@ -222,7 +232,7 @@ static void put_entries(stet_render *r, stet_value entries) {
         stet_table_cell(&t, heads[i]);
     for (size_t i = 0; i < stet_count(entries); i++) {
         stet_value e = stet_at(entries, i), id = stet_get(e, "id"), status = stet_get(e, "status"),
-                   repo = stet_get(e, "repo"), note = stet_get(e, "note"), error = stet_get(e, "error"), keep;
+                   repo = stet_get(e, "repo"), note = stet_get(e, "note"), error = stet_get(e, "lastError"), keep;
         const char *path = stet_as_string(&repo, NULL), *slash = path != NULL ? strrchr(path, '/') : NULL;
         stet_table_cell(&t, stet_as_string(&id, NULL));
         stet_table_cell(&t, stet_as_string(&status, NULL));
@@ -291,7 +301,6 @@ static const stet_param add_params[] = {
     {.name = "app", .type = STET_PARAM_STRING, .metavar = "ID", .summary = "The app (pattern) to run"},
     {.name = "workflow", .type = STET_PARAM_STRING, .metavar = "ID", .summary = "The workflow to run"},
     {.name = "run-id", .type = STET_PARAM_STRING, .metavar = "RUN", .summary = "The run to go on with"},
-    {.name = "runId", .type = STET_PARAM_STRING, .flags = STET_PARAM_HIDDEN, .summary = "As --run-id"},
     RUNS_REPO_PARAM,
     {.name = "priority",
      .type = STET_PARAM_INT,
@@ -388,7 +397,8 @@ static const stet_example done_examples[] = {
     {"queue done q20261115T174501Z-1b2c3d4e5f", "what was drained is done"},
     {0},
 };
-static const stet_example work_examples[] = {{"queue work -j 2", "run what is in the queue, two at a time"}, {0}};
+static const stet_example work_examples[] = {
+    {"queue work --repo . -j 2", "run what is in the queue for this project, two at a time"}, {0}};
 
 const stet_op stet_ops_queue[] = {
     {.name = "queue add",

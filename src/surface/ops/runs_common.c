@@ -125,8 +125,10 @@ stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, s
     st = stet_runs_load(ctx, args, reg, err);
     if (st == STET_OK) {
         st = stet_registry_find(*reg, id, repo, out, from, NULL, err);
-        if (st != STET_OK)
+        if (st != STET_OK) {
             stet_registry_free(*reg);
+            *reg = NULL;
+        }
     }
     stet_free(repo);
     return st;
