@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/schema.h"
 #include "base/vec.h"
-#include "graph/suggest.h"
+#include "graph/nearest.h"
 #include "os/file.h"
 
 #define MAX_PATTERN_BYTES ((size_t)256 << 20)
@@ -227,7 +227,7 @@ static bool resolve(stet_pattern *p, stet_value binding, stet_pattern_ref *out, 
         stet_fail(err, STET_NOT_FOUND,
                   "\"%.*s\" refers to \"%.*s\", which is no node, no named cell, and not the argument",
                   (int)(len < 200 ? len : 200), s, (int)(name_len < 200 ? name_len : 200), s);
-        if (stet_suggest(&p->names, s, name_len, close, sizeof close))
+        if (stet_nearest(&p->names, s, name_len, close, sizeof close))
             stet_hint(err, "did you mean \"%s\"?", close);
         else
             stet_hint(err, "add a node or a cell of that name, or refer to one of those that are there");
@@ -270,7 +270,7 @@ static void check_members(checker *c, stet_value object, const char *what, const
         }
         char close[64], fix[1024];
         size_t mark = enter(c, key, len);
-        if (stet_suggest_words(known, key, len, close, sizeof close))
+        if (stet_nearest_word(known, key, len, close, sizeof close))
             snprintf(fix, sizeof fix, "did you mean \"%s\"?", close);
         else
             snprintf(fix, sizeof fix, "remove it; %s has these members:%.*s", what, (int)strlen(known) - 1, known);
@@ -519,7 +519,8 @@ static void check_inputs(checker *c, stet_pattern_node *n) {
     leave(c, mark);
 }
 
-static void check_module(checker *c, stet_pattern_node *n) {
+/* The kind looks at the inputs, too: it is asked only if these are right. */
+static void check_module(checker *c, stet_pattern_node *n, bool ask) {
     stet_value module;
     if (!stet_find(n->value, "module", 6, &module)) {
         problem(c, "add \"module\": {\"type\": \"ref\", \"ref\": \"sum\"}", "node \"%s\" has no module", n->id);
@@ -533,7 +534,8 @@ static void check_module(checker *c, stet_pattern_node *n) {
             problem(c, "add \"type\"", "the module of node \"%s\" has no type", n->id);
         } else {
             stet_error err = STET_ERROR_INIT;
-            if (c->checks && c->checks->module && c->checks->module(c->checks->ctx, module, n->value, &err) != STET_OK)
+            if (ask && c->checks && c->checks->module &&
+                c->checks->module(c->checks->ctx, module, n->value, &err) != STET_OK)
                 problem(c, err.hint[0] ? err.hint : "see docs/pattern-format.md", "node \"%s\": %s", n->id,
                         err.message);
             stet_error_clear(&err);
@@ -548,9 +550,10 @@ static void check_node(checker *c, stet_pattern_node *n) {
     check_members(c, n->value, "a node",
                   " id description title kind module inputs output stream verifier debounceMs noDebounce throttleMs "
                   "onRestart argumentSchema resultSchema materializerWriteInputPaths metadata ");
-    check_module(c, n);
-    read_kind(c, n->value, n);
+    size_t before = stet_count(c->problems);
     check_inputs(c, n);
+    check_module(c, n, stet_count(c->problems) == before);
+    read_kind(c, n->value, n);
     if (n->kind == STET_NODE_HANDLER) {
         stet_value v = stet_get(n->value, "stream");
         stet_pattern_ref ref;

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/vec.h"
-#include "graph/suggest.h"
+#include "graph/nearest.h"
 #include "module/kinds.h"
 
 /* Counts up when a function's results change: it is part of every fingerprint. */
@@ -256,7 +256,7 @@ static stet_status check_ref_name(stet_value descriptor, stet_error *err) {
         stet_buf_printf(&known, "%s%s", i ? " " : "", rows[i]->name);
     char close[64];
     stet_fail(err, STET_INVALID, "there is no ref \"%.100s\"", s);
-    if (stet_suggest_words(stet_buf_cstr(&known), s, len, close, sizeof close))
+    if (stet_nearest_word(stet_buf_cstr(&known), s, len, close, sizeof close))
         stet_hint(err, "did you mean \"%s\"?", close);
     else
         stet_hint(err, "known refs: %s", stet_buf_cstr(&known));

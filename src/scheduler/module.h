@@ -26,6 +26,7 @@
 
 #include "base/change.h"
 #include "base/hash.h"
+#include "graph/use.h"
 
 #define STET_MODULE_VERSION 1
 
@@ -39,14 +40,6 @@ typedef struct stet_module_host {
     struct uv_loop_s *loop;   /* the event loop of an asynchronous kind */
     void *project;            /* stet_project *, for kinds that open stores of their own (command, call) */
 } stet_module_host;
-
-/* How a kind treats one of its inputs. It decides what must be fresh before a first run, and whether the scheduler may
- * take an edge for granted without having seen it. */
-typedef enum stet_input_use {
-    STET_INPUT_ALWAYS, /* every run reads it, recursively or at least shallowly */
-    STET_INPUT_MAYBE,  /* a run may do without: known only afterwards. Made fresh before a first run. */
-    STET_INPUT_CHOSEN  /* read only if another input says so: not made fresh before a run asks for it */
-} stet_input_use;
 
 typedef struct stet_module_kind {
     int version;       /* STET_MODULE_VERSION */

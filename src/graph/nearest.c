@@ -1,4 +1,4 @@
-#include "graph/suggest.h"
+#include "graph/nearest.h"
 
 #include <string.h>
 
@@ -56,7 +56,7 @@ static best start(const char *given, size_t len, char *out, size_t out_size) {
     return (best){given, len, len / 3 + 2, out, out_size};
 }
 
-bool stet_suggest(const stet_map *names, const char *given, size_t len, char *out, size_t out_size) {
+bool stet_nearest(const stet_map *names, const char *given, size_t len, char *out, size_t out_size) {
     best b = start(given, len, out, out_size);
     const void *key;
     size_t key_len, seen = 0;
@@ -68,7 +68,7 @@ bool stet_suggest(const stet_map *names, const char *given, size_t len, char *ou
     return b.least < len / 3 + 2;
 }
 
-bool stet_suggest_words(const char *words, const char *given, size_t len, char *out, size_t out_size) {
+bool stet_nearest_word(const char *words, const char *given, size_t len, char *out, size_t out_size) {
     best b = start(given, len, out, out_size);
     if (len == 0 || len > MAX_WORD)
         return false;

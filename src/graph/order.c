@@ -1,0 +1,250 @@
+#include "graph/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+#define NONE UINT32_MAX
+
+typedef struct writer {
+    uint32_t node, next; /* next writer of the same document */
+    stet_pathref path;
+} writer;
+
+typedef struct edge {
+    uint32_t from, to;
+    bool sure; /* always read, and covered by what is written */
+} edge;
+
+typedef struct work {
+    stet_process *g;
+    const stet_process_modules *modules;
+    stet_map docs; /* space, scope, id -> first writer */
+    STET_VEC(writer) writers;
+    STET_VEC(edge) edges;
+    bool *certain;
+    STET_VEC(uint32_t) queue; /* certain nodes whose inputs are still to be followed */
+    stet_arena arena;
+    /* of the walk under way */
+    uint32_t reader; /* NONE: the result */
+    stet_value module;
+    stet_path path;
+    stet_buf key;
+} work;
+
+static bool doc_key(const stet_link *l, stet_buf *key) {
+    stet_buf_clear(key);
+    stet_buf_str(key, l->space ? l->space : "");
+    stet_buf_char(key, 0);
+    stet_buf_str(key, l->scope);
+    stet_buf_char(key, 0);
+    stet_buf_str(key, l->id);
+    return !key->overflow;
+}
+
+static void add_writer(work *w, uint32_t node, stet_value output) {
+    stet_link l;
+    w->path.buf.len = 0;
+    if (!stet_link_read(output, &l, &w->path) || !doc_key(&l, &w->key))
+        return;
+    stet_pathref p = stet_path_ref(&w->path);
+    stet_slot *slot = stet_map_get(&w->docs, w->key.data, w->key.len);
+    uint32_t at = (uint32_t)w->writers.len;
+    *stet_vec_add(&w->writers) = (writer){
+        node, slot ? (uint32_t)slot->n : NONE, {stet_arena_strndup(&w->arena, p.bytes ? p.bytes : "", p.len), p.len}};
+    stet_map_put(&w->docs, w->key.data, w->key.len, (stet_slot){.n = at});
+}
+
+static void now_certain(work *w, uint32_t node) {
+    if (w->certain[node])
+        return;
+    w->certain[node] = true;
+    *stet_vec_add(&w->queue) = node;
+}
+
+/* One link of a node's inputs, or of the result. */
+static bool visit(void *ctx, stet_value binding, stet_pathref place) {
+    work *w = ctx;
+    stet_link l;
+    w->path.buf.len = 0;
+    if (!stet_link_read(binding, &l, &w->path) || !doc_key(&l, &w->key))
+        return true;
+    const stet_slot *slot = stet_map_get(&w->docs, w->key.data, w->key.len);
+    if (!slot)
+        return true;
+    bool always = true;
+    if (w->reader != NONE) {
+        size_t cursor = 0, len;
+        const char *input;
+        stet_buf scratch = STET_BUF(0);
+        always = w->modules && stet_path_next(place, &cursor, &scratch, &input, &len) &&
+                 w->modules->use(w->modules->ctx, w->module, input, len) == STET_INPUT_ALWAYS;
+        stet_buf_release(&scratch);
+    }
+    stet_pathref read = stet_path_ref(&w->path);
+    for (uint32_t i = (uint32_t)slot->n; i != NONE; i = w->writers.at[i].next) {
+        const writer *x = &w->writers.at[i];
+        bool covers = stet_path_is_prefix(x->path, read), below = stet_path_is_prefix(read, x->path);
+        if (!covers && !below)
+            continue;
+        if (w->reader == NONE)
+            now_certain(w, x->node);
+        else
+            *stet_vec_add(&w->edges) = (edge){x->node, w->reader, always && covers};
+    }
+    return true;
+}
+
+static void collect(work *w) {
+    stet_process *g = w->g;
+    for (size_t i = 0; i < g->node_count; i++)
+        if (!stet_find(g->nodes[i].row, "stream", 6, NULL))
+            add_writer(w, (uint32_t)i, stet_get(g->nodes[i].row, "output"));
+    w->reader = NONE;
+    stet_binding_walk(g->binding, visit, w);
+    for (size_t i = 0; i < g->node_count; i++) {
+        w->reader = (uint32_t)i;
+        w->module = stet_get(g->nodes[i].row, "module");
+        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), visit, w);
+        stet_value kind = stet_get(g->nodes[i].row, "kind");
+        if (stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0)
+            now_certain(w, (uint32_t)i);
+    }
+}
+
+/* Edges by one of their ends: at[start[n]] .. at[start[n + 1]] are those of node n. */
+typedef struct adjacency {
+    uint32_t *start, *at;
+} adjacency;
+
+static adjacency by_end(const work *w, bool forward) {
+    size_t n = w->g->node_count, m = w->edges.len;
+    adjacency a = {stet_alloc_zero((n + 2) * sizeof *a.start), stet_alloc((m ? m : 1) * sizeof *a.at)};
+    for (size_t i = 0; i < m; i++)
+        a.start[(forward ? w->edges.at[i].from : w->edges.at[i].to) + 2]++;
+    for (size_t i = 2; i < n + 2; i++)
+        a.start[i] += a.start[i - 1];
+    for (size_t i = 0; i < m; i++)
+        a.at[a.start[(forward ? w->edges.at[i].from : w->edges.at[i].to) + 1]++] = (uint32_t)i;
+    return a;
+}
+
+static void release(adjacency *a) {
+    free(a->start);
+    free(a->at);
+}
+
+/* Tarjan's components, without recursion: a component's number is larger than those of all it leads to. */
+static uint32_t components(const work *w, const adjacency *out, uint32_t *component) {
+    size_t n = w->g->node_count;
+    uint32_t *index = stet_alloc_zero((n ? n : 1) * sizeof *index), *low = stet_alloc((n ? n : 1) * sizeof *low);
+    uint32_t *next = stet_alloc((n ? n : 1) * sizeof *next), count = 0, clock = 0;
+    STET_VEC(uint32_t) path = {0}, open = {0};
+    for (size_t i = 0; i < n; i++)
+        component[i] = NONE;
+    for (size_t root = 0; root < n; root++) {
+        if (index[root])
+            continue;
+        *stet_vec_add(&path) = (uint32_t)root;
+        while (path.len > 0) {
+            uint32_t v = path.at[path.len - 1];
+            if (!index[v]) {
+                index[v] = low[v] = ++clock;
+                next[v] = out->start[v];
+                *stet_vec_add(&open) = v;
+            }
+            bool deeper = false;
+            while (next[v] < out->start[v + 1]) {
+                uint32_t to = w->edges.at[out->at[next[v]]].to;
+                if (!index[to]) {
+                    *stet_vec_add(&path) = to;
+                    deeper = true;
+                    break;
+                }
+                if (component[to] == NONE && low[to] < low[v])
+                    low[v] = low[to];
+                next[v]++;
+            }
+            if (deeper)
+                continue;
+            path.len--;
+            if (low[v] == index[v]) {
+                uint32_t x;
+                do {
+                    x = open.at[--open.len];
+                    component[x] = count;
+                } while (x != v);
+                count++;
+            }
+        }
+    }
+    stet_vec_release(&path);
+    stet_vec_release(&open);
+    free(index);
+    free(low);
+    free(next);
+    return count;
+}
+
+static void rank_nodes(const work *w, uint32_t *rank) {
+    size_t n = w->g->node_count;
+    adjacency out = by_end(w, true);
+    uint32_t *component = stet_alloc((n ? n : 1) * sizeof *component);
+    uint32_t count = components(w, &out, component);
+    /* Nodes by component, sources first: the last number first. */
+    uint32_t *start = stet_alloc_zero(((size_t)count + 2) * sizeof *start),
+             *order = stet_alloc((n ? n : 1) * sizeof *order);
+    uint32_t *level = stet_alloc_zero(((size_t)count + 1) * sizeof *level);
+    for (size_t i = 0; i < n; i++)
+        start[component[i] + 2]++;
+    for (size_t i = 2; i < (size_t)count + 2; i++)
+        start[i] += start[i - 1];
+    for (size_t i = 0; i < n; i++)
+        order[start[component[i] + 1]++] = (uint32_t)i;
+    for (uint32_t c = count; c-- > 0;)
+        for (uint32_t k = start[c]; k < start[c + 1]; k++)
+            for (uint32_t e = out.start[order[k]]; e < out.start[order[k] + 1]; e++) {
+                uint32_t to = component[w->edges.at[out.at[e]].to];
+                if (to != c && level[to] < level[c] + 1)
+                    level[to] = level[c] + 1;
+            }
+    for (size_t i = 0; i < n; i++)
+        rank[i] = level[component[i]];
+    free(start);
+    free(order);
+    free(level);
+    free(component);
+    release(&out);
+}
+
+void stet_order_compute(stet_process *g, const stet_process_modules *modules) {
+    size_t n = g->node_count;
+    work w = {.g = g, .modules = modules, .path = STET_PATH_INIT, .key = STET_BUF(4096)};
+    uint32_t *rank = stet_alloc_zero((n ? n : 1) * sizeof *rank);
+    w.certain = stet_alloc_zero((n ? n : 1) * sizeof *w.certain);
+    collect(&w);
+    rank_nodes(&w, rank);
+    adjacency in = by_end(&w, false);
+    while (w.queue.len > 0) {
+        uint32_t at = w.queue.at[--w.queue.len];
+        for (uint32_t e = in.start[at]; e < in.start[at + 1]; e++)
+            if (w.edges.at[in.at[e]].sure)
+                now_certain(&w, w.edges.at[in.at[e]].from);
+    }
+    for (size_t i = 0; i < n; i++) {
+        stet_put(&g->nodes[i].row, "rank", stet_int(rank[i]));
+        if (w.certain[i])
+            stet_put(&g->nodes[i].row, "certain", stet_bool(true));
+    }
+    release(&in);
+    free(rank);
+    free(w.certain);
+    stet_map_release(&w.docs);
+    stet_vec_release(&w.writers);
+    stet_vec_release(&w.edges);
+    stet_vec_release(&w.queue);
+    stet_arena_release(&w.arena);
+    stet_path_release(&w.path);
+    stet_buf_release(&w.key);
+}

@@ -1,0 +1,81 @@
+/* piece.h - pieces as they are stored: the result document that owns one, its argument, its cells, its graph.
+ *
+ *     stet_piece *p;
+ *     status = stet_piece_load(space, branch, "totals", &p, &err);            // STET_NOT_FOUND: there is none
+ *     status = stet_piece_row(space, branch, p, "total", &row, &err);         // one node, without loading the others
+ *     stet_piece_free(p);
+ *
+ * Setting up writes everything in the caller's transaction:
+ *
+ *     stet_piece_setup s = {.process = g, .pattern = pattern, .before = old, ...};
+ *     status = stet_piece_write(tx, &s, &err);
+ *
+ * Programs (`program:HASH`) and schemas (`schema:HASH`) are stored once, by hash, before that (stet_piece_keep): a hash
+ * that nobody refers to does no harm.
+ *
+ * Opening a piece reads its result document alone, whatever the size of its graph.
+ */
+#ifndef STET_GRAPH_PIECE_H
+#define STET_GRAPH_PIECE_H
+
+#include "graph/process.h"
+#include "memory/space.h"
+
+typedef struct stet_piece {
+    char *name, *doc;
+    int64_t generation;
+    uint32_t chunks;
+    size_t node_count;
+    size_t effect_count; /* nodes that are effects, and of them those that run at every start */
+    size_t restart_count;
+    stet_hash program, runtime;
+    bool stopped;
+    stet_value envelope; /* of the result document */
+    int64_t seq;         /* of its newest revision */
+} stet_piece;
+
+STET_CHECKED stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int64_t at, stet_piece **out,
+                                         stet_error *err);
+void stet_piece_free(stet_piece *p);
+/* Names of pieces after `after` (NULL: all), at most `limit`; an array of strings. */
+STET_CHECKED stet_status stet_piece_names(stet_space *s, int64_t branch, const char *after, size_t limit,
+                                          stet_value *out, bool *more, stet_error *err);
+/* One row; the caller releases it. */
+STET_CHECKED stet_status stet_piece_row(stet_space *s, int64_t branch, const stet_piece *p, const char *node,
+                                        stet_value *row, stet_error *err);
+/* The whole graph, at a sequence or (negative) now. */
+STET_CHECKED stet_status stet_piece_process(stet_space *s, int64_t branch, const stet_piece *p, int64_t at,
+                                            stet_process **out, stet_error *err);
+/* {HASH: schema} of what the rows of a graph refer to. */
+STET_CHECKED stet_status stet_piece_schemas(stet_space *s, int64_t branch, const stet_process *g, stet_value *out,
+                                            stet_error *err);
+/* The sequence at which a generation of the piece was set up; STET_NOT_FOUND. */
+STET_CHECKED stet_status stet_piece_generation_seq(stet_space *s, int64_t branch, const stet_piece *p,
+                                                   int64_t generation, int64_t *seq, stet_error *err);
+
+/* Stores program and schemas, as far as they are not there. */
+STET_CHECKED stet_status stet_piece_keep(stet_space *s, const char *branch, const stet_pattern *p,
+                                         const stet_process *g, stet_error *err);
+
+typedef struct stet_piece_setup {
+    const stet_process *process;
+    const stet_pattern *pattern;
+    const stet_piece *before;           /* what is there, or NULL */
+    const stet_process *before_process; /* its graph, if before is given */
+    const stet_process_diff *diff;
+    stet_hash runtime;
+    stet_value source; /* where the program came from, or null */
+    stet_value set;    /* {KEY or POINTER: value} for the argument, or null */
+} stet_piece_setup;
+/* Result document, argument, cells, rows; outputs of nodes that are gone are deleted. Generation of `process` must be
+ * set. */
+STET_CHECKED stet_status stet_piece_write(stet_tx *tx, const stet_piece_setup *s, stet_error *err);
+/* Sets parts of the argument: {KEY or /POINTER: value}. */
+STET_CHECKED stet_status stet_piece_set_argument(stet_tx *tx, const char *piece, stet_value set, stet_error *err);
+/* Member of the result document's envelope that marks a piece as stopped. */
+STET_CHECKED stet_status stet_piece_set_stopped(stet_tx *tx, const stet_piece *p, bool stopped, stet_error *err);
+/* Drops up to `max` documents that the piece owns, the result document first; `*more`: not all are gone yet. */
+STET_CHECKED stet_status stet_piece_drop(stet_tx *tx, stet_space *s, int64_t branch, const char *name, size_t max,
+                                         bool *more, stet_error *err);
+
+#endif

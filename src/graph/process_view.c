@@ -1,0 +1,263 @@
+/* The process graph as others see it: GraphSnapshotV1, Graphviz, Mermaid. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/vec.h"
+#include "graph/process.h"
+
+typedef struct ordered {
+    int64_t rank;
+    const stet_process_node *node;
+} ordered;
+
+static int ordered_compare(const void *a, const void *b) {
+    const ordered *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return strcmp(x->node->id, y->node->id);
+}
+
+static ordered *in_order(const stet_process *g) {
+    ordered *o = stet_alloc((g->node_count ? g->node_count : 1) * sizeof *o);
+    for (size_t i = 0; i < g->node_count; i++)
+        o[i] = (ordered){stet_as_int(stet_get(g->nodes[i].row, "rank")), &g->nodes[i]};
+    if (g->node_count > 1)
+        qsort(o, g->node_count, sizeof *o, ordered_compare);
+    return o;
+}
+
+/* ---- GraphSnapshotV1 ----------------------------------------------------------------------------------------------
+ */
+
+/* Puts the schema in the place of its hash; leaves the hash if the schema is not at hand. */
+static void expand(stet_value *object, const char *key, stet_value schemas) {
+    stet_value hash, schema;
+    if (!stet_find(*object, key, strlen(key), &hash) || stet_typeof(hash) != STET_STRING)
+        return;
+    size_t len;
+    const char *hex = stet_as_string(&hash, &len);
+    if (stet_find(schemas, hex, len, &schema))
+        stet_put(object, key, stet_retain(schema));
+}
+
+/* {"type":"array","prefixItems":[...]}: one item per position, or one object for all named inputs. */
+static stet_value tuple_schema(stet_value inputs) {
+    stet_value schema = stet_object(), items = stet_array();
+    size_t n = stet_count(inputs), index;
+    bool positions = n > 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t len;
+        const char *key = stet_key_at(inputs, i, &len);
+        positions = positions && stet_path_index(key, len, &index) && index < n;
+    }
+    if (positions) {
+        for (size_t i = 0; i < n; i++)
+            stet_push(&items, stet_object());
+    } else {
+        stet_value object = stet_object(), properties = stet_object(), required = stet_array();
+        for (size_t i = 0; i < n; i++) {
+            size_t len;
+            const char *key = stet_key_at(inputs, i, &len);
+            stet_put_n(&properties, key, len, stet_object());
+            stet_push(&required, stet_string_n(key, len));
+        }
+        stet_put(&object, "type", stet_string("object"));
+        stet_put(&object, "properties", properties);
+        if (n > 0)
+            stet_put(&object, "required", required);
+        else
+            stet_release(required);
+        stet_push(&items, object);
+    }
+    stet_put(&schema, "type", stet_string("array"));
+    stet_put(&schema, "prefixItems", items);
+    return schema;
+}
+
+static stet_value node_snapshot(const stet_process_node *n, stet_value schemas) {
+    stet_value out = stet_retain(n->row), module = stet_retain(stet_get(n->row, "module"));
+    expand(&module, "argumentSchema", schemas);
+    expand(&module, "resultSchema", schemas);
+    if (!stet_find(module, "argumentSchema", 14, NULL))
+        stet_put(&module, "argumentSchema", tuple_schema(stet_get(n->row, "inputs")));
+    stet_put(&out, "module", module);
+    expand(&out, "argumentSchema", schemas);
+    expand(&out, "resultSchema", schemas);
+    stet_put(&out, "id", stet_string(n->id));
+    stet_remove(&out, "certain", 7); /* the scheduler's own */
+    return out;
+}
+
+stet_value stet_process_snapshot(const stet_process *g, stet_value schemas) {
+    stet_value out = stet_object(), nodes = stet_array();
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(g->program, hex);
+    ordered *o = in_order(g);
+    for (size_t i = 0; i < g->node_count; i++)
+        stet_push(&nodes, node_snapshot(o[i].node, schemas));
+    free(o);
+    stet_put(&out, "version", stet_int(1));
+    stet_put(&out, "program", stet_stringf("cid:%s", hex));
+    stet_put(&out, "generation", stet_int(g->generation));
+    stet_put(&out, "nodes", nodes);
+    return out;
+}
+
+/* ---- Pictures
+ * -------------------------------------------------------------------------------------------------------- */
+
+typedef struct picture {
+    const stet_process *g;
+    stet_map docs; /* document -> number of the node that writes it, plus one; 0: a place of its own */
+    stet_map outside;
+    stet_buf *out;
+    size_t to; /* node being drawn; SIZE_MAX: the result */
+    bool mermaid;
+    stet_path path;
+} picture;
+
+/* "ref sum", "javascript", "command" */
+static void label(const stet_process_node *n, stet_buf *b) {
+    stet_value module = stet_get(n->row, "module"), type = stet_get(module, "type"), ref = stet_get(module, "ref");
+    stet_buf_str(b, n->id);
+    stet_buf_str(b, "\n");
+    if (stet_typeof(ref) == STET_STRING)
+        stet_buf_str(b, stet_as_string(&ref, NULL));
+    else if (stet_typeof(type) == STET_STRING)
+        stet_buf_str(b, stet_as_string(&type, NULL));
+}
+
+static void quote_dot(stet_buf *out, const char *s) {
+    stet_buf_char(out, '"');
+    for (; *s; s++) {
+        if (*s == '\n')
+            stet_buf_str(out, "\\n");
+        else {
+            if (*s == '"' || *s == '\\')
+                stet_buf_char(out, '\\');
+            stet_buf_char(out, *s);
+        }
+    }
+    stet_buf_char(out, '"');
+}
+
+static void quote_mermaid(stet_buf *out, const char *s) {
+    stet_buf_char(out, '"');
+    for (; *s; s++) {
+        if (*s == '\n')
+            stet_buf_str(out, "<br/>");
+        else if (*s == '"')
+            stet_buf_str(out, "#quot;");
+        else if (*s == '<' || *s == '>')
+            stet_buf_str(out, *s == '<' ? "#lt;" : "#gt;");
+        else
+            stet_buf_char(out, *s);
+    }
+    stet_buf_char(out, '"');
+}
+
+static void quote(const picture *p, const char *s) {
+    if (p->mermaid)
+        quote_mermaid(p->out, s);
+    else
+        quote_dot(p->out, s);
+}
+
+static bool draw_link(void *ctx, stet_value binding, stet_pathref place) {
+    picture *p = ctx;
+    stet_link l;
+    (void)place;
+    p->path.buf.len = 0;
+    if (!stet_link_read(binding, &l, &p->path))
+        return true;
+    stet_buf text = STET_BUF(0);
+    stet_path_print(stet_path_ref(&p->path), &text);
+    const stet_slot *slot = stet_map_get(&p->docs, l.id, strlen(l.id));
+    char from[32], to[32];
+    if (slot && !l.space) {
+        snprintf(from, sizeof from, "n%llu", (unsigned long long)slot->n);
+    } else {
+        stet_slot *o = stet_map_get(&p->outside, l.id, strlen(l.id));
+        uint64_t number = o ? o->n : stet_map_len(&p->outside);
+        snprintf(from, sizeof from, "d%llu", (unsigned long long)number);
+        if (!o) {
+            stet_map_put(&p->outside, l.id, strlen(l.id), (stet_slot){.n = number});
+            const char *shown = l.id;
+            size_t own = strlen(p->g->result);
+            if (strncmp(l.id, p->g->result, own) == 0 && l.id[own] == ':')
+                shown = l.id + own + 1;
+            stet_buf_printf(p->out, p->mermaid ? "  %s[(" : "  %s [shape=note, label=", from);
+            quote(p, shown);
+            stet_buf_str(p->out, p->mermaid ? ")]\n" : "];\n");
+        }
+    }
+    if (p->to == SIZE_MAX)
+        snprintf(to, sizeof to, "result");
+    else
+        snprintf(to, sizeof to, "n%zu", p->to);
+    if (p->mermaid) {
+        stet_buf_printf(p->out, "  %s -->", from);
+        if (text.len) {
+            stet_buf_char(p->out, '|');
+            quote_mermaid(p->out, stet_buf_cstr(&text));
+            stet_buf_char(p->out, '|');
+        }
+        stet_buf_printf(p->out, " %s\n", to);
+    } else {
+        stet_buf_printf(p->out, "  %s -> %s", from, to);
+        if (text.len) {
+            stet_buf_str(p->out, " [label=");
+            quote_dot(p->out, stet_buf_cstr(&text));
+            stet_buf_char(p->out, ']');
+        }
+        stet_buf_str(p->out, ";\n");
+    }
+    stet_buf_release(&text);
+    return true;
+}
+
+static void draw(const stet_process *g, stet_buf *out, bool mermaid) {
+    picture p = {.g = g, .out = out, .mermaid = mermaid, .path = STET_PATH_INIT};
+    ordered *o = in_order(g);
+    for (size_t i = 0; i < g->node_count; i++) {
+        stet_link l;
+        p.path.buf.len = 0;
+        if (stet_link_read(stet_get(o[i].node->row, "output"), &l, &p.path))
+            stet_map_put(&p.docs, l.id, strlen(l.id), (stet_slot){.n = i});
+    }
+    stet_buf_str(out, mermaid ? "flowchart LR\n" : "digraph piece {\n  rankdir=LR;\n  node [shape=box];\n");
+    for (size_t i = 0; i < g->node_count; i++) {
+        stet_buf b = STET_BUF(0);
+        stet_value kind = stet_get(o[i].node->row, "kind");
+        bool effect = stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0;
+        label(o[i].node, &b);
+        stet_buf_printf(out, mermaid ? "  n%zu%s" : "  n%zu [%slabel=", i,
+                        mermaid ? (effect ? "([" : "[") : (effect ? "style=bold, " : ""));
+        quote(&p, stet_buf_cstr(&b));
+        stet_buf_str(out, mermaid ? (effect ? "])\n" : "]\n") : "];\n");
+        stet_buf_release(&b);
+    }
+    stet_buf_str(out, mermaid ? "  result((result))\n" : "  result [shape=ellipse];\n");
+    for (size_t i = 0; i < g->node_count; i++) {
+        p.to = i;
+        stet_binding_walk(stet_get(o[i].node->row, "inputs"), draw_link, &p);
+    }
+    p.to = SIZE_MAX;
+    stet_binding_walk(g->binding, draw_link, &p);
+    if (!mermaid)
+        stet_buf_str(out, "}\n");
+    free(o);
+    stet_map_release(&p.docs);
+    stet_map_release(&p.outside);
+    stet_path_release(&p.path);
+}
+
+void stet_process_dot(const stet_process *g, stet_buf *out) {
+    draw(g, out, false);
+}
+
+void stet_process_mermaid(const stet_process *g, stet_buf *out) {
+    draw(g, out, true);
+}
