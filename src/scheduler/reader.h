@@ -1,0 +1,42 @@
+/* reader.h - reading cells with links followed, through a transaction that records each read.
+ *
+ *     stet_reader r = {.tx = tx, .record = true, .space = open_space, .ctx = s};
+ *     status = stet_reader_binding(&r, inputs, path, STET_RECURSIVE, &v, &err);
+ *     ...
+ *     stet_reader_release(&r);          // and with it the values that were put together
+ *
+ * A link on the way to what is read is itself read, and then what it leads to. Inside a value that is read recursively
+ * every link is replaced by what it leads to (null if nothing is there), unless it is marked asCell. Values without
+ * links are given out as they are. Links in a circle, and more than STET_READER_MAX_LINKS of them, are STET_LIMIT.
+ */
+#ifndef STET_SCHEDULER_READER_H
+#define STET_SCHEDULER_READER_H
+
+#include "base/vec.h"
+#include "graph/process.h"
+#include "memory/space.h"
+
+#define STET_READER_MAX_HOPS  64
+#define STET_READER_MAX_LINKS 1000000
+
+typedef struct stet_reader {
+    stet_tx *tx;
+    bool record;
+    /* The space of a link, by name. */
+    stet_status (*space)(void *ctx, const char *name, stet_space **out, stet_error *err);
+    void *ctx;
+    size_t links;
+    STET_VEC(stet_value) owned;
+} stet_reader;
+
+/* `path` is in the envelope. Borrowed until the transaction ends or the reader is released. STET_NOT_FOUND. */
+STET_CHECKED stet_status stet_reader_cell(stet_reader *r, stet_space *space, const stet_docname *name,
+                                          stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err);
+/* Below a binding whose references are links. */
+STET_CHECKED stet_status stet_reader_binding(stet_reader *r, stet_value binding, stet_pathref path, stet_read_kind kind,
+                                             stet_value *out, stet_error *err);
+/* A value with its links replaced. */
+STET_CHECKED stet_status stet_reader_value(stet_reader *r, stet_value v, stet_value *out, stet_error *err);
+void stet_reader_release(stet_reader *r);
+
+#endif

@@ -1,0 +1,115 @@
+/* sched.h - running what no longer stands: the loop between the planner, the record of past runs and the module kinds.
+ *
+ *     stet_sched *s;
+ *     status = stet_sched_open(project, space, "", &opts, &s, &err);
+ *     status = stet_sched_install(s, pattern, "totals", source, set, &installed, &err);   // only if the program
+ * changed stet_sched_demand_piece(s, "totals", &err);        // or stet_sched_demand_cell status = stet_sched_settle(s,
+ * &report, &err); stet_sched_close(s);
+ *
+ * Settling runs every live action that is dirty or unknown, until none is left; it ends early with STET_CANCELLED when
+ * opts.cancelled says so, after storing what was done. What a settling does not get to stays dirty, durably.
+ *
+ * Groups. Actions run on the snapshot of a group plus what the group wrote; the group is stored at 10,000 runs or after
+ * 20 ms. A member whose reads no longer hold then is dropped and runs again, up to a bound; then it fails with the
+ * conflict as its error. An effect runs only after everything before it is stored, under a lock between processes, and
+ * only if it is then still dirty in the record: two processes never do one effect twice.
+ *
+ * Lazy. Opening loads nothing. Settling loads what is dirty or unknown, and whatever that reaches when it changes.
+ *
+ * Failures of actions are no failures of settling: they are in the report.
+ */
+#ifndef STET_SCHEDULER_SCHED_H
+#define STET_SCHEDULER_SCHED_H
+
+#include "graph/piece.h"
+#include "memory/observe.h"
+#include "scheduler/index.h"
+#include "scheduler/module.h"
+#include "scheduler/plan.h"
+
+#define STET_SCHED_GROUP_RUNS    10000
+#define STET_SCHED_GROUP_MS      20
+#define STET_SCHED_MAX_CONFLICTS 10
+
+typedef struct stet_sched stet_sched;
+
+typedef enum stet_sched_event_kind {
+    STET_SCHED_STARTED,
+    STET_SCHED_DONE,
+    STET_SCHED_FAILED,
+    STET_SCHED_ASIDE,
+    STET_SCHED_FLUSHED
+} stet_sched_event_kind;
+
+typedef struct stet_sched_event {
+    stet_sched_event_kind kind;
+    const char *piece, *node; /* NULL for FLUSHED */
+    bool effect, verifier, synchronous;
+    const stet_error *error; /* of a failure */
+    size_t done, queued;     /* runs so far, as far as known still to do */
+} stet_sched_event;
+
+typedef struct stet_sched_opts {
+    bool persist;      /* false: nothing is recorded, and what was recorded is not looked at */
+    bool observe_only; /* reads are recorded, writes not published */
+    bool retry_failed;
+    bool no_group; /* each run is stored by itself: for tests */
+    size_t group_runs;
+    int64_t group_ms;
+    void *ctx;
+    bool (*cancelled)(void *ctx);                            /* may be NULL */
+    void (*event)(void *ctx, const stet_sched_event *event); /* may be NULL */
+    int64_t (*now_ms)(void *ctx);                            /* NULL: the monotonic clock */
+} stet_sched_opts;
+
+STET_CHECKED stet_status stet_sched_open(stet_project *project, stet_space *space, const char *branch,
+                                         const stet_sched_opts *opts, stet_sched **out, stet_error *err);
+void stet_sched_close(stet_sched *s);
+stet_index *stet_sched_index(stet_sched *s);
+stet_plan *stet_sched_plan(stet_sched *s);
+/* The fingerprint of what runs actions: version of the library and scheduler mode. */
+stet_hash stet_sched_runtime(const stet_sched_opts *opts);
+
+typedef struct stet_sched_installed {
+    bool created, changed; /* neither: it was there as it is */
+    int64_t generation;
+    size_t added, altered, gone, kept;
+} stet_sched_installed;
+/* Makes the piece what the pattern says, in one transaction: nodes that did not change keep their cells, their record
+ * and their state. `source` and `set` may be null. */
+STET_CHECKED stet_status stet_sched_install(stet_sched *s, stet_pattern *pattern, const char *piece, stet_value source,
+                                            stet_value set, stet_sched_installed *out, stet_error *err);
+/* Deletes a piece with all it owns. */
+STET_CHECKED stet_status stet_sched_delete(stet_sched *s, const char *piece, stet_error *err);
+
+/* What is wanted. A piece: its result and its effects. A cell: what it holds, through links. */
+STET_CHECKED stet_status stet_sched_demand_piece(stet_sched *s, const char *piece, stet_error *err);
+STET_CHECKED stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *scope, stet_pathref path,
+                                                stet_error *err);
+
+typedef struct stet_sched_report {
+    size_t runs;       /* of actions, those that ran twice counted twice */
+    size_t ran;        /* actions that ran */
+    size_t failed;     /* actions of the demanded pieces whose last run failed, in this settling or before */
+    size_t failed_now; /* in this settling */
+    size_t aside;      /* put aside: they run in a circle */
+    size_t dropped;    /* runs that conflicts undid */
+    size_t unchanged;  /* runs that changed nothing */
+    size_t effects;    /* runs of effects */
+    size_t flushes;
+    size_t loaded;       /* actions in memory at the end */
+    size_t total;        /* nodes of the demanded pieces */
+    size_t causes[3];    /* runs because unknown, dirty, asked for */
+    stet_value problems; /* [{"piece","node","error","cycle"?}], at most 100; the caller releases it */
+} stet_sched_report;
+STET_CHECKED stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err);
+/* Waits for commits by others, at most so long; true if there were some. For `--watch`. */
+STET_CHECKED stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *news, stet_error *err);
+
+/* A value with links followed, as of now: for showing results. The caller releases it. */
+STET_CHECKED stet_status stet_sched_resolve(stet_sched *s, stet_value v, stet_value *out, stet_error *err);
+/* The value of a cell, links followed. STET_NOT_FOUND. */
+STET_CHECKED stet_status stet_sched_get(stet_sched *s, const char *id, const char *scope, stet_pathref path,
+                                        stet_value *out, stet_error *err);
+
+#endif
