@@ -497,6 +497,7 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
     stet_put(&h, "onRestart", stet_int(restart));
     stet_hash_hex(s->runtime, hex);
     stet_put(&h, "runtime", stet_string(hex));
+    stet_put(&h, "branch", stet_string(s->branch ? s->branch : ""));
     /* Schemas that were ever used: what is stored may still have been made under an older one. */
     stet_value history =
         s->before ? stet_retain(stet_get(stet_get(s->before->envelope, "process"), "schemas")) : stet_null();

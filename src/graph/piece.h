@@ -64,8 +64,9 @@ typedef struct stet_piece_setup {
     const stet_process *before_process; /* its graph, if before is given */
     const stet_process_diff *diff;
     stet_hash runtime;
-    stet_value source; /* where the program came from, or null */
-    stet_value set;    /* {KEY or POINTER: value} for the argument, or null */
+    const char *branch; /* name of the branch it is set up on */
+    stet_value source;  /* where the program came from, or null */
+    stet_value set;     /* {KEY or POINTER: value} for the argument, or null */
 } stet_piece_setup;
 /* Result document, argument, cells, rows; outputs of nodes that are gone are deleted. Generation of `process` must be
  * set. */

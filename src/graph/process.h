@@ -12,6 +12,7 @@
  *     piece:NAME:argument        what people set
  *     piece:NAME:cell:CELL       named cells
  *     piece:NAME:node:NODE       outputs of nodes that name none
+ *     piece:NAME:failures        what fails: {NODE: error}
  *     piece:NAME:process:N       rows of the process graph, some nodes in each, by the hash of their id
  *
  * and nothing else: a teardown removes these alone. The ids depend on names alone, so they are the same on every start.

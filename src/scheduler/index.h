@@ -27,12 +27,10 @@ typedef struct stet_index_action {
     bool observed;      /* there is an observation; false: reads and writes below are empty */
     bool failed;
     stet_action_state state; /* STANDS, DIRTY or UNKNOWN; stale is derived */
-    const char *reason;      /* of dirty and unknown, in words; "" otherwise */
     stet_hash implementation, runtime;
     int64_t generation;
     const stet_index_cell *reads, *writes;
     size_t read_count, write_count;
-    stet_value note; /* of the last run; the arena's owner releases it with stet_index_action_release */
 } stet_index_action;
 
 typedef stet_status (*stet_index_visit)(void *ctx, const char *piece, const char *action, stet_action_state state,
@@ -42,21 +40,21 @@ typedef struct stet_index_ops {
     void (*close)(stet_index *x);
     /* Dirty and unknown actions of the branch, of all pieces. Must not be re-entered. */
     stet_status (*pending)(stet_index *x, stet_index_visit visit, void *ctx, stet_error *err);
-    /* How many there are, stopping at `limit`. */
-    stet_status (*pending_count)(stet_index *x, size_t limit, size_t *count, stet_error *err);
+    /* Are there any? */
+    stet_status (*any)(stet_index *x, bool *out, stet_error *err);
     /* Actions whose stored reads a change touches. `*complete`: those are all readers of the document. */
     stet_status (*readers)(stet_index *x, const char *space, const stet_docname *name, stet_pathref path,
                            stet_change_kind kind, stet_index_visit visit, void *ctx, bool *complete, stet_error *err);
     /* STET_NOT_FOUND: never heard of. */
     stet_status (*load)(stet_index *x, const char *piece, const char *action, stet_arena *arena, stet_index_action *out,
                         stet_error *err);
-    /* In the setup transaction: these actions are unknown from now on; these are forgotten. */
-    stet_status (*unknown)(stet_index *x, stet_tx *tx, const char *piece, const char *const *actions, size_t count,
-                           const char *reason, stet_error *err);
-    stet_status (*forget)(stet_index *x, stet_tx *tx, const char *piece, const char *const *actions, size_t count,
-                          stet_error *err);
-    /* Actions of a piece that failed when they last ran. */
-    stet_status (*failed)(stet_index *x, const char *piece, stet_index_visit visit, void *ctx, stet_error *err);
+    /* These actions are unknown from now on, whether they were heard of or not; these are forgotten. Durable on return,
+     * each by itself: see install.c for the order that makes a crash in between harmless. */
+    stet_status (*distrust)(stet_index *x, const char *piece, const char *const *actions, size_t count,
+                            stet_reason reason, stet_error *err);
+    stet_status (*forget)(stet_index *x, const char *piece, const char *const *actions, size_t count, stet_error *err);
+    /* Has it heard of any action of the piece? */
+    stet_status (*knows)(stet_index *x, const char *piece, bool *out, stet_error *err);
 } stet_index_ops;
 
 struct stet_index {

@@ -13,9 +13,9 @@ static stet_status x_pending(stet_index *x, stet_index_visit visit, void *ctx, s
     return STET_OK;
 }
 
-static stet_status x_pending_count(stet_index *x, size_t limit, size_t *count, stet_error *err) {
-    (void)x, (void)limit, (void)err;
-    *count = 0;
+static stet_status x_any(stet_index *x, bool *out, stet_error *err) {
+    (void)x, (void)err;
+    *out = false;
     return STET_OK;
 }
 
@@ -33,25 +33,26 @@ static stet_status x_load(stet_index *x, const char *piece, const char *action, 
     return stet_fail(err, STET_NOT_FOUND, "%s: nothing is recorded of %s", piece, action);
 }
 
-static stet_status x_unknown(stet_index *x, stet_tx *tx, const char *piece, const char *const *actions, size_t count,
-                             const char *reason, stet_error *err) {
-    (void)x, (void)tx, (void)piece, (void)actions, (void)count, (void)reason, (void)err;
+static stet_status x_distrust(stet_index *x, const char *piece, const char *const *actions, size_t count,
+                              stet_reason reason, stet_error *err) {
+    (void)x, (void)piece, (void)actions, (void)count, (void)reason, (void)err;
     return STET_OK;
 }
 
-static stet_status x_forget(stet_index *x, stet_tx *tx, const char *piece, const char *const *actions, size_t count,
+static stet_status x_forget(stet_index *x, const char *piece, const char *const *actions, size_t count,
                             stet_error *err) {
-    (void)x, (void)tx, (void)piece, (void)actions, (void)count, (void)err;
+    (void)x, (void)piece, (void)actions, (void)count, (void)err;
     return STET_OK;
 }
 
-static stet_status x_failed(stet_index *x, const char *piece, stet_index_visit visit, void *ctx, stet_error *err) {
-    (void)x, (void)piece, (void)visit, (void)ctx, (void)err;
+static stet_status x_knows(stet_index *x, const char *piece, bool *out, stet_error *err) {
+    (void)x, (void)piece, (void)err;
+    *out = true; /* as much as it ever will */
     return STET_OK;
 }
 
-static const stet_index_ops volatile_ops = {x_close, x_pending, x_pending_count, x_readers,
-                                            x_load,  x_unknown, x_forget,        x_failed};
+static const stet_index_ops volatile_ops = {x_close, x_pending,  x_any,    x_readers,
+                                            x_load,  x_distrust, x_forget, x_knows};
 
 stet_index *stet_index_volatile(stet_space *s, int64_t branch) {
     stet_index *x = stet_alloc_zero(sizeof *x);

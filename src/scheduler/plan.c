@@ -749,6 +749,16 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
     stet_vec_clear(&p->waiting);
 }
 
+void stet_plan_put_aside(stet_plan *p, uint32_t id) {
+    node *n = &p->nodes.at[id];
+    n->flags &= ~(uint32_t)(N_QUEUED | N_PARKED | N_TIMED | N_WAITING);
+    n->flags |= N_ASIDE | N_DIRTY;
+}
+
+size_t stet_plan_queued(const stet_plan *p) {
+    return p->heap.len;
+}
+
 void stet_plan_dropped(stet_plan *p, uint32_t id, int64_t now) {
     stet_plan_mark(p, id, STET_PLAN_DIRTY, now);
 }

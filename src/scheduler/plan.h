@@ -134,6 +134,11 @@ void stet_plan_finish(stet_plan *p, uint32_t node, stet_plan_outcome outcome, in
 /* A result that was taken for good turned out not to be stored: the action is dirty again. */
 void stet_plan_dropped(stet_plan *p, uint32_t node, int64_t now);
 
+/* Not again in this settling (R5 does it by itself); it stays dirty. */
+void stet_plan_put_aside(stet_plan *p, uint32_t node);
+/* How many wait to be looked at; an upper bound of what is still to run among what is known now. */
+size_t stet_plan_queued(const stet_plan *p);
+
 /* How an action stands, as far as loaded actions tell. */
 bool stet_plan_is_dirty(const stet_plan *p, uint32_t node);
 bool stet_plan_is_unknown(const stet_plan *p, uint32_t node);

@@ -1,0 +1,219 @@
+/* Making a piece what a pattern says, and unmaking it. */
+#include "scheduler/sched_internal.h"
+
+static stet_status fingerprint(void *ctx, stet_value descriptor, stet_hash *out, stet_error *err) {
+    stet_sched *s = ctx;
+    stet_value type = stet_get(descriptor, "type");
+    const stet_module_kind *kind =
+        stet_typeof(type) == STET_STRING ? stet_module_find(stet_as_string(&type, NULL)) : NULL;
+    void *state;
+    if (!kind)
+        return stet_module_check(NULL, descriptor, stet_null(), err);
+    stet_status status = sched_kind_state(s, kind, &state, err);
+    return status == STET_OK ? kind->fingerprint(state, descriptor, out, err) : status;
+}
+
+static stet_input_use use(void *ctx, stet_value descriptor, const char *input, size_t len) {
+    (void)ctx;
+    stet_value type = stet_get(descriptor, "type");
+    const stet_module_kind *kind =
+        stet_typeof(type) == STET_STRING ? stet_module_find(stet_as_string(&type, NULL)) : NULL;
+    return kind && kind->use ? kind->use(descriptor, input, len) : STET_INPUT_MAYBE;
+}
+
+typedef STET_VEC(const char *) id_list;
+
+typedef struct installing {
+    stet_sched *s;
+    stet_pattern *pattern;
+    stet_process *process, *old;
+    stet_piece *before;
+    stet_process_diff diff;
+    stet_value source, set;
+} installing;
+
+static void look_release(installing *in) {
+    stet_process_diff_release(&in->diff);
+    stet_process_free(in->old);
+    stet_piece_free(in->before);
+    in->diff = (stet_process_diff){0};
+    in->old = NULL;
+    in->before = NULL;
+}
+
+/* What is there now, and what differs. A damaged piece counts as none: it is made anew. */
+static stet_status look(installing *in, stet_error *err) {
+    stet_sched *s = in->s;
+    stet_error mine = STET_ERROR_INIT;
+    look_release(in);
+    stet_status status = stet_piece_load(s->space, s->branch, in->process->piece, -1, &in->before, &mine);
+    if (status == STET_OK)
+        status = stet_piece_process(s->space, s->branch, in->before, -1, &in->old, &mine);
+    if (status == STET_CORRUPT) {
+        stet_piece_free(in->before);
+        in->before = NULL;
+    }
+    if (status != STET_OK && status != STET_NOT_FOUND && status != STET_CORRUPT) {
+        if (err)
+            stet_error_move(err, &mine);
+        else
+            stet_error_clear(&mine);
+        return status;
+    }
+    stet_error_clear(&mine);
+    in->process->generation = in->before ? in->before->generation + 1 : 1;
+    stet_process_compare(in->old, in->process, &in->diff);
+    return STET_OK;
+}
+
+/* The transaction that finishes setup. What was looked at must still be so: the result document is read. */
+static stet_status install(stet_tx *tx, void *ctx, stet_error *err) {
+    installing *in = ctx;
+    stet_value seen = stet_null();
+    char *doc = stet_piece_doc(in->process->piece);
+    stet_status status =
+        stet_tx_read(tx, NULL, &(stet_docname){doc, NULL}, STET_PATH_ROOT, STET_RECURSIVE, &seen, NULL);
+    stet_free(doc);
+    int64_t now = status == STET_OK ? stet_as_int(stet_get(stet_get(seen, "process"), "generation")) : 0;
+    if (in->before && now != in->before->generation)
+        status = look(in, err);
+    else
+        status = STET_OK;
+    if (status != STET_OK)
+        return status;
+    stet_piece_setup setup = {.process = in->process,
+                              .pattern = in->pattern,
+                              .before = in->before,
+                              .before_process = in->old,
+                              .diff = &in->diff,
+                              .runtime = in->s->runtime,
+                              .branch = in->s->branch_name,
+                              .source = in->source,
+                              .set = in->set};
+    return stet_piece_write(tx, &setup, err);
+}
+
+/* Which actions can't be trusted after this, and which are gone. */
+static void sort_out(const installing *in, bool all, id_list *fresh, id_list *gone) {
+    for (size_t i = 0; i < in->diff.len; i++) {
+        if (in->diff.at[i].kind == STET_CHANGE_GONE)
+            *stet_vec_add(gone) = in->diff.at[i].id;
+        else if (in->diff.at[i].kind != STET_CHANGE_MOVED && !all)
+            *stet_vec_add(fresh) = in->diff.at[i].id;
+    }
+    for (size_t i = 0; all && i < in->process->node_count; i++)
+        *stet_vec_add(fresh) = in->process->nodes[i].id;
+}
+
+/* The order: distrust, set up, distrust what changed once more, forget. A crash after the first leaves actions unknown
+ * that would have stood, or names of nodes that are not there yet: both harmless. Somebody who runs the old graph
+ * between the first and the second step records an observation of the old code: the third takes it back. */
+static stet_status replace(installing *in, stet_sched_installed *out, stet_error *err) {
+    stet_sched *s = in->s;
+    stet_status status = look(in, err);
+    if (status != STET_OK)
+        return status;
+    stet_value branch = in->before ? stet_get(stet_get(in->before->envelope, "process"), "branch") : stet_null();
+    bool elsewhere = in->before &&
+                     (stet_typeof(branch) != STET_STRING || strcmp(stet_as_string(&branch, NULL), s->branch_name) != 0);
+    bool runtime = in->before && !stet_hash_equal(in->before->runtime, s->runtime);
+    stet_reason reason = elsewhere    ? STET_REASON_BRANCH
+                         : runtime    ? STET_REASON_RUNTIME
+                         : in->before ? STET_REASON_GENERATION
+                                      : STET_REASON_NEVER;
+    id_list fresh = {0}, gone = {0};
+    sort_out(in, runtime || elsewhere, &fresh, &gone);
+    if (fresh.len > 0)
+        status = s->index->ops->distrust(s->index, in->process->result, fresh.at, fresh.len, reason, err);
+    if (status == STET_OK)
+        status = stet_space_transact(s->space, s->branch_name, install, in, NULL, err);
+    if (status == STET_OK && in->before && fresh.len > 0)
+        status = s->index->ops->distrust(s->index, in->process->result, fresh.at, fresh.len, reason, err);
+    if (status == STET_OK && gone.len > 0)
+        status = s->index->ops->forget(s->index, in->process->result, gone.at, gone.len, err);
+    *out = (stet_sched_installed){.created = !in->before,
+                                  .changed = in->before != NULL,
+                                  .generation = in->process->generation,
+                                  .gone = gone.len,
+                                  .kept = in->diff.kept};
+    for (size_t i = 0; i < in->diff.len; i++) {
+        out->added += in->diff.at[i].kind == STET_CHANGE_ADDED;
+        out->altered += in->diff.at[i].kind == STET_CHANGE_CHANGED;
+    }
+    stet_vec_release(&fresh);
+    stet_vec_release(&gone);
+    return status;
+}
+
+/* Forgets what is in memory of a piece whose graph was replaced. */
+static void unload(stet_sched *s, const char *doc) {
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
+        if (a && strcmp(a->piece->piece->doc, doc) == 0 &&
+            stet_plan_find(s->plan, stet_plan_name(s->plan, (uint32_t)i),
+                           strlen(stet_plan_name(s->plan, (uint32_t)i))) == i)
+            stet_plan_remove(s->plan, (uint32_t)i);
+    }
+    stet_slot *slot = stet_map_get(&s->pieces, doc, strlen(doc));
+    if (slot) {
+        sched_piece *p = slot->p;
+        stet_piece *fresh = NULL;
+        if (stet_piece_load(s->space, s->branch, p->piece->name, -1, &fresh, NULL) == STET_OK) {
+            stet_piece_free(p->piece);
+            p->piece = fresh;
+            p->entered = false;
+        }
+    }
+}
+
+stet_status stet_sched_install(stet_sched *s, stet_pattern *pattern, const char *piece, stet_value source,
+                               stet_value set, stet_sched_installed *out, stet_error *err) {
+    if (!stet_piece_name_valid(piece)) {
+        stet_fail(err, STET_INVALID, "\"%s\" is no name for a piece", piece);
+        stet_hint(err, "use letters, digits, \"_\", \"-\" and \".\"");
+        return STET_INVALID;
+    }
+    stet_process_modules modules = {s, fingerprint, use};
+    installing in = {.s = s, .pattern = pattern, .source = source, .set = set};
+    stet_status status = stet_process_build(pattern, piece, &modules, &in.process, err);
+    if (status == STET_OK)
+        status = stet_piece_keep(s->space, s->branch_name, pattern, in.process, err);
+    if (status == STET_OK)
+        status = replace(&in, out, err);
+    if (status == STET_OK)
+        unload(s, in.process->result);
+    look_release(&in);
+    stet_process_free(in.process);
+    return status;
+}
+
+typedef struct deleting {
+    stet_sched *s;
+    const char *piece;
+    bool more;
+} deleting;
+
+static stet_status delete_some(stet_tx *tx, void *ctx, stet_error *err) {
+    deleting *d = ctx;
+    return stet_piece_drop(tx, d->s->space, d->s->branch, d->piece, 50000, &d->more, err);
+}
+
+stet_status stet_sched_delete(stet_sched *s, const char *piece, stet_error *err) {
+    stet_piece *p;
+    stet_status status = stet_piece_load(s->space, s->branch, piece, -1, &p, err);
+    if (status != STET_OK && status != STET_CORRUPT)
+        return status;
+    if (status == STET_OK)
+        stet_piece_free(p);
+    else if (err)
+        stet_error_clear(err);
+    deleting d = {s, piece, true};
+    status = STET_OK;
+    while (status == STET_OK && d.more)
+        status = stet_space_transact(s->space, s->branch_name, delete_some, &d, NULL, err);
+    char *doc = stet_piece_doc(piece);
+    if (status == STET_OK)
+        status = s->index->ops->forget(s->index, doc, NULL, 0, err); /* all of it */
+    stet_free(doc);
+    return status;
+}

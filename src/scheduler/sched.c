@@ -1,0 +1,534 @@
+#include "scheduler/sched_internal.h"
+
+#define MAX_ROUNDS 1000 /* times that others' commits are taken up in one settling */
+
+int64_t sched_now(stet_sched *s) {
+    return s->opts.now_ms ? s->opts.now_ms(s->opts.ctx) : stet_clock_monotonic_us() / 1000;
+}
+
+stet_hash stet_sched_runtime(const stet_sched_opts *opts) {
+    char text[64];
+    (void)opts; /* there is one mode: pull */
+    int n = snprintf(text, sizeof text, "stet %d pull", STET_VERSION_NUMBER / 1000);
+    return stet_hash_of(text, (size_t)n);
+}
+
+stet_status stet_sched_open(stet_project *project, stet_space *space, const char *branch, const stet_sched_opts *opts,
+                            stet_sched **out, stet_error *err) {
+    stet_sched *s = stet_alloc_zero(sizeof *s);
+    s->project = project;
+    s->space = space;
+    s->opts = *opts;
+    s->branch_name = stet_strdup(branch ? branch : "");
+    s->runtime = stet_sched_runtime(opts);
+    stet_status status = stet_space_branch(space, s->branch_name, &s->branch, err);
+    if (status == STET_OK && opts->persist)
+        status = stet_index_open(space, s->branch, &s->index, err);
+    else if (status == STET_OK)
+        s->index = stet_index_volatile(space, s->branch);
+    if (status == STET_OK)
+        status = stet_space_seq(space, &s->seen, err);
+    s->plan = stet_plan_new(&(stet_plan_source){s, sched_readers});
+    if (status != STET_OK) {
+        stet_sched_close(s);
+        return status;
+    }
+    *out = s;
+    return STET_OK;
+}
+
+void stet_sched_close(stet_sched *s) {
+    if (!s)
+        return;
+    stet_group_end(s->group);
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
+        if (a)
+            sched_action_free(a);
+    }
+    stet_plan_free(s->plan);
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
+        sched_piece_free(slot->p);
+    }
+    for (size_t i = 0; stet_map_next(&s->states, &i, &key, &len, &slot);) {
+        const stet_module_kind *kind = stet_module_find(key);
+        if (kind && kind->close)
+            kind->close(slot->p);
+    }
+    if (s->index)
+        s->index->ops->close(s->index);
+    for (size_t i = 0; stet_map_next(&s->spaces, &i, &key, &len, &slot);)
+        stet_space_close(slot->p);
+    for (size_t i = 0; i < s->schema_values.len; i++)
+        stet_release(s->schema_values.at[i]);
+    for (size_t i = 0; i < s->wanted_cells.len; i++)
+        stet_free(s->wanted_cells.at[i]);
+    stet_map_release(&s->pieces);
+    stet_map_release(&s->states);
+    stet_map_release(&s->spaces);
+    stet_map_release(&s->schemas);
+    stet_vec_release(&s->schema_values);
+    stet_vec_release(&s->wanted_cells);
+    stet_vec_release(&s->wanted);
+    stet_vec_release(&s->members);
+    stet_vec_release(&s->mine);
+    stet_lock_close(s->effects);
+    stet_release(s->report.problems);
+    stet_arena_release(&s->arena);
+    stet_free(s->branch_name);
+    free(s);
+}
+
+stet_index *stet_sched_index(stet_sched *s) {
+    return s->index;
+}
+
+stet_plan *stet_sched_plan(stet_sched *s) {
+    return s->plan;
+}
+
+/* ---- Values with links, for showing
+ * ------------------------------------------------------------------------------------------- */
+
+stet_status stet_sched_resolve(stet_sched *s, stet_value v, stet_value *out, stet_error *err) {
+    stet_reader r = {.space = sched_space, .ctx = s};
+    stet_status status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
+    if (status != STET_OK)
+        return status;
+    stet_value got;
+    status = stet_reader_value(&r, v, &got, err);
+    if (status == STET_OK)
+        *out = stet_retain(got);
+    stet_reader_release(&r);
+    stet_tx_abort(r.tx);
+    return status;
+}
+
+stet_status stet_sched_get(stet_sched *s, const char *id, const char *scope, stet_pathref path, stet_value *out,
+                           stet_error *err) {
+    stet_reader r = {.space = sched_space, .ctx = s};
+    stet_status status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
+    if (status != STET_OK)
+        return status;
+    stet_value got;
+    status = stet_reader_cell(&r, NULL, &(stet_docname){id, scope}, path, STET_RECURSIVE, &got, err);
+    if (status == STET_OK)
+        *out = stet_retain(got);
+    stet_reader_release(&r);
+    stet_tx_abort(r.tx);
+    return status;
+}
+
+/* ---- What is wanted
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct adopting {
+    stet_sched *s;
+    stet_piece *piece;
+} adopting;
+
+static stet_status write_header(stet_tx *tx, void *ctx, stet_error *err) {
+    adopting *a = ctx;
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(a->s->runtime, hex);
+    stet_path path = STET_PATH_INIT;
+    stet_docname name = {a->piece->doc, NULL};
+    stet_path_push(&path, "process");
+    stet_path_push(&path, "runtime");
+    stet_status status = stet_tx_write(tx, &name, stet_path_ref(&path), stet_string(hex), err);
+    stet_path_pop(&path);
+    stet_path_push(&path, "branch");
+    if (status == STET_OK)
+        status = stet_tx_write(tx, &name, stet_path_ref(&path), stet_string(a->s->branch_name), err);
+    stet_path_release(&path);
+    return status;
+}
+
+/* The graph is as it was, but what was recorded is not about here and now: another version of stet ran it, it was
+ * observed on another branch, or the records are gone. Everything is unknown, and then the piece is taken over. */
+static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
+    bool knows = true;
+    stet_reason reason = STET_REASON_NONE;
+    stet_value branch = stet_get(stet_get(p->piece->envelope, "process"), "branch");
+    stet_status status = STET_OK;
+    if (!s->index->durable || p->piece->node_count == 0)
+        return STET_OK;
+    if (stet_typeof(branch) != STET_STRING || strcmp(stet_as_string(&branch, NULL), s->branch_name) != 0) {
+        reason = STET_REASON_BRANCH;
+    } else if (!stet_hash_equal(p->piece->runtime, s->runtime)) {
+        reason = STET_REASON_RUNTIME;
+    } else {
+        status = s->index->ops->knows(s->index, p->piece->doc, &knows, err);
+        if (!knows)
+            reason = STET_REASON_LOST;
+    }
+    if (status != STET_OK || reason == STET_REASON_NONE)
+        return status;
+    stet_process *g;
+    status = stet_piece_process(s->space, s->branch, p->piece, -1, &g, err);
+    if (status != STET_OK)
+        return status;
+    STET_VEC(const char *) ids = {0};
+    for (size_t i = 0; i < g->node_count; i++)
+        *stet_vec_add(&ids) = g->nodes[i].id;
+    status = s->index->ops->distrust(s->index, p->piece->doc, ids.at, ids.len, reason, err);
+    stet_vec_release(&ids);
+    stet_process_free(g);
+    if (status == STET_OK)
+        status = stet_space_transact(s->space, s->branch_name, write_header, &(adopting){s, p->piece}, NULL, err);
+    stet_piece *fresh;
+    if (status == STET_OK)
+        status = stet_piece_load(s->space, s->branch, p->piece->name, -1, &fresh, err);
+    if (status == STET_OK) {
+        stet_piece_free(p->piece);
+        p->piece = fresh;
+    }
+    return status;
+}
+
+stet_status stet_sched_demand_piece(stet_sched *s, const char *piece, stet_error *err) {
+    char *doc = stet_piece_doc(piece);
+    sched_piece *p;
+    stet_status status = sched_piece_of(s, doc, &p, err);
+    stet_free(doc);
+    if (status == STET_OK)
+        status = adopt(s, p, err);
+    if (status == STET_OK)
+        p->whole = true;
+    return status;
+}
+
+stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *scope, stet_pathref path,
+                                   stet_error *err) {
+    stet_docname name = {id, scope};
+    stet_status status = stet_docname_check(&name, err);
+    if (status != STET_OK)
+        return status;
+    stet_value cell = stet_array();
+    stet_push(&cell, stet_string(id));
+    stet_push(&cell, stet_string(scope ? scope : ""));
+    stet_push(&cell, stet_path_to_value(path));
+    *stet_vec_add(&s->wanted_cells) = stet_json_print(cell, STET_JSON_CANONICAL, NULL);
+    stet_release(cell);
+    return STET_OK;
+}
+
+static bool demand_link(void *ctx, stet_value binding, stet_pathref place) {
+    stet_sched *s = ctx;
+    (void)place;
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    if (stet_link_read(binding, &l, &path)) {
+        stet_space *space = NULL;
+        if (!l.space || (sched_space(s, l.space, &space, NULL) == STET_OK))
+            stet_plan_demand(s->plan,
+                             sched_doc(s, space ? stet_space_uuid(space) : NULL, &(stet_docname){l.id, l.scope}),
+                             stet_path_ref(&path));
+    }
+    stet_path_release(&path);
+    return true;
+}
+
+/* The cells that a wanted cell consists of right now: those that reading it reads. `*grew`: some are new. */
+static stet_status demand_cells(stet_sched *s, bool *grew, stet_error *err) {
+    *grew = false;
+    for (size_t i = 0; i < s->wanted_cells.len; i++) {
+        stet_value cell;
+        stet_status status = stet_json_parse(s->wanted_cells.at[i], strlen(s->wanted_cells.at[i]), &cell, err);
+        if (status != STET_OK)
+            return status;
+        stet_value id = stet_at(cell, 0), scope = stet_at(cell, 1), got;
+        stet_path path = STET_PATH_INIT;
+        stet_reader r = {.record = true, .space = sched_space, .ctx = s};
+        stet_error ignored = STET_ERROR_INIT;
+        status = stet_path_of_value(&path, stet_at(cell, 2), err);
+        if (status == STET_OK)
+            status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
+        if (status == STET_OK) {
+            stet_docname name = {stet_as_string(&id, NULL), stet_as_string(&scope, NULL)};
+            if (stet_reader_cell(&r, NULL, &name, stet_path_ref(&path), STET_RECURSIVE, &got, &ignored) != STET_OK)
+                stet_error_clear(&ignored); /* not there yet: that is a read, too */
+            const stet_tx_read_record *at;
+            size_t count;
+            stet_arena arena = STET_ARENA_INIT;
+            stet_tx_reads(r.tx, &arena, &at, &count);
+            for (size_t k = 0; k < count; k++) {
+                const char *uuid = at[k].space == s->space ? NULL : stet_space_uuid(at[k].space);
+                uint32_t doc = sched_doc(s, uuid, &at[k].name);
+                bool known = false;
+                for (size_t m = 0; m < s->wanted.len && !known; m++)
+                    known = s->wanted.at[m].doc == doc && stet_path_compare(s->wanted.at[m].path, at[k].path) == 0;
+                if (known)
+                    continue;
+                *grew = true;
+                stet_pathref kept = {stet_arena_strndup(&s->arena, at[k].path.bytes, at[k].path.len), at[k].path.len};
+                *stet_vec_add(&s->wanted) = (stet_plan_read){doc, kept, STET_RECURSIVE};
+                stet_plan_demand(s->plan, doc, kept);
+            }
+            stet_arena_release(&arena);
+            stet_reader_release(&r);
+            stet_tx_abort(r.tx);
+        }
+        stet_path_release(&path);
+        stet_release(cell);
+        if (status != STET_OK)
+            return status;
+    }
+    return STET_OK;
+}
+
+/* ---- Starting
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
+
+static stet_status mark_failed(stet_sched *s, sched_piece *p, stet_error *err) {
+    stet_value failures;
+    stet_status status = sched_failures(s, p, &failures, err);
+    if (status != STET_OK)
+        return status;
+    for (size_t i = 0; i < stet_count(failures) && status == STET_OK; i++) {
+        uint32_t id;
+        stet_error mine = STET_ERROR_INIT;
+        status = sched_load(s, p->piece->doc, stet_key_at(failures, i, NULL), &id, &mine);
+        if (status == STET_OK) {
+            sched_action *a = stet_plan_data(s->plan, id);
+            a->asked = !stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id);
+            stet_plan_mark(s->plan, id, STET_PLAN_DIRTY, INT64_MIN / 2);
+        } else if (status == STET_NOT_FOUND) {
+            stet_error_clear(&mine);
+            status = STET_OK;
+        } else if (err) {
+            stet_error_move(err, &mine);
+        }
+    }
+    stet_release(failures);
+    return status;
+}
+
+/* What a start has to do for a piece that is wanted as a whole: effects that run at every start, and, where nothing is
+ * recorded, everything. */
+static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
+    stet_status status = STET_OK;
+    if (p->entered)
+        return STET_OK;
+    p->entered = true;
+    stet_binding_walk(stet_get(p->piece->envelope, "value"), demand_link, s);
+    if (s->opts.retry_failed)
+        status = mark_failed(s, p, err);
+    if (status != STET_OK || (s->index->durable && p->piece->restart_count == 0))
+        return status;
+    stet_process *g;
+    status = stet_piece_process(s->space, s->branch, p->piece, -1, &g, err);
+    if (status != STET_OK)
+        return status;
+    for (size_t i = 0; i < g->node_count && status == STET_OK; i++) {
+        stet_value again = stet_get(g->nodes[i].row, "onRestart");
+        bool restart = stet_typeof(again) == STET_STRING && strcmp(stet_as_string(&again, NULL), "run") == 0;
+        uint32_t id;
+        if (s->index->durable && !restart)
+            continue;
+        status = sched_load(s, p->piece->doc, g->nodes[i].id, &id, err);
+        if (status == STET_OK && restart) {
+            sched_action *a = stet_plan_data(s->plan, id);
+            a->asked = true;
+            stet_plan_mark(s->plan, id, STET_PLAN_DIRTY, INT64_MIN / 2);
+        }
+    }
+    stet_process_free(g);
+    return status;
+}
+
+static stet_status enter(stet_sched *s, stet_error *err) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    stet_status status = STET_OK;
+    /* Pieces may be added while we load: the map keeps its order. */
+    for (size_t i = 0; status == STET_OK && stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
+        sched_piece *p = slot->p;
+        if (p->whole)
+            status = enter_piece(s, p, err);
+    }
+    return status;
+}
+
+/* ---- Settling
+ * ------------------------------------------------------------------------------------------------------------------------
+ */
+
+static bool cancelled(stet_sched *s) {
+    return s->opts.cancelled && s->opts.cancelled(s->opts.ctx);
+}
+
+static void note_cycles(stet_sched *s) {
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
+        if (!stet_plan_is_aside(s->plan, (uint32_t)i) || a->conflicts > STET_SCHED_MAX_CONFLICTS)
+            continue;
+        stet_buf way = STET_BUF(512);
+        stet_error e = STET_ERROR_INIT;
+        bool found = stet_plan_cycle(s->plan, (uint32_t)i, &way);
+        s->report.aside++;
+        if (found)
+            stet_fail(&e, STET_LIMIT, "it ran %d times and did not come to rest: %s", STET_PLAN_MAX_RUNS,
+                      stet_buf_cstr(&way));
+        else
+            stet_fail(&e, STET_LIMIT, "it ran %d times and did not come to rest", STET_PLAN_MAX_RUNS);
+        stet_hint(&e, "break the circle, or make it come to rest");
+        sched_problem(s, a, &e, found ? stet_buf_cstr(&way) : NULL);
+        stet_error_clear(&e);
+        stet_buf_release(&way);
+    }
+}
+
+/* Runs until the plan has nothing left. */
+static stet_status drain(stet_sched *s, stet_error *err) {
+    for (;;) {
+        stet_plan_step step;
+        if (cancelled(s))
+            return stet_fail(err, STET_CANCELLED, "stopped");
+        stet_status status = stet_plan_next(s->plan, sched_now(s), &step, err);
+        if (status != STET_OK)
+            return status;
+        if (step.kind == STET_PLAN_RUN) {
+            status = sched_run(s, step.node, err);
+        } else {
+            bool news;
+            status = sched_flush(s, err);
+            if (status == STET_OK && stet_plan_queued(s->plan) == 0) {
+                if (step.kind == STET_PLAN_IDLE)
+                    return STET_OK;
+                int64_t rest = step.until - sched_now(s);
+                if (rest > 0 && !s->opts.now_ms)
+                    stet_clock_sleep_ms(rest < 20 ? rest : 20);
+                status = sched_news(s, &news, err);
+            }
+        }
+        if (status != STET_OK)
+            return status;
+    }
+}
+
+static stet_status count_failed(stet_sched *s, stet_error *err) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    s->report.failed = 0;
+    s->report.total = 0;
+    for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
+        sched_piece *p = slot->p;
+        if (!p->whole)
+            continue;
+        s->report.total += p->piece->node_count;
+        if (!s->index->durable)
+            continue;
+        stet_value failures;
+        stet_status status = sched_failures(s, p, &failures, err);
+        if (status != STET_OK)
+            return status;
+        s->report.failed += stet_count(failures);
+        stet_release(failures);
+    }
+    if (!s->index->durable)
+        for (size_t i = 0; i < stet_plan_count(s->plan); i++)
+            s->report.failed += ((sched_action *)stet_plan_data(s->plan, (uint32_t)i))->failed;
+    return STET_OK;
+}
+
+static stet_status open_lock(stet_sched *s, stet_error *err) {
+    if (s->effects)
+        return STET_OK;
+    char *path = stet_asprintf("%s.effects", stet_space_path(s->space));
+    stet_status status = stet_lock_open(path, STET_LOCK_PLAIN, &s->effects, err);
+    stet_free(path);
+    return status;
+}
+
+stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
+    stet_release(s->report.problems);
+    s->report = (stet_sched_report){.problems = stet_array()};
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++)
+        ((sched_action *)stet_plan_data(s->plan, (uint32_t)i))->ran = false;
+    bool pending = false, news, grew = false;
+    if (s->group) { /* a snapshot of now */
+        stet_group_end(s->group);
+        s->group = NULL;
+    }
+    stet_status status = sched_news(s, &news, err);
+    if (status == STET_OK)
+        status = s->index->ops->any(s->index, &pending, err);
+    bool quiet =
+        status == STET_OK && !pending && s->index->durable && !s->opts.retry_failed && stet_plan_count(s->plan) == 0;
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; quiet && stet_map_next(&s->pieces, &i, &key, &len, &slot);)
+        quiet = ((sched_piece *)slot->p)->piece->restart_count == 0;
+    if (quiet) { /* everything stands: nothing is loaded at all */
+        status = count_failed(s, err);
+        *out = s->report;
+        out->problems = stet_retain(s->report.problems);
+        return status;
+    }
+    if (status == STET_OK)
+        status = open_lock(s, err);
+    if (status == STET_OK)
+        status = enter(s, err);
+    if (status == STET_OK)
+        status = demand_cells(s, &grew, err);
+    if (status == STET_OK)
+        status = sched_load_pending(s, err);
+    stet_plan_begin(s->plan);
+    for (int round = 0; status == STET_OK && round < MAX_ROUNDS; round++) {
+        status = drain(s, err);
+        if (status != STET_OK)
+            break;
+        /* What others did meanwhile, and where a wanted cell leads now. */
+        status = sched_news(s, &news, err);
+        if (status == STET_OK && news)
+            status = sched_load_pending(s, err);
+        if (status == STET_OK)
+            status = demand_cells(s, &grew, err);
+        if (status != STET_OK || (!news && !grew))
+            break;
+    }
+    stet_status stored = sched_flush(s, status == STET_OK ? err : NULL);
+    if (status == STET_OK)
+        status = stored;
+    stet_status synced = stet_sync(s->space, status == STET_OK ? err : NULL);
+    if (status == STET_OK)
+        status = synced;
+    note_cycles(s);
+    s->report.loaded = stet_plan_count(s->plan);
+    if (status == STET_OK || status == STET_CANCELLED) {
+        stet_status counted = count_failed(s, status == STET_OK ? err : NULL);
+        if (status == STET_OK)
+            status = counted;
+    }
+    *out = s->report;
+    out->problems = stet_retain(s->report.problems);
+    return status;
+}
+
+stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *news, stet_error *err) {
+    int64_t until = stet_clock_monotonic_us() / 1000 + timeout_ms;
+    *news = false;
+    for (;;) {
+        int64_t head;
+        stet_status status = stet_space_seq(s->space, &head, err);
+        if (status != STET_OK)
+            return status;
+        if (head > s->seen + (int64_t)s->mine.len) {
+            *news = true;
+            return STET_OK;
+        }
+        int64_t rest = until - stet_clock_monotonic_us() / 1000;
+        if (rest <= 0 || cancelled(s))
+            return STET_OK;
+        stet_clock_sleep_ms(rest < 20 ? rest : 20);
+    }
+}

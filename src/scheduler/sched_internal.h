@@ -1,0 +1,97 @@
+/* sched_internal.h - what the files of the loop share. Nobody else includes it. */
+#ifndef STET_SCHEDULER_SCHED_INTERNAL_H
+#define STET_SCHEDULER_SCHED_INTERNAL_H
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/schema.h"
+#include "base/vec.h"
+#include "os/clock.h"
+#include "os/lock.h"
+#include "scheduler/reader.h"
+#include "scheduler/sched.h"
+
+typedef struct sched_piece {
+    stet_piece *piece;
+    char *failures; /* id of the document that lists what fails: {NODE: error} */
+    bool whole;     /* its result and its effects are wanted */
+    bool entered;   /* what a start has to do for it was done */
+} sched_piece;
+
+/* One loaded action. */
+typedef struct sched_action {
+    sched_piece *piece;
+    const char *node;
+    stet_value row;
+    stet_value view; /* the row with its id, as module kinds see it */
+    const stet_module_kind *kind;
+    stet_hash fingerprint;
+    char *out_id, *out_scope; /* where its result goes; NULL: nowhere */
+    stet_path out_path;       /* in the envelope */
+    uint32_t id;              /* in the plan */
+    uint32_t conflicts;
+    bool effect, verifier;
+    bool observed; /* the record has reads of it, or has them since this process ran it */
+    bool failed;
+    bool ran; /* in this settling */
+    bool asked;
+} sched_action;
+
+struct stet_sched {
+    stet_project *project;
+    stet_space *space;
+    char *branch_name;
+    int64_t branch;
+    stet_sched_opts opts;
+    stet_hash runtime;
+    stet_index *index;
+    stet_plan *plan;
+    stet_map pieces;  /* result document id -> sched_piece * */
+    stet_map spaces;  /* name -> stet_space * */
+    stet_map schemas; /* hash -> position in schema_values */
+    stet_map states;  /* kind type -> state of an opened kind */
+    STET_VEC(stet_value) schema_values;
+    stet_group *group;
+    stet_plan_nodes members; /* plan ids, in the order of the group */
+    int64_t group_since;
+    int64_t seen;           /* commits up to here are known to the plan */
+    STET_VEC(int64_t) mine; /* sequences of own commits above `seen` */
+    STET_VEC(stet_plan_read) wanted;
+    STET_VEC(char *) wanted_cells; /* for asking again which cells a wanted one leads to */
+    stet_lock *effects;
+    stet_sched_report report;
+    stet_arena arena; /* of one run */
+};
+
+int64_t sched_now(stet_sched *s);
+
+/* sched_load.c */
+/* {NODE: error} of a piece; the caller releases it. */
+STET_CHECKED stet_status sched_failures(stet_sched *s, const sched_piece *p, stet_value *out, stet_error *err);
+void sched_piece_free(sched_piece *p);
+STET_CHECKED stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, stet_error *err);
+/* Loads an action, or finds it loaded. STET_NOT_FOUND: its piece or node is gone. */
+STET_CHECKED stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id,
+                                    stet_error *err);
+uint32_t sched_doc(stet_sched *s, const char *space_uuid, const stet_docname *name);
+STET_CHECKED stet_status sched_space(void *ctx, const char *name, stet_space **out, stet_error *err);
+stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref path, stet_change_kind kind,
+                          bool *covered, stet_error *err);
+STET_CHECKED stet_status sched_kind_state(stet_sched *s, const stet_module_kind *kind, void **state, stet_error *err);
+STET_CHECKED stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_error *err);
+/* Loads and marks everything that the record calls dirty or unknown. */
+STET_CHECKED stet_status sched_load_pending(stet_sched *s, stet_error *err);
+void sched_action_free(sched_action *a);
+
+/* sched_run.c */
+STET_CHECKED stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err);
+STET_CHECKED stet_status sched_flush(stet_sched *s, stet_error *err);
+/* Tells the plan of commits by others. */
+STET_CHECKED stet_status sched_news(stet_sched *s, bool *any, stet_error *err);
+void sched_problem(stet_sched *s, const sched_action *a, const stet_error *error, const char *cycle);
+
+#endif

@@ -1,0 +1,403 @@
+/* Bringing actions into memory: pieces, rows, what the record knows of them. */
+#include "scheduler/sched_internal.h"
+
+stet_status sched_space(void *ctx, const char *name, stet_space **out, stet_error *err) {
+    stet_sched *s = ctx;
+    if (strcmp(name, stet_space_name(s->space)) == 0) {
+        *out = NULL;
+        return STET_OK;
+    }
+    const stet_slot *slot = stet_map_get(&s->spaces, name, strlen(name));
+    if (slot) {
+        *out = slot->p;
+        return STET_OK;
+    }
+    stet_status status = stet_space_open(s->project, name, STET_SPACE_MUST_EXIST, out, err);
+    if (status == STET_OK)
+        stet_map_put(&s->spaces, name, strlen(name), (stet_slot){.p = *out});
+    return status;
+}
+
+uint32_t sched_doc(stet_sched *s, const char *space_uuid, const stet_docname *name) {
+    char small[512];
+    stet_buf b = STET_BUF(0);
+    const char *uuid = space_uuid && strcmp(space_uuid, stet_space_uuid(s->space)) != 0 ? space_uuid : "";
+    const char *scope = name->scope ? name->scope : "";
+    size_t u = strlen(uuid), c = strlen(scope), i = strlen(name->id), n = u + c + i + 2;
+    char *key = small;
+    if (n > sizeof small) {
+        key = stet_buf_reserve(&b, n);
+        assert(key);
+    }
+    memcpy(key, uuid, u);
+    key[u] = 0;
+    memcpy(key + u + 1, scope, c);
+    key[u + 1 + c] = 0;
+    memcpy(key + u + c + 2, name->id, i);
+    uint32_t doc = stet_plan_doc(s->plan, key, n);
+    stet_buf_release(&b);
+    return doc;
+}
+
+/* The inverse: pointers into the plan's memory. */
+static void doc_parts(stet_sched *s, uint32_t doc, const char **uuid, stet_docname *name) {
+    size_t len;
+    const char *key = stet_plan_doc_name(s->plan, doc, &len);
+    *uuid = key[0] ? key : NULL;
+    name->scope = key + strlen(key) + 1;
+    name->id = name->scope + strlen(name->scope) + 1;
+}
+
+stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, stet_error *err) {
+    const stet_slot *slot = stet_map_get(&s->pieces, doc, strlen(doc));
+    if (slot) {
+        *out = slot->p;
+        return STET_OK;
+    }
+    const char *name = stet_piece_name_of(doc);
+    if (!name)
+        return stet_fail(err, STET_NOT_FOUND, "\"%s\" is no piece", doc);
+    stet_piece *piece;
+    stet_status status = stet_piece_load(s->space, s->branch, name, -1, &piece, err);
+    if (status != STET_OK)
+        return status;
+    sched_piece *p = stet_alloc_zero(sizeof *p);
+    p->piece = piece;
+    p->failures = stet_piece_part(name, "failures", NULL);
+    stet_map_put(&s->pieces, doc, strlen(doc), (stet_slot){.p = p});
+    *out = p;
+    return STET_OK;
+}
+
+void sched_piece_free(sched_piece *p) {
+    stet_piece_free(p->piece);
+    stet_free(p->failures);
+    free(p);
+}
+
+stet_status sched_failures(stet_sched *s, const sched_piece *p, stet_value *out, stet_error *err) {
+    stet_doc_state state;
+    stet_status status = stet_space_load(s->space, s->branch, &(stet_docname){p->failures, NULL}, -1, &state, err);
+    if (status != STET_OK)
+        return status;
+    *out = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_object();
+    stet_release(state.value);
+    return STET_OK;
+}
+
+stet_status sched_kind_state(stet_sched *s, const stet_module_kind *kind, void **state, stet_error *err) {
+    *state = NULL;
+    if (!kind->open)
+        return STET_OK;
+    const stet_slot *slot = stet_map_get(&s->states, kind->type, strlen(kind->type));
+    if (slot) {
+        *state = slot->p;
+        return STET_OK;
+    }
+    char *temp = stet_project_path(s->project, "local/temp");
+    char *setting = stet_asprintf("module.%s", kind->type);
+    stet_module_host host = {.project_root = stet_project_root(s->project),
+                             .temp_dir = temp,
+                             .config = stet_project_setting(s->project, setting),
+                             .project = s->project};
+    stet_status status = kind->open(&host, state, err);
+    if (status == STET_OK)
+        stet_map_put(&s->states, kind->type, strlen(kind->type), (stet_slot){.p = *state});
+    stet_free(temp);
+    stet_free(setting);
+    return status;
+}
+
+stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_error *err) {
+    size_t len;
+    *out = stet_null();
+    if (stet_typeof(hash) != STET_STRING)
+        return STET_OK;
+    const char *hex = stet_as_string(&hash, &len);
+    const stet_slot *slot = stet_map_get(&s->schemas, hex, len);
+    if (slot) {
+        *out = s->schema_values.at[slot->n];
+        return STET_OK;
+    }
+    char *id = stet_asprintf("schema:%s", hex);
+    stet_doc_state state;
+    stet_status status = stet_space_load(s->space, s->branch, &(stet_docname){id, NULL}, -1, &state, err);
+    stet_free(id);
+    if (status != STET_OK)
+        return status;
+    if (!state.exists)
+        return stet_fail(err, STET_CORRUPT, "schema %s is not stored any more", hex);
+    stet_value schema = stet_retain(stet_get(state.value, "value"));
+    stet_release(state.value);
+    stet_map_put(&s->schemas, hex, len, (stet_slot){.n = s->schema_values.len});
+    *stet_vec_add(&s->schema_values) = schema;
+    *out = schema;
+    return STET_OK;
+}
+
+/* ---- One action
+ * ---------------------------------------------------------------------------------------------------------- */
+
+void sched_action_free(sched_action *a) {
+    stet_release(a->row);
+    stet_release(a->view);
+    stet_free(a->out_id);
+    stet_free(a->out_scope);
+    stet_path_release(&a->out_path);
+    stet_free((char *)(uintptr_t)a->node);
+    free(a);
+}
+
+static bool text_is(stet_value v, const char *text) {
+    return stet_typeof(v) == STET_STRING && strcmp(stet_as_string(&v, NULL), text) == 0;
+}
+
+static stet_status decode_row(sched_action *a, stet_error *err) {
+    stet_value module = stet_get(a->row, "module"), type = stet_get(module, "type"),
+               print = stet_get(a->row, "fingerprint");
+    const char *where = a->node;
+    a->kind = stet_typeof(type) == STET_STRING ? stet_module_find(stet_as_string(&type, NULL)) : NULL;
+    size_t len;
+    const char *hex = stet_as_string(&print, &len);
+    if (!hex || !stet_hash_of_hex(hex, len, &a->fingerprint))
+        return stet_fail(err, STET_CORRUPT, "the row of node \"%s\" is damaged: no fingerprint", where);
+    a->effect = text_is(stet_get(a->row, "kind"), "effect");
+    a->verifier = stet_as_bool(stet_get(a->row, "verifier"));
+    stet_link l;
+    a->out_path = (stet_path)STET_PATH_INIT;
+    stet_path_push(&a->out_path, "value");
+    if (stet_link_read(stet_get(a->row, "output"), &l, &a->out_path)) {
+        a->out_id = stet_strdup(l.id);
+        a->out_scope = stet_strdup(l.scope);
+    }
+    a->view = stet_retain(a->row);
+    stet_put(&a->view, "id", stet_string(a->node));
+    return STET_OK;
+}
+
+typedef struct declared {
+    stet_sched *s;
+    sched_action *a;
+    stet_value module;
+    STET_VEC(stet_plan_read) reads;
+    stet_arena arena;
+    bool failed;
+} declared;
+
+static bool declare_read(void *ctx, stet_value binding, stet_pathref place) {
+    declared *d = ctx;
+    size_t cursor = 0, len;
+    const char *input;
+    stet_buf scratch = STET_BUF(0);
+    bool chosen = d->a->kind && d->a->kind->use && stet_path_next(place, &cursor, &scratch, &input, &len) &&
+                  d->a->kind->use(d->module, input, len) == STET_INPUT_CHOSEN;
+    stet_buf_release(&scratch);
+    if (chosen)
+        return true;
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    if (stet_link_read(binding, &l, &path)) {
+        const char *uuid = NULL;
+        stet_space *space = NULL;
+        if (l.space && sched_space(d->s, l.space, &space, NULL) == STET_OK && space)
+            uuid = stet_space_uuid(space);
+        if (!l.space || uuid || !space) {
+            stet_pathref p = stet_path_ref(&path);
+            *stet_vec_add(&d->reads) = (stet_plan_read){sched_doc(d->s, uuid, &(stet_docname){l.id, l.scope}),
+                                                        {stet_arena_strndup(&d->arena, p.bytes, p.len), p.len},
+                                                        STET_RECURSIVE};
+        }
+    }
+    stet_path_release(&path);
+    return true;
+}
+
+/* Edges of an action that has no record: what its bindings say it will read. */
+static void declare(stet_sched *s, sched_action *a) {
+    declared d = {.s = s, .a = a, .module = stet_get(a->row, "module")};
+    stet_binding_walk(stet_get(a->row, "inputs"), declare_read, &d);
+    stet_plan_set_reads(s->plan, a->id, d.reads.at, d.reads.len);
+    stet_vec_release(&d.reads);
+    stet_arena_release(&d.arena);
+}
+
+static void own_output(stet_sched *s, sched_action *a) {
+    if (!a->out_id)
+        return;
+    stet_plan_write w = {sched_doc(s, NULL, &(stet_docname){a->out_id, a->out_scope}), stet_path_ref(&a->out_path)};
+    stet_plan_set_writes(s->plan, a->id, &w, 1);
+}
+
+/* Edges from the record. What an action may write is its output; the record may know of more (cells given to it). */
+static void restore(stet_sched *s, sched_action *a, const stet_index_action *x) {
+    STET_VEC(stet_plan_read) reads = {0};
+    STET_VEC(stet_plan_write) writes = {0};
+    for (size_t i = 0; i < x->read_count; i++)
+        *stet_vec_add(&reads) =
+            (stet_plan_read){sched_doc(s, x->reads[i].space, &x->reads[i].name), x->reads[i].path, x->reads[i].kind};
+    stet_plan_set_reads(s->plan, a->id, reads.at, reads.len);
+    if (a->out_id)
+        *stet_vec_add(&writes) = (stet_plan_write){sched_doc(s, NULL, &(stet_docname){a->out_id, a->out_scope}),
+                                                   stet_path_ref(&a->out_path)};
+    for (size_t i = 0; i < x->write_count; i++) {
+        if (a->out_id && strcmp(x->writes[i].name.id, a->out_id) == 0 &&
+            stet_path_is_prefix(stet_path_ref(&a->out_path), x->writes[i].path))
+            continue;
+        *stet_vec_add(&writes) =
+            (stet_plan_write){sched_doc(s, x->writes[i].space, &x->writes[i].name), x->writes[i].path};
+    }
+    stet_plan_set_writes(s->plan, a->id, writes.at, writes.len);
+    stet_vec_release(&reads);
+    stet_vec_release(&writes);
+}
+
+stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id, stet_error *err) {
+    stet_buf name = STET_BUF(0);
+    sched_piece *piece;
+    stet_status status = sched_piece_of(s, piece_doc, &piece, err);
+    if (status != STET_OK)
+        return status;
+    stet_buf_printf(&name, "%s/%s", piece->piece->name, node);
+    *id = stet_plan_find(s->plan, name.data, name.len);
+    if (*id != STET_PLAN_NONE) {
+        stet_buf_release(&name);
+        return STET_OK;
+    }
+    sched_action *a = stet_alloc_zero(sizeof *a);
+    a->piece = piece;
+    a->node = stet_strdup(node);
+    status = stet_piece_row(s->space, s->branch, piece->piece, node, &a->row, err);
+    if (status == STET_OK)
+        status = decode_row(a, err);
+    if (status != STET_OK) {
+        sched_action_free(a);
+        stet_buf_release(&name);
+        return status;
+    }
+    int64_t rank = stet_as_int(stet_get(a->row, "rank"));
+    stet_plan_opts o = {
+        .rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank : 0,
+        .effect = a->effect,
+        .certain = piece->whole && stet_as_bool(stet_get(a->row, "certain")),
+        .debounce_ms = stet_as_bool(stet_get(a->row, "noDebounce")) ? 0 : stet_as_int(stet_get(a->row, "debounceMs")),
+        .throttle_ms = stet_as_int(stet_get(a->row, "throttleMs")),
+        .data = a};
+    a->id = *id = stet_plan_add(s->plan, name.data, name.len, &o);
+    stet_buf_release(&name);
+    stet_arena arena = STET_ARENA_INIT;
+    stet_index_action x = {0};
+    status = s->index->ops->load(s->index, piece_doc, node, &arena, &x, NULL);
+    bool trusted = status == STET_OK && x.observed && stet_hash_equal(x.implementation, a->fingerprint) &&
+                   stet_hash_equal(x.runtime, s->runtime);
+    if (trusted) {
+        a->observed = true;
+        a->failed = x.failed;
+        restore(s, a, &x);
+    } else {
+        own_output(s, a);
+        declare(s, a);
+    }
+    /* Whatever the record calls it: without a record that can be trusted it is unknown. */
+    if (!trusted || x.state == STET_UNKNOWN)
+        stet_plan_mark(s->plan, a->id, STET_PLAN_UNKNOWN, INT64_MIN / 2);
+    else if (x.state == STET_DIRTY)
+        stet_plan_mark(s->plan, a->id, STET_PLAN_DIRTY, INT64_MIN / 2);
+    stet_arena_release(&arena);
+    return STET_OK;
+}
+
+/* ---- Many
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct name_list {
+    STET_VEC(char *) pieces;
+    STET_VEC(char *) actions;
+    stet_arena arena;
+} name_list;
+
+static stet_status note_name(void *ctx, const char *piece, const char *action, stet_action_state state,
+                             stet_error *err) {
+    name_list *l = ctx;
+    (void)state, (void)err;
+    *stet_vec_add(&l->pieces) = stet_arena_strdup(&l->arena, piece);
+    *stet_vec_add(&l->actions) = stet_arena_strdup(&l->arena, action);
+    return STET_OK;
+}
+
+static void names_release(name_list *l) {
+    stet_vec_release(&l->pieces);
+    stet_vec_release(&l->actions);
+    stet_arena_release(&l->arena);
+}
+
+/* Loads all; those whose piece or node is gone are passed over: their rows are left-overs that `stet gc` removes. */
+static stet_status load_names(stet_sched *s, const name_list *l, stet_error *err) {
+    for (size_t i = 0; i < l->pieces.len; i++) {
+        uint32_t id;
+        stet_error mine = STET_ERROR_INIT;
+        stet_status status = sched_load(s, l->pieces.at[i], l->actions.at[i], &id, &mine);
+        if (status == STET_NOT_FOUND) {
+            stet_error_clear(&mine);
+            continue;
+        }
+        if (status != STET_OK) {
+            if (err)
+                stet_error_move(err, &mine);
+            else
+                stet_error_clear(&mine);
+            return status;
+        }
+    }
+    return STET_OK;
+}
+
+stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref path, stet_change_kind kind,
+                          bool *covered, stet_error *err) {
+    stet_sched *s = ctx;
+    (void)p;
+    const char *uuid;
+    stet_docname name;
+    name_list l = {0};
+    doc_parts(s, doc, &uuid, &name);
+    stet_status status = s->index->ops->readers(s->index, uuid, &name, path, kind, note_name, &l, covered, err);
+    if (status == STET_OK)
+        status = load_names(s, &l, err);
+    names_release(&l);
+    return status;
+}
+
+typedef struct mark_list {
+    name_list names;
+    STET_VEC(stet_action_state) states;
+} mark_list;
+
+static stet_status note_mark(void *ctx, const char *piece, const char *action, stet_action_state state,
+                             stet_error *err) {
+    mark_list *l = ctx;
+    *stet_vec_add(&l->states) = state;
+    return note_name(&l->names, piece, action, state, err);
+}
+
+stet_status sched_load_pending(stet_sched *s, stet_error *err) {
+    mark_list l = {0};
+    stet_status status = s->index->ops->pending(s->index, note_mark, &l, err);
+    if (status == STET_OK)
+        status = load_names(s, &l.names, err);
+    for (size_t i = 0; status == STET_OK && i < l.names.pieces.len; i++) {
+        /* One that was loaded before may have been marked since, by another process. */
+        const char *piece = stet_piece_name_of(l.names.pieces.at[i]);
+        if (!piece)
+            continue;
+        stet_buf name = STET_BUF(0);
+        stet_buf_printf(&name, "%s/%s", piece, l.names.actions.at[i]);
+        uint32_t id = stet_plan_find(s->plan, name.data, name.len);
+        stet_buf_release(&name);
+        if (id != STET_PLAN_NONE && !stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
+            stet_plan_mark(s->plan, id, l.states.at[i] == STET_UNKNOWN ? STET_PLAN_UNKNOWN : STET_PLAN_DIRTY,
+                           sched_now(s));
+    }
+    names_release(&l.names);
+    stet_vec_release(&l.states);
+    return status;
+}

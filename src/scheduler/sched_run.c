@@ -1,0 +1,496 @@
+/* One run of one action, and storing what a group of them did. */
+#include "scheduler/sched_internal.h"
+
+typedef struct action_run {
+    stet_run base; /* first: module kinds see this */
+    stet_sched *s;
+    sched_action *a;
+    stet_tx *tx;
+    stet_reader reader;
+    stet_value result;
+    stet_error error;
+    bool failed;
+} action_run;
+
+/* ---- What a kind may do
+ * ---------------------------------------------------------------------------------------------------- */
+
+static stet_status run_read(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err) {
+    action_run *r = (action_run *)run;
+    return stet_reader_binding(&r->reader, run->bindings, path, kind, out, err);
+}
+
+static stet_status run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
+    (void)path;
+    stet_release(value);
+    return stet_fail(err, STET_UNSUPPORTED, "%s: writing through an input is not supported by this kind of module",
+                     run->name);
+}
+
+static stet_status run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
+    action_run *r = (action_run *)run;
+    if (!r->a->out_id || r->s->opts.observe_only) {
+        stet_release(value);
+        return STET_OK;
+    }
+    stet_path at = STET_PATH_INIT;
+    stet_path_set(&at, stet_path_ref(&r->a->out_path));
+    stet_buf_add(&at.buf, path.bytes, path.len);
+    stet_status status =
+        stet_tx_write(r->tx, &(stet_docname){r->a->out_id, r->a->out_scope}, stet_path_ref(&at), value, err);
+    stet_path_release(&at);
+    return status;
+}
+
+static stet_status run_remember(stet_run *run, stet_value token, stet_error *err) {
+    stet_release(token);
+    return stet_fail(err, STET_UNSUPPORTED, "%s: it can't be found again after a restart", run->name);
+}
+
+static void run_succeed(stet_run *run, stet_value result) {
+    action_run *r = (action_run *)run;
+    r->result = result;
+}
+
+static void run_fail(stet_run *run, const stet_error *err) {
+    action_run *r = (action_run *)run;
+    r->failed = true;
+    r->error = *err;
+    r->error.details = stet_retain(err->details);
+}
+
+static const stet_run_ops run_ops = {.read = run_read,
+                                     .write = run_write,
+                                     .write_output = run_write_output,
+                                     .remember = run_remember,
+                                     .succeed = run_succeed,
+                                     .fail = run_fail};
+
+/* ---- Checking inputs and results
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Inputs by position as an array; named ones as an array with one object. */
+static stet_value as_tuple(stet_value inputs) {
+    stet_value list = stet_array();
+    size_t n = stet_count(inputs), index;
+    bool positions = n > 0;
+    for (size_t i = 0; i < n && positions; i++) {
+        size_t len;
+        const char *key = stet_key_at(inputs, i, &len);
+        positions = stet_path_index(key, len, &index) && index < n;
+    }
+    if (!positions) {
+        stet_push(&list, stet_retain(inputs));
+        return list;
+    }
+    for (size_t i = 0; i < n; i++) {
+        char key[24];
+        snprintf(key, sizeof key, "%zu", i);
+        stet_push(&list, stet_retain(stet_get(inputs, key)));
+    }
+    return list;
+}
+
+static stet_status check_inputs(action_run *r, stet_value hash, stet_error *err) {
+    stet_value schema, inputs;
+    stet_status status = sched_schema(r->s, hash, &schema, err);
+    if (status != STET_OK || stet_typeof(schema) == STET_NULL)
+        return status;
+    status = stet_run_inputs(&r->base, &inputs, err);
+    if (status != STET_OK)
+        return status;
+    stet_value type = stet_get(schema, "type");
+    bool tuple = stet_find(schema, "prefixItems", 11, NULL) ||
+                 (stet_typeof(type) == STET_STRING && strcmp(stet_as_string(&type, NULL), "array") == 0);
+    if (tuple) {
+        stet_value list = as_tuple(inputs);
+        status = stet_schema_check(schema, list, err);
+        stet_release(list);
+    } else {
+        status = stet_schema_check(schema, inputs, err);
+    }
+    if (status != STET_OK)
+        stet_fail_in(err, "the inputs do not match the argument schema");
+    return status;
+}
+
+static stet_status check_result(action_run *r, stet_value hash, stet_error *err) {
+    stet_value schema;
+    stet_status status = sched_schema(r->s, hash, &schema, err);
+    if (status != STET_OK || stet_typeof(schema) == STET_NULL)
+        return status;
+    status = stet_schema_check(schema, r->result, err);
+    if (status != STET_OK)
+        stet_fail_in(err, "the result does not match the result schema");
+    return status;
+}
+
+/* Everything between start and result; a failure is the action's. */
+static void execute(action_run *r) {
+    stet_error err = STET_ERROR_INIT;
+    sched_action *a = r->a;
+    stet_value module = stet_get(a->row, "module");
+    void *state = NULL;
+    stet_status status = STET_OK;
+    if (!a->kind)
+        status = stet_module_check(NULL, module, a->view, &err);
+    if (status == STET_OK && a->kind->asynchronous)
+        status = stet_fail(&err, STET_UNSUPPORTED, "modules of type \"%s\" need an event loop", a->kind->type);
+    if (status == STET_OK)
+        status = sched_kind_state(r->s, a->kind, &state, &err);
+    if (status == STET_OK)
+        status = check_inputs(r, stet_get(module, "argumentSchema"), &err);
+    if (status == STET_OK)
+        status = check_inputs(r, stet_get(a->row, "argumentSchema"), &err);
+    if (status == STET_OK) {
+        status = a->kind->start(state, NULL, &r->base, &err);
+        if (status == STET_OK && !r->base.ended)
+            status = stet_fail(&err, STET_INTERNAL, "the module came back without a result");
+    }
+    if (status == STET_OK && !r->failed)
+        status = check_result(r, stet_get(module, "resultSchema"), &err);
+    if (status == STET_OK && !r->failed)
+        status = check_result(r, stet_get(a->row, "resultSchema"), &err);
+    if (status == STET_OK && !r->failed && a->out_id && !r->s->opts.observe_only) {
+        status = stet_tx_write(r->tx, &(stet_docname){a->out_id, a->out_scope}, stet_path_ref(&a->out_path),
+                               stet_retain(r->result), &err);
+    }
+    if (status != STET_OK && !r->failed) {
+        r->failed = true;
+        r->error = err;
+        return;
+    }
+    stet_error_clear(&err);
+}
+
+/* ---- Recording
+ * ----------------------------------------------------------------------------------------------------------------- */
+
+static stet_status attach(action_run *r, stet_error *err) {
+    stet_sched *s = r->s;
+    sched_action *a = r->a;
+    stet_address out = {NULL, {a->out_id, a->out_scope}, stet_path_ref(&a->out_path)};
+    stet_address ignored = {NULL, {a->piece->failures, NULL}, STET_PATH_ROOT};
+    stet_observation o = {.key = {.piece = a->piece->piece->doc, .action = a->node},
+                          .kind = a->effect ? STET_ACTION_EFFECT : STET_ACTION_COMPUTATION,
+                          .generation = a->piece->piece->generation,
+                          .implementation = a->fingerprint,
+                          .runtime = s->runtime,
+                          .run = s->opts.observe_only ? STET_RUN_DEPENDENCIES : STET_RUN_ACTION,
+                          .declared_writes = &out,
+                          .declared_count = a->out_id ? 1 : 0,
+                          .ignored_writes = &ignored,
+                          .ignored_count = 1,
+                          .failed = r->failed};
+    static const char *const options[] = {"debounceMs", "noDebounce", "throttleMs", "onRestart"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        stet_value v;
+        if (!stet_find(a->row, options[i], strlen(options[i]), &v))
+            continue;
+        if (stet_typeof(o.options) == STET_NULL)
+            o.options = stet_object();
+        stet_put(&o.options, options[i], stet_retain(v));
+    }
+    if (r->failed) {
+        o.error = stet_hash_of(r->error.message, strlen(r->error.message));
+        o.note = stet_object();
+        stet_put(&o.note, "error", stet_error_value(&r->error));
+    }
+    stet_status status = stet_observe_attach(r->tx, &o, err);
+    stet_release(o.options);
+    stet_release(o.note);
+    return status;
+}
+
+/* Keeps the list of what fails, in the transaction of the run that fails or mends it: a start must know without looking
+ * at every action. */
+static stet_status note_failure(action_run *r, stet_error *err) {
+    sched_action *a = r->a;
+    if (!r->s->index->durable || (!r->failed && !a->failed))
+        return STET_OK;
+    stet_docname name = {a->piece->failures, NULL};
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    stet_path_push(&path, a->node);
+    stet_status status;
+    if (r->failed) {
+        stet_value e = stet_error_value(&r->error);
+        stet_remove(&e, "details", 7);
+        status = stet_tx_write(r->tx, &name, stet_path_ref(&path), e, err);
+    } else {
+        stet_value there;
+        status = STET_OK;
+        if (stet_tx_peek(r->tx, NULL, &name, stet_path_ref(&path), &there, NULL) == STET_OK) {
+            stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = stet_path_ref(&path)};
+            status = stet_tx_patch(r->tx, &name, &gone, 1, err);
+        }
+    }
+    stet_path_release(&path);
+    return status;
+}
+
+/* Tells the plan what the run read. */
+static void learn_reads(action_run *r) {
+    stet_sched *s = r->s;
+    const stet_tx_read_record *at;
+    size_t count;
+    stet_arena_clear(&s->arena);
+    stet_tx_reads(r->tx, &s->arena, &at, &count);
+    stet_plan_read small[32], *reads = count <= 32 ? small : stet_alloc(count * sizeof *reads);
+    for (size_t i = 0; i < count; i++) {
+        const char *uuid = at[i].space == s->space ? NULL : stet_space_uuid(at[i].space);
+        reads[i] = (stet_plan_read){sched_doc(s, uuid, &at[i].name), at[i].path, at[i].kind};
+    }
+    stet_plan_set_reads(s->plan, r->a->id, reads, count);
+    if (reads != small)
+        free(reads);
+}
+
+static stet_status tell_changes(stet_sched *s, const stet_doc_change *changes, size_t count, uint32_t by,
+                                stet_error *err) {
+    int64_t now = sched_now(s);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t doc = sched_doc(s, NULL, &changes[i].name);
+        for (size_t k = 0; k < changes[i].len; k++) {
+            stet_status status =
+                stet_plan_changed(s->plan, doc, changes[i].at[k].path, changes[i].at[k].kind, by, now, err);
+            if (status != STET_OK)
+                return status;
+        }
+    }
+    return STET_OK;
+}
+
+static void emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a, const stet_error *error) {
+    if (!s->opts.event)
+        return;
+    stet_sched_event e = {.kind = kind,
+                          .piece = a ? a->piece->piece->name : NULL,
+                          .node = a ? a->node : NULL,
+                          .effect = a && a->effect,
+                          .verifier = a && a->verifier,
+                          .synchronous = true,
+                          .error = error,
+                          .done = s->report.runs,
+                          .queued = stet_plan_queued(s->plan)};
+    s->opts.event(s->opts.ctx, &e);
+}
+
+void sched_problem(stet_sched *s, const sched_action *a, const stet_error *error, const char *cycle) {
+    if (stet_count(s->report.problems) >= 100)
+        return;
+    stet_value p = stet_object();
+    stet_put(&p, "piece", stet_string(a->piece->piece->name));
+    stet_put(&p, "node", stet_string(a->node));
+    stet_put(&p, "error", stet_error_value(error));
+    if (cycle)
+        stet_put(&p, "cycle", stet_string(cycle));
+    stet_push(&s->report.problems, p);
+}
+
+/* ---- The run
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
+
+static stet_status open_group(stet_sched *s, stet_error *err) {
+    if (!s->group) {
+        stet_status status = stet_group_begin(s->space, s->branch_name, &s->group, err);
+        if (status != STET_OK)
+            return status;
+    }
+    if (s->members.len == 0)
+        s->group_since = stet_clock_monotonic_us();
+    return STET_OK;
+}
+
+/* Runs it in a transaction of the group. */
+static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
+    stet_status status = open_group(s, err);
+    if (status != STET_OK)
+        return status;
+    action_run r = {.s = s, .a = a};
+    status = stet_tx_begin_in(s->group, &r.tx, err);
+    if (status != STET_OK)
+        return status;
+    r.reader = (stet_reader){.tx = r.tx, .record = true, .space = sched_space, .ctx = s};
+    r.base = (stet_run){.ops = &run_ops,
+                        .node = a->view,
+                        .descriptor = stet_get(a->view, "module"),
+                        .bindings = stet_get(a->view, "inputs"),
+                        .event = stet_null(),
+                        .name = stet_plan_name(s->plan, a->id),
+                        .effect = a->effect};
+    emit(s, STET_SCHED_STARTED, a, NULL);
+    execute(&r);
+    learn_reads(&r);
+    status = note_failure(&r, err);
+    s->report.runs++;
+    s->report.effects += a->effect;
+    if (stet_plan_is_unknown(s->plan, a->id))
+        s->report.causes[0]++;
+    else
+        s->report.causes[a->asked ? 2 : 1]++;
+    a->asked = false;
+    if (!a->ran) {
+        a->ran = true;
+        s->report.ran++;
+    }
+    const stet_doc_change *changes = NULL;
+    size_t count = 0;
+    bool failed = r.failed;
+    if (status == STET_OK && s->index->durable)
+        status = attach(&r, err);
+    if (status == STET_OK)
+        status = stet_group_add(s->group, r.tx, &changes, &count, err);
+    if (status == STET_OK) {
+        *stet_vec_add(&s->members) = a->id;
+        a->observed = true;
+        s->report.unchanged += count == 0;
+        status = tell_changes(s, changes, count, a->id, err);
+        stet_plan_finish(s->plan, a->id, failed ? STET_PLAN_FAILED : STET_PLAN_DONE, sched_now(s));
+    } else {
+        stet_tx_abort(r.tx);
+        stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
+    }
+    if (failed) {
+        s->report.failed_now++;
+        a->failed = true;
+        sched_problem(s, a, &r.error, NULL);
+        emit(s, STET_SCHED_FAILED, a, &r.error);
+    } else {
+        a->failed = false;
+        emit(s, STET_SCHED_DONE, a, NULL);
+    }
+    stet_reader_release(&r.reader);
+    stet_release(r.result);
+    stet_error_clear(&r.error);
+    return status;
+}
+
+/* Does the record say by now that it stands? Then another process did it. */
+static bool stands_now(stet_sched *s, const sched_action *a) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_index_action x = {0};
+    if (!s->index->durable || a->asked)
+        return false;
+    bool stands = s->index->ops->load(s->index, a->piece->piece->doc, a->node, &arena, &x, NULL) == STET_OK &&
+                  x.observed && x.state == STET_STANDS && stet_hash_equal(x.implementation, a->fingerprint) &&
+                  stet_hash_equal(x.runtime, s->runtime);
+    stet_arena_release(&arena);
+    return stands;
+}
+
+/* Under the lock between processes, and only if nobody else did it meanwhile. */
+static stet_status run_effect(stet_sched *s, sched_action *a, stet_error *err) {
+    bool news;
+    stet_status status = sched_flush(s, err);
+    if (status == STET_OK && s->effects)
+        status = stet_lock_take(s->effects, STET_LOCK_EXCLUSIVE, -1, err);
+    if (status == STET_OK)
+        status = sched_news(s, &news, err);
+    if (status != STET_OK) {
+        stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
+    } else if (stands_now(s, a)) {
+        stet_plan_finish(s->plan, a->id, STET_PLAN_DONE, sched_now(s));
+    } else {
+        if (s->group)
+            stet_group_end(s->group); /* a snapshot from under the lock */
+        s->group = NULL;
+        status = run_once(s, a, err);
+        if (status == STET_OK)
+            status = sched_flush(s, err);
+    }
+    if (s->effects && stet_lock_held(s->effects))
+        stet_lock_drop(s->effects);
+    return status;
+}
+
+stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
+    sched_action *a = stet_plan_data(s->plan, id);
+    if (a->effect)
+        return run_effect(s, a, err);
+    stet_status status = run_once(s, a, err);
+    size_t most = s->opts.group_runs ? s->opts.group_runs : STET_SCHED_GROUP_RUNS;
+    int64_t long_us = (s->opts.group_ms ? s->opts.group_ms : STET_SCHED_GROUP_MS) * 1000;
+    if (status == STET_OK &&
+        (s->opts.no_group || s->members.len >= most || stet_clock_monotonic_us() - s->group_since > long_us))
+        status = sched_flush(s, err);
+    return status;
+}
+
+/* ---- Storing
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
+
+stet_status sched_flush(stet_sched *s, stet_error *err) {
+    if (!s->group || s->members.len == 0)
+        return STET_OK;
+    stet_status status = stet_group_flush(s->group, err);
+    if (status != STET_OK)
+        return status;
+    s->report.flushes++;
+    for (size_t i = 0; i < s->members.len; i++) {
+        uint32_t id = s->members.at[i];
+        sched_action *a = stet_plan_data(s->plan, id);
+        stet_member m;
+        stet_group_at(s->group, i, &m);
+        if (m.outcome == STET_MEMBER_APPLIED) {
+            a->conflicts = 0;
+            if (m.result.changed)
+                *stet_vec_add(&s->mine) = m.result.seq;
+            continue;
+        }
+        s->report.dropped++;
+        if (++a->conflicts <= STET_SCHED_MAX_CONFLICTS) {
+            stet_plan_dropped(s->plan, id, sched_now(s));
+            continue;
+        }
+        /* Others keep changing what it reads: it stays dirty, and says why. */
+        stet_plan_put_aside(s->plan, id);
+        a->failed = true;
+        s->report.failed_now++;
+        sched_problem(s, a, m.error, NULL);
+        emit(s, STET_SCHED_FAILED, a, m.error);
+    }
+    stet_vec_clear(&s->members);
+    emit(s, STET_SCHED_FLUSHED, NULL, NULL);
+    bool news;
+    return sched_news(s, &news, err);
+}
+
+stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
+    int64_t head;
+    *any = false;
+    stet_status status = stet_space_seq(s->space, &head, err);
+    if (status != STET_OK)
+        return status;
+    /* Own commits alone: nothing to read back. */
+    if (head - s->seen == (int64_t)s->mine.len) {
+        s->seen = head;
+        stet_vec_clear(&s->mine);
+        return STET_OK;
+    }
+    size_t own = 0;
+    while (s->seen < head && status == STET_OK) {
+        stet_arena arena = STET_ARENA_INIT;
+        stet_commit_record *at;
+        size_t count = 0;
+        status = stet_space_commits(s->space, s->seen, head, 1000, &arena, &at, &count, err);
+        for (size_t i = 0; i < count && status == STET_OK; i++) {
+            while (own < s->mine.len && s->mine.at[own] < at[i].seq)
+                own++;
+            bool is_mine = own < s->mine.len && s->mine.at[own] == at[i].seq;
+            s->seen = at[i].seq;
+            if (is_mine || at[i].branch != s->branch)
+                continue;
+            *any = true;
+            status = tell_changes(s, at[i].at, at[i].len, STET_PLAN_NONE, err);
+        }
+        if (status == STET_OK && count == 0)
+            s->seen = head;
+        stet_arena_release(&arena);
+    }
+    if (status == STET_OK)
+        stet_vec_clear(&s->mine);
+    return status;
+}
