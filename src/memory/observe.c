@@ -89,7 +89,9 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, s
                 continue;
             *stet_vec_add(&o->places) = p;
             for (size_t n = 0; n < own.len; n++)
-                if (own.at[n].doc == p.doc && stet_path_is_prefix(own.at[n].path, p.path)) {
+                /* A change above a declared place is the making of its document: the place alone is the action's. */
+                if (own.at[n].doc == p.doc &&
+                    (stet_path_is_prefix(own.at[n].path, p.path) || stet_path_is_prefix(p.path, own.at[n].path))) {
                     p.path = own.at[n].path;
                     break;
                 }
@@ -224,7 +226,7 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
     stet_db_savepoint(s->db);
     bool continued = o->fresh;
     stet_observe_fresh(s);
-    o->first_new_doc = continued && o->fresh ? o->max_doc + 1 : 0;
+    o->first_new_doc = continued && o->max_doc ? o->max_doc + 1 : 0; /* emptying the cache forgets max_doc */
     int64_t start = s->known, now = start;
     for (size_t i = 0; i < len; i++) {
         const stet_applied *m = &at[i];

@@ -43,6 +43,7 @@ void stet_observe_empty(stet_space *s) {
     stet_map_clear(&o->counters);
     stet_arena_clear(&o->arena);
     o->has_mirrors = o->has_foreign = -1;
+    o->max_doc = 0;
     o->fresh = false;
 }
 
@@ -719,6 +720,7 @@ stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err) {
             return st;
     }
     stet_observe_fresh(s);
+    stet_observe_of(s)->max_doc = 0; /* what is begun here may name documents that no commit has seen */
     return STET_OK;
 }
 
