@@ -84,7 +84,8 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, s
             stet_place p = {m->changes[i].doc, m->changes[i].at[k].path, 0, 0};
             bool left_out = false;
             for (size_t n = 0; n < skip.len && !left_out; n++)
-                left_out = skip.at[n].doc == p.doc && stet_path_is_prefix(skip.at[n].path, p.path);
+                left_out = skip.at[n].doc == p.doc && (stet_path_is_prefix(skip.at[n].path, p.path) ||
+                                                       stet_path_is_prefix(p.path, skip.at[n].path));
             if (left_out)
                 continue;
             *stet_vec_add(&o->places) = p;

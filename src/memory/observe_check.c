@@ -276,7 +276,7 @@ static stet_status superfluous(stet_space *s, stet_numbers *out, stet_error *err
         bool gone = !b || b->deleted;
         if (!gone) {
             stet_head head;
-            stet_head_load(s, pieces.at[i].seq, pieces.at[i].action, -1, &head);
+            stet_head_load(s, pieces.at[i].seq, pieces.at[i].action, s->known, &head);
             /* Never written is another matter: observations may come before the document does. */
             gone = head.seq != 0 && !head.exists;
             stet_head_release(&head);

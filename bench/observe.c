@@ -1,0 +1,292 @@
+/* Observations: marking, listing, storing, bytes per action; beside the same number of bare SQLite rows where that says
+ * something. Prints "NAME: ours X, peer Y, ratio Z (goal G)". */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "db/db.h"
+#include "memory/observe.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+static stet_error err;
+
+static void must(stet_status st, const char *what) {
+    if (st != STET_OK) {
+        fprintf(stderr, "%s: %s\n", what, err.message);
+        exit(1);
+    }
+}
+#define ok(call) must((call), #call)
+
+static double now(void) {
+    return (double)stet_clock_monotonic_us() / 1e6;
+}
+
+static stet_space *open_in(const char *dir, const char *name) {
+    char *path = stet_asprintf("%s/%s.db", dir, name);
+    stet_space *s;
+    ok(stet_space_open_path(path, name, 0, &s, &err));
+    free(path);
+    return s;
+}
+
+static void add(stet_group *g, const char *piece, int action, const stet_docname *reads, int read_count,
+                int64_t value) {
+    stet_tx *tx;
+    char key[32], out[32];
+    ok(stet_tx_begin_in(g, &tx, &err));
+    stet_path p = STET_PATH_INIT;
+    stet_path_push(&p, "value");
+    for (int i = 0; i < read_count; i++) {
+        stet_value v;
+        stet_status st = stet_tx_read(tx, NULL, &reads[i], stet_path_ref(&p), STET_RECURSIVE, &v, &err);
+        if (st != STET_NOT_FOUND)
+            must(st, "read");
+        stet_error_clear(&err);
+    }
+    snprintf(key, sizeof key, "node%d", action);
+    snprintf(out, sizeof out, "%s:node%d", piece, action);
+    stet_docname name = {out, ""};
+    ok(stet_tx_write(tx, &name, stet_path_ref(&p), stet_int(value), &err));
+    stet_address declared = {NULL, name, stet_path_ref(&p)};
+    stet_observation o = {.key = {piece, "", key},
+                          .kind = STET_ACTION_COMPUTATION,
+                          .generation = 1,
+                          .run = STET_RUN_ACTION,
+                          .declared_writes = &declared,
+                          .declared_count = 1};
+    ok(stet_observe_attach(tx, &o, &err));
+    ok(stet_group_add(g, tx, NULL, NULL, &err));
+    stet_path_release(&p);
+}
+
+static void edit(stet_space *s, const char *cell, int64_t n) {
+    stet_tx *tx;
+    ok(stet_tx_begin(s, "", &tx, &err));
+    ok(stet_tx_set(tx, cell, NULL, stet_int(n), &err));
+    ok(stet_tx_commit(tx, NULL, &err));
+}
+
+/* `count` actions that read three documents and write one. Returns actions stored per second. */
+static double store_actions(stet_space *s, const char *piece, int count, int per_group, int64_t value) {
+    double start = now();
+    stet_group *g;
+    ok(stet_group_begin(s, "", &g, &err));
+    for (int i = 0; i < count; i++) {
+        char a[32], b[32];
+        snprintf(a, sizeof a, "in%d", i % 1000);
+        snprintf(b, sizeof b, "%s:node%d", piece, i - 1);
+        stet_docname reads[3] = {{"config", ""}, {a, ""}, {i ? b : "first", ""}};
+        add(g, piece, i, reads, 3, value + i);
+        if (i % per_group == per_group - 1)
+            ok(stet_group_flush(g, &err));
+    }
+    ok(stet_group_flush(g, &err));
+    stet_group_end(g);
+    return count / (now() - start);
+}
+
+/* Every action reads another member of one document. */
+static void register_readers(stet_group *g, int rows) {
+    for (int i = 0; i < rows; i++) {
+        stet_tx *tx;
+        char key[32];
+        snprintf(key, sizeof key, "k%d", i);
+        ok(stet_tx_begin_in(g, &tx, &err));
+        stet_path p = STET_PATH_INIT;
+        stet_path_push(&p, "value");
+        stet_path_push(&p, key);
+        stet_docname shared = {"shared", ""};
+        stet_value v;
+        if (stet_tx_read(tx, NULL, &shared, stet_path_ref(&p), STET_RECURSIVE, &v, &err) != STET_OK)
+            stet_error_clear(&err);
+        stet_observation o = {
+            .key = {"p", "", key}, .kind = STET_ACTION_COMPUTATION, .generation = 1, .run = STET_RUN_ACTION};
+        ok(stet_observe_attach(tx, &o, &err));
+        ok(stet_group_add(g, tx, NULL, NULL, &err));
+        stet_path_release(&p);
+    }
+}
+
+static double mark_one(const char *dir, const char *name, int rows) {
+    stet_space *s = open_in(dir, name);
+    stet_group *g;
+    ok(stet_group_begin(s, "", &g, &err));
+    register_readers(g, rows);
+    ok(stet_group_flush(g, &err));
+    stet_group_end(g);
+    edit(s, "shared/other", 1); /* the document appears, which touches everybody; they run again below */
+    ok(stet_group_begin(s, "", &g, &err));
+    register_readers(g, rows);
+    ok(stet_group_flush(g, &err));
+    stet_group_end(g);
+    stet_space_close(s);
+    s = open_in(dir, name);
+    enum { ROUNDS = 500 };
+    ok(stet_group_begin(s, "", &g, &err));
+    double start = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (i == 1)
+            start = now();
+        stet_tx *tx;
+        char cell[48];
+        snprintf(cell, sizeof cell, "shared/k%d", i);
+        ok(stet_tx_begin_in(g, &tx, &err));
+        ok(stet_tx_set(tx, cell, NULL, stet_int(i + 7), &err));
+        ok(stet_group_add(g, tx, NULL, NULL, &err));
+        ok(stet_group_flush(g, &err));
+    }
+    double each = (now() - start) / (ROUNDS - 1);
+    stet_group_end(g);
+    stet_observe_stats st;
+    ok(stet_observe_stat(s, &st, &err));
+    if (st.dirty != ROUNDS) {
+        fprintf(stderr, "marked %lld\n", (long long)st.dirty);
+        exit(1);
+    }
+    stet_space_close(s);
+    return each;
+}
+
+static void mark_many(const char *dir, int readers) {
+    stet_space *s = open_in(dir, "many");
+    stet_group *g;
+    ok(stet_group_begin(s, "", &g, &err));
+    for (int i = 0; i < readers; i++) {
+        stet_docname reads[1] = {{"config", ""}};
+        add(g, "p", i, reads, 1, i);
+    }
+    ok(stet_group_flush(g, &err));
+    stet_group_end(g);
+    edit(s, "other", 1);
+    double best = 1e9;
+    for (int i = 0; i < 3; i++) {
+        double start = now();
+        edit(s, "config", 100 + i);
+        double took = now() - start;
+        best = took < best ? took : best;
+    }
+    printf("mark %d readers of one write, in one commit: ours %.0f marks/s (goal 300000)\n", readers, readers / best);
+    stet_space_close(s);
+}
+
+static bool count_row(void *ctx, int64_t action, const char *name, size_t name_len, const void *bytes, size_t len) {
+    (void)action, (void)name, (void)name_len, (void)bytes;
+    *(size_t *)ctx += len != 0;
+    return true;
+}
+
+/* The same bytes as bare rows: one table with a text key and a blob, one transaction per group. */
+static double bare_rows(const char *dir, int count, int per_group) {
+    static const stet_db_migration m[] = {
+        {"CREATE TABLE a(n INTEGER PRIMARY KEY, b BLOB); CREATE TABLE r(k INTEGER, p BLOB, a INTEGER, PRIMARY KEY(k, "
+         "p, a)) "
+         "WITHOUT ROWID; CREATE TABLE h(n INTEGER PRIMARY KEY, b BLOB); CREATE TABLE c(n INTEGER PRIMARY KEY, b BLOB);",
+         NULL}};
+    stet_db_opts o = {.kind = "bare", .migrations = m, .migration_count = 1};
+    stet_db *db;
+    char *path = stet_asprintf("%s/bare.db", dir);
+    ok(stet_db_open(path, &o, &db, &err));
+    free(path);
+    char blob[96] = {0};
+    double start = now();
+    for (int i = 0; i < count; i++) {
+        if (i % per_group == 0)
+            ok(stet_db_begin_write(db, &err));
+        stet_stmt *q = stet_db_stmt(db, "INSERT INTO c VALUES(?, ?)");
+        stet_bind_int(q, 1, i);
+        stet_bind_blob(q, 2, blob, 40);
+        stet_run(q);
+        q = stet_db_stmt(db, "INSERT OR REPLACE INTO h VALUES(?, ?)");
+        stet_bind_int(q, 1, i);
+        stet_bind_blob(q, 2, blob, 20);
+        stet_run(q);
+        q = stet_db_stmt(db, "INSERT OR REPLACE INTO a VALUES(?, ?)");
+        stet_bind_int(q, 1, i);
+        stet_bind_blob(q, 2, blob, 80);
+        stet_run(q);
+        for (int k = 0; k < 4; k++) {
+            q = stet_db_stmt(db, "INSERT INTO r VALUES(?, ?, ?)");
+            stet_bind_int(q, 1, k == 0 ? 0 : k == 1 ? i % 1000 : i);
+            stet_bind_blob(q, 2, "value", 6);
+            stet_bind_int(q, 3, k * 1000000 + i);
+            stet_run(q);
+        }
+        if (i % per_group == per_group - 1 || i == count - 1)
+            ok(stet_db_commit(db, &err));
+    }
+    double rate = count / (now() - start);
+    stet_db_close(db);
+    return rate;
+}
+
+int main(void) {
+    char dir[] = "observe-XXXXXX";
+    if (!mkdtemp(dir))
+        return 1;
+    double few = mark_one(dir, "few", 1000), lots = mark_one(dir, "lots", 100000);
+    printf(
+        "mark one reader: among 100000 rows %.1f us, among 1000 rows %.1f us, ratio %.2f (goal 1, both with a sync)\n",
+        lots * 1e6, few * 1e6, lots / few);
+    mark_many(dir, 10000);
+
+    enum { ACTIONS = 100000 };
+    stet_space *s = open_in(dir, "actions");
+    edit(s, "config", 1);
+    for (int i = 0; i < 1000; i++) {
+        char cell[32];
+        snprintf(cell, sizeof cell, "in%d", i);
+        edit(s, cell, i);
+    }
+    double first = store_actions(s, "p", ACTIONS, 10000, 0);
+    double again = store_actions(s, "p", ACTIONS, 10000, 1000000);
+    double bare = bare_rows(dir, ACTIONS, 10000);
+    printf("first run of %d actions with 3 reads and 1 write, groups of 10000: ours %.0f/s, bare rows %.0f/s, ratio "
+           "%.2f\n",
+           ACTIONS, first, bare, bare / first);
+    printf("the same again, new values: ours %.0f/s (goal 80000)\n", again);
+
+    size_t rows = 0;
+    double start = now();
+    stet_action_filter f = {.generation = -1};
+    ok(stet_observe_scan(s, 0, &f, count_row, &rows, &err));
+    printf("list %zu snapshots: ours %.0f rows/s (goal 1000000)\n", rows, (double)rows / (now() - start));
+
+    stet_observe_stats st;
+    ok(stet_observe_stat(s, &st, &err));
+    int64_t bytes = stet_db_int(stet_space_db(s),
+                                "SELECT sum(pgsize) FROM dbstat WHERE name IN ('action', 'action_name', 'fingerprint',"
+                                " 'read_index', 'write_index', 'mark')",
+                                -1);
+    printf("scheduler tables of %d actions: %.1f MiB (goal 64)\n", ACTIONS, (double)bytes / 1048576);
+
+    /* One dirty action, what it reaches: the last ten of the chain. */
+    stet_tx *tx;
+    ok(stet_tx_begin(s, "", &tx, &err));
+    char cell[48];
+    snprintf(cell, sizeof cell, "p:node%d", ACTIONS - 11);
+    ok(stet_tx_set(tx, cell, NULL, stet_int(-5), &err));
+    ok(stet_tx_commit(tx, NULL, &err));
+    stet_space_close(s);
+    s = open_in(dir, "actions");
+    stet_arena arena = STET_ARENA_INIT;
+    stet_marked *marks;
+    size_t count;
+    start = now();
+    ok(stet_observe_marks(s, 0, NULL, NULL, &arena, &marks, &count, &err));
+    int64_t roots[16];
+    for (size_t i = 0; i < count && i < 16; i++)
+        roots[i] = marks[i].action;
+    stet_numbers down = {0};
+    ok(stet_observe_downstream(s, 0, roots, count < 16 ? count : 16, 0, &down, &err));
+    printf("derive stale: %zu marked, %zu reached among %d, %.0f us after opening\n", count, down.len, ACTIONS,
+           (now() - start) * 1e6);
+    stet_numbers_release(&down);
+    stet_arena_release(&arena);
+    stet_space_close(s);
+    ok(stet_file_remove_tree(dir, &err));
+    return 0;
+}
