@@ -384,7 +384,8 @@ typedef struct ids {
 } ids;
 
 static void sort_ids(ids *v) {
-    qsort(v->at, v->len, sizeof *v->at, compare_ids);
+    if (v->len)
+        qsort(v->at, v->len, sizeof *v->at, compare_ids);
     size_t n = 0;
     for (size_t i = 0; i < v->len; i++)
         if (!n || compare_ids(&v->at[n - 1], &v->at[i]) != 0)
