@@ -21,11 +21,14 @@
     X(stet_ops_registry)                                                                                               \
     X(stet_ops_history)                                                                                                \
     X(stet_ops_queue)                                                                                                  \
+    X(stet_ops_persist)                                                                                                \
+    X(stet_ops_persist_manage)                                                                                         \
     /* one line each */
 
 #define STORES(X)                                                                                                      \
     X(stet_store_project)                                                                                              \
     X(stet_store_runs)                                                                                                 \
+    X(stet_store_persist)                                                                                              \
     /* one line each */
 
 #define DECLARE_OPS(name) extern const stet_op name[];

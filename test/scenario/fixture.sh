@@ -32,3 +32,8 @@ cp -r .stet/runs/20261115T174500Z-report-0a1b2c3d .stet/runs/20261115T190000Z-re
 sed -i s/20261115T174500Z-report-0a1b2c3d/20261115T190000Z-report-8c9d0e1f/ .stet/runs/20261115T190000Z-report-8c9d0e1f/state.json
 "$STET" runs export 20261115T190000Z-report-8c9d0e1f -o exported.stet-run
 rm -r .stet/runs/20261115T190000Z-report-8c9d0e1f
+
+# persist: an entry of the block "plot", and a file to put
+echo '{"x": 1}' >plot.json
+printf 'weights' >model.bin
+"$STET" persist put --block plot --module abcdefghijklmnopqrstuvwxyzABCDEFGH123456789 --variables plot.json --format json

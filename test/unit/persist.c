@@ -360,7 +360,7 @@ static void default_strategy(void **state) {
     (void)state;
     place x = start();
     for (int i = 0; i < 6; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "v%d", i);
         OK(put(&x, "b", i % 2 ? M1 : M2, T0 + (uint64_t)i, text));
         OK(put(&x, "call:f", i % 2 ? M1 : M2, T0 + 100 + (uint64_t)i, text));
@@ -454,7 +454,7 @@ static void contents_go_and_return(void **state) {
     (void)state;
     place x = start();
     for (int i = 0; i < 5; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "v%d", i);
         OK(put(&x, "b", M1, T0 + (uint64_t)i, text));
     }
@@ -824,7 +824,7 @@ static void checks(void **state) {
     place x = start();
     assert_int_equal(check(&x, false).count, 0);
     for (int i = 0; i < 4; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "v%d", i);
         OK(put(&x, "b", i < 2 ? M1 : M2, T0 + (uint64_t)i, text));
         if (i == 1)

@@ -366,7 +366,7 @@ static void sets(void **state) {
     stet_pset_build(&set, &none);
     for (uint64_t i = 0; i < 500; i++) {
         stet_pentry e;
-        char block[8];
+        char block[16];
         snprintf(block, sizeof block, "b%d", (int)(i % 7));
         stet_persist_key key = {.block_id = block, .module_hash = MODULE, .created_at = 1 + (i * 379) % 500};
         assert_int_equal(stet_pentry_make(&key, NULL, 0, NULL, 0, &arena, &scratch, &e, NULL), STET_OK);
@@ -375,7 +375,7 @@ static void sets(void **state) {
         assert_non_null(stet_pset_find(&set, &e));
     }
     for (int b = 0; b < 7; b++) {
-        char block[8];
+        char block[16];
         snprintf(block, sizeof block, "b%d", b);
         uint64_t last = UINT64_MAX;
         size_t n = 0;
