@@ -1,0 +1,350 @@
+#include "exec/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/vec.h"
+
+static const char *const type_names[] = {"datum", "node", "dag", "exec"};
+
+const char *stet_record_type_name(stet_record_type type) {
+    return type_names[type];
+}
+
+stet_value stet_hash_text(stet_hash id) {
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(id, hex);
+    return stet_string(hex);
+}
+
+/* ---- Fields --------------------------------------------------------------------------------------------------- */
+
+static bool is_id(stet_value v) {
+    stet_hash h;
+    size_t len;
+    if (stet_typeof(v) != STET_STRING)
+        return false;
+    const char *s = stet_as_string(&v, &len);
+    return stet_hash_of_hex(s, len, &h);
+}
+
+static bool text_is(stet_value v, const char *text) {
+    size_t len;
+    if (stet_typeof(v) != STET_STRING)
+        return false;
+    const char *s = stet_as_string(&v, &len);
+    return len == strlen(text) && memcmp(s, text, len) == 0;
+}
+
+static bool ids_of(stet_value list) {
+    if (stet_typeof(list) != STET_ARRAY)
+        return false;
+    for (size_t i = 0; i < stet_count(list); i++)
+        if (!is_id(stet_at(list, i)))
+            return false;
+    return true;
+}
+
+/* An object of ids under names that are not empty. */
+static bool named_ids(stet_value object) {
+    if (stet_typeof(object) != STET_OBJECT)
+        return false;
+    for (size_t i = 0; i < stet_count(object); i++) {
+        size_t len;
+        stet_key_at(object, i, &len);
+        if (len == 0 || !is_id(stet_at(object, i)))
+            return false;
+    }
+    return true;
+}
+
+/* A scheme, a colon, and no byte that a URI must escape. */
+static bool is_uri(stet_value v) {
+    size_t len, colon = 0;
+    if (stet_typeof(v) != STET_STRING)
+        return false;
+    const char *s = stet_as_string(&v, &len);
+    while (colon < len && s[colon] != ':')
+        colon++;
+    if (colon == 0 || colon == len || s[0] < 'a' || s[0] > 'z')
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c <= 0x20 || c == 0x7F || c == '"' || c == '<' || c == '>' || c == '\\' || c == '^' || c == '`' ||
+            c == '{' || c == '|' || c == '}')
+            return false;
+        bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+        if (i < colon && !word)
+            return false;
+    }
+    return true;
+}
+
+static bool reserved(stet_value uri) {
+    size_t len;
+    const char *s = stet_as_string(&uri, &len);
+    return len >= 4 && memcmp(s, "dml:", 4) == 0;
+}
+
+static const char *check_datum(stet_value r) {
+    stet_value kind = stet_get(r, "kind"), payload;
+    if (stet_count(r) != 3 || stet_typeof(kind) != STET_STRING || !stet_find(r, "payload", 7, &payload))
+        return "a datum has a kind and a payload, and nothing else";
+    stet_type t = stet_typeof(payload);
+    if (text_is(kind, "null"))
+        return t == STET_NULL ? NULL : "the payload of null is null";
+    if (text_is(kind, "bool"))
+        return t == STET_BOOL ? NULL : "the payload of a bool is true or false";
+    if (text_is(kind, "int"))
+        return t == STET_INT ? NULL : "the payload of an int is an integer";
+    if (text_is(kind, "double"))
+        return t == STET_INT || t == STET_DOUBLE ? NULL : "the payload of a double is a number";
+    if (text_is(kind, "string"))
+        return t == STET_STRING ? NULL : "the payload of a string is a string";
+    if (text_is(kind, "uri"))
+        return is_uri(payload) && !reserved(payload) ? NULL : "the payload of a uri is a URI, and not one of dml:";
+    if (text_is(kind, "bytes")) {
+        size_t len, out_len;
+        if (t != STET_STRING)
+            return "the payload of bytes is base64url";
+        const char *s = stet_as_string(&payload, &len);
+        char *out = stet_alloc(len + 1);
+        bool fine = stet_base64url_decode(s, len, out, &out_len);
+        free(out);
+        return fine ? NULL : "the payload of bytes is base64url";
+    }
+    bool set = text_is(kind, "set");
+    if (set || text_is(kind, "list")) {
+        if (!ids_of(payload))
+            return "the payload of a list or a set is an array of ids";
+        for (size_t i = 1; set && i < stet_count(payload); i++)
+            if (stet_compare(stet_at(payload, i - 1), stet_at(payload, i)) >= 0)
+                return "the ids of a set are sorted, each there once";
+        return NULL;
+    }
+    if (text_is(kind, "map")) {
+        if (t != STET_ARRAY)
+            return "the payload of a map is an array of pairs";
+        for (size_t i = 0; i < stet_count(payload); i++) {
+            stet_value pair = stet_at(payload, i);
+            if (stet_count(pair) != 2 || !ids_of(pair))
+                return "the payload of a map is an array of pairs of ids";
+            if (i > 0 && stet_compare(stet_at(stet_at(payload, i - 1), 0), stet_at(pair, 0)) >= 0)
+                return "the keys of a map are sorted, each there once";
+        }
+        return NULL;
+    }
+    return "unknown kind of datum";
+}
+
+static const char *check_node(stet_value r) {
+    stet_value kind = stet_get(r, "kind");
+    if (text_is(kind, "literal") || text_is(kind, "import"))
+        return stet_count(r) == 3 && is_id(stet_get(r, "target")) ? NULL : "a literal or import has a target, an id";
+    bool builtin = text_is(kind, "builtin");
+    if (!builtin && !text_is(kind, "call"))
+        return "unknown kind of node";
+    stet_value function = stet_get(r, "function");
+    if (stet_count(r) != 4 || !is_uri(function) || !ids_of(stet_get(r, "inputs")))
+        return "a call has a function, a URI, and inputs, ids";
+    return builtin == reserved(function) ? NULL : "functions of dml: are builtins, and all others are calls";
+}
+
+static const char *check_dag(stet_value r) {
+    return stet_count(r) == 3 && is_id(stet_get(r, "root")) && named_ids(stet_get(r, "names"))
+               ? NULL
+               : "a dag has a root, an id, and names, an object of ids";
+}
+
+static const char *check_exec(stet_value r) {
+    stet_value status = stet_get(r, "status"), attempt = stet_get(r, "attempt"), timings = stet_get(r, "timings");
+    if (stet_count(r) != 6 || !is_id(stet_get(r, "node")) || !is_id(stet_get(r, "result")))
+        return "an exec has a node and a result, ids";
+    if (!text_is(status, "ok") && !text_is(status, "error"))
+        return "the status of an exec is ok or error";
+    if (stet_typeof(attempt) != STET_INT || stet_as_int(attempt) < 1)
+        return "the attempt of an exec is a positive integer";
+    if (stet_typeof(timings) != STET_OBJECT)
+        return "the timings of an exec are an object";
+    for (size_t i = 0; i < stet_count(timings); i++)
+        if (stet_typeof(stet_at(timings, i)) != STET_INT)
+            return "the timings of an exec are integers";
+    return NULL;
+}
+
+/* NULL, or what is wrong. */
+static const char *check(stet_value r, stet_record_type type) {
+    static const char *(*const checks[])(stet_value) = {check_datum, check_node, check_dag, check_exec};
+    if (stet_typeof(r) != STET_OBJECT || !text_is(stet_get(r, "type"), type_names[type]))
+        return "it is of another type";
+    return checks[type](r);
+}
+
+/* ---- Making and reading --------------------------------------------------------------------------------------- */
+
+stet_status stet_record_make(stet_value record, stet_record_type type, const stet_record_sink *sink, stet_hash *id,
+                             stet_error *err) {
+    const char *wrong = check(record, type);
+    if (wrong)
+        return stet_fail(err, STET_INVALID, "not a record of type %s: %s", type_names[type], wrong);
+    stet_buf text = STET_BUF(STET_RECORD_MAX_BYTES);
+    stet_json_write(&text, record, STET_JSON_CANONICAL);
+    stet_status status = STET_OK;
+    if (text.overflow) {
+        status = stet_fail(err, STET_LIMIT, "a record of type %s is larger than %zu bytes", type_names[type],
+                           STET_RECORD_MAX_BYTES);
+    } else {
+        *id = stet_hash_of(text.data, text.len);
+        if (sink)
+            status = sink->put(sink->ctx, *id, text.data, text.len, err);
+    }
+    stet_buf_release(&text);
+    return status;
+}
+
+stet_status stet_record_read(stet_hash id, const char *bytes, size_t len, stet_record_type type, stet_value *out,
+                             stet_error *err) {
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(id, hex);
+    if (len > STET_RECORD_MAX_BYTES || !stet_hash_equal(stet_hash_of(bytes, len), id))
+        return stet_fail(err, STET_CORRUPT, "record %s: its bytes are not those that were written", hex);
+    stet_value record;
+    if (stet_json_parse(bytes, len, &record, NULL) != STET_OK)
+        return stet_fail(err, STET_CORRUPT, "record %s: not JSON", hex);
+    const char *wrong = check(record, type);
+    if (!wrong) {
+        size_t text_len;
+        char *text = stet_json_print(record, STET_JSON_CANONICAL, &text_len);
+        if (text_len != len || memcmp(text, bytes, len) != 0)
+            wrong = "its text is not canonical";
+        stet_free(text);
+    }
+    if (wrong) {
+        stet_release(record);
+        return stet_fail(err, STET_CORRUPT, "record %s: not a %s: %s", hex, type_names[type], wrong);
+    }
+    *out = record;
+    return STET_OK;
+}
+
+static stet_status make(stet_value record, stet_record_type type, const stet_record_sink *sink, stet_hash *id,
+                        stet_error *err) {
+    stet_put(&record, "type", stet_string(type_names[type]));
+    stet_status status = stet_record_make(record, type, sink, id, err);
+    stet_release(record);
+    return status;
+}
+
+static stet_status make_datum(const char *kind, stet_value payload, const stet_record_sink *sink, stet_hash *id,
+                              stet_error *err) {
+    stet_value r = stet_object();
+    stet_put(&r, "kind", stet_string(kind));
+    stet_put(&r, "payload", payload);
+    return make(r, STET_RECORD_DATUM, sink, id, err);
+}
+
+static int by_key(const void *a, const void *b) {
+    return stet_compare(stet_at(*(const stet_value *)a, 0), stet_at(*(const stet_value *)b, 0));
+}
+
+/* A container whose children have their ids: the last `n` of `ids`. */
+static stet_status close_container(stet_value v, const stet_hash *ids, size_t n, const stet_record_sink *sink,
+                                   stet_hash *id, stet_error *err) {
+    stet_value payload = stet_array();
+    if (stet_typeof(v) == STET_ARRAY) {
+        for (size_t i = 0; i < n; i++)
+            stet_push(&payload, stet_hash_text(ids[i]));
+        return make_datum("list", payload, sink, id, err);
+    }
+    STET_VEC(stet_value) pairs = {0};
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < n && status == STET_OK; i++) {
+        size_t len;
+        const char *key = stet_key_at(v, i, &len);
+        stet_hash key_id;
+        status = make_datum("string", stet_string_n(key, len), sink, &key_id, err);
+        stet_value pair = stet_array();
+        stet_push(&pair, stet_hash_text(key_id));
+        stet_push(&pair, stet_hash_text(ids[i]));
+        *stet_vec_add(&pairs) = pair;
+    }
+    if (pairs.len)
+        qsort(pairs.at, pairs.len, sizeof *pairs.at, by_key);
+    for (size_t i = 0; i < pairs.len; i++)
+        stet_push(&payload, pairs.at[i]);
+    stet_vec_release(&pairs);
+    if (status != STET_OK) {
+        stet_release(payload);
+        return status;
+    }
+    return make_datum("map", payload, sink, id, err);
+}
+
+typedef struct frame {
+    stet_value v;
+    size_t next;
+} frame;
+
+stet_status stet_datum_id(stet_value v, const stet_record_sink *sink, stet_hash *id, stet_error *err) {
+    static const char *const scalars[] = {"null", "bool", "int", "double", "string"};
+    STET_VEC(frame) stack = {0};
+    STET_VEC(stet_hash) ids = {0}; /* of finished values whose container is open */
+    stet_status status = STET_OK;
+    *stet_vec_add(&stack) = (frame){v, 0};
+    while (stack.len > 0 && status == STET_OK) {
+        frame *f = &stack.at[stack.len - 1];
+        size_t n = stet_count(f->v);
+        if (f->next < n) {
+            stet_value child = stet_at(f->v, f->next++);
+            *stet_vec_add(&stack) = (frame){child, 0};
+            continue;
+        }
+        stet_hash made;
+        stet_type t = stet_typeof(f->v);
+        if (t == STET_ARRAY || t == STET_OBJECT)
+            status = close_container(f->v, ids.len ? ids.at + ids.len - n : NULL, n, sink, &made, err);
+        else
+            status = make_datum(scalars[t], stet_retain(f->v), sink, &made, err);
+        ids.len -= n;
+        if (status == STET_OK)
+            *stet_vec_add(&ids) = made;
+        stack.len--;
+    }
+    if (status == STET_OK)
+        *id = ids.at[0];
+    stet_vec_release(&stack);
+    stet_vec_release(&ids);
+    return status;
+}
+
+stet_status stet_node_literal(stet_hash datum, const stet_record_sink *sink, stet_hash *id, stet_error *err) {
+    stet_value r = stet_object();
+    stet_put(&r, "kind", stet_string("literal"));
+    stet_put(&r, "target", stet_hash_text(datum));
+    return make(r, STET_RECORD_NODE, sink, id, err);
+}
+
+stet_status stet_node_call(const char *function, const stet_hash *inputs, size_t count, const stet_record_sink *sink,
+                           stet_hash *id, stet_error *err) {
+    stet_value r = stet_object(), list = stet_array(), uri;
+    stet_status status = stet_string_checked(function, strlen(function), &uri, err);
+    if (status != STET_OK) {
+        stet_release(r);
+        return status;
+    }
+    for (size_t i = 0; i < count; i++)
+        stet_push(&list, stet_hash_text(inputs[i]));
+    stet_put(&r, "kind", stet_string(strncmp(function, "dml:", 4) == 0 ? "builtin" : "call"));
+    stet_put(&r, "function", uri);
+    stet_put(&r, "inputs", list);
+    return make(r, STET_RECORD_NODE, sink, id, err);
+}
+
+stet_status stet_dag_id(stet_hash root, stet_value names, const stet_record_sink *sink, stet_hash *id,
+                        stet_error *err) {
+    stet_value r = stet_object();
+    stet_put(&r, "root", stet_hash_text(root));
+    stet_put(&r, "names", stet_typeof(names) == STET_NULL ? stet_object() : stet_retain(names));
+    return make(r, STET_RECORD_DAG, sink, id, err);
+}

@@ -1,0 +1,67 @@
+/* record.h - the immutable records of calls: data, nodes, DAGs and outcomes, each named by the SHA-256 of its bytes.
+ *
+ *     stet_hash argument, node, call;
+ *     stet_datum_id(value, &sink, &argument, &err);                  // any JSON value, its parts as records of their
+ * own stet_node_literal(argument, &sink, &node, &err); stet_node_call("dml+exec://stet-exec-local/command", &node, 1,
+ * &sink, &call, &err);    // `call` is the cache key
+ *
+ * A record is an object with a `type`, in canonical JSON:
+ *
+ *     {"kind":"int","payload":5,"type":"datum"}                      null bool int double string bytes uri list set map
+ *     {"kind":"literal","target":DATUM,"type":"node"}                also import (target: a DAG)
+ *     {"function":URI,"inputs":[NODE...],"kind":"call","type":"node"}    also builtin
+ *     {"names":{NAME:NODE...},"root":NODE,"type":"dag"}
+ *     {"attempt":N,"node":NODE,"result":DAG,"status":"ok"|"error","timings":{NAME:MS...},"type":"exec"}
+ *
+ * Ids are 64 hexadecimal digits. Bytes are base64url. Lists hold datum ids; sets hold them sorted and unique; maps hold
+ * pairs of key and value id, sorted by key id, each key once. URIs that begin with `dml:` are reserved for what stet
+ * itself means.
+ *
+ * A call's id depends on its function and on the ids of its inputs, and on nothing else: names are not part of it.
+ *
+ * A record that is read is checked whole: its hash, that its text is canonical, and its fields. What does not verify is
+ * STET_CORRUPT, with its id, and never handed out.
+ *
+ * Ids are computed whether or not somebody keeps the records: a sink that is NULL keeps none. */
+#ifndef STET_EXEC_RECORD_H
+#define STET_EXEC_RECORD_H
+
+#include "base/buf.h"
+#include "base/hash.h"
+
+#define STET_RECORD_MAX_BYTES ((size_t)64 << 20)
+
+typedef enum stet_record_type {
+    STET_RECORD_DATUM,
+    STET_RECORD_NODE,
+    STET_RECORD_DAG,
+    STET_RECORD_EXEC
+} stet_record_type;
+const char *stet_record_type_name(stet_record_type type); /* "datum", ... */
+
+/* Is given each record that was made, children first. */
+typedef struct stet_record_sink {
+    stet_status (*put)(void *ctx, stet_hash id, const char *bytes, size_t len, stet_error *err);
+    void *ctx;
+} stet_record_sink;
+
+/* Checks the fields of a record and gives its id; to `sink` (may be NULL) its bytes. */
+STET_CHECKED stet_status stet_record_make(stet_value record, stet_record_type type, const stet_record_sink *sink,
+                                          stet_hash *id, stet_error *err);
+/* The record behind bytes that are said to be `id`. `*out` belongs to the caller. */
+STET_CHECKED stet_status stet_record_read(stet_hash id, const char *bytes, size_t len, stet_record_type type,
+                                          stet_value *out, stet_error *err);
+
+/* A JSON value as data: arrays become lists, objects maps with string keys. */
+STET_CHECKED stet_status stet_datum_id(stet_value v, const stet_record_sink *sink, stet_hash *id, stet_error *err);
+STET_CHECKED stet_status stet_node_literal(stet_hash datum, const stet_record_sink *sink, stet_hash *id,
+                                           stet_error *err);
+STET_CHECKED stet_status stet_node_call(const char *function, const stet_hash *inputs, size_t count,
+                                        const stet_record_sink *sink, stet_hash *id, stet_error *err);
+/* `names` is an object {NAME: id in hex}, or null. */
+STET_CHECKED stet_status stet_dag_id(stet_hash root, stet_value names, const stet_record_sink *sink, stet_hash *id,
+                                     stet_error *err);
+
+stet_value stet_hash_text(stet_hash id); /* its hex, as a string value */
+
+#endif

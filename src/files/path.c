@@ -1,0 +1,129 @@
+#include "files/path.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+#include "base/vec.h"
+
+static int digit(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Bytes of the character at `s` that may stand as they are; 0 if its first byte must be escaped. */
+static size_t plain(const char *s, size_t n) {
+    unsigned char c = (unsigned char)*s;
+    if (c < 0x20 || c == 0x7F || c == '%')
+        return 0;
+    if (c < 0x80)
+        return 1;
+    size_t want = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
+    if (want > n || !stet_utf8_valid(s, want) || (c == 0xC2 && (unsigned char)s[1] < 0xA0))
+        return 0;
+    return want;
+}
+
+void stet_path_escape(const char *path, stet_buf *out) {
+    size_t len = strlen(path);
+    for (size_t i = 0; i < len;) {
+        size_t n = plain(path + i, len - i);
+        if (n == 0)
+            stet_buf_printf(out, "%%%02X", (unsigned char)path[i]);
+        else
+            stet_buf_add(out, path + i, n);
+        i += n ? n : 1;
+    }
+}
+
+bool stet_path_unescape(const char *text, size_t len, stet_buf *out) {
+    size_t start = out->len;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] != '%') {
+            stet_buf_char(out, text[i]);
+            continue;
+        }
+        int high = i + 2 < len ? digit(text[i + 1]) : -1, low = i + 2 < len ? digit(text[i + 2]) : -1;
+        if (high < 0 || low < 0 || (high == 0 && low == 0))
+            return false;
+        stet_buf_char(out, (char)(high * 16 + low));
+        i += 2;
+    }
+    /* Only what escaping gives: one id per file. */
+    stet_buf back = STET_BUF(0);
+    stet_path_escape(stet_buf_cstr(out) + start, &back);
+    bool same = back.len == len && (len == 0 || memcmp(back.data, text, len) == 0);
+    stet_buf_release(&back);
+    return same && len > 0;
+}
+
+char *stet_file_id(const char *path) {
+    stet_buf b = STET_BUF(0);
+    stet_buf_str(&b, STET_FILE_PREFIX);
+    stet_path_escape(path, &b);
+    return stet_buf_take(&b, NULL);
+}
+
+char *stet_file_of_id(const char *id, size_t len) {
+    size_t n = strlen(STET_FILE_PREFIX);
+    stet_buf b = STET_BUF(0);
+    if (len <= n || memcmp(id, STET_FILE_PREFIX, n) != 0 || !stet_path_unescape(id + n, len - n, &b)) {
+        stet_buf_release(&b);
+        return NULL;
+    }
+    return stet_buf_take(&b, NULL);
+}
+
+/* Appends the parts of `path` to a normal path. Of a relative one, ".." at the start stay. */
+static void append_parts(stet_buf *b, const char *path) {
+    bool absolute = b->len > 0 && b->data[0] == '/';
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(p, "/"), last = b->len;
+        while (last > 0 && b->data[last - 1] != '/')
+            last--;
+        bool up = n == 2 && p[0] == '.' && p[1] == '.';
+        bool stuck = b->len == 0 || (b->len - last == 2 && memcmp(b->data + last, "..", 2) == 0);
+        if (up && (absolute || !stuck)) {
+            b->len = last > 1 ? last - 1 : absolute;
+        } else if (n > 0 && !(n == 1 && p[0] == '.')) {
+            if (b->len > 0 && b->data[b->len - 1] != '/')
+                stet_buf_char(b, '/');
+            stet_buf_add(b, p, n);
+        }
+        p += n + (p[n] == '/');
+    }
+    stet_buf_char(b, 0);
+    b->len--;
+}
+
+stet_status stet_path_normal(const char *root, const char *from, const char *path, char **out, stet_error *err) {
+    stet_buf b = STET_BUF(0), whole = STET_BUF(0);
+    size_t root_len = root && strcmp(root, "/") != 0 ? strlen(root) : 0;
+    stet_buf_str(&b, *path == '/' ? "/" : "");
+    if (*path != '/')
+        append_parts(&b, from);
+    append_parts(&b, path);
+    if (root) {
+        stet_buf_str(&whole, "/");
+        if (*path != '/')
+            append_parts(&whole, root);
+        append_parts(&whole, stet_buf_cstr(&b));
+        if (strncmp(whole.data, root, root_len) == 0 && (whole.data[root_len] == '/' || !whole.data[root_len])) {
+            const char *inside = whole.data + root_len;
+            stet_buf_clear(&b);
+            stet_buf_str(&b, *inside ? inside + 1 : inside);
+        }
+    }
+    const char *text = stet_buf_cstr(&b);
+    size_t len = strlen(text);
+    stet_status status = STET_OK;
+    if (!*path)
+        status = stet_fail(err, STET_INVALID, "an empty path");
+    else if (len == 0 || strcmp(text, "/") == 0 || (len >= 2 && strcmp(text + len - 2, "..") == 0))
+        status = stet_fail(err, STET_INVALID, "\"%.200s\" is the project itself or a directory above it", path);
+    else if (strncmp(text, ".stet", 5) == 0 && (text[5] == '/' || !text[5]))
+        status = stet_fail(err, STET_INVALID, "\"%.200s\" belongs to stet", path);
+    else
+        *out = stet_strdup(text);
+    stet_buf_release(&b);
+    stet_buf_release(&whole);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* path.h - paths of files as ids of documents.
+ *
+ * A file of the project is the document `file:PATH`, PATH relative to the project's root, normal (no `.`, `..` or empty
+ * parts); one outside it is `file:/ABSOLUTE`
+ * or `file:../RELATIVE`, as it was named. Documents' ids are UTF-8 without control characters, file names any
+ * bytes: a byte that is part of no valid character, a control character, and `%` are written `%XX` with two upper-case
+ * hexadecimal digits for each byte. So every file has exactly one id, and every id that begins so at most one file. */
+#ifndef STET_FILES_PATH_H
+#define STET_FILES_PATH_H
+
+#include "base/buf.h"
+
+#define STET_FILE_PREFIX "file:"
+#define STET_GLOB_PREFIX "glob:"
+
+/* The id of a path, appended. */
+void stet_path_escape(const char *path, stet_buf *out);
+/* The path of what stands after the prefix of an id. False if it is not the escaped form of any path. */
+bool stet_path_unescape(const char *text, size_t len, stet_buf *out);
+/* "file:..."; caller frees. */
+char *stet_file_id(const char *path);
+/* The path of an id "file:..."; caller frees. NULL if it is none. */
+char *stet_file_of_id(const char *id, size_t len);
+
+/* `path` as seen from directory `from` (relative to the root; "" is the root itself), made normal: relative to `root`
+ * if it lies in it, else absolute or, if it was given so, with `..` at its start. `root` NULL: not known, by text
+ * alone. Links are not followed. STET_INVALID for an empty one, for the root itself, and for .stet and what is in it.
+ * Caller frees. */
+STET_CHECKED stet_status stet_path_normal(const char *root, const char *from, const char *path, char **out,
+                                          stet_error *err);
+
+#endif

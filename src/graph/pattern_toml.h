@@ -1,0 +1,37 @@
+/* pattern_toml.h - patterns written in TOML (stet.toml), made for pipelines of commands over files.
+ *
+ *     stet_value json, problems;
+ *     status = stet_pattern_toml_convert("stet.toml", text, len, &json, &problems, &err);   // the JSON form
+ *     status = stet_pattern_toml_parse("stet.toml", text, len, &checks, &pattern, &problems, &err);   // and checked
+ *
+ * docs/pipelines.md describes the form. What becomes what:
+ *
+ *     command = ["cc", "{src}"]  or  "cc {src}"    module {"type":"command","argv":[...]} or {"shell": "..."}
+ *     python = "steps.py:load"                     module {"type":"python","implementation":{"file","export"}}
+ *     javascript = "..."                           module {"type":"javascript","implementation":"..."}
+ *     ref = "sum"                                  module {"type":"ref","ref":"sum"}
+ *     files.src = "a.c"                            input src: a link to the document file:a.c
+ *     files.src = "src/x*.c"                       input src: a link to the document glob:src/x*.c, and beside it a
+ *                                                  reference to each file of another node that it matches
+ *     files.src = "$other.out", or a path that     input src: {"$": "other/files/out"}
+ *       another node produces
+ *     inputs.x = "$other/rows"                     input x: {"$": "other/rows"}; "$$" at the start is one dollar
+ *     after = ["other"]                            input "after": [{"$": "other"}]
+ *
+ * Errors name line and column of the TOML text. Ownership as in pattern.h. */
+#ifndef STET_GRAPH_PATTERN_TOML_H
+#define STET_GRAPH_PATTERN_TOML_H
+
+#include "graph/pattern.h"
+
+#define STET_PATTERN_TOML "stet.toml"
+
+/* Is it one by its name? */
+bool stet_pattern_is_toml(const char *file);
+STET_CHECKED stet_status stet_pattern_toml_convert(const char *file, const char *text, size_t len, stet_value *json,
+                                                   stet_value *problems, stet_error *err);
+STET_CHECKED stet_status stet_pattern_toml_parse(const char *file, const char *text, size_t len,
+                                                 const stet_pattern_checks *checks, stet_pattern **out,
+                                                 stet_value *problems, stet_error *err);
+
+#endif

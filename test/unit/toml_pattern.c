@@ -1,0 +1,121 @@
+/* Patterns in TOML: what they become, and what is said of mistakes, with the line. */
+#include "../expect.h"
+
+#include "base/json.h"
+#include "graph/pattern_toml.h"
+
+static char *convert(const char *text) {
+    stet_value json, problems;
+    OK(stet_pattern_toml_convert("stet.toml", text, strlen(text), &json, &problems, &err));
+    assert_int_equal(stet_count(problems), 0);
+    char *out = stet_json_print(json, STET_JSON_CANONICAL, NULL);
+    stet_pattern *p;
+    OK(stet_pattern_toml_parse("stet.toml", text, strlen(text), NULL, &p, NULL, &err));
+    stet_pattern_free(p);
+    stet_release(json);
+    stet_release(problems);
+    return out;
+}
+
+static void becomes(const char *text, const char *want) {
+    char *got = convert(text);
+    if (strcmp(got, want) != 0)
+        fail_msg("got %s\nwant %s", got, want);
+    stet_free(got);
+}
+
+static void has(const char *text, const char *part) {
+    char *got = convert(text);
+    if (!strstr(got, part))
+        fail_msg("\"%s\" is not in %s", part, got);
+    stet_free(got);
+}
+
+static void refused(const char *text, int line, const char *message) {
+    stet_value problems;
+    stet_pattern *p;
+    assert_int_equal(stet_pattern_toml_parse("stet.toml", text, strlen(text), NULL, &p, &problems, &err), STET_INVALID);
+    stet_value first = stet_at(problems, 0), m = stet_get(first, "message");
+    if (stet_as_int(stet_get(first, "line")) != line || !strstr(stet_as_string(&m, NULL), message))
+        fail_msg("line %d: %s (expected line %d: %s)", (int)stet_as_int(stet_get(first, "line")),
+                 stet_as_string(&m, NULL), line, message);
+    assert_true(err.hint[0] != 0);
+    stet_release(problems);
+    stet_error_clear(&err);
+    assert_int_equal(stet_pattern_toml_parse("stet.toml", text, strlen(text), NULL, &p, NULL, NULL), STET_INVALID);
+}
+
+static void the_whole_form(void **state) {
+    (void)state;
+    becomes("name = \"sales\"\n"
+            "[argument]\nyear = 2025\n"
+            "[nodes.clean]\n"
+            "command = [\"python3\", \"clean.py\", \"{raw}\", \"{out}\"]\n"
+            "files = { raw = \"data/raw.csv\" }\n"
+            "produces = { out = \"build/clean.csv\" }\n"
+            "[nodes.total]\n"
+            "javascript = \"({n}) => n\"\n"
+            "inputs = { n = \"$clean/files/out/size\", y = \"$argument/year\", d = \"$$5\" }\n"
+            "[result]\ntotal = \"$total\"\n",
+            "{\"argument\":{\"default\":{\"year\":2025}},\"name\":\"sales\",\"nodes\":["
+            "{\"id\":\"clean\",\"inputs\":{\"raw\":{\"/\":{\"link@1\":{\"id\":\"file:data/raw.csv\"}}}},\"module\":{"
+            "\"argv\":[\"python3\",\"clean.py\",\"{raw}\",\"{out}\"],\"files\":[\"raw\"],\"produces\":{\"out\":\"build/"
+            "clean.csv\"},"
+            "\"type\":\"command\"}},"
+            "{\"id\":\"total\",\"inputs\":{\"d\":\"$5\",\"n\":{\"$\":\"clean/files/out/size\"},\"y\":{\"$\":\"argument/"
+            "year\"}},"
+            "\"module\":{\"implementation\":\"({n}) => n\",\"type\":\"javascript\"}}],"
+            "\"pattern\":1,\"result\":{\"total\":{\"$\":\"total\"}}}");
+}
+
+static void files_of_other_nodes(void **state) {
+    (void)state;
+    const char *a = "[nodes.a]\ncommand = \"x\"\nproduces = { out = \"b/a.o\", log = \"b/a.log\" }\n"
+                    "[nodes.\"a.b\"]\ncommand = \"x\"\nproduces = \"b/b.o\"\n[nodes.c]\ncommand = \"y\"\n";
+    char text[600];
+    snprintf(text, sizeof text, "%sfiles = { x = \"$a.out\" }\n", a);
+    has(text, "\"inputs\":{\"x\":{\"$\":\"a/files/out\"}}");
+    snprintf(text, sizeof text, "%sfiles = \"./b/../b/a.o\"\n", a); /* by its path */
+    has(text, "\"inputs\":{\"in\":{\"$\":\"a/files/out\"}}");
+    snprintf(text, sizeof text, "%sfiles = { x = \"$a.b.out\" }\n", a); /* the longest name */
+    has(text, "\"inputs\":{\"x\":{\"$\":\"a.b/files/out\"}}");
+    snprintf(text, sizeof text, "%sfiles = { x = \"b/*.o\" }\n", a); /* a pattern takes them in */
+    has(text, "\"x\":[{\"/\":{\"link@1\":{\"id\":\"glob:b/*.o\"}}},{\"$\":\"a/files/out\"},{\"$\":\"a.b/files/out\"}]");
+    snprintf(text, sizeof text, "%safter = [\"a\"]\n", a);
+    has(text, "\"inputs\":{\"after\":[{\"$\":\"a\"}]}");
+    has("[nodes.a]\npython = \"s.py:f\"\n",
+        "\"implementation\":{\"export\":\"f\",\"file\":\"s.py\"},\"type\":\"python\"");
+    has("[nodes.a]\ncommand = \"x\"\nfiles = \"100%.c\"\n", "file:100%25.c");
+    has("[nodes.a]\ncommand = \"x\"\nfiles = \"../up.c\"\n", "file:../up.c");
+    has("[nodes.a]\ncommand = \"x\"\nproduces = [\"p\", \"q\"]\n", "\"produces\":{\"0\":\"p\",\"1\":\"q\"}");
+    has("[nodes.a]\ncommand = \"x\"\n[nodes.b]\ncommand = \"y\"\n",
+        "\"result\":{\"a\":{\"$\":\"a\"},\"b\":{\"$\":\"b\"}}");
+}
+
+static void mistakes(void **state) {
+    (void)state;
+    refused("[nodes.a]\ncommand = [\n", 3, "");
+    refused("name = \"x\"\n", 0, "no nodes");
+    refused("[nodes.a]\nfiles = \"x\"\n", 1, "says not what it does");
+    refused("[nodes.a]\ncommand = 5\n", 2, "a list or a string");
+    refused("[nodes.a]\ncommand = \"x\"\nref = \"sum\"\n", 1, "both");
+    refused("[nodes.a]\ncommand = \"x\"\nfrob = 1\n", 3, "no member \"frob\"");
+    refused("[nodes.a]\ncommand = \"x\"\nfiles = { b = \"$nope.out\" }\n", 3, "names no node");
+    refused("[nodes.a]\ncommand = \"x\"\nproduces = \"o\"\n[nodes.b]\ncommand = \"x\"\nfiles = \"$a.frob\"\n", 6,
+            "produces no file \"frob\"");
+    refused("[nodes.a]\ncommand = \"x\"\nproduces = \"o\"\n[nodes.b]\ncommand = \"x\"\nproduces = \"./o\"\n", 6,
+            "as well");
+    refused("[nodes.a]\ncommand = \"x\"\nproduces = \"*.o\"\n", 3, "not searched for");
+    refused("[nodes.a]\ncommand = \"x\"\nfiles = \".stet/config.toml\"\n", 3, "belongs to stet");
+    refused("[nodes.a]\ncommand = \"x\"\nfiles = \"a[\"\n", 3, "never closed");
+    refused("[nodes.a]\njavascript = \"1\"\ndepfile = \"x\"\n", 3, "for commands");
+    refused("[nodes.a]\nref = \"sum\"\ninputs = { x = \"$nope\" }\n", 3, "nope");
+    refused("frob = 1\n[nodes.a]\ncommand = \"x\"\n", 1, "no member \"frob\"");
+    refused("[nodes.a]\npython = \"s.py\"\n", 2, "names no function");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_whole_form), cmocka_unit_test(files_of_other_nodes),
+                                       cmocka_unit_test(mistakes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
