@@ -156,7 +156,7 @@ static void one_driver_at_a_time_and_the_lock_names_it(void **state) {
     assert_int_equal(stet_runfile_driver(other, NULL), STET_DRIVER_NONE);
     char *lock = stet_file_join(other, "driver.lock");
     assert_false(stet_file_exists(lock)); /* asking makes nothing */
-    fleet_put(lock, "{\"host\":\"elsewhere\",\"process\":{\"pid\":1,\"start\":1,\"boot\":1}}");
+    fleet_put(lock, "{\"host\":\"elsewhere\",\"process\":{\"pid\":1,\"start\":1,\"boot\":\"0123456789abcdef\"}}");
     assert_int_equal(stet_runfile_driver(other, NULL), STET_DRIVER_UNKNOWN);
     fleet_put(lock, "\x00\xff garbage");
     assert_int_equal(stet_runfile_driver(other, NULL), STET_DRIVER_UNKNOWN);
