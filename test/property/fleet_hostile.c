@@ -101,7 +101,8 @@ static bool break_it(const char *root, const char *id, int kind) {
         assert_int_equal(truncate(file, 200 * 1024 * 1024), 0);
         break;
     case 8: /* empty, blank or of another kind */
-        put_bytes(file, next() % 2 ? "" : "\xef\xbb\xbf{}", next() % 2 ? 0 : 3);
+        text = stet_strdup(next() % 2 ? "" : "\xef\xbb\xbf{}");
+        put_bytes(file, text, strlen(text));
         break;
     case 9: /* not UTF-8 */
         text = exchange(good, "Title of", "Title \xff\xfe\xc3");
