@@ -73,7 +73,7 @@ static __attribute__((unused)) void fleet_refresh(const char *root, stet_scope s
 }
 
 /* The record with this id, or NULL. */
-static __attribute__((unused)) stet_record *fleet_find(stet_registry *reg, const char *id) {
+static __attribute__((unused)) stet_fleet_record *fleet_find(stet_registry *reg, const char *id) {
     for (size_t i = 0; i < reg->records.len; i++)
         if (strcmp(reg->records.at[i]->id, id) == 0)
             return reg->records.at[i];

@@ -129,7 +129,7 @@ static int by_number(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static void count_in(group *g, const stet_record *r, int64_t now) {
+static void count_in(group *g, const stet_fleet_record *r, int64_t now) {
     g->total++;
     g->lives[r->derived == STET_LIFE_RUNNING && r->lifecycle == STET_LIFE_INTERRUPTED ? STET_LIFE_INTERRUPTED
                                                                                       : r->derived]++;
@@ -137,7 +137,7 @@ static void count_in(group *g, const stet_record *r, int64_t now) {
     g->ran += r->ran > 0 ? r->ran : 0;
     g->saved_ms += r->saved_ms > 0 ? r->saved_ms : 0;
     if (r->derived == STET_LIFE_COMPLETED || r->derived == STET_LIFE_FAILED || r->derived == STET_LIFE_BLOCKED)
-        *stet_vec_add(&g->durations) = stet_record_duration(r, now);
+        *stet_vec_add(&g->durations) = stet_fleet_record_duration(r, now);
 }
 
 /* Nothing to divide by is no rate, not zero. */
@@ -184,7 +184,7 @@ stet_value stet_runs_stats(const stet_registry *reg, const stet_query *q) {
     stet_map by_app = {0};
     int64_t now = stet_clock_ms();
     for (size_t i = 0; i < reg->records.len; i++) {
-        const stet_record *r = reg->records.at[i];
+        const stet_fleet_record *r = reg->records.at[i];
         if (!stet_query_match(q, r))
             continue;
         const char *name = r->app_id[0] != 0 ? r->app_id : r->workflow_id;

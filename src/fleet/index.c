@@ -11,11 +11,11 @@
 #define TAIL_LEN   (sizeof TAIL_OPEN - 1 + STET_HASH_HEX - 1 + sizeof TAIL_CLOSE - 1)
 #define REPOS_MAX  100000
 
-stet_hash stet_index_fingerprint(const stet_records *rows) {
+stet_hash stet_index_fingerprint(const stet_fleet_records *rows) {
     stet_hasher *h = stet_hasher_begin();
     stet_buf b = STET_BUF(0);
     for (size_t i = 0; i < rows->len; i++) {
-        const stet_record *r = rows->at[i];
+        const stet_fleet_record *r = rows->at[i];
         stet_buf_add(&b, r->repo, strlen(r->repo) + 1);
         stet_buf_add(&b, r->id, strlen(r->id) + 1);
         stet_buf_add(&b, r->fingerprint.bytes, sizeof r->fingerprint.bytes);
@@ -29,7 +29,8 @@ stet_hash stet_index_fingerprint(const stet_records *rows) {
 }
 
 stet_status stet_index_store(const char *path, const char *scope, const char *root, const char *generated_at,
-                             const char *const *repos, size_t repo_count, const stet_records *rows, stet_error *err) {
+                             const char *const *repos, size_t repo_count, const stet_fleet_records *rows,
+                             stet_error *err) {
     stet_buf b = STET_BUF(STET_INDEX_MAX_BYTES);
     char hex[STET_HASH_HEX];
     stet_hash_hex(stet_index_fingerprint(rows), hex);
@@ -43,7 +44,7 @@ stet_status stet_index_store(const char *path, const char *scope, const char *ro
     }
     stet_buf_str(&b, "],\"records\":[\n");
     for (size_t i = 0; i < rows->len; i++) {
-        stet_record_write(rows->at[i], &b);
+        stet_fleet_record_write(rows->at[i], &b);
         stet_buf_str(&b, i + 1 < rows->len ? ",\n" : "\n");
     }
     stet_status st;
@@ -113,9 +114,9 @@ static stet_status read_rows(const char *path, const char *text, size_t len, ste
         size_t n = (size_t)(newline - p);
         if (n > 0 && p[n - 1] == ',')
             n--;
-        stet_record *r = stet_arena_alloc(arena, sizeof *r);
+        stet_fleet_record *r = stet_arena_alloc(arena, sizeof *r);
         stet_error why = STET_ERROR_INIT;
-        if (stet_record_read(p, n, out->repos, out->repo_count, arena, r, &why) != STET_OK) {
+        if (stet_fleet_record_read(p, n, out->repos, out->repo_count, arena, r, &why) != STET_OK) {
             stet_status st = corrupt(path, why.message, err);
             stet_error_clear(&why);
             return st;

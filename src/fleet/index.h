@@ -14,7 +14,7 @@
 #define STET_INDEX_SCHEMA    1
 #define STET_INDEX_MAX_BYTES ((size_t)1 << 30)
 
-typedef STET_VEC(stet_record *) stet_records;
+typedef STET_VEC(stet_fleet_record *) stet_fleet_records;
 
 typedef struct stet_index {
     bool present;
@@ -22,7 +22,7 @@ typedef struct stet_index {
     stet_hash fingerprint;
     const char **repos; /* in the arena */
     size_t repo_count;
-    stet_records rows; /* in the order of the file; structs in the arena, the vector to be released */
+    stet_fleet_records rows; /* in the order of the file; structs in the arena, the vector to be released */
 } stet_index;
 
 /* An absent file is STET_OK with present false. */
@@ -30,8 +30,8 @@ STET_CHECKED stet_status stet_index_load(const char *path, stet_arena *arena, st
 /* Each row's repo_index must be the position of its repo in `repos`. */
 STET_CHECKED stet_status stet_index_store(const char *path, const char *scope, const char *root,
                                           const char *generated_at, const char *const *repos, size_t repo_count,
-                                          const stet_records *rows, stet_error *err);
+                                          const stet_fleet_records *rows, stet_error *err);
 /* SHA-256 over repo, id and fingerprint of each, in their order. */
-stet_hash stet_index_fingerprint(const stet_records *rows);
+stet_hash stet_index_fingerprint(const stet_fleet_records *rows);
 
 #endif

@@ -13,8 +13,8 @@ static stet_value checked_text(const char *s) {
     return s != NULL && stet_string_checked(s, strlen(s), &v, NULL) == STET_OK ? v : stet_null();
 }
 
-stet_status stet_runs_archive(const stet_registry *reg, const stet_records *runs, bool unarchive, const char *reason,
-                              const char *actor, const char *at, stet_error *err) {
+stet_status stet_runs_archive(const stet_registry *reg, const stet_fleet_records *runs, bool unarchive,
+                              const char *reason, const char *actor, const char *at, stet_error *err) {
     for (size_t k = 0; k < reg->repos.len; k++) {
         stet_value changes = stet_object(), mark = stet_null();
         if (!unarchive) {
@@ -45,7 +45,7 @@ bool stet_label_valid(const char *label) {
     return true;
 }
 
-stet_status stet_runs_label(const stet_registry *reg, const stet_record *r, stet_value labels, stet_error *err) {
+stet_status stet_runs_label(const stet_registry *reg, const stet_fleet_record *r, stet_value labels, stet_error *err) {
     stet_value changes = stet_object();
     stet_put(&changes, r->id, stet_retain(labels));
     stet_status st = stet_overlay_update(reg->repos.at[r->repo_index].registry_dir, STET_OVERLAY_LABELS, changes, err);
@@ -53,7 +53,7 @@ stet_status stet_runs_label(const stet_registry *reg, const stet_record *r, stet
     return st;
 }
 
-static stet_value rerun_link(const stet_record *r, const char *reason, const char *actor) {
+static stet_value rerun_link(const stet_fleet_record *r, const char *reason, const char *actor) {
     char now[STET_TIME_TEXT];
     stet_value link = stet_object();
     bool chained = r->provenance.generation > 0;
@@ -118,15 +118,15 @@ static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value o
     return st;
 }
 
-stet_status stet_runs_rerun(const stet_registry *reg, const stet_record *r, stet_value overrides, const char *reason,
-                            const char *actor, char new_id[STET_RUN_ID_MAX + 1], stet_value *provenance,
-                            stet_error *err) {
+stet_status stet_runs_rerun(const stet_registry *reg, const stet_fleet_record *r, stet_value overrides,
+                            const char *reason, const char *actor, char new_id[STET_RUN_ID_MAX + 1],
+                            stet_value *provenance, stet_error *err) {
     stet_state s;
     stet_project *p = NULL;
-    stet_status st = stet_record_reread(r, &s, err);
+    stet_status st = stet_fleet_record_reread(r, &s, err);
     if (st != STET_OK)
         return st;
-    char *dir = stet_record_dir(r);
+    char *dir = stet_fleet_record_dir(r);
     stet_value owner = stet_null();
     if (stet_runfile_driver(dir, &owner) == STET_DRIVER_ALIVE) {
         stet_buf b = STET_BUF(1024);
@@ -158,8 +158,8 @@ stet_status stet_runs_rerun(const stet_registry *reg, const stet_record *r, stet
     return st;
 }
 
-stet_status stet_runs_cancel(const stet_record *r, const char *reason, bool *asked, stet_error *err) {
-    char *dir = stet_record_dir(r);
+stet_status stet_runs_cancel(const stet_fleet_record *r, const char *reason, bool *asked, stet_error *err) {
+    char *dir = stet_fleet_record_dir(r);
     stet_status st = STET_OK;
     bool open_ended = r->counts.tasks[STET_TASK_PENDING] + r->counts.tasks[STET_TASK_RUNNING] > 0 ||
                       (r->counts.total == 0 && r->derived == STET_LIFE_QUEUED);

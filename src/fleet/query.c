@@ -8,7 +8,7 @@
 #define CURSOR_MAX 8192
 #define WORD_MAX   256
 
-static bool has_word(const stet_record *r, const char *word) {
+static bool has_word(const stet_fleet_record *r, const char *word) {
     const char *const in[] = {r->id,
                               r->app_id,
                               r->app_title,
@@ -27,7 +27,7 @@ static bool has_word(const stet_record *r, const char *word) {
     return false;
 }
 
-static bool has_text(const stet_record *r, const char *text) {
+static bool has_text(const stet_fleet_record *r, const char *text) {
     while (*text != 0) {
         size_t n = strcspn(text, " \t\n");
         if (n > 0) {
@@ -41,7 +41,7 @@ static bool has_text(const stet_record *r, const char *text) {
     return true;
 }
 
-bool stet_query_match(const stet_query *q, const stet_record *r) {
+bool stet_query_match(const stet_query *q, const stet_fleet_record *r) {
     if (q->leave_archived && r->archived)
         return false;
     if (q->statuses != 0 && (q->statuses & 1u << r->lifecycle) == 0 &&
@@ -51,14 +51,14 @@ bool stet_query_match(const stet_query *q, const stet_record *r) {
         return false;
     if (q->repo != NULL && strcmp(r->repo, q->repo) != 0)
         return false;
-    if (q->label != NULL && !stet_record_has_label(r, q->label))
+    if (q->label != NULL && !stet_fleet_record_has_label(r, q->label))
         return false;
     if ((q->since_ms != 0 && r->created_ms < q->since_ms) || (q->until_ms != 0 && r->created_ms > q->until_ms))
         return false;
     return q->text == NULL || has_text(r, q->text);
 }
 
-static char *make_cursor(const stet_record *r, bool newest_first) {
+static char *make_cursor(const stet_fleet_record *r, bool newest_first) {
     char *plain = stet_asprintf("%d\n%lld\n%s\n%s", newest_first ? 1 : 0, (long long)r->created_ms, r->id, r->repo);
     size_t len = strlen(plain);
     char *out = stet_alloc((len * 4 + 2) / 3 + 1);
@@ -68,7 +68,7 @@ static char *make_cursor(const stet_record *r, bool newest_first) {
 }
 
 /* The key that a cursor holds, as a record with nothing else in it; `plain` keeps its strings. */
-static stet_status read_cursor(const char *cursor, bool newest_first, char plain[CURSOR_MAX], stet_record *out,
+static stet_status read_cursor(const char *cursor, bool newest_first, char plain[CURSOR_MAX], stet_fleet_record *out,
                                stet_error *err) {
     size_t len = strlen(cursor), got = 0;
     char *id, *repo;
@@ -84,13 +84,13 @@ static stet_status read_cursor(const char *cursor, bool newest_first, char plain
     if (order != (newest_first ? 1 : 0))
         return stet_fail(err, STET_INVALID, "the cursor is from a list in the other order");
     *repo++ = 0;
-    *out = (stet_record){.id = id, .repo = repo, .created_ms = ms};
+    *out = (stet_fleet_record){.id = id, .repo = repo, .created_ms = ms};
     return STET_OK;
 }
 
 stet_status stet_query_run(const stet_registry *reg, const stet_query *q, stet_page *out, stet_error *err) {
     char plain[CURSOR_MAX];
-    stet_record after;
+    stet_fleet_record after;
     stet_page page = {.offset = q->offset};
     if (q->cursor != NULL) {
         stet_status st = read_cursor(q->cursor, q->newest_first, plain, &after, err);
@@ -100,15 +100,15 @@ stet_status stet_query_run(const stet_registry *reg, const stet_query *q, stet_p
             return stet_fail(err, STET_INVALID, "a cursor and an offset exclude each other");
     }
     size_t n = reg->records.len;
-    const stet_record *last = NULL;
+    const stet_fleet_record *last = NULL;
     bool more = false;
     for (size_t i = 0; i < n; i++) {
-        stet_record *r = reg->records.at[q->newest_first ? n - 1 - i : i];
+        stet_fleet_record *r = reg->records.at[q->newest_first ? n - 1 - i : i];
         if (!stet_query_match(q, r))
             continue;
         size_t at = page.total++;
         if (q->cursor != NULL) {
-            int order = stet_record_compare(r, &after);
+            int order = stet_fleet_record_compare(r, &after);
             if (q->newest_first ? order >= 0 : order <= 0) {
                 page.offset = at + 1;
                 continue;

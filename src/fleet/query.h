@@ -5,8 +5,8 @@
  *     for (size_t i = 0; i < page.rows.len; i++) ...
  *     stet_page_release(&page);
  *
- * The order is stet_record_compare's, or its reverse: fixed, so that pages neither overlap nor leave a gap. A cursor
- * names the last record of a page: what is added or archived meanwhile shifts nothing.
+ * The order is stet_fleet_record_compare's, or its reverse: fixed, so that pages neither overlap nor leave a gap. A
+ * cursor names the last record of a page: what is added or archived meanwhile shifts nothing.
  */
 #ifndef STET_FLEET_QUERY_H
 #define STET_FLEET_QUERY_H
@@ -29,12 +29,12 @@ typedef struct stet_query {
 } stet_query;
 
 typedef struct stet_page {
-    stet_records rows; /* borrowed records */
+    stet_fleet_records rows; /* borrowed records */
     size_t total, offset;
     char *next_cursor; /* NULL: the last page */
 } stet_page;
 
-bool stet_query_match(const stet_query *q, const stet_record *r);
+bool stet_query_match(const stet_query *q, const stet_fleet_record *r);
 STET_CHECKED stet_status stet_query_run(const stet_registry *reg, const stet_query *q, stet_page *out, stet_error *err);
 void stet_page_release(stet_page *p);
 

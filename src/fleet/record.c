@@ -36,8 +36,8 @@ static const char *text_of(stet_value object, const char *key, stet_arena *arena
 
 /* "name=value name=value", each value and the whole bounded: enough to be found by, whatever the inputs weigh. */
 static const char *digest_inputs(stet_value inputs, stet_arena *arena) {
-    stet_buf all = STET_BUF(STET_RECORD_INPUTS_MAX + INPUT_MEMBER_MAX * 2 + 64), one = STET_BUF(16384);
-    for (size_t i = 0; i < stet_count(inputs) && all.len < STET_RECORD_INPUTS_MAX; i++) {
+    stet_buf all = STET_BUF(STET_FLEET_RECORD_INPUTS_MAX + INPUT_MEMBER_MAX * 2 + 64), one = STET_BUF(16384);
+    for (size_t i = 0; i < stet_count(inputs) && all.len < STET_FLEET_RECORD_INPUTS_MAX; i++) {
         size_t len;
         const char *key = stet_key_at(inputs, i, &len);
         stet_value v = stet_at(inputs, i);
@@ -57,7 +57,7 @@ static const char *digest_inputs(stet_value inputs, stet_arena *arena) {
         stet_buf_char(&all, '=');
         stet_buf_add(&all, stet_buf_cstr(&one), stet_utf8_valid_prefix(stet_buf_cstr(&one), n));
     }
-    size_t n = all.len < STET_RECORD_INPUTS_MAX ? all.len : STET_RECORD_INPUTS_MAX;
+    size_t n = all.len < STET_FLEET_RECORD_INPUTS_MAX ? all.len : STET_FLEET_RECORD_INPUTS_MAX;
     const char *out = n == 0 ? "" : stet_arena_strndup(arena, all.data, stet_utf8_valid_prefix(all.data, n));
     stet_buf_release(&all);
     stet_buf_release(&one);
@@ -108,14 +108,14 @@ const char *stet_labels_text(stet_value labels, stet_arena *arena) {
     return out;
 }
 
-stet_value stet_record_labels(const stet_record *r) {
+stet_value stet_fleet_record_labels(const stet_fleet_record *r) {
     stet_value labels = stet_array();
     for (const char *s = r->labels, *end; (end = strchr(s, '\n')) != NULL; s = end + 1)
         stet_push(&labels, stet_string_n(s, (size_t)(end - s)));
     return labels;
 }
 
-bool stet_record_has_label(const stet_record *r, const char *label) {
+bool stet_fleet_record_has_label(const stet_fleet_record *r, const char *label) {
     size_t len = strlen(label);
     for (const char *s = r->labels, *end; (end = strchr(s, '\n')) != NULL; s = end + 1)
         if ((size_t)(end - s) == len && memcmp(s, label, len) == 0)
@@ -123,7 +123,7 @@ bool stet_record_has_label(const stet_record *r, const char *label) {
     return false;
 }
 
-static void derive_failure(const stet_state *s, stet_arena *arena, stet_record *r) {
+static void derive_failure(const stet_state *s, stet_arena *arena, stet_fleet_record *r) {
     stet_value tasks = stet_get(s->root, "tasks");
     r->failed_task = r->failed_message = "";
     for (size_t i = 0; i < stet_count(tasks) && s->counts.tasks[STET_TASK_FAILED] > 0; i++) {
@@ -135,42 +135,42 @@ static void derive_failure(const stet_state *s, stet_arena *arena, stet_record *
         error = stet_get(task, "error");
         if (stet_typeof(error) == STET_OBJECT)
             error = stet_get(error, "message");
-        r->failed_message = copy_text(error, STET_RECORD_MESSAGE_MAX, arena);
+        r->failed_message = copy_text(error, STET_FLEET_RECORD_MESSAGE_MAX, arena);
         return;
     }
 }
 
-void stet_record_derive(const stet_state *s, const char *repo, uint32_t repo_index, stet_arena *arena,
-                        stet_record *out) {
+void stet_fleet_record_derive(const stet_state *s, const char *repo, uint32_t repo_index, stet_arena *arena,
+                              stet_fleet_record *out) {
     stet_value root = s->root, app = stet_get(root, "app"), summary = stet_get(root, "summary");
-    stet_record r = {.id = text_of(root, "id", arena),
-                     .app_id = text_of(app, "id", arena),
-                     .app_version = text_of(app, "version", arena),
-                     .app_title = text_of(app, "title", arena),
-                     .workflow_id = text_of(root, "workflowId", arena),
-                     .title = text_of(root, "title", arena),
-                     .piece = text_of(root, "piece", arena),
-                     .actor = text_of(root, "actor", arena),
-                     .created_at = text_of(root, "createdAt", arena),
-                     .updated_at = text_of(root, "updatedAt", arena),
-                     .loop_stage = text_of(root, "loopStage", arena),
-                     .inputs = digest_inputs(stet_get(root, "inputs"), arena),
-                     .labels = stet_labels_text(stet_get(root, "labels"), arena),
-                     .provenance = stet_provenance_read(stet_get(root, "provenance"), arena),
-                     .created_ms = s->created_ms,
-                     .updated_ms = s->updated_ms,
-                     .stood = stet_as_int(stet_get(summary, "stood")),
-                     .ran = stet_as_int(stet_get(summary, "ran")),
-                     .saved_ms = stet_as_int(stet_get(summary, "savedMs")),
-                     .active_ms = stet_as_int(stet_get(summary, "activeMs")),
-                     .counts = s->counts,
-                     .fingerprint = s->fingerprint,
-                     .stamp = s->stamp,
-                     .derived = stet_lifecycle_of(&s->counts),
-                     .repo = repo,
-                     .repo_index = repo_index,
-                     .archived_at = "",
-                     .archive_reason = ""};
+    stet_fleet_record r = {.id = text_of(root, "id", arena),
+                           .app_id = text_of(app, "id", arena),
+                           .app_version = text_of(app, "version", arena),
+                           .app_title = text_of(app, "title", arena),
+                           .workflow_id = text_of(root, "workflowId", arena),
+                           .title = text_of(root, "title", arena),
+                           .piece = text_of(root, "piece", arena),
+                           .actor = text_of(root, "actor", arena),
+                           .created_at = text_of(root, "createdAt", arena),
+                           .updated_at = text_of(root, "updatedAt", arena),
+                           .loop_stage = text_of(root, "loopStage", arena),
+                           .inputs = digest_inputs(stet_get(root, "inputs"), arena),
+                           .labels = stet_labels_text(stet_get(root, "labels"), arena),
+                           .provenance = stet_provenance_read(stet_get(root, "provenance"), arena),
+                           .created_ms = s->created_ms,
+                           .updated_ms = s->updated_ms,
+                           .stood = stet_as_int(stet_get(summary, "stood")),
+                           .ran = stet_as_int(stet_get(summary, "ran")),
+                           .saved_ms = stet_as_int(stet_get(summary, "savedMs")),
+                           .active_ms = stet_as_int(stet_get(summary, "activeMs")),
+                           .counts = s->counts,
+                           .fingerprint = s->fingerprint,
+                           .stamp = s->stamp,
+                           .derived = stet_lifecycle_of(&s->counts),
+                           .repo = repo,
+                           .repo_index = repo_index,
+                           .archived_at = "",
+                           .archive_reason = ""};
     r.lifecycle = r.derived;
     derive_failure(s, arena, &r);
     *out = r;
@@ -186,7 +186,7 @@ typedef struct field {
     size_t at;
 } field;
 
-#define AT(member) offsetof(stet_record, member)
+#define AT(member) offsetof(stet_fleet_record, member)
 
 static const field fields[] = {
     {"activeMs", NUMBER, AT(active_ms)},
@@ -232,7 +232,7 @@ static const field fields[] = {
 };
 #define FIELDS (sizeof fields / sizeof fields[0])
 
-void stet_record_write(const stet_record *r, stet_buf *out) {
+void stet_fleet_record_write(const stet_fleet_record *r, stet_buf *out) {
     const char *base = (const char *)r;
     char sep = '{', hex[STET_HASH_HEX];
     for (size_t i = 0; i < FIELDS; i++) {
@@ -264,7 +264,7 @@ void stet_record_write(const stet_record *r, stet_buf *out) {
     stet_buf_char(out, '}');
 }
 
-static stet_status read_field(const field *f, stet_value v, stet_arena *arena, stet_record *r, stet_error *err) {
+static stet_status read_field(const field *f, stet_value v, stet_arena *arena, stet_fleet_record *r, stet_error *err) {
     void *p = (char *)r + f->at;
     size_t len;
     const char *s = stet_as_string(&v, &len);
@@ -291,14 +291,14 @@ static stet_status read_field(const field *f, stet_value v, stet_arena *arena, s
     return STET_OK;
 }
 
-stet_status stet_record_read(const char *line, size_t len, const char *const *repos, size_t repo_count,
-                             stet_arena *arena, stet_record *out, stet_error *err) {
+stet_status stet_fleet_record_read(const char *line, size_t len, const char *const *repos, size_t repo_count,
+                                   stet_arena *arena, stet_fleet_record *out, stet_error *err) {
     stet_value v = stet_null();
     stet_json_limits limits = {.max_depth = 4};
     stet_status st = stet_json_read(line, len, &limits, &v, err);
     if (st != STET_OK)
         return st;
-    stet_record r = {0};
+    stet_fleet_record r = {0};
     for (size_t i = 0; i < FIELDS; i++)
         if (fields[i].kind == TEXT)
             *(const char **)(void *)((char *)&r + fields[i].at) = "";
@@ -327,7 +327,7 @@ stet_status stet_record_read(const char *line, size_t len, const char *const *re
     return STET_OK;
 }
 
-char *stet_record_dir(const stet_record *r) {
+char *stet_fleet_record_dir(const stet_fleet_record *r) {
     return stet_asprintf("%s/.stet/runs/%s", r->repo, r->id);
 }
 
@@ -335,10 +335,10 @@ static stet_value text_or_null(const char *s) {
     return *s != 0 ? stet_string(s) : stet_null();
 }
 
-stet_value stet_record_value(const stet_record *r) {
+stet_value stet_fleet_record_value(const stet_fleet_record *r) {
     stet_value v = stet_object(), tasks = stet_object();
     char hex[STET_HASH_HEX];
-    stet_put(&v, "schemaVersion", stet_int(STET_RECORD_VERSION));
+    stet_put(&v, "schemaVersion", stet_int(STET_FLEET_RECORD_VERSION));
     stet_put(&v, "runId", stet_string(r->id));
     stet_put(&v, "appId", text_or_null(r->app_id));
     stet_put(&v, "appVersion", text_or_null(r->app_version));
@@ -371,7 +371,7 @@ stet_value stet_record_value(const stet_record *r) {
         stet_put(&v, "failure", failure);
     } else
         stet_put(&v, "failure", stet_null());
-    stet_put(&v, "labels", stet_record_labels(r));
+    stet_put(&v, "labels", stet_fleet_record_labels(r));
     stet_put(&v, "inputsDigest", stet_string(r->inputs));
     stet_hash_hex(r->fingerprint, hex);
     stet_put(&v, "sourceFingerprint", stet_stringf("sha256:%s", hex));
@@ -380,14 +380,14 @@ stet_value stet_record_value(const stet_record *r) {
     return v;
 }
 
-int stet_record_compare(const stet_record *a, const stet_record *b) {
+int stet_fleet_record_compare(const stet_fleet_record *a, const stet_fleet_record *b) {
     if (a->created_ms != b->created_ms)
         return a->created_ms < b->created_ms ? -1 : 1;
     int order = strcmp(a->id, b->id);
     return order != 0 ? order : strcmp(a->repo, b->repo);
 }
 
-int64_t stet_record_duration(const stet_record *r, int64_t now_ms) {
+int64_t stet_fleet_record_duration(const stet_fleet_record *r, int64_t now_ms) {
     bool going = r->lifecycle == STET_LIFE_RUNNING;
     int64_t ms = (going ? now_ms : r->updated_ms) - r->created_ms;
     return ms > 0 ? ms : 0;

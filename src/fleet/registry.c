@@ -35,9 +35,9 @@
 typedef struct job {
     const char *name;
     uint32_t repo;
-    stet_record *row;    /* what the index has of it, or NULL */
-    stet_record *record; /* the result, or */
-    stet_unreadable bad; /* this */
+    stet_fleet_record *row;    /* what the index has of it, or NULL */
+    stet_fleet_record *record; /* the result, or */
+    stet_unreadable bad;       /* this */
 } job;
 
 typedef STET_VEC(job) jobs;
@@ -293,7 +293,7 @@ static void do_job(const pool *p, job *j, stet_arena *arena, stet_buf *scratch) 
         return;
     }
     j->record = stet_arena_alloc(arena, sizeof *j->record);
-    stet_record_derive(&s, repo->root, j->repo, arena, j->record);
+    stet_fleet_record_derive(&s, repo->root, j->repo, arena, j->record);
     if (s.stamp.mtime_ns > p->started_ns - RACY_NS || s.stamp.ctime_ns > p->started_ns - RACY_NS)
         j->record->stamp = (stet_state_stamp){0};
     stet_state_release(&s);
@@ -349,14 +349,14 @@ static void match(stet_registry *reg, const sights *seen, bool verify, jobs *wor
     stet_map rows = {0};
     char key[4400];
     for (size_t i = 0; i < reg->index.rows.len; i++) {
-        stet_record *row = reg->index.rows.at[i];
+        stet_fleet_record *row = reg->index.rows.at[i];
         stet_map_put(&rows, key, row_key(row->repo, row->id, key, sizeof key), (stet_slot){.p = row});
     }
     for (size_t i = 0; i < seen->len; i++) {
         const sight *s = &seen->at[i];
         const stet_registry_repo *repo = &reg->repos.at[s->repo];
         stet_slot *slot = stet_map_get(&rows, key, row_key(repo->root, s->name, key, sizeof key));
-        stet_record *row = slot != NULL ? slot->p : NULL;
+        stet_fleet_record *row = slot != NULL ? slot->p : NULL;
         if (row != NULL) {
             row->repo = repo->root;
             row->repo_index = s->repo;
@@ -369,7 +369,7 @@ static void match(stet_registry *reg, const sights *seen, bool verify, jobs *wor
             row->freshness = STET_FRESH_STALE; /* seen: settled below */
     }
     for (size_t i = 0; i < reg->index.rows.len; i++) {
-        stet_record *row = reg->index.rows.at[i];
+        stet_fleet_record *row = reg->index.rows.at[i];
         bool covered = stet_registry_repo_of(reg, row->repo) != NULL;
         if (row->freshness == STET_FRESH_VALID && covered)
             *stet_vec_add(&reg->missing) = row;
@@ -403,7 +403,7 @@ static void settle(stet_registry *reg, jobs *work) {
     }
 }
 
-static void lay_over(stet_registry *reg, stet_record *r) {
+static void lay_over(stet_registry *reg, stet_fleet_record *r) {
     const stet_registry_repo *repo = &reg->repos.at[r->repo_index];
     size_t len = strlen(r->id);
     stet_value mark;
@@ -416,7 +416,7 @@ static void lay_over(stet_registry *reg, stet_record *r) {
         r->archive_reason = why != NULL ? stet_arena_strdup(&reg->arena, why) : "";
         r->lifecycle = STET_LIFE_ARCHIVED;
     } else if (r->derived == STET_LIFE_RUNNING) {
-        char *dir = stet_record_dir(r);
+        char *dir = stet_fleet_record_dir(r);
         if (stet_runfile_driver(dir, NULL) == STET_DRIVER_GONE)
             r->lifecycle = STET_LIFE_INTERRUPTED;
         stet_free(dir);
@@ -429,7 +429,7 @@ static void lay_over(stet_registry *reg, stet_record *r) {
 }
 
 static int by_order(const void *a, const void *b) {
-    return stet_record_compare(*(stet_record *const *)a, *(stet_record *const *)b);
+    return stet_fleet_record_compare(*(stet_fleet_record *const *)a, *(stet_fleet_record *const *)b);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -438,7 +438,7 @@ static int by_name(const void *a, const void *b) {
     return order != 0 ? order : strcmp(x->name, y->name);
 }
 
-static void sort_records(stet_records *v) {
+static void sort_records(stet_fleet_records *v) {
     if (v->len > 1)
         qsort(v->at, v->len, sizeof *v->at, by_order);
 }
@@ -521,11 +521,11 @@ stet_status stet_registry_load(const stet_registry_opts *opts, stet_registry **o
 /* The index of one project, out of the records of all. */
 static stet_status store_repo(stet_registry *reg, const char *generated_at, stet_error *err) {
     const stet_registry_repo *repo = stet_registry_repo_of(reg, reg->root);
-    stet_records rows = {0};
+    stet_fleet_records rows = {0};
     uint32_t at = (uint32_t)(repo - reg->repos.at);
     for (size_t i = 0; i < reg->records.len; i++)
         if (reg->records.at[i]->repo_index == at) {
-            stet_record *copy = stet_arena_dup(&reg->arena, reg->records.at[i], sizeof *copy);
+            stet_fleet_record *copy = stet_arena_dup(&reg->arena, reg->records.at[i], sizeof *copy);
             copy->repo_index = 0;
             *stet_vec_add(&rows) = copy;
         }
@@ -543,7 +543,7 @@ static stet_status store_links(stet_registry *reg, stet_error *err) {
     for (size_t k = 0; k < reg->repos.len; k++) {
         stet_value lost = stet_object(), had;
         for (size_t i = 0; i < reg->records.len; i++) {
-            const stet_record *r = reg->records.at[i];
+            const stet_fleet_record *r = reg->records.at[i];
             if (r->repo_index == k && r->provenance.generation > 0 &&
                 !stet_find(reg->repos.at[k].overlays[STET_OVERLAY_PROVENANCE], r->id, strlen(r->id), &had))
                 stet_put(&lost, r->id, stet_provenance_value(&r->provenance));

@@ -57,13 +57,13 @@ typedef struct stet_registry {
     const char *home, *root; /* root: of the current project, or NULL */
     stet_arena arena;
     STET_VEC(stet_registry_repo) repos;   /* sorted by root */
-    stet_records records;                 /* sorted by stet_record_compare */
+    stet_fleet_records records;           /* sorted by stet_fleet_record_compare */
     STET_VEC(stet_unreadable) unreadable; /* sorted by repo and name */
     stet_value problems;                  /* array of {"repo", "path", "code", "message"} */
     stet_index index;                     /* what was persisted */
     stet_index_status status;
-    stet_hash fingerprint;              /* of the records */
-    stet_records stale, fresh, missing; /* fresh: not in the index yet; missing: rows without a source */
+    stet_hash fingerprint;                    /* of the records */
+    stet_fleet_records stale, fresh, missing; /* fresh: not in the index yet; missing: rows without a source */
     size_t counts[STET_LIFECYCLES];
     size_t read;               /* how many sources had to be read */
     struct stet_arena *arenas; /* of the threads that read */
@@ -82,8 +82,8 @@ const char *stet_index_status_name(stet_index_status s);
  * reason if its state is not to be trusted. `last` (may be NULL) is the row that the index still has of a missing one,
  * else NULL. */
 STET_CHECKED stet_status stet_registry_find(const stet_registry *reg, const char *id, const char *repo,
-                                            const stet_record **out, const char **from, const stet_record **last,
-                                            stet_error *err);
+                                            const stet_fleet_record **out, const char **from,
+                                            const stet_fleet_record **last, stet_error *err);
 const stet_registry_repo *stet_registry_repo_of(const stet_registry *reg, const char *root);
 
 /* {status, persistedFingerprint, currentFingerprint, staleRuns, newRuns, missingRuns, unreadableRuns, and the number of
@@ -96,6 +96,6 @@ stet_value stet_registry_repos(const stet_registry *reg); /* array of roots */
 stet_value stet_registry_next_action(const stet_registry *reg);
 
 /* The state itself, read now, whatever the stamps say. */
-STET_CHECKED stet_status stet_record_reread(const stet_record *r, stet_state *out, stet_error *err);
+STET_CHECKED stet_status stet_fleet_record_reread(const stet_fleet_record *r, stet_state *out, stet_error *err);
 
 #endif

@@ -34,7 +34,7 @@ static bool named(const search *s, const char *id, const char *repo) {
     return s->exact ? strcmp(id, s->id) == 0 : strncmp(id, s->id, s->len) == 0;
 }
 
-static stet_status ambiguous(const search *s, const stet_records *hits, stet_error *err) {
+static stet_status ambiguous(const search *s, const stet_fleet_records *hits, stet_error *err) {
     stet_value runs = stet_array();
     for (size_t i = 0; i < hits->len && i < NAMES_MAX; i++) {
         stet_value v = stet_object();
@@ -57,18 +57,18 @@ static stet_status ambiguous(const search *s, const stet_records *hits, stet_err
 }
 
 /* STET_NOT_FOUND if there is none; hits of the current project win over others. */
-static stet_status pick(const stet_registry *reg, const search *s, const stet_records *in, const stet_record **out,
-                        stet_error *err) {
-    stet_records hits = {0}, own = {0};
+static stet_status pick(const stet_registry *reg, const search *s, const stet_fleet_records *in,
+                        const stet_fleet_record **out, stet_error *err) {
+    stet_fleet_records hits = {0}, own = {0};
     for (size_t i = 0; i < in->len; i++) {
-        stet_record *r = in->at[i];
+        stet_fleet_record *r = in->at[i];
         if (!named(s, r->id, r->repo))
             continue;
         *stet_vec_add(&hits) = r;
         if (reg->root != NULL && strcmp(reg->root, r->repo) == 0)
             *stet_vec_add(&own) = r;
     }
-    const stet_records *best = own.len > 0 ? &own : &hits;
+    const stet_fleet_records *best = own.len > 0 ? &own : &hits;
     stet_status st = best->len == 0 ? STET_NOT_FOUND : best->len > 1 ? ambiguous(s, best, err) : STET_OK;
     if (st == STET_OK)
         *out = best->at[0];
@@ -77,7 +77,8 @@ static stet_status pick(const stet_registry *reg, const search *s, const stet_re
     return st;
 }
 
-static stet_status not_there(const stet_registry *reg, const search *s, const stet_record **last, stet_error *err) {
+static stet_status not_there(const stet_registry *reg, const search *s, const stet_fleet_record **last,
+                             stet_error *err) {
     for (size_t i = 0; i < reg->missing.len; i++)
         if (named(s, reg->missing.at[i]->id, reg->missing.at[i]->repo))
             *last = reg->missing.at[i];
@@ -107,10 +108,11 @@ static bool haunted(const stet_registry *reg, const search *s) {
     return false;
 }
 
-stet_status stet_registry_find(const stet_registry *reg, const char *id, const char *repo, const stet_record **out,
-                               const char **from, const stet_record **last, stet_error *err) {
+stet_status stet_registry_find(const stet_registry *reg, const char *id, const char *repo,
+                               const stet_fleet_record **out, const char **from, const stet_fleet_record **last,
+                               stet_error *err) {
     search s = {.id = id, .repo = repo, .len = strlen(id), .exact = true};
-    const stet_record *none;
+    const stet_fleet_record *none;
     if (last == NULL)
         last = &none;
     *last = NULL;
@@ -129,7 +131,7 @@ stet_status stet_registry_find(const stet_registry *reg, const char *id, const c
     return st;
 }
 
-static stet_value names_of(const stet_records *v, size_t max) {
+static stet_value names_of(const stet_fleet_records *v, size_t max) {
     stet_value out = stet_array();
     for (size_t i = 0; i < v->len && (max == 0 || i < max); i++) {
         stet_value item = stet_object();
@@ -153,7 +155,7 @@ stet_value stet_registry_freshness(const stet_registry *reg, size_t max) {
     stet_put(&v, "currentFingerprint", stet_stringf("sha256:%s", hex));
     stet_put(&v, "staleRuns", names_of(&reg->stale, max));
     /* Without an index every run is new: naming all of them tells nothing. */
-    stet_records none = {0};
+    stet_fleet_records none = {0};
     stet_put(&v, "newRuns", names_of(reg->index.present ? &reg->fresh : &none, max));
     stet_put(&v, "missingRuns", names_of(&reg->missing, max));
     for (size_t i = 0; i < reg->unreadable.len && (max == 0 || i < max); i++) {
@@ -201,8 +203,8 @@ stet_value stet_registry_next_action(const stet_registry *reg) {
     return stet_string("stet runs search");
 }
 
-stet_status stet_record_reread(const stet_record *r, stet_state *out, stet_error *err) {
-    char *dir = stet_record_dir(r), *path = stet_file_join(dir, "state.json");
+stet_status stet_fleet_record_reread(const stet_fleet_record *r, stet_state *out, stet_error *err) {
+    char *dir = stet_fleet_record_dir(r), *path = stet_file_join(dir, "state.json");
     stet_status st = stet_state_read(path, r->id, NULL, out, err);
     stet_free(path);
     stet_free(dir);

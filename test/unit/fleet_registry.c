@@ -120,7 +120,7 @@ static void a_source_that_is_gone_is_missing_and_not_made_up(void **state) {
     char *dir = stet_asprintf("%s/.stet/runs/a", one);
     OK(stet_file_remove_tree(dir, &err));
     stet_registry *reg = fleet_load(one, STET_SCOPE_REPO);
-    const stet_record *rec = NULL, *last = NULL;
+    const stet_fleet_record *rec = NULL, *last = NULL;
     assert_int_equal(reg->records.len, 0);
     assert_int_equal(reg->status, STET_INDEX_STALE);
     assert_string_equal(reg->missing.at[0]->id, "a");
@@ -157,7 +157,7 @@ static void unreadable_and_newer_state_is_missing_and_never_success(void **state
     assert_int_equal(reg->counts[STET_LIFE_COMPLETED], 1);
     assert_string_equal(reg->unreadable.at[0].name, "bad");
     assert_int_equal(reg->unreadable.at[1].status, STET_UNSUPPORTED);
-    const stet_record *rec, *last;
+    const stet_fleet_record *rec, *last;
     FAILS(stet_registry_find(reg, "bad", NULL, &rec, NULL, &last, &err), STET_CORRUPT, "run bad in");
     assert_non_null(last);
     FAILS(stet_registry_find(reg, "newer", NULL, &rec, NULL, &last, &err), STET_UNSUPPORTED, "schemaVersion is 99");
@@ -176,7 +176,7 @@ static void archived_is_an_overlay_that_never_touches_the_source(void **state) {
     OK(stet_runs_archive(reg, &reg->records, false, "old", "me", "2026-02-01T00:00:00.000Z", &err));
     stet_registry_free(reg);
     reg = fleet_load(one, STET_SCOPE_REPO);
-    stet_record *r = fleet_find(reg, "a");
+    stet_fleet_record *r = fleet_find(reg, "a");
     assert_int_equal(r->lifecycle, STET_LIFE_ARCHIVED);
     assert_int_equal(r->derived, STET_LIFE_FAILED);
     assert_string_equal(r->archive_reason, "old");
@@ -230,7 +230,7 @@ static void rerun_makes_a_linked_run_and_preserves_the_original(void **state) {
     stet_release(link);
     stet_registry_free(reg);
     reg = fleet_load(one, STET_SCOPE_HOME);
-    stet_record *r = fleet_find(reg, first);
+    stet_fleet_record *r = fleet_find(reg, first);
     assert_string_equal(r->repo, one);
     assert_string_equal(r->provenance.rerun_of, "orig");
     assert_string_equal(r->provenance.rerun_of_repo, one);
@@ -368,7 +368,7 @@ static void the_same_id_in_two_projects_is_two_runs(void **state) {
     fleet_run(two, "same-id", "2026-01-01T00:00:00Z", FAILED_TASK, "");
     fleet_refresh(one, STET_SCOPE_REPO);
     fleet_refresh(two, STET_SCOPE_REPO);
-    const stet_record *rec;
+    const stet_fleet_record *rec;
     const char *from;
     stet_registry *reg = fleet_load(one, STET_SCOPE_HOME);
     assert_int_equal(reg->records.len, 2);
@@ -379,8 +379,8 @@ static void the_same_id_in_two_projects_is_two_runs(void **state) {
     OK(stet_registry_find(reg, "same-id", two, &rec, &from, NULL, &err));
     assert_string_equal(from, "home");
     assert_int_equal(rec->lifecycle, STET_LIFE_FAILED);
-    stet_records just_one = {0};
-    *stet_vec_add(&just_one) = (stet_record *)rec;
+    stet_fleet_records just_one = {0};
+    *stet_vec_add(&just_one) = (stet_fleet_record *)rec;
     OK(stet_runs_archive(reg, &just_one, false, NULL, NULL, "2026-02-01T00:00:00.000Z", &err));
     stet_vec_release(&just_one);
     stet_registry_free(reg);
@@ -438,7 +438,7 @@ static void the_order_is_fixed_and_pages_neither_overlap_nor_leave_a_gap(void **
     fleet_refresh(two, STET_SCOPE_REPO);
     stet_registry *reg = fleet_load(one, STET_SCOPE_HOME);
     for (size_t i = 1; i < reg->records.len; i++)
-        assert_true(stet_record_compare(reg->records.at[i - 1], reg->records.at[i]) < 0);
+        assert_true(stet_fleet_record_compare(reg->records.at[i - 1], reg->records.at[i]) < 0);
     for (int newest = 0; newest < 2; newest++) {
         size_t seen = 0;
         char *cursor = NULL;
@@ -515,8 +515,8 @@ static void the_digest_of_inputs_is_bounded(void **state) {
     fleet_put("one/.stet/runs/a/state.json", all.data);
     stet_registry *reg = fleet_load(one, STET_SCOPE_REPO);
     assert_int_equal(reg->records.len, 1);
-    assert_true(strlen(reg->records.at[0]->inputs) <= STET_RECORD_INPUTS_MAX);
-    stet_value v = stet_record_value(reg->records.at[0]); /* asserts valid UTF-8 */
+    assert_true(strlen(reg->records.at[0]->inputs) <= STET_FLEET_RECORD_INPUTS_MAX);
+    stet_value v = stet_fleet_record_value(reg->records.at[0]); /* asserts valid UTF-8 */
     stet_release(v);
     stet_registry_free(reg);
     stet_buf_release(&all);

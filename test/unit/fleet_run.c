@@ -183,7 +183,7 @@ static void a_killed_driver_leaves_a_run_that_can_be_resumed(void **state) {
     char *dir = stet_asprintf("%s/.stet/runs/%s", root, id);
     assert_int_equal(stet_runfile_driver(dir, NULL), STET_DRIVER_GONE);
     stet_registry *reg = fleet_load(root, STET_SCOPE_REPO);
-    stet_record *r = fleet_find(reg, id);
+    stet_fleet_record *r = fleet_find(reg, id);
     assert_int_equal(r->lifecycle, STET_LIFE_INTERRUPTED);
     assert_int_equal(r->derived, STET_LIFE_RUNNING);
     stet_registry_free(reg);

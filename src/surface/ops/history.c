@@ -5,7 +5,7 @@
 #include "os/file.h"
 #include "surface/ops/runs_common.h"
 
-static stet_value entry_of(const stet_record *r) {
+static stet_value entry_of(const stet_fleet_record *r) {
     stet_value v = stet_object();
     stet_put(&v, "runId", stet_string(r->id));
     stet_put(&v, "repo", stet_string(r->repo));
@@ -16,7 +16,7 @@ static stet_value entry_of(const stet_record *r) {
     stet_put(&v, "loopStage", stet_string(r->loop_stage));
     stet_put(&v, "createdAt", stet_string(r->created_at));
     stet_put(&v, "updatedAt", stet_string(r->updated_at));
-    stet_put(&v, "duration", stet_int(stet_record_duration(r, stet_clock_ms())));
+    stet_put(&v, "duration", stet_int(stet_fleet_record_duration(r, stet_clock_ms())));
     stet_put(&v, "freshness", stet_string(stet_freshness_name(r->freshness)));
     stet_put(&v, "provenance", stet_provenance_value(&r->provenance));
     return v;

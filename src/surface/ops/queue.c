@@ -36,7 +36,7 @@ static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     char *home = NULL, *repo = NULL;
     stet_value app, workflow, run, note;
     stet_registry *reg = NULL;
-    const stet_record *rec = NULL;
+    const stet_fleet_record *rec = NULL;
     stet_queue_spec spec = {.app = stet_runs_text(args, "app", &app),
                             .workflow = stet_runs_text(args, "workflow", &workflow),
                             .run_id = stet_runs_text(args, "run_id", &run),

@@ -32,7 +32,7 @@ static stet_status report(stet_registry *reg, stet_value args, stet_value *resul
         return st;
     stet_value v = stet_object(), index = stet_object(), records = stet_array(), problems = stet_retain(reg->problems);
     for (size_t i = 0; i < page.rows.len; i++)
-        stet_push(&records, stet_record_value(page.rows.at[i]));
+        stet_push(&records, stet_fleet_record_value(page.rows.at[i]));
     stet_put(&index, "repos", stet_registry_repos(reg));
     stet_put(&index, "total", stet_int((int64_t)page.total));
     stet_put(&index, "offset", stet_int((int64_t)page.offset));

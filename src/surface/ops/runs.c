@@ -20,7 +20,7 @@ static stet_status search_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     if (st == STET_OK) {
         stet_value v = stet_object(), records = stet_array();
         for (size_t i = 0; i < page.rows.len; i++)
-            stet_push(&records, stet_record_value(page.rows.at[i]));
+            stet_push(&records, stet_fleet_record_value(page.rows.at[i]));
         stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
         stet_put(&v, "scope", stet_string(reg->scope == STET_SCOPE_HOME ? "home" : "repo"));
         stet_put(&v, "query", stet_runs_query_value(args));
@@ -53,22 +53,22 @@ static void search_render(stet_render *r, stet_value result) {
 }
 
 /* A run that is there: read again now, whatever the index says. */
-static stet_status show_found(const stet_registry *reg, const stet_record *rec, const char *from, stet_value *v,
+static stet_status show_found(const stet_registry *reg, const stet_fleet_record *rec, const char *from, stet_value *v,
                               stet_error *err) {
     stet_state s;
     stet_arena arena = STET_ARENA_INIT;
-    stet_status st = stet_record_reread(rec, &s, err);
+    stet_status st = stet_fleet_record_reread(rec, &s, err);
     if (st != STET_OK)
         return st;
-    stet_record now;
-    stet_record_derive(&s, rec->repo, rec->repo_index, &arena, &now);
+    stet_fleet_record now;
+    stet_fleet_record_derive(&s, rec->repo, rec->repo_index, &arena, &now);
     now.lifecycle = rec->archived || now.derived == rec->derived ? rec->lifecycle : now.derived;
     now.archived = rec->archived;
     now.archived_at = rec->archived_at;
     now.archive_reason = rec->archive_reason;
     now.labels = rec->labels;
     now.provenance = rec->provenance;
-    const stet_record *row = rec->persisted != NULL ? rec->persisted : reg->index.present ? rec : NULL;
+    const stet_fleet_record *row = rec->persisted != NULL ? rec->persisted : reg->index.present ? rec : NULL;
     for (size_t i = 0; i < reg->fresh.len && row == rec; i++)
         if (reg->fresh.at[i] == rec)
             row = NULL;
@@ -78,8 +78,8 @@ static stet_status show_found(const stet_registry *reg, const stet_record *rec, 
     stet_put(v, "freshness", stet_string(stet_freshness_name(now.freshness)));
     stet_put(v, "resolvedFrom", stet_string(from));
     stet_put(v, "repo", stet_string(rec->repo));
-    stet_put(v, "record", stet_record_value(&now));
-    stet_put(v, "persisted", row != NULL ? stet_record_value(row) : stet_null());
+    stet_put(v, "record", stet_fleet_record_value(&now));
+    stet_put(v, "persisted", row != NULL ? stet_fleet_record_value(row) : stet_null());
     stet_put(v, "tasks", stet_retain(stet_get(s.root, "tasks")));
     stet_put(v, "unreadable", stet_null());
     const char *verb = now.lifecycle == STET_LIFE_COMPLETED  ? "logs"
@@ -93,7 +93,7 @@ static stet_status show_found(const stet_registry *reg, const stet_record *rec, 
 }
 
 /* One that is gone or can't be trusted: only what was known of it once, and flagged so. */
-static void show_missing(const stet_record *last, const stet_error *why, stet_value *v) {
+static void show_missing(const stet_fleet_record *last, const stet_error *why, stet_value *v) {
     stet_value repo = stet_get(why->details, "repo");
     stet_put(v, "found", stet_bool(false));
     stet_put(v, "freshness", stet_string("missing"));
@@ -103,7 +103,7 @@ static void show_missing(const stet_record *last, const stet_error *why, stet_va
              : stet_typeof(repo) == STET_STRING ? stet_retain(repo)
                                                 : stet_null());
     stet_put(v, "record", stet_null());
-    stet_put(v, "persisted", last != NULL ? stet_record_value(last) : stet_null());
+    stet_put(v, "persisted", last != NULL ? stet_fleet_record_value(last) : stet_null());
     stet_put(v, "tasks", stet_array());
     stet_put(v, "unreadable", why->status == STET_NOT_FOUND ? stet_null() : stet_error_value(why));
     stet_put(v, "nextAction", stet_string("stet registry refresh"));
@@ -112,7 +112,7 @@ static void show_missing(const stet_record *last, const stet_error *why, stet_va
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value keep;
     stet_registry *reg = NULL;
-    const stet_record *rec = NULL, *last = NULL;
+    const stet_fleet_record *rec = NULL, *last = NULL;
     const char *id = stet_runs_text(args, "run_id", &keep), *from = "home";
     char *repo = NULL;
     stet_error why = STET_ERROR_INIT;
@@ -292,7 +292,7 @@ static void stats_render(stet_render *r, stet_value result) {
 static stet_status compare_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     static const char *const keys[] = {"a", "b"};
     stet_registry *reg = NULL;
-    const stet_record *rec[2];
+    const stet_fleet_record *rec[2];
     stet_state s[2];
     stet_status st = stet_runs_load(ctx, args, &reg, err);
     size_t got = 0;
@@ -300,15 +300,15 @@ static stet_status compare_run(stet_op_ctx *ctx, stet_value args, stet_value *re
         stet_value keep;
         st = stet_registry_find(reg, stet_runs_text(args, keys[i], &keep), NULL, &rec[i], NULL, NULL, err);
         if (st == STET_OK)
-            st = stet_record_reread(rec[i], &s[i], err);
+            st = stet_fleet_record_reread(rec[i], &s[i], err);
         if (st == STET_OK)
             got++;
     }
     if (st == STET_OK) {
         stet_value v = stet_runs_compare(&s[0], &s[1]);
         stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-        stet_put(&v, "a", stet_record_value(rec[0]));
-        stet_put(&v, "b", stet_record_value(rec[1]));
+        stet_put(&v, "a", stet_fleet_record_value(rec[0]));
+        stet_put(&v, "b", stet_fleet_record_value(rec[1]));
         *result = v;
     }
     for (size_t i = 0; i < got; i++)

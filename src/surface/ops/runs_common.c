@@ -115,7 +115,7 @@ stet_status stet_runs_repo(stet_op_ctx *ctx, stet_value args, char **out, stet_e
 }
 
 stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, stet_registry **reg,
-                           const stet_record **out, const char **from, stet_error *err) {
+                           const stet_fleet_record **out, const char **from, stet_error *err) {
     stet_value keep;
     char *repo;
     const char *id = stet_runs_text(args, key, &keep);

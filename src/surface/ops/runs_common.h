@@ -68,7 +68,7 @@ STET_CHECKED stet_status stet_runs_options(stet_op_ctx *ctx, stet_value args, st
                                            char **root, stet_error *err);
 /* Loads all projects and finds the run that the arguments name by run_id (and perhaps repo). */
 STET_CHECKED stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, stet_registry **reg,
-                                        const stet_record **out, const char **from, stet_error *err);
+                                        const stet_fleet_record **out, const char **from, stet_error *err);
 /* The real root that `repo` of the arguments names, or NULL if absent. A listed project that is gone keeps its listed
  * path. */
 STET_CHECKED stet_status stet_runs_repo(stet_op_ctx *ctx, stet_value args, char **out, stet_error *err);

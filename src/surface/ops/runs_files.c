@@ -117,12 +117,12 @@ static stet_status read_log(reading *r, stet_value task, const char *relative, b
     return st;
 }
 
-static stet_status read_logs(reading *r, const stet_record *rec, bool *more, bool *ended, bool *known,
+static stet_status read_logs(reading *r, const stet_fleet_record *rec, bool *more, bool *ended, bool *known,
                              stet_error *err) {
     stet_state s;
     /* Asked before the logs are read: what was written before the end is seen. */
     stet_driver_state driver = stet_runfile_driver(r->dir, NULL);
-    stet_status st = stet_record_reread(rec, &s, err);
+    stet_status st = stet_fleet_record_reread(rec, &s, err);
     if (st != STET_OK)
         return st;
     stet_value tasks = stet_get(s.root, "tasks");
@@ -143,13 +143,13 @@ static stet_status read_logs(reading *r, const stet_record *rec, bool *more, boo
 
 static stet_status logs_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_registry *reg;
-    const stet_record *rec;
+    const stet_fleet_record *rec;
     stet_value keep;
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
     if (st != STET_OK)
         return st;
     reading r = {.ctx = ctx,
-                 .dir = stet_record_dir(rec),
+                 .dir = stet_fleet_record_dir(rec),
                  .task = stet_runs_text(args, "task", &keep),
                  .logs = stet_array(),
                  .follow = stet_as_bool(stet_get(args, "follow")),
@@ -259,7 +259,7 @@ static stet_status tail_round(stet_op_ctx *ctx, stet_value args, stet_map *seen,
     if (st != STET_OK)
         return st;
     for (size_t i = 0; i < reg->records.len && st == STET_OK && *left > 0; i++) {
-        const stet_record *r = reg->records.at[i];
+        const stet_fleet_record *r = reg->records.at[i];
         char key[4400];
         int n = snprintf(key, sizeof key, "%s%c%s", r->repo, 0, r->id);
         size_t len = n > 0 && (size_t)n < sizeof key ? (size_t)n : sizeof key - 1;
@@ -366,12 +366,12 @@ static char *file_arg(stet_op_ctx *ctx, stet_value args, const char *key) {
 
 static stet_status export_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_registry *reg;
-    const stet_record *rec;
+    const stet_fleet_record *rec;
     stet_bundle_info info;
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
     if (st != STET_OK)
         return st;
-    char *path = file_arg(ctx, args, "output"), *dir = stet_record_dir(rec);
+    char *path = file_arg(ctx, args, "output"), *dir = stet_fleet_record_dir(rec);
     if (path == NULL) {
         char *name = stet_asprintf("%s.stet-run", rec->id);
         path = stet_file_join(ctx->cwd, name);

@@ -96,8 +96,8 @@ static stet_value next_tasks(stet_value tasks, size_t limit, size_t *total) {
     return out;
 }
 
-static void judge(const stet_record *rec, size_t tasks_left, stet_value *v) {
-    char *dir = stet_record_dir(rec);
+static void judge(const stet_fleet_record *rec, size_t tasks_left, stet_value *v) {
+    char *dir = stet_fleet_record_dir(rec);
     stet_value actions = stet_array(), owner;
     stet_driver_state driver = stet_runfile_driver(dir, &owner);
     stet_buf reason = STET_BUF(1024);
@@ -132,13 +132,13 @@ static void judge(const stet_record *rec, size_t tasks_left, stet_value *v) {
 
 static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_registry *reg;
-    const stet_record *rec;
+    const stet_fleet_record *rec;
     const char *from;
     stet_state s;
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, &from, err);
     if (st != STET_OK)
         return st;
-    st = stet_record_reread(rec, &s, err);
+    st = stet_fleet_record_reread(rec, &s, err);
     if (st != STET_OK) {
         stet_registry_free(reg);
         return st;
@@ -154,7 +154,7 @@ static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_put(&v, "derivedLifecycle", stet_string(stet_lifecycle_name(rec->derived)));
     stet_put(&v, "loopStage", stet_string(rec->loop_stage));
     stet_put(&v, "freshness", stet_string(stet_freshness_name(rec->freshness)));
-    stet_put(&v, "record", stet_record_value(rec));
+    stet_put(&v, "record", stet_fleet_record_value(rec));
     stet_put(&v, "nextTasks",
              next_tasks(stet_get(s.root, "tasks"), (size_t)stet_as_int(stet_get(args, "limit")), &left));
     stet_put(&v, "tasksLeft", stet_int((int64_t)left));
@@ -204,9 +204,9 @@ static void resume_render(stet_render *r, stet_value result) {
 
 /* The runs that a window and states pick. Only what has ended is ever archived by policy. */
 static void pick_old(const stet_registry *reg, int64_t before_ms, const stet_query *q, bool unarchive,
-                     stet_records *out) {
+                     stet_fleet_records *out) {
     for (size_t i = 0; i < reg->records.len; i++) {
-        stet_record *r = reg->records.at[i];
+        stet_fleet_record *r = reg->records.at[i];
         if (r->archived == unarchive && r->updated_ms < before_ms && (q->statuses & 1u << r->derived) != 0 &&
             (q->repo == NULL || strcmp(q->repo, r->repo) == 0) && (q->until_ms == 0 || r->created_ms <= q->until_ms) &&
             (q->app == NULL || strcmp(q->app, r->app_id) == 0))
@@ -214,11 +214,11 @@ static void pick_old(const stet_registry *reg, int64_t before_ms, const stet_que
     }
 }
 
-static stet_status pick_named(stet_registry *reg, stet_value ids, const char *repo, stet_records *out,
+static stet_status pick_named(stet_registry *reg, stet_value ids, const char *repo, stet_fleet_records *out,
                               stet_error *err) {
     for (size_t i = 0; i < stet_count(ids); i++) {
         stet_value id = stet_at(ids, i);
-        const stet_record *rec;
+        const stet_fleet_record *rec;
         stet_status st = stet_registry_find(reg, stet_as_string(&id, NULL), repo, &rec, NULL, NULL, err);
         if (st != STET_OK)
             return st;
@@ -252,7 +252,7 @@ static stet_status archive_args(stet_value args, stet_query *q, stet_error *err)
     return STET_OK;
 }
 
-static stet_value archived_value(const stet_records *runs, const char *at, stet_value reason, bool unarchive) {
+static stet_value archived_value(const stet_fleet_records *runs, const char *at, stet_value reason, bool unarchive) {
     stet_value out = stet_array();
     for (size_t i = 0; i < runs->len; i++) {
         stet_value v = stet_object();
@@ -269,7 +269,7 @@ static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_query q = {0};
     stet_value keep_reason, keep_app, policy = stet_object(), days = stet_get(args, "older_than_days");
     stet_registry *reg = NULL;
-    stet_records runs = {0};
+    stet_fleet_records runs = {0};
     char *repo = NULL, now[STET_TIME_TEXT];
     const char *reason = stet_runs_text(args, "reason", &keep_reason);
     bool unarchive = stet_as_bool(stet_get(args, "unarchive")), dry = stet_as_bool(stet_get(args, "dry_run"));
@@ -329,7 +329,7 @@ static void archive_render(stet_render *r, stet_value result) {
 
 static stet_status rerun_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_registry *reg;
-    const stet_record *rec;
+    const stet_fleet_record *rec;
     stet_value keep, provenance, actions = stet_array();
     const char *reason = stet_runs_text(args, "reason", &keep);
     char id[STET_RUN_ID_MAX + 1];
@@ -384,7 +384,7 @@ static void rerun_render(stet_render *r, stet_value result) {
 
 static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_registry *reg;
-    const stet_record *rec;
+    const stet_fleet_record *rec;
     stet_value keep;
     const char *reason = stet_runs_text(args, "reason", &keep);
     bool asked = false;
@@ -414,7 +414,7 @@ static void cancel_render(stet_render *r, stet_value result) {
 static stet_status label_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value add = stet_get(args, "add"), drop = stet_get(args, "remove");
     stet_registry *reg;
-    const stet_record *rec;
+    const stet_fleet_record *rec;
     for (size_t i = 0; i < stet_count(add); i++) {
         stet_value label = stet_at(add, i);
         if (!stet_label_valid(stet_as_string(&label, NULL)))
@@ -424,7 +424,7 @@ static stet_status label_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
     if (st != STET_OK)
         return st;
-    stet_value set = stet_object(), old = stet_record_labels(rec), labels = stet_array();
+    stet_value set = stet_object(), old = stet_fleet_record_labels(rec), labels = stet_array();
     for (size_t i = 0; i < stet_count(old) + stet_count(add); i++) {
         stet_value label = i < stet_count(old) ? stet_at(old, i) : stet_at(add, i - stet_count(old));
         stet_put(&set, stet_as_string(&label, NULL), stet_null());
