@@ -109,7 +109,8 @@ static void on_event(void *ctx, const stet_sched_event *e) {
             stet_runfile_task_start(d->run, e->node);
         }
     } else if (e->kind == STET_SCHED_DONE) {
-        bool there = d->run && stet_runfile_has_task(d->run, e->node, NULL);
+        stet_task_status was;
+        bool there = d->run && stet_runfile_has_task(d->run, e->node, &was);
         if (there || (d->run && listed))
             stet_runfile_task_done(d->run, e->node, NULL);
     } else if (e->kind == STET_SCHED_FAILED) {
@@ -132,12 +133,31 @@ static bool is_cancelled(void *ctx) {
     return (d->spec->cancelled && d->spec->cancelled(d->spec->ctx)) || (d->run && stet_runfile_cancelled(d->run));
 }
 
+/* What the run's result is: the state of the space at its end. */
+static bool commit_run(driver *d) {
+    int64_t seq = 0;
+    char text[96];
+    if (stet_space_seq(d->space, &seq, NULL) != STET_OK)
+        return false;
+    int n = snprintf(text, sizeof text, "%s %lld", stet_space_uuid(d->space), (long long)seq);
+    stet_hash h = stet_hash_of(text, (size_t)n);
+    return stet_runfile_commit(d->run, &h);
+}
+
 static stet_status end_run(driver *d, stet_status status, stet_error *err) {
     const stet_sched_report *r = &d->out->report;
     if (!d->run && (r->runs > 0 || d->spec->record || d->spec->run_id))
         begin_run(d);
     if (d->run) {
+        /* Cheap actions are counted, not listed: together they are one task, so that a run of nothing else is complete.
+         */
         d->out->run_id = stet_strdup(stet_runfile_id(d->run));
+        stet_runfile_task(d->run, "settle", &(stet_task_spec){.kind = "settle"});
+        stet_runfile_task_start(d->run, "settle");
+        if (status == STET_OK)
+            stet_runfile_task_done(d->run, "settle", NULL);
+        else
+            stet_runfile_task_reset(d->run, "settle");
         stet_runfile_summary(d->run, "ran", stet_int((int64_t)r->ran));
         stet_runfile_summary(d->run, "runs", stet_int((int64_t)r->runs));
         stet_runfile_summary(d->run, "stood", stet_int((int64_t)d->out->stood));
@@ -149,7 +169,7 @@ static stet_status end_run(driver *d, stet_status status, stet_error *err) {
         } else if (status == STET_OK) {
             stet_runfile_stage(d->run, STET_STAGE_VERIFYING);
             if (r->failed_now == 0 && r->aside == 0)
-                d->out->committed = stet_runfile_commit(d->run, NULL);
+                d->out->committed = commit_run(d);
             if (stet_runfile_finish(d->run, &d->run_error) != STET_OK)
                 d->run_failed = true;
         }
@@ -375,7 +395,7 @@ static stet_status demand(driver *d, stet_error *err) {
 static void take_report(driver *d, const stet_sched_report *r) {
     stet_release(d->out->report.problems);
     d->out->report = *r;
-    size_t off = r->ran + r->aside;
+    size_t off = r->ran + r->aside + (r->failed > r->failed_now ? r->failed - r->failed_now : 0);
     d->out->stood = r->total > off ? r->total - off : 0;
 }
 

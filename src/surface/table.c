@@ -23,6 +23,10 @@
     X(stet_ops_queue)                                                                                                  \
     X(stet_ops_persist)                                                                                                \
     X(stet_ops_persist_manage)                                                                                         \
+    X(stet_ops_pattern)                                                                                                \
+    X(stet_ops_piece)                                                                                                  \
+    X(stet_ops_run)                                                                                                    \
+    X(stet_ops_state)                                                                                                  \
     /* one line each */
 
 #define STORES(X)                                                                                                      \

@@ -50,7 +50,9 @@ static void render_problem(stet_render *r, stet_value p) {
     stet_buf_str(r->out, ": ");
     piece_render_text(r, stet_get(error, "message"));
     stet_buf_char(r->out, '\n');
-    if (stet_typeof(hint) == STET_STRING) {
+    size_t hint_len = 0;
+    stet_as_string(&hint, &hint_len);
+    if (stet_typeof(hint) == STET_STRING && hint_len > 0) {
         stet_buf_str(r->out, "       ");
         piece_render_text(r, hint);
         stet_buf_char(r->out, '\n');
