@@ -145,14 +145,14 @@ stet_status stet_bundle_export(const char *run_dir, const char *id, const char *
         return stet_fail(err, STET_BUSY, "run %s is being driven; export it when it has ended", id);
     stet_names files = {0};
     stet_value head = stet_null();
-    stet_run_state s = {0};
+    stet_state s = {0};
     *info = (stet_bundle_info){0};
     snprintf(info->run_id, sizeof info->run_id, "%s", id);
     char *state = stet_file_join(run_dir, "state.json"), *dir = stet_file_dirname(path);
     char *temp = stet_file_temp_name(dir, ".stet-export");
-    stet_status st = stet_run_state_read(state, id, NULL, &s, err);
+    stet_status st = stet_state_read(state, id, NULL, &s, err);
     if (st == STET_OK) {
-        stet_run_state_release(&s);
+        stet_state_release(&s);
         st = list_files(run_dir, &files, err);
     }
     if (st == STET_OK)
@@ -308,7 +308,7 @@ static stet_status place(stet_project *p, int fd, const char *path, stet_value h
     char *runs = stet_project_path(p, "runs"), *final = stet_file_join(runs, info->run_id);
     char *temp = stet_file_temp_name(runs, "~new"), *logs = stet_file_join(temp, "logs");
     char *state = stet_file_join(temp, "state.json");
-    stet_run_state s;
+    stet_state s;
     stet_status st = stet_file_mkdirs(runs, 0755, err);
     if (st == STET_OK && stet_file_exists(final))
         st = stet_fail(err, STET_CONFLICT, "the project has a run %s already", info->run_id);
@@ -316,8 +316,8 @@ static stet_status place(stet_project *p, int fd, const char *path, stet_value h
         st = stet_file_mkdirs(logs, 0755, err);
     if (st == STET_OK)
         st = unpack(fd, path, head, head_len, temp, info, err);
-    if (st == STET_OK && (st = stet_run_state_read(state, info->run_id, NULL, &s, err)) == STET_OK)
-        stet_run_state_release(&s);
+    if (st == STET_OK && (st = stet_state_read(state, info->run_id, NULL, &s, err)) == STET_OK)
+        stet_state_release(&s);
     if (st == STET_OK)
         st = stet_file_sync_dir(logs, err);
     if (st == STET_OK)

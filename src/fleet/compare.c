@@ -84,7 +84,7 @@ static bool add_task(stet_value *out, stet_value id, stet_value a, stet_value b)
     return same;
 }
 
-stet_value stet_runs_compare(const stet_run_state *a, const stet_run_state *b) {
+stet_value stet_runs_compare(const stet_state *a, const stet_state *b) {
     static const char *const parts[] = {"app", "inputs", "options", "summary", "commits", NULL};
     stet_value v = stet_object(), tasks = stet_array();
     stet_value ta = stet_get(a->root, "tasks"), tb = stet_get(b->root, "tasks");

@@ -86,7 +86,7 @@ static void copy_tasks(stet_runfile *run, stet_value tasks) {
     }
 }
 
-static stet_status make_rerun(stet_project *p, const stet_run_state *s, stet_value overrides, stet_value link,
+static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value overrides, stet_value link,
                               const char *actor, char new_id[STET_RUN_ID_MAX + 1], stet_error *err) {
     stet_value app = stet_get(s->root, "app"), keep[6], inputs = stet_get(s->root, "inputs");
     inputs = stet_typeof(inputs) == STET_OBJECT ? stet_retain(inputs) : stet_object();
@@ -121,7 +121,7 @@ static stet_status make_rerun(stet_project *p, const stet_run_state *s, stet_val
 stet_status stet_runs_rerun(const stet_registry *reg, const stet_fleet_record *r, stet_value overrides,
                             const char *reason, const char *actor, char new_id[STET_RUN_ID_MAX + 1],
                             stet_value *provenance, stet_error *err) {
-    stet_run_state s;
+    stet_state s;
     stet_project *p = NULL;
     stet_status st = stet_fleet_record_reread(r, &s, err);
     if (st != STET_OK)
@@ -150,7 +150,7 @@ stet_status stet_runs_rerun(const stet_registry *reg, const stet_fleet_record *r
         stet_release(changes);
     }
     stet_project_close(p);
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     if (st == STET_OK)
         *provenance = link;
     else

@@ -26,7 +26,7 @@ STET_CHECKED stet_status stet_runs_rerun(const stet_registry *reg, const stet_fl
 STET_CHECKED stet_status stet_runs_cancel(const stet_fleet_record *r, const char *reason, bool *asked, stet_error *err);
 
 /* How two states differ: {same, app, inputs, options, tasks, summary, commits}. Belongs to the caller. */
-stet_value stet_runs_compare(const stet_run_state *a, const stet_run_state *b);
+stet_value stet_runs_compare(const stet_state *a, const stet_state *b);
 /* Durations, rates and savings of the records that match: {total, byLifecycle, failureRate, durationMs {median, p90,
  * max, total}, actions {stood, ran, hitRate}, savedMs, apps [...]}. */
 stet_value stet_runs_stats(const stet_registry *reg, const stet_fleet_query *q);

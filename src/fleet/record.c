@@ -123,7 +123,7 @@ bool stet_fleet_record_has_label(const stet_fleet_record *r, const char *label) 
     return false;
 }
 
-static void derive_failure(const stet_run_state *s, stet_arena *arena, stet_fleet_record *r) {
+static void derive_failure(const stet_state *s, stet_arena *arena, stet_fleet_record *r) {
     stet_value tasks = stet_get(s->root, "tasks");
     r->failed_task = r->failed_message = "";
     for (size_t i = 0; i < stet_count(tasks) && s->counts.tasks[STET_TASK_FAILED] > 0; i++) {
@@ -140,7 +140,7 @@ static void derive_failure(const stet_run_state *s, stet_arena *arena, stet_flee
     }
 }
 
-void stet_fleet_record_derive(const stet_run_state *s, const char *repo, uint32_t repo_index, stet_arena *arena,
+void stet_fleet_record_derive(const stet_state *s, const char *repo, uint32_t repo_index, stet_arena *arena,
                               stet_fleet_record *out) {
     stet_value root = s->root, app = stet_get(root, "app"), summary = stet_get(root, "summary");
     stet_fleet_record r = {.id = text_of(root, "id", arena),

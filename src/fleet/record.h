@@ -34,9 +34,9 @@ typedef struct stet_fleet_record {
     stet_provenance provenance;
     int64_t created_ms, updated_ms;
     int64_t stood, ran, saved_ms, active_ms; /* of its summary; 0 if that does not say */
-    stet_run_state_counts counts;
+    stet_state_counts counts;
     stet_hash fingerprint;
-    stet_run_state_stamp stamp; /* all zero: always read again */
+    stet_state_stamp stamp; /* all zero: always read again */
     stet_lifecycle derived;
     /* where it was found */
     const char *repo; /* real path of the project's root; shared by all records of it */
@@ -52,7 +52,7 @@ typedef struct stet_fleet_record {
 const char *stet_freshness_name(stet_freshness f);
 
 /* Fills everything that comes from the source. `repo` is borrowed for the record's life. */
-void stet_fleet_record_derive(const stet_run_state *s, const char *repo, uint32_t repo_index, stet_arena *arena,
+void stet_fleet_record_derive(const stet_state *s, const char *repo, uint32_t repo_index, stet_arena *arena,
                               stet_fleet_record *out);
 stet_provenance stet_provenance_read(stet_value v, stet_arena *arena);
 stet_value stet_provenance_value(const stet_provenance *p); /* null if there is none */

@@ -188,7 +188,7 @@ static void *load_index(void *arg) {
 typedef struct sight {
     const char *name;
     uint32_t repo;
-    stet_run_state_stamp stamp;
+    stet_state_stamp stamp;
 } sight;
 
 typedef STET_VEC(sight) sights;
@@ -279,10 +279,10 @@ typedef struct reader {
 static void do_job(const pool *p, job *j, stet_arena *arena, stet_buf *scratch) {
     const stet_registry_repo *repo = &p->reg->repos.at[j->repo];
     char path[4200];
-    stet_run_state s;
+    stet_state s;
     stet_error why = STET_ERROR_INIT;
     snprintf(path, sizeof path, "%s/%s/state.json", repo->runs_dir, j->name);
-    stet_status st = stet_run_state_read(path, j->name, scratch, &s, &why);
+    stet_status st = stet_state_read(path, j->name, scratch, &s, &why);
     if (st != STET_OK) {
         const char *reason = why.message;
         size_t prefix = strlen(path);
@@ -295,8 +295,8 @@ static void do_job(const pool *p, job *j, stet_arena *arena, stet_buf *scratch) 
     j->record = stet_arena_alloc(arena, sizeof *j->record);
     stet_fleet_record_derive(&s, repo->root, j->repo, arena, j->record);
     if (s.stamp.mtime_ns > p->started_ns - RACY_NS || s.stamp.ctime_ns > p->started_ns - RACY_NS)
-        j->record->stamp = (stet_run_state_stamp){0};
-    stet_run_state_release(&s);
+        j->record->stamp = (stet_state_stamp){0};
+    stet_state_release(&s);
 }
 
 static void *read_sources(void *arg) {

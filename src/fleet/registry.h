@@ -100,6 +100,6 @@ stet_value stet_registry_repos(const stet_registry *reg); /* array of roots */
 stet_value stet_registry_next_action(const stet_registry *reg);
 
 /* The state itself, read now, whatever the stamps say. */
-STET_CHECKED stet_status stet_fleet_record_reread(const stet_fleet_record *r, stet_run_state *out, stet_error *err);
+STET_CHECKED stet_status stet_fleet_record_reread(const stet_fleet_record *r, stet_state *out, stet_error *err);
 
 #endif

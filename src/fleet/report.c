@@ -203,9 +203,9 @@ stet_value stet_registry_next_action(const stet_registry *reg) {
     return stet_string("stet runs search");
 }
 
-stet_status stet_fleet_record_reread(const stet_fleet_record *r, stet_run_state *out, stet_error *err) {
+stet_status stet_fleet_record_reread(const stet_fleet_record *r, stet_state *out, stet_error *err) {
     char *dir = stet_fleet_record_dir(r), *path = stet_file_join(dir, "state.json");
-    stet_status st = stet_run_state_read(path, r->id, NULL, out, err);
+    stet_status st = stet_state_read(path, r->id, NULL, out, err);
     stet_free(path);
     stet_free(dir);
     return st;

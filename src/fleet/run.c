@@ -119,9 +119,9 @@ static stet_status write_state(stet_runfile *run, const char *path) {
     stet_buf b = STET_BUF(0);
     stet_json_write(&b, run->state, STET_JSON_PRETTY);
     stet_status st = STET_OK;
-    if (b.overflow || b.len > STET_RUN_STATE_MAX_BYTES)
+    if (b.overflow || b.len > STET_STATE_MAX_BYTES)
         st = stet_fail(&run->failure, STET_LIMIT, "%s: %zu bytes, more than the %zu that a run's state may have", path,
-                       b.len, STET_RUN_STATE_MAX_BYTES);
+                       b.len, STET_STATE_MAX_BYTES);
     else
         st = stet_file_replace(path, b.data, b.len, 0644, &run->failure);
     stet_buf_release(&b);
@@ -305,7 +305,7 @@ static stet_value first_state(const stet_project *p, const char *id, const stet_
     const char *workflow = spec->workflow_id ? spec->workflow_id : spec->app_id;
     const char *title = spec->title ? spec->title : spec->app_title;
     stet_value s = stet_object(), app = stet_object(), now = now_value();
-    stet_put(&s, "schemaVersion", stet_int(STET_RUN_STATE_VERSION));
+    stet_put(&s, "schemaVersion", stet_int(STET_STATE_VERSION));
     stet_put(&s, "id", stet_string(id));
     stet_put(&s, "createdAt", stet_retain(now));
     stet_put(&s, "updatedAt", now);
@@ -385,7 +385,7 @@ stet_status stet_runfile_create(stet_project *p, const stet_runfile_spec *spec, 
     return STET_OK;
 }
 
-static void take_over(stet_runfile *run, stet_run_state *s) {
+static void take_over(stet_runfile *run, stet_state *s) {
     stet_value v;
     run->state = stet_retain(s->root);
     run->tasks = stet_retain(stet_get(s->root, "tasks"));
@@ -400,7 +400,7 @@ static void take_over(stet_runfile *run, stet_run_state *s) {
         const char *text = stet_as_string(&id, &len);
         stet_map_put(&run->task_index, text, len, (stet_slot){.n = i});
     }
-    stet_run_state_release(s);
+    stet_state_release(s);
 }
 
 stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **out, stet_error *err) {
@@ -409,7 +409,7 @@ stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **ou
     char *runs = stet_project_path(p, "runs"), *dir = stet_file_join(runs, id);
     stet_runfile *run = new_handle();
     struct stat sb;
-    stet_run_state s = {0};
+    stet_state s = {0};
     snprintf(run->id, sizeof run->id, "%s", id);
     set_paths(run, dir);
     stet_status st = STET_OK;
@@ -419,20 +419,20 @@ stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **ou
         st = stet_fail(err, STET_CORRUPT, "%s is no directory", dir);
     /* Nothing is created beside a state that can't be trusted; and it is read again under the lock. */
     if (st == STET_OK)
-        st = stet_run_state_read(run->state_path, id, NULL, &s, err);
+        st = stet_state_read(run->state_path, id, NULL, &s, err);
     if (st == STET_OK) {
-        stet_run_state_release(&s);
+        stet_state_release(&s);
         st = take_lock(run, dir, user_name(), err);
     }
     if (st == STET_OK)
-        st = stet_run_state_read(run->state_path, id, NULL, &s, err);
+        st = stet_state_read(run->state_path, id, NULL, &s, err);
     if (st == STET_OK)
         st = stet_file_remove(run->cancel_path, err);
     stet_free(dir);
     stet_free(runs);
     if (st != STET_OK) {
         if (s.fingerprint.bytes[0] != 0 || stet_typeof(s.root) != STET_NULL)
-            stet_run_state_release(&s);
+            stet_state_release(&s);
         stet_runfile_close(run);
         return st;
     }

@@ -67,7 +67,7 @@ bool stet_run_id_valid(const char *id, size_t len) {
     return true;
 }
 
-stet_lifecycle stet_lifecycle_of(const stet_run_state_counts *c) {
+stet_lifecycle stet_lifecycle_of(const stet_state_counts *c) {
     if (c->tasks[STET_TASK_RUNNING] > 0)
         return STET_LIFE_RUNNING;
     if (c->open_feedback > 0)
@@ -160,7 +160,7 @@ static stet_status migrate_1(stet_value *root, stet_error *err) {
     return STET_OK;
 }
 
-static stet_status check_task(stet_value task, stet_map *seen, stet_run_state_counts *c, stet_error *err) {
+static stet_status check_task(stet_value task, stet_map *seen, stet_state_counts *c, stet_error *err) {
     static const member table[] = {{"action", STET_STRING, false},  {"attempt", STET_INT, false},
                                    {"endedAt", STET_STRING, false}, {"id", STET_STRING, true},
                                    {"kind", STET_STRING, false},    {"log", STET_STRING, false},
@@ -185,7 +185,7 @@ static stet_status check_task(stet_value task, stet_map *seen, stet_run_state_co
     return STET_OK;
 }
 
-static stet_status check_tasks(stet_value tasks, stet_run_state_counts *c, stet_error *err) {
+static stet_status check_tasks(stet_value tasks, stet_state_counts *c, stet_error *err) {
     stet_map seen = {0};
     stet_status st = STET_OK;
     for (size_t i = 0; i < stet_count(tasks) && st == STET_OK; i++) {
@@ -197,7 +197,7 @@ static stet_status check_tasks(stet_value tasks, stet_run_state_counts *c, stet_
     return st;
 }
 
-static stet_status check_one_feedback(stet_value feedback, stet_run_state_counts *c, stet_error *err) {
+static stet_status check_one_feedback(stet_value feedback, stet_state_counts *c, stet_error *err) {
     static const member table[] = {{"id", STET_STRING, false},
                                    {"message", STET_STRING, false},
                                    {"status", STET_STRING, true},
@@ -217,7 +217,7 @@ static stet_status check_one_feedback(stet_value feedback, stet_run_state_counts
     return STET_OK;
 }
 
-static stet_status check_feedback(stet_value feedback, stet_run_state_counts *c, stet_error *err) {
+static stet_status check_feedback(stet_value feedback, stet_state_counts *c, stet_error *err) {
     for (size_t i = 0; i < stet_count(feedback); i++) {
         stet_status st = check_one_feedback(stet_at(feedback, i), c, err);
         if (st != STET_OK) {
@@ -228,7 +228,7 @@ static stet_status check_feedback(stet_value feedback, stet_run_state_counts *c,
     return STET_OK;
 }
 
-static stet_status check_commits(stet_value commits, stet_run_state_counts *c, stet_error *err) {
+static stet_status check_commits(stet_value commits, stet_state_counts *c, stet_error *err) {
     static const member table[] = {{"verifierGated", STET_BOOL, false}};
     for (size_t i = 0; i < stet_count(commits); i++) {
         stet_value gated;
@@ -253,10 +253,10 @@ static stet_status check_version(stet_value root, int64_t *version, stet_error *
     *version = stet_as_int(v);
     if (*version < 1)
         return stet_fail(err, STET_CORRUPT, "schemaVersion is %lld, there is none below 1", (long long)*version);
-    if (*version <= STET_RUN_STATE_VERSION)
+    if (*version <= STET_STATE_VERSION)
         return STET_OK;
     stet_status st = stet_fail(err, STET_UNSUPPORTED, "schemaVersion is %lld, this stet reads up to %d",
-                               (long long)*version, STET_RUN_STATE_VERSION);
+                               (long long)*version, STET_STATE_VERSION);
     stet_hint(err, "use a newer stet for this run");
     return st;
 }
@@ -277,7 +277,7 @@ static stet_status check_labels(stet_value labels, stet_error *err) {
     return STET_OK;
 }
 
-static stet_status check(stet_run_state *s, const char *expected_id, stet_error *err) {
+static stet_status check(stet_state *s, const char *expected_id, stet_error *err) {
     enum {
         ACTOR,
         APP,
@@ -350,10 +350,9 @@ static stet_status check(stet_run_state *s, const char *expected_id, stet_error 
     return check_commits(v[COMMITS], &s->counts, err);
 }
 
-stet_status stet_run_state_parse(const char *bytes, size_t len, const char *expected_id, stet_run_state *out,
-                                 stet_error *err) {
-    stet_run_state s = {0};
-    stet_json_limits limits = {.max_depth = STET_RUN_STATE_MAX_DEPTH, .max_bytes = STET_RUN_STATE_MAX_BYTES};
+stet_status stet_state_parse(const char *bytes, size_t len, const char *expected_id, stet_state *out, stet_error *err) {
+    stet_state s = {0};
+    stet_json_limits limits = {.max_depth = STET_STATE_MAX_DEPTH, .max_bytes = STET_STATE_MAX_BYTES};
     stet_status st = stet_json_read(bytes, len, &limits, &s.root, err);
     if (st != STET_OK) {
         /* Malformed is the writer's fault, not the caller's. */
@@ -374,28 +373,28 @@ stet_status stet_run_state_parse(const char *bytes, size_t len, const char *expe
     return STET_OK;
 }
 
-static stet_run_state_stamp stamp_of(const struct stat *st) {
-    return (stet_run_state_stamp){.size = st->st_size,
-                                  .mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
-                                  .ctime_ns = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec,
-                                  .inode = st->st_ino};
+static stet_state_stamp stamp_of(const struct stat *st) {
+    return (stet_state_stamp){.size = st->st_size,
+                              .mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                              .ctime_ns = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec,
+                              .inode = st->st_ino};
 }
 
-bool stet_stamp_equal(const stet_run_state_stamp *a, const stet_run_state_stamp *b) {
+bool stet_stamp_equal(const stet_state_stamp *a, const stet_state_stamp *b) {
     return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns && a->inode == b->inode;
 }
 
 /* One attempt: *changed tells that the file was written to while it was read. */
-static stet_status read_once(int fd, const char *path, stet_buf *b, stet_run_state_stamp *stamp, bool *changed,
+static stet_status read_once(int fd, const char *path, stet_buf *b, stet_state_stamp *stamp, bool *changed,
                              stet_error *err) {
     struct stat before, after;
     if (stet_sys_fstat(fd, &before) != 0)
         return stet_fail_errno(err, errno, "%s", path);
     if (!S_ISREG(before.st_mode))
         return stet_fail(err, STET_CORRUPT, "%s is not a regular file", path);
-    if ((uint64_t)before.st_size > STET_RUN_STATE_MAX_BYTES)
+    if ((uint64_t)before.st_size > STET_STATE_MAX_BYTES)
         return stet_fail(err, STET_LIMIT, "%s has %lld bytes, more than the %zu that a run's state may have", path,
-                         (long long)before.st_size, STET_RUN_STATE_MAX_BYTES);
+                         (long long)before.st_size, STET_STATE_MAX_BYTES);
     stet_buf_clear(b);
     size_t want = (size_t)before.st_size, got = 0;
     char *at = stet_buf_reserve(b, want + 1);
@@ -406,18 +405,18 @@ static stet_status read_once(int fd, const char *path, stet_buf *b, stet_run_sta
     if (stet_sys_fstat(fd, &after) != 0)
         return stet_fail_errno(err, errno, "%s", path);
     *stamp = stamp_of(&after);
-    stet_run_state_stamp first = stamp_of(&before);
+    stet_state_stamp first = stamp_of(&before);
     /* The link count falls, and ctime moves, when the file is replaced meanwhile: its bytes are still whole. */
     *changed = got != want || first.size != stamp->size || first.mtime_ns != stamp->mtime_ns;
     return STET_OK;
 }
 
-stet_status stet_run_state_read(const char *path, const char *expected_id, stet_buf *scratch, stet_run_state *out,
-                                stet_error *err) {
+stet_status stet_state_read(const char *path, const char *expected_id, stet_buf *scratch, stet_state *out,
+                            stet_error *err) {
     stet_buf own = STET_BUF(0);
     stet_buf *b = scratch ? scratch : &own;
     stet_status st = STET_OK;
-    stet_run_state_stamp stamp = {0};
+    stet_state_stamp stamp = {0};
     bool changed = true;
     for (int attempt = 0; attempt < 4 && changed && st == STET_OK; attempt++) {
         /* O_NONBLOCK: a FIFO must not hold us up. */
@@ -433,7 +432,7 @@ stet_status stet_run_state_read(const char *path, const char *expected_id, stet_
     if (st == STET_OK && changed)
         st = stet_fail(err, STET_BUSY, "%s is being written all the time", path);
     if (st == STET_OK) {
-        st = stet_run_state_parse(b->data, b->len, expected_id, out, err);
+        st = stet_state_parse(b->data, b->len, expected_id, out, err);
         if (st == STET_OK)
             out->stamp = stamp;
         else
@@ -443,7 +442,7 @@ stet_status stet_run_state_read(const char *path, const char *expected_id, stet_
     return st;
 }
 
-void stet_run_state_release(stet_run_state *s) {
+void stet_state_release(stet_state *s) {
     stet_release(s->root);
-    *s = (stet_run_state){0};
+    *s = (stet_state){0};
 }

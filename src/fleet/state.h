@@ -1,10 +1,10 @@
 /* state.h - reading a run's state.json, from whichever program, and classifying it.
  *
- *     stet_run_state s;
- *     if (stet_run_state_read(path, &s, &err) == STET_OK) {      // validated and migrated
+ *     stet_state s;
+ *     if (stet_state_read(path, &s, &err) == STET_OK) {      // validated and migrated
  *         stet_lifecycle l = stet_lifecycle_of(&s.counts);
  *         stet_value tasks = stet_get(s.root, "tasks");
- *         stet_run_state_release(&s);
+ *         stet_state_release(&s);
  *     }
  *
  * Everything fails closed: a missing file is STET_NOT_FOUND, one that can't be read or is not conforming STET_CORRUPT,
@@ -20,10 +20,10 @@
 #include "base/buf.h"
 #include "base/hash.h"
 
-#define STET_RUN_STATE_VERSION   2
-#define STET_RUN_STATE_MAX_BYTES ((size_t)32 << 20)
-#define STET_RUN_STATE_MAX_DEPTH 128
-#define STET_RUN_ID_MAX          200
+#define STET_STATE_VERSION   2
+#define STET_STATE_MAX_BYTES ((size_t)32 << 20)
+#define STET_STATE_MAX_DEPTH 128
+#define STET_RUN_ID_MAX      200
 
 typedef enum stet_task_status {
     STET_TASK_PENDING,
@@ -56,26 +56,26 @@ typedef enum stet_lifecycle {
 } stet_lifecycle;
 
 /* What the classifier looks at, and all that it looks at. */
-typedef struct stet_run_state_counts {
+typedef struct stet_state_counts {
     uint32_t tasks[STET_TASK_STATUSES];
     uint32_t total;
     uint32_t open_feedback; /* open or tasked: not resolved */
     uint32_t commits, gated_commits;
-} stet_run_state_counts;
+} stet_state_counts;
 
 /* What tells whether a file is the one that was read. */
-typedef struct stet_run_state_stamp {
+typedef struct stet_state_stamp {
     int64_t size, mtime_ns, ctime_ns;
     uint64_t inode;
-} stet_run_state_stamp;
+} stet_state_stamp;
 
-typedef struct stet_run_state {
-    stet_value root;       /* migrated to STET_RUN_STATE_VERSION */
+typedef struct stet_state {
+    stet_value root;       /* migrated to STET_STATE_VERSION */
     stet_hash fingerprint; /* SHA-256 of the file's bytes */
-    stet_run_state_stamp stamp;
-    stet_run_state_counts counts;
+    stet_state_stamp stamp;
+    stet_state_counts counts;
     int64_t created_ms, updated_ms;
-} stet_run_state;
+} stet_state;
 
 const char *stet_task_status_name(stet_task_status s);
 bool stet_task_status_of(stet_value v, stet_task_status *out);
@@ -95,17 +95,17 @@ bool stet_run_id_valid(const char *id, size_t len);
  *   5. verifier-gated commits > 0, nothing pending    completed
  *   6. completed tasks > 0                            running     (mid-flight)
  *   7. otherwise                                      queued */
-stet_lifecycle stet_lifecycle_of(const stet_run_state_counts *c);
+stet_lifecycle stet_lifecycle_of(const stet_state_counts *c);
 
 /* Reads, validates, migrates. `expected_id` (NULL: any) is the name of the directory: another id inside is
  * STET_CORRUPT. No symlink is followed, nothing but a regular file is opened. `scratch` (may be NULL) is reused between
  * calls. */
-STET_CHECKED stet_status stet_run_state_read(const char *path, const char *expected_id, stet_buf *scratch,
-                                             stet_run_state *out, stet_error *err);
+STET_CHECKED stet_status stet_state_read(const char *path, const char *expected_id, stet_buf *scratch, stet_state *out,
+                                         stet_error *err);
 /* The same from bytes; stamp is left zero. */
-STET_CHECKED stet_status stet_run_state_parse(const char *bytes, size_t len, const char *expected_id,
-                                              stet_run_state *out, stet_error *err);
-void stet_run_state_release(stet_run_state *s);
-bool stet_stamp_equal(const stet_run_state_stamp *a, const stet_run_state_stamp *b);
+STET_CHECKED stet_status stet_state_parse(const char *bytes, size_t len, const char *expected_id, stet_state *out,
+                                          stet_error *err);
+void stet_state_release(stet_state *s);
+bool stet_stamp_equal(const stet_state_stamp *a, const stet_state_stamp *b);
 
 #endif

@@ -39,10 +39,10 @@ static stet_runfile *create(void) {
     return run;
 }
 
-static stet_run_state read_state(const char *dir, const char *id) {
-    stet_run_state s;
+static stet_state read_state(const char *dir, const char *id) {
+    stet_state s;
     char *path = stet_file_join(dir, "state.json");
-    OK(stet_run_state_read(path, id, NULL, &s, &err));
+    OK(stet_state_read(path, id, NULL, &s, &err));
     stet_free(path);
     return s;
 }
@@ -63,10 +63,10 @@ static void a_run_from_creation_to_its_end(void **state) {
     assert_int_equal(id[8], 'T');
     assert_non_null(strstr(id, "Z-my-report-1-2-"));
     assert_null(strchr(id, ':'));
-    stet_run_state s = read_state(dir, id);
+    stet_state s = read_state(dir, id);
     assert_int_equal(stet_lifecycle_of(&s.counts), STET_LIFE_QUEUED);
     assert_int_equal(stet_as_int(stet_get(stet_get(s.root, "inputs"), "rows")), 5);
-    stet_run_state_release(&s);
+    stet_state_release(&s);
 
     stet_hash digest = stet_hash_of("x", 1);
     stet_error why = STET_ERROR_INIT;
@@ -85,7 +85,7 @@ static void a_run_from_creation_to_its_end(void **state) {
     s = read_state(dir, id);
     assert_int_equal(stet_lifecycle_of(&s.counts), STET_LIFE_BLOCKED);
     assert_int_equal(s.counts.open_feedback, 1);
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     assert_false(stet_runfile_commit(run, &digest)); /* the verifier did not pass */
     stet_runfile_task_start(run, "check");
     stet_runfile_task_failed(run, "check", &why);
@@ -106,7 +106,7 @@ static void a_run_from_creation_to_its_end(void **state) {
     assert_int_equal(stet_as_int(stet_get(stet_get(s.root, "summary"), "stood")), 42);
     stet_value task = stet_at(stet_get(s.root, "tasks"), 1);
     assert_int_equal(stet_as_int(stet_get(task, "attempt")), 3);
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     char *events = stet_file_join(dir, "events.jsonl"), *lines = fleet_read(events);
     assert_non_null(strstr(lines, "\"from\":\"pending\",\"task\":\"fetch\",\"to\":\"running\""));
     assert_non_null(strstr(lines, "commit-refused"));
@@ -129,9 +129,9 @@ static void writes_are_throttled_to_one_a_second(void **state) {
     faults_disarm();
     assert_true(faults_count() <= 2);
     OK(stet_runfile_flush(run, &err));
-    stet_run_state s = read_state(stet_runfile_dir(run), stet_runfile_id(run));
+    stet_state s = read_state(stet_runfile_dir(run), stet_runfile_id(run));
     assert_int_equal(s.counts.tasks[STET_TASK_COMPLETED], 500);
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     stet_runfile_close(run);
 }
 
@@ -199,9 +199,9 @@ static void a_killed_driver_leaves_a_run_that_can_be_resumed(void **state) {
     stet_runfile_task_done(run, "long", NULL);
     OK(stet_runfile_finish(run, &err));
     stet_runfile_close(run);
-    stet_run_state s = read_state(dir, id);
+    stet_state s = read_state(dir, id);
     assert_int_equal(stet_as_int(stet_get(stet_at(stet_get(s.root, "tasks"), 0), "attempt")), 2);
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     stet_free(dir);
     close(ends[0]);
     close(ends[1]);
@@ -220,9 +220,9 @@ static void cancelling(void **state) {
     assert_true(stet_runfile_cancelled(run));
     stet_runfile_cancel_rest(run, "enough");
     OK(stet_runfile_finish(run, &err));
-    stet_run_state s = read_state(stet_runfile_dir(run), id);
+    stet_state s = read_state(stet_runfile_dir(run), id);
     assert_int_equal(stet_lifecycle_of(&s.counts), STET_LIFE_FAILED); /* never completed, never running */
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     stet_runfile_close(run);
     OK(stet_runfile_open(project, id, &run, &err)); /* the old request is forgotten */
     assert_false(stet_runfile_cancelled(run));
@@ -246,10 +246,10 @@ static void each_failing_call_leaves_a_whole_state(void **state) {
         faults_disarm();
         stet_error_clear(&err);
         if (run != NULL) {
-            stet_run_state s = read_state(stet_runfile_dir(run), stet_runfile_id(run));
+            stet_state s = read_state(stet_runfile_dir(run), stet_runfile_id(run));
             assert_int_equal(stet_lifecycle_of(&s.counts),
                              st == STET_OK ? STET_LIFE_COMPLETED : stet_lifecycle_of(&s.counts));
-            stet_run_state_release(&s);
+            stet_state_release(&s);
         } else if (faults_names(runs, "faulty") != before) {
             /* It appeared, and the last sync failed: then it is whole. */
             stet_registry *reg = fleet_load(root, STET_SCOPE_REPO);
@@ -279,8 +279,8 @@ static void ids_of_tasks_may_be_anything(void **state) {
         stet_runfile_task_done(run, ids[i], NULL);
     }
     OK(stet_runfile_finish(run, &err));
-    stet_run_state s = read_state(stet_runfile_dir(run), stet_runfile_id(run));
-    stet_run_state_release(&s);
+    stet_state s = read_state(stet_runfile_dir(run), stet_runfile_id(run));
+    stet_state_release(&s);
     stet_runfile_close(run);
 }
 

@@ -5,7 +5,7 @@
 #include "fleet/state.h"
 
 /* The rules again, written the way they are told, to hold the classifier against. */
-static const char *told(const stet_run_state_counts *c) {
+static const char *told(const stet_state_counts *c) {
     uint32_t pending = c->tasks[STET_TASK_PENDING], running = c->tasks[STET_TASK_RUNNING],
              completed = c->tasks[STET_TASK_COMPLETED], failed = c->tasks[STET_TASK_FAILED],
              skipped = c->tasks[STET_TASK_SKIPPED];
@@ -30,10 +30,10 @@ static const char *told(const stet_run_state_counts *c) {
 static void the_first_rule_that_matches_wins(void **state) {
     (void)state;
     for (unsigned bits = 0; bits < 1u << 7; bits++) {
-        stet_run_state_counts c = {.tasks = {bits & 1, bits >> 1 & 1, bits >> 2 & 1, bits >> 3 & 1, bits >> 4 & 1},
-                                   .open_feedback = bits >> 5 & 1,
-                                   .gated_commits = bits >> 6 & 1,
-                                   .commits = bits >> 6 & 1};
+        stet_state_counts c = {.tasks = {bits & 1, bits >> 1 & 1, bits >> 2 & 1, bits >> 3 & 1, bits >> 4 & 1},
+                               .open_feedback = bits >> 5 & 1,
+                               .gated_commits = bits >> 6 & 1,
+                               .commits = bits >> 6 & 1};
         for (int i = 0; i < STET_TASK_STATUSES; i++)
             c.total += c.tasks[i];
         assert_string_equal(stet_lifecycle_name(stet_lifecycle_of(&c)), told(&c));
@@ -42,10 +42,10 @@ static void the_first_rule_that_matches_wins(void **state) {
 
 static stet_lifecycle classify(const char *tasks, const char *more) {
     char *text = fleet_state("r", "2026-01-01T00:00:00Z", tasks, more);
-    stet_run_state s;
-    OK(stet_run_state_parse(text, strlen(text), NULL, &s, &err));
+    stet_state s;
+    OK(stet_state_parse(text, strlen(text), NULL, &s, &err));
     stet_lifecycle l = stet_lifecycle_of(&s.counts);
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     stet_free(text);
     return l;
 }
@@ -82,8 +82,8 @@ static void lifecycle_is_classified_from_the_text(void **state) {
 }
 
 static void refuse(const char *text, stet_status status, const char *why) {
-    stet_run_state s;
-    FAILS(stet_run_state_parse(text, strlen(text), "r", &s, &err), status, why);
+    stet_state s;
+    FAILS(stet_state_parse(text, strlen(text), "r", &s, &err), status, why);
 }
 
 static void refuse_with(const char *from, const char *to, stet_status status, const char *why) {
@@ -130,25 +130,25 @@ static void deep_and_large_states_are_refused_within_bounds(void **state) {
     stet_buf_str(&b, "{\"schemaVersion\":2,\"inputs\":");
     for (int i = 0; i < 100000; i++)
         stet_buf_str(&b, "[");
-    stet_run_state s;
-    assert_int_equal(stet_run_state_parse(b.data, b.len, NULL, &s, &err), STET_LIMIT);
+    stet_state s;
+    assert_int_equal(stet_state_parse(b.data, b.len, NULL, &s, &err), STET_LIMIT);
     stet_error_clear(&err);
     stet_buf_release(&b);
     fleet_put("large", "{}");
-    assert_int_equal(truncate("large", (off_t)STET_RUN_STATE_MAX_BYTES + 1), 0);
-    FAILS(stet_run_state_read("large", NULL, NULL, &s, &err), STET_LIMIT, "large has 33554433 bytes");
+    assert_int_equal(truncate("large", (off_t)STET_STATE_MAX_BYTES + 1), 0);
+    FAILS(stet_state_read("large", NULL, NULL, &s, &err), STET_LIMIT, "large has 33554433 bytes");
 }
 
 static void only_regular_files_are_opened(void **state) {
     (void)state;
-    stet_run_state s;
+    stet_state s;
     assert_int_equal(symlink("loop", "loop"), 0);
-    FAILS(stet_run_state_read("loop", NULL, NULL, &s, &err), STET_CORRUPT, "symbolic link");
+    FAILS(stet_state_read("loop", NULL, NULL, &s, &err), STET_CORRUPT, "symbolic link");
     assert_int_equal(mkfifo("fifo", 0644), 0);
-    FAILS(stet_run_state_read("fifo", NULL, NULL, &s, &err), STET_CORRUPT, "not a regular file");
+    FAILS(stet_state_read("fifo", NULL, NULL, &s, &err), STET_CORRUPT, "not a regular file");
     assert_int_equal(mkdir("folder", 0755), 0);
-    FAILS(stet_run_state_read("folder", NULL, NULL, &s, &err), STET_CORRUPT, "not a regular file");
-    FAILS(stet_run_state_read("absent", NULL, NULL, &s, &err), STET_NOT_FOUND, "absent");
+    FAILS(stet_state_read("folder", NULL, NULL, &s, &err), STET_CORRUPT, "not a regular file");
+    FAILS(stet_state_read("absent", NULL, NULL, &s, &err), STET_NOT_FOUND, "absent");
 }
 
 static void an_older_schema_is_migrated_in_memory(void **state) {
@@ -158,9 +158,9 @@ static void an_older_schema_is_migrated_in_memory(void **state) {
                       "\"loopStage\":\"interpret\",\"workflow\":{\"id\":\"w\",\"title\":\"T\",\"app\":{\"id\":\"a\","
                       "\"version\":\"3\"}},"
                       "\"tasks\":[{\"id\":\"t\",\"status\":\"pending\"}]}";
-    stet_run_state s;
+    stet_state s;
     fleet_put("old.json", old);
-    OK(stet_run_state_read("old.json", "r", NULL, &s, &err));
+    OK(stet_state_read("old.json", "r", NULL, &s, &err));
     stet_value app = stet_get(stet_get(s.root, "app"), "id"), flow = stet_get(s.root, "workflowId"),
                title = stet_get(s.root, "title");
     assert_string_equal(stet_as_string(&app, NULL), "a");
@@ -168,7 +168,7 @@ static void an_older_schema_is_migrated_in_memory(void **state) {
     assert_string_equal(stet_as_string(&title, NULL), "T");
     assert_int_equal(stet_as_int(stet_get(s.root, "schemaVersion")), 2);
     assert_int_equal(s.updated_ms - s.created_ms, 500);
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     char *now = fleet_read("old.json");
     assert_string_equal(now, old); /* never written back */
     stet_free(now);

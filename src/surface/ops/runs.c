@@ -55,7 +55,7 @@ static void search_render(stet_render *r, stet_value result) {
 /* A run that is there: read again now, whatever the index says. */
 static stet_status show_found(const stet_registry *reg, const stet_fleet_record *rec, const char *from, stet_value *v,
                               stet_error *err) {
-    stet_run_state s;
+    stet_state s;
     stet_arena arena = STET_ARENA_INIT;
     stet_status st = stet_fleet_record_reread(rec, &s, err);
     if (st != STET_OK)
@@ -87,7 +87,7 @@ static stet_status show_found(const stet_registry *reg, const stet_fleet_record 
                        : now.lifecycle == STET_LIFE_FAILED   ? "rerun"
                                                              : "resume";
     stet_put(v, "nextAction", stet_stringf("stet runs %s %s", verb, rec->id));
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     stet_arena_release(&arena);
     return STET_OK;
 }
@@ -293,7 +293,7 @@ static stet_status compare_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     static const char *const keys[] = {"a", "b"};
     stet_registry *reg = NULL;
     const stet_fleet_record *rec[2];
-    stet_run_state s[2];
+    stet_state s[2];
     stet_status st = stet_runs_load(ctx, args, &reg, err);
     size_t got = 0;
     for (int i = 0; i < 2 && st == STET_OK; i++) {
@@ -312,7 +312,7 @@ static stet_status compare_run(stet_op_ctx *ctx, stet_value args, stet_value *re
         *result = v;
     }
     for (size_t i = 0; i < got; i++)
-        stet_run_state_release(&s[i]);
+        stet_state_release(&s[i]);
     stet_registry_free(reg);
     return st;
 }

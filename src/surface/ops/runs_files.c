@@ -119,7 +119,7 @@ static stet_status read_log(reading *r, stet_value task, const char *relative, b
 
 static stet_status read_logs(reading *r, const stet_fleet_record *rec, bool *more, bool *ended, bool *known,
                              stet_error *err) {
-    stet_run_state s;
+    stet_state s;
     /* Asked before the logs are read: what was written before the end is seen. */
     stet_driver_state driver = stet_runfile_driver(r->dir, NULL);
     stet_status st = stet_fleet_record_reread(rec, &s, err);
@@ -137,7 +137,7 @@ static stet_status read_logs(reading *r, const stet_fleet_record *rec, bool *mor
     }
     stet_lifecycle l = stet_lifecycle_of(&s.counts);
     *ended = driver != STET_DRIVER_ALIVE && (driver != STET_DRIVER_NONE || l != STET_LIFE_RUNNING);
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     return st;
 }
 

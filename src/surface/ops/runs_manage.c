@@ -134,7 +134,7 @@ static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_registry *reg;
     const stet_fleet_record *rec;
     const char *from;
-    stet_run_state s;
+    stet_state s;
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, &from, err);
     if (st != STET_OK)
         return st;
@@ -159,7 +159,7 @@ static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *res
              next_tasks(stet_get(s.root, "tasks"), (size_t)stet_as_int(stet_get(args, "limit")), &left));
     stet_put(&v, "tasksLeft", stet_int((int64_t)left));
     judge(rec, left, &v);
-    stet_run_state_release(&s);
+    stet_state_release(&s);
     st = maybe_drive(ctx, args, rec->repo, rec->id, &v, err);
     stet_registry_free(reg);
     if (st == STET_OK)
