@@ -10,6 +10,9 @@
 
 #define OP_ARRAYS(X)                                                                                                   \
     X(stet_ops_help)                                                                                                   \
+    X(stet_ops_doc)                                                                                                    \
+    X(stet_ops_space)                                                                                                  \
+    X(stet_ops_watch)                                                                                                  \
     X(stet_ops_init)                                                                                                   \
     X(stet_ops_project)                                                                                                \
     X(stet_ops_stores)                                                                                                 \
@@ -31,6 +34,7 @@
 
 #define STORES(X)                                                                                                      \
     X(stet_store_project)                                                                                              \
+    X(stet_store_memory)                                                                                               \
     X(stet_store_runs)                                                                                                 \
     X(stet_store_persist)                                                                                              \
     /* one line each */

@@ -41,3 +41,7 @@ printf 'weights' >model.bin
 # patterns: one that has run, so that its piece can be shown, pulled and deleted
 cp "$STET_SOURCE/examples/totals.json" .
 "$STET" run totals.json
+# memory: a document with some history, and a branch to delete
+"$STET" -q set config '{"theme":"dark","visits":3,"tags":["a"]}'
+"$STET" -q set config/theme '"light"'
+"$STET" -q branch create side
