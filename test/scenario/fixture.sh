@@ -37,11 +37,3 @@ rm -r .stet/runs/20261115T190000Z-report-8c9d0e1f
 echo '{"x": 1}' >plot.json
 printf 'weights' >model.bin
 "$STET" persist put --block plot --module abcdefghijklmnopqrstuvwxyzABCDEFGH123456789 --variables plot.json --format json
-
-# patterns: one that has run, so that its piece can be shown, pulled and deleted
-cp "$STET_SOURCE/examples/totals.json" .
-"$STET" run totals.json
-# memory: a document with some history, and a branch to delete
-"$STET" -q set config '{"theme":"dark","visits":3,"tags":["a"]}'
-"$STET" -q set config/theme '"light"'
-"$STET" -q branch create side

@@ -1,0 +1,46 @@
+/* resource.h - what a client can read and watch by address: documents, runs, pieces, graphs.
+ *
+ * A kind of resource is served by operations of the table: one that lists and one that reads. A kind whose operations
+ * are not there, or are not permitted, is not there either. The text of a resource is the JSON that its operation
+ * gives, the same that `stet ... --json` prints.
+ *
+ *     stet://doc/SPACE/ID     a document             doc list, doc get
+ *     stet://run/ID           a run                  runs list, runs show
+ *     stet://piece/ID         a piece                piece list, piece show
+ *     stet://graph/ID         a piece's graph        piece list, piece graph
+ *
+ * Parts are percent-encoded. Everything here may be called on any thread, with a caller of that thread. */
+#ifndef STET_SURFACE_MCP_RESOURCE_H
+#define STET_SURFACE_MCP_RESOURCE_H
+
+#include "surface/op.h"
+
+#define STET_MCP_URI_MAX  4096
+#define STET_MCP_LIST_MAX 10000 /* resources listed of one kind */
+
+/* How to run an operation here. */
+typedef struct stet_mcp_caller {
+    void *ctx;
+    bool (*permitted)(void *ctx, const stet_op *op);
+    /* Consumes `args`. */
+    stet_status (*call)(void *ctx, const stet_op *op, stet_value args, stet_value *result, stet_error *err);
+} stet_mcp_caller;
+
+/* Belong to the caller: an array of templates; an array of resources, sorted by address. */
+stet_value stet_mcp_resource_templates(const stet_mcp_caller *c);
+STET_CHECKED stet_status stet_mcp_resource_list(const stet_mcp_caller *c, stet_value *out, stet_error *err);
+/* STET_NOT_FOUND: no such resource, or no address of a resource at all. */
+STET_CHECKED stet_status stet_mcp_resource_read(const stet_mcp_caller *c, const char *uri, stet_value *out,
+                                                stet_error *err);
+/* Is it an address of a kind that is served, whether or not there is such a thing now? */
+bool stet_mcp_resource_served(const stet_mcp_caller *c, const char *uri);
+
+/* Whether anything may have changed: a number that stays the same as long as no space has a new commit and no run's
+ * state was written. Cheap: it is asked several times a second while a client watches. A handle is used by one thread
+ * at a time. */
+typedef struct stet_mcp_watch stet_mcp_watch;
+stet_mcp_watch *stet_mcp_watch_new(const char *from); /* the project that directory lies in */
+void stet_mcp_watch_free(stet_mcp_watch *w);
+uint64_t stet_mcp_watch_mark(stet_mcp_watch *w);
+
+#endif

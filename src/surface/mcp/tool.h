@@ -1,0 +1,59 @@
+/* tool.h - operations as MCP tools: which are offered, and how they are described.
+ *
+ *     stet_mcp_filter filter = {.read_only = true};
+ *     stet_mcp_tools *t;
+ *     status = stet_mcp_tools_new(&filter, &t, &err);        // a pattern that fits nothing is STET_INVALID
+ *     op = stet_mcp_tools_find(t, "stet_doc_get");
+ *     list = stet_mcp_tools_list(t, STET_MCP_STRUCTURED);    // an array, sorted by name
+ *     stet_mcp_tools_free(t);
+ *
+ * Offered are the common operations; with `all`, all; with `allow`, those that fit one of its patterns. From these,
+ * whatever fits a pattern of `deny` is taken away, and with `read_only` whatever may change something. A pattern is a
+ * tool's name or an operation's, with `*` for any run of characters: "stet_doc_*", "doc *". What only makes sense on a
+ * command line is never offered.
+ *
+ * Beside them stands one tool that is no operation: stet_result gives the further pages of a result that was too large
+ * for one answer. Every output schema allows such a page in place of the result, as {"page": ...}. */
+#ifndef STET_SURFACE_MCP_TOOL_H
+#define STET_SURFACE_MCP_TOOL_H
+
+#include "surface/op.h"
+
+#define STET_MCP_TOOL_NAME_MAX 96
+#define STET_MCP_RESULT_TOOL   "stet_result"
+
+typedef struct stet_mcp_filter {
+    bool all, read_only;
+    stet_value allow, deny; /* arrays of patterns, or null */
+} stet_mcp_filter;
+
+/* What a protocol version knows of. */
+typedef enum stet_mcp_detail {
+    STET_MCP_PLAIN,     /* 2024-11-05: name, description, input schema */
+    STET_MCP_ANNOTATED, /* 2025-03-26: annotations, the title among them */
+    STET_MCP_STRUCTURED /* 2025-06-18 and later: titles, output schemas */
+} stet_mcp_detail;
+
+typedef struct stet_mcp_tools stet_mcp_tools;
+
+STET_CHECKED stet_status stet_mcp_tools_new(const stet_mcp_filter *filter, stet_mcp_tools **out, stet_error *err);
+void stet_mcp_tools_free(stet_mcp_tools *t);
+/* NULL: not offered. */
+const stet_op *stet_mcp_tools_find(const stet_mcp_tools *t, const char *name);
+bool stet_mcp_tools_offer(const stet_mcp_tools *t, const stet_op *op);
+/* May it be used for reading a resource, whether or not it is offered as a tool? */
+bool stet_mcp_tools_permit(const stet_mcp_tools *t, const stet_op *op);
+bool stet_mcp_tools_offer_result(const stet_mcp_tools *t);
+/* Says in a few words why a name is not offered, and which comes near, for an error message. */
+void stet_mcp_tools_explain(const stet_mcp_tools *t, const char *name, stet_buf *out);
+/* Belongs to the caller. Made once; later calls share it. One thread. */
+stet_value stet_mcp_tools_list(stet_mcp_tools *t, stet_mcp_detail detail);
+
+void stet_mcp_tool_name(const stet_op *op, char out[STET_MCP_TOOL_NAME_MAX]);
+/* The arguments of an example of the table, as a tool takes them. False if it can't be given so: it reads standard
+ * input, or is more than one command. */
+bool stet_mcp_tool_example(const stet_op *op, const stet_example *example, stet_value *out);
+/* Arguments of stet_result, checked: which result and from which byte on. `*id` lives as long as `args`. */
+STET_CHECKED stet_status stet_mcp_result_args(const stet_value *args, stet_value *id, int64_t *offset, stet_error *err);
+
+#endif
