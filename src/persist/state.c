@@ -143,7 +143,7 @@ static void load_remembered(stet_persist *p) {
 }
 
 static void read_remembered(stet_persist *p, stet_premembered *r) {
-    if (r->snapshot || r->lost)
+    if (r->snapshot)
         return;
     char *dir = remembered_dir(p), *path = stet_asprintf("%s/%s.toml", dir, r->hash.text), *text;
     size_t len;
@@ -151,6 +151,10 @@ static void read_remembered(stet_persist *p, stet_premembered *r) {
     r->lost = stet_persist_read_file(path, &text, &len, NULL, NULL) != STET_OK ||
               stet_psnapshot_parse(text, len, &r->snapshot, &why) != STET_PSNAPSHOT_OK ||
               memcmp(r->snapshot->hash.text, r->hash.text, STET_PERSIST_HASH) != 0;
+    if (r->lost) {
+        stet_psnapshot_drop(r->snapshot);
+        r->snapshot = NULL;
+    }
     stet_free(path);
     stet_free(dir);
 }
@@ -212,6 +216,7 @@ static void find_tips(stet_persist *p) {
             *stet_vec_add(&all) = p->files.at[i].snapshot;
     for (size_t i = 0; i < p->remembered.len; i++) {
         stet_premembered *r = &p->remembered.at[i];
+        r->lost = false;
         if (stet_persist_is_known(p, r->hash.text))
             continue;
         p->vanished = true;
