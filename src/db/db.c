@@ -264,6 +264,12 @@ void stet_db_rollback(stet_db *db) {
     stet_error_clear(&db->failed);
 }
 
+int stet_db_patience(stet_db *db, int ms) {
+    int was = db->busy_ms;
+    db->busy_ms = ms;
+    return was;
+}
+
 bool stet_db_in_transaction(const stet_db *db) {
     return db->state != DB_NONE;
 }

@@ -66,6 +66,8 @@ bool stet_db_read_only(const stet_db *db);
 STET_CHECKED stet_status stet_db_begin_read(stet_db *db, stet_error *err); /* one snapshot until commit or rollback */
 STET_CHECKED stet_status stet_db_begin_write(stet_db *db, stet_error *err);
 STET_CHECKED stet_status stet_db_commit(stet_db *db, stet_error *err); /* rolls back if anything failed since begin */
+/* How long begin_write waits for other writers from now on; returns what it was. */
+int stet_db_patience(stet_db *db, int ms);
 void stet_db_rollback(stet_db *db);
 bool stet_db_in_transaction(const stet_db *db);
 /* Nested: a savepoint that can be undone alone. Sticky errors raised since the matching begin are dropped by undo, but

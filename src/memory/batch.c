@@ -9,15 +9,29 @@
 
 #define BATCH_MAX 4096
 
-bool stet_batch_take(stet_tx *tx) {
-    stet_space *s = tx->space;
-    /* Reads in other spaces need their handles, which the caller may close; a session wants its answer kept now. */
-    if (!tx->observation || tx->views.len > 1 || tx->session || tx->locked || tx->group || s->read_only ||
-        stet_observe_of(s)->off || !stet_tx_empty(tx))
+/* Does it carry an observation and nothing else? */
+static bool only_observes(const stet_tx *tx) {
+    if (!tx->observation || !stet_tx_empty(tx))
         return false;
     for (size_t i = 0; i < tx->docs.len; i++)
         if (tx->docs.at[i]->need_absent || tx->docs.at[i]->need_hash)
             return false;
+    return true;
+}
+
+bool stet_observe_stale(const stet_tx *tx) {
+    if (!only_observes(tx))
+        return false;
+    stet_observe_of(tx->space)->dropped_noops++;
+    return true;
+}
+
+bool stet_batch_take(stet_tx *tx) {
+    stet_space *s = tx->space;
+    /* Reads in other spaces need their handles, which the caller may close; a session wants its answer kept now. */
+    if (tx->views.len > 1 || tx->session || tx->locked || tx->group || s->read_only || stet_observe_of(s)->off ||
+        !only_observes(tx))
+        return false;
     if (s->batch && (s->batch->branch != tx->branch || s->batch->members.len >= BATCH_MAX) &&
         stet_observe_sync(s, NULL) != STET_OK)
         return false;

@@ -40,8 +40,10 @@ typedef struct store {
     STET_VEC(outcome_doc) outcomes; /* of the member at hand */
     stet_buf changes, body;
     stet_arena arena;
-    bool any_dropped; /* or moved: then C2 needs a look at earlier members */
-    bool wrote;       /* there is something to commit */
+    bool any_dropped;      /* or moved: then C2 needs a look at earlier members */
+    bool wrote;            /* there is something to commit */
+    stet_applied *applied; /* what the observations were told; in the arena */
+    size_t applied_count;
 } store;
 
 /* ---- Locks ---- */
@@ -534,7 +536,7 @@ static void store_member(store *c, stet_group_member *m) {
     e.details = stet_null();
     stet_group_member_clear(m);
     m->outcome = STET_MEMBER_STAGED;
-    m->moved = false;
+    m->moved = m->stale = false;
     m->result = (stet_commit_result){0};
     stet_status st = tx->session ? find_replay(c, m, &e) : STET_NOT_FOUND;
     if (st == STET_OK) {
@@ -544,7 +546,7 @@ static void store_member(store *c, stet_group_member *m) {
         return;
     }
     if (st == STET_NOT_FOUND)
-        st = validate(c, tx, &e);
+        m->stale = (st = validate(c, tx, &e)) == STET_CONFLICT;
     if (st == STET_OK)
         st = work_out(c, m, &e);
     if (st == STET_OK && c->outcomes.len)
@@ -596,6 +598,8 @@ static void observe(store *c) {
             stet_tx_reads(m->tx, &c->arena, &a->reads, &a->read_count);
     }
     stet_observe_apply(c->s, c->g->branch, list, n);
+    c->applied = list;
+    c->applied_count = n;
 }
 
 static stet_status check_branch(store *c, stet_error *err) {
@@ -616,17 +620,17 @@ static void become_known(store *c) {
 }
 
 static stet_status finish(store *c, stet_error *err) {
-    stet_status st = STET_OK;
-    for (size_t i = 0; i < c->others.len; i++) {
-        /* First the spaces read, where nothing but mirrors may have been written; then the space written to. */
-        stet_status one = st == STET_OK ? stet_db_commit(c->others.at[i]->db, err) : STET_OK;
-        if (st != STET_OK)
-            stet_db_rollback(c->others.at[i]->db);
-        st = st != STET_OK ? st : one;
-    }
-    if (st == STET_OK && c->wrote)
+    /* First the spaces read, where nothing but mirrors may have been written; then the space written to. Mirrors that
+     * can't be stored are no reason to fail the data: who needed them is unknown then. */
+    for (size_t i = 0; i < c->others.len; i++)
+        if (stet_db_commit(c->others.at[i]->db, NULL) != STET_OK) {
+            stet_space_forget_names(c->others.at[i]);
+            stet_observe_lost(c->s, c->g->branch, c->applied, c->applied_count, c->others.at[i]);
+        }
+    if (c->wrote)
         return stet_db_commit(c->s->db, err);
-    if (st == STET_OK && (st = stet_db_status(c->s->db, err)) == STET_OK)
+    stet_status st = stet_db_status(c->s->db, err);
+    if (st == STET_OK)
         stet_space_forget_names(c->s); /* numbers given for what is not stored after all */
     stet_db_rollback(c->s->db);
     return st;
@@ -663,6 +667,8 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
         store_member(&c, &g->members.at[i]);
         st = stet_db_status(c.s->db, err);
     }
+    for (size_t i = 0; i < c.others.len && st == STET_OK; i++)
+        st = stet_db_status(c.others.at[i]->db, err); /* what was read there could not be validated */
     if (st == STET_OK) {
         write_heads(&c);
         observe(&c);
@@ -681,8 +687,7 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
             for (size_t j = 0; j < g->members.at[i].tx->docs.len; j++) {
                 stet_tx_doc *d = g->members.at[i].tx->docs.at[j];
                 d->holds = 0;
-                if (d->space == c.s)
-                    d->doc = 0;
+                d->doc = 0; /* looked up again */
             }
         }
     }

@@ -1,5 +1,6 @@
 /* group.c - groups of transactions: the overlay, and committing one or many. */
 #include "memory/commit.h"
+#include "memory/observe_internal.h"
 
 #define NAME_KEY (2 * STET_ID_MAX + 2)
 
@@ -346,7 +347,10 @@ stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *
         st = stet_group_store(&g, err);
         if (st == STET_OK && m.outcome == STET_MEMBER_DROPPED) {
             st = m.error->status;
-            stet_error_move(err, m.error);
+            if (m.stale && stet_observe_stale(tx))
+                st = STET_OK; /* nothing was to be changed: an observation out of date is dropped, as in a batch */
+            else
+                stet_error_move(err, m.error);
         }
         stet_group_member_clear(&m);
         r = m.result;

@@ -126,13 +126,8 @@ static stet_bytes text_of(stet_space *s, stet_value v) {
     return (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
 }
 
-static int by_space(const void *a, const void *b) {
-    const stet_foreign_place *x = a, *y = b;
-    return x->space < y->space ? -1 : x->space > y->space;
-}
-
 /* Own reads as places with the sequence up to which each holds; reads in other spaces apart. */
-static bool split_reads(stet_space *s, const stet_applied *m, stet_places *own, stet_foreign_places *other) {
+static void split_reads(stet_space *s, const stet_applied *m, stet_places *own, stet_foreign_places *other) {
     for (size_t i = 0; i < m->read_count; i++) {
         const stet_tx_read_record *r = &m->reads[i];
         unsigned flag = r->kind == STET_SHALLOW;
@@ -145,8 +140,7 @@ static bool split_reads(stet_space *s, const stet_applied *m, stet_places *own, 
         *stet_vec_add(other) = (stet_foreign_place){
             space, {r->name.id, strlen(r->name.id)}, {scope, strlen(scope)}, r->path, flag, r->seq, r->doc};
     }
-    qsort(other->at, other->len, sizeof *other->at, by_space);
-    return true;
+    stet_foreign_settle(other);
 }
 
 static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_known_action *a, int64_t now) {
@@ -220,6 +214,43 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
     o->kept_noops += m->seq == 0;
 }
 
+static stet_known_action *action_of(stet_space *s, int64_t branch, const stet_observation *o) {
+    stet_docname piece = {o->key.piece, o->key.scope};
+    return stet_observe_action(s, branch, stet_space_intern(s, &piece), o->key.action, true);
+}
+
+/* Undoes the savepoint, and all that is held of what it did: the numbers of names, the cache, what is owed. */
+static void undo(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_db_savepoint_undo(s->db);
+    stet_observe_drop_pending(s);
+    stet_observe_empty(s);
+    stet_space_forget_names(s);
+    stet_observe_owe_nothing(o);
+}
+
+void stet_observe_lost(stet_space *s, int64_t branch, const stet_applied *at, size_t len, const stet_space *in) {
+    struct stet_observe *o = stet_observe_of(s);
+    if (o->off || stet_db_status(s->db, NULL) != STET_OK)
+        return;
+    stet_db_savepoint(s->db);
+    stet_observe_fresh(s);
+    for (size_t i = 0; i < len; i++) {
+        bool met = at[i].observation && !in;
+        for (size_t k = 0; k < at[i].read_count && !met && at[i].observation; k++)
+            met = at[i].reads[k].space == in;
+        stet_known_action *a = met ? action_of(s, branch, at[i].observation) : NULL;
+        if (a)
+            stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
+        o->lost += met;
+    }
+    stet_observe_flush(s);
+    if (stet_db_status(s->db, NULL) == STET_OK && stet_db_savepoint_release(s->db, NULL) == STET_OK)
+        return;
+    /* Then what it owed to other spaces is not pushed by this process: `pending` says so. */
+    undo(s);
+}
+
 void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, size_t len) {
     struct stet_observe *o = stet_observe_of(s);
     if (o->off)
@@ -231,11 +262,7 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
     int64_t start = s->known, now = start;
     for (size_t i = 0; i < len; i++) {
         const stet_applied *m = &at[i];
-        stet_known_action *a = NULL;
-        if (m->observation) {
-            stet_docname piece = {m->observation->key.piece, m->observation->key.scope};
-            a = stet_observe_action(s, branch, stet_space_intern(s, &piece), m->observation->key.action, true);
-        }
+        stet_known_action *a = m->observation ? action_of(s, branch, m->observation) : NULL;
         if (m->seq) {
             now = m->seq;
             stet_observe_changes(s, branch, m->seq, m->changes, m->change_count, a ? a->action : 0);
@@ -251,12 +278,9 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
     if (stet_db_status(s->db, NULL) == STET_OK && stet_db_savepoint_release(s->db, NULL) == STET_OK)
         return;
     /* O3. Without its marks the commit stays above marked_through, so that nothing is called standing before it has
-     * been looked at; and each action keeps the observation it had, which says less, not more. */
-    stet_db_savepoint_undo(s->db);
-    stet_observe_drop_pending(s);
-    stet_observe_empty(s);
-    stet_vec_clear(&o->pushes);
-    o->lost++;
+     * been looked at; and each action keeps the observation it had, as unknown. */
+    undo(s);
+    stet_observe_lost(s, branch, at, len, NULL);
 }
 
 void stet_observe_done(stet_space *s, bool committed) {
@@ -265,8 +289,8 @@ void stet_observe_done(stet_space *s, bool committed) {
     if (!committed) {
         stet_observe_drop_pending(s);
         stet_observe_empty(s);
-        stet_vec_clear(&s->observe->pushes);
-        stet_vec_clear(&s->observe->leave);
+        stet_space_forget_names(s);
+        stet_observe_owe_nothing(s->observe);
         return;
     }
     if (s->observe->pushes.len || s->observe->leave.len)
@@ -281,7 +305,31 @@ void stet_observe_switch(stet_space *s, bool on) {
 
 /* ---- Being current ------------------------------------------------------------------------------------------ */
 
-static stet_status look_at_commits(stet_space *s, stet_error *err) {
+/* A change is against an action only if its observation is older: what was stored since has seen it. */
+static void drop_overtaken(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    for (size_t i = 0; i < o->pending.len; i++) {
+        stet_pending *p = &o->pending.at[i];
+        if (!p->set || p->state != STET_DIRTY)
+            continue;
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT observation FROM action WHERE action = ?");
+        stet_bind_int(q, 1, p->action);
+        while (stet_step(q)) {
+            size_t len;
+            const void *blob = stet_column_blob(q, 0, &len);
+            stet_obs obs;
+            stet_vec_clear(&o->places);
+            if (!len || !stet_obs_decode(blob, len, &obs) || !stet_obs_reads(&obs, &o->places))
+                continue;
+            int64_t seen = obs.observed_at;
+            for (size_t k = 0; k < o->places.len; k++)
+                seen = o->places.at[k].seq < seen ? o->places.at[k].seq : seen;
+            p->set = p->seq > seen;
+        }
+    }
+}
+
+stet_status stet_observe_look(stet_space *s, stet_error *err) {
     enum { BATCH = 10000 };
     for (;;) {
         bool begun;
@@ -296,13 +344,16 @@ static stet_status look_at_commits(stet_space *s, stet_error *err) {
         st = stet_space_commits(s, o->marked_through, 0, BATCH, &arena, &list, &count, err);
         for (size_t i = 0; i < count && st == STET_OK; i++)
             stet_observe_changes(s, list[i].branch, list[i].seq, list[i].at, list[i].len, 0);
-        if (st == STET_OK)
+        if (st == STET_OK) {
+            drop_overtaken(s);
             stet_observe_set_marked_through(s, count == BATCH ? list[count - 1].seq : s->known);
+        }
         stet_arena_release(&arena);
         if (st == STET_OK) {
             st = stet_observe_end(s, begun, err);
-        } else if (begun) {
-            stet_db_rollback(s->db);
+        } else {
+            if (begun)
+                stet_db_rollback(s->db);
             stet_observe_done(s, false);
         }
         if (st != STET_OK || count < BATCH)
@@ -314,6 +365,8 @@ stet_status stet_observe_catch_up(stet_space *s, stet_error *err) {
     struct stet_observe *o = stet_observe_of(s);
     if (o->off)
         return STET_OK;
+    if (stet_db_in_transaction(s->db)) /* other spaces are written to, and they take their locks in order */
+        return stet_fail(err, STET_INVALID, "space \"%s\": catching up inside a transaction", s->name);
     stet_status st = stet_observe_sync(s, err);
     if (st == STET_OK)
         st = stet_space_refresh(s, err);
@@ -327,7 +380,7 @@ stet_status stet_observe_catch_up(stet_space *s, stet_error *err) {
     bool foreign = stet_db_int(s->db, "SELECT count(*) FROM (SELECT 1 FROM foreign_space LIMIT 1)", 0) != 0;
     st = stet_space_leave(s, begun, STET_OK, err);
     if (st == STET_OK && through < s->known)
-        st = look_at_commits(s, err);
+        st = stet_observe_look(s, err);
     if (st == STET_OK && foreign)
         st = stet_observe_foreign_catch_up(s, err);
     return st;
@@ -418,6 +471,15 @@ const char *stet_reason_name(stet_reason r) {
 }
 
 const char *stet_state_name(stet_action_state state) {
-    static const char *const names[] = {"stands", "dirty", "stale", "unknown"};
-    return names[state];
+    switch (state) {
+    case STET_STANDS:
+        return "stands";
+    case STET_DIRTY:
+        return "dirty";
+    case STET_STALE:
+        return "stale";
+    case STET_UNKNOWN:
+        break;
+    }
+    return "unknown";
 }

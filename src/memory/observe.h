@@ -129,7 +129,7 @@ STET_CHECKED stet_status stet_observe_forget(stet_space *s, int64_t branch, cons
 
 /* Before anything is called standing: commits above marked_through are looked at, marks that other spaces did not get
  * to push are fetched, and readers of a space that was replaced or restored become unknown. One integer comparison
- * when there is nothing to do and no other space was read. */
+ * when there is nothing to do and no other space was read. Not inside a transaction of the handle. */
 STET_CHECKED stet_status stet_observe_catch_up(stet_space *s, stet_error *err);
 /* Makes batched observations of runs that changed nothing durable. A data commit, a flush and stet_space_close do too.
  */
@@ -273,6 +273,9 @@ typedef struct stet_applied {
     const stet_observation *observation; /* or NULL */
 } stet_applied;
 void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, size_t len);
+/* What could not be stored after all: the actions of these runs (of those that read from `in`, if it is not NULL)
+ * become unknown. Inside the transaction of the commit. */
+void stet_observe_lost(stet_space *s, int64_t branch, const stet_applied *at, size_t len, const stet_space *in);
 /* After the SQLite transaction has ended and every lock is free: marks owed to other spaces are pushed. */
 void stet_observe_done(stet_space *s, bool committed);
 void stet_observe_release(stet_space *s); /* what the handle holds; by stet_space_close, after stet_observe_sync */

@@ -1,19 +1,28 @@
 /* observe_check.c - deriving marks and index rows again, and removing what nobody needs.
  *
  * A mark is right if it follows from sequences and revisions alone: some change after the sequence that a read saw (or,
- * for what the action wrote, after its observation) overlaps it. Changes above marked_through do not count: they have
- * not been looked at, and everybody knows. */
+ * for what the action wrote, after its observation) overlaps it. A change above marked_through need not have a mark: it
+ * has not been looked at, and everybody knows; but it may have one. The same for reads in other spaces, where the bound
+ * is what has been pushed. */
 #include <stdlib.h>
 
 #include "memory/observe_internal.h"
 
+/* A space that actions of this one read. */
+typedef struct foreign_space {
+    int64_t number;
+    stet_space *in; /* NULL: it is not there, or one of the two is an older copy: catching up will tell */
+    int64_t through, stamp;
+} foreign_space;
+
 typedef struct checker {
     stet_space *s;
-    bool repair;
+    STET_VEC(foreign_space) foreign;
     stet_buf *problems;
     size_t found, repaired;
     int64_t through;
     stet_map expected;  /* table, key, action, path -> flags */
+    stet_map deleted;   /* branches */
     stet_numbers wrong; /* actions to be made unknown */
     STET_VEC(stet_row_op) fixes;
     stet_arena arena;
@@ -26,12 +35,13 @@ static void report(checker *c, int64_t action, const char *name, const char *wha
     stet_numbers_add(&c->wrong, action);
 }
 
-static bool changed_since(checker *c, int64_t branch, int64_t doc, stet_pathref path, stet_read_kind kind, int64_t seq,
-                          stet_status *st, stet_error *err) {
+/* Is there a change after `seq`, up to `upto`? */
+static bool changed_since(checker *c, stet_space *in, int64_t branch, int64_t doc, stet_pathref path,
+                          stet_read_kind kind, int64_t seq, int64_t upto, stet_status *st, stet_error *err) {
     stet_overlap *list;
     size_t count = 0;
-    if (*st == STET_OK && seq < c->through)
-        *st = stet_space_overlaps(c->s, branch, doc, path, kind, seq, c->through + 1, 1, &c->arena, &list, &count, err);
+    if (*st == STET_OK && seq < upto)
+        *st = stet_space_overlaps(in, branch, doc, path, kind, seq, upto + 1, 1, &c->arena, &list, &count, err);
     return count != 0;
 }
 
@@ -56,6 +66,71 @@ typedef struct action_row {
     int mark; /* state of its own-space mark, 0: none */
 } action_row;
 
+static foreign_space *foreign_of(checker *c, int64_t number) {
+    for (size_t i = 0; i < c->foreign.len; i++)
+        if (c->foreign.at[i].number == number)
+            return c->foreign.at[i].in ? &c->foreign.at[i] : NULL;
+    return NULL;
+}
+
+static bool marked_from(checker *c, int64_t action, int64_t space) {
+    bool found = false;
+    stet_stmt *q = stet_db_stmt(c->s->db, "SELECT 1 FROM mark WHERE action = ? AND space = ?");
+    stet_bind_int(q, 1, action);
+    stet_bind_int(q, 2, space);
+    while (stet_step(q))
+        found = true;
+    return found;
+}
+
+/* Reads in one other space, `at[0..len)`: each has its mirror, and a mark if and only if something changed. */
+static stet_status check_foreign(checker *c, const action_row *row, const stet_foreign_place *at, size_t len,
+                                 stet_error *err) {
+    foreign_space *f = foreign_of(c, at[0].space);
+    stet_status st = STET_OK;
+    if (!f || row->mark == STET_UNKNOWN)
+        return STET_OK;
+    bool mirrored = true, must = false, may = false, marked = marked_from(c, row->action, at[0].space);
+    for (size_t i = 0; i < len && st == STET_OK; i++) {
+        mirrored = mirrored && stet_observe_mirrored(f->in, c->s, row->action, &at[i]);
+        stet_docname name = {stet_arena_strndup(&c->arena, at[i].id.at, at[i].id.len),
+                             stet_arena_strndup(&c->arena, at[i].scope.at, at[i].scope.len)};
+        int64_t doc = 0;
+        st = stet_space_doc(f->in, &name, &doc, err);
+        if (st != STET_OK || !doc)
+            continue;
+        stet_read_kind kind = at[i].flag ? STET_SHALLOW : STET_RECURSIVE;
+        must = must || changed_since(c, f->in, 0, doc, at[i].path, kind, at[i].seq, f->through, &st, err);
+        may = may || changed_since(c, f->in, 0, doc, at[i].path, kind, at[i].seq, f->in->known, &st, err);
+    }
+    if (st != STET_OK)
+        return st;
+    if (!mirrored)
+        report(c, row->action, row->name, "a read in another space has no mirror there");
+    if (must && !marked)
+        report(c, row->action, row->name, "a change in another space overlaps what it read, and it is not marked");
+    if (!may && marked)
+        report(c, row->action, row->name, "it is marked by another space, and no change there overlaps what it read");
+    return STET_OK;
+}
+
+static stet_status check_foreign_reads(checker *c, const action_row *row, const stet_obs *obs, stet_error *err) {
+    stet_foreign_places all = {0};
+    stet_status st = STET_OK;
+    if (!stet_foreign_unpack(obs->foreign, &all)) {
+        if (row->mark != STET_UNKNOWN)
+            report(c, row->action, row->name, "its observation does not decode");
+    } else {
+        for (size_t i = 0, end; i < all.len && st == STET_OK; i = end) {
+            for (end = i; end < all.len && all.at[end].space == all.at[i].space;)
+                end++;
+            st = check_foreign(c, row, &all.at[i], end - i, err);
+        }
+    }
+    stet_vec_release(&all);
+    return st;
+}
+
 static stet_status check_action(checker *c, const action_row *row, stet_error *err) {
     stet_obs obs;
     stet_status st = STET_OK;
@@ -69,18 +144,25 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
         if (row->mark != STET_UNKNOWN)
             report(c, row->action, row->name, "its observation does not decode");
     } else {
-        bool dirty = false;
+        bool must = false, may = false;
         for (size_t i = 0; i < reads.len; i++) {
+            stet_read_kind kind = reads.at[i].flag ? STET_SHALLOW : STET_RECURSIVE;
             expect(c, false, stet_space_key(row->branch, reads.at[i].doc), row->action, reads.at[i].path,
                    reads.at[i].flag);
-            dirty = dirty || changed_since(c, row->branch, reads.at[i].doc, reads.at[i].path,
-                                           reads.at[i].flag ? STET_SHALLOW : STET_RECURSIVE, reads.at[i].seq, &st, err);
+            must = must || changed_since(c, c->s, row->branch, reads.at[i].doc, reads.at[i].path, kind, reads.at[i].seq,
+                                         c->through, &st, err);
+            may = must || may ||
+                  changed_since(c, c->s, row->branch, reads.at[i].doc, reads.at[i].path, kind, reads.at[i].seq,
+                                c->s->known, &st, err);
         }
         for (size_t i = 0; i < known.len; i++) {
             expect(c, true, stet_space_key(row->branch, known.at[i].doc), row->action, known.at[i].path,
                    STET_WRITE_KNOWN);
-            dirty = dirty || changed_since(c, row->branch, known.at[i].doc, known.at[i].path, STET_RECURSIVE,
-                                           obs.observed_at, &st, err);
+            must = must || changed_since(c, c->s, row->branch, known.at[i].doc, known.at[i].path, STET_RECURSIVE,
+                                         obs.observed_at, c->through, &st, err);
+            may = must || may ||
+                  changed_since(c, c->s, row->branch, known.at[i].doc, known.at[i].path, STET_RECURSIVE,
+                                obs.observed_at, c->s->known, &st, err);
         }
         for (size_t i = 0; i < declared.len; i++)
             expect(c, true, stet_space_key(row->branch, declared.at[i].doc), row->action, declared.at[i].path,
@@ -88,10 +170,12 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
         for (size_t i = 0; i < envelopes.len; i++)
             expect(c, true, stet_space_key(row->branch, envelopes.at[i].doc), row->action, envelopes.at[i].path,
                    STET_WRITE_ENVELOPE);
-        if (st == STET_OK && dirty && !row->mark)
+        if (st == STET_OK && must && !row->mark)
             report(c, row->action, row->name, "a change overlaps what it read or wrote, and it is not marked");
-        if (st == STET_OK && !dirty && row->mark == STET_DIRTY)
+        if (st == STET_OK && !may && row->mark == STET_DIRTY)
             report(c, row->action, row->name, "it is marked dirty, and no change overlaps what it read or wrote");
+        if (st == STET_OK && obs.foreign.len)
+            st = check_foreign_reads(c, row, &obs, err);
     }
     stet_vec_release(&reads);
     stet_vec_release(&known);
@@ -107,8 +191,10 @@ static void check_rows(checker *c, bool write) {
                          : stet_db_stmt(c->s->db, "SELECT key, path, action, flags FROM read_index");
     stet_buf b = STET_BUF(0);
     while (stet_step(q)) {
-        int64_t key = stet_column_int(q, 0), action = stet_column_int(q, 2);
+        int64_t key = stet_column_int(q, 0), action = stet_column_int(q, 2), branch = key >> 40;
         size_t len;
+        if (stet_map_get(&c->deleted, &branch, sizeof branch))
+            continue; /* gc's, not an error */
         const char *path = stet_column_blob(q, 1, &len);
         stet_buf_clear(&b);
         stet_buf_char(&b, write ? 'w' : 'r');
@@ -122,7 +208,7 @@ static void check_rows(checker *c, bool write) {
         }
         report(c, action, write ? "write index" : "read index",
                slot ? "an index row has other flags than its observation" : "an index row without an observation");
-        if (!slot)
+        if (!slot) /* one with other flags is met again as missing, and replaced */
             *stet_vec_add(&c->fixes) = (stet_row_op){
                 key, action, {stet_arena_strndup(&c->arena, path ? path : "", len), len}, 0, false, write, 0};
     }
@@ -218,21 +304,74 @@ static stet_status check_actions(checker *c, stet_error *err) {
     return st;
 }
 
-stet_status stet_observe_check(stet_space *s, bool repair, stet_buf *problems, size_t *found, size_t *repaired,
-                               stet_error *err) {
-    checker c = {.s = s, .repair = repair, .problems = problems, .arena = STET_ARENA_INIT};
+/* The other spaces, and how far each has told this one: looked at before this one's own state is, so that what they
+ * have told by then is in it. */
+static stet_status meet_others(checker *c, stet_error *err) {
+    STET_VEC(stet_marked) rows = {0};
+    STET_VEC(char *) texts = {0};
+    stet_stmt *q = stet_db_stmt(c->s->db, "SELECT space, seen, stamp, name, uuid FROM foreign_space");
+    while (stet_step(q)) {
+        size_t len;
+        *stet_vec_add(&c->foreign) = (foreign_space){.number = stet_column_int(q, 0), .stamp = stet_column_int(q, 2)};
+        *stet_vec_add(&rows) = (stet_marked){.seq = stet_column_int(q, 1)};
+        for (int i = 3; i < 5; i++) {
+            const char *text = stet_column_text(q, i, &len);
+            *stet_vec_add(&texts) = stet_strndup(text, len);
+        }
+    }
+    stet_status st = stet_db_status(c->s->db, err);
+    for (size_t i = 0; i < rows.len; i++) {
+        foreign_space *f = &c->foreign.at[i];
+        stet_space *in;
+        int64_t stamp = -1, pending = 0, pushed = 0;
+        if (st == STET_OK && stet_observe_sibling(c->s, texts.at[2 * i], texts.at[2 * i + 1], &in, NULL) == STET_OK &&
+            (st = stet_space_refresh(in, err)) == STET_OK) {
+            q = stet_db_stmt(in->db, "SELECT stamp, pending, pushed FROM mirror_owner WHERE uuid = ?");
+            stet_bind_text(q, 1, c->s->uuid, strlen(c->s->uuid));
+            while (stet_step(q)) {
+                stamp = stet_column_int(q, 0);
+                pending = stet_column_int(q, 1);
+                pushed = stet_column_int(q, 2);
+            }
+            f->through = stet_observe_meta(in, "marked_through", 0);
+            if (pending > pushed && pushed < f->through)
+                f->through = pushed;
+            st = stet_db_status(in->db, err);
+            f->in = stamp == f->stamp && in->known >= rows.at[i].seq ? in : NULL;
+        }
+        free(texts.at[2 * i]);
+        free(texts.at[2 * i + 1]);
+    }
+    stet_vec_release(&rows);
+    stet_vec_release(&texts);
+    return st;
+}
+
+static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, size_t *found, size_t *repaired,
+                              stet_error *err) {
+    checker c = {.s = s, .problems = problems, .arena = STET_ARENA_INIT};
     bool begun = false;
     stet_status st = stet_observe_sync(s, err);
+    if (st == STET_OK)
+        st = meet_others(&c, err);
     if (st == STET_OK && repair)
         st = stet_observe_begin(s, &begun, err);
     else if (st == STET_OK)
         st = stet_space_enter(s, &begun, err);
-    if (st != STET_OK)
+    *found = *repaired = 0;
+    if (st != STET_OK) {
+        stet_vec_release(&c.foreign);
         return st;
+    }
+    stet_space_catch_up(s);
     c.through = stet_observe_meta(s, "marked_through", 0);
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT branch FROM branch WHERE deleted_ms IS NOT NULL");
+    while (stet_step(q)) {
+        int64_t branch = stet_column_int(q, 0);
+        stet_map_put(&c.deleted, &branch, sizeof branch, (stet_slot){.n = 1});
+    }
     st = check_actions(&c, err);
-    /* Rows of deleted branches are gc's, not an error. */
-    if (st == STET_OK && stet_db_int(s->db, "SELECT count(*) FROM branch WHERE deleted_ms IS NOT NULL", 0) == 0) {
+    if (st == STET_OK) {
         check_rows(&c, false);
         check_rows(&c, true);
         check_missing(&c);
@@ -244,8 +383,9 @@ stet_status stet_observe_check(stet_space *s, bool repair, stet_buf *problems, s
     if (repair) {
         if (st == STET_OK) {
             st = stet_observe_end(s, begun, err);
-        } else if (begun) {
-            stet_db_rollback(s->db);
+        } else {
+            if (begun)
+                stet_db_rollback(s->db);
             stet_observe_done(s, false);
         }
         if (c.found)
@@ -256,10 +396,27 @@ stet_status stet_observe_check(stet_space *s, bool repair, stet_buf *problems, s
     *found = c.found;
     *repaired = st == STET_OK ? c.repaired : 0;
     stet_map_release(&c.expected);
+    stet_map_release(&c.deleted);
     stet_numbers_release(&c.wrong);
     stet_vec_release(&c.fixes);
+    stet_vec_release(&c.foreign);
     stet_arena_release(&c.arena);
     return st;
+}
+
+stet_status stet_observe_check(stet_space *s, bool repair, stet_buf *problems, size_t *found, size_t *repaired,
+                               stet_error *err) {
+    enum { ATTEMPTS = 3 };
+    size_t start = problems->len;
+    for (int attempt = 1;; attempt++) {
+        int64_t version = stet_db_data_version(s->db);
+        stet_status st = check_once(s, repair, problems, found, repaired, err);
+        /* Two files are not seen at one moment: a difference found while others were writing is looked at again. */
+        if (st != STET_OK || repair || *found == 0 || attempt == ATTEMPTS || stet_db_in_transaction(s->db) ||
+            stet_db_data_version(s->db) == version)
+            return st;
+        problems->len = start;
+    }
 }
 
 /* ---- Cleaning ------------------------------------------------------------------------------------------------- */
@@ -378,15 +535,18 @@ stet_status stet_observe_gc(stet_space *s, bool dry_run, int64_t *rows, stet_err
     if (st == STET_OK)
         *rows += old_fingerprints(s, dry_run) + lost_owners(s, dry_run);
     if (dry_run) {
-        return stet_space_leave(s, begun, st, err);
-    }
-    if (st != STET_OK) {
+        st = stet_space_leave(s, begun, st, err);
+    } else if (st != STET_OK) {
         if (begun)
             stet_db_rollback(s->db);
         stet_observe_done(s, false);
-        return st;
+    } else {
+        st = stet_observe_end(s, begun, err);
+        stet_observe_empty(s);
     }
-    st = stet_observe_end(s, begun, err);
-    stet_observe_empty(s);
+    if (st == STET_OK && !stet_db_in_transaction(s->db)) {
+        *rows += stet_observe_orphans(s, dry_run);
+        st = stet_db_status(s->db, err);
+    }
     return st;
 }

@@ -37,8 +37,8 @@ typedef struct stet_index_doc {
 typedef struct stet_known_action {
     int64_t action, branch, piece;
     bool observed;
-    bool marked;         /* it has a mark */
-    bool foreign_marked; /* one from another space */
+    bool marked;                                  /* it has a mark */
+    bool foreign_marked;                          /* one from another space */
     bool foreign;                                 /* its last observation read other spaces */
     bool ran;                                     /* its last observation was of a run, not of dependencies alone */
     stet_bytes reads, known, declared, envelopes; /* packed, in the cache's arena */
@@ -69,6 +69,12 @@ typedef struct stet_row_op {
     size_t order;
 } stet_row_op;
 
+/* Up to which change an owner must have been told already, so that telling it what this transaction owes leaves nothing
+ * out. */
+typedef struct stet_owed_base {
+    int64_t owner, base;
+} stet_owed_base;
+
 typedef struct stet_owed {
     int64_t owner, action, seq, doc;
     stet_pathref path; /* in the arena of pushes */
@@ -96,7 +102,9 @@ struct stet_observe {
     STET_VEC(stet_pending) pending;
     stet_map pending_of; /* action -> position in pending + 1 */
     STET_VEC(stet_row_op) ops;
+    size_t op_order;
     STET_VEC(stet_owed) pushes; /* marks that the commit owes to other spaces */
+    STET_VEC(stet_owed_base) bases;
     stet_arena push_arena;
     STET_VEC(stet_marked) leave; /* spaces no longer read: action, and the space's number in `seq` */
     stet_numbers scratch;
@@ -152,11 +160,27 @@ bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, co
                          stet_bytes foreign);
 /* Marks from other spaces that the new observation has overtaken. True: some are left. */
 bool stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreign);
-void stet_observe_push(stet_space *s); /* what is owed, to each owner; what fails stays pending */
+/* An action is gone: its mirrors go after the transaction. */
+void stet_observe_leave_all(stet_space *s, int64_t action);
+void stet_observe_owe_nothing(struct stet_observe *o); /* the transaction that owed it is undone, or all is told */
+void stet_observe_push(stet_space *s);                 /* what is owed, to each owner; what fails stays pending */
 STET_CHECKED stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err);
+/* Removes mirrors of actions that do not read this space any more. Not inside a transaction. */
+int64_t stet_observe_orphans(stet_space *s, bool dry_run);
+/* The space with this name and UUID beside `s`, opened once and kept. STET_NOT_FOUND also for one with another UUID. */
+STET_CHECKED stet_status stet_observe_sibling(stet_space *s, const char *name, const char *uuid, stet_space **out,
+                                              stet_error *err);
+/* Is the action `action` of `owner` mirrored in `in` at this place? */
+bool stet_observe_mirrored(stet_space *in, const stet_space *owner, int64_t action, const stet_foreign_place *r);
 void stet_observe_close_owners(stet_space *s);
 
-/* Runs `body` in a write transaction of its own, or in the one that is open. */
+/* batch.c: a transaction that conflicts and only carried an observation: counted as dropped, and no error. */
+bool stet_observe_stale(const stet_tx *tx);
+
+/* observe.c: marks of commits above marked_through. */
+STET_CHECKED stet_status stet_observe_look(stet_space *s, stet_error *err);
+
+/* A write transaction of its own, or the one that is open. */
 STET_CHECKED stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err);
 STET_CHECKED stet_status stet_observe_end(stet_space *s, bool begun, stet_error *err);
 

@@ -27,9 +27,11 @@ static stet_status sibling(stet_space *s, const char *name, stet_space **out, st
             *out = o->owners[i];
             return STET_OK;
         }
+    stet_status st = stet_space_name_check(name, err); /* it comes from a file */
+    if (st != STET_OK)
+        return st;
     char *dir = stet_file_dirname(s->path), *file = stet_asprintf("%s.db", name), *path = stet_file_join(dir, file);
     stet_space *opened = NULL;
-    stet_status st = STET_OK;
     if (!stet_file_exists(path))
         st = stet_fail(err, STET_NOT_FOUND, "no space \"%s\" beside \"%s\"", name, s->name);
     else
@@ -42,6 +44,13 @@ static stet_status sibling(stet_space *s, const char *name, stet_space **out, st
     o->owners = stet_realloc(o->owners, (o->owner_count + 1) * sizeof *o->owners);
     o->owners[o->owner_count++] = *out = opened;
     return STET_OK;
+}
+
+stet_status stet_observe_sibling(stet_space *s, const char *name, const char *uuid, stet_space **out, stet_error *err) {
+    stet_status st = sibling(s, name, out, err);
+    if (st == STET_OK && strcmp((*out)->uuid, uuid) != 0)
+        st = stet_fail(err, STET_NOT_FOUND, "space \"%s\" beside \"%s\" is another one than it was", name, s->name);
+    return st;
 }
 
 void stet_observe_close_owners(stet_space *s) {
@@ -132,7 +141,28 @@ static bool mirror_into(stet_space *in, stet_space *s, int64_t action, const ste
         return true;
     }
     stet_db_savepoint_undo(in->db);
+    stet_space_forget_names(in); /* numbers may have been given that are not stored */
     return false;
+}
+
+bool stet_observe_mirrored(stet_space *in, const stet_space *owner, int64_t action, const stet_foreign_place *r) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_docname name = {stet_arena_strndup(&arena, r->id.at, r->id.len),
+                         stet_arena_strndup(&arena, r->scope.at, r->scope.len)};
+    int64_t number = owner_number(in, owner, false), doc = 0;
+    bool there = false;
+    if (stet_docname_check(&name, NULL) == STET_OK)
+        doc = stet_space_find_doc(in, &name);
+    stet_stmt *q =
+        stet_db_stmt(in->db, "SELECT flags FROM mirror WHERE key = ? AND path = ? AND owner = ? AND action = ?");
+    stet_bind_int(q, 1, stet_space_key(0, doc));
+    stet_bind_blob(q, 2, r->path.bytes, r->path.len);
+    stet_bind_int(q, 3, number);
+    stet_bind_int(q, 4, action);
+    while (stet_step(q))
+        there = stet_column_int(q, 0) == (int64_t)r->flag;
+    stet_arena_release(&arena);
+    return there && doc && number;
 }
 
 static void foreign_read(stet_space *s, const char *sql, int64_t space, int64_t action) {
@@ -262,6 +292,33 @@ static void mirrors_of(stet_space *s, int64_t doc, const stet_change *c, int64_t
         o->pushes.at[i].path.bytes = stet_arena_strndup(arena, c->path.bytes, c->path.len);
 }
 
+/* M2. `pushed` never passes a change that was not told: what this transaction tells moves it only if everything up to
+ * the `pending` that it found had been told. A commit looked at late (above marked_through, but below `pushed`) moves
+ * `pushed` back to before it. */
+static void note_pending(stet_space *s, int64_t owner, int64_t seq) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_owed_base *base = NULL;
+    for (size_t i = 0; i < o->bases.len && !base; i++)
+        if (o->bases.at[i].owner == owner)
+            base = &o->bases.at[i];
+    int64_t pending = 0;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT pending FROM mirror_owner WHERE owner = ?");
+    stet_bind_int(q, 1, owner);
+    while (stet_step(q))
+        pending = stet_column_int(q, 0);
+    if (!base) {
+        base = stet_vec_add(&o->bases);
+        *base = (stet_owed_base){owner, pending};
+    }
+    if (seq <= pending)
+        base->base = INT64_MAX;
+    q = stet_db_stmt(
+        s->db, "UPDATE mirror_owner SET pending = max(pending, ?1), pushed = min(pushed, ?1 - 1) WHERE owner = ?2");
+    stet_bind_int(q, 1, seq);
+    stet_bind_int(q, 2, owner);
+    stet_run(q);
+}
+
 void stet_observe_owe(stet_space *s, int64_t branch, int64_t seq, const stet_doc_change *at, size_t len) {
     if (branch != 0)
         return;
@@ -275,11 +332,15 @@ void stet_observe_owe(stet_space *s, int64_t branch, int64_t seq, const stet_doc
         if (o->pushes.at[i].owner == last)
             continue;
         last = o->pushes.at[i].owner;
-        stet_stmt *q = stet_db_stmt(s->db, "UPDATE mirror_owner SET pending = ? WHERE owner = ?");
-        stet_bind_int(q, 1, seq);
-        stet_bind_int(q, 2, last);
-        stet_run(q);
+        note_pending(s, last, seq);
     }
+}
+
+void stet_observe_owe_nothing(struct stet_observe *o) {
+    stet_vec_clear(&o->pushes);
+    stet_vec_clear(&o->leave);
+    stet_vec_clear(&o->bases);
+    stet_arena_clear(&o->push_arena);
 }
 
 /* ---- Telling the owner ---------------------------------------------------------------------------------------- */
@@ -315,6 +376,10 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     stet_vec_release(&reads);
     if (!counts)
         return;
+    q = stet_db_stmt(owner->db, "UPDATE foreign_space SET seen = max(seen, ?) WHERE space = ?");
+    stet_bind_int(q, 1, p->seq);
+    stet_bind_int(q, 2, space);
+    stet_run(q);
     q = stet_db_stmt(owner->db,
                      "INSERT INTO mark(action, space, branch, state, reason, seq, id, scope, path, kind)"
                      " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -337,11 +402,15 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
         ((stet_known_action *)slot->p)->marked = ((stet_known_action *)slot->p)->foreign_marked = true;
 }
 
-/* All pushes of one owner, then `pushed` here. Both transactions end before this returns. */
-static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int64_t through, stet_error *err) {
+/* All pushes of one owner, then `pushed` here, if nothing older is left untold. Both transactions end before this
+ * returns. A note that fails is no failure: the owner asks again, and M3 makes that harmless. */
+static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int64_t base, int64_t through,
+                           stet_error *err) {
     struct stet_observe *o = stet_observe_of(s);
     stet_arena arena = STET_ARENA_INIT;
     stet_status st = stet_db_begin_write(owner->db, err);
+    if (st != STET_OK)
+        return st;
     for (size_t i = 0; i < o->pushes.len && st == STET_OK; i++) {
         stet_docname name;
         if (o->pushes.at[i].owner != number)
@@ -355,69 +424,204 @@ static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int
         st = stet_db_commit(owner->db, err);
     else
         stet_db_rollback(owner->db);
-    if (st == STET_OK)
-        st = stet_db_begin_write(s->db, err);
-    if (st != STET_OK)
+    if (st != STET_OK || stet_db_begin_write(s->db, NULL) != STET_OK)
         return st;
-    stet_stmt *q = stet_db_stmt(s->db, "UPDATE mirror_owner SET pushed = max(pushed, ?) WHERE owner = ?");
+    stet_stmt *q =
+        stet_db_stmt(s->db, "UPDATE mirror_owner SET pushed = max(pushed, ?) WHERE owner = ? AND pushed >= ?");
     stet_bind_int(q, 1, through);
     stet_bind_int(q, 2, number);
+    stet_bind_int(q, 3, base);
     stet_run(q);
-    return stet_db_commit(s->db, err);
+    if (stet_db_commit(s->db, NULL) != STET_OK)
+        stet_observe_empty(s);
+    return STET_OK;
 }
 
-void stet_observe_push(stet_space *s) {
+static const char *text_column(stet_stmt *q, int column, stet_arena *arena) {
+    size_t len;
+    const char *text = stet_column_text(q, column, &len);
+    return stet_arena_strndup(arena, text, len);
+}
+
+/* Takes the mirrors of one action away from a space it no longer reads: under both locks, because another process may
+ * have stored an observation meanwhile that reads it again. */
+static void leave_space(stet_space *s, stet_space *in, int64_t space, int64_t action) {
+    bool first = strcmp(s->uuid, in->uuid) < 0;
+    stet_db *one = first ? s->db : in->db, *two = first ? in->db : s->db;
+    if (stet_db_begin_write(one, NULL) != STET_OK)
+        return;
+    if (stet_db_begin_write(two, NULL) != STET_OK) {
+        stet_db_rollback(one);
+        return;
+    }
+    bool again = false;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT 1 FROM foreign_read WHERE space = ? AND action = ?");
+    stet_bind_int(q, 1, space);
+    stet_bind_int(q, 2, action);
+    while (stet_step(q))
+        again = true;
+    if (stet_db_status(s->db, NULL) == STET_OK && !again)
+        drop_mirrors(in, owner_number(in, s, false), action);
+    stet_db_rollback(s->db);
+    if (stet_db_commit(in->db, NULL) != STET_OK)
+        stet_observe_empty(in);
+}
+
+void stet_observe_leave_all(stet_space *s, int64_t action) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT space FROM foreign_read WHERE action = ?");
+    stet_bind_int(q, 1, action);
+    while (stet_step(q))
+        *stet_vec_add(&stet_observe_of(s)->leave) = (stet_marked){.action = action, .seq = stet_column_int(q, 0)};
+    q = stet_db_stmt(s->db, "DELETE FROM foreign_read WHERE action = ?");
+    stet_bind_int(q, 1, action);
+    stet_run(q);
+}
+
+/* A commit does not wait long for another space's writers: what is not told now is fetched. Least of all may it wait
+ * for a lock that its own caller holds. */
+#define PUSH_PATIENCE_MS 250
+
+static void leave_spaces(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
-    /* Mirrors in spaces no longer read: rows too many are harmless, so a failure here is too. */
     for (size_t i = 0; i < o->leave.len; i++) {
         stet_arena arena = STET_ARENA_INIT;
-        const char *name = NULL;
-        stet_stmt *q = stet_db_stmt(s->db, "SELECT name FROM foreign_space WHERE space = ?");
+        const char *name = NULL, *uuid = NULL;
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT name, uuid FROM foreign_space WHERE space = ?");
         stet_bind_int(q, 1, o->leave.at[i].seq);
         while (stet_step(q)) {
-            size_t len;
-            const char *text = stet_column_text(q, 0, &len);
-            name = stet_arena_strndup(&arena, text, len);
+            name = text_column(q, 0, &arena);
+            uuid = text_column(q, 1, &arena);
         }
         stet_space *in;
-        if (name && sibling(s, name, &in, NULL) == STET_OK && stet_db_begin_write(in->db, NULL) == STET_OK) {
-            drop_mirrors(in, owner_number(in, s, false), o->leave.at[i].action);
-            if (stet_db_commit(in->db, NULL) != STET_OK)
-                stet_observe_empty(in);
+        /* Rows too many are harmless, so a failure here is too; gc removes them. */
+        if (name && stet_observe_sibling(s, name, uuid, &in, NULL) == STET_OK) {
+            int patience = stet_db_patience(in->db, PUSH_PATIENCE_MS);
+            leave_space(s, in, o->leave.at[i].seq, o->leave.at[i].action);
+            stet_db_patience(in->db, patience);
         }
         stet_arena_release(&arena);
     }
     stet_vec_clear(&o->leave);
-    while (o->pushes.len) {
-        int64_t number = o->pushes.at[0].owner, through = 0;
-        char *name = NULL, *uuid = NULL;
-        for (size_t i = 0; i < o->pushes.len; i++)
-            if (o->pushes.at[i].owner == number && o->pushes.at[i].seq > through)
-                through = o->pushes.at[i].seq;
-        stet_stmt *q = stet_db_stmt(s->db, "SELECT name, uuid FROM mirror_owner WHERE owner = ?");
-        stet_bind_int(q, 1, number);
-        while (stet_step(q)) {
-            size_t len;
-            const char *text = stet_column_text(q, 0, &len);
-            name = stet_strndup(text, len);
-            text = stet_column_text(q, 1, &len);
-            uuid = stet_strndup(text, len);
-        }
-        stet_space *owner;
-        stet_error err = STET_ERROR_INIT;
-        if (name && sibling(s, name, &owner, &err) == STET_OK && strcmp(owner->uuid, uuid) == 0 &&
-            push_to(s, owner, number, through, &err) != STET_OK)
+}
+
+static void push_one(stet_space *s, int64_t number) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_arena arena = STET_ARENA_INIT;
+    int64_t through = 0, base = INT64_MAX;
+    const char *name = NULL, *uuid = NULL;
+    for (size_t i = 0; i < o->pushes.len; i++)
+        if (o->pushes.at[i].owner == number && o->pushes.at[i].seq > through)
+            through = o->pushes.at[i].seq;
+    for (size_t i = 0; i < o->bases.len; i++)
+        if (o->bases.at[i].owner == number)
+            base = o->bases.at[i].base;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT name, uuid FROM mirror_owner WHERE owner = ?");
+    stet_bind_int(q, 1, number);
+    while (stet_step(q)) {
+        name = text_column(q, 0, &arena);
+        uuid = text_column(q, 1, &arena);
+    }
+    stet_space *owner;
+    stet_error err = STET_ERROR_INIT;
+    if (name && stet_observe_sibling(s, name, uuid, &owner, &err) == STET_OK) {
+        int patience = stet_db_patience(owner->db, PUSH_PATIENCE_MS);
+        if (push_to(s, owner, number, base, through, &err) != STET_OK)
             stet_error_clear(&err); /* M2: it stays pending, and the owner fetches it */
-        stet_error_clear(&err);
-        free(name);
-        free(uuid);
+        stet_db_patience(owner->db, patience);
+    }
+    stet_error_clear(&err);
+    stet_arena_release(&arena);
+}
+
+void stet_observe_push(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    leave_spaces(s);
+    while (o->pushes.len) {
+        int64_t number = o->pushes.at[0].owner;
+        push_one(s, number);
         size_t to = 0;
         for (size_t i = 0; i < o->pushes.len; i++)
             if (o->pushes.at[i].owner != number)
                 o->pushes.at[to++] = o->pushes.at[i];
         o->pushes.len = to;
     }
-    stet_arena_clear(&o->push_arena);
+    stet_observe_owe_nothing(o);
+    stet_error stuck = STET_ERROR_INIT;
+    if (stet_db_status(s->db, &stuck) != STET_OK) /* the data is committed: a look that failed is not its failure */
+        stet_error_clear(&stuck);
+}
+
+/* ---- Cleaning -------------------------------------------------------------------------------------------------- */
+
+typedef struct mirror_owner {
+    int64_t number;
+    const char *name, *uuid;
+} mirror_owner;
+
+/* Actions of one owner that have mirrors here and do not read this space any more. */
+static void orphans_of(stet_space *s, stet_space *owner, int64_t number, stet_numbers *out) {
+    stet_numbers actions = {0};
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT DISTINCT action FROM mirror WHERE owner = ?");
+    stet_bind_int(q, 1, number);
+    while (stet_step(q))
+        stet_numbers_add(&actions, stet_column_int(q, 0));
+    for (size_t i = 0; i < actions.len; i++) {
+        bool reads = false;
+        q = stet_db_stmt(owner->db, "SELECT 1 FROM foreign_read r JOIN foreign_space f ON f.space = r.space"
+                                    " WHERE f.uuid = ? AND r.action = ?");
+        stet_bind_text(q, 1, s->uuid, strlen(s->uuid));
+        stet_bind_int(q, 2, actions.at[i]);
+        while (stet_step(q))
+            reads = true;
+        if (!reads)
+            stet_numbers_add(out, actions.at[i]);
+    }
+    stet_numbers_release(&actions);
+}
+
+static int64_t remove_orphans(stet_space *s, stet_space *owner, int64_t number, bool dry_run) {
+    bool first = strcmp(s->uuid, owner->uuid) < 0;
+    stet_db *one = first ? s->db : owner->db, *two = first ? owner->db : s->db;
+    if ((dry_run ? stet_db_begin_read(one, NULL) : stet_db_begin_write(one, NULL)) != STET_OK)
+        return 0;
+    if ((dry_run ? stet_db_begin_read(two, NULL) : stet_db_begin_write(two, NULL)) != STET_OK) {
+        stet_db_rollback(one);
+        return 0;
+    }
+    stet_numbers gone = {0};
+    orphans_of(s, owner, number, &gone);
+    int64_t rows = 0;
+    if (stet_db_status(s->db, NULL) == STET_OK && stet_db_status(owner->db, NULL) == STET_OK)
+        for (size_t i = 0; i < gone.len; i++) {
+            stet_stmt *q = stet_db_stmt(s->db, "SELECT count(*) FROM mirror WHERE owner = ? AND action = ?");
+            stet_bind_int(q, 1, number);
+            stet_bind_int(q, 2, gone.at[i]);
+            while (stet_step(q))
+                rows += stet_column_int(q, 0);
+            if (!dry_run)
+                drop_mirrors(s, number, gone.at[i]);
+        }
+    stet_numbers_release(&gone);
+    stet_db_rollback(owner->db);
+    return stet_db_commit(s->db, NULL) == STET_OK ? rows : 0;
+}
+
+int64_t stet_observe_orphans(stet_space *s, bool dry_run) {
+    stet_arena arena = STET_ARENA_INIT;
+    STET_VEC(mirror_owner) owners = {0};
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT owner, name, uuid FROM mirror_owner");
+    while (stet_step(q))
+        *stet_vec_add(&owners) =
+            (mirror_owner){stet_column_int(q, 0), text_column(q, 1, &arena), text_column(q, 2, &arena)};
+    int64_t rows = 0;
+    for (size_t i = 0; i < owners.len; i++) {
+        stet_space *owner;
+        if (stet_observe_sibling(s, owners.at[i].name, owners.at[i].uuid, &owner, NULL) == STET_OK)
+            rows += remove_orphans(s, owner, owners.at[i].number, dry_run);
+    }
+    stet_vec_release(&owners);
+    stet_arena_release(&arena);
+    return rows;
 }
 
 /* ---- Catching up ---------------------------------------------------------------------------------------------- */
@@ -442,6 +646,10 @@ static stet_status distrust_space(stet_space *s, const foreign_row *f, int64_t s
     for (size_t i = 0; i < list.len; i++)
         stet_observe_mark(s, list.at[i].action, list.at[i].seq, STET_UNKNOWN, STET_REASON_RESTORED, 0, 0, NULL);
     stet_vec_release(&list);
+    /* Marks of a history that is no more: their sequences mean nothing now. */
+    q = stet_db_stmt(s->db, "DELETE FROM mark WHERE space = ?");
+    stet_bind_int(q, 1, f->space);
+    stet_run(q);
     q = stet_db_stmt(s->db, "UPDATE foreign_space SET seen = ?, stamp = ? WHERE space = ?");
     stet_bind_int(q, 1, seen);
     stet_bind_int(q, 2, stamp);
@@ -455,7 +663,7 @@ static stet_status fetch(stet_space *s, stet_space *in, int64_t number, int64_t 
                          stet_error *err) {
     struct stet_observe *o = stet_observe_of(in);
     stet_arena arena = STET_ARENA_INIT;
-    stet_vec_clear(&o->pushes);
+    stet_observe_owe_nothing(o);
     stet_status st = STET_OK;
     for (int64_t after = pushed; st == STET_OK && after < pending;) {
         stet_commit_record *list;
@@ -470,41 +678,58 @@ static stet_status fetch(stet_space *s, stet_space *in, int64_t number, int64_t 
         after = list[count - 1].seq;
     }
     if (st == STET_OK)
-        st = push_to(in, s, number, pending, err);
-    stet_vec_clear(&o->pushes);
+        st = push_to(in, s, number, pushed, pending, err);
+    stet_observe_owe_nothing(o);
     stet_arena_release(&arena);
     return st;
+}
+
+typedef struct owner_row {
+    int64_t number, stamp, pending, pushed; /* number 0: not known there */
+} owner_row;
+
+static stet_status owner_row_of(stet_space *in, const stet_space *s, owner_row *out, stet_error *err) {
+    *out = (owner_row){0};
+    stet_stmt *q = stet_db_stmt(in->db, "SELECT owner, stamp, pending, pushed FROM mirror_owner WHERE uuid = ?");
+    stet_bind_text(q, 1, s->uuid, strlen(s->uuid));
+    while (stet_step(q))
+        *out = (owner_row){stet_column_int(q, 0), stet_column_int(q, 1), stet_column_int(q, 2), stet_column_int(q, 3)};
+    return stet_db_status(in->db, err);
 }
 
 static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err) {
     enum { GONE = -1 };
     stet_space *in;
     stet_error ours = STET_ERROR_INIT;
-    stet_status st = sibling(s, f->name, &in, &ours);
+    stet_status st = stet_observe_sibling(s, f->name, f->uuid, &in, &ours);
+    if (st == STET_BUSY) { /* nothing is known against the space */
+        stet_error_move(err, &ours);
+        return st;
+    }
     stet_error_clear(&ours);
-    if (st != STET_OK || strcmp(in->uuid, f->uuid) != 0)
+    if (st != STET_OK)
         return f->stamp == GONE ? STET_OK : distrust_space(s, f, 0, GONE, err);
     st = stet_space_refresh(in, err);
+    owner_row row;
+    if (st == STET_OK)
+        st = owner_row_of(in, s, &row, err);
     if (st != STET_OK)
         return st;
-    int64_t number = 0, stamp = 0, pending = 0, pushed = 0;
-    stet_stmt *q = stet_db_stmt(in->db, "SELECT owner, stamp, pending, pushed FROM mirror_owner WHERE uuid = ?");
-    stet_bind_text(q, 1, s->uuid, strlen(s->uuid));
-    while (stet_step(q)) {
-        number = stet_column_int(q, 0);
-        stamp = stet_column_int(q, 1);
-        pending = stet_column_int(q, 2);
-        pushed = stet_column_int(q, 3);
+    /* Commits there that nobody has looked at, made with the switch off, may owe marks too. */
+    int64_t through = stet_observe_meta(in, "marked_through", 0);
+    if ((st = stet_db_status(in->db, err)) == STET_OK && row.number && through < in->known) {
+        st = stet_observe_look(in, err);
+        if (st == STET_OK)
+            st = owner_row_of(in, s, &row, err);
     }
-    st = stet_db_status(in->db, err);
     if (st != STET_OK)
         return st;
-    if (number == 0)
+    if (row.number == 0)
         return f->stamp == GONE ? STET_OK : distrust_space(s, f, in->known, GONE, err);
-    if (stamp != f->stamp || in->known < f->seen)
-        st = distrust_space(s, f, in->known, stamp, err);
-    if (st == STET_OK && pending > pushed)
-        st = fetch(s, in, number, pushed, pending, err);
+    if (row.stamp != f->stamp || in->known < f->seen)
+        st = distrust_space(s, f, in->known, row.stamp, err);
+    if (st == STET_OK && row.pending > row.pushed)
+        st = fetch(s, in, row.number, row.pushed, row.pending, err);
     return st;
 }
 

@@ -40,6 +40,30 @@ static stet_status section(reader *r, stet_bytes b, const stet_observed **out, s
     return st;
 }
 
+/* A section without index rows: gc may have taken the names of documents that nothing else needs. Those are left out.
+ */
+static stet_status loose_section(reader *r, stet_bytes b, const stet_observed **out, size_t *count, stet_error *err) {
+    stet_places p = {0};
+    stet_status st = stet_places_unpack(b.at, b.len, &p) ? STET_OK : STET_CORRUPT;
+    size_t to = 0;
+    for (size_t i = 0; i < p.len && st == STET_OK; i++) {
+        bool named = to && p.at[to - 1].doc == p.at[i].doc;
+        if (!named) {
+            stet_stmt *q = stet_db_stmt(r->s->db, "SELECT 1 FROM document WHERE doc = ?");
+            stet_bind_int(q, 1, p.at[i].doc);
+            while (stet_step(q))
+                named = true;
+        }
+        if (named)
+            p.at[to++] = p.at[i];
+    }
+    p.len = to;
+    if (st == STET_OK)
+        st = name_places(r, &p, out, count, err);
+    stet_vec_release(&p);
+    return st;
+}
+
 static stet_status hash_of(reader *r, int64_t number, stet_hash *out, stet_error *err) {
     memset(out, 0, sizeof *out);
     stet_stmt *q = stet_db_stmt(r->s->db, "SELECT hash FROM fingerprint WHERE fingerprint = ?");
@@ -104,7 +128,7 @@ static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_err
     while (stet_step(q)) {
         size_t len;
         space = stet_column_int(q, 0);
-        out->state = (stet_action_state)stet_column_int(q, 1);
+        out->state = stet_column_int(q, 1) == STET_DIRTY ? STET_DIRTY : STET_UNKNOWN;
         out->reason = (stet_reason)stet_column_int(q, 2);
         out->seq = stet_column_int(q, 3);
         doc = stet_column_int(q, 4);
@@ -116,7 +140,9 @@ static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_err
         }
         const char *path = stet_column_blob(q, 7, &len);
         out->change.path = (stet_pathref){stet_arena_strndup(r->arena, path ? path : "", len), len};
-        out->change.kind = (stet_change_kind)stet_column_int(q, 8);
+        if (!stet_path_valid(out->change.path))
+            out->change.path = STET_PATH_ROOT;
+        out->change.kind = stet_column_int(q, 8) == STET_KEYSET ? STET_KEYSET : STET_VALUE;
     }
     stet_status st = stet_db_status(r->s->db, err);
     if (st == STET_OK && space)
@@ -179,11 +205,11 @@ static stet_status decode(reader *r, const stored_row *row, stet_action_record *
         if (st == STET_OK)
             st = section(r, obs.declared, &out->declared, &out->declared_count, err);
         if (st == STET_OK)
-            st = section(r, obs.actual, &out->changed, &out->changed_count, err);
+            st = loose_section(r, obs.actual, &out->changed, &out->changed_count, err);
         if (st == STET_OK)
             st = section(r, obs.envelopes, &out->envelopes, &out->envelope_count, err);
         if (st == STET_OK)
-            st = section(r, obs.ignored, &out->ignored, &out->ignored_count, err);
+            st = loose_section(r, obs.ignored, &out->ignored, &out->ignored_count, err);
         if (st == STET_OK) {
             out->observed = true;
             return STET_OK;
@@ -374,7 +400,7 @@ stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece,
     stet_bind_int(q, 2, last);
     stet_bind_int(q, 3, branch);
     while (stet_step(q)) {
-        stet_marked m = {stet_column_int(q, 0), (stet_action_state)stet_column_int(q, 1),
+        stet_marked m = {stet_column_int(q, 0), stet_column_int(q, 1) == STET_DIRTY ? STET_DIRTY : STET_UNKNOWN,
                          (stet_reason)stet_column_int(q, 2), stet_column_int(q, 3)};
         stet_marked *before = list.len ? &list.at[list.len - 1] : NULL;
         if (before && before->action == m.action) { /* marks of several spaces: unknown wins */

@@ -4,6 +4,11 @@
 
 #include "memory/record.h"
 
+int stet_bytes_compare(stet_bytes a, stet_bytes b) {
+    int order = memcmp(a.at, b.at, a.len < b.len ? a.len : b.len);
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 static int by_place(const void *a, const void *b) {
     const stet_place *x = a, *y = b;
     if (x->doc != y->doc)
@@ -65,27 +70,38 @@ void stet_places_pack(const stet_places *p, stet_buf *out) {
     }
 }
 
+#define DOC_MAX ((int64_t)1 << 40) /* as in stet_space_key */
+
 bool stet_places_unpack(const char *bytes, size_t len, stet_places *out) {
     const char *p = bytes, *end = bytes + len;
     int64_t doc = 0;
     while (p < end) {
         uint64_t step, count;
         if (!stet_varint_get(&p, end, &step) || !stet_varint_get(&p, end, &count) || step == 0 ||
-            step > INT64_MAX / 2 || count == 0 || count > (uint64_t)(end - p))
+            step >= (uint64_t)(DOC_MAX - doc) || count == 0 || count > (uint64_t)(end - p))
             return false;
         doc += (int64_t)step;
+        stet_pathref last = STET_PATH_ROOT;
         for (uint64_t i = 0; i < count; i++) {
             uint64_t n;
             if (!stet_varint_get(&p, end, &n) || n / 2 > (uint64_t)(end - p))
                 return false;
-            stet_place *place = stet_vec_add(out);
-            *place = (stet_place){doc, {p, (size_t)(n / 2)}, (unsigned)(n & 1), 0};
-            if (!stet_path_valid(place->path))
+            stet_pathref path = {p, (size_t)(n / 2)};
+            if (!stet_path_valid(path) || (i && stet_path_compare(last, path) >= 0)) /* sorted, each once */
                 return false;
+            if (out)
+                *stet_vec_add(out) = (stet_place){doc, path, (unsigned)(n & 1), 0};
+            last = path;
             p += n / 2;
         }
     }
     return true;
+}
+
+bool stet_obs_sound(const stet_obs *o) {
+    return stet_places_unpack(o->reads.at, o->reads.len, NULL) && stet_places_unpack(o->known.at, o->known.len, NULL) &&
+           stet_places_unpack(o->declared.at, o->declared.len, NULL) &&
+           stet_places_unpack(o->envelopes.at, o->envelopes.len, NULL);
 }
 
 static void put_bytes(stet_buf *out, stet_bytes b) {
@@ -209,6 +225,53 @@ void stet_foreign_pack(const stet_foreign_places *f, stet_buf *out) {
             stet_varint_put(out, (uint64_t)r->doc);
         }
     }
+}
+
+static int by_foreign_place(const void *a, const void *b) {
+    const stet_foreign_place *x = a, *y = b;
+    if (x->space != y->space)
+        return x->space < y->space ? -1 : 1;
+    int order = stet_bytes_compare(x->id, y->id);
+    if (order == 0)
+        order = stet_bytes_compare(x->scope, y->scope);
+    if (order == 0)
+        order = stet_path_compare(x->path, y->path);
+    return order ? order : (int)x->flag - (int)y->flag;
+}
+
+/* The same as stet_places_settle, for documents that are named. */
+void stet_foreign_settle(stet_foreign_places *f) {
+    if (f->len > 1)
+        qsort(f->at, f->len, sizeof *f->at, by_foreign_place);
+    size_t to = 0;
+    for (size_t i = 0; i < f->len;) {
+        size_t first = to, end = i;
+        for (; end < f->len && f->at[end].space == f->at[i].space &&
+               stet_bytes_compare(f->at[end].id, f->at[i].id) == 0 &&
+               stet_bytes_compare(f->at[end].scope, f->at[i].scope) == 0;
+             end++) {
+            stet_foreign_place *last = to > first ? &f->at[to - 1] : NULL;
+            if (last && stet_path_compare(last->path, f->at[end].path) == 0) {
+                if (f->at[end].seq < last->seq)
+                    last->seq = f->at[end].seq;
+                continue;
+            }
+            f->at[to++] = f->at[end];
+        }
+        if (to - first > STET_PLACES_PER_DOC) {
+            stet_foreign_place all = f->at[first];
+            all.flag = 0;
+            for (size_t k = first + 1; k < to; k++) {
+                all.path = stet_path_common(all.path, f->at[k].path);
+                if (f->at[k].seq < all.seq)
+                    all.seq = f->at[k].seq;
+            }
+            f->at[first] = all;
+            to = first + 1;
+        }
+        i = end;
+    }
+    f->len = to;
 }
 
 bool stet_foreign_unpack(stet_bytes b, stet_foreign_places *out) {

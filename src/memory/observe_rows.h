@@ -15,9 +15,11 @@
  *     varint   observed_at; time in ms
  *     bytes    parent if any (varint length first); error hash if failed (32 bytes)
  *     bytes    own reads (varint length, packed), then one byte: 0 if every read holds through observed_at, else 1 and
- * a varint difference for each bytes    known (absent if it is declared), declared, changed, envelopes, ignored: varint
- * length, packed bytes    foreign reads: varint count of spaces; for each varint its number, varint count of reads; for
- * each varint length and bytes of id, scope; varint (path length * 2 + flag), path; varint sequence; varint document
+ *              a length and a varint difference for each
+ *     bytes    known (absent if it is declared), declared, changed, envelopes, ignored: varint length, packed
+ *     bytes    foreign reads: varint length; for each space varint its number, varint count of reads; for each read
+ *              varint length and bytes of id, of scope; varint (path length * 2 + flag), path; varint sequence; varint
+ *              document
  *     bytes    options and note: varint length, canonical JSON ("" is null)
  *
  * Readers take hostile bytes: what does not decode is damaged, never a crash.
@@ -44,13 +46,15 @@ typedef struct stet_places {
 /* Sorts, merges, collapses. Collapsed paths point into the ones that were there. */
 void stet_places_settle(stet_places *p);
 void stet_places_pack(const stet_places *p, stet_buf *out);
-/* Paths point into `bytes`. False: damaged; `out` is then incomplete. */
+/* Paths point into `bytes`. False: damaged; `out` is then incomplete. `out` NULL: only looks. */
 bool stet_places_unpack(const char *bytes, size_t len, stet_places *out);
 
 typedef struct stet_bytes {
     const char *at;
     size_t len;
 } stet_bytes;
+
+int stet_bytes_compare(stet_bytes a, stet_bytes b);
 
 typedef struct stet_foreign_place {
     int64_t space; /* number of foreign_space */
@@ -77,9 +81,13 @@ typedef struct stet_obs {
 
 void stet_obs_encode(const stet_obs *o, stet_buf *out);
 bool stet_obs_decode(const void *bytes, size_t len, stet_obs *out);
+/* Do the sections that have index rows unpack? */
+bool stet_obs_sound(const stet_obs *o);
 /* The own reads with their sequences. */
 bool stet_obs_reads(const stet_obs *o, stet_places *out);
 typedef STET_VEC(stet_foreign_place) stet_foreign_places;
+/* Sorts, merges, collapses, as stet_places_settle does. */
+void stet_foreign_settle(stet_foreign_places *f);
 void stet_foreign_pack(const stet_foreign_places *p, stet_buf *out); /* sorted by space */
 bool stet_foreign_unpack(stet_bytes b, stet_foreign_places *out);
 

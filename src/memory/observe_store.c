@@ -30,6 +30,7 @@ void stet_observe_drop_pending(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     stet_vec_clear(&o->pending);
     stet_vec_clear(&o->ops);
+    o->op_order = 0;
     stet_map_clear(&o->pending_of);
     stet_arena_clear(&o->tx_arena);
 }
@@ -66,6 +67,7 @@ void stet_observe_release(stet_space *s) {
     stet_vec_release(&o->ops);
     stet_vec_release(&o->pushes);
     stet_vec_release(&o->leave);
+    stet_vec_release(&o->bases);
     stet_arena_release(&o->push_arena);
     stet_vec_release(&o->places);
     stet_vec_release(&o->places2);
@@ -136,7 +138,7 @@ static int64_t next_number(stet_space *s, int64_t piece) {
 /* What the cache keeps of a stored observation. Damaged bytes count as none. */
 static void learn(struct stet_observe *o, stet_known_action *a, const void *blob, size_t len) {
     stet_obs obs;
-    a->observed = len && stet_obs_decode(blob, len, &obs);
+    a->observed = len && stet_obs_decode(blob, len, &obs) && stet_obs_sound(&obs);
     if (!a->observed) {
         a->reads = a->known = a->declared = a->envelopes = a->foreign_reads = (stet_bytes){"", 0};
         a->foreign = a->ran = false;
@@ -303,7 +305,7 @@ static void spill(stet_space *s, int64_t key) {
 static void row(stet_space *s, int64_t key, stet_pathref path, int64_t action, unsigned flags, bool add, bool write) {
     struct stet_observe *o = stet_observe_of(s);
     stet_index_doc *d = stet_observe_doc(s, key);
-    stet_row_op op = {key, action, path, flags, add, write, o->ops.len};
+    stet_row_op op = {key, action, path, flags, add, write, o->op_order++};
     if (d->wide) {
         row_sql(s, &op);
         return;
@@ -702,11 +704,7 @@ void stet_observe_remove(stet_space *s, int64_t action, bool row_too) {
         stet_bind_int(q, 1, action);
         stet_run(q);
     }
-    if (a->foreign) {
-        q = stet_db_stmt(s->db, "DELETE FROM foreign_read WHERE action = ?");
-        stet_bind_int(q, 1, action);
-        stet_run(q);
-    }
+    stet_observe_leave_all(s, action);
     a->observed = a->marked = false;
     if (row_too)
         stet_observe_of(s)->fresh = false; /* the number may be given again: the cache starts over */
@@ -727,7 +725,7 @@ stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err) {
 stet_status stet_observe_end(stet_space *s, bool begun, stet_error *err) {
     stet_observe_flush(s);
     if (!begun)
-        return STET_OK;
+        return stet_db_status(s->db, err);
     stet_status st = stet_db_commit(s->db, err);
     stet_observe_done(s, st == STET_OK);
     return st;

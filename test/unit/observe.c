@@ -1,149 +1,5 @@
 /* Observations, the durable index, marks, mirrors. Each test is named after what must hold. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "db/db.h"
-#include "memory/observe.h"
-#include "os/file.h"
-
-static stet_space *a, *b;
-static stet_error err;
-static stet_arena arena;
-
-#define ok(call)                                                                                                       \
-    do {                                                                                                               \
-        stet_status st_ = (call);                                                                                      \
-        if (st_ != STET_OK)                                                                                            \
-            fail_msg("%s: %s: %s", #call, stet_status_name(st_), err.message);                                         \
-    } while (0)
-
-static stet_space *space_named(const char *name) {
-    char *path = stet_asprintf("%s.db", name);
-    stet_space *s;
-    ok(stet_space_open_path(path, name, 0, &s, &err));
-    free(path);
-    return s;
-}
-
-static void reopen(void) {
-    stet_space_close(a);
-    stet_space_close(b);
-    a = space_named("a");
-    b = space_named("b");
-}
-
-static int setup(void **state) {
-    (void)state;
-    a = space_named("a");
-    b = space_named("b");
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    for (stet_space **s = (stet_space *[]){a, b, NULL}; *s; s++) {
-        stet_buf problems = STET_BUF(0);
-        size_t found, repaired;
-        ok(stet_observe_check(*s, false, &problems, &found, &repaired, &err));
-        if (found)
-            fail_msg("check: %s", stet_buf_cstr(&problems));
-        stet_buf_release(&problems);
-        stet_space_close(*s);
-    }
-    stet_arena_release(&arena);
-    stet_names names = {0};
-    ok(stet_file_list(".", &names, &err));
-    for (size_t i = 0; i < names.len; i++)
-        ok(stet_file_remove(names.at[i], &err));
-    stet_names_release(&names);
-    return 0;
-}
-
-static stet_pathref at(const char *pointer) {
-    stet_path p = STET_PATH_INIT;
-    ok(stet_path_of_pointer(&p, pointer, strlen(pointer), &err));
-    stet_pathref r = {stet_arena_strndup(&arena, p.buf.data ? p.buf.data : "", p.buf.len), p.buf.len};
-    stet_path_release(&p);
-    return r;
-}
-
-static void set(stet_space *s, const char *branch, const char *cell, const char *json) {
-    stet_value v;
-    stet_tx *tx;
-    ok(stet_json_parse(json, strlen(json), &v, &err));
-    ok(stet_tx_begin(s, branch, &tx, &err));
-    ok(stet_tx_set(tx, cell, NULL, v, &err));
-    ok(stet_tx_commit(tx, NULL, &err));
-}
-
-/* A run under construction. */
-typedef struct run {
-    stet_tx *tx;
-    stet_observation o;
-    stet_address declared[4], envelopes[4], ignored[4];
-} run;
-
-static run begin(const char *branch, const char *action) {
-    run r = {
-        .o = {.key = {"piece", "", action}, .kind = STET_ACTION_COMPUTATION, .generation = 1, .run = STET_RUN_ACTION}};
-    ok(stet_tx_begin(a, branch, &r.tx, &err));
-    return r;
-}
-
-static void reads(run *r, stet_space *from, const char *id, const char *pointer, stet_read_kind kind) {
-    stet_docname name = {id, ""};
-    stet_value v;
-    stet_status st = stet_tx_read(r->tx, from, &name, at(pointer), kind, &v, &err);
-    assert_true(st == STET_OK || st == STET_NOT_FOUND);
-    stet_error_clear(&err);
-}
-
-static void writes(run *r, const char *cell, int64_t n) {
-    ok(stet_tx_set(r->tx, cell, NULL, stet_int(n), &err));
-}
-
-static stet_commit_result commit(run *r) {
-    stet_commit_result result;
-    r->o.declared_writes = r->declared;
-    r->o.envelopes = r->envelopes;
-    r->o.ignored_writes = r->ignored;
-    ok(stet_observe_attach(r->tx, &r->o, &err));
-    ok(stet_tx_commit(r->tx, &result, &err));
-    return result;
-}
-
-static void declares(run *r, const char *id, const char *pointer) {
-    r->declared[r->o.declared_count++] = (stet_address){NULL, {id, ""}, at(pointer)};
-}
-
-/* The usual: reads one place of one document, writes its output. */
-static stet_commit_result run_simple(const char *action, const char *id, const char *pointer, stet_read_kind kind,
-                                     const char *out, int64_t n) {
-    run r = begin("", action);
-    reads(&r, NULL, id, pointer, kind);
-    declares(&r, out, "/value");
-    writes(&r, out, n);
-    return commit(&r);
-}
-
-static stet_action_record record_on(const char *branch, const char *action) {
-    stet_action_record rec;
-    stet_action_key key = {"piece", "", action};
-    int64_t number;
-    ok(stet_space_branch(a, branch, &number, &err));
-    ok(stet_observe_catch_up(a, &err));
-    ok(stet_observe_find(a, number, &key, &arena, &rec, &err));
-    return rec;
-}
-
-static stet_action_state state_of(const char *action) {
-    return record_on("", action).cause.state;
-}
+#include "observe_kit.h"
 
 /* ---- Correctness invariants ------------------------------------------------------------------------------------ */
 
@@ -589,15 +445,6 @@ static void a_failed_run_is_recorded_and_waits_for_a_change(void **state) {
 
 /* ---- Other spaces ----------------------------------------------------------------------------------------------- */
 
-static void cross(const char *action, int64_t n) {
-    run r = begin("", action);
-    reads(&r, b, "far", "/value", STET_RECURSIVE);
-    reads(&r, NULL, "near", "/value", STET_RECURSIVE);
-    declares(&r, "out", "/value");
-    writes(&r, "out", n);
-    commit(&r);
-}
-
 static void a_write_in_a_space_that_was_read_dirties_the_owner(void **state) {
     (void)state;
     cross("x", 1);
@@ -649,14 +496,6 @@ static void mirrors_in_spaces_no_longer_read_are_removed(void **state) {
     assert_int_equal(stet_db_int(stet_space_db(b), "SELECT count(*) FROM mirror", -1), 0);
     set(b, "", "far", "5");
     assert_int_equal(state_of("x"), STET_STANDS);
-}
-
-static void copy_file(const char *from, const char *to) {
-    ok(stet_file_remove(to, &err));
-    if (stet_file_exists(from)) {
-        stet_copy_how how;
-        ok(stet_file_copy(from, to, 0644, false, &how, &err));
-    }
 }
 
 static void a_restored_backup_makes_its_readers_unknown(void **state) {
@@ -817,6 +656,7 @@ static void forgetting_takes_rows_marks_and_mirrors(void **state) {
     ok(stet_observe_forget(a, 0, "piece", "", &key, 1, &err));
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));
+    assert_int_equal(stet_db_int(stet_space_db(b), "SELECT count(*) FROM mirror", -1), 0);
     assert_int_equal(st.actions, 1);
     assert_int_equal(st.read_rows, 1);
     assert_int_equal(st.dirty, 0);
@@ -874,8 +714,6 @@ static void check_finds_a_lost_mark_and_repair_makes_it_unknown(void **state) {
     assert_int_equal(rec.cause.reason, STET_REASON_REPAIRED);
     assert_int_equal(state_of("y"), STET_STANDS);
 }
-
-#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
