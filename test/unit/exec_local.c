@@ -1,0 +1,267 @@
+/* Commands under a supervisor that outlives its client. */
+#include "../expect.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exec/local.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+static char cwd[4096];
+static stet_local *l;
+
+static void locate(void) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/stet-supervise", getenv("STET_BUILD"));
+    setenv("STET_SUPERVISE", path, 1);
+    assert_non_null(getcwd(cwd, sizeof cwd));
+}
+
+static stet_hash key_of(const char *text) {
+    return stet_hash_of(text, strlen(text));
+}
+
+static stet_task *start_with(const char *script, const stet_local_request *more) {
+    const char *argv[] = {"sh", "-c", script, NULL}, *envp[] = {"PATH=/usr/bin:/bin", "X=1", NULL};
+    stet_local_request r = more ? *more : (stet_local_request){0};
+    r.key = key_of(script);
+    r.node = "n";
+    r.argv = r.argv ? r.argv : argv;
+    r.envp = envp;
+    r.cwd = cwd;
+    stet_task *t;
+    OK(stet_local_start(l, &r, &t, &err));
+    stet_task_set_data(t, t);
+    return t;
+}
+
+static stet_task *wait_one(void) {
+    for (int i = 0; i < 1000; i++) {
+        stet_task *t = stet_local_next(l);
+        if (t)
+            return t;
+        struct pollfd p = {stet_local_fd(l), POLLIN, 0};
+        poll(&p, 1, 30);
+    }
+    fail_msg("no command ended");
+    return NULL;
+}
+
+static void output_is(const stet_task *t, bool error, const char *want) {
+    stet_buf b = STET_BUF(0);
+    stet_task_output(t, error, 1000, &b);
+    assert_string_equal(stet_buf_cstr(&b), want);
+    stet_buf_release(&b);
+}
+
+static void ends_and_streams(void **state) {
+    (void)state;
+    OK(stet_local_open("exec1", &l, &err));
+    assert_null(stet_local_next(l));
+    start_with("echo out; echo err >&2; echo $X; exit 3", NULL);
+    stet_task *t = wait_one();
+    const stet_task_end *e = stet_task_exit(t);
+    assert_int_equal(e->state, STET_TASK_ENDED);
+    assert_int_equal(e->exit.code, 3);
+    assert_false(e->exit.signalled);
+    assert_true(e->ended_ns >= e->started_ns);
+    output_is(t, false, "out\n1\n");
+    output_is(t, true, "err\n");
+    stet_local_collected(l, t);
+    t = start_with("kill -9 $$", NULL);
+    assert_ptr_equal(wait_one(), t);
+    assert_true(stet_task_exit(t)->exit.signalled);
+    assert_int_equal(stet_task_exit(t)->exit.code, 9);
+    stet_local_collected(l, t);
+    t = start_with("cat", &(stet_local_request){.input = "given", .input_len = 5});
+    wait_one();
+    output_is(t, false, "given");
+    stet_local_collected(l, t);
+    const char *missing[] = {"no-such-program", NULL};
+    t = start_with("x", &(stet_local_request){.argv = missing});
+    wait_one();
+    assert_int_equal(stet_task_exit(t)->state, STET_TASK_REFUSED);
+    assert_int_equal(stet_task_exit(t)->status, STET_NOT_FOUND);
+    assert_non_null(strstr(stet_task_exit(t)->message, "no-such-program"));
+    stet_local_collected(l, t);
+    assert_int_equal(stet_local_running(l), 0);
+    stet_local_close(l);
+    stet_names names = {0};
+    OK(stet_file_list("exec1", &names, &err));
+    assert_int_equal(names.len, 0); /* a drive that ended well leaves nothing */
+    stet_names_release(&names);
+}
+
+static void many_at_once(void **state) {
+    (void)state;
+    OK(stet_local_open("exec2", &l, &err));
+    char script[64];
+    for (int i = 0; i < 40; i++) {
+        snprintf(script, sizeof script, "exit %d", i);
+        start_with(script, NULL);
+    }
+    assert_int_equal(stet_local_running(l), 40);
+    int sum = 0;
+    for (int i = 0; i < 40; i++) {
+        stet_task *t = wait_one();
+        sum += stet_task_exit(t)->exit.code;
+        stet_local_collected(l, t);
+    }
+    assert_int_equal(sum, 780);
+    stet_local_close(l);
+}
+
+static void time_and_cancelling(void **state) {
+    (void)state;
+    OK(stet_local_open("exec3", &l, &err));
+    /* Its children are in its group and go too. */
+    stet_task *t = start_with("sleep 100 & echo $! > child; wait", &(stet_local_request){.timeout_ms = 200});
+    wait_one();
+    assert_true(stet_task_exit(t)->timed_out);
+    stet_buf b = STET_BUF(0);
+    OK(stet_file_read("child", 0, &b, &err));
+    stet_clock_sleep_ms(50);
+    stet_proc_id id;
+    stet_error none = STET_ERROR_INIT;
+    if (stet_proc_identify(atol(b.data), &id, &none) == STET_OK)
+        assert_false(stet_proc_alive(id));
+    stet_error_clear(&none);
+    stet_buf_release(&b);
+    stet_local_collected(l, t);
+    t = start_with("trap '' TERM; while :; do sleep 0.01; done", NULL);
+    stet_clock_sleep_ms(100);
+    stet_local_cancel_all(l, 100);
+    wait_one();
+    assert_true(stet_task_exit(t)->exit.signalled);
+    assert_int_equal(stet_task_exit(t)->exit.code, SIGKILL);
+    assert_false(stet_task_exit(t)->timed_out);
+    stet_local_collected(l, t);
+    stet_local_close(l);
+}
+
+/* A client that is killed: a child of this test. */
+static void client_killed(const char *dir, const char *script, int after_ms) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        stet_task *t;
+        const char *argv[] = {"sh", "-c", script, NULL}, *envp[] = {"PATH=/usr/bin:/bin", NULL};
+        stet_local_request r = {.key = key_of(script), .node = "n", .argv = argv, .envp = envp, .cwd = cwd};
+        if (stet_local_open(dir, &l, NULL) != STET_OK || stet_local_start(l, &r, &t, NULL) != STET_OK)
+            _exit(1);
+        stet_clock_sleep_ms(after_ms);
+        raise(SIGKILL);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    assert_true(WIFSIGNALED(status));
+}
+
+static void found_again_while_it_runs(void **state) {
+    (void)state;
+    const char *script = "sleep 0.5; echo once >> ran; exit 7";
+    client_killed("exec4", script, 50);
+    OK(stet_local_open("exec4", &l, &err));
+    assert_true(stet_local_adopted(l));
+    stet_task *t = stet_local_find(l, key_of(script));
+    assert_non_null(t);
+    assert_int_equal(stet_task_exit(t)->state, STET_TASK_RUNNING);
+    assert_ptr_equal(stet_local_find_node(l, "n", NULL), t);
+    assert_null(stet_local_find(l, key_of("other")));
+    stet_task_set_data(t, t);
+    assert_ptr_equal(wait_one(), t);
+    assert_int_equal(stet_task_exit(t)->exit.code, 7);
+    stet_local_collected(l, t);
+    assert_null(stet_local_find(l, key_of(script)));
+    stet_local_close(l);
+    stet_buf b = STET_BUF(0);
+    OK(stet_file_read("ran", 0, &b, &err));
+    assert_string_equal(b.data, "once\n");
+    stet_buf_release(&b);
+    OK(stet_local_open("exec4", &l, &err));
+    assert_null(stet_local_find(l, key_of(script)));
+    stet_local_close(l);
+}
+
+static void found_again_after_it_ended(void **state) {
+    (void)state;
+    const char *script = "echo text; exit 5";
+    client_killed("exec5", script, 200);
+    stet_clock_sleep_ms(100);
+    OK(stet_local_open("exec5", &l, &err));
+    stet_task *t = stet_local_find(l, key_of(script));
+    assert_non_null(t);
+    assert_int_equal(stet_task_exit(t)->state, STET_TASK_ENDED);
+    assert_int_equal(stet_task_exit(t)->exit.code, 5);
+    output_is(t, false, "text\n");
+    stet_local_close(l); /* not collected: it stays */
+    OK(stet_local_open("exec5", &l, &err));
+    t = stet_local_find(l, key_of(script));
+    assert_non_null(t);
+    stet_local_collected(l, t);
+    stet_local_close(l);
+    stet_names names = {0};
+    OK(stet_file_list("exec5", &names, &err));
+    assert_int_equal(names.len, 0);
+    stet_names_release(&names);
+}
+
+static void a_supervisor_that_was_killed(void **state) {
+    (void)state;
+    OK(stet_local_open("exec6", &l, &err));
+    stet_task *t = start_with("echo $PPID > super; echo $$ > pid; sleep 100", NULL);
+    stet_buf b = STET_BUF(0);
+    for (int i = 0; i < 100 && (b.len == 0 || !stet_file_exists("pid")); i++) {
+        stet_clock_sleep_ms(20);
+        stet_buf_clear(&b);
+        if (stet_file_read("super", 0, &b, NULL) != STET_OK)
+            stet_buf_clear(&b);
+    }
+    stet_clock_sleep_ms(50);
+    stet_local_next(l);
+    kill(atoi(stet_buf_cstr(&b)), SIGKILL);
+    assert_ptr_equal(wait_one(), t);
+    assert_int_equal(stet_task_exit(t)->state, STET_TASK_LOST);
+    stet_buf_clear(&b);
+    OK(stet_file_read("pid", 0, &b, &err));
+    stet_clock_sleep_ms(50);
+    stet_proc_id id;
+    stet_error none = STET_ERROR_INIT;
+    if (stet_proc_identify(atol(b.data), &id, &none) == STET_OK)
+        assert_false(stet_proc_alive(id)); /* ended with its group */
+    stet_error_clear(&none);
+    stet_local_collected(l, t);
+    t = start_with("exit 0", NULL); /* and another supervisor takes over */
+    wait_one();
+    assert_int_equal(stet_task_exit(t)->exit.code, 0);
+    stet_local_collected(l, t);
+    stet_local_close(l);
+    stet_buf_release(&b);
+}
+
+static void damaged_journals(void **state) {
+    (void)state;
+    OK(stet_file_mkdirs("exec7/drive.1.1.x", 0755, &err));
+    const char *text = "R\nB 1 zz 5 n\nB x\nE 99 0 0 0 1\nS\n\n\xFF\xFE garbage\nB 2 "
+                       "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9 5 a b\nE 2 0 0 0";
+    OK(stet_file_replace("exec7/drive.1.1.x/journal", text, strlen(text), 0644, &err));
+    OK(stet_local_open("exec7", &l, &err));
+    stet_task *t = stet_local_find(l, key_of("0"));
+    assert_non_null(t);
+    assert_int_equal(stet_task_exit(t)->state, STET_TASK_LOST); /* a torn line says nothing */
+    stet_local_collected(l, t);
+    stet_local_close(l);
+}
+
+int main(void) {
+    locate();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ends_and_streams),           cmocka_unit_test(many_at_once),
+        cmocka_unit_test(time_and_cancelling),        cmocka_unit_test(found_again_while_it_runs),
+        cmocka_unit_test(found_again_after_it_ended), cmocka_unit_test(a_supervisor_that_was_killed),
+        cmocka_unit_test(damaged_journals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
