@@ -8,6 +8,7 @@
 #include "fleet/registry.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -199,36 +200,36 @@ static void add_unreadable(stet_registry *reg, const char *name, const char *rep
         (stet_unreadable){shown_name(reg, name), repo, status, stet_arena_strdup(&reg->arena, reason)};
 }
 
-static void look_at(stet_registry *reg, uint32_t repo_index, const char *name, unsigned char type, sights *out) {
+/* `dir` is the open runs/: ten thousand paths from the root cost more than what they lead to. */
+static void look_at(stet_registry *reg, int dir, uint32_t repo_index, const char *name, unsigned char type,
+                    sights *out) {
     const stet_registry_repo *repo = &reg->repos.at[repo_index];
-    char path[4096];
+    char path[NAME_MAX + 16];
     struct stat st;
+    size_t len = strlen(name);
     if (strncmp(name, "~new.", 5) == 0 || type == DT_REG)
         return;
-    int n = snprintf(path, sizeof path, "%s/%s", repo->runs_dir, name);
-    if (n < 0 || (size_t)n + 12 > sizeof path) {
-        add_unreadable(reg, name, repo->root, STET_LIMIT, "its path is too long");
-        return;
-    }
     if (type != DT_DIR) {
-        if (stet_sys_lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        bool there = stet_sys_lstatat(dir, name, &st) == 0;
+        if (there && S_ISLNK(st.st_mode))
             add_unreadable(reg, name, repo->root, STET_CORRUPT, "it is a symbolic link, not a directory");
-        if (stet_sys_lstat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        if (!there || !S_ISDIR(st.st_mode))
             return;
     }
-    if (!stet_run_id_valid(name, strlen(name))) {
+    if (!stet_run_id_valid(name, len)) {
         add_unreadable(reg, name, repo->root, STET_CORRUPT, "its name is no run id (letters, digits, and . _ : -)");
         return;
     }
-    memcpy(path + n, "/state.json", 12);
-    if (stet_sys_lstat(path, &st) != 0) {
+    memcpy(path, name, len);
+    memcpy(path + len, "/state.json", 12);
+    if (stet_sys_lstatat(dir, path, &st) != 0) {
         char reason[160];
         snprintf(reason, sizeof reason, "state.json: %s", strerror(errno));
         add_unreadable(reg, name, repo->root, errno == ENOENT ? STET_NOT_FOUND : STET_IO,
                        errno == ENOENT ? "there is no state.json" : reason);
         return;
     }
-    *stet_vec_add(out) = (sight){.name = stet_arena_strdup(&reg->arena, name),
+    *stet_vec_add(out) = (sight){.name = stet_arena_strndup(&reg->arena, name, len),
                                  .repo = repo_index,
                                  .stamp = {.size = st.st_size,
                                            .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
@@ -252,7 +253,7 @@ static void look_through(stet_registry *reg, uint32_t repo_index, sights *out) {
     struct dirent *entry;
     while ((errno = 0, entry = stet_sys_readdir(dir)) != NULL)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            look_at(reg, repo_index, entry->d_name, entry->d_type, out);
+            look_at(reg, dirfd(dir), repo_index, entry->d_name, entry->d_type, out);
     if (errno != 0) {
         stet_fail_errno(&why, errno, "%s", repo->runs_dir);
         add_problem(reg, repo->root, repo->runs_dir, &why);
@@ -339,43 +340,57 @@ static void read_all(stet_registry *reg, jobs *work, const stet_registry_opts *o
     reg->read = work->len;
 }
 
-static size_t row_key(const char *repo, const char *name, char *out, size_t max) {
-    int n = snprintf(out, max, "%s%c%s", repo, 0, name);
-    return n < 0 ? 0 : (size_t)n < max ? (size_t)n : max - 1;
+/* Rows by project and id. */
+typedef struct row_map {
+    stet_map map;
+    stet_buf key;
+} row_map;
+
+static void set_key(row_map *m, const char *repo, const char *id) {
+    stet_buf_clear(&m->key);
+    stet_buf_add(&m->key, repo, strlen(repo) + 1);
+    stet_buf_str(&m->key, id);
 }
 
-/* Which rows still say what their sources say, and which sources must be read. */
+/* Which rows still say what their sources say, and which sources must be read. Rows are taken over in their own order,
+ * which is the order of records already. */
 static void match(stet_registry *reg, const sights *seen, bool verify, jobs *work) {
-    stet_map rows = {0};
-    char key[4400];
-    for (size_t i = 0; i < reg->index.rows.len; i++) {
-        stet_fleet_record *row = reg->index.rows.at[i];
-        stet_map_put(&rows, key, row_key(row->repo, row->id, key, sizeof key), (stet_slot){.p = row});
+    enum { UNSEEN, CHANGED, UNCHANGED };
+    row_map rows = {.key = STET_BUF(0)};
+    stet_fleet_records *all = &reg->index.rows;
+    unsigned char *fate = stet_alloc_zero(all->len + 1);
+    for (size_t i = 0; i < all->len; i++) {
+        set_key(&rows, all->at[i]->repo, all->at[i]->id);
+        stet_map_put(&rows.map, rows.key.data, rows.key.len, (stet_slot){.n = i});
     }
     for (size_t i = 0; i < seen->len; i++) {
         const sight *s = &seen->at[i];
         const stet_registry_repo *repo = &reg->repos.at[s->repo];
-        stet_slot *slot = stet_map_get(&rows, key, row_key(repo->root, s->name, key, sizeof key));
-        stet_fleet_record *row = slot != NULL ? slot->p : NULL;
+        set_key(&rows, repo->root, s->name);
+        stet_slot *slot = stet_map_get(&rows.map, rows.key.data, rows.key.len);
+        stet_fleet_record *row = slot != NULL ? all->at[slot->n] : NULL;
+        bool same = row != NULL && !verify && row->stamp.inode != 0 && stet_stamp_equal(&row->stamp, &s->stamp);
         if (row != NULL) {
             row->repo = repo->root;
             row->repo_index = s->repo;
+            fate[slot->n] = same ? UNCHANGED : CHANGED;
         }
-        if (row != NULL && !verify && row->stamp.inode != 0 && stet_stamp_equal(&row->stamp, &s->stamp))
-            *stet_vec_add(&reg->records) = row;
-        else
+        if (!same)
             *stet_vec_add(work) = (job){.name = s->name, .repo = s->repo, .row = row};
-        if (row != NULL)
-            row->freshness = STET_FRESH_STALE; /* seen: settled below */
     }
-    for (size_t i = 0; i < reg->index.rows.len; i++) {
-        stet_fleet_record *row = reg->index.rows.at[i];
-        bool covered = stet_registry_repo_of(reg, row->repo) != NULL;
-        if (row->freshness == STET_FRESH_VALID && covered)
-            *stet_vec_add(&reg->missing) = row;
-        row->freshness = row->freshness == STET_FRESH_VALID ? STET_FRESH_MISSING : STET_FRESH_VALID;
+    for (size_t i = 0; i < all->len; i++) {
+        stet_fleet_record *row = all->at[i];
+        if (fate[i] == UNCHANGED)
+            *stet_vec_add(&reg->records) = row;
+        else if (fate[i] == UNSEEN) {
+            row->freshness = STET_FRESH_MISSING;
+            if (stet_registry_repo_of(reg, row->repo) != NULL)
+                *stet_vec_add(&reg->missing) = row;
+        }
     }
-    stet_map_release(&rows);
+    stet_free(fate);
+    stet_map_release(&rows.map);
+    stet_buf_release(&rows.key);
 }
 
 static void settle(stet_registry *reg, jobs *work) {
@@ -439,7 +454,10 @@ static int by_name(const void *a, const void *b) {
 }
 
 static void sort_records(stet_fleet_records *v) {
-    if (v->len > 1)
+    bool sorted = true;
+    for (size_t i = 1; i < v->len && sorted; i++)
+        sorted = stet_fleet_record_compare(v->at[i - 1], v->at[i]) < 0;
+    if (!sorted)
         qsort(v->at, v->len, sizeof *v->at, by_order);
 }
 

@@ -240,6 +240,12 @@ int stet_sys_lstat(const char *path, struct stat *out) {
     return r;
 }
 
+int stet_sys_lstatat(int dir, const char *path, struct stat *out) {
+    int r;
+    CALL(r, STET_SYS_STAT, path, -1, fstatat(dir, path, out, AT_SYMLINK_NOFOLLOW));
+    return r;
+}
+
 int stet_sys_fstat(int fd, struct stat *out) {
     int r;
     CALL(r, STET_SYS_STAT, NULL, fd, fstat(fd, out));

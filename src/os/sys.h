@@ -95,6 +95,7 @@ int stet_sys_unlinkat(int dir, const char *name, int flags); /* AT_REMOVEDIR ask
 int stet_sys_stat(const char *path, struct stat *out);
 int stet_sys_lstat(const char *path, struct stat *out);
 int stet_sys_fstat(int fd, struct stat *out);
+int stet_sys_lstatat(int dir, const char *path, struct stat *out); /* relative to an open directory */
 int stet_sys_chmod(const char *path, mode_t mode);
 DIR *stet_sys_opendir(const char *path);
 struct dirent *stet_sys_readdir(DIR *dir); /* NULL with errno 0 at the end */
