@@ -229,6 +229,12 @@ static bool read_head(stet_space *s, int64_t key, stet_head *out, bool *inlined)
     return there;
 }
 
+/* After a failure nothing that was read means anything, absence least of all. */
+static bool sound(stet_space *s) {
+    assert(stet_db_in_transaction(s->db));
+    return stet_db_status(s->db, NULL) == STET_OK;
+}
+
 void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet_head *out) {
     *out = (stet_head){0};
     if (doc == 0)
@@ -246,7 +252,8 @@ void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet
     if (read_head(s, key, out, &inlined) && out->seq <= at) {
         if (out->exists && !inlined)
             out->exists = stet_document_rebuild(s, doc, out->seq, true, &out->value);
-        stet_cache_put(s, key, out);
+        if (sound(s))
+            stet_cache_put(s, key, out);
         return;
     }
     /* Not on this branch, or newer than asked for. The newest one is worth keeping, an older one is not. */
@@ -255,7 +262,7 @@ void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet
     *out = (stet_head){.seq = stet_document_revision_at(s, branch, doc, at), .own = false};
     if (out->seq)
         out->exists = stet_document_rebuild(s, doc, out->seq, false, &out->value);
-    if (!own && at == s->known) {
+    if (!own && at == s->known && sound(s)) {
         if (out->exists) {
             stet_buf_clear(&s->text);
             stet_json_write(&s->text, out->value, STET_JSON_CANONICAL);
