@@ -178,14 +178,14 @@ static stet_value group_value(group *g) {
     return v;
 }
 
-stet_value stet_runs_stats(const stet_registry *reg, const stet_query *q) {
+stet_value stet_runs_stats(const stet_registry *reg, const stet_fleet_query *q) {
     group all = {0};
     STET_VEC(group) apps = {0};
     stet_map by_app = {0};
     int64_t now = stet_clock_ms();
     for (size_t i = 0; i < reg->records.len; i++) {
         const stet_fleet_record *r = reg->records.at[i];
-        if (!stet_query_match(q, r))
+        if (!stet_fleet_query_match(q, r))
             continue;
         const char *name = r->app_id[0] != 0 ? r->app_id : r->workflow_id;
         stet_slot *slot = stet_map_get(&by_app, name, strlen(name));

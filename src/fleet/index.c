@@ -11,7 +11,7 @@
 #define TAIL_LEN   (sizeof TAIL_OPEN - 1 + STET_HASH_HEX - 1 + sizeof TAIL_CLOSE - 1)
 #define REPOS_MAX  100000
 
-stet_hash stet_index_fingerprint(const stet_fleet_records *rows) {
+stet_hash stet_fleet_index_fingerprint(const stet_fleet_records *rows) {
     stet_hasher *h = stet_hasher_begin();
     stet_buf b = STET_BUF(0);
     for (size_t i = 0; i < rows->len; i++) {
@@ -28,13 +28,13 @@ stet_hash stet_index_fingerprint(const stet_fleet_records *rows) {
     return stet_hasher_end(h);
 }
 
-stet_status stet_index_store(const char *path, const char *scope, const char *root, const char *generated_at,
-                             const char *const *repos, size_t repo_count, const stet_fleet_records *rows,
-                             stet_error *err) {
-    stet_buf b = STET_BUF(STET_INDEX_MAX_BYTES);
+stet_status stet_fleet_index_store(const char *path, const char *scope, const char *root, const char *generated_at,
+                                   const char *const *repos, size_t repo_count, const stet_fleet_records *rows,
+                                   stet_error *err) {
+    stet_buf b = STET_BUF(STET_FLEET_INDEX_MAX_BYTES);
     char hex[STET_HASH_HEX];
-    stet_hash_hex(stet_index_fingerprint(rows), hex);
-    stet_buf_printf(&b, "{\"schemaVersion\":%d,\"scope\":\"%s\",\"root\":", STET_INDEX_SCHEMA, scope);
+    stet_hash_hex(stet_fleet_index_fingerprint(rows), hex);
+    stet_buf_printf(&b, "{\"schemaVersion\":%d,\"scope\":\"%s\",\"root\":", STET_FLEET_INDEX_SCHEMA, scope);
     stet_json_write_string(&b, root, strlen(root));
     stet_buf_printf(&b, ",\"generatedAt\":\"%s\",\"sourceFingerprint\":\"%s\",\"repos\":[", generated_at, hex);
     for (size_t i = 0; i < repo_count; i++) {
@@ -49,7 +49,7 @@ stet_status stet_index_store(const char *path, const char *scope, const char *ro
     }
     stet_status st;
     if (b.overflow)
-        st = stet_fail(err, STET_LIMIT, "%s: more than %zu bytes", path, STET_INDEX_MAX_BYTES);
+        st = stet_fail(err, STET_LIMIT, "%s: more than %zu bytes", path, STET_FLEET_INDEX_MAX_BYTES);
     else {
         stet_hash_hex(stet_hash_of(b.data, b.len), hex);
         stet_buf_printf(&b, TAIL_OPEN "%s" TAIL_CLOSE, hex);
@@ -65,7 +65,7 @@ static stet_status corrupt(const char *path, const char *what, stet_error *err) 
     return st;
 }
 
-static stet_status read_head(const char *path, const char *text, size_t len, stet_arena *arena, stet_index *out,
+static stet_status read_head(const char *path, const char *text, size_t len, stet_arena *arena, stet_fleet_index *out,
                              stet_error *err) {
     stet_buf head = STET_BUF(0);
     stet_value v = stet_null();
@@ -79,11 +79,11 @@ static stet_status read_head(const char *path, const char *text, size_t len, ste
                print = stet_get(v, "sourceFingerprint");
     size_t print_len;
     const char *hex = stet_as_string(&print, &print_len), *when = stet_as_string(&at, NULL);
-    if (stet_typeof(version) == STET_INT && stet_as_int(version) > STET_INDEX_SCHEMA) {
+    if (stet_typeof(version) == STET_INT && stet_as_int(version) > STET_FLEET_INDEX_SCHEMA) {
         st = stet_fail(err, STET_UNSUPPORTED, "%s: schemaVersion %lld, this stet knows %d", path,
-                       (long long)stet_as_int(version), STET_INDEX_SCHEMA);
+                       (long long)stet_as_int(version), STET_FLEET_INDEX_SCHEMA);
         stet_hint(err, "it is derived: stet registry refresh makes one of this version");
-    } else if (stet_as_int(version) != STET_INDEX_SCHEMA || when == NULL || hex == NULL ||
+    } else if (stet_as_int(version) != STET_FLEET_INDEX_SCHEMA || when == NULL || hex == NULL ||
                !stet_hash_of_hex(hex, print_len, &out->fingerprint) || stet_typeof(repos) != STET_ARRAY ||
                stet_count(repos) > REPOS_MAX)
         st = corrupt(path, "its first line is not what it should be", err);
@@ -104,7 +104,7 @@ static stet_status read_head(const char *path, const char *text, size_t len, ste
     return st;
 }
 
-static stet_status read_rows(const char *path, const char *text, size_t len, stet_arena *arena, stet_index *out,
+static stet_status read_rows(const char *path, const char *text, size_t len, stet_arena *arena, stet_fleet_index *out,
                              stet_error *err) {
     const char *p = text, *end = text + len;
     while (p < end) {
@@ -127,7 +127,7 @@ static stet_status read_rows(const char *path, const char *text, size_t len, ste
     return STET_OK;
 }
 
-static stet_status read_index(const char *path, const stet_buf *b, stet_arena *arena, stet_index *out,
+static stet_status read_index(const char *path, const stet_buf *b, stet_arena *arena, stet_fleet_index *out,
                               stet_error *err) {
     if (b->len < TAIL_LEN)
         return corrupt(path, "it is cut off", err);
@@ -147,11 +147,11 @@ static stet_status read_index(const char *path, const stet_buf *b, stet_arena *a
     return read_rows(path, newline + 1, (size_t)(tail - newline - 1), arena, out, err);
 }
 
-stet_status stet_index_load(const char *path, stet_arena *arena, stet_index *out, stet_error *err) {
-    stet_buf b = STET_BUF(STET_INDEX_MAX_BYTES);
+stet_status stet_fleet_index_load(const char *path, stet_arena *arena, stet_fleet_index *out, stet_error *err) {
+    stet_buf b = STET_BUF(STET_FLEET_INDEX_MAX_BYTES);
     stet_error why = STET_ERROR_INIT;
-    stet_index index = {.generated_at = ""};
-    stet_status st = stet_file_read(path, STET_INDEX_MAX_BYTES, &b, &why);
+    stet_fleet_index index = {.generated_at = ""};
+    stet_status st = stet_file_read(path, STET_FLEET_INDEX_MAX_BYTES, &b, &why);
     if (st == STET_NOT_FOUND) {
         stet_error_clear(&why);
         st = STET_OK;

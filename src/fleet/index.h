@@ -11,27 +11,28 @@
 #include "base/vec.h"
 #include "fleet/record.h"
 
-#define STET_INDEX_SCHEMA    1
-#define STET_INDEX_MAX_BYTES ((size_t)1 << 30)
+#define STET_FLEET_INDEX_SCHEMA    1
+#define STET_FLEET_INDEX_MAX_BYTES ((size_t)1 << 30)
 
 typedef STET_VEC(stet_fleet_record *) stet_fleet_records;
 
-typedef struct stet_index {
+typedef struct stet_fleet_index {
     bool present;
     const char *generated_at;
     stet_hash fingerprint;
     const char **repos; /* in the arena */
     size_t repo_count;
     stet_fleet_records rows; /* in the order of the file; structs in the arena, the vector to be released */
-} stet_index;
+} stet_fleet_index;
 
 /* An absent file is STET_OK with present false. */
-STET_CHECKED stet_status stet_index_load(const char *path, stet_arena *arena, stet_index *out, stet_error *err);
+STET_CHECKED stet_status stet_fleet_index_load(const char *path, stet_arena *arena, stet_fleet_index *out,
+                                               stet_error *err);
 /* Each row's repo_index must be the position of its repo in `repos`. */
-STET_CHECKED stet_status stet_index_store(const char *path, const char *scope, const char *root,
-                                          const char *generated_at, const char *const *repos, size_t repo_count,
-                                          const stet_fleet_records *rows, stet_error *err);
+STET_CHECKED stet_status stet_fleet_index_store(const char *path, const char *scope, const char *root,
+                                                const char *generated_at, const char *const *repos, size_t repo_count,
+                                                const stet_fleet_records *rows, stet_error *err);
 /* SHA-256 over repo, id and fingerprint of each, in their order. */
-stet_hash stet_index_fingerprint(const stet_fleet_records *rows);
+stet_hash stet_fleet_index_fingerprint(const stet_fleet_records *rows);
 
 #endif

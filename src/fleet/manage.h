@@ -29,6 +29,6 @@ STET_CHECKED stet_status stet_runs_cancel(const stet_fleet_record *r, const char
 stet_value stet_runs_compare(const stet_state *a, const stet_state *b);
 /* Durations, rates and savings of the records that match: {total, byLifecycle, failureRate, durationMs {median, p90,
  * max, total}, actions {stood, ran, hitRate}, savedMs, apps [...]}. */
-stet_value stet_runs_stats(const stet_registry *reg, const stet_query *q);
+stet_value stet_runs_stats(const stet_registry *reg, const stet_fleet_query *q);
 
 #endif

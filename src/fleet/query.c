@@ -41,7 +41,7 @@ static bool has_text(const stet_fleet_record *r, const char *text) {
     return true;
 }
 
-bool stet_query_match(const stet_query *q, const stet_fleet_record *r) {
+bool stet_fleet_query_match(const stet_fleet_query *q, const stet_fleet_record *r) {
     if (q->leave_archived && r->archived)
         return false;
     if (q->statuses != 0 && (q->statuses & 1u << r->lifecycle) == 0 &&
@@ -88,10 +88,11 @@ static stet_status read_cursor(const char *cursor, bool newest_first, char plain
     return STET_OK;
 }
 
-stet_status stet_query_run(const stet_registry *reg, const stet_query *q, stet_page *out, stet_error *err) {
+stet_status stet_fleet_query_run(const stet_registry *reg, const stet_fleet_query *q, stet_fleet_page *out,
+                                 stet_error *err) {
     char plain[CURSOR_MAX];
     stet_fleet_record after;
-    stet_page page = {.offset = q->offset};
+    stet_fleet_page page = {.offset = q->offset};
     if (q->cursor != NULL) {
         stet_status st = read_cursor(q->cursor, q->newest_first, plain, &after, err);
         if (st != STET_OK)
@@ -104,7 +105,7 @@ stet_status stet_query_run(const stet_registry *reg, const stet_query *q, stet_p
     bool more = false;
     for (size_t i = 0; i < n; i++) {
         stet_fleet_record *r = reg->records.at[q->newest_first ? n - 1 - i : i];
-        if (!stet_query_match(q, r))
+        if (!stet_fleet_query_match(q, r))
             continue;
         size_t at = page.total++;
         if (q->cursor != NULL) {
@@ -128,8 +129,8 @@ stet_status stet_query_run(const stet_registry *reg, const stet_query *q, stet_p
     return STET_OK;
 }
 
-void stet_page_release(stet_page *p) {
+void stet_fleet_page_release(stet_fleet_page *p) {
     stet_vec_release(&p->rows);
     stet_free(p->next_cursor);
-    *p = (stet_page){0};
+    *p = (stet_fleet_page){0};
 }

@@ -1,9 +1,9 @@
 /* query.h - which records, in which order, which page of them.
  *
- *     stet_page page;
- *     status = stet_query_run(reg, &(stet_query){.text = "report", .limit = 50}, &page, &err);
+ *     stet_fleet_page page;
+ *     status = stet_fleet_query_run(reg, &(stet_fleet_query){.text = "report", .limit = 50}, &page, &err);
  *     for (size_t i = 0; i < page.rows.len; i++) ...
- *     stet_page_release(&page);
+ *     stet_fleet_page_release(&page);
  *
  * The order is stet_fleet_record_compare's, or its reverse: fixed, so that pages neither overlap nor leave a gap. A
  * cursor names the last record of a page: what is added or archived meanwhile shifts nothing.
@@ -13,9 +13,9 @@
 
 #include "fleet/registry.h"
 
-#define STET_QUERY_LIMIT_MAX 10000
+#define STET_FLEET_QUERY_LIMIT_MAX 10000
 
-typedef struct stet_query {
+typedef struct stet_fleet_query {
     const char *app;   /* id of the app, or of the workflow where there is no app; NULL: any */
     const char *text;  /* words, each found in id, app, workflow, title, repo, lifecycle, stage, labels or inputs */
     const char *repo;  /* real path of a root */
@@ -26,16 +26,17 @@ typedef struct stet_query {
     bool newest_first;
     size_t limit, offset;
     const char *cursor; /* from nextCursor, in place of an offset */
-} stet_query;
+} stet_fleet_query;
 
-typedef struct stet_page {
+typedef struct stet_fleet_page {
     stet_fleet_records rows; /* borrowed records */
     size_t total, offset;
     char *next_cursor; /* NULL: the last page */
-} stet_page;
+} stet_fleet_page;
 
-bool stet_query_match(const stet_query *q, const stet_fleet_record *r);
-STET_CHECKED stet_status stet_query_run(const stet_registry *reg, const stet_query *q, stet_page *out, stet_error *err);
-void stet_page_release(stet_page *p);
+bool stet_fleet_query_match(const stet_fleet_query *q, const stet_fleet_record *r);
+STET_CHECKED stet_status stet_fleet_query_run(const stet_registry *reg, const stet_fleet_query *q, stet_fleet_page *out,
+                                              stet_error *err);
+void stet_fleet_page_release(stet_fleet_page *p);
 
 #endif

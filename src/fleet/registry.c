@@ -43,7 +43,7 @@ typedef struct job {
 
 typedef STET_VEC(job) jobs;
 
-const char *stet_index_status_name(stet_index_status s) {
+const char *stet_fleet_index_status_name(stet_fleet_index_status s) {
     static const char *const names[] = {"valid", "stale", "absent"};
     return names[s];
 }
@@ -174,14 +174,14 @@ static char *index_path(const stet_registry *reg, stet_scope scope) {
 typedef struct index_task {
     char *path;
     stet_arena arena;
-    stet_index index;
+    stet_fleet_index index;
     stet_error why;
     stet_status status;
 } index_task;
 
 static void *load_index(void *arg) {
     index_task *t = arg;
-    t->status = stet_index_load(t->path, &t->arena, &t->index, &t->why);
+    t->status = stet_fleet_index_load(t->path, &t->arena, &t->index, &t->why);
     return NULL;
 }
 
@@ -468,9 +468,11 @@ static void conclude(stet_registry *reg) {
     sort_records(&reg->missing);
     if (reg->unreadable.len > 1)
         qsort(reg->unreadable.at, reg->unreadable.len, sizeof *reg->unreadable.at, by_name);
-    reg->fingerprint = stet_index_fingerprint(&reg->records);
+    reg->fingerprint = stet_fleet_index_fingerprint(&reg->records);
     bool drift = reg->stale.len + reg->fresh.len + reg->missing.len > 0;
-    reg->status = !reg->index.present ? STET_INDEX_ABSENT : drift ? STET_INDEX_STALE : STET_INDEX_VALID;
+    reg->status = !reg->index.present ? STET_FLEET_INDEX_ABSENT
+                  : drift             ? STET_FLEET_INDEX_STALE
+                                      : STET_FLEET_INDEX_VALID;
 }
 
 /* Everything but the overlays: what the sources say, and how that compares with the index. */
@@ -502,7 +504,7 @@ static stet_status load_sources(const stet_registry_opts *opts, stet_registry **
     if (task.status == STET_OK)
         reg->index = task.index;
     else {
-        reg->index = (stet_index){.generated_at = ""};
+        reg->index = (stet_fleet_index){.generated_at = ""};
         add_problem(reg, opts->scope == STET_SCOPE_REPO ? reg->root : NULL, task.path, &task.why);
     }
     stet_free(task.path);
@@ -550,7 +552,7 @@ static stet_status store_repo(stet_registry *reg, const char *generated_at, stet
     char *path = index_path(reg, STET_SCOPE_REPO);
     stet_status st = stet_file_mkdirs(repo->registry_dir, 0755, err);
     if (st == STET_OK)
-        st = stet_index_store(path, "repo", repo->root, generated_at, &repo->root, 1, &rows, err);
+        st = stet_fleet_index_store(path, "repo", repo->root, generated_at, &repo->root, 1, &rows, err);
     stet_vec_release(&rows);
     stet_free(path);
     return st;
@@ -585,7 +587,8 @@ static stet_status store_home(stet_registry *reg, const char *generated_at, stet
     for (size_t i = 0; i < reg->repos.len; i++)
         roots[i] = reg->repos.at[i].root;
     char *path = index_path(reg, STET_SCOPE_HOME);
-    stet_status st = stet_index_store(path, "home", reg->home, generated_at, roots, reg->repos.len, &reg->records, err);
+    stet_status st =
+        stet_fleet_index_store(path, "home", reg->home, generated_at, roots, reg->repos.len, &reg->records, err);
     stet_free(path);
     stet_free(roots);
     return st;

@@ -26,7 +26,11 @@
 #define STET_REGISTRY_SCHEMA 1
 
 typedef enum stet_scope { STET_SCOPE_REPO, STET_SCOPE_HOME } stet_scope;
-typedef enum stet_index_status { STET_INDEX_VALID, STET_INDEX_STALE, STET_INDEX_ABSENT } stet_index_status;
+typedef enum stet_fleet_index_status {
+    STET_FLEET_INDEX_VALID,
+    STET_FLEET_INDEX_STALE,
+    STET_FLEET_INDEX_ABSENT
+} stet_fleet_index_status;
 
 typedef struct stet_registry_opts {
     const char *home; /* STET_HOME */
@@ -60,8 +64,8 @@ typedef struct stet_registry {
     stet_fleet_records records;           /* sorted by stet_fleet_record_compare */
     STET_VEC(stet_unreadable) unreadable; /* sorted by repo and name */
     stet_value problems;                  /* array of {"repo", "path", "code", "message"} */
-    stet_index index;                     /* what was persisted */
-    stet_index_status status;
+    stet_fleet_index index;               /* what was persisted */
+    stet_fleet_index_status status;
     stet_hash fingerprint;                    /* of the records */
     stet_fleet_records stale, fresh, missing; /* fresh: not in the index yet; missing: rows without a source */
     size_t counts[STET_LIFECYCLES];
@@ -74,7 +78,7 @@ STET_CHECKED stet_status stet_registry_load(const stet_registry_opts *opts, stet
 STET_CHECKED stet_status stet_registry_refresh(const stet_registry_opts *opts, stet_registry **out, stet_error *err);
 void stet_registry_free(stet_registry *reg); /* NULL is fine */
 
-const char *stet_index_status_name(stet_index_status s);
+const char *stet_fleet_index_status_name(stet_fleet_index_status s);
 
 /* The run that `id` names: the exact id, or the only one that begins with it (at least 6 characters). Several projects
  * may have it: `repo` (NULL: any) says which; else the current project's wins (`*from` tells "repo" or "home"); else it

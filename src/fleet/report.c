@@ -145,7 +145,7 @@ static stet_value names_of(const stet_fleet_records *v, size_t max) {
 stet_value stet_registry_freshness(const stet_registry *reg, size_t max) {
     stet_value v = stet_object(), bad = stet_array();
     char hex[STET_HASH_HEX];
-    stet_put(&v, "status", stet_string(stet_index_status_name(reg->status)));
+    stet_put(&v, "status", stet_string(stet_fleet_index_status_name(reg->status)));
     if (reg->index.present) {
         stet_hash_hex(reg->index.fingerprint, hex);
         stet_put(&v, "persistedFingerprint", stet_stringf("sha256:%s", hex));
@@ -192,7 +192,7 @@ stet_value stet_registry_repos(const stet_registry *reg) {
 }
 
 stet_value stet_registry_next_action(const stet_registry *reg) {
-    if (reg->status != STET_INDEX_VALID)
+    if (reg->status != STET_FLEET_INDEX_VALID)
         return stet_stringf("stet registry refresh --scope %s", reg->scope == STET_SCOPE_HOME ? "home" : "repo");
     if (reg->counts[STET_LIFE_INTERRUPTED] > 0)
         return stet_string("stet runs search --status interrupted");

@@ -351,7 +351,23 @@ static stet_status put_value(stet_tx *tx, const char *id, stet_value value, stet
     return stet_tx_put(tx, &(stet_docname){id, NULL}, envelope, err);
 }
 
-stet_status stet_piece_set_argument(stet_tx *tx, const char *piece, stet_value set, stet_error *err) {
+static stet_status check_argument(stet_tx *tx, const char *piece, const char *id, stet_value schema, stet_error *err) {
+    stet_path path = STET_PATH_INIT;
+    stet_value v;
+    stet_status status = STET_OK;
+    stet_path_push(&path, "value");
+    if (stet_typeof(schema) != STET_NULL &&
+        stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, stet_path_ref(&path), &v, NULL) == STET_OK) {
+        status = stet_schema_check(schema, v, err);
+        if (status != STET_OK)
+            stet_fail_in(err, "the argument of piece \"%s\" does not match its schema", piece);
+    }
+    stet_path_release(&path);
+    return status;
+}
+
+stet_status stet_piece_set_argument(stet_tx *tx, const char *piece, stet_value set, stet_value schema,
+                                    stet_error *err) {
     char *id = stet_piece_part(piece, "argument", NULL);
     stet_status status = STET_OK;
     for (size_t i = 0; i < stet_count(set) && status == STET_OK; i++) {
@@ -372,6 +388,8 @@ stet_status stet_piece_set_argument(stet_tx *tx, const char *piece, stet_value s
                 stet_tx_write(tx, &(stet_docname){id, NULL}, stet_path_ref(&path), stet_retain(stet_at(set, i)), err);
         stet_path_release(&path);
     }
+    if (status == STET_OK)
+        status = check_argument(tx, piece, id, schema, err);
     stet_free(id);
     return status;
 }
@@ -383,18 +401,9 @@ static stet_status write_argument(stet_tx *tx, const stet_piece_setup *s, stet_e
     if (!exists(tx, id))
         status = put_value(tx, id, p->has_argument_default ? stet_retain(p->argument_default) : stet_object(), err);
     if (status == STET_OK && stet_count(s->set) > 0)
-        status = stet_piece_set_argument(tx, s->process->piece, s->set, err);
-    if (status == STET_OK && stet_typeof(p->argument_schema) != STET_NULL) {
-        stet_path path = STET_PATH_INIT;
-        stet_value v;
-        stet_path_push(&path, "value");
-        if (stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, stet_path_ref(&path), &v, NULL) == STET_OK) {
-            status = stet_schema_check(p->argument_schema, v, err);
-            if (status != STET_OK)
-                stet_fail_in(err, "the argument of piece \"%s\" does not match its schema", s->process->piece);
-        }
-        stet_path_release(&path);
-    }
+        status = stet_piece_set_argument(tx, s->process->piece, s->set, p->argument_schema, err);
+    else if (status == STET_OK)
+        status = check_argument(tx, s->process->piece, id, p->argument_schema, err);
     stet_free(id);
     return status;
 }

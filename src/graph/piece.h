@@ -71,8 +71,9 @@ typedef struct stet_piece_setup {
 /* Result document, argument, cells, rows; outputs of nodes that are gone are deleted. Generation of `process` must be
  * set. */
 STET_CHECKED stet_status stet_piece_write(stet_tx *tx, const stet_piece_setup *s, stet_error *err);
-/* Sets parts of the argument: {KEY or /POINTER: value}. */
-STET_CHECKED stet_status stet_piece_set_argument(stet_tx *tx, const char *piece, stet_value set, stet_error *err);
+/* Sets parts of the argument: {KEY or /POINTER: value}. `schema` is what the whole must match then, or null. */
+STET_CHECKED stet_status stet_piece_set_argument(stet_tx *tx, const char *piece, stet_value set, stet_value schema,
+                                                 stet_error *err);
 /* Member of the result document's envelope that marks a piece as stopped. */
 STET_CHECKED stet_status stet_piece_set_stopped(stet_tx *tx, const stet_piece *p, bool stopped, stet_error *err);
 /* Drops up to `max` documents that the piece owns, the result document first; `*more`: not all are gone yet. */

@@ -568,8 +568,6 @@ stet_status stet_patches_apply(const stet_patch *at, size_t len, stet_value *doc
         editor one;
         edit_begin(&one, err);
         stet_status st = apply_one(&one, &at[0], doc);
-        if (st != STET_OK)
-            stet_fail_in(err, "patch 0 (%s)", kinds[at[0].kind].name);
         edit_end(&one);
         return st;
     }

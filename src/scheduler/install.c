@@ -124,13 +124,13 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
     id_list fresh = {0}, gone = {0};
     sort_out(in, runtime || elsewhere, &fresh, &gone);
     if (fresh.len > 0)
-        status = s->index->ops->distrust(s->index, in->process->result, fresh.at, fresh.len, reason, err);
+        status = s->memo->ops->distrust(s->memo, in->process->result, fresh.at, fresh.len, reason, err);
     if (status == STET_OK)
         status = stet_space_transact(s->space, s->branch_name, install, in, NULL, err);
     if (status == STET_OK && in->before && fresh.len > 0)
-        status = s->index->ops->distrust(s->index, in->process->result, fresh.at, fresh.len, reason, err);
+        status = s->memo->ops->distrust(s->memo, in->process->result, fresh.at, fresh.len, reason, err);
     if (status == STET_OK && gone.len > 0)
-        status = s->index->ops->forget(s->index, in->process->result, gone.at, gone.len, err);
+        status = s->memo->ops->forget(s->memo, in->process->result, gone.at, gone.len, err);
     *out = (stet_sched_installed){.created = !in->before,
                                   .changed = in->before != NULL,
                                   .generation = in->process->generation,
@@ -213,7 +213,7 @@ stet_status stet_sched_delete(stet_sched *s, const char *piece, stet_error *err)
         status = stet_space_transact(s->space, s->branch_name, delete_some, &d, NULL, err);
     char *doc = stet_piece_doc(piece);
     if (status == STET_OK)
-        status = s->index->ops->forget(s->index, doc, NULL, 0, err); /* all of it */
+        status = s->memo->ops->forget(s->memo, doc, NULL, 0, err); /* all of it */
     stet_free(doc);
     return status;
 }

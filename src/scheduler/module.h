@@ -87,12 +87,18 @@ bool stet_run_is_effect(const stet_run *run);
  * Borrowed until the run ends. STET_NOT_FOUND if nothing is there (that is recorded too). */
 STET_CHECKED stet_status stet_run_read(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out,
                                        stet_error *err);
+/* What is there, without recording a read: for a kind that records afterwards, and exactly, what it made of the value.
+ * Whoever peeks and lets the value influence the run must stet_run_read that part before the run ends. Where the run's
+ * maker has no `peek` it is a shallow read. Borrowed until the run ends. */
+STET_CHECKED stet_status stet_run_peek(stet_run *run, stet_pathref path, stet_value *out, stet_error *err);
 /* All inputs, recursively: the common case. */
 STET_CHECKED stet_status stet_run_inputs(stet_run *run, stet_value *out, stet_error *err);
 /* The names of the inputs are part of the graph and not a read: `inputs` as bound, an object; values in it are
  * bindings. Borrowed. */
 stet_value stet_run_bindings(const stet_run *run);
-/* Writes through an input that was bound with asCell. `path` starts at the inputs object. Consumes `value`. */
+/* Writes through an input that was bound with asCell. `path` starts at the inputs object. Consumes `value`. Reading such
+ * an input, at its path and below, reads the cell's value, with what this run wrote to it; that it is a cell is told by
+ * its binding. */
 STET_CHECKED stet_status stet_run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
 /* Writes to a part of the output before the end (streams of results). Consumes `value`. */
 STET_CHECKED stet_status stet_run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
@@ -120,6 +126,7 @@ typedef struct stet_run_ops {
     stet_status (*remember)(stet_run *run, stet_value token, stet_error *err);                        /* consumes */
     void (*succeed)(stet_run *run, stet_value result);                                                /* consumes */
     void (*fail)(stet_run *run, const stet_error *err);
+    stet_status (*peek)(stet_run *run, stet_pathref path, stet_value *out, stet_error *err); /* may be NULL */
 } stet_run_ops;
 
 /* The maker embeds this at the start of its own struct. */

@@ -32,6 +32,11 @@ stet_status stet_run_read(stet_run *run, stet_pathref path, stet_read_kind kind,
     return run->ops->read(run, path, kind, out, err);
 }
 
+stet_status stet_run_peek(stet_run *run, stet_pathref path, stet_value *out, stet_error *err) {
+    assert(!run->ended);
+    return run->ops->peek ? run->ops->peek(run, path, out, err) : run->ops->read(run, path, STET_SHALLOW, out, err);
+}
+
 stet_status stet_run_inputs(stet_run *run, stet_value *out, stet_error *err) {
     return stet_run_read(run, STET_PATH_ROOT, STET_RECURSIVE, out, err);
 }

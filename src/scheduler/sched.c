@@ -23,9 +23,9 @@ stet_status stet_sched_open(stet_project *project, stet_space *space, const char
     s->runtime = stet_sched_runtime(opts);
     stet_status status = stet_space_branch(space, s->branch_name, &s->branch, err);
     if (status == STET_OK && opts->persist)
-        status = stet_index_open(space, s->branch, &s->index, err);
+        status = stet_memo_open(space, s->branch, &s->memo, err);
     else if (status == STET_OK)
-        s->index = stet_index_volatile(space, s->branch);
+        s->memo = stet_memo_volatile(space, s->branch);
     if (status == STET_OK)
         status = stet_space_seq(space, &s->seen, err);
     s->plan = stet_plan_new(&(stet_plan_source){s, sched_readers});
@@ -58,8 +58,8 @@ void stet_sched_close(stet_sched *s) {
         if (kind && kind->close)
             kind->close(slot->p);
     }
-    if (s->index)
-        s->index->ops->close(s->index);
+    if (s->memo)
+        s->memo->ops->close(s->memo);
     for (size_t i = 0; stet_map_next(&s->spaces, &i, &key, &len, &slot);)
         stet_space_close(slot->p);
     for (size_t i = 0; i < s->schema_values.len; i++)
@@ -82,8 +82,8 @@ void stet_sched_close(stet_sched *s) {
     free(s);
 }
 
-stet_index *stet_sched_index(stet_sched *s) {
-    return s->index;
+stet_memo *stet_sched_memo(stet_sched *s) {
+    return s->memo;
 }
 
 stet_plan *stet_sched_plan(stet_sched *s) {
@@ -154,14 +154,14 @@ static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
     stet_reason reason = STET_REASON_NONE;
     stet_value branch = stet_get(stet_get(p->piece->envelope, "process"), "branch");
     stet_status status = STET_OK;
-    if (!s->index->durable || p->piece->node_count == 0)
+    if (!s->memo->durable || p->piece->node_count == 0)
         return STET_OK;
     if (stet_typeof(branch) != STET_STRING || strcmp(stet_as_string(&branch, NULL), s->branch_name) != 0) {
         reason = STET_REASON_BRANCH;
     } else if (!stet_hash_equal(p->piece->runtime, s->runtime)) {
         reason = STET_REASON_RUNTIME;
     } else {
-        status = s->index->ops->knows(s->index, p->piece->doc, &knows, err);
+        status = s->memo->ops->knows(s->memo, p->piece->doc, &knows, err);
         if (!knows)
             reason = STET_REASON_LOST;
     }
@@ -174,7 +174,7 @@ static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
     STET_VEC(const char *) ids = {0};
     for (size_t i = 0; i < g->node_count; i++)
         *stet_vec_add(&ids) = g->nodes[i].id;
-    status = s->index->ops->distrust(s->index, p->piece->doc, ids.at, ids.len, reason, err);
+    status = s->memo->ops->distrust(s->memo, p->piece->doc, ids.at, ids.len, reason, err);
     stet_vec_release(&ids);
     stet_process_free(g);
     if (status == STET_OK)
@@ -189,13 +189,21 @@ static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
     return status;
 }
 
-stet_status stet_sched_demand_piece(stet_sched *s, const char *piece, stet_error *err) {
+static stet_status touch(stet_sched *s, const char *piece, sched_piece **out, stet_error *err) {
     char *doc = stet_piece_doc(piece);
-    sched_piece *p;
-    stet_status status = sched_piece_of(s, doc, &p, err);
+    stet_status status = sched_piece_of(s, doc, out, err);
     stet_free(doc);
-    if (status == STET_OK)
-        status = adopt(s, p, err);
+    return status == STET_OK ? adopt(s, *out, err) : status;
+}
+
+stet_status stet_sched_touch_piece(stet_sched *s, const char *piece, stet_error *err) {
+    sched_piece *p;
+    return touch(s, piece, &p, err);
+}
+
+stet_status stet_sched_demand_piece(stet_sched *s, const char *piece, stet_error *err) {
+    sched_piece *p;
+    stet_status status = touch(s, piece, &p, err);
     if (status == STET_OK)
         p->whole = true;
     return status;
@@ -319,7 +327,7 @@ static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
     stet_binding_walk(stet_get(p->piece->envelope, "value"), demand_link, s);
     if (s->opts.retry_failed)
         status = mark_failed(s, p, err);
-    if (status != STET_OK || (s->index->durable && p->piece->restart_count == 0))
+    if (status != STET_OK || (s->memo->durable && p->piece->restart_count == 0))
         return status;
     stet_process *g;
     status = stet_piece_process(s->space, s->branch, p->piece, -1, &g, err);
@@ -329,7 +337,7 @@ static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
         stet_value again = stet_get(g->nodes[i].row, "onRestart");
         bool restart = stet_typeof(again) == STET_STRING && strcmp(stet_as_string(&again, NULL), "run") == 0;
         uint32_t id;
-        if (s->index->durable && !restart)
+        if (s->memo->durable && !restart)
             continue;
         status = sched_load(s, p->piece->doc, g->nodes[i].id, &id, err);
         if (status == STET_OK && restart) {
@@ -424,7 +432,7 @@ static stet_status count_failed(stet_sched *s, stet_error *err) {
         if (!p->whole)
             continue;
         s->report.total += p->piece->node_count;
-        if (!s->index->durable)
+        if (!s->memo->durable)
             continue;
         stet_value failures;
         stet_status status = sched_failures(s, p, &failures, err);
@@ -433,7 +441,7 @@ static stet_status count_failed(stet_sched *s, stet_error *err) {
         s->report.failed += stet_count(failures);
         stet_release(failures);
     }
-    if (!s->index->durable)
+    if (!s->memo->durable)
         for (size_t i = 0; i < stet_plan_count(s->plan); i++)
             s->report.failed += ((sched_action *)stet_plan_data(s->plan, (uint32_t)i))->failed;
     return STET_OK;
@@ -460,9 +468,9 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     }
     stet_status status = sched_news(s, &news, err);
     if (status == STET_OK)
-        status = s->index->ops->any(s->index, &pending, err);
+        status = s->memo->ops->any(s->memo, &pending, err);
     bool quiet =
-        status == STET_OK && !pending && s->index->durable && !s->opts.retry_failed && stet_plan_count(s->plan) == 0;
+        status == STET_OK && !pending && s->memo->durable && !s->opts.retry_failed && stet_plan_count(s->plan) == 0;
     const void *key;
     size_t len;
     stet_slot *slot;

@@ -23,7 +23,7 @@
 
 #include "graph/piece.h"
 #include "memory/observe.h"
-#include "scheduler/index.h"
+#include "scheduler/memo.h"
 #include "scheduler/module.h"
 #include "scheduler/plan.h"
 
@@ -65,7 +65,7 @@ typedef struct stet_sched_opts {
 STET_CHECKED stet_status stet_sched_open(stet_project *project, stet_space *space, const char *branch,
                                          const stet_sched_opts *opts, stet_sched **out, stet_error *err);
 void stet_sched_close(stet_sched *s);
-stet_index *stet_sched_index(stet_sched *s);
+stet_memo *stet_sched_memo(stet_sched *s);
 stet_plan *stet_sched_plan(stet_sched *s);
 /* The fingerprint of what runs actions: version of the library and scheduler mode. */
 stet_hash stet_sched_runtime(const stet_sched_opts *opts);
@@ -84,6 +84,9 @@ STET_CHECKED stet_status stet_sched_delete(stet_sched *s, const char *piece, ste
 
 /* What is wanted. A piece: its result and its effects. A cell: what it holds, through links. */
 STET_CHECKED stet_status stet_sched_demand_piece(stet_sched *s, const char *piece, stet_error *err);
+/* The piece is going to be looked at, but not all of it is wanted: makes sure that what is recorded of it is about this
+ * version and this branch. */
+STET_CHECKED stet_status stet_sched_touch_piece(stet_sched *s, const char *piece, stet_error *err);
 STET_CHECKED stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *scope, stet_pathref path,
                                                 stet_error *err);
 

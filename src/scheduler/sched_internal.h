@@ -48,7 +48,7 @@ struct stet_sched {
     int64_t branch;
     stet_sched_opts opts;
     stet_hash runtime;
-    stet_index *index;
+    stet_memo *memo;
     stet_plan *plan;
     stet_map pieces;  /* result document id -> sched_piece * */
     stet_map spaces;  /* name -> stet_space * */

@@ -230,7 +230,7 @@ static void own_output(stet_sched *s, sched_action *a) {
 }
 
 /* Edges from the record. What an action may write is its output; the record may know of more (cells given to it). */
-static void restore(stet_sched *s, sched_action *a, const stet_index_action *x) {
+static void restore(stet_sched *s, sched_action *a, const stet_memo_action *x) {
     STET_VEC(stet_plan_read) reads = {0};
     STET_VEC(stet_plan_write) writes = {0};
     for (size_t i = 0; i < x->read_count; i++)
@@ -286,8 +286,8 @@ stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, u
     a->id = *id = stet_plan_add(s->plan, name.data, name.len, &o);
     stet_buf_release(&name);
     stet_arena arena = STET_ARENA_INIT;
-    stet_index_action x = {0};
-    status = s->index->ops->load(s->index, piece_doc, node, &arena, &x, NULL);
+    stet_memo_action x = {0};
+    status = s->memo->ops->load(s->memo, piece_doc, node, &arena, &x, NULL);
     bool trusted = status == STET_OK && x.observed && stet_hash_equal(x.implementation, a->fingerprint) &&
                    stet_hash_equal(x.runtime, s->runtime);
     if (trusted) {
@@ -360,7 +360,7 @@ stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref pa
     stet_docname name;
     name_list l = {0};
     doc_parts(s, doc, &uuid, &name);
-    stet_status status = s->index->ops->readers(s->index, uuid, &name, path, kind, note_name, &l, covered, err);
+    stet_status status = s->memo->ops->readers(s->memo, uuid, &name, path, kind, note_name, &l, covered, err);
     if (status == STET_OK)
         status = load_names(s, &l, err);
     names_release(&l);
@@ -381,7 +381,7 @@ static stet_status note_mark(void *ctx, const char *piece, const char *action, s
 
 stet_status sched_load_pending(stet_sched *s, stet_error *err) {
     mark_list l = {0};
-    stet_status status = s->index->ops->pending(s->index, note_mark, &l, err);
+    stet_status status = s->memo->ops->pending(s->memo, note_mark, &l, err);
     if (status == STET_OK)
         status = load_names(s, &l.names, err);
     for (size_t i = 0; status == STET_OK && i < l.names.pieces.len; i++) {

@@ -206,7 +206,7 @@ static stet_status attach(action_run *r, stet_error *err) {
  * at every action. */
 static stet_status note_failure(action_run *r, stet_error *err) {
     sched_action *a = r->a;
-    if (!r->s->index->durable || (!r->failed && !a->failed))
+    if (!r->s->memo->durable || (!r->failed && !a->failed))
         return STET_OK;
     stet_docname name = {a->piece->failures, NULL};
     stet_path path = STET_PATH_INIT;
@@ -322,6 +322,11 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
                         .effect = a->effect};
     emit(s, STET_SCHED_STARTED, a, NULL);
     execute(&r);
+    if (s->opts.observe_only && r.failed) {
+        /* What it reads is what counts here; what it would have read was not published. */
+        r.failed = false;
+        stet_error_clear(&r.error);
+    }
     learn_reads(&r);
     status = note_failure(&r, err);
     s->report.runs++;
@@ -338,7 +343,7 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
     const stet_doc_change *changes = NULL;
     size_t count = 0;
     bool failed = r.failed;
-    if (status == STET_OK && s->index->durable)
+    if (status == STET_OK && s->memo->durable)
         status = attach(&r, err);
     if (status == STET_OK)
         status = stet_group_add(s->group, r.tx, &changes, &count, err);
@@ -370,10 +375,10 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
 /* Does the record say by now that it stands? Then another process did it. */
 static bool stands_now(stet_sched *s, const sched_action *a) {
     stet_arena arena = STET_ARENA_INIT;
-    stet_index_action x = {0};
-    if (!s->index->durable || a->asked)
+    stet_memo_action x = {0};
+    if (!s->memo->durable || a->asked)
         return false;
-    bool stands = s->index->ops->load(s->index, a->piece->piece->doc, a->node, &arena, &x, NULL) == STET_OK &&
+    bool stands = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, NULL) == STET_OK &&
                   x.observed && x.state == STET_STANDS && stet_hash_equal(x.implementation, a->fingerprint) &&
                   stet_hash_equal(x.runtime, s->runtime);
     stet_arena_release(&arena);

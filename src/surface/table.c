@@ -10,6 +10,9 @@
 
 #define OP_ARRAYS(X)                                                                                                   \
     X(stet_ops_help)                                                                                                   \
+    X(stet_ops_doc)                                                                                                    \
+    X(stet_ops_space)                                                                                                  \
+    X(stet_ops_watch)                                                                                                  \
     X(stet_ops_init)                                                                                                   \
     X(stet_ops_mcp)                                                                                                    \
     X(stet_ops_project)                                                                                                \
@@ -24,10 +27,15 @@
     X(stet_ops_queue)                                                                                                  \
     X(stet_ops_persist)                                                                                                \
     X(stet_ops_persist_manage)                                                                                         \
+    X(stet_ops_pattern)                                                                                                \
+    X(stet_ops_piece)                                                                                                  \
+    X(stet_ops_run)                                                                                                    \
+    X(stet_ops_state)                                                                                                  \
     /* one line each */
 
 #define STORES(X)                                                                                                      \
     X(stet_store_project)                                                                                              \
+    X(stet_store_memory)                                                                                               \
     X(stet_store_runs)                                                                                                 \
     X(stet_store_persist)                                                                                              \
     /* one line each */

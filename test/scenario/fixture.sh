@@ -6,6 +6,11 @@ set -eu
 # project: this one is on the list, so that `project remove` has something to remove
 "$STET" project add
 
+# memory: a document with some history, and a branch to delete. First, so that these are the sequences 1 and 2
+"$STET" -q set config '{"theme":"dark","visits":3,"tags":["a"]}'
+"$STET" -q set config/theme '"light"'
+"$STET" -q branch create side
+
 # fleet: two runs, an exported one, and a queue whose entries belong to another project
 python3 - <<'PYTHON'
 import json, os, pathlib
@@ -37,3 +42,7 @@ rm -r .stet/runs/20261115T190000Z-report-8c9d0e1f
 echo '{"x": 1}' >plot.json
 printf 'weights' >model.bin
 "$STET" persist put --block plot --module abcdefghijklmnopqrstuvwxyzABCDEFGH123456789 --variables plot.json --format json
+
+# patterns: one that has run, so that its piece can be shown, pulled and deleted
+cp "$STET_SOURCE/examples/totals.json" .
+"$STET" run totals.json

@@ -47,13 +47,13 @@ static void absent_before_the_first_refresh(void **state) {
     (void)state;
     fleet_run(one, "a", "2026-01-01T00:00:00Z", DONE_TASK, "");
     stet_registry *reg = fleet_load(one, STET_SCOPE_REPO);
-    assert_int_equal(reg->status, STET_INDEX_ABSENT);
+    assert_int_equal(reg->status, STET_FLEET_INDEX_ABSENT);
     assert_int_equal(reg->records.len, 1); /* an empty registry serves what is there */
     assert_int_equal(reg->records.at[0]->lifecycle, STET_LIFE_COMPLETED);
     stet_registry_free(reg);
     fleet_refresh(one, STET_SCOPE_REPO);
     reg = fleet_load(one, STET_SCOPE_REPO);
-    assert_int_equal(reg->status, STET_INDEX_VALID);
+    assert_int_equal(reg->status, STET_FLEET_INDEX_VALID);
     stet_registry_free(reg);
 }
 
@@ -65,7 +65,7 @@ static void a_source_that_changed_makes_the_index_stale_and_is_named(void **stat
     fleet_run(one, "b", "2026-01-02T00:00:00Z", FAILED_TASK, "");
     fleet_run(one, "c", "2026-01-03T00:00:00Z", HALF_DONE, "");
     stet_registry *reg = fleet_load(one, STET_SCOPE_REPO);
-    assert_int_equal(reg->status, STET_INDEX_STALE);
+    assert_int_equal(reg->status, STET_FLEET_INDEX_STALE);
     assert_int_equal(reg->stale.len, 1);
     assert_string_equal(reg->stale.at[0]->id, "b");
     assert_int_equal(reg->fresh.len, 1);
@@ -122,7 +122,7 @@ static void a_source_that_is_gone_is_missing_and_not_made_up(void **state) {
     stet_registry *reg = fleet_load(one, STET_SCOPE_REPO);
     const stet_fleet_record *rec = NULL, *last = NULL;
     assert_int_equal(reg->records.len, 0);
-    assert_int_equal(reg->status, STET_INDEX_STALE);
+    assert_int_equal(reg->status, STET_FLEET_INDEX_STALE);
     assert_string_equal(reg->missing.at[0]->id, "a");
     FAILS(stet_registry_find(reg, "a", NULL, &rec, NULL, &last, &err), STET_NOT_FOUND, "no run a");
     assert_non_null(last);
@@ -134,7 +134,7 @@ static void a_source_that_is_gone_is_missing_and_not_made_up(void **state) {
     /* The refresh forgets it. */
     fleet_refresh(one, STET_SCOPE_REPO);
     reg = fleet_load(one, STET_SCOPE_REPO);
-    assert_int_equal(reg->status, STET_INDEX_VALID);
+    assert_int_equal(reg->status, STET_FLEET_INDEX_VALID);
     assert_int_equal(reg->missing.len, 0);
     stet_registry_free(reg);
     stet_free(dir);
@@ -181,9 +181,9 @@ static void archived_is_an_overlay_that_never_touches_the_source(void **state) {
     assert_int_equal(r->derived, STET_LIFE_FAILED);
     assert_string_equal(r->archive_reason, "old");
     assert_string_equal(r->archived_at, "2026-02-01T00:00:00.000Z");
-    stet_query by_failed = {.statuses = 1u << STET_LIFE_FAILED}, without = {.leave_archived = true};
-    assert_true(stet_query_match(&by_failed, r)); /* still found by what it is */
-    assert_false(stet_query_match(&without, r));
+    stet_fleet_query by_failed = {.statuses = 1u << STET_LIFE_FAILED}, without = {.leave_archived = true};
+    assert_true(stet_fleet_query_match(&by_failed, r)); /* still found by what it is */
+    assert_false(stet_fleet_query_match(&without, r));
     OK(stet_runs_archive(reg, &reg->records, true, NULL, NULL, "", &err));
     stet_registry_free(reg);
     reg = fleet_load(one, STET_SCOPE_REPO);
@@ -286,7 +286,7 @@ static void every_derived_file_can_be_deleted_and_rebuilt(void **state) {
         stet_registry_free(reg);
         fleet_refresh(one, STET_SCOPE_REPO);
         reg = fleet_load(one, STET_SCOPE_REPO);
-        assert_int_equal(reg->status, STET_INDEX_VALID);
+        assert_int_equal(reg->status, STET_FLEET_INDEX_VALID);
         stet_registry_free(reg);
     }
     reg = fleet_load(one, STET_SCOPE_HOME);
@@ -310,7 +310,7 @@ static void a_damaged_index_is_named_and_not_believed(void **state) {
     fleet_put(path, text);
     stet_registry *reg = fleet_load(one, STET_SCOPE_REPO);
     assert_int_equal(stet_count(reg->problems), 1);
-    assert_int_equal(reg->status, STET_INDEX_ABSENT);
+    assert_int_equal(reg->status, STET_FLEET_INDEX_ABSENT);
     assert_int_equal(fleet_find(reg, "a")->lifecycle, STET_LIFE_FAILED);
     stet_registry_free(reg);
     size_t len = strlen(text);
@@ -325,7 +325,7 @@ static void a_damaged_index_is_named_and_not_believed(void **state) {
     }
     fleet_refresh(one, STET_SCOPE_REPO); /* makes a new one */
     reg = fleet_load(one, STET_SCOPE_REPO);
-    assert_int_equal(reg->status, STET_INDEX_VALID);
+    assert_int_equal(reg->status, STET_FLEET_INDEX_VALID);
     stet_registry_free(reg);
     stet_free(text);
     stet_free(path);
@@ -372,7 +372,7 @@ static void the_same_id_in_two_projects_is_two_runs(void **state) {
     const char *from;
     stet_registry *reg = fleet_load(one, STET_SCOPE_HOME);
     assert_int_equal(reg->records.len, 2);
-    assert_int_equal(reg->status, STET_INDEX_VALID);
+    assert_int_equal(reg->status, STET_FLEET_INDEX_VALID);
     OK(stet_registry_find(reg, "same-id", NULL, &rec, &from, NULL, &err));
     assert_string_equal(rec->repo, one);
     assert_string_equal(from, "repo");
@@ -443,24 +443,24 @@ static void the_order_is_fixed_and_pages_neither_overlap_nor_leave_a_gap(void **
         size_t seen = 0;
         char *cursor = NULL;
         do {
-            stet_query q = {.limit = 7, .cursor = cursor, .newest_first = newest};
-            stet_page page;
-            OK(stet_query_run(reg, &q, &page, &err));
+            stet_fleet_query q = {.limit = 7, .cursor = cursor, .newest_first = newest};
+            stet_fleet_page page;
+            OK(stet_fleet_query_run(reg, &q, &page, &err));
             assert_int_equal(page.offset, seen);
             assert_int_equal(page.total, reg->records.len);
             for (size_t i = 0; i < page.rows.len; i++, seen++)
                 assert_ptr_equal(page.rows.at[i], reg->records.at[newest ? reg->records.len - 1 - seen : seen]);
             stet_free(cursor);
             cursor = page.next_cursor ? stet_strdup(page.next_cursor) : NULL;
-            stet_page_release(&page);
+            stet_fleet_page_release(&page);
         } while (cursor != NULL);
         assert_int_equal(seen, reg->records.len);
     }
-    stet_page page;
-    OK(stet_query_run(reg, &(stet_query){.limit = 0}, &page, &err));
+    stet_fleet_page page;
+    OK(stet_fleet_query_run(reg, &(stet_fleet_query){.limit = 0}, &page, &err));
     assert_int_equal(page.rows.len, 0);
-    stet_page_release(&page);
-    FAILS(stet_query_run(reg, &(stet_query){.limit = 1, .cursor = "nonsense!"}, &page, &err), STET_INVALID,
+    stet_fleet_page_release(&page);
+    FAILS(stet_fleet_query_run(reg, &(stet_fleet_query){.limit = 1, .cursor = "nonsense!"}, &page, &err), STET_INVALID,
           "no cursor");
     stet_registry_free(reg);
     stet_registry *again = fleet_load(two, STET_SCOPE_HOME); /* the same order from elsewhere */
@@ -478,9 +478,9 @@ static void times_are_compared_as_times_and_not_as_text(void **state) {
     stet_registry *reg = fleet_load(one, STET_SCOPE_REPO);
     int64_t midnight;
     assert_true(stet_time_parse("2026-01-01", 10, &midnight));
-    stet_query since = {.since_ms = midnight}, until = {.until_ms = midnight};
-    assert_false(stet_query_match(&since, reg->records.at[0]));
-    assert_true(stet_query_match(&until, reg->records.at[0]));
+    stet_fleet_query since = {.since_ms = midnight}, until = {.until_ms = midnight};
+    assert_false(stet_fleet_query_match(&since, reg->records.at[0]));
+    assert_true(stet_fleet_query_match(&until, reg->records.at[0]));
     stet_registry_free(reg);
 }
 
@@ -491,11 +491,11 @@ static void free_text_looks_where_it_is_told(void **state) {
     static const char *const found[] = {"RUN-7",     "app",     "flow",       "title OF",   "one",
                                         "completed", "running", "needle-run", "nightly app"};
     for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
-        stet_query q = {.text = found[i]};
-        assert_true(stet_query_match(&q, reg->records.at[0]));
+        stet_fleet_query q = {.text = found[i]};
+        assert_true(stet_fleet_query_match(&q, reg->records.at[0]));
     }
-    stet_query q = {.text = "nightly absent"};
-    assert_false(stet_query_match(&q, reg->records.at[0]));
+    stet_fleet_query q = {.text = "nightly absent"};
+    assert_false(stet_fleet_query_match(&q, reg->records.at[0]));
     stet_registry_free(reg);
 }
 

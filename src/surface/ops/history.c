@@ -23,16 +23,16 @@ static stet_value entry_of(const stet_fleet_record *r) {
 }
 
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_query q;
+    stet_fleet_query q;
     stet_runs_query_keep keep;
     stet_registry *reg = NULL;
-    stet_page page;
+    stet_fleet_page page;
     stet_status st = stet_runs_query(ctx, args, &q, &keep, err);
     q.newest_first = true;
     if (st == STET_OK)
         st = stet_runs_load(ctx, args, &reg, err);
     if (st == STET_OK)
-        st = stet_query_run(reg, &q, &page, err);
+        st = stet_fleet_query_run(reg, &q, &page, err);
     if (st == STET_OK) {
         stet_value v = stet_object(), entries = stet_array();
         for (size_t i = 0; i < page.rows.len; i++)
@@ -48,7 +48,7 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
         stet_put(&v, "entries", entries);
         stet_put(&v, "problems", stet_retain(reg->problems));
         stet_put(&v, "nextAction", stet_registry_next_action(reg));
-        stet_page_release(&page);
+        stet_fleet_page_release(&page);
         *result = v;
     }
     stet_registry_free(reg);
@@ -108,7 +108,7 @@ static const stet_param params[] = {
      .type = STET_PARAM_INT,
      .default_json = "50",
      .min = 0,
-     .max = STET_QUERY_LIMIT_MAX,
+     .max = STET_FLEET_QUERY_LIMIT_MAX,
      .summary = "At most so many"},
     {.name = "offset",
      .type = STET_PARAM_INT,

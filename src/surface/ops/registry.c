@@ -24,10 +24,10 @@ static stet_value queue_of(const stet_registry *reg, stet_value *problems) {
 }
 
 static stet_status report(stet_registry *reg, stet_value args, stet_value *result, stet_error *err) {
-    stet_query q = {.limit = (size_t)stet_as_int(stet_get(args, "limit")),
-                    .offset = (size_t)stet_as_int(stet_get(args, "offset"))};
-    stet_page page;
-    stet_status st = stet_query_run(reg, &q, &page, err);
+    stet_fleet_query q = {.limit = (size_t)stet_as_int(stet_get(args, "limit")),
+                          .offset = (size_t)stet_as_int(stet_get(args, "offset"))};
+    stet_fleet_page page;
+    stet_status st = stet_fleet_query_run(reg, &q, &page, err);
     if (st != STET_OK)
         return st;
     stet_value v = stet_object(), index = stet_object(), records = stet_array(), problems = stet_retain(reg->problems);
@@ -49,7 +49,7 @@ static stet_status report(stet_registry *reg, stet_value args, stet_value *resul
     stet_put(&v, "counts", stet_registry_counts(reg));
     stet_put(&v, "problems", problems);
     stet_put(&v, "nextAction", stet_registry_next_action(reg));
-    stet_page_release(&page);
+    stet_fleet_page_release(&page);
     *result = v;
     return STET_OK;
 }
@@ -125,7 +125,7 @@ static const stet_param params[] = {
      .summary = "At most so many records in the answer",
      .default_json = "100",
      .min = 0,
-     .max = STET_QUERY_LIMIT_MAX},
+     .max = STET_FLEET_QUERY_LIMIT_MAX},
     {.name = "offset",
      .type = STET_PARAM_INT,
      .summary = "Leave out so many records before",

@@ -8,15 +8,15 @@
 #define NAMED_MAX 20 /* of stale, new, missing and unreadable runs, beside their numbers */
 
 static stet_status search_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_query q;
+    stet_fleet_query q;
     stet_runs_query_keep keep;
     stet_registry *reg = NULL;
-    stet_page page;
+    stet_fleet_page page;
     stet_status st = stet_runs_query(ctx, args, &q, &keep, err);
     if (st == STET_OK)
         st = stet_runs_load(ctx, args, &reg, err);
     if (st == STET_OK)
-        st = stet_query_run(reg, &q, &page, err);
+        st = stet_fleet_query_run(reg, &q, &page, err);
     if (st == STET_OK) {
         stet_value v = stet_object(), records = stet_array();
         for (size_t i = 0; i < page.rows.len; i++)
@@ -32,7 +32,7 @@ static stet_status search_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         stet_put(&v, "records", records);
         stet_put(&v, "problems", stet_retain(reg->problems));
         stet_put(&v, "nextAction", stet_registry_next_action(reg));
-        stet_page_release(&page);
+        stet_fleet_page_release(&page);
         *result = v;
     }
     stet_registry_free(reg);
@@ -229,7 +229,7 @@ static void show_render(stet_render *r, stet_value result) {
 }
 
 static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_query q;
+    stet_fleet_query q;
     stet_runs_query_keep keep;
     stet_registry *reg = NULL;
     stet_status st = stet_runs_query(ctx, args, &q, &keep, err);
@@ -393,7 +393,7 @@ static const char *const orders[] = {"oldest", "newest", NULL};
      .type = STET_PARAM_INT,                                                                                           \
      .default_json = "50",                                                                                             \
      .min = 0,                                                                                                         \
-     .max = STET_QUERY_LIMIT_MAX,                                                                                      \
+     .max = STET_FLEET_QUERY_LIMIT_MAX,                                                                                \
      .summary = "At most so many"},                                                                                    \
         {.name = "offset",                                                                                             \
          .type = STET_PARAM_INT,                                                                                       \

@@ -134,20 +134,20 @@ stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, s
     return st;
 }
 
-stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_query *q, stet_runs_query_keep *keep,
+stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_fleet_query *q, stet_runs_query_keep *keep,
                             stet_error *err) {
     stet_value statuses = stet_get(args, "status"), archived = stet_get(args, "include_archived");
     stet_value limit = stet_get(args, "limit");
     *keep = (stet_runs_query_keep){.repo = NULL};
-    *q = (stet_query){.app = stet_runs_text(args, "app", &keep->app),
-                      .text = stet_runs_text(args, "text", &keep->text),
-                      .label = stet_runs_text(args, "label", &keep->label),
-                      .cursor = stet_runs_text(args, "cursor", &keep->cursor),
-                      .since_ms = stet_as_int(stet_get(args, "since")),
-                      .until_ms = stet_as_int(stet_get(args, "until")),
-                      .leave_archived = stet_typeof(archived) == STET_BOOL && !stet_as_bool(archived),
-                      .limit = stet_typeof(limit) == STET_INT ? (size_t)stet_as_int(limit) : 0,
-                      .offset = (size_t)stet_as_int(stet_get(args, "offset"))};
+    *q = (stet_fleet_query){.app = stet_runs_text(args, "app", &keep->app),
+                            .text = stet_runs_text(args, "text", &keep->text),
+                            .label = stet_runs_text(args, "label", &keep->label),
+                            .cursor = stet_runs_text(args, "cursor", &keep->cursor),
+                            .since_ms = stet_as_int(stet_get(args, "since")),
+                            .until_ms = stet_as_int(stet_get(args, "until")),
+                            .leave_archived = stet_typeof(archived) == STET_BOOL && !stet_as_bool(archived),
+                            .limit = stet_typeof(limit) == STET_INT ? (size_t)stet_as_int(limit) : 0,
+                            .offset = (size_t)stet_as_int(stet_get(args, "offset"))};
     const char *order = stet_runs_text(args, "order", &keep->order);
     q->newest_first = order != NULL && strcmp(order, "newest") == 0;
     for (size_t i = 0; i < stet_count(statuses); i++) {

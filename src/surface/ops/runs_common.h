@@ -78,8 +78,8 @@ typedef struct stet_runs_query_keep {
     stet_value app, text, label, cursor, order;
     char *repo;
 } stet_runs_query_keep;
-STET_CHECKED stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_query *q, stet_runs_query_keep *keep,
-                                         stet_error *err);
+STET_CHECKED stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_fleet_query *q,
+                                         stet_runs_query_keep *keep, stet_error *err);
 /* What was asked, as `query` of a result. Belongs to the caller. */
 stet_value stet_runs_query_value(stet_value args);
 

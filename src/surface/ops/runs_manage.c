@@ -203,7 +203,7 @@ static void resume_render(stet_render *r, stet_value result) {
 }
 
 /* The runs that a window and states pick. Only what has ended is ever archived by policy. */
-static void pick_old(const stet_registry *reg, int64_t before_ms, const stet_query *q, bool unarchive,
+static void pick_old(const stet_registry *reg, int64_t before_ms, const stet_fleet_query *q, bool unarchive,
                      stet_fleet_records *out) {
     for (size_t i = 0; i < reg->records.len; i++) {
         stet_fleet_record *r = reg->records.at[i];
@@ -229,7 +229,7 @@ static stet_status pick_named(stet_registry *reg, stet_value ids, const char *re
     return STET_OK;
 }
 
-static stet_status archive_args(stet_value args, stet_query *q, stet_error *err) {
+static stet_status archive_args(stet_value args, stet_fleet_query *q, stet_error *err) {
     stet_value ids = stet_get(args, "run_id"), days = stet_get(args, "older_than_days"),
                states = stet_get(args, "state");
     bool window = stet_as_int(days) > 0;
@@ -266,7 +266,7 @@ static stet_value archived_value(const stet_fleet_records *runs, const char *at,
 }
 
 static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_query q = {0};
+    stet_fleet_query q = {0};
     stet_value keep_reason, keep_app, policy = stet_object(), days = stet_get(args, "older_than_days");
     stet_registry *reg = NULL;
     stet_fleet_records runs = {0};

@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "scheduler/index.h"
+#include "scheduler/memo.h"
 
-static void x_close(stet_index *x) {
+static void x_close(stet_memo *x) {
     free(x);
 }
 
 /* Names of actions by number. Collected first: a visitor may ask the space again. */
-static stet_status visit_numbers(stet_index *x, const int64_t *numbers, size_t count, stet_index_visit visit, void *ctx,
+static stet_status visit_numbers(stet_memo *x, const int64_t *numbers, size_t count, stet_memo_visit visit, void *ctx,
                                  stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
     stet_status status = STET_OK;
@@ -31,7 +31,7 @@ static stet_status visit_numbers(stet_index *x, const int64_t *numbers, size_t c
     return status;
 }
 
-static stet_status x_pending(stet_index *x, stet_index_visit visit, void *ctx, stet_error *err) {
+static stet_status x_pending(stet_memo *x, stet_memo_visit visit, void *ctx, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
     stet_marked *at;
     size_t count = 0;
@@ -48,14 +48,13 @@ static stet_status x_pending(stet_index *x, stet_index_visit visit, void *ctx, s
     return status;
 }
 
-static stet_status x_any(stet_index *x, bool *out, stet_error *err) {
+static stet_status x_any(stet_memo *x, bool *out, stet_error *err) {
     stet_status status = stet_observe_catch_up(x->space, err);
     return status == STET_OK ? stet_observe_any(x->space, x->branch, NULL, NULL, out, err) : status;
 }
 
-static stet_status x_readers(stet_index *x, const char *space, const stet_docname *name, stet_pathref path,
-                             stet_change_kind kind, stet_index_visit visit, void *ctx, bool *complete,
-                             stet_error *err) {
+static stet_status x_readers(stet_memo *x, const char *space, const stet_docname *name, stet_pathref path,
+                             stet_change_kind kind, stet_memo_visit visit, void *ctx, bool *complete, stet_error *err) {
     stet_numbers found = {0};
     *complete = false;
     if (space) { /* changes over there come as marks, pushed by that space */
@@ -69,28 +68,28 @@ static stet_status x_readers(stet_index *x, const char *space, const stet_docnam
     return status;
 }
 
-static const stet_index_cell *cells(stet_arena *arena, const stet_observed *at, size_t count) {
-    stet_index_cell *out = stet_arena_alloc(arena, (count ? count : 1) * sizeof *out);
+static const stet_memo_cell *cells(stet_arena *arena, const stet_observed *at, size_t count) {
+    stet_memo_cell *out = stet_arena_alloc(arena, (count ? count : 1) * sizeof *out);
     for (size_t i = 0; i < count; i++)
-        out[i] = (stet_index_cell){at[i].space, at[i].name, at[i].path, at[i].kind};
+        out[i] = (stet_memo_cell){at[i].space, at[i].name, at[i].path, at[i].kind};
     return out;
 }
 
-static stet_status x_load(stet_index *x, const char *piece, const char *action, stet_arena *arena,
-                          stet_index_action *out, stet_error *err) {
+static stet_status x_load(stet_memo *x, const char *piece, const char *action, stet_arena *arena, stet_memo_action *out,
+                          stet_error *err) {
     stet_action_record r;
     stet_action_key key = {.piece = piece, .action = action};
     stet_status status = stet_observe_find(x->space, x->branch, &key, arena, &r, err);
     if (status != STET_OK)
         return status;
-    *out = (stet_index_action){.piece = piece,
-                               .action = action,
-                               .observed = r.observed,
-                               .failed = r.observed && r.failed,
-                               .state = r.cause.state,
-                               .implementation = r.implementation,
-                               .runtime = r.runtime,
-                               .generation = r.generation};
+    *out = (stet_memo_action){.piece = piece,
+                              .action = action,
+                              .observed = r.observed,
+                              .failed = r.observed && r.failed,
+                              .state = r.cause.state,
+                              .implementation = r.implementation,
+                              .runtime = r.runtime,
+                              .generation = r.generation};
     if (r.observed) {
         out->reads = cells(arena, r.reads, r.read_count);
         out->read_count = r.read_count;
@@ -107,7 +106,7 @@ static stet_action_key *keys_of(const char *piece, const char *const *actions, s
     return keys;
 }
 
-static stet_status x_distrust(stet_index *x, const char *piece, const char *const *actions, size_t count,
+static stet_status x_distrust(stet_memo *x, const char *piece, const char *const *actions, size_t count,
                               stet_reason reason, stet_error *err) {
     stet_action_key *keys = keys_of(piece, actions, count);
     stet_status status = stet_observe_distrust(x->space, x->branch, keys, count, reason, err);
@@ -115,7 +114,7 @@ static stet_status x_distrust(stet_index *x, const char *piece, const char *cons
     return status;
 }
 
-static stet_status x_forget(stet_index *x, const char *piece, const char *const *actions, size_t count,
+static stet_status x_forget(stet_memo *x, const char *piece, const char *const *actions, size_t count,
                             stet_error *err) {
     if (!actions)
         return stet_observe_forget(x->space, x->branch, piece, NULL, NULL, 0, err);
@@ -131,18 +130,18 @@ static bool stop(void *ctx, int64_t action, const char *name, size_t name_len, c
     return false;
 }
 
-static stet_status x_knows(stet_index *x, const char *piece, bool *out, stet_error *err) {
+static stet_status x_knows(stet_memo *x, const char *piece, bool *out, stet_error *err) {
     stet_action_filter one = {.piece = piece, .generation = -1, .limit = 1};
     *out = false;
     return stet_observe_scan(x->space, x->branch, &one, stop, out, err);
 }
 
-static const stet_index_ops durable_ops = {x_close, x_pending, x_any, x_readers, x_load, x_distrust, x_forget, x_knows};
+static const stet_memo_ops durable_ops = {x_close, x_pending, x_any, x_readers, x_load, x_distrust, x_forget, x_knows};
 
-stet_status stet_index_open(stet_space *s, int64_t branch, stet_index **out, stet_error *err) {
+stet_status stet_memo_open(stet_space *s, int64_t branch, stet_memo **out, stet_error *err) {
     (void)err;
-    stet_index *x = stet_alloc_zero(sizeof *x);
-    *x = (stet_index){&durable_ops, s, branch, true};
+    stet_memo *x = stet_alloc_zero(sizeof *x);
+    *x = (stet_memo){&durable_ops, s, branch, true};
     *out = x;
     return STET_OK;
 }

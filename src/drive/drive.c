@@ -1,0 +1,523 @@
+#include "drive/drive.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/sys.h"
+
+/* A file whose last change is nearer than this to the moment it was read may have been changed again within the same
+ * tick of the file system's clock: its times prove nothing. */
+#define TICK_NS 20000000
+
+typedef struct driver {
+    stet_project *project;
+    const stet_drive_spec *spec;
+    stet_drive_outcome *out;
+    stet_space *space;
+    stet_sched *sched;
+    char *piece;
+    stet_runfile *run;
+    bool run_failed; /* the run's files can't be written: said once, at the end */
+    stet_error run_error;
+    size_t total;
+} driver;
+
+bool stet_drive_persist(const stet_project *project) {
+    stet_value v = stet_project_setting(project, "scheduler.persist");
+    return stet_typeof(v) != STET_BOOL || stet_as_bool(v);
+}
+
+stet_status stet_drive_demand_path(const char *text, stet_path *out, stet_error *err) {
+    stet_path_push(out, "value");
+    if (text[0] == '/') {
+        stet_path below = STET_PATH_INIT;
+        stet_status status = stet_path_of_pointer(&below, text, strlen(text), err);
+        stet_buf_add(&out->buf, stet_path_ref(&below).bytes, stet_path_ref(&below).len);
+        stet_path_release(&below);
+        return status;
+    }
+    if (text[0])
+        stet_path_push(out, text);
+    return STET_OK;
+}
+
+/* ---- The run's files
+ * ------------------------------------------------------------------------------------------------------ */
+
+static stet_value text_or_null(stet_value v) {
+    return stet_typeof(v) == STET_STRING ? v : stet_null();
+}
+
+static void begin_run(driver *d) {
+    if (d->run || d->run_failed)
+        return;
+    stet_status status;
+    if (d->spec->run_id) {
+        status = stet_runfile_open(d->project, d->spec->run_id, &d->run, &d->run_error);
+    } else {
+        stet_piece *p = NULL;
+        int64_t branch;
+        stet_value name = stet_null(), version = stet_null(), title = stet_null();
+        if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) == STET_OK &&
+            stet_piece_load(d->space, branch, d->piece, -1, &p, NULL) == STET_OK) {
+            stet_value pattern = stet_get(p->envelope, "pattern");
+            name = text_or_null(stet_get(pattern, "name"));
+            version = text_or_null(stet_get(pattern, "version"));
+            title = text_or_null(stet_get(pattern, "title"));
+        }
+        stet_value options = stet_object();
+        if (d->spec->pattern)
+            stet_put(&options, "pattern", stet_string(d->spec->pattern));
+        if (stet_typeof(d->spec->demand) == STET_ARRAY)
+            stet_put(&options, "demand", stet_retain(d->spec->demand));
+        const char *app = stet_typeof(name) == STET_STRING ? stet_as_string(&name, NULL) : d->piece;
+        stet_runfile_spec spec = {.name = d->piece,
+                                  .app_id = app,
+                                  .app_version =
+                                      stet_typeof(version) == STET_STRING ? stet_as_string(&version, NULL) : NULL,
+                                  .app_title = stet_typeof(title) == STET_STRING ? stet_as_string(&title, NULL) : NULL,
+                                  .piece = d->piece,
+                                  .actor = d->spec->actor,
+                                  .inputs = stet_typeof(d->spec->set) == STET_OBJECT ? d->spec->set : stet_null(),
+                                  .options = options,
+                                  .provenance = d->spec->provenance};
+        status = stet_runfile_create(d->project, &spec, &d->run, &d->run_error);
+        stet_release(options);
+        stet_piece_free(p);
+    }
+    if (status != STET_OK) {
+        d->run = NULL;
+        d->run_failed = true;
+        return;
+    }
+    stet_runfile_stage(d->run, STET_STAGE_RUNNING);
+}
+
+static void on_event(void *ctx, const stet_sched_event *e) {
+    driver *d = ctx;
+    bool listed = e->effect || e->verifier || !e->synchronous;
+    if (e->kind == STET_SCHED_STARTED && listed) {
+        begin_run(d);
+        if (d->run) {
+            stet_runfile_task(d->run, e->node,
+                              &(stet_task_spec){.kind = e->effect ? "effect" : "computation", .verifier = e->verifier});
+            stet_runfile_task_start(d->run, e->node);
+        }
+    } else if (e->kind == STET_SCHED_DONE) {
+        stet_task_status was;
+        bool there = d->run && stet_runfile_has_task(d->run, e->node, &was);
+        if (there || (d->run && listed))
+            stet_runfile_task_done(d->run, e->node, NULL);
+    } else if (e->kind == STET_SCHED_FAILED) {
+        begin_run(d);
+        if (d->run)
+            stet_runfile_task_failed(d->run, e->node, e->error);
+    }
+    if (d->run && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
+        d->run_failed = true;
+    if (d->spec->progress && (e->kind == STET_SCHED_DONE || e->kind == STET_SCHED_FAILED)) {
+        size_t total = e->done + e->queued;
+        if (total > d->total)
+            d->total = total;
+        d->spec->progress(d->spec->ctx, (int64_t)e->done, (int64_t)d->total, e->node);
+    }
+}
+
+static bool is_cancelled(void *ctx) {
+    driver *d = ctx;
+    return (d->spec->cancelled && d->spec->cancelled(d->spec->ctx)) || (d->run && stet_runfile_cancelled(d->run));
+}
+
+/* What the run's result is: the state of the space at its end. */
+static bool commit_run(driver *d) {
+    int64_t seq = 0;
+    char text[96];
+    if (stet_space_seq(d->space, &seq, NULL) != STET_OK)
+        return false;
+    int n = snprintf(text, sizeof text, "%s %lld", stet_space_uuid(d->space), (long long)seq);
+    stet_hash h = stet_hash_of(text, (size_t)n);
+    return stet_runfile_commit(d->run, &h);
+}
+
+static stet_status end_run(driver *d, stet_status status, stet_error *err) {
+    const stet_sched_report *r = &d->out->report;
+    if (!d->run && (r->runs > 0 || d->spec->record || d->spec->run_id))
+        begin_run(d);
+    if (d->run) {
+        /* Cheap actions are counted, not listed: together they are one task, so that a run of nothing else is complete.
+         */
+        d->out->run_id = stet_strdup(stet_runfile_id(d->run));
+        stet_runfile_task(d->run, "settle", &(stet_task_spec){.kind = "settle"});
+        stet_runfile_task_start(d->run, "settle");
+        if (status == STET_OK)
+            stet_runfile_task_done(d->run, "settle", NULL);
+        else
+            stet_runfile_task_reset(d->run, "settle");
+        stet_runfile_summary(d->run, "ran", stet_int((int64_t)r->ran));
+        stet_runfile_summary(d->run, "runs", stet_int((int64_t)r->runs));
+        stet_runfile_summary(d->run, "stood", stet_int((int64_t)d->out->stood));
+        stet_runfile_summary(d->run, "failed", stet_int((int64_t)r->failed));
+        if (status == STET_CANCELLED) {
+            stet_runfile_event(d->run, "stopped", stet_null());
+            if (stet_runfile_flush(d->run, &d->run_error) != STET_OK)
+                d->run_failed = true;
+        } else if (status == STET_OK) {
+            stet_runfile_stage(d->run, STET_STAGE_VERIFYING);
+            if (r->failed_now == 0 && r->aside == 0)
+                d->out->committed = commit_run(d);
+            if (stet_runfile_finish(d->run, &d->run_error) != STET_OK)
+                d->run_failed = true;
+        }
+        stet_runfile_close(d->run);
+        d->run = NULL;
+    }
+    if (d->run_failed && status == STET_OK) {
+        status = d->run_error.status;
+        if (err)
+            stet_error_move(err, &d->run_error);
+    }
+    stet_error_clear(&d->run_error);
+    return status;
+}
+
+/* ---- The program
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static stet_value source_of(const char *file, const struct stat *st, int64_t seen_ns) {
+    stet_value v = stet_object();
+    stet_put(&v, "file", stet_string(file));
+    stet_put(&v, "size", stet_int(st->st_size));
+    stet_put(&v, "mtimeNs", stet_int((int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec));
+    stet_put(&v, "ctimeNs", stet_int((int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec));
+    stet_put(&v, "inode", stet_int((int64_t)st->st_ino));
+    stet_put(&v, "device", stet_int((int64_t)st->st_dev));
+    stet_put(&v, "seenNs", stet_int(seen_ns));
+    return v;
+}
+
+/* Is the file provably the one that the piece was set up from? */
+static bool same_source(stet_value was, stet_value now) {
+    static const char *const keys[] = {"file", "size", "mtimeNs", "ctimeNs", "inode", "device"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!stet_equal(stet_get(was, keys[i]), stet_get(now, keys[i])))
+            return false;
+    int64_t seen = stet_as_int(stet_get(was, "seenNs"));
+    return stet_as_int(stet_get(was, "mtimeNs")) + TICK_NS < seen &&
+           stet_as_int(stet_get(was, "ctimeNs")) + TICK_NS < seen;
+}
+
+typedef struct small_change {
+    const char *piece, *doc;
+    stet_value source, set, schema;
+} small_change;
+
+static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
+    small_change *c = ctx;
+    stet_status status = STET_OK;
+    stet_path path = STET_PATH_INIT;
+    if (stet_typeof(c->source) != STET_NULL) {
+        stet_path_push(&path, "source");
+        status = stet_tx_write(tx, &(stet_docname){c->doc, NULL}, stet_path_ref(&path), stet_retain(c->source), err);
+        stet_path_pop(&path);
+    }
+    if (status == STET_OK && stet_count(c->set) > 0)
+        status = stet_piece_set_argument(tx, c->piece, c->set, c->schema, err);
+    stet_path_release(&path);
+    return status;
+}
+
+/* Makes the piece what the file says; no more than a stat if nothing changed. */
+static stet_status set_up(driver *d, stet_error *err) {
+    const stet_drive_spec *spec = d->spec;
+    struct stat st;
+    char *file;
+    stet_status status = stet_file_realpath(spec->pattern, &file, err);
+    if (status != STET_OK)
+        return status;
+    int64_t seen = stet_clock_ns(), branch;
+    if (stet_sys_stat(file, &st) != 0) {
+        status = stet_fail_errno(err, errno, "%s", spec->pattern);
+        stet_free(file);
+        return status;
+    }
+    stet_value source = source_of(file, &st, seen);
+    stet_free(file);
+    stet_piece *before = NULL;
+    status = stet_space_branch(d->space, spec->branch ? spec->branch : "", &branch, err);
+    if (status == STET_OK && d->piece && stet_piece_load(d->space, branch, d->piece, -1, &before, NULL) == STET_OK &&
+        stet_count(spec->set) == 0 && same_source(stet_get(before->envelope, "source"), source)) {
+        stet_piece_free(before);
+        stet_release(source);
+        return STET_OK;
+    }
+    stet_pattern *pattern = NULL;
+    stet_pattern_checks checks = {.module = stet_module_check};
+    if (status == STET_OK)
+        status = stet_pattern_load(spec->pattern, &checks, &pattern, NULL, err);
+    if (status == STET_OK && !d->piece) {
+        d->piece = stet_strdup(pattern->name);
+        if (stet_piece_load(d->space, branch, d->piece, -1, &before, NULL) != STET_OK)
+            before = NULL;
+    }
+    if (status == STET_OK && before && stet_hash_equal(before->program, pattern->hash)) {
+        small_change c = {before->name, before->doc, source, spec->set, pattern->argument_schema};
+        status = stet_space_transact(d->space, spec->branch, write_small, &c, NULL, err);
+    } else if (status == STET_OK) {
+        status = stet_sched_install(d->sched, pattern, d->piece, source, spec->set, &d->out->installed, err);
+        d->out->installed_now = status == STET_OK;
+    }
+    stet_piece_free(before);
+    stet_pattern_free(pattern);
+    stet_release(source);
+    return status;
+}
+
+/* A cheap way to the name of the piece that a file was set up as: the file's name is no help, so the pattern's own name
+ * is needed, which is in the file. It is kept beside the source of the pieces, by the file's path. */
+static stet_status piece_of_file(driver *d, stet_error *err) {
+    if (d->spec->piece) {
+        d->piece = stet_strdup(d->spec->piece);
+        return STET_OK;
+    }
+    if (!d->spec->pattern)
+        return stet_fail(err, STET_INVALID, "neither a pattern nor a piece was named");
+    char *file;
+    stet_status status = stet_file_realpath(d->spec->pattern, &file, err);
+    if (status != STET_OK)
+        return status;
+    int64_t branch;
+    stet_doc_state state;
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(stet_hash_of(file, strlen(file)), hex);
+    char *id = stet_asprintf("pattern-file:%s", hex);
+    status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    if (status == STET_OK)
+        status = stet_space_load(d->space, branch, &(stet_docname){id, NULL}, -1, &state, err);
+    if (status == STET_OK) {
+        stet_value name = state.exists ? stet_get(stet_get(state.value, "value"), "piece") : stet_null();
+        if (stet_typeof(name) == STET_STRING)
+            d->piece = stet_strdup(stet_as_string(&name, NULL));
+        stet_release(state.value);
+    }
+    stet_free(id);
+    stet_free(file);
+    return status;
+}
+
+typedef struct remember_file {
+    const char *id, *piece, *file;
+} remember_file;
+
+static stet_status write_remember(stet_tx *tx, void *ctx, stet_error *err) {
+    remember_file *r = ctx;
+    stet_value envelope = stet_object(), value = stet_object();
+    stet_put(&value, "piece", stet_string(r->piece));
+    stet_put(&value, "file", stet_string(r->file));
+    stet_put(&envelope, "value", value);
+    return stet_tx_put(tx, &(stet_docname){r->id, NULL}, envelope, err);
+}
+
+static stet_status remember_piece(driver *d, const char *known, stet_error *err) {
+    if (!d->spec->pattern || d->spec->piece || (known && strcmp(known, d->piece) == 0))
+        return STET_OK;
+    char *file, hex[STET_HASH_HEX];
+    stet_status status = stet_file_realpath(d->spec->pattern, &file, err);
+    if (status != STET_OK)
+        return status;
+    stet_hash_hex(stet_hash_of(file, strlen(file)), hex);
+    char *id = stet_asprintf("pattern-file:%s", hex);
+    remember_file r = {id, d->piece, file};
+    status = stet_space_transact(d->space, d->spec->branch, write_remember, &r, NULL, err);
+    stet_free(id);
+    stet_free(file);
+    return status;
+}
+
+/* A pattern file may have been given another name inside since: then it is another piece. */
+static stet_status prepare(driver *d, stet_error *err) {
+    stet_status status = piece_of_file(d, err);
+    if (status != STET_OK || !d->spec->pattern)
+        return status;
+    char *known = d->piece ? stet_strdup(d->piece) : NULL;
+    if (known && !d->spec->piece) {
+        /* Trust the name only if the file is provably the same. */
+        int64_t branch;
+        stet_piece *p = NULL;
+        struct stat st;
+        char *file = NULL;
+        bool same = false;
+        if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) == STET_OK &&
+            stet_piece_load(d->space, branch, known, -1, &p, NULL) == STET_OK &&
+            stet_file_realpath(d->spec->pattern, &file, NULL) == STET_OK && stet_sys_stat(file, &st) == 0) {
+            stet_value now = source_of(file, &st, stet_clock_ns());
+            same = same_source(stet_get(p->envelope, "source"), now);
+            stet_release(now);
+        }
+        stet_piece_free(p);
+        stet_free(file);
+        if (!same) {
+            stet_free(d->piece);
+            d->piece = NULL;
+        }
+    }
+    status = set_up(d, err);
+    if (status == STET_OK)
+        status = remember_piece(d, known, err);
+    stet_free(known);
+    return status;
+}
+
+/* ---- Driving
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+static stet_status demand(driver *d, stet_error *err) {
+    if (stet_count(d->spec->demand) == 0)
+        return stet_sched_demand_piece(d->sched, d->piece, err);
+    stet_status status = stet_sched_touch_piece(d->sched, d->piece, err);
+    char *doc = stet_piece_doc(d->piece);
+    for (size_t i = 0; i < stet_count(d->spec->demand) && status == STET_OK; i++) {
+        stet_value v = stet_at(d->spec->demand, i);
+        stet_path path = STET_PATH_INIT;
+        status = stet_drive_demand_path(stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "", &path, err);
+        if (status == STET_OK)
+            status = stet_sched_demand_cell(d->sched, doc, NULL, stet_path_ref(&path), err);
+        stet_path_release(&path);
+    }
+    stet_free(doc);
+    return status;
+}
+
+static void take_report(driver *d, const stet_sched_report *r) {
+    stet_release(d->out->report.problems);
+    d->out->report = *r;
+    size_t off = r->ran + r->aside + (r->failed > r->failed_now ? r->failed - r->failed_now : 0);
+    d->out->stood = r->total > off ? r->total - off : 0;
+}
+
+/* Starts a stopped piece again: whoever drives it wants it to go on. */
+static stet_status unstop(stet_tx *tx, void *ctx, stet_error *err) {
+    return stet_piece_set_stopped(tx, ctx, false, err);
+}
+
+static stet_status wake(driver *d, bool *stopped, bool start, stet_error *err) {
+    int64_t branch;
+    stet_piece *p;
+    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    if (status == STET_OK)
+        status = stet_piece_load(d->space, branch, d->piece, -1, &p, err);
+    if (status != STET_OK)
+        return status;
+    *stopped = p->stopped;
+    if (p->stopped && start)
+        status = stet_space_transact(d->space, d->spec->branch, unstop, p, NULL, err);
+    stet_piece_free(p);
+    return status;
+}
+
+static stet_status drive(driver *d, stet_error *err) {
+    bool stopped, news;
+    stet_status status = prepare(d, err);
+    if (status == STET_OK)
+        status = wake(d, &stopped, true, err);
+    if (status == STET_OK)
+        status = demand(d, err);
+    if (status != STET_OK)
+        return status;
+    for (;;) {
+        stet_sched_report r = {0};
+        status = stet_sched_settle(d->sched, &r, err);
+        take_report(d, &r);
+        if (status != STET_OK || !d->spec->watch)
+            return status;
+        if (d->spec->settled && r.runs > 0) {
+            status = d->spec->settled(d->spec->ctx, &r, err);
+            if (status != STET_OK)
+                return status;
+        }
+        do {
+            if (is_cancelled(d))
+                return stet_fail(err, STET_CANCELLED, "stopped");
+            status = stet_sched_wait(d->sched, 1000, &news, err);
+            if (status == STET_OK)
+                status = wake(d, &stopped, false, err);
+            if (status == STET_OK && stopped)
+                return STET_OK; /* stet piece stop */
+        } while (status == STET_OK && !news);
+        if (status != STET_OK)
+            return status;
+    }
+}
+
+stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_drive_outcome *out, stet_error *err) {
+    driver d = {.project = project, .spec = spec, .out = out};
+    int64_t start = stet_clock_monotonic_us();
+    *out = (stet_drive_outcome){.report = {.problems = stet_array()}};
+    stet_sched_opts opts = {.persist = stet_drive_persist(project),
+                            .observe_only = spec->observe_only,
+                            .retry_failed = spec->retry_failed,
+                            .ctx = &d,
+                            .cancelled = is_cancelled,
+                            .event = on_event};
+    stet_status status = stet_space_open(project, spec->space ? spec->space : "main", 0, &d.space, err);
+    if (status == STET_OK) {
+        stet_observe_switch(d.space, opts.persist);
+        status = stet_sched_open(project, d.space, spec->branch, &opts, &d.sched, err);
+    }
+    if (status == STET_OK)
+        status = drive(&d, err);
+    if (d.sched)
+        status = end_run(&d, status, err);
+    out->piece = d.piece ? d.piece : stet_strdup("");
+    if (!out->run_id)
+        out->run_id = stet_strdup("");
+    out->duration_ms = (stet_clock_monotonic_us() - start) / 1000;
+    stet_sched_close(d.sched);
+    stet_space_close(d.space);
+    return status;
+}
+
+void stet_drive_outcome_release(stet_drive_outcome *out) {
+    stet_free(out->piece);
+    stet_free(out->run_id);
+    stet_release(out->report.problems);
+    *out = (stet_drive_outcome){0};
+}
+
+stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
+    const stet_sched_report *r = &out->report;
+    const struct {
+        const char *name;
+        size_t n;
+    } counts[] = {
+        {"ran", r->ran},           {"stood", out->stood}, {"failed", r->failed},       {"aside", r->aside},
+        {"runs", r->runs},         {"nodes", r->total},   {"unchanged", r->unchanged}, {"effects", r->effects},
+        {"conflicts", r->dropped}, {"loaded", r->loaded}, {"flushes", r->flushes}};
+    stet_value v = stet_object(), causes = stet_object();
+    stet_put(&v, "piece", stet_string(out->piece));
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        stet_put(&v, counts[i].name, stet_int((int64_t)counts[i].n));
+    stet_put(&causes, "unknown", stet_int((int64_t)r->causes[0]));
+    stet_put(&causes, "dirty", stet_int((int64_t)r->causes[1]));
+    stet_put(&causes, "asked", stet_int((int64_t)r->causes[2]));
+    stet_put(&v, "causes", causes);
+    if (out->installed_now) {
+        stet_value in = stet_object();
+        stet_put(&in, "created", stet_bool(out->installed.created));
+        stet_put(&in, "generation", stet_int(out->installed.generation));
+        stet_put(&in, "added", stet_int((int64_t)out->installed.added));
+        stet_put(&in, "changed", stet_int((int64_t)out->installed.altered));
+        stet_put(&in, "gone", stet_int((int64_t)out->installed.gone));
+        stet_put(&in, "kept", stet_int((int64_t)out->installed.kept));
+        stet_put(&v, "setup", in);
+    }
+    stet_put(&v, "durationMs", stet_int(out->duration_ms));
+    stet_put(&v, "runId", out->run_id[0] ? stet_string(out->run_id) : stet_null());
+    stet_put(&v, "committed", stet_bool(out->committed));
+    stet_put(&v, "problems", stet_retain(r->problems));
+    return v;
+}

@@ -1,0 +1,63 @@
+/* drive.h - one run of a piece to its demand: setting it up if its program changed, settling, keeping the run's files.
+ *
+ *     stet_drive_spec spec = {.pattern = "totals.json", .cancelled = f, .ctx = c};
+ *     stet_drive_outcome out;
+ *     status = stet_drive(project, &spec, &out, &err);
+ *     ...
+ *     stet_drive_outcome_release(&out);
+ *
+ * A pattern file that is as it was (by size, times and inode) is not even read; one that was touched but holds the same
+ * program changes nothing. A drive in which everything stood leaves no run file, unless `record` is set.
+ *
+ * Failed actions are no failure of the drive: they are counted and listed. STET_CANCELLED when asked to stop: what was
+ * done by then is stored, and the outcome is set.
+ */
+#ifndef STET_DRIVE_DRIVE_H
+#define STET_DRIVE_DRIVE_H
+
+#include "fleet/run.h"
+#include "project/project.h"
+#include "scheduler/sched.h"
+
+typedef struct stet_drive_spec {
+    const char *space, *branch; /* NULL: "main" and the default branch */
+    const char *pattern;        /* path of a pattern file, or NULL: the piece is there */
+    const char *piece;          /* its name; NULL: as the pattern is called */
+    stet_value set;             /* {KEY or /POINTER: value} into the argument, or null */
+    stet_value demand;          /* array of paths into the result ("a", "/a/b"), or null: all of it, and effects */
+    bool retry_failed, observe_only;
+    bool record;           /* a run file even if everything stood */
+    const char *run_id;    /* go on with this run, or NULL */
+    const char *actor;     /* or NULL */
+    stet_value provenance; /* of the run file, or null */
+    bool watch;            /* go on until cancelled, taking up what others commit */
+    void *ctx;
+    bool (*cancelled)(void *ctx);                                               /* may be NULL */
+    void (*progress)(void *ctx, int64_t done, int64_t total, const char *note); /* may be NULL */
+    /* While watching: after each settling that ran something. May be NULL. */
+    stet_status (*settled)(void *ctx, const stet_sched_report *report, stet_error *err);
+} stet_drive_spec;
+
+typedef struct stet_drive_outcome {
+    char *piece;
+    stet_sched_installed installed;
+    bool installed_now; /* the program was set up or changed */
+    stet_sched_report report;
+    size_t stood;
+    int64_t duration_ms;
+    char *run_id; /* "" if none was written */
+    bool committed;
+} stet_drive_outcome;
+
+STET_CHECKED stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_drive_outcome *out,
+                                    stet_error *err);
+void stet_drive_outcome_release(stet_drive_outcome *out);
+/* {"piece","ran","stood","failed",...}: what --json prints. Belongs to the caller. */
+stet_value stet_drive_outcome_value(const stet_drive_outcome *out);
+
+/* Is observing switched on? [scheduler] persist of config.toml; on unless set to false. */
+bool stet_drive_persist(const stet_project *project);
+/* A demand as a path in the envelope of the result document: "value", then the keys of "a" or "/a/b". */
+STET_CHECKED stet_status stet_drive_demand_path(const char *text, stet_path *out, stet_error *err);
+
+#endif

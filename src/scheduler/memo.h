@@ -1,0 +1,72 @@
+/* memo.h - what the scheduler asks of the record of past runs. Two make it: the durable one, over the observations in
+ * the space (memo_durable.c), and one that knows nothing and stores nothing (memo_volatile.c), for `[scheduler]
+ * persist = false`: there every action is unknown at every start, and rows stored earlier are inert.
+ *
+ * Strings and paths handed out live in the arena that was given, or for the call of the visitor.
+ */
+#ifndef STET_SCHEDULER_MEMO_H
+#define STET_SCHEDULER_MEMO_H
+
+#include "graph/piece.h"
+#include "memory/observe.h"
+
+typedef struct stet_memo stet_memo;
+
+/* One read or write of an observation. `space` is a UUID, NULL for the own space; paths are in the envelope. */
+typedef struct stet_memo_cell {
+    const char *space;
+    stet_docname name;
+    stet_pathref path;
+    stet_read_kind kind;
+} stet_memo_cell;
+
+/* An action as the record has it. */
+typedef struct stet_memo_action {
+    const char *piece;  /* id of the result document */
+    const char *action; /* node id */
+    bool observed;      /* there is an observation; false: reads and writes below are empty */
+    bool failed;
+    stet_action_state state; /* STANDS, DIRTY or UNKNOWN; stale is derived */
+    stet_hash implementation, runtime;
+    int64_t generation;
+    const stet_memo_cell *reads, *writes;
+    size_t read_count, write_count;
+} stet_memo_action;
+
+typedef stet_status (*stet_memo_visit)(void *ctx, const char *piece, const char *action, stet_action_state state,
+                                       stet_error *err);
+
+typedef struct stet_memo_ops {
+    void (*close)(stet_memo *x);
+    /* Dirty and unknown actions of the branch, of all pieces. Must not be re-entered. */
+    stet_status (*pending)(stet_memo *x, stet_memo_visit visit, void *ctx, stet_error *err);
+    /* Are there any? */
+    stet_status (*any)(stet_memo *x, bool *out, stet_error *err);
+    /* Actions whose stored reads a change touches. `*complete`: those are all readers of the document. */
+    stet_status (*readers)(stet_memo *x, const char *space, const stet_docname *name, stet_pathref path,
+                           stet_change_kind kind, stet_memo_visit visit, void *ctx, bool *complete, stet_error *err);
+    /* STET_NOT_FOUND: never heard of. */
+    stet_status (*load)(stet_memo *x, const char *piece, const char *action, stet_arena *arena, stet_memo_action *out,
+                        stet_error *err);
+    /* These actions are unknown from now on, whether they were heard of or not; these are forgotten. Durable on return,
+     * each by itself: see install.c for the order that makes a crash in between harmless. */
+    stet_status (*distrust)(stet_memo *x, const char *piece, const char *const *actions, size_t count,
+                            stet_reason reason, stet_error *err);
+    stet_status (*forget)(stet_memo *x, const char *piece, const char *const *actions, size_t count, stet_error *err);
+    /* Has it heard of any action of the piece? */
+    stet_status (*knows)(stet_memo *x, const char *piece, bool *out, stet_error *err);
+} stet_memo_ops;
+
+struct stet_memo {
+    const stet_memo_ops *ops;
+    stet_space *space;
+    int64_t branch;
+    bool durable;
+};
+
+/* The durable one. */
+STET_CHECKED stet_status stet_memo_open(stet_space *s, int64_t branch, stet_memo **out, stet_error *err);
+/* The one that stores nothing. */
+stet_memo *stet_memo_volatile(stet_space *s, int64_t branch);
+
+#endif

@@ -1,0 +1,122 @@
+/* The store "memory": every space of the project, its documents and what is recorded of actions. */
+#include <string.h>
+
+#include "memory/observe.h"
+#include "os/file.h"
+#include "surface/op.h"
+
+static bool present(stet_project *p) {
+    stet_names names = {0};
+    bool some = stet_space_names(p, &names, NULL) == STET_OK && names.len > 0;
+    stet_names_release(&names);
+    return some;
+}
+
+static void add_problem(stet_value *problems, const char *where, const char *what, size_t len, bool repaired) {
+    stet_value problem = stet_object(), text, place;
+    if (stet_string_checked(what, len, &text, NULL) != STET_OK)
+        text = stet_string("damaged");
+    if (stet_string_checked(where, strlen(where), &place, NULL) != STET_OK)
+        place = stet_string("");
+    stet_put(&problem, "store", stet_string("memory"));
+    stet_put(&problem, "where", place);
+    stet_put(&problem, "what", text);
+    stet_put(&problem, "repaired", stet_bool(repaired));
+    stet_push(problems, problem);
+}
+
+static void add_lines(stet_value *problems, const char *where, const stet_buf *lines, bool repaired) {
+    for (size_t at = 0; at < lines->len;) {
+        size_t len = strcspn(lines->data + at, "\n");
+        add_problem(problems, where, lines->data + at, len, repaired);
+        at += len + 1;
+    }
+}
+
+typedef stet_status (*check_fn)(stet_space *s, bool repair, stet_buf *problems, size_t *found, size_t *repaired,
+                                stet_error *err);
+
+static stet_status check_with(check_fn fn, stet_space *s, bool repair, stet_value *problems, stet_error *err) {
+    stet_buf lines = STET_BUF(1 << 20);
+    size_t found, repaired;
+    stet_status st = fn(s, repair, &lines, &found, &repaired, err);
+    if (st == STET_OK)
+        add_lines(problems, stet_space_path(s), &lines, found && repaired == found);
+    stet_buf_release(&lines);
+    return st;
+}
+
+/* A file that can't be opened for what it is, is a problem of the space; one that can't be reached fails the check. */
+static stet_status check_one(stet_project *p, const char *name, bool repair, stet_value *problems, stet_error *err) {
+    stet_error why = STET_ERROR_INIT;
+    stet_space *s = NULL;
+    stet_status st = stet_space_open(p, name, repair ? STET_SPACE_MUST_EXIST : STET_SPACE_READ_ONLY, &s, &why);
+    if (st == STET_OK)
+        st = check_with(stet_space_check, s, repair, problems, &why);
+    if (st == STET_OK)
+        st = check_with(stet_observe_check, s, repair, problems, &why);
+    stet_space_close(s);
+    if (st == STET_CORRUPT || st == STET_UNSUPPORTED || st == STET_INVALID) {
+        add_problem(problems, name, why.message, strlen(why.message), false);
+        stet_error_clear(&why);
+        return STET_OK;
+    }
+    if (st != STET_OK)
+        stet_error_move(err, &why);
+    return st;
+}
+
+static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_value *problems, stet_error *err) {
+    stet_names names = {0};
+    stet_status st = stet_space_names(p, &names, err);
+    for (size_t i = 0; i < names.len && st == STET_OK; i++) {
+        if (ctx->cancelled(ctx))
+            st = stet_fail(err, STET_CANCELLED, "interrupted");
+        ctx->progress(ctx, (int64_t)i, (int64_t)names.len, names.at[i]);
+        if (st == STET_OK)
+            st = check_one(p, names.at[i], repair, problems, err);
+    }
+    stet_names_release(&names);
+    return st;
+}
+
+static stet_status gc_one(stet_project *p, const char *name, bool dry_run, stet_value *report, stet_error *err) {
+    stet_space *s = NULL;
+    stet_space_gc_report r = {0};
+    int64_t rows = 0;
+    stet_status st = stet_space_open(p, name, dry_run ? STET_SPACE_READ_ONLY : STET_SPACE_MUST_EXIST, &s, err);
+    if (st == STET_OK)
+        st = stet_observe_gc(s, dry_run, &rows, err);
+    if (st == STET_OK)
+        st = stet_space_gc(s, dry_run, &r, err);
+    stet_space_close(s);
+    if (st != STET_OK)
+        return st;
+    int64_t items = r.branches + r.commits + r.snapshots + r.documents + rows;
+    stet_put(report, "items", stet_int(stet_as_int(stet_get(*report, "items")) + items));
+    stet_put(report, "bytes", stet_int(stet_as_int(stet_get(*report, "bytes")) + (r.bytes > 0 ? r.bytes : 0)));
+    return STET_OK;
+}
+
+static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err) {
+    stet_names names = {0};
+    stet_put(report, "items", stet_int(0));
+    stet_put(report, "bytes", stet_int(0));
+    stet_status st = stet_space_names(p, &names, err);
+    for (size_t i = 0; i < names.len && st == STET_OK; i++) {
+        if (ctx->cancelled(ctx))
+            st = stet_fail(err, STET_CANCELLED, "interrupted");
+        if (st == STET_OK)
+            st = gc_one(p, names.at[i], dry_run, report, err);
+    }
+    stet_names_release(&names);
+    return st;
+}
+
+const stet_store stet_store_memory = {
+    .name = "memory",
+    .summary = "Spaces of documents, and what is recorded of actions",
+    .present = present,
+    .check = check,
+    .gc = gc,
+};

@@ -1,0 +1,128 @@
+#include "surface/ops/piece_common.h"
+
+#include <string.h>
+
+#include "surface/text.h"
+
+const char *piece_text(stet_value args, const char *name, const char *otherwise, stet_value *hold) {
+    *hold = stet_get(args, name);
+    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : otherwise;
+}
+
+stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_call *c, stet_error *err) {
+    *c = (piece_call){0};
+    c->space_name = piece_text(args, "space", "main", &c->hold[0]);
+    c->branch_name = piece_text(args, "branch", "", &c->hold[1]);
+    stet_status status = ctx->project(ctx, &c->project, err);
+    if (status == STET_OK)
+        status = stet_space_open(c->project, c->space_name, STET_SPACE_MUST_EXIST, &c->space, err);
+    if (status == STET_OK)
+        status = stet_space_branch(c->space, c->branch_name, &c->branch, err);
+    stet_sched_opts opts = {.persist = status == STET_OK && stet_drive_persist(c->project)};
+    if (status == STET_OK) {
+        stet_observe_switch(c->space, opts.persist);
+        status = stet_sched_open(c->project, c->space, c->branch_name, &opts, &c->sched, err);
+    }
+    if (status != STET_OK)
+        piece_end(c);
+    return status;
+}
+
+void piece_end(piece_call *c) {
+    stet_sched_close(c->sched);
+    stet_space_close(c->space);
+    *c = (piece_call){0};
+}
+
+void piece_render_text(stet_render *r, stet_value text) {
+    size_t len;
+    const char *s = stet_typeof(text) == STET_STRING ? stet_as_string(&text, &len) : NULL;
+    if (s)
+        stet_text_plain(r, s, len);
+}
+
+static void render_problem(stet_render *r, stet_value p) {
+    stet_value error = stet_get(p, "error"), hint = stet_get(error, "hint");
+    stet_text_styled(r, STET_STYLE_BAD, stet_typeof(stet_get(p, "cycle")) == STET_STRING ? "aside  " : "failed ");
+    piece_render_text(r, stet_get(p, "piece"));
+    stet_buf_char(r->out, '/');
+    piece_render_text(r, stet_get(p, "node"));
+    stet_buf_str(r->out, ": ");
+    piece_render_text(r, stet_get(error, "message"));
+    stet_buf_char(r->out, '\n');
+    size_t hint_len = 0;
+    stet_as_string(&hint, &hint_len);
+    if (stet_typeof(hint) == STET_STRING && hint_len > 0) {
+        stet_buf_str(r->out, "       ");
+        piece_render_text(r, hint);
+        stet_buf_char(r->out, '\n');
+    }
+}
+
+void piece_render_outcome(stet_render *r, stet_value result) {
+    stet_value problems = stet_get(result, "problems"), setup = stet_get(result, "setup");
+    for (size_t i = 0; i < stet_count(problems) && i < 20; i++)
+        render_problem(r, stet_at(problems, i));
+    if (stet_count(problems) > 20)
+        stet_buf_printf(r->out, "... and %zu more; stet status shows them\n", stet_count(problems) - 20);
+    if (stet_typeof(setup) == STET_OBJECT && !stet_as_bool(stet_get(setup, "created")))
+        stet_buf_printf(
+            r->out, "generation %lld: %lld nodes added, %lld changed, %lld gone, %lld kept\n",
+            (long long)stet_as_int(stet_get(setup, "generation")), (long long)stet_as_int(stet_get(setup, "added")),
+            (long long)stet_as_int(stet_get(setup, "changed")), (long long)stet_as_int(stet_get(setup, "gone")),
+            (long long)stet_as_int(stet_get(setup, "kept")));
+    double seconds = (double)stet_as_int(stet_get(result, "durationMs")) / 1000;
+    stet_buf_printf(r->out, "ran %lld, stood %lld, failed %lld", (long long)stet_as_int(stet_get(result, "ran")),
+                    (long long)stet_as_int(stet_get(result, "stood")),
+                    (long long)stet_as_int(stet_get(result, "failed")));
+    if (stet_as_int(stet_get(result, "aside")) > 0)
+        stet_buf_printf(r->out, ", put aside %lld", (long long)stet_as_int(stet_get(result, "aside")));
+    stet_buf_printf(r->out, " in %.2f s\n", seconds);
+}
+
+stet_status piece_outcome_verdict(stet_value result) {
+    return stet_as_int(stet_get(result, "failed")) > 0 || stet_as_int(stet_get(result, "aside")) > 0 ? STET_FAILED
+                                                                                                     : STET_OK;
+}
+
+const char piece_outcome_schema[] =
+    "{\"type\":\"object\",\"required\":[\"piece\",\"ran\",\"stood\",\"failed\",\"aside\",\"runs\",\"nodes\","
+    "\"durationMs\",\"problems\"],\"properties\":{\"piece\":{\"type\":\"string\"},\"ran\":{\"type\":\"integer\"},"
+    "\"stood\":{\"type\":\"integer\"},\"failed\":{\"type\":\"integer\"},\"aside\":{\"type\":\"integer\"},\"runs\":{"
+    "\"type\":\"integer\"},\"nodes\":{\"type\":\"integer\"},\"unchanged\":{\"type\":\"integer\"},\"effects\":{\"type\":"
+    "\"integer\"},\"conflicts\":{\"type\":\"integer\"},\"loaded\":{\"type\":\"integer\"},\"flushes\":{\"type\":"
+    "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
+    "\"integer\"}"
+    ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
+    ","
+    "\"result\":{}}}";
+
+static bool give_up(void *ctx) {
+    stet_op_ctx *c = ctx;
+    return c->cancelled(c);
+}
+
+static void show_progress(void *ctx, int64_t done, int64_t total, const char *note) {
+    stet_op_ctx *c = ctx;
+    c->progress(c, done, total, note);
+}
+
+stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *result, stet_error *err) {
+    stet_project *project;
+    stet_status status = ctx->project(ctx, &project, err);
+    if (status != STET_OK)
+        return status;
+    spec->ctx = ctx;
+    spec->cancelled = give_up;
+    spec->progress = show_progress;
+    stet_drive_outcome out;
+    status = stet_drive(project, spec, &out, err);
+    if (status == STET_OK)
+        *result = stet_drive_outcome_value(&out);
+    else if (status == STET_CANCELLED) {
+        stet_detail(err, "ran", stet_int((int64_t)out.report.ran));
+        stet_hint(err, "what was done is stored; the next start goes on from there");
+    }
+    stet_drive_outcome_release(&out);
+    return status;
+}

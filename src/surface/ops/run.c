@@ -1,0 +1,231 @@
+/* run, piece pull, and what the fleet drives */
+#include <stdio.h>
+#include <string.h>
+
+#include "os/file.h"
+#include "surface/ops/piece_common.h"
+#include "surface/ops/runs_common.h"
+#include "surface/text.h"
+
+static stet_status settled(void *ctx, const stet_sched_report *report, stet_error *err) {
+    stet_op_ctx *c = ctx;
+    stet_value event = stet_object();
+    stet_put(&event, "ran", stet_int((int64_t)report->ran));
+    stet_put(&event, "failed", stet_int((int64_t)report->failed));
+    stet_put(&event, "stood", stet_int((int64_t)(report->total > report->ran ? report->total - report->ran : 0)));
+    stet_put(&event, "problems", stet_retain(report->problems));
+    stet_put(&event, "durationMs", stet_int(0));
+    stet_status status = c->emit(c, event, err);
+    stet_release(event);
+    return status;
+}
+
+static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_value hold[4];
+    const char *file = piece_text(args, "pattern", "", &hold[0]);
+    char *path = file[0] == '/' ? stet_strdup(file) : stet_file_join(ctx->cwd, file);
+    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[1]),
+                            .branch = piece_text(args, "branch", "", &hold[2]),
+                            .pattern = path,
+                            .piece = piece_text(args, "piece", NULL, &hold[3]),
+                            .set = stet_get(args, "set"),
+                            .demand = stet_get(args, "demand"),
+                            .retry_failed = stet_as_bool(stet_get(args, "retry_failed")),
+                            .observe_only = stet_as_bool(stet_get(args, "observe_only")),
+                            .record = stet_as_bool(stet_get(args, "record")),
+                            .watch = stet_as_bool(stet_get(args, "watch")),
+                            .settled = settled};
+    stet_status status = piece_drive(ctx, &spec, result, err);
+    stet_free(path);
+    return status;
+}
+
+static stet_status pull_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_value hold[3];
+    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[0]),
+                            .branch = piece_text(args, "branch", "", &hold[1]),
+                            .piece = piece_text(args, "piece", "", &hold[2]),
+                            .demand = stet_get(args, "demand"),
+                            .retry_failed = stet_as_bool(stet_get(args, "retry_failed")),
+                            .record = stet_as_bool(stet_get(args, "record"))};
+    stet_status status = piece_drive(ctx, &spec, result, err);
+    if (status != STET_OK)
+        return status;
+    /* And what it gives. */
+    piece_call c;
+    status = piece_begin(ctx, args, &c, err);
+    if (status == STET_OK) {
+        char *doc = stet_piece_doc(spec.piece);
+        stet_path path = STET_PATH_INIT;
+        stet_value v = stet_null();
+        stet_path_push(&path, "value");
+        status = stet_sched_get(c.sched, doc, NULL, stet_path_ref(&path), &v, err);
+        if (status == STET_OK)
+            stet_put(result, "result", v);
+        stet_path_release(&path);
+        stet_free(doc);
+        piece_end(&c);
+    }
+    if (status != STET_OK) {
+        stet_release(*result);
+        *result = stet_null();
+    }
+    return status;
+}
+
+static void pull_render(stet_render *r, stet_value result) {
+    size_t len;
+    char *text = stet_json_print(stet_get(result, "result"), STET_JSON_PRETTY, &len);
+    stet_buf_add(r->out, text, len);
+    stet_free(text);
+    piece_render_outcome(r, result);
+}
+
+/* ---- For the fleet
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static stet_status fleet_drive(const stet_drive_request *q, stet_drive_result *out, stet_error *err) {
+    stet_project *project;
+    *out = (stet_drive_result){0};
+    stet_status status = stet_project_open(q->root, &project, err);
+    if (status != STET_OK)
+        return status;
+    stet_drive_spec spec = {
+        .run_id = q->run_id, .actor = q->actor, .ctx = q->context, .cancelled = q->cancelled, .progress = q->progress};
+    stet_state state = {0};
+    char *file = NULL;
+    stet_value hold[2] = {stet_null(), stet_null()};
+    if (q->run_id) {
+        char *relative = stet_asprintf("runs/%s/state.json", q->run_id);
+        char *path = stet_project_path(project, relative);
+        status = stet_state_read(path, q->run_id, NULL, &state, err);
+        stet_free(path);
+        stet_free(relative);
+        if (status == STET_OK) {
+            spec.piece = piece_text(state.root, "piece", NULL, &hold[0]);
+            spec.demand = stet_get(stet_get(state.root, "options"), "demand");
+            spec.retry_failed = true;
+            if (!spec.piece)
+                status = stet_fail(err, STET_UNSUPPORTED, "run %s does not say which piece it is of", q->run_id);
+        }
+    } else {
+        /* A pattern file of the project, or else a piece. */
+        const char *app = q->workflow ? q->workflow : q->app ? q->app : "";
+        file = app[0] == '/' ? stet_strdup(app) : stet_file_join(q->root, app);
+        if (app[0] && stet_file_exists(file))
+            spec.pattern = file;
+        else
+            spec.piece = app;
+        spec.set = stet_typeof(q->inputs) == STET_OBJECT ? q->inputs : stet_null();
+    }
+    if (status == STET_OK) {
+        stet_drive_outcome o;
+        status = stet_drive(project, &spec, &o, err);
+        out->ran = (int64_t)o.report.ran;
+        out->stood = (int64_t)o.stood;
+        snprintf(out->run_id, sizeof out->run_id, "%s", o.run_id ? o.run_id : "");
+        out->verdict = STET_DRIVE_COMPLETED;
+        if (status == STET_CANCELLED) {
+            out->verdict = STET_DRIVE_STOPPED;
+            snprintf(out->reason, sizeof out->reason, "stopped");
+            if (err)
+                stet_error_clear(err);
+            status = STET_OK;
+        } else if (o.report.failed > 0 || o.report.aside > 0) {
+            stet_value first = stet_at(o.report.problems, 0), error = stet_get(first, "error"),
+                       node = stet_get(first, "node"), message = stet_get(error, "message");
+            out->verdict = STET_DRIVE_FAILED;
+            snprintf(out->reason, sizeof out->reason, "%s: %s",
+                     stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "an action",
+                     stet_typeof(message) == STET_STRING ? stet_as_string(&message, NULL) : "failed");
+        }
+        stet_drive_outcome_release(&o);
+    }
+    stet_state_release(&state);
+    stet_free(file);
+    stet_project_close(project);
+    return status;
+}
+
+__attribute__((constructor)) static void offer_driver(void) {
+    stet_runs_driver = fleet_drive;
+}
+
+static const stet_param run_params[] = {
+    {.name = "pattern",
+     .type = STET_PARAM_FILE,
+     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .metavar = "PATTERN",
+     .summary = "The pattern, a JSON file"},
+    {.name = "piece",
+     .type = STET_PARAM_STRING,
+     .metavar = "NAME",
+     .summary = "Name of the piece; without it the pattern's"},
+    {.name = "set",
+     .type = STET_PARAM_PAIR,
+     .metavar = "K=JSON",
+     .summary = "Set a part of the argument before; K is a key, or a path that begins with a slash"},
+    {.name = "demand",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REPEATED,
+     .metavar = "PATH",
+     .summary = "Only what this part of the result needs: a key, or a path that begins with a slash"},
+    {.name = "retry-failed", .type = STET_PARAM_BOOL, .summary = "Run again what failed, though nothing changed since"},
+    {.name = "observe-only", .type = STET_PARAM_BOOL, .summary = "Record what actions read; publish nothing"},
+    {.name = "watch", .type = STET_PARAM_BOOL, .summary = "Go on, and take up every change, until stopped"},
+    {.name = "record", .type = STET_PARAM_BOOL, .summary = "Leave a run's files behind even if everything stands"},
+    PIECE_PARAM_SPACE,
+    PIECE_PARAM_BRANCH,
+    {0},
+};
+
+static const stet_param pull_params[] = {
+    PIECE_PARAM_PIECE,
+    {.name = "demand",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REPEATED,
+     .metavar = "PATH",
+     .summary = "Only what this part of the result needs: a key, or a path that begins with a slash"},
+    {.name = "retry-failed", .type = STET_PARAM_BOOL, .summary = "Run again what failed, though nothing changed since"},
+    {.name = "record", .type = STET_PARAM_BOOL, .summary = "Leave a run's files behind even if everything stands"},
+    PIECE_PARAM_SPACE,
+    PIECE_PARAM_BRANCH,
+    {0},
+};
+
+static const stet_example run_examples[] = {
+    {"run totals.json", "run what no longer stands"},
+    {"run totals.json --set factor=3", "with another argument"},
+    {"run totals.json --piece march --demand total", "another piece of the same pattern, and one part of its result"},
+    {0},
+};
+static const stet_example pull_examples[] = {{"piece pull totals", "make the result fresh, and print it"}, {0}};
+
+const stet_op stet_ops_run[] = {
+    {.name = "run",
+     .summary = "Run a pattern: what no longer stands, and nothing else",
+     .description =
+         "Makes a piece of the pattern, or finds the one that is there, and runs the actions whose inputs, code or "
+         "schemas have changed since they last ran, as far as the result and the effects need them. An unchanged piece "
+         "costs a few look-ups, whatever its size.\n\n"
+         "Exit status 1 if an action failed or runs in a circle; the others have run. Ctrl-C stops cleanly: what was "
+         "done "
+         "is stored, and the next start goes on from there.",
+     .params = run_params,
+     .result_schema = piece_outcome_schema,
+     .examples = run_examples,
+     .flags = STET_OP_IDEMPOTENT | STET_OP_LONG | STET_OP_COMMON,
+     .run = run_run,
+     .render = piece_render_outcome,
+     .verdict = piece_outcome_verdict},
+    {.name = "piece pull",
+     .summary = "Make the result of a piece fresh, and print it",
+     .params = pull_params,
+     .result_schema = piece_outcome_schema,
+     .examples = pull_examples,
+     .flags = STET_OP_IDEMPOTENT | STET_OP_LONG | STET_OP_COMMON,
+     .run = pull_run,
+     .render = pull_render,
+     .verdict = piece_outcome_verdict},
+    {0},
+};
