@@ -27,6 +27,11 @@ static stet_status list_or_nothing(const char *dir, stet_names *out, stet_error 
     return status;
 }
 
+/* Markers share an inode with others of their day: only the time of their content is theirs. */
+static int64_t marker_age_ms(const struct stat *st, int64_t now) {
+    return now - ((int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000);
+}
+
 static int64_t age_ms(const struct stat *st, int64_t now) {
     /* The younger of both times: a synchroniser keeps the one, and can't keep the other. */
     int64_t m = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
@@ -97,7 +102,7 @@ stet_status stet_pmarkers_clean(stet_persist *p, const stet_map *seen, const ste
         bool stale = stet_map_get(seen, names.at[i], len) != NULL;
         struct stat st;
         if (!stale)
-            stale = stet_sys_lstat(path, &st) == 0 && age_ms(&st, now) >= p->config.marker_days * 86400000;
+            stale = stet_sys_lstat(path, &st) == 0 && marker_age_ms(&st, now) >= p->config.marker_days * 86400000;
         if (stale) {
             status = stet_file_remove(path, err);
             ++*removed;

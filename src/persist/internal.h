@@ -68,6 +68,8 @@ struct stet_persist {
 
     pthread_mutex_t write_mutex;
     stet_lock *objects_lock, *modification_lock;
+    char *marker; /* an empty file that markers are names of, one for each day */
+    int64_t marker_day;
 
     pthread_mutex_t state_mutex;
     stet_lock *log_lock;
@@ -88,6 +90,11 @@ struct stet_persist {
     } tips;
     bool stale;    /* a load failed half way: build everything anew */
     bool vanished; /* a remembered snapshot is neither present nor an ancestor of one that is */
+    /* Descriptors that make looking cheap: without walking a path. They may be of what lay there a moment ago, so the
+     * paths themselves are looked at once a second, and by whoever writes. */
+    int files_fd, log_look_fd;
+    atomic_int objects_fd;
+    int64_t looked_at_us;
     stet_pset live;
     uint64_t generation; /* grows when live changes */
     int log_fd;

@@ -80,6 +80,15 @@ static int64_t mtime_ns(const struct stat *st) {
     return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
+/* May it have changed since without looking different? Times of files are as coarse as the kernel's clock tick, or a
+ * second. */
+static bool is_racy(const struct stat *st) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - mtime_ns(st);
+    return age < (st->st_mtim.tv_nsec ? 50000000 : 2100000000);
+}
+
 /* A version that we don't know is one only if nothing in the file is of the version that we know: a header has no hash,
  * and a flipped bit in it must not lock the log for ever. */
 static void note_version(stet_plog *l) {
@@ -118,6 +127,15 @@ stet_status stet_plog_load(stet_persist *p, bool may_lock, bool *changed, bool *
         l->stamp.mtime_ns == mtime_ns(&st))
         return STET_OK;
 
+    /* Looks the same, but too young to be sure: then the end of it decides, which is mostly what was just appended
+     * here. */
+    if (l->stamp.there && l->stamp.ino == st.st_ino && l->stamp.size == st.st_size &&
+        l->stamp.mtime_ns == mtime_ns(&st) && p->log_fd >= 0 && p->log_fd_ino == st.st_ino &&
+        tail_stands(l, p->log_fd, st.st_size)) {
+        l->stamp.racy = is_racy(&st);
+        return STET_OK;
+    }
+
     /* A reader that may not write has no lock file to make; the hashes protect it. */
     bool locked = false;
     stet_status status = STET_OK;
@@ -127,8 +145,6 @@ stet_status stet_plog_load(stet_persist *p, bool may_lock, bool *changed, bool *
             return status;
         locked = true;
     }
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     int fd = stet_sys_open(p->log_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0)
         status = stet_fail_errno(err, errno, "%s: cannot open", p->log_path);
@@ -137,6 +153,7 @@ stet_status stet_plog_load(stet_persist *p, bool may_lock, bool *changed, bool *
     else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > STET_PERSIST_FILE_MAX)
         status = stet_fail(err, STET_LIMIT, "%s is not a regular file of at most %u bytes", p->log_path,
                            STET_PERSIST_FILE_MAX);
+    bool racy = status == STET_OK && is_racy(&st); /* before reading: what comes after may be missed */
     if (status == STET_OK && !tail_stands(l, fd, st.st_size)) {
         *anew = true;
         stet_plog_release(l);
@@ -156,13 +173,8 @@ stet_status stet_plog_load(stet_persist *p, bool may_lock, bool *changed, bool *
         return status;
     note_version(l);
     *changed = *anew || l->entries.len != before;
-    int64_t age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - mtime_ns(&st);
-    l->stamp = (stet_pstamp){.known = true,
-                             .there = true,
-                             .racy = age < (st.st_mtim.tv_nsec ? 50000000 : 2100000000),
-                             .ino = st.st_ino,
-                             .size = st.st_size,
-                             .mtime_ns = mtime_ns(&st)};
+    l->stamp = (stet_pstamp){
+        .known = true, .there = true, .racy = racy, .ino = st.st_ino, .size = st.st_size, .mtime_ns = mtime_ns(&st)};
     return STET_OK;
 }
 

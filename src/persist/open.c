@@ -197,7 +197,8 @@ static void probe_writable(stet_persist *p) {
 stet_status stet_persist_open(const stet_persist_options *o, stet_persist **out, stet_error *err) {
     stet_persist *p = stet_alloc_zero(sizeof *p);
     p->config = o->config ? *o->config : stet_persist_config_default();
-    p->log_fd = -1;
+    p->log_fd = p->files_fd = p->log_look_fd = -1;
+    atomic_init(&p->objects_fd, -1);
     pthread_mutex_init(&p->write_mutex, NULL);
     pthread_mutex_init(&p->state_mutex, NULL);
     pthread_mutex_init(&p->uses_mutex, NULL);
@@ -226,13 +227,15 @@ void stet_persist_close(stet_persist *p) {
     stet_persist_state_release(p);
     if (p->watch)
         stet_watch_close(p->watch);
-    if (p->log_fd >= 0)
-        stet_sys_close(p->log_fd);
+    const int fds[] = {p->log_fd, p->files_fd, p->log_look_fd, atomic_load(&p->objects_fd)};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            stet_sys_close(fds[i]);
     stet_lock_close(p->objects_lock);
     stet_lock_close(p->modification_lock);
     stet_lock_close(p->log_lock);
-    char *paths[] = {p->dir,      p->local,       p->temp,      p->trash,     p->snapshots_dir, p->log_dir,
-                     p->log_path, p->objects_dir, p->fresh_dir, p->locks_dir, p->pins_dir};
+    char *paths[] = {p->marker,  p->dir,      p->local,       p->temp,      p->trash,     p->snapshots_dir,
+                     p->log_dir, p->log_path, p->objects_dir, p->fresh_dir, p->locks_dir, p->pins_dir};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         stet_free(paths[i]);
     pthread_mutex_destroy(&p->write_mutex);

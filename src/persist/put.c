@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include "base/toml.h"
+#include "os/clock.h"
 #include "persist/internal.h"
 
 enum { BUFFERED = 64 * 1024, CHUNK = 256 * 1024, HASH_CHUNK = 1024 * 1024, COMPRESS_FROM = 256, COMPRESS_LEVEL = 3 };
@@ -387,9 +388,37 @@ static stet_status prepare(stet_persist_put *w, content *c, stet_error *err) {
     return c->here ? STET_OK : stage(w, c, err);
 }
 
+/* A marker is an empty file. It is made as one more name of an empty file of today's, since a new inode for each would
+ * double what a put must commit to the disk. False: it must be made the plain way. */
+static bool link_marker(stet_persist *p, const char *path) {
+    int64_t today = stet_clock_ms() / 86400000;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (!p->marker || p->marker_day != today || attempt) {
+            stet_free(p->marker);
+            p->marker = stet_asprintf("%s/marker.%lld", p->local, (long long)today);
+            p->marker_day = today;
+            if (attempt)
+                unlink(p->marker); /* it has as many names as the file system allows */
+            int fd = stet_sys_open(p->marker, O_WRONLY | O_CREAT | O_NOFOLLOW, 0666);
+            if (fd < 0)
+                return false;
+            stet_sys_close(fd);
+        }
+        if (stet_sys_link(p->marker, path) == 0 || errno == EEXIST)
+            return true;
+        if (errno != EMLINK && errno != ENOENT)
+            return false;
+    }
+    return false;
+}
+
 static stet_status mark_fresh(stet_persist *p, const content *c, stet_error *err) {
     char *path = stet_ppath(p->fresh_dir, c->id);
     int fd = -1;
+    if (link_marker(p, path)) {
+        stet_free(path);
+        return STET_OK;
+    }
     for (int attempt = 0; attempt < 2; attempt++) {
         fd = stet_sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
         if (fd >= 0 || errno != ENOENT || stet_persist_make_layout(p, NULL) != STET_OK)

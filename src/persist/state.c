@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "os/clock.h"
 #include "persist/internal.h"
 
 static int64_t mtime_ns(const struct stat *st) {
@@ -276,7 +277,40 @@ static void add_from_log(stet_persist *p, size_t from) {
     p->generation++;
 }
 
+enum { LOOK_US = 1000000 };
+
+static bool same_as(const stet_pstamp *stamp, int fd, bool sized) {
+    struct stat st;
+    return fd >= 0 && stamp->there && !stamp->racy && stet_sys_fstat(fd, &st) == 0 && st.st_nlink > 0 &&
+           st.st_ino == stamp->ino && mtime_ns(&st) == stamp->mtime_ns && (!sized || st.st_size == stamp->size);
+}
+
+/* Nothing changed, as far as the open descriptors tell. */
+static bool quickly_the_same(stet_persist *p) {
+    return !p->stale && p->looked_at_us && stet_clock_monotonic_us() - p->looked_at_us < LOOK_US &&
+           same_as(&p->log.stamp, p->log_look_fd, true) && same_as(&p->files_stamp, p->files_fd, false);
+}
+
+static void keep_open(int *fd, const char *path, int flags, const stet_pstamp *stamp) {
+    struct stat st;
+    if (*fd >= 0 && (!stamp->there || (stet_sys_fstat(*fd, &st) == 0 && st.st_ino == stamp->ino && st.st_nlink > 0)))
+        return;
+    if (*fd >= 0)
+        stet_sys_close(*fd);
+    *fd = stamp->there ? stet_sys_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags, 0) : -1;
+}
+
+static void prepare_looking(stet_persist *p) {
+    keep_open(&p->files_fd, p->snapshots_dir, O_DIRECTORY, &p->files_stamp);
+    keep_open(&p->log_look_fd, p->log_path, 0, &p->log.stamp);
+    if (atomic_load(&p->objects_fd) < 0)
+        atomic_store(&p->objects_fd, stet_sys_open(p->objects_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0));
+    p->looked_at_us = stet_clock_monotonic_us();
+}
+
 static stet_status load(stet_persist *p, bool locked, bool force, stet_error *err) {
+    if (!force && !locked && quickly_the_same(p))
+        return STET_OK;
     bool files = false, log = false, anew = false;
     bool first = !p->files_stamp.known;
     if (first)
@@ -311,6 +345,8 @@ static stet_status load(stet_persist *p, bool locked, bool force, stet_error *er
                 }
     } else if (log)
         add_from_log(p, entries);
+    if (!locked)
+        prepare_looking(p);
     return STET_OK;
 }
 

@@ -303,6 +303,21 @@ static stet_status sweep_temp(const char *dir, bool dry_run, uint64_t *items, ui
     return status;
 }
 
+/* The empty files of former days that markers were made from; the markers themselves keep standing. */
+static void drop_old_markers(stet_persist *p) {
+    stet_names names = {0};
+    char today[40];
+    snprintf(today, sizeof today, "marker.%lld", (long long)(stet_clock_ms() / 86400000));
+    if (stet_file_list(p->local, &names, NULL) == STET_OK)
+        for (size_t i = 0; i < names.len; i++)
+            if (!strncmp(names.at[i], "marker.", 7) && strcmp(names.at[i], today) != 0) {
+                char *path = stet_ppath(p->local, names.at[i]);
+                stet_sys_unlink(path);
+                stet_free(path);
+            }
+    stet_names_release(&names);
+}
+
 stet_status stet_persist_sweep(stet_persist *p, bool everything, bool dry_run, uint64_t *items, uint64_t *bytes,
                                stet_error *err) {
     *items = *bytes = 0;
@@ -316,6 +331,8 @@ stet_status stet_persist_sweep(stet_persist *p, bool everything, bool dry_run, u
     if (status == STET_OK && strcmp(near, p->temp) != 0)
         status = sweep_temp(near, dry_run, items, bytes, err);
     stet_free(near);
+    if (status == STET_OK && !dry_run)
+        drop_old_markers(p);
     stet_names names = {0};
     if (status == STET_OK)
         status = list_batches(p, &names, err);

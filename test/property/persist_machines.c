@@ -49,7 +49,7 @@ typedef struct seen {
 } seen;
 
 typedef struct machine {
-    char dir[32], id[8];
+    char dir[32], id[32];
     stet_persist *p;
     stet_persist_config config;
     stet_map base; /* name to seen */

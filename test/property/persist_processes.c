@@ -6,8 +6,8 @@
 #include "../faults.h"
 #include "../persist_place.h"
 
-static void module_of(int who, char out[44]) {
-    snprintf(out, 44, "%02d%.41s", who, M1 + 2);
+static void module_of(unsigned who, char out[44]) {
+    snprintf(out, 44, "%02u%.41s", who % 100, M1 + 2);
 }
 
 static stet_persist_config config(void) {
@@ -32,7 +32,7 @@ static void many(int processes, int puts, int64_t log_limit) {
         if (!(pids[i] = fork())) {
             stet_persist *p;
             char module[44], text[64];
-            module_of(i, module);
+            module_of((unsigned)i, module);
             if (place_open("p", "m1", &c, &p, NULL) != STET_OK)
                 _exit(2);
             stet_error e = STET_ERROR_INIT;
@@ -58,7 +58,7 @@ static void many(int processes, int puts, int64_t log_limit) {
     OK(stet_persist_each(p, NULL, count_one, &count, &err));
     assert_int_equal(count, processes * puts);
     char module[44], text[64];
-    module_of(processes - 1, module);
+    module_of((unsigned)processes - 1, module);
     int len = snprintf(text, sizeof text, "process %d put %d", processes - 1, puts / 2);
     assert_true(place_has(p, "b", module, T0 + (uint64_t)puts / 2, text, (size_t)len));
     stet_persist_close(p);
