@@ -1,5 +1,5 @@
 """wire.py - `stet mcp` spoken to in raw frames, and TAP. For the scenarios whose names begin with 7."""
-import contextlib, json, os, pathlib, queue, select, signal, subprocess, sys, threading, time
+import contextlib, json, os, pathlib, queue, shutil, signal, subprocess, sys, threading, time
 
 STET = os.environ["STET"]
 SOURCE = pathlib.Path(os.environ["STET_SOURCE"])
@@ -40,6 +40,53 @@ def stet(*words, **options):
 def canonical(value):
     """As stet prints it. Numbers in tests are integers or short decimals, which Python prints alike."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def prepare():
+    """The project in which the table's examples run: made once; `fresh` copies it."""
+    here = pathlib.Path.cwd()
+    prepared, home = here / "prepared", here / "prepared-home"
+    prepared.mkdir()
+    env = dict(os.environ, STET_HOME=str(home))
+    stet("init", cwd=prepared, env=env)
+    made = subprocess.run(["bash", str(SOURCE / "test/scenario/fixture.sh")], cwd=prepared, env=env, capture_output=True, text=True)
+    test("the fixture can be prepared", made.returncode == 0, made.stdout + made.stderr)
+
+
+def fresh():
+    """A copy of it, always at the same path, and the environment to go with it."""
+    here = pathlib.Path.cwd()
+    work, home = here / "work", here / "work-home"
+    for old, new in (here / "prepared", work), (here / "prepared-home", home):
+        shutil.rmtree(new, ignore_errors=True)
+        if old.exists():
+            shutil.copytree(old, new, symlinks=True)
+    for registry in home.glob("registry/*.json"):
+        registry.write_text(registry.read_text().replace(str(here / "prepared"), str(work)))
+    return {"cwd": work, "env": dict(os.environ, STET_HOME=str(home))}
+
+
+def volatile(a, b, at=()):
+    """The places at which two values differ."""
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        return [p for k in a for p in volatile(a[k], b[k], (*at, k))]
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return [p for i in range(len(a)) for p in volatile(a[i], b[i], (*at, i))]
+    return [] if canonical(a) == canonical(b) else [at]
+
+
+def masked(value, places):
+    """The value with something fixed at these places, where it has them."""
+    value = json.loads(json.dumps(value))
+    for place in places:
+        into = value
+        try:
+            for key in place[:-1]:
+                into = into[key]
+            into[place[-1]] = "..." if place else value
+        except (KeyError, IndexError, TypeError):
+            pass
+    return value
 
 
 class Server:
