@@ -23,6 +23,11 @@ SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-om
 else ifeq ($(SANITIZE),thread)
 SANFLAGS := -fsanitize=thread -fno-omit-frame-pointer
 endif
+# V=1 shows the commands whole.
+V ?=
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
+
 COVERAGE ?=
 ifneq ($(COVERAGE),)
 SANFLAGS += --coverage
@@ -166,41 +171,51 @@ help:
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/libstet.a: $(OBJ)
 	@rm -f $@
-	ar rcs $@ $(OBJ)
+	$(call say,AR,$@)
+	$(Q)ar rcs $@ $(OBJ)
 
 $(BUILD)/libstet.so: $(OBJ)
-	$(CC) -shared -Wl,-soname,libstet.so.0 -Wl,--no-undefined $(LDFLAGS) -o $@ $(OBJ) $(SHARED)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -Wl,-soname,libstet.so.0 -Wl,--no-undefined $(LDFLAGS) -o $@ $(OBJ) $(SHARED)
 
 $(BUILD)/stet: $(MAIN) $(BUILD)/libstet.a
-	$(CC) $(LDFLAGS) -Wl,--gc-sections -rdynamic -o $@ $(MAIN) $(BUILD)/libstet.a $(STATIC)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--gc-sections -rdynamic -o $@ $(MAIN) $(BUILD)/libstet.a $(STATIC)
 
 # The program as the tests use it where they inject faults: the same objects, and the hook of os/sys.h set from STET_FAULT.
 $(BUILD)/test/stet: $(MAIN) $(TESTOBJ) $(BUILD)/libstet.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -rdynamic -o $@ $(MAIN) $(TESTOBJ) $(BUILD)/libstet.a $(STATIC)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $(MAIN) $(TESTOBJ) $(BUILD)/libstet.a $(STATIC)
 
 $(BUILD)/test/%: $(BUILD)/obj/test/%.o $(TESTOBJ) $(BUILD)/libstet.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $< $(TESTOBJ) $(BUILD)/libstet.a -lcmocka -ljansson $(STATIC)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(TESTOBJ) $(BUILD)/libstet.a -lcmocka -ljansson $(STATIC)
 
 $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(BUILD)/libstet.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/libstet.a -ljansson $(STATIC)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/libstet.a -ljansson $(STATIC)
 
 $(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/%.o $(BUILD)/libstet.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libstet.a $(STATIC)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libstet.a $(STATIC)
 
 $(BUILD)/lib/stet/%.so: plugins/%/*.c $(BUILD)/libstet.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $$(pkg-config --cflags $$(cat plugins/$*/packages)) -shared $(LDFLAGS) -o $@ plugins/$*/*.c $$(pkg-config --libs $$(cat plugins/$*/packages))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $$(pkg-config --cflags $$(cat plugins/$*/packages)) -shared $(LDFLAGS) -o $@ plugins/$*/*.c $$(pkg-config --libs $$(cat plugins/$*/packages))
 
 $(BUILD)/%: adapters/%.c $(BUILD)/libstet.a
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libstet.a $(STATIC)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libstet.a $(STATIC)
 
 $(BUILD)/compile_commands.json: $(SRC) Makefile
 	@mkdir -p $(@D)
