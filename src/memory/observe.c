@@ -135,7 +135,7 @@ static void split_reads(stet_space *s, const stet_applied *m, stet_places *own, 
             *stet_vec_add(own) = (stet_place){r->doc ? r->doc : stet_space_intern(s, &r->name), r->path, flag, r->seq};
             continue;
         }
-        int64_t space = stet_observe_foreign(s, r->space->uuid, r->space->name, r->seq);
+        int64_t space = stet_observe_foreign(s, r->space->uuid, r->space->name, 0);
         const char *scope = r->name.scope ? r->name.scope : "";
         *stet_vec_add(other) = (stet_foreign_place){
             space, {r->name.id, strlen(r->name.id)}, {scope, strlen(scope)}, r->path, flag, r->seq, r->doc};

@@ -12,7 +12,8 @@
  *   M3. A pushed mark counts only if the action's observation, as it is now, has a read that the change touches and
  *       that saw less. So a late push harms nobody.
  *   M4. `stamp` is written to both sides with each observation. Where they differ, or the space read is below what was
- *       seen of it, or is another one, one of the two is an older copy: its readers become unknown.
+ *       seen of it, or is another one, one of the two is an older copy, or a crash came between them: its readers become
+ *       unknown, before the next stamp makes the two equal again.
  */
 #include <stdlib.h>
 
@@ -165,6 +166,52 @@ bool stet_observe_mirrored(stet_space *in, const stet_space *owner, int64_t acti
     return there && doc && number;
 }
 
+/* Every action that read the space becomes unknown; marks of a history that is no more mean nothing. */
+static void distrust_readers(stet_space *s, int64_t space) {
+    STET_VEC(stet_marked) list = {0};
+    stet_stmt *q = stet_db_stmt(
+        s->db, "SELECT r.action, a.branch FROM foreign_read r JOIN action a ON a.action = r.action WHERE r.space = ?");
+    stet_bind_int(q, 1, space);
+    while (stet_step(q))
+        *stet_vec_add(&list) = (stet_marked){.action = stet_column_int(q, 0), .seq = stet_column_int(q, 1)};
+    for (size_t i = 0; i < list.len; i++)
+        stet_observe_mark(s, list.at[i].action, list.at[i].seq, STET_UNKNOWN, STET_REASON_RESTORED, 0, 0, NULL);
+    stet_vec_release(&list);
+    q = stet_db_stmt(s->db, "DELETE FROM mark WHERE space = ?");
+    stet_bind_int(q, 1, space);
+    stet_run(q);
+}
+
+#define SPACE_GONE (-1) /* a stamp: there is no such space, or it does not know this one, and its readers are unknown */
+
+/* M4, under both locks: the stamp for the next observation. If the two sides differ, that is told now, because writing
+ * a new one to both would hide it. */
+static bool next_stamp(stet_space *s, stet_space *in, int64_t space, int64_t *stamp) {
+    int64_t here = 0, seen = 0, there = 0;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT stamp, seen FROM foreign_space WHERE space = ?");
+    stet_bind_int(q, 1, space);
+    while (stet_step(q)) {
+        here = stet_column_int(q, 0);
+        seen = stet_column_int(q, 1);
+    }
+    q = stet_db_stmt(in->db, "SELECT stamp FROM mirror_owner WHERE uuid = ?");
+    stet_bind_text(q, 1, s->uuid, strlen(s->uuid));
+    while (stet_step(q))
+        there = stet_column_int(q, 0);
+    here = here == SPACE_GONE ? 0 : here;
+    if (stet_db_status(in->db, NULL) != STET_OK)
+        return false;
+    if (here != there || in->known < seen) {
+        distrust_readers(s, space);
+        q = stet_db_stmt(s->db, "UPDATE foreign_space SET seen = ? WHERE space = ?");
+        stet_bind_int(q, 1, in->known);
+        stet_bind_int(q, 2, space);
+        stet_run(q);
+    }
+    *stamp = (here > there ? here : there) + 1;
+    return true;
+}
+
 static void foreign_read(stet_space *s, const char *sql, int64_t space, int64_t action) {
     stet_stmt *q = stet_db_stmt(s->db, sql);
     stet_bind_int(q, 1, space);
@@ -203,18 +250,13 @@ bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, co
             break;
         }
         done[done_count++] = in;
-        int64_t space = stet_observe_foreign(s, in->uuid, in->name, m->reads[i].seq);
-        stet_stmt *q = stet_db_stmt(s->db, "SELECT stamp FROM foreign_space WHERE space = ?");
-        stet_bind_int(q, 1, space);
-        int64_t stamp = 0;
-        while (stet_step(q))
-            stamp = stet_column_int(q, 0);
-        stamp = stamp < 0 ? 1 : stamp + 1;
-        if (!mirror_into(in, s, a->action, m, stamp)) {
+        int64_t stamp, space = stet_observe_foreign(s, in->uuid, in->name, 0);
+        if (!next_stamp(s, in, space, &stamp) || !mirror_into(in, s, a->action, m, stamp)) {
             all = false;
             continue;
         }
-        q = stet_db_stmt(s->db, "UPDATE foreign_space SET stamp = ? WHERE space = ?");
+        stet_observe_foreign(s, in->uuid, in->name, m->reads[i].seq);
+        stet_stmt *q = stet_db_stmt(s->db, "UPDATE foreign_space SET stamp = ? WHERE space = ?");
         stet_bind_int(q, 1, stamp);
         stet_bind_int(q, 2, space);
         stet_run(q);
@@ -631,26 +673,14 @@ typedef struct foreign_row {
     char *uuid, *name;
 } foreign_row;
 
-/* Every action that read the space becomes unknown, and what is known of the space is what it is now. */
+/* What is known of the space is what it is now. */
 static stet_status distrust_space(stet_space *s, const foreign_row *f, int64_t seen, int64_t stamp, stet_error *err) {
     bool begun;
     stet_status st = stet_observe_begin(s, &begun, err);
     if (st != STET_OK)
         return st;
-    STET_VEC(stet_marked) list = {0};
-    stet_stmt *q = stet_db_stmt(
-        s->db, "SELECT r.action, a.branch FROM foreign_read r JOIN action a ON a.action = r.action WHERE r.space = ?");
-    stet_bind_int(q, 1, f->space);
-    while (stet_step(q))
-        *stet_vec_add(&list) = (stet_marked){.action = stet_column_int(q, 0), .seq = stet_column_int(q, 1)};
-    for (size_t i = 0; i < list.len; i++)
-        stet_observe_mark(s, list.at[i].action, list.at[i].seq, STET_UNKNOWN, STET_REASON_RESTORED, 0, 0, NULL);
-    stet_vec_release(&list);
-    /* Marks of a history that is no more: their sequences mean nothing now. */
-    q = stet_db_stmt(s->db, "DELETE FROM mark WHERE space = ?");
-    stet_bind_int(q, 1, f->space);
-    stet_run(q);
-    q = stet_db_stmt(s->db, "UPDATE foreign_space SET seen = ?, stamp = ? WHERE space = ?");
+    distrust_readers(s, f->space);
+    stet_stmt *q = stet_db_stmt(s->db, "UPDATE foreign_space SET seen = ?, stamp = ? WHERE space = ?");
     stet_bind_int(q, 1, seen);
     stet_bind_int(q, 2, stamp);
     stet_bind_int(q, 3, f->space);
@@ -698,7 +728,6 @@ static stet_status owner_row_of(stet_space *in, const stet_space *s, owner_row *
 }
 
 static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err) {
-    enum { GONE = -1 };
     stet_space *in;
     stet_error ours = STET_ERROR_INIT;
     stet_status st = stet_observe_sibling(s, f->name, f->uuid, &in, &ours);
@@ -708,7 +737,7 @@ static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err)
     }
     stet_error_clear(&ours);
     if (st != STET_OK)
-        return f->stamp == GONE ? STET_OK : distrust_space(s, f, 0, GONE, err);
+        return f->stamp == SPACE_GONE ? STET_OK : distrust_space(s, f, 0, SPACE_GONE, err);
     st = stet_space_refresh(in, err);
     owner_row row;
     if (st == STET_OK)
@@ -725,7 +754,7 @@ static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err)
     if (st != STET_OK)
         return st;
     if (row.number == 0)
-        return f->stamp == GONE ? STET_OK : distrust_space(s, f, in->known, GONE, err);
+        return f->stamp == SPACE_GONE ? STET_OK : distrust_space(s, f, in->known, SPACE_GONE, err);
     if (row.stamp != f->stamp || in->known < f->seen)
         st = distrust_space(s, f, in->known, row.stamp, err);
     if (st == STET_OK && row.pending > row.pushed)

@@ -1,0 +1,295 @@
+/* Several processes run actions and edit documents of two spaces that read each other, and are killed before or after
+ * any change to the files: between any two commits, mirrors and owner, data and push. After each round the spaces are
+ * opened again: what was acknowledged is there, catching up leaves no difference between the marks stored and the marks
+ * derived from sequences and revisions, and so does a repair after marks and rows have been taken away. */
+#include "../expect.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../faults.h"
+#include "db/db.h"
+#include "memory/observe.h"
+#include "os/file.h"
+
+enum { SPACES = 2, CHILDREN = 3, DOCS = 5, ACTIONS = 8 };
+
+static const char *const names[SPACES] = {"a", "b"};
+static uint64_t seed;
+
+static unsigned rnd(unsigned n) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(seed >> 33) % n;
+}
+
+static stet_space *open_space(int i) {
+    stet_space *s = NULL;
+    char *path = stet_asprintf("%s.db", names[i]);
+    stet_status st = stet_space_open_path(path, names[i], 0, &s, &err);
+    stet_free(path);
+    return st == STET_OK ? s : NULL;
+}
+
+static void random_path(stet_path *p) {
+    stet_path_push(p, "value");
+    if (rnd(2))
+        stet_path_push(p, rnd(2) ? "l" : "r");
+}
+
+static stet_docname random_doc(char id[16]) {
+    snprintf(id, 16, rnd(4) ? "d%u" : "out%u", rnd(DOCS));
+    return (stet_docname){id, ""};
+}
+
+/* Reads of both spaces, and a write to the action's output or not. */
+static stet_status fill(stet_tx *tx, stet_space *other) {
+    stet_status st = STET_OK;
+    char id[16], key[16], out[16];
+    for (unsigned n = rnd(4); n && st == STET_OK; n--) {
+        stet_path p = STET_PATH_INIT;
+        stet_value v;
+        stet_docname name = random_doc(id);
+        random_path(&p);
+        st = stet_tx_read(tx, rnd(2) ? other : NULL, &name, stet_path_ref(&p), rnd(2) ? STET_SHALLOW : STET_RECURSIVE,
+                          &v, &err);
+        if (st == STET_NOT_FOUND)
+            st = STET_OK;
+        stet_error_clear(&err);
+        stet_path_release(&p);
+    }
+    unsigned action = rnd(ACTIONS);
+    snprintf(key, sizeof key, "n%u", action);
+    snprintf(out, sizeof out, "out%u", action);
+    stet_path value = STET_PATH_INIT;
+    stet_path_push(&value, "value");
+    stet_docname output = {out, ""};
+    if (st == STET_OK && rnd(3))
+        st = stet_tx_write(tx, &output, stet_path_ref(&value), stet_int(rnd(5)), &err);
+    stet_address declared = {NULL, output, stet_path_ref(&value)};
+    stet_observation o = {.key = {"piece", "", key},
+                          .kind = STET_ACTION_COMPUTATION,
+                          .generation = 1,
+                          .run = STET_RUN_ACTION,
+                          .declared_writes = &declared,
+                          .declared_count = 1};
+    if (st == STET_OK)
+        st = stet_observe_attach(tx, &o, &err);
+    stet_path_release(&value);
+    return st;
+}
+
+static stet_status run_one(stet_space *s, stet_space *other) {
+    stet_tx *tx;
+    stet_status st = stet_tx_begin(s, "", &tx, &err);
+    if (st != STET_OK)
+        return st;
+    st = fill(tx, other);
+    if (st == STET_OK)
+        return stet_tx_commit(tx, NULL, &err);
+    stet_tx_abort(tx);
+    return st;
+}
+
+static stet_status run_group(stet_space *s, stet_space *other) {
+    stet_group *g;
+    stet_status st = stet_group_begin(s, "", &g, &err);
+    if (st != STET_OK)
+        return st;
+    for (unsigned n = 1 + rnd(4); n && st == STET_OK; n--) {
+        stet_tx *tx;
+        st = stet_tx_begin_in(g, &tx, &err);
+        if (st == STET_OK && ((st = fill(tx, other)) != STET_OK || (st = stet_group_add(g, tx, NULL, NULL, &err)) != STET_OK))
+            stet_tx_abort(tx);
+    }
+    if (st == STET_OK)
+        st = stet_group_flush(g, &err);
+    stet_group_end(g);
+    return st;
+}
+
+static stet_status edit(stet_space *s, const char *id, stet_value v, const char *member) {
+    stet_tx *tx;
+    stet_status st = stet_tx_begin(s, "", &tx, &err);
+    if (st != STET_OK) {
+        stet_release(v);
+        return st;
+    }
+    stet_path p = STET_PATH_INIT;
+    stet_path_push(&p, "value");
+    if (member)
+        stet_path_push(&p, member);
+    stet_docname name = {id, ""};
+    st = stet_tx_write(tx, &name, stet_path_ref(&p), v, &err);
+    stet_path_release(&p);
+    if (st == STET_OK)
+        return stet_tx_commit(tx, NULL, &err);
+    stet_tx_abort(tx);
+    return st;
+}
+
+/* What one process does until it is killed: acknowledges each write of its own counter through the pipe. */
+static _Noreturn void work(int child, int64_t base, int fd, int steps) {
+    stet_space *s[SPACES] = {open_space(0), open_space(1)};
+    if (!s[0] || !s[1])
+        _exit(1);
+    for (int i = 0; i < steps; i++) {
+        int where = (int)rnd(SPACES);
+        char id[16];
+        stet_status st = STET_OK;
+        switch (rnd(10)) {
+        case 0: {
+            snprintf(id, sizeof id, "count%d", child);
+            int64_t n = base + i + 1;
+            st = edit(s[where], id, stet_int(n), where ? "b" : "a");
+            struct {
+                int64_t where, n;
+            } said = {where, n};
+            if (st == STET_OK && write(fd, &said, sizeof said) != sizeof said)
+                _exit(2);
+            break;
+        }
+        case 1:
+        case 2:
+        case 3:
+            snprintf(id, sizeof id, "d%u", rnd(DOCS));
+            st = edit(s[where], id, stet_int(rnd(100)), rnd(2) ? "l" : "r");
+            break;
+        case 4:
+            st = stet_observe_catch_up(s[where], &err);
+            break;
+        case 5:
+            st = run_group(s[where], s[!where]);
+            break;
+        case 6:
+            if (rnd(4) == 0) {
+                stet_observe_switch(s[where], false);
+                snprintf(id, sizeof id, "d%u", rnd(DOCS));
+                st = edit(s[where], id, stet_int(rnd(100)), "l");
+                stet_observe_switch(s[where], true);
+            }
+            break;
+        default:
+            st = run_one(s[where], s[!where]);
+        }
+        if (st != STET_OK && st != STET_CONFLICT && st != STET_BUSY) {
+            fprintf(stderr, "child %d: %s: %s\n", child, stet_status_name(st), err.message);
+            _exit(3);
+        }
+        stet_error_clear(&err);
+    }
+    stet_space_close(s[0]);
+    stet_space_close(s[1]);
+    _exit(0);
+}
+
+static void no_problems(stet_space *s, const char *what, int round) {
+    stet_buf problems = STET_BUF(0);
+    size_t found, repaired;
+    OK(stet_observe_check(s, false, &problems, &found, &repaired, &err));
+    if (found)
+        fail_msg("round %d, %s: %s", round, what, stet_buf_cstr(&problems));
+    stet_buf_release(&problems);
+}
+
+static int64_t counter(stet_space *s, int child, int where) {
+    char id[16];
+    snprintf(id, sizeof id, "count%d", child);
+    stet_docname name = {id, ""};
+    stet_doc_state d;
+    stet_value v, n;
+    OK(stet_space_load(s, 0, &name, -1, &d, &err));
+    int64_t out = 0;
+    if (d.exists && stet_find(d.value, "value", 5, &v) && stet_find(v, where ? "b" : "a", 1, &n))
+        out = stet_as_int(n);
+    stet_release(d.value);
+    return out;
+}
+
+static void verify(int round, int64_t acknowledged[CHILDREN][SPACES]) {
+    stet_space *s[SPACES] = {open_space(0), open_space(1)};
+    for (int i = 0; i < SPACES; i++) {
+        assert_non_null(s[i]);
+        for (int c = 0; c < CHILDREN; c++)
+            if (counter(s[i], c, i) < acknowledged[c][i])
+                fail_msg("round %d: process %d acknowledged %lld in space %s, and %lld is there", round, c,
+                         (long long)acknowledged[c][i], names[i], (long long)counter(s[i], c, i));
+    }
+    /* Before catching up too: what is not told yet is known not to be. */
+    for (int i = 0; i < SPACES; i++)
+        no_problems(s[i], "as the crash left it", round);
+    for (int i = 0; i < SPACES; i++)
+        OK(stet_observe_catch_up(s[i], &err));
+    for (int i = 0; i < SPACES; i++)
+        no_problems(s[i], "after catching up", round);
+    if (round % 16 == 5) {
+        stet_space *hurt = s[rnd(SPACES)];
+        OK(stet_db_begin_write(stet_space_db(hurt), &err));
+        stet_db_exec(stet_space_db(hurt), "DELETE FROM mark WHERE action % 2");
+        stet_db_exec(stet_space_db(hurt), "DELETE FROM read_index WHERE action % 3 = 0");
+        stet_db_exec(stet_space_db(hurt), "UPDATE action SET observation = x'0101' WHERE action % 5 = 0");
+        stet_db_exec(stet_space_db(hurt), "DELETE FROM mirror WHERE action % 4 = 1");
+        OK(stet_db_commit(stet_space_db(hurt), &err));
+        for (int i = 0; i < SPACES; i++) {
+            stet_buf problems = STET_BUF(0);
+            size_t found, repaired;
+            OK(stet_observe_check(s[i], true, &problems, &found, &repaired, &err));
+            assert_int_equal(found, repaired);
+            stet_buf_release(&problems);
+            no_problems(s[i], "after a repair", round);
+        }
+    }
+    for (int i = 0; i < SPACES; i++)
+        stet_space_close(s[i]);
+}
+
+static void processes_killed_between_any_two_commits_leave_marks_that_can_be_derived(void **state) {
+    (void)state;
+    int rounds = getenv("STET_TEST_LONG") ? 3000 : getenv("STET_TEST_SHORT") ? 12 : 300, kills = 0;
+    seed = getenv("STET_TEST_SEED") ? strtoull(getenv("STET_TEST_SEED"), NULL, 10) : 20261115;
+    int64_t acknowledged[CHILDREN][SPACES] = {0};
+    for (int round = 0; round < rounds; round++) {
+        int fds[CHILDREN][2];
+        pid_t pids[CHILDREN];
+        int children = 1 + (int)rnd(CHILDREN);
+        for (int c = 0; c < children; c++) {
+            int64_t n = 1 + rnd(rnd(2) ? 60 : 600);
+            bool after = rnd(2);
+            assert_int_equal(pipe(fds[c]), 0);
+            seed++;
+            pids[c] = fork();
+            if (pids[c] == 0) {
+                rnd(1);
+                seed += (uint64_t)c << 32;
+                faults_arm_durable(n, after ? STET_SYS_KILL_AFTER : STET_SYS_KILL, 0);
+                work(c, (int64_t)round * 1000, fds[c][1], 60);
+            }
+            close(fds[c][1]);
+        }
+        for (int c = 0; c < children; c++) {
+            struct {
+                int64_t where, n;
+            } said;
+            while (read(fds[c][0], &said, sizeof said) == sizeof said)
+                acknowledged[c][said.where] = said.n;
+            close(fds[c][0]);
+            int status;
+            assert_int_equal(waitpid(pids[c], &status, 0), pids[c]);
+            if (WIFSIGNALED(status))
+                assert_int_equal(WTERMSIG(status), SIGKILL);
+            else
+                assert_int_equal(status, 0);
+            kills += WIFSIGNALED(status) != 0;
+        }
+        verify(round, acknowledged);
+    }
+    print_message("# %d rounds, %d kills\n", rounds, kills);
+    assert_true(kills > rounds);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_killed_between_any_two_commits_leave_marks_that_can_be_derived)};
+    faults_fast_directory();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
