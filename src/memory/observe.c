@@ -143,8 +143,11 @@ static void split_reads(stet_space *s, const stet_applied *m, stet_places *own, 
     stet_foreign_settle(other);
 }
 
-static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_known_action *a, int64_t now) {
+/* `looked`: every commit before this transaction has its marks. */
+static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_known_action *a, int64_t now,
+                  bool looked) {
     struct stet_observe *o = stet_observe_of(s);
+    bool was_foreign = a->foreign;
     const stet_observation *in = m->observation;
     stet_obs obs = {.kind = in->kind,
                     .run = in->run,
@@ -201,9 +204,10 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
         p->set = false;
         a->ran = true;
         a->foreign_marked = o->has_foreign && stet_observe_clear_foreign(s, a->action, obs.foreign);
-    } else if (a->marked || p->set || !a->observed || !a->ran) {
+    } else if (a->marked || p->set || !a->observed || !a->ran || !looked || was_foreign || obs.foreign.len) {
         /* Knowing what an action would read says nothing about its output. If it stood, it stands; if not, its new
-         * reads no longer show why, so it is unknown until it runs. */
+         * reads no longer show why, so it is unknown until it runs. It counts as not standing if a mark may be on its
+         * way: from commits that nobody has looked at, or from another space. */
         a->ran = false;
         stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_NEVER, 0, 0, NULL);
     }
@@ -268,12 +272,12 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
             stet_observe_changes(s, branch, m->seq, m->changes, m->change_count, a ? a->action : 0);
         }
         if (a)
-            store(s, branch, m, a, now);
+            store(s, branch, m, a, now, o->marked_through == start);
     }
     stet_observe_flush(s);
     if (o->marked_through == start)
         stet_observe_set_marked_through(s, now);
-    o->max_doc = stet_db_int(s->db, "SELECT max(doc) FROM document", 0);
+    o->max_doc = stet_observe_int(s, "SELECT max(doc) FROM document", 0);
     o->first_new_doc = 0;
     if (stet_db_status(s->db, NULL) == STET_OK && stet_db_savepoint_release(s->db, NULL) == STET_OK)
         return;
@@ -377,7 +381,7 @@ stet_status stet_observe_catch_up(stet_space *s, stet_error *err) {
     if (st != STET_OK)
         return st;
     int64_t through = stet_observe_meta(s, "marked_through", 0);
-    bool foreign = stet_db_int(s->db, "SELECT count(*) FROM (SELECT 1 FROM foreign_space LIMIT 1)", 0) != 0;
+    bool foreign = stet_observe_int(s, "SELECT count(*) FROM (SELECT 1 FROM foreign_space LIMIT 1)", 0) != 0;
     st = stet_space_leave(s, begun, STET_OK, err);
     if (st == STET_OK && through < s->known)
         st = stet_observe_look(s, err);

@@ -139,6 +139,8 @@ void stet_observe_reindex(stet_space *s, stet_known_action *a, stet_bytes reads,
 void stet_observe_remove(stet_space *s, int64_t action, bool row);
 void stet_observe_flush(stet_space *s); /* writes what is pending */
 void stet_observe_drop_pending(stet_space *s);
+/* One integer of a kept statement; `otherwise` if it has no row. */
+int64_t stet_observe_int(stet_space *s, const char *sql, int64_t otherwise);
 int64_t stet_observe_meta(stet_space *s, const char *name, int64_t otherwise);
 void stet_observe_set_marked_through(stet_space *s, int64_t seq);
 void stet_numbers_settle(stet_numbers *n); /* sorted, each once */

@@ -12,8 +12,8 @@
  *   M3. A pushed mark counts only if the action's observation, as it is now, has a read that the change touches and
  *       that saw less. So a late push harms nobody.
  *   M4. `stamp` is written to both sides with each observation. Where they differ, or the space read is below what was
- *       seen of it, or is another one, one of the two is an older copy, or a crash came between them: its readers become
- *       unknown, before the next stamp makes the two equal again.
+ *       seen of it, or is another one, one of the two is an older copy, or a crash came between them: its readers
+ * become unknown, before the next stamp makes the two equal again.
  */
 #include <stdlib.h>
 
@@ -182,7 +182,8 @@ static void distrust_readers(stet_space *s, int64_t space) {
     stet_run(q);
 }
 
-#define SPACE_GONE (-1) /* a stamp: there is no such space, or it does not know this one, and its readers are unknown */
+#define SPACE_GONE (-1) /* a stamp: there is no such space, or it does not know this one, and its readers are unknown  \
+                         */
 
 /* M4, under both locks: the stamp for the next observation. If the two sides differ, that is told now, because writing
  * a new one to both would hide it. */

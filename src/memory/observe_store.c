@@ -78,6 +78,14 @@ void stet_observe_release(stet_space *s) {
     s->observe = NULL;
 }
 
+int64_t stet_observe_int(stet_space *s, const char *sql, int64_t otherwise) {
+    stet_stmt *q = stet_db_stmt(s->db, sql);
+    int64_t v = otherwise;
+    while (stet_step(q))
+        v = stet_column_int(q, 0);
+    return v;
+}
+
 int64_t stet_observe_meta(stet_space *s, const char *name, int64_t otherwise) {
     stet_stmt *q = stet_db_stmt(s->db, "SELECT value FROM space_meta WHERE name = ?");
     stet_bind_text(q, 1, name, strlen(name));
@@ -97,9 +105,9 @@ void stet_observe_fresh(stet_space *s) {
         o->fresh = true;
     }
     if (o->has_mirrors < 0)
-        o->has_mirrors = stet_db_int(s->db, "SELECT count(*) FROM (SELECT 1 FROM mirror LIMIT 1)", 0) != 0;
+        o->has_mirrors = stet_observe_int(s, "SELECT count(*) FROM (SELECT 1 FROM mirror LIMIT 1)", 0) != 0;
     if (o->has_foreign < 0)
-        o->has_foreign = stet_db_int(s->db, "SELECT count(*) FROM (SELECT 1 FROM foreign_space LIMIT 1)", 0) != 0;
+        o->has_foreign = stet_observe_int(s, "SELECT count(*) FROM (SELECT 1 FROM foreign_space LIMIT 1)", 0) != 0;
 }
 
 void stet_observe_set_marked_through(stet_space *s, int64_t seq) {

@@ -99,7 +99,8 @@ static stet_status run_group(stet_space *s, stet_space *other) {
     for (unsigned n = 1 + rnd(4); n && st == STET_OK; n--) {
         stet_tx *tx;
         st = stet_tx_begin_in(g, &tx, &err);
-        if (st == STET_OK && ((st = fill(tx, other)) != STET_OK || (st = stet_group_add(g, tx, NULL, NULL, &err)) != STET_OK))
+        if (st == STET_OK &&
+            ((st = fill(tx, other)) != STET_OK || (st = stet_group_add(g, tx, NULL, NULL, &err)) != STET_OK))
             stet_tx_abort(tx);
     }
     if (st == STET_OK)

@@ -154,7 +154,8 @@ static void verify(const outcome *before, const outcome *got, const char *what, 
     no_problems(b, what, n);
     /* x wrote out: whoever read it before does not stand, unless it ran again in the same group. */
     stet_action_record x = record_on("", "x"), y = record_on("", "y"), z = record_on("", "z");
-    if (now.out != before->out && y.cause.state == STET_STANDS && y.observed_at <= x.observed_at && value_of(a, "out2") == 1)
+    if (now.out != before->out && y.cause.state == STET_STANDS && y.observed_at <= x.observed_at &&
+        value_of(a, "out2") == 1)
         fail_msg("%s, fault %d: out changed, and its reader stands", what, n);
     if (now.out != before->out && x.cause.state == STET_STANDS && x.commit_seq == 0)
         fail_msg("%s, fault %d: x wrote, and an observation that does not know of it stands", what, n);
@@ -174,7 +175,8 @@ static void remove_spaces(void) {
     stet_arena_release(&arena);
 }
 
-/* Fails the n-th call for every n, until a run passes untouched. `path`: only calls on files with this in their name. */
+/* Fails the n-th call for every n, until a run passes untouched. `path`: only calls on files with this in their name.
+ */
 static void try(const char *what, attempt f, bool sql, const char *path, int step, int *committed, int *failed) {
     *committed = *failed = 0;
     for (int n = 1;; n += step) {
@@ -264,7 +266,8 @@ static void a_failing_system_call_harms_nobody(void **state) {
     int committed, failed;
     try("a run in one space, system calls", own_space, false, NULL, some(1), &committed, &failed);
     try("a run over two spaces, system calls", two_spaces, false, NULL, some(1), &committed, &failed);
-    try("a write that another space's action reads, system calls", far_write, false, NULL, some(1), &committed, &failed);
+    try("a write that another space's action reads, system calls", far_write, false, NULL, some(1), &committed,
+        &failed);
     try("a run over two spaces, system calls in the one read", two_spaces, false, "b.db", some(1), &committed, &failed);
 }
 
