@@ -68,6 +68,7 @@ struct stet_persist {
 
     pthread_mutex_t write_mutex;
     stet_lock *objects_lock, *modification_lock;
+    ino_t objects_lock_ino, modification_lock_ino;
     char *marker; /* an empty file that markers are names of, one for each day */
     int64_t marker_day;
 

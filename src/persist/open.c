@@ -288,16 +288,51 @@ stet_status stet_persist_make_layout(stet_persist *p, stet_error *err) {
     return status;
 }
 
-static stet_status take(stet_persist *p, stet_lock **lock, const char *name, int64_t deadline_us, stet_error *err) {
-    if (!*lock) {
-        char *path = stet_ppath(p->locks_dir, name);
-        stet_status status = stet_lock_open(path, STET_LOCK_SQLITE, lock, err);
-        stet_free(path);
-        if (status != STET_OK)
-            return status;
+/* Opens the lock file if it is not open, or if another file lies at its place now (somebody cleared the directory of
+ * what Git ignores, say): a lock on a file that others do not see excludes nobody. */
+static stet_status open_lock(stet_persist *p, stet_lock **lock, ino_t *ino, const char *path, stet_error *err) {
+    struct stat st;
+    if (*lock && stet_sys_lstat(path, &st) == 0 && st.st_ino == *ino)
+        return STET_OK;
+    stet_lock_close(*lock);
+    *lock = NULL;
+    stet_error local = STET_ERROR_INIT;
+    stet_status status = stet_lock_open(path, STET_LOCK_SQLITE, lock, &local);
+    if (status == STET_NOT_FOUND) {
+        stet_error_clear(&local);
+        status = stet_persist_make_layout(p, &local);
+        if (status == STET_OK)
+            status = stet_lock_open(path, STET_LOCK_SQLITE, lock, &local);
     }
-    int64_t left = (deadline_us - stet_clock_monotonic_us()) / 1000;
-    return stet_lock_take(*lock, STET_LOCK_EXCLUSIVE, left > 0 ? (int)left : 0, err);
+    if (status == STET_OK && stet_sys_lstat(path, &st) != 0) {
+        status = stet_fail_errno(&local, errno, "%s: cannot stat", path);
+        stet_lock_close(*lock);
+        *lock = NULL;
+    }
+    if (status == STET_OK)
+        *ino = st.st_ino;
+    stet_error_move(err, &local);
+    return status;
+}
+
+static stet_status take(stet_persist *p, stet_lock **lock, ino_t *ino, const char *name, int64_t timeout_ms,
+                        stet_error *err) {
+    char *path = stet_ppath(p->locks_dir, name);
+    int64_t until = stet_clock_monotonic_us() + timeout_ms * 1000;
+    stet_status status;
+    for (;;) {
+        status = open_lock(p, lock, ino, path, err);
+        if (status != STET_OK)
+            break;
+        int64_t left = (until - stet_clock_monotonic_us()) / 1000;
+        status = stet_lock_take(*lock, STET_LOCK_EXCLUSIVE, left > 0 ? (int)left : 0, err);
+        struct stat st;
+        if (status != STET_OK || (stet_sys_lstat(path, &st) == 0 && st.st_ino == *ino))
+            break;
+        stet_lock_drop(*lock); /* it was replaced while we waited */
+    }
+    stet_free(path);
+    return status;
 }
 
 static bool lock_mutex(pthread_mutex_t *mutex, int64_t timeout_ms) {
@@ -325,9 +360,9 @@ stet_status stet_persist_lock(stet_persist *p, bool objects, stet_error *err) {
     if (!atomic_load(&p->ready))
         status = stet_persist_make_layout(p, err);
     if (status == STET_OK && objects)
-        status = take(p, &p->objects_lock, "objects.lock", stet_clock_monotonic_us() + timeout * 1000, err);
+        status = take(p, &p->objects_lock, &p->objects_lock_ino, "objects.lock", timeout, err);
     if (status == STET_OK) {
-        status = take(p, &p->modification_lock, "modification.lock", stet_clock_monotonic_us() + timeout * 1000, err);
+        status = take(p, &p->modification_lock, &p->modification_lock_ino, "modification.lock", timeout, err);
         if (status != STET_OK && objects)
             stet_lock_drop(p->objects_lock);
     }

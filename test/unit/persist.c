@@ -942,6 +942,38 @@ static void odd_files(void **state) {
     stet_persist_close(x.p);
 }
 
+/* The locks, or everything, are cleared away while the handle is open; names that are no text lie about. */
+static void cleared_away(void **state) {
+    (void)state;
+    place x = start(), y;
+    OK(put(&x, "b", M1, T0, "one"));
+    char *cmd = stet_asprintf("rm -rf %s/locks %s/fresh_objects %s/entry_log", x.dir, x.dir, x.dir);
+    assert_int_equal(system(cmd), 0);
+    stet_free(cmd);
+    OK(put(&x, "b", M1, T0 + 1, "two"));
+    /* Another handle that made the lock file anew is excluded all the same. */
+    y = x;
+    y.p = NULL;
+    reopen(&y);
+    OK(put(&y, "b", M1, T0 + 2, "three"));
+    assert_string_equal(get(&x, "b", M1, 0), "three");
+    char at[200];
+    snprintf(at, sizeof at, "%s/entry_snapshots", x.dir);
+    write_text(at, "\xff\xfe.toml", "junk");
+    stet_persist_cleaned out;
+    FAILS(stet_persist_cleanup_run(x.p, &(stet_persist_cleanup){.include_content = STET_PERSIST_YES}, &out, &err),
+          STET_DENIED, "corrupt");
+    clean(&x, (stet_persist_cleanup){0});
+    cmd = stet_asprintf("rm -rf %s", x.dir);
+    assert_int_equal(system(cmd), 0);
+    stet_free(cmd);
+    assert_null(get(&x, "b", M1, 0));
+    OK(put(&x, "b", M1, T0 + 3, "four"));
+    assert_string_equal(get(&x, "b", M1, 0), "four");
+    stet_persist_close(x.p);
+    stet_persist_close(y.p);
+}
+
 static void configuration(void **state) {
     (void)state;
     stet_persist_config c = stet_persist_config_default();
@@ -1007,32 +1039,15 @@ static void settles_clashes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(same_and_clash),
-        cmocka_unit_test(bad_arguments),
-        cmocka_unit_test(several_contents),
-        cmocka_unit_test(trivial_ids),
-        cmocka_unit_test(qualified),
-        cmocka_unit_test(falls_back),
-        cmocka_unit_test(merge),
-        cmocka_unit_test(default_strategy),
-        cmocka_unit_test(size_strategy),
-        cmocka_unit_test(pins),
-        cmocka_unit_test(contents_go_and_return),
-        cmocka_unit_test(orphans),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(cap),
-        cmocka_unit_test(triggers),
-        cmocka_unit_test(machines),
-        cmocka_unit_test(large_and_compressed),
-        cmocka_unit_test(beyond_four_gib),
-        cmocka_unit_test(stats),
-        cmocka_unit_test(checks),
-        cmocka_unit_test(reads_only),
-        cmocka_unit_test(symlinks),
-        cmocka_unit_test(odd_files),
-        cmocka_unit_test(configuration),
-        cmocka_unit_test(settles_clashes),
+        cmocka_unit_test(round_trip),       cmocka_unit_test(same_and_clash), cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(several_contents), cmocka_unit_test(trivial_ids),    cmocka_unit_test(qualified),
+        cmocka_unit_test(falls_back),       cmocka_unit_test(merge),          cmocka_unit_test(default_strategy),
+        cmocka_unit_test(size_strategy),    cmocka_unit_test(pins),           cmocka_unit_test(contents_go_and_return),
+        cmocka_unit_test(orphans),          cmocka_unit_test(refusals),       cmocka_unit_test(cap),
+        cmocka_unit_test(triggers),         cmocka_unit_test(machines),       cmocka_unit_test(large_and_compressed),
+        cmocka_unit_test(beyond_four_gib),  cmocka_unit_test(stats),          cmocka_unit_test(checks),
+        cmocka_unit_test(reads_only),       cmocka_unit_test(symlinks),       cmocka_unit_test(odd_files),
+        cmocka_unit_test(configuration),    cmocka_unit_test(cleared_away),   cmocka_unit_test(settles_clashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

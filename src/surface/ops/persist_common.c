@@ -94,6 +94,14 @@ static bool consider(void *ctx, const stet_persist_entry *e) {
     return true;
 }
 
+/* Block and whole module: no need to look at every entry. */
+static bool is_whole_key(stet_value block, stet_value module, char hash[STET_PERSIST_HASH + 1]) {
+    size_t len;
+    const char *text = stet_as_string(&module, &len);
+    return stet_typeof(block) == STET_STRING && text && (len == STET_PERSIST_HASH || len == 64) &&
+           stet_persist_op_module(text, hash, NULL) == STET_OK;
+}
+
 stet_status stet_persist_op_find(stet_persist *p, stet_value args, stet_persist_entry **out, stet_error *err) {
     finder f = {0};
     stet_value block = stet_get(args, "block"), module = stet_get(args, "module"),
@@ -105,6 +113,12 @@ stet_status stet_persist_op_find(stet_persist *p, stet_value args, stet_persist_
         status = stet_persist_op_created(created, &f.created, err);
     if (status == STET_OK && f.exact && !f.created)
         status = stet_fail(err, STET_INVALID, "--exact needs --created-at");
+    char whole[STET_PERSIST_HASH + 1];
+    if (status == STET_OK && is_whole_key(block, module, whole)) {
+        stet_persist_key key = {.block_id = f.block, .module_hash = whole, .created_at = f.created};
+        return stet_persist_get(p, &key, STET_PERSIST_NO_COUNT | (f.exact ? STET_PERSIST_EXACT : 0),
+                                (const char *const[]){NULL}, out, err);
+    }
     if (status == STET_OK && stet_typeof(module) == STET_STRING) {
         size_t len;
         const char *text = stet_as_string(&module, &len);
