@@ -1,4 +1,5 @@
 /* Two runs side by side, and many runs in figures. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,7 @@ stet_value stet_runs_stats(const stet_registry *reg, const stet_fleet_query *q) 
             slot = stet_map_put(&by_app, name, strlen(name), (stet_slot){.n = apps.len});
             *stet_vec_add(&apps) = (group){.name = name};
         }
+        assert(slot->n < apps.len && apps.at != NULL);
         count_in(&all, r, now);
         count_in(&apps.at[slot->n], r, now);
     }

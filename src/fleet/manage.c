@@ -1,5 +1,6 @@
 #include "fleet/manage.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "fleet/overlay.h"
@@ -110,7 +111,7 @@ static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value o
     stet_status st = stet_runfile_create(p, &spec, &run, err);
     if (st == STET_OK) {
         copy_tasks(run, stet_get(s->root, "tasks"));
-        strcpy(new_id, stet_runfile_id(run));
+        snprintf(new_id, STET_RUN_ID_MAX + 1, "%s", stet_runfile_id(run));
         st = stet_runfile_flush(run, err);
         stet_runfile_close(run);
     }

@@ -7,6 +7,7 @@
  */
 #include "fleet/registry.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -326,7 +327,7 @@ static void read_all(stet_registry *reg, jobs *work, const stet_registry_opts *o
     pthread_mutex_init(&p.mutex, NULL);
     reg->arenas = stet_alloc_zero(threads * sizeof *reg->arenas);
     reg->arena_count = threads;
-    reader readers[THREADS_MAX];
+    reader readers[THREADS_MAX] = {{0}};
     pthread_t ids[THREADS_MAX];
     size_t started = 0;
     for (size_t i = 0; i < threads; i++)
@@ -527,10 +528,12 @@ static stet_status load_sources(const stet_registry_opts *opts, stet_registry **
 }
 
 stet_status stet_registry_load(const stet_registry_opts *opts, stet_registry **out, stet_error *err) {
-    stet_status st = load_sources(opts, out, err);
+    stet_registry *reg = NULL;
+    stet_status st = load_sources(opts, &reg, err);
     if (st != STET_OK)
         return st;
-    stet_registry *reg = *out;
+    assert(reg != NULL);
+    *out = reg;
     for (size_t i = 0; i < reg->records.len; i++) {
         lay_over(reg, reg->records.at[i]);
         reg->counts[reg->records.at[i]->lifecycle]++;
@@ -618,6 +621,7 @@ stet_status stet_registry_refresh(const stet_registry_opts *opts, stet_registry 
     if (st == STET_OK)
         st = load_sources(&all, &reg, err);
     stet_time_print(stet_clock_ms(), now);
+    assert(st != STET_OK || reg != NULL);
     if (st == STET_OK)
         st = store_links(reg, err);
     if (st == STET_OK)

@@ -1,5 +1,6 @@
 #include "surface/ops/runs_common.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +54,6 @@ stet_status stet_runs_options(stet_op_ctx *ctx, stet_value args, stet_registry_o
         *root = stet_strdup(stet_project_root(p));
     else if (st == STET_NOT_FOUND && ctx->project_dir == NULL && (text == NULL || strcmp(text, "home") == 0)) {
         stet_error_clear(&why);
-        st = STET_OK;
     } else {
         stet_error_move(err, &why);
         stet_free(*home);
@@ -215,7 +215,7 @@ static void age_text(stet_value object, const char *key, char out[STET_TIME_TEXT
     int64_t ms;
     const char *s = stet_as_string(&v, &len);
     if (s == NULL || !stet_time_parse(s, len, &ms))
-        strcpy(out, "-");
+        snprintf(out, STET_TIME_TEXT, "-");
     else
         stet_duration_print(stet_clock_ms() - ms > 0 ? stet_clock_ms() - ms : 0, out);
 }
@@ -234,7 +234,7 @@ static void duration_text(stet_value record, char out[STET_TIME_TEXT]) {
     int64_t a, b;
     const char *s = stet_as_string(&from, &n), *e = stet_as_string(&to, &m), *life = stet_as_string(&l, NULL);
     if (s == NULL || e == NULL || !stet_time_parse(s, n, &a) || !stet_time_parse(e, m, &b)) {
-        strcpy(out, "-");
+        snprintf(out, STET_TIME_TEXT, "-");
         return;
     }
     if (life != NULL && strcmp(life, "running") == 0)
