@@ -439,7 +439,8 @@ static int by_number(const void *a, const void *b) {
 void stet_numbers_settle(stet_numbers *n) {
     if (n->len < 2)
         return;
-    qsort(n->at, n->len, sizeof *n->at, by_number);
+    if (n->len > 1)
+        qsort(n->at, n->len, sizeof *n->at, by_number);
     size_t to = 1;
     for (size_t i = 1; i < n->len; i++)
         if (n->at[i] != n->at[to - 1])
@@ -623,7 +624,8 @@ static int by_action(const void *a, const void *b) {
 
 void stet_observe_flush(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
-    qsort(o->ops.at, o->ops.len, sizeof *o->ops.at, by_op);
+    if (o->ops.len > 1)
+        qsort(o->ops.at, o->ops.len, sizeof *o->ops.at, by_op);
     for (size_t i = 0; i < o->ops.len; i++) {
         const stet_row_op *op = &o->ops.at[i];
         if (i + 1 < o->ops.len) { /* only the last word about a row counts */
@@ -634,7 +636,8 @@ void stet_observe_flush(stet_space *s) {
         }
         row_sql(s, op);
     }
-    qsort(o->pending.at, o->pending.len, sizeof *o->pending.at, by_action);
+    if (o->pending.len > 1)
+        qsort(o->pending.at, o->pending.len, sizeof *o->pending.at, by_action);
     for (size_t i = 0; i < o->pending.len; i++) {
         const stet_pending *p = &o->pending.at[i];
         if (!p->store)
