@@ -491,6 +491,39 @@ static void count_effects(const stet_process *g, int64_t *effects, int64_t *rest
     }
 }
 
+typedef struct linked {
+    const stet_process *g;
+    stet_value names;
+    stet_map seen;
+} linked;
+
+static bool note_linked(void *ctx, stet_value binding, stet_pathref place) {
+    linked *l = ctx;
+    stet_link link;
+    stet_path path = STET_PATH_INIT;
+    (void)place;
+    if (stet_link_read(binding, &link, &path) && !link.space && strncmp(link.id, "piece:", 6) == 0) {
+        size_t len = strcspn(link.id + 6, ":");
+        if (stet_name_valid(link.id + 6, len) &&
+            (len != strlen(l->g->piece) || memcmp(link.id + 6, l->g->piece, len) != 0) &&
+            !stet_map_get(&l->seen, link.id + 6, len)) {
+            stet_map_put(&l->seen, link.id + 6, len, (stet_slot){.n = 1});
+            stet_push(&l->names, stet_string_n(link.id + 6, len));
+        }
+    }
+    stet_path_release(&path);
+    return true;
+}
+
+/* Names of the other pieces that the bindings lead to: those come first in the order of running. */
+static stet_value linked_pieces(const stet_process *g) {
+    linked l = {.g = g, .names = stet_array()};
+    for (size_t i = 0; i < g->node_count; i++)
+        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), note_linked, &l);
+    stet_map_release(&l.seen);
+    return l.names;
+}
+
 static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
     char hex[STET_HASH_HEX];
     stet_value h = stet_object();
@@ -504,6 +537,7 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
     stet_put(&h, "chunks", stet_int(chunks));
     stet_put(&h, "effects", stet_int(effects));
     stet_put(&h, "onRestart", stet_int(restart));
+    stet_put(&h, "pieces", linked_pieces(s->process));
     stet_hash_hex(s->runtime, hex);
     stet_put(&h, "runtime", stet_string(hex));
     stet_put(&h, "branch", stet_string(s->branch ? s->branch : ""));

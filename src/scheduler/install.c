@@ -162,6 +162,7 @@ static void unload(stet_sched *s, const char *doc) {
             stet_piece_free(p->piece);
             p->piece = fresh;
             p->entered = false;
+            p->level = -1;
         }
     }
 }

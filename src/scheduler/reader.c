@@ -160,6 +160,10 @@ static bool has_links(stet_value v, bool binding) {
     return found;
 }
 
+bool stet_reader_has_links(stet_value v) {
+    return has_links(v, false);
+}
+
 /* Copies `v` with its links replaced; the copy belongs to the reader. */
 static stet_status materialize(stet_reader *r, stet_value v, bool binding, stet_value *out, stet_error *err) {
     if (!has_links(v, binding)) {

@@ -38,5 +38,7 @@ STET_CHECKED stet_status stet_reader_binding(stet_reader *r, stet_value binding,
 /* A value with its links replaced. */
 STET_CHECKED stet_status stet_reader_value(stet_reader *r, stet_value v, stet_value *out, stet_error *err);
 void stet_reader_release(stet_reader *r);
+/* Is there a link anywhere in a value? */
+bool stet_reader_has_links(stet_value v);
 
 #endif

@@ -70,6 +70,7 @@ void stet_sched_close(stet_sched *s) {
     stet_map_release(&s->states);
     stet_map_release(&s->spaces);
     stet_map_release(&s->schemas);
+    stet_map_release(&s->plain);
     stet_vec_release(&s->schema_values);
     stet_vec_release(&s->wanted_cells);
     stet_vec_release(&s->wanted);

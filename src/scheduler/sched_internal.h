@@ -18,6 +18,7 @@
 typedef struct sched_piece {
     stet_piece *piece;
     char *failures; /* id of the document that lists what fails: {NODE: error} */
+    int level;      /* above those of the pieces that it reads; -1: not known yet */
     bool whole;     /* its result and its effects are wanted */
     bool entered;   /* what a start has to do for it was done */
 } sched_piece;
@@ -52,6 +53,7 @@ struct stet_sched {
     stet_plan *plan;
     stet_map pieces;  /* result document id -> sched_piece * */
     stet_map spaces;  /* name -> stet_space * */
+    stet_map plain;   /* documents known to hold no links: what is bound to them is read there */
     stet_map schemas; /* hash -> position in schema_values */
     stet_map states;  /* kind type -> state of an opened kind */
     STET_VEC(stet_value) schema_values;

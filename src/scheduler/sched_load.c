@@ -64,6 +64,7 @@ stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, st
     sched_piece *p = stet_alloc_zero(sizeof *p);
     p->piece = piece;
     p->failures = stet_piece_part(name, "failures", NULL);
+    p->level = -1;
     stet_map_put(&s->pieces, doc, strlen(doc), (stet_slot){.p = p});
     *out = p;
     return STET_OK;
@@ -184,6 +185,56 @@ typedef struct declared {
     bool failed;
 } declared;
 
+/* Does the document hold no links? Outputs of the own piece are taken so: they hold values. */
+static bool is_plain(declared *d, stet_space *space, const stet_link *l) {
+    stet_sched *s = d->s;
+    const char *own = d->a->piece->piece->doc;
+    size_t n = strlen(own);
+    if (!space && strncmp(l->id, own, n) == 0 && strncmp(l->id + n, ":node:", 6) == 0)
+        return true;
+    stet_buf key = STET_BUF(0);
+    stet_buf_printf(&key, "%s\n%s\n%s", space ? stet_space_uuid(space) : "", l->scope, l->id);
+    const stet_slot *slot = stet_map_get(&s->plain, key.data, key.len);
+    bool plain = slot && slot->n;
+    if (!slot) {
+        stet_doc_state state;
+        int64_t branch = space ? 0 : s->branch;
+        plain = stet_space_load(space ? space : s->space, branch, &(stet_docname){l->id, l->scope}, -1, &state, NULL) ==
+                STET_OK;
+        if (plain) {
+            plain = !stet_reader_has_links(stet_get(state.value, "value"));
+            stet_release(state.value);
+        }
+        stet_map_put(&s->plain, key.data, key.len, (stet_slot){.n = plain});
+    }
+    stet_buf_release(&key);
+    return plain;
+}
+
+/* A binding that leads through links: where they lead right now is read as well. */
+static void declare_through(declared *d, stet_value binding) {
+    stet_sched *s = d->s;
+    stet_reader r = {.record = true, .space = sched_space, .ctx = s};
+    stet_value got;
+    stet_error ignored = STET_ERROR_INIT;
+    if (stet_tx_begin(s->space, s->branch_name, &r.tx, NULL) != STET_OK)
+        return;
+    if (stet_reader_binding(&r, binding, STET_PATH_ROOT, STET_RECURSIVE, &got, &ignored) != STET_OK)
+        stet_error_clear(&ignored);
+    const stet_tx_read_record *at;
+    size_t count;
+    stet_tx_reads(r.tx, &d->arena, &at, &count);
+    for (size_t i = 0; i < count; i++) {
+        const char *uuid = at[i].space == s->space ? NULL : stet_space_uuid(at[i].space);
+        *stet_vec_add(&d->reads) =
+            (stet_plan_read){sched_doc(s, uuid, &at[i].name),
+                             {stet_arena_strndup(&d->arena, at[i].path.bytes, at[i].path.len), at[i].path.len},
+                             at[i].kind};
+    }
+    stet_reader_release(&r);
+    stet_tx_abort(r.tx);
+}
+
 static bool declare_read(void *ctx, stet_value binding, stet_pathref place) {
     declared *d = ctx;
     size_t cursor = 0, len;
@@ -208,6 +259,8 @@ static bool declare_read(void *ctx, stet_value binding, stet_pathref place) {
                                                         {stet_arena_strndup(&d->arena, p.bytes, p.len), p.len},
                                                         STET_RECURSIVE};
         }
+        if (!l.as_cell && !is_plain(d, space, &l))
+            declare_through(d, binding);
     }
     stet_path_release(&path);
     return true;
