@@ -64,6 +64,11 @@ struct stet_memo {
     bool durable;
 };
 
+/* Holds one snapshot of the space over many look-ups, each of which would begin its own otherwise. False: there is one
+ * already, or it could not be had; it is only faster with it. */
+bool stet_memo_hold(stet_space *s);
+void stet_memo_let_go(stet_space *s, bool held);
+
 /* The durable one. */
 STET_CHECKED stet_status stet_memo_open(stet_space *s, int64_t branch, stet_memo **out, stet_error *err);
 /* The one that stores nothing. */

@@ -3,16 +3,28 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "db/db.h"
 #include "scheduler/memo.h"
 
 static void x_close(stet_memo *x) {
     free(x);
 }
 
+bool stet_memo_hold(stet_space *s) {
+    stet_db *db = stet_space_db(s);
+    return !stet_db_in_transaction(db) && stet_db_begin_read(db, NULL) == STET_OK;
+}
+
+void stet_memo_let_go(stet_space *s, bool held) {
+    if (held && stet_db_in_transaction(stet_space_db(s)))
+        stet_db_rollback(stet_space_db(s));
+}
+
 /* Names of actions by number. Collected first: a visitor may ask the space again. */
 static stet_status visit_numbers(stet_memo *x, const int64_t *numbers, size_t count, stet_memo_visit visit, void *ctx,
                                  stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
+    bool held = count > 1 && stet_memo_hold(x->space);
     stet_status status = STET_OK;
     for (size_t i = 0; i < count && status == STET_OK; i++) {
         stet_action_record r;
@@ -27,6 +39,7 @@ static stet_status visit_numbers(stet_memo *x, const int64_t *numbers, size_t co
             stet_error_move(err, &mine);
         stet_error_clear(&mine);
     }
+    stet_memo_let_go(x->space, held);
     stet_arena_release(&arena);
     return status;
 }

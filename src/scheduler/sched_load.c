@@ -305,7 +305,8 @@ static void restore(stet_sched *s, sched_action *a, const stet_memo_action *x) {
     stet_vec_release(&writes);
 }
 
-stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id, stet_error *err) {
+static stet_status load_action(stet_sched *s, const char *piece_doc, const char *node, bool unknown, uint32_t *id,
+                               stet_error *err) {
     stet_buf name = STET_BUF(0);
     sched_piece *piece;
     stet_status status = sched_piece_of(s, piece_doc, &piece, err);
@@ -340,7 +341,7 @@ stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, u
     stet_buf_release(&name);
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x = {0};
-    status = s->memo->ops->load(s->memo, piece_doc, node, &arena, &x, NULL);
+    status = unknown ? STET_NOT_FOUND : s->memo->ops->load(s->memo, piece_doc, node, &arena, &x, NULL);
     bool trusted = status == STET_OK && x.observed && stet_hash_equal(x.implementation, a->fingerprint) &&
                    stet_hash_equal(x.runtime, s->runtime);
     if (trusted) {
@@ -385,11 +386,12 @@ static void names_release(name_list *l) {
 }
 
 /* Loads all; those whose piece or node is gone are passed over: their rows are left-overs that `stet gc` removes. */
-static stet_status load_names(stet_sched *s, const name_list *l, stet_error *err) {
+static stet_status load_names(stet_sched *s, const name_list *l, const stet_action_state *states, stet_error *err) {
     for (size_t i = 0; i < l->pieces.len; i++) {
         uint32_t id;
         stet_error mine = STET_ERROR_INIT;
-        stet_status status = sched_load(s, l->pieces.at[i], l->actions.at[i], &id, &mine);
+        stet_status status =
+            load_action(s, l->pieces.at[i], l->actions.at[i], states && states[i] == STET_UNKNOWN, &id, &mine);
         if (status == STET_NOT_FOUND) {
             stet_error_clear(&mine);
             continue;
@@ -415,7 +417,7 @@ stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref pa
     doc_parts(s, doc, &uuid, &name);
     stet_status status = s->memo->ops->readers(s->memo, uuid, &name, path, kind, note_name, &l, covered, err);
     if (status == STET_OK)
-        status = load_names(s, &l, err);
+        status = load_names(s, &l, NULL, err);
     names_release(&l);
     return status;
 }
@@ -435,8 +437,11 @@ static stet_status note_mark(void *ctx, const char *piece, const char *action, s
 stet_status sched_load_pending(stet_sched *s, stet_error *err) {
     mark_list l = {0};
     stet_status status = s->memo->ops->pending(s->memo, note_mark, &l, err);
+    /* One snapshot for all the look-ups: beginning one for each costs more than the look-up. */
+    bool held = status == STET_OK && l.names.pieces.len > 1 && stet_memo_hold(s->space);
     if (status == STET_OK)
-        status = load_names(s, &l.names, err);
+        status = load_names(s, &l.names, l.states.at, err);
+    stet_memo_let_go(s->space, held);
     for (size_t i = 0; status == STET_OK && i < l.names.pieces.len; i++) {
         /* One that was loaded before may have been marked since, by another process. */
         const char *piece = stet_piece_name_of(l.names.pieces.at[i]);

@@ -417,6 +417,9 @@ stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
     stet_status status = run_once(s, a, err);
     size_t most = s->opts.group_runs ? s->opts.group_runs : STET_SCHED_GROUP_RUNS;
     int64_t long_us = (s->opts.group_ms ? s->opts.group_ms : STET_SCHED_GROUP_MS) * 1000;
+    /* Storing must not take most of the time: on a slow disk groups are longer. */
+    if (!s->opts.group_ms && s->flush_us * 4 > long_us)
+        long_us = s->flush_us * 4;
     if (status == STET_OK &&
         (s->opts.no_group || s->members.len >= most || stet_clock_monotonic_us() - s->group_since > long_us))
         status = sched_flush(s, err);
@@ -430,9 +433,11 @@ stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
 stet_status sched_flush(stet_sched *s, stet_error *err) {
     if (!s->group || s->members.len == 0)
         return STET_OK;
+    int64_t start = stet_clock_monotonic_us();
     stet_status status = stet_group_flush(s->group, err);
     if (status != STET_OK)
         return status;
+    s->flush_us = stet_clock_monotonic_us() - start;
     s->report.flushes++;
     for (size_t i = 0; i < s->members.len; i++) {
         uint32_t id = s->members.at[i];
