@@ -79,9 +79,6 @@ STET_CHECKED stet_status sched_piece_of(stet_sched *s, const char *doc, sched_pi
 /* Loads an action, or finds it loaded. STET_NOT_FOUND: its piece or node is gone. */
 STET_CHECKED stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id,
                                     stet_error *err);
-/* The same for one that is known to be unknown: nothing that is recorded of it counts. */
-STET_CHECKED stet_status sched_load_unknown(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id,
-                                            stet_error *err);
 uint32_t sched_doc(stet_sched *s, const char *space_uuid, const stet_docname *name);
 STET_CHECKED stet_status sched_space(void *ctx, const char *name, stet_space **out, stet_error *err);
 stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref path, stet_change_kind kind,

@@ -361,6 +361,10 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
     return STET_OK;
 }
 
+stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id, stet_error *err) {
+    return load_action(s, piece_doc, node, false, id, err);
+}
+
 /* ---- Many
  * ------------------------------------------------------------------------------------------------------------------ */
 
