@@ -431,8 +431,9 @@ static stet_status carry_out(stet_persist *p, plan *l, const stet_persist_cleanu
     }
     /* From here on readers of this process wait: the log must not be seen cut without the snapshot. */
     pthread_mutex_lock(&p->state_mutex);
-    bool cut =
-        l->log_entries || (l->log_exists && p->log.parsed.bad) || (l->log_exists && p->log.offset < p->log.stamp.size);
+    /* Torn tables go with the rest; a log of a version that is not known here stays as it is. */
+    bool cut = l->log_entries || (l->log_exists && !p->log.parsed.unknown_version &&
+                                  (p->log.parsed.bad || p->log.offset < p->log.stamp.size));
     bool locked = false;
     if (status == STET_OK && cut) {
         status = stet_plog_lock(p, err);

@@ -505,6 +505,21 @@ static stet_status install(stet_persist_put *w, content *c, stet_error *err) {
     return status;
 }
 
+/* The entry is there already, maybe with ids of the other mode: then it is those objects that must be in place. */
+static void heal_under(stet_persist_put *w, const stet_pentry *there) {
+    stet_pcontent c;
+    for (size_t at = 0; stet_pentry_content(there, &at, &c);)
+        for (size_t i = 0; i < w->contents.len; i++) {
+            content *mine = &w->contents.at[i];
+            if (strlen(mine->kind) != c.kind_len || memcmp(mine->kind, c.kind, c.kind_len) != 0 ||
+                (strlen(mine->id) == c.id_len && !memcmp(mine->id, c.id, c.id_len)))
+                continue;
+            memcpy(mine->id, c.id, c.id_len);
+            mine->id[c.id_len] = '\0';
+            mine->here = false; /* that was of the other id */
+        }
+}
+
 static stet_status store_locked(stet_persist_put *w, stet_pentry *e, stet_error *err) {
     stet_persist *p = w->p;
     pthread_mutex_lock(&p->state_mutex);
@@ -519,8 +534,10 @@ static stet_status store_locked(stet_persist_put *w, stet_pentry *e, stet_error 
                 "execution key clash: block %.*s, module %.43s, created_at %llu is there with other contents",
                 (int)(e->block_len > 200 ? 200 : e->block_len), e->block, e->module, (unsigned long long)e->created);
             stet_hint(err, "two executions started in the same millisecond: use another created_at");
-        } else if (there)
+        } else if (there) {
             e->in_log = there->in_log;
+            heal_under(w, there);
+        }
     }
     pthread_mutex_unlock(&p->state_mutex);
     for (size_t i = 0; i < w->contents.len && status == STET_OK; i++) {

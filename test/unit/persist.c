@@ -293,6 +293,13 @@ static void qualified(void **state) {
     OK(put(&x, "b", M1, T0 + 3, "one"));
     OK(put(&x, "b", M1, T0, "one")); /* the same bytes under the other kind of id */
     assert_int_equal(names(&x, "objects", ""), 3);
+    char *cmd = stet_asprintf("rm -f %s/objects/*", x.dir);
+    assert_int_equal(system(cmd), 0);
+    stet_free(cmd);
+    OK(put(&x, "b", M1, T0, "one"));
+    assert_int_equal(names(&x, "objects", "." M1 ".63875925237555"), 1); /* what the entry names is put back */
+    assert_int_equal(names(&x, "objects", ""), 1);
+    assert_string_equal(get(&x, "b", M1, T0), "one");
     stet_persist_close(x.p);
 }
 
@@ -974,6 +981,64 @@ static void cleared_away(void **state) {
     stet_persist_close(y.p);
 }
 
+/* A log that a newer program wrote is not written to, and not cut. */
+static void newer_log(void **state) {
+    (void)state;
+    place x = start();
+    OK(put(&x, "b", M1, T0, "one"));
+    clean(&x, (stet_persist_cleanup){0});
+    char at[200];
+    snprintf(at, sizeof at, "%s/entry_log", x.dir);
+    const char *newer =
+        "[header]\nversion = \"2\"\nentry_table_name_parts = [\"block_id\", \"version\"]\n\n[x.1]\nnew = true\n";
+    write_text(at, "machine_m1.toml", newer);
+    FAILS(put(&x, "b", M1, T0 + 1, "two"), STET_UNSUPPORTED, "version");
+    assert_string_equal(get(&x, "b", M1, 0), "one");
+    clean(&x, (stet_persist_cleanup){0});
+    char *text = slurp(&x, "entry_log/machine_m1.toml");
+    assert_string_equal(text, newer);
+    stet_free(text);
+    stet_persist_close(x.p);
+}
+
+/* Where a file system does not tell case apart, the file of a live object may bear its name in another case. */
+static void other_case(void **state) {
+    (void)state;
+    place x = start();
+    OK(put(&x, "b", M1, T0, "one"));
+    char *cmd = stet_asprintf(
+        "cd %s/objects && for f in *; do mv ./$f ./$(echo $f | tr A-Z a-z); done; rm -f ../fresh_objects/*", x.dir);
+    assert_int_equal(system(cmd), 0);
+    stet_free(cmd);
+    days_pass(30);
+    clean(&x, (stet_persist_cleanup){.delete_orphan_objects = STET_PERSIST_YES});
+    assert_int_equal(names(&x, "objects", ""), 1);
+    assert_null(get(&x, "b", M1, 0)); /* here the name is another one */
+    days_pass(0);
+    stet_persist_close(x.p);
+}
+
+static void jumping_clock(void **state) {
+    (void)state;
+    static const int days[] = {-30000, 0, 60000, -19000, 400, 0};
+    place x = start();
+    x.config.strategy = (stet_persist_limits){100, -1, -1, -1};
+    reopen(&x);
+    for (size_t i = 0; i < sizeof days / sizeof *days; i++) {
+        days_pass(days[i]);
+        char text[32];
+        snprintf(text, sizeof text, "v%zu", i);
+        OK(put(&x, "b", M1, T0 + i, text));
+        clean(&x, (stet_persist_cleanup){.delete_orphan_objects = STET_PERSIST_YES});
+        assert_string_equal(get(&x, "b", M1, 0), text);
+        assert_string_equal(get(&x, "b", M1, T0), "v0");
+        int64_t next;
+        OK(stet_persist_tick(x.p, &next, &err));
+    }
+    days_pass(0);
+    stet_persist_close(x.p);
+}
+
 static void configuration(void **state) {
     (void)state;
     stet_persist_config c = stet_persist_config_default();
@@ -1047,7 +1112,8 @@ int main(void) {
         cmocka_unit_test(triggers),         cmocka_unit_test(machines),       cmocka_unit_test(large_and_compressed),
         cmocka_unit_test(beyond_four_gib),  cmocka_unit_test(stats),          cmocka_unit_test(checks),
         cmocka_unit_test(reads_only),       cmocka_unit_test(symlinks),       cmocka_unit_test(odd_files),
-        cmocka_unit_test(configuration),    cmocka_unit_test(cleared_away),   cmocka_unit_test(settles_clashes),
+        cmocka_unit_test(configuration),    cmocka_unit_test(cleared_away),   cmocka_unit_test(newer_log),
+        cmocka_unit_test(other_case),       cmocka_unit_test(jumping_clock),  cmocka_unit_test(settles_clashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
