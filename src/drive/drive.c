@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "files/files.h"
+#include "files/path.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/sys.h"
@@ -20,6 +22,7 @@ typedef struct driver {
     stet_drive_outcome *out;
     stet_space *space;
     stet_sched *sched;
+    stet_files *files;
     char *piece;
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: said once, at the end */
@@ -231,6 +234,62 @@ static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
     return status;
 }
 
+/* ---- Files ----------------------------------------------------------------------------------------------------- */
+
+static bool follow_link(void *ctx, stet_value binding, stet_pathref place) {
+    driver *d = ctx;
+    stet_value link, id;
+    (void)place;
+    if (!stet_link_is(binding, &link))
+        return true;
+    id = stet_get(link, "id");
+    const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "";
+    if ((strncmp(text, STET_FILE_PREFIX, 5) == 0 || strncmp(text, STET_GLOB_PREFIX, 5) == 0) &&
+        stet_files_follow(d->files, text, NULL) != STET_OK) {
+        /* no path that any file could have: nobody will find it */
+    }
+    return true;
+}
+
+/* Every file that the nodes of a graph read. */
+static void follow_process(driver *d, const stet_process *g) {
+    for (size_t i = 0; i < g->node_count; i++)
+        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), follow_link, d);
+}
+
+static stet_status follow_files(driver *d, stet_error *err) {
+    stet_piece *p;
+    stet_process *g;
+    int64_t branch;
+    if (!d->out->installed_now && !stet_files_was_lost(d->files))
+        return STET_OK;
+    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    if (status == STET_OK)
+        status = stet_piece_load(d->space, branch, d->piece, -1, &p, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_piece_process(d->space, branch, p, -1, &g, err);
+    if (status == STET_OK) {
+        follow_process(d, g);
+        stet_process_free(g);
+    }
+    stet_piece_free(p);
+    return status;
+}
+
+static stet_status scan_files(driver *d, stet_error *err) {
+    stet_files_report r;
+    if (d->spec->no_scan)
+        return STET_OK;
+    stet_status status = stet_files_scan(d->files, &r, err);
+    d->out->files = r.followed;
+    d->out->files_changed = r.changed + r.appeared + r.vanished;
+    stet_release(r.list);
+    return status;
+}
+
+/* ---- The program ----------------------------------------------------------------------------------------------- */
+
 /* Makes the piece what the file says; no more than a stat if nothing changed. */
 static stet_status set_up(driver *d, stet_error *err) {
     const stet_drive_spec *spec = d->spec;
@@ -375,10 +434,41 @@ static stet_status prepare(driver *d, stet_error *err) {
 /* ---- Driving
  * ------------------------------------------------------------------------------------------------------------------ */
 
+/* The output of one node, which must be there. */
+static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
+    int64_t branch;
+    stet_piece *p;
+    stet_value row;
+    const char *node = stet_typeof(name) == STET_STRING ? stet_as_string(&name, NULL) : "";
+    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    if (status == STET_OK)
+        status = stet_piece_load(d->space, branch, d->piece, -1, &p, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_piece_row(d->space, branch, p, node, &row, err);
+    stet_piece_free(p);
+    if (status == STET_NOT_FOUND)
+        stet_hint(err, "stet pattern show names the nodes");
+    if (status != STET_OK)
+        return status;
+    stet_link link;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    if (stet_link_read(stet_get(row, "output"), &link, &path))
+        status = stet_sched_demand_cell(d->sched, link.id, link.scope, stet_path_ref(&path), err);
+    else
+        status = stet_fail(err, STET_INVALID, "node \"%s\" has no output that could be wanted", node);
+    stet_path_release(&path);
+    stet_release(row);
+    return status;
+}
+
 static stet_status demand(driver *d, stet_error *err) {
-    if (stet_count(d->spec->demand) == 0)
+    if (stet_count(d->spec->demand) == 0 && stet_count(d->spec->nodes) == 0)
         return stet_sched_demand_piece(d->sched, d->piece, err);
     stet_status status = stet_sched_touch_piece(d->sched, d->piece, err);
+    for (size_t i = 0; i < stet_count(d->spec->nodes) && status == STET_OK; i++)
+        status = demand_node(d, stet_at(d->spec->nodes, i), err);
     char *doc = stet_piece_doc(d->piece);
     for (size_t i = 0; i < stet_count(d->spec->demand) && status == STET_OK; i++) {
         stet_value v = stet_at(d->spec->demand, i);
@@ -397,6 +487,55 @@ static void take_report(driver *d, const stet_sched_report *r) {
     d->out->report = *r;
     size_t off = r->ran + r->aside + (r->failed > r->failed_now ? r->failed - r->failed_now : 0);
     d->out->stood = r->total > off ? r->total - off : 0;
+}
+
+static void explain_action(driver *d, const char *doc, int64_t action, bool stale, stet_arena *arena) {
+    stet_action_record r;
+    if (stet_count(d->out->actions) >= 1000 || stet_observe_get(d->space, action, arena, &r, NULL) != STET_OK ||
+        strcmp(r.key.piece, doc) != 0)
+        return;
+    stet_value v = stet_object();
+    stet_put(&v, "node", stet_string(r.key.action));
+    stet_put(&v, "state", stet_string(stale ? "stale" : stet_state_name(r.cause.state)));
+    stet_put(&v, "reason", stet_string(stale ? "upstream" : stet_reason_name(r.cause.reason)));
+    if (!stale && r.cause.name.id)
+        stet_put(&v, "document", stet_string(r.cause.name.id));
+    stet_push(&d->out->actions, v);
+}
+
+/* What does not stand, and what may follow from it. */
+static stet_status explain(driver *d, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_marked *marks;
+    size_t count = 0;
+    int64_t branch;
+    stet_numbers stale = {0};
+    char *doc = stet_piece_doc(d->piece);
+    d->out->actions = stet_array();
+    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    if (status == STET_OK)
+        status = stet_observe_catch_up(d->space, err);
+    if (status == STET_OK)
+        status = stet_observe_marks(d->space, branch, NULL, NULL, &arena, &marks, &count, err);
+    int64_t *roots = stet_alloc((count ? count : 1) * sizeof *roots);
+    for (size_t i = 0; i < count; i++)
+        roots[i] = marks[i].action;
+    if (status == STET_OK && count)
+        status = stet_observe_downstream(d->space, branch, roots, count, 0, &stale, err);
+    stet_map marked = {0};
+    for (size_t i = 0; i < count && status == STET_OK; i++) {
+        stet_map_put(&marked, &roots[i], sizeof *roots, (stet_slot){.n = 1});
+        explain_action(d, doc, roots[i], false, &arena);
+    }
+    for (size_t i = 0; i < stale.len && status == STET_OK; i++)
+        if (!stet_map_get(&marked, &stale.at[i], sizeof *stale.at))
+            explain_action(d, doc, stale.at[i], true, &arena);
+    stet_map_release(&marked);
+    stet_numbers_release(&stale);
+    stet_free(roots);
+    stet_free(doc);
+    stet_arena_release(&arena);
+    return status;
 }
 
 /* Starts a stopped piece again: whoever drives it wants it to go on. */
@@ -425,7 +564,14 @@ static stet_status drive(driver *d, stet_error *err) {
     if (status == STET_OK)
         status = wake(d, &stopped, true, err);
     if (status == STET_OK)
-        status = demand(d, err);
+        status = follow_files(d, err);
+    if (status == STET_OK)
+        status = scan_files(d, err);
+    if (status == STET_OK && (d->spec->explain || d->spec->dry_run))
+        status = explain(d, err);
+    if (status != STET_OK || d->spec->dry_run)
+        return status;
+    status = demand(d, err);
     if (status != STET_OK)
         return status;
     for (;;) {
@@ -442,7 +588,9 @@ static stet_status drive(driver *d, stet_error *err) {
         do {
             if (is_cancelled(d))
                 return stet_fail(err, STET_CANCELLED, "stopped");
-            status = stet_sched_wait(d->sched, 1000, &news, err);
+            status = stet_sched_wait(d->sched, 300, &news, err);
+            if (status == STET_OK)
+                status = scan_files(d, err);
             if (status == STET_OK)
                 status = wake(d, &stopped, false, err);
             if (status == STET_OK && stopped)
@@ -462,10 +610,16 @@ stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_
                             .retry_failed = spec->retry_failed,
                             .ctx = &d,
                             .cancelled = is_cancelled,
-                            .event = on_event};
+                            .event = on_event,
+                            .jobs = spec->jobs,
+                            .stop_on_failure = spec->stop_on_failure};
     stet_status status = stet_space_open(project, spec->space ? spec->space : "main", 0, &d.space, err);
     if (status == STET_OK) {
         stet_observe_switch(d.space, opts.persist);
+        status = stet_files_open(project, d.space, &d.files, err);
+        opts.files = d.files;
+    }
+    if (status == STET_OK) {
         status = stet_sched_open(project, d.space, spec->branch, &opts, &d.sched, err);
     }
     if (status == STET_OK)
@@ -475,8 +629,14 @@ stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_
     out->piece = d.piece ? d.piece : stet_strdup("");
     if (!out->run_id)
         out->run_id = stet_strdup("");
-    out->duration_ms = (stet_clock_monotonic_us() - start) / 1000;
     stet_sched_close(d.sched);
+    if (d.files && out->report.runs > 0 && status != STET_INTERNAL) {
+        /* A failure here costs the next run a second look at some files. */
+        stet_status saved = stet_files_save(d.files, status == STET_OK ? err : NULL);
+        status = status == STET_OK ? saved : status;
+    }
+    stet_files_close(d.files);
+    out->duration_ms = (stet_clock_monotonic_us() - start) / 1000;
     stet_space_close(d.space);
     return status;
 }
@@ -485,6 +645,7 @@ void stet_drive_outcome_release(stet_drive_outcome *out) {
     stet_free(out->piece);
     stet_free(out->run_id);
     stet_release(out->report.problems);
+    stet_release(out->actions);
     *out = (stet_drive_outcome){0};
 }
 
@@ -515,6 +676,12 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
         stet_put(&in, "kept", stet_int((int64_t)out->installed.kept));
         stet_put(&v, "setup", in);
     }
+    if (out->files > 0) {
+        stet_put(&v, "files", stet_int((int64_t)out->files));
+        stet_put(&v, "filesChanged", stet_int((int64_t)out->files_changed));
+    }
+    if (stet_typeof(out->actions) == STET_ARRAY)
+        stet_put(&v, "actions", stet_retain(out->actions));
     stet_put(&v, "durationMs", stet_int(out->duration_ms));
     stet_put(&v, "runId", out->run_id[0] ? stet_string(out->run_id) : stet_null());
     stet_put(&v, "committed", stet_bool(out->committed));

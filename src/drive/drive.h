@@ -25,6 +25,12 @@ typedef struct stet_drive_spec {
     const char *piece;          /* its name; NULL: as the pattern is called */
     stet_value set;             /* {KEY or /POINTER: value} into the argument, or null */
     stet_value demand;          /* array of paths into the result ("a", "/a/b"), or null: all of it, and effects */
+    stet_value nodes;           /* array of nodes whose outputs alone are wanted, or null */
+    int jobs;                   /* commands at a time; 0: by the number of processors */
+    bool stop_on_failure;       /* after a command has failed no other is started */
+    bool no_scan;               /* files are as their documents say */
+    bool explain;               /* say what does not stand, and why */
+    bool dry_run;               /* and run nothing */
     bool retry_failed, observe_only;
     bool record;           /* a run file even if everything stood */
     const char *run_id;    /* go on with this run, or NULL */
@@ -44,6 +50,8 @@ typedef struct stet_drive_outcome {
     bool installed_now; /* the program was set up or changed */
     stet_sched_report report;
     size_t stood;
+    size_t files, files_changed; /* that are followed; that the scan found changed */
+    stet_value actions;          /* explain: [{"node","state","reason","document"?}], at most 1,000, or null */
     int64_t duration_ms;
     char *run_id; /* "" if none was written */
     bool committed;

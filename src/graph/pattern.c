@@ -8,6 +8,7 @@
 #include "base/schema.h"
 #include "base/vec.h"
 #include "graph/nearest.h"
+#include "graph/pattern_toml.h"
 #include "os/file.h"
 
 #define MAX_PATTERN_BYTES ((size_t)256 << 20)
@@ -805,7 +806,9 @@ stet_status stet_pattern_load(const char *file, const stet_pattern_checks *check
     if (status == STET_OK) {
         if (problems)
             stet_release(*problems);
-        status = stet_pattern_parse(file, stet_buf_cstr(&text), text.len, checks, out, problems, err);
+        status = stet_pattern_is_toml(file)
+                     ? stet_pattern_toml_parse(file, stet_buf_cstr(&text), text.len, checks, out, problems, err)
+                     : stet_pattern_parse(file, stet_buf_cstr(&text), text.len, checks, out, problems, err);
     }
     stet_buf_release(&text);
     return status;

@@ -5,5 +5,6 @@
 #include "scheduler/module.h"
 
 extern const stet_module_kind stet_module_ref;
+extern const stet_module_kind stet_module_command;
 
 #endif

@@ -12,8 +12,10 @@
  *         return STET_OK
  *
  * An asynchronous one (`asynchronous` set) returns from start with the work under way, keeps `run`, and calls
- * stet_run_succeed or stet_run_fail later, from the event loop. It may store a token with stet_run_remember as soon as
- * the work can be found again; after a restart the scheduler calls `attach` with that token instead of `start`.
+ * stet_run_succeed or stet_run_fail later, from the event loop. What it read in start is forgotten then: before it
+ * reads, writes or succeeds it calls stet_run_refresh, and reads again what its result rests on. It may store a token
+ * with stet_run_remember as soon as the work can be found again; after a restart the scheduler calls `attach` with that
+ * token instead of `start`.
  *
  * Rules: exactly one of succeed and fail per run; nothing is touched after it. No reading outside the run, no clock, no
  * randomness that the inputs do not carry, unless the node is an effect.
@@ -34,11 +36,15 @@ typedef struct stet_run stet_run; /* one run of one action */
 
 /* What a kind may ask of the scheduler's host, for as long as its state lives. */
 typedef struct stet_module_host {
-    const char *project_root; /* absolute */
-    const char *temp_dir;     /* for this kind, same file system as persist */
-    stet_value config;        /* [module.<type>] of config.toml, or null; borrowed */
-    struct uv_loop_s *loop;   /* the event loop of an asynchronous kind */
-    void *project;            /* stet_project *, for kinds that open stores of their own (command, call) */
+    const char *project_root;     /* absolute */
+    const char *temp_dir;         /* for this kind, same file system as persist */
+    stet_value config;            /* [module.<type>] of config.toml, or null; borrowed */
+    struct uv_loop_s *loop;       /* the event loop of an asynchronous kind */
+    void *project;                /* stet_project *, for kinds that open stores of their own (command, call) */
+    void *files;                  /* stet_files *, of the space that is run; NULL: none, commands can't run */
+    int jobs;                     /* how many may be under way at once; 0: the kind decides */
+    bool (*cancelled)(void *ctx); /* has somebody asked to stop? May be NULL */
+    void *cancelled_ctx;
 } stet_module_host;
 
 typedef struct stet_module_kind {
@@ -96,15 +102,27 @@ STET_CHECKED stet_status stet_run_inputs(stet_run *run, stet_value *out, stet_er
 /* The names of the inputs are part of the graph and not a read: `inputs` as bound, an object; values in it are
  * bindings. Borrowed. */
 stet_value stet_run_bindings(const stet_run *run);
-/* Writes through an input that was bound with asCell. `path` starts at the inputs object. Consumes `value`. Reading such
- * an input, at its path and below, reads the cell's value, with what this run wrote to it; that it is a cell is told by
- * its binding. */
+/* Writes through an input that was bound with asCell. `path` starts at the inputs object. Consumes `value`. Reading
+ * such an input, at its path and below, reads the cell's value, with what this run wrote to it; that it is a cell is
+ * told by its binding. */
 STET_CHECKED stet_status stet_run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
 /* Writes to a part of the output before the end (streams of results). Consumes `value`. */
 STET_CHECKED stet_status stet_run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
 
 /* The event of a handler run; null otherwise. Borrowed. */
 stet_value stet_run_event(const stet_run *run);
+
+/* ---- Documents beyond the inputs: what is known only while running ----
+ *
+ * The value of any document of the piece's space, recorded as a read like those of the inputs: a header that a compiler
+ * found. STET_NOT_FOUND if there is none (recorded too). Borrowed until the run ends or is refreshed. */
+STET_CHECKED stet_status stet_run_read_doc(stet_run *run, const char *id, stet_value *out, stet_error *err);
+/* Sets the value of a document, or deletes it (null), with the result, in one commit. The action owns it from then on:
+ * a change by anybody else makes it dirty. Also for a run that fails. Consumes `value`. */
+STET_CHECKED stet_status stet_run_write_doc(stet_run *run, const char *id, stet_value value, stet_error *err);
+/* For asynchronous kinds that look at their inputs again when the work is done: what was read and written so far is
+ * forgotten, and what is read from now on is as it is now. Values borrowed before are void. */
+STET_CHECKED stet_status stet_run_refresh(stet_run *run, stet_error *err);
 
 void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t len); /* "stdout", "stderr", "console" */
 void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *note);
@@ -127,6 +145,10 @@ typedef struct stet_run_ops {
     void (*succeed)(stet_run *run, stet_value result);                                                /* consumes */
     void (*fail)(stet_run *run, const stet_error *err);
     stet_status (*peek)(stet_run *run, stet_pathref path, stet_value *out, stet_error *err); /* may be NULL */
+    /* May be NULL: STET_UNSUPPORTED then. */
+    stet_status (*read_doc)(stet_run *run, const char *id, stet_value *out, stet_error *err);
+    stet_status (*write_doc)(stet_run *run, const char *id, stet_value value, stet_error *err); /* consumes */
+    stet_status (*refresh)(stet_run *run, stet_error *err);
 } stet_run_ops;
 
 /* The maker embeds this at the start of its own struct. */

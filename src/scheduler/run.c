@@ -51,6 +51,29 @@ stet_status stet_run_write_output(stet_run *run, stet_pathref path, stet_value v
     return run->ops->write_output(run, path, value, err);
 }
 
+stet_status stet_run_read_doc(stet_run *run, const char *id, stet_value *out, stet_error *err) {
+    assert(!run->ended);
+    if (!run->ops->read_doc)
+        return stet_fail(err, STET_UNSUPPORTED, "%s: no documents can be read here", run->name);
+    return run->ops->read_doc(run, id, out, err);
+}
+
+stet_status stet_run_write_doc(stet_run *run, const char *id, stet_value value, stet_error *err) {
+    assert(!run->ended);
+    if (!run->ops->write_doc) {
+        stet_release(value);
+        return stet_fail(err, STET_UNSUPPORTED, "%s: no documents can be written here", run->name);
+    }
+    return run->ops->write_doc(run, id, value, err);
+}
+
+stet_status stet_run_refresh(stet_run *run, stet_error *err) {
+    assert(!run->ended);
+    if (!run->ops->refresh)
+        return stet_fail(err, STET_UNSUPPORTED, "%s: it can't look again here", run->name);
+    return run->ops->refresh(run, err);
+}
+
 void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t len) {
     assert(!run->ended);
     if (run->ops->log)

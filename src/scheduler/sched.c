@@ -58,6 +58,7 @@ void stet_sched_close(stet_sched *s) {
         if (kind && kind->close)
             kind->close(slot->p);
     }
+    sched_async_free(s);
     if (s->memo)
         s->memo->ops->close(s->memo);
     for (size_t i = 0; stet_map_next(&s->spaces, &i, &key, &len, &slot);)
@@ -398,17 +399,32 @@ static void note_cycles(stet_sched *s) {
 static stet_status drain(stet_sched *s, stet_error *err) {
     for (;;) {
         stet_plan_step step;
-        if (cancelled(s))
+        if (cancelled(s)) {
+            sched_async_cancel(s);
             return stet_fail(err, STET_CANCELLED, "stopped");
-        stet_status status = stet_plan_next(s->plan, sched_now(s), &step, err);
+        }
+        stet_status status = STET_OK;
+        if (s->stopped) /* one failed: those under way come to their end, no other begins */
+            step = (stet_plan_step){.kind = sched_async_count(s) ? STET_PLAN_BUSY : STET_PLAN_IDLE};
+        else if (sched_async_count(s) >= STET_SCHED_MAX_ASYNC)
+            step = (stet_plan_step){.kind = STET_PLAN_BUSY};
+        else
+            status = stet_plan_next(s->plan, sched_now(s), &step, err);
         if (status != STET_OK)
             return status;
         if (step.kind == STET_PLAN_RUN) {
             status = sched_run(s, step.node, err);
+            if (status == STET_OK && sched_async_count(s) > 0) /* take up what has ended, without waiting */
+                status = sched_async_wait(s, 0, err);
+        } else if (sched_async_count(s) > 0) {
+            int64_t rest = step.kind == STET_PLAN_WAIT ? step.until - sched_now(s) : 100;
+            status = sched_async_wait(s, rest < 0 ? 0 : rest < 100 ? rest : 100, err);
+            if (status == STET_OK)
+                status = sched_flush_due(s, err);
         } else {
             bool news;
             status = sched_flush(s, err);
-            if (status == STET_OK && stet_plan_queued(s->plan) == 0) {
+            if (status == STET_OK && (stet_plan_queued(s->plan) == 0 || s->stopped)) {
                 if (step.kind == STET_PLAN_IDLE)
                     return STET_OK;
                 int64_t rest = step.until - sched_now(s);
@@ -417,8 +433,10 @@ static stet_status drain(stet_sched *s, stet_error *err) {
                 status = sched_news(s, &news, err);
             }
         }
-        if (status != STET_OK)
+        if (status != STET_OK) {
+            sched_async_cancel(s);
             return status;
+        }
     }
 }
 
@@ -492,6 +510,7 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     if (status == STET_OK)
         status = sched_load_pending(s, err);
     stet_plan_begin(s->plan);
+    s->stopped = false;
     for (int round = 0; status == STET_OK && round < MAX_ROUNDS; round++) {
         status = drain(s, err);
         if (status != STET_OK)
@@ -502,7 +521,7 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
             status = sched_load_pending(s, err);
         if (status == STET_OK)
             status = demand_cells(s, &grew, err);
-        if (status != STET_OK || (!news && !grew))
+        if (status != STET_OK || (!news && !grew) || s->stopped)
             break;
     }
     stet_status stored = sched_flush(s, status == STET_OK ? err : NULL);

@@ -30,6 +30,7 @@
 #define STET_SCHED_GROUP_RUNS    10000
 #define STET_SCHED_GROUP_MS      20
 #define STET_SCHED_MAX_CONFLICTS 10
+#define STET_SCHED_MAX_ASYNC     256 /* started and not ended; how many of them really run is their kind's business */
 
 typedef struct stet_sched stet_sched;
 
@@ -60,6 +61,11 @@ typedef struct stet_sched_opts {
     bool (*cancelled)(void *ctx);                            /* may be NULL */
     void (*event)(void *ctx, const stet_sched_event *event); /* may be NULL */
     int64_t (*now_ms)(void *ctx);                            /* NULL: the monotonic clock */
+    /* What an action says while it runs: standard streams of a failed command. May be NULL. */
+    void (*log)(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
+    void *files;          /* stet_files *, for commands; NULL: none */
+    int jobs;             /* asynchronous actions under way at once; 0: their kind decides */
+    bool stop_on_failure; /* when an asynchronous action has failed no other is started; the rest stays dirty */
 } stet_sched_opts;
 
 STET_CHECKED stet_status stet_sched_open(stet_project *project, stet_space *space, const char *branch,

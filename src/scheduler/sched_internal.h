@@ -67,6 +67,10 @@ struct stet_sched {
     stet_lock *effects;
     stet_sched_report report;
     stet_arena arena; /* of one run */
+    /* Asynchronous actions (sched_async.c) */
+    struct sched_async *async; /* NULL until there is one */
+    int64_t group_head;        /* sequence of the space when the group's snapshot was taken */
+    bool stopped;              /* one failed, and no other is started */
 };
 
 int64_t sched_now(stet_sched *s);
@@ -88,6 +92,41 @@ STET_CHECKED stet_status sched_schema(stet_sched *s, stet_value hash, stet_value
 /* Loads and marks everything that the record calls dirty or unknown. */
 STET_CHECKED stet_status sched_load_pending(stet_sched *s, stet_error *err);
 void sched_action_free(sched_action *a);
+
+/* One run of one action. */
+typedef struct action_run {
+    stet_run base; /* first: module kinds see this */
+    stet_sched *s;
+    sched_action *a;
+    stet_tx *tx; /* NULL between start and refresh of an asynchronous one */
+    stet_reader reader;
+    stet_value result;
+    stet_error error;
+    bool failed;
+    bool asynchronous; /* start has returned: its end stores it */
+} action_run;
+
+/* sched_run.c */
+/* Prepares a run on what the group has, and starts its module. */
+STET_CHECKED stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_error *err);
+STET_CHECKED stet_status sched_run_transaction(action_run *r, stet_error *err);
+void sched_run_execute(action_run *r);
+void sched_run_check(action_run *r); /* the result, and its place in the transaction */
+/* Adds it to the group and tells the plan; ends the run. */
+STET_CHECKED stet_status sched_run_store(action_run *r, stet_error *err);
+STET_CHECKED stet_status sched_flush_due(stet_sched *s, stet_error *err);
+void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a, const stet_error *error);
+
+/* sched_async.c: actions that are under way while others run */
+STET_CHECKED stet_status sched_async_run(stet_sched *s, sched_action *a, stet_error *err);
+void sched_async_ended(action_run *r); /* by succeed or fail */
+stet_status sched_async_refresh(action_run *r, stet_error *err);
+/* Waits until something happens, at most `ms`; reports what storing the results said. */
+STET_CHECKED stet_status sched_async_wait(stet_sched *s, int64_t ms, stet_error *err);
+size_t sched_async_count(const stet_sched *s);
+void sched_async_cancel(stet_sched *s); /* and waits until all have ended */
+STET_CHECKED stet_status sched_async_loop(stet_sched *s, struct uv_loop_s **out, stet_error *err);
+void sched_async_free(stet_sched *s);
 
 /* sched_run.c */
 STET_CHECKED stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err);

@@ -100,8 +100,14 @@ stet_status sched_kind_state(stet_sched *s, const stet_module_kind *kind, void *
     stet_module_host host = {.project_root = stet_project_root(s->project),
                              .temp_dir = temp,
                              .config = stet_project_setting(s->project, setting),
-                             .project = s->project};
-    stet_status status = kind->open(&host, state, err);
+                             .project = s->project,
+                             .files = s->opts.files,
+                             .jobs = s->opts.jobs,
+                             .cancelled = s->opts.cancelled,
+                             .cancelled_ctx = s->opts.ctx};
+    stet_status status = kind->asynchronous ? sched_async_loop(s, &host.loop, err) : STET_OK;
+    if (status == STET_OK)
+        status = kind->open(&host, state, err);
     if (status == STET_OK)
         stet_map_put(&s->states, kind->type, strlen(kind->type), (stet_slot){.p = *state});
     stet_free(temp);

@@ -1,17 +1,6 @@
 /* One run of one action, and storing what a group of them did. */
 #include "scheduler/sched_internal.h"
 
-typedef struct action_run {
-    stet_run base; /* first: module kinds see this */
-    stet_sched *s;
-    sched_action *a;
-    stet_tx *tx;
-    stet_reader reader;
-    stet_value result;
-    stet_error error;
-    bool failed;
-} action_run;
-
 /* ---- What a kind may do
  * ---------------------------------------------------------------------------------------------------- */
 
@@ -47,9 +36,45 @@ static stet_status run_remember(stet_run *run, stet_value token, stet_error *err
     return stet_fail(err, STET_UNSUPPORTED, "%s: it can't be found again after a restart", run->name);
 }
 
+static stet_status run_read_doc(stet_run *run, const char *id, stet_value *out, stet_error *err) {
+    action_run *r = (action_run *)run;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    stet_status status =
+        stet_reader_cell(&r->reader, NULL, &(stet_docname){id, NULL}, stet_path_ref(&path), STET_RECURSIVE, out, err);
+    stet_path_release(&path);
+    return status;
+}
+
+static stet_status run_write_doc(stet_run *run, const char *id, stet_value value, stet_error *err) {
+    action_run *r = (action_run *)run;
+    stet_docname name = {id, NULL};
+    if (r->s->opts.observe_only) {
+        stet_release(value);
+        return STET_OK;
+    }
+    if (stet_typeof(value) == STET_NULL)
+        return stet_tx_drop(r->tx, &name, err);
+    stet_value envelope = stet_object();
+    stet_put(&envelope, "value", value);
+    return stet_tx_put(r->tx, &name, envelope, err);
+}
+
+static stet_status run_refresh(stet_run *run, stet_error *err) {
+    return sched_async_refresh((action_run *)run, err);
+}
+
+static void run_log(stet_run *run, const char *stream, const char *bytes, size_t len) {
+    action_run *r = (action_run *)run;
+    if (r->s->opts.log)
+        r->s->opts.log(r->s->opts.ctx, r->a->node, stream, bytes, len);
+}
+
 static void run_succeed(stet_run *run, stet_value result) {
     action_run *r = (action_run *)run;
     r->result = result;
+    if (r->asynchronous)
+        sched_async_ended(r);
 }
 
 static void run_fail(stet_run *run, const stet_error *err) {
@@ -57,6 +82,8 @@ static void run_fail(stet_run *run, const stet_error *err) {
     r->failed = true;
     r->error = *err;
     r->error.details = stet_retain(err->details);
+    if (r->asynchronous)
+        sched_async_ended(r);
 }
 
 static const stet_run_ops run_ops = {.read = run_read,
@@ -64,7 +91,11 @@ static const stet_run_ops run_ops = {.read = run_read,
                                      .write_output = run_write_output,
                                      .remember = run_remember,
                                      .succeed = run_succeed,
-                                     .fail = run_fail};
+                                     .fail = run_fail,
+                                     .log = run_log,
+                                     .read_doc = run_read_doc,
+                                     .write_doc = run_write_doc,
+                                     .refresh = run_refresh};
 
 /* ---- Checking inputs and results
  * ---------------------------------------------------------------------------------------------- */
@@ -125,8 +156,17 @@ static stet_status check_result(action_run *r, stet_value hash, stet_error *err)
     return status;
 }
 
-/* Everything between start and result; a failure is the action's. */
-static void execute(action_run *r) {
+static void set_error(action_run *r, stet_status status, stet_error *err) {
+    if (status != STET_OK && !r->failed) {
+        r->failed = true;
+        r->error = *err;
+        return;
+    }
+    stet_error_clear(err);
+}
+
+/* The start; a failure is the action's. */
+void sched_run_execute(action_run *r) {
     stet_error err = STET_ERROR_INIT;
     sched_action *a = r->a;
     stet_value module = stet_get(a->row, "module");
@@ -134,8 +174,6 @@ static void execute(action_run *r) {
     stet_status status = STET_OK;
     if (!a->kind)
         status = stet_module_check(NULL, module, a->view, &err);
-    if (status == STET_OK && a->kind->asynchronous)
-        status = stet_fail(&err, STET_UNSUPPORTED, "modules of type \"%s\" need an event loop", a->kind->type);
     if (status == STET_OK)
         status = sched_kind_state(r->s, a->kind, &state, &err);
     if (status == STET_OK)
@@ -144,23 +182,27 @@ static void execute(action_run *r) {
         status = check_inputs(r, stet_get(a->row, "argumentSchema"), &err);
     if (status == STET_OK) {
         status = a->kind->start(state, NULL, &r->base, &err);
-        if (status == STET_OK && !r->base.ended)
+        if (status == STET_OK && !r->base.ended && !a->kind->asynchronous)
             status = stet_fail(&err, STET_INTERNAL, "the module came back without a result");
     }
-    if (status == STET_OK && !r->failed)
-        status = check_result(r, stet_get(module, "resultSchema"), &err);
-    if (status == STET_OK && !r->failed)
+    set_error(r, status, &err);
+}
+
+void sched_run_check(action_run *r) {
+    stet_error err = STET_ERROR_INIT;
+    sched_action *a = r->a;
+    stet_value module = stet_get(a->row, "module");
+    stet_status status = STET_OK;
+    if (r->failed)
+        return;
+    status = check_result(r, stet_get(module, "resultSchema"), &err);
+    if (status == STET_OK)
         status = check_result(r, stet_get(a->row, "resultSchema"), &err);
-    if (status == STET_OK && !r->failed && a->out_id && !r->s->opts.observe_only) {
+    if (status == STET_OK && a->out_id && !r->s->opts.observe_only) {
         status = stet_tx_write(r->tx, &(stet_docname){a->out_id, a->out_scope}, stet_path_ref(&a->out_path),
                                stet_retain(r->result), &err);
     }
-    if (status != STET_OK && !r->failed) {
-        r->failed = true;
-        r->error = err;
-        return;
-    }
-    stet_error_clear(&err);
+    set_error(r, status, &err);
 }
 
 /* ---- Recording
@@ -261,7 +303,7 @@ static stet_status tell_changes(stet_sched *s, const stet_doc_change *changes, s
     return STET_OK;
 }
 
-static void emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a, const stet_error *error) {
+void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a, const stet_error *error) {
     if (!s->opts.event)
         return;
     stet_sched_event e = {.kind = kind,
@@ -269,7 +311,7 @@ static void emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *
                           .node = a ? a->node : NULL,
                           .effect = a && a->effect,
                           .verifier = a && a->verifier,
-                          .synchronous = true,
+                          .synchronous = !a || !a->kind || !a->kind->asynchronous,
                           .error = error,
                           .done = s->report.runs,
                           .queued = stet_plan_queued(s->plan)};
@@ -294,7 +336,9 @@ void sched_problem(stet_sched *s, const sched_action *a, const stet_error *error
 
 static stet_status open_group(stet_sched *s, stet_error *err) {
     if (!s->group) {
-        stet_status status = stet_group_begin(s->space, s->branch_name, &s->group, err);
+        stet_status status = stet_space_seq(s->space, &s->group_head, err); /* not newer than the snapshot */
+        if (status == STET_OK)
+            status = stet_group_begin(s->space, s->branch_name, &s->group, err);
         if (status != STET_OK)
             return status;
     }
@@ -303,32 +347,56 @@ static stet_status open_group(stet_sched *s, stet_error *err) {
     return STET_OK;
 }
 
+stet_status sched_run_transaction(action_run *r, stet_error *err) {
+    stet_sched *s = r->s;
+    stet_status status = open_group(s, err);
+    if (status == STET_OK)
+        status = stet_tx_begin_in(s->group, &r->tx, err);
+    if (status != STET_OK) {
+        r->tx = NULL;
+        return status;
+    }
+    r->reader = (stet_reader){.tx = r->tx, .record = true, .space = sched_space, .ctx = s};
+    return STET_OK;
+}
+
+stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_error *err) {
+    *r = (action_run){.s = s, .a = a};
+    stet_status status = sched_run_transaction(r, err);
+    if (status != STET_OK)
+        return status;
+    r->base = (stet_run){.ops = &run_ops,
+                         .node = a->view,
+                         .descriptor = stet_get(a->view, "module"),
+                         .bindings = stet_get(a->view, "inputs"),
+                         .event = stet_null(),
+                         .name = stet_plan_name(s->plan, a->id),
+                         .effect = a->effect};
+    sched_emit(s, STET_SCHED_STARTED, a, NULL);
+    return STET_OK;
+}
+
 /* Runs it in a transaction of the group. */
 static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
-    stet_status status = open_group(s, err);
+    action_run r;
+    stet_status status = sched_run_begin(s, a, &r, err);
     if (status != STET_OK)
         return status;
-    action_run r = {.s = s, .a = a};
-    status = stet_tx_begin_in(s->group, &r.tx, err);
-    if (status != STET_OK)
-        return status;
-    r.reader = (stet_reader){.tx = r.tx, .record = true, .space = sched_space, .ctx = s};
-    r.base = (stet_run){.ops = &run_ops,
-                        .node = a->view,
-                        .descriptor = stet_get(a->view, "module"),
-                        .bindings = stet_get(a->view, "inputs"),
-                        .event = stet_null(),
-                        .name = stet_plan_name(s->plan, a->id),
-                        .effect = a->effect};
-    emit(s, STET_SCHED_STARTED, a, NULL);
-    execute(&r);
-    if (s->opts.observe_only && r.failed) {
+    sched_run_execute(&r);
+    sched_run_check(&r);
+    return sched_run_store(&r, err);
+}
+
+stet_status sched_run_store(action_run *r, stet_error *err) {
+    stet_sched *s = r->s;
+    sched_action *a = r->a;
+    if (s->opts.observe_only && r->failed) {
         /* What it reads is what counts here; what it would have read was not published. */
-        r.failed = false;
-        stet_error_clear(&r.error);
+        r->failed = false;
+        stet_error_clear(&r->error);
     }
-    learn_reads(&r);
-    status = note_failure(&r, err);
+    learn_reads(r);
+    stet_status status = note_failure(r, err);
     s->report.runs++;
     s->report.effects += a->effect;
     if (stet_plan_is_unknown(s->plan, a->id))
@@ -342,11 +410,11 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
     }
     const stet_doc_change *changes = NULL;
     size_t count = 0;
-    bool failed = r.failed;
+    bool failed = r->failed;
     if (status == STET_OK && s->memo->durable)
-        status = attach(&r, err);
+        status = attach(r, err);
     if (status == STET_OK)
-        status = stet_group_add(s->group, r.tx, &changes, &count, err);
+        status = stet_group_add(s->group, r->tx, &changes, &count, err);
     if (status == STET_OK) {
         *stet_vec_add(&s->members) = a->id;
         a->observed = true;
@@ -354,21 +422,21 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
         status = tell_changes(s, changes, count, a->id, err);
         stet_plan_finish(s->plan, a->id, failed ? STET_PLAN_FAILED : STET_PLAN_DONE, sched_now(s));
     } else {
-        stet_tx_abort(r.tx);
+        stet_tx_abort(r->tx);
         stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
     }
     if (failed) {
         s->report.failed_now++;
         a->failed = true;
-        sched_problem(s, a, &r.error, NULL);
-        emit(s, STET_SCHED_FAILED, a, &r.error);
+        sched_problem(s, a, &r->error, NULL);
+        sched_emit(s, STET_SCHED_FAILED, a, &r->error);
     } else {
         a->failed = false;
-        emit(s, STET_SCHED_DONE, a, NULL);
+        sched_emit(s, STET_SCHED_DONE, a, NULL);
     }
-    stet_reader_release(&r.reader);
-    stet_release(r.result);
-    stet_error_clear(&r.error);
+    stet_reader_release(&r->reader);
+    stet_release(r->result);
+    stet_error_clear(&r->error);
     return status;
 }
 
@@ -410,20 +478,28 @@ static stet_status run_effect(stet_sched *s, sched_action *a, stet_error *err) {
     return status;
 }
 
-stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
-    sched_action *a = stet_plan_data(s->plan, id);
-    if (a->effect)
-        return run_effect(s, a, err);
-    stet_status status = run_once(s, a, err);
+stet_status sched_flush_due(stet_sched *s, stet_error *err) {
     size_t most = s->opts.group_runs ? s->opts.group_runs : STET_SCHED_GROUP_RUNS;
     int64_t long_us = (s->opts.group_ms ? s->opts.group_ms : STET_SCHED_GROUP_MS) * 1000;
     /* Storing must not take most of the time: on a slow disk groups are longer. */
     if (!s->opts.group_ms && s->flush_us * 4 > long_us)
         long_us = s->flush_us * 4;
-    if (status == STET_OK &&
+    if (s->members.len > 0 &&
         (s->opts.no_group || s->members.len >= most || stet_clock_monotonic_us() - s->group_since > long_us))
-        status = sched_flush(s, err);
-    return status;
+        return sched_flush(s, err);
+    return STET_OK;
+}
+
+stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
+    sched_action *a = stet_plan_data(s->plan, id);
+    stet_status status;
+    if (a->kind && a->kind->asynchronous)
+        status = sched_async_run(s, a, err);
+    else if (a->effect)
+        return run_effect(s, a, err);
+    else
+        status = run_once(s, a, err);
+    return status == STET_OK ? sched_flush_due(s, err) : status;
 }
 
 /* ---- Storing
@@ -444,6 +520,8 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
         sched_action *a = stet_plan_data(s->plan, id);
         stet_member m;
         stet_group_at(s->group, i, &m);
+        if (m.outcome == STET_MEMBER_APPLIED && m.result.seq > s->group_head)
+            s->group_head = m.result.seq; /* the new snapshot is at least this old */
         if (m.outcome == STET_MEMBER_APPLIED) {
             a->conflicts = 0;
             if (m.result.changed)
@@ -460,10 +538,10 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
         a->failed = true;
         s->report.failed_now++;
         sched_problem(s, a, m.error, NULL);
-        emit(s, STET_SCHED_FAILED, a, m.error);
+        sched_emit(s, STET_SCHED_FAILED, a, m.error);
     }
     stet_vec_clear(&s->members);
-    emit(s, STET_SCHED_FLUSHED, NULL, NULL);
+    sched_emit(s, STET_SCHED_FLUSHED, NULL, NULL);
     bool news;
     return sched_news(s, &news, err);
 }

@@ -1,7 +1,7 @@
 /* pattern check, pattern show */
 #include <string.h>
 
-#include "graph/pattern.h"
+#include "graph/pattern_toml.h"
 #include "graph/process.h"
 #include "os/file.h"
 #include "scheduler/module.h"
@@ -25,7 +25,9 @@ static stet_status load(stet_op_ctx *ctx, stet_value args, stet_pattern **out, s
     stet_status status = stet_file_read(path, (size_t)256 << 20, &text, err);
     if (status == STET_OK) {
         stet_release(*problems);
-        status = stet_pattern_parse(shown, stet_buf_cstr(&text), text.len, &checks, out, problems, err);
+        status = stet_pattern_is_toml(path)
+                     ? stet_pattern_toml_parse(shown, stet_buf_cstr(&text), text.len, &checks, out, problems, err)
+                     : stet_pattern_parse(shown, stet_buf_cstr(&text), text.len, &checks, out, problems, err);
     }
     stet_buf_release(&text);
     stet_free(path);

@@ -50,6 +50,18 @@ static void render_problem(stet_render *r, stet_value p) {
     stet_buf_str(r->out, ": ");
     piece_render_text(r, stet_get(error, "message"));
     stet_buf_char(r->out, '\n');
+    /* What a failed command said, whole. */
+    static const char *const streams[] = {"stdout", "stderr"};
+    for (int i = 0; i < 2; i++) {
+        stet_value said = stet_get(stet_get(error, "details"), streams[i]);
+        size_t len;
+        const char *text = stet_typeof(said) == STET_STRING ? stet_as_string(&said, &len) : NULL;
+        if (!text)
+            continue;
+        stet_buf_add(r->out, text, len);
+        if (len > 0 && text[len - 1] != '\n')
+            stet_buf_char(r->out, '\n');
+    }
     size_t hint_len = 0;
     stet_as_string(&hint, &hint_len);
     if (stet_typeof(hint) == STET_STRING && hint_len > 0) {
@@ -59,8 +71,25 @@ static void render_problem(stet_render *r, stet_value p) {
     }
 }
 
+static void render_reason(stet_render *r, stet_value a) {
+    stet_value document = stet_get(a, "document");
+    piece_render_text(r, stet_get(a, "node"));
+    stet_buf_str(r->out, ": ");
+    piece_render_text(r, stet_get(a, "state"));
+    stet_buf_str(r->out, ", ");
+    piece_render_text(r, stet_get(a, "reason"));
+    if (stet_typeof(document) == STET_STRING) {
+        stet_buf_str(r->out, ": ");
+        piece_render_text(r, document);
+    }
+    stet_buf_char(r->out, '\n');
+}
+
 void piece_render_outcome(stet_render *r, stet_value result) {
     stet_value problems = stet_get(result, "problems"), setup = stet_get(result, "setup");
+    stet_value actions = stet_get(result, "actions");
+    for (size_t i = 0; i < stet_count(actions); i++)
+        render_reason(r, stet_at(actions, i));
     for (size_t i = 0; i < stet_count(problems) && i < 20; i++)
         render_problem(r, stet_at(problems, i));
     if (stet_count(problems) > 20)
@@ -92,7 +121,8 @@ const char piece_outcome_schema[] =
     "\"type\":\"integer\"},\"nodes\":{\"type\":\"integer\"},\"unchanged\":{\"type\":\"integer\"},\"effects\":{\"type\":"
     "\"integer\"},\"conflicts\":{\"type\":\"integer\"},\"loaded\":{\"type\":\"integer\"},\"flushes\":{\"type\":"
     "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
-    "\"integer\"}"
+    "\"integer\"},\"files\":{\"type\":\"integer\"},\"filesChanged\":{\"type\":\"integer\"},"
+    "\"actions\":{\"type\":\"array\"}"
     ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
     ","
     "\"result\":{}}}";

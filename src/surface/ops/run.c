@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/pattern_toml.h"
 #include "os/file.h"
 #include "surface/ops/piece_common.h"
 #include "surface/ops/runs_common.h"
@@ -20,10 +21,62 @@ static stet_status settled(void *ctx, const stet_sched_report *report, stet_erro
     return status;
 }
 
+/* stet.toml here or in a directory above. Caller frees; NULL. */
+static char *find_upward(const char *from) {
+    char *dir = stet_strdup(from);
+    for (;;) {
+        char *file = stet_file_join(dir, STET_PATTERN_TOML);
+        if (stet_file_exists(file)) {
+            stet_free(dir);
+            return file;
+        }
+        stet_free(file);
+        char *up = stet_file_dirname(dir);
+        bool top = strcmp(up, dir) == 0;
+        stet_free(dir);
+        dir = up;
+        if (top)
+            break;
+    }
+    stet_free(dir);
+    return NULL;
+}
+
+/* The first word is a pattern if there is such a file; else it is a node like the others, of the nearest stet.toml. */
+static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path, stet_value *nodes, stet_error *err) {
+    stet_value hold;
+    const char *word = piece_text(args, "pattern", "", &hold);
+    *nodes = stet_typeof(stet_get(args, "node")) == STET_ARRAY ? stet_retain(stet_get(args, "node")) : stet_array();
+    if (*word) {
+        *path = word[0] == '/' ? stet_strdup(word) : stet_file_join(ctx->cwd, word);
+        size_t len = strlen(word);
+        bool named = strchr(word, '/') ||
+                     (len > 5 && (strcmp(word + len - 5, ".json") == 0 || strcmp(word + len - 5, ".toml") == 0));
+        if (named || stet_file_exists(*path))
+            return STET_OK;
+        stet_free(*path);
+    }
+    *path = find_upward(ctx->project_dir ? ctx->project_dir : ctx->cwd);
+    if (!*path) {
+        stet_release(*nodes);
+        stet_fail(err, STET_NOT_FOUND,
+                  *word ? "there is no pattern %s, and no " STET_PATTERN_TOML " here or above"
+                        : "there is no " STET_PATTERN_TOML " here or above%s",
+                  word);
+        stet_hint(err, "name a pattern: stet run FILE, or write a " STET_PATTERN_TOML " (docs/pipelines.md)");
+        return STET_NOT_FOUND;
+    }
+    if (*word)
+        stet_insert_at(nodes, 0, stet_string(word));
+    return STET_OK;
+}
+
 static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_value hold[4];
-    const char *file = piece_text(args, "pattern", "", &hold[0]);
-    char *path = file[0] == '/' ? stet_strdup(file) : stet_file_join(ctx->cwd, file);
+    stet_value hold[4], nodes;
+    char *path;
+    stet_status status = which_pattern(ctx, args, &path, &nodes, err);
+    if (status != STET_OK)
+        return status;
     stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[1]),
                             .branch = piece_text(args, "branch", "", &hold[2]),
                             .pattern = path,
@@ -34,9 +87,15 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
                             .observe_only = stet_as_bool(stet_get(args, "observe_only")),
                             .record = stet_as_bool(stet_get(args, "record")),
                             .watch = stet_as_bool(stet_get(args, "watch")),
-                            .settled = settled};
-    stet_status status = piece_drive(ctx, &spec, result, err);
+                            .settled = settled,
+                            .nodes = nodes,
+                            .jobs = (int)stet_as_int(stet_get(args, "jobs")),
+                            .stop_on_failure = !stet_as_bool(stet_get(args, "keep_going")),
+                            .explain = stet_as_bool(stet_get(args, "explain")),
+                            .dry_run = stet_as_bool(stet_get(args, "dry_run"))};
+    status = piece_drive(ctx, &spec, result, err);
     stet_free(path);
+    stet_release(nodes);
     return status;
 }
 
@@ -154,9 +213,27 @@ __attribute__((constructor)) static void offer_driver(void) {
 static const stet_param run_params[] = {
     {.name = "pattern",
      .type = STET_PARAM_FILE,
-     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .flags = STET_PARAM_POSITIONAL,
      .metavar = "PATTERN",
-     .summary = "The pattern, a JSON file"},
+     .summary = "The pattern, a JSON or TOML file; without it, the stet.toml of this directory or one above"},
+    {.name = "node",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_POSITIONAL | STET_PARAM_REPEATED,
+     .metavar = "NODE",
+     .summary = "Only what these nodes need"},
+    {.name = "jobs",
+     .letter = 'j',
+     .type = STET_PARAM_INT,
+     .metavar = "N",
+     .summary = "Commands at a time; without it, by the number of processors",
+     .min = 1,
+     .max = 4096},
+    {.name = "keep-going",
+     .letter = 'k',
+     .type = STET_PARAM_BOOL,
+     .summary = "Go on after a command has failed, as far as that goes"},
+    {.name = "dry-run", .letter = 'n', .type = STET_PARAM_BOOL, .summary = "Say what does not stand, and run nothing"},
+    {.name = "explain", .type = STET_PARAM_BOOL, .summary = "Say of each action that does not stand why"},
     {.name = "piece",
      .type = STET_PARAM_STRING,
      .metavar = "NAME",

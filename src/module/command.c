@@ -1,0 +1,818 @@
+/* command.c - the steps of a command's run, driven by the event loop (command.h names them). */
+#include "module/command.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/vec.h"
+#include "exec/depfile.h"
+#include "files/path.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/lock.h"
+#include "persist/project_dir.h"
+
+#define VERSION      "1"
+#define MAX_AGAIN    20                 /* how often a result is thrown away because an input changed meanwhile */
+#define MAX_LISTS    8                  /* older lists of a dependency file that are tried */
+#define POLL_MS      25                 /* how often what has no descriptor is looked at */
+#define SHOWN_BYTES  ((size_t)1 << 20)  /* of a failed command's output */
+#define RESULT_BYTES ((size_t)16 << 20) /* of standard output that is a result */
+#define MAX_WORKING  16                 /* collecting waits for the disk: enough of them share its syncs */
+#define CANCEL_MS    2000
+
+typedef struct command_state command_state;
+
+/* One run. */
+typedef struct command_run {
+    stet_run *run;
+    command_state *state;
+    command_spec spec;
+    command_files found; /* what the dependency file named, beyond the inputs */
+    command_entry entry; /* a hit */
+    stet_task *task;
+    uv_work_t work;
+    bool working;    /* on a worker thread */
+    bool hit, taken; /* outputs come from an entry; the collected outcome is good */
+    bool changed;    /* an input was not what it was: look, commit, again */
+    bool cancelled;
+    bool waits_for_node; /* an earlier drive's command of this node must end first */
+    int again;
+    stet_hash second;
+    stet_value result;
+    stet_error error; /* of the collected outcome; STET_FAILED: the command's own */
+    stet_error warning;
+    char *output_path, *error_path;
+    stet_task_end end;
+} command_run;
+
+struct command_state {
+    stet_module_host host;
+    char *root;
+    stet_files *files;
+    stet_persist *persist;
+    stet_local *local;
+    stet_lock *lock;
+    bool locked, waited;
+    bool hardlink;
+    size_t jobs;
+    size_t running; /* commands */
+    size_t working; /* on worker threads: collecting, restoring */
+    STET_VEC(command_run *) queue, active;
+    uv_poll_t poll;
+    uv_timer_t timer;
+    bool polling, timing;
+};
+
+static void step(command_run *c);
+static void pump(command_state *s);
+
+/* ---- Small things ----------------------------------------------------------------------------------------------- */
+
+static void run_free(command_run *c) {
+    command_state *s = c->state;
+    for (size_t i = 0; i < s->active.len; i++)
+        if (s->active.at[i] == c) {
+            s->active.at[i] = s->active.at[--s->active.len];
+            break;
+        }
+    if (c->task)
+        stet_task_set_data(c->task, NULL);
+    command_spec_release(&c->spec);
+    command_files_release(&c->found);
+    command_entry_release(&c->entry);
+    stet_release(c->result);
+    stet_error_clear(&c->error);
+    stet_error_clear(&c->warning);
+    stet_free(c->output_path);
+    stet_free(c->error_path);
+    stet_free(c);
+}
+
+static void fail_run(command_run *c, stet_error *err) {
+    stet_run *run = c->run;
+    if (c->task && stet_task_exit(c->task)->state != STET_TASK_RUNNING) {
+        stet_local_collected(c->state->local, c->task);
+        c->task = NULL;
+    }
+    run_free(c);
+    stet_run_fail(run, err);
+    stet_error_clear(err);
+}
+
+static char *full_path(const command_state *s, const char *path) {
+    return path[0] == '/' ? stet_strdup(path) : stet_file_join(s->root, path);
+}
+
+/* ---- Publishing ------------------------------------------------------------------------------------------------- */
+
+/* Reads the documents of what the dependency file named: from now on the action depends on them. */
+static stet_status record_found(command_run *c, stet_error *err) {
+    for (size_t i = 0; i < c->found.len; i++) {
+        stet_value v;
+        char *id = stet_file_id(c->found.at[i].path);
+        stet_error inner = STET_ERROR_INIT;
+        stet_status status = stet_run_read_doc(c->run, id, &v, &inner);
+        stet_free(id);
+        if (status == STET_NOT_FOUND)
+            stet_error_clear(&inner);
+        else if (status != STET_OK) {
+            stet_error_move(err, &inner);
+            return status;
+        }
+    }
+    return STET_OK;
+}
+
+static stet_status publish_outputs(command_run *c, bool there, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < c->spec.outputs.len && status == STET_OK; i++) {
+        command_file *f = &c->spec.outputs.at[i];
+        if (!there)
+            f->look = (stet_look){0};
+        char *id = stet_file_id(f->path);
+        status = stet_run_write_doc(c->run, id, there ? stet_look_value(&f->look) : stet_null(), err);
+        stet_free(id);
+        if (status == STET_OK)
+            stet_files_note(c->state->files, f->path, &f->look);
+    }
+    return status;
+}
+
+/* Makes the documents of files that were looked at true. *moved: some were not. */
+static stet_status commit_looks(command_run *c, bool *moved, stet_error *err) {
+    const command_files *lists[] = {&c->spec.inputs, &c->found};
+    STET_VEC(const char *) paths = {0};
+    STET_VEC(stet_look) looks = {0};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < lists[k]->len; i++) {
+            const command_file *f = &lists[k]->at[i];
+            stet_look known;
+            if (stet_files_known(c->state->files, f->path, &known) && stet_look_same(&known, &f->look))
+                continue;
+            *stet_vec_add(&paths) = f->path;
+            *stet_vec_add(&looks) = f->look;
+        }
+    stet_status status = STET_OK;
+    *moved = paths.len > 0;
+    if (paths.len)
+        status = stet_files_update(c->state->files, paths.at, looks.at, paths.len, err);
+    stet_vec_release(&paths);
+    stet_vec_release(&looks);
+    return status;
+}
+
+/* The end: on the newest state, with the same call or not at all. */
+static void conclude(command_run *c) {
+    stet_error err = STET_ERROR_INIT;
+    command_state *s = c->state;
+    command_spec now;
+    bool moved;
+    stet_status status = commit_looks(c, &moved, &err);
+    if (status == STET_OK)
+        status = stet_run_refresh(c->run, &err);
+    if (status == STET_OK)
+        status = command_evaluate(c->run, s->root, &now, &err);
+    if (status != STET_OK) {
+        fail_run(c, &err);
+        return;
+    }
+    bool same = stet_hash_equal(now.call, c->spec.call) && !c->changed;
+    if (!same) { /* something changed while it ran: the result counts for nothing */
+        if (c->task)
+            stet_local_collected(s->local, c->task);
+        c->task = NULL;
+        command_spec_release(&c->spec);
+        c->spec = now;
+        command_files_release(&c->found);
+        command_entry_release(&c->entry);
+        stet_release(c->result);
+        c->result = stet_null();
+        stet_error_clear(&c->error);
+        c->changed = c->hit = c->taken = false;
+        if (++c->again > MAX_AGAIN) {
+            stet_fail(&err, STET_CONFLICT, "%s: its inputs change each time it runs", c->run->name);
+            stet_hint(&err, "does it write to a file that it reads?");
+            fail_run(c, &err);
+            return;
+        }
+        step(c);
+        return;
+    }
+    command_spec_release(&now);
+    status = record_found(c, &err);
+    if (status == STET_OK)
+        status = publish_outputs(c, c->taken, &err);
+    if (status != STET_OK || !c->taken) {
+        if (status != STET_OK) {
+            fail_run(c, &err);
+        } else {
+            stet_error own = c->error;
+            c->error = (stet_error)STET_ERROR_INIT;
+            fail_run(c, &own);
+        }
+        return;
+    }
+    if (c->warning.status != STET_OK)
+        stet_run_log(c->run, "stet", c->warning.message, strlen(c->warning.message));
+    if (c->task)
+        stet_local_collected(s->local, c->task);
+    c->task = NULL;
+    stet_run *run = c->run;
+    stet_value result = c->result;
+    c->result = stet_null();
+    run_free(c);
+    stet_run_succeed(run, result);
+}
+
+/* ---- Looking up ------------------------------------------------------------------------------------------------- */
+
+/* What a file is, as far as the scan knows; one that nobody follows is looked at. */
+static stet_status current_look(command_state *s, command_file *f, stet_error *err) {
+    if (stet_files_known(s->files, f->path, &f->look))
+        return STET_OK;
+    return stet_look_at(stet_files_root(s->files), f->path, NULL, &f->look, err);
+}
+
+/* Is there an outcome of this call? Sets entry, second id and found files. */
+static stet_status look_up(command_run *c, stet_error *err) {
+    command_state *s = c->state;
+    if (!c->spec.depfile) {
+        c->second = c->spec.call;
+        return command_entry_get(s->persist, &c->spec, c->spec.call, &c->entry, err);
+    }
+    for (size_t age = 0; age < MAX_LISTS; age++) {
+        command_files_release(&c->found);
+        stet_status status = command_deps_get(s->persist, c->spec.call, age, &c->found, err);
+        for (size_t i = 0; i < c->found.len && status == STET_OK; i++)
+            status = current_look(s, &c->found.at[i], err);
+        if (status == STET_OK)
+            status = command_second_id(&c->spec, &c->found, &c->second, err);
+        if (status != STET_OK)
+            return status;
+        stet_error inner = STET_ERROR_INIT;
+        status = command_entry_get(s->persist, &c->spec, c->second, &c->entry, &inner);
+        if (status != STET_NOT_FOUND) {
+            stet_error_move(err, &inner);
+            return status;
+        }
+        stet_error_clear(&inner);
+    }
+    return stet_fail(err, STET_NOT_FOUND, "no outcome for the files as they are");
+}
+
+/* Are the outputs there as the entry has them, so far as the scan knows? */
+static bool in_place(command_run *c) {
+    for (size_t i = 0; i < c->spec.outputs.len; i++) {
+        stet_look known;
+        command_file *f = &c->spec.outputs.at[i];
+        if (!stet_files_known(c->state->files, f->path, &known) || !stet_look_same(&known, &f->look))
+            return false;
+        f->look = known;
+    }
+    return true;
+}
+
+/* ---- On worker threads ------------------------------------------------------------------------------------------ */
+
+static void restore_work(uv_work_t *w) {
+    command_run *c = w->data;
+    stet_status status = command_restore(c->state->persist, stet_files_root(c->state->files), c->state->root, &c->spec,
+                                         &c->entry, c->state->hardlink, &c->error);
+    c->taken = status == STET_OK;
+}
+
+/* Standard output as the result asks for it. */
+static stet_status take_output(command_run *c, stet_value *result, stet_error *err) {
+    if (!c->spec.json_output && !c->spec.text_output)
+        return STET_OK;
+    stet_buf b = STET_BUF(RESULT_BYTES);
+    stet_value v = stet_null();
+    stet_status status = stet_file_read(c->output_path, RESULT_BYTES, &b, err);
+    if (status == STET_OK && c->spec.json_output)
+        status = stet_json_parse(b.len ? b.data : "", b.len, &v, err);
+    else if (status == STET_OK)
+        status = stet_string_checked(b.len ? b.data : "", b.len, &v, err);
+    if (status != STET_OK) {
+        stet_fail_in(err, "%s: its standard output", c->run->name);
+        status = err->status = STET_FAILED;
+    } else {
+        stet_put(result, "stdout", v);
+    }
+    stet_buf_release(&b);
+    return status;
+}
+
+/* Everything that the dependency file names and that is neither an input nor an output. */
+static stet_status read_depfile(command_run *c, stet_error *err) {
+    command_state *s = c->state;
+    if (!c->spec.depfile)
+        return STET_OK;
+    char *full = full_path(s, c->spec.depfile);
+    stet_buf text = STET_BUF(STET_DEPFILE_MAX_BYTES);
+    stet_depfile d = {0};
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = stet_file_read(full, STET_DEPFILE_MAX_BYTES, &text, &inner);
+    bool absent = status == STET_NOT_FOUND;
+    if (status == STET_OK)
+        status = stet_depfile_parse(text.data, text.len, &d, &inner);
+    if (status == STET_OK || !absent)
+        command_files_release(&c->found); /* of the last time */
+    for (size_t i = 0; i < d.len && status == STET_OK; i++) {
+        char *path;
+        if (stet_path_normal(s->root, c->spec.cwd_rel, d.at[i], &path, NULL) != STET_OK)
+            continue; /* a directory, or a file of .stet */
+        bool known = false;
+        for (size_t k = 0; k < c->spec.inputs.len && !known; k++)
+            known = strcmp(c->spec.inputs.at[k].path, path) == 0;
+        for (size_t k = 0; k < c->spec.outputs.len && !known; k++)
+            known = strcmp(c->spec.outputs.at[k].path, path) == 0;
+        if (!known)
+            command_files_add(&c->found, "", path);
+        stet_free(path);
+    }
+    if (status != STET_OK) {
+        stet_error_clear(&inner);
+        stet_fail(err, STET_FAILED, "%s: its dependency file %s %s", c->run->name, c->spec.depfile,
+                  absent ? "is not there" : "can't be read");
+        status = STET_FAILED;
+    }
+    stet_depfile_release(&d);
+    stet_buf_release(&text);
+    stet_free(full);
+    return status;
+}
+
+/* Looks at inputs and found files as they are now. */
+static stet_status look_again(command_run *c, stet_error *err) {
+    int root = stet_files_root(c->state->files);
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < c->spec.inputs.len && status == STET_OK; i++) {
+        stet_look now, *was = &c->spec.inputs.at[i].look;
+        status = stet_look_at(root, c->spec.inputs.at[i].path, was->inode ? was : NULL, &now, err);
+        if (status == STET_OK && !stet_look_same(&now, was))
+            c->changed = true;
+        *was = now;
+    }
+    for (size_t i = 0; i < c->found.len && status == STET_OK; i++) {
+        stet_look now, *was = &c->found.at[i].look;
+        status = stet_look_at(root, c->found.at[i].path, was->inode ? was : NULL, &now, err);
+        *was = now;
+        /* One that changed since the command began may have been read before or after. */
+        if (status == STET_OK && now.mode && now.mode != STET_LOOK_DIRECTORY && now.mtime > c->end.started_ns)
+            c->changed = true;
+    }
+    return status;
+}
+
+static void remove_outputs(command_run *c) {
+    for (size_t i = 0; i < c->spec.outputs.len; i++) {
+        char *full = full_path(c->state, c->spec.outputs.at[i].path);
+        if (stet_file_remove_tree(full, NULL) != STET_OK) {
+            /* a file that can't be removed: the scan sees what is there */
+        }
+        stet_free(full);
+    }
+}
+
+/* What the command's end means. */
+static stet_status judge(command_run *c, stet_error *err) {
+    const stet_task_end *e = &c->end;
+    const char *name = c->run->name;
+    if (c->cancelled)
+        return stet_fail(err, STET_CANCELLED, "%s: stopped", name);
+    if (e->state == STET_TASK_REFUSED)
+        return stet_fail(err, STET_FAILED, "%s: %s", name, e->message);
+    if (e->state == STET_TASK_LOST)
+        return stet_fail(err, STET_FAILED, "%s: its supervisor was killed", name);
+    if (e->timed_out)
+        return stet_fail(err, STET_FAILED, "%s: not done after %lld ms, the time it is given", name,
+                         (long long)c->spec.timeout_ms);
+    if (e->exit.signalled)
+        return stet_fail(err, STET_FAILED, "%s: ended by signal %d (%s)", name, e->exit.code, strsignal(e->exit.code));
+    if (e->exit.code != 0)
+        return stet_fail(err, STET_FAILED, "%s: exit status %d", name, e->exit.code);
+    return STET_OK;
+}
+
+static void collect_work(uv_work_t *w) {
+    command_run *c = w->data;
+    command_state *s = c->state;
+    stet_status status = judge(c, &c->error);
+    stet_error aside = STET_ERROR_INIT;
+    /* Of a failed one too: it runs again when what it read changes. */
+    stet_status deps = read_depfile(c, &aside);
+    if (status == STET_OK && deps != STET_OK)
+        stet_error_move(&c->error, &aside);
+    status = c->error.status;
+    stet_error_clear(&aside);
+    stet_error looking = STET_ERROR_INIT;
+    if (look_again(c, &looking) != STET_OK && status == STET_OK)
+        stet_error_move(&c->error, &looking);
+    stet_error_clear(&looking);
+    for (size_t i = 0; i < c->spec.outputs.len && c->error.status == STET_OK; i++) {
+        command_file *f = &c->spec.outputs.at[i];
+        status = stet_look_at(stet_files_root(s->files), f->path, NULL, &f->look, &c->error);
+        if (status == STET_OK && !stet_look_there(&f->look)) {
+            stet_buf shown = STET_BUF(600);
+            stet_path_escape(f->path, &shown);
+            stet_fail(&c->error, STET_FAILED, "%s: it ended well and did not write %s", c->run->name,
+                      stet_buf_cstr(&shown));
+            stet_buf_release(&shown);
+        }
+        /* Left behind by an earlier drive, and somebody wrote to it since. */
+        if (status == STET_OK && f->look.mode != STET_LOOK_DIRECTORY && f->look.mtime > c->end.ended_ns + 50000000)
+            c->changed = true;
+    }
+    stet_value result = stet_object();
+    stet_put(&result, "files", command_result_files(&c->spec));
+    if (c->error.status == STET_OK && take_output(c, &result, &c->error) != STET_OK) {
+        /* the error is set */
+    }
+    c->taken = c->error.status == STET_OK;
+    if (!c->taken || c->changed)
+        remove_outputs(c);
+    if (c->taken && !c->changed && c->spec.cache && !stet_run_is_effect(c->run)) {
+        status = command_second_id(&c->spec, &c->found, &c->second, &c->warning);
+        if (!c->spec.depfile)
+            c->second = c->spec.call;
+        if (status == STET_OK)
+            status = command_store(s->persist, s->root, &c->spec, c->second, &c->found, result, c->output_path,
+                                   c->error_path, (c->end.ended_ns - c->end.started_ns) / 1000000, &c->warning);
+    }
+    c->result = result;
+}
+
+/* ---- The loop --------------------------------------------------------------------------------------------------- */
+
+/* What a failed command said, whole, for people; and for programs in the details. */
+static void show_output(command_run *c) {
+    for (int k = 0; k < 2 && c->task; k++) {
+        stet_buf b = STET_BUF(SHOWN_BYTES + 100);
+        stet_value v;
+        stet_task_output(c->task, k == 1, SHOWN_BYTES, &b);
+        if (b.len) {
+            stet_run_log(c->run, k ? "stderr" : "stdout", b.data, b.len);
+            size_t keep = b.len < 65536 ? b.len : 65536;
+            if (stet_string_checked(b.data, keep, &v, NULL) == STET_OK)
+                stet_detail(&c->error, k ? "stderr" : "stdout", v);
+        }
+        stet_buf_release(&b);
+    }
+    if (c->end.state == STET_TASK_ENDED)
+        stet_detail(&c->error, c->end.exit.signalled ? "signal" : "exit", stet_int(c->end.exit.code));
+}
+
+static void work_done(uv_work_t *w, int status) {
+    command_run *c = w->data;
+    command_state *s = c->state;
+    (void)status;
+    c->working = false;
+    s->working--;
+    if (c->hit && !c->taken) {
+        /* An entry whose bytes are not here after all: a miss. */
+        stet_error_clear(&c->error);
+        command_entry_release(&c->entry);
+        c->hit = false;
+        *stet_vec_add(&s->queue) = c;
+    } else {
+        if (!c->taken && !c->hit)
+            show_output(c);
+        conclude(c);
+    }
+    pump(s);
+}
+
+static void begin_work(command_run *c, uv_work_cb work) {
+    c->work.data = c;
+    c->working = true;
+    c->state->working++;
+    if (uv_queue_work(c->state->host.loop, &c->work, work, work_done) != 0) {
+        work(&c->work);
+        work_done(&c->work, 0);
+    }
+}
+
+static void task_ended(command_run *c) {
+    c->state->running--;
+    c->end = *stet_task_exit(c->task);
+    c->output_path = stet_task_output_path(c->task, false);
+    c->error_path = stet_task_output_path(c->task, true);
+    begin_work(c, collect_work);
+}
+
+static void hear(command_state *s) {
+    stet_task *t;
+    while (s->local && (t = stet_local_next(s->local)) != NULL) {
+        command_run *c = stet_task_data(t);
+        if (c->waits_for_node) { /* it was in the way, and is gone: nobody wants how it ended */
+            c->waits_for_node = false;
+            stet_task_set_data(t, NULL);
+            stet_local_collected(s->local, t);
+            *stet_vec_add(&s->queue) = c;
+        } else {
+            task_ended(c);
+        }
+    }
+    pump(s);
+}
+
+static void on_poll(uv_poll_t *p, int status, int events) {
+    (void)status;
+    (void)events;
+    command_state *s = p->data;
+    if (stet_local_fd(s->local) < 0) {
+        uv_poll_stop(p);
+        s->polling = false;
+    }
+    hear(s);
+}
+
+static void on_timer(uv_timer_t *t) {
+    command_state *s = t->data;
+    hear(s);
+}
+
+/* Descriptor and timer are on exactly while something is awaited: an idle loop ends. */
+static void set_watching(command_state *s) {
+    bool running = s->local && (stet_local_running(s->local) > 0);
+    int fd = s->local ? stet_local_fd(s->local) : -1;
+    if (running && !s->polling && fd >= 0) {
+        if (uv_poll_init(s->host.loop, &s->poll, fd) == 0) {
+            s->poll.data = s;
+            uv_poll_start(&s->poll, UV_READABLE, on_poll);
+            s->polling = true;
+        }
+    }
+    bool lost = false;
+    for (size_t i = 0; i < s->active.len; i++)
+        lost |= s->active.at[i]->task && !s->active.at[i]->working;
+    bool wait = (s->queue.len > 0 && !s->locked) || (lost && (!running || stet_local_adopted(s->local)));
+    if (wait && !s->timing)
+        uv_timer_start(&s->timer, on_timer, POLL_MS, POLL_MS);
+    else if (!wait && s->timing)
+        uv_timer_stop(&s->timer);
+    s->timing = wait;
+}
+
+/* One drive of a project runs commands at a time: two would write the same files. */
+static bool take_lock(command_state *s) {
+    if (s->locked)
+        return true;
+    s->locked = stet_lock_take(s->lock, STET_LOCK_EXCLUSIVE, 0, NULL) == STET_OK;
+    s->waited |= !s->locked;
+    return s->locked;
+}
+
+static stet_status launch(command_run *c, stet_error *err) {
+    command_state *s = c->state;
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < c->spec.outputs.len + 1 && status == STET_OK; i++) {
+        const char *path = i < c->spec.outputs.len ? c->spec.outputs.at[i].path : c->spec.depfile;
+        if (!path)
+            continue;
+        char *full = full_path(s, path), *dir = stet_file_dirname(full);
+        struct stat st;
+        if (stet_sys_lstat(full, &st) == 0)
+            status = stet_file_remove_tree(full, err);
+        if (status == STET_OK && stet_sys_stat(dir, &st) != 0)
+            status = stet_file_mkdirs(dir, 0755, err);
+        stet_free(full);
+        stet_free(dir);
+    }
+    if (status != STET_OK)
+        return status;
+    for (size_t i = 0; i < c->spec.inputs.len;
+         i++) { /* looks with times: unchanged files are not read again afterwards */
+        stet_look known;
+        if (stet_files_known(s->files, c->spec.inputs.at[i].path, &known) &&
+            stet_look_same(&known, &c->spec.inputs.at[i].look))
+            c->spec.inputs.at[i].look = known;
+    }
+    stet_local_request r = {.key = c->spec.call,
+                            .node = c->run->name,
+                            .argv = (const char *const *)c->spec.argv.at,
+                            .envp = (const char *const *)c->spec.env.at,
+                            .cwd = c->spec.cwd,
+                            .input = c->spec.standard_input,
+                            .input_len = c->spec.standard_input_len,
+                            .timeout_ms = c->spec.timeout_ms,
+                            .max_memory = c->spec.max_memory,
+                            .max_cpu_s = c->spec.max_cpu_s,
+                            .max_file_size = c->spec.max_file_size};
+    status = stet_local_start(s->local, &r, &c->task, err);
+    if (status == STET_OK)
+        stet_task_set_data(c->task, c);
+    return status;
+}
+
+/* Starts one from the queue, or goes on with what an earlier drive left. */
+static void advance(command_run *c) {
+    command_state *s = c->state;
+    stet_error err = STET_ERROR_INIT;
+    if (c->cancelled || (s->host.cancelled && s->host.cancelled(s->host.cancelled_ctx))) {
+        stet_fail(&err, STET_CANCELLED, "%s: stopped before it began", c->run->name);
+        fail_run(c, &err);
+        return;
+    }
+    stet_task *left = stet_local_find(s->local, c->spec.call);
+    if (left && stet_task_exit(left)->state == STET_TASK_LOST) {
+        stet_local_collected(s->local, left);
+        left = NULL;
+    }
+    stet_task *other = stet_local_find_node(s->local, c->run->name, left);
+    if (left) {
+        c->task = left;
+        stet_task_set_data(left, c);
+        s->running++;
+        return;
+    }
+    if (other) { /* the same files, other inputs: it must be out of the way first */
+        c->waits_for_node = true;
+        stet_task_set_data(other, c);
+        stet_local_cancel(s->local, other, 0);
+        return;
+    }
+    if (launch(c, &err) != STET_OK) {
+        fail_run(c, &err);
+        return;
+    }
+    s->running++;
+}
+
+static void pump(command_state *s) {
+    while (s->queue.len > 0 && s->running < s->jobs && s->working < MAX_WORKING && take_lock(s)) {
+        command_run *c = s->queue.at[0];
+        memmove(s->queue.at, s->queue.at + 1, --s->queue.len * sizeof *s->queue.at);
+        if (s->waited && !stet_run_is_effect(c->run) && c->spec.cache && c->again <= MAX_AGAIN) {
+            /* Another process held the lock, and may have done it. */
+            stet_error none = STET_ERROR_INIT;
+            command_files_release(&c->found);
+            if (look_up(c, &none) == STET_OK) {
+                c->hit = true;
+                c->result = stet_retain(c->entry.result);
+                begin_work(c, restore_work);
+                continue;
+            }
+            stet_error_clear(&none);
+        }
+        advance(c);
+    }
+    if (s->queue.len == 0)
+        s->waited = false;
+    set_watching(s);
+}
+
+/* From an evaluated spec: an earlier outcome, or the queue. */
+static void step(command_run *c) {
+    command_state *s = c->state;
+    stet_error err = STET_ERROR_INIT;
+    if (c->spec.cache && !stet_run_is_effect(c->run) && look_up(c, &err) == STET_OK) {
+        c->hit = true;
+        c->result = stet_retain(c->entry.result);
+        if (in_place(c)) {
+            c->taken = true;
+            conclude(c);
+        } else {
+            begin_work(c, restore_work);
+        }
+        return;
+    }
+    stet_error_clear(&err); /* a miss, or a directory that can't be read: it runs */
+    *stet_vec_add(&s->queue) = c;
+    pump(s);
+}
+
+/* ---- The kind --------------------------------------------------------------------------------------------------- */
+
+static stet_status command_open(const stet_module_host *host, void **state, stet_error *err) {
+    command_state *s = stet_alloc_zero(sizeof *s);
+    s->host = *host;
+    s->root = stet_strdup(host->project_root);
+    s->files = host->files;
+    stet_value v = stet_get(host->config, "hardlink");
+    s->hardlink = stet_as_bool(v);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    stet_value jobs = stet_get(host->config, "jobs");
+    s->jobs = host->jobs > 0                                           ? (size_t)host->jobs
+              : stet_typeof(jobs) == STET_INT && stet_as_int(jobs) > 0 ? (size_t)stet_as_int(jobs)
+              : cores <= 1                                             ? 2
+              : cores == 2                                             ? 3
+                                                                       : (size_t)cores + 2;
+    stet_status status = STET_OK;
+    if (!s->files || !host->loop)
+        status = stet_fail(err, STET_UNSUPPORTED, "commands need the files of a project and an event loop");
+    char *dir = stet_project_path(host->project, "local/exec"), *lock = stet_file_join(dir, "lock");
+    if (status == STET_OK)
+        status = stet_file_mkdirs(dir, 0755, err);
+    if (status == STET_OK)
+        status = stet_lock_open(lock, STET_LOCK_PLAIN, &s->lock, err);
+    if (status == STET_OK)
+        status = stet_persist_open_project(host->project, false, NULL, NULL, &s->persist, err);
+    if (status == STET_OK)
+        status = stet_local_open(dir, &s->local, err);
+    stet_free(dir);
+    stet_free(lock);
+    if (status == STET_OK) {
+        uv_timer_init(host->loop, &s->timer);
+        s->timer.data = s;
+        *state = s;
+        return STET_OK;
+    }
+    stet_lock_close(s->lock);
+    stet_persist_close(s->persist);
+    stet_free(s->root);
+    stet_free(s);
+    return status;
+}
+
+static void command_close(void *state) {
+    command_state *s = state;
+    assert(s->active.len == 0);
+    if (s->polling)
+        uv_poll_stop(&s->poll);
+    uv_timer_stop(&s->timer);
+    uv_close((uv_handle_t *)&s->timer, NULL);
+    if (s->poll.data)
+        uv_close((uv_handle_t *)&s->poll, NULL);
+    uv_run(s->host.loop, UV_RUN_NOWAIT); /* handles are closed by the loop */
+    stet_local_close(s->local);
+    stet_lock_close(s->lock);
+    stet_persist_close(s->persist);
+    stet_vec_release(&s->queue);
+    stet_vec_release(&s->active);
+    stet_free(s->root);
+    stet_free(s);
+}
+
+static stet_input_use command_use(stet_value descriptor, const char *input, size_t len) {
+    (void)descriptor;
+    (void)input;
+    (void)len;
+    return STET_INPUT_ALWAYS;
+}
+
+static stet_status command_fingerprint(void *state, stet_value descriptor, stet_hash *out, stet_error *err) {
+    (void)state;
+    (void)err;
+    stet_value v = stet_array();
+    stet_push(&v, stet_string("command " VERSION));
+    stet_push(&v, stet_retain(descriptor));
+    *out = stet_hash_value(v);
+    stet_release(v);
+    return STET_OK;
+}
+
+static stet_status command_start(void *state, void *program, stet_run *run, stet_error *err) {
+    (void)program;
+    command_state *s = state;
+    command_run *c = stet_alloc_zero(sizeof *c);
+    c->run = run;
+    c->state = s;
+    c->result = stet_null();
+    *stet_vec_add(&s->active) = c;
+    stet_status status = command_evaluate(run, s->root, &c->spec, err);
+    if (status != STET_OK) {
+        run_free(c);
+        return status;
+    }
+    step(c);
+    return STET_OK;
+}
+
+static void command_cancel(void *state, stet_run *run) {
+    command_state *s = state;
+    for (size_t i = 0; i < s->active.len; i++) {
+        command_run *c = s->active.at[i];
+        if (c->run != run || c->cancelled)
+            continue;
+        c->cancelled = true;
+        if (c->task)
+            stet_local_cancel(s->local, c->task, CANCEL_MS);
+        for (size_t k = 0; k < s->queue.len; k++)
+            if (s->queue.at[k] == c) {
+                memmove(s->queue.at + k, s->queue.at + k + 1, (--s->queue.len - k) * sizeof *s->queue.at);
+                stet_error err = STET_ERROR_INIT;
+                stet_fail(&err, STET_CANCELLED, "%s: stopped before it began", run->name);
+                fail_run(c, &err);
+                return;
+            }
+        return;
+    }
+}
+
+const stet_module_kind stet_module_command = {.version = STET_MODULE_VERSION,
+                                              .type = "command",
+                                              .asynchronous = true,
+                                              .open = command_open,
+                                              .close = command_close,
+                                              .check = command_check,
+                                              .use = command_use,
+                                              .fingerprint = command_fingerprint,
+                                              .start = command_start,
+                                              .cancel = command_cancel};

@@ -1,0 +1,600 @@
+/* command_spec.c - from a node and its inputs to what would run, and its identity. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "exec/record.h"
+#include "files/path.h"
+#include "module/command.h"
+#include "os/file.h"
+
+/* Passed on to every command, and no part of its identity: where things are on this machine. */
+static const char *const passed[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"};
+static const char *const members[] = {
+    "type",          "argv",          "shell",          "produces",     "files",   "depfile",    "env",
+    "cwd",           "stdout",        "stdin",          "timeout",      "cache",   "max-memory", "max-cpu",
+    "max-file-size", "allow-outside", "argumentSchema", "resultSchema", "metadata"};
+
+command_file *command_files_add(command_files *f, const char *name, const char *path) {
+    command_file *x = stet_vec_add(f);
+    *x = (command_file){.name = stet_strdup(name), .path = stet_strdup(path)};
+    return x;
+}
+
+void command_files_release(command_files *f) {
+    for (size_t i = 0; i < f->len; i++) {
+        stet_free(f->at[i].name);
+        stet_free(f->at[i].path);
+    }
+    stet_vec_release(f);
+}
+
+void command_words_add(command_words *w, char *word) {
+    stet_vec_reserve(w, w->len + 2);
+    w->at[w->len++] = word;
+    w->at[w->len] = NULL;
+}
+
+void command_words_release(command_words *w) {
+    for (size_t i = 0; i < w->len; i++)
+        stet_free(w->at[i]);
+    stet_vec_release(w);
+}
+
+void command_spec_release(command_spec *s) {
+    command_files_release(&s->inputs);
+    command_files_release(&s->outputs);
+    command_words_release(&s->argv);
+    command_words_release(&s->env);
+    stet_free(s->cwd);
+    stet_free(s->cwd_rel);
+    stet_free(s->depfile);
+    stet_free(s->standard_input);
+    *s = (command_spec){0};
+}
+
+/* ---- Checking ------------------------------------------------------------------------------------------------- */
+
+static const char *text_of(const stet_value *v, size_t *len) {
+    size_t n;
+    const char *s = stet_typeof(*v) == STET_STRING ? stet_as_string(v, &n) : NULL;
+    if (s && strlen(s) != n)
+        return NULL; /* a NUL can't be passed to a program */
+    if (s && len)
+        *len = n;
+    return s;
+}
+
+static bool all_texts(stet_value list) {
+    for (size_t i = 0; i < stet_count(list); i++) {
+        stet_value v = stet_at(list, i);
+        if (!text_of(&v, NULL))
+            return false;
+    }
+    return true;
+}
+
+static bool env_name(const char *s, size_t len) {
+    for (size_t i = 0; i < len; i++)
+        if (!((s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= 'a' && s[i] <= 'z') || s[i] == '_' ||
+              (i && s[i] >= '0' && s[i] <= '9')))
+            return false;
+    return len > 0;
+}
+
+/* Seconds as a number, or "90s", "10m", "2h"; -1 if it is neither. */
+static int64_t milliseconds(stet_value v) {
+    if (stet_typeof(v) == STET_INT || stet_typeof(v) == STET_DOUBLE) {
+        double s = stet_as_double(v);
+        return s > 0 && s < 1e9 ? (int64_t)(s * 1000) : -1;
+    }
+    const char *text = text_of(&v, NULL);
+    char unit = 0, more;
+    double n;
+    if (!text || sscanf(text, "%lf%c%c", &n, &unit, &more) != 2 || !(n > 0) || n > 1e6)
+        return -1;
+    return unit == 's'   ? (int64_t)(n * 1000)
+           : unit == 'm' ? (int64_t)(n * 60000)
+           : unit == 'h' ? (int64_t)(n * 3600000)
+                         : -1;
+}
+
+/* Bytes as an integer, or "512M", "2G"; 0 if it is neither. */
+static uint64_t bytes_of(stet_value v) {
+    if (stet_typeof(v) == STET_INT)
+        return stet_as_int(v) > 0 ? (uint64_t)stet_as_int(v) : 0;
+    const char *text = text_of(&v, NULL);
+    char unit = 0, more;
+    unsigned long long n;
+    if (!text || sscanf(text, "%llu%c%c", &n, &unit, &more) != 2 || n == 0 || n > 1000000)
+        return 0;
+    return unit == 'K' ? n << 10 : unit == 'M' ? n << 20 : unit == 'G' ? n << 30 : 0;
+}
+
+static stet_status wrong(stet_error *err, const char *member, const char *what, const char *hint) {
+    stet_fail(err, STET_INVALID, "\"%s\" of a command %s", member, what);
+    stet_hint(err, "%s", hint);
+    return STET_INVALID;
+}
+
+static stet_status check_files(stet_value d, stet_value node, stet_error *err) {
+    stet_value v, inputs = stet_get(node, "inputs"), outside = stet_get(d, "allow-outside");
+    if (stet_find(d, "files", 5, &v)) {
+        if (stet_typeof(v) != STET_ARRAY || !all_texts(v))
+            return wrong(err, "files", "is no list of names", "name the inputs that are files");
+        for (size_t i = 0; i < stet_count(v); i++) {
+            stet_value name = stet_at(v, i);
+            size_t len = 0;
+            const char *s = text_of(&name, &len);
+            if (!stet_find(inputs, s, len, NULL))
+                return wrong(err, "files", "names no input", "each name must be one of the node's inputs");
+        }
+    }
+    if (stet_find(d, "produces", 8, &v)) {
+        if (stet_typeof(v) != STET_OBJECT || !all_texts(v))
+            return wrong(err, "produces", "is no object of paths", "write {\"NAME\": \"PATH\"}");
+        for (size_t i = 0; i < stet_count(v); i++) {
+            stet_value path = stet_at(v, i);
+            char *normal;
+            stet_status status = stet_path_normal(NULL, "", text_of(&path, NULL), &normal, err);
+            if (status != STET_OK)
+                return status;
+            bool leaves = normal[0] == '/' || strncmp(normal, "../", 3) == 0;
+            stet_free(normal);
+            if (leaves && !stet_as_bool(outside))
+                return wrong(err, "produces", "has a path outside the project",
+                             "write to a file of the project, or say allow-outside = true");
+        }
+    }
+    return STET_OK;
+}
+
+stet_status command_check(stet_value d, stet_value node, stet_error *err) {
+    stet_value v;
+    for (size_t i = 0; i < stet_count(d); i++) {
+        const char *key = stet_key_at(d, i, NULL);
+        bool known = false;
+        for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+            known |= strcmp(key, members[k]) == 0;
+        if (!known) {
+            stet_fail(err, STET_INVALID, "a command has no member \"%.100s\"", key);
+            stet_hint(err, "docs/pipelines.md lists what there is");
+            return STET_INVALID;
+        }
+    }
+    bool argv = stet_find(d, "argv", 4, &v), shell;
+    if (argv && (stet_typeof(v) != STET_ARRAY || stet_count(v) == 0 || !all_texts(v)))
+        return wrong(err, "argv", "is no list of strings", "write [\"PROGRAM\", \"ARGUMENT\"]");
+    shell = stet_find(d, "shell", 5, &v);
+    if (shell && !text_of(&v, NULL))
+        return wrong(err, "shell", "is no string", "write the command as you would type it");
+    if (argv == shell)
+        return stet_fail(err, STET_INVALID, "a command has either \"argv\" or \"shell\"");
+    stet_status status = check_files(d, node, err);
+    if (status != STET_OK)
+        return status;
+    if (stet_find(d, "env", 3, &v)) {
+        bool fine = (stet_typeof(v) == STET_ARRAY || stet_typeof(v) == STET_OBJECT) && all_texts(v);
+        for (size_t i = 0; fine && i < stet_count(v); i++) {
+            size_t len = 0;
+            stet_value item = stet_at(v, i);
+            const char *name = stet_typeof(v) == STET_OBJECT ? stet_key_at(v, i, &len) : text_of(&item, &len);
+            fine = env_name(name, len);
+        }
+        if (!fine)
+            return wrong(err, "env", "is neither a list of names nor an object of strings",
+                         "write [\"CC\"] to pass variables on, or {\"CC\": \"gcc\"} to set them");
+    }
+    if (stet_find(d, "timeout", 7, &v) && milliseconds(v) < 0)
+        return wrong(err, "timeout", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
+    static const char *const sizes[] = {"max-memory", "max-file-size"};
+    for (int i = 0; i < 2; i++)
+        if (stet_find(d, sizes[i], strlen(sizes[i]), &v) && bytes_of(v) == 0)
+            return wrong(err, sizes[i], "is no size", "write bytes, or \"512M\", \"2G\"");
+    if (stet_find(d, "max-cpu", 7, &v) && milliseconds(v) < 0)
+        return wrong(err, "max-cpu", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
+    static const char *const texts[] = {"cwd", "depfile"};
+    for (int i = 0; i < 2; i++)
+        if (stet_find(d, texts[i], strlen(texts[i]), &v) && !text_of(&v, NULL))
+            return wrong(err, texts[i], "is no path", "write a path relative to the project");
+    static const char *const flags[] = {"cache", "stdin", "allow-outside"};
+    for (int i = 0; i < 3; i++)
+        if (stet_find(d, flags[i], strlen(flags[i]), &v) && stet_typeof(v) != STET_BOOL)
+            return wrong(err, flags[i], "is neither true nor false", "write true or false");
+    if (stet_find(d, "stdout", 6, &v)) {
+        const char *s = text_of(&v, NULL);
+        if (!s || (strcmp(s, "log") != 0 && strcmp(s, "text") != 0 && strcmp(s, "json") != 0))
+            return wrong(err, "stdout", "is not one of its words", "write \"log\", \"text\" or \"json\"");
+    }
+    return STET_OK;
+}
+
+/* ---- Inputs ---------------------------------------------------------------------------------------------------- */
+
+typedef struct evaluation {
+    stet_run *run;
+    const char *root;
+    command_spec *s;
+    stet_value values; /* inputs that are no files */
+    stet_map seen;     /* name and path of each file: a pattern and another node may both give it */
+    stet_error *err;
+} evaluation;
+
+static stet_status missing(evaluation *e, const char *path) {
+    stet_buf shown = STET_BUF(600);
+    stet_path_escape(path, &shown);
+    stet_fail(e->err, STET_FAILED, "%s: there is no file %s", e->run->name, stet_buf_cstr(&shown));
+    stet_hint(e->err, "make it, or correct its path");
+    stet_buf_release(&shown);
+    return STET_FAILED;
+}
+
+/* The id that a link names, or NULL. */
+static const char *link_id(stet_value binding, stet_value *hold) {
+    stet_value sigil, link;
+    if (stet_typeof(binding) != STET_OBJECT || !stet_find(binding, "/", 1, &sigil) ||
+        !stet_find(sigil, "link@1", 6, &link))
+        return NULL;
+    *hold = stet_get(link, "id");
+    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : NULL;
+}
+
+static stet_status add_input(evaluation *e, const char *name, const char *path, stet_value value) {
+    stet_look look;
+    if (!stet_look_of_value(value, &look))
+        return missing(e, path);
+    stet_buf key = STET_BUF(0);
+    stet_buf_printf(&key, "%s/%s", name, path); /* no slash in a name */
+    bool again = stet_map_get(&e->seen, key.data, key.len) != NULL;
+    if (!again)
+        stet_map_put(&e->seen, key.data, key.len, (stet_slot){.n = 1});
+    stet_buf_release(&key);
+    if (again)
+        return STET_OK;
+    command_files_add(&e->s->inputs, name, path)->look = look;
+    return STET_OK;
+}
+
+/* One file, or all that a pattern matches. `binding` says which, `value` what they are. */
+static stet_status take_file(evaluation *e, const char *name, stet_value binding, stet_value value) {
+    stet_value hold;
+    const char *id = link_id(binding, &hold);
+    size_t prefix = strlen(STET_FILE_PREFIX);
+    if (id && strncmp(id, STET_GLOB_PREFIX, prefix) == 0) {
+        stet_status status = STET_OK;
+        for (size_t i = 0; i < stet_count(value) && status == STET_OK; i++) {
+            size_t len;
+            const char *key = stet_key_at(value, i, &len);
+            stet_buf path = STET_BUF(0);
+            if (!key || !stet_path_unescape(key, len, &path))
+                status = stet_fail(e->err, STET_CORRUPT, "%s: the document %s holds no paths", e->run->name, id);
+            else
+                status = add_input(e, name, path.data, stet_at(value, i));
+            stet_buf_release(&path);
+        }
+        return status;
+    }
+    if (id && strncmp(id, STET_FILE_PREFIX, prefix) == 0) {
+        char *path = stet_file_of_id(id, strlen(id));
+        if (!path)
+            return stet_fail(e->err, STET_INVALID, "%s: \"%.200s\" names no file", e->run->name, id);
+        stet_status status = add_input(e, name, path, value);
+        stet_free(path);
+        return status;
+    }
+    /* Another node's output: it says itself where it is. */
+    stet_value text = stet_get(value, "path");
+    size_t len;
+    const char *escaped = stet_typeof(text) == STET_STRING ? stet_as_string(&text, &len) : NULL;
+    stet_buf path = STET_BUF(0);
+    stet_status status;
+    if (!escaped || !stet_path_unescape(escaped, len, &path)) {
+        status =
+            stet_fail(e->err, STET_FAILED, "%s: its input \"%s\" is no file: the node that makes it has not succeeded",
+                      e->run->name, name);
+    } else {
+        status = add_input(e, name, path.data, value);
+    }
+    stet_buf_release(&path);
+    return status;
+}
+
+static stet_status take_inputs(evaluation *e, stet_value d) {
+    stet_value inputs, bindings = stet_run_bindings(e->run), names = stet_get(d, "files");
+    stet_status status = stet_run_inputs(e->run, &inputs, e->err);
+    if (status != STET_OK)
+        return status;
+    e->values = stet_object();
+    for (size_t i = 0; i < stet_count(inputs) && status == STET_OK; i++) {
+        size_t len;
+        const char *key = stet_key_at(inputs, i, &len);
+        bool file = false;
+        for (size_t k = 0; k < stet_count(names); k++) {
+            stet_value n = stet_at(names, k);
+            file |= strcmp(stet_as_string(&n, NULL), key) == 0;
+        }
+        stet_value value = stet_at(inputs, i), binding = stet_get(bindings, key);
+        if (!file) {
+            stet_put_n(&e->values, key, len, stet_retain(value));
+        } else if (stet_typeof(binding) == STET_ARRAY) {
+            for (size_t k = 0; k < stet_count(binding) && status == STET_OK; k++)
+                status = take_file(e, key, stet_at(binding, k), stet_at(value, k));
+        } else {
+            status = take_file(e, key, binding, value);
+        }
+    }
+    return status;
+}
+
+/* ---- Outputs, environment, places ------------------------------------------------------------------------------- */
+
+static stet_status take_outputs(evaluation *e, stet_value d) {
+    stet_value produces = stet_get(d, "produces");
+    bool outside = stet_as_bool(stet_get(d, "allow-outside"));
+    for (size_t i = 0; i < stet_count(produces); i++) {
+        stet_value v = stet_at(produces, i);
+        char *path;
+        stet_status status = stet_path_normal(e->root, "", stet_as_string(&v, NULL), &path, e->err);
+        if (status != STET_OK)
+            return status;
+        char *full = path[0] == '/' ? stet_strdup(path) : stet_file_join(e->root, path), *dir = stet_file_dirname(full);
+        bool inside = true;
+        if (!outside) /* through links as well; of the directory, for the file itself is replaced */
+            status = stet_file_inside(e->root, dir, &inside, e->err);
+        stet_free(full);
+        stet_free(dir);
+        command_files_add(&e->s->outputs, stet_key_at(produces, i, NULL), path);
+        if (status == STET_OK && !inside) {
+            status = stet_fail(e->err, STET_DENIED, "%s: its output %s lies outside the project", e->run->name, path);
+            stet_hint(e->err, "write to a file of the project, or say allow-outside = true");
+        }
+        stet_free(path);
+        if (status != STET_OK)
+            return status;
+    }
+    return STET_OK;
+}
+
+/* The variables that count: {NAME: value, or null if it is not set}. They go to the command, with those that do not. */
+static stet_value take_env(evaluation *e, stet_value d) {
+    stet_value env = stet_get(d, "env"), counted = stet_object();
+    for (size_t i = 0; i < stet_count(env); i++) {
+        stet_value item = stet_at(env, i), v;
+        const char *name = stet_typeof(env) == STET_OBJECT ? stet_key_at(env, i, NULL) : stet_as_string(&item, NULL);
+        const char *value = stet_typeof(env) == STET_OBJECT ? stet_as_string(&item, NULL) : getenv(name);
+        if (!value) {
+            stet_put(&counted, name, stet_null());
+            continue;
+        }
+        command_words_add(&e->s->env, stet_asprintf("%s=%s", name, value));
+        if (stet_string_checked(value, strlen(value), &v, NULL) != STET_OK) {
+            stet_hash h = stet_hash_of(value, strlen(value)); /* not text: its hash stands for it */
+            v = stet_array();
+            stet_push(&v, stet_hash_text(h));
+        }
+        stet_put(&counted, name, v);
+    }
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
+        const char *value = getenv(passed[i]);
+        if (value && !stet_find(counted, passed[i], strlen(passed[i]), NULL))
+            command_words_add(&e->s->env, stet_asprintf("%s=%s", passed[i], value));
+    }
+    if (e->s->env.len == 0) /* a list, though an empty one */
+        command_words_add(&e->s->env, stet_strdup("STET=1"));
+    return counted;
+}
+
+/* ---- Words ------------------------------------------------------------------------------------------------------ */
+
+/* In single quotes, whatever is in it. */
+static void quote(stet_buf *out, const char *s) {
+    stet_buf_char(out, '\'');
+    for (; *s; s++) {
+        if (*s == '\'')
+            stet_buf_str(out, "'\\''");
+        else
+            stet_buf_char(out, *s);
+    }
+    stet_buf_char(out, '\'');
+}
+
+/* Paths and values by name: "{name}". */
+static bool named(evaluation *e, const char *name, size_t len, command_words *out) {
+    const command_files *lists[] = {&e->s->inputs, &e->s->outputs};
+    bool found = false;
+    stet_value v, names = stet_get(stet_run_descriptor(e->run), "files");
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < lists[k]->len; i++) {
+            const command_file *f = &lists[k]->at[i];
+            if (strlen(f->name) != len || memcmp(f->name, name, len) != 0)
+                continue;
+            found = true;
+            bool whole = f->path[0] == '/' || !*e->s->cwd_rel;
+            command_words_add(out, whole ? stet_strdup(f->path) : stet_file_join(e->root, f->path));
+        }
+    for (size_t i = 0; i < stet_count(names) && !found; i++) { /* a pattern that matches nothing */
+        stet_value n = stet_at(names, i);
+        size_t n_len;
+        const char *s = stet_as_string(&n, &n_len);
+        found = n_len == len && memcmp(s, name, len) == 0;
+    }
+    if (!found && stet_find(e->values, name, len, &v) && (len != 5 || memcmp(name, "after", 5) != 0)) {
+        size_t text_len;
+        const char *s = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &text_len) : NULL;
+        command_words_add(out, s ? stet_strndup(s, text_len) : stet_json_print(v, STET_JSON_CANONICAL, NULL));
+        found = true;
+    }
+    return found;
+}
+
+/* One word of the node with its names replaced. `list`: a word that is one name alone may become many. */
+static void expand(evaluation *e, const char *text, bool shell, command_words *list) {
+    stet_buf out = STET_BUF(0);
+    bool many = false;
+    for (const char *p = text; *p;) {
+        const char *close = *p == '{' ? strchr(p, '}') : NULL;
+        bool doubled = p[0] == '{' && p[1] == '{' && close && close[1] == '}';
+        command_words words = {0};
+        if (doubled && named(e, p + 2, (size_t)(close - p) - 2, &words)) { /* {{name}}: itself */
+            stet_buf_add(&out, p + 1, (size_t)(close - p));
+            p = close + 2;
+        } else if (close && named(e, p + 1, (size_t)(close - p) - 1, &words)) {
+            bool alone = p == text && !close[1] && !shell;
+            for (size_t i = 0; i < words.len; i++) {
+                if (alone) {
+                    command_words_add(list, stet_strdup(words.at[i]));
+                    continue;
+                }
+                stet_buf_str(&out, i ? " " : "");
+                if (shell)
+                    quote(&out, words.at[i]);
+                else
+                    stet_buf_str(&out, words.at[i]);
+            }
+            many |= alone;
+            p = close + 1;
+        } else {
+            stet_buf_char(&out, *p++);
+        }
+        command_words_release(&words);
+    }
+    if (!many)
+        command_words_add(list, stet_buf_take(&out, NULL));
+    stet_buf_release(&out);
+}
+
+/* ---- Identity --------------------------------------------------------------------------------------------------- */
+
+static stet_value file_identity(const command_file *f) {
+    stet_value v = stet_array();
+    stet_buf path = STET_BUF(0);
+    stet_path_escape(f->path, &path);
+    stet_push(&v, stet_string_n(path.data, path.len));
+    if (stet_look_there(&f->look)) {
+        stet_push(&v, stet_hash_text(f->look.hash));
+        stet_push(&v, stet_int(f->look.mode));
+    }
+    stet_buf_release(&path);
+    return v;
+}
+
+static stet_status call_id(evaluation *e, stet_value d, stet_value env, stet_hash *out) {
+    static const char *const counted[] = {"argv", "shell", "produces", "depfile", "cwd", "stdout", "stdin"};
+    stet_value spec = stet_object(), files = stet_object();
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        stet_value v;
+        if (stet_find(d, counted[i], strlen(counted[i]), &v))
+            stet_put(&spec, counted[i], stet_retain(v));
+    }
+    for (size_t i = 0; i < e->s->inputs.len; i++) {
+        const command_file *f = &e->s->inputs.at[i];
+        stet_value list = stet_array(), old;
+        if (stet_find(files, f->name, strlen(f->name), &old)) {
+            stet_release(list);
+            list = stet_retain(old);
+            stet_remove(&files, f->name, strlen(f->name));
+        }
+        stet_push(&list, file_identity(f));
+        stet_put(&files, f->name, list);
+    }
+    stet_value values = stet_retain(e->values);
+    stet_put(&spec, "files", files);
+    stet_put(&spec, "inputs", values);
+    stet_put(&spec, "env", stet_retain(env));
+    stet_hash datum, node;
+    stet_status status = stet_datum_id(spec, NULL, &datum, e->err);
+    if (status == STET_OK)
+        status = stet_node_literal(datum, NULL, &node, e->err);
+    if (status == STET_OK)
+        status = stet_node_call(STET_COMMAND_FUNCTION, &node, 1, NULL, out, e->err);
+    stet_release(spec);
+    return status;
+}
+
+stet_status command_second_id(const command_spec *s, const command_files *found, stet_hash *out, stet_error *err) {
+    stet_value list = stet_array();
+    for (size_t i = 0; i < found->len; i++)
+        stet_push(&list, file_identity(&found->at[i]));
+    stet_hash datum, nodes[2];
+    stet_status status = stet_datum_id(list, NULL, &datum, err);
+    stet_release(list);
+    nodes[0] = s->call;
+    if (status == STET_OK)
+        status = stet_node_literal(datum, NULL, &nodes[1], err);
+    return status == STET_OK ? stet_node_call(STET_COMMAND_FUNCTION, nodes, 2, NULL, out, err) : status;
+}
+
+/* ---- The whole ----------------------------------------------------------------------------------------------------
+ */
+
+static stet_status take_places(evaluation *e, stet_value d) {
+    command_spec *s = e->s;
+    stet_value v;
+    stet_status status = STET_OK;
+    if (stet_find(d, "cwd", 3, &v) && strcmp(stet_as_string(&v, NULL), ".") != 0)
+        status = stet_path_normal(e->root, "", stet_as_string(&v, NULL), &s->cwd_rel, e->err);
+    else
+        s->cwd_rel = stet_strdup("");
+    if (status != STET_OK)
+        return status;
+    s->cwd = s->cwd_rel[0] == '/' ? stet_strdup(s->cwd_rel)
+             : *s->cwd_rel        ? stet_file_join(e->root, s->cwd_rel)
+                                  : stet_strdup(e->root);
+    if (stet_find(d, "depfile", 7, &v))
+        status = stet_path_normal(e->root, "", stet_as_string(&v, NULL), &s->depfile, e->err);
+    return status;
+}
+
+stet_status command_evaluate(stet_run *run, const char *root, command_spec *out, stet_error *err) {
+    stet_value d = stet_run_descriptor(run), v;
+    evaluation e = {.run = run, .root = root, .s = out, .err = err};
+    *out = (command_spec){.cache = !stet_find(d, "cache", 5, &v) || stet_as_bool(v)};
+    e.values = stet_null();
+    stet_status status = take_places(&e, d);
+    if (status == STET_OK)
+        status = take_inputs(&e, d);
+    if (status == STET_OK)
+        status = take_outputs(&e, d);
+    stet_value env = stet_null();
+    if (status == STET_OK) {
+        env = take_env(&e, d);
+        status = call_id(&e, d, env, &out->call);
+    }
+    if (status == STET_OK) {
+        if (stet_find(d, "shell", 5, &v)) {
+            command_words_add(&out->argv, stet_strdup("/bin/sh"));
+            command_words_add(&out->argv, stet_strdup("-c"));
+            expand(&e, stet_as_string(&v, NULL), true, &out->argv);
+        } else {
+            stet_value argv = stet_get(d, "argv");
+            for (size_t i = 0; i < stet_count(argv); i++) {
+                stet_value word = stet_at(argv, i);
+                expand(&e, stet_as_string(&word, NULL), false, &out->argv);
+            }
+        }
+        stet_value mode = stet_get(d, "stdout");
+        const char *m = stet_typeof(mode) == STET_STRING ? stet_as_string(&mode, NULL) : "log";
+        out->json_output = strcmp(m, "json") == 0;
+        out->text_output = strcmp(m, "text") == 0;
+        if (stet_find(d, "timeout", 7, &v))
+            out->timeout_ms = milliseconds(v);
+        if (stet_find(d, "max-memory", 10, &v))
+            out->max_memory = bytes_of(v);
+        if (stet_find(d, "max-file-size", 13, &v))
+            out->max_file_size = bytes_of(v);
+        if (stet_find(d, "max-cpu", 7, &v))
+            out->max_cpu_s = (uint64_t)(milliseconds(v) + 999) / 1000;
+        if (stet_as_bool(stet_get(d, "stdin")))
+            out->standard_input = stet_json_print(e.values, STET_JSON_CANONICAL, &out->standard_input_len);
+        if (out->argv.len == 0)
+            status = stet_fail(err, STET_FAILED, "%s: its command is empty: a pattern matches no file", run->name);
+    }
+    stet_release(env);
+    stet_release(e.values);
+    stet_map_release(&e.seen);
+    if (status != STET_OK)
+        command_spec_release(out);
+    return status;
+}

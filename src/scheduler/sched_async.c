@@ -1,0 +1,179 @@
+/* Actions that are under way while others run: commands and calls. Each is started on a snapshot that is given up at
+ * once; its end is stored on a new one, after the kind has read again what its result rests on. So a run of hours holds
+ * nothing. */
+#include <uv.h>
+
+#include "scheduler/sched_internal.h"
+
+typedef struct sched_async {
+    uv_loop_t loop;
+    uv_timer_t timer;
+    STET_VEC(action_run *) runs;
+    stet_status status; /* of storing a result: the first failure */
+    stet_error err;
+} sched_async;
+
+static void no_more(uv_timer_t *t) {
+    (void)t;
+}
+
+stet_status sched_async_loop(stet_sched *s, struct uv_loop_s **out, stet_error *err) {
+    if (!s->async) {
+        sched_async *x = stet_alloc_zero(sizeof *x);
+        if (uv_loop_init(&x->loop) != 0) {
+            stet_free(x);
+            return stet_fail(err, STET_IO, "cannot make an event loop");
+        }
+        uv_timer_init(&x->loop, &x->timer);
+        s->async = x;
+    }
+    *out = &s->async->loop;
+    return STET_OK;
+}
+
+size_t sched_async_count(const stet_sched *s) {
+    return s->async ? s->async->runs.len : 0;
+}
+
+static void drop_transaction(action_run *r) {
+    if (!r->tx)
+        return;
+    stet_reader_release(&r->reader);
+    stet_tx_abort(r->tx);
+    r->tx = NULL;
+}
+
+static void forget(stet_sched *s, action_run *r) {
+    for (size_t i = 0; s->async && i < s->async->runs.len; i++)
+        if (s->async->runs.at[i] == r) {
+            s->async->runs.at[i] = s->async->runs.at[--s->async->runs.len];
+            break;
+        }
+}
+
+/* Stores what ended, or leaves it as dirty as it was if somebody stopped it. */
+static stet_status end_run(action_run *r, stet_error *err) {
+    stet_sched *s = r->s;
+    stet_status status = STET_OK;
+    if (r->failed && r->error.status == STET_CANCELLED) {
+        drop_transaction(r);
+        stet_plan_finish(s->plan, r->a->id, STET_PLAN_AGAIN, sched_now(s));
+        stet_release(r->result);
+        stet_error_clear(&r->error);
+    } else {
+        if (!r->tx) /* failed without a look: nothing read, nothing to rest on */
+            status = sched_run_transaction(r, err);
+        if (status == STET_OK) {
+            s->stopped |= r->failed && s->opts.stop_on_failure;
+            sched_run_check(r);
+            status = sched_run_store(r, err);
+        }
+    }
+    forget(s, r);
+    stet_free(r);
+    return status;
+}
+
+stet_status sched_async_run(stet_sched *s, sched_action *a, stet_error *err) {
+    action_run *r = stet_alloc_zero(sizeof *r);
+    stet_status status = sched_run_begin(s, a, r, err);
+    if (status != STET_OK) {
+        stet_free(r);
+        return status;
+    }
+    sched_run_execute(r);
+    if (r->base.ended || r->failed)
+        return end_run(r, err);
+    drop_transaction(r);
+    r->asynchronous = true;
+    *stet_vec_add(&s->async->runs) = r;
+    return STET_OK;
+}
+
+stet_status sched_async_refresh(action_run *r, stet_error *err) {
+    stet_sched *s = r->s;
+    int64_t head;
+    drop_transaction(r);
+    /* The group's snapshot must have what others committed since, this kind's own commits among them. */
+    stet_status status = stet_space_seq(s->space, &head, err);
+    if (status == STET_OK && s->group && head != s->group_head) {
+        bool news;
+        status = s->members.len > 0 ? sched_flush(s, err) : sched_news(s, &news, err);
+        if (s->members.len == 0) {
+            stet_group_end(s->group);
+            s->group = NULL;
+        }
+    }
+    return status == STET_OK ? sched_run_transaction(r, err) : status;
+}
+
+void sched_async_ended(action_run *r) {
+    sched_async *x = r->s->async;
+    stet_error err = STET_ERROR_INIT;
+    stet_status status = end_run(r, &err);
+    if (x->status == STET_OK && status != STET_OK) {
+        x->status = status;
+        stet_error_move(&x->err, &err);
+    }
+    stet_error_clear(&err);
+}
+
+stet_status sched_async_wait(stet_sched *s, int64_t ms, stet_error *err) {
+    sched_async *x = s->async;
+    size_t before = x->runs.len;
+    if (ms > 0 && s->members.len > 0) { /* what waits to be stored does not wait longer than it should */
+        int64_t age = (stet_clock_monotonic_us() - s->group_since) / 1000, most = STET_SCHED_GROUP_MS;
+        ms = age >= most ? 0 : ms < most - age ? ms : most - age;
+    }
+    if (ms > 0)
+        uv_timer_start(&x->timer, no_more, (uint64_t)ms, 0);
+    uv_run(&x->loop, ms > 0 ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+    if (ms > 0 && x->runs.len == before && uv_is_active((uv_handle_t *)&x->timer))
+        uv_run(&x->loop, UV_RUN_NOWAIT);
+    uv_timer_stop(&x->timer);
+    stet_status status = x->status;
+    x->status = STET_OK;
+    if (status != STET_OK)
+        stet_error_move(err, &x->err);
+    return status;
+}
+
+void sched_async_cancel(stet_sched *s) {
+    sched_async *x = s->async;
+    if (!x)
+        return;
+    while (x->runs.len > 0) {
+        size_t n = x->runs.len;
+        action_run **copy = stet_alloc(n * sizeof *copy);
+        memcpy(copy, x->runs.at, n * sizeof *copy);
+        for (size_t i = 0; i < n; i++) {
+            bool there = false;
+            for (size_t k = 0; k < x->runs.len; k++)
+                there |= x->runs.at[k] == copy[i];
+            void *state = NULL;
+            if (there && sched_kind_state(s, copy[i]->a->kind, &state, NULL) == STET_OK)
+                copy[i]->a->kind->cancel(state, &copy[i]->base);
+        }
+        stet_free(copy);
+        if (x->runs.len > 0) {
+            uv_timer_start(&x->timer, no_more, 50, 0);
+            uv_run(&x->loop, UV_RUN_ONCE);
+        }
+    }
+    uv_timer_stop(&x->timer);
+    x->status = STET_OK;
+    stet_error_clear(&x->err);
+}
+
+void sched_async_free(stet_sched *s) {
+    sched_async *x = s->async;
+    if (!x)
+        return;
+    uv_close((uv_handle_t *)&x->timer, NULL);
+    uv_run(&x->loop, UV_RUN_NOWAIT);
+    uv_loop_close(&x->loop);
+    stet_vec_release(&x->runs);
+    stet_error_clear(&x->err);
+    stet_free(x);
+    s->async = NULL;
+}
