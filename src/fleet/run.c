@@ -752,6 +752,17 @@ void stet_runfile_cancel_rest(stet_runfile *run, const char *reason) {
 }
 
 stet_status stet_runfile_finish(stet_runfile *run, stet_error *err) {
+    /* Declared, and never needed: it stands, or what it waits for failed. Left pending it would look like work to come.
+     */
+    for (size_t i = 0; i < stet_count(run->tasks); i++) {
+        stet_value task = stet_at(run->tasks, i), id = stet_get(task, "id");
+        stet_task_status status;
+        if (!stet_task_status_of(stet_get(task, "status"), &status) || status != STET_TASK_PENDING)
+            continue;
+        char *copy = stet_strdup(stet_as_string(&id, NULL));
+        stet_runfile_task_skipped(run, copy, "the drive ended without a need for it");
+        stet_free(copy);
+    }
     stet_runfile_stage(run, STET_STAGE_DONE);
     run->dirty = true;
     return stet_runfile_flush(run, err);

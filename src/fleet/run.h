@@ -102,6 +102,7 @@ void stet_runfile_cancel_rest(stet_runfile *run, const char *reason);
 STET_CHECKED stet_status stet_runfile_tick(stet_runfile *run, stet_error *err);
 /* Writes now. */
 STET_CHECKED stet_status stet_runfile_flush(stet_runfile *run, stet_error *err);
+/* The drive came to its end: stage `done`, tasks that are still pending become skipped, and all of it is on disk. */
 STET_CHECKED stet_status stet_runfile_finish(stet_runfile *run, stet_error *err);
 void stet_runfile_close(stet_runfile *run); /* NULL is fine. Frees the lock; writes nothing. */
 

@@ -164,6 +164,14 @@ static stet_status fleet_drive(const stet_drive_request *q, stet_drive_result *o
             spec.piece = piece_text(state.root, "piece", NULL, &hold[0]);
             spec.demand = stet_get(stet_get(state.root, "options"), "demand");
             spec.retry_failed = true;
+            /* A rerun that has not begun brings its inputs, and is of the pattern file that the first was of; one that
+             * is resumed has both already. */
+            if (state.counts.tasks[STET_TASK_COMPLETED] + state.counts.tasks[STET_TASK_FAILED] == 0 &&
+                stet_typeof(stet_get(state.root, "provenance")) == STET_OBJECT) {
+                const char *from = piece_text(stet_get(state.root, "options"), "pattern", NULL, &hold[1]);
+                spec.set = stet_get(state.root, "inputs");
+                spec.pattern = from && stet_file_exists(from) ? from : NULL;
+            }
             if (!spec.piece)
                 status = stet_fail(err, STET_UNSUPPORTED, "run %s does not say which piece it is of", q->run_id);
         }

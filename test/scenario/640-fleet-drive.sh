@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Runs of real patterns: recorded, repeated with other inputs, queued and worked off.
+. "$STET_SOURCE/test/scenario/lib.sh"
+stet init >/dev/null
+cp "$STET_SOURCE/examples/totals.json" .
+field() { local path=$1; shift; stet "$@" --json | json "$path"; }
+
+first=$(field runId run totals.json)
+t "a drive leaves a run"                        same completed "$(field record.lifecycle runs show "$first")"
+t "one in which everything stands leaves none"  same null "$(field runId run totals.json)"
+before=$(field result.total piece pull totals)
+again=$(field drive.runId runs rerun "$first" --drive)
+t "a rerun with the same inputs runs nothing"   same 0 "$(json summary.ran <".stet/runs/$again/state.json")"
+t "and is completed"                            same completed "$(field record.lifecycle runs show "$again")"
+other=$(field drive.runId runs rerun "$first" --input factor=3 --drive)
+t "with another input it runs what follows"     same completed "$(field record.lifecycle runs show "$other")"
+t "the result is another"                       same $((before * 3)) "$(field result.total piece pull totals)"
+t "what differs is told"                        expect_out "inputs/factor" stet runs compare "$first" "$other"
+t "the chain is kept"                           same "$first" "$(field record.provenance.originRunId runs show "$other")"
+t "a completed run can't be resumed"            same false "$(field resumable runs resume "$other")"
+
+stet queue add --app totals.json --input factor=5 >/dev/null
+stet queue add --app nothing-like-this --priority 9 >/dev/null
+t "the queue is worked off; what can't be is told" expect_status 1 stet queue work -j 2
+t "done"                                        same 1 "$(field total queue list --status done)"
+t "hopeless: parked"                            same 1 "$(field total queue list --status parked)"
+t "the queued inputs were used"                 same $((before * 5)) "$(field result.total piece pull totals)"
+t "its run is known to the entry"               same completed "$(field record.lifecycle runs show "$(field entries.0.runId queue list --status done)")"
+t "stats know the app"                          expect_out totals stet runs stats
+t "history has them all"                        same 4 "$(field total history)"
+finish
