@@ -65,10 +65,9 @@ static const prompt prompts[] = {
      .title = "Read and change documents",
      .description = "Do something with the project's documents, carefully",
      .arguments = {{"task", "What is to be done", true}},
-     .needs = {"doc get", "doc set"},
-     .text =
-         "This project keeps JSON documents; a cell is ID/KEY/KEY. Read with stet_doc_get before you write with "
-         "stet_doc_set, change only what the task asks for, and tell me the cells you changed.\n\nThe task: {task}"},
+     .needs = {"get", "set"},
+     .text = "This project keeps JSON documents; a cell is ID/KEY/KEY. Read with stet_get before you write with "
+             "stet_set, change only what the task asks for, and tell me the cells you changed.\n\nThe task: {task}"},
 };
 
 static bool offered(const stet_mcp_tools *tools, const prompt *p) {

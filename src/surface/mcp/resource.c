@@ -180,7 +180,7 @@ static stet_status list_space(const kind *k, const stet_mcp_caller *c, const cha
     if (status != STET_OK)
         return status;
     for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value id = stet_get(stet_at(rows, i), "id"), scope = stet_get(stet_at(rows, i), "scope");
+        stet_value id = stet_get(stet_at(rows, i), k->id), scope = stet_get(stet_at(rows, i), "scope");
         if (stet_typeof(id) != STET_STRING)
             continue;
         stet_buf uri = STET_BUF(STET_MCP_URI_MAX);
@@ -202,7 +202,7 @@ static stet_status list_space(const kind *k, const stet_mcp_caller *c, const cha
     return STET_OK;
 }
 
-static stet_status list_documents(const kind *k, const stet_mcp_caller *c, stet_value *out, stet_error *err) {
+static stet_status list_spaces(const kind *k, const stet_mcp_caller *c, stet_value *out, stet_error *err) {
     const stet_op *spaces_op = stet_op_find("space list");
     stet_value result;
     if (!spaces_op || !c->permitted(c->ctx, spaces_op))
@@ -222,7 +222,7 @@ static stet_status list_documents(const kind *k, const stet_mcp_caller *c, stet_
 }
 
 /* A document's id as the first part of a cell: its slashes and tildes are no separators. */
-static stet_value document_args(const struct kind *k, const address *a) {
+static stet_value document_args(const kind *k, const address *a) {
     (void)k;
     stet_buf cell = STET_BUF(0);
     for (const char *c = a->part[1]; *c; c++)
@@ -240,13 +240,15 @@ static stet_value document_args(const struct kind *k, const address *a) {
 }
 
 /* The one thing that the reading operation is about: its first positional parameter. */
-static stet_value plain_args(const struct kind *k, const address *a) {
+static stet_value plain_args(const kind *k, const address *a) {
     stet_value args = stet_object();
+    if (a->parts == 2)
+        stet_put(&args, "space", stet_string(a->part[0]));
     for (const stet_param *p = stet_op_find(k->read_op)->params; p && p->name; p++)
         if (p->flags & STET_PARAM_POSITIONAL) {
             char key[STET_PARAM_NAME_MAX];
             stet_param_key(p, key);
-            stet_put(&args, key, stet_string(a->part[0]));
+            stet_put(&args, key, stet_string(a->part[a->parts - 1]));
             break;
         }
     return args;
@@ -254,12 +256,12 @@ static stet_value plain_args(const struct kind *k, const address *a) {
 
 static const kind kinds[] = {
     {"doc", "Document", "A document of a space, with its sequence and hash", "stet://doc/{space}/{id}", 2, "doc get",
-     "doc list", document_args, list_documents, "documents", "id", "next", "after"},
+     "doc list", document_args, list_spaces, "documents", "id", "next", "after"},
     {"graph", "Graph of piece", "The graph of a piece: its actions, what they read and write, and their states",
-     "stet://graph/{piece}", 1, "piece graph", "piece list", plain_args, list_plain, "pieces", "id", "nextCursor",
-     "cursor"},
-    {"piece", "Piece", "A piece: one living instance of a pattern", "stet://piece/{piece}", 1, "piece show",
-     "piece list", plain_args, list_plain, "pieces", "id", "nextCursor", "cursor"},
+     "stet://graph/{space}/{piece}", 2, "piece graph", "piece list", plain_args, list_spaces, "pieces", "piece", "next",
+     "after"},
+    {"piece", "Piece", "A piece: one living instance of a pattern", "stet://piece/{space}/{piece}", 2, "piece show",
+     "piece list", plain_args, list_spaces, "pieces", "piece", "next", "after"},
     {"run", "Run", "A run: its tasks, their states and errors, and what to do next", "stet://run/{id}", 1, "runs show",
      "runs list", plain_args, list_plain, "records", "runId", "nextCursor", "cursor"},
 };

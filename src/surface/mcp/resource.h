@@ -6,8 +6,8 @@
  *
  *     stet://doc/SPACE/ID     a document             doc list, doc get
  *     stet://run/ID           a run                  runs list, runs show
- *     stet://piece/ID         a piece                piece list, piece show
- *     stet://graph/ID         a piece's graph        piece list, piece graph
+ *     stet://piece/SPACE/ID   a piece                piece list, piece show
+ *     stet://graph/SPACE/ID   a piece's graph        piece list, piece graph
  *
  * Parts are percent-encoded. Everything here may be called on any thread, with a caller of that thread. */
 #ifndef STET_SURFACE_MCP_RESOURCE_H
