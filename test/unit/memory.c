@@ -637,6 +637,59 @@ static void members_applied_to_another_state_void_their_readers(void **state) {
     free(path);
 }
 
+static void a_transaction_outlives_a_flush(void **state) {
+    (void)state;
+    char *path = fresh_path();
+    stet_space *s = again(path), *other = again(path);
+    set(s, "", "a", "1");
+    stet_group *g;
+    stet_tx *tx, *slow, *slower;
+    stet_value v;
+    stet_member m;
+    OK(stet_group_begin(s, "", &g, &err));
+    OK(stet_tx_begin_in(g, &tx, &err));
+    OK(stet_tx_set(tx, "a", NULL, stet_int(2), &err));
+    OK(stet_group_add(g, tx, NULL, NULL, &err));
+    OK(stet_tx_begin_in(g, &slow, &err)); /* both read what is only in the overlay so far */
+    OK(stet_tx_get(slow, "a", NULL, &v, &err));
+    assert_int_equal(stet_as_int(v), 2);
+    OK(stet_tx_begin_in(g, &slower, &err));
+    OK(stet_tx_get(slower, "a", NULL, &v, &err));
+    OK(stet_group_flush(g, &err));
+    OK(stet_tx_set(slow, "b", NULL, stet_int(20), &err));
+    OK(stet_group_add(g, slow, NULL, NULL, &err));
+    OK(stet_group_flush(g, &err));
+    stet_group_at(g, 0, &m);
+    assert_int_equal(m.outcome, STET_MEMBER_APPLIED);
+    expect(other, "", "b", -1, "20");
+    set(other, "", "a", "3"); /* and what the other one read changes before it is done */
+    OK(stet_tx_set(slower, "c", NULL, stet_int(1), &err));
+    OK(stet_group_add(g, slower, NULL, NULL, &err));
+    OK(stet_group_flush(g, &err));
+    stet_group_at(g, 0, &m);
+    assert_int_equal(m.outcome, STET_MEMBER_DROPPED);
+    assert_int_equal(m.error->status, STET_CONFLICT);
+    /* one that saw a member which was then dropped is void */
+    OK(stet_tx_begin_in(g, &tx, &err));
+    OK(stet_tx_get(tx, "a", NULL, &v, &err));
+    OK(stet_tx_set(tx, "d", NULL, stet_int(1), &err));
+    OK(stet_group_add(g, tx, NULL, NULL, &err));
+    OK(stet_tx_begin_in(g, &slow, &err));
+    OK(stet_tx_get(slow, "d", NULL, &v, &err));
+    set(other, "", "a", "4");
+    OK(stet_group_flush(g, &err));
+    OK(stet_tx_set(slow, "e", NULL, stet_int(1), &err));
+    FAILS(stet_group_add(g, slow, NULL, NULL, &err), STET_CONFLICT, "not as read");
+    stet_tx_abort(slow);
+    OK(stet_tx_begin_in(g, &slow, &err)); /* left behind: the end of the group ends it */
+    stet_group_end(g);
+    expect(s, "", "c", -1, NULL);
+    expect(s, "", "e", -1, NULL);
+    stet_space_close(other);
+    done(s);
+    free(path);
+}
+
 static void history_and_lists(void **state) {
     (void)state;
     stet_space *s = fresh();
@@ -985,6 +1038,7 @@ int main(void) {
         cmocka_unit_test(long_chains_are_read_at_every_sequence),
         cmocka_unit_test(groups),
         cmocka_unit_test(members_applied_to_another_state_void_their_readers),
+        cmocka_unit_test(a_transaction_outlives_a_flush),
         cmocka_unit_test(history_and_lists),
         cmocka_unit_test(feeds_tell_every_commit_once),
         cmocka_unit_test(metadata_stands_beside_the_value),
