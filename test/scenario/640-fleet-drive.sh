@@ -19,6 +19,13 @@ t "what differs is told"                        expect_out "inputs/factor" stet 
 t "the chain is kept"                           same "$first" "$(field record.provenance.originRunId runs show "$other")"
 t "a completed run can't be resumed"            same false "$(field resumable runs resume "$other")"
 
+new=$(field newRunId runs rerun "$first" --input factor=7)
+t "one task, and no more"                       same paused "$(field drive.status runs resume "$new" --once)"
+t "so that something is left"                   same true "$(field resumable runs resume "$new")"
+t "which a drive completes"                     same completed "$(field drive.status runs resume "$new" --drive)"
+t "the run with it"                             same completed "$(field record.lifecycle runs show "$new")"
+t "with the inputs of the rerun"                same $((before * 7)) "$(field result.total piece pull totals)"
+
 stet queue add --app totals.json --input factor=5 >/dev/null
 stet queue add --app nothing-like-this --priority 9 >/dev/null
 t "the queue is worked off; what can't be is told" expect_status 1 stet queue work -j 2
@@ -27,5 +34,5 @@ t "hopeless: parked"                            same 1 "$(field total queue list
 t "the queued inputs were used"                 same $((before * 5)) "$(field result.total piece pull totals)"
 t "its run is known to the entry"               same completed "$(field record.lifecycle runs show "$(field entries.0.runId queue list --status done)")"
 t "stats know the app"                          expect_out totals stet runs stats
-t "history has them all"                        same 4 "$(field total history)"
+t "history has them all"                        same 5 "$(field total history)"
 finish

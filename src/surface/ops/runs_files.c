@@ -12,9 +12,10 @@
 #include "os/file.h"
 #include "surface/ops/runs_common.h"
 
-#define LOG_CHUNK ((size_t)256 << 10)
-#define POLL_MS   200
-#define TAIL_MS   300
+#define LOG_CHUNK   ((size_t)256 << 10)
+#define POLL_MS     200
+#define TAIL_MS     300
+#define TAIL_MAX_MS 3000
 
 /* Bytes as a string: what is no UTF-8 becomes "?". */
 static stet_value lenient_text(const char *bytes, size_t len) {
@@ -289,14 +290,19 @@ static stet_status tail_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_map seen = {0};
     int64_t limit = stet_as_int(stet_get(args, "limit")), left = limit > 0 ? limit : INT64_MAX;
     int64_t seconds = stet_as_int(stet_get(args, "seconds")), until = stet_clock_monotonic_us() + seconds * 1000000;
+    int64_t rest_ms = TAIL_MS;
     bool from_start = stet_as_bool(stet_get(args, "from_start"));
     stet_status st = tail_round(ctx, args, &seen, true, from_start, &left, err);
     while (st == STET_OK && left > 0 && (seconds == 0 || stet_clock_monotonic_us() < until)) {
         if (ctx->cancelled(ctx))
             st = stet_fail(err, STET_CANCELLED, "interrupted");
         else {
-            stet_clock_sleep_ms(TAIL_MS);
+            /* Many runs take their time to look through: then less often, so that watching stays cheap. */
+            stet_clock_sleep_ms(rest_ms);
+            int64_t rested = stet_clock_monotonic_us();
             st = tail_round(ctx, args, &seen, false, from_start, &left, err);
+            int64_t took_ms = (stet_clock_monotonic_us() - rested) / 1000;
+            rest_ms = took_ms * 9 > TAIL_MAX_MS ? TAIL_MAX_MS : took_ms * 9 > TAIL_MS ? took_ms * 9 : TAIL_MS;
         }
     }
     const void *key;

@@ -8,37 +8,50 @@
 
 #define DAY_MS ((int64_t)86400000)
 
+/* What a drive asks of its surface; with `once` it is told to stop as soon as one task has come to an end. */
+typedef struct hearing {
+    stet_op_ctx *ctx;
+    bool once, one_done;
+} hearing;
+
 static bool give_up(void *context) {
-    stet_op_ctx *ctx = context;
-    return ctx->cancelled(ctx);
+    hearing *h = context;
+    return (h->once && h->one_done) || h->ctx->cancelled(h->ctx);
 }
 
 static void progress(void *context, int64_t done, int64_t total, const char *note) {
-    stet_op_ctx *ctx = context;
-    ctx->progress(ctx, done, total, note);
+    hearing *h = context;
+    h->one_done = h->one_done || done > 0;
+    h->ctx->progress(h->ctx, done, total, note);
 }
 
 /* Drives a run if the arguments ask for it, and puts `drive` into the result. */
 static stet_status maybe_drive(stet_op_ctx *ctx, stet_value args, const char *root, const char *run_id,
                                stet_value *result, stet_error *err) {
-    bool once = stet_as_bool(stet_get(args, "once"));
-    if (!once && !stet_as_bool(stet_get(args, "drive")))
+    hearing h = {.ctx = ctx, .once = stet_as_bool(stet_get(args, "once"))};
+    if (!h.once && !stet_as_bool(stet_get(args, "drive")))
         return STET_OK;
     stet_fleet_driver driver;
     stet_drive_result outcome = {0};
     stet_drive_request request = {.root = root,
                                   .run_id = run_id,
                                   .actor = stet_runs_actor(),
-                                  .once = once,
+                                  .once = h.once,
                                   .incremental = stet_as_bool(stet_get(args, "incremental")),
                                   .cancelled = give_up,
                                   .progress = progress,
-                                  .context = ctx};
+                                  .context = &h};
     stet_status st = stet_runs_get_driver(&driver, err);
     if (st == STET_OK)
         st = driver(&request, &outcome, err);
-    if (st == STET_OK)
+    if (st == STET_OK) {
+        /* Stopped because that was what was asked for. */
+        if (outcome.verdict == STET_DRIVE_STOPPED && h.once && h.one_done && !ctx->cancelled(ctx)) {
+            outcome.verdict = STET_DRIVE_PAUSED;
+            outcome.reason[0] = 0;
+        }
         stet_put(result, "drive", stet_drive_result_value(&outcome));
+    }
     return st;
 }
 
