@@ -161,6 +161,10 @@ const char *stet_pobject_trivial(const char *id, size_t *len);
  * An error of the sink comes back as *status. */
 stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t size, bool hash, stet_persist_sink sink,
                                      void *ctx, stet_status *status, stet_error *err);
+/* The next bytes of a file whose status is `st`. Holes are not read but filled in: the kernel would make pages for
+ * them. */
+STET_CHECKED stet_status stet_pobject_read_piece(int fd, const char *path, const struct stat *st, char *bytes,
+                                                 size_t room, size_t *got, stet_error *err);
 /* Object, or object with a suffix, that a file name in objects/ stands for: length of the id, 0 if it is none. */
 size_t stet_pobject_name(const char *name, bool *compressed);
 

@@ -45,8 +45,26 @@ static bool matches(stet_hash h, const char *id) {
     return !memcmp(text, id, STET_PERSIST_HASH);
 }
 
+stet_status stet_pobject_read_piece(int fd, const char *path, const struct stat *st, char *bytes, size_t room,
+                                    size_t *got, stet_error *err) {
+    if (!S_ISREG(st->st_mode) || (int64_t)st->st_blocks * 512 >= st->st_size)
+        return stet_file_read_all(fd, path, bytes, room, got, err);
+    off_t at = lseek(fd, 0, SEEK_CUR), data = at < 0 ? -1 : lseek(fd, at, SEEK_DATA);
+    if (at < 0 || (data < 0 && errno != ENXIO))
+        return stet_fail_errno(err, errno, "%s: cannot seek", path);
+    if (data < 0)
+        data = st->st_size > at ? st->st_size : at; /* a hole to the end */
+    size_t hole = (uint64_t)(data - at) > room ? room : (size_t)(data - at);
+    if (lseek(fd, at + (off_t)hole, SEEK_SET) < 0)
+        return stet_fail_errno(err, errno, "%s: cannot seek", path);
+    memset(bytes, 0, hole);
+    *got = hole;
+    return hole || data == st->st_size ? STET_OK : stet_file_read_all(fd, path, bytes, room, got, err);
+}
+
 /* A reader of an object file: plain or compressed. */
 typedef struct source {
+    struct stat st;
     int fd;
     const char *path;
     ZSTD_DCtx *zstd; /* NULL: plain */
@@ -58,7 +76,7 @@ typedef struct source {
 /* The next bytes, up to `room`. *got 0: the end. A malformed compressed file is STET_CORRUPT. */
 static stet_status source_read(source *s, char *bytes, size_t room, size_t *got, stet_error *err) {
     if (!s->zstd)
-        return stet_file_read_all(s->fd, s->path, bytes, room, got, err);
+        return stet_pobject_read_piece(s->fd, s->path, &s->st, bytes, room, got, err);
     ZSTD_outBuffer out = {bytes, room, 0};
     while (out.pos < room) {
         if (s->in_at == s->in_len) {
@@ -163,7 +181,7 @@ stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t s
         else if (!check)
             state = STET_POBJECT_GOOD;
         else {
-            source s = {.fd = fd, .path = path};
+            source s = {.st = st, .fd = fd, .path = path};
             if (compressed) {
                 s.zstd = ZSTD_createDCtx();
                 s.in = stet_alloc(CHUNK);

@@ -288,14 +288,8 @@ stet_status stet_persist_make_layout(stet_persist *p, stet_error *err) {
     return status;
 }
 
-/* Opens the lock file if it is not open, or if another file lies at its place now (somebody cleared the directory of
- * what Git ignores, say): a lock on a file that others do not see excludes nobody. */
 static stet_status open_lock(stet_persist *p, stet_lock **lock, ino_t *ino, const char *path, stet_error *err) {
     struct stat st;
-    if (*lock && stet_sys_lstat(path, &st) == 0 && st.st_ino == *ino)
-        return STET_OK;
-    stet_lock_close(*lock);
-    *lock = NULL;
     stet_error local = STET_ERROR_INIT;
     stet_status status = stet_lock_open(path, STET_LOCK_SQLITE, lock, &local);
     if (status == STET_NOT_FOUND) {
@@ -315,13 +309,15 @@ static stet_status open_lock(stet_persist *p, stet_lock **lock, ino_t *ino, cons
     return status;
 }
 
+/* Takes the lock, on the file that lies there now: somebody may have cleared the directory of what Git ignores, and a
+ * lock on a file that others do not see excludes nobody. */
 static stet_status take(stet_persist *p, stet_lock **lock, ino_t *ino, const char *name, int64_t timeout_ms,
                         stet_error *err) {
     char *path = stet_ppath(p->locks_dir, name);
     int64_t until = stet_clock_monotonic_us() + timeout_ms * 1000;
     stet_status status;
     for (;;) {
-        status = open_lock(p, lock, ino, path, err);
+        status = *lock ? STET_OK : open_lock(p, lock, ino, path, err);
         if (status != STET_OK)
             break;
         int64_t left = (until - stet_clock_monotonic_us()) / 1000;
@@ -329,7 +325,8 @@ static stet_status take(stet_persist *p, stet_lock **lock, ino_t *ino, const cha
         struct stat st;
         if (status != STET_OK || (stet_sys_lstat(path, &st) == 0 && st.st_ino == *ino))
             break;
-        stet_lock_drop(*lock); /* it was replaced while we waited */
+        stet_lock_close(*lock);
+        *lock = NULL;
     }
     stet_free(path);
     return status;

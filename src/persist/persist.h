@@ -173,7 +173,7 @@ stet_persist_put *stet_persist_put_begin(stet_persist *p, const stet_persist_key
 /* Begins a content. `format` "auto" is the configured one. Each kind once. */
 void stet_persist_put_content(stet_persist_put *w, const char *kind, const char *format);
 void stet_persist_put_bytes(stet_persist_put *w, const void *bytes, size_t len);
-/* All bytes of a file; holes are not kept. */
+/* All bytes of a file. Long runs of zeros are holes of the object, too. */
 void stet_persist_put_file(stet_persist_put *w, const char *path);
 void stet_persist_put_fd(stet_persist_put *w, int fd, const char *name); /* to its end */
 /* Stores this content compressed or not, whatever is configured. */

@@ -13,7 +13,14 @@
 #include "os/clock.h"
 #include "persist/internal.h"
 
-enum { BUFFERED = 64 * 1024, CHUNK = 256 * 1024, HASH_CHUNK = 1024 * 1024, COMPRESS_FROM = 256, COMPRESS_LEVEL = 3 };
+enum {
+    BUFFERED = 64 * 1024,
+    CHUNK = 256 * 1024,
+    HASH_CHUNK = 1024 * 1024,
+    COMPRESS_FROM = 256,
+    HOLE_FROM = 65536,
+    COMPRESS_LEVEL = 3
+};
 
 typedef struct extras {
     stet_pextra *at;
@@ -28,6 +35,7 @@ typedef struct content {
     stet_buf bytes; /* the content itself while it is small */
     char *temp;     /* or the file it was written to */
     int fd;         /* of temp, while it is written */
+    uint64_t hole;  /* zeros at its end that were not written */
     stet_hasher *hasher;
     bool finished, trivial;
     bool compressed; /* what is in bytes or temp */
@@ -119,6 +127,19 @@ static void spill(stet_persist_put *w, content *c) {
     stet_buf_release(&c->bytes);
 }
 
+/* A piece of a large content. Long runs of zeros become holes of the file. */
+static void write_piece(stet_persist_put *w, content *c, const char *bytes, size_t len) {
+    if (len >= HOLE_FROM && bytes[0] == 0 && !memcmp(bytes, bytes + 1, len - 1)) {
+        c->hole += len;
+        return;
+    }
+    if (c->hole && lseek(c->fd, (off_t)c->hole, SEEK_CUR) < 0)
+        w->status = stet_fail_errno(&w->error, errno, "%s: cannot seek", c->temp);
+    c->hole = 0;
+    if (fine(w))
+        w->status = stet_file_write_all(c->fd, c->temp, bytes, len, &w->error);
+}
+
 void stet_persist_put_bytes(stet_persist_put *w, const void *bytes, size_t len) {
     content *c = current(w);
     if (!fine(w) || !len)
@@ -141,7 +162,7 @@ void stet_persist_put_bytes(stet_persist_put *w, const void *bytes, size_t len) 
     /* In pieces that stay in the cache between being written and being hashed. */
     for (const char *at = bytes; len && fine(w);) {
         size_t n = len < HASH_CHUNK ? len : HASH_CHUNK;
-        w->status = stet_file_write_all(c->fd, c->temp, at, n, &w->error);
+        write_piece(w, c, at, n);
         stet_hasher_add(c->hasher, at, n);
         at += n;
         len -= n;
@@ -151,8 +172,11 @@ void stet_persist_put_bytes(stet_persist_put *w, const void *bytes, size_t len) 
 void stet_persist_put_fd(stet_persist_put *w, int fd, const char *name) {
     char *bytes = stet_alloc(CHUNK);
     size_t got = 1;
+    struct stat st;
+    if (fine(w) && stet_sys_fstat(fd, &st) != 0)
+        w->status = stet_fail_errno(&w->error, errno, "%s: cannot stat", name);
     while (fine(w) && got) {
-        w->status = stet_file_read_all(fd, name, bytes, CHUNK, &got, &w->error);
+        w->status = stet_pobject_read_piece(fd, name, &st, bytes, CHUNK, &got, &w->error);
         if (fine(w))
             stet_persist_put_bytes(w, bytes, got);
     }
@@ -277,6 +301,9 @@ static void finish(stet_persist_put *w, content *c) {
     c->finished = true;
     stet_hash h = c->hasher ? stet_hasher_end(c->hasher) : stet_hash_of(stet_buf_cstr(&c->bytes), c->bytes.len);
     c->hasher = NULL;
+    if (fine(w) && c->hole && stet_sys_ftruncate(c->fd, (off_t)c->size) != 0)
+        w->status = stet_fail_errno(&w->error, errno, "%s: cannot extend", c->temp);
+    c->hole = 0;
     if (!fine(w))
         return;
     stet_base64url_encode(h.bytes, sizeof h.bytes, c->id);
