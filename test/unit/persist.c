@@ -910,6 +910,47 @@ static void reads_only(void **state) {
     stet_persist_close(x.p);
 }
 
+/* A directory of somebody else, as a user who may only read it. */
+static void not_ours(void **state) {
+    (void)state;
+    place x = start();
+    OK(put(&x, "b", M1, T0, "one"));
+    clean(&x, (stet_persist_cleanup){0});
+    OK(put(&x, "b", M1, T0 + 1, "two"));
+    stet_persist_close(x.p);
+    char *cmd = stet_asprintf("chmod 755 . ; chmod -R a+rX t%d; chmod -R a-w t%d", serial, serial);
+    assert_int_equal(system(cmd), 0);
+    stet_free(cmd);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+            _exit(10);
+        stet_persist_options o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1"};
+        if (stet_persist_open(&o, &x.p, NULL) != STET_OK)
+            _exit(11);
+        if (!stet_persist_read_only(x.p))
+            _exit(12);
+        stet_persist_key k = key_of("b", M1, 0);
+        stet_persist_entry *e;
+        if (stet_persist_get(x.p, &k, STET_PERSIST_LOAD, NULL, &e, NULL) != STET_OK ||
+            strcmp(e->contents[0].bytes, "two") != 0)
+            _exit(13);
+        stet_persist_entry_free(e);
+        if (put(&x, "b", M1, T0 + 2, "three") != STET_DENIED)
+            _exit(14);
+        stet_persist_close(x.p);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    cmd = stet_asprintf("chmod -R u+w t%d", serial);
+    assert_int_equal(system(cmd), 0);
+    stet_free(cmd);
+}
+
 static void symlinks(void **state) {
     (void)state;
     static const char *const dirs[] = {"entry_snapshots", "entry_log", "objects", "fresh_objects", "locks", "pins"};
@@ -1136,8 +1177,9 @@ int main(void) {
         cmocka_unit_test(triggers),         cmocka_unit_test(machines),       cmocka_unit_test(large_and_compressed),
         cmocka_unit_test(beyond_four_gib),  cmocka_unit_test(stats),          cmocka_unit_test(checks),
         cmocka_unit_test(reads_only),       cmocka_unit_test(symlinks),       cmocka_unit_test(odd_files),
-        cmocka_unit_test(configuration),    cmocka_unit_test(cleared_away),   cmocka_unit_test(newer_log),
-        cmocka_unit_test(other_case),       cmocka_unit_test(jumping_clock),  cmocka_unit_test(settles_clashes),
+        cmocka_unit_test(configuration),    cmocka_unit_test(cleared_away),   cmocka_unit_test(not_ours),
+        cmocka_unit_test(newer_log),        cmocka_unit_test(other_case),     cmocka_unit_test(jumping_clock),
+        cmocka_unit_test(settles_clashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
