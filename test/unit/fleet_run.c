@@ -7,6 +7,7 @@
 
 #include "../faults.h"
 #include "../fleet.h"
+#include "base/schema.h"
 #include "fleet/run.h"
 #include "os/clock.h"
 
@@ -284,6 +285,73 @@ static void ids_of_tasks_may_be_anything(void **state) {
     stet_runfile_close(run);
 }
 
+/* The documented schema and what is written and read are one. */
+static void states_conform_to_the_documented_schema(void **state) {
+    (void)state;
+    const char *source = getenv("STET_SOURCE");
+    char *path = stet_asprintf("%s/docs/run-state.schema.json", source ? source : "."), *text = fleet_read(path);
+    stet_value schema, v;
+    OK(stet_json_parse(text, strlen(text), &schema, &err));
+    OK(stet_schema_valid(schema, &err));
+    stet_free(text);
+    stet_free(path);
+    stet_runfile *run = create();
+    stet_error why = STET_ERROR_INIT;
+    why.status = STET_FAILED;
+    stet_hash digest = stet_hash_of("", 0);
+    stet_runfile_task(run, "v", &(stet_task_spec){.verifier = true, .kind = "command"});
+    stet_runfile_task_start(run, "v");
+    stet_runfile_task_failed(run, "v", &why);
+    stet_runfile_task_log(run, "w");
+    stet_runfile_task_start(run, "w");
+    stet_runfile_task_done(run, "w", &digest);
+    stet_runfile_task_skipped(run, "x", "no need");
+    OK(stet_schema_check(schema, stet_runfile_state(run), &err));
+    stet_runfile_task_start(run, "v");
+    stet_runfile_task_done(run, "v", NULL);
+    assert_true(stet_runfile_commit(run, &digest));
+    OK(stet_runfile_finish(run, &err));
+    OK(stet_schema_check(schema, stet_runfile_state(run), &err));
+    stet_runfile_close(run);
+    /* What the reader refuses, the schema refuses, and the other way round. */
+    static const struct {
+        const char *from, *to;
+        bool good;
+    } edits[] = {
+        {"\"schemaVersion\":2", "\"schemaVersion\":2", true},
+        {"\"options\":{}", "\"options\":null", true},
+        {"\"options\":{}", "\"anything\":[1]", true},
+        {"\"schemaVersion\":2", "\"schemaVersion\":3", false},
+        {"\"completed\"", "\"done\"", false},
+        {"\"id\":\"r\"", "\"id\":\"a/b\"", false},
+        {"\"id\":\"r\"", "\"id\":\"..\"", false},
+        {"\"loopStage\":\"running\"", "\"loopStage\":\"x\"", false},
+        {"\"tasks\":[", "\"tasks\":[{\"status\":\"pending\"},", false},
+        {"\"options\":{}", "\"options\":[]", false},
+        {"\"options\":{}", "\"labels\":[1]", false},
+        {"\"options\":{}", "\"commits\":[{\"verifierGated\":1}]", false},
+        {"\"options\":{}", "\"feedback\":[{\"status\":\"x\"}]", false},
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        char *whole = fleet_state("r", "2026-01-01T00:00:00Z", DONE_TASK, ""), *at = strstr(whole, edits[i].from);
+        char *changed = stet_asprintf("%.*s%s%s", (int)(at - whole), whole, edits[i].to, at + strlen(edits[i].from));
+        stet_state s;
+        OK(stet_json_parse(changed, strlen(changed), &v, &err));
+        bool by_schema = stet_schema_check(schema, v, NULL) == STET_OK;
+        bool by_reader = stet_state_parse(changed, strlen(changed), NULL, &s, NULL) == STET_OK;
+        if (by_reader)
+            stet_state_release(&s);
+        if (by_schema != edits[i].good || by_reader != edits[i].good)
+            print_message("# %s -> %s: schema %d, reader %d\n", edits[i].from, edits[i].to, by_schema, by_reader);
+        assert_int_equal(by_schema, edits[i].good);
+        assert_int_equal(by_reader, edits[i].good);
+        stet_release(v);
+        stet_free(changed);
+        stet_free(whole);
+    }
+    stet_release(schema);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_from_creation_to_its_end),
@@ -293,6 +361,7 @@ int main(void) {
         cmocka_unit_test(cancelling),
         cmocka_unit_test(each_failing_call_leaves_a_whole_state),
         cmocka_unit_test(ids_of_tasks_may_be_anything),
+        cmocka_unit_test(states_conform_to_the_documented_schema),
     };
     return cmocka_run_group_tests(tests, make_project, drop_project);
 }
