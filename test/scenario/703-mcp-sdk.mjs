@@ -50,7 +50,9 @@ for (const [era, connect] of Object.entries(eras)) {
     await client.close();
 
     // The client checks each structured result against the output schema.
+    const common = new Set(JSON.parse(stet(["mcp", "--list", "--json"]).stdout).tools.map((t) => t.name));
     for (const tool of tools) {
+        if (era === "stateless" && !common.has(tool.name)) continue; // all of them once is enough
         for (const example of tool.inputSchema.examples ?? []) {
             client = await connect(["--allow", tool.name], fresh()); // few schemas to compile
             await everyTool(client);
@@ -61,7 +63,7 @@ for (const [era, connect] of Object.entries(eras)) {
                 test(`${era}: ${tool.name} ${JSON.stringify(example)}`, false, error);
             }
             await client.close();
-            if (era === "stateless") break; // one is enough the second time
+            if (era === "stateless") break;
         }
     }
 
