@@ -213,16 +213,27 @@ static stet_status validate(store *c, stet_tx *tx, stet_error *err) {
 /* ---- Documents as they stand ---- */
 
 static work_doc *work_of(store *c, stet_tx_doc *d) {
+    /* By way of the overlay, if the document is in it, whoever asks; else by the map. So there is one of each. */
+    stet_overlay_doc *o = d->overlay ? d->overlay : stet_group_find(c->g, &d->name);
+    if (o && o->work_store == c->g->stores) {
+        d->doc = ((work_doc *)o->work)->doc;
+        return o->work;
+    }
     if (d->doc == 0)
         d->doc = stet_space_intern(c->s, &d->name);
-    stet_slot *slot = stet_map_get(&c->work, &d->doc, sizeof d->doc);
+    stet_slot *slot = o ? NULL : stet_map_get(&c->work, &d->doc, sizeof d->doc);
     if (slot)
         return slot->p;
     work_doc *w = stet_arena_zero(&c->arena, sizeof *w);
     w->doc = d->doc;
     w->key = stet_space_key(c->g->branch, d->doc);
     stet_head_load(c->s, c->g->branch, d->doc, c->s->known, &w->head);
-    stet_map_put(&c->work, &w->doc, sizeof w->doc, (stet_slot){.p = w});
+    if (o) {
+        o->work = w;
+        o->work_store = c->g->stores;
+    } else {
+        stet_map_put(&c->work, &w->doc, sizeof w->doc, (stet_slot){.p = w});
+    }
     *stet_vec_add(&c->docs) = w;
     return w;
 }
@@ -650,6 +661,7 @@ static void release(store *c) {
 
 stet_status stet_group_store(stet_group *g, stet_error *err) {
     store c = {.g = g, .s = g->space, .changes = STET_BUF(0), .body = STET_BUF(COMMIT_BODY_MAX)};
+    g->stores++;
     bool held = g->members.len == 1 && g->members.at[0].tx->locked && stet_db_in_transaction(g->space->db);
     /* What was observed before is stored before. If it can't be, its actions run again: no reason to fail this one. */
     stet_error batch = STET_ERROR_INIT;

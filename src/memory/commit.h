@@ -22,6 +22,8 @@ typedef struct stet_overlay_doc {
     bool exists;
     stet_value value;
     STET_VEC(size_t) members; /* who changed it, ascending; in the arena */
+    void *work;               /* of commit.c, while store number `work_store` runs */
+    uint64_t work_store;
 } stet_overlay_doc;
 
 struct stet_group {
@@ -32,14 +34,16 @@ struct stet_group {
     bool flushed;           /* the members are those of the last flush */
     stet_tx_memory *memory; /* of the transactions since the last flush, and of the overlay */
     stet_map overlay;       /* id NUL scope -> stet_overlay_doc * */
+    uint64_t stores;        /* how often stored */
     stet_tx *live;          /* begun and not yet added or aborted */
 };
 
 /* group.c */
 /* Fills a document from the overlay; false: not in it. Sets seen and seen_members either way. */
 bool stet_group_overlay(stet_group *g, stet_tx_doc *d);
-void stet_group_forget(stet_tx *tx);                /* it is live no more */
-void stet_group_member_clear(stet_group_member *m); /* its error */
+stet_overlay_doc *stet_group_find(const stet_group *g, const stet_docname *name); /* NULL: not in the overlay */
+void stet_group_forget(stet_tx *tx);                                              /* it is live no more */
+void stet_group_member_clear(stet_group_member *m);                               /* its error */
 /* The changed leaves of a document that a transaction has written, as staged. */
 const stet_change *stet_tx_doc_changes(stet_tx *tx, stet_tx_doc *d, size_t *count);
 /* Does any of the leaves touch a read of `d`? Fills `which` if so (which[0] the read, which[1] the change). */

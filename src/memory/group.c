@@ -11,7 +11,7 @@ static size_t name_key(const stet_docname *name, char out[NAME_KEY]) {
     return id_len + 1 + scope_len;
 }
 
-static stet_overlay_doc *overlay_find(const stet_group *g, const stet_docname *name) {
+stet_overlay_doc *stet_group_find(const stet_group *g, const stet_docname *name) {
     char key[NAME_KEY];
     stet_slot *slot = stet_map_get(&g->overlay, key, name_key(name, key));
     return slot ? slot->p : NULL;
@@ -47,9 +47,10 @@ static void clear_members(stet_group *g) {
 
 bool stet_group_overlay(stet_group *g, stet_tx_doc *d) {
     d->seen_members = g->flushed ? 0 : g->members.len;
-    stet_overlay_doc *o = overlay_find(g, &d->name);
+    stet_overlay_doc *o = stet_group_find(g, &d->name);
     if (!o)
         return false;
+    d->overlay = o;
     d->doc = o->doc;
     d->before_exists = d->after_exists = o->exists;
     d->before = stet_retain(o->value);
@@ -132,7 +133,7 @@ static stet_status check_overlay(stet_group *g, stet_tx *tx, stet_error *err) {
         stet_tx_doc *d = tx->docs.at[i];
         if (d->space != g->space || d->reads.len == 0 || d->seen_members == g->members.len)
             continue;
-        stet_overlay_doc *o = overlay_find(g, &d->name);
+        stet_overlay_doc *o = stet_group_find(g, &d->name);
         for (size_t j = o ? o->members.len : 0; j-- > 0 && o->members.at[j] >= d->seen_members;) {
             stet_tx *other = g->members.at[o->members.at[j]].tx;
             stet_tx_doc *written = stet_tx_find(other, 0, &d->name);
@@ -167,7 +168,9 @@ static stet_status rebase_doc(stet_tx *tx, stet_tx_doc *d, const stet_overlay_do
 }
 
 static void advance_overlay(stet_group *g, size_t member, stet_tx_doc *d) {
-    stet_overlay_doc *o = overlay_find(g, &d->name);
+    stet_overlay_doc *o = d->overlay;
+    if (!o && d->seen_members != g->members.len)
+        o = stet_group_find(g, &d->name); /* it came in after this transaction looked */
     if (!o) {
         char key[NAME_KEY];
         size_t len = name_key(&d->name, key);
@@ -175,6 +178,7 @@ static void advance_overlay(stet_group *g, size_t member, stet_tx_doc *d) {
         o->doc = d->doc;
         stet_map_put(&g->overlay, key, len, (stet_slot){.p = o});
     }
+    d->overlay = o;
     stet_release(o->value);
     o->exists = d->after_exists;
     o->value = stet_retain(d->after);
@@ -198,7 +202,7 @@ stet_status stet_group_add(stet_group *g, stet_tx *tx, const stet_doc_change **c
             continue;
         written++;
         if (d->seen_members != g->members.len)
-            st = rebase_doc(tx, d, overlay_find(g, &d->name), err);
+            st = rebase_doc(tx, d, stet_group_find(g, &d->name), err);
     }
     if (st != STET_OK)
         return st;
@@ -233,6 +237,7 @@ size_t stet_group_len(const stet_group *g) {
 static void move_live(stet_group *g, stet_tx *tx, const int64_t *after, int64_t before_flush) {
     for (size_t i = 0; i < tx->docs.len && !tx->doomed; i++) {
         stet_tx_doc *d = tx->docs.at[i];
+        d->overlay = NULL;
         if (d->space != g->space || d->seen_members == 0)
             continue;
         for (size_t m = 0; m < d->seen_members; m++)

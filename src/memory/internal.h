@@ -119,6 +119,7 @@ typedef struct stet_tx_doc {
     int64_t seen;        /* the sequence it was read at */
     size_t seen_members; /* and how many members of the group's overlay it saw */
     int64_t holds;       /* after the commit: the sequence up to which what was read is known to hold; 0 before */
+    struct stet_overlay_doc *overlay; /* in the group it belongs to, if it is in the overlay */
     bool before_exists, after_exists;
     stet_value before, after; /* references held; `after` from the first write on */
     stet_tx_write_kind write;

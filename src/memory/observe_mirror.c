@@ -182,8 +182,9 @@ static void distrust_readers(stet_space *s, int64_t space) {
     stet_run(q);
 }
 
-#define SPACE_GONE (-1) /* a stamp: there is no such space, or it does not know this one, and its readers are unknown  \
-                         */
+#define SPACE_GONE                                                                                                     \
+    (-1) /* a stamp: there is no such space, or it does not know this one, and its readers are unknown                 \
+          */
 
 /* M4, under both locks: the stamp for the next observation. If the two sides differ, that is told now, because writing
  * a new one to both would hide it. */
