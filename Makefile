@@ -208,10 +208,15 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/%.o $(BUILD)/libstet.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libstet.a $(STATIC)
 
-$(BUILD)/lib/stet/%.so: plugins/%/*.c $(BUILD)/libstet.a
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $$(pkg-config --cflags $$(cat plugins/$*/packages)) -shared $(LDFLAGS) -o $@ plugins/$*/*.c $$(pkg-config --libs $$(cat plugins/$*/packages))
+# A plug-in has a copy of what it needs of libstet in it, hidden: values have one layout, and functions keep no state.
+define PLUGIN_RULE
+$(BUILD)/lib/stet/$(1).so: $(wildcard plugins/$(1)/*) $(BUILD)/libstet.a src/scheduler/module.h Makefile
+	@mkdir -p $$(@D)
+	$$(call say,LINK,$$@)
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$$$(pkg-config --cflags $$$$(cat plugins/$(1)/packages)) -shared -Wl,--exclude-libs,ALL $$(LDFLAGS) \
+	  -o $$@ plugins/$(1)/*.c $(BUILD)/libstet.a $$$$(pkg-config --libs $$$$(cat plugins/$(1)/packages)) -l:libcrypto.a -lm -ldl -lpthread
+endef
+$(foreach plugin,$(PLUGINS),$(eval $(call PLUGIN_RULE,$(plugin))))
 
 $(BUILD)/%: adapters/%.c $(BUILD)/libstet.a
 	$(call say,LINK,$@)

@@ -8,6 +8,7 @@
 
 #include "files/files.h"
 #include "files/path.h"
+#include "module/javascript.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/sys.h"
@@ -315,7 +316,7 @@ static stet_status set_up(driver *d, stet_error *err) {
         return STET_OK;
     }
     stet_pattern *pattern = NULL;
-    stet_pattern_checks checks = {.module = stet_module_check};
+    stet_pattern_checks checks = {.module = stet_module_check, .script = stet_javascript_pattern};
     if (status == STET_OK)
         status = stet_pattern_load(spec->pattern, &checks, &pattern, NULL, err);
     if (status == STET_OK && !d->piece) {

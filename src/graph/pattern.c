@@ -760,28 +760,61 @@ stet_status stet_pattern_of_value(const char *file, stet_value root, const stet_
     return finish(&c, root, out, problems, err);
 }
 
+/* One problem, from an error of whoever read the text. */
+static stet_value problem_of_error(const char *file, const stet_error *err, const char *fix) {
+    stet_value p = stet_object(), at;
+    stet_put(&p, "file", stet_string(file));
+    if (stet_typeof(err->details) == STET_OBJECT) {
+        if (stet_find(err->details, "line", 4, &at))
+            stet_put(&p, "line", stet_retain(at));
+        if (stet_find(err->details, "column", 6, &at))
+            stet_put(&p, "column", stet_retain(at));
+        else if (stet_find(err->details, "line", 4, NULL))
+            stet_put(&p, "column", stet_int(1));
+    }
+    stet_put(&p, "pointer", stet_string(""));
+    stet_put(&p, "message", stet_string(err->message));
+    stet_put(&p, "fix", stet_string(err->hint[0] ? err->hint : fix));
+    return p;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+static stet_status parse_script(const char *file, const char *text, size_t len, const stet_pattern_checks *checks,
+                                stet_pattern **out, stet_value *problems, stet_error *err) {
+    stet_value root;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = checks->script(file, text, len, &root, &mine);
+    if (status == STET_OK)
+        return stet_pattern_of_value(file, root, checks, out, problems, err);
+    if (problems) {
+        *problems = stet_array();
+        if (status == STET_INVALID)
+            stet_push(problems, problem_of_error(file, &mine, "see docs/javascript.md"));
+    }
+    if (err)
+        stet_error_move(err, &mine);
+    else
+        stet_error_clear(&mine);
+    return status;
+}
+
 stet_status stet_pattern_parse(const char *file, const char *text, size_t len, const stet_pattern_checks *checks,
                                stet_pattern **out, stet_value *problems, stet_error *err) {
     stet_json_limits limits = {.max_bytes = MAX_PATTERN_BYTES};
     stet_value root;
     stet_error mine = STET_ERROR_INIT;
+    if (checks && checks->script && (ends_with(file, ".js") || ends_with(file, ".mjs")))
+        return parse_script(file, text, len, checks, out, problems, err);
     if (problems)
         *problems = stet_array();
     stet_status status = stet_json_read(text, len, &limits, &root, &mine);
     if (status != STET_OK) {
         if (problems) {
-            stet_value p = stet_object();
-            stet_put(&p, "file", stet_string(file));
-            if (stet_typeof(mine.details) == STET_OBJECT) {
-                stet_value at;
-                if (stet_find(mine.details, "line", 4, &at))
-                    stet_put(&p, "line", stet_retain(at));
-                if (stet_find(mine.details, "column", 6, &at))
-                    stet_put(&p, "column", stet_retain(at));
-            }
-            stet_put(&p, "pointer", stet_string(""));
-            stet_put(&p, "message", stet_string(mine.message));
-            stet_put(&p, "fix", stet_string("write JSON (RFC 8259)"));
+            stet_value p = problem_of_error(file, &mine, "write JSON (RFC 8259)");
             stet_push(problems, p);
         }
         stet_fail_in(&mine, "%s", file);

@@ -86,6 +86,9 @@ typedef struct stet_pattern_checks {
     void *ctx;
     /* Is this module known, and its descriptor right? May be NULL: then any object with a `type` is accepted. */
     stet_status (*module)(void *ctx, stet_value descriptor, stet_value node, stet_error *err);
+    /* The JSON form of a pattern written in JavaScript (a file named *.js or *.mjs). May be NULL: then there are none.
+     */
+    stet_status (*script)(const char *file, const char *text, size_t len, stet_value *out, stet_error *err);
 } stet_pattern_checks;
 
 /* `file` is for messages. `problems` may be NULL; it is set (to an empty array too) whenever it is not. */

@@ -6,5 +6,6 @@
 
 extern const stet_module_kind stet_module_ref;
 extern const stet_module_kind stet_module_command;
+extern const stet_module_kind stet_module_javascript;
 
 #endif

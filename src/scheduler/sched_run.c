@@ -9,6 +9,15 @@ static stet_status run_read(stet_run *run, stet_pathref path, stet_read_kind kin
     return stet_reader_binding(&r->reader, run->bindings, path, kind, out, err);
 }
 
+static stet_status run_peek(stet_run *run, stet_pathref path, stet_value *out, stet_error *err) {
+    action_run *r = (action_run *)run;
+    bool record = r->reader.record;
+    r->reader.record = false;
+    stet_status status = stet_reader_binding(&r->reader, run->bindings, path, STET_SHALLOW, out, err);
+    r->reader.record = record;
+    return status;
+}
+
 static stet_status run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
     (void)path;
     stet_release(value);
@@ -95,7 +104,8 @@ static const stet_run_ops run_ops = {.read = run_read,
                                      .log = run_log,
                                      .read_doc = run_read_doc,
                                      .write_doc = run_write_doc,
-                                     .refresh = run_refresh};
+                                     .refresh = run_refresh,
+                                     .peek = run_peek};
 
 /* ---- Checking inputs and results
  * ---------------------------------------------------------------------------------------------- */

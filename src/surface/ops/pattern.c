@@ -1,8 +1,9 @@
-/* pattern check, pattern show */
+/* pattern check, pattern show, pattern convert */
 #include <string.h>
 
 #include "graph/pattern_toml.h"
 #include "graph/process.h"
+#include "module/javascript.h"
 #include "os/file.h"
 #include "scheduler/module.h"
 #include "surface/ops/piece_common.h"
@@ -18,7 +19,7 @@ static char *pattern_path(stet_op_ctx *ctx, stet_value args) {
 static stet_status load(stet_op_ctx *ctx, stet_value args, stet_pattern **out, stet_value *problems, stet_error *err) {
     stet_value hold;
     const char *shown = piece_text(args, "file", "", &hold);
-    stet_pattern_checks checks = {.module = stet_module_check};
+    stet_pattern_checks checks = {.module = stet_module_check, .script = stet_javascript_pattern};
     stet_buf text = STET_BUF(0);
     char *path = pattern_path(ctx, args);
     *problems = stet_array();
@@ -179,6 +180,18 @@ static const char *const formats[] = {"text", "json", "dot", "mermaid", NULL};
         .metavar = "FILE", .summary = "The pattern, in JSON"                                                           \
     }
 
+static stet_status convert_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_pattern *p = NULL;
+    stet_value problems;
+    stet_status status = load(ctx, args, &p, &problems, err);
+    stet_release(problems);
+    if (status != STET_OK)
+        return status;
+    *result = stet_retain(p->root);
+    stet_pattern_free(p);
+    return STET_OK;
+}
+
 static const stet_param check_params[] = {PATTERN_FILE, {0}};
 static const stet_param show_params[] = {PATTERN_FILE,
                                          {.name = "format",
@@ -193,6 +206,8 @@ static const stet_example show_examples[] = {
     {"pattern show totals.json --format dot", "a picture for Graphviz"},
     {0},
 };
+
+static const stet_example convert_examples[] = {{"pattern convert totals.json", "its JSON form, checked"}, {0}};
 
 const stet_op stet_ops_pattern[] = {
     {.name = "pattern check",
@@ -218,6 +233,16 @@ const stet_op stet_ops_pattern[] = {
      .run = check_run,
      .render = check_render,
      .verdict = check_verdict},
+    {.name = "pattern convert",
+     .summary = "Print the JSON form of a pattern",
+     .description = "A pattern may be written in another form (docs/javascript.md); all of them become the JSON form, "
+                    "which docs/pattern-format.md describes. The pattern is checked before it is printed.",
+     .params = check_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"pattern\",\"name\"],\"properties\":{\"pattern\":{\"type\":"
+                      "\"integer\"},\"name\":{\"type\":\"string\"},\"nodes\":{\"type\":\"array\"}}}",
+     .examples = convert_examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT,
+     .run = convert_run},
     {.name = "pattern show",
      .summary = "Show what a pattern computes",
      .params = show_params,

@@ -1,0 +1,81 @@
+/* The engine's own share of a run of a `javascript` module: everything but the scheduler and the database. The goal of
+ * 20,000 durable runs a second leaves 50 us for all of it. Peer: the same functions called straight from C with values
+ * that were made beforehand is not a thing a program could do; so the goal is a time. */
+#include <time.h>
+#include <unistd.h>
+
+#include "../test/unit/javascript_run.h"
+
+static double cpu(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void measure(void *state, const char *name, const char *implementation, const char *inputs, double goal) {
+    stet_value module = js_module(implementation), given = js_parse(inputs), bindings = js_references(given),
+               node = stet_object();
+    stet_error err = STET_ERROR_INIT;
+    void *program;
+    if (stet_module_javascript.prepare(state, module, &program, &err) != STET_OK) {
+        printf("javascript %s: %s\n", name, err.message);
+        exit(1);
+    }
+    stet_put(&node, "module", module);
+    double best = 1e9;
+    for (int round = 0; round < 7; round++) {
+        int runs = 20000;
+        double start = cpu();
+        for (int i = 0; i < runs; i++) {
+            js_run r = {.inputs = given, .quiet = true};
+            r.base =
+                (stet_run){.ops = &js_run_ops, .node = node, .descriptor = module, .bindings = bindings, .name = name};
+            if (stet_module_javascript.start(state, program, &r.base, &err) != STET_OK || r.failed) {
+                printf("javascript %s: %s\n", name, r.error.message);
+                exit(1);
+            }
+            stet_release(r.result);
+        }
+        double us = (cpu() - start) / runs * 1e6;
+        if (us < best)
+            best = us;
+    }
+    printf("javascript %s: ours %.2f us a run, goal %.0f us, ratio %.2f (goal below 1)\n", name, best, goal,
+           best / goal);
+    stet_module_javascript.forget(state, program);
+    stet_release(node);
+    stet_release(given);
+    stet_release(bindings);
+}
+
+int main(void) {
+    void *state = js_open("{}");
+    double start = cpu();
+    stet_value first = js_module("() => 1");
+    js_run r;
+    js_run_do(state, &r, first, stet_object(), stet_null(), stet_null());
+    printf("javascript start of the engine: ours %.1f ms, goal 100 ms, ratio %.2f (goal below 1)\n",
+           (cpu() - start) * 1e3, (cpu() - start) * 10);
+    js_run_release(&r);
+    measure(state, "one scalar", "({x}) => x + 1", "{\"x\":41}", 10);
+    measure(state, "two scalars", "({a, b}) => a + b", "{\"a\":1,\"b\":2}", 10);
+    measure(state, "by position", "(a, b) => a + b", "[1,2]", 10);
+    measure(state, "text", "({name}) => `hello ${name}`", "{\"name\":\"world\"}", 10);
+    measure(state, "a member", "({user}) => user.address.city", "{\"user\":{\"address\":{\"city\":\"Ulm\"},\"age\":3}}",
+            10);
+    measure(state, "an object", "({a, b}) => ({sum: a + b, text: `${a}`})", "{\"a\":1,\"b\":2}", 10);
+    measure(
+        state, "ten rows", "({rows}) => rows.map(r => r.price * 2)",
+        "{\"rows\":[{\"price\":1},{\"price\":2},{\"price\":3},{\"price\":4},{\"price\":5},{\"price\":6},{\"price\":7},{"
+        "\"price\":8},{\"price\":9},{\"price\":10}]}",
+        50);
+    stet_buf rows = STET_BUF(0);
+    stet_buf_str(&rows, "{\"rows\":[0");
+    for (int i = 1; i < 1000; i++)
+        stet_buf_printf(&rows, ",{\"price\":%d}", i);
+    stet_buf_str(&rows, "]}");
+    measure(state, "a thousand rows, one looked at", "({rows}) => rows[500].price", stet_buf_cstr(&rows), 10);
+    stet_buf_release(&rows);
+    stet_module_javascript.close(state);
+    return 0;
+}

@@ -1,0 +1,379 @@
+#include "module/javascript.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "base/map.h"
+#include "module/kinds.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/plugin.h"
+
+#define PACKAGE "libjavascriptcoregtk-4.1-0"
+
+typedef struct javascript {
+    char *root;
+    stet_javascript_limits limits;
+    const stet_javascript_plugin *plugin; /* NULL until something runs */
+    stet_javascript_engine *engine;
+    stet_map files;    /* path to file_mark */
+    stet_map programs; /* what was prepared for runs that came without: by kept_key */
+} javascript;
+
+/* Programs kept; more than a pattern that is written by hand has. */
+#define MAX_PROGRAMS 4096
+
+/* What a file was when it was last hashed. One that was changed in the last moment is hashed again. */
+typedef struct file_mark {
+    struct timespec mtime, ctime;
+    off_t size;
+    ino_t inode;
+    stet_hash hash;
+} file_mark;
+
+stet_status stet_javascript_load(const stet_javascript_plugin **out, stet_error *err) {
+    const void *plugin;
+    stet_status status = stet_plugin_load("javascript", "stet_plugin_javascript", PACKAGE, &plugin, err);
+    if (status == STET_OK)
+        *out = plugin;
+    return status;
+}
+
+stet_status stet_javascript_pattern(const char *file, const char *text, size_t len, stet_value *out, stet_error *err) {
+    const stet_javascript_plugin *plugin;
+    stet_javascript_engine *engine;
+    stet_javascript_source source = {
+        .file = file, .text = text, .len = len, .limits = {STET_JAVASCRIPT_TIME_MS, STET_JAVASCRIPT_MEMORY_MB}};
+    stet_status status = stet_javascript_load(&plugin, err);
+    if (status == STET_OK)
+        status = plugin->open(&engine, err);
+    if (status != STET_OK)
+        return status;
+    status = plugin->pattern(engine, &source, out, err);
+    plugin->close(engine);
+    return status;
+}
+
+/* ---- Descriptors ------------------------------------------------------------------------------------------------ */
+
+static stet_status refuse(stet_error *err, const char *hint, const char *message) {
+    stet_fail(err, STET_INVALID, "%s", message);
+    stet_hint(err, "%s", hint);
+    return STET_INVALID;
+}
+
+/* Relative, and without a way out of the project. */
+static bool path_stays_inside(const char *path) {
+    if (path[0] == '/' || path[0] == '\0')
+        return false;
+    for (const char *p = path; p; p = strchr(p, '/')) {
+        p += *p == '/';
+        if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == '\0'))
+            return false;
+    }
+    return true;
+}
+
+static stet_status check_implementation(stet_value implementation, stet_error *err) {
+    static const char example[] = "write \"implementation\": \"({a, b}) => a + b\", or {\"file\": \"steps.js\", "
+                                  "\"export\": \"load\"}";
+    size_t len;
+    if (stet_typeof(implementation) == STET_STRING) {
+        const char *text = stet_as_string(&implementation, &len);
+        if (len > STET_JAVASCRIPT_MAX_TEXT)
+            return refuse(err, "put it into a file, or make it smaller", "the text of the function is above 16 MiB");
+        if (text[strspn(text, " \t\r\n")] == '\0')
+            return refuse(err, example, "the implementation is empty");
+        return STET_OK;
+    }
+    if (stet_typeof(implementation) != STET_OBJECT)
+        return refuse(err, example, "a module of type \"javascript\" needs an implementation");
+    stet_value file = stet_get(implementation, "file"), export_name = stet_get(implementation, "export");
+    if (stet_typeof(file) != STET_STRING || !path_stays_inside(stet_as_string(&file, NULL)))
+        return refuse(err, "write a path below the project's directory: {\"file\": \"steps.js\", \"export\": \"load\"}",
+                      "the implementation's file is no path inside the project");
+    if (stet_find(implementation, "export", 6, NULL) && stet_typeof(export_name) != STET_STRING)
+        return refuse(err, "write the name of what the file exports; \"default\" unless given",
+                      "the implementation's export is no name");
+    for (size_t i = 0; i < stet_count(implementation); i++) {
+        const char *key = stet_key_at(implementation, i, NULL);
+        if (strcmp(key, "file") != 0 && strcmp(key, "export") != 0) {
+            stet_fail(err, STET_INVALID, "an implementation has no member \"%.60s\"", key);
+            stet_hint(err, "its members are file and export");
+            return STET_INVALID;
+        }
+    }
+    return STET_OK;
+}
+
+static bool limit_ok(stet_value limits, const char *name, int64_t max) {
+    stet_value v;
+    return !stet_find(limits, name, strlen(name), &v) ||
+           (stet_typeof(v) == STET_INT && stet_as_int(v) > 0 && stet_as_int(v) <= max);
+}
+
+static stet_status check(stet_value descriptor, stet_value node, stet_error *err) {
+    static const char known[] = " type implementation handler limits argumentSchema resultSchema metadata ";
+    (void)node;
+    for (size_t i = 0; i < stet_count(descriptor); i++) {
+        char word[64];
+        snprintf(word, sizeof word, " %.60s ", stet_key_at(descriptor, i, NULL));
+        if (!strstr(known, word)) {
+            stet_fail(err, STET_INVALID, "a module of type \"javascript\" has no member \"%.60s\"",
+                      stet_key_at(descriptor, i, NULL));
+            stet_hint(err, "remove it, or put it into \"metadata\"");
+            return STET_INVALID;
+        }
+    }
+    stet_value handler, limits;
+    if (stet_find(descriptor, "handler", 7, &handler) && stet_typeof(handler) != STET_BOOL)
+        return refuse(err, "write true, or leave it out", "\"handler\" is no boolean");
+    if (stet_find(descriptor, "limits", 6, &limits) &&
+        (stet_typeof(limits) != STET_OBJECT || !limit_ok(limits, "timeMs", 86400000) ||
+         !limit_ok(limits, "memoryMb", 1 << 20)))
+        return refuse(err, "write {\"timeMs\": 10000, \"memoryMb\": 512}", "\"limits\" are no limits");
+    return check_implementation(stet_get(descriptor, "implementation"), err);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------ */
+
+/* The file of an implementation; the caller frees the path. */
+static stet_status file_of(const javascript *js, stet_value implementation, char **path, stet_error *err) {
+    stet_value file = stet_get(implementation, "file");
+    stet_status status = check_implementation(implementation, err);
+    if (status != STET_OK)
+        return status;
+    char *full = stet_file_join(js->root, stet_as_string(&file, NULL));
+    bool inside;
+    status = stet_file_inside(js->root, full, &inside, err);
+    if (status == STET_OK && !inside)
+        status = stet_fail(err, STET_DENIED, "%s leads out of the project", full);
+    if (status != STET_OK)
+        stet_free(full);
+    else
+        *path = full;
+    return status;
+}
+
+static bool same_time(struct timespec a, struct timespec b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static stet_status hash_file(javascript *js, const char *path, stet_hash *out, stet_error *err) {
+    struct stat st;
+    stet_slot *slot = stet_map_get(&js->files, path, strlen(path));
+    file_mark *mark = slot ? slot->p : NULL;
+    int64_t now = stet_clock_ms() / 1000;
+    bool there = stat(path, &st) == 0;
+    if (mark && there && same_time(mark->mtime, st.st_mtim) && same_time(mark->ctime, st.st_ctim) &&
+        mark->size == st.st_size && mark->inode == st.st_ino) {
+        *out = mark->hash;
+        return STET_OK;
+    }
+    stet_status status = stet_file_hash(path, out, NULL, err);
+    if (status != STET_OK)
+        return status;
+    if (!mark) {
+        mark = stet_alloc_zero(sizeof *mark);
+        stet_map_put(&js->files, path, strlen(path), (stet_slot){.p = mark});
+    }
+    /* Two writes within one tick of the file system's clock look alike: only an old time can be trusted. */
+    *mark = (file_mark){.size = -1};
+    if (there && now - st.st_mtim.tv_sec >= 2 && now - st.st_ctim.tv_sec >= 2)
+        *mark = (file_mark){st.st_mtim, st.st_ctim, st.st_size, st.st_ino, *out};
+    return STET_OK;
+}
+
+/* ---- The kind --------------------------------------------------------------------------------------------------- */
+
+static int64_t setting(stet_value config, const char *name, int64_t otherwise) {
+    stet_value v = stet_typeof(config) == STET_OBJECT ? stet_get(config, name) : stet_null();
+    return stet_typeof(v) == STET_INT && stet_as_int(v) > 0 ? stet_as_int(v) : otherwise;
+}
+
+static stet_status open_kind(const stet_module_host *host, void **state, stet_error *err) {
+    (void)err;
+    javascript *js = stet_alloc_zero(sizeof *js);
+    js->root = stet_strdup(host->project_root);
+    js->limits.time_ms = setting(host->config, "time_limit_ms", STET_JAVASCRIPT_TIME_MS);
+    js->limits.memory_mb = setting(host->config, "memory_limit_mb", STET_JAVASCRIPT_MEMORY_MB);
+    *state = js;
+    return STET_OK;
+}
+
+static void forget_programs(javascript *js) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&js->programs, &i, &key, &len, &slot);)
+        js->plugin->forget(js->engine, slot->p);
+    stet_map_clear(&js->programs);
+}
+
+static void close_kind(void *state) {
+    javascript *js = state;
+    forget_programs(js);
+    stet_map_release(&js->programs);
+    if (js->engine)
+        js->plugin->close(js->engine);
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&js->files, &i, &key, &len, &slot);)
+        free(slot->p);
+    stet_map_release(&js->files);
+    free(js->root);
+    free(js);
+}
+
+static stet_input_use use(stet_value descriptor, const char *input, size_t len) {
+    (void)descriptor;
+    (void)input;
+    (void)len;
+    return STET_INPUT_MAYBE;
+}
+
+static stet_status fingerprint(void *state, stet_value descriptor, stet_hash *out, stet_error *err) {
+    stet_value implementation = stet_get(descriptor, "implementation");
+    stet_hash file = {{0}};
+    if (stet_typeof(implementation) == STET_OBJECT) {
+        char *path;
+        stet_status status = file_of(state, implementation, &path, err);
+        if (status == STET_OK) {
+            status = hash_file(state, path, &file, err);
+            stet_free(path);
+        }
+        if (status != STET_OK)
+            return status;
+    }
+    stet_value all = stet_object();
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(file, hex);
+    stet_put(&all, "kind", stet_string("javascript"));
+    stet_put(&all, "version", stet_int(STET_JAVASCRIPT_VERSION));
+    stet_put(&all, "implementation", stet_retain(implementation));
+    stet_put(&all, "content", stet_string(hex));
+    stet_put(&all, "handler", stet_bool(stet_as_bool(stet_get(descriptor, "handler"))));
+    *out = stet_hash_value(all);
+    stet_release(all);
+    return STET_OK;
+}
+
+static stet_status engine_of(javascript *js, stet_error *err) {
+    stet_status status = STET_OK;
+    if (!js->plugin)
+        status = stet_javascript_load(&js->plugin, err);
+    if (status == STET_OK && !js->engine)
+        status = js->plugin->open(&js->engine, err);
+    return status;
+}
+
+static stet_status prepare(void *state, stet_value descriptor, void **program, stet_error *err) {
+    javascript *js = state;
+    stet_value implementation = stet_get(descriptor, "implementation"), limits = stet_get(descriptor, "limits");
+    stet_value file = stet_null(), export_name = stet_null();
+    stet_javascript_source source = {.handler = stet_as_bool(stet_get(descriptor, "handler"))};
+    stet_buf text = STET_BUF(STET_JAVASCRIPT_MAX_TEXT + 1);
+    stet_status status = check_implementation(implementation, err);
+    if (status != STET_OK)
+        return status;
+    source.limits.time_ms = setting(limits, "timeMs", js->limits.time_ms);
+    source.limits.memory_mb = setting(limits, "memoryMb", js->limits.memory_mb);
+    if (stet_typeof(implementation) == STET_OBJECT) {
+        char *path;
+        file = stet_get(implementation, "file");
+        export_name = stet_get(implementation, "export");
+        status = file_of(js, implementation, &path, err);
+        if (status == STET_OK) {
+            status = stet_file_read(path, STET_JAVASCRIPT_MAX_TEXT, &text, err);
+            stet_free(path);
+        }
+        source.file = stet_as_string(&file, NULL);
+        source.export_name = stet_typeof(export_name) == STET_STRING ? stet_as_string(&export_name, NULL) : "default";
+        source.text = stet_buf_cstr(&text);
+        source.len = text.len;
+    } else {
+        source.text = stet_as_string(&implementation, &source.len);
+    }
+    if (status == STET_OK)
+        status = engine_of(js, err);
+    stet_javascript_program *made;
+    if (status == STET_OK)
+        status = js->plugin->prepare(js->engine, &source, &made, err);
+    if (status == STET_OK)
+        *program = made;
+    stet_buf_release(&text);
+    return status;
+}
+
+static void forget(void *state, void *program) {
+    javascript *js = state;
+    js->plugin->forget(js->engine, program);
+}
+
+/* What tells programs apart: the descriptor, and a file's content. */
+static stet_status kept_key(javascript *js, stet_value descriptor, stet_buf *out, stet_error *err) {
+    stet_value implementation = stet_get(descriptor, "implementation");
+    if (stet_typeof(implementation) == STET_OBJECT) {
+        stet_hash hash;
+        char *path;
+        stet_status status = file_of(js, implementation, &path, err);
+        if (status == STET_OK) {
+            status = hash_file(js, path, &hash, err);
+            stet_free(path);
+        }
+        if (status != STET_OK)
+            return status;
+        stet_buf_add(out, hash.bytes, sizeof hash.bytes);
+    }
+    stet_json_write(out, descriptor, STET_JSON_CANONICAL);
+    return STET_OK;
+}
+
+static stet_status kept_program(javascript *js, stet_value descriptor, void **program, stet_error *err) {
+    stet_buf key = STET_BUF(0);
+    stet_status status = kept_key(js, descriptor, &key, err);
+    if (status == STET_OK) {
+        stet_slot *slot = stet_map_get(&js->programs, stet_buf_cstr(&key), key.len);
+        if (slot) {
+            *program = slot->p;
+        } else {
+            status = prepare(js, descriptor, program, err);
+            if (status == STET_OK) {
+                if (stet_map_len(&js->programs) >= MAX_PROGRAMS)
+                    forget_programs(js);
+                stet_map_put(&js->programs, stet_buf_cstr(&key), key.len, (stet_slot){.p = *program});
+            }
+        }
+    }
+    stet_buf_release(&key);
+    return status;
+}
+
+/* `program` may be NULL: then one is prepared, and kept. */
+static stet_status start(void *state, void *program, stet_run *run, stet_error *err) {
+    javascript *js = state;
+    if (!program) {
+        stet_status status = kept_program(js, stet_run_descriptor(run), &program, err);
+        if (status != STET_OK)
+            return status;
+    }
+    js->plugin->start(js->engine, program, run);
+    return STET_OK;
+}
+
+const stet_module_kind stet_module_javascript = {
+    .version = STET_MODULE_VERSION,
+    .type = "javascript",
+    .open = open_kind,
+    .close = close_kind,
+    .check = check,
+    .use = use,
+    .fingerprint = fingerprint,
+    .prepare = prepare,
+    .forget = forget,
+    .start = start,
+};

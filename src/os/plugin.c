@@ -1,0 +1,91 @@
+#include "os/plugin.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/file.h"
+
+/* Where this code is: the program, or libstet.so. */
+static char *own_directory(void) {
+    Dl_info info;
+    char *real = NULL, *dir = NULL;
+    if (dladdr((const void *)(uintptr_t)&stet_plugin_load, &info) == 0 || !info.dli_fname)
+        return NULL;
+    /* A program may have been started by a relative name, and have changed its directory since. */
+    bool shared = strstr(stet_file_basename(info.dli_fname), ".so") != NULL;
+    if (stet_file_realpath(shared ? info.dli_fname : "/proc/self/exe", &real, NULL) != STET_OK)
+        return NULL;
+    dir = stet_file_dirname(real);
+    stet_free(real);
+    return dir;
+}
+
+/* DIR/lib/stet/NAME.so and so on: the first that exists; NULL if none does. Caller frees. */
+static char *find(const char *name) {
+    static const char *const places[] = {"lib/stet", "stet", "../lib/stet"};
+    char *file = stet_asprintf("%s.so", name), *found = NULL;
+    const char *given = getenv("STET_PLUGINS");
+    if (given && given[0]) {
+        found = stet_file_join(given, file);
+    } else {
+        char *own = own_directory();
+        for (size_t i = 0; own && !found && i < sizeof places / sizeof *places; i++) {
+            char *dir = stet_file_join(own, places[i]);
+            found = stet_file_join(dir, file);
+            stet_free(dir);
+            if (!stet_file_exists(found)) {
+                stet_free(found);
+                found = NULL;
+            }
+        }
+        stet_free(own);
+        if (!found)
+            found = stet_file_join(STET_PREFIX "/lib/stet", file);
+    }
+    stet_free(file);
+    if (stet_file_exists(found))
+        return found;
+    stet_free(found);
+    return NULL;
+}
+
+static stet_status load(const char *name, const char *symbol, const char *package, const void **out, stet_error *err) {
+    char *path = find(name);
+    if (!path) {
+        stet_fail(err, STET_UNSUPPORTED, "the %s plug-in is not installed (%s.so in lib/stet)", name, name);
+        stet_hint(err, "build stet with its plug-ins (make programs; needs the package %s), or set STET_PLUGINS",
+                  package);
+        return STET_UNSUPPORTED;
+    }
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        stet_fail(err, STET_UNSUPPORTED, "the %s plug-in can't be opened: %s", name, dlerror());
+        stet_hint(err, "install the package %s", package);
+        stet_free(path);
+        return STET_UNSUPPORTED;
+    }
+    const char *const *plugin = dlsym(handle, symbol);
+    if (!plugin || strcmp(*plugin, STET_VERSION) != 0) {
+        stet_fail(err, STET_UNSUPPORTED, "%s is of another version of stet: %s, expected %s", path,
+                  plugin ? *plugin : "unknown", STET_VERSION);
+        stet_hint(err, "install the plug-ins that were built with this stet");
+        stet_free(path);
+        return STET_UNSUPPORTED;
+    }
+    stet_free(path);
+    *out = plugin;
+    return STET_OK;
+}
+
+stet_status stet_plugin_load(const char *name, const char *symbol, const char *package, const void **out,
+                             stet_error *err) {
+    /* dlopen of one that is open only counts up. One at a time, because dlerror's text is the thread's, but the
+     * libraries' own start-up need not be safe against another one's. */
+    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one);
+    stet_status status = load(name, symbol, package, out, err);
+    pthread_mutex_unlock(&one);
+    return status;
+}
