@@ -1,135 +1,5 @@
-/* Spaces of documents: transactions, conflicts, sessions, branches, past reads, groups, feeds, bad input. */
-#include "memory/space.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "db/db.h"
-#include "os/clock.h"
-#include "os/file.h"
-
-static stet_error err;
-static int files;
-
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        stet_status status_ = (call);                                                                                  \
-        if (status_ != STET_OK)                                                                                        \
-            print_message("%s: %s: %s\n", #call, stet_status_name(status_), err.message);                              \
-        assert_int_equal(status_, STET_OK);                                                                            \
-    } while (0)
-
-#define FAILS(call, expected, text)                                                                                    \
-    do {                                                                                                               \
-        stet_error_clear(&err);                                                                                        \
-        stet_status status_ = (call);                                                                                  \
-        if (status_ != (expected) || !strstr(err.message, text))                                                       \
-            print_message("%s: %s: %s\n", #call, stet_status_name(status_), err.message);                              \
-        assert_int_equal(status_, expected);                                                                           \
-        assert_int_equal(err.status, expected);                                                                        \
-        assert_non_null(strstr(err.message, text));                                                                    \
-        stet_error_clear(&err);                                                                                        \
-    } while (0)
-
-static stet_space *again(const char *path) {
-    stet_space *s = NULL;
-    OK(stet_space_open_path(path, "test", 0, &s, &err));
-    return s;
-}
-
-static char *fresh_path(void) {
-    return stet_asprintf("space-%d.db", ++files);
-}
-
-static stet_space *fresh(void) {
-    char *path = fresh_path();
-    stet_space *s = again(path);
-    free(path);
-    return s;
-}
-
-/* Closes after proving that nothing derived differs from the log. */
-static void done(stet_space *s) {
-    stet_buf problems = STET_BUF(0);
-    size_t found, repaired;
-    OK(stet_space_check(s, false, &problems, &found, &repaired, &err));
-    if (found)
-        print_message("%s", stet_buf_cstr(&problems));
-    assert_int_equal(found, 0);
-    stet_buf_release(&problems);
-    stet_space_close(s);
-}
-
-static stet_value json(const char *text) {
-    stet_value v;
-    OK(stet_json_parse(text, strlen(text), &v, &err));
-    return v;
-}
-
-static stet_status try_set(stet_space *s, const char *branch, const char *cell, const char *scope, const char *text,
-                           stet_commit_result *r) {
-    stet_tx *tx;
-    stet_status st = stet_tx_begin(s, branch, &tx, &err);
-    if (st != STET_OK)
-        return st;
-    st = stet_tx_set(tx, cell, scope, json(text), &err);
-    if (st == STET_OK)
-        return stet_tx_commit(tx, r, &err);
-    stet_tx_abort(tx);
-    return st;
-}
-
-static int64_t set(stet_space *s, const char *branch, const char *cell, const char *text) {
-    stet_commit_result r;
-    OK(try_set(s, branch, cell, NULL, text, &r));
-    return r.seq;
-}
-
-static void holds_value(stet_value v, const char *text) {
-    stet_value want = json(text);
-    char *got = stet_json_print(v, STET_JSON_CANONICAL, NULL);
-    if (!stet_equal(v, want))
-        print_message("expected %s, got %s\n", text, got);
-    assert_true(stet_equal(v, want));
-    stet_free(got);
-    stet_release(want);
-}
-
-static void expect(stet_space *s, const char *branch, const char *cell, int64_t at, const char *text) {
-    stet_value v;
-    if (!text) {
-        FAILS(stet_space_get(s, branch, cell, NULL, at, &v, &err), STET_NOT_FOUND, "");
-        return;
-    }
-    OK(stet_space_get(s, branch, cell, NULL, at, &v, &err));
-    holds_value(v, text);
-    stet_release(v);
-}
-
-static stet_status patch(stet_space *s, const char *branch, const char *id, const char *ops, stet_commit_result *r) {
-    stet_tx *tx;
-    OK(stet_tx_begin(s, branch, &tx, &err));
-    stet_value list = json(ops);
-    stet_status st = stet_tx_patch_value(tx, id, NULL, list, &err);
-    stet_release(list);
-    if (st == STET_OK)
-        return stet_tx_commit(tx, r, &err);
-    stet_tx_abort(tx);
-    return st;
-}
-
-static stet_pathref path_of(stet_path *p, const char *pointer) {
-    OK(stet_path_of_pointer(p, pointer, strlen(pointer), &err));
-    return stet_path_ref(p);
-}
+/* Spaces of documents: transactions, conflicts, sessions, branches, past reads, feeds, bad input, damage. */
+#include "../memory_kit.h"
 
 static void opens_and_keeps(void **state) {
     (void)state;
@@ -277,34 +147,6 @@ static void a_transaction_sees_one_snapshot_and_itself(void **state) {
     stet_space_close(other);
     done(s);
     free(path);
-}
-
-static void other_spaces_are_read_and_locked(void **state) {
-    (void)state;
-    char *path = fresh_path(), *path2 = fresh_path();
-    stet_space *s = again(path), *t = again(path2), *t2 = again(path2);
-    set(t, "", "rate", "3");
-    stet_tx *tx;
-    stet_value v;
-    OK(stet_tx_begin(s, "", &tx, &err));
-    OK(stet_tx_get_from(tx, t, "rate", NULL, &v, &err));
-    OK(stet_tx_set(tx, "total", NULL, stet_int(stet_as_int(v) * 2), &err));
-    OK(stet_tx_commit(tx, NULL, &err));
-    expect(s, "", "total", -1, "6");
-    OK(stet_tx_begin(s, "", &tx, &err));
-    OK(stet_tx_get_from(tx, t, "rate", NULL, &v, &err));
-    OK(stet_tx_set(tx, "total", NULL, stet_int(stet_as_int(v) * 3), &err));
-    set(t2, "", "rate", "4");
-    FAILS(stet_tx_commit(tx, NULL, &err), STET_CONFLICT, "rate");
-    expect(s, "", "total", -1, "6");
-    /* neither space is left locked */
-    set(s, "", "free", "1");
-    set(t2, "", "free", "1");
-    stet_space_close(t2);
-    done(t);
-    done(s);
-    free(path);
-    free(path2);
 }
 
 static void preconditions(void **state) {
@@ -519,174 +361,6 @@ static void long_chains_are_read_at_every_sequence(void **state) {
     expect(s, "", "big/key007", -1, "400");
     done(s);
     stet_path_release(&p);
-    free(path);
-}
-
-static void groups(void **state) {
-    (void)state;
-    char *path = fresh_path();
-    stet_space *s = again(path), *other = again(path);
-    set(s, "", "a", "1");
-    set(s, "", "z", "1");
-    stet_group *g;
-    stet_tx *tx, *early;
-    stet_value v;
-    stet_member m;
-    const stet_doc_change *changes;
-    size_t count;
-    OK(stet_group_begin(s, "", &g, &err));
-    OK(stet_tx_begin_in(g, &early, &err));
-    OK(stet_tx_get(early, "a", NULL, &v, &err));
-    /* 0 writes a, 1 reads it in the overlay, 2 changes nothing, 3 is independent, 4 reads what 1 wrote */
-    OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_get(tx, "z", NULL, &v, &err));
-    OK(stet_tx_set(tx, "a", NULL, stet_int(2), &err));
-    OK(stet_group_add(g, tx, &changes, &count, &err));
-    assert_int_equal(count, 1);
-    assert_int_equal(changes[0].len, 1);
-    OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_get(tx, "a", NULL, &v, &err));
-    assert_int_equal(stet_as_int(v), 2);
-    OK(stet_tx_set(tx, "b", NULL, stet_int(stet_as_int(v) * 10), &err));
-    OK(stet_group_add(g, tx, NULL, NULL, &err));
-    OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_set(tx, "a", NULL, stet_int(2), &err));
-    OK(stet_group_add(g, tx, &changes, &count, &err));
-    assert_int_equal(count, 0);
-    OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_set(tx, "free", NULL, stet_int(1), &err));
-    OK(stet_group_add(g, tx, NULL, NULL, &err));
-    OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_get(tx, "b", NULL, &v, &err));
-    OK(stet_tx_set(tx, "c", NULL, stet_int(stet_as_int(v) + 1), &err));
-    OK(stet_group_add(g, tx, NULL, NULL, &err));
-    /* one that read before member 0 wrote can't be added any more */
-    OK(stet_tx_set(early, "late", NULL, stet_int(1), &err));
-    FAILS(stet_group_add(g, early, NULL, NULL, &err), STET_CONFLICT, "changed in the group");
-    stet_tx_abort(early);
-    expect(other, "", "a", -1, "1");
-    /* what member 0 read changes: 0, 1 and 4 fall, 2 has something to change now, 3 stays */
-    set(other, "", "z", "9");
-    OK(stet_group_flush(g, &err));
-    stet_member_outcome want[] = {STET_MEMBER_DROPPED, STET_MEMBER_DROPPED, STET_MEMBER_APPLIED, STET_MEMBER_APPLIED,
-                                  STET_MEMBER_DROPPED};
-    assert_int_equal(stet_group_len(g), 5);
-    for (size_t i = 0; i < 5; i++) {
-        stet_group_at(g, i, &m);
-        assert_int_equal(m.outcome, want[i]);
-    }
-    expect(other, "", "a", -1, "2");
-    expect(other, "", "free", -1, "1");
-    expect(other, "", "b", -1, NULL);
-    expect(other, "", "c", -1, NULL);
-    /* the group goes on, on a new snapshot; each logical commit has a sequence of its own */
-    for (int i = 0; i < 3; i++) {
-        OK(stet_tx_begin_in(g, &tx, &err));
-        OK(stet_tx_get(tx, "a", NULL, &v, &err));
-        OK(stet_tx_set(tx, "a", NULL, stet_int(stet_as_int(v) + 1), &err));
-        OK(stet_group_add(g, tx, NULL, NULL, &err));
-    }
-    OK(stet_group_flush(g, &err));
-    int64_t first = 0;
-    for (size_t i = 0; i < 3; i++) {
-        stet_group_at(g, i, &m);
-        assert_int_equal(m.outcome, STET_MEMBER_APPLIED);
-        if (i == 0)
-            first = m.result.seq;
-        assert_int_equal(m.result.seq, first + (int64_t)i);
-        char text[32];
-        snprintf(text, sizeof text, "%d", 3 + (int)i);
-        expect(other, "", "a", m.result.seq, text);
-    }
-    stet_group_end(g);
-    stet_space_close(other);
-    done(s);
-    free(path);
-}
-
-static void members_applied_to_another_state_void_their_readers(void **state) {
-    (void)state;
-    char *path = fresh_path();
-    stet_space *s = again(path), *other = again(path);
-    set(s, "", "list", "[1,2]");
-    stet_group *g;
-    stet_tx *tx;
-    stet_value v;
-    stet_member m;
-    OK(stet_group_begin(s, "", &g, &err));
-    OK(stet_tx_begin_in(g, &tx, &err));
-    stet_value ops = json("[{\"op\":\"append\",\"path\":\"\",\"values\":[3]}]");
-    OK(stet_tx_patch_value(tx, "list", NULL, ops, &err));
-    OK(stet_group_add(g, tx, NULL, NULL, &err));
-    OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_get(tx, "list/2", NULL, &v, &err));
-    OK(stet_tx_set(tx, "copy", NULL, stet_retain(v), &err));
-    OK(stet_group_add(g, tx, NULL, NULL, &err));
-    set(other, "", "list", "[1]"); /* changes list/1 alone, yet list/2 will not be there */
-    OK(stet_group_flush(g, &err));
-    stet_group_at(g, 0, &m);
-    assert_int_equal(m.outcome, STET_MEMBER_APPLIED);
-    stet_group_at(g, 1, &m);
-    assert_int_equal(m.outcome, STET_MEMBER_DROPPED);
-    expect(s, "", "list", -1, "[1,3]");
-    expect(s, "", "copy", -1, NULL);
-    stet_release(ops);
-    stet_group_end(g);
-    stet_space_close(other);
-    done(s);
-    free(path);
-}
-
-static void a_transaction_outlives_a_flush(void **state) {
-    (void)state;
-    char *path = fresh_path();
-    stet_space *s = again(path), *other = again(path);
-    set(s, "", "a", "1");
-    stet_group *g;
-    stet_tx *tx, *slow, *slower;
-    stet_value v;
-    stet_member m;
-    OK(stet_group_begin(s, "", &g, &err));
-    OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_set(tx, "a", NULL, stet_int(2), &err));
-    OK(stet_group_add(g, tx, NULL, NULL, &err));
-    OK(stet_tx_begin_in(g, &slow, &err)); /* both read what is only in the overlay so far */
-    OK(stet_tx_get(slow, "a", NULL, &v, &err));
-    assert_int_equal(stet_as_int(v), 2);
-    OK(stet_tx_begin_in(g, &slower, &err));
-    OK(stet_tx_get(slower, "a", NULL, &v, &err));
-    OK(stet_group_flush(g, &err));
-    OK(stet_tx_set(slow, "b", NULL, stet_int(20), &err));
-    OK(stet_group_add(g, slow, NULL, NULL, &err));
-    OK(stet_group_flush(g, &err));
-    stet_group_at(g, 0, &m);
-    assert_int_equal(m.outcome, STET_MEMBER_APPLIED);
-    expect(other, "", "b", -1, "20");
-    set(other, "", "a", "3"); /* and what the other one read changes before it is done */
-    OK(stet_tx_set(slower, "c", NULL, stet_int(1), &err));
-    OK(stet_group_add(g, slower, NULL, NULL, &err));
-    OK(stet_group_flush(g, &err));
-    stet_group_at(g, 0, &m);
-    assert_int_equal(m.outcome, STET_MEMBER_DROPPED);
-    assert_int_equal(m.error->status, STET_CONFLICT);
-    /* one that saw a member which was then dropped is void */
-    OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_get(tx, "a", NULL, &v, &err));
-    OK(stet_tx_set(tx, "d", NULL, stet_int(1), &err));
-    OK(stet_group_add(g, tx, NULL, NULL, &err));
-    OK(stet_tx_begin_in(g, &slow, &err));
-    OK(stet_tx_get(slow, "d", NULL, &v, &err));
-    set(other, "", "a", "4");
-    OK(stet_group_flush(g, &err));
-    OK(stet_tx_set(slow, "e", NULL, stet_int(1), &err));
-    FAILS(stet_group_add(g, slow, NULL, NULL, &err), STET_CONFLICT, "not as read");
-    stet_tx_abort(slow);
-    OK(stet_tx_begin_in(g, &slow, &err)); /* left behind: the end of the group ends it */
-    stet_group_end(g);
-    expect(s, "", "c", -1, NULL);
-    expect(s, "", "e", -1, NULL);
-    stet_space_close(other);
-    done(s);
     free(path);
 }
 
@@ -955,50 +629,6 @@ static void damage_is_found_and_derived_tables_rebuilt(void **state) {
     stet_space_close(s);
 }
 
-static stet_status bump(stet_tx *tx, void *ctx, stet_error *e) {
-    stet_value n;
-    stet_space *other = ctx;
-    stet_status st = stet_tx_get(tx, "n", NULL, &n, e);
-    if (st != STET_OK)
-        return st;
-    if (other) /* somebody always comes between, until the lock is held first */
-        if (!stet_db_in_transaction(stet_space_db(stet_tx_space(tx))))
-            set(other, "", "n", stet_as_int(n) % 2 ? "10" : "21");
-    return stet_tx_set(tx, "n", NULL, stet_int(stet_as_int(n) + 1), e);
-}
-
-static stet_status refuse(stet_tx *tx, void *ctx, stet_error *e) {
-    (void)tx;
-    (void)ctx;
-    return stet_fail(e, STET_FAILED, "no");
-}
-
-static stet_status need_nothing(stet_tx *tx, void *ctx, stet_error *e) {
-    ++*(int *)ctx;
-    stet_status st = stet_tx_require_absent(tx, "n", NULL, e);
-    return st != STET_OK ? st : stet_tx_set(tx, "n", NULL, stet_int(1), e);
-}
-
-static void transact_tries_again_and_then_holds_the_lock(void **state) {
-    (void)state;
-    char *path = fresh_path();
-    stet_space *s = again(path), *other = again(path);
-    set(s, "", "n", "0");
-    stet_commit_result r;
-    OK(stet_space_transact(s, NULL, bump, other, &r, &err));
-    assert_true(r.changed);
-    OK(stet_space_transact(s, NULL, bump, NULL, &r, &err));
-    FAILS(stet_space_transact(s, NULL, refuse, NULL, &r, &err), STET_FAILED, "no");
-    FAILS(stet_space_transact(s, "nope", bump, NULL, &r, &err), STET_NOT_FOUND, "nope");
-    int calls = 0;
-    FAILS(stet_space_transact(s, NULL, need_nothing, &calls, &r, &err), STET_CONFLICT, "exists already");
-    assert_int_equal(calls, 4);
-    set(other, "", "n", "5"); /* no lock is left */
-    stet_space_close(other);
-    done(s);
-    free(path);
-}
-
 static void cells_as_text(void **state) {
     (void)state;
     struct {
@@ -1030,22 +660,17 @@ int main(void) {
         cmocka_unit_test(reads_conflict_with_later_changes),
         cmocka_unit_test(blind_patches_do_not_conflict),
         cmocka_unit_test(a_transaction_sees_one_snapshot_and_itself),
-        cmocka_unit_test(other_spaces_are_read_and_locked),
         cmocka_unit_test(preconditions),
         cmocka_unit_test(sessions_replay),
         cmocka_unit_test(scopes_are_identity),
         cmocka_unit_test(branches_fork_and_read_through),
         cmocka_unit_test(long_chains_are_read_at_every_sequence),
-        cmocka_unit_test(groups),
-        cmocka_unit_test(members_applied_to_another_state_void_their_readers),
-        cmocka_unit_test(a_transaction_outlives_a_flush),
         cmocka_unit_test(history_and_lists),
         cmocka_unit_test(feeds_tell_every_commit_once),
         cmocka_unit_test(metadata_stands_beside_the_value),
         cmocka_unit_test(bad_input_changes_nothing),
         cmocka_unit_test(hostile_files_are_refused),
         cmocka_unit_test(damage_is_found_and_derived_tables_rebuilt),
-        cmocka_unit_test(transact_tries_again_and_then_holds_the_lock),
         cmocka_unit_test(cells_as_text),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
