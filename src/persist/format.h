@@ -139,6 +139,10 @@ bool stet_pentry_same_contents(const stet_pentry *a, const stet_pentry *b);
 stet_persist_entry *stet_pentry_copy(const stet_pentry *e);
 void *stet_persist_entry_room(stet_persist_entry *e, size_t size); /* memory that lives as long as the copy */
 
+/* A character of base64url, and of a bare key. */
+static inline bool stet_token_char(unsigned char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
 /* The text of a decimal created_at. */
 size_t stet_created_print(uint64_t created, char out[24]);
 /* 1 to 15 digits, no leading zero. */

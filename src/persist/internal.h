@@ -98,6 +98,7 @@ struct stet_persist {
     int64_t looked_at_us;
     stet_pset live;
     uint64_t generation; /* grows when live changes */
+    uint64_t reported;   /* the generation that stet_persist_wait last spoke of */
     int log_fd;
     ino_t log_fd_ino;
 

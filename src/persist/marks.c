@@ -9,8 +9,7 @@ bool stet_persist_valid_tag(const char *s, size_t len) {
     if (!len || len > STET_PERSIST_KIND_MAX)
         return false;
     for (size_t i = 0; i < len; i++)
-        if (!((s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= '0' && s[i] <= '9') ||
-              s[i] == '-' || s[i] == '_'))
+        if (!stet_token_char((unsigned char)s[i]))
             return false;
     return true;
 }

@@ -21,10 +21,6 @@ static bool bad(reader *r, const char *why) {
     return false;
 }
 
-static bool bare(unsigned char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
-
 static void blanks(reader *r) {
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\t'))
         r->at++;
@@ -142,7 +138,7 @@ static bool key(const char **at, const char *end, stet_arena *arena, const char 
     if (**at == '"' || **at == '\'')
         return string(at, end, arena, out, len);
     const char *s = *at;
-    while (s < end && bare((unsigned char)*s))
+    while (s < end && stet_token_char((unsigned char)*s))
         s++;
     *out = *at;
     *len = (size_t)(s - *at);
@@ -154,7 +150,7 @@ static bool key(const char **at, const char *end, stet_arena *arena, const char 
  * is a literal; true and false too. */
 static bool scalar(reader *r, stet_node *n) {
     const char *s = r->at;
-    while (s < r->end && (bare((unsigned char)*s) || *s == '+' || *s == '.' || *s == ':'))
+    while (s < r->end && (stet_token_char((unsigned char)*s) || *s == '+' || *s == '.' || *s == ':'))
         s++;
     size_t len = (size_t)(s - r->at);
     if (!len || len > 64)

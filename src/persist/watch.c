@@ -17,9 +17,13 @@ static stet_status open_watch(stet_persist *p, stet_error *err) {
     const char *const dirs[] = {p->snapshots_dir, p->log_dir};
     for (size_t i = 0; i < 2 && status == STET_OK; i++)
         status = stet_watch_add(w, dirs[i], err);
+    /* What is there now is known; everything after it is a change. */
     if (status == STET_OK)
+        status = stet_persist_load(p, false, err);
+    if (status == STET_OK) {
         p->watch = w;
-    else if (w)
+        p->reported = p->generation;
+    } else if (w)
         stet_watch_close(w);
     return status;
 }
@@ -49,9 +53,12 @@ stet_status stet_persist_wait(stet_persist *p, int timeout_ms, stet_error *err) 
         return err && err->status != STET_OK ? err->status : STET_IO;
     int64_t until = timeout_ms < 0 ? -1 : stet_clock_monotonic_us() + (int64_t)timeout_ms * 1000;
     for (;;) {
-        bool changed;
-        /* Also what happened before the watch was there. */
-        stet_status status = stet_persist_refresh(p, &changed, err);
+        /* Also what was loaded since by others who use the handle. */
+        pthread_mutex_lock(&p->state_mutex);
+        stet_status status = stet_persist_load(p, false, err);
+        bool changed = p->generation != p->reported;
+        p->reported = p->generation;
+        pthread_mutex_unlock(&p->state_mutex);
         if (status != STET_OK || changed)
             return status;
         int64_t left = until < 0 ? -1 : (until - stet_clock_monotonic_us()) / 1000;

@@ -67,6 +67,11 @@ t "all limits off is invalid"              expect_status 2 stet persist cleanup 
 t "watch sees what another process puts"   expect_out "seen" stet persist watch --count 1 --timeout 20
 wait
 
+(sleep 0.7; "$STET" persist put --block merged --module=$M2 --variables one --format text -q) &
+t "watch --merge cleans up when it ends"   expect_out "merged" stet persist watch --merge --count 1 --timeout 20
+wait
+t "the log is empty then"                  same 0 "$(stet persist stats --json | json log_entries)"
+
 printf '\n[persist.defaults]\nmax_entries_in_log = 0\n' >>.stet/config.toml
 t "a bad option is named"                  expect_err "max_entries_in_log" stet persist list
 sed -i 's/max_entries_in_log = 0/max_entries_in_log = 1\ncompression = "zstd"/' .stet/config.toml

@@ -248,7 +248,10 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     int64_t count = stet_as_int(stet_get(args, "count")), seconds = stet_as_int(stet_get(args, "timeout"));
     int64_t until = seconds > 0 ? stet_clock_monotonic_us() + seconds * 1000000 : -1, events = 0;
     known before = {.keys = stet_object()};
-    status = stet_persist_each(p, NULL, remember, &before, err);
+    if (stet_persist_watch_fd(p, err) < 0)
+        status = err && err->status != STET_OK ? err->status : STET_IO;
+    if (status == STET_OK)
+        status = stet_persist_each(p, NULL, remember, &before, err);
     while (status == STET_OK && !ctx->cancelled(ctx) && (!count || events < count)) {
         int64_t next = -1;
         if (merge && (status = stet_persist_tick(p, &next, err)) != STET_OK)
@@ -270,13 +273,17 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         if (status == STET_OK)
             status = stet_persist_each(p, NULL, remember, &after, err);
         if (status == STET_OK) {
-            stet_value event = stet_object();
+            stet_value event = stet_object(), added = only_in(after.keys, before.keys),
+                       removed = only_in(before.keys, after.keys);
+            bool any = stet_count(added) || stet_count(removed); /* a merge alone changes no entry */
             stet_put(&event, "event", stet_string("changed"));
             stet_put(&event, "entries", stet_int((int64_t)stet_count(after.keys)));
-            stet_put(&event, "added", only_in(after.keys, before.keys));
-            stet_put(&event, "removed", only_in(before.keys, after.keys));
-            events++;
-            status = ctx->emit(ctx, event, err);
+            stet_put(&event, "added", added);
+            stet_put(&event, "removed", removed);
+            if (any) {
+                events++;
+                status = ctx->emit(ctx, event, err);
+            }
             stet_release(event);
         }
         stet_release(before.keys);
