@@ -136,7 +136,17 @@ static stet_status publish_outputs(command_run *c, bool there, stet_error *err) 
         if (!there)
             f->look = (stet_look){0};
         char *id = stet_file_id(f->path);
-        status = stet_run_write_doc(c->run, id, there ? stet_look_value(&f->look) : stet_null(), err);
+        /* Read too: whoever changes one of many outputs makes the action dirty, also after a run that had to mend only
+         * another one. */
+        stet_value before;
+        stet_error none = STET_ERROR_INIT;
+        status = stet_run_read_doc(c->run, id, &before, &none);
+        if (status == STET_NOT_FOUND)
+            stet_error_clear(&none);
+        else
+            stet_error_move(err, &none);
+        if (status == STET_OK || status == STET_NOT_FOUND)
+            status = stet_run_write_doc(c->run, id, there ? stet_look_value(&f->look) : stet_null(), err);
         stet_free(id);
         if (status == STET_OK)
             stet_files_note(c->state->files, f->path, &f->look);
@@ -590,9 +600,15 @@ static stet_status launch(command_run *c, stet_error *err) {
     for (size_t i = 0; i < c->spec.inputs.len;
          i++) { /* looks with times: unchanged files are not read again afterwards */
         stet_look known;
-        if (stet_files_known(s->files, c->spec.inputs.at[i].path, &known) &&
-            stet_look_same(&known, &c->spec.inputs.at[i].look))
-            c->spec.inputs.at[i].look = known;
+        if (!stet_files_known(s->files, c->spec.inputs.at[i].path, &known))
+            continue;
+        if (!stet_look_same(&known, &c->spec.inputs.at[i].look)) { /* removed when its maker failed */
+            stet_fail(err, STET_FAILED, "%s: its input %s is not there as it was last made", c->run->name,
+                      c->spec.inputs.at[i].path);
+            stet_hint(err, "the node that makes it has failed");
+            return STET_FAILED;
+        }
+        c->spec.inputs.at[i].look = known;
     }
     stet_local_request r = {.key = c->spec.call,
                             .node = c->run->name,
