@@ -254,8 +254,21 @@ static bool follow_link(void *ctx, stet_value binding, stet_pathref place) {
 
 /* Every file that the nodes of a graph read. */
 static void follow_process(driver *d, const stet_process *g) {
-    for (size_t i = 0; i < g->node_count; i++)
+    for (size_t i = 0; i < g->node_count; i++) {
         stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), follow_link, d);
+        /* And the variables of the environment that a command names. */
+        stet_value env = stet_get(stet_get(g->nodes[i].row, "module"), "env");
+        for (size_t k = 0; stet_typeof(env) == STET_ARRAY && k < stet_count(env); k++) {
+            stet_value name = stet_at(env, k);
+            char *id = stet_typeof(name) == STET_STRING
+                           ? stet_asprintf(STET_ENV_PREFIX "%s", stet_as_string(&name, NULL))
+                           : NULL;
+            if (id && stet_files_follow(d->files, id, NULL) != STET_OK) {
+                /* no name that a variable could have */
+            }
+            stet_free(id);
+        }
+    }
 }
 
 static stet_status follow_files(driver *d, stet_error *err) {

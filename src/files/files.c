@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "files/glob.h"
@@ -30,12 +31,14 @@ static bool has_prefix(const char *s, const char *prefix) {
 
 /* Key of the index for a document's id, appended. False if it is neither a file nor a pattern. */
 static bool key_of_id(const char *id, stet_buf *key) {
-    size_t n = strlen(STET_FILE_PREFIX);
+    size_t n = strcspn(id, ":") + 1;
     stet_buf_clear(key);
     if (has_prefix(id, STET_FILE_PREFIX))
         stet_buf_char(key, 'f');
     else if (has_prefix(id, STET_GLOB_PREFIX))
         stet_buf_char(key, 'g');
+    else if (has_prefix(id, STET_ENV_PREFIX))
+        stet_buf_char(key, 'e');
     else
         return false;
     return stet_path_unescape(id + n, strlen(id + n), key);
@@ -43,7 +46,7 @@ static bool key_of_id(const char *id, stet_buf *key) {
 
 static char *id_of_key(const stet_files_entry *e) {
     stet_buf b = STET_BUF(0);
-    stet_buf_str(&b, e->key[0] == 'f' ? STET_FILE_PREFIX : STET_GLOB_PREFIX);
+    stet_buf_str(&b, e->key[0] == 'f' ? STET_FILE_PREFIX : e->key[0] == 'g' ? STET_GLOB_PREFIX : STET_ENV_PREFIX);
     stet_path_escape(e->key + 1, &b);
     return stet_buf_take(&b, NULL);
 }
@@ -96,6 +99,8 @@ stet_status stet_files_open(stet_project *p, stet_space *s, stet_files **out, st
             status = rebuild(f, STET_FILE_PREFIX, err);
             if (status == STET_OK)
                 status = rebuild(f, STET_GLOB_PREFIX, err);
+            if (status == STET_OK)
+                status = rebuild(f, STET_ENV_PREFIX, err);
             if (status == STET_OK)
                 status = stet_space_seq(s, &f->index.seq, err);
         } else if (status != STET_OK) {
@@ -396,10 +401,20 @@ typedef struct worker {
     stet_error err;
 } worker;
 
+static stet_look look_at_variable(const char *name) {
+    const char *value = getenv(name);
+    if (!value)
+        return (stet_look){0};
+    size_t len = strlen(value);
+    return (stet_look){.hash = stet_hash_of(value, len), .size = len, .mode = STET_LOOK_FILE};
+}
+
 static void *look_at_range(void *ctx) {
     worker *w = ctx;
     for (size_t i = w->from; i < w->to && w->status == STET_OK; i++) {
         const stet_files_entry *e = &w->f->index.at.at[i];
+        if (e->key[0] == 'e')
+            w->now[i] = look_at_variable(e->key + 1);
         if (e->key[0] != 'f')
             continue;
         w->status = stet_look_at(w->f->root_fd, e->key + 1, e->looked ? &e->look : NULL, &w->now[i], &w->err);
@@ -453,7 +468,7 @@ stet_status stet_files_scan(stet_files *f, stet_files_report *report, stet_error
         status = look_at_all(f, now, &report->hashed, err);
     for (size_t i = 0; i < n && status == STET_OK; i++) {
         stet_files_entry *e = &f->index.at.at[i];
-        if (e->key[0] == 'f' && (!e->looked || e->doubt || memcmp(&e->look, &now[i], sizeof *now) != 0))
+        if (e->key[0] != 'g' && (!e->looked || e->doubt || memcmp(&e->look, &now[i], sizeof *now) != 0))
             status = bring_up(&b, e, &now[i], err);
     }
     stet_free(now);

@@ -2,13 +2,16 @@
  *
  *     stet_files *f;
  *     status = stet_files_open(project, space, &f, &err);
- *     stet_files_follow(f, "file:data/raw.csv", &err);               // from now on; also "glob:src/x*.c"
+ *     stet_files_follow(f, "file:data/raw.csv", &err);               // from now on; also "glob:src/x*.c", "env:CC"
  *     status = stet_files_scan(f, &report, &err);                    // looks at all of them, commits what changed
  *     stet_files_close(f);
  *
  * A file is the document `file:PATH` (path.h), its value {"hash","mode","size"}; no document: no file. A pattern is the
  * document `glob:PATTERN`, its value an object {PATH: link to file:PATH} of what it matches, PATH as in ids. So whoever
  * reads a pattern's document through its links depends on which files there are and on each of them.
+ *
+ * A variable of the environment that a command depends on is followed the same way: the document `env:NAME` has the
+ * hash and the size of its value, never the value itself; no document: it is not set.
  *
  * What is followed, and what each file looked like, is kept in `.stet/local/files/index`, beside the documents: it is
  * derived, and is made again from them when it is lost or damaged (then `stet_files_was_lost` says so, because files

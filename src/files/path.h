@@ -12,6 +12,7 @@
 
 #define STET_FILE_PREFIX "file:"
 #define STET_GLOB_PREFIX "glob:"
+#define STET_ENV_PREFIX  "env:"
 
 /* The id of a path, appended. */
 void stet_path_escape(const char *path, stet_buf *out);

@@ -561,7 +561,7 @@ static void set_watching(command_state *s) {
     }
     bool lost = false;
     for (size_t i = 0; i < s->active.len; i++)
-        lost |= s->active.at[i]->task && !s->active.at[i]->working;
+        lost |= (s->active.at[i]->task && !s->active.at[i]->working) || s->active.at[i]->waits_for_node;
     bool wait = (s->queue.len > 0 && !s->locked) || (lost && (!running || stet_local_adopted(s->local)));
     if (wait && !s->timing)
         uv_timer_start(&s->timer, on_timer, POLL_MS, POLL_MS);

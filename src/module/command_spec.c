@@ -364,6 +364,14 @@ static stet_value take_env(evaluation *e, stet_value d) {
         stet_value item = stet_at(env, i), v;
         const char *name = stet_typeof(env) == STET_OBJECT ? stet_key_at(env, i, NULL) : stet_as_string(&item, NULL);
         const char *value = stet_typeof(env) == STET_OBJECT ? stet_as_string(&item, NULL) : getenv(name);
+        if (stet_typeof(env) == STET_ARRAY) { /* what it depends on; a run without documents goes by the value alone */
+            stet_error none = STET_ERROR_INIT;
+            char *id = stet_asprintf(STET_ENV_PREFIX "%s", name);
+            stet_value seen;
+            if (stet_run_read_doc(e->run, id, &seen, &none) != STET_OK)
+                stet_error_clear(&none);
+            stet_free(id);
+        }
         if (!value) {
             stet_put(&counted, name, stet_null());
             continue;
