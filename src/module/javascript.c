@@ -42,6 +42,11 @@ stet_status stet_javascript_load(const stet_javascript_plugin **out, stet_error 
     return status;
 }
 
+bool stet_javascript_is_pattern(const char *file) {
+    size_t n = strlen(file);
+    return (n > 3 && strcmp(file + n - 3, ".js") == 0) || (n > 4 && strcmp(file + n - 4, ".mjs") == 0);
+}
+
 stet_status stet_javascript_pattern(const char *file, const char *text, size_t len, stet_value *out, stet_error *err) {
     const stet_javascript_plugin *plugin;
     stet_javascript_engine *engine;

@@ -53,6 +53,8 @@ typedef struct stet_javascript_plugin {
 /* Opens the plug-in. */
 STET_CHECKED stet_status stet_javascript_load(const stet_javascript_plugin **out, stet_error *err);
 
+/* Is it one by its name: *.js or *.mjs? */
+bool stet_javascript_is_pattern(const char *file);
 /* The JSON form of a pattern written in JavaScript (docs/javascript.md), for stet_pattern_of_value. `file` is for
  * messages. `*out` belongs to the caller. */
 STET_CHECKED stet_status stet_javascript_pattern(const char *file, const char *text, size_t len, stet_value *out,

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "graph/pattern_toml.h"
+#include "module/javascript.h"
 #include "os/file.h"
 #include "surface/op.h"
 
@@ -18,6 +19,8 @@ static stet_status convert_run(stet_op_ctx *ctx, stet_value args, stet_value *re
             stet_detail(err, "problems", problems);
         else
             stet_release(problems);
+    } else if (status == STET_OK && stet_javascript_is_pattern(path)) {
+        status = stet_javascript_pattern(shown, stet_buf_cstr(&text), text.len, &json, err);
     } else if (status == STET_OK) {
         status = stet_json_parse(stet_buf_cstr(&text), text.len, &json, err);
     }
@@ -39,14 +42,14 @@ static const stet_param params[] = {
      .type = STET_PARAM_FILE,
      .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
      .metavar = "FILE",
-     .summary = "The pattern, a TOML file (a JSON file comes out as it is)"},
+     .summary = "The pattern, a TOML or JavaScript file (a JSON file comes out as it is)"},
     {0},
 };
 static const stet_example examples[] = {{"pattern convert totals.json", "print the JSON form"}, {0}};
 
 const stet_op stet_ops_convert[] = {
     {.name = "pattern convert",
-     .summary = "Print the JSON form of a pattern that is written in TOML",
+     .summary = "Print the JSON form of a pattern that is written in TOML or JavaScript",
      .params = params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"pattern\"],\"additionalProperties\":false,\"properties\":{"
                       "\"pattern\":{\"type\":\"object\"}}}",

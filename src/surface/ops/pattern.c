@@ -1,4 +1,4 @@
-/* pattern check, pattern show, pattern convert */
+/* pattern check, pattern show */
 #include <string.h>
 
 #include "graph/pattern_toml.h"
@@ -180,18 +180,6 @@ static const char *const formats[] = {"text", "json", "dot", "mermaid", NULL};
         .metavar = "FILE", .summary = "The pattern, in JSON"                                                           \
     }
 
-static stet_status convert_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_pattern *p = NULL;
-    stet_value problems;
-    stet_status status = load(ctx, args, &p, &problems, err);
-    stet_release(problems);
-    if (status != STET_OK)
-        return status;
-    *result = stet_retain(p->root);
-    stet_pattern_free(p);
-    return STET_OK;
-}
-
 static const stet_param check_params[] = {PATTERN_FILE, {0}};
 static const stet_param show_params[] = {PATTERN_FILE,
                                          {.name = "format",
@@ -206,8 +194,6 @@ static const stet_example show_examples[] = {
     {"pattern show totals.json --format dot", "a picture for Graphviz"},
     {0},
 };
-
-static const stet_example convert_examples[] = {{"pattern convert totals.json", "its JSON form, checked"}, {0}};
 
 const stet_op stet_ops_pattern[] = {
     {.name = "pattern check",
@@ -233,16 +219,6 @@ const stet_op stet_ops_pattern[] = {
      .run = check_run,
      .render = check_render,
      .verdict = check_verdict},
-    {.name = "pattern convert",
-     .summary = "Print the JSON form of a pattern",
-     .description = "A pattern may be written in another form (docs/javascript.md); all of them become the JSON form, "
-                    "which docs/pattern-format.md describes. The pattern is checked before it is printed.",
-     .params = check_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"pattern\",\"name\"],\"properties\":{\"pattern\":{\"type\":"
-                      "\"integer\"},\"name\":{\"type\":\"string\"},\"nodes\":{\"type\":\"array\"}}}",
-     .examples = convert_examples,
-     .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT,
-     .run = convert_run},
     {.name = "pattern show",
      .summary = "Show what a pattern computes",
      .params = show_params,
