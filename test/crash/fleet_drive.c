@@ -33,7 +33,7 @@ static stet_status drive(const char *id, bool verify_fails) {
         return st;
     stet_runfile_stage(run, STET_STAGE_RUNNING);
     for (int i = 0; i < TASKS; i++) {
-        char name[16], line[16];
+        char name[32], line[32];
         snprintf(name, sizeof name, "task-%d", i);
         stet_runfile_task(run, name, &(stet_task_spec){.verifier = i == TASKS - 1});
         stet_task_status status = STET_TASK_PENDING;

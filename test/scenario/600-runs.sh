@@ -93,6 +93,24 @@ t "without a project too"                         expect_status 4 stet runs show
 t "until one is named"                            same "$one" "$(field repo runs show 20260102T000000Z-report-00000002 --repo ../one)"
 cd ../one
 
+run . 20260201T000000Z-live-0000000a 2026-02-01T00:00:00Z '{"id":"slow","status":"running","log":"logs/slow.log"}'
+touch .stet/runs/20260201T000000Z-live-0000000a/events.jsonl
+(
+    stet runs tail --limit 1 >../tail.out
+) &
+tail=$!
+(
+    sleep 0.7
+    echo "late line" >>.stet/runs/20260201T000000Z-live-0000000a/logs/slow.log
+    echo '{"at":"2026-02-01T00:00:01Z","event":"task","task":"slow","from":"running","to":"completed"}' >>.stet/runs/20260201T000000Z-live-0000000a/events.jsonl
+    sleep 0.5
+    run . 20260201T000000Z-live-0000000a 2026-02-01T00:00:00Z '{"id":"slow","status":"completed","log":"logs/slow.log"}'
+) &
+t "a live log is followed to the end of the run"  expect_out "late line" stet runs logs 20260201T000000Z-live-0000000a --follow
+wait $tail
+t "and its events are told as they happen"        grep -q "slow completed" ../tail.out
+wait
+
 t "a deleted index is rebuilt"                    sh -c 'rm -r .stet/local/registry/index.json "$STET_HOME/registry/index.json" && "$STET" registry refresh'
 rm .stet/local/registry/*.json
 t "so are the links of reruns"                    sh -c '"$STET" registry refresh && grep -q originRunId .stet/local/registry/provenance.json'
