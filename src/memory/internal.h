@@ -24,7 +24,7 @@
 #define STET_INLINE_BYTES 2048 /* a document up to this is kept whole in its head */
 #define STET_ANCHOR_LINKS 64   /* revisions between anchors; more for large documents, see commit.c */
 #define STET_ANCHOR_MAX   1024
-#define STET_NAMES_MAX    65536 /* names kept in memory */
+#define STET_NAMES_MAX    262144 /* names kept in memory; beyond, a look-up outside a transaction costs two locks */
 
 extern const stet_db_migration stet_space_migrations[];
 extern const int stet_space_migration_count;
@@ -166,6 +166,9 @@ struct stet_tx {
     stet_observation *observation;
     stet_buf scratch;
 };
+
+/* observe_store.c: numbers of names may have changed. */
+void stet_observe_forget_piece(stet_space *s);
 
 /* batch.c */
 /* Takes over a transaction that changes nothing and carries an observation: true. It is stored later. */

@@ -61,11 +61,20 @@ static stet_bytes packed(stet_space *s, stet_places *p) {
     return (stet_bytes){o->buf.len ? stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len) : "", o->buf.len};
 }
 
-static stet_bytes addresses(stet_space *s, const stet_address *at, size_t len) {
+static stet_bytes addresses(stet_space *s, const stet_address *at, size_t len, const stet_applied *m) {
     struct stet_observe *o = stet_observe_of(s);
+    if (len == 0)
+        return (stet_bytes){"", 0};
     stet_vec_clear(&o->places);
-    for (size_t i = 0; i < len; i++)
-        *stet_vec_add(&o->places) = (stet_place){stet_space_intern(s, &at[i].name), at[i].path, 0, 0};
+    for (size_t i = 0; i < len; i++) {
+        int64_t doc = 0;
+        for (size_t k = 0; k < m->change_count && k < 4 && !doc;
+             k++) /* most often it is what the run has just changed */
+            if (strcmp(m->changes[k].name.id, at[i].name.id) == 0 &&
+                strcmp(m->changes[k].name.scope, at[i].name.scope) == 0)
+                doc = m->changes[k].doc;
+        *stet_vec_add(&o->places) = (stet_place){doc ? doc : stet_space_intern(s, &at[i].name), at[i].path, 0, 0};
+    }
     return packed(s, &o->places);
 }
 
@@ -75,43 +84,43 @@ static stet_bytes addresses(stet_space *s, const stet_address *at, size_t len) {
 static void written(stet_space *s, const stet_applied *m, stet_bytes declared, stet_bytes ignored,
                     const stet_known_action *before, stet_bytes *actual, stet_bytes *known) {
     struct stet_observe *o = stet_observe_of(s);
-    stet_places out = {0}, own = {0}, skip = {0};
+    stet_places *out = &o->out, *own = &o->own, *skip = &o->skip;
     stet_vec_clear(&o->places);
-    if (!stet_places_unpack(declared.at, declared.len, &own) || !stet_places_unpack(ignored.at, ignored.len, &skip))
+    stet_vec_clear(out);
+    stet_vec_clear(own);
+    stet_vec_clear(skip);
+    if (!stet_places_unpack(declared.at, declared.len, own) || !stet_places_unpack(ignored.at, ignored.len, skip))
         assert(!"packed here");
     for (size_t i = 0; i < m->change_count; i++)
         for (size_t k = 0; k < m->changes[i].len; k++) {
             stet_place p = {m->changes[i].doc, m->changes[i].at[k].path, 0, 0};
             bool left_out = false;
-            for (size_t n = 0; n < skip.len && !left_out; n++)
-                left_out = skip.at[n].doc == p.doc && (stet_path_is_prefix(skip.at[n].path, p.path) ||
-                                                       stet_path_is_prefix(p.path, skip.at[n].path));
+            for (size_t n = 0; n < skip->len && !left_out; n++)
+                left_out = skip->at[n].doc == p.doc && (stet_path_is_prefix(skip->at[n].path, p.path) ||
+                                                        stet_path_is_prefix(p.path, skip->at[n].path));
             if (left_out)
                 continue;
             *stet_vec_add(&o->places) = p;
-            for (size_t n = 0; n < own.len; n++)
+            for (size_t n = 0; n < own->len; n++)
                 /* A change above a declared place is the making of its document: the place alone is the action's. */
-                if (own.at[n].doc == p.doc &&
-                    (stet_path_is_prefix(own.at[n].path, p.path) || stet_path_is_prefix(p.path, own.at[n].path))) {
-                    p.path = own.at[n].path;
+                if (own->at[n].doc == p.doc &&
+                    (stet_path_is_prefix(own->at[n].path, p.path) || stet_path_is_prefix(p.path, own->at[n].path))) {
+                    p.path = own->at[n].path;
                     break;
                 }
-            *stet_vec_add(&out) = p;
+            *stet_vec_add(out) = p;
         }
     *actual = packed(s, &o->places);
-    if (out.len) {
+    if (out->len) {
         /* Declared outputs that this run did not touch stay its own. */
-        for (size_t n = 0; n < own.len; n++)
-            *stet_vec_add(&out) = own.at[n];
-        *known = packed(s, &out);
+        for (size_t n = 0; n < own->len; n++)
+            *stet_vec_add(out) = own->at[n];
+        *known = packed(s, out);
     } else if (before->observed && before->known.len) {
         *known = before->known;
     } else {
         *known = declared;
     }
-    stet_vec_release(&out);
-    stet_vec_release(&own);
-    stet_vec_release(&skip);
 }
 
 /* A value as text, bounded: what is too long is left out, it only explains. */
@@ -161,41 +170,40 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
     if (in->parent)
         obs.parent = (stet_bytes){in->parent, strlen(in->parent)};
 
-    stet_places own = {0};
-    stet_foreign_places other = {0};
-    split_reads(s, m, &own, &other);
-    obs.reads = packed(s, &own);
+    stet_places *own = &o->own;
+    stet_foreign_places *other = &o->other;
+    stet_vec_clear(own);
+    stet_vec_clear(other);
+    split_reads(s, m, own, other);
+    obs.reads = packed(s, own);
     bool all_now = true;
-    for (size_t i = 0; i < own.len && all_now; i++)
-        all_now = own.at[i].seq == now;
+    for (size_t i = 0; i < own->len && all_now; i++)
+        all_now = own->at[i].seq == now;
     if (!all_now) {
         stet_buf_clear(&o->buf);
-        for (size_t i = 0; i < own.len; i++)
-            stet_varint_put(&o->buf, (uint64_t)(now - own.at[i].seq));
+        for (size_t i = 0; i < own->len; i++)
+            stet_varint_put(&o->buf, (uint64_t)(now - own->at[i].seq));
         obs.offsets = (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
     }
-    stet_vec_release(&own);
-
-    obs.declared = addresses(s, in->declared_writes, in->declared_count);
-    obs.envelopes = addresses(s, in->envelopes, in->envelope_count);
-    obs.ignored = addresses(s, in->ignored_writes, in->ignored_count);
+    obs.declared = addresses(s, in->declared_writes, in->declared_count, m);
+    obs.envelopes = addresses(s, in->envelopes, in->envelope_count, m);
+    obs.ignored = addresses(s, in->ignored_writes, in->ignored_count, m);
     written(s, m, obs.declared, obs.ignored, a, &obs.actual, &obs.known);
     obs.known_is_declared =
         obs.known.len == obs.declared.len && memcmp(obs.known.at, obs.declared.at, obs.known.len) == 0;
     obs.options = text_of(s, in->options);
     obs.note = text_of(s, in->note);
     stet_buf_clear(&o->buf2);
-    stet_foreign_pack(&other, &o->buf2);
+    stet_foreign_pack(other, &o->buf2);
     obs.foreign = (stet_bytes){o->buf2.len ? stet_arena_dup(&o->tx_arena, o->buf2.data, o->buf2.len) : "", o->buf2.len};
     bool mirrored = true;
-    if (other.len || a->foreign)
+    if (other->len || a->foreign)
         mirrored = stet_observe_mirror(s, branch, a, m, obs.foreign);
-    stet_vec_release(&other);
 
     stet_observe_reindex(s, a, obs.reads, obs.known, obs.declared, obs.envelopes);
     stet_buf_clear(&o->buf);
     stet_obs_encode(&obs, &o->buf);
-    stet_pending *p = stet_observe_pending(s, a->action, branch);
+    stet_pending *p = stet_observe_pending_of(s, a);
     p->store = true;
     p->generation = in->generation;
     p->blob = (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
@@ -218,9 +226,25 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
     o->kept_noops += m->seq == 0;
 }
 
+/* The number of the action's piece; most often the same as the one before. */
+static int64_t piece_of(stet_space *s, const stet_action_key *key) {
+    struct stet_observe *o = stet_observe_of(s);
+    const char *scope = key->scope ? key->scope : "";
+    size_t id_len = strlen(key->piece) + 1, len = id_len + strlen(scope) + 1;
+    if (o->last_piece_doc && strcmp(o->last_piece, key->piece) == 0 && strcmp(o->last_piece + id_len, scope) == 0)
+        return o->last_piece_doc;
+    if (len > o->last_piece_cap) {
+        o->last_piece = stet_realloc(o->last_piece, len);
+        o->last_piece_cap = len;
+    }
+    memcpy(o->last_piece, key->piece, id_len);
+    memcpy(o->last_piece + id_len, scope, len - id_len);
+    stet_docname piece = {key->piece, scope};
+    return o->last_piece_doc = stet_space_intern(s, &piece);
+}
+
 static stet_known_action *action_of(stet_space *s, int64_t branch, const stet_observation *o) {
-    stet_docname piece = {o->key.piece, o->key.scope};
-    return stet_observe_action(s, branch, stet_space_intern(s, &piece), o->key.action, true);
+    return stet_observe_action(s, branch, piece_of(s, &o->key), o->key.action, true);
 }
 
 /* Undoes the savepoint, and all that is held of what it did: the numbers of names, the cache, what is owed. */

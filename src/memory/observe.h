@@ -233,6 +233,15 @@ STET_CHECKED stet_status stet_observe_readers(stet_space *s, int64_t branch, con
                                               stet_error *err);
 STET_CHECKED stet_status stet_observe_writers(stet_space *s, int64_t branch, const stet_docname *name,
                                               stet_pathref path, unsigned flags, stet_numbers *out, stet_error *err);
+/* Actions of other spaces that read what changes, by their mirrors in this one: name and UUID of their space, and their
+ * number there. */
+typedef struct stet_far_reader {
+    const char *space, *uuid;
+    int64_t action;
+} stet_far_reader;
+STET_CHECKED stet_status stet_observe_far_readers(stet_space *s, const stet_docname *name, stet_pathref path,
+                                                  stet_change_kind kind, stet_arena *arena, stet_far_reader **out,
+                                                  size_t *count, stet_error *err);
 /* Everything downstream of these actions over current-known writes and reads, they themselves left out unless they
  * reach themselves. With the marked actions as roots: what is stale. Costs what is reached. `max` 0: no bound. */
 STET_CHECKED stet_status stet_observe_downstream(stet_space *s, int64_t branch, const int64_t *roots, size_t root_count,
@@ -246,6 +255,7 @@ void stet_numbers_release(stet_numbers *n);
 typedef struct stet_observe_stats {
     int64_t actions, observed, dirty, unknown, read_rows, write_rows, mirror_rows, foreign_spaces, observation_bytes;
     int64_t marked_through, seq;
+    int64_t marks[32]; /* by stet_reason */
     /* Of this handle: */
     int64_t stored, kept_noops, dropped_noops, marks_set, marks_cleared, lost;
 } stet_observe_stats;

@@ -43,19 +43,21 @@ typedef struct stet_known_action {
     bool ran;                                     /* its last observation was of a run, not of dependencies alone */
     stet_bytes reads, known, declared, envelopes; /* packed, in the cache's arena */
     stet_bytes foreign_reads;
+    uint64_t pending_tx; /* of which transaction `pending` is */
+    size_t pending;      /* its place in the list of what is pending */
 } stet_known_action;
 
 /* What is to be done to one action at the end of the transaction. */
 typedef struct stet_pending {
     int64_t action, branch;
-    bool clear;    /* own-space mark goes, before `set` */
-    bool set;      /* a mark of the own space */
-    bool may_have; /* a row may be there to clear */
+    bool clear; /* own-space mark goes, before `set` */
+    bool set;   /* a mark of the own space */
     stet_action_state state;
     stet_reason reason;
     int64_t seq, doc;
     stet_pathref path; /* in the transaction's arena */
     stet_change_kind kind;
+    stet_known_action *known; /* or NULL */
     bool store;
     int64_t generation;
     stet_bytes blob; /* in the transaction's arena */
@@ -100,7 +102,8 @@ struct stet_observe {
 
     stet_arena tx_arena;
     STET_VEC(stet_pending) pending;
-    stet_map pending_of; /* action -> position in pending + 1 */
+    stet_map pending_of; /* action -> position in pending + 1, of those not in by_number */
+    uint64_t tx;         /* counts transactions */
     STET_VEC(stet_row_op) ops;
     size_t op_order;
     STET_VEC(stet_owed) pushes; /* marks that the commit owes to other spaces */
@@ -109,7 +112,13 @@ struct stet_observe {
     STET_VEC(stet_marked) leave; /* spaces no longer read: action, and the space's number in `seq` */
     stet_numbers scratch;
     stet_buf buf, buf2;
-    stet_places places, places2;
+    stet_places places, places2, own, out, skip;
+    stet_foreign_places other;
+    int64_t last_key; /* of last_doc */
+    stet_index_doc *last_doc;
+    char *last_piece; /* id NUL scope of the piece met last, and its number */
+    size_t last_piece_cap;
+    int64_t last_piece_doc;
 
     stet_space **owners; /* open handles of spaces whose actions read this one */
     size_t owner_count;
@@ -125,6 +134,7 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
 int64_t stet_observe_fingerprint(stet_space *s, stet_hash h);
 stet_index_doc *stet_observe_doc(stet_space *s, int64_t key);
 stet_pending *stet_observe_pending(stet_space *s, int64_t action, int64_t branch);
+stet_pending *stet_observe_pending_of(stet_space *s, stet_known_action *a); /* the same, without a look-up */
 void stet_observe_mark(stet_space *s, int64_t action, int64_t branch, stet_action_state state, stet_reason reason,
                        int64_t seq, int64_t doc, const stet_change *change);
 /* Adds the numbers of actions whose reads (writes) of a document the change (a change at the path) touches. */

@@ -36,7 +36,8 @@ static stet_status sibling(stet_space *s, const char *name, stet_space **out, st
     if (!stet_file_exists(path))
         st = stet_fail(err, STET_NOT_FOUND, "no space \"%s\" beside \"%s\"", name, s->name);
     else
-        st = stet_space_open_path(path, name, STET_SPACE_MUST_EXIST, &opened, err);
+        st =
+            stet_space_open_path(path, name, s->read_only ? STET_SPACE_READ_ONLY : STET_SPACE_MUST_EXIST, &opened, err);
     stet_free(dir);
     stet_free(file);
     stet_free(path);
@@ -593,6 +594,46 @@ void stet_observe_push(stet_space *s) {
     stet_error stuck = STET_ERROR_INIT;
     if (stet_db_status(s->db, &stuck) != STET_OK) /* the data is committed: a look that failed is not its failure */
         stet_error_clear(&stuck);
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------------------------- */
+
+static int by_owner_and_action(const void *a, const void *b) {
+    const stet_owed *x = a, *y = b;
+    if (x->owner != y->owner)
+        return x->owner < y->owner ? -1 : 1;
+    return x->action < y->action ? -1 : x->action > y->action;
+}
+
+stet_status stet_observe_far_readers(stet_space *s, const stet_docname *name, stet_pathref path, stet_change_kind kind,
+                                     stet_arena *arena, stet_far_reader **out, size_t *count, stet_error *err) {
+    struct stet_observe *o = stet_observe_of(s);
+    bool begun;
+    int64_t doc = 0;
+    *count = 0;
+    stet_status st = stet_space_enter(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_space_doc(s, name, &doc, err);
+    size_t from = o->pushes.len; /* lent by what commits owe */
+    stet_change c = {path, kind};
+    if (st == STET_OK && doc && !o->off)
+        mirrors_of(s, doc, &c, 0, 0, arena);
+    size_t n = o->pushes.len - from;
+    if (n > 1)
+        qsort(o->pushes.at + from, n, sizeof *o->pushes.at, by_owner_and_action);
+    stet_far_reader *list = *out = stet_arena_zero(arena, (n + 1) * sizeof *list);
+    for (size_t i = 0; i < n && st == STET_OK; i++) {
+        const stet_owed *p = &o->pushes.at[from + i];
+        if (i && by_owner_and_action(p, p - 1) == 0)
+            continue;
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT name, uuid FROM mirror_owner WHERE owner = ?");
+        stet_bind_int(q, 1, p->owner);
+        while (stet_step(q))
+            list[(*count)++] = (stet_far_reader){text_column(q, 0, arena), text_column(q, 1, arena), p->action};
+    }
+    o->pushes.len = from;
+    return stet_space_leave(s, begun, st, err);
 }
 
 /* ---- Cleaning -------------------------------------------------------------------------------------------------- */

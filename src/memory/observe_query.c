@@ -593,5 +593,11 @@ stet_status stet_observe_stat(stet_space *s, stet_observe_stats *out, stet_error
         .marks_set = o->marks_set,
         .marks_cleared = o->marks_cleared,
         .lost = o->lost};
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT reason, count(*) FROM mark GROUP BY reason");
+    while (stet_step(q)) {
+        int64_t reason = stet_column_int(q, 0);
+        if (reason >= 0 && reason < (int64_t)(sizeof out->marks / sizeof *out->marks))
+            out->marks[reason] = stet_column_int(q, 1);
+    }
     return stet_space_leave(s, begun, STET_OK, err);
 }

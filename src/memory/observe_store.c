@@ -8,6 +8,7 @@ struct stet_observe *stet_observe_of(stet_space *s) {
     if (!s->observe) {
         s->observe = stet_alloc_zero(sizeof *s->observe);
         s->observe->has_mirrors = s->observe->has_foreign = -1;
+        s->observe->tx = 1; /* an action that was never pending has 0 */
     }
     return s->observe;
 }
@@ -24,6 +25,7 @@ static void free_docs(struct stet_observe *o) {
     }
     stet_map_clear(&o->docs);
     o->doc_bytes = 0;
+    o->last_doc = NULL;
 }
 
 void stet_observe_drop_pending(stet_space *s) {
@@ -31,8 +33,14 @@ void stet_observe_drop_pending(stet_space *s) {
     stet_vec_clear(&o->pending);
     stet_vec_clear(&o->ops);
     o->op_order = 0;
+    o->tx++;
     stet_map_clear(&o->pending_of);
     stet_arena_clear(&o->tx_arena);
+}
+
+void stet_observe_forget_piece(stet_space *s) {
+    if (s->observe)
+        s->observe->last_piece_doc = 0;
 }
 
 void stet_observe_empty(stet_space *s) {
@@ -46,6 +54,7 @@ void stet_observe_empty(stet_space *s) {
     o->has_mirrors = o->has_foreign = -1;
     o->max_doc = 0;
     o->fresh = false;
+    o->last_piece_doc = 0;
 }
 
 void stet_observe_release(stet_space *s) {
@@ -71,6 +80,11 @@ void stet_observe_release(stet_space *s) {
     stet_arena_release(&o->push_arena);
     stet_vec_release(&o->places);
     stet_vec_release(&o->places2);
+    stet_vec_release(&o->own);
+    stet_vec_release(&o->out);
+    stet_vec_release(&o->skip);
+    stet_vec_release(&o->other);
+    free(o->last_piece);
     stet_numbers_release(&o->scratch);
     stet_buf_release(&o->buf);
     stet_buf_release(&o->buf2);
@@ -244,10 +258,13 @@ int64_t stet_observe_fingerprint(stet_space *s, stet_hash h) {
 
 stet_index_doc *stet_observe_doc(stet_space *s, int64_t key) {
     struct stet_observe *o = stet_observe_of(s);
+    if (o->last_doc && o->last_key == key) /* writers and readers of one document are asked for one after the other */
+        return o->last_doc;
     stet_slot *slot = stet_map_get(&o->docs, &key, sizeof key);
+    o->last_key = key;
     if (slot)
-        return slot->p;
-    stet_index_doc *d = stet_alloc_zero(sizeof *d);
+        return o->last_doc = slot->p;
+    stet_index_doc *d = o->last_doc = stet_alloc_zero(sizeof *d);
     stet_map_put(&o->docs, &key, sizeof key, (stet_slot){.p = d});
     o->doc_bytes += sizeof *d + 64;
     if (o->first_new_doc && (key & (((int64_t)1 << 40) - 1)) >= o->first_new_doc)
@@ -549,12 +566,29 @@ void stet_observe_writers_of(stet_space *s, int64_t key, stet_pathref path, unsi
 
 stet_pending *stet_observe_pending(stet_space *s, int64_t action, int64_t branch) {
     struct stet_observe *o = stet_observe_of(s);
-    stet_slot *slot = stet_map_get(&o->pending_of, &action, sizeof action);
+    stet_slot *slot = stet_map_get(&o->by_number, &action, sizeof action);
+    if (slot)
+        return stet_observe_pending_of(s, slot->p);
+    slot = stet_map_get(&o->pending_of, &action, sizeof action);
     if (slot)
         return &o->pending.at[slot->n - 1];
-    *stet_vec_add(&o->pending) = (stet_pending){.action = action, .branch = branch, .may_have = true};
+    *stet_vec_add(&o->pending) = (stet_pending){.action = action, .branch = branch};
     stet_map_put(&o->pending_of, &action, sizeof action, (stet_slot){.n = o->pending.len});
     return &o->pending.at[o->pending.len - 1];
+}
+
+stet_pending *stet_observe_pending_of(stet_space *s, stet_known_action *a) {
+    struct stet_observe *o = stet_observe_of(s);
+    if (a->pending_tx == o->tx)
+        return &o->pending.at[a->pending];
+    /* It may have been met by number alone, earlier in the transaction. */
+    stet_slot *slot = stet_map_len(&o->pending_of) ? stet_map_get(&o->pending_of, &a->action, sizeof a->action) : NULL;
+    a->pending = slot ? slot->n - 1 : o->pending.len;
+    a->pending_tx = o->tx;
+    if (!slot)
+        *stet_vec_add(&o->pending) = (stet_pending){.action = a->action, .branch = a->branch};
+    o->pending.at[a->pending].known = a;
+    return &o->pending.at[a->pending];
 }
 
 void stet_observe_mark(stet_space *s, int64_t action, int64_t branch, stet_action_state state, stet_reason reason,
@@ -650,8 +684,7 @@ void stet_observe_flush(stet_space *s) {
     }
     for (size_t i = 0; i < o->pending.len; i++) {
         const stet_pending *p = &o->pending.at[i];
-        stet_slot *slot = stet_map_get(&o->by_number, &p->action, sizeof p->action);
-        stet_known_action *a = slot ? slot->p : NULL;
+        stet_known_action *a = p->known;
         if (p->clear && (p->set || !a || a->marked)) {
             stet_stmt *q = stet_db_stmt(s->db, "DELETE FROM mark WHERE action = ? AND space = 0");
             stet_bind_int(q, 1, p->action);

@@ -30,6 +30,7 @@ stet_status stet_space_leave(stet_space *s, bool begun, stet_status st, stet_err
 
 void stet_space_forget_names(stet_space *s) {
     stet_map_clear(&s->names);
+    stet_observe_forget_piece(s);
 }
 
 void stet_space_forget_branches(stet_space *s) {

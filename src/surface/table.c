@@ -28,6 +28,7 @@
     X(stet_ops_persist)                                                                                                \
     X(stet_ops_persist_manage)                                                                                         \
     X(stet_ops_pattern)                                                                                                \
+    X(stet_ops_observe)                                                                                                \
     X(stet_ops_piece)                                                                                                  \
     X(stet_ops_run)                                                                                                    \
     X(stet_ops_state)                                                                                                  \

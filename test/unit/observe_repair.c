@@ -389,16 +389,15 @@ static void gc_removes_mirrors_of_actions_that_no_longer_read(void **state) {
     run_simple("y", "near", "/value", STET_RECURSIVE, "out2", 2);
 }
 
-static void names_that_gc_takes_do_not_damage_an_observation(void **state) {
+static void a_name_that_nothing_else_needs_may_go_without_damage(void **state) {
     (void)state;
     run r = begin("", "x");
     r.ignored[r.o.ignored_count++] = (stet_address){NULL, {"never written", ""}, at("/value")};
     reads(&r, NULL, "in", "/value", STET_RECURSIVE);
     commit(&r);
     run_simple("y", "in", "/value", STET_RECURSIVE, "zz", 1);
-    stet_space_gc_report report;
-    ok(stet_space_gc(a, false, &report, &err));
-    assert_int_equal(report.documents, 1);
+    sql(a, "DELETE FROM document WHERE id = 'never written'");
+    reopen();
     stet_action_record rec = record_on("", "x");
     assert_true(rec.observed);
     assert_int_equal(rec.ignored_count, 0);
@@ -429,7 +428,7 @@ int main(void) {
         test(check_finds_a_mirror_that_is_missing),
         test(check_looks_at_index_rows_though_a_branch_was_deleted),
         test(gc_removes_mirrors_of_actions_that_no_longer_read),
-        test(names_that_gc_takes_do_not_damage_an_observation),
+        test(a_name_that_nothing_else_needs_may_go_without_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,4 +60,8 @@ stet_value memory_leaves(const stet_change *at, size_t len);
 /* Text for people: one line per change, "  value /value/n". */
 void memory_render_changes(stet_render *r, stet_value changes, bool ids);
 
+/* observe.c: adds what is recorded of actions in a space; and "3 changed, 1 never" of its member `marks`. */
+STET_CHECKED stet_status observe_stats(stet_space *s, stet_value *result, stet_error *err);
+void observe_render_marks(stet_render *r, stet_value marks);
+
 #endif

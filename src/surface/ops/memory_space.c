@@ -234,6 +234,7 @@ static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         stet_put(result, "sessions", stet_int(stats.sessions));
         stet_put(result, "bytes", stet_int(stats.bytes));
         stet_put(result, "wal_bytes", stet_int(stats.wal_bytes));
+        st = observe_stats(c.space, result, err);
     }
     memory_end(&c);
     return st;
@@ -242,8 +243,10 @@ static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
 static void stats_render(stet_render *r, stet_value result) {
     for (size_t i = 0; i < stet_count(result); i++) {
         stet_value v = stet_at(result, i);
-        stet_buf_printf(r->out, "%-10s ", stet_key_at(result, i, NULL));
-        if (stet_typeof(v) == STET_STRING)
+        stet_buf_printf(r->out, "%-17s ", stet_key_at(result, i, NULL));
+        if (stet_typeof(v) == STET_OBJECT)
+            observe_render_marks(r, v);
+        else if (stet_typeof(v) == STET_STRING)
             stet_text_plain(r, stet_as_string(&v, NULL), strlen(stet_as_string(&v, NULL)));
         else
             stet_buf_printf(r->out, "%lld", (long long)stet_as_int(v));
