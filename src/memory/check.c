@@ -306,11 +306,15 @@ static void measure(stet_space *s, stet_space_gc_report *out) {
         count_of(s, "SELECT coalesce(sum(length(value)), 0) FROM snapshot WHERE key >> 40 IN (" DEAD_BRANCHES ")");
 }
 
-/* Names that no head needs any more; never the highest number, so that none is given twice. Observations name documents
- * inside their blobs, so where there are any, names stay. */
+/* Names that no head, no action and no index row needs any more; never the highest number, so that none is given twice.
+ */
 #define UNUSED_DOCUMENTS                                                                                               \
-    " FROM document WHERE doc < (SELECT max(doc) FROM document) AND doc NOT IN (SELECT key & 1099511627775 FROM head)" \
-    " AND NOT EXISTS(SELECT 1 FROM action) AND NOT EXISTS(SELECT 1 FROM mirror)"
+    " FROM document WHERE doc < (SELECT max(doc) FROM document)"                                                       \
+    " AND doc NOT IN (SELECT key & 1099511627775 FROM head)"                                                           \
+    " AND doc NOT IN (SELECT key & 1099511627775 FROM read_index)"                                                     \
+    " AND doc NOT IN (SELECT key & 1099511627775 FROM write_index)"                                                    \
+    " AND doc NOT IN (SELECT key & 1099511627775 FROM mirror)"                                                         \
+    " AND doc NOT IN (SELECT piece FROM action) AND doc NOT IN (SELECT doc FROM mark WHERE doc IS NOT NULL)"
 
 stet_status stet_space_gc(stet_space *s, bool dry_run, stet_space_gc_report *out, stet_error *err) {
     *out = (stet_space_gc_report){0};

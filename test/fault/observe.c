@@ -258,7 +258,8 @@ static void a_failing_statement_of_a_group_harms_nobody(void **state) {
     (void)state;
     int committed, failed;
     try("two runs in a group", group_of_two, true, NULL, some(1), &committed, &failed);
-    assert_true(committed > failed);
+    if (!getenv("STET_TEST_SHORT")) /* a few picked out do not say which are most */
+        assert_true(committed > failed);
 }
 
 static void a_failing_system_call_harms_nobody(void **state) {
