@@ -202,7 +202,7 @@ for t in threads:
 for number, (lock, argv, copy) in enumerate(held):
     done, seconds, same, after = results[number]
     what = f"{lock}.lock held by sqlite3: `{' '.join(argv[:2])}`"
-    test(f"{what} gives up after 5 s", done.returncode == 5 and 4.5 < seconds < 15 and lock in done.stderr, f"{done.returncode} {seconds} {done.stderr}")
+    test(f"{what} gives up after 5 s", done.returncode == 5 and 4.5 < seconds < 60 and lock in done.stderr, f"{done.returncode} {seconds} {done.stderr}")
     test(f"{what} leaves nothing behind", same)
     test(f"{what} works afterwards", after.returncode == 0, after.stderr)
 
