@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "surface/ops/memory.h"
+#include "surface/ops/piece_common.h"
 #include "surface/text.h"
 
 /* ---- get ---- */
@@ -20,6 +21,13 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     const char *cell = memory_text(args, "cell", &hold);
     st = stet_cell_parse(cell, stet_as_bool(stet_get(args, "meta")), &id, &path, err);
     stet_docname name = {id, c.scope};
+    stet_value fresh = stet_null();
+    if (st == STET_OK && stet_as_bool(stet_get(args, "fresh"))) {
+        memory_end(&c); /* this one may not write */
+        st = piece_fresh(ctx, args, &name, stet_path_ref(&path), &fresh, err);
+        if (st == STET_OK)
+            st = memory_begin(ctx, args, MEMORY_READ, &c, err);
+    }
     if (st == STET_OK)
         st = stet_space_load(c.space, c.branch, &name, memory_int(args, "at", -1), &d, err);
     if (st == STET_OK && !d.exists)
@@ -27,6 +35,8 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
                        c.scope, c.space_name);
     else if (st == STET_OK && !stet_path_lookup(d.value, stet_path_ref(&path), &v))
         st = stet_fail(err, STET_NOT_FOUND, "nothing at %s in space \"%s\"", cell, c.space_name);
+    if (st == STET_OK && stet_as_bool(stet_get(args, "fresh")))
+        v = fresh; /* with links followed */
     if (st == STET_OK) {
         char hex[STET_HASH_HEX];
         stet_hash_hex(stet_hash_value(v), hex);
@@ -39,6 +49,7 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         stet_put(result, "value", stet_retain(v));
     }
     stet_release(d.value);
+    stet_release(fresh);
     stet_free(id);
     stet_path_release(&path);
     memory_end(&c);
@@ -61,6 +72,9 @@ static const stet_param get_params[] = {
      .summary = "As of this sequence",
      .min = 0,
      .max = INT64_MAX},
+    {.name = "fresh",
+     .type = STET_PARAM_BOOL,
+     .summary = "First run the actions that it depends on and that no longer stand; links are followed"},
     PARAM_META,
     PARAM_SPACE,
     PARAM_BRANCH,
@@ -518,7 +532,7 @@ const stet_op stet_ops_doc[] = {
      .params = get_params,
      .result_schema = GET_SCHEMA,
      .examples = get_examples,
-     .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
+     .flags = STET_OP_COMMON,
      .run = get_run,
      .render = get_render},
     {.name = "doc get",
@@ -528,7 +542,7 @@ const stet_op stet_ops_doc[] = {
      .params = get_params,
      .result_schema = GET_SCHEMA,
      .examples = doc_get_examples,
-     .flags = STET_OP_READ_ONLY,
+     .flags = 0,
      .run = get_run,
      .render = get_render},
     {.name = "set",

@@ -156,3 +156,20 @@ stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *res
     stet_drive_outcome_release(&out);
     return status;
 }
+
+stet_status piece_fresh(stet_op_ctx *ctx, stet_value args, const stet_docname *name, stet_pathref path, stet_value *out,
+                        stet_error *err) {
+    piece_call c;
+    stet_status status = piece_begin(ctx, args, &c, err);
+    if (status != STET_OK)
+        return status;
+    stet_sched_report report = {0};
+    status = stet_sched_demand_cell(c.sched, name->id, name->scope, path, err);
+    if (status == STET_OK)
+        status = stet_sched_settle(c.sched, &report, err);
+    stet_release(report.problems);
+    if (status == STET_OK)
+        status = stet_sched_get(c.sched, name->id, name->scope, path, out, err);
+    piece_end(&c);
+    return status;
+}

@@ -46,4 +46,8 @@ extern const char piece_outcome_schema[];
 /* Drives with the context's progress and cancellation. */
 STET_CHECKED stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *result, stet_error *err);
 
+/* Makes a cell fresh and reads it, links followed (`get --fresh`). The caller releases `*out`. */
+STET_CHECKED stet_status piece_fresh(stet_op_ctx *ctx, stet_value args, const stet_docname *name, stet_pathref path,
+                                     stet_value *out, stet_error *err);
+
 #endif
