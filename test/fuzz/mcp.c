@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const char hello[] =
         "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":"
         "\"2025-03-26\",\"capabilities\":{},\"clientInfo\":{}}}\n";
-    if (size == 0)
+    if (size == 0 || size > 8192)
         return 0;
     setenv("STET_HOME", "/nonexistent/home", 1);
     stet_mcp_server *s = open_server();
