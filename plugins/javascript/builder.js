@@ -116,7 +116,7 @@ function captured(text, names) {
         const quoted = name.replaceAll('$', '\\$');
         const used = new RegExp(`(^|[^.\\w$]|\\.\\.\\.)${quoted}(?![\\w$]|\\s*:(?!:))`).test(code.slice(head.length));
         const declared = new RegExp(`(^|[^.\\w$])${quoted}(?![\\w$])`).test(head) ||
-            new RegExp(`\\b(?:const|let|var|function|class|catch)\\b[^;=]*[^.\\w$]${quoted}(?![\\w$])`).test(code) ||
+            new RegExp(`\\b(?:(?:const|let|var)\\b[^;=]*|(?:function|class|catch)\\b[^{]*)[^.\\w$]${quoted}(?![\\w$])`).test(code) ||
             new RegExp(`(?:[(,{\\[]\\s*${quoted}\\s*(?:[,)}\\]=][^;]*)?|\\b${quoted}\\s*)=>`).test(code.slice(head.length + 1));
         if (used && !declared)
             return name;
