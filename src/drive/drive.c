@@ -132,8 +132,11 @@ static void on_event(void *ctx, const stet_sched_event *e) {
     }
 }
 
+/* Asked between any two steps and while commands run, so it is also where the run's file gets its second. */
 static bool is_cancelled(void *ctx) {
     driver *d = ctx;
+    if (d->run && !d->run_failed && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
+        d->run_failed = true;
     return (d->spec->cancelled && d->spec->cancelled(d->spec->ctx)) || (d->run && stet_runfile_cancelled(d->run));
 }
 
