@@ -177,7 +177,7 @@ static const char *const formats[] = {"text", "json", "dot", "mermaid", NULL};
 #define PATTERN_FILE                                                                                                   \
     {                                                                                                                  \
         .name = "file", .type = STET_PARAM_FILE, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,                 \
-        .metavar = "FILE", .summary = "The pattern, in JSON"                                                           \
+        .metavar = "FILE", .summary = "The pattern: JSON, TOML, or JavaScript"                                         \
     }
 
 static const stet_param check_params[] = {PATTERN_FILE, {0}};

@@ -1,0 +1,142 @@
+/* The `command` module without a scheduler: descriptors, words, identity. What runs is shown by test/scenario/40*. */
+#include "../expect.h"
+
+#include "base/json.h"
+#include "module/command.h"
+
+typedef struct fake_run {
+    stet_run base;
+    stet_value inputs;
+} fake_run;
+
+static stet_status fake_read(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *e) {
+    (void)kind;
+    if (!stet_path_lookup(((fake_run *)run)->inputs, path, out))
+        return stet_fail(e, STET_NOT_FOUND, "nothing there");
+    return STET_OK;
+}
+
+static const stet_run_ops ops = {.read = fake_read};
+
+static stet_value parse(const char *text) {
+    stet_value v;
+    OK(stet_json_parse(text, strlen(text), &v, &err));
+    return v;
+}
+
+#define HASH       "\"7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed\""
+#define FILE_VALUE "{\"hash\":" HASH ",\"mode\":420,\"size\":3}"
+
+/* Evaluates; the words with a bar between, or "error: ...". `id` may be NULL. */
+static char *words(const char *module, const char *bindings, const char *inputs, stet_hash *id) {
+    stet_value node = stet_object(), m = parse(module), b = parse(bindings);
+    fake_run f = {.inputs = parse(inputs)};
+    stet_put(&node, "module", stet_retain(m));
+    stet_put(&node, "inputs", stet_retain(b));
+    f.base = (stet_run){.ops = &ops, .node = node, .descriptor = m, .bindings = b, .name = "t"};
+    command_spec s;
+    char *out;
+    stet_status status = command_check(m, node, &err);
+    if (status == STET_OK)
+        status = command_evaluate(&f.base, "/", &s, &err);
+    if (status == STET_OK) {
+        stet_buf text = STET_BUF(0);
+        for (size_t i = 0; i < s.argv.len; i++)
+            stet_buf_printf(&text, "%s%s", i ? "|" : "", s.argv.at[i]);
+        if (id)
+            *id = s.call;
+        out = stet_buf_take(&text, NULL);
+        command_spec_release(&s);
+    } else {
+        out = stet_asprintf("error: %s", err.message);
+        stet_error_clear(&err);
+    }
+    stet_release(m);
+    stet_release(b);
+    stet_release(node);
+    stet_release(f.inputs);
+    return out;
+}
+
+static void check(const char *module, const char *bindings, const char *inputs, const char *want) {
+    char *got = words(module, bindings, inputs, NULL);
+    assert_string_equal(got, want);
+    stet_free(got);
+}
+
+#define LINK(id) "{\"/\":{\"link@1\":{\"id\":\"" id "\"}}}"
+
+static void replacing_names(void **state) {
+    (void)state;
+    check("{\"type\":\"command\",\"argv\":[\"cp\",\"{a}\",\"{out}\"],\"files\":[\"a\"],\"produces\":{\"out\":\"o\"}}",
+          "{\"a\":" LINK("file:x y") "}", "{\"a\":" FILE_VALUE "}", "cp|x y|o");
+    check("{\"type\":\"command\",\"argv\":[\"cat\",\"{a}\",\"-o{a}\"],\"files\":[\"a\"]}", "{\"a\":" LINK("glob:*") "}",
+          "{\"a\":{\"p\":" FILE_VALUE ",\"q%0A\":" FILE_VALUE "}}", "cat|p|q\n|-op q\n");
+    check("{\"type\":\"command\",\"shell\":\"cat {a} {{a}} {b} ${X} '{print}'\",\"files\":[\"a\"]}",
+          "{\"a\":" LINK("file:it's $(x)") ",\"b\":1}", "{\"a\":" FILE_VALUE ",\"b\":\"v w\"}",
+          "/bin/sh|-c|cat 'it'\\''s $(x)' {a} 'v w' ${X} '{print}'");
+    check("{\"type\":\"command\",\"argv\":[\"echo\",\"{n}\",\"{o}\"]}", "{\"n\":1,\"o\":1}",
+          "{\"n\":5,\"o\":{\"k\":[1]}}", "echo|5|{\"k\":[1]}");
+    check("{\"type\":\"command\",\"argv\":[\"cat\",\"{a}\"],\"files\":[\"a\"]}",
+          "{\"a\":[" LINK("glob:*") "," LINK("piece:x") "]}",
+          "{\"a\":[{\"p\":" FILE_VALUE "},{\"path\":\"p\",\"hash\":" HASH ",\"mode\":420,\"size\":3}]}", "cat|p");
+    check("{\"type\":\"command\",\"argv\":[\"cat\",\"{a}\"],\"files\":[\"a\"]}", "{\"a\":" LINK("file:x") "}",
+          "{\"a\":null}", "error: t: there is no file x");
+}
+
+static void identity(void **state) {
+    (void)state;
+    stet_hash a, b;
+    const char *m = "{\"type\":\"command\",\"argv\":[\"cp\",\"{a}\"],\"files\":[\"a\"]}";
+    stet_free(words(m, "{\"a\":" LINK("file:x") "}", "{\"a\":" FILE_VALUE "}", &a));
+    stet_free(words(m, "{\"a\":" LINK("file:x") "}", "{\"a\":" FILE_VALUE "}", &b));
+    assert_true(stet_hash_equal(a, b));
+    stet_free(words(m, "{\"a\":" LINK("file:x") "}", "{\"a\":{\"hash\":" HASH ",\"mode\":493,\"size\":3}}", &b));
+    assert_false(stet_hash_equal(a, b)); /* the mode counts */
+    stet_free(words(m, "{\"a\":" LINK("file:y") "}", "{\"a\":" FILE_VALUE "}", &b));
+    assert_false(stet_hash_equal(a, b)); /* and the name */
+    const char *limited = "{\"type\":\"command\",\"argv\":[\"cp\",\"{a}\"],\"files\":[\"a\"],\"timeout\":5}";
+    stet_free(words(limited, "{\"a\":" LINK("file:x") "}", "{\"a\":" FILE_VALUE "}", &b));
+    assert_true(stet_hash_equal(a, b)); /* a limit does not */
+    const char *set = "{\"type\":\"command\",\"argv\":[\"cp\",\"{a}\"],\"files\":[\"a\"],\"env\":{\"X\":\"1\"}}";
+    stet_free(words(set, "{\"a\":" LINK("file:x") "}", "{\"a\":" FILE_VALUE "}", &b));
+    assert_false(stet_hash_equal(a, b));
+    setenv("STET_TEST_X", "1", 1);
+    const char *passed = "{\"type\":\"command\",\"argv\":[\"cp\"],\"env\":[\"STET_TEST_X\"]}";
+    stet_free(words(passed, "{}", "{}", &a));
+    setenv("STET_TEST_X", "2", 1);
+    stet_free(words(passed, "{}", "{}", &b));
+    assert_false(stet_hash_equal(a, b));
+}
+
+static void mistakes(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {"{\"type\":\"command\"}", "either"},
+        {"{\"type\":\"command\",\"argv\":[],\"shell\":\"x\"}", "argv"},
+        {"{\"type\":\"command\",\"argv\":[5]}", "argv"},
+        {"{\"type\":\"command\",\"argv\":[\"a\\u0000b\"]}", "argv"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"frob\":1}", "frob"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"files\":[\"a\"]}", "files"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"produces\":{\"o\":\"../x\"}}", "outside the project"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"produces\":{\"o\":\".stet/x\"}}", "belongs to stet"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"timeout\":\"5 minutes\"}", "timeout"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"timeout\":0}", "timeout"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"max-memory\":\"2X\"}", "max-memory"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"env\":[\"A=B\"]}", "env"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"stdout\":\"xml\"}", "stdout"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"cache\":1}", "cache"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        stet_value m = parse(rows[i][0]), node = stet_object();
+        FAILS(command_check(m, node, &err), STET_INVALID, rows[i][1]);
+        stet_release(m);
+        stet_release(node);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(replacing_names), cmocka_unit_test(identity),
+                                       cmocka_unit_test(mistakes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
