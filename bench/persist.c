@@ -130,7 +130,7 @@ static void large_puts(void) {
 }
 
 static void gets(void) {
-    enum { ENTRIES = 100, ROUNDS = 20000 };
+    enum { ENTRIES = 100, ROUNDS = 2000 };
     stet_persist *p = open_at("gets");
     char bytes[1024];
     uint64_t first = created;
@@ -139,7 +139,7 @@ static void gets(void) {
         put(p, bytes, sizeof bytes);
     }
     double best = 1e9;
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 40; round++) { /* the best of many: other processes take their share */
         double t0 = now();
         for (int i = 0; i < ROUNDS; i++) {
             uint64_t at = first + (uint64_t)(i % ENTRIES);
@@ -156,7 +156,7 @@ static void gets(void) {
     stet_persist_close(p);
     best *= 1e6;
     char command[4200];
-    snprintf(command, sizeof command, "/usr/bin/python3 '%s/bench/persist_peers.py' 20000",
+    snprintf(command, sizeof command, "/usr/bin/python3 '%s/bench/persist_peers.py' 2000",
              getenv("STET_SOURCE") ? getenv("STET_SOURCE") : ".");
     FILE *peers = popen(command, "r");
     double joblib = 0, diskcache = 0;

@@ -16,7 +16,7 @@ try:
     for n in range(100):
         compute(n)
     best = None
-    for _ in range(3):
+    for _ in range(40):
         started = time.perf_counter()
         for n in range(rounds // 10):
             compute(n % 100)
@@ -33,7 +33,7 @@ try:
     for n in range(100):
         cache[n] = payload
     best = None
-    for _ in range(3):
+    for _ in range(40):
         started = time.perf_counter()
         for n in range(rounds):
             cache[n % 100]
