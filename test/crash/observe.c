@@ -37,15 +37,15 @@ static void random_path(stet_path *p) {
         stet_path_push(p, rnd(2) ? "l" : "r");
 }
 
-static stet_docname random_doc(char id[16]) {
-    snprintf(id, 16, rnd(4) ? "d%u" : "out%u", rnd(DOCS));
+static stet_docname random_doc(char id[32]) {
+    snprintf(id, 32, rnd(4) ? "d%u" : "out%u", rnd(DOCS));
     return (stet_docname){id, ""};
 }
 
 /* Reads of both spaces, and a write to the action's output or not. */
 static stet_status fill(stet_tx *tx, stet_space *other) {
     stet_status st = STET_OK;
-    char id[16], key[16], out[16];
+    char id[32], key[32], out[32];
     for (unsigned n = rnd(4); n && st == STET_OK; n--) {
         stet_path p = STET_PATH_INIT;
         stet_value v;
@@ -136,7 +136,7 @@ static _Noreturn void work(int child, int64_t base, int fd, int steps) {
         _exit(1);
     for (int i = 0; i < steps; i++) {
         int where = (int)rnd(SPACES);
-        char id[16];
+        char id[32];
         stet_status st = STET_OK;
         switch (rnd(10)) {
         case 0: {
@@ -194,7 +194,7 @@ static void no_problems(stet_space *s, const char *what, int round) {
 }
 
 static int64_t counter(stet_space *s, int child, int where) {
-    char id[16];
+    char id[32];
     snprintf(id, sizeof id, "count%d", child);
     stet_docname name = {id, ""};
     stet_doc_state d;

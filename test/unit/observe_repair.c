@@ -106,7 +106,7 @@ static void a_mark_newer_than_a_restored_space_does_not_outlive_the_next_run(voi
     copy_file("b.db", "backup");
     b = space_named("b");
     for (int i = 2; i < 9; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "%d", i);
         set(b, "", "far", text);
     }
