@@ -33,6 +33,7 @@
     X(stet_ops_run)                                                                                                    \
     X(stet_ops_state)                                                                                                  \
     X(stet_ops_file)                                                                                                   \
+    X(stet_ops_convert)                                                                                                \
     /* one line each */
 
 #define STORES(X)                                                                                                      \
