@@ -316,6 +316,7 @@ static void judged(void **ctx) {
     print_message("# %zu functions: %zu changes of the answer, all seen; %zu runs spared, %zu in vain\n", count, hits,
                   spared, wasted);
     assert_true(count >= 200);
+    assert_true(hits > count);        /* the functions did run */
     assert_true(spared > 4 * wasted); /* P3 */
     stet_release(all);
     stet_release(root);

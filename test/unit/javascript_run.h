@@ -14,6 +14,14 @@
 #include "module/kinds.h"
 #include "os/file.h"
 
+/* The leak checker stops the threads of the engine and dies of it: everything else of AddressSanitizer is on. */
+#if defined(__SANITIZE_ADDRESS__)
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+const char *__asan_default_options(void) {
+    return "detect_leaks=0";
+}
+#endif
+
 typedef struct js_run {
     stet_run base;
     stet_value inputs; /* values, where the scheduler would have links */
