@@ -331,7 +331,8 @@ stet_status stet_space_gc(stet_space *s, bool dry_run, stet_space_gc_report *out
     stet_db_exec(s->db, "UPDATE commits SET changes = x'', body = x'' WHERE branch IN (" DEAD_BRANCHES ")");
     out->documents = count_of(s, "SELECT count(*)" UNUSED_DOCUMENTS);
     if (out->documents)
-        stet_db_exec(s->db, "DELETE" UNUSED_DOCUMENTS);
+        stet_db_exec(s->db, "DELETE" UNUSED_DOCUMENTS ";INSERT INTO space_meta VALUES('names_gone', 1)"
+                            " ON CONFLICT(name) DO UPDATE SET value = value + 1");
     st = stet_db_commit(s->db, err);
     stet_cache_clear(s);
     stet_space_forget_names(s);

@@ -667,11 +667,16 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
     stet_error batch = STET_ERROR_INIT;
     if (stet_observe_sync(c.s, &batch) != STET_OK)
         stet_error_clear(&batch);
+    int64_t names_gone = c.s->names_gone;
     stet_status st = lock_spaces(&c, held, err);
     if (st != STET_OK) {
         release(&c);
         return st;
     }
+    if (names_gone != c.s->names_gone) /* numbers learnt before gc took names away */
+        for (size_t i = 0; i < g->members.len; i++)
+            for (size_t j = 0; j < g->members.at[i].tx->docs.len; j++)
+                g->members.at[i].tx->docs.at[j]->doc = 0;
     c.now = c.start = c.s->known;
     c.time_ms = stet_clock_ms();
     st = check_branch(&c, err);

@@ -59,6 +59,7 @@ struct stet_space {
     int64_t known;
     int64_t data_version;
     stet_map names;        /* id NUL scope -> number */
+    int64_t names_gone;    /* how often gc has taken names away, as far as this handle knows */
     stet_map branch_names; /* name -> number */
     stet_map branches;     /* number -> stet_branch_entry * */
     stet_map cache;        /* key -> stet_cached * */

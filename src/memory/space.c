@@ -1,5 +1,6 @@
 /* space.c - opening a space, what the handle knows of it, names and branches. */
 #include "memory/internal.h"
+#include "memory/observe_internal.h"
 #include "memory/record.h"
 
 #define CATCH_UP_MAX 10000 /* commits by others looked at one by one; beyond: the cache is dropped */
@@ -75,6 +76,11 @@ void stet_space_catch_up(stet_space *s) {
     if (stet_db_status(s->db, NULL) != STET_OK)
         return;
     stet_space_forget_branches(s);
+    int64_t gone = stet_observe_meta(s, "names_gone", 0);
+    if (gone != s->names_gone) { /* a name may come back under another number */
+        s->names_gone = gone;
+        stet_space_forget_names(s);
+    }
     if (seq < s->known || seq - s->known > CATCH_UP_MAX) {
         stet_cache_clear(s); /* much happened, or the file was put back to an older state */
         stet_space_forget_names(s);

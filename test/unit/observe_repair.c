@@ -404,6 +404,35 @@ static void a_name_that_nothing_else_needs_may_go_without_damage(void **state) {
     assert_int_equal(rec.cause.state, STET_STANDS);
 }
 
+static void a_name_that_another_process_takes_away_gets_a_number_again(void **state) {
+    (void)state;
+    stet_space *other = space_named("a");
+    run r = begin("", "x");
+    reads(&r, NULL, "gone", "/value", STET_RECURSIVE);
+    commit(&r);
+    ok(stet_sync(a, &err)); /* the name is known to this handle */
+    set(a, "", "last", "1");
+    stet_action_key key = {"piece", "", "x"};
+    ok(stet_observe_forget(a, 0, "piece", "", &key, 1, &err));
+    stet_tx *tx;
+    stet_docname gone = {"gone", ""};
+    stet_value v;
+    ok(stet_tx_begin(a, "", &tx, &err));
+    assert_int_equal(stet_tx_read(tx, NULL, &gone, at("/value"), STET_RECURSIVE, &v, &err), STET_NOT_FOUND);
+    stet_error_clear(&err);
+    stet_space_gc_report report;
+    ok(stet_space_gc(other, false, &report, &err));
+    assert_true(report.documents > 0);
+    ok(stet_tx_set(tx, "gone", NULL, stet_int(1), &err));
+    ok(stet_tx_commit(tx, NULL, &err));
+    stet_space_close(other);
+    reopen();
+    stet_doc_state d;
+    ok(stet_space_load(a, 0, &gone, -1, &d, &err));
+    assert_true(d.exists);
+    stet_release(d.value);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test(a_push_does_not_hide_an_older_one_that_a_crash_left_undone),
@@ -429,6 +458,7 @@ int main(void) {
         test(check_looks_at_index_rows_though_a_branch_was_deleted),
         test(gc_removes_mirrors_of_actions_that_no_longer_read),
         test(a_name_that_nothing_else_needs_may_go_without_damage),
+        test(a_name_that_another_process_takes_away_gets_a_number_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
