@@ -420,8 +420,39 @@ static stet_status write_cells(stet_tx *tx, const stet_piece_setup *s, stet_erro
     return status;
 }
 
+/* A part of the graph as a member of the group. In one commit with the others, reading one back would read them all. */
+static stet_status write_part(const stet_piece_setup *s, const char *id, stet_value rows, stet_error *err) {
+    stet_tx *tx;
+    stet_value seen;
+    stet_status status = stet_tx_begin_in(s->group, &tx, err);
+    if (status != STET_OK) {
+        stet_release(rows);
+        return status;
+    }
+    if (stet_tx_read(tx, NULL, &(stet_docname){s->process->result, NULL}, STET_PATH_ROOT, STET_SHALLOW, &seen, NULL) !=
+        STET_OK)
+        seen = stet_null(); /* that there is none is a read, too */
+    if (stet_typeof(rows) == STET_OBJECT)
+        status = put_value(tx, id, rows, err);
+    else
+        status = stet_tx_drop(tx, &(stet_docname){id, NULL}, err);
+    if (status == STET_OK)
+        status = stet_group_add(s->group, tx, NULL, NULL, err);
+    if (status != STET_OK)
+        stet_tx_abort(tx);
+    return status;
+}
+
+static uint32_t chunks_of(const stet_piece_setup *s) {
+    uint32_t chunks = stet_process_chunks(s->process->node_count);
+    if (s->before && s->before->chunks > chunks && s->before->chunks <= chunks * 4)
+        chunks = s->before->chunks; /* no new distribution for a few nodes less */
+    return chunks;
+}
+
 /* Rows go into the part that their id hashes to. Only parts with a change are written. */
-static stet_status write_rows(stet_tx *tx, const stet_piece_setup *s, uint32_t chunks, stet_error *err) {
+stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err) {
+    uint32_t chunks = chunks_of(s);
     const stet_process *g = s->process;
     bool all = !s->before || s->before->chunks != chunks;
     bool *touched = stet_alloc_zero(chunks * sizeof *touched);
@@ -444,10 +475,8 @@ static stet_status write_rows(stet_tx *tx, const stet_piece_setup *s, uint32_t c
         char number[16];
         snprintf(number, sizeof number, "%u", c);
         char *id = stet_piece_part(g->piece, "process", number);
-        if (status == STET_OK && c < chunks && stet_typeof(rows[c]) == STET_OBJECT)
-            status = put_value(tx, id, stet_retain(rows[c]), err);
-        else if (status == STET_OK)
-            status = stet_tx_drop(tx, &(stet_docname){id, NULL}, err);
+        if (status == STET_OK)
+            status = write_part(s, id, c < chunks ? stet_retain(rows[c]) : stet_null(), err);
         stet_free(id);
     }
     for (uint32_t c = 0; c < chunks; c++)
@@ -571,14 +600,10 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
 }
 
 stet_status stet_piece_write(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
-    uint32_t chunks = stet_process_chunks(s->process->node_count);
-    if (s->before && s->before->chunks > chunks && s->before->chunks <= chunks * 4)
-        chunks = s->before->chunks; /* no new distribution for a few nodes less */
+    uint32_t chunks = chunks_of(s);
     stet_status status = write_argument(tx, s, err);
     if (status == STET_OK)
         status = write_cells(tx, s, err);
-    if (status == STET_OK)
-        status = write_rows(tx, s, chunks, err);
     if (status == STET_OK)
         status = tear_down(tx, s, err);
     if (status != STET_OK)

@@ -5,10 +5,11 @@
  *     status = stet_piece_row(space, branch, p, "total", &row, &err);         // one node, without loading the others
  *     stet_piece_free(p);
  *
- * Setting up writes everything in the caller's transaction:
+ * Setting up writes everything in one group, which is stored as one SQLite transaction:
  *
- *     stet_piece_setup s = {.process = g, .pattern = pattern, .before = old, ...};
- *     status = stet_piece_write(tx, &s, &err);
+ *     stet_piece_setup s = {.process = g, .pattern = pattern, .before = old, .group = group, ...};
+ *     status = stet_piece_write_rows(&s, &err);       // members of their own
+ *     status = stet_piece_write(tx, &s, &err);        // tx is begun in the group, and added after this
  *
  * Programs (`program:HASH`) and schemas (`schema:HASH`) are stored once, by hash, before that (stet_piece_keep): a hash
  * that nobody refers to does no harm.
@@ -64,12 +65,15 @@ typedef struct stet_piece_setup {
     const stet_process *before_process; /* its graph, if before is given */
     const stet_process_diff *diff;
     stet_hash runtime;
+    stet_group *group;  /* of the transaction: rows are members of their own, so that one is read without the others */
     const char *branch; /* name of the branch it is set up on */
     stet_value source;  /* where the program came from, or null */
     stet_value set;     /* {KEY or POINTER: value} for the argument, or null */
 } stet_piece_setup;
 /* Result document, argument, cells, rows; outputs of nodes that are gone are deleted. Generation of `process` must be
  * set. */
+/* Rows first. Each of its transactions reads the result document, so that a conflict there drops them all. */
+STET_CHECKED stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err);
 STET_CHECKED stet_status stet_piece_write(stet_tx *tx, const stet_piece_setup *s, stet_error *err);
 /* Sets parts of the argument: {KEY or /POINTER: value}. `schema` is what the whole must match then, or null. */
 STET_CHECKED stet_status stet_piece_set_argument(stet_tx *tx, const char *piece, stet_value set, stet_value schema,

@@ -66,31 +66,75 @@ static stet_status look(installing *in, stet_error *err) {
     return STET_OK;
 }
 
-/* The transaction that finishes setup. What was looked at must still be so: the result document is read. */
-static stet_status install(stet_tx *tx, void *ctx, stet_error *err) {
-    installing *in = ctx;
-    stet_value seen = stet_null();
-    char *doc = stet_piece_doc(in->process->piece);
-    stet_status status =
-        stet_tx_read(tx, NULL, &(stet_docname){doc, NULL}, STET_PATH_ROOT, STET_RECURSIVE, &seen, NULL);
-    stet_free(doc);
-    int64_t now = status == STET_OK ? stet_as_int(stet_get(stet_get(seen, "process"), "generation")) : 0;
-    if (in->before && now != in->before->generation)
-        status = look(in, err);
-    else
-        status = STET_OK;
-    if (status != STET_OK)
-        return status;
+/* The transaction that finishes setup: a group, stored as one. */
+static stet_status install(installing *in, stet_group *g, stet_error *err) {
     stet_piece_setup setup = {.process = in->process,
                               .pattern = in->pattern,
                               .before = in->before,
                               .before_process = in->old,
                               .diff = &in->diff,
                               .runtime = in->s->runtime,
+                              .group = g,
                               .branch = in->s->branch_name,
                               .source = in->source,
                               .set = in->set};
-    return stet_piece_write(tx, &setup, err);
+    stet_tx *tx;
+    stet_value seen;
+    stet_status status = stet_piece_write_rows(&setup, err);
+    if (status == STET_OK)
+        status = stet_tx_begin_in(g, &tx, err);
+    if (status != STET_OK)
+        return status;
+    /* What was looked at must still be so. */
+    if (stet_tx_read(tx, NULL, &(stet_docname){in->process->result, NULL}, STET_PATH_ROOT, STET_RECURSIVE, &seen,
+                     NULL) != STET_OK)
+        seen = stet_null();
+    int64_t now = stet_as_int(stet_get(stet_get(seen, "process"), "generation"));
+    if (now != (in->before ? in->before->generation : 0) && in->before)
+        status =
+            stet_fail(err, STET_CONFLICT, "piece \"%s\" was set up by somebody else meanwhile", in->process->piece);
+    if (status == STET_OK)
+        status = stet_piece_write(tx, &setup, err);
+    if (status == STET_OK)
+        status = stet_group_add(g, tx, NULL, NULL, err);
+    if (status != STET_OK) {
+        stet_tx_abort(tx);
+        return status;
+    }
+    size_t n = stet_group_len(g);
+    status = stet_group_flush(g, err);
+    stet_member m;
+    for (size_t i = 0; status == STET_OK && i < n; i++) {
+        stet_group_at(g, i, &m);
+        if (m.outcome == STET_MEMBER_DROPPED)
+            status = stet_fail(err, STET_CONFLICT, "piece \"%s\": %s", in->process->piece, m.error->message);
+    }
+    return status;
+}
+
+/* Again on a conflict, with a new look. */
+static stet_status install_until_it_holds(installing *in, stet_error *err) {
+    for (int attempt = 0;; attempt++) {
+        stet_group *g;
+        stet_error mine = STET_ERROR_INIT;
+        stet_status status = stet_group_begin(in->s->space, in->s->branch_name, &g, &mine);
+        if (status == STET_OK) {
+            status = install(in, g, &mine);
+            stet_group_end(g);
+        }
+        if (status == STET_CONFLICT && attempt < 10) {
+            stet_error_clear(&mine);
+            status = look(in, err);
+            if (status != STET_OK)
+                return status;
+            continue;
+        }
+        if (err)
+            stet_error_move(err, &mine);
+        else
+            stet_error_clear(&mine);
+        return status;
+    }
 }
 
 /* Which actions can't be trusted after this, and which are gone. */
@@ -103,6 +147,21 @@ static void sort_out(const installing *in, bool all, id_list *fresh, id_list *go
     }
     for (size_t i = 0; all && i < in->process->node_count; i++)
         *stet_vec_add(fresh) = in->process->nodes[i].id;
+}
+
+/* The same program, set up by somebody else while we waited: nothing but where it came from and the argument. */
+static stet_status write_rest(stet_tx *tx, void *ctx, stet_error *err) {
+    installing *in = ctx;
+    stet_status status = STET_OK;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "source");
+    if (stet_typeof(in->source) != STET_NULL)
+        status = stet_tx_write(tx, &(stet_docname){in->process->result, NULL}, stet_path_ref(&path),
+                               stet_retain(in->source), err);
+    stet_path_release(&path);
+    if (status == STET_OK && stet_count(in->set) > 0)
+        status = stet_piece_set_argument(tx, in->process->piece, in->set, in->pattern->argument_schema, err);
+    return status;
 }
 
 /* The order: distrust, set up, distrust what changed once more, forget. A crash after the first leaves actions unknown
@@ -121,12 +180,17 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
                          : runtime    ? STET_REASON_RUNTIME
                          : in->before ? STET_REASON_GENERATION
                                       : STET_REASON_NEVER;
+    if (in->before && !elsewhere && !runtime && in->diff.len == 0 &&
+        stet_hash_equal(in->before->program, in->process->program)) {
+        *out = (stet_sched_installed){.generation = in->before->generation, .kept = in->diff.kept};
+        return stet_space_transact(s->space, s->branch_name, write_rest, in, NULL, err);
+    }
     id_list fresh = {0}, gone = {0};
     sort_out(in, runtime || elsewhere, &fresh, &gone);
     if (fresh.len > 0)
         status = s->memo->ops->distrust(s->memo, in->process->result, fresh.at, fresh.len, reason, err);
     if (status == STET_OK)
-        status = stet_space_transact(s->space, s->branch_name, install, in, NULL, err);
+        status = install_until_it_holds(in, err);
     if (status == STET_OK && in->before && fresh.len > 0)
         status = s->memo->ops->distrust(s->memo, in->process->result, fresh.at, fresh.len, reason, err);
     if (status == STET_OK && gone.len > 0)
@@ -179,8 +243,17 @@ stet_status stet_sched_install(stet_sched *s, stet_pattern *pattern, const char 
     stet_status status = stet_process_build(pattern, piece, &modules, &in.process, err);
     if (status == STET_OK)
         status = stet_piece_keep(s->space, s->branch_name, pattern, in.process, err);
+    /* One at a time between processes: who distrusts actions must not do it to those that another has just run. */
+    stet_lock *lock = NULL;
+    char *path = stet_asprintf("%s.setup", stet_space_path(s->space));
+    if (status == STET_OK)
+        status = stet_lock_open(path, STET_LOCK_PLAIN, &lock, err);
+    if (status == STET_OK)
+        status = stet_lock_take(lock, STET_LOCK_EXCLUSIVE, -1, err);
     if (status == STET_OK)
         status = replace(&in, out, err);
+    stet_lock_close(lock);
+    stet_free(path);
     if (status == STET_OK)
         unload(s, in.process->result);
     look_release(&in);
