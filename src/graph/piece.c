@@ -420,26 +420,47 @@ static stet_status write_cells(stet_tx *tx, const stet_piece_setup *s, stet_erro
     return status;
 }
 
-/* A part of the graph as a member of the group. In one commit with the others, reading one back would read them all. */
-static stet_status write_part(const stet_piece_setup *s, const char *id, stet_value rows, stet_error *err) {
+/* Some parts of the graph as one member of the group. All of them in one commit would have to be read for any of them.
+ */
+#define PARTS_PER_MEMBER 8
+
+typedef struct row_writer {
+    const stet_piece_setup *s;
     stet_tx *tx;
-    stet_value seen;
-    stet_status status = stet_tx_begin_in(s->group, &tx, err);
-    if (status != STET_OK) {
-        stet_release(rows);
-        return status;
-    }
-    if (stet_tx_read(tx, NULL, &(stet_docname){s->process->result, NULL}, STET_PATH_ROOT, STET_SHALLOW, &seen, NULL) !=
-        STET_OK)
-        seen = stet_null(); /* that there is none is a read, too */
-    if (stet_typeof(rows) == STET_OBJECT)
-        status = put_value(tx, id, rows, err);
-    else
-        status = stet_tx_drop(tx, &(stet_docname){id, NULL}, err);
-    if (status == STET_OK)
-        status = stet_group_add(s->group, tx, NULL, NULL, err);
+    size_t parts;
+} row_writer;
+
+static stet_status end_member(row_writer *w, stet_error *err) {
+    if (!w->tx)
+        return STET_OK;
+    stet_status status = stet_group_add(w->s->group, w->tx, NULL, NULL, err);
     if (status != STET_OK)
-        stet_tx_abort(tx);
+        stet_tx_abort(w->tx);
+    w->tx = NULL;
+    w->parts = 0;
+    return status;
+}
+
+static stet_status write_part(row_writer *w, const char *id, stet_value rows, stet_error *err) {
+    stet_status status = STET_OK;
+    if (!w->tx) {
+        stet_value seen;
+        status = stet_tx_begin_in(w->s->group, &w->tx, err);
+        if (status != STET_OK) {
+            w->tx = NULL;
+            stet_release(rows);
+            return status;
+        }
+        if (stet_tx_read(w->tx, NULL, &(stet_docname){w->s->process->result, NULL}, STET_PATH_ROOT, STET_SHALLOW, &seen,
+                         NULL) != STET_OK)
+            seen = stet_null(); /* that there is none is a read, too */
+    }
+    if (stet_typeof(rows) == STET_OBJECT)
+        status = put_value(w->tx, id, rows, err);
+    else
+        status = stet_tx_drop(w->tx, &(stet_docname){id, NULL}, err);
+    if (status == STET_OK && ++w->parts >= PARTS_PER_MEMBER)
+        status = end_member(w, err);
     return status;
 }
 
@@ -469,6 +490,7 @@ stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err) {
         stet_put(&rows[c], g->nodes[i].id, stet_retain(g->nodes[i].row));
     }
     uint32_t old = s->before ? s->before->chunks : 0;
+    row_writer w = {.s = s};
     for (uint32_t c = 0; c < chunks || c < old; c++) {
         if (c < chunks && !all && !touched[c])
             continue;
@@ -476,9 +498,13 @@ stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err) {
         snprintf(number, sizeof number, "%u", c);
         char *id = stet_piece_part(g->piece, "process", number);
         if (status == STET_OK)
-            status = write_part(s, id, c < chunks ? stet_retain(rows[c]) : stet_null(), err);
+            status = write_part(&w, id, c < chunks ? stet_retain(rows[c]) : stet_null(), err);
         stet_free(id);
     }
+    if (status == STET_OK)
+        status = end_member(&w, err);
+    else
+        stet_tx_abort(w.tx);
     for (uint32_t c = 0; c < chunks; c++)
         stet_release(rows[c]);
     free(rows);

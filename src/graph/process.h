@@ -32,7 +32,7 @@
 #include "graph/pattern.h"
 #include "graph/use.h"
 
-#define STET_PROCESS_PER_CHUNK 16
+#define STET_PROCESS_PER_CHUNK 4 /* small enough that most parts are kept whole in their heads */
 #define STET_PIECE_MAX_NAME    STET_PATTERN_MAX_NAME
 
 typedef struct stet_process_node {
