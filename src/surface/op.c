@@ -220,12 +220,16 @@ static stet_status check_param(const check *c, const stet_param *p, stet_value v
     return STET_OK;
 }
 
+static bool offered(const stet_param *p, stet_op_spelling spelling) {
+    return !(p->flags & STET_PARAM_CLI_ONLY) || spelling == STET_SPELL_FLAGS;
+}
+
 static stet_status unknown_name(const check *c, const char *key) {
     stet_suggest s = stet_suggest_begin(key);
     stet_buf valid = STET_BUF(4096);
     stet_value list = stet_array();
     for (const stet_param *p = c->op->params; p && p->name; p++) {
-        if (p->flags & STET_PARAM_HIDDEN)
+        if ((p->flags & STET_PARAM_HIDDEN) || !offered(p, c->spelling))
             continue;
         char name[STET_PARAM_NAME_MAX + 4];
         stet_param_spell(p, c->spelling, name);
@@ -274,7 +278,7 @@ stet_status stet_op_check_spelled(const stet_op *op, stet_value given, stet_op_s
         size_t len;
         const char *key = stet_key_at(given, i, &len);
         const stet_param *p = strlen(key) == len ? stet_op_param(op, key) : NULL;
-        if (!p) {
+        if (!p || !offered(p, spelling)) {
             status = unknown_name(&c, key);
             goto end;
         }
@@ -350,7 +354,7 @@ static stet_value one_schema(const stet_param *p) {
 stet_value stet_op_args_schema(const stet_op *op) {
     stet_value properties = stet_object(), required = stet_array();
     for (const stet_param *p = op->params; p && p->name; p++) {
-        if (p->flags & STET_PARAM_HIDDEN)
+        if (p->flags & (STET_PARAM_HIDDEN | STET_PARAM_CLI_ONLY))
             continue;
         char name[STET_PARAM_NAME_MAX];
         stet_param_key(p, name);

@@ -35,6 +35,7 @@ typedef enum stet_param_flags {
     STET_PARAM_REQUIRED = 1,
     STET_PARAM_POSITIONAL = 2, /* in the order of declaration */
     STET_PARAM_REPEATED = 4,   /* the handler gets an array; a positional one must be the last */
+    STET_PARAM_CLI_ONLY = 16,  /* not offered over MCP: it would make a tool that only reads write */
     STET_PARAM_HIDDEN = 8      /* accepted, not advertised: another spelling of an older or a seed's name */
 } stet_param_flags;
 

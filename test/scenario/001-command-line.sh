@@ -3,7 +3,7 @@
 . "$STET_SOURCE/test/scenario/lib.sh"
 
 t "stet alone gives an overview"          expect_out "Common commands" stet
-t "which is short"                        test "$(stet | wc -l)" -lt 25
+t "which is short"                        test "$(stet | wc -l)" -lt 40
 t "--version is one line"                 same "stet $(stet version --json | json version)" "$(stet --version)"
 t "--version with --json is JSON"         same "$(stet version --json)" "$(stet --version --json)"
 t "help lists every command"              expect_out "project remove" stet help

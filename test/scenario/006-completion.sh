@@ -24,7 +24,7 @@ offers() { # WANT... -- WORD...: each of WANT is offered
 }
 t "bash loads it without a word"        same "" "$(bash --norc -uc '. ./stet.bash' 2>&1)"
 t "commands"                            offers init check project help -- stet ""
-t "that begin so"                       same "doctor" "$(complete_bash stet doc)"
+t "that begin so"                       same "doctor" "$(complete_bash stet doct)"
 t "verbs of a noun"                     offers add list remove -- stet project ""
 t "that begin so"                       same "remove" "$(complete_bash stet project re)"
 t "after global flags"                  same "remove" "$(complete_bash stet --json -C some-dir project re)"
