@@ -44,6 +44,7 @@ t "names with every kind of byte"               expect_out "failed 0" stet run
 t "are counted"                                 grep -q '"x": 1' build/counts.json
 t "and never reach a shell"                     test ! -e owned
 t "file list shows them escaped"                expect_out 'file:corpus/bad%FF.txt' stet file list
+t "file scan finds nothing new after a run"      expect_out "0 changed" stet file scan
 t "the pattern as JSON"                         expect_out '"glob:corpus/*.txt"' stet pattern convert stet.toml
 t "which can be run as well"                    sh -c '"$STET" pattern convert stet.toml > p.json && "$STET" run p.json | grep -q "failed 0"'
 t "a mistake is named by line"                  sh -c 'printf "[nodes.a]\ncommand = 5\n" > bad.toml; "$STET" pattern check bad.toml | grep -q "bad.toml:2"'
