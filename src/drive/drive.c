@@ -523,7 +523,7 @@ static void explain_action(driver *d, const char *doc, int64_t action, bool stal
 /* What does not stand, and what may follow from it. */
 static stet_status explain(driver *d, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
-    stet_marked *marks;
+    stet_marked *marks = NULL;
     size_t count = 0;
     int64_t branch;
     stet_numbers stale = {0};

@@ -42,7 +42,7 @@ stet_status stet_files_index_load(const char *path, const char *space_uuid, stet
         stet_buf_release(&b);
         return status;
     }
-    header h;
+    header h = {0};
     bool fine = b.len >= sizeof h;
     if (fine)
         memcpy(&h, b.data, sizeof h);

@@ -322,7 +322,7 @@ stet_status stet_observe_list(stet_space *s, int64_t branch, const stet_action_f
     if (st != STET_OK)
         return st;
     STET_VEC(stored_row) rows = {0};
-    stet_stmt *q;
+    stet_stmt *q = NULL;
     *count = 0;
     *next = 0;
     if (!stet_observe_of(s)->off)
@@ -352,7 +352,7 @@ stet_status stet_observe_scan(stet_space *s, int64_t branch, const stet_action_f
     stet_status st = ready(s, &begun, err);
     if (st != STET_OK)
         return st;
-    stet_stmt *q;
+    stet_stmt *q = NULL;
     if (!stet_observe_of(s)->off)
         st = select_rows(s, branch, f, &q, err);
     if (st == STET_OK && !stet_observe_of(s)->off)
