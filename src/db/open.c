@@ -174,9 +174,15 @@ typedef struct identity {
 /* One statement of two pragmas costs more than two: the table-valued forms are virtual tables. */
 static identity identify(stet_db *db) {
     identity id = {0};
-    id.kind = stet_db_int(db, "PRAGMA application_id", 0);
-    id.version = stet_db_int(db, "PRAGMA user_version", 0);
-    id.blank = id.kind == 0 && id.version == 0 && stet_db_int(db, "SELECT count(*) FROM sqlite_schema", 0) == 0;
+    /* Outside a transaction somebody may make the database between two of these statements: then it is not blank and
+     * seemed to be of no kind, and is looked at once more. */
+    for (int look = 0; look < 2; look++) {
+        id.kind = stet_db_int(db, "PRAGMA application_id", 0);
+        id.version = stet_db_int(db, "PRAGMA user_version", 0);
+        id.blank = id.kind == 0 && id.version == 0 && stet_db_int(db, "SELECT count(*) FROM sqlite_schema", 0) == 0;
+        if (id.blank || id.kind != 0 || id.version != 0)
+            break;
+    }
     return id;
 }
 

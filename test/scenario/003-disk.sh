@@ -55,7 +55,7 @@ unprivileged() { "$@"; }
 [ "$(id -u)" != 0 ] || unprivileged() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 mkdir locked && cp -r p/.stet locked/ && chmod -R a+rX . && chmod 755 locked locked/.stet
 chmod -R a-w locked
-can_run=$(unprivileged "$STET" --version 2>/dev/null) || can_run=
+can_run=$(unprivileged env "$STET" --version 2>/dev/null) || can_run=
 program=$STET
 if [ -z "$can_run" ]; then # the build directory is closed to others: a copy
     program=$(mktemp -d /tmp/stet-test-bin.XXXXXX) && cp "$STET" "$program/stet" && chmod -R a+rx "$program" && program=$program/stet

@@ -35,7 +35,9 @@ t "another program's database: invalid" expect_status 2 stet get b
 cp good.db $db
 if [ "$(id -u)" = 0 ]; then
     chmod 755 . && pass "a read-only file is tried as another user below"
-    ro() { setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent STET_HOME=/nonexistent "$STET" "$@"; }
+    export program=$PWD/program # a copy: the build directory may be closed to others
+    cp "$STET" "$program"
+    ro() { setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent STET_HOME=/nonexistent "$program" "$@"; }
     here=$PWD; while [ "$here" != / ]; do chmod o+rx "$here" 2>/dev/null; here=$(dirname "$here"); done
     chmod -R o+rX .
 else
