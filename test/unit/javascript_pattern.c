@@ -136,7 +136,7 @@ static void endless(void **ctx) {
 }
 
 /* The leak checker stops every thread to look at its registers, and crashes on those of the engine. */
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) {
     return 1;
 }
