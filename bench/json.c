@@ -3,6 +3,7 @@
 #include "base/json.h"
 
 #include <jansson.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,7 @@ static void measure(const char *name, const char *gap) {
 }
 
 int main(void) {
+    mallopt(M_MXFAST, 0); /* as src/main.c does, and for its reason */
     measure("compact", "");
     measure("indented", "\n    ");
     return 0;

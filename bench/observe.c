@@ -1,5 +1,6 @@
 /* Observations: marking, listing, storing, bytes per action; beside the same number of bare SQLite rows where that says
  * something. Prints "NAME: ours X, peer Y, ratio Z (goal G)". */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,6 +263,7 @@ static void store_only(const char *dir) {
 }
 
 int main(int argc, char **argv) {
+    mallopt(M_MXFAST, 0); /* as src/main.c does, and for its reason */
     char dir[] = "observe-XXXXXX";
     if (!mkdtemp(dir))
         return 1;
