@@ -99,9 +99,9 @@ static stet_status look(const char *path, const stet_db_opts *opts, found *f, st
     }
     if (status == STET_OK && f->empty) {
         /* SQLite would take it for a new database and drop the log. A database gets its first page before it has a
-         * WAL, so this one was cut. */
+         * WAL, so this one was cut; unless another process has just made it, between our two looks. */
         char *name = stet_asprintf("%s-wal", path);
-        if (stat(name, &wal) == 0 && wal.st_size > 0) {
+        if (stat(name, &wal) == 0 && wal.st_size > 0 && stet_sys_stat(path, &st) == 0 && st.st_size == 0) {
             status = stet_fail(err, STET_CORRUPT, "%s: was cut to 0 bytes, but its log %s is there", path, name);
             stet_hint(err, "restore the file from a backup");
         } else if (opts->read_only) {
@@ -180,7 +180,7 @@ static identity identify(stet_db *db) {
         id.kind = stet_db_int(db, "PRAGMA application_id", 0);
         id.version = stet_db_int(db, "PRAGMA user_version", 0);
         id.blank = id.kind == 0 && id.version == 0 && stet_db_int(db, "SELECT count(*) FROM sqlite_schema", 0) == 0;
-        if (id.blank || id.kind != 0 || id.version != 0)
+        if (id.blank || id.kind != 0)
             break;
     }
     return id;

@@ -143,8 +143,11 @@ static void writers_killed_at_any_time(void **state) {
             assert_int_equal(pipe(fds[w]), 0);
             if ((pids[w] = fork()) == 0) {
                 stet_db *db;
-                if (stet_db_open("x.db", &opts, &db, NULL) != STET_OK)
+                stet_error e = STET_ERROR_INIT;
+                if (stet_db_open("x.db", &opts, &db, &e) != STET_OK) {
+                    fprintf(stderr, "# %s\n", e.message);
                     _exit(1);
+                }
                 for (int batch = 0;; batch++)
                     if (write_batch(db, w, batch) != STET_OK || write(fds[w][1], "x", 1) != 1)
                         _exit(2);
