@@ -1,7 +1,7 @@
 /* powers.h - made by tools/powers: do not edit.
  *
- * stet_powers[k - STET_POWERS_FIRST] is floor(10^k * 2^-e), high word first, where e = floor(k * log2(10)) - 127, so that the highest
- * bit is set. Exact for k from 0 to 55. */
+ * stet_powers[k - STET_POWERS_FIRST] is floor(10^k * 2^-e), high word first, where e = floor(k * log2(10)) - 127, so
+ * that the highest bit is set. Exact for k from 0 to 55. */
 #ifndef STET_BASE_POWERS_H
 #define STET_BASE_POWERS_H
 

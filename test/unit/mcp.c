@@ -1,12 +1,12 @@
 /* The MCP server without I/O: lines, messages, tools and their filters, pages, the pool, and many requests on threads.
  */
 #include <poll.h>
-#include <stdio.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
