@@ -1,0 +1,105 @@
+/* plan_internal.h - what the files of the planner share. Nobody else includes it.
+ *
+ * plan.c keeps documents and actions and says what runs next; plan_queue.c keeps what waits, by rank and by time;
+ * plan_live.c keeps edges and demands, and finds out whether a way leads from one to the other. */
+#ifndef STET_SCHEDULER_PLAN_INTERNAL_H
+#define STET_SCHEDULER_PLAN_INTERNAL_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "scheduler/plan.h"
+#include "scheduler/plan_index.h"
+
+enum {
+    N_DIRTY = 1,
+    N_UNKNOWN = 2,
+    N_FAILED = 4,
+    N_ASIDE = 8,
+    N_RUNNING = 16,
+    N_REDIRTY = 32, /* marked while it ran */
+    N_QUEUED = 64,
+    N_PARKED = 128,  /* dirty, and not live */
+    N_TIMED = 256,   /* waits for its debounce or throttle */
+    N_WAITING = 512, /* waits for something running to end */
+    N_EFFECT = 1024,
+    N_CERTAIN = 2048,
+    N_DEMANDED = 4096,
+    N_GONE = 8192
+};
+#define N_PENDING (N_DIRTY | N_UNKNOWN)
+#define N_PLACED  (N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_RUNNING)
+
+typedef struct edge {
+    uint32_t doc, path, kind;
+} edge;
+
+typedef struct node {
+    const char *name;
+    edge *reads, *writes;
+    uint32_t read_count, write_count;
+    uint32_t flags;
+    uint32_t rank;
+    uint32_t runs, bumps;
+    uint32_t live_at, none_at; /* epochs in which it was found live, or found not to be */
+    uint32_t seen, from;       /* stamp and predecessor of the walk under way */
+    int64_t dirty_at, started_at;
+    int64_t debounce_ms, throttle_ms;
+    void *data;
+} node;
+
+typedef struct doc {
+    const char *name;
+    size_t len;
+    plan_index readers, writers;
+    bool covered;
+    bool demanded; /* some cell of it is */
+} doc;
+
+typedef struct queued {
+    uint64_t key; /* rank, then order of arrival */
+    uint32_t rank, node;
+} queued;
+
+typedef struct timer {
+    int64_t at;
+    uint32_t node;
+} timer;
+
+struct stet_plan {
+    stet_plan_source source;
+    stet_arena arena;
+    plan_paths paths;
+    stet_map doc_names, node_names;
+    STET_VEC(doc) docs;
+    STET_VEC(node) nodes;
+    STET_VEC(queued) heap;
+    STET_VEC(timer) timers;
+    STET_VEC(edge) demands;
+    stet_plan_nodes waiting;
+    stet_plan_nodes scratch, walk, found;
+    size_t running;
+    uint32_t arrivals;
+    uint32_t live_epoch, none_epoch, stamp;
+};
+
+static inline stet_pathref plan_path_at(const stet_plan *p, uint32_t path) {
+    return p->paths.list.at[path];
+}
+
+/* plan.c: makes sure that every reader of a change is loaded. */
+STET_CHECKED stet_status plan_load_readers(stet_plan *p, uint32_t d, stet_pathref path, stet_change_kind kind,
+                                           stet_error *err);
+
+/* plan_queue.c */
+void plan_queue_push(stet_plan *p, uint32_t id);
+/* The first by rank, then by arrival; false: none. */
+bool plan_queue_pop(stet_plan *p, uint32_t *id);
+/* Puts it behind, also where it stands in the queue. */
+void plan_raise_rank(stet_plan *p, uint32_t id, uint32_t rank);
+void plan_timer_push(stet_plan *p, int64_t at, uint32_t id);
+void plan_timer_pop(stet_plan *p);
+
+#endif

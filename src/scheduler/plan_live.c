@@ -1,0 +1,255 @@
+/* Edges and demands: what reads what, and from where a way leads to something wanted. */
+#include "scheduler/plan_internal.h"
+
+/* ---- Liveness ---------------------------------------------------------------------------------------------------- */
+
+static bool known_live(const stet_plan *p, const node *n) {
+    return (n->flags & (N_CERTAIN | N_DEMANDED)) || n->live_at == p->live_epoch;
+}
+
+static bool cell_demanded(const stet_plan *p, uint32_t d, stet_pathref path) {
+    if (!p->docs.at[d].demanded)
+        return false;
+    for (size_t i = 0; i < p->demands.len; i++)
+        if (p->demands.at[i].doc == d &&
+            stet_touches(path, STET_KEYSET, plan_path_at(p, p->demands.at[i].path), STET_RECURSIVE))
+            return true;
+    return false;
+}
+
+/* Walks down from an action until the first demand. On the way it marks: with a demand at the end, the way there is
+ * live; without, everything that was reached is not. */
+static stet_status walk_down(stet_plan *p, uint32_t start, bool *live, stet_error *err) {
+    uint32_t stamp = ++p->stamp, last = STET_PLAN_NONE;
+    stet_vec_clear(&p->walk);
+    size_t reached = 0; /* walk holds all that was reached; the next to look at is taken from its end first */
+    stet_plan_nodes stack = {0};
+    *stet_vec_add(&stack) = start;
+    p->nodes.at[start].seen = stamp;
+    p->nodes.at[start].from = STET_PLAN_NONE;
+    *live = false;
+    stet_status status = STET_OK;
+    while (stack.len > 0 && !*live && status == STET_OK) {
+        uint32_t id = stack.at[--stack.len];
+        *stet_vec_add(&p->walk) = id;
+        reached++;
+        for (uint32_t w = 0; w < p->nodes.at[id].write_count && !*live; w++) {
+            edge e = p->nodes.at[id].writes[w];
+            if (cell_demanded(p, e.doc, plan_path_at(p, e.path))) {
+                *live = true;
+                last = id;
+                break;
+            }
+            status = plan_load_readers(p, e.doc, plan_path_at(p, e.path), STET_KEYSET, err);
+            if (status != STET_OK)
+                break;
+            stet_vec_clear(&p->found);
+            stet_plan_readers(p, e.doc, plan_path_at(p, e.path), STET_KEYSET, &p->found);
+            for (size_t i = 0; i < p->found.len; i++) {
+                uint32_t r = p->found.at[i];
+                node *n = &p->nodes.at[r];
+                if (n->seen == stamp || n->none_at == p->none_epoch)
+                    continue;
+                n->seen = stamp;
+                n->from = id;
+                if (known_live(p, n)) {
+                    *live = true;
+                    last = r;
+                    break;
+                }
+                *stet_vec_add(&stack) = r;
+            }
+        }
+    }
+    stet_vec_release(&stack);
+    if (status != STET_OK)
+        return status;
+    if (*live) {
+        for (uint32_t id = last; id != STET_PLAN_NONE; id = p->nodes.at[id].from)
+            p->nodes.at[id].live_at = p->live_epoch;
+    } else {
+        for (size_t i = 0; i < reached; i++)
+            p->nodes.at[p->walk.at[i]].none_at = p->none_epoch;
+    }
+    return STET_OK;
+}
+
+stet_status stet_plan_is_live(stet_plan *p, uint32_t id, bool *live, stet_error *err) {
+    node *n = &p->nodes.at[id];
+    *live = known_live(p, n);
+    if (*live || n->none_at == p->none_epoch)
+        return STET_OK;
+    return walk_down(p, id, live, err);
+}
+
+/* A live action reads this cell from now on: whatever leads there is live, as far as it was thought not to be. */
+static void revive(stet_plan *p, uint32_t d, stet_pathref path) {
+    stet_plan_nodes stack = {0};
+    stet_plan_writers(p, d, path, &stack);
+    while (stack.len > 0) {
+        uint32_t id = stack.at[--stack.len];
+        node *n = &p->nodes.at[id];
+        if (n->none_at != p->none_epoch)
+            continue;
+        n->none_at = 0;
+        n->live_at = p->live_epoch;
+        if (n->flags & N_PARKED)
+            plan_queue_push(p, id);
+        for (uint32_t r = 0; r < n->read_count; r++)
+            stet_plan_writers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &stack);
+    }
+    stet_vec_release(&stack);
+}
+
+void stet_plan_demand(stet_plan *p, uint32_t d, stet_pathref path) {
+    *stet_vec_add(&p->demands) = (edge){d, plan_path(&p->paths, path), 0};
+    p->docs.at[d].demanded = true;
+    revive(p, d, path);
+}
+
+void stet_plan_demand_node(stet_plan *p, uint32_t id) {
+    node *n = &p->nodes.at[id];
+    n->flags |= N_DEMANDED;
+    if (n->flags & N_PARKED)
+        plan_queue_push(p, id);
+    n->none_at = 0;
+    for (uint32_t r = 0; r < n->read_count; r++)
+        revive(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path));
+}
+
+void stet_plan_demand_clear(stet_plan *p) {
+    for (size_t i = 0; i < p->demands.len; i++)
+        p->docs.at[p->demands.at[i].doc].demanded = false;
+    stet_vec_clear(&p->demands);
+    p->live_epoch++;
+    p->none_epoch++;
+    for (size_t i = 0; i < p->nodes.len; i++) {
+        p->nodes.at[i].flags &= ~(uint32_t)N_DEMANDED;
+        if (p->nodes.at[i].flags & N_PARKED)
+            plan_queue_push(p, (uint32_t)i);
+    }
+}
+
+/* ---- Edges ------------------------------------------------------------------------------------------------------- */
+
+static bool has_edge(const edge *at, uint32_t len, edge e) {
+    for (uint32_t i = 0; i < len; i++)
+        if (at[i].doc == e.doc && at[i].path == e.path && at[i].kind == e.kind)
+            return true;
+    return false;
+}
+
+typedef struct edge_list {
+    edge *at;
+    uint32_t len;
+} edge_list;
+
+static edge_list make_edges(const edge *from, size_t len) {
+    edge_list l = {NULL, 0};
+    if (len > 0)
+        l.at = stet_alloc(len * sizeof *l.at);
+    /* A long list is taken as it is: a duplicate costs a look-up, finding it would cost more. */
+    for (size_t i = 0; i < len; i++)
+        if (len > 64 || !has_edge(l.at, l.len, from[i]))
+            l.at[l.len++] = from[i];
+    return l;
+}
+
+static bool same_edges(const edge *a, uint32_t an, const edge *b, uint32_t bn) {
+    return an == bn && (an == 0 || memcmp(a, b, an * sizeof *a) == 0);
+}
+
+void stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, size_t len) {
+    edge small[16] = {{0}}, *tmp = len <= 16 ? small : stet_alloc(len * sizeof *tmp);
+    for (size_t i = 0; i < len; i++)
+        tmp[i] = (edge){at[i].doc, plan_path(&p->paths, at[i].path), at[i].kind};
+    edge_list l = make_edges(tmp, len);
+    if (tmp != small)
+        free(tmp);
+    node *n = &p->nodes.at[id];
+    if (same_edges(n->reads, n->read_count, l.at, l.len)) {
+        free(l.at);
+        return;
+    }
+    edge *old = n->reads;
+    uint32_t old_count = n->read_count;
+    bool lost = false;
+    for (uint32_t i = 0; i < old_count; i++) {
+        if (l.len > 64 || !has_edge(l.at, l.len, old[i]))
+            lost = true;
+        plan_index_remove(&p->docs.at[old[i].doc].readers, &p->paths, old[i].path, id, old[i].kind);
+    }
+    for (uint32_t i = 0; i < l.len; i++)
+        plan_index_add(&p->docs.at[l.at[i].doc].readers, l.at[i].path, id, l.at[i].kind);
+    n->reads = l.at;
+    n->read_count = l.len;
+    if (lost)
+        p->live_epoch++; /* some way to a demand may be gone */
+    /* Something that was found to lead nowhere may lead somewhere now, if this action does. */
+    bool live = n->flags & (N_CERTAIN | N_DEMANDED | N_RUNNING) || n->live_at == p->live_epoch;
+    for (uint32_t i = 0; i < l.len; i++) {
+        if (old_count <= 64 && has_edge(old, old_count, l.at[i]))
+            continue;
+        if (live) {
+            revive(p, l.at[i].doc, plan_path_at(p, l.at[i].path));
+            continue;
+        }
+        stet_vec_clear(&p->scratch);
+        stet_plan_writers(p, l.at[i].doc, plan_path_at(p, l.at[i].path), &p->scratch);
+        for (size_t k = 0; k < p->scratch.len; k++) {
+            if (p->nodes.at[p->scratch.at[k]].none_at == p->none_epoch && n->none_at != p->none_epoch) {
+                /* Not known either way: forget what was found, and ask again. */
+                p->none_epoch++;
+                for (size_t m = 0; m < p->nodes.len; m++)
+                    if (p->nodes.at[m].flags & N_PARKED)
+                        plan_queue_push(p, (uint32_t)m);
+                break;
+            }
+        }
+    }
+    free(old);
+}
+
+void stet_plan_set_writes(stet_plan *p, uint32_t id, const stet_plan_write *at, size_t len) {
+    edge small[16] = {{0}}, *tmp = len <= 16 ? small : stet_alloc(len * sizeof *tmp);
+    for (size_t i = 0; i < len; i++)
+        tmp[i] = (edge){at[i].doc, plan_path(&p->paths, at[i].path), STET_RECURSIVE};
+    edge_list l = make_edges(tmp, len);
+    if (tmp != small)
+        free(tmp);
+    node *n = &p->nodes.at[id];
+    if (same_edges(n->writes, n->write_count, l.at, l.len)) {
+        free(l.at);
+        return;
+    }
+    for (uint32_t i = 0; i < n->write_count; i++)
+        plan_index_remove(&p->docs.at[n->writes[i].doc].writers, &p->paths, n->writes[i].path, id, STET_RECURSIVE);
+    for (uint32_t i = 0; i < l.len; i++)
+        plan_index_add(&p->docs.at[l.at[i].doc].writers, l.at[i].path, id, STET_RECURSIVE);
+    free(n->writes);
+    bool had = n->write_count > 0;
+    n->writes = l.at;
+    n->write_count = l.len;
+    if (had)
+        p->live_epoch++;
+    if (n->none_at == p->none_epoch) {
+        /* Its new writes may lead to a demand. */
+        n->none_at = 0;
+        if (n->flags & N_PARKED)
+            plan_queue_push(p, id);
+    }
+}
+
+size_t stet_plan_reads(const stet_plan *p, uint32_t id, stet_plan_read *out, size_t max) {
+    const node *n = &p->nodes.at[id];
+    for (size_t i = 0; i < n->read_count && i < max; i++)
+        out[i] = (stet_plan_read){n->reads[i].doc, plan_path_at(p, n->reads[i].path), (stet_read_kind)n->reads[i].kind};
+    return n->read_count;
+}
+
+size_t stet_plan_writes(const stet_plan *p, uint32_t id, stet_plan_write *out, size_t max) {
+    const node *n = &p->nodes.at[id];
+    for (size_t i = 0; i < n->write_count && i < max; i++)
+        out[i] = (stet_plan_write){n->writes[i].doc, plan_path_at(p, n->writes[i].path)};
+    return n->write_count;
+}
