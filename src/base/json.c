@@ -32,6 +32,8 @@ struct reader {
     stet_buf scratch; /* a string with escapes, decoded */
     /* Long keys seen, by a hash: records of one kind share them. Borrowed from the values. */
     stet_text *keys[CACHED_KEYS];
+    const stet_json_stream *stream; /* or NULL */
+    bool streaming;                 /* the second open container is the stream's array */
     stet_error *err;
 };
 
@@ -211,8 +213,25 @@ static stet_value long_key(struct reader *r, const char *bytes, size_t len) {
         }
     }
     stet_value v = stet_value_string(bytes, len);
-    *cached = stet_value_block(v);
+    if (!r->streaming) /* else it goes with its element */
+        *cached = stet_value_block(v);
     return v;
+}
+
+static bool is_name(const stet_value *key, const char *name) {
+    size_t len;
+    const char *bytes = stet_as_string(key, &len);
+    return strlen(name) == len && !memcmp(bytes, name, len);
+}
+
+/* Is the string that was just scanned one that nobody will look at? Its key is the last value. */
+static bool is_unwanted(const struct reader *r) {
+    if (r->frames.len != 3 || !r->frames.at[2].object)
+        return false;
+    for (const char *const *name = r->stream->wanted; *name; name++)
+        if (is_name(&r->values.at[r->values.len - 1], *name))
+            return false;
+    return true;
 }
 
 /* The string whose quote stands at *p. */
@@ -228,6 +247,10 @@ static inline stet_status read_string(struct reader *r, const char **at, bool ke
         *at = p + 1;
         if (len <= STET_SHORT_MAX && r->end - bytes >= 16) {
             *out = stet_value_short_of_16(bytes, len);
+            return STET_OK;
+        }
+        if (r->streaming && !key && is_unwanted(r)) {
+            *out = stet_value_string("", 0);
             return STET_OK;
         }
     } else {
@@ -439,8 +462,16 @@ __attribute__((cold)) static stet_status fail_duplicate(struct reader *r, const 
 static stet_status open_container(struct reader *r, const char *p) {
     if (r->frames.len == r->max_depth)
         return fail(r, STET_LIMIT, p, "nested deeper than %zu containers", r->max_depth);
+    if (r->stream && r->frames.len == 1 && r->frames.at[0].object && *p == '[')
+        r->streaming = is_name(&r->values.at[r->values.len - 1], r->stream->member);
     *stet_vec_add(&r->frames) = (struct frame){.open = p, .start = r->values.len, .object = *p == '{'};
     return STET_OK;
+}
+
+static void hand_over(struct reader *r) {
+    stet_value v = r->values.at[--r->values.len];
+    r->stream->element(r->stream->ctx, v);
+    stet_release(v);
 }
 
 /* Replaces the elements of the innermost container by the container. */
@@ -455,6 +486,7 @@ static stet_status close_container(struct reader *r) {
     r->values.len = top->start;
     push(r, v);
     r->frames.len--;
+    r->streaming = r->streaming && r->frames.len > 1;
     return STET_OK;
 }
 
@@ -524,6 +556,8 @@ after:
     p = skip_space(p, end);
     if (!r->frames.len)
         return p == end ? STET_OK : fail_expected(r, p, "the end of the text");
+    if (r->streaming && r->frames.len == 2)
+        hand_over(r);
     bool object = r->frames.at[r->frames.len - 1].object;
     if (p < end && *p == ',') {
         p = skip_space(p + 1, end);
@@ -555,13 +589,14 @@ key:
     goto value;
 }
 
-stet_status stet_json_read(const char *text, size_t len, const stet_json_limits *limits, stet_value *out,
-                           stet_error *err) {
+stet_status stet_json_read_stream(const char *text, size_t len, const stet_json_limits *limits,
+                                  const stet_json_stream *stream, stet_value *out, stet_error *err) {
     size_t max_bytes = limits && limits->max_bytes ? limits->max_bytes : DEFAULT_BYTES;
     if (max_bytes > LARGEST_BYTES)
         max_bytes = LARGEST_BYTES;
     struct reader r = {.text = text ? text : "",
                        .max_depth = limits && limits->max_depth ? limits->max_depth : DEFAULT_DEPTH,
+                       .stream = stream,
                        .err = err};
     r.end = r.text + len;
     if (len > max_bytes)
@@ -586,6 +621,11 @@ stet_status stet_json_read(const char *text, size_t len, const stet_json_limits 
     stet_vec_release(&r.frames);
     stet_buf_release(&r.scratch);
     return status;
+}
+
+stet_status stet_json_read(const char *text, size_t len, const stet_json_limits *limits, stet_value *out,
+                           stet_error *err) {
+    return stet_json_read_stream(text, len, limits, NULL, out, err);
 }
 
 stet_status stet_json_parse(const char *text, size_t len, stet_value *out, stet_error *err) {

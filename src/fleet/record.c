@@ -124,20 +124,11 @@ bool stet_fleet_record_has_label(const stet_fleet_record *r, const char *label) 
 }
 
 static void derive_failure(const stet_state *s, stet_arena *arena, stet_fleet_record *r) {
-    stet_value tasks = stet_get(s->root, "tasks");
-    r->failed_task = r->failed_message = "";
-    for (size_t i = 0; i < stet_count(tasks) && s->counts.tasks[STET_TASK_FAILED] > 0; i++) {
-        stet_value task = stet_at(tasks, i), error;
-        stet_task_status status;
-        if (!stet_task_status_of(stet_get(task, "status"), &status) || status != STET_TASK_FAILED)
-            continue;
-        r->failed_task = text_of(task, "id", arena);
-        error = stet_get(task, "error");
-        if (stet_typeof(error) == STET_OBJECT)
-            error = stet_get(error, "message");
-        r->failed_message = copy_text(error, STET_FLEET_RECORD_MESSAGE_MAX, arena);
-        return;
-    }
+    stet_value error = stet_get(s->failed, "error");
+    r->failed_task = text_of(s->failed, "id", arena);
+    if (stet_typeof(error) == STET_OBJECT)
+        error = stet_get(error, "message");
+    r->failed_message = copy_text(error, STET_FLEET_RECORD_MESSAGE_MAX, arena);
 }
 
 void stet_fleet_record_derive(const stet_state *s, const char *repo, uint32_t repo_index, stet_arena *arena,

@@ -20,29 +20,16 @@
 #include "fleet/overlay.h"
 #include "fleet/repos.h"
 #include "fleet/run.h"
+#include "fleet/sources.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/lock.h"
 #include "project/project.h"
 
-/* A file written within this time before a look may be written again without a new time stamp (FAT keeps two seconds).
- */
-#define RACY_NS      ((int64_t)2000000000)
-#define THREADS_MAX  4
-#define PARALLEL_MIN 32
 #define PREFIX_MIN   6
 #define LOCK_WAIT_MS 60000
 
-/* A source that has to be read. */
-typedef struct job {
-    const char *name;
-    uint32_t repo;
-    stet_fleet_record *row;    /* what the index has of it, or NULL */
-    stet_fleet_record *record; /* the result, or */
-    stet_unreadable bad;       /* this */
-} job;
-
-typedef STET_VEC(job) jobs;
+typedef STET_VEC(stet_source_job) jobs;
 
 const char *stet_fleet_index_status_name(stet_fleet_index_status s) {
     static const char *const names[] = {"valid", "stale", "absent"};
@@ -186,159 +173,22 @@ static void *load_index(void *arg) {
     return NULL;
 }
 
-/* What one look at a directory under runs/ found. */
-typedef struct sight {
-    const char *name;
-    uint32_t repo;
-    stet_state_stamp stamp;
-} sight;
-
-typedef STET_VEC(sight) sights;
-
-static void add_unreadable(stet_registry *reg, const char *name, const char *repo, stet_status status,
-                           const char *reason) {
-    *stet_vec_add(&reg->unreadable) =
-        (stet_unreadable){shown_name(reg, name), repo, status, stet_arena_strdup(&reg->arena, reason)};
-}
-
-/* `dir` is the open runs/: ten thousand paths from the root cost more than what they lead to. */
-static void look_at(stet_registry *reg, int dir, uint32_t repo_index, const char *name, unsigned char type,
-                    sights *out) {
+/* What is no run, but lies where runs lie, is named. */
+static void look_through(stet_registry *reg, uint32_t repo_index, stet_sights *out) {
     const stet_registry_repo *repo = &reg->repos.at[repo_index];
-    char path[NAME_MAX + 16];
-    struct stat st;
-    size_t len = strlen(name);
-    if (strncmp(name, "~new.", 5) == 0 || type == DT_REG)
-        return;
-    if (type != DT_DIR) {
-        bool there = stet_sys_lstatat(dir, name, &st) == 0;
-        if (there && S_ISLNK(st.st_mode))
-            add_unreadable(reg, name, repo->root, STET_CORRUPT, "it is a symbolic link, not a directory");
-        if (!there || !S_ISDIR(st.st_mode))
-            return;
-    }
-    if (!stet_run_id_valid(name, len)) {
-        add_unreadable(reg, name, repo->root, STET_CORRUPT, "its name is no run id (letters, digits, and . _ : -)");
-        return;
-    }
-    memcpy(path, name, len);
-    memcpy(path + len, "/state.json", 12);
-    if (stet_sys_lstatat(dir, path, &st) != 0) {
-        char reason[160];
-        snprintf(reason, sizeof reason, "state.json: %s", strerror(errno));
-        add_unreadable(reg, name, repo->root, errno == ENOENT ? STET_NOT_FOUND : STET_IO,
-                       errno == ENOENT ? "there is no state.json" : reason);
-        return;
-    }
-    *stet_vec_add(out) = (sight){.name = stet_arena_strndup(&reg->arena, name, len),
-                                 .repo = repo_index,
-                                 .stamp = {.size = st.st_size,
-                                           .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
-                                           .ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec,
-                                           .inode = st.st_ino}};
-}
-
-static void look_through(stet_registry *reg, uint32_t repo_index, sights *out) {
-    const stet_registry_repo *repo = &reg->repos.at[repo_index];
-    if (!repo->present)
-        return;
     stet_error why = STET_ERROR_INIT;
-    DIR *dir = stet_sys_opendir(repo->runs_dir);
-    if (dir == NULL) {
-        if (errno != ENOENT) {
-            stet_fail_errno(&why, errno, "%s", repo->runs_dir);
-            add_problem(reg, repo->root, repo->runs_dir, &why);
-        }
-        return;
-    }
-    struct dirent *entry;
-    while ((errno = 0, entry = stet_sys_readdir(dir)) != NULL)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            look_at(reg, dirfd(dir), repo_index, entry->d_name, entry->d_type, out);
-    if (errno != 0) {
-        stet_fail_errno(&why, errno, "%s", repo->runs_dir);
+    size_t kept = out->len;
+    if (repo->present && stet_sources_look(repo->runs_dir, repo_index, &reg->arena, out, &why) != STET_OK)
         add_problem(reg, repo->root, repo->runs_dir, &why);
+    for (size_t i = kept; i < out->len; i++) {
+        const stet_sight *s = &out->at[i];
+        if (s->status == STET_OK)
+            out->at[kept++] = *s;
+        else
+            *stet_vec_add(&reg->unreadable) =
+                (stet_unreadable){shown_name(reg, s->name), repo->root, s->status, s->reason};
     }
-    closedir(dir);
-}
-
-/* Reading sources, by any number of threads. */
-typedef struct pool {
-    const stet_registry *reg;
-    jobs *jobs;
-    size_t next;
-    pthread_mutex_t mutex;
-    int64_t started_ns;
-    bool (*cancelled)(void *context);
-    void *context;
-} pool;
-
-typedef struct reader {
-    pool *pool;
-    stet_arena *arena;
-} reader;
-
-static void do_job(const pool *p, job *j, stet_arena *arena, stet_buf *scratch) {
-    const stet_registry_repo *repo = &p->reg->repos.at[j->repo];
-    char path[4200];
-    stet_state s;
-    stet_error why = STET_ERROR_INIT;
-    snprintf(path, sizeof path, "%s/%s/state.json", repo->runs_dir, j->name);
-    stet_status st = stet_state_read(path, j->name, scratch, &s, &why);
-    if (st != STET_OK) {
-        const char *reason = why.message;
-        size_t prefix = strlen(path);
-        if (strncmp(reason, path, prefix) == 0) /* the path is told beside it */
-            reason += prefix + (strncmp(reason + prefix, ": ", 2) == 0 ? 2 : reason[prefix] == ' ' ? 1 : 0);
-        j->bad = (stet_unreadable){j->name, repo->root, st, stet_arena_strdup(arena, reason)};
-        stet_error_clear(&why);
-        return;
-    }
-    j->record = stet_arena_alloc(arena, sizeof *j->record);
-    stet_fleet_record_derive(&s, repo->root, j->repo, arena, j->record);
-    if (s.stamp.mtime_ns > p->started_ns - RACY_NS || s.stamp.ctime_ns > p->started_ns - RACY_NS)
-        j->record->stamp = (stet_state_stamp){0};
-    stet_state_release(&s);
-}
-
-static void *read_sources(void *arg) {
-    reader *r = arg;
-    pool *p = r->pool;
-    stet_buf scratch = STET_BUF(0);
-    for (;;) {
-        pthread_mutex_lock(&p->mutex);
-        size_t from = p->next, to = from + 8 < p->jobs->len ? from + 8 : p->jobs->len;
-        p->next = to;
-        pthread_mutex_unlock(&p->mutex);
-        if (from == to || (p->cancelled != NULL && p->cancelled(p->context)))
-            break;
-        for (size_t i = from; i < to; i++)
-            do_job(p, &p->jobs->at[i], r->arena, &scratch);
-    }
-    stet_buf_release(&scratch);
-    return NULL;
-}
-
-static void read_all(stet_registry *reg, jobs *work, const stet_registry_opts *opts, int64_t started_ns) {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t threads = work->len < PARALLEL_MIN || cores < 2 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (size_t)cores;
-    pool p = {
-        .reg = reg, .jobs = work, .started_ns = started_ns, .cancelled = opts->cancelled, .context = opts->context};
-    pthread_mutex_init(&p.mutex, NULL);
-    reg->arenas = stet_alloc_zero(threads * sizeof *reg->arenas);
-    reg->arena_count = threads;
-    reader readers[THREADS_MAX] = {{0}};
-    pthread_t ids[THREADS_MAX];
-    size_t started = 0;
-    for (size_t i = 0; i < threads; i++)
-        readers[i] = (reader){&p, &reg->arenas[i]};
-    while (started + 1 < threads && pthread_create(&ids[started], NULL, read_sources, &readers[started + 1]) == 0)
-        started++;
-    read_sources(&readers[0]);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(ids[i], NULL);
-    pthread_mutex_destroy(&p.mutex);
-    reg->read = work->len;
+    out->len = kept;
 }
 
 /* Rows by project and id. */
@@ -355,7 +205,7 @@ static void set_key(row_map *m, const char *repo, const char *id) {
 
 /* Which rows still say what their sources say, and which sources must be read. Rows are taken over in their own order,
  * which is the order of records already. */
-static void match(stet_registry *reg, const sights *seen, bool verify, jobs *work) {
+static void match(stet_registry *reg, const stet_sights *seen, bool verify, jobs *work) {
     enum { UNSEEN, CHANGED, UNCHANGED };
     row_map rows = {.key = STET_BUF(0)};
     stet_fleet_records *all = &reg->index.rows;
@@ -365,7 +215,7 @@ static void match(stet_registry *reg, const sights *seen, bool verify, jobs *wor
         stet_map_put(&rows.map, rows.key.data, rows.key.len, (stet_slot){.n = i});
     }
     for (size_t i = 0; i < seen->len; i++) {
-        const sight *s = &seen->at[i];
+        const stet_sight *s = &seen->at[i];
         const stet_registry_repo *repo = &reg->repos.at[s->repo];
         set_key(&rows, repo->root, s->name);
         stet_slot *slot = stet_map_get(&rows.map, rows.key.data, rows.key.len);
@@ -377,7 +227,8 @@ static void match(stet_registry *reg, const sights *seen, bool verify, jobs *wor
             fate[slot->n] = same ? UNCHANGED : CHANGED;
         }
         if (!same)
-            *stet_vec_add(work) = (job){.name = s->name, .repo = s->repo, .row = row};
+            *stet_vec_add(work) = (stet_source_job){
+                .name = s->name, .runs_dir = repo->runs_dir, .root = repo->root, .repo = s->repo, .row = row};
     }
     for (size_t i = 0; i < all->len; i++) {
         stet_fleet_record *row = all->at[i];
@@ -396,12 +247,12 @@ static void match(stet_registry *reg, const sights *seen, bool verify, jobs *wor
 
 static void settle(stet_registry *reg, jobs *work) {
     for (size_t i = 0; i < work->len; i++) {
-        job *j = &work->at[i];
+        stet_source_job *j = &work->at[i];
         if (j->record == NULL) {
-            if (j->bad.name == NULL)
+            if (j->status == STET_OK)
                 continue; /* cancelled */
-            j->bad.name = shown_name(reg, j->bad.name);
-            *stet_vec_add(&reg->unreadable) = j->bad;
+            *stet_vec_add(&reg->unreadable) =
+                (stet_unreadable){shown_name(reg, j->name), j->root, j->status, j->reason};
             if (j->row != NULL) {
                 j->row->freshness = STET_FRESH_MISSING;
                 *stet_vec_add(&reg->missing) = j->row;
@@ -497,7 +348,7 @@ static stet_status load_sources(const stet_registry_opts *opts, stet_registry **
                  pthread_create(&thread, NULL, load_index, &task) == 0;
     if (!apart)
         load_index(&task);
-    sights seen = {0};
+    stet_sights seen = {0};
     for (size_t i = 0; i < reg->repos.len; i++)
         look_through(reg, (uint32_t)i, &seen);
     if (apart)
@@ -512,9 +363,10 @@ static stet_status load_sources(const stet_registry_opts *opts, stet_registry **
     jobs work = {0};
     match(reg, &seen, opts->verify, &work);
     stet_vec_release(&seen);
-    read_all(reg, &work, opts, started_ns);
+    stet_sources_opts reading = {started_ns, opts->cancelled, opts->context};
+    stet_sources_read(&reading, work.at, work.len, &reg->arenas, &reg->arena_count);
+    reg->read = work.len;
     /* The rows' arena goes with the readers'. */
-    reg->arenas = stet_realloc(reg->arenas, (reg->arena_count + 1) * sizeof *reg->arenas);
     reg->arenas[reg->arena_count++] = task.arena;
     settle(reg, &work);
     stet_vec_release(&work);

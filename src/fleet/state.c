@@ -94,9 +94,15 @@ static const char *type_name(stet_value v) {
  * walk over both checks an object, whatever else is in it. */
 typedef struct member {
     const char *key;
+    size_t len;
     stet_type type;
     bool required; /* a string must not be empty then */
 } member;
+
+#define REQUIRED(key, type)                                                                                            \
+    { key, sizeof(key) - 1, type, true }
+#define OPTIONAL(key, type)                                                                                            \
+    { key, sizeof(key) - 1, type, false }
 
 static stet_status check_member(const member *m, stet_value v, stet_error *err) {
     stet_type type = stet_typeof(v);
@@ -120,13 +126,12 @@ static stet_status check_members(stet_value object, const member *table, size_t 
         for (; i < n; i++) {
             size_t len;
             const char *key = stet_key_at(object, i, &len);
-            int order = strcmp(key, table[m].key);
-            if (order > 0)
-                break;
-            if (order == 0 && strlen(table[m].key) == len) {
+            if (len == table[m].len && memcmp(key, table[m].key, len) == 0) {
                 values[m] = stet_at(object, i++);
                 break;
             }
+            if (strcmp(key, table[m].key) > 0)
+                break;
         }
         stet_status st = check_member(&table[m], values[m], err);
         if (st != STET_OK)
@@ -139,8 +144,8 @@ static stet_status check_members(stet_value object, const member *table, size_t 
 
 /* Version 1 keeps app, workflowId and title inside `workflow`. */
 static stet_status migrate_1(stet_value *root, stet_error *err) {
-    static const member table[] = {
-        {"app", STET_OBJECT, false}, {"id", STET_STRING, false}, {"title", STET_STRING, false}};
+    static const member table[] = {OPTIONAL("app", STET_OBJECT), OPTIONAL("id", STET_STRING),
+                                   OPTIONAL("title", STET_STRING)};
     static const char *const names[] = {"app", "workflowId", "title"};
     stet_value workflow = stet_get(*root, "workflow"), v[MEMBERS(table)];
     if (stet_typeof(workflow) != STET_NULL) {
@@ -160,48 +165,54 @@ static stet_status migrate_1(stet_value *root, stet_error *err) {
     return STET_OK;
 }
 
-static stet_status check_task(stet_value task, stet_map *seen, stet_state_counts *c, stet_error *err) {
-    static const member table[] = {{"action", STET_STRING, false},  {"attempt", STET_INT, false},
-                                   {"endedAt", STET_STRING, false}, {"id", STET_STRING, true},
-                                   {"kind", STET_STRING, false},    {"log", STET_STRING, false},
-                                   {"result", STET_STRING, false},  {"startedAt", STET_STRING, false},
-                                   {"status", STET_STRING, true},   {"verifier", STET_BOOL, false}};
+/* What is known of the tasks, one by one. The first thing wrong sticks: it is told only if nothing worse is found. */
+typedef struct task_census {
+    stet_state_counts counts;
+    stet_map seen;
+    stet_value failed; /* retained */
+    stet_status status;
+    stet_error why;
+} task_census;
+
+static stet_status check_task(stet_value task, task_census *c, stet_error *err) {
+    static const member table[] = {OPTIONAL("action", STET_STRING),  OPTIONAL("attempt", STET_INT),
+                                   OPTIONAL("endedAt", STET_STRING), REQUIRED("id", STET_STRING),
+                                   OPTIONAL("kind", STET_STRING),    OPTIONAL("log", STET_STRING),
+                                   OPTIONAL("result", STET_STRING),  OPTIONAL("startedAt", STET_STRING),
+                                   REQUIRED("status", STET_STRING),  OPTIONAL("verifier", STET_BOOL)};
     stet_value v[MEMBERS(table)];
     stet_status st = check_members(task, table, MEMBERS(table), v, err);
     if (st != STET_OK)
         return st;
-    size_t len, before = stet_map_len(seen);
+    size_t len, before = stet_map_len(&c->seen);
     const char *id = stet_as_string(&v[3], &len);
-    stet_map_put(seen, id, len, (stet_slot){.n = 0});
-    if (stet_map_len(seen) == before)
+    stet_map_put(&c->seen, id, len, (stet_slot){.n = 0});
+    if (stet_map_len(&c->seen) == before)
         return stet_fail(err, STET_CORRUPT, "id \"%.80s\" is there twice", id);
     stet_task_status status;
     if (!stet_task_status_of(v[8], &status))
         return stet_fail(err, STET_CORRUPT,
                          "status is \"%.40s\", expected pending, running, completed, failed or skipped",
                          stet_as_string(&v[8], NULL));
-    c->tasks[status]++;
-    c->total++;
+    if (status == STET_TASK_FAILED && c->counts.tasks[status] == 0)
+        c->failed = stet_retain(task);
+    c->counts.tasks[status]++;
+    c->counts.total++;
     return STET_OK;
 }
 
-static stet_status check_tasks(stet_value tasks, stet_state_counts *c, stet_error *err) {
-    stet_map seen = {0};
-    stet_status st = STET_OK;
-    for (size_t i = 0; i < stet_count(tasks) && st == STET_OK; i++) {
-        st = check_task(stet_at(tasks, i), &seen, c, err);
-        if (st != STET_OK)
-            stet_fail_in(err, "tasks[%zu]", i);
-    }
-    stet_map_release(&seen);
-    return st;
+static void take_task(void *ctx, stet_value task) {
+    task_census *c = ctx;
+    if (c->status != STET_OK)
+        return;
+    c->status = check_task(task, c, &c->why);
+    if (c->status != STET_OK)
+        stet_fail_in(&c->why, "tasks[%u]", c->counts.total);
 }
 
 static stet_status check_one_feedback(stet_value feedback, stet_state_counts *c, stet_error *err) {
-    static const member table[] = {{"id", STET_STRING, false},
-                                   {"message", STET_STRING, false},
-                                   {"status", STET_STRING, true},
-                                   {"task", STET_STRING, false}};
+    static const member table[] = {OPTIONAL("id", STET_STRING), OPTIONAL("message", STET_STRING),
+                                   REQUIRED("status", STET_STRING), OPTIONAL("task", STET_STRING)};
     static const char *const names[] = {"open", "tasked", "resolved"};
     stet_value v[MEMBERS(table)];
     stet_status st = check_members(feedback, table, MEMBERS(table), v, err);
@@ -229,7 +240,7 @@ static stet_status check_feedback(stet_value feedback, stet_state_counts *c, ste
 }
 
 static stet_status check_commits(stet_value commits, stet_state_counts *c, stet_error *err) {
-    static const member table[] = {{"verifierGated", STET_BOOL, false}};
+    static const member table[] = {OPTIONAL("verifierGated", STET_BOOL)};
     for (size_t i = 0; i < stet_count(commits); i++) {
         stet_value gated;
         stet_status st = check_members(stet_at(commits, i), table, MEMBERS(table), &gated, err);
@@ -277,7 +288,7 @@ static stet_status check_labels(stet_value labels, stet_error *err) {
     return STET_OK;
 }
 
-static stet_status check(stet_state *s, const char *expected_id, stet_error *err) {
+static stet_status check(stet_state *s, const char *expected_id, task_census *tasks, stet_error *err) {
     enum {
         ACTOR,
         APP,
@@ -299,18 +310,18 @@ static stet_status check(stet_state *s, const char *expected_id, stet_error *err
         WORKFLOW
     };
     static const member table[] = {
-        {"actor", STET_STRING, false},    {"app", STET_OBJECT, false},      {"commits", STET_ARRAY, false},
-        {"createdAt", STET_STRING, true}, {"feedback", STET_ARRAY, false},  {"id", STET_STRING, true},
-        {"inputs", STET_OBJECT, false},   {"labels", STET_ARRAY, false},    {"loopStage", STET_STRING, true},
-        {"options", STET_OBJECT, false},  {"piece", STET_STRING, false},    {"provenance", STET_OBJECT, false},
-        {"repo", STET_STRING, false},     {"summary", STET_OBJECT, false},  {"tasks", STET_ARRAY, true},
-        {"title", STET_STRING, false},    {"updatedAt", STET_STRING, true}, {"workflowId", STET_STRING, false}};
-    static const member app_table[] = {
-        {"id", STET_STRING, false}, {"title", STET_STRING, false}, {"version", STET_STRING, false}};
-    static const member provenance_table[] = {{"actor", STET_STRING, false},      {"createdAt", STET_STRING, false},
-                                              {"generation", STET_INT, false},    {"originRunId", STET_STRING, false},
-                                              {"reason", STET_STRING, false},     {"rerunOf", STET_STRING, false},
-                                              {"rerunOfRepo", STET_STRING, false}};
+        OPTIONAL("actor", STET_STRING),     OPTIONAL("app", STET_OBJECT),       OPTIONAL("commits", STET_ARRAY),
+        REQUIRED("createdAt", STET_STRING), OPTIONAL("feedback", STET_ARRAY),   REQUIRED("id", STET_STRING),
+        OPTIONAL("inputs", STET_OBJECT),    OPTIONAL("labels", STET_ARRAY),     REQUIRED("loopStage", STET_STRING),
+        OPTIONAL("options", STET_OBJECT),   OPTIONAL("piece", STET_STRING),     OPTIONAL("provenance", STET_OBJECT),
+        OPTIONAL("repo", STET_STRING),      OPTIONAL("summary", STET_OBJECT),   REQUIRED("tasks", STET_ARRAY),
+        OPTIONAL("title", STET_STRING),     REQUIRED("updatedAt", STET_STRING), OPTIONAL("workflowId", STET_STRING)};
+    static const member app_table[] = {OPTIONAL("id", STET_STRING), OPTIONAL("title", STET_STRING),
+                                       OPTIONAL("version", STET_STRING)};
+    static const member provenance_table[] = {OPTIONAL("actor", STET_STRING),      OPTIONAL("createdAt", STET_STRING),
+                                              OPTIONAL("generation", STET_INT),    OPTIONAL("originRunId", STET_STRING),
+                                              OPTIONAL("reason", STET_STRING),     OPTIONAL("rerunOf", STET_STRING),
+                                              OPTIONAL("rerunOfRepo", STET_STRING)};
     stet_value v[MEMBERS(table)], inner[MEMBERS(provenance_table)];
     int64_t version = 0;
     stet_status st = check_version(s->root, &version, err);
@@ -344,36 +355,58 @@ static stet_status check(stet_state *s, const char *expected_id, stet_error *err
     }
     if ((st = check_time("createdAt", v[CREATED], &s->created_ms, err)) != STET_OK ||
         (st = check_time("updatedAt", v[UPDATED], &s->updated_ms, err)) != STET_OK ||
-        (st = check_labels(v[LABELS], err)) != STET_OK || (st = check_tasks(v[TASKS], &s->counts, err)) != STET_OK ||
-        (st = check_feedback(v[FEEDBACK], &s->counts, err)) != STET_OK)
+        (st = check_labels(v[LABELS], err)) != STET_OK)
+        return st;
+    for (size_t i = 0; i < stet_count(v[TASKS]); i++) /* none if they were handed over while reading */
+        take_task(tasks, stet_at(v[TASKS], i));
+    if (tasks->status != STET_OK) {
+        stet_error_move(err, &tasks->why);
+        return tasks->status;
+    }
+    s->counts = tasks->counts;
+    s->failed = stet_retain(tasks->failed);
+    if ((st = check_feedback(v[FEEDBACK], &s->counts, err)) != STET_OK)
         return st;
     return check_commits(v[COMMITS], &s->counts, err);
 }
 
-stet_status stet_state_parse(const char *bytes, size_t len, const char *expected_id, stet_state *out, stet_error *err) {
+static stet_status parse(const char *bytes, size_t len, const char *expected_id, bool survey, stet_state *out,
+                         stet_error *err) {
+    static const char *const wanted[] = {"id", "status", "error", NULL};
     stet_state s = {0};
+    task_census tasks = {.why = STET_ERROR_INIT};
     stet_json_limits limits = {.max_depth = STET_STATE_MAX_DEPTH, .max_bytes = STET_STATE_MAX_BYTES};
-    stet_status st = stet_json_read(bytes, len, &limits, &s.root, err);
-    if (st != STET_OK) {
+    stet_json_stream stream = {.member = "tasks", .wanted = wanted, .element = take_task, .ctx = &tasks};
+    stet_status st = stet_json_read_stream(bytes, len, &limits, survey ? &stream : NULL, &s.root, err);
+    if (st == STET_OK) {
+        s.fingerprint = stet_hash_of(bytes, len);
+        st = check(&s, expected_id, &tasks, err);
+    } else if (st == STET_INVALID) {
         /* Malformed is the writer's fault, not the caller's. */
-        if (st == STET_INVALID) {
-            st = STET_CORRUPT;
-            if (err != NULL)
-                err->status = st;
-        }
-        return st;
+        st = STET_CORRUPT;
+        if (err != NULL)
+            err->status = st;
     }
-    s.fingerprint = stet_hash_of(bytes, len);
-    st = check(&s, expected_id, err);
-    if (st != STET_OK) {
-        stet_release(s.root);
-        return st;
-    }
-    *out = s;
-    return STET_OK;
+    stet_map_release(&tasks.seen);
+    stet_release(tasks.failed);
+    stet_error_clear(&tasks.why);
+    if (st == STET_OK)
+        *out = s;
+    else
+        stet_state_release(&s);
+    return st;
 }
 
-static stet_state_stamp stamp_of(const struct stat *st) {
+stet_status stet_state_parse(const char *bytes, size_t len, const char *expected_id, stet_state *out, stet_error *err) {
+    return parse(bytes, len, expected_id, false, out, err);
+}
+
+stet_status stet_state_parse_survey(const char *bytes, size_t len, const char *expected_id, stet_state *out,
+                                    stet_error *err) {
+    return parse(bytes, len, expected_id, true, out, err);
+}
+
+stet_state_stamp stet_stamp_of(const struct stat *st) {
     return (stet_state_stamp){.size = st->st_size,
                               .mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
                               .ctime_ns = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec,
@@ -404,15 +437,15 @@ static stet_status read_once(int fd, const char *path, stet_buf *b, stet_state_s
     b->len = got;
     if (stet_sys_fstat(fd, &after) != 0)
         return stet_fail_errno(err, errno, "%s", path);
-    *stamp = stamp_of(&after);
-    stet_state_stamp first = stamp_of(&before);
+    *stamp = stet_stamp_of(&after);
+    stet_state_stamp first = stet_stamp_of(&before);
     /* The link count falls, and ctime moves, when the file is replaced meanwhile: its bytes are still whole. */
     *changed = got != want || first.size != stamp->size || first.mtime_ns != stamp->mtime_ns;
     return STET_OK;
 }
 
-stet_status stet_state_read(const char *path, const char *expected_id, stet_buf *scratch, stet_state *out,
-                            stet_error *err) {
+static stet_status read_state(const char *path, const char *expected_id, bool survey, stet_buf *scratch,
+                              stet_state *out, stet_error *err) {
     stet_buf own = STET_BUF(0);
     stet_buf *b = scratch ? scratch : &own;
     stet_status st = STET_OK;
@@ -432,7 +465,7 @@ stet_status stet_state_read(const char *path, const char *expected_id, stet_buf 
     if (st == STET_OK && changed)
         st = stet_fail(err, STET_BUSY, "%s is being written all the time", path);
     if (st == STET_OK) {
-        st = stet_state_parse(b->data, b->len, expected_id, out, err);
+        st = parse(b->data, b->len, expected_id, survey, out, err);
         if (st == STET_OK)
             out->stamp = stamp;
         else
@@ -442,7 +475,18 @@ stet_status stet_state_read(const char *path, const char *expected_id, stet_buf 
     return st;
 }
 
+stet_status stet_state_read(const char *path, const char *expected_id, stet_buf *scratch, stet_state *out,
+                            stet_error *err) {
+    return read_state(path, expected_id, false, scratch, out, err);
+}
+
+stet_status stet_state_survey(const char *path, const char *expected_id, stet_buf *scratch, stet_state *out,
+                              stet_error *err) {
+    return read_state(path, expected_id, true, scratch, out, err);
+}
+
 void stet_state_release(stet_state *s) {
     stet_release(s->root);
+    stet_release(s->failed);
     *s = (stet_state){0};
 }

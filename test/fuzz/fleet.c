@@ -54,12 +54,30 @@ static void check_index(const uint8_t *data, size_t size) {
     unlink(path);
 }
 
+/* Reading the whole and surveying are one judgement. */
+static void check_state(const char *text, size_t len) {
+    stet_state whole, survey;
+    stet_error why = STET_ERROR_INIT, other = STET_ERROR_INIT;
+    stet_status status = stet_state_parse(text, len, NULL, &whole, &why);
+    assert(stet_state_parse_survey(text, len, NULL, &survey, &other) == status);
+    assert(strcmp(why.message, other.message) == 0);
+    if (status == STET_OK) {
+        assert(memcmp(&whole.counts, &survey.counts, sizeof whole.counts) == 0);
+        assert(stet_equal(stet_get(whole.failed, "id"), stet_get(survey.failed, "id")));
+        check_record(&whole);
+        check_record(&survey);
+        stet_state_release(&whole);
+        stet_state_release(&survey);
+    }
+    stet_error_clear(&why);
+    stet_error_clear(&other);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0)
         return 0;
     const char *text = (const char *)data + 1;
     size_t len = size - 1;
-    stet_state s;
     stet_fleet_record r;
     stet_arena arena = STET_ARENA_INIT;
     const char *repos[] = {"/project"};
@@ -74,10 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         break;
     default:
-        if (stet_state_parse(text, len, NULL, &s, NULL) == STET_OK) {
-            check_record(&s);
-            stet_state_release(&s);
-        }
+        check_state(text, len);
     }
     stet_arena_release(&arena);
     return 0;

@@ -46,6 +46,9 @@ static stet_lifecycle classify(const char *tasks, const char *more) {
     OK(stet_state_parse(text, strlen(text), NULL, &s, &err));
     stet_lifecycle l = stet_lifecycle_of(&s.counts);
     stet_state_release(&s);
+    OK(stet_state_parse_survey(text, strlen(text), NULL, &s, &err));
+    assert_int_equal(stet_lifecycle_of(&s.counts), l);
+    stet_state_release(&s);
     stet_free(text);
     return l;
 }
@@ -84,6 +87,7 @@ static void lifecycle_is_classified_from_the_text(void **state) {
 static void refuse(const char *text, stet_status status, const char *why) {
     stet_state s;
     FAILS(stet_state_parse(text, strlen(text), "r", &s, &err), status, why);
+    FAILS(stet_state_parse_survey(text, strlen(text), "r", &s, &err), status, why);
 }
 
 static void refuse_with(const char *from, const char *to, stet_status status, const char *why) {
@@ -122,6 +126,30 @@ static void what_does_not_conform_is_unreadable_and_never_success(void **state) 
     refuse_with(DONE_TASK, DONE_TASK "," DONE_TASK, STET_CORRUPT, "twice");
     refuse_with("[" DONE_TASK, "[7", STET_CORRUPT, "");
     refuse_with("\"tasks\":[", "\"tasks\":{\"x\":[", STET_CORRUPT, "");
+}
+
+/* Whoever looks at thousands does not keep the tasks; what it says of them is the same. */
+static void a_survey_tells_what_reading_the_whole_tells(void **state) {
+    (void)state;
+    const char *tasks = DONE_TASK ",{\"id\":\"second-with-a-long-name\",\"status\":\"failed\",\"error\":"
+                                  "{\"message\":\"the disk of the other machine is full\"},"
+                                  "\"log\":\"logs/second-with-a-long-name.log\"},"
+                                  "{\"id\":\"third-with-a-long-name\",\"status\":\"failed\","
+                                  "\"error\":\"only a text, and a long one\"}";
+    char *text = fleet_state("r", "2026-01-01T00:00:00Z", tasks, "");
+    stet_state whole, survey;
+    OK(stet_state_parse(text, strlen(text), "r", &whole, &err));
+    OK(stet_state_parse_survey(text, strlen(text), "r", &survey, &err));
+    assert_memory_equal(&whole.counts, &survey.counts, sizeof whole.counts);
+    assert_true(stet_hash_equal(whole.fingerprint, survey.fingerprint));
+    assert_true(stet_equal(stet_get(whole.failed, "id"), stet_get(survey.failed, "id")));
+    assert_true(stet_equal(stet_get(whole.failed, "error"), stet_get(survey.failed, "error")));
+    assert_int_equal(stet_count(stet_get(whole.root, "tasks")), 3);
+    assert_int_equal(stet_count(stet_get(survey.root, "tasks")), 0);
+    assert_true(stet_equal(stet_get(whole.root, "inputs"), stet_get(survey.root, "inputs")));
+    stet_state_release(&whole);
+    stet_state_release(&survey);
+    stet_free(text);
 }
 
 static void deep_and_large_states_are_refused_within_bounds(void **state) {
@@ -195,6 +223,7 @@ int main(void) {
         cmocka_unit_test(the_first_rule_that_matches_wins),
         cmocka_unit_test(lifecycle_is_classified_from_the_text),
         cmocka_unit_test(what_does_not_conform_is_unreadable_and_never_success),
+        cmocka_unit_test(a_survey_tells_what_reading_the_whole_tells),
         cmocka_unit_test(deep_and_large_states_are_refused_within_bounds),
         cmocka_unit_test(only_regular_files_are_opened),
         cmocka_unit_test(an_older_schema_is_migrated_in_memory),

@@ -386,6 +386,76 @@ static void long_keys_are_shared(void **state) {
     stet_release(second);
 }
 
+typedef struct handed {
+    stet_buf text;
+    size_t count;
+} handed;
+
+static void hand(void *ctx, stet_value element) {
+    handed *h = ctx;
+    h->count++;
+    stet_json_write(&h->text, element, STET_JSON_CANONICAL);
+    stet_buf_char(&h->text, '\n');
+}
+
+static void streams(const char *text, const char *handed_over, const char *rest) {
+    static const char *const wanted[] = {"id", NULL};
+    handed h = {.text = STET_BUF(0)};
+    stet_json_stream stream = {"rows", wanted, hand, &h};
+    stet_value v = stet_null();
+    stet_error err = STET_ERROR_INIT;
+    assert_int_equal(stet_json_read_stream(text, strlen(text), NULL, &stream, &v, &err), STET_OK);
+    assert_string_equal(stet_buf_cstr(&h.text), handed_over);
+    stet_buf b = STET_BUF(0);
+    stet_json_write(&b, v, STET_JSON_CANONICAL);
+    assert_string_equal(stet_buf_cstr(&b), rest);
+    stet_buf_release(&b);
+    stet_buf_release(&h.text);
+    stet_release(v);
+}
+
+static void elements_of_a_stream_are_handed_over_and_the_rest_is_read(void **state) {
+    (void)state;
+    streams("{\"a\": [1], \"rows\": [{\"id\": \"a name of some length\", \"x\": \"another of some length\", "
+            "\"in\": {\"x\": \"kept, as it lies deeper\"}}, 7, [\"no member: it is kept\"], \"this one, too: kept\"],"
+            "\"rows2\": [{\"x\": \"not of the stream: kept\"}], \"z\": {\"rows\": [1, 2]}}",
+            "{\"id\":\"a name of some length\",\"in\":{\"x\":\"kept, as it lies deeper\"},\"x\":\"\"}\n7\n"
+            "[\"no member: it is kept\"]\n\"this one, too: kept\"\n",
+            "{\"a\":[1],\"rows\":[],\"rows2\":[{\"x\":\"not of the stream: kept\"}],\"z\":{\"rows\":[1,2]}}");
+    streams("{\"rows\": {\"x\": [1, 2]}}", "", "{\"rows\":{\"x\":[1,2]}}");
+    streams("[[1, 2], {\"rows\": [3]}]", "", "[[1,2],{\"rows\":[3]}]");
+    streams("{\"rows\": []}", "", "{\"rows\":[]}");
+    /* Keys beyond the inline size go with their element, and come again in the next. */
+    streams("{\"rows\": [{\"a rather long key\": 1}, {\"a rather long key\": 2}], \"a rather long key\": 3}",
+            "{\"a rather long key\":1}\n{\"a rather long key\":2}\n", "{\"a rather long key\":3,\"rows\":[]}");
+}
+
+static void a_stream_is_held_to_the_same_rules(void **state) {
+    (void)state;
+    static const char *const texts[] = {"{\"rows\": [{\"a\": 1, \"a\": 2}]}",
+                                        "{\"rows\": [1], \"rows\": [2]}",
+                                        "{\"rows\": [{\"x\": \"a long string with \x01 in it\"}]}",
+                                        "{\"rows\": [{\"x\": \"long and bad \xff bytes\"}]}",
+                                        "{\"rows\": [1,]}",
+                                        "{\"rows\": [1}",
+                                        "{\"rows\": [{\"x\": \"a long one with \\q an escape\"}]}",
+                                        "{\"rows\": [{\"x\": \"a text that does not end"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        static const char *const wanted[] = {NULL};
+        handed h = {.text = STET_BUF(0)};
+        stet_json_stream stream = {"rows", wanted, hand, &h};
+        stet_error plain = STET_ERROR_INIT, streamed = STET_ERROR_INIT;
+        stet_value v;
+        stet_status status = stet_json_read(texts[i], strlen(texts[i]), NULL, &v, &plain);
+        assert_int_not_equal(status, STET_OK);
+        assert_int_equal(stet_json_read_stream(texts[i], strlen(texts[i]), NULL, &stream, &v, &streamed), status);
+        assert_string_equal(plain.message, streamed.message);
+        stet_buf_release(&h.text);
+        stet_error_clear(&plain);
+        stet_error_clear(&streamed);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_come_out_canonical),
@@ -400,6 +470,8 @@ int main(void) {
         cmocka_unit_test(locating),
         cmocka_unit_test(every_prefix_is_refused),
         cmocka_unit_test(long_keys_are_shared),
+        cmocka_unit_test(elements_of_a_stream_are_handed_over_and_the_rest_is_read),
+        cmocka_unit_test(a_stream_is_held_to_the_same_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
