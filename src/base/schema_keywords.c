@@ -1,9 +1,9 @@
 #include "base/schema_keywords.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/path.h"
+#include "base/suggest.h"
 
 /* Sorted by name. */
 static const stet_schema_keyword keywords[] = {
@@ -74,25 +74,10 @@ const stet_schema_keyword *stet_schema_keyword_find(const char *name, size_t len
     return NULL;
 }
 
-/* Are two names one slip of the fingers apart: a letter more, less, other, or in the other case, or two swapped? */
-static bool nearly(const char *a, size_t a_len, const char *b, size_t b_len) {
-    size_t front = 0, back = 0;
-    if (a_len == b_len && strncasecmp(a, b, a_len) == 0)
-        return true;
-    while (front < a_len && front < b_len && a[front] == b[front])
-        front++;
-    while (back < a_len - front && back < b_len - front && a[a_len - 1 - back] == b[b_len - 1 - back])
-        back++;
-    size_t a_rest = a_len - front - back, b_rest = b_len - front - back;
-    if (a_rest <= 1 && b_rest <= 1)
-        return true;
-    return a_rest == 2 && b_rest == 2 && a[front] == b[front + 1] && a[front + 1] == b[front];
-}
-
 const char *stet_schema_keyword_meant(const char *name, size_t len) {
     for (size_t i = 0; i < KEYWORDS; i++) {
         size_t known = strlen(keywords[i].name);
-        if (known >= 5 && nearly(name, len, keywords[i].name, known))
+        if (known >= 5 && stet_suggest_distance(name, len, keywords[i].name, known) <= 1)
             return keywords[i].name;
     }
     return NULL;

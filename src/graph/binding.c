@@ -1,8 +1,8 @@
 /* Bindings: references, links and literals, and what a reference stands for in its pattern. */
 #include <string.h>
 
+#include "base/suggest.h"
 #include "base/vec.h"
-#include "graph/nearest.h"
 #include "graph/pattern_internal.h"
 
 bool stet_name_valid(const char *name, size_t len) {
@@ -131,12 +131,17 @@ bool pattern_resolve(stet_pattern *p, stet_value binding, stet_pattern_ref *out,
     }
     const stet_slot *slot = stet_map_get(&p->names, s, name_len);
     if (!slot) {
-        char close[STET_PATTERN_MAX_NAME + 1];
         stet_fail(err, STET_NOT_FOUND,
                   "\"%.*s\" refers to \"%.*s\", which is no node, no named cell, and not the argument",
                   (int)(len < 200 ? len : 200), s, (int)(name_len < 200 ? name_len : 200), s);
-        if (stet_nearest(&p->names, s, name_len, close, sizeof close))
-            stet_hint(err, "did you mean \"%s\"?", close);
+        stet_suggest near = stet_suggest_begin_n(s, name_len);
+        const void *known;
+        size_t known_len;
+        stet_slot *each;
+        for (size_t i = 0; stet_map_next(&p->names, &i, &known, &known_len, &each);)
+            stet_suggest_offer_n(&near, known, known_len);
+        if (near.best)
+            stet_hint(err, "did you mean \"%.*s\"?", (int)near.best_len, near.best);
         else
             stet_hint(err, "add a node or a cell of that name, or refer to one of those that are there");
         return false;

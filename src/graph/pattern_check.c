@@ -5,8 +5,8 @@
 
 #include "base/json.h"
 #include "base/schema.h"
+#include "base/suggest.h"
 #include "base/vec.h"
-#include "graph/nearest.h"
 #include "graph/pattern_internal.h"
 
 typedef pattern_checker checker;
@@ -96,10 +96,12 @@ static void check_members(checker *c, stet_value object, const char *what, const
             if (strlen(word) == len + 2 && strstr(known, word))
                 continue;
         }
-        char close[64], fix[1024];
+        char fix[1024];
         size_t mark = enter(c, key, len);
-        if (stet_nearest_word(known, key, len, close, sizeof close))
-            snprintf(fix, sizeof fix, "did you mean \"%s\"?", close);
+        stet_suggest near = stet_suggest_begin_n(key, len);
+        stet_suggest_offer_words(&near, known);
+        if (near.best)
+            snprintf(fix, sizeof fix, "did you mean \"%.*s\"?", (int)near.best_len, near.best);
         else
             snprintf(fix, sizeof fix, "remove it; %s has these members:%.*s", what, (int)strlen(known) - 1, known);
         problem(c, fix, "%s has no member \"%.*s\"", what, (int)(len < 100 ? len : 100), key);

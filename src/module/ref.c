@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/suggest.h"
 #include "base/vec.h"
-#include "graph/nearest.h"
 #include "module/kinds.h"
 
 /* Counts up when a function's results change: it is part of every fingerprint. */
@@ -254,10 +254,11 @@ static stet_status check_ref_name(stet_value descriptor, stet_error *err) {
     stet_buf known = STET_BUF(2048);
     for (size_t i = 0; i < ROW_COUNT; i++)
         stet_buf_printf(&known, "%s%s", i ? " " : "", rows[i]->name);
-    char close[64];
+    stet_suggest near = stet_suggest_begin_n(s, len);
+    stet_suggest_offer_words(&near, stet_buf_cstr(&known));
     stet_fail(err, STET_INVALID, "there is no ref \"%.100s\"", s);
-    if (stet_nearest_word(stet_buf_cstr(&known), s, len, close, sizeof close))
-        stet_hint(err, "did you mean \"%s\"?", close);
+    if (near.best)
+        stet_hint(err, "did you mean \"%.*s\"?", (int)near.best_len, near.best);
     else
         stet_hint(err, "known refs: %s", stet_buf_cstr(&known));
     stet_buf_release(&known);

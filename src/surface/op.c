@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/schema.h"
 #include "os/clock.h"
-#include "surface/suggest.h"
+#include "base/suggest.h"
 
 static const char *const type_names[] = {"null",     "a boolean", "an integer", "a number",
                                          "a string", "an array",  "an object"};

@@ -10,7 +10,6 @@
 
 #include "base/schema.h"
 #include "surface/op.h"
-#include "surface/suggest.h"
 #include "surface/text.h"
 
 static const char *const states[] = {"pending", "running", "failed", NULL};
@@ -175,33 +174,6 @@ static void test_call(void **state) {
     stet_release(in);
 }
 
-static void test_suggest(void **state) {
-    (void)state;
-    assert_int_equal(stet_suggest_distance("", ""), 0);
-    assert_int_equal(stet_suggest_distance("abc", ""), 3);
-    assert_int_equal(stet_suggest_distance("jsno", "json"), 1);
-    assert_int_equal(stet_suggest_distance("kitten", "sitting"), 3);
-    assert_int_equal(stet_suggest_distance("dry_run", "dry-run"), 0);
-    assert_int_equal(stet_suggest_distance("Json", "json"), 0);
-    char long_name[200];
-    memset(long_name, 'a', sizeof long_name - 1);
-    long_name[sizeof long_name - 1] = 0;
-    assert_true(stet_suggest_distance(long_name, "a") == SIZE_MAX);
-    static const struct {
-        const char *typed, *best;
-    } cases[] = {{"reusme", "resume"}, {"arch", "archive"}, {"rn", "run"}, {"x", NULL}, {"", NULL}, {"qqqqqq", NULL}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        stet_suggest s = stet_suggest_begin(cases[i].typed);
-        stet_suggest_offer(&s, "resume");
-        stet_suggest_offer(&s, "archive");
-        stet_suggest_offer(&s, "run");
-        if (cases[i].best)
-            assert_string_equal(s.best, cases[i].best);
-        else
-            assert_null(s.best);
-    }
-}
-
 /* Every row is complete and consistent, whoever wrote it. The scenario 010-table runs the examples. */
 static void test_table(void **state) {
     (void)state;
@@ -289,8 +261,8 @@ static void test_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accepts), cmocka_unit_test(test_refuses), cmocka_unit_test(test_spelling),
-        cmocka_unit_test(test_schemas), cmocka_unit_test(test_call),    cmocka_unit_test(test_suggest),
-        cmocka_unit_test(test_table),   cmocka_unit_test(test_text),
+        cmocka_unit_test(test_schemas), cmocka_unit_test(test_call),    cmocka_unit_test(test_table),
+        cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests_name("op", tests, NULL, NULL);
 }

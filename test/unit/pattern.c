@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "graph/nearest.h"
 #include "graph/pattern.h"
 #include "scheduler/module.h"
 
@@ -232,15 +231,6 @@ static void bounds(void **state) {
     stet_buf_release(&b);
 }
 
-static void suggestions(void **state) {
-    (void)state;
-    char out[64];
-    assert_true(stet_nearest_word("alpha beta gamma", "btea", 4, out, sizeof out));
-    assert_string_equal(out, "beta");
-    assert_false(stet_nearest_word("alpha beta gamma", "zzzzzz", 6, out, sizeof out));
-    assert_false(stet_nearest_word("alpha", "", 0, out, sizeof out));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_pattern),
@@ -252,7 +242,6 @@ int main(void) {
         cmocka_unit_test(handlers),
         cmocka_unit_test(broken_json),
         cmocka_unit_test(bounds),
-        cmocka_unit_test(suggestions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

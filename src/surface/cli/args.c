@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "surface/suggest.h"
+#include "base/suggest.h"
 
 static const char *const colours[] = {"auto", "always", "never", NULL};
 

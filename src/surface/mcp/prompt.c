@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "surface/suggest.h"
+#include "base/suggest.h"
 
 #define MAX_ARGUMENTS 2
 #define MAX_NEEDS     4

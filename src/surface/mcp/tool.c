@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "surface/cli/args.h"
-#include "surface/suggest.h"
+#include "base/suggest.h"
 
 #define EXAMPLE_WORDS 64
 

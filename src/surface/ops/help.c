@@ -4,7 +4,7 @@
 #include "surface/cli/args.h"
 #include "surface/cli/help.h"
 #include "surface/op.h"
-#include "surface/suggest.h"
+#include "base/suggest.h"
 
 #define TOPIC_MAX 128
 

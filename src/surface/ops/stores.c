@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "surface/op.h"
-#include "surface/suggest.h"
+#include "base/suggest.h"
 #include "surface/text.h"
 
 /* --only names stores, which are only known at run time: hence no enum in the table. */
