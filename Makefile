@@ -59,7 +59,7 @@ FUZZBIN  := $(FUZZSRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCHSRC := $(sort $(wildcard bench/*.c))
 BENCHBIN := $(BENCHSRC:%.c=$(BUILD)/%)
 
-.PHONY: all objects programs fuzz-programs demo test test-programs sanitize lint format format-check fuzz bench soak coverage deps-graph install clean help docs setup setup-test setup-dev
+.PHONY: all objects programs fuzz-programs bench-programs demo test test-programs sanitize lint tidy warnings format format-check fuzz bench soak coverage deps-graph install clean help docs setup setup-test setup-dev
 .SECONDARY:
 
 all: programs
@@ -94,10 +94,19 @@ sanitize: setup-test
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/sanitize SANITIZE=address OPT='-O1 -g' programs test-programs
 	@STET_TEST_SHORT=1 test/run --build $(abspath $(BUILD))/sanitize --jobs $(JOBS) --filter '$(FILTER)' unit fault property
 
+# clang-tidy needs some seconds for each file: a stamp for each, so that a second run looks only at what has changed. The stamp hangs on
+# the object, which make already rebuilds when one of the file's headers has changed. cppcheck keeps its own notes in its directory.
+TIDYSRC := $(SRC) src/main.c $(wildcard adapters/*.c)
 lint: setup-dev
-	@$(MAKE) --no-print-directory $(BUILD)/compile_commands.json
-	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr --suppressions-list=tools/cppcheck-suppressions -Iinclude -Isrc src
-	clang-tidy --quiet -p $(BUILD) $(SRC)
+	@mkdir -p $(BUILD)/lint/cppcheck
+	@cppcheck --quiet --error-exitcode=1 --cppcheck-build-dir=$(BUILD)/lint/cppcheck --enable=warning,performance,portability --inline-suppr \
+	  --suppressions-list=tools/cppcheck-suppressions -Iinclude -Isrc src adapters plugins
+	@$(MAKE) --no-print-directory -k -j$(JOBS) tidy
+# clang's warnings over everything that is compiled, tests and benches included, without leaving objects behind.
+warnings: setup-dev
+	@clang $(CPPFLAGS) -std=c11 $(WARN) -Werror -pthread $$(cat $(wildcard plugins/*/packages) /dev/null | xargs -r pkg-config --cflags) -fsyntax-only \
+	  $(TIDYSRC) $(TESTSRC) test/faults.c $(FUZZSRC) $(BENCHSRC) $(wildcard plugins/*/*.c)
+tidy: $(TIDYSRC:%.c=$(BUILD)/lint/%.tidy) $(PLUGINS:%=$(BUILD)/lint/plugins/%.tidy)
 
 format: setup-dev
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
@@ -112,8 +121,9 @@ fuzz: setup-dev
 fuzz-programs: $(FUZZBIN)
 
 bench: setup-dev
-	@$(MAKE) --no-print-directory programs $(BENCHBIN)
+	@$(MAKE) --no-print-directory programs bench-programs
 	@bench/run $(abspath $(BUILD)) '$(FILTER)'
+bench-programs: $(BENCHBIN)
 
 # Long property and crash tests: the same programs with STET_TEST_LONG=1.
 soak: setup-test
@@ -160,7 +170,8 @@ help:
 	@echo 'make demo         what stet does, on an embedded project'
 	@echo 'make test         every test; FILTER=REGEX some of them'
 	@echo 'make sanitize     unit, fault and short property tests with ASan and UBSan'
-	@echo 'make lint         cppcheck and clang-tidy;  make format, make format-check'
+	@echo 'make lint         cppcheck and clang-tidy, over what has changed since they last passed; make format, make format-check'
+	@echo 'make warnings     clang -Werror over every source, tests and benches included'
 	@echo 'make fuzz         every fuzzer, FUZZ_SECONDS=30 each'
 	@echo 'make bench        measurements against peers; FILTER=REGEX some of them'
 	@echo 'make soak         long property and crash tests'
@@ -222,8 +233,16 @@ $(BUILD)/%: adapters/%.c $(BUILD)/libstet.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libstet.a $(STATIC)
 
-$(BUILD)/compile_commands.json: $(SRC) Makefile
+$(BUILD)/lint/%.tidy: $(BUILD)/obj/%.o .clang-tidy
 	@mkdir -p $(@D)
-	@python3 -c 'import json,sys,os; print(json.dumps([{"directory":os.getcwd(),"file":f,"arguments":["cc"]+sys.argv[1].split()+["-std=c11","-c",f]} for f in sys.argv[2].split()]))' "-Iinclude -Isrc -D_GNU_SOURCE -DSTET_PREFIX=\"$(PREFIX)\"" "$(SRC)" > $@
+	$(call say,TIDY,$*.c)
+	$(Q)clang-tidy --quiet $*.c -- $(CPPFLAGS) -std=c11 2>$@.log || { cat $@.log >&2; exit 1; }
+	@touch $@
+
+$(BUILD)/lint/plugins/%.tidy: $(BUILD)/lib/stet/%.so .clang-tidy
+	@mkdir -p $(@D)
+	$(call say,TIDY,plugins/$*)
+	$(Q)clang-tidy --quiet plugins/$*/*.c -- $(CPPFLAGS) -std=c11 $$(pkg-config --cflags $$(cat plugins/$*/packages)) 2>$@.log || { cat $@.log >&2; exit 1; }
+	@touch $@
 
 -include $(OBJ:.o=.d) $(MAIN:.o=.d) $(TESTSRC:%.c=$(BUILD)/obj/%.d) $(BENCHSRC:%.c=$(BUILD)/obj/%.d) $(FUZZSRC:%.c=$(BUILD)/obj/%.d) $(TESTOBJ:.o=.d)

@@ -45,7 +45,7 @@ static uint64_t created;
 
 static void put(stet_persist *p, const char *bytes, size_t len) {
     char module[44];
-    snprintf(module, sizeof module, "%c%c%.41s", 'a' + (int)(created % 26), 'a' + (int)(created / 26 % 26), M1 + 2);
+    snprintf(module, sizeof module, "%c%c%.41s", 'a' + (int)(created % 26), 'a' + (int)(created / 26 % 26), &M1[2]);
     stet_persist_key key = {.block_id = "bench", .module_hash = module, .created_at = created++};
     stet_persist_put *w = stet_persist_put_begin(p, &key);
     stet_persist_put_content(w, "variables", "bytes");
@@ -144,7 +144,7 @@ static void gets(void) {
         for (int i = 0; i < ROUNDS; i++) {
             uint64_t at = first + (uint64_t)(i % ENTRIES);
             char module[44];
-            snprintf(module, sizeof module, "%c%c%.41s", 'a' + (int)(at % 26), 'a' + (int)(at / 26 % 26), M1 + 2);
+            snprintf(module, sizeof module, "%c%c%.41s", 'a' + (int)(at % 26), 'a' + (int)(at / 26 % 26), &M1[2]);
             stet_persist_key key = {.block_id = "bench", .module_hash = module};
             stet_persist_entry *e;
             must(stet_persist_get(p, &key, STET_PERSIST_LOAD, NULL, &e, &err), "get");

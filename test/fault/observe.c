@@ -111,7 +111,8 @@ static int64_t value_of(stet_space *s, const char *id) {
     stet_doc_state d;
     stet_value v;
     ok(stet_space_load(s, 0, &name, -1, &d, &err));
-    assert_true(d.exists && stet_find(d.value, "value", 5, &v));
+    assert_true(d.exists);
+    assert_true(stet_find(d.value, "value", 5, &v));
     int64_t n = stet_as_int(v);
     stet_release(d.value);
     return n;

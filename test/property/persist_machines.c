@@ -241,7 +241,7 @@ static void do_put(machine *m) {
     m->dirty = true;
     entry *e = stet_vec_add(&w.put);
     snprintf(e->block, sizeof e->block, "b%u", rnd(BLOCKS));
-    snprintf(e->module, sizeof e->module, "%c%.42s", 'a' + (int)rnd(MODULES), M1 + 1);
+    snprintf(e->module, sizeof e->module, "%c%.42s", 'a' + (int)rnd(MODULES), &M1[1]);
     e->created = ++w.clock;
     snprintf(e->bytes, sizeof e->bytes, "content %u", rnd(6)); /* few, so that entries share objects */
     SAY("%s: put %s %.2s %llu: %s\n", m->dir, e->block, e->module, (unsigned long long)e->created, e->bytes);

@@ -7,7 +7,7 @@
 #include "../persist_place.h"
 
 static void module_of(unsigned who, char out[44]) {
-    snprintf(out, 44, "%02u%.41s", who % 100, M1 + 2);
+    snprintf(out, 44, "%02u%.41s", who % 100, &M1[2]);
 }
 
 static stet_persist_config config(void) {

@@ -238,8 +238,8 @@ static void damaged_queues_are_refused_and_left_alone(void **state) {
     (void)state;
     static const char *const bad[] = {
         "", "[]", "{\"schemaVersion\":1}", "{\"schemaVersion\":1,\"entries\":[{}]}",
-        "{\"schemaVersion\":1,\"entries\":[{\"id\":\"a\",\"status\":\"odd\",\"enqueuedAt\":\"2026-01-01\","
-        "\"priority\":0,\"attempts\":0}]}"};
+        ("{\"schemaVersion\":1,\"entries\":[{\"id\":\"a\",\"status\":\"odd\",\"enqueuedAt\":\"2026-01-01\","
+         "\"priority\":0,\"attempts\":0}]}")};
     char *path = stet_asprintf("%s/registry/queue.json", fleet_home);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         stet_value entry;

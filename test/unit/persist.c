@@ -1129,8 +1129,8 @@ static void configuration(void **state) {
         "{\"defaults\":{\"cleanup_on_exit\":1}}",
         "{\"defaults\":{\"verify\":\"never\"}}",
         "{\"defaults\":3}",
-        "{\"default_cleanup_strategy\":{\"max_entries_per_block\":-1,\"max_entries_per_module\":-1,\"max_entry_age_"
-        "days\":-1}}",
+        ("{\"default_cleanup_strategy\":{\"max_entries_per_block\":-1,\"max_entries_per_module\":-1,"
+         "\"max_entry_age_days\":-1}}"),
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         stet_persist_config d = stet_persist_config_default();

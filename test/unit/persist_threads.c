@@ -21,7 +21,7 @@ static bool look(void *ctx, const stet_persist_entry *e) {
 static void *run(void *ctx) {
     int who = (int)(intptr_t)ctx; /* below 100 */
     char module[44], text[64];
-    snprintf(module, sizeof module, "%02u%.41s", (unsigned)who % 100, M1 + 2);
+    snprintf(module, sizeof module, "%02u%.41s", (unsigned)who % 100, &M1[2]);
     for (int n = 0; n < PUTS; n++) {
         int len = snprintf(text, sizeof text, "thread %d put %d", who, n);
         uint64_t at = T0 + (uint64_t)n;
