@@ -189,6 +189,13 @@ STET_CHECKED stet_status stet_observe_find(stet_space *s, int64_t branch, const 
                                            stet_action_record *out, stet_error *err);
 STET_CHECKED stet_status stet_observe_get(stet_space *s, int64_t action, stet_arena *arena, stet_action_record *out,
                                           stet_error *err);
+/* The number of an action; STET_NOT_FOUND. */
+STET_CHECKED stet_status stet_observe_number(stet_space *s, int64_t branch, const stet_action_key *key, int64_t *out,
+                                             stet_error *err);
+/* What a scheduler needs to restore an action, and no more: key, fingerprints, state, failure, reads, current-known
+ * writes and envelopes. The rest is empty, and of the cause the state alone is told. */
+STET_CHECKED stet_status stet_observe_brief(stet_space *s, int64_t action, stet_arena *arena, stet_action_record *out,
+                                            stet_error *err);
 
 typedef struct stet_action_filter {
     const char *piece, *scope; /* NULL: any piece */
@@ -217,6 +224,13 @@ typedef struct stet_marked {
 /* Marks of a piece (NULL: of the branch), in the order of numbers. Costs what is marked, not what exists. */
 STET_CHECKED stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece, const char *scope,
                                             stet_arena *arena, stet_marked **out, size_t *count, stet_error *err);
+/* The same for the whole branch, with the names of the piece's document and of the action, one at a time; the visitor
+ * must not ask the space anything. Marks whose action is gone are passed over. */
+STET_CHECKED stet_status stet_observe_each_mark(stet_space *s, int64_t branch,
+                                                stet_status (*visit)(void *ctx, int64_t action, const char *piece,
+                                                                     const char *name, stet_action_state state,
+                                                                     stet_error *err),
+                                                void *ctx, stet_error *err);
 /* Is anything of the piece marked? A single look-up. */
 STET_CHECKED stet_status stet_observe_any(stet_space *s, int64_t branch, const char *piece, const char *scope,
                                           bool *out, stet_error *err);

@@ -9,6 +9,7 @@
 typedef struct reader {
     stet_space *s;
     stet_arena *arena;
+    bool brief; /* only what it takes to restore the action */
 } reader;
 
 /* Names are looked up after the statement that found the row has ended. */
@@ -121,6 +122,14 @@ static stet_status reads_of(reader *r, const stet_obs *obs, stet_action_record *
 /* The mark of an action: unknown before dirty, then the newest cause of its own space. */
 static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_error *err) {
     *out = (stet_cause){.state = STET_STANDS};
+    if (r->brief) {
+        stet_stmt *b = stet_db_stmt(r->s->db, "SELECT state FROM mark WHERE action = ?");
+        stet_bind_int(b, 1, action);
+        while (stet_step(b))
+            if (out->state != STET_UNKNOWN)
+                out->state = stet_column_int(b, 0) == STET_DIRTY ? STET_DIRTY : STET_UNKNOWN;
+        return stet_db_status(r->s->db, err);
+    }
     int64_t doc = 0, space = 0;
     stet_stmt *q = stet_db_stmt(r->s->db, "SELECT space, state, reason, seq, doc, id, scope, path, kind FROM mark"
                                           " WHERE action = ? ORDER BY state DESC, space LIMIT 1");
@@ -202,13 +211,13 @@ static stet_status decode(reader *r, const stored_row *row, stet_action_record *
             st = reads_of(r, &obs, out, err);
         if (st == STET_OK)
             st = section(r, obs.known, &out->known, &out->known_count, err);
-        if (st == STET_OK)
+        if (st == STET_OK && !r->brief)
             st = section(r, obs.declared, &out->declared, &out->declared_count, err);
-        if (st == STET_OK)
+        if (st == STET_OK && !r->brief)
             st = loose_section(r, obs.actual, &out->changed, &out->changed_count, err);
         if (st == STET_OK)
             st = section(r, obs.envelopes, &out->envelopes, &out->envelope_count, err);
-        if (st == STET_OK)
+        if (st == STET_OK && !r->brief)
             st = loose_section(r, obs.ignored, &out->ignored, &out->ignored_count, err);
         if (st == STET_OK) {
             out->observed = true;
@@ -241,8 +250,8 @@ static stet_status ready(stet_space *s, bool *begun, stet_error *err) {
     return st == STET_OK ? stet_space_enter(s, begun, err) : st;
 }
 
-stet_status stet_observe_get(stet_space *s, int64_t action, stet_arena *arena, stet_action_record *out,
-                             stet_error *err) {
+static stet_status get(stet_space *s, int64_t action, bool brief, stet_arena *arena, stet_action_record *out,
+                       stet_error *err) {
     bool begun, found = false;
     stet_status st = ready(s, &begun, err);
     if (st != STET_OK)
@@ -255,7 +264,7 @@ stet_status stet_observe_get(stet_space *s, int64_t action, stet_arena *arena, s
         copy_row(q, arena, &row);
         found = true;
     }
-    reader r = {s, arena};
+    reader r = {s, arena, brief};
     if (found && !stet_observe_of(s)->off)
         st = decode(&r, &row, out, err);
     else
@@ -264,10 +273,21 @@ stet_status stet_observe_get(stet_space *s, int64_t action, stet_arena *arena, s
     return stet_space_leave(s, begun, st, err);
 }
 
-stet_status stet_observe_find(stet_space *s, int64_t branch, const stet_action_key *key, stet_arena *arena,
-                              stet_action_record *out, stet_error *err) {
+stet_status stet_observe_get(stet_space *s, int64_t action, stet_arena *arena, stet_action_record *out,
+                             stet_error *err) {
+    return get(s, action, false, arena, out, err);
+}
+
+stet_status stet_observe_brief(stet_space *s, int64_t action, stet_arena *arena, stet_action_record *out,
+                               stet_error *err) {
+    return get(s, action, true, arena, out, err);
+}
+
+stet_status stet_observe_number(stet_space *s, int64_t branch, const stet_action_key *key, int64_t *out,
+                                stet_error *err) {
     stet_docname piece = {key->piece, key->scope};
-    int64_t doc, action = 0;
+    int64_t doc;
+    *out = 0;
     stet_status st = stet_observe_sync(s, err);
     if (st == STET_OK)
         st = stet_space_doc(s, &piece, &doc, err);
@@ -278,13 +298,18 @@ stet_status stet_observe_find(stet_space *s, int64_t branch, const stet_action_k
     stet_bind_int(q, 2, branch);
     stet_bind_text(q, 3, key->action, strlen(key->action));
     while (stet_step(q))
-        action = stet_column_int(q, 0);
+        *out = stet_column_int(q, 0);
     st = stet_db_status(s->db, err);
-    if (st != STET_OK)
-        return st;
-    if (!action)
-        return stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no observed action \"%s\"", key->piece, key->action);
-    return stet_observe_get(s, action, arena, out, err);
+    if (st == STET_OK && !*out)
+        st = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no observed action \"%s\"", key->piece, key->action);
+    return st;
+}
+
+stet_status stet_observe_find(stet_space *s, int64_t branch, const stet_action_key *key, stet_arena *arena,
+                              stet_action_record *out, stet_error *err) {
+    int64_t action;
+    stet_status st = stet_observe_number(s, branch, key, &action, err);
+    return st == STET_OK ? stet_observe_get(s, action, arena, out, err) : st;
 }
 
 /* The rows of a filter, in the order of numbers. */
@@ -335,7 +360,7 @@ stet_status stet_observe_list(stet_space *s, int64_t branch, const stet_action_f
         *next = rows.at[rows.len - 1].action;
     }
     stet_action_record *list = stet_arena_zero(arena, (rows.len + 1) * sizeof *list);
-    reader r = {s, arena};
+    reader r = {s, arena, false};
     for (size_t i = 0; i < rows.len && st == STET_OK; i++)
         st = decode(&r, &rows.at[i], &list[i], err);
     if (st == STET_OK) {
@@ -414,6 +439,44 @@ stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece,
     *count = list.len;
     stet_vec_release(&list);
     return stet_db_status(s->db, err);
+}
+
+stet_status stet_observe_each_mark(stet_space *s, int64_t branch,
+                                   stet_status (*visit)(void *ctx, int64_t action, const char *piece, const char *name,
+                                                        stet_action_state state, stet_error *err),
+                                   void *ctx, stet_error *err) {
+    bool begun;
+    stet_status st = ready(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    stet_arena arena = STET_ARENA_INIT;
+    int64_t piece_doc = -1, last = 0;
+    stet_docname piece = {0};
+    /* Unknown (3) before dirty (1) of the same action: it wins. */
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m CROSS JOIN action a"
+                                       " ON a.action = m.action WHERE m.branch = ? ORDER BY m.action, m.state DESC");
+    if (!stet_observe_of(s)->off) {
+        stet_bind_int(q, 1, branch);
+        while (st == STET_OK && stet_step(q)) {
+            int64_t action = stet_column_int(q, 0), doc = stet_column_int(q, 2);
+            size_t len;
+            if (action == last)
+                continue;
+            last = action;
+            if (doc != piece_doc) {
+                stet_arena_clear(&arena);
+                st = stet_space_docname(s, doc, &arena, &piece, err);
+                piece_doc = doc;
+            }
+            if (st == STET_OK)
+                st = visit(ctx, action, piece.id, stet_column_text(q, 3, &len),
+                           stet_column_int(q, 1) == STET_DIRTY ? STET_DIRTY : STET_UNKNOWN, err);
+        }
+        if (st != STET_OK)
+            stet_reset(q);
+    }
+    stet_arena_release(&arena);
+    return stet_space_leave(s, begun, st, err);
 }
 
 stet_status stet_observe_any(stet_space *s, int64_t branch, const char *piece, const char *scope, bool *out,

@@ -211,6 +211,7 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
 
 /* Forgets what is in memory of a piece whose graph was replaced. */
 static void unload(stet_sched *s, const char *doc) {
+    sched_forget_asked(s);
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
         if (a && strcmp(a->piece->piece->doc, doc) == 0 &&

@@ -22,6 +22,7 @@ typedef struct stet_memo_cell {
 
 /* An action as the record has it. */
 typedef struct stet_memo_action {
+    int64_t number;
     const char *piece;  /* id of the result document */
     const char *action; /* node id */
     bool observed;      /* there is an observation; false: reads and writes below are empty */
@@ -33,13 +34,17 @@ typedef struct stet_memo_action {
     size_t read_count, write_count;
 } stet_memo_action;
 
-typedef stet_status (*stet_memo_visit)(void *ctx, const char *piece, const char *action, stet_action_state state,
-                                       stet_error *err);
+/* Actions are told by their numbers in the record: whoever has them in memory knows them by that, without a look-up of
+ * names for each (which was half of the time of a settling). */
+typedef stet_status (*stet_memo_visit)(void *ctx, int64_t number, stet_error *err);
+/* With names, which cost little when all are listed. Borrowed for the call. */
+typedef stet_status (*stet_memo_visit_pending)(void *ctx, int64_t number, const char *piece, const char *action,
+                                               stet_action_state state, stet_error *err);
 
 typedef struct stet_memo_ops {
     void (*close)(stet_memo *x);
-    /* Dirty and unknown actions of the branch, of all pieces. Must not be re-entered. */
-    stet_status (*pending)(stet_memo *x, stet_memo_visit visit, void *ctx, stet_error *err);
+    /* Dirty and unknown actions of the branch, of all pieces, in the order of numbers. Must not be re-entered. */
+    stet_status (*pending)(stet_memo *x, stet_memo_visit_pending visit, void *ctx, stet_error *err);
     /* Are there any? */
     stet_status (*any)(stet_memo *x, bool *out, stet_error *err);
     /* Actions whose stored reads a change touches. `*complete`: those are all readers of the document. */
@@ -48,6 +53,7 @@ typedef struct stet_memo_ops {
     /* STET_NOT_FOUND: never heard of. */
     stet_status (*load)(stet_memo *x, const char *piece, const char *action, stet_arena *arena, stet_memo_action *out,
                         stet_error *err);
+    stet_status (*get)(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out, stet_error *err);
     /* These actions are unknown from now on, whether they were heard of or not; these are forgotten. Durable on return,
      * each by itself: see install.c for the order that makes a crash in between harmless. */
     stet_status (*distrust)(stet_memo *x, const char *piece, const char *const *actions, size_t count,
@@ -68,6 +74,9 @@ struct stet_memo {
  * already, or it could not be had; it is only faster with it. */
 bool stet_memo_hold(stet_space *s);
 void stet_memo_let_go(stet_space *s, bool held);
+
+/* Another one whenever somebody else has written to the space, whatever it was. */
+int64_t stet_memo_version(stet_space *s);
 
 /* The durable one. */
 STET_CHECKED stet_status stet_memo_open(stet_space *s, int64_t branch, stet_memo **out, stet_error *err);

@@ -20,45 +20,13 @@ void stet_memo_let_go(stet_space *s, bool held) {
         stet_db_rollback(stet_space_db(s));
 }
 
-/* Names of actions by number. Collected first: a visitor may ask the space again. */
-static stet_status visit_numbers(stet_memo *x, const int64_t *numbers, size_t count, stet_memo_visit visit, void *ctx,
-                                 stet_error *err) {
-    stet_arena arena = STET_ARENA_INIT;
-    bool held = count > 1 && stet_memo_hold(x->space);
-    stet_status status = STET_OK;
-    for (size_t i = 0; i < count && status == STET_OK; i++) {
-        stet_action_record r;
-        stet_error mine = STET_ERROR_INIT;
-        stet_arena_clear(&arena);
-        status = stet_observe_get(x->space, numbers[i], &arena, &r, &mine);
-        if (status == STET_OK)
-            status = visit(ctx, r.key.piece, r.key.action, r.cause.state, err);
-        else if (status == STET_NOT_FOUND)
-            status = STET_OK; /* forgotten meanwhile */
-        else if (err)
-            stet_error_move(err, &mine);
-        stet_error_clear(&mine);
-    }
-    stet_memo_let_go(x->space, held);
-    stet_arena_release(&arena);
-    return status;
+int64_t stet_memo_version(stet_space *s) {
+    return stet_db_data_version(stet_space_db(s));
 }
 
-static stet_status x_pending(stet_memo *x, stet_memo_visit visit, void *ctx, stet_error *err) {
-    stet_arena arena = STET_ARENA_INIT;
-    stet_marked *at;
-    size_t count = 0;
+static stet_status x_pending(stet_memo *x, stet_memo_visit_pending visit, void *ctx, stet_error *err) {
     stet_status status = stet_observe_catch_up(x->space, err);
-    if (status == STET_OK)
-        status = stet_observe_marks(x->space, x->branch, NULL, NULL, &arena, &at, &count, err);
-    int64_t *numbers = stet_alloc((count ? count : 1) * sizeof *numbers);
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = at[i].action;
-    stet_arena_release(&arena);
-    if (status == STET_OK)
-        status = visit_numbers(x, numbers, count, visit, ctx, err);
-    free(numbers);
-    return status;
+    return status == STET_OK ? stet_observe_each_mark(x->space, x->branch, visit, ctx, err) : status;
 }
 
 static stet_status x_any(stet_memo *x, bool *out, stet_error *err) {
@@ -76,7 +44,8 @@ static stet_status x_readers(stet_memo *x, const char *space, const stet_docname
     }
     stet_status status = stet_observe_readers(x->space, x->branch, name, path, kind, &found, err);
     if (status == STET_OK)
-        status = visit_numbers(x, found.at, found.len, visit, ctx, err);
+        for (size_t i = 0; i < found.len && status == STET_OK; i++)
+            status = visit(ctx, found.at[i], err);
     stet_numbers_release(&found);
     return status;
 }
@@ -88,28 +57,38 @@ static const stet_memo_cell *cells(stet_arena *arena, const stet_observed *at, s
     return out;
 }
 
+static void describe(const stet_action_record *r, stet_arena *arena, stet_memo_action *out) {
+    *out = (stet_memo_action){.number = r->action,
+                              .piece = r->key.piece,
+                              .action = r->key.action,
+                              .observed = r->observed,
+                              .failed = r->observed && r->failed,
+                              .state = r->cause.state,
+                              .implementation = r->implementation,
+                              .runtime = r->runtime,
+                              .generation = r->generation};
+    if (r->observed) {
+        out->reads = cells(arena, r->reads, r->read_count);
+        out->read_count = r->read_count;
+        out->writes = cells(arena, r->known, r->known_count);
+        out->write_count = r->known_count;
+    }
+}
+
+static stet_status x_get(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out, stet_error *err) {
+    stet_action_record r;
+    stet_status status = stet_observe_brief(x->space, number, arena, &r, err);
+    if (status == STET_OK)
+        describe(&r, arena, out);
+    return status;
+}
+
 static stet_status x_load(stet_memo *x, const char *piece, const char *action, stet_arena *arena, stet_memo_action *out,
                           stet_error *err) {
-    stet_action_record r;
     stet_action_key key = {.piece = piece, .action = action};
-    stet_status status = stet_observe_find(x->space, x->branch, &key, arena, &r, err);
-    if (status != STET_OK)
-        return status;
-    *out = (stet_memo_action){.piece = piece,
-                              .action = action,
-                              .observed = r.observed,
-                              .failed = r.observed && r.failed,
-                              .state = r.cause.state,
-                              .implementation = r.implementation,
-                              .runtime = r.runtime,
-                              .generation = r.generation};
-    if (r.observed) {
-        out->reads = cells(arena, r.reads, r.read_count);
-        out->read_count = r.read_count;
-        out->writes = cells(arena, r.known, r.known_count);
-        out->write_count = r.known_count;
-    }
-    return STET_OK;
+    int64_t number;
+    stet_status status = stet_observe_number(x->space, x->branch, &key, &number, err);
+    return status == STET_OK ? x_get(x, number, arena, out, err) : status;
 }
 
 static stet_action_key *keys_of(const char *piece, const char *const *actions, size_t count) {
@@ -149,7 +128,8 @@ static stet_status x_knows(stet_memo *x, const char *piece, bool *out, stet_erro
     return stet_observe_scan(x->space, x->branch, &one, stop, out, err);
 }
 
-static const stet_memo_ops durable_ops = {x_close, x_pending, x_any, x_readers, x_load, x_distrust, x_forget, x_knows};
+static const stet_memo_ops durable_ops = {x_close, x_pending,  x_any,    x_readers, x_load,
+                                          x_get,   x_distrust, x_forget, x_knows};
 
 stet_status stet_memo_open(stet_space *s, int64_t branch, stet_memo **out, stet_error *err) {
     (void)err;

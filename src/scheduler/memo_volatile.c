@@ -8,7 +8,7 @@ static void x_close(stet_memo *x) {
 
 /* Every action of every piece that somebody may want: but nobody knows which are, so the scheduler adds those of the
  * piece that is driven (they are not found by `load`). */
-static stet_status x_pending(stet_memo *x, stet_memo_visit visit, void *ctx, stet_error *err) {
+static stet_status x_pending(stet_memo *x, stet_memo_visit_pending visit, void *ctx, stet_error *err) {
     (void)x, (void)visit, (void)ctx, (void)err;
     return STET_OK;
 }
@@ -32,6 +32,11 @@ static stet_status x_load(stet_memo *x, const char *piece, const char *action, s
     return stet_fail(err, STET_NOT_FOUND, "%s: nothing is recorded of %s", piece, action);
 }
 
+static stet_status x_get(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out, stet_error *err) {
+    (void)x, (void)arena, (void)out;
+    return stet_fail(err, STET_NOT_FOUND, "nothing is recorded of action %lld", (long long)number);
+}
+
 static stet_status x_distrust(stet_memo *x, const char *piece, const char *const *actions, size_t count,
                               stet_reason reason, stet_error *err) {
     (void)x, (void)piece, (void)actions, (void)count, (void)reason, (void)err;
@@ -50,7 +55,8 @@ static stet_status x_knows(stet_memo *x, const char *piece, bool *out, stet_erro
     return STET_OK;
 }
 
-static const stet_memo_ops volatile_ops = {x_close, x_pending, x_any, x_readers, x_load, x_distrust, x_forget, x_knows};
+static const stet_memo_ops volatile_ops = {x_close, x_pending,  x_any,    x_readers, x_load,
+                                           x_get,   x_distrust, x_forget, x_knows};
 
 stet_memo *stet_memo_volatile(stet_space *s, int64_t branch) {
     stet_memo *x = stet_alloc_zero(sizeof *x);

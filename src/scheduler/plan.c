@@ -24,6 +24,7 @@ void stet_plan_free(stet_plan *p) {
     plan_paths_release(&p->paths);
     stet_map_release(&p->doc_names);
     stet_map_release(&p->node_names);
+    stet_map_release(&p->asked);
     stet_vec_release(&p->docs);
     stet_vec_release(&p->nodes);
     stet_vec_release(&p->heap);
@@ -105,6 +106,7 @@ void stet_plan_remove(stet_plan *p, uint32_t id) {
         p->running--;
     n->flags = N_GONE;
     stet_map_remove(&p->node_names, n->name, strlen(n->name));
+    stet_plan_forget_asked(p); /* it may come back */
 }
 
 /* ---- Looking up -------------------------------------------------------------------------------------------------- */
@@ -122,15 +124,30 @@ void stet_plan_writers(stet_plan *p, uint32_t d, stet_pathref path, stet_plan_no
     plan_index_touched(&p->docs.at[d].writers, &p->paths, path, STET_KEYSET, collect, out);
 }
 
-/* Makes sure that every reader of a change is loaded. */
+#define MAX_ASKED 1000000 /* beyond, it begins anew: places of changes are many in documents of many leaves */
+
+void stet_plan_forget_asked(stet_plan *p) {
+    stet_map_clear(&p->asked);
+}
+
+/* Makes sure that every reader of a change is loaded. What was asked once is in memory, and memory is kept up to date
+ * by what the actions tell: without this, half of the time of a chain went into asking again. */
 stet_status plan_load_readers(stet_plan *p, uint32_t d, stet_pathref path, stet_change_kind kind, stet_error *err) {
     if (!p->source.readers || p->docs.at[d].covered)
         return STET_OK;
+    uint32_t key[3] = {d, plan_path(&p->paths, path), kind};
+    if (stet_map_get(&p->asked, key, sizeof key))
+        return STET_OK;
     bool covered = false;
     stet_status status = p->source.readers(p->source.ctx, p, d, path, kind, &covered, err);
-    if (status == STET_OK && covered)
+    if (status != STET_OK)
+        return status;
+    if (covered)
         p->docs.at[d].covered = true;
-    return status;
+    if (p->asked.len >= MAX_ASKED)
+        stet_map_clear(&p->asked);
+    stet_map_put(&p->asked, key, sizeof key, (stet_slot){.n = 1});
+    return STET_OK;
 }
 
 /* ---- Changes ----------------------------------------------------------------------------------------------------- */

@@ -46,7 +46,8 @@ typedef struct stet_plan stet_plan;
 typedef struct stet_plan_source {
     void *ctx;
     /* Adds (stet_plan_add, set_reads, set_writes) every action that is not there yet and whose reads this change
-     * touches. `*covered`: all readers of the document are loaded now, it need not be asked again. */
+     * touches. It is asked once for each place, and not at all about a document any more after it set `*covered`: all
+     * readers of it are loaded then. */
     stet_status (*readers)(void *ctx, stet_plan *p, uint32_t doc, stet_pathref path, stet_change_kind kind,
                            bool *covered, stet_error *err);
 } stet_plan_source;
@@ -79,6 +80,9 @@ uint32_t stet_plan_doc(stet_plan *p, const char *name, size_t len); /* interned 
 const char *stet_plan_doc_name(const stet_plan *p, uint32_t doc, size_t *len);
 /* Takes the document for covered: nothing on disk reads it that is not loaded. */
 void stet_plan_doc_covered(stet_plan *p, uint32_t doc);
+
+/* What the source was asked is asked again: somebody else may have added readers. */
+void stet_plan_forget_asked(stet_plan *p);
 
 /* `name` must be new. */
 uint32_t stet_plan_add(stet_plan *p, const char *name, size_t len, const stet_plan_opts *o);

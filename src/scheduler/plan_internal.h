@@ -73,6 +73,7 @@ struct stet_plan {
     stet_arena arena;
     plan_paths paths;
     stet_map doc_names, node_names;
+    stet_map asked; /* asked_key: places about which the source was asked */
     STET_VEC(doc) docs;
     STET_VEC(node) nodes;
     STET_VEC(queued) heap;

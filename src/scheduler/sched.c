@@ -68,6 +68,7 @@ void stet_sched_close(stet_sched *s) {
     for (size_t i = 0; i < s->wanted_cells.len; i++)
         stet_free(s->wanted_cells.at[i]);
     stet_map_release(&s->pieces);
+    stet_map_release(&s->numbers);
     stet_map_release(&s->states);
     stet_map_release(&s->spaces);
     stet_map_release(&s->schemas);
@@ -517,6 +518,7 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
             break;
         /* What others did meanwhile, and where a wanted cell leads now. */
         status = sched_news(s, &news, err);
+        news = news || s->others;
         if (status == STET_OK && news)
             status = sched_load_pending(s, err);
         if (status == STET_OK)

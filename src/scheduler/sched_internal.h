@@ -34,6 +34,7 @@ typedef struct sched_action {
     char *out_id, *out_scope; /* where its result goes; NULL: nowhere */
     stet_path out_path;       /* in the envelope */
     uint32_t id;              /* in the plan */
+    int64_t number;           /* in the record; 0: not known */
     uint32_t conflicts;
     bool effect, verifier;
     bool observed; /* the record has reads of it, or has them since this process ran it */
@@ -52,6 +53,9 @@ struct stet_sched {
     stet_memo *memo;
     stet_plan *plan;
     stet_map pieces;  /* result document id -> sched_piece * */
+    stet_map numbers; /* number of an action in the record -> plan id; of those loaded */
+    int64_t version;  /* of the database, when numbers and what the plan has asked were last known to hold */
+    bool others;      /* somebody else has written since the marks were last looked at */
     stet_map spaces;  /* name -> stet_space * */
     stet_map plain;   /* documents known to hold no links: what is bound to them is read there */
     stet_map schemas; /* hash -> position in schema_values */
@@ -89,6 +93,8 @@ stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref pa
                           bool *covered, stet_error *err);
 STET_CHECKED stet_status sched_kind_state(stet_sched *s, const stet_module_kind *kind, void **state, stet_error *err);
 STET_CHECKED stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_error *err);
+/* Others have written, or actions were taken from the plan: what was asked of the record is asked again. */
+void sched_forget_asked(stet_sched *s);
 /* Loads and marks everything that the record calls dirty or unknown. */
 STET_CHECKED stet_status sched_load_pending(stet_sched *s, stet_error *err);
 void sched_action_free(sched_action *a);

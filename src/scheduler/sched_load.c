@@ -311,16 +311,37 @@ static void restore(stet_sched *s, sched_action *a, const stet_memo_action *x) {
     stet_vec_release(&writes);
 }
 
-static stet_status load_action(stet_sched *s, const char *piece_doc, const char *node, bool unknown, uint32_t *id,
-                               stet_error *err) {
+void sched_forget_asked(stet_sched *s) {
+    stet_map_clear(&s->numbers);
+    stet_plan_forget_asked(s->plan);
+}
+
+static void know_number(stet_sched *s, sched_action *a, int64_t number) {
+    if (!number)
+        return;
+    a->number = number;
+    stet_map_put(&s->numbers, &number, sizeof number, (stet_slot){.n = a->id});
+}
+
+/* The plan's number of an action, or STET_PLAN_NONE. */
+static uint32_t find_loaded(stet_sched *s, const sched_piece *piece, const char *node, stet_buf *name) {
+    stet_buf_str(name, piece->piece->name);
+    stet_buf_char(name, '/');
+    stet_buf_str(name, node);
+    return stet_plan_find(s->plan, name->data, name->len);
+}
+
+/* `x` is what the record has of it, or NULL: nothing that can be trusted. */
+static stet_status load_action(stet_sched *s, const char *piece_doc, const char *node, int64_t number,
+                               const stet_memo_action *x, uint32_t *id, stet_error *err) {
     stet_buf name = STET_BUF(0);
     sched_piece *piece;
     stet_status status = sched_piece_of(s, piece_doc, &piece, err);
     if (status != STET_OK)
         return status;
-    stet_buf_printf(&name, "%s/%s", piece->piece->name, node);
-    *id = stet_plan_find(s->plan, name.data, name.len);
+    *id = find_loaded(s, piece, node, &name);
     if (*id != STET_PLAN_NONE) {
+        know_number(s, stet_plan_data(s->plan, *id), number);
         stet_buf_release(&name);
         return STET_OK;
     }
@@ -345,75 +366,73 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
         .data = a};
     a->id = *id = stet_plan_add(s->plan, name.data, name.len, &o);
     stet_buf_release(&name);
-    stet_arena arena = STET_ARENA_INIT;
-    stet_memo_action x = {0};
-    status = unknown ? STET_NOT_FOUND : s->memo->ops->load(s->memo, piece_doc, node, &arena, &x, NULL);
-    bool trusted = status == STET_OK && x.observed && stet_hash_equal(x.implementation, a->fingerprint) &&
-                   stet_hash_equal(x.runtime, s->runtime);
+    know_number(s, a, number);
+    bool trusted = x && x->observed && stet_hash_equal(x->implementation, a->fingerprint) &&
+                   stet_hash_equal(x->runtime, s->runtime);
     if (trusted) {
         a->observed = true;
-        a->failed = x.failed;
-        restore(s, a, &x);
+        a->failed = x->failed;
+        restore(s, a, x);
     } else {
         own_output(s, a);
         declare(s, a);
     }
     /* Whatever the record calls it: without a record that can be trusted it is unknown. */
-    if (!trusted || x.state == STET_UNKNOWN)
+    if (!trusted || x->state == STET_UNKNOWN)
         stet_plan_mark(s->plan, a->id, STET_PLAN_UNKNOWN, INT64_MIN / 2);
-    else if (x.state == STET_DIRTY)
+    else if (x->state == STET_DIRTY)
         stet_plan_mark(s->plan, a->id, STET_PLAN_DIRTY, INT64_MIN / 2);
-    stet_arena_release(&arena);
     return STET_OK;
 }
 
 stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id, stet_error *err) {
-    return load_action(s, piece_doc, node, false, id, err);
+    stet_buf name = STET_BUF(0);
+    sched_piece *piece;
+    stet_status status = sched_piece_of(s, piece_doc, &piece, err);
+    if (status != STET_OK)
+        return status;
+    *id = find_loaded(s, piece, node, &name);
+    stet_buf_release(&name);
+    if (*id != STET_PLAN_NONE)
+        return STET_OK;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_memo_action x;
+    bool known = s->memo->ops->load(s->memo, piece_doc, node, &arena, &x, NULL) == STET_OK;
+    status = load_action(s, piece_doc, node, known ? x.number : 0, known ? &x : NULL, id, err);
+    stet_arena_release(&arena);
+    return status;
 }
 
-/* ---- Many
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Many -------------------------------------------------------------------------------------------------------- */
 
-typedef struct name_list {
-    STET_VEC(char *) pieces;
-    STET_VEC(char *) actions;
-    stet_arena arena;
-} name_list;
-
-static stet_status note_name(void *ctx, const char *piece, const char *action, stet_action_state state,
-                             stet_error *err) {
-    name_list *l = ctx;
-    (void)state, (void)err;
-    *stet_vec_add(&l->pieces) = stet_arena_strdup(&l->arena, piece);
-    *stet_vec_add(&l->actions) = stet_arena_strdup(&l->arena, action);
-    return STET_OK;
+/* Loads one by its number. Passed over if its piece or node is gone: its row is a left-over that `stet gc` removes. */
+static stet_status load_number(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    stet_memo_action x;
+    uint32_t id;
+    stet_arena_clear(arena);
+    stet_status status = s->memo->ops->get(s->memo, number, arena, &x, &mine);
+    if (status == STET_OK)
+        status = load_action(s, x.piece, x.action, number, &x, &id, &mine);
+    if (status == STET_NOT_FOUND)
+        status = STET_OK;
+    if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
 }
 
-static void names_release(name_list *l) {
-    stet_vec_release(&l->pieces);
-    stet_vec_release(&l->actions);
-    stet_arena_release(&l->arena);
-}
+/* Those that are not loaded yet. */
+typedef struct number_list {
+    stet_sched *s;
+    STET_VEC(int64_t) at;
+} number_list;
 
-/* Loads all; those whose piece or node is gone are passed over: their rows are left-overs that `stet gc` removes. */
-static stet_status load_names(stet_sched *s, const name_list *l, const stet_action_state *states, stet_error *err) {
-    for (size_t i = 0; i < l->pieces.len; i++) {
-        uint32_t id;
-        stet_error mine = STET_ERROR_INIT;
-        stet_status status =
-            load_action(s, l->pieces.at[i], l->actions.at[i], states && states[i] == STET_UNKNOWN, &id, &mine);
-        if (status == STET_NOT_FOUND) {
-            stet_error_clear(&mine);
-            continue;
-        }
-        if (status != STET_OK) {
-            if (err)
-                stet_error_move(err, &mine);
-            else
-                stet_error_clear(&mine);
-            return status;
-        }
-    }
+static stet_status note_number(void *ctx, int64_t number, stet_error *err) {
+    number_list *l = ctx;
+    (void)err;
+    if (!stet_map_get(&l->s->numbers, &number, sizeof number))
+        *stet_vec_add(&l->at) = number;
     return STET_OK;
 }
 
@@ -423,49 +442,92 @@ stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref pa
     (void)p;
     const char *uuid;
     stet_docname name;
-    name_list l = {0};
+    number_list l = {.s = s};
     doc_parts(s, doc, &uuid, &name);
-    stet_status status = s->memo->ops->readers(s->memo, uuid, &name, path, kind, note_name, &l, covered, err);
-    if (status == STET_OK)
-        status = load_names(s, &l, NULL, err);
-    names_release(&l);
+    /* One snapshot for all the look-ups: beginning one for each costs more than the look-up. */
+    bool held = stet_memo_hold(s->space);
+    stet_status status = s->memo->ops->readers(s->memo, uuid, &name, path, kind, note_number, &l, covered, err);
+    stet_arena arena = STET_ARENA_INIT;
+    for (size_t i = 0; i < l.at.len && status == STET_OK; i++)
+        status = load_number(s, l.at.at[i], &arena, err);
+    stet_memo_let_go(s->space, held);
+    stet_arena_release(&arena);
+    stet_vec_release(&l.at);
     return status;
 }
 
+typedef struct mark_entry {
+    int64_t number;
+    const char *piece, *action; /* of unknown ones: all that is needed of them is the name */
+} mark_entry;
+
 typedef struct mark_list {
-    name_list names;
-    STET_VEC(stet_action_state) states;
+    stet_sched *s;
+    STET_VEC(mark_entry) fresh; /* not loaded yet */
+    const char *piece;
+    stet_arena arena;
 } mark_list;
 
-static stet_status note_mark(void *ctx, const char *piece, const char *action, stet_action_state state,
+static stet_status note_mark(void *ctx, int64_t number, const char *piece, const char *action, stet_action_state state,
                              stet_error *err) {
     mark_list *l = ctx;
-    *stet_vec_add(&l->states) = state;
-    return note_name(&l->names, piece, action, state, err);
+    stet_sched *s = l->s;
+    (void)err;
+    const stet_slot *slot = stet_map_get(&s->numbers, &number, sizeof number);
+    if (slot) {
+        /* One that was loaded before may have been marked since, by another process. */
+        uint32_t id = (uint32_t)slot->n;
+        if (!stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
+            stet_plan_mark(s->plan, id, state == STET_UNKNOWN ? STET_PLAN_UNKNOWN : STET_PLAN_DIRTY, sched_now(s));
+        return STET_OK;
+    }
+    mark_entry e = {.number = number};
+    if (state == STET_UNKNOWN) {
+        if (!l->piece || strcmp(l->piece, piece) != 0)
+            l->piece = stet_arena_strdup(&l->arena, piece);
+        e.piece = l->piece;
+        e.action = stet_arena_strdup(&l->arena, action);
+    }
+    *stet_vec_add(&l->fresh) = e;
+    return STET_OK;
+}
+
+/* A record that says it is unknown tells nothing else. One that is in memory under its name only (its number was not
+ * known then) is marked here. */
+static stet_status load_unknown(stet_sched *s, const mark_entry *e, stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    uint32_t id;
+    stet_status status = load_action(s, e->piece, e->action, e->number, NULL, &id, &mine);
+    if (status == STET_OK && !stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
+        stet_plan_mark(s->plan, id, STET_PLAN_UNKNOWN, sched_now(s));
+    if (status == STET_NOT_FOUND)
+        status = STET_OK;
+    if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+static stet_status load_dirty(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err) {
+    stet_status status = load_number(s, number, arena, err);
+    const stet_slot *slot = status == STET_OK ? stet_map_get(&s->numbers, &number, sizeof number) : NULL;
+    if (slot && !stet_plan_is_dirty(s->plan, (uint32_t)slot->n) && !stet_plan_is_unknown(s->plan, (uint32_t)slot->n))
+        stet_plan_mark(s->plan, (uint32_t)slot->n, STET_PLAN_DIRTY, sched_now(s));
+    return status;
 }
 
 stet_status sched_load_pending(stet_sched *s, stet_error *err) {
-    mark_list l = {0};
+    mark_list l = {.s = s};
+    stet_arena arena = STET_ARENA_INIT;
+    s->others = false;
     stet_status status = s->memo->ops->pending(s->memo, note_mark, &l, err);
-    /* One snapshot for all the look-ups: beginning one for each costs more than the look-up. */
-    bool held = status == STET_OK && l.names.pieces.len > 1 && stet_memo_hold(s->space);
-    if (status == STET_OK)
-        status = load_names(s, &l.names, l.states.at, err);
+    bool held = status == STET_OK && l.fresh.len > 1 && stet_memo_hold(s->space);
+    for (size_t i = 0; i < l.fresh.len && status == STET_OK; i++)
+        status = l.fresh.at[i].piece ? load_unknown(s, &l.fresh.at[i], err)
+                                     : load_dirty(s, l.fresh.at[i].number, &arena, err);
     stet_memo_let_go(s->space, held);
-    for (size_t i = 0; status == STET_OK && i < l.names.pieces.len; i++) {
-        /* One that was loaded before may have been marked since, by another process. */
-        const char *piece = stet_piece_name_of(l.names.pieces.at[i]);
-        if (!piece)
-            continue;
-        stet_buf name = STET_BUF(0);
-        stet_buf_printf(&name, "%s/%s", piece, l.names.actions.at[i]);
-        uint32_t id = stet_plan_find(s->plan, name.data, name.len);
-        stet_buf_release(&name);
-        if (id != STET_PLAN_NONE && !stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
-            stet_plan_mark(s->plan, id, l.states.at[i] == STET_UNKNOWN ? STET_PLAN_UNKNOWN : STET_PLAN_DIRTY,
-                           sched_now(s));
-    }
-    names_release(&l.names);
-    stet_vec_release(&l.states);
+    stet_vec_release(&l.fresh);
+    stet_arena_release(&l.arena);
+    stet_arena_release(&arena);
     return status;
 }

@@ -562,6 +562,13 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
     stet_status status = stet_space_seq(s->space, &head, err);
     if (status != STET_OK)
         return status;
+    int64_t version = stet_memo_version(s->space);
+    if (version != s->version) {
+        /* They may have run actions without changing anything, too: no commit tells of that. */
+        s->version = version;
+        s->others = true;
+        sched_forget_asked(s);
+    }
     /* Own commits alone: nothing to read back. */
     if (head - s->seen == (int64_t)s->mine.len) {
         s->seen = head;
