@@ -250,11 +250,11 @@ static rate bare_rows(const char *dir, int count, int per_group) {
     return r;
 }
 
-/* `observe store`: storing alone, several times over, for a profiler. */
-static void store_only(const char *dir) {
+/* `observe store [ROUNDS]`: storing alone, several times over, for a profiler. */
+static void store_only(const char *dir, int rounds) {
     stet_space *s = open_in(dir, "actions");
     write_inputs(s);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < rounds; i++) {
         rate r = store_actions(s, "p", 100000, 10000, 1000000 * i);
         printf("100000 actions: %.0f/s, by CPU time %.0f/s\n", r.wall, r.cpu);
     }
@@ -268,7 +268,7 @@ int main(int argc, char **argv) {
     if (!mkdtemp(dir))
         return 1;
     if (argc > 1 && strcmp(argv[1], "store") == 0) {
-        store_only(dir);
+        store_only(dir, argc > 2 ? atoi(argv[2]) : 6);
         return 0;
     }
     double few = mark_one(dir, "few", 1000), lots = mark_one(dir, "lots", 100000);

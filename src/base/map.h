@@ -21,7 +21,7 @@ typedef union stet_slot {
 
 typedef struct stet_map {
     struct stet_map_entry *entries; /* in insertion order */
-    uint32_t *table;                /* open addressing, indices into entries plus one */
+    uint64_t *table;                /* open addressing, indices into entries plus one, with half of the hash */
     size_t len, used, cap, table_cap;
 } stet_map;
 
@@ -30,6 +30,7 @@ stet_slot *stet_map_get(const stet_map *m, const void *key, size_t key_len);
 stet_slot *stet_map_put(stet_map *m, const void *key, size_t key_len, stet_slot value);
 bool stet_map_remove(stet_map *m, const void *key, size_t key_len);
 size_t stet_map_len(const stet_map *m);
+/* The key is valid as long as the slot is. */
 bool stet_map_next(const stet_map *m, size_t *cursor, const void **key, size_t *key_len, stet_slot **value);
 void stet_map_clear(stet_map *m);
 void stet_map_release(stet_map *m);

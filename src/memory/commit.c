@@ -33,6 +33,7 @@ typedef struct store {
     stet_space *s;
     int64_t now; /* the newest sequence */
     int64_t start;
+    int64_t names_given; /* of the space, when it began */
     int64_t time_ms;
     stet_map work; /* document number -> work_doc * */
     STET_VEC(work_doc *) docs;
@@ -219,6 +220,7 @@ static work_doc *work_of(store *c, stet_tx_doc *d) {
         d->doc = ((work_doc *)o->work)->doc;
         return o->work;
     }
+    int64_t given = c->s->names_given;
     if (d->doc == 0)
         d->doc = stet_space_intern(c->s, &d->name);
     stet_slot *slot = o ? NULL : stet_map_get(&c->work, &d->doc, sizeof d->doc);
@@ -227,7 +229,8 @@ static work_doc *work_of(store *c, stet_tx_doc *d) {
     work_doc *w = stet_arena_zero(&c->arena, sizeof *w);
     w->doc = d->doc;
     w->key = stet_space_key(c->g->branch, d->doc);
-    stet_head_load(c->s, c->g->branch, d->doc, c->s->known, &w->head);
+    if (given == c->s->names_given) /* a document that has just got its number has no head */
+        stet_head_load(c->s, c->g->branch, d->doc, c->s->known, &w->head);
     if (o) {
         o->work = w;
         o->work_store = c->g->stores;
@@ -641,7 +644,7 @@ static stet_status finish(store *c, stet_error *err) {
     if (c->wrote)
         return stet_db_commit(c->s->db, err);
     stet_status st = stet_db_status(c->s->db, err);
-    if (st == STET_OK)
+    if (st == STET_OK && c->s->names_given != c->names_given)
         stet_space_forget_names(c->s); /* numbers given for what is not stored after all */
     stet_db_rollback(c->s->db);
     return st;
@@ -678,6 +681,7 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
             for (size_t j = 0; j < g->members.at[i].tx->docs.len; j++)
                 g->members.at[i].tx->docs.at[j]->doc = 0;
     c.now = c.start = c.s->known;
+    c.names_given = c.s->names_given;
     c.time_ms = stet_clock_ms();
     st = check_branch(&c, err);
     for (size_t i = 0; i < g->members.len && st == STET_OK; i++) {

@@ -58,8 +58,10 @@ struct stet_space {
     bool read_only;
     int64_t known;
     int64_t data_version;
-    stet_map names;        /* id NUL scope -> number */
+    stet_map names;        /* id NUL scope -> number, or ABSENT and the epoch in which it was not there (space.c) */
+    uint64_t names_epoch;  /* counts how often others were seen to have committed */
     int64_t names_gone;    /* how often gc has taken names away, as far as this handle knows */
+    int64_t names_given;   /* how many this handle has given a number, stored or not */
     stet_map branch_names; /* name -> number */
     stet_map branches;     /* number -> stet_branch_entry * */
     stet_map cache;        /* key -> stet_cached * */
@@ -82,6 +84,8 @@ const stet_branch_entry *stet_space_branch_entry(stet_space *s, int64_t branch);
 void stet_space_forget_branches(stet_space *s);
 void stet_space_forget_names(stet_space *s);
 int64_t stet_space_find_doc(stet_space *s, const stet_docname *name); /* 0: none, or a failure sticks */
+/* The same as of `known`: what was not there when the handle last looked is not looked for again. */
+int64_t stet_space_known_doc(stet_space *s, const stet_docname *name);
 /* Statements that belong together see one state of the file: begins a read transaction unless one is open. */
 STET_CHECKED stet_status stet_space_enter(stet_space *s, bool *begun, stet_error *err);
 /* Ends it; `st` if that is a failure, else what sticks to the database. */

@@ -36,6 +36,7 @@ typedef struct stet_index_doc {
 
 typedef struct stet_known_action {
     int64_t action, branch, piece;
+    const char *unborn; /* its name, while its row waits for the end of the transaction; else NULL */
     bool observed;
     bool marked;                                  /* it has a mark */
     bool foreign_marked;                          /* one from another space */
@@ -97,7 +98,7 @@ struct stet_observe {
     stet_map by_number;
     stet_map docs;         /* key -> stet_index_doc * */
     stet_map fingerprints; /* hash -> number */
-    stet_map counters;     /* piece -> next action number */
+    stet_map counters;     /* piece -> next action number * 2, plus 1 if every action of it is in by_name */
     size_t doc_bytes;
 
     stet_arena tx_arena;
@@ -129,8 +130,9 @@ struct stet_observe {
 struct stet_observe *stet_observe_of(stet_space *s);
 void stet_observe_fresh(stet_space *s); /* empties the cache if it is not right any more */
 void stet_observe_empty(stet_space *s);
-/* The action of a key; made if it is not there. NULL: a sticky failure. */
+/* The action of a key; made if it is not there (its row is written at the end). NULL: a sticky failure. */
 stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t piece, const char *name, bool make);
+void stet_observe_bear(stet_space *s, stet_known_action *a); /* writes the row of one that was made now */
 int64_t stet_observe_fingerprint(stet_space *s, stet_hash h);
 stet_index_doc *stet_observe_doc(stet_space *s, int64_t key);
 stet_pending *stet_observe_pending(stet_space *s, int64_t action, int64_t branch);

@@ -227,6 +227,7 @@ bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, co
     (void)branch; /* reads in other spaces are of their default branch */
     struct stet_observe *o = stet_observe_of(s);
     bool all = true;
+    stet_observe_bear(s, a); /* readers of a space are found by way of their rows */
     stet_foreign_places was = {0}, is = {0};
     if (!stet_foreign_unpack(a->foreign_reads, &was) || !stet_foreign_unpack(foreign, &is))
         all = false;

@@ -140,21 +140,22 @@ static stet_bytes keep(stet_arena *a, const void *bytes, size_t len) {
     return (stet_bytes){len ? stet_arena_dup(a, bytes, len) : "", len};
 }
 
-static int64_t next_number(stet_space *s, int64_t piece) {
+/* The counter of a piece: twice the next number, plus 1 if the piece had no action when it was first asked for, so that
+ * the cache holds all there are and a name that is not in it is new. */
+static stet_slot *counter_of(stet_space *s, int64_t piece) {
     struct stet_observe *o = stet_observe_of(s);
     stet_slot *slot = stet_map_get(&o->counters, &piece, sizeof piece);
     if (slot)
-        return (int64_t)slot->n++;
+        return slot;
     int64_t first = piece << STET_ACTION_BITS;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT max(action) FROM action WHERE action >= ? AND action < ?");
     stet_bind_int(q, 1, first);
     stet_bind_int(q, 2, first + ((int64_t)1 << STET_ACTION_BITS));
-    int64_t next = first + 1;
+    uint64_t next = ((uint64_t)first + 1) * 2 + (stet_db_status(s->db, NULL) == STET_OK);
     while (stet_step(q))
         if (!stet_column_is_null(q, 0))
-            next = stet_column_int(q, 0) + 1;
-    stet_map_put(&o->counters, &piece, sizeof piece, (stet_slot){.n = (uint64_t)next + 1});
-    return next;
+            next = ((uint64_t)stet_column_int(q, 0) + 1) * 2;
+    return stet_map_put(&o->counters, &piece, sizeof piece, (stet_slot){.n = next});
 }
 
 /* What the cache keeps of a stored observation. Damaged bytes count as none. */
@@ -193,7 +194,8 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
                                .declared = none,
                                .envelopes = none,
                                .foreign_reads = none};
-    if (piece < o->first_new_doc || !o->first_new_doc) {
+    stet_slot *counter = counter_of(s, piece);
+    if (!(counter->n & 1)) {
         stet_stmt *q = stet_db_stmt(
             s->db, "SELECT a.action, a.observation, EXISTS(SELECT 1 FROM mark m WHERE m.action = a.action),"
                    " EXISTS(SELECT 1 FROM mark m WHERE m.action = a.action AND m.space != 0)"
@@ -212,26 +214,43 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
         }
     }
     if (found.action == 0) {
-        if (!make)
+        if (!make || stet_db_status(s->db, NULL) != STET_OK)
             return NULL;
-        found.action = next_number(s, piece);
+        found.action = (int64_t)(counter->n / 2);
+        counter->n += 2;
         if (found.action >> STET_ACTION_BITS != piece) {
             stet_db_fail(s->db, STET_LIMIT, "a piece has at most %d actions", 1 << STET_ACTION_BITS);
             return NULL;
         }
-        stet_stmt *q = stet_db_stmt(
-            s->db,
-            "INSERT INTO action(action, branch, piece, generation, name, observation) VALUES(?, ?, ?, 0, ?, NULL)");
-        stet_bind_int(q, 1, found.action);
-        stet_bind_int(q, 2, branch);
-        stet_bind_int(q, 3, piece);
-        stet_bind_text(q, 4, name, name_len);
-        stet_run(q);
+        found.unborn = stet_arena_strndup(&o->arena, name, name_len);
     }
     stet_known_action *a = stet_arena_dup(&o->arena, &found, sizeof found);
     stet_map_put(&o->by_name, o->buf.data, o->buf.len, (stet_slot){.p = a});
     stet_map_put(&o->by_number, &a->action, sizeof a->action, (stet_slot){.p = a});
+    if (a->unborn)
+        stet_observe_pending_of(s, a);
     return a;
+}
+
+static void insert_action(stet_space *s, stet_known_action *a, int64_t generation, stet_bytes blob) {
+    stet_stmt *q = stet_db_stmt(
+        s->db, "INSERT INTO action(action, branch, piece, generation, name, observation) VALUES(?, ?, ?, ?, ?, ?)");
+    stet_bind_int(q, 1, a->action);
+    stet_bind_int(q, 2, a->branch);
+    stet_bind_int(q, 3, a->piece);
+    stet_bind_int(q, 4, generation);
+    stet_bind_text(q, 5, a->unborn, strlen(a->unborn));
+    if (blob.at)
+        stet_bind_blob(q, 6, blob.at, blob.len);
+    else
+        stet_bind_null(q, 6);
+    stet_run(q);
+    a->unborn = NULL;
+}
+
+void stet_observe_bear(stet_space *s, stet_known_action *a) {
+    if (a->unborn)
+        insert_action(s, a, 0, (stet_bytes){NULL, 0});
 }
 
 int64_t stet_observe_fingerprint(stet_space *s, stet_hash h) {
@@ -674,6 +693,10 @@ void stet_observe_flush(stet_space *s) {
         qsort(o->pending.at, o->pending.len, sizeof *o->pending.at, by_action);
     for (size_t i = 0; i < o->pending.len; i++) {
         const stet_pending *p = &o->pending.at[i];
+        if (p->known && p->known->unborn) {
+            insert_action(s, p->known, p->generation, p->blob);
+            continue;
+        }
         if (!p->store)
             continue;
         stet_stmt *q = stet_db_stmt(s->db, "UPDATE action SET generation = ?, observation = ? WHERE action = ?");

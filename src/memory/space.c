@@ -91,6 +91,7 @@ void stet_space_catch_up(stet_space *s) {
         return;
     s->known = seq;
     s->data_version = version;
+    s->names_epoch++;
 }
 
 stet_status stet_space_refresh(stet_space *s, stet_error *err) {
@@ -223,27 +224,39 @@ static size_t name_key(const stet_docname *name, char out[NAME_KEY]) {
     return id_len + 1 + scope_len;
 }
 
-static void remember_name(stet_space *s, const char *key, size_t len, int64_t doc) {
+static void remember_name(stet_space *s, const char *key, size_t len, uint64_t doc) {
     if (stet_map_len(&s->names) >= STET_NAMES_MAX)
         stet_map_clear(&s->names);
-    stet_map_put(&s->names, key, len, (stet_slot){.n = (uint64_t)doc});
+    stet_map_put(&s->names, key, len, (stet_slot){.n = doc});
 }
 
-int64_t stet_space_find_doc(stet_space *s, const stet_docname *name) {
+#define ABSENT ((uint64_t)1 << 63)
+
+static int64_t find_doc(stet_space *s, const stet_docname *name, bool as_known) {
     char key[NAME_KEY];
     size_t len = name_key(name, key);
     stet_slot *slot = stet_map_get(&s->names, key, len);
-    if (slot)
+    if (slot && !(slot->n & ABSENT))
         return (int64_t)slot->n;
+    if (slot && as_known && slot->n == (ABSENT | s->names_epoch))
+        return 0;
     size_t id_len = strlen(name->id);
     stet_stmt *q = stet_db_stmt(s->db, "SELECT doc FROM document WHERE id = ? AND scope = ?");
     stet_bind_text(q, 1, key, id_len);
     stet_bind_text(q, 2, key + id_len + 1, len - id_len - 1);
     int64_t doc = stet_step(q) ? stet_column_int(q, 0) : 0;
     stet_reset(q);
-    if (doc)
-        remember_name(s, key, len, doc);
+    if (doc || stet_db_status(s->db, NULL) == STET_OK)
+        remember_name(s, key, len, doc ? (uint64_t)doc : ABSENT | s->names_epoch);
     return doc;
+}
+
+int64_t stet_space_find_doc(stet_space *s, const stet_docname *name) {
+    return find_doc(s, name, false);
+}
+
+int64_t stet_space_known_doc(stet_space *s, const stet_docname *name) {
+    return find_doc(s, name, true);
 }
 
 stet_status stet_space_doc(stet_space *s, const stet_docname *name, int64_t *doc, stet_error *err) {
@@ -255,23 +268,26 @@ stet_status stet_space_doc(stet_space *s, const stet_docname *name, int64_t *doc
 }
 
 int64_t stet_space_intern(stet_space *s, const stet_docname *name) {
-    int64_t doc = stet_space_find_doc(s, name);
+    int64_t doc = stet_space_known_doc(s, name);
     if (doc)
         return doc;
     char key[NAME_KEY];
     size_t len = name_key(name, key), id_len = strlen(name->id);
-    stet_stmt *q = stet_db_stmt(s->db, "INSERT INTO document(id, scope) VALUES(?, ?)");
+    stet_stmt *q = stet_db_stmt(s->db, "INSERT OR IGNORE INTO document(id, scope) VALUES(?, ?)");
     stet_bind_text(q, 1, key, id_len);
     stet_bind_text(q, 2, key + id_len + 1, len - id_len - 1);
     stet_run(q);
     if (stet_db_status(s->db, NULL) != STET_OK)
         return 0;
+    if (stet_db_changes(s->db) == 0) /* somebody gave it one since this handle looked */
+        return stet_space_find_doc(s, name);
     doc = stet_db_last_id(s->db);
     if (doc >= (int64_t)1 << 40) {
         stet_db_fail(s->db, STET_LIMIT, "%s: more documents than numbers", s->path);
         return 0;
     }
-    remember_name(s, key, len, doc);
+    remember_name(s, key, len, (uint64_t)doc);
+    s->names_given++;
     return doc;
 }
 

@@ -127,7 +127,7 @@ static stet_status load(stet_tx *tx, stet_tx_doc *d, int64_t snapshot, stet_erro
     if (tx->group && s == tx->space && stet_group_overlay(tx->group, d))
         return STET_OK;
     stet_cached *c = NULL;
-    d->doc = stet_space_find_doc(s, &d->name);
+    d->doc = stet_space_known_doc(s, &d->name);
     if (d->doc)
         c = stet_cache_find(s, stet_space_key(d->branch, d->doc));
     stet_head h = {0};

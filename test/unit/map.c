@@ -119,11 +119,37 @@ static void the_hash_depends_on_every_byte(void **state) {
     }
 }
 
+/* Short keys lie in the entry and long ones outside it: every length behaves alike, also when the array moves. */
+static void keys_of_every_length(void **state) {
+    (void)state;
+    stet_map m = {0};
+    char key[64];
+    memset(key, 'k', sizeof key);
+    for (size_t len = 0; len < sizeof key; len++)
+        stet_map_put(&m, key, len, (stet_slot){.n = len});
+    size_t cursor = 0, len, expected = 0;
+    const void *at;
+    stet_slot *slot;
+    while (stet_map_next(&m, &cursor, &at, &len, &slot)) {
+        assert_int_equal(len, expected++);
+        assert_int_equal(slot->n, len);
+        assert_int_equal(memcmp(at, key, len), 0);
+        assert_int_equal(((const char *)at)[len], 0);
+    }
+    assert_int_equal(expected, sizeof key);
+    for (len = 0; len < sizeof key; len += 2)
+        assert_true(stet_map_remove(&m, key, len));
+    for (len = 0; len < sizeof key; len++)
+        assert_int_equal(stet_map_get(&m, key, len) != NULL, len % 2);
+    stet_map_release(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(put_get_remove),
         cmocka_unit_test(behaves_like_a_list),
         cmocka_unit_test(a_walk_may_remove),
+        cmocka_unit_test(keys_of_every_length),
         cmocka_unit_test(the_hash_depends_on_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

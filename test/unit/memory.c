@@ -241,6 +241,34 @@ static void scopes_are_identity(void **state) {
     done(s);
 }
 
+/* A handle remembers that a document is not there. It must not go on believing it. */
+static void a_document_made_by_another_handle_is_seen(void **state) {
+    (void)state;
+    char *path = fresh_path();
+    stet_space *s = again(path), *other = again(path);
+    for (int i = 0; i < 3; i++) {
+        char cell[16], json[16];
+        snprintf(cell, sizeof cell, "new%d", i);
+        snprintf(json, sizeof json, "%d", i);
+        stet_tx *tx;
+        stet_value v;
+        OK(stet_tx_begin(s, "", &tx, &err));
+        FAILS(stet_tx_get(tx, cell, NULL, &v, &err), STET_NOT_FOUND, "no document");
+        OK(stet_tx_set(tx, "mine", NULL, stet_int(i), &err));
+        set(other, "", cell, json);
+        FAILS(stet_tx_commit(tx, NULL, &err), STET_CONFLICT, "has changed since");
+        expect(s, "", cell, -1, json);
+        set(other, "", "also", json); /* a name that neither has looked up here */
+        OK(stet_tx_begin(s, "", &tx, &err));
+        OK(stet_tx_set(tx, i ? "also" : cell, NULL, stet_int(7), &err)); /* blind: the number given by the other */
+        OK(stet_tx_commit(tx, NULL, &err));
+        expect(other, "", i ? "also" : cell, -1, "7");
+    }
+    done(other);
+    done(s);
+    free(path);
+}
+
 static void branches_fork_and_read_through(void **state) {
     (void)state;
     char *path = fresh_path();
@@ -663,6 +691,7 @@ int main(void) {
         cmocka_unit_test(preconditions),
         cmocka_unit_test(sessions_replay),
         cmocka_unit_test(scopes_are_identity),
+        cmocka_unit_test(a_document_made_by_another_handle_is_seen),
         cmocka_unit_test(branches_fork_and_read_through),
         cmocka_unit_test(long_chains_are_read_at_every_sequence),
         cmocka_unit_test(history_and_lists),
