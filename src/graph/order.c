@@ -9,6 +9,7 @@
 
 typedef struct writer {
     uint32_t node, next; /* next writer of the same document */
+    bool perhaps;        /* it may write there: an envelope */
     stet_pathref path;
 } writer;
 
@@ -43,7 +44,7 @@ static bool doc_key(const stet_link *l, stet_buf *key) {
     return !key->overflow;
 }
 
-static void add_writer(work *w, uint32_t node, stet_value output) {
+static void add_writer(work *w, uint32_t node, stet_value output, bool perhaps) {
     stet_link l;
     w->path.buf.len = 0;
     if (!stet_link_read(output, &l, &w->path) || !doc_key(&l, &w->key))
@@ -51,8 +52,10 @@ static void add_writer(work *w, uint32_t node, stet_value output) {
     stet_pathref p = stet_path_ref(&w->path);
     stet_slot *slot = stet_map_get(&w->docs, w->key.data, w->key.len);
     uint32_t at = (uint32_t)w->writers.len;
-    *stet_vec_add(&w->writers) = (writer){
-        node, slot ? (uint32_t)slot->n : NONE, {stet_arena_strndup(&w->arena, p.bytes ? p.bytes : "", p.len), p.len}};
+    *stet_vec_add(&w->writers) = (writer){node,
+                                          slot ? (uint32_t)slot->n : NONE,
+                                          perhaps,
+                                          {stet_arena_strndup(&w->arena, p.bytes ? p.bytes : "", p.len), p.len}};
     stet_map_put(&w->docs, w->key.data, w->key.len, (stet_slot){.n = at});
 }
 
@@ -88,22 +91,29 @@ static bool visit(void *ctx, stet_value binding, stet_pathref place) {
         bool covers = stet_path_is_prefix(x->path, read), below = stet_path_is_prefix(read, x->path);
         if (!covers && !below)
             continue;
-        if (w->reader == NONE)
+        if (w->reader == NONE && !x->perhaps)
             now_certain(w, x->node);
-        else
-            *stet_vec_add(&w->edges) = (edge){x->node, w->reader, always && covers};
+        else if (w->reader != NONE && w->reader != x->node)
+            *stet_vec_add(&w->edges) = (edge){x->node, w->reader, always && covers && !x->perhaps};
     }
     return true;
 }
 
 static void collect(work *w) {
     stet_process *g = w->g;
-    for (size_t i = 0; i < g->node_count; i++)
-        if (!stet_find(g->nodes[i].row, "stream", 6, NULL))
-            add_writer(w, (uint32_t)i, stet_get(g->nodes[i].row, "output"));
+    for (size_t i = 0; i < g->node_count; i++) {
+        stet_value row = g->nodes[i].row, envelopes;
+        if (stet_find(row, "stream", 6, NULL))
+            continue;
+        add_writer(w, (uint32_t)i, stet_get(row, "output"), false);
+        for (size_t k = 0; stet_find(row, "materializer", 12, &envelopes) && k < stet_count(envelopes); k++)
+            add_writer(w, (uint32_t)i, stet_at(envelopes, k), true);
+    }
     w->reader = NONE;
     stet_binding_walk(g->binding, visit, w);
     for (size_t i = 0; i < g->node_count; i++) {
+        if (stet_find(g->nodes[i].row, "stream", 6, NULL))
+            continue; /* a handler is run by its events, and is no reader before */
         w->reader = (uint32_t)i;
         w->module = stet_get(g->nodes[i].row, "module");
         stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), visit, w);

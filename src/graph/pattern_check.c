@@ -7,6 +7,7 @@
 #include "base/schema.h"
 #include "base/suggest.h"
 #include "base/vec.h"
+#include "graph/cells.h"
 #include "graph/pattern_internal.h"
 
 typedef pattern_checker checker;
@@ -376,6 +377,64 @@ static void check_module(checker *c, stet_pattern_node *n, bool ask) {
     leave(c, mark);
 }
 
+/* A stream is the handler's own name, a named cell, or the stream of another handler. */
+static void read_stream(checker *c, stet_pattern_node *n) {
+    stet_value v = stet_get(n->value, "stream");
+    stet_pattern_ref ref;
+    size_t mark = enter_str(c, "stream");
+    if (!stet_binding_is_ref(v) || !pattern_resolve(c->p, v, &ref, NULL))
+        problem(c, "write {\"$\": \"NAME\"}", "the stream of node \"%s\" is no reference", n->id);
+    else if (ref.kind == STET_REF_ARGUMENT || ref.kind == STET_REF_LINK)
+        problem(c, "write its own name, or that of a named cell (\"cells\")",
+                "the stream of node \"%s\" is neither its own nor a named cell", n->id);
+    else if (ref.kind == STET_REF_NODE &&
+             !stet_as_bool(stet_get(stet_get(c->p->nodes[ref.index].value, "module"), "handler")))
+        problem(c, "write its own name, or that of a named cell (\"cells\")",
+                "the stream of node \"%s\" is the output of node \"%s\"", n->id, c->p->nodes[ref.index].id);
+    else
+        n->output = ref;
+    leave(c, mark);
+}
+
+/* Each of `materializerWriteInputPaths` leads to an input that is a cell. */
+static void check_write_paths(checker *c, const stet_pattern_node *n) {
+    stet_value paths;
+    if (!stet_find(n->value, "materializerWriteInputPaths", 27, &paths))
+        return;
+    size_t mark = enter_str(c, "materializerWriteInputPaths");
+    if (n->kind == STET_NODE_HANDLER)
+        problem(c, "remove it", "node \"%s\" is a handler: it runs when an event comes, and needs no such paths",
+                n->id);
+    else if (check_type(c, paths, STET_ARRAY, "materializerWriteInputPaths", "write [\"INPUT\", \"INPUT/KEY\"]"))
+        for (size_t i = 0; i < stet_count(paths) && !full(c); i++) {
+            size_t inner = enter_index(c, i), taken, cursor = 0, len;
+            stet_path path = STET_PATH_INIT;
+            stet_buf scratch = STET_BUF(0);
+            stet_value at;
+            const char *key = "";
+            stet_pattern_ref ref;
+            if (!stet_cells_input_path(stet_at(paths, i), &path))
+                problem(c, "write \"INPUT\", \"INPUT/KEY\" or a list of keys", "no path into the inputs");
+            else if (!stet_cells_reference(n->inputs, stet_path_ref(&path), &at, &taken) ||
+                     !pattern_resolve(c->p, at, &ref, NULL))
+                problem(c, "name an input that is a reference", "node \"%s\" has no reference there", n->id);
+            else if (!ref.as_cell && !(stet_path_next(stet_path_ref(&path), &cursor, &scratch, &key, &len) &&
+                                       stet_cells_by_schema(n->value, n->module, key, len)))
+                problem(c, "add \"asCell\": true to that reference", "node \"%s\" is given a value there, and no cell",
+                        n->id);
+            else if (ref.kind == STET_REF_NODE)
+                problem(c, "write to a named cell (\"cells\")", "node \"%s\" would write to the output of node \"%s\"",
+                        n->id, c->p->nodes[ref.index].id);
+            else if (ref.kind == STET_REF_LINK && stet_find(ref.link, "space", 5, NULL))
+                problem(c, "leave \"space\" out: an action writes to the space of its piece",
+                        "node \"%s\" writes to another space", n->id);
+            stet_buf_release(&scratch);
+            stet_path_release(&path);
+            leave(c, inner);
+        }
+    leave(c, mark);
+}
+
 static void check_node(checker *c, stet_pattern_node *n) {
     check_members(c, n->value, "a node",
                   " id description title kind module inputs output stream verifier debounceMs noDebounce throttleMs "
@@ -384,16 +443,9 @@ static void check_node(checker *c, stet_pattern_node *n) {
     check_inputs(c, n);
     check_module(c, n, stet_count(c->problems) == before);
     read_kind(c, n->value, n);
-    if (n->kind == STET_NODE_HANDLER) {
-        stet_value v = stet_get(n->value, "stream");
-        stet_pattern_ref ref;
-        size_t mark = enter_str(c, "stream");
-        if (!stet_binding_is_ref(v) || !pattern_resolve(c->p, v, &ref, NULL))
-            problem(c, "write {\"$\": \"NAME\"}", "the stream of node \"%s\" is no reference", n->id);
-        else
-            n->output = ref;
-        leave(c, mark);
-    }
+    if (n->kind == STET_NODE_HANDLER)
+        read_stream(c, n);
+    check_write_paths(c, n);
     n->verifier = read_flag(c, n->value, "verifier");
     n->no_debounce = read_flag(c, n->value, "noDebounce");
     read_milliseconds(c, n->value, "debounceMs", &n->debounce_ms);

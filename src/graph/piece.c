@@ -6,6 +6,7 @@
 
 #include "base/schema.h"
 #include "base/vec.h"
+#include "graph/stream.h"
 
 #define NODES_PER_PART 1000 /* nodes of a stored program in one document */
 
@@ -59,6 +60,8 @@ stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int
     p->stopped = stet_as_bool(stet_get(process, "stopped"));
     p->effect_count = (size_t)stet_as_int(stet_get(process, "effects"));
     p->restart_count = (size_t)stet_as_int(stet_get(process, "onRestart"));
+    int64_t handlers = stet_as_int(stet_get(process, "handlers"));
+    p->handler_count = handlers > 0 && handlers <= nodes ? (size_t)handlers : 0;
     const char *wrong = NULL;
     if (stet_as_int(stet_get(process, "version")) != 1)
         wrong = "its graph is of a version that is not known here";
@@ -521,8 +524,8 @@ static stet_status tear_down(stet_tx *tx, const stet_piece_setup *s, stet_error 
         const stet_process_node *now = stet_process_find(s->process, c->id);
         if (!was)
             continue;
-        stet_value link = stet_get(was->row, "output");
-        if (now && stet_equal(link, stet_get(now->row, "output")))
+        stet_value link = stet_get(was->row, stet_stream_is_handler(was->row) ? "stream" : "output");
+        if (now && stet_equal(link, stet_get(now->row, stet_stream_is_handler(now->row) ? "stream" : "output")))
             continue;
         stet_link l;
         stet_path path = STET_PATH_INIT;
@@ -579,6 +582,24 @@ static stet_value linked_pieces(const stet_process *g) {
     return l.names;
 }
 
+/* What the argument and the named cells must match: hashes of schemas that are kept with those of the rows. */
+static void put_cell_schemas(const stet_pattern *p, stet_value *header) {
+    char hex[STET_HASH_HEX];
+    stet_value cells = stet_object();
+    if (stet_typeof(p->argument_schema) != STET_NULL) {
+        stet_hash_hex(stet_hash_value(p->argument_schema), hex);
+        stet_put(header, "argumentSchema", stet_string(hex));
+    }
+    for (size_t i = 0; i < p->cell_count; i++)
+        if (stet_typeof(p->cells[i].schema) != STET_NULL) {
+            stet_hash_hex(stet_hash_value(p->cells[i].schema), hex);
+            stet_put(&cells, p->cells[i].name, stet_string(hex));
+        }
+    if (stet_count(cells) > 0)
+        stet_put(header, "cellSchemas", stet_retain(cells));
+    stet_release(cells);
+}
+
 static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
     char hex[STET_HASH_HEX];
     stet_value h = stet_object();
@@ -592,6 +613,14 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
     stet_put(&h, "chunks", stet_int(chunks));
     stet_put(&h, "effects", stet_int(effects));
     stet_put(&h, "onRestart", stet_int(restart));
+    size_t handlers;
+    stet_value streams = stet_streams_of(s->process, &handlers);
+    if (handlers > 0) {
+        stet_put(&h, "handlers", stet_int((int64_t)handlers));
+        stet_put(&h, "streams", stet_retain(streams));
+    }
+    stet_release(streams);
+    put_cell_schemas(s->pattern, &h);
     stet_put(&h, "pieces", linked_pieces(s->process));
     stet_hash_hex(s->runtime, hex);
     stet_put(&h, "runtime", stet_string(hex));
@@ -632,6 +661,8 @@ stet_status stet_piece_write(stet_tx *tx, const stet_piece_setup *s, stet_error 
         status = write_cells(tx, s, err);
     if (status == STET_OK)
         status = tear_down(tx, s, err);
+    if (status == STET_OK)
+        status = stet_streams_write(tx, s->process, err);
     if (status != STET_OK)
         return status;
     stet_value envelope = s->before ? stet_retain(s->before->envelope) : stet_object(), pattern = stet_object();

@@ -29,6 +29,7 @@ typedef struct stet_piece {
     size_t node_count;
     size_t effect_count; /* nodes that are effects, and of them those that run at every start */
     size_t restart_count;
+    size_t handler_count; /* nodes that are event handlers: no actions, they neither stand nor run by themselves */
     stet_hash program, runtime;
     bool stopped;
     stet_value envelope; /* of the result document */

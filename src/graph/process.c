@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "graph/cells.h"
 #include "graph/order.h"
 
 /* ---- Names ------------------------------------------------------------------------------------------------------ */
@@ -174,15 +175,19 @@ static stet_value resolve_binding(builder *b, stet_value binding) {
     return done;
 }
 
-/* Keeps a schema once, by hash; the row holds the hash. */
-static void keep_schema(builder *b, stet_value from, const char *key, stet_value *to) {
-    stet_value schema;
+/* Keeps a schema once, by hash. */
+static stet_value keep(builder *b, stet_value schema) {
     char hex[STET_HASH_HEX];
-    if (!stet_find(from, key, strlen(key), &schema))
-        return;
     stet_hash_hex(stet_hash_value(schema), hex);
     stet_put(&b->g->schemas, hex, stet_retain(schema));
-    stet_put(to, key, stet_string(hex));
+    return stet_string(hex);
+}
+
+/* The row holds the hash. */
+static void keep_schema(builder *b, stet_value from, const char *key, stet_value *to) {
+    stet_value schema;
+    if (stet_find(from, key, strlen(key), &schema))
+        stet_put(to, key, keep(b, schema));
 }
 
 static void copy_member(stet_value from, const char *key, stet_value *to) {
@@ -239,6 +244,11 @@ static stet_status build_row(builder *b, const stet_pattern_node *n, stet_value 
     } else {
         stet_put(&row, "inputs", stet_object());
     }
+    if (stet_find(n->value, "argumentSchema", 14, NULL) || stet_find(n->module, "argumentSchema", 14, NULL)) {
+        stet_value inputs = stet_retain(stet_get(row, "inputs"));
+        stet_cells_mark(&inputs, n->value, n->module);
+        stet_put(&row, "inputs", inputs);
+    }
     stet_put(&row, n->kind == STET_NODE_HANDLER ? "stream" : "output", link_of_ref(b, &n->output));
     if (n->kind == STET_NODE_EFFECT)
         stet_put(&row, "kind", stet_string("effect"));
@@ -280,6 +290,11 @@ stet_status stet_process_build(stet_pattern *p, const char *piece, const stet_pr
     stet_process *g = stet_process_new(piece);
     builder b = {p, g, modules};
     g->program = p->hash;
+    if (stet_typeof(p->argument_schema) != STET_NULL)
+        stet_release(keep(&b, p->argument_schema));
+    for (size_t i = 0; i < p->cell_count; i++)
+        if (stet_typeof(p->cells[i].schema) != STET_NULL)
+            stet_release(keep(&b, p->cells[i].schema));
     stet_status status = STET_OK;
     for (size_t i = 0; i < p->node_count && status == STET_OK; i++) {
         stet_value row;
@@ -292,6 +307,7 @@ stet_status stet_process_build(stet_pattern *p, const char *piece, const stet_pr
         return status;
     }
     g->binding = resolve_binding(&b, p->result);
+    stet_cells_envelopes(g, p);
     stet_order_compute(g, modules);
     *out = g;
     return STET_OK;

@@ -83,6 +83,7 @@ static stet_bytes addresses(stet_space *s, const stet_address *at, size_t len, c
  * before; else what is declared. Ignored writes are neither. */
 static void written(stet_space *s, const stet_applied *m, stet_bytes declared, stet_bytes ignored,
                     const stet_known_action *before, stet_bytes *actual, stet_bytes *known) {
+    bool keeps = m->observation->keeps_known && before->observed;
     struct stet_observe *o = stet_observe_of(s);
     stet_places *out = &o->out, *own = &o->own, *skip = &o->skip;
     stet_vec_clear(&o->places);
@@ -115,6 +116,8 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, s
         /* Declared outputs that this run did not touch stay its own. */
         for (size_t n = 0; n < own->len; n++)
             *stet_vec_add(out) = own->at[n];
+        if (keeps && !stet_places_unpack(before->known.at, before->known.len, out))
+            assert(!"packed here");
         *known = packed(s, out);
     } else if (before->observed && before->known.len) {
         *known = before->known;

@@ -74,6 +74,9 @@ struct stet_observation {
     size_t envelope_count;
     const stet_address *ignored_writes; /* never enter the indexes */
     size_t ignored_count;
+    /* What it is known to have written in earlier runs stays its own, also where this run left it as it was: for
+     * actions that write here and there, with the code they had before. */
+    bool keeps_known;
     stet_value options; /* {"debounceMs","noDebounce","throttleMs","onRestart"} or null */
     bool failed;
     stet_hash error; /* fingerprint of the failure */

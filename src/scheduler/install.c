@@ -1,4 +1,5 @@
 /* Making a piece what a pattern says, and unmaking it. */
+#include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
 static stet_status fingerprint(void *ctx, stet_value descriptor, stet_hash *out, stet_error *err) {
@@ -142,11 +143,13 @@ static void sort_out(const installing *in, bool all, id_list *fresh, id_list *go
     for (size_t i = 0; i < in->diff.len; i++) {
         if (in->diff.at[i].kind == STET_CHANGE_GONE)
             *stet_vec_add(gone) = in->diff.at[i].id;
-        else if (in->diff.at[i].kind != STET_CHANGE_MOVED && !all)
+        else if (in->diff.at[i].kind != STET_CHANGE_MOVED && !all &&
+                 !stet_stream_is_handler(stet_process_find(in->process, in->diff.at[i].id)->row))
             *stet_vec_add(fresh) = in->diff.at[i].id;
     }
     for (size_t i = 0; all && i < in->process->node_count; i++)
-        *stet_vec_add(fresh) = in->process->nodes[i].id;
+        if (!stet_stream_is_handler(in->process->nodes[i].row)) /* no action: nothing is recorded of it */
+            *stet_vec_add(fresh) = in->process->nodes[i].id;
 }
 
 /* The same program, set up by somebody else while we waited: nothing but where it came from and the argument. */

@@ -16,10 +16,12 @@ void stet_plan_free(stet_plan *p) {
     for (size_t i = 0; i < p->nodes.len; i++) {
         free(p->nodes.at[i].reads);
         free(p->nodes.at[i].writes);
+        free(p->nodes.at[i].envelopes);
     }
     for (size_t i = 0; i < p->docs.len; i++) {
         plan_index_release(&p->docs.at[i].readers);
         plan_index_release(&p->docs.at[i].writers);
+        plan_index_release(&p->docs.at[i].envelopes);
     }
     plan_paths_release(&p->paths);
     stet_map_release(&p->doc_names);
@@ -65,7 +67,7 @@ uint32_t stet_plan_add(stet_plan *p, const char *name, size_t len, const stet_pl
     uint32_t id = (uint32_t)p->nodes.len;
     *stet_vec_add(&p->nodes) = (node){
         .name = stet_arena_strndup(&p->arena, name, len),
-        .flags = (o->effect ? N_EFFECT : 0) | (o->certain ? N_CERTAIN : 0),
+        .flags = (o->effect ? N_EFFECT : 0) | (o->certain ? N_CERTAIN : 0) | (o->materializer ? N_MATERIALIZER : 0),
         .rank = o->rank,
         .debounce_ms = o->debounce_ms,
         .throttle_ms = o->throttle_ms,
@@ -101,6 +103,7 @@ size_t stet_plan_count(const stet_plan *p) {
 void stet_plan_remove(stet_plan *p, uint32_t id) {
     stet_plan_set_reads(p, id, NULL, 0);
     stet_plan_set_writes(p, id, NULL, 0);
+    stet_plan_set_envelopes(p, id, NULL, 0);
     node *n = &p->nodes.at[id];
     if (n->flags & N_RUNNING)
         p->running--;
@@ -197,7 +200,7 @@ static bool put_behind_writer(stet_plan *p, uint32_t id) {
         return false;
     for (uint32_t r = 0; r < n->read_count; r++) {
         stet_vec_clear(&p->found);
-        stet_plan_writers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
+        plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
         for (size_t i = 0; i < p->found.len; i++) {
             const node *w = &p->nodes.at[p->found.at[i]];
             if (p->found.at[i] != id && (w->flags & N_QUEUED) && (w->flags & N_PENDING) && w->rank >= n->rank &&
@@ -226,7 +229,7 @@ static bool behind_running(stet_plan *p, uint32_t id) {
         const node *n = &p->nodes.at[stack.at[--stack.len]];
         for (uint32_t r = 0; r < n->read_count && !behind; r++) {
             stet_vec_clear(&p->found);
-            stet_plan_writers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
+            plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
             for (size_t i = 0; i < p->found.len; i++) {
                 node *w = &p->nodes.at[p->found.at[i]];
                 if (w->seen == stamp)
@@ -312,6 +315,10 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
     p->running--;
     bool again = (n->flags & N_REDIRTY) || outcome == STET_PLAN_AGAIN;
     n->flags &= ~(uint32_t)(N_RUNNING | N_REDIRTY | N_FAILED);
+    if ((n->flags & N_IDLE) && outcome != STET_PLAN_AGAIN) {
+        n->flags &= ~(uint32_t)N_IDLE;
+        p->live_epoch++; /* what only it needed is not needed any more */
+    }
     if (outcome == STET_PLAN_FAILED)
         n->flags |= N_FAILED;
     if (outcome != STET_PLAN_AGAIN)

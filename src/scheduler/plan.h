@@ -24,7 +24,11 @@
  * once; if that takes the last way to a demand away, what waits there is put aside without having run. R5. An action
  * that ran STET_PLAN_MAX_RUNS times in one settling is put aside and named with its cycle; the others go on. R6. A
  * failed action is not dirty: it runs again when a read changes, or when it is marked. R7. What an action wrote is its
- * own: a change there by somebody else makes it dirty.
+ * own: a change there by somebody else makes it dirty. R8. A materializer may write anywhere inside its envelopes, and
+ * only its run tells where. An envelope is a way to a demand: whoever is wanted and reads inside it comes after the
+ * materializer, if that is dirty. It is no fan-out: readers inside it are marked by what really changed, and by nothing
+ * else. A dirty materializer that nothing wanted leads to runs when there is nothing else to do (stet_plan_idle). Its
+ * ordinary writes are as anybody's.
  *
  * The graph in memory is a cache of the durable index, filled on touch: before a change is followed to its readers, the
  * source is asked to load those that are only on disk. Loaded actions are the truth, and the source must not overwrite
@@ -54,8 +58,9 @@ typedef struct stet_plan_source {
 
 typedef struct stet_plan_opts {
     uint32_t rank;
-    bool effect;  /* runs only when nothing that ranks lower is under way */
-    bool certain; /* known to be live without a walk */
+    bool effect;       /* runs only when nothing that ranks lower is under way */
+    bool certain;      /* known to be live without a walk */
+    bool materializer; /* runs at idle, too */
     int64_t debounce_ms, throttle_ms;
     void *data; /* the caller's */
 } stet_plan_opts;
@@ -96,6 +101,8 @@ void stet_plan_remove(stet_plan *p, uint32_t node);
 
 void stet_plan_set_reads(stet_plan *p, uint32_t node, const stet_plan_read *at, size_t len);
 void stet_plan_set_writes(stet_plan *p, uint32_t node, const stet_plan_write *at, size_t len);
+/* Where a materializer may write (R8). */
+void stet_plan_set_envelopes(stet_plan *p, uint32_t node, const stet_plan_write *at, size_t len);
 size_t stet_plan_reads(const stet_plan *p, uint32_t node, stet_plan_read *out, size_t max);
 size_t stet_plan_writes(const stet_plan *p, uint32_t node, stet_plan_write *out, size_t max);
 
@@ -137,6 +144,10 @@ typedef enum stet_plan_outcome {
 void stet_plan_finish(stet_plan *p, uint32_t node, stet_plan_outcome outcome, int64_t now);
 /* A result that was taken for good turned out not to be stored: the action is dirty again. */
 void stet_plan_dropped(stet_plan *p, uint32_t node, int64_t now);
+
+/* When there is nothing left: dirty materializers that are put aside as not wanted may run now, those that `wanted`
+ * names (NULL: all), with what they read made fresh first. How many. */
+size_t stet_plan_idle(stet_plan *p, bool (*wanted)(void *ctx, uint32_t node), void *ctx);
 
 /* Not again in this settling (R5 does it by itself); it stays dirty. */
 void stet_plan_put_aside(stet_plan *p, uint32_t node);

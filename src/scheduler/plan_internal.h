@@ -27,7 +27,9 @@ enum {
     N_EFFECT = 1024,
     N_CERTAIN = 2048,
     N_DEMANDED = 4096,
-    N_GONE = 8192
+    N_GONE = 8192,
+    N_MATERIALIZER = 16384,
+    N_IDLE = 32768 /* a materializer whose turn has come: wanted until it has run */
 };
 #define N_PENDING (N_DIRTY | N_UNKNOWN)
 #define N_PLACED  (N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_RUNNING)
@@ -38,8 +40,8 @@ typedef struct edge {
 
 typedef struct node {
     const char *name;
-    edge *reads, *writes;
-    uint32_t read_count, write_count;
+    edge *reads, *writes, *envelopes;
+    uint32_t read_count, write_count, envelope_count;
     uint32_t flags;
     uint32_t rank;
     uint32_t runs, bumps;
@@ -53,7 +55,7 @@ typedef struct node {
 typedef struct doc {
     const char *name;
     size_t len;
-    plan_index readers, writers;
+    plan_index readers, writers, envelopes;
     bool covered;
     bool demanded; /* some cell of it is */
 } doc;
@@ -93,6 +95,9 @@ static inline stet_pathref plan_path_at(const stet_plan *p, uint32_t path) {
 /* plan.c: makes sure that every reader of a change is loaded. */
 STET_CHECKED stet_status plan_load_readers(stet_plan *p, uint32_t d, stet_pathref path, stet_change_kind kind,
                                            stet_error *err);
+
+/* plan_live.c: those who write what is read there, and those who may: what must be fresh before a reader runs. */
+void plan_upstream(stet_plan *p, uint32_t doc, stet_pathref path, stet_plan_nodes *out);
 
 /* plan_queue.c */
 void plan_queue_push(stet_plan *p, uint32_t id);

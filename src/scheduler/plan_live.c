@@ -1,10 +1,15 @@
 /* Edges and demands: what reads what, and from where a way leads to something wanted. */
 #include "scheduler/plan_internal.h"
 
+static void collect(void *ctx, uint32_t id) {
+    stet_plan_nodes *out = ctx;
+    *stet_vec_add(out) = id;
+}
+
 /* ---- Liveness ---------------------------------------------------------------------------------------------------- */
 
 static bool known_live(const stet_plan *p, const node *n) {
-    return (n->flags & (N_CERTAIN | N_DEMANDED)) || n->live_at == p->live_epoch;
+    return (n->flags & (N_CERTAIN | N_DEMANDED | N_IDLE)) || n->live_at == p->live_epoch;
 }
 
 static bool cell_demanded(const stet_plan *p, uint32_t d, stet_pathref path) {
@@ -33,8 +38,10 @@ static stet_status walk_down(stet_plan *p, uint32_t start, bool *live, stet_erro
         uint32_t id = stack.at[--stack.len];
         *stet_vec_add(&p->walk) = id;
         reached++;
-        for (uint32_t w = 0; w < p->nodes.at[id].write_count && !*live; w++) {
-            edge e = p->nodes.at[id].writes[w];
+        /* `at` is kept in numbers: loading readers may move the nodes. */
+        for (uint32_t w = 0; w < p->nodes.at[id].write_count + p->nodes.at[id].envelope_count && !*live; w++) {
+            const node *at = &p->nodes.at[id];
+            edge e = w < at->write_count ? at->writes[w] : at->envelopes[w - at->write_count];
             if (cell_demanded(p, e.doc, plan_path_at(p, e.path))) {
                 *live = true;
                 last = id;
@@ -82,10 +89,16 @@ stet_status stet_plan_is_live(stet_plan *p, uint32_t id, bool *live, stet_error 
     return walk_down(p, id, live, err);
 }
 
+void plan_upstream(stet_plan *p, uint32_t d, stet_pathref path, stet_plan_nodes *out) {
+    stet_plan_writers(p, d, path, out);
+    if (p->docs.at[d].envelopes.len > 0)
+        plan_index_touched(&p->docs.at[d].envelopes, &p->paths, path, STET_KEYSET, collect, out);
+}
+
 /* A live action reads this cell from now on: whatever leads there is live, as far as it was thought not to be. */
 static void revive(stet_plan *p, uint32_t d, stet_pathref path) {
     stet_plan_nodes stack = {0};
-    stet_plan_writers(p, d, path, &stack);
+    plan_upstream(p, d, path, &stack);
     while (stack.len > 0) {
         uint32_t id = stack.at[--stack.len];
         node *n = &p->nodes.at[id];
@@ -96,7 +109,7 @@ static void revive(stet_plan *p, uint32_t d, stet_pathref path) {
         if (n->flags & N_PARKED)
             plan_queue_push(p, id);
         for (uint32_t r = 0; r < n->read_count; r++)
-            stet_plan_writers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &stack);
+            plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &stack);
     }
     stet_vec_release(&stack);
 }
@@ -124,7 +137,7 @@ void stet_plan_demand_clear(stet_plan *p) {
     p->live_epoch++;
     p->none_epoch++;
     for (size_t i = 0; i < p->nodes.len; i++) {
-        p->nodes.at[i].flags &= ~(uint32_t)N_DEMANDED;
+        p->nodes.at[i].flags &= ~(uint32_t)(N_DEMANDED | N_IDLE);
         if (p->nodes.at[i].flags & N_PARKED)
             plan_queue_push(p, (uint32_t)i);
     }
@@ -186,7 +199,7 @@ void stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
     if (lost)
         p->live_epoch++; /* some way to a demand may be gone */
     /* Something that was found to lead nowhere may lead somewhere now, if this action does. */
-    bool live = n->flags & (N_CERTAIN | N_DEMANDED | N_RUNNING) || n->live_at == p->live_epoch;
+    bool live = n->flags & (N_CERTAIN | N_DEMANDED | N_IDLE | N_RUNNING) || n->live_at == p->live_epoch;
     for (uint32_t i = 0; i < l.len; i++) {
         if (old_count <= 64 && has_edge(old, old_count, l.at[i]))
             continue;
@@ -195,7 +208,7 @@ void stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
             continue;
         }
         stet_vec_clear(&p->scratch);
-        stet_plan_writers(p, l.at[i].doc, plan_path_at(p, l.at[i].path), &p->scratch);
+        plan_upstream(p, l.at[i].doc, plan_path_at(p, l.at[i].path), &p->scratch);
         for (size_t k = 0; k < p->scratch.len; k++) {
             if (p->nodes.at[p->scratch.at[k]].none_at == p->none_epoch && n->none_at != p->none_epoch) {
                 /* Not known either way: forget what was found, and ask again. */
@@ -238,6 +251,42 @@ void stet_plan_set_writes(stet_plan *p, uint32_t id, const stet_plan_write *at, 
         if (n->flags & N_PARKED)
             plan_queue_push(p, id);
     }
+}
+
+void stet_plan_set_envelopes(stet_plan *p, uint32_t id, const stet_plan_write *at, size_t len) {
+    node *n = &p->nodes.at[id];
+    for (uint32_t i = 0; i < n->envelope_count; i++)
+        plan_index_remove(&p->docs.at[n->envelopes[i].doc].envelopes, &p->paths, n->envelopes[i].path, id,
+                          STET_RECURSIVE);
+    free(n->envelopes);
+    n->envelopes = len > 0 ? stet_alloc(len * sizeof *n->envelopes) : NULL;
+    n->envelope_count = (uint32_t)len;
+    for (size_t i = 0; i < len; i++) {
+        n->envelopes[i] = (edge){at[i].doc, plan_path(&p->paths, at[i].path), STET_RECURSIVE};
+        plan_index_add(&p->docs.at[at[i].doc].envelopes, n->envelopes[i].path, id, STET_RECURSIVE);
+    }
+    p->live_epoch++;
+    n->none_at = 0;
+    if (n->flags & N_PARKED)
+        plan_queue_push(p, id);
+}
+
+/* Rare: only when all else is done. */
+size_t stet_plan_idle(stet_plan *p, bool (*wanted)(void *ctx, uint32_t node), void *ctx) {
+    size_t count = 0;
+    for (size_t i = 0; i < p->nodes.len; i++) {
+        node *n = &p->nodes.at[i];
+        if (!(n->flags & N_MATERIALIZER) || (n->flags & (N_GONE | N_IDLE)) || !(n->flags & N_PARKED) ||
+            !(n->flags & N_PENDING) || (wanted && !wanted(ctx, (uint32_t)i)))
+            continue;
+        n->flags |= N_IDLE;
+        n->none_at = 0;
+        plan_queue_push(p, (uint32_t)i);
+        for (uint32_t r = 0; r < n->read_count; r++)
+            revive(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path));
+        count++;
+    }
+    return count;
 }
 
 size_t stet_plan_reads(const stet_plan *p, uint32_t id, stet_plan_read *out, size_t max) {

@@ -92,5 +92,5 @@ void stet_plan_mark(stet_plan *p, uint32_t id, stet_plan_mark_kind kind, int64_t
 
 void stet_plan_unmark(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
-    n->flags &= ~(uint32_t)(N_PENDING | N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_REDIRTY);
+    n->flags &= ~(uint32_t)(N_PENDING | N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_REDIRTY | N_IDLE);
 }

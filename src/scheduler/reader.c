@@ -7,7 +7,8 @@ typedef struct target {
     stet_space *space; /* NULL: the transaction's */
     stet_docname name;
     stet_path path;
-    stet_value hold; /* keeps the strings of `name` alive */
+    stet_value hold;      /* keeps the strings of `name` alive */
+    stet_value id, scope; /* borrowed from it; short strings lie in these */
 } target;
 
 static stet_status too_many(stet_error *err) {
@@ -57,22 +58,22 @@ static stet_status follow(stet_reader *r, stet_value link, stet_pathref rest, ta
     return STET_OK;
 }
 
-/* Reads what `t` points at, following links on the way. */
-static stet_status read_target(stet_reader *r, target *t, stet_read_kind kind, stet_value *out, stet_error *err) {
+/* Moves `t` on until no link is on its way any more; each link met is read. */
+static stet_status settle_target(stet_reader *r, target *t, stet_error *err) {
     for (int hops = 0;; hops++) {
         if (hops > STET_READER_MAX_HOPS)
             return too_many(err);
-        stet_value id, scope, root;
+        stet_value root;
         if (stet_typeof(t->hold) == STET_ARRAY) {
-            id = stet_at(t->hold, 0);
-            scope = stet_at(t->hold, 1);
-            t->name.id = stet_as_string(&id, NULL);
-            t->name.scope = stet_typeof(scope) == STET_STRING ? stet_as_string(&scope, NULL) : NULL;
+            t->id = stet_at(t->hold, 0);
+            t->scope = stet_at(t->hold, 1);
+            t->name.id = stet_as_string(&t->id, NULL);
+            t->name.scope = stet_typeof(t->scope) == STET_STRING ? stet_as_string(&t->scope, NULL) : NULL;
         }
         stet_pathref path = stet_path_ref(&t->path);
         stet_status status = stet_tx_peek(r->tx, t->space, &t->name, STET_PATH_ROOT, &root, NULL);
         if (status != STET_OK)
-            return read_recorded(r, t, path, kind, out, err);
+            return STET_OK; /* nothing there, or nothing to be had: whoever reads or writes will be told */
         size_t cursor = 0, key_len;
         const char *key;
         stet_buf scratch = STET_BUF(0);
@@ -99,7 +100,7 @@ static stet_status read_target(stet_reader *r, target *t, stet_read_kind kind, s
         }
         stet_buf_release(&scratch);
         if (!linked)
-            return read_recorded(r, t, path, kind, out, err);
+            return STET_OK;
         /* The link was looked at: that is a read, too. */
         stet_pathref upto = {path.bytes, at};
         stet_value seen;
@@ -115,6 +116,12 @@ static stet_status read_target(stet_reader *r, target *t, stet_read_kind kind, s
         if (status != STET_OK)
             return status;
     }
+}
+
+/* Reads what `t` points at, following links on the way. */
+static stet_status read_target(stet_reader *r, target *t, stet_read_kind kind, stet_value *out, stet_error *err) {
+    stet_status status = settle_target(r, t, err);
+    return status == STET_OK ? read_recorded(r, t, stet_path_ref(&t->path), kind, out, err) : status;
 }
 
 static void target_release(target *t) {
@@ -292,17 +299,9 @@ stet_status stet_reader_binding(stet_reader *r, stet_value binding, stet_pathref
     for (;;) {
         size_t at = cursor;
         if (!literal && stet_link_is(cur, NULL)) {
-            stet_link l;
             target t = {.path = STET_PATH_INIT, .hold = stet_null()};
             stet_value got;
-            stet_path ignored = STET_PATH_INIT;
-            bool cell = stet_link_read(cur, &l, &ignored) && l.as_cell && at >= path.len;
-            stet_path_release(&ignored);
             stet_buf_release(&scratch);
-            if (cell) {
-                *out = cur;
-                return STET_OK;
-            }
             stet_pathref rest = {path.bytes + at, path.len - at};
             stet_status status = follow(r, cur, rest, &t, err);
             if (status == STET_OK)
@@ -342,6 +341,51 @@ stet_status stet_reader_binding(stet_reader *r, stet_value binding, stet_pathref
         return STET_OK;
     }
     return materialize(r, cur, true, out, err);
+}
+
+void stet_reader_place_release(stet_reader_place *p) {
+    stet_free(p->id);
+    stet_free(p->scope);
+    stet_path_release(&p->path);
+    *p = (stet_reader_place){.path = STET_PATH_INIT};
+}
+
+stet_status stet_reader_locate(stet_reader *r, stet_value binding, stet_pathref path, stet_reader_place *out,
+                               stet_error *err) {
+    stet_value cur = binding;
+    size_t cursor = 0, key_len, index;
+    const char *key;
+    stet_buf scratch = STET_BUF(0);
+    bool there = true;
+    while (there && !stet_link_is(cur, NULL)) {
+        if (!stet_path_next(path, &cursor, &scratch, &key, &key_len) || stet_binding_is_literal(cur, NULL))
+            there = false;
+        else if (stet_typeof(cur) == STET_OBJECT)
+            there = stet_find(cur, key, key_len, &cur);
+        else if (stet_typeof(cur) == STET_ARRAY && stet_path_index(key, key_len, &index) && index < stet_count(cur))
+            cur = stet_at(cur, index);
+        else
+            there = false;
+    }
+    stet_buf_release(&scratch);
+    stet_link l;
+    stet_path ignored = STET_PATH_INIT;
+    bool cell = there && stet_link_read(cur, &l, &ignored) && l.as_cell;
+    stet_path_release(&ignored);
+    if (!cell)
+        return stet_fail(err, STET_INVALID,
+                         "no cell is bound there: only an input with \"asCell\": true is written to");
+    target t = {.path = STET_PATH_INIT, .hold = stet_null()};
+    stet_status status = follow(r, cur, (stet_pathref){path.bytes + cursor, path.len - cursor}, &t, err);
+    if (status == STET_OK)
+        status = settle_target(r, &t, err);
+    if (status == STET_OK) {
+        *out =
+            (stet_reader_place){t.space, stet_strdup(t.name.id), stet_strdup(t.name.scope ? t.name.scope : ""), t.path};
+        t.path = (stet_path)STET_PATH_INIT;
+    }
+    target_release(&t);
+    return status;
 }
 
 void stet_reader_release(stet_reader *r) {

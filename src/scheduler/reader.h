@@ -6,8 +6,9 @@
  *     stet_reader_release(&r);          // and with it the values that were put together
  *
  * A link on the way to what is read is itself read, and then what it leads to. Inside a value that is read recursively
- * every link is replaced by what it leads to (null if nothing is there), unless it is marked asCell. Values without
- * links are given out as they are. Links in a circle, and more than STET_READER_MAX_LINKS of them, are STET_LIMIT.
+ * every link is replaced by what it leads to (null if nothing is there), unless it is marked asCell; a path that leads
+ * to such a link, or below it, reads what it leads to. Values without links are given out as they are. Links in a
+ * circle, and more than STET_READER_MAX_LINKS of them, are STET_LIMIT.
  */
 #ifndef STET_SCHEDULER_READER_H
 #define STET_SCHEDULER_READER_H
@@ -35,6 +36,16 @@ STET_CHECKED stet_status stet_reader_cell(stet_reader *r, stet_space *space, con
 /* Below a binding whose references are links. */
 STET_CHECKED stet_status stet_reader_binding(stet_reader *r, stet_value binding, stet_pathref path, stet_read_kind kind,
                                              stet_value *out, stet_error *err);
+/* Where a write through a binding goes: below a binding that is a cell (asCell), with links on the way followed, one at
+ * the end too, and each of them read. STET_INVALID if no cell is bound there. */
+typedef struct stet_reader_place {
+    stet_space *space; /* NULL: the transaction's */
+    char *id, *scope;
+    stet_path path; /* in the envelope */
+} stet_reader_place;
+STET_CHECKED stet_status stet_reader_locate(stet_reader *r, stet_value binding, stet_pathref path,
+                                            stet_reader_place *out, stet_error *err);
+void stet_reader_place_release(stet_reader_place *p);
 /* A value with its links replaced. */
 STET_CHECKED stet_status stet_reader_value(stet_reader *r, stet_value v, stet_value *out, stet_error *err);
 void stet_reader_release(stet_reader *r);

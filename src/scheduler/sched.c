@@ -1,3 +1,4 @@
+#include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
 #define MAX_ROUNDS 1000 /* times that others' commits are taken up in one settling */
@@ -81,6 +82,7 @@ void stet_sched_close(stet_sched *s) {
     stet_lock_close(s->effects);
     stet_release(s->report.problems);
     stet_arena_release(&s->arena);
+    stet_arena_release(&s->wanted_arena);
     stet_free(s->branch_name);
     free(s);
 }
@@ -157,7 +159,7 @@ static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
     stet_reason reason = STET_REASON_NONE;
     stet_value branch = stet_get(stet_get(p->piece->envelope, "process"), "branch");
     stet_status status = STET_OK;
-    if (!s->memo->durable || p->piece->node_count == 0)
+    if (!s->memo->durable || p->piece->node_count == p->piece->handler_count)
         return STET_OK;
     if (stet_typeof(branch) != STET_STRING || strcmp(stet_as_string(&branch, NULL), s->branch_name) != 0) {
         reason = STET_REASON_BRANCH;
@@ -176,7 +178,8 @@ static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
         return status;
     STET_VEC(const char *) ids = {0};
     for (size_t i = 0; i < g->node_count; i++)
-        *stet_vec_add(&ids) = g->nodes[i].id;
+        if (!stet_stream_is_handler(g->nodes[i].row))
+            *stet_vec_add(&ids) = g->nodes[i].id;
     status = s->memo->ops->distrust(s->memo, p->piece->doc, ids.at, ids.len, reason, err);
     stet_vec_release(&ids);
     stet_process_free(g);
@@ -276,7 +279,8 @@ static stet_status demand_cells(stet_sched *s, bool *grew, stet_error *err) {
                 if (known)
                     continue;
                 *grew = true;
-                stet_pathref kept = {stet_arena_strndup(&s->arena, at[k].path.bytes, at[k].path.len), at[k].path.len};
+                stet_pathref kept = {stet_arena_strndup(&s->wanted_arena, at[k].path.bytes, at[k].path.len),
+                                     at[k].path.len};
                 *stet_vec_add(&s->wanted) = (stet_plan_read){doc, kept, STET_RECURSIVE};
                 stet_plan_demand(s->plan, doc, kept);
             }
@@ -340,7 +344,7 @@ static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
         stet_value again = stet_get(g->nodes[i].row, "onRestart");
         bool restart = stet_typeof(again) == STET_STRING && strcmp(stet_as_string(&again, NULL), "run") == 0;
         uint32_t id;
-        if (s->memo->durable && !restart)
+        if ((s->memo->durable && !restart) || stet_stream_is_handler(g->nodes[i].row))
             continue;
         status = sched_load(s, p->piece->doc, g->nodes[i].id, &id, err);
         if (status == STET_OK && restart) {
@@ -396,6 +400,14 @@ static void note_cycles(stet_sched *s) {
     }
 }
 
+/* At idle the materializers of those pieces run that are wanted as a whole; before an event nothing that it does not
+ * need. */
+static bool idle_wanted(void *ctx, uint32_t node) {
+    stet_sched *s = ctx;
+    sched_action *a = stet_plan_data(s->plan, node);
+    return !s->preflight && a && a->piece->whole;
+}
+
 /* Runs until the plan has nothing left. */
 static stet_status drain(stet_sched *s, stet_error *err) {
     for (;;) {
@@ -426,6 +438,8 @@ static stet_status drain(stet_sched *s, stet_error *err) {
             bool news;
             status = sched_flush(s, err);
             if (status == STET_OK && (stet_plan_queued(s->plan) == 0 || s->stopped)) {
+                if (step.kind == STET_PLAN_IDLE && !s->stopped && stet_plan_idle(s->plan, idle_wanted, s) > 0)
+                    continue;
                 if (step.kind == STET_PLAN_IDLE)
                     return STET_OK;
                 int64_t rest = step.until - sched_now(s);
@@ -451,7 +465,7 @@ static stet_status count_failed(stet_sched *s, stet_error *err) {
         sched_piece *p = slot->p;
         if (!p->whole)
             continue;
-        s->report.total += p->piece->node_count;
+        s->report.total += p->piece->node_count - p->piece->handler_count;
         if (!s->memo->durable)
             continue;
         stet_value failures;
@@ -541,6 +555,37 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     }
     *out = s->report;
     out->problems = stet_retain(s->report.problems);
+    return status;
+}
+
+stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count, size_t *runs,
+                             stet_error *err) {
+    bool pending;
+    *runs = 0;
+    stet_status status = s->memo->ops->any(s->memo, &pending, err);
+    if (status != STET_OK || (!pending && s->memo->durable))
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        const char *uuid = at[i].space == s->space ? NULL : stet_space_uuid(at[i].space);
+        stet_plan_demand(s->plan, sched_doc(s, uuid, &at[i].name), at[i].path);
+    }
+    stet_sched_report report = {0};
+    s->preflight = true;
+    status = stet_sched_settle(s, &report, err);
+    s->preflight = false;
+    *runs = report.runs;
+    stet_release(report.problems);
+    /* What was wanted before is wanted again at the next settling, and nothing else. */
+    stet_plan_demand_clear(s->plan);
+    stet_vec_clear(&s->wanted);
+    stet_arena_clear(&s->wanted_arena);
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);)
+        stet_binding_walk(((sched_piece *)slot->p)->whole ? stet_get(((sched_piece *)slot->p)->piece->envelope, "value")
+                                                          : stet_null(),
+                          demand_link, s);
     return status;
 }
 

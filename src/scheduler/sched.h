@@ -115,6 +115,29 @@ STET_CHECKED stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out
 /* Waits for commits by others, at most so long; true if there were some. For `--watch`. */
 STET_CHECKED stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *news, stet_error *err);
 
+/* ---- Events ----------------------------------------------------------------------------------------------------
+ *
+ * An event goes to the handlers of a stream. They run in one transaction: on what they read, made fresh first
+ * (preflight), and with the document `piece:NAME:event:ID` required to be absent and made by it. So an event is applied
+ * once, however often it is sent and wherever a sender dies. A handler that fails leaves nothing: its error is
+ * returned. What the event has changed is settled by whoever runs the piece. */
+#define STET_EVENT_MAX_ID 200
+typedef struct stet_sched_sent {
+    bool applied;      /* false: it had been applied before */
+    int64_t seq;       /* of the commit that applied it */
+    size_t made_fresh; /* runs of actions before it */
+    char stream[STET_PATTERN_MAX_NAME + 1];
+    char id[STET_EVENT_MAX_ID + 1];
+} stet_sched_sent;
+/* `id` NULL: one is made up. STET_NOT_FOUND: no such piece or stream. STET_CONFLICT: the id was used for another event,
+ * or others kept changing what the handler reads. STET_FAILED and others: what a handler said. */
+STET_CHECKED stet_status stet_sched_send(stet_sched *s, const char *piece, const char *stream, stet_value event,
+                                         const char *id, stet_sched_sent *out, stet_error *err);
+/* Removes documents of events that were applied before `before_ms`: those may be applied again if they are sent again.
+ * `*count`: how many there are, or were. */
+STET_CHECKED stet_status stet_sched_forget_events(stet_space *space, const char *branch, int64_t before_ms,
+                                                  bool dry_run, size_t *count, stet_error *err);
+
 /* A value with links followed, as of now: for showing results. The caller releases it. */
 STET_CHECKED stet_status stet_sched_resolve(stet_sched *s, stet_value v, stet_value *out, stet_error *err);
 /* The value of a cell, links followed. STET_NOT_FOUND. */

@@ -37,7 +37,10 @@ typedef struct sched_action {
     int64_t number;           /* in the record; 0: not known */
     uint32_t conflicts;
     bool effect, verifier;
-    bool observed; /* the record has reads of it, or has them since this process ran it */
+    bool materializer;
+    bool has_cells; /* it may write through its inputs */
+    bool same_code; /* the record is of the code that it has now */
+    bool observed;  /* the record has reads of it, or has them since this process ran it */
     bool failed;
     bool ran; /* in this settling */
     bool asked;
@@ -67,6 +70,7 @@ struct stet_sched {
     int64_t seen;           /* commits up to here are known to the plan */
     STET_VEC(int64_t) mine; /* sequences of own commits above `seen` */
     STET_VEC(stet_plan_read) wanted;
+    stet_arena wanted_arena;       /* of their paths */
     STET_VEC(char *) wanted_cells; /* for asking again which cells a wanted one leads to */
     stet_lock *effects;
     stet_sched_report report;
@@ -74,6 +78,7 @@ struct stet_sched {
     /* Asynchronous actions (sched_async.c) */
     struct sched_async *async; /* NULL until there is one */
     int64_t group_head;        /* sequence of the space when the group's snapshot was taken */
+    bool preflight;            /* settling what a handler is going to read */
     bool stopped;              /* one failed, and no other is started */
 };
 
@@ -107,7 +112,9 @@ typedef struct action_run {
     stet_tx *tx; /* NULL between start and refresh of an asynchronous one */
     stet_reader reader;
     stet_value result;
+    STET_VEC(stet_docname) wrote; /* documents written to through cells; the strings are its own */
     stet_error error;
+    stet_buf *log; /* what it says is kept here instead of being told; NULL: told at once */
     bool failed;
     bool asynchronous; /* start has returned: its end stores it */
 } action_run;
@@ -117,11 +124,29 @@ typedef struct action_run {
 STET_CHECKED stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_error *err);
 STET_CHECKED stet_status sched_run_transaction(action_run *r, stet_error *err);
 void sched_run_execute(action_run *r);
+extern const stet_run_ops sched_run_ops;
 void sched_run_check(action_run *r); /* the result, and its place in the transaction */
 /* Adds it to the group and tells the plan; ends the run. */
 STET_CHECKED stet_status sched_run_store(action_run *r, stet_error *err);
 STET_CHECKED stet_status sched_flush_due(stet_sched *s, stet_error *err);
 void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a, const stet_error *error);
+
+/* Fills an action from its row. */
+STET_CHECKED stet_status sched_decode_row(sched_action *a, stet_error *err);
+
+/* sched_cell.c: writing through inputs */
+/* Consumes `value`. */
+STET_CHECKED stet_status sched_cell_write(action_run *r, stet_pathref path, stet_value value, stet_error *err);
+/* Does what was written match the schemas of the cells? */
+STET_CHECKED stet_status sched_cells_check(action_run *r, stet_error *err);
+/* Forgets what was written and keeps what was read: the transaction is begun anew in the group. */
+STET_CHECKED stet_status sched_cells_drop(action_run *r, stet_error *err);
+void sched_cells_release(action_run *r);
+/* Tells the plan what a run has written beside its output: that is its own, with what it wrote before. */
+void sched_cells_learn(stet_sched *s, const sched_action *a, const stet_doc_change *changes, size_t count);
+bool sched_has_cells(stet_value inputs);
+/* Where a row says that its node may write: "materializer". In the arena. */
+size_t sched_envelopes(const sched_action *a, stet_arena *arena, stet_address **out);
 
 /* sched_async.c: actions that are under way while others run */
 STET_CHECKED stet_status sched_async_run(stet_sched *s, sched_action *a, stet_error *err);
@@ -133,6 +158,10 @@ size_t sched_async_count(const stet_sched *s);
 void sched_async_cancel(stet_sched *s); /* and waits until all have ended */
 STET_CHECKED stet_status sched_async_loop(stet_sched *s, struct uv_loop_s **out, stet_error *err);
 void sched_async_free(stet_sched *s);
+
+/* sched.c: settles what is wanted, and these cells. */
+STET_CHECKED stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count, size_t *runs,
+                                          stet_error *err);
 
 /* sched_run.c */
 STET_CHECKED stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err);

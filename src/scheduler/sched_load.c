@@ -1,4 +1,5 @@
 /* Bringing actions into memory: pieces, rows, what the record knows of them. */
+#include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
 stet_status sched_space(void *ctx, const char *name, stet_space **out, stet_error *err) {
@@ -159,7 +160,7 @@ static bool text_is(stet_value v, const char *text) {
     return stet_typeof(v) == STET_STRING && strcmp(stet_as_string(&v, NULL), text) == 0;
 }
 
-static stet_status decode_row(sched_action *a, stet_error *err) {
+stet_status sched_decode_row(sched_action *a, stet_error *err) {
     stet_value module = stet_get(a->row, "module"), type = stet_get(module, "type"),
                print = stet_get(a->row, "fingerprint");
     const char *where = a->node;
@@ -170,6 +171,8 @@ static stet_status decode_row(sched_action *a, stet_error *err) {
         return stet_fail(err, STET_CORRUPT, "the row of node \"%s\" is damaged: no fingerprint", where);
     a->effect = text_is(stet_get(a->row, "kind"), "effect");
     a->verifier = stet_as_bool(stet_get(a->row, "verifier"));
+    a->materializer = stet_find(a->row, "materializer", 12, NULL);
+    a->has_cells = sched_has_cells(stet_get(a->row, "inputs"));
     stet_link l;
     a->out_path = (stet_path)STET_PATH_INIT;
     stet_path_push(&a->out_path, "value");
@@ -331,6 +334,19 @@ static uint32_t find_loaded(stet_sched *s, const sched_piece *piece, const char 
     return stet_plan_find(s->plan, name->data, name->len);
 }
 
+static void set_envelopes(stet_sched *s, sched_action *a) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_address *at;
+    size_t n = a->materializer ? sched_envelopes(a, &arena, &at) : 0;
+    if (n > 0) {
+        stet_plan_write *writes = stet_arena_alloc(&arena, n * sizeof *writes);
+        for (size_t i = 0; i < n; i++)
+            writes[i] = (stet_plan_write){sched_doc(s, NULL, &at[i].name), at[i].path};
+        stet_plan_set_envelopes(s->plan, a->id, writes, n);
+    }
+    stet_arena_release(&arena);
+}
+
 /* `x` is what the record has of it, or NULL: nothing that can be trusted. */
 static stet_status load_action(stet_sched *s, const char *piece_doc, const char *node, int64_t number,
                                const stet_memo_action *x, uint32_t *id, stet_error *err) {
@@ -349,8 +365,10 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
     a->piece = piece;
     a->node = stet_strdup(node);
     status = stet_piece_row(s->space, s->branch, piece->piece, node, &a->row, err);
+    if (status == STET_OK && stet_stream_is_handler(a->row)) /* no action: events run it */
+        status = stet_fail(err, STET_NOT_FOUND, "%s/%s is an event handler", piece->piece->name, node);
     if (status == STET_OK)
-        status = decode_row(a, err);
+        status = sched_decode_row(a, err);
     if (status != STET_OK) {
         sched_action_free(a);
         stet_buf_release(&name);
@@ -360,17 +378,19 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
     stet_plan_opts o = {
         .rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank : 0,
         .effect = a->effect,
+        .materializer = a->materializer,
         .certain = piece->whole && stet_as_bool(stet_get(a->row, "certain")),
         .debounce_ms = stet_as_bool(stet_get(a->row, "noDebounce")) ? 0 : stet_as_int(stet_get(a->row, "debounceMs")),
         .throttle_ms = stet_as_int(stet_get(a->row, "throttleMs")),
         .data = a};
     a->id = *id = stet_plan_add(s->plan, name.data, name.len, &o);
+    set_envelopes(s, a);
     stet_buf_release(&name);
     know_number(s, a, number);
     bool trusted = x && x->observed && stet_hash_equal(x->implementation, a->fingerprint) &&
                    stet_hash_equal(x->runtime, s->runtime);
     if (trusted) {
-        a->observed = true;
+        a->observed = a->same_code = true;
         a->failed = x->failed;
         restore(s, a, x);
     } else {

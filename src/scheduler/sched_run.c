@@ -1,4 +1,5 @@
 /* One run of one action, and storing what a group of them did. */
+#include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
 /* ---- What a kind may do
@@ -19,10 +20,7 @@ static stet_status run_peek(stet_run *run, stet_pathref path, stet_value *out, s
 }
 
 static stet_status run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
-    (void)path;
-    stet_release(value);
-    return stet_fail(err, STET_UNSUPPORTED, "%s: writing through an input is not supported by this kind of module",
-                     run->name);
+    return sched_cell_write((action_run *)run, path, value, err);
 }
 
 static stet_status run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
@@ -75,7 +73,9 @@ static stet_status run_refresh(stet_run *run, stet_error *err) {
 
 static void run_log(stet_run *run, const char *stream, const char *bytes, size_t len) {
     action_run *r = (action_run *)run;
-    if (r->s->opts.log)
+    if (r->log)
+        stet_buf_add(r->log, bytes, len);
+    else if (r->s->opts.log)
         r->s->opts.log(r->s->opts.ctx, r->a->node, stream, bytes, len);
 }
 
@@ -95,17 +95,17 @@ static void run_fail(stet_run *run, const stet_error *err) {
         sched_async_ended(r);
 }
 
-static const stet_run_ops run_ops = {.read = run_read,
-                                     .write = run_write,
-                                     .write_output = run_write_output,
-                                     .remember = run_remember,
-                                     .succeed = run_succeed,
-                                     .fail = run_fail,
-                                     .log = run_log,
-                                     .read_doc = run_read_doc,
-                                     .write_doc = run_write_doc,
-                                     .refresh = run_refresh,
-                                     .peek = run_peek};
+const stet_run_ops sched_run_ops = {.read = run_read,
+                                    .write = run_write,
+                                    .write_output = run_write_output,
+                                    .remember = run_remember,
+                                    .succeed = run_succeed,
+                                    .fail = run_fail,
+                                    .log = run_log,
+                                    .read_doc = run_read_doc,
+                                    .write_doc = run_write_doc,
+                                    .refresh = run_refresh,
+                                    .peek = run_peek};
 
 /* ---- Checking inputs and results
  * ---------------------------------------------------------------------------------------------- */
@@ -132,24 +132,64 @@ static stet_value as_tuple(stet_value inputs) {
     return list;
 }
 
+/* The inputs with the values of cells in place of the cells. That these were looked at is no read: a run that does not
+ * look at a cell does not depend on it. */
+static stet_status with_cells(action_run *r, stet_value inputs, stet_value *out, stet_error *err) {
+    stet_value all = stet_retain(inputs);
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_count(r->base.bindings) && status == STET_OK; i++) {
+        size_t len;
+        const char *key = stet_key_at(r->base.bindings, i, &len);
+        stet_link l;
+        stet_path path = STET_PATH_INIT;
+        if (stet_link_read(stet_at(r->base.bindings, i), &l, &path) && l.as_cell) {
+            stet_value v = stet_null();
+            stet_error mine = STET_ERROR_INIT;
+            stet_path_set(&path, STET_PATH_ROOT);
+            stet_path_push_n(&path, key, len);
+            r->reader.record = false;
+            status = stet_reader_binding(&r->reader, r->base.bindings, stet_path_ref(&path), STET_RECURSIVE, &v, &mine);
+            r->reader.record = true;
+            if (status == STET_OK)
+                stet_put_n(&all, key, len, stet_retain(v));
+            else if (status == STET_NOT_FOUND)
+                stet_remove(&all, key, len), status = STET_OK;
+            else
+                stet_error_move(err, &mine);
+            stet_error_clear(&mine);
+        }
+        stet_path_release(&path);
+    }
+    *out = all;
+    return status;
+}
+
 static stet_status check_inputs(action_run *r, stet_value hash, stet_error *err) {
-    stet_value schema, inputs;
+    stet_value schema, inputs, all;
     stet_status status = sched_schema(r->s, hash, &schema, err);
     if (status != STET_OK || stet_typeof(schema) == STET_NULL)
         return status;
     status = stet_run_inputs(&r->base, &inputs, err);
     if (status != STET_OK)
         return status;
+    status = with_cells(r, inputs, &all, err);
+    if (status != STET_OK) {
+        stet_release(all);
+        return status;
+    }
     stet_value type = stet_get(schema, "type");
     bool tuple = stet_find(schema, "prefixItems", 11, NULL) ||
                  (stet_typeof(type) == STET_STRING && strcmp(stet_as_string(&type, NULL), "array") == 0);
     if (tuple) {
-        stet_value list = as_tuple(inputs);
+        stet_value list = as_tuple(all);
+        if (stet_stream_is_handler(r->a->row)) /* called with the event first */
+            stet_insert_at(&list, 0, stet_retain(r->base.event));
         status = stet_schema_check(schema, list, err);
         stet_release(list);
     } else {
-        status = stet_schema_check(schema, inputs, err);
+        status = stet_schema_check(schema, all, err);
     }
+    stet_release(all);
     if (status != STET_OK)
         stet_fail_in(err, "the inputs do not match the argument schema");
     return status;
@@ -208,6 +248,13 @@ void sched_run_check(action_run *r) {
     status = check_result(r, stet_get(module, "resultSchema"), &err);
     if (status == STET_OK)
         status = check_result(r, stet_get(a->row, "resultSchema"), &err);
+    if (status == STET_OK && r->wrote.len > 0) {
+        status = sched_cells_check(r, &err);
+        if (status == STET_OK)
+            status = check_inputs(r, stet_get(module, "argumentSchema"), &err);
+        if (status == STET_OK)
+            status = check_inputs(r, stet_get(a->row, "argumentSchema"), &err);
+    }
     if (status == STET_OK && a->out_id && !r->s->opts.observe_only) {
         status = stet_tx_write(r->tx, &(stet_docname){a->out_id, a->out_scope}, stet_path_ref(&a->out_path),
                                stet_retain(r->result), &err);
@@ -222,7 +269,9 @@ static stet_status attach(action_run *r, stet_error *err) {
     stet_sched *s = r->s;
     sched_action *a = r->a;
     stet_address out = {NULL, {a->out_id, a->out_scope}, stet_path_ref(&a->out_path)};
-    stet_address ignored = {NULL, {a->piece->failures, NULL}, STET_PATH_ROOT};
+    stet_address ignored = {NULL, {a->piece->failures, NULL}, STET_PATH_ROOT}, *envelopes = NULL;
+    stet_arena_clear(&s->arena);
+    size_t envelope_count = a->materializer ? sched_envelopes(a, &s->arena, &envelopes) : 0;
     stet_observation o = {.key = {.piece = a->piece->piece->doc, .action = a->node},
                           .kind = a->effect ? STET_ACTION_EFFECT : STET_ACTION_COMPUTATION,
                           .generation = a->piece->piece->generation,
@@ -231,8 +280,11 @@ static stet_status attach(action_run *r, stet_error *err) {
                           .run = s->opts.observe_only ? STET_RUN_DEPENDENCIES : STET_RUN_ACTION,
                           .declared_writes = &out,
                           .declared_count = a->out_id ? 1 : 0,
+                          .envelopes = envelopes,
+                          .envelope_count = envelope_count,
                           .ignored_writes = &ignored,
                           .ignored_count = 1,
+                          .keeps_known = a->has_cells && a->same_code,
                           .failed = r->failed};
     static const char *const options[] = {"debounceMs", "noDebounce", "throttleMs", "onRestart"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
@@ -375,7 +427,7 @@ stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_
     stet_status status = sched_run_transaction(r, err);
     if (status != STET_OK)
         return status;
-    r->base = (stet_run){.ops = &run_ops,
+    r->base = (stet_run){.ops = &sched_run_ops,
                          .node = a->view,
                          .descriptor = stet_get(a->view, "module"),
                          .bindings = stet_get(a->view, "inputs"),
@@ -405,8 +457,17 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         r->failed = false;
         stet_error_clear(&r->error);
     }
+    stet_status status = STET_OK;
+    if (r->wrote.len > 0 && (r->failed || s->opts.observe_only)) {
+        status = sched_cells_drop(r, err);
+        if (status != STET_OK) {
+            stet_tx_abort(r->tx);
+            stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
+            goto end;
+        }
+    }
     learn_reads(r);
-    stet_status status = note_failure(r, err);
+    status = note_failure(r, err);
     s->report.runs++;
     s->report.effects += a->effect;
     if (stet_plan_is_unknown(s->plan, a->id))
@@ -427,8 +488,9 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         status = stet_group_add(s->group, r->tx, &changes, &count, err);
     if (status == STET_OK) {
         *stet_vec_add(&s->members) = a->id;
-        a->observed = true;
+        a->observed = a->same_code = true;
         s->report.unchanged += count == 0;
+        sched_cells_learn(s, a, changes, count);
         status = tell_changes(s, changes, count, a->id, err);
         stet_plan_finish(s->plan, a->id, failed ? STET_PLAN_FAILED : STET_PLAN_DONE, sched_now(s));
     } else {
@@ -444,6 +506,8 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         a->failed = false;
         sched_emit(s, STET_SCHED_DONE, a, NULL);
     }
+end:
+    sched_cells_release(r);
     stet_reader_release(&r->reader);
     stet_release(r->result);
     stet_error_clear(&r->error);

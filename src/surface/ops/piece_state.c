@@ -86,7 +86,8 @@ static stet_status count_piece(piece_call *c, const states *s, const stet_piece 
     stet_free(id);
     if (status != STET_OK)
         return status;
-    counts[STET_STANDS] = p->node_count > recorded ? p->node_count - recorded : 0;
+    size_t actions = p->node_count - p->handler_count;
+    counts[STET_STANDS] = actions > recorded ? actions - recorded : 0;
     *row = stet_object();
     stet_put(row, "piece", stet_string(p->name));
     stet_put(row, "generation", stet_int(p->generation));

@@ -1,0 +1,238 @@
+/* Cells that a run is given: writing through an input, what those writes must match, and taking them back when the run
+ * fails. What a run wrote lies in its transaction, so that its own reads see it; nobody else does before it is stored.
+ */
+#include "scheduler/sched_internal.h"
+
+#define MOST_WRITES                                                                                                    \
+    64 /* of one document that are told apart; more are one, at their common prefix (as in the record) */
+
+/* ---- Writing ------------------------------------------------------------------------------------------------------
+ */
+
+static void note_written(action_run *r, const stet_reader_place *at) {
+    for (size_t i = 0; i < r->wrote.len; i++)
+        if (strcmp(r->wrote.at[i].id, at->id) == 0 && strcmp(r->wrote.at[i].scope, at->scope) == 0)
+            return;
+    *stet_vec_add(&r->wrote) = (stet_docname){stet_strdup(at->id), stet_strdup(at->scope)};
+}
+
+/* Does the document hold what a node computes? Then writing there would be undone by it. */
+static stet_status refuse_output(const action_run *r, const stet_reader_place *at, stet_error *err) {
+    const char *part = strncmp(at->id, "piece:", 6) == 0 ? strchr(at->id + 6, ':') : NULL;
+    if (part && strncmp(part, ":node:", 6) == 0) {
+        stet_fail(err, STET_INVALID, "node \"%s\" computes what is in that cell: it can't be written to", part + 6);
+        stet_hint(err, "write to the argument or to a named cell (\"cells\"), and let the node read that");
+        return STET_INVALID;
+    }
+    static const char *const kept[] = {"file:", "glob:", "program:", "schema:"};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (strncmp(at->id, kept[i], strlen(kept[i])) == 0)
+            return stet_fail(err, STET_INVALID, "document \"%.200s\" is kept by stet and can't be written to", at->id);
+    if (part &&
+        (strncmp(part, ":process:", 9) == 0 || strcmp(part, ":failures") == 0 || strncmp(part, ":event:", 7) == 0))
+        return stet_fail(err, STET_INVALID, "document \"%.200s\" is kept by stet and can't be written to", at->id);
+    if (stet_piece_name_of(at->id))
+        return stet_fail(err, STET_INVALID, "the result of a piece can't be written to");
+    if (at->space && at->space != r->s->space)
+        return stet_fail(err, STET_INVALID,
+                         "the cell lies in space \"%s\": an action writes to the space of its piece alone",
+                         stet_space_name(at->space));
+    return STET_OK;
+}
+
+stet_status sched_cell_write(action_run *r, stet_pathref path, stet_value value, stet_error *err) {
+    stet_reader_place at = {.path = STET_PATH_INIT};
+    stet_status status = stet_reader_locate(&r->reader, r->base.bindings, path, &at, err);
+    if (status == STET_OK)
+        status = refuse_output(r, &at, err);
+    if (status != STET_OK) {
+        stet_release(value);
+    } else {
+        status = stet_tx_write(r->tx, &(stet_docname){at.id, at.scope}, stet_path_ref(&at.path), value, err);
+        note_written(r, &at);
+    }
+    stet_reader_place_release(&at);
+    return status;
+}
+
+void sched_cells_release(action_run *r) {
+    for (size_t i = 0; i < r->wrote.len; i++) {
+        stet_free((char *)(uintptr_t)r->wrote.at[i].id);
+        stet_free((char *)(uintptr_t)r->wrote.at[i].scope);
+    }
+    stet_vec_release(&r->wrote);
+}
+
+/* ---- What a write must match --------------------------------------------------------------------------------------
+ */
+
+/* The schema that the pattern gives an argument or a named cell; null if there is none. */
+static stet_status schema_of(stet_sched *s, const char *id, stet_value *out, stet_error *err) {
+    const char *part = strncmp(id, "piece:", 6) == 0 ? strchr(id + 6, ':') : NULL;
+    *out = stet_null();
+    if (!part || (strcmp(part, ":argument") != 0 && strncmp(part, ":cell:", 6) != 0))
+        return STET_OK;
+    char *doc = stet_strndup(id, (size_t)(part - id));
+    sched_piece *p;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = sched_piece_of(s, doc, &p, &mine);
+    stet_free(doc);
+    if (status != STET_OK) { /* a document that only looks like a piece's */
+        stet_error_clear(&mine);
+        return STET_OK;
+    }
+    stet_value process = stet_get(p->piece->envelope, "process");
+    return sched_schema(
+        s, part[1] == 'a' ? stet_get(process, "argumentSchema") : stet_get(stet_get(process, "cellSchemas"), part + 6),
+        out, err);
+}
+
+stet_status sched_cells_check(action_run *r, stet_error *err) {
+    stet_status status = STET_OK;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    for (size_t i = 0; i < r->wrote.len && status == STET_OK; i++) {
+        stet_value schema, value;
+        status = schema_of(r->s, r->wrote.at[i].id, &schema, err);
+        if (status != STET_OK || stet_typeof(schema) == STET_NULL)
+            continue;
+        if (stet_tx_peek(r->tx, NULL, &r->wrote.at[i], stet_path_ref(&path), &value, NULL) != STET_OK)
+            value = stet_null();
+        status = stet_schema_check(schema, value, err);
+        if (status != STET_OK)
+            stet_fail_in(err, "what it wrote to %s does not match the schema there", r->wrote.at[i].id);
+    }
+    stet_path_release(&path);
+    return status;
+}
+
+/* ---- Taking writes back -------------------------------------------------------------------------------------------
+ */
+
+stet_status sched_cells_drop(action_run *r, stet_error *err) {
+    const stet_tx_read_record *at;
+    size_t count;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_tx_reads(r->tx, &arena, &at, &count);
+    /* Names and paths may lie in the transaction that is given up. */
+    stet_tx_read_record *copy = stet_arena_alloc(&arena, (count ? count : 1) * sizeof *copy);
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = at[i];
+        copy[i].name.id = stet_arena_strdup(&arena, at[i].name.id);
+        copy[i].name.scope = stet_arena_strdup(&arena, at[i].name.scope ? at[i].name.scope : "");
+        copy[i].path.bytes = stet_arena_strndup(&arena, at[i].path.bytes, at[i].path.len);
+    }
+    stet_tx_abort(r->tx);
+    r->tx = r->reader.tx = NULL;
+    stet_status status = stet_tx_begin_in(r->s->group, &r->tx, err);
+    r->reader.tx = r->tx;
+    for (size_t i = 0; i < count && status == STET_OK; i++) {
+        stet_value ignored;
+        stet_error mine = STET_ERROR_INIT;
+        status = stet_tx_read(r->tx, copy[i].space == r->s->space ? NULL : copy[i].space, &copy[i].name, copy[i].path,
+                              copy[i].kind, &ignored, &mine);
+        if (status == STET_NOT_FOUND || status == STET_OK)
+            status = STET_OK;
+        else if (err)
+            stet_error_move(err, &mine);
+        stet_error_clear(&mine);
+    }
+    stet_arena_release(&arena);
+    sched_cells_release(r);
+    return status;
+}
+
+/* ---- What it owns from then on ------------------------------------------------------------------------------------
+ */
+
+typedef STET_VEC(stet_plan_write) write_list;
+
+static int by_place(const void *a, const void *b) {
+    const stet_plan_write *x = a, *y = b;
+    return x->doc != y->doc ? (x->doc < y->doc ? -1 : 1) : stet_path_compare(x->path, y->path);
+}
+
+/* Each once; too many of one document become one. The same rule as for the stored record. */
+static void settle_writes(write_list *l) {
+    size_t to = 0;
+    if (l->len > 1)
+        qsort(l->at, l->len, sizeof *l->at, by_place);
+    for (size_t i = 0; i < l->len;) {
+        size_t first = to, end = i;
+        for (; end < l->len && l->at[end].doc == l->at[i].doc; end++)
+            if (to == first || stet_path_compare(l->at[to - 1].path, l->at[end].path) != 0)
+                l->at[to++] = l->at[end];
+        if (to - first > MOST_WRITES) {
+            for (size_t k = first + 1; k < to; k++)
+                l->at[first].path = stet_path_common(l->at[first].path, l->at[k].path);
+            to = first + 1;
+        }
+        i = end;
+    }
+    l->len = to;
+}
+
+void sched_cells_learn(stet_sched *s, const sched_action *a, const stet_doc_change *changes, size_t count) {
+    write_list l = {0};
+    if (!a->has_cells)
+        return;
+    stet_vec_reserve(&l, stet_plan_writes(s->plan, a->id, NULL, 0) + 1);
+    l.len = stet_plan_writes(s->plan, a->id, l.at, l.cap);
+    size_t before = l.len;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(changes[i].name.id, a->piece->failures) == 0)
+            continue;
+        bool own = a->out_id && strcmp(changes[i].name.id, a->out_id) == 0 &&
+                   strcmp(changes[i].name.scope ? changes[i].name.scope : "", a->out_scope) == 0;
+        uint32_t doc = sched_doc(s, NULL, &changes[i].name);
+        for (size_t k = 0; k < changes[i].len; k++) {
+            stet_pathref path = changes[i].at[k].path, out = stet_path_ref(&a->out_path);
+            if (!own || !(stet_path_is_prefix(out, path) || stet_path_is_prefix(path, out)))
+                *stet_vec_add(&l) = (stet_plan_write){doc, path};
+        }
+    }
+    if (l.len > before) {
+        settle_writes(&l);
+        stet_plan_set_writes(s->plan, a->id, l.at, l.len);
+    }
+    stet_vec_release(&l);
+}
+
+size_t sched_envelopes(const sched_action *a, stet_arena *arena, stet_address **out) {
+    stet_value links = stet_get(a->row, "materializer");
+    size_t n = stet_count(links), count = 0;
+    *out = stet_arena_alloc(arena, (n ? n : 1) * sizeof **out);
+    for (size_t i = 0; i < n; i++) {
+        stet_link l;
+        stet_path path = STET_PATH_INIT;
+        stet_path_push(&path, "value");
+        if (stet_link_read(stet_at(links, i), &l, &path) && !l.space) {
+            stet_pathref p = stet_path_ref(&path);
+            (*out)[count++] = (stet_address){NULL,
+                                             {stet_arena_strdup(arena, l.id), stet_arena_strdup(arena, l.scope)},
+                                             {stet_arena_strndup(arena, p.bytes, p.len), p.len}};
+        }
+        stet_path_release(&path);
+    }
+    return count;
+}
+
+typedef struct cell_search {
+    bool found;
+} cell_search;
+
+static bool meet_binding(void *ctx, stet_value binding, stet_pathref place) {
+    cell_search *c = ctx;
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
+    (void)place;
+    c->found = c->found || (stet_link_read(binding, &l, &path) && l.as_cell);
+    stet_path_release(&path);
+    return !c->found;
+}
+
+bool sched_has_cells(stet_value inputs) {
+    cell_search c = {false};
+    stet_binding_walk(inputs, meet_binding, &c);
+    return c.found;
+}
