@@ -47,8 +47,6 @@ typedef struct store {
     size_t applied_count;
 } store;
 
-/* ---- Locks ---- */
-
 static int by_uuid(const void *a, const void *b) {
     return strcmp((*(stet_space *const *)a)->uuid, (*(stet_space *const *)b)->uuid);
 }
@@ -105,113 +103,6 @@ static stet_status lock_spaces(store *c, bool held, stet_error *err) {
     stet_vec_release(&all);
     return st;
 }
-
-/* ---- Validation ---- */
-
-static stet_value describe_read(const stet_tx_doc *d, size_t read) {
-    stet_buf b = STET_BUF(0);
-    stet_value v = stet_object();
-    stet_put(&v, "space", stet_string(d->space->name));
-    stet_put(&v, "id", stet_string(d->name.id));
-    stet_put(&v, "scope", stet_string(d->name.scope));
-    stet_path_print(d->reads.at[read].path, &b);
-    stet_put(&v, "path", stet_string_n(stet_buf_cstr(&b), b.len));
-    stet_put(&v, "kind", stet_string(d->reads.at[read].kind == STET_SHALLOW ? "shallow" : "recursive"));
-    stet_put(&v, "seq", stet_int(d->seen));
-    stet_buf_release(&b);
-    return v;
-}
-
-static stet_status conflict(stet_error *err, const stet_tx_doc *d, const size_t which[2], const stet_change *at,
-                            int64_t seq) {
-    stet_buf read = STET_BUF(0), change = STET_BUF(0);
-    stet_cell_print(d->name.id, d->reads.at[which[0]].path, &read);
-    stet_cell_print(d->name.id, at[which[1]].path, &change);
-    stet_fail(err, STET_CONFLICT, "%s was read at sequence %lld; %s has changed since, at %lld", stet_buf_cstr(&read),
-              (long long)d->seen, stet_buf_cstr(&change), (long long)seq);
-    stet_hint(err, "read again and repeat the change");
-    if (err) {
-        stet_detail(err, "read", describe_read(d, which[0]));
-        stet_value c = stet_object();
-        stet_buf_clear(&change);
-        stet_path_print(at[which[1]].path, &change);
-        stet_put(&c, "path", stet_string_n(stet_buf_cstr(&change), change.len));
-        stet_put(&c, "kind", stet_string(at[which[1]].kind == STET_KEYSET ? "keys" : "value"));
-        stet_detail(err, "change", c);
-        stet_detail(err, "seq", stet_int(seq));
-    }
-    stet_buf_release(&read);
-    stet_buf_release(&change);
-    return STET_CONFLICT;
-}
-
-static int64_t head_seq(stet_space *s, int64_t branch, int64_t doc) {
-    stet_cached *c = stet_cache_find(s, stet_space_key(branch, doc));
-    if (c && !c->old)
-        return c->head.seq;
-    return stet_document_revision_at(s, branch, doc, s->known);
-}
-
-/* Commits by others since the document was read. */
-static stet_status check_committed(store *c, stet_tx_doc *d, stet_error *err) {
-    if (d->seen >= (d->space == c->s ? c->start : d->space->known))
-        return STET_OK;
-    if (d->doc == 0)
-        d->doc = stet_space_find_doc(d->space, &d->name);
-    if (d->doc == 0)
-        return STET_OK;
-    int64_t head = head_seq(d->space, d->branch, d->doc);
-    if (head <= d->seen)
-        return STET_OK;
-    stet_walk w;
-    stet_walk_begin(&w, d->space, d->doc, head);
-    while (w.next > d->seen && stet_walk_next(&w, &c->arena)) {
-        size_t which[2];
-        if (stet_reads_touched(d, w.leaves, w.rev.leaf_count, which))
-            return conflict(err, d, which, w.leaves, w.seq);
-    }
-    return STET_OK;
-}
-
-/* Members that the reader saw in the overlay, and that were not stored as it saw them. */
-static stet_status check_members(store *c, const stet_tx_doc *d, stet_error *err) {
-    for (size_t i = 0; i < d->seen_members; i++) {
-        const stet_group_member *m = &c->g->members.at[i];
-        if (m->outcome != STET_MEMBER_DROPPED && !m->moved)
-            continue;
-        stet_tx_doc *staged = stet_tx_find(m->tx, 0, &d->name);
-        size_t which[2], n;
-        if (staged && staged->write != STET_TX_NONE) {
-            const stet_change *at = stet_tx_doc_changes(m->tx, staged, &n);
-            bool touched = stet_reads_touched(d, at, n, which);
-            for (size_t j = 0; j < m->change_count && !touched && m->outcome == STET_MEMBER_APPLIED; j++)
-                touched = m->changes[j].doc == staged->doc &&
-                          stet_reads_touched(d, m->changes[j].at, m->changes[j].len, which);
-            if (touched)
-                return stet_fail(err, STET_CONFLICT,
-                                 "document \"%s\": what was read was written by an earlier "
-                                 "transaction of the group, which was not stored so",
-                                 d->name.id);
-        }
-    }
-    return STET_OK;
-}
-
-static stet_status validate(store *c, stet_tx *tx, stet_error *err) {
-    for (size_t i = 0; i < tx->docs.len; i++) {
-        stet_tx_doc *d = tx->docs.at[i];
-        if (d->reads.len == 0)
-            continue;
-        stet_status st = check_committed(c, d, err);
-        if (st == STET_OK && c->any_dropped && d->space == c->s)
-            st = check_members(c, d, err);
-        if (st != STET_OK)
-            return st;
-    }
-    return STET_OK;
-}
-
-/* ---- Documents as they stand ---- */
 
 static work_doc *work_of(store *c, stet_tx_doc *d) {
     /* By way of the overlay, if the document is in it, whoever asks; else by the map. So there is one of each. */
@@ -299,8 +190,6 @@ static stet_status work_out(store *c, stet_group_member *m, stet_error *err) {
     }
     return STET_OK;
 }
-
-/* ---- The rows ---- */
 
 static int by_doc(const void *a, const void *b) {
     const outcome_doc *x = a, *y = b;
@@ -440,84 +329,6 @@ static void write_heads(store *c) {
     }
 }
 
-/* ---- Sessions ---- */
-
-static stet_hash content_of(const store *c, const stet_tx *tx) {
-    stet_buf b = STET_BUF(0);
-    stet_varint_put(&b, (uint64_t)c->g->branch);
-    for (size_t i = 0; i < tx->docs.len; i++) {
-        const stet_tx_doc *d = tx->docs.at[i];
-        if (d->write == STET_TX_NONE && !d->need_absent && !d->need_hash)
-            continue;
-        stet_buf_printf(&b, "%s%c%s%c%d%d%d", d->name.id, 0, d->name.scope, 0, (int)d->write, d->need_absent,
-                        d->need_hash);
-        if (d->need_hash)
-            stet_buf_add(&b, d->hash.bytes, sizeof d->hash.bytes);
-        size_t at = b.len;
-        if (d->write == STET_TX_SET)
-            stet_json_write(&b, d->after, STET_JSON_CANONICAL);
-        else if (d->write == STET_TX_PATCH)
-            stet_patches_encode(&b, d->ops.at, d->ops.len);
-        stet_varint_put(&b, b.len - at);
-    }
-    stet_hash h = stet_hash_of(b.data, b.len);
-    stet_buf_release(&b);
-    return h;
-}
-
-static int64_t session_number(stet_space *s, const char *name, bool make) {
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT session FROM session WHERE name = ?");
-    stet_bind_text(q, 1, name, strlen(name));
-    int64_t n = stet_step(q) ? stet_column_int(q, 0) : 0;
-    stet_reset(q);
-    if (n || !make)
-        return n;
-    q = stet_db_stmt(s->db, "INSERT INTO session(name) VALUES(?)");
-    stet_bind_text(q, 1, name, strlen(name));
-    stet_run(q);
-    return stet_db_last_id(s->db);
-}
-
-/* STET_NOT_FOUND: not seen before. STET_OK: the answer is in m->result. */
-static stet_status find_replay(store *c, stet_group_member *m, stet_error *err) {
-    int64_t session = session_number(c->s, m->tx->session, false);
-    if (!session)
-        return STET_NOT_FOUND;
-    stet_stmt *q = stet_db_stmt(c->s->db, "SELECT seq, changed, content FROM replay WHERE session = ? AND local = ?");
-    stet_bind_int(q, 1, session);
-    stet_bind_int(q, 2, m->tx->local);
-    if (!stet_step(q))
-        return STET_NOT_FOUND;
-    stet_hash mine = content_of(c, m->tx);
-    size_t len;
-    const void *content = stet_column_blob(q, 2, &len);
-    bool same = len == sizeof mine.bytes && memcmp(content, mine.bytes, len) == 0;
-    m->result = (stet_commit_result){stet_column_int(q, 0), stet_column_int(q, 1) != 0, true};
-    stet_reset(q);
-    if (same)
-        return STET_OK;
-    stet_fail(err, STET_CONFLICT, "session \"%s\" has committed its number %lld with other content, at sequence %lld",
-              m->tx->session, (long long)m->tx->local, (long long)m->result.seq);
-    m->result = (stet_commit_result){0};
-    return STET_CONFLICT;
-}
-
-static void keep_replay(store *c, const stet_group_member *m) {
-    stet_hash content = content_of(c, m->tx);
-    int64_t session = session_number(c->s, m->tx->session, true);
-    stet_stmt *q =
-        stet_db_stmt(c->s->db, "INSERT INTO replay(session, local, seq, changed, content) VALUES(?, ?, ?, ?, ?)");
-    stet_bind_int(q, 1, session);
-    stet_bind_int(q, 2, m->tx->local);
-    stet_bind_int(q, 3, m->result.seq);
-    stet_bind_int(q, 4, m->result.changed);
-    stet_bind_blob(q, 5, content.bytes, sizeof content.bytes);
-    stet_run(q);
-    c->wrote = true;
-}
-
-/* ---- One member ---- */
-
 static stet_status publish(store *c, stet_group_member *m, stet_error *err) {
     size_t n = c->outcomes.len;
     int64_t seq = c->now + 1;
@@ -552,7 +363,7 @@ static void store_member(store *c, stet_group_member *m) {
     m->outcome = STET_MEMBER_STAGED;
     m->moved = m->stale = false;
     m->result = (stet_commit_result){0};
-    stet_status st = tx->session ? find_replay(c, m, &e) : STET_NOT_FOUND;
+    stet_status st = tx->session ? stet_replay_find(c->s, m, &e) : STET_NOT_FOUND;
     if (st == STET_OK) {
         m->outcome = STET_MEMBER_APPLIED;
         m->change_count = 0;
@@ -560,7 +371,7 @@ static void store_member(store *c, stet_group_member *m) {
         return;
     }
     if (st == STET_NOT_FOUND)
-        m->stale = (st = validate(c, tx, &e)) == STET_CONFLICT;
+        m->stale = (st = stet_group_validate(c->g, tx, c->start, c->any_dropped, &c->arena, &e)) == STET_CONFLICT;
     if (st == STET_OK)
         st = work_out(c, m, &e);
     if (st == STET_OK && c->outcomes.len)
@@ -573,8 +384,10 @@ static void store_member(store *c, stet_group_member *m) {
         c->any_dropped = c->any_dropped || m->moved;
         for (size_t i = 0; i < tx->docs.len; i++)
             tx->docs.at[i]->holds = tx->docs.at[i]->space == c->s ? c->now : tx->docs.at[i]->space->known;
-        if (tx->session)
-            keep_replay(c, m);
+        if (tx->session) {
+            stet_replay_keep(c->s, m);
+            c->wrote = true;
+        }
     } else {
         m->outcome = STET_MEMBER_DROPPED;
         m->error = stet_alloc(sizeof *m->error);
@@ -585,8 +398,6 @@ static void store_member(store *c, stet_group_member *m) {
     stet_release(e.details);
     clear_outcomes(c);
 }
-
-/* ---- The whole ---- */
 
 static void observe(store *c) {
     bool needed = false;

@@ -1,4 +1,4 @@
-/* commit.h - groups of transactions, between tx.c, group.c and commit.c. */
+/* commit.h - groups of transactions, between tx.c, group.c, commit.c, validate.c and replay.c. */
 #ifndef STET_MEMORY_COMMIT_H
 #define STET_MEMORY_COMMIT_H
 
@@ -48,6 +48,15 @@ void stet_group_member_clear(stet_group_member *m);                             
 const stet_change *stet_tx_doc_changes(stet_tx *tx, stet_tx_doc *d, size_t *count);
 /* Does any of the leaves touch a read of `d`? Fills `which` if so (which[0] the read, which[1] the change). */
 bool stet_reads_touched(const stet_tx_doc *d, const stet_change *at, size_t len, size_t which[2]);
+
+/* validate.c: do the reads of `tx` hold? `start`: the space's sequence when the storing began; `members`: an earlier
+ * member of the group was dropped or applied to another state than staged. STET_CONFLICT: no. */
+STET_CHECKED stet_status stet_group_validate(const stet_group *g, stet_tx *tx, int64_t start, bool members,
+                                             stet_arena *arena, stet_error *err);
+
+/* replay.c, for members that carry a session. STET_NOT_FOUND: not seen before. STET_OK: the answer is in m->result. */
+STET_CHECKED stet_status stet_replay_find(stet_space *s, stet_group_member *m, stet_error *err);
+void stet_replay_keep(stet_space *s, const stet_group_member *m);
 
 /* commit.c: the whole group in one SQLite transaction. If the space's write lock is held by the one member (`locked`),
  * goes on in that transaction; ends it either way. */

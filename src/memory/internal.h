@@ -172,7 +172,7 @@ struct stet_tx {
     stet_buf scratch;
 };
 
-/* observe_store.c: numbers of names may have changed. */
+/* observe_cache.c: numbers of names may have changed. */
 void stet_observe_forget_piece(stet_space *s);
 
 /* batch.c */

@@ -126,19 +126,30 @@ struct stet_observe {
     int64_t stored, kept_noops, dropped_noops, marks_set, marks_cleared, lost;
 };
 
-/* observe_store.c: the cache and the tables. All run inside a write transaction; errors stick to the database. */
+/* All of these run inside a write transaction; errors stick to the database. */
+
+/* observe_cache.c */
 struct stet_observe *stet_observe_of(stet_space *s);
 void stet_observe_fresh(stet_space *s); /* empties the cache if it is not right any more */
 void stet_observe_empty(stet_space *s);
+void stet_observe_drop_pending(stet_space *s);
 /* The action of a key; made if it is not there (its row is written at the end). NULL: a sticky failure. */
 stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t piece, const char *name, bool make);
-void stet_observe_bear(stet_space *s, stet_known_action *a); /* writes the row of one that was made now */
+/* Writes the row of an action that was made in this transaction: with its observation, or (at NULL) without. */
+void stet_observe_insert_action(stet_space *s, stet_known_action *a, int64_t generation, stet_bytes blob);
+void stet_observe_bear(stet_space *s, stet_known_action *a); /* the same, if it is not there yet, and without */
 int64_t stet_observe_fingerprint(stet_space *s, stet_hash h);
+/* One integer of a kept statement; `otherwise` if it has no row. */
+int64_t stet_observe_int(stet_space *s, const char *sql, int64_t otherwise);
+int64_t stet_observe_meta(stet_space *s, const char *name, int64_t otherwise);
+void stet_observe_set_marked_through(stet_space *s, int64_t seq);
+static inline stet_bytes stet_bytes_keep(stet_arena *a, const void *bytes, size_t len) {
+    return (stet_bytes){len ? stet_arena_dup(a, bytes, len) : "", len};
+}
+
+/* observe_index.c */
 stet_index_doc *stet_observe_doc(stet_space *s, int64_t key);
-stet_pending *stet_observe_pending(stet_space *s, int64_t action, int64_t branch);
-stet_pending *stet_observe_pending_of(stet_space *s, stet_known_action *a); /* the same, without a look-up */
-void stet_observe_mark(stet_space *s, int64_t action, int64_t branch, stet_action_state state, stet_reason reason,
-                       int64_t seq, int64_t doc, const stet_change *change);
+void stet_observe_row_now(stet_space *s, const stet_row_op *op); /* one row operation, as SQL */
 /* Adds the numbers of actions whose reads (writes) of a document the change (a change at the path) touches. */
 void stet_observe_readers_of(stet_space *s, int64_t key, const stet_change *change, stet_numbers *out);
 void stet_observe_writers_of(stet_space *s, int64_t key, stet_pathref path, unsigned flags, stet_numbers *out);
@@ -147,38 +158,35 @@ void stet_observe_readers_below(stet_space *s, int64_t key, stet_pathref path, s
 /* Replaces the index rows of an action. */
 void stet_observe_reindex(stet_space *s, stet_known_action *a, stet_bytes reads, stet_bytes known, stet_bytes declared,
                           stet_bytes envelopes);
-/* Takes its index rows, marks and foreign reads away. `row` too: the action itself. */
-void stet_observe_remove(stet_space *s, int64_t action, bool row);
-void stet_observe_flush(stet_space *s); /* writes what is pending */
-void stet_observe_drop_pending(stet_space *s);
-/* One integer of a kept statement; `otherwise` if it has no row. */
-int64_t stet_observe_int(stet_space *s, const char *sql, int64_t otherwise);
-int64_t stet_observe_meta(stet_space *s, const char *name, int64_t otherwise);
-void stet_observe_set_marked_through(stet_space *s, int64_t seq);
 void stet_numbers_settle(stet_numbers *n); /* sorted, each once */
 static inline void stet_numbers_add(stet_numbers *n, int64_t v) {
     *stet_vec_add(n) = v;
 }
+
+/* observe_store.c */
+stet_pending *stet_observe_pending(stet_space *s, int64_t action, int64_t branch);
+stet_pending *stet_observe_pending_of(stet_space *s, stet_known_action *a); /* the same, without a look-up */
+void stet_observe_mark(stet_space *s, int64_t action, int64_t branch, stet_action_state state, stet_reason reason,
+                       int64_t seq, int64_t doc, const stet_change *change);
 /* Marks for one commit, without an observation. */
 void stet_observe_changes(stet_space *s, int64_t branch, int64_t seq, const stet_doc_change *at, size_t len,
                           int64_t except);
+/* Takes its index rows, marks and foreign reads away. `row` too: the action itself. */
+void stet_observe_remove(stet_space *s, int64_t action, bool row);
+void stet_observe_flush(stet_space *s); /* writes what is pending */
+/* A write transaction of its own, or the one that is open. */
+STET_CHECKED stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err);
+STET_CHECKED stet_status stet_observe_end(stet_space *s, bool begun, stet_error *err);
 
-/* observe_mirror.c */
+/* observe_mirror.c: mirror rows. */
 /* Number of a foreign space, made if it is not there; remembers the highest sequence read. */
 int64_t stet_observe_foreign(stet_space *s, const char *uuid, const char *name, int64_t seen);
-/* Collects the marks that a change owes to other spaces and notes them as pending, in the transaction of the change. */
-void stet_observe_owe(stet_space *s, int64_t branch, int64_t seq, const stet_doc_change *at, size_t len);
 /* Mirror rows of an action's reads in other spaces, whose write locks the commit holds. False: one of them could not be
  * written, so its changes may go unnoticed. */
 bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, const stet_applied *m,
                          stet_bytes foreign);
 /* Marks from other spaces that the new observation has overtaken. True: some are left. */
 bool stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreign);
-/* An action is gone: its mirrors go after the transaction. */
-void stet_observe_leave_all(stet_space *s, int64_t action);
-void stet_observe_owe_nothing(struct stet_observe *o); /* the transaction that owed it is undone, or all is told */
-void stet_observe_push(stet_space *s);                 /* what is owed, to each owner; what fails stays pending */
-STET_CHECKED stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err);
 /* Removes mirrors of actions that do not read this space any more. Not inside a transaction. */
 int64_t stet_observe_orphans(stet_space *s, bool dry_run);
 /* The space with this name and UUID beside `s`, opened once and kept. STET_NOT_FOUND also for one with another UUID. */
@@ -187,15 +195,36 @@ STET_CHECKED stet_status stet_observe_sibling(stet_space *s, const char *name, c
 /* Is the action `action` of `owner` mirrored in `in` at this place? */
 bool stet_observe_mirrored(stet_space *in, const stet_space *owner, int64_t action, const stet_foreign_place *r);
 void stet_observe_close_owners(stet_space *s);
+/* The number under which `owner` is known in `in`; made if asked. 0: not known. */
+int64_t stet_observe_owner_number(stet_space *in, const stet_space *owner, bool make);
+void stet_observe_drop_mirrors(stet_space *in, int64_t owner, int64_t action);
+/* Every action that read the space becomes unknown; marks of a history that is no more mean nothing. */
+void stet_observe_distrust_readers(stet_space *s, int64_t space);
+/* Adds to `pushes` the mirror rows that a changed leaf touches; `only` 0: of every owner. */
+void stet_observe_mirrors_of(stet_space *s, int64_t doc, const stet_change *c, int64_t seq, int64_t only,
+                             stet_arena *arena);
+/* A stamp of foreign_space: there is no such space, or it does not know this one, and its readers are unknown. */
+#define STET_STAMP_GONE (-1)
+
+/* observe_push.c: marks on their way between spaces. */
+/* Collects the marks that a change owes to other spaces and notes them as pending, in the transaction of the change. */
+void stet_observe_owe(stet_space *s, int64_t branch, int64_t seq, const stet_doc_change *at, size_t len);
+/* An action is gone: its mirrors go after the transaction. */
+void stet_observe_leave_all(stet_space *s, int64_t action);
+void stet_observe_owe_nothing(struct stet_observe *o); /* the transaction that owed it is undone, or all is told */
+void stet_observe_push(stet_space *s);                 /* what is owed, to each owner; what fails stays pending */
+STET_CHECKED stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err);
+
+static inline const char *stet_observe_text(stet_stmt *q, int column, stet_arena *arena) {
+    size_t len;
+    const char *text = stet_column_text(q, column, &len);
+    return stet_arena_strndup(arena, text, len);
+}
 
 /* batch.c: a transaction that conflicts and only carried an observation: counted as dropped, and no error. */
 bool stet_observe_stale(const stet_tx *tx);
 
 /* observe.c: marks of commits above marked_through. */
 STET_CHECKED stet_status stet_observe_look(stet_space *s, stet_error *err);
-
-/* A write transaction of its own, or the one that is open. */
-STET_CHECKED stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err);
-STET_CHECKED stet_status stet_observe_end(stet_space *s, bool begun, stet_error *err);
 
 #endif

@@ -72,7 +72,7 @@ static const char step1[] =
     /* Derived: anchors into long histories. `value` NULL: the revision at `seq` holds the whole text itself. */
     "CREATE TABLE snapshot(key INTEGER NOT NULL, seq INTEGER NOT NULL, value BLOB, PRIMARY KEY(key, seq));";
 
-/* The scheduler's tables: observe_store.c writes them, nobody else.
+/* The scheduler's tables: observe_*.c write them, nobody else.
  *
  * Bytes per action are what this layout is about (budget: 670 with three reads and one write): names, documents and
  * fingerprints are numbers, the sequences of reads lie in the observation and not in index rows, and an action's number

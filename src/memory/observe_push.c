@@ -1,0 +1,377 @@
+/* observe_push.c - marks on their way between spaces: what a change in a space that was read owes to the owners of its
+ * readers, telling them, and what an owner fetches that nobody told it. Rules M2 to M4 of observe_mirror.c. */
+#include <stdlib.h>
+
+#include "memory/observe_internal.h"
+
+/* M2. `pushed` never passes a change that was not told: what this transaction tells moves it only if everything up to
+ * the `pending` that it found had been told. A commit looked at late (above marked_through, but below `pushed`) moves
+ * `pushed` back to before it. */
+static void note_pending(stet_space *s, int64_t owner, int64_t seq) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_owed_base *base = NULL;
+    for (size_t i = 0; i < o->bases.len && !base; i++)
+        if (o->bases.at[i].owner == owner)
+            base = &o->bases.at[i];
+    int64_t pending = 0;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT pending FROM mirror_owner WHERE owner = ?");
+    stet_bind_int(q, 1, owner);
+    while (stet_step(q))
+        pending = stet_column_int(q, 0);
+    if (!base) {
+        base = stet_vec_add(&o->bases);
+        *base = (stet_owed_base){owner, pending};
+    }
+    if (seq <= pending)
+        base->base = INT64_MAX;
+    q = stet_db_stmt(
+        s->db, "UPDATE mirror_owner SET pending = max(pending, ?1), pushed = min(pushed, ?1 - 1) WHERE owner = ?2");
+    stet_bind_int(q, 1, seq);
+    stet_bind_int(q, 2, owner);
+    stet_run(q);
+}
+
+void stet_observe_owe(stet_space *s, int64_t branch, int64_t seq, const stet_doc_change *at, size_t len) {
+    if (branch != 0)
+        return;
+    struct stet_observe *o = stet_observe_of(s);
+    size_t from = o->pushes.len;
+    for (size_t i = 0; i < len; i++)
+        for (size_t k = 0; k < at[i].len; k++)
+            stet_observe_mirrors_of(s, at[i].doc, &at[i].at[k], seq, 0, &o->push_arena);
+    int64_t last = 0;
+    for (size_t i = from; i < o->pushes.len; i++) {
+        if (o->pushes.at[i].owner == last)
+            continue;
+        last = o->pushes.at[i].owner;
+        note_pending(s, last, seq);
+    }
+}
+
+void stet_observe_owe_nothing(struct stet_observe *o) {
+    stet_vec_clear(&o->pushes);
+    stet_vec_clear(&o->leave);
+    stet_vec_clear(&o->bases);
+    stet_arena_clear(&o->push_arena);
+}
+
+/* In the write transaction of the owner: M3. */
+static void take_mark(stet_space *owner, const stet_space *from, const stet_owed *p, const stet_docname *name) {
+    int64_t space = 0, branch = 0;
+    stet_stmt *q = stet_db_stmt(owner->db, "SELECT space FROM foreign_space WHERE uuid = ?");
+    stet_bind_text(q, 1, from->uuid, strlen(from->uuid));
+    while (stet_step(q))
+        space = stet_column_int(q, 0);
+    if (!space)
+        return;
+    bool counts = false;
+    stet_foreign_places reads = {0};
+    q = stet_db_stmt(owner->db, "SELECT branch, observation FROM action WHERE action = ?");
+    stet_bind_int(q, 1, p->action);
+    while (stet_step(q)) {
+        size_t len;
+        const void *blob = stet_column_blob(q, 1, &len);
+        stet_obs obs;
+        branch = stet_column_int(q, 0);
+        if (!len || !stet_obs_decode(blob, len, &obs) || !stet_foreign_unpack(obs.foreign, &reads))
+            continue;
+        for (size_t i = 0; i < reads.len && !counts; i++) {
+            const stet_foreign_place *r = &reads.at[i];
+            counts = r->space == space && r->seq < p->seq && r->id.len == strlen(name->id) &&
+                     memcmp(r->id.at, name->id, r->id.len) == 0 && r->scope.len == strlen(name->scope) &&
+                     memcmp(r->scope.at, name->scope, r->scope.len) == 0 &&
+                     stet_touches(p->path, p->kind, r->path, r->flag ? STET_SHALLOW : STET_RECURSIVE);
+        }
+    }
+    stet_vec_release(&reads);
+    if (!counts)
+        return;
+    q = stet_db_stmt(owner->db, "UPDATE foreign_space SET seen = max(seen, ?) WHERE space = ?");
+    stet_bind_int(q, 1, p->seq);
+    stet_bind_int(q, 2, space);
+    stet_run(q);
+    q = stet_db_stmt(owner->db,
+                     "INSERT INTO mark(action, space, branch, state, reason, seq, id, scope, path, kind)"
+                     " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                     " ON CONFLICT(action, space) DO UPDATE SET state = excluded.state, reason = excluded.reason,"
+                     " seq = excluded.seq, id = excluded.id, scope = excluded.scope, path = excluded.path,"
+                     " kind = excluded.kind WHERE excluded.seq > seq AND excluded.state >= state");
+    stet_bind_int(q, 1, p->action);
+    stet_bind_int(q, 2, space);
+    stet_bind_int(q, 3, branch);
+    stet_bind_int(q, 4, STET_DIRTY);
+    stet_bind_int(q, 5, STET_REASON_CHANGED);
+    stet_bind_int(q, 6, p->seq);
+    stet_bind_text(q, 7, name->id, strlen(name->id));
+    stet_bind_text(q, 8, name->scope, strlen(name->scope));
+    stet_bind_blob(q, 9, p->path.bytes, p->path.len);
+    stet_bind_int(q, 10, p->kind);
+    stet_run(q);
+    stet_slot *slot = owner->observe ? stet_map_get(&owner->observe->by_number, &p->action, sizeof p->action) : NULL;
+    if (slot)
+        ((stet_known_action *)slot->p)->marked = ((stet_known_action *)slot->p)->foreign_marked = true;
+}
+
+/* All pushes of one owner, then `pushed` here, if nothing older is left untold. Both transactions end before this
+ * returns. A note that fails is no failure: the owner asks again, and M3 makes that harmless. */
+static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int64_t base, int64_t through,
+                           stet_error *err) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_arena arena = STET_ARENA_INIT;
+    stet_status st = stet_db_begin_write(owner->db, err);
+    if (st != STET_OK)
+        return st;
+    for (size_t i = 0; i < o->pushes.len && st == STET_OK; i++) {
+        stet_docname name;
+        if (o->pushes.at[i].owner != number)
+            continue;
+        st = stet_space_docname(s, o->pushes.at[i].doc, &arena, &name, err);
+        if (st == STET_OK)
+            take_mark(owner, s, &o->pushes.at[i], &name);
+    }
+    stet_arena_release(&arena);
+    if (st == STET_OK)
+        st = stet_db_commit(owner->db, err);
+    else
+        stet_db_rollback(owner->db);
+    if (st != STET_OK || stet_db_begin_write(s->db, NULL) != STET_OK)
+        return st;
+    stet_stmt *q =
+        stet_db_stmt(s->db, "UPDATE mirror_owner SET pushed = max(pushed, ?) WHERE owner = ? AND pushed >= ?");
+    stet_bind_int(q, 1, through);
+    stet_bind_int(q, 2, number);
+    stet_bind_int(q, 3, base);
+    stet_run(q);
+    if (stet_db_commit(s->db, NULL) != STET_OK)
+        stet_observe_empty(s);
+    return STET_OK;
+}
+
+/* Takes the mirrors of one action away from a space it no longer reads: under both locks, because another process may
+ * have stored an observation meanwhile that reads it again. */
+static void leave_space(stet_space *s, stet_space *in, int64_t space, int64_t action) {
+    bool first = strcmp(s->uuid, in->uuid) < 0;
+    stet_db *one = first ? s->db : in->db, *two = first ? in->db : s->db;
+    if (stet_db_begin_write(one, NULL) != STET_OK)
+        return;
+    if (stet_db_begin_write(two, NULL) != STET_OK) {
+        stet_db_rollback(one);
+        return;
+    }
+    bool again = false;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT 1 FROM foreign_read WHERE space = ? AND action = ?");
+    stet_bind_int(q, 1, space);
+    stet_bind_int(q, 2, action);
+    while (stet_step(q))
+        again = true;
+    if (stet_db_status(s->db, NULL) == STET_OK && !again)
+        stet_observe_drop_mirrors(in, stet_observe_owner_number(in, s, false), action);
+    stet_db_rollback(s->db);
+    if (stet_db_commit(in->db, NULL) != STET_OK)
+        stet_observe_empty(in);
+}
+
+void stet_observe_leave_all(stet_space *s, int64_t action) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT space FROM foreign_read WHERE action = ?");
+    stet_bind_int(q, 1, action);
+    while (stet_step(q))
+        *stet_vec_add(&stet_observe_of(s)->leave) = (stet_marked){.action = action, .seq = stet_column_int(q, 0)};
+    q = stet_db_stmt(s->db, "DELETE FROM foreign_read WHERE action = ?");
+    stet_bind_int(q, 1, action);
+    stet_run(q);
+}
+
+/* A commit does not wait long for another space's writers: what is not told now is fetched. Least of all may it wait
+ * for a lock that its own caller holds. */
+#define PUSH_PATIENCE_MS 250
+
+static void leave_spaces(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    for (size_t i = 0; i < o->leave.len; i++) {
+        stet_arena arena = STET_ARENA_INIT;
+        const char *name = NULL, *uuid = NULL;
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT name, uuid FROM foreign_space WHERE space = ?");
+        stet_bind_int(q, 1, o->leave.at[i].seq);
+        while (stet_step(q)) {
+            name = stet_observe_text(q, 0, &arena);
+            uuid = stet_observe_text(q, 1, &arena);
+        }
+        stet_space *in;
+        /* Rows too many are harmless, so a failure here is too; gc removes them. */
+        if (name && stet_observe_sibling(s, name, uuid, &in, NULL) == STET_OK) {
+            int patience = stet_db_patience(in->db, PUSH_PATIENCE_MS);
+            leave_space(s, in, o->leave.at[i].seq, o->leave.at[i].action);
+            stet_db_patience(in->db, patience);
+        }
+        stet_arena_release(&arena);
+    }
+    stet_vec_clear(&o->leave);
+}
+
+static void push_one(stet_space *s, int64_t number) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_arena arena = STET_ARENA_INIT;
+    int64_t through = 0, base = INT64_MAX;
+    const char *name = NULL, *uuid = NULL;
+    for (size_t i = 0; i < o->pushes.len; i++)
+        if (o->pushes.at[i].owner == number && o->pushes.at[i].seq > through)
+            through = o->pushes.at[i].seq;
+    for (size_t i = 0; i < o->bases.len; i++)
+        if (o->bases.at[i].owner == number)
+            base = o->bases.at[i].base;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT name, uuid FROM mirror_owner WHERE owner = ?");
+    stet_bind_int(q, 1, number);
+    while (stet_step(q)) {
+        name = stet_observe_text(q, 0, &arena);
+        uuid = stet_observe_text(q, 1, &arena);
+    }
+    stet_space *owner;
+    stet_error err = STET_ERROR_INIT;
+    if (name && stet_observe_sibling(s, name, uuid, &owner, &err) == STET_OK) {
+        int patience = stet_db_patience(owner->db, PUSH_PATIENCE_MS);
+        if (push_to(s, owner, number, base, through, &err) != STET_OK)
+            stet_error_clear(&err); /* M2: it stays pending, and the owner fetches it */
+        stet_db_patience(owner->db, patience);
+    }
+    stet_error_clear(&err);
+    stet_arena_release(&arena);
+}
+
+void stet_observe_push(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    leave_spaces(s);
+    while (o->pushes.len) {
+        int64_t number = o->pushes.at[0].owner;
+        push_one(s, number);
+        size_t to = 0;
+        for (size_t i = 0; i < o->pushes.len; i++)
+            if (o->pushes.at[i].owner != number)
+                o->pushes.at[to++] = o->pushes.at[i];
+        o->pushes.len = to;
+    }
+    stet_observe_owe_nothing(o);
+    stet_error stuck = STET_ERROR_INIT;
+    if (stet_db_status(s->db, &stuck) != STET_OK) /* the data is committed: a look that failed is not its failure */
+        stet_error_clear(&stuck);
+}
+
+typedef struct foreign_row {
+    int64_t space, seen, stamp;
+    char *uuid, *name;
+} foreign_row;
+
+/* What is known of the space is what it is now. */
+static stet_status distrust_space(stet_space *s, const foreign_row *f, int64_t seen, int64_t stamp, stet_error *err) {
+    bool begun;
+    stet_status st = stet_observe_begin(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    stet_observe_distrust_readers(s, f->space);
+    stet_stmt *q = stet_db_stmt(s->db, "UPDATE foreign_space SET seen = ?, stamp = ? WHERE space = ?");
+    stet_bind_int(q, 1, seen);
+    stet_bind_int(q, 2, stamp);
+    stet_bind_int(q, 3, f->space);
+    stet_run(q);
+    return stet_observe_end(s, begun, err);
+}
+
+/* M2: commits that touched mirrors of this owner and were not told to it. */
+static stet_status fetch(stet_space *s, stet_space *in, int64_t number, int64_t pushed, int64_t pending,
+                         stet_error *err) {
+    struct stet_observe *o = stet_observe_of(in);
+    stet_arena arena = STET_ARENA_INIT;
+    stet_observe_owe_nothing(o);
+    stet_status st = STET_OK;
+    for (int64_t after = pushed; st == STET_OK && after < pending;) {
+        stet_commit_record *list;
+        size_t count;
+        st = stet_space_commits(in, after, pending, 10000, &arena, &list, &count, err);
+        if (st != STET_OK || count == 0)
+            break;
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < list[i].len && list[i].branch == 0; k++)
+                for (size_t n = 0; n < list[i].at[k].len; n++)
+                    stet_observe_mirrors_of(in, list[i].at[k].doc, &list[i].at[k].at[n], list[i].seq, number, &arena);
+        after = list[count - 1].seq;
+    }
+    if (st == STET_OK)
+        st = push_to(in, s, number, pushed, pending, err);
+    stet_observe_owe_nothing(o);
+    stet_arena_release(&arena);
+    return st;
+}
+
+typedef struct owner_row {
+    int64_t number, stamp, pending, pushed; /* number 0: not known there */
+} owner_row;
+
+static stet_status owner_row_of(stet_space *in, const stet_space *s, owner_row *out, stet_error *err) {
+    *out = (owner_row){0};
+    stet_stmt *q = stet_db_stmt(in->db, "SELECT owner, stamp, pending, pushed FROM mirror_owner WHERE uuid = ?");
+    stet_bind_text(q, 1, s->uuid, strlen(s->uuid));
+    while (stet_step(q))
+        *out = (owner_row){stet_column_int(q, 0), stet_column_int(q, 1), stet_column_int(q, 2), stet_column_int(q, 3)};
+    return stet_db_status(in->db, err);
+}
+
+static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err) {
+    stet_space *in;
+    stet_error ours = STET_ERROR_INIT;
+    stet_status st = stet_observe_sibling(s, f->name, f->uuid, &in, &ours);
+    if (st == STET_BUSY) { /* nothing is known against the space */
+        stet_error_move(err, &ours);
+        return st;
+    }
+    stet_error_clear(&ours);
+    if (st != STET_OK)
+        return f->stamp == STET_STAMP_GONE ? STET_OK : distrust_space(s, f, 0, STET_STAMP_GONE, err);
+    st = stet_space_refresh(in, err);
+    owner_row row;
+    if (st == STET_OK)
+        st = owner_row_of(in, s, &row, err);
+    if (st != STET_OK)
+        return st;
+    /* Commits there that nobody has looked at, made with the switch off, may owe marks too. */
+    int64_t through = stet_observe_meta(in, "marked_through", 0);
+    if ((st = stet_db_status(in->db, err)) == STET_OK && row.number && through < in->known) {
+        st = stet_observe_look(in, err);
+        if (st == STET_OK)
+            st = owner_row_of(in, s, &row, err);
+    }
+    if (st != STET_OK)
+        return st;
+    if (row.number == 0)
+        return f->stamp == STET_STAMP_GONE ? STET_OK : distrust_space(s, f, in->known, STET_STAMP_GONE, err);
+    if (row.stamp != f->stamp || in->known < f->seen)
+        st = distrust_space(s, f, in->known, row.stamp, err);
+    if (st == STET_OK && row.pending > row.pushed)
+        st = fetch(s, in, row.number, row.pushed, row.pending, err);
+    return st;
+}
+
+stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err) {
+    STET_VEC(foreign_row) rows = {0};
+    stet_stmt *q =
+        stet_db_stmt(s->db, "SELECT space, seen, stamp, uuid, name FROM foreign_space"
+                            " WHERE EXISTS(SELECT 1 FROM foreign_read r WHERE r.space = foreign_space.space)");
+    while (stet_step(q)) {
+        foreign_row *f = stet_vec_add(&rows);
+        size_t len;
+        f->space = stet_column_int(q, 0);
+        f->seen = stet_column_int(q, 1);
+        f->stamp = stet_column_int(q, 2);
+        const char *text = stet_column_text(q, 3, &len);
+        f->uuid = stet_strndup(text, len);
+        text = stet_column_text(q, 4, &len);
+        f->name = stet_strndup(text, len);
+    }
+    stet_status st = stet_db_status(s->db, err);
+    for (size_t i = 0; i < rows.len; i++) {
+        if (st == STET_OK)
+            st = look_at(s, &rows.at[i], err);
+        free(rows.at[i].uuid);
+        free(rows.at[i].name);
+    }
+    stet_vec_release(&rows);
+    return st;
+}
