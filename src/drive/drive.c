@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "files/files.h"
-#include "files/path.h"
+#include "drive/lookout.h"
+#include "files/watch.h"
 #include "module/javascript.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -24,6 +24,7 @@ typedef struct driver {
     stet_space *space;
     stet_sched *sched;
     stet_files *files;
+    stet_lookout *follow; /* the watch of a drive that goes on */
     char *piece;
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: said once, at the end */
@@ -240,68 +241,41 @@ static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
 
 /* ---- Files ----------------------------------------------------------------------------------------------------- */
 
-static bool follow_link(void *ctx, stet_value binding, stet_pathref place) {
-    driver *d = ctx;
-    stet_value link, id;
-    (void)place;
-    if (!stet_link_is(binding, &link))
-        return true;
-    id = stet_get(link, "id");
-    const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "";
-    if ((strncmp(text, STET_FILE_PREFIX, 5) == 0 || strncmp(text, STET_GLOB_PREFIX, 5) == 0) &&
-        stet_files_follow(d->files, text, NULL) != STET_OK) {
-        /* no path that any file could have: nobody will find it */
-    }
-    return true;
-}
+#define ASK_MS  1000 /* how long a process that watches has for its answer */
+#define LOOK_MS 300  /* while watching: how often others are looked for, and files where there is no watch */
 
-/* Every file that the nodes of a graph read. */
-static void follow_process(driver *d, const stet_process *g) {
-    for (size_t i = 0; i < g->node_count; i++) {
-        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), follow_link, d);
-        /* And the variables of the environment that a command names. */
-        stet_value env = stet_get(stet_get(g->nodes[i].row, "module"), "env");
-        for (size_t k = 0; stet_typeof(env) == STET_ARRAY && k < stet_count(env); k++) {
-            stet_value name = stet_at(env, k);
-            char *id = stet_typeof(name) == STET_STRING
-                           ? stet_asprintf(STET_ENV_PREFIX "%s", stet_as_string(&name, NULL))
-                           : NULL;
-            if (id && stet_files_follow(d->files, id, NULL) != STET_OK) {
-                /* no name that a variable could have */
-            }
-            stet_free(id);
-        }
-    }
-}
-
-static stet_status follow_files(driver *d, stet_error *err) {
-    stet_piece *p;
-    stet_process *g;
-    int64_t branch;
-    if (!d->out->installed_now && !stet_files_was_lost(d->files))
-        return STET_OK;
-    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
-    if (status == STET_OK)
-        status = stet_piece_load(d->space, branch, d->piece, -1, &p, err);
-    if (status != STET_OK)
+/* Documents of files become what files are: by asking whoever watches, else by looking at all of them. */
+static stet_status bring_files_up(driver *d, stet_error *err) {
+    stet_files_report r;
+    stet_status status = STET_OK;
+    bool watched = !d->spec->no_scan && stet_files_ask(d->files, ASK_MS);
+    if (d->out->installed_now || (!watched && stet_files_was_lost(d->files)))
+        status = stet_lookout_follow(d->files, d->space, d->spec->branch, d->piece, err);
+    if (status != STET_OK || d->spec->no_scan)
         return status;
-    status = stet_piece_process(d->space, branch, p, -1, &g, err);
-    if (status == STET_OK) {
-        follow_process(d, g);
-        stet_process_free(g);
-    }
-    stet_piece_free(p);
+    status = stet_files_refresh(d->files, &r, err);
+    d->out->files = r.followed;
+    d->out->files_changed = r.changed + r.appeared + r.vanished;
+    d->out->watched = watched;
+    stet_release(r.list);
     return status;
 }
 
-static stet_status scan_files(driver *d, stet_error *err) {
-    stet_files_report r;
-    if (d->spec->no_scan)
-        return STET_OK;
-    stet_status status = stet_files_scan(d->files, &r, err);
-    d->out->files = r.followed;
-    d->out->files_changed = r.changed + r.appeared + r.vanished;
-    stet_release(r.list);
+/* While watching: the next commit that others, or the thread that watches files, have made. */
+static stet_status await_news(driver *d, bool *news, stet_error *err) {
+    stet_error why = STET_ERROR_INIT;
+    stet_status status = stet_sched_wait(d->sched, LOOK_MS, news, err);
+    bool by_hand = stet_lookout_look(d->follow, &why) == STET_LOOKOUT_FAILED;
+    if (why.status != STET_OK && d->spec->note)
+        d->spec->note(d->spec->ctx, &why);
+    stet_error_clear(&why);
+    if (status == STET_OK && by_hand) {
+        stet_files_report r;
+        status = stet_files_scan(d->files, &r, err);
+        stet_release(r.list);
+    } else if (status == STET_OK && *news) {
+        status = stet_files_catch_up(d->files, err);
+    }
     return status;
 }
 
@@ -581,9 +555,7 @@ static stet_status drive(driver *d, stet_error *err) {
     if (status == STET_OK)
         status = wake(d, &stopped, true, err);
     if (status == STET_OK)
-        status = follow_files(d, err);
-    if (status == STET_OK)
-        status = scan_files(d, err);
+        status = bring_files_up(d, err);
     if (status == STET_OK && (d->spec->explain || d->spec->dry_run))
         status = explain(d, err);
     if (status != STET_OK || d->spec->dry_run)
@@ -591,10 +563,14 @@ static stet_status drive(driver *d, stet_error *err) {
     status = demand(d, err);
     if (status != STET_OK)
         return status;
+    if (d->spec->watch)
+        d->follow = stet_lookout_start(d->project, d->spec->space ? d->spec->space : "main");
     for (;;) {
         stet_sched_report r = {0};
         status = stet_sched_settle(d->sched, &r, err);
         take_report(d, &r);
+        if (d->spec->watch && status == STET_OK && r.runs > 0)
+            status = stet_files_save(d->files, err);
         if (status != STET_OK || !d->spec->watch)
             return status;
         if (d->spec->settled && r.runs > 0) {
@@ -605,9 +581,7 @@ static stet_status drive(driver *d, stet_error *err) {
         do {
             if (is_cancelled(d))
                 return stet_fail(err, STET_CANCELLED, "stopped");
-            status = stet_sched_wait(d->sched, 300, &news, err);
-            if (status == STET_OK)
-                status = scan_files(d, err);
+            status = await_news(d, &news, err);
             if (status == STET_OK)
                 status = wake(d, &stopped, false, err);
             if (status == STET_OK && stopped)
@@ -646,12 +620,13 @@ stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_
     out->piece = d.piece ? d.piece : stet_strdup("");
     if (!out->run_id)
         out->run_id = stet_strdup("");
-    stet_sched_close(d.sched);
+    stet_lookout_stop(d.follow);
     if (d.files && out->report.runs > 0 && status != STET_INTERNAL) {
         /* A failure here costs the next run a second look at some files. */
         stet_status saved = stet_files_save(d.files, status == STET_OK ? err : NULL);
         status = status == STET_OK ? saved : status;
     }
+    stet_sched_close(d.sched);
     stet_files_close(d.files);
     out->duration_ms = (stet_clock_monotonic_us() - start) / 1000;
     stet_space_close(d.space);
@@ -696,6 +671,7 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
     if (out->files > 0) {
         stet_put(&v, "files", stet_int((int64_t)out->files));
         stet_put(&v, "filesChanged", stet_int((int64_t)out->files_changed));
+        stet_put(&v, "watched", stet_bool(out->watched));
     }
     if (stet_typeof(out->actions) == STET_ARRAY)
         stet_put(&v, "actions", stet_retain(out->actions));

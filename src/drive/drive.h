@@ -42,6 +42,8 @@ typedef struct stet_drive_spec {
     void (*progress)(void *ctx, int64_t done, int64_t total, const char *note); /* may be NULL */
     /* While watching: after each settling that ran something. May be NULL. */
     stet_status (*settled)(void *ctx, const stet_sched_report *report, stet_error *err);
+    /* Something to know that is no failure: files can't be watched, and are looked at now and then. May be NULL. */
+    void (*note)(void *ctx, const stet_error *what);
 } stet_drive_spec;
 
 typedef struct stet_drive_outcome {
@@ -51,6 +53,7 @@ typedef struct stet_drive_outcome {
     stet_sched_report report;
     size_t stood;
     size_t files, files_changed; /* that are followed; that the scan found changed */
+    bool watched;                /* a live watch said that documents are current: no file was looked at */
     stet_value actions;          /* explain: [{"node","state","reason","document"?}], at most 1,000, or null */
     int64_t duration_ms;
     char *run_id; /* "" if none was written */

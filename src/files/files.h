@@ -13,12 +13,12 @@
  * A variable of the environment that a command depends on is followed the same way: the document `env:NAME` has the
  * hash and the size of its value, never the value itself; no document: it is not set.
  *
- * What is followed, and what each file looked like, is kept in `.stet/local/files/index`, beside the documents: it is
- * derived, and is made again from them when it is lost or damaged (then `stet_files_was_lost` says so, because files
- * that are followed and not there have no document). Invariants: F1. an entry of the index is a true look at that file
- * at some time (look.h), whoever wrote it; F2. up to sequence `seq` of the index each entry is what the document says;
- * documents that changed after it are compared. Documents are committed before the index is written: a crash between
- * them costs a second look and loses nothing.
+ * What is followed, and what each file looked like, is kept in `.stet/local/files/SPACE/` (index.h), beside the
+ * documents: it is read on first use, is derived, and is made again from them when it is lost or damaged (then
+ * `stet_files_was_lost` says so, because files that are followed and not there have no document). Invariants: F1. an
+ * entry of the index is a true look at that file at some time (look.h), whoever wrote it; F2. up to sequence `seq` of
+ * the index each entry is what the document says; documents that changed after it are compared. Documents are committed
+ * before the index is written: a crash between them costs a second look and loses nothing.
  *
  * Commands that write files write their documents themselves, with the result; they tell the looks they took with
  * stet_files_note, so that the next scan need not read these files again.
@@ -30,11 +30,14 @@
 #include "files/look.h"
 #include "memory/space.h"
 
+/* Held by the drive that runs commands: files change then, and their documents are that drive's business. */
+#define STET_FILES_COMMANDS_LOCK "local/exec/lock"
+
 typedef struct stet_files stet_files;
 
 STET_CHECKED stet_status stet_files_open(stet_project *p, stet_space *s, stet_files **out, stet_error *err);
 void stet_files_close(stet_files *f); /* without saving; NULL is fine */
-bool stet_files_was_lost(const stet_files *f);
+bool stet_files_was_lost(stet_files *f);
 int stet_files_root(const stet_files *f); /* descriptor of the project's root, for stet_look_at */
 
 /* Adds a document to those followed. Looked at by the next scan. STET_INVALID for any other id. */
@@ -56,10 +59,12 @@ void stet_files_note(stet_files *f, const char *path, const stet_look *look);
 /* Looks at these files now, commits what changed, and follows them. `looks` may be NULL. */
 STET_CHECKED stet_status stet_files_update(stet_files *f, const char *const *paths, const stet_look *looks,
                                            size_t count, stet_error *err);
+/* Takes in what other processes have saved since the index was read. */
+STET_CHECKED stet_status stet_files_catch_up(stet_files *f, stet_error *err);
 /* Writes the index, if anything in it changed. */
 STET_CHECKED stet_status stet_files_save(stet_files *f, stet_error *err);
 
-/* What is followed, sorted by id: false past the end. The id belongs to the caller. */
+/* What is followed, sorted by id: false past the end. The id belongs to the caller; NULL: one that no longer is. */
 bool stet_files_at(stet_files *f, size_t index, char **id, stet_look *look);
 /* Paths that a pattern matches now, relative to the project, sorted. */
 struct stet_names;

@@ -694,10 +694,17 @@ static void step(command_run *c) {
         if (in_place(c)) {
             c->taken = true;
             conclude(c);
-        } else {
-            begin_work(c, restore_work);
+            return;
         }
-        return;
+        if (take_lock(s)) { /* it writes files, as a command does */
+            begin_work(c, restore_work);
+            return;
+        }
+        /* Whoever holds it may be at the same: it is looked up again then. */
+        c->hit = false;
+        stet_release(c->result);
+        c->result = stet_null();
+        command_entry_release(&c->entry);
     }
     stet_error_clear(&err); /* a miss, or a directory that can't be read: it runs */
     *stet_vec_add(&s->queue) = c;
@@ -723,7 +730,8 @@ static stet_status command_open(const stet_module_host *host, void **state, stet
     stet_status status = STET_OK;
     if (!s->files || !host->loop)
         status = stet_fail(err, STET_UNSUPPORTED, "commands need the files of a project and an event loop");
-    char *dir = stet_project_path(host->project, "local/exec"), *lock = stet_file_join(dir, "lock");
+    char *dir = stet_project_path(host->project, "local/exec");
+    char *lock = stet_project_path(host->project, STET_FILES_COMMANDS_LOCK);
     if (status == STET_OK)
         status = stet_file_mkdirs(dir, 0755, err);
     if (status == STET_OK)
@@ -764,6 +772,15 @@ static void command_close(void *state) {
     stet_vec_release(&s->active);
     stet_free(s->root);
     stet_free(s);
+}
+
+/* Others may run commands now, and whoever watches may look at what these have written. */
+static void command_idle(void *state) {
+    command_state *s = state;
+    if (s->active.len == 0) {
+        stet_lock_drop(s->lock);
+        s->locked = false;
+    }
 }
 
 static stet_input_use command_use(stet_value descriptor, const char *input, size_t len) {
@@ -831,4 +848,5 @@ const stet_module_kind stet_module_command = {.version = STET_MODULE_VERSION,
                                               .use = command_use,
                                               .fingerprint = command_fingerprint,
                                               .start = command_start,
-                                              .cancel = command_cancel};
+                                              .cancel = command_cancel,
+                                              .idle = command_idle};

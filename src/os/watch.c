@@ -40,29 +40,35 @@ stet_status stet_watch_open(stet_watch **out, stet_error *err) {
     return STET_OK;
 }
 
-stet_status stet_watch_add(stet_watch *w, const char *dir, stet_error *err) {
+stet_status stet_watch_place(stet_watch *w, const char *path, bool file, int *out, stet_error *err) {
     const uint32_t mask = IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
-                          IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK;
+                          IN_DELETE_SELF | IN_MOVE_SELF | IN_EXCL_UNLINK | (file ? 0 : IN_ONLYDIR);
     int error_number = EIO, number = -1;
-    if (stet_sys_ask(STET_SYS_WATCH, dir, &error_number) == STET_SYS_FAIL)
+    if (stet_sys_ask(STET_SYS_WATCH, path, &error_number) == STET_SYS_FAIL)
         errno = error_number;
     else
-        number = inotify_add_watch(w->fd, dir, mask);
+        number = inotify_add_watch(w->fd, path, mask);
     if (number < 0 && errno == ENOSPC) {
-        stet_fail(err, STET_LIMIT, "%s: cannot watch it: this user watches too many directories", dir);
+        stet_fail(err, STET_LIMIT, "%s: cannot watch it: this user watches too many directories", path);
         stet_hint(err, "raise the limit: sysctl fs.inotify.max_user_watches=1048576");
         return STET_LIMIT;
     }
     if (number < 0 && errno == ENOTDIR)
-        return stet_fail(err, STET_INVALID, "%s: cannot watch it: not a directory", dir);
+        return stet_fail(err, STET_INVALID, "%s: cannot watch it: not a directory", path);
     if (number < 0)
-        return stet_fail_errno(err, errno, "%s: cannot watch it", dir);
+        return stet_fail_errno(err, errno, "%s: cannot watch it", path);
     /* The kernel gives the same number for the same directory under another name: the first name stays. */
     if (!stet_map_get(&w->by_number, &number, sizeof number)) {
-        stet_map_put(&w->by_number, &number, sizeof number, (stet_slot){.p = stet_strdup(dir)});
-        stet_map_put(&w->by_name, dir, strlen(dir), (stet_slot){.n = (uint64_t)number});
+        stet_map_put(&w->by_number, &number, sizeof number, (stet_slot){.p = stet_strdup(path)});
+        stet_map_put(&w->by_name, path, strlen(path), (stet_slot){.n = (uint64_t)number});
     }
+    *out = number;
     return STET_OK;
+}
+
+stet_status stet_watch_add(stet_watch *w, const char *dir, stet_error *err) {
+    int number;
+    return stet_watch_place(w, dir, false, &number, err);
 }
 
 /* Forgets a watch number; the directory's name goes to the caller. */
@@ -72,7 +78,10 @@ static char *forget(stet_watch *w, int number) {
         return NULL;
     char *dir = slot->p;
     stet_map_remove(&w->by_number, &number, sizeof number);
-    stet_map_remove(&w->by_name, dir, strlen(dir));
+    /* Another directory may be watched under that name by now. */
+    const stet_slot *named = stet_map_get(&w->by_name, dir, strlen(dir));
+    if (named && named->n == (uint64_t)number)
+        stet_map_remove(&w->by_name, dir, strlen(dir));
     return dir;
 }
 
@@ -80,7 +89,10 @@ void stet_watch_remove(stet_watch *w, const char *dir) {
     stet_slot *slot = stet_map_get(&w->by_name, dir, strlen(dir));
     if (!slot)
         return;
-    int number = (int)slot->n;
+    stet_watch_lift(w, (int)slot->n);
+}
+
+void stet_watch_lift(stet_watch *w, int number) {
     inotify_rm_watch(w->fd, number); /* fails only if the directory is gone already, and its watch with it */
     stet_free(forget(w, number));
 }
@@ -123,7 +135,7 @@ stet_status stet_watch_next(stet_watch *w, stet_watch_event *out, stet_error *er
         assert(w->len - w->at >= sizeof *e && w->len - w->at >= sizeof *e + e->len);
         w->at += sizeof *e + e->len;
         if (e->mask & IN_Q_OVERFLOW) {
-            *out = (stet_watch_event){.kind = STET_WATCH_OVERFLOW, .name = ""};
+            *out = (stet_watch_event){.kind = STET_WATCH_OVERFLOW, .name = "", .number = -1};
             return STET_OK;
         }
         stet_slot *slot = stet_map_get(&w->by_number, &e->wd, sizeof e->wd);
@@ -144,7 +156,8 @@ stet_status stet_watch_next(stet_watch *w, stet_watch_event *out, stet_error *er
         *out = (stet_watch_event){.kind = kind_of(e->mask),
                                   .dir = dir,
                                   .name = e->len ? e->name : "",
-                                  .is_dir = (e->mask & IN_ISDIR) || e->len == 0};
+                                  .is_dir = (e->mask & IN_ISDIR) || e->len == 0,
+                                  .number = e->wd};
         return STET_OK;
     }
 }

@@ -26,12 +26,18 @@ typedef struct stet_watch_event {
     const char *dir;  /* as given to stet_watch_add; NULL on overflow */
     const char *name; /* in it; "" for the directory itself. Valid until the next call. */
     bool is_dir;
+    int number; /* of the watch (stet_watch_place); -1 on overflow */
 } stet_watch_event;
 
 STET_CHECKED stet_status stet_watch_open(stet_watch **out, stet_error *err);
 STET_CHECKED stet_status stet_watch_add(stet_watch *w, const char *dir,
                                         stet_error *err); /* STET_LIMIT names the sysctl to raise */
 void stet_watch_remove(stet_watch *w, const char *dir);
+/* The same for callers that keep their own record by the kernel's number, which is that of what is there and not of its
+ * name: a directory that is reached by two names, or was moved, has one. `file`: it may be a file, of which changes by
+ * any of its names are told. Events name the path that was placed first. */
+STET_CHECKED stet_status stet_watch_place(stet_watch *w, const char *path, bool file, int *number, stet_error *err);
+void stet_watch_lift(stet_watch *w, int number);
 int stet_watch_fd(const stet_watch *w);
 STET_CHECKED stet_status stet_watch_next(stet_watch *w, stet_watch_event *out, stet_error *err);
 void stet_watch_close(stet_watch *w);

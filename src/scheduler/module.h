@@ -73,6 +73,9 @@ typedef struct stet_module_kind {
     stet_status (*attach)(void *state, void *program, stet_run *run, stet_value token, stet_error *err);
     /* Stop; the run must still end in stet_run_fail(STET_CANCELLED), now or soon. */
     void (*cancel)(void *state, stet_run *run);
+    /* A settling is over, and what its runs gave is stored: the kind may let go of what it kept others from. May be
+     * NULL. */
+    void (*idle)(void *state);
 } stet_module_kind;
 
 /* The kinds there are; NULL for an unknown type. Defined in src/module/kinds.c, named here because the scheduler looks

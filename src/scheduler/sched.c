@@ -490,6 +490,17 @@ static stet_status open_lock(stet_sched *s, stet_error *err) {
     return status;
 }
 
+static void tell_idle(stet_sched *s) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&s->states, &i, &key, &len, &slot);) {
+        const stet_module_kind *kind = stet_module_find(key);
+        if (kind && kind->idle)
+            kind->idle(slot->p);
+    }
+}
+
 stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
     stet_release(s->report.problems);
     s->report = (stet_sched_report){.problems = stet_array()};
@@ -546,6 +557,7 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     stet_status synced = stet_sync(s->space, status == STET_OK ? err : NULL);
     if (status == STET_OK)
         status = synced;
+    tell_idle(s);
     note_cycles(s);
     s->report.loaded = stet_plan_count(s->plan);
     if (status == STET_OK || status == STET_CANCELLED) {

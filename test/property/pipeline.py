@@ -5,13 +5,17 @@ must run: those whose inputs, words or dependencies make a call that never succe
 Edits: content (to new states and back to old ones), touch, times set back, a flag, a header that only a dependency file names,
 includes added and removed, outputs deleted or overwritten, an input renamed, files that a pattern matches or no longer matches, a
 step that fails and mends, a checkout of an earlier state of everything, stet killed while commands run, two runs at once. After
-each, the tree is compared by content, and the log of executed commands with the model's."""
+each, the tree is compared by content, and the log of executed commands with the model's.
+
+With STET_PIPELINE_WATCH (pipeline_watch.py) all of it beside a live watch, which is killed, stopped and started now and then, and with
+symbolic links, hard links and moved directories among the edits."""
 import hashlib, os, pathlib, random, shutil, signal, subprocess, sys, time
 
 STET = os.environ["STET"]
 LONG, SHORT = os.environ.get("STET_TEST_LONG"), os.environ.get("STET_TEST_SHORT")
 STEPS = 2000 if LONG else 25 if SHORT else 110
 SEED = int(os.environ.get("STET_SEED", "1"))
+WATCH = os.environ.get("STET_PIPELINE_WATCH")
 random.seed(SEED)
 root = pathlib.Path("p").absolute()
 log = pathlib.Path("log").absolute()
@@ -135,7 +139,8 @@ def set_file(path, text):
 
 def edit():
     kind = random.choice(["source", "source", "header", "header", "touch", "flag", "delete", "overwrite", "rename", "add", "remove", "weak",
-                          "checkout", "checkout", "back", "include", "ten", "nothing", "directory", "mode"])
+                          "checkout", "checkout", "back", "include", "ten", "nothing", "directory", "mode"] +
+                         (["move", "link", "hard"] if WATCH else []))
     if kind == "source":
         s = random.choice(SOURCES)
         lines = [l for l in model.files[f"src/{s}.c"].splitlines() if l.startswith("include")]
@@ -186,7 +191,56 @@ def edit():
         path = f"inc/h{i}"
         set_file(path, f"head {i} {random.randrange(4)}\n")
         os.utime(root / path, (1000000000, 1000000000))
+    elif kind == "move":  # a directory, there and, the next time, back
+        here, there = ("data/d", "data/moved") if (root / "data/d").is_dir() else ("data/moved", "data/d")
+        if (root / here).is_dir() and not (root / there).exists():
+            os.rename(root / here, root / there)
+            for path in [p for p in model.files if p.startswith(here + "/")]:
+                model.files[there + path[len(here):]] = model.files.pop(path)
+    elif kind == "link":  # a header becomes a link to a file elsewhere, which then changes
+        i = random.randrange(4)
+        path = root / f"inc/h{i}"
+        if path.is_symlink():
+            text = f"head {i} {random.randrange(4)}\n"
+            pathlib.Path(os.path.realpath(path)).write_text(text)
+            model.files[f"inc/h{i}"] = text
+        else:
+            elsewhere = root.parent / f"elsewhere{random.randrange(2)}"
+            elsewhere.mkdir(exist_ok=True)
+            (elsewhere / f"h{i}").write_text(model.files[f"inc/h{i}"])
+            path.unlink()
+            path.symlink_to(elsewhere / f"h{i}")
+    elif kind == "hard":  # changed under another name
+        i = random.randrange(4)
+        path, other = root / f"inc/h{i}", root.parent / f"other-name-{i}"
+        if other.exists() and not path.is_symlink() and os.path.samefile(other, path):
+            text = f"head {i} {random.randrange(4)}\n"
+            other.write_text(text)
+            model.files[f"inc/h{i}"] = text
+        elif not path.is_symlink():
+            other.unlink(missing_ok=True)
+            os.link(path, other)
+            os.utime(path)  # making a link is nothing that the kernel tells of the file
     return kind
+
+
+watcher = None
+
+
+def watch():
+    """A live watch now and then ends, is stopped for a while, or begins."""
+    global watcher
+    how = random.random()
+    if watcher and how < 0.04:
+        watcher.kill() if random.random() < 0.5 else watcher.terminate()
+        watcher.wait()
+        watcher = None
+        return " unwatched"
+    if not watcher and how < 0.7:
+        watcher = subprocess.Popen([STET, "file", "watch"], cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(random.random() * 0.05)
+        return " watched"
+    return None
 
 
 def stet(*words, **more):
@@ -235,6 +289,9 @@ for step in range(STEPS):
     now = tree()
     check(name + ": tree", now == want, "\n".join(f"{p}: {now.get(p)!r}, expected {want.get(p)!r}" for p in sorted(set(now) | set(want)) if now.get(p) != want.get(p)))
     if failed:
+        if watcher:
+            watcher.kill()
+            watcher.wait()
         break
     if step % 10 == 0:
         result = stet("run", "-k")
@@ -242,6 +299,13 @@ for step in range(STEPS):
         history.append(model.state())
         del history[:-8]
     edits.append(edit())
+    if WATCH:
+        edits[-1] += watch() or ""
+if watcher and not failed:
+    asked = stet("run", "-k", "--json")
+    check("the watch is asked in the end", '"watched":true' in asked.stdout, asked.stdout)
+    watcher.kill()
+    watcher.wait()
 result = stet("check")
 check("stet check finds nothing", result.returncode == 0, result.stdout)
 # A copy elsewhere that has the directory of results builds without running anything.

@@ -1,9 +1,11 @@
-/* file scan, file list: the files of the project that are followed as documents. */
+/* file scan, file list, file watch: the files of the project that are followed as documents. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "files/files.h"
 #include "files/path.h"
+#include "files/watch.h"
+#include "os/clock.h"
 #include "surface/op.h"
 #include "surface/text.h"
 
@@ -103,8 +105,10 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     } else {
         char *id;
         stet_look look;
-        for (; stet_files_at(files, total, &id, &look); total++) {
-            if ((int64_t)total < limit) {
+        for (size_t i = 0; stet_files_at(files, i, &id, &look); i++) {
+            if (!id)
+                continue;
+            if ((int64_t)total++ < limit) {
                 stet_value row = look.mode >= 0644 ? stet_look_value(&look) : stet_object();
                 stet_put(&row, "document", stet_string(id));
                 stet_put(&row, "present", stet_bool(look.mode != 0));
@@ -145,6 +149,84 @@ static void list_render(stet_render *r, stet_value result) {
     if (total == 0)
         stet_buf_str(r->out, "no files are followed\n");
 }
+
+/* ---- Watching --------------------------------------------------------------------------------------------------- */
+
+#define STEP_MS 200 /* how often cancellation is looked at */
+
+static stet_status tell(stet_op_ctx *ctx, const stet_files_report *r, stet_error *err) {
+    if (stet_count(r->list) == 0)
+        return STET_OK;
+    stet_value event = stet_object();
+    stet_put(&event, "changed", stet_int((int64_t)r->changed));
+    stet_put(&event, "appeared", stet_int((int64_t)r->appeared));
+    stet_put(&event, "vanished", stet_int((int64_t)r->vanished));
+    stet_put(&event, "documents", stet_retain(r->list));
+    stet_status status = ctx->emit(ctx, event, err);
+    stet_release(event);
+    return status;
+}
+
+static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_space *space;
+    stet_files *files;
+    stet_watcher *watcher = NULL;
+    stet_project *project;
+    stet_value timeout = stet_get(args, "timeout");
+    int64_t until = stet_typeof(timeout) == STET_NULL
+                        ? 0
+                        : stet_clock_monotonic_us() + (int64_t)(stet_as_double(timeout) * 1e6) + 1;
+    stet_status status = begin(ctx, true, &space, &files, err);
+    if (status != STET_OK)
+        return status;
+    status = ctx->project(ctx, &project, err);
+    if (status == STET_OK)
+        status = stet_watcher_open(project, space, files, &watcher, err);
+    int64_t documents = 0;
+    while (status == STET_OK && (!until || stet_clock_monotonic_us() < until)) {
+        stet_files_report r;
+        int64_t rest = until ? (until - stet_clock_monotonic_us()) / 1000 + 1 : STEP_MS;
+        status = stet_watcher_step(watcher, rest < STEP_MS ? (int)rest : STEP_MS, &r, err);
+        documents += (int64_t)(r.changed + r.appeared + r.vanished);
+        if (status == STET_OK)
+            status = tell(ctx, &r, err);
+        stet_release(r.list);
+        if (status == STET_OK && ctx->cancelled(ctx))
+            status = stet_fail(err, STET_CANCELLED, "stopped watching");
+    }
+    if (status == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "watched", stet_int((int64_t)stet_watcher_count(watcher)));
+        stet_put(result, "committed", stet_int(documents));
+    }
+    stet_watcher_close(watcher);
+    stet_files_close(files);
+    stet_space_close(space);
+    return status;
+}
+
+static void watch_render(stet_render *r, stet_value result) {
+    stet_value list = stet_get(result, "documents"), watched = stet_get(result, "watched");
+    for (size_t i = 0; i < stet_count(list); i++) {
+        stet_value id = stet_at(list, i);
+        size_t len;
+        const char *text = stet_as_string(&id, &len);
+        stet_text_plain(r, text, len);
+        stet_buf_char(r->out, '\n');
+    }
+    if (stet_typeof(watched) == STET_INT)
+        stet_buf_printf(r->out, "%lld directories watched, %lld changes\n", (long long)stet_as_int(watched),
+                        (long long)stet_as_int(stet_get(result, "committed")));
+}
+
+static const stet_param watch_params[] = {
+    {.name = "timeout", .type = STET_PARAM_NUMBER, .metavar = "SECONDS", .summary = "End after so long"},
+    {0},
+};
+static const stet_example watch_examples[] = {
+    {"file watch --timeout 0.2", "a watch for a fifth of a second"},
+    {0},
+};
 
 static const stet_param scan_params[] = {
     {.name = "path",
@@ -193,5 +275,23 @@ const stet_op stet_ops_file[] = {
      .flags = STET_OP_READ_ONLY,
      .run = list_run,
      .render = list_render},
+    {.name = "file watch",
+     .summary = "Follow files as they change, so that runs need not look at them",
+     .description = "Listens to the kernel's file events for everything that is followed, and commits each change as "
+                    "it comes, until "
+                    "it is stopped. While it runs, stet run asks it whether it has seen everything, and looks at no "
+                    "file: a run in "
+                    "which nothing is to do costs the same however many files there are. One per project; each stet "
+                    "run finds it by "
+                    "itself, and does without it if it does not answer. Where the kernel can't watch (too many "
+                    "directories, a network "
+                    "file system) it ends and says so. stet run --watch does the same for itself and for others.",
+     .params = watch_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"watched\",\"committed\"],\"properties\":{"
+                      "\"watched\":{\"type\":\"integer\"},\"committed\":{\"type\":\"integer\"}}}",
+     .examples = watch_examples,
+     .flags = STET_OP_IDEMPOTENT | STET_OP_LONG,
+     .run = watch_run,
+     .render = watch_render},
     {0},
 };

@@ -122,6 +122,7 @@ const char piece_outcome_schema[] =
     "\"integer\"},\"conflicts\":{\"type\":\"integer\"},\"loaded\":{\"type\":\"integer\"},\"flushes\":{\"type\":"
     "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
     "\"integer\"},\"files\":{\"type\":\"integer\"},\"filesChanged\":{\"type\":\"integer\"},"
+    "\"watched\":{\"type\":\"boolean\"},"
     "\"actions\":{\"type\":\"array\"}"
     ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
     ","
@@ -137,6 +138,11 @@ static void show_progress(void *ctx, int64_t done, int64_t total, const char *no
     c->progress(c, done, total, note);
 }
 
+static void show_note(void *ctx, const stet_error *what) {
+    stet_op_ctx *c = ctx;
+    c->warn(c, "%s%s%s", what->message, what->hint[0] ? "; " : "", what->hint);
+}
+
 stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *result, stet_error *err) {
     stet_project *project;
     stet_status status = ctx->project(ctx, &project, err);
@@ -145,6 +151,7 @@ stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *res
     spec->ctx = ctx;
     spec->cancelled = give_up;
     spec->progress = show_progress;
+    spec->note = show_note;
     stet_drive_outcome out;
     status = stet_drive(project, spec, &out, err);
     if (status == STET_OK)

@@ -1,0 +1,165 @@
+#include "drive/lookout.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "files/path.h"
+#include "files/watch.h"
+#include "graph/piece.h"
+#include "os/clock.h"
+
+#define STEP_MS 100  /* how often the thread looks whether it should end */
+#define TAKE_MS 1000 /* how often it tries to take over from another process */
+
+/* ---- What is followed ------------------------------------------------------------------------------------------- */
+
+static bool follow_link(void *ctx, stet_value binding, stet_pathref place) {
+    stet_files *files = ctx;
+    stet_value link, id;
+    (void)place;
+    if (!stet_link_is(binding, &link))
+        return true;
+    id = stet_get(link, "id");
+    const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "";
+    if ((strncmp(text, STET_FILE_PREFIX, 5) == 0 || strncmp(text, STET_GLOB_PREFIX, 5) == 0) &&
+        stet_files_follow(files, text, NULL) != STET_OK) {
+        /* no path that any file could have: nobody will find it */
+    }
+    return true;
+}
+
+static void follow_process(stet_files *files, const stet_process *g) {
+    for (size_t i = 0; i < g->node_count; i++) {
+        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), follow_link, files);
+        /* And the variables of the environment that a command names. */
+        stet_value env = stet_get(stet_get(g->nodes[i].row, "module"), "env");
+        for (size_t k = 0; stet_typeof(env) == STET_ARRAY && k < stet_count(env); k++) {
+            stet_value name = stet_at(env, k);
+            char *id = stet_typeof(name) == STET_STRING
+                           ? stet_asprintf(STET_ENV_PREFIX "%s", stet_as_string(&name, NULL))
+                           : NULL;
+            if (id && stet_files_follow(files, id, NULL) != STET_OK) {
+                /* no name that a variable could have */
+            }
+            stet_free(id);
+        }
+    }
+}
+
+stet_status stet_lookout_follow(stet_files *files, stet_space *space, const char *branch, const char *piece,
+                                stet_error *err) {
+    stet_piece *p;
+    stet_process *g;
+    int64_t number;
+    stet_status status = stet_space_branch(space, branch ? branch : "", &number, err);
+    if (status == STET_OK)
+        status = stet_piece_load(space, number, piece, -1, &p, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_piece_process(space, number, p, -1, &g, err);
+    if (status == STET_OK) {
+        follow_process(files, g);
+        stet_process_free(g);
+    }
+    stet_piece_free(p);
+    return status;
+}
+
+/* ---- The thread ------------------------------------------------------------------------------------------------- */
+
+struct stet_lookout {
+    char *root, *space;
+    pthread_t thread;
+    bool started;
+    atomic_bool stop;
+    atomic_int state;
+    pthread_mutex_t lock; /* of `why` */
+    stet_error why;
+};
+
+static void give_up(stet_lookout *w, stet_error *err) {
+    pthread_mutex_lock(&w->lock);
+    stet_error_clear(&w->why);
+    stet_error_move(&w->why, err);
+    pthread_mutex_unlock(&w->lock);
+    atomic_store(&w->state, STET_LOOKOUT_FAILED);
+}
+
+static void pause_ms(stet_lookout *w, int64_t ms) {
+    for (int64_t t = 0; t < ms && !atomic_load(&w->stop); t += STEP_MS)
+        stet_clock_sleep_ms(STEP_MS);
+}
+
+static void *watch(void *ctx) {
+    stet_lookout *w = ctx;
+    stet_error err = STET_ERROR_INIT;
+    stet_project *project = NULL;
+    stet_space *space = NULL;
+    stet_files *files = NULL;
+    stet_watcher *watcher = NULL;
+    stet_status status = stet_project_open(w->root, &project, &err);
+    if (status == STET_OK)
+        status = stet_space_open(project, w->space, 0, &space, &err);
+    while (status == STET_OK && !atomic_load(&w->stop)) {
+        if (!watcher) {
+            status = stet_files_open(project, space, &files, &err);
+            if (status == STET_OK)
+                status = stet_watcher_open(project, space, files, &watcher, &err);
+            atomic_store(&w->state, STET_LOOKOUT_WATCHING);
+            if (status == STET_BUSY) {
+                stet_error_clear(&err);
+                stet_files_close(files);
+                files = NULL;
+                status = STET_OK;
+                pause_ms(w, TAKE_MS);
+            }
+        } else {
+            status = stet_watcher_step(watcher, STEP_MS, NULL, &err);
+        }
+    }
+    stet_watcher_close(watcher);
+    stet_files_close(files);
+    stet_space_close(space);
+    stet_project_close(project);
+    if (status != STET_OK)
+        give_up(w, &err);
+    return NULL;
+}
+
+stet_lookout *stet_lookout_start(stet_project *project, const char *space) {
+    stet_lookout *w = stet_alloc_zero(sizeof *w);
+    w->root = stet_strdup(stet_project_root(project));
+    w->space = stet_strdup(space);
+    pthread_mutex_init(&w->lock, NULL);
+    w->started = pthread_create(&w->thread, NULL, watch, w) == 0;
+    if (!w->started) {
+        stet_error err = STET_ERROR_INIT;
+        stet_fail(&err, STET_LIMIT, "cannot start a thread that watches files");
+        give_up(w, &err);
+    }
+    return w;
+}
+
+stet_lookout_state stet_lookout_look(stet_lookout *w, stet_error *why) {
+    stet_lookout_state state = (stet_lookout_state)atomic_load(&w->state);
+    if (state == STET_LOOKOUT_FAILED && why) {
+        pthread_mutex_lock(&w->lock);
+        stet_error_move(why, &w->why);
+        pthread_mutex_unlock(&w->lock);
+    }
+    return state;
+}
+
+void stet_lookout_stop(stet_lookout *w) {
+    if (!w)
+        return;
+    atomic_store(&w->stop, true);
+    if (w->started)
+        pthread_join(w->thread, NULL);
+    pthread_mutex_destroy(&w->lock);
+    stet_error_clear(&w->why);
+    stet_free(w->root);
+    stet_free(w->space);
+    stet_free(w);
+}

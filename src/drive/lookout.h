@@ -1,0 +1,33 @@
+/* lookout.h - the files of a piece: which ones are followed, and a watch over them for as long as a drive goes on.
+ *
+ *     status = stet_lookout_follow(files, space, branch, "sales", &err);
+ *
+ *     stet_lookout *w = stet_lookout_start(project, "main");     // --watch: on a thread of its own, with handles of
+ * its own stet_lookout_state s = stet_lookout_look(w, &why);         // STET_LOOKOUT_FAILED: files must be looked at by
+ * hand stet_lookout_stop(w);
+ *
+ * The thread holds the watch of the project (files/watch.h), answers other processes while this one runs commands, and
+ * commits what changes: the drive hears of it as of any commit. Where another process watches already, it waits to take
+ * over. */
+#ifndef STET_DRIVE_LOOKOUT_H
+#define STET_DRIVE_LOOKOUT_H
+
+#include "files/files.h"
+
+/* Follows every file, pattern and variable that nodes of the piece name. */
+STET_CHECKED stet_status stet_lookout_follow(stet_files *files, stet_space *space, const char *branch,
+                                             const char *piece, stet_error *err);
+
+typedef struct stet_lookout stet_lookout;
+typedef enum stet_lookout_state {
+    STET_LOOKOUT_STARTING,
+    STET_LOOKOUT_WATCHING,
+    STET_LOOKOUT_FAILED
+} stet_lookout_state;
+
+stet_lookout *stet_lookout_start(stet_project *project, const char *space);
+/* Why it failed is put into `why`, once (the caller clears it); it may be NULL. */
+stet_lookout_state stet_lookout_look(stet_lookout *w, stet_error *why);
+void stet_lookout_stop(stet_lookout *w); /* NULL is fine */
+
+#endif
