@@ -279,6 +279,29 @@ STET_API STET_CHECKED stet_status stet_space_transact(stet_space *s, const char 
                                                       stet_status (*fn)(stet_tx *tx, void *ctx, stet_error *err),
                                                       void *ctx, stet_commit_result *result, stet_error *err);
 
+/* ---- Events ----
+ *
+ * Sends an event to a stream of a piece (`stet run` made it from a pattern with handlers). The handlers of the stream
+ * run in one transaction, on what they read, made fresh first. With an `id` an event is applied once, however often it
+ * is sent, also if a sender died between sending and hearing the answer: the answer then has `applied` false, and the
+ * sequence of the first time. The same id with another event is STET_CONFLICT. STET_NOT_FOUND: no such piece or stream.
+ * A handler that fails leaves nothing behind; its error is the function's. What follows from the event runs when
+ * somebody runs the piece. */
+typedef struct stet_event {
+    const char *space, *branch; /* NULL: "main", the default branch */
+    const char *piece, *stream;
+    stet_value value;
+    const char *id; /* NULL: one is made up; up to 200 bytes */
+} stet_event;
+typedef struct stet_event_result {
+    bool applied;
+    int64_t seq;
+    char id[201];
+} stet_event_result;
+/* `result` may be NULL. */
+STET_API STET_CHECKED stet_status stet_send(stet_project *p, const stet_event *event, stet_event_result *result,
+                                            stet_error *err);
+
 /* A branch sees its parent as of sequence `at` (negative: now) and keeps its own changes. Costs the same whatever the
  * size of the space. Deletion is soft until `stet gc`; the name is free again at once. */
 STET_API STET_CHECKED stet_status stet_branch_create(stet_space *s, const char *name, const char *parent, int64_t at,

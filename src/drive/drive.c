@@ -553,9 +553,15 @@ static stet_status drive(driver *d, stet_error *err) {
     bool stopped, news;
     stet_status status = prepare(d, err);
     if (status == STET_OK)
-        status = wake(d, &stopped, true, err);
+        status = wake(d, &stopped, !d->spec->send || d->spec->send->settle, err);
     if (status == STET_OK)
         status = bring_files_up(d, err);
+    if (status == STET_OK && d->spec->send) {
+        const stet_drive_event *e = d->spec->send;
+        status = stet_sched_send(d->sched, d->piece, e->stream, e->event, e->id, e->sent, err);
+        if (status != STET_OK || !e->settle)
+            return status;
+    }
     if (status == STET_OK && (d->spec->explain || d->spec->dry_run))
         status = explain(d, err);
     if (status != STET_OK || d->spec->dry_run)

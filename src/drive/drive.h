@@ -19,6 +19,15 @@
 #include "project/project.h"
 #include "scheduler/sched.h"
 
+/* An event for a piece that is there. */
+typedef struct stet_drive_event {
+    const char *stream;
+    stet_value event;
+    const char *id;        /* or NULL: one is made up */
+    bool settle;           /* and then settle the piece, as without an event */
+    stet_sched_sent *sent; /* what became of it */
+} stet_drive_event;
+
 typedef struct stet_drive_spec {
     const char *space, *branch; /* NULL: "main" and the default branch */
     const char *pattern;        /* path of a pattern file, or NULL: the piece is there */
@@ -32,11 +41,12 @@ typedef struct stet_drive_spec {
     bool explain;               /* say what does not stand, and why */
     bool dry_run;               /* and run nothing */
     bool retry_failed, observe_only;
-    bool record;           /* a run file even if everything stood */
-    const char *run_id;    /* go on with this run, or NULL */
-    const char *actor;     /* or NULL */
-    stet_value provenance; /* of the run file, or null */
-    bool watch;            /* go on until cancelled, taking up what others commit */
+    bool record;                  /* a run file even if everything stood */
+    const char *run_id;           /* go on with this run, or NULL */
+    const char *actor;            /* or NULL */
+    stet_value provenance;        /* of the run file, or null */
+    const stet_drive_event *send; /* sent first; or NULL */
+    bool watch;                   /* go on until cancelled, taking up what others commit */
     void *ctx;
     bool (*cancelled)(void *ctx);                                               /* may be NULL */
     void (*progress)(void *ctx, int64_t done, int64_t total, const char *note); /* may be NULL */

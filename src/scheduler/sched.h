@@ -122,6 +122,7 @@ STET_CHECKED stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *ne
  * once, however often it is sent and wherever a sender dies. A handler that fails leaves nothing: its error is
  * returned. What the event has changed is settled by whoever runs the piece. */
 #define STET_EVENT_MAX_ID 200
+#define STET_EVENT_DAYS   30 /* how long an event is remembered, unless [scheduler] event_days says otherwise */
 typedef struct stet_sched_sent {
     bool applied;      /* false: it had been applied before */
     int64_t seq;       /* of the commit that applied it */

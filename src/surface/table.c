@@ -30,6 +30,7 @@
     X(stet_ops_pattern)                                                                                                \
     X(stet_ops_observe)                                                                                                \
     X(stet_ops_piece)                                                                                                  \
+    X(stet_ops_send)                                                                                                   \
     X(stet_ops_run)                                                                                                    \
     X(stet_ops_state)                                                                                                  \
     X(stet_ops_file)                                                                                                   \

@@ -46,3 +46,7 @@ printf 'weights' >model.bin
 # patterns: one that has run, so that its piece can be shown, pulled and deleted
 cp "$STET_SOURCE/examples/totals.json" .
 "$STET" run totals.json
+
+# events: a piece with streams
+cp "$STET_SOURCE/examples/counter.json" .
+"$STET" run counter.json

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "memory/observe.h"
+#include "os/clock.h"
 #include "os/file.h"
+#include "scheduler/sched.h"
 #include "surface/op.h"
 
 static bool present(stet_project *p) {
@@ -80,11 +82,31 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
     return st;
 }
 
+/* Documents of events older than [scheduler] event_days: what was sent so long ago is not sent again. */
+static stet_status gc_events(stet_project *p, stet_space *s, bool dry_run, int64_t *gone, stet_error *err) {
+    stet_value days = stet_project_setting(p, "scheduler.event_days");
+    int64_t keep = stet_typeof(days) == STET_INT && stet_as_int(days) > 0 ? stet_as_int(days) : STET_EVENT_DAYS;
+    int64_t before = stet_clock_ms() - (keep < 100000 ? keep : 100000) * 86400000;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_branch_info *at;
+    size_t count = 0;
+    stet_status st = stet_space_branches(s, NULL, false, 100000, &arena, &at, &count, err);
+    for (size_t i = 0; i < count && st == STET_OK; i++) {
+        size_t n = 0;
+        st = stet_sched_forget_events(s, at[i].name, before, dry_run, &n, err);
+        *gone += (int64_t)n;
+    }
+    stet_arena_release(&arena);
+    return st;
+}
+
 static stet_status gc_one(stet_project *p, const char *name, bool dry_run, stet_value *report, stet_error *err) {
     stet_space *s = NULL;
     stet_space_gc_report r = {0};
-    int64_t rows = 0;
+    int64_t rows = 0, events = 0;
     stet_status st = stet_space_open(p, name, dry_run ? STET_SPACE_READ_ONLY : STET_SPACE_MUST_EXIST, &s, err);
+    if (st == STET_OK)
+        st = gc_events(p, s, dry_run, &events, err);
     if (st == STET_OK)
         st = stet_observe_gc(s, dry_run, &rows, err);
     if (st == STET_OK)
@@ -92,7 +114,7 @@ static stet_status gc_one(stet_project *p, const char *name, bool dry_run, stet_
     stet_space_close(s);
     if (st != STET_OK)
         return st;
-    int64_t items = r.branches + r.commits + r.snapshots + r.documents + rows;
+    int64_t items = r.branches + r.commits + r.snapshots + r.documents + rows + events;
     stet_put(report, "items", stet_int(stet_as_int(stet_get(*report, "items")) + items));
     stet_put(report, "bytes", stet_int(stet_as_int(stet_get(*report, "bytes")) + (r.bytes > 0 ? r.bytes : 0)));
     return STET_OK;
