@@ -184,6 +184,10 @@ void stet_plan_begin(stet_plan *p) {
     for (size_t i = 0; i < p->nodes.len; i++) {
         node *n = &p->nodes.at[i];
         n->runs = n->bumps = 0;
+        if (n->flags & N_IDLE) { /* its turn comes at the end, as that of all */
+            n->flags &= ~(uint32_t)N_IDLE;
+            p->live_epoch++;
+        }
         if (n->flags & N_ASIDE) {
             n->flags &= ~(uint32_t)N_ASIDE;
             if ((n->flags & N_PENDING) && !(n->flags & N_PLACED))

@@ -145,8 +145,8 @@ void stet_plan_finish(stet_plan *p, uint32_t node, stet_plan_outcome outcome, in
 /* A result that was taken for good turned out not to be stored: the action is dirty again. */
 void stet_plan_dropped(stet_plan *p, uint32_t node, int64_t now);
 
-/* When there is nothing left: dirty materializers that are put aside as not wanted may run now, those that `wanted`
- * names (NULL: all), with what they read made fresh first. How many. */
+/* When there is nothing left: materializers count as wanted now, those that `wanted` names (NULL: all), until they have
+ * run or the next settling begins; what is dirty of them and upstream of them may run. How many wait then. */
 size_t stet_plan_idle(stet_plan *p, bool (*wanted)(void *ctx, uint32_t node), void *ctx);
 
 /* Not again in this settling (R5 does it by itself); it stays dirty. */

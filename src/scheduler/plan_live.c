@@ -271,22 +271,22 @@ void stet_plan_set_envelopes(stet_plan *p, uint32_t id, const stet_plan_write *a
         plan_queue_push(p, id);
 }
 
-/* Rare: only when all else is done. */
+/* Rare: only when all else is done. A materializer that stands is a root, too: something upstream of it may not. */
 size_t stet_plan_idle(stet_plan *p, bool (*wanted)(void *ctx, uint32_t node), void *ctx) {
-    size_t count = 0;
+    size_t before = p->heap.len;
     for (size_t i = 0; i < p->nodes.len; i++) {
         node *n = &p->nodes.at[i];
-        if (!(n->flags & N_MATERIALIZER) || (n->flags & (N_GONE | N_IDLE)) || !(n->flags & N_PARKED) ||
-            !(n->flags & N_PENDING) || (wanted && !wanted(ctx, (uint32_t)i)))
+        if (!(n->flags & N_MATERIALIZER) || (n->flags & (N_GONE | N_IDLE | N_ASIDE)) ||
+            (wanted && !wanted(ctx, (uint32_t)i)))
             continue;
         n->flags |= N_IDLE;
         n->none_at = 0;
-        plan_queue_push(p, (uint32_t)i);
+        if (n->flags & N_PARKED)
+            plan_queue_push(p, (uint32_t)i);
         for (uint32_t r = 0; r < n->read_count; r++)
             revive(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path));
-        count++;
     }
-    return count;
+    return p->heap.len - before;
 }
 
 size_t stet_plan_reads(const stet_plan *p, uint32_t id, stet_plan_read *out, size_t max) {

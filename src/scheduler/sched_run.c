@@ -169,7 +169,7 @@ static stet_status check_inputs(action_run *r, stet_value hash, stet_error *err)
     stet_status status = sched_schema(r->s, hash, &schema, err);
     if (status != STET_OK || stet_typeof(schema) == STET_NULL)
         return status;
-    status = stet_run_inputs(&r->base, &inputs, err);
+    status = stet_reader_binding(&r->reader, r->base.bindings, STET_PATH_ROOT, STET_RECURSIVE, &inputs, err);
     if (status != STET_OK)
         return status;
     status = with_cells(r, inputs, &all, err);

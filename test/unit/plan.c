@@ -19,6 +19,7 @@ typedef struct fake_node {
     bool choose; /* inputs[0] ? inputs[1] : inputs[2] */
     bool fails;  /* when the sum is odd */
     bool bounded;
+    bool scatter; /* a materializer: writes its sum to one of the documents 20 to 23, as the sum says */
     int runs;
 } fake_node;
 
@@ -88,6 +89,16 @@ static void run_node(world *w, uint32_t id) {
     }
     if (n->bounded && sum > 7)
         sum = 7;
+    if (n->scatter) {
+        int to = 20 + (int)(sum % 4);
+        stet_plan_write writes[2] = {{doc(w, to), STET_PATH_ROOT}, {doc(w, n->output), STET_PATH_ROOT}};
+        stet_plan_set_writes(w->p, id, writes, 2);
+        if (w->values[to] != sum) {
+            w->values[to] = sum;
+            assert_int_equal(stet_plan_changed(w->p, doc(w, to), STET_PATH_ROOT, STET_VALUE, id, w->now, NULL),
+                             STET_OK);
+        }
+    }
     if (n->output >= 0 && w->values[n->output] != sum) {
         w->values[n->output] = sum;
         assert_int_equal(stet_plan_changed(w->p, doc(w, n->output), STET_PATH_ROOT, STET_VALUE, id, w->now, NULL),
@@ -505,6 +516,118 @@ static void removed_node_is_gone(void **state) {
     free_world(w);
 }
 
+/* d10 = the sum of inputs, and one of d20 to d23. */
+static int add_scatter(world *w, uint32_t rank, int count, const int *inputs) {
+    int i = w->node_count++;
+    fake_node *n = &w->nodes[i];
+    *n = (fake_node){.output = 10, .input_count = count, .scatter = true};
+    char name[16];
+    snprintf(name, sizeof name, "n%d", i);
+    stet_plan_read reads[8];
+    for (int k = 0; k < count; k++) {
+        n->inputs[k] = inputs[k];
+        reads[k] = (stet_plan_read){doc(w, inputs[k]), STET_PATH_ROOT, STET_RECURSIVE};
+    }
+    stet_plan_write out = {doc(w, 10), STET_PATH_ROOT}, envelopes[4];
+    for (int k = 0; k < 4; k++)
+        envelopes[k] = (stet_plan_write){doc(w, 20 + k), STET_PATH_ROOT};
+    w->ids[i] =
+        stet_plan_add(w->p, name, strlen(name), &(stet_plan_opts){.rank = rank, .materializer = true, .data = n});
+    stet_plan_set_reads(w->p, w->ids[i], reads, (size_t)count);
+    stet_plan_set_writes(w->p, w->ids[i], &out, 1);
+    stet_plan_set_envelopes(w->p, w->ids[i], envelopes, 4);
+    stet_plan_mark(w->p, w->ids[i], STET_PLAN_UNKNOWN, w->now);
+    return i;
+}
+
+static bool none(void *ctx, uint32_t node) {
+    (void)ctx, (void)node;
+    return false;
+}
+
+/* Settles, and then again with materializers at idle. */
+static void settle_idle(world *w) {
+    settle(w, false);
+    while (stet_plan_idle(w->p, NULL, NULL) > 0) {
+        stet_plan_step step;
+        for (;;) {
+            assert_int_equal(stet_plan_next(w->p, w->now, &step, NULL), STET_OK);
+            if (step.kind != STET_PLAN_RUN)
+                break;
+            run_node(w, step.node);
+        }
+    }
+}
+
+static void materializer_waits_for_idle_and_is_promoted(void **state) {
+    (void)state;
+    world *w = new_world();
+    add(w, 0, false, 1, INPUTS(0));   /* n0: d1 = d0 */
+    add_scatter(w, 1, INPUTS(1));     /* n1: from d1 */
+    add(w, 0, false, 30, INPUTS(20)); /* n2 to n5: readers of the envelope, ranked before it */
+    add(w, 0, false, 31, INPUTS(21));
+    add(w, 0, false, 32, INPUTS(22));
+    add(w, 0, false, 33, INPUTS(23));
+    add(w, 2, false, 11, INPUTS(10)); /* n6: its ordinary output */
+    add(w, 0, false, 5, INPUTS(4));   /* n7: has nothing to do with it */
+    demand(w, 5);
+    w->values[0] = 1;
+    settle(w, false);
+    ran(w, "n7"); /* nobody wants what it may write */
+    assert_int_equal(stet_plan_idle(w->p, none, NULL), 0);
+    settle_idle(w);
+    ran(w, "n0 n1"); /* its turn comes when all else is done, and what it reads is fresh then; its readers are not
+                        wanted */
+    assert_int_equal(w->values[21], 1);
+    /* One reader of the envelope is wanted: it comes after the materializer, and alone. */
+    demand(w, 32);
+    settle(w, false);
+    ran(w, "n4");
+    set(w, 0, 6);
+    settle(w, false);
+    ran(w, "n0 n1 n4");
+    assert_int_equal(w->values[32], 6);
+    /* It writes elsewhere now: early cut-off for the reader. */
+    set(w, 0, 7);
+    settle(w, false);
+    ran(w, "n0 n1");
+    /* All four wanted, one touched: one runs. */
+    demand(w, 30);
+    demand(w, 31);
+    demand(w, 33);
+    settle(w, false);
+    ran(w, "n2 n3 n5");
+    set(w, 0, 9);
+    settle(w, false);
+    ran(w, "n0 n1 n3");
+    /* Its ordinary output goes on as anybody's. */
+    demand(w, 11);
+    settle(w, false);
+    ran(w, "n6");
+    set(w, 0, 13);
+    settle(w, false);
+    assert_non_null(strstr(stet_buf_cstr(&w->order), "n6"));
+    assert_non_null(strstr(stet_buf_cstr(&w->order), "n3"));
+    assert_int_equal(w->values[11], 13);
+    /* A cell inside the envelope that is wanted by itself. */
+    stet_plan_demand_clear(w->p);
+    set(w, 0, 16);
+    settle(w, false);
+    ran(w, "");
+    demand(w, 20);
+    settle(w, false);
+    ran(w, "n0 n1");
+    assert_int_equal(w->values[20], 16);
+    /* What it wrote is its own; what it only may write is not. */
+    set(w, 20, 5);
+    settle(w, false);
+    ran(w, "n1");
+    set(w, 21, 5);
+    settle(w, false);
+    ran(w, "");
+    free_world(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writers_run_before_readers),
@@ -521,6 +644,7 @@ int main(void) {
         cmocka_unit_test(paths),
         cmocka_unit_test(long_chain),
         cmocka_unit_test(removed_node_is_gone),
+        cmocka_unit_test(materializer_waits_for_idle_and_is_promoted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

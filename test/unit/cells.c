@@ -1,0 +1,726 @@
+/* Cells, handlers, effects and materializers through the real scheduler, with JavaScript, across restarts. */
+#include "../sched_kit.h"
+
+#define JS(code)      "{'type':'javascript','implementation':'" code "'}"
+#define HANDLER(code) "{'type':'javascript','handler':true,'implementation':'" code "'}"
+
+/* ---- Cells --------------------------------------------------------------------------------------------------------
+ */
+
+static void a_run_reads_what_it_wrote(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(
+        w, "t",
+        "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'cells':{'c':{'default':{'a':1,'b':2}}},'nodes':["
+        "{'id':'m','inputs':{'n':{'$':'argument/n'},'c':{'$':'c','asCell':true}},'module':" JS(
+            "({n, c}) => { c.key(`a`).set(n + 10); const seen = c.get().a; c.key(`list`).push(seen); "
+            "c.key(`list`).push(2); c.update({z: 1}); return [seen, c.get().list.length] }") "}],"
+                                                                                             "'result':{'m':{'$':'m'}}"
+                                                                                             "}");
+    kit_run(w, "t");
+    kit_ran(w, "m");
+    kit_is(w, "piece:t/m", "[11,2]");
+    kit_is(w, "piece:t:cell:c", "{'a':11,'b':2,'list':[11,2],'z':1}");
+    kit_run(w, "t");
+    kit_ran(w, ""); /* what it changed itself is no reason */
+    kit_sound(w);
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, "");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void what_it_wrote_is_its_own(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(
+        w, "t",
+        "{'pattern':1,'name':'t','argument':{'default':{'a':1,'b':1}},'cells':{'c':{'default':{'x':0}}},'nodes':["
+        "{'id':'m','inputs':{'v':{'$':'argument'},'c':{'$':'c','asCell':true}},'module':" JS(
+            "({v, c}) => { c.key(`a`).set(v.a); c.key(`b`).set(v.b); return v.a }") "}],"
+                                                                                    "'result':{'m':{'$':'m'},'c':{'$':'"
+                                                                                    "c'}}}");
+    kit_run(w, "t");
+    kit_is(w, "piece:t:cell:c", "{'a':1,'b':1,'x':0}");
+    kit_set(w, "piece:t:cell:c/x", "5"); /* not its own */
+    kit_run(w, "t");
+    kit_ran(w, "");
+    kit_set(w, "piece:t:argument/b", "2"); /* this run changes b alone, and a stays its own */
+    kit_run(w, "t");
+    kit_ran(w, "m");
+    kit_restart(w);
+    kit_set(w, "piece:t:cell:c/a", "77");
+    kit_sound(w);
+    kit_run(w, "t");
+    kit_ran(w, "m");
+    kit_is(w, "piece:t:cell:c", "{'a':1,'b':2,'x':5}");
+    kit_set(w, "piece:t:cell:c/a", "78"); /* and in the process that ran it */
+    kit_run(w, "t");
+    kit_ran(w, "m");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void a_failed_run_writes_nothing(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(
+        w, "t",
+        "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'cells':{'c':{'default':0}},'nodes':["
+        "{'id':'m','inputs':{'n':{'$':'argument/n'},'c':{'$':'c','asCell':true}},'module':" JS(
+            "({n, c}) => { c.set(n); if (n > 1) throw new Error(`too much`); return n }") "}],"
+                                                                                          "'result':{'m':{'$':'m'}}}");
+    kit_run(w, "t");
+    kit_is(w, "piece:t:cell:c", "1");
+    kit_set(w, "piece:t:argument/n", "2");
+    kit_run(w, "t");
+    kit_ran(w, "m");
+    assert_int_equal(w->report.failed, 1);
+    kit_is(w, "piece:t:cell:c", "1");
+    kit_is(w, "piece:t/m", "1");
+    kit_sound(w);
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, ""); /* it does not run again before something that it read has changed */
+    kit_set(w, "piece:t:argument/n", "0");
+    kit_run(w, "t");
+    kit_ran(w, "m");
+    kit_is(w, "piece:t:cell:c", "0");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void schemas_hold_for_what_is_written(void **state) {
+    (void)state;
+    world *w = kit_start();
+    stet_error e = STET_ERROR_INIT;
+    kit_install(
+        w, "t",
+        "{'pattern':1,'name':'t','argument':{'default':{'n':1},'schema':{'properties':{'n':{'type':'integer'}}}},"
+        "'cells':{'c':{'default':[],'schema':{'items':{'type':'string'}}}},'nodes':["
+        "{'id':'add','stream':{'$':'add'},'inputs':{'c':{'$':'c','asCell':true}},'module':" HANDLER(
+            "(e, {c}) => { c.push(e) }") "},"
+                                         "{'id':'n','stream':{'$':'n'},'inputs':{'n':{'$':'argument/"
+                                         "n','asCell':true}},'module':" HANDLER(
+                                             "(e, {n}) => { n.set(e) }") "},"
+                                                                         "{'id':'by','stream':{'$':'by'},'inputs':{'c':"
+                                                                         "{'$':'c'}},'argumentSchema':{'type':'array','"
+                                                                         "prefixItems':["
+                                                                         "{'type':'string'},{'properties':{'c':{'"
+                                                                         "asCell':true,'maxItems':1}}}]},'module'"
+                                                                         ":" HANDLER(
+                                                                             "(e, {c}) => { c.push(e) }") "}],"
+                                                                                                          "'result':{'"
+                                                                                                          "c':{'$':'c'}"
+                                                                                                          "}}");
+    ok(kit_send(w, "t", "add", "'a'", NULL, &err));
+    assert_int_equal(kit_send(w, "t", "add", "5", NULL, &e), STET_INVALID);
+    assert_non_null(strstr(e.message, "piece:t:cell:c does not match"));
+    stet_error_clear(&e);
+    assert_int_equal(kit_send(w, "t", "n", "'x'", NULL, &e), STET_INVALID);
+    assert_non_null(strstr(e.message, "piece:t:argument does not match"));
+    stet_error_clear(&e);
+    ok(kit_send(w, "t", "n", "3", NULL, &err));
+    /* The event and what a cell holds then must match the schema of the handler, too. */
+    assert_int_equal(kit_send(w, "t", "by", "7", NULL, &e), STET_INVALID);
+    stet_error_clear(&e);
+    assert_int_equal(kit_send(w, "t", "by", "'b'", NULL, &e), STET_INVALID);
+    stet_error_clear(&e);
+    kit_set(w, "piece:t:cell:c", "[]");
+    ok(kit_send(w, "t", "by", "'b'", NULL, &err));
+    kit_is(w, "piece:t", "{'c':['b']}");
+    kit_is(w, "piece:t:argument/n", "3");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void cells_lead_through_links_and_not_everywhere(void **state) {
+    (void)state;
+    world *w = kit_start();
+    stet_error e = STET_ERROR_INIT;
+    kit_set(w, "shared", "{'list':[1]}");
+    kit_set(w, "via", "{'x':{'/':{'link@1':{'id':'shared','path':['list']}}}}");
+    kit_install(
+        w, "t",
+        "{'pattern':1,'name':'t','nodes':["
+        "{'id':'n','inputs':[1,2],'module':{'type':'ref','ref':'add'}},"
+        "{'id':'add','stream':{'$':'add'},'inputs':{'c':{'/':{'link@1':{'id':'via','path':['x'],'asCell':true}}}},"
+        "'module':" HANDLER(
+            "(e, {c}) => { c.push(e) }") "},"
+                                         "{'id':'far','stream':{'$':'far'},'inputs':{'c':{'/"
+                                         "':{'link@1':{'id':'x','space':'other','asCell':true}}}},"
+                                         "'module':" HANDLER(
+                                             "(e, {c}) => { c.set(e) }") "},"
+                                                                         "{'id':'out','stream':{'$':'out'},'inputs':{'"
+                                                                         "c':{'$':'n','asCell':true}},'module'"
+                                                                         ":" HANDLER(
+                                                                             "(e, {c}) => { c.set(e) }") "}],"
+                                                                                                         "'result':{'n'"
+                                                                                                         ":{'$':'n'}}"
+                                                                                                         "}");
+    ok(kit_send(w, "t", "add", "2", NULL, &err));
+    kit_is(w, "shared", "{'list':[1,2]}"); /* the list is still shared */
+    kit_is(w, "via/x", "[1,2]");
+    stet_space *other;
+    ok(stet_space_open(w->project, "other", 0, &other, &err));
+    stet_space_close(other);
+    assert_int_equal(kit_send(w, "t", "far", "2", NULL, &e), STET_INVALID);
+    assert_non_null(strstr(e.message, "space \"other\""));
+    stet_error_clear(&e);
+    assert_int_equal(kit_send(w, "t", "out", "2", NULL, &e), STET_INVALID);
+    assert_non_null(strstr(e.message, "node \"n\" computes"));
+    stet_error_clear(&e);
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void a_users_value_in_a_named_cell_survives(void **state) {
+    (void)state;
+    world *w = kit_start();
+    const char *one = "{'pattern':1,'name':'t','cells':{'c':{'default':1},'d':{'default':1}},'nodes':["
+                      "{'id':'add','stream':{'$':'add'},'inputs':{'c':{'$':'c','asCell':true}},'module':" HANDLER(
+                          "(e, {c}) => { c.set(e) }") "},"
+                                                      "{'id':'x','inputs':{'c':{'$':'c'},'d':{'$':'d'}},'module':" JS(
+                                                          "({c, d}) => c + d") "}],"
+                                                                               "'result':{'x':{'$':'x'}}}";
+    const char *two =
+        "{'pattern':1,'name':'t','cells':{'c':{'default':5},'d':{'default':5},'e':{'default':7}},'nodes':["
+        "{'id':'x','inputs':{'c':{'$':'c'},'d':{'$':'d'},'e':{'$':'e'}},'module':" JS(
+            "({c, d, e}) => [c, d, e]") "}],'result':{'x':{'$':'x'}}}";
+    kit_install(w, "t", one);
+    kit_run(w, "t");
+    kit_set(w, "piece:t:cell:d", "40");
+    ok(kit_send(w, "t", "add", "20", NULL, &err));
+    kit_restart(w);
+    kit_install(w, "t", two);
+    kit_run(w, "t");
+    kit_is(w, "piece:t/x", "[20,40,7]");
+    kit_is(w, "piece:t:node:add", "not_found"); /* its stream went with the handler */
+    kit_install(w, "t", one);
+    kit_run(w, "t");
+    kit_is(w, "piece:t/x", "60");
+    kit_is(w, "piece:t:node:add", "{'$stream':true}");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+/* ---- Handlers -----------------------------------------------------------------------------------------------------
+ */
+
+static const char counter
+    [] = "{'pattern':1,'name':'t','argument':{'default':{'rows':[1,2,3],'factor':2}},'cells':{'log':{'default':[]}},'"
+         "nodes':["
+         "{'id':'scaled','inputs':{'rows':{'$':'argument/rows'},'factor':{'$':'argument/factor'}},'module':" JS(
+             "({rows, factor}) => rows.map(r => r * factor)") "},"
+                                                              "{'id':'total','inputs':{'values':{'$':'scaled'}},'"
+                                                              "module':{'type':'ref','ref':'sum'}},"
+                                                              "{'id':'unread','inputs':{'f':{'$':'argument/"
+                                                              "factor'}},'module':" JS(
+                                                                  "({f}) => f * 100") "},"
+                                                                                      "{'id':'add','stream':{'$':'add'}"
+                                                                                      ",'inputs':{'rows':{'$':'"
+                                                                                      "argument/"
+                                                                                      "rows','asCell':true}},'module'"
+                                                                                      ":" HANDLER("(event, {rows}) => "
+                                                                                                  "{ rows.push(event) "
+                                                                                                  "}") "},"
+                                                                                                       "{'id':'snap','"
+                                                                                                       "stream':{'$':'"
+                                                                                                       "snap'},'inputs'"
+                                                                                                       ":{'total':{'$':"
+                                                                                                       "'total'},'"
+                                                                                                       "unread':{'$':'"
+                                                                                                       "unread'},'log':"
+                                                                                                       "{'$':'log',"
+                                                                                                       "'asCell':true}}"
+                                                                                                       ",'module'"
+                                                                                                       ":" HANDLER(
+                                                                                                           "(event, i) "
+                                                                                                           "=> { "
+                                                                                                           "console."
+                                                                                                           "log(`seen`)"
+                                                                                                           "; "
+                                                                                                           "i.log.push("
+                                                                                                           "event ? "
+                                                                                                           "i.total : "
+                                                                                                           "i.unread) "
+                                                                                                           "}") "}],"
+                                                                                                                "'resul"
+                                                                                                                "t':{'"
+                                                                                                                "total'"
+                                                                                                                ":{'$':"
+                                                                                                                "'total"
+                                                                                                                "'},'"
+                                                                                                                "log':{"
+                                                                                                                "'$':'"
+                                                                                                                "log'},"
+                                                                                                                "'add':"
+                                                                                                                "{'$':'"
+                                                                                                                "add'}}"
+                                                                                                                "}";
+
+static void an_event_sent_twice_is_applied_once(void **state) {
+    (void)state;
+    world *w = kit_start();
+    stet_error e = STET_ERROR_INIT;
+    kit_install(w, "t", counter);
+    kit_run(w, "t");
+    ok(kit_send(w, "t", "add", "4", "one", &err));
+    assert_true(w->sent.applied);
+    int64_t seq = w->sent.seq;
+    ok(kit_send(w, "t", "add", "4", "one", &err));
+    assert_false(w->sent.applied);
+    assert_int_equal(w->sent.seq, seq);
+    kit_restart(w);
+    ok(kit_send(w, "t", "add", "4", "one", &err));
+    assert_false(w->sent.applied);
+    assert_int_equal(kit_send(w, "t", "add", "5", "one", &e), STET_CONFLICT);
+    assert_non_null(strstr(e.message, "another content"));
+    stet_error_clear(&e);
+    kit_is(w, "piece:t:argument/rows", "[1,2,3,4]");
+    kit_run(w, "t");
+    kit_ran(w, "scaled total");
+    kit_is(w, "piece:t/total", "20");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void streams_are_known_after_a_restart(void **state) {
+    (void)state;
+    world *w = kit_start();
+    stet_error e = STET_ERROR_INIT;
+    kit_install(w, "t", counter);
+    kit_restart(w); /* nothing has ever run */
+    ok(kit_send(w, "t", "add", "4", NULL, &err));
+    kit_is(w, "piece:t:argument/rows", "[1,2,3,4]");
+    assert_int_equal(kit_send(w, "t", "ad", "4", NULL, &e), STET_NOT_FOUND);
+    assert_non_null(strstr(e.hint, "add, snap"));
+    stet_error_clear(&e);
+    assert_int_equal(kit_send(w, "u", "add", "4", NULL, &e), STET_NOT_FOUND);
+    assert_non_null(strstr(e.message, "no piece \"u\""));
+    stet_error_clear(&e);
+    assert_int_equal(kit_send(w, "t", "add", "4", "with space", &e), STET_INVALID);
+    stet_error_clear(&e);
+    /* A handler is no action: it is neither unknown nor dirty. */
+    kit_run(w, "t");
+    assert_int_equal(w->report.total, 3);
+    kit_restart(w);
+    kit_run(w, "t");
+    assert_int_equal(w->report.loaded, 1); /* `unread`, which nobody wanted */
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void preflight_makes_fresh_what_the_handler_reads_and_nothing_else(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t", counter);
+    ok(kit_send(w, "t", "snap", "true", NULL, &err));
+    kit_ran(w, "scaled total");                            /* `unread` is not read, and does not run */
+    assert_string_equal(stet_buf_cstr(&w->log), "seen\n"); /* the run that counted */
+    kit_is(w, "piece:t:cell:log", "[12]");
+    kit_restart(w);
+    kit_set(w, "piece:t:argument/factor", "3");
+    ok(kit_send(w, "t", "snap", "true", NULL, &err));
+    kit_ran(w, "scaled total");
+    assert_int_equal(w->sent.made_fresh, 2);
+    kit_is(w, "piece:t:cell:log", "[12,18]");
+    ok(kit_send(w, "t", "snap", "true", NULL, &err));
+    kit_ran(w, "");
+    ok(kit_send(w, "t", "snap", "false", NULL, &err));
+    kit_ran(w, "unread");
+    kit_is(w, "piece:t:cell:log", "[12,18,18,300]");
+    /* What a piece wants is not changed by that. */
+    kit_set(w, "piece:t:argument/factor", "1");
+    kit_run(w, "t");
+    kit_ran(w, "scaled total");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void a_failing_handler_leaves_nothing(void **state) {
+    (void)state;
+    world *w = kit_start();
+    stet_error e = STET_ERROR_INIT;
+    kit_install(w, "t",
+                "{'pattern':1,'name':'t','cells':{'c':{'default':0},'s':{}},'nodes':["
+                "{'id':'a','stream':{'$':'s'},'inputs':{'c':{'$':'c','asCell':true}},'module':" HANDLER(
+                    "(e, {c}) => { c.set(c.get() + e) }") "},"
+                                                          "{'id':'b','stream':{'$':'s'},'inputs':{'c':{'$':'c','asCell'"
+                                                          ":true}},'module':" HANDLER(
+                                                              "(e, {c}) => { if (c.get() > 9) throw new Error(`full`); "
+                                                              "c.set(c.get() * 2) }") "}],"
+                                                                                      "'result':{'c':{'$':'c'}}}");
+    ok(kit_send(w, "t", "s", "3", "e1", &err)); /* both, in the order of their names, in one transaction */
+    kit_is(w, "piece:t/c", "6");
+    assert_int_not_equal(kit_send(w, "t", "s", "5", "e2", &e), STET_OK);
+    assert_non_null(strstr(e.message, "t/b: "));
+    assert_non_null(strstr(e.message, "full"));
+    stet_error_clear(&e);
+    kit_is(w, "piece:t/c", "6");
+    kit_is(w, "piece:t:event:e2", "not_found");
+    kit_set(w, "piece:t:cell:c", "0");          /* what failed may be sent again */
+    ok(kit_send(w, "t", "b", "5", "e2", &err)); /* by the name of one of the handlers */
+    assert_true(w->sent.applied);
+    kit_is(w, "piece:t/c", "10");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void a_conflict_runs_the_handler_again(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t", counter);
+    /* Two handles send at the same time: each push is there, none twice. */
+    stet_space *second;
+    stet_sched *other;
+    ok(stet_space_open(w->project, "main", 0, &second, &err));
+    ok(stet_sched_open(w->project, second, "", &w->opts, &other, &err));
+    for (int i = 0; i < 20; i++) {
+        char text[16], id[16];
+        stet_sched_sent sent;
+        snprintf(text, sizeof text, "%d", i);
+        snprintf(id, sizeof id, "e%d", i);
+        ok(kit_send(w, "t", "add", text, id, &err));
+        ok(stet_sched_send(other, "t", "add", stet_int(i), id, &sent, &err));
+        assert_false(sent.applied);
+        ok(stet_sched_send(other, "t", "add", stet_int(100 + i), NULL, &sent, &err));
+        assert_true(sent.applied);
+    }
+    kit_is(w, "piece:t:argument/rows/42", "119");
+    kit_is(w, "piece:t:argument/rows/43", "not_found");
+    stet_sched_close(other);
+    stet_space_close(second);
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void a_handlers_write_overwrites_only_what_an_action_owns(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(
+        w, "t",
+        "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'cells':{'owned':{},'free':{'default':0}},'nodes':["
+        "{'id':'x','output':{'$':'owned'},'inputs':{'n':{'$':'argument/n'}},'module':" JS(
+            "({n}) => n") "},"
+                          "{'id':'y','inputs':{'f':{'$':'free'}},'module':" JS(
+                              "({f}) => f") "},"
+                                            "{'id':'set','stream':{'$':'set'},'inputs':{'o':{'$':'owned','asCell':true}"
+                                            ",'f':{'$':'free','asCell':true}},"
+                                            "'module':" HANDLER(
+                                                "(e, i) => { i[e[0]].set(e[1]) }") "}],"
+                                                                                   "'result':{'x':{'$':'x'},'y':{'$':'"
+                                                                                   "y'}}}");
+    kit_run(w, "t");
+    ok(kit_send(w, "t", "set", "['f',5]", NULL, &err));
+    kit_run(w, "t");
+    kit_ran(w, "y"); /* a reader, and nobody that would have been overwritten */
+    ok(kit_send(w, "t", "set", "['o',5]", NULL, &err));
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, "x");
+    kit_is(w, "piece:t", "{'x':1,'y':5}");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void events_without_a_record_of_runs(void **state) {
+    (void)state;
+    world *w = kit_start();
+    w->opts.persist = false;
+    kit_restart(w);
+    kit_install(w, "t", counter);
+    ok(kit_send(w, "t", "snap", "true", "a", &err));
+    kit_is(w, "piece:t:cell:log", "[12]");
+    kit_restart(w);
+    kit_set(w, "piece:t:argument/factor", "3");
+    ok(kit_send(w, "t", "snap", "true", "a", &err));
+    assert_false(w->sent.applied);
+    ok(kit_send(w, "t", "snap", "true", "b", &err));
+    kit_is(w, "piece:t:cell:log", "[12,18]");
+    kit_stop(w);
+}
+
+static void events_are_forgotten_by_age(void **state) {
+    (void)state;
+    world *w = kit_start();
+    size_t count;
+    kit_install(w, "t", counter);
+    for (int i = 0; i < 5; i++)
+        ok(kit_send(w, "t", "add", "1", NULL, &err));
+    ok(kit_send(w, "t", "add", "1", "known", &err));
+    ok(stet_sched_forget_events(w->space, "", 1, false, &count, &err));
+    assert_int_equal(count, 0);
+    ok(stet_sched_forget_events(w->space, "", INT64_MAX, true, &count, &err));
+    assert_int_equal(count, 6);
+    kit_is(w, "piece:t:event:known/stream", "'add'");
+    ok(stet_sched_forget_events(w->space, "", INT64_MAX, false, &count, &err));
+    assert_int_equal(count, 6);
+    kit_is(w, "piece:t:event:known", "not_found");
+    ok(kit_send(w, "t", "add", "1", "known", &err));
+    assert_true(w->sent.applied);
+    kit_sound(w);
+    kit_stop(w);
+}
+
+/* ---- Effects ------------------------------------------------------------------------------------------------------
+ */
+
+static void a_standing_effect_never_repeats_unless_it_says_so(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t",
+                "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'nodes':["
+                "{'id':'skip','kind':'effect','inputs':{'n':{'$':'argument/n'}},'module':" JS(
+                    "({n}) => n") "},"
+                                  "{'id':'run','kind':'effect','onRestart':'run','inputs':{'n':{'$':'argument/"
+                                  "n'}},'module':" JS("({n}) => n") "}],'result':null}");
+    kit_run(w, "t");
+    assert_int_equal(w->report.effects, 2);
+    kit_run(w, "t");
+    kit_ran(w, "");
+    for (int i = 0; i < 3; i++) {
+        kit_restart(w);
+        kit_run(w, "t");
+        kit_ran(w, "run"); /* once per start */
+        kit_run(w, "t");
+        kit_ran(w, "");
+    }
+    kit_set(w, "piece:t:argument/n", "2");
+    kit_restart(w);
+    kit_run(w, "t");
+    assert_int_equal(w->report.runs, 2);
+    kit_sound(w);
+    kit_stop(w);
+}
+
+/* ---- Materializers ------------------------------------------------------------------------------------------------
+ */
+
+/* `index` writes by_id from rows, has an ordinary output, and readers of both. */
+static const char indexer[] =
+    "{'pattern':1,'name':'t','argument':{'default':{'rows':{'a':1,'b':2},'other':1}},'cells':{'by_id':{'default':{}}},"
+    "'nodes':["
+    "{'id':'index','materializerWriteInputPaths':['by_id'],'inputs':{'rows':{'$':'argument/rows'},'by_id':{'$':'by_id',"
+    "'asCell':true}},'module':" JS(
+        "({rows, by_id}) => { let n = 0; for (const k of Object.keys(rows)) { "
+        "by_id.key(k).set({double: rows[k] * 2}); n++ } return n }") "},"
+                                                                     "{'id':'ra','inputs':{'v':{'$':'by_id/"
+                                                                     "a'}},'module':" JS(
+                                                                         "({v}) => v ? v.double : -1") "},"
+                                                                                                       "{'id':'rb','"
+                                                                                                       "inputs':{'v':{'"
+                                                                                                       "$':'by_id/"
+                                                                                                       "b'}},'module'"
+                                                                                                       ":" JS(
+                                                                                                           "({v}) => v "
+                                                                                                           "? v.double "
+                                                                                                           ": -1") "},"
+                                                                                                                   "{'"
+                                                                                                                   "id'"
+                                                                                                                   ":'"
+                                                                                                                   "cou"
+                                                                                                                   "nt'"
+                                                                                                                   ",'"
+                                                                                                                   "inp"
+                                                                                                                   "uts"
+                                                                                                                   "':{"
+                                                                                                                   "'n'"
+                                                                                                                   ":{'"
+                                                                                                                   "$':"
+                                                                                                                   "'in"
+                                                                                                                   "dex"
+                                                                                                                   "'}}"
+                                                                                                                   ",'"
+                                                                                                                   "mod"
+                                                                                                                   "ule"
+                                                                                                                   "'"
+                                                                                                                   ":" JS(
+                                                                                                                       "({n}) => n * 10") "},"
+                                                                                                                                          "{'id':'see','stream':{'$':'see'},'inputs':{'v':{'$':'by_id/b'},'log':{'$':'argument/seen','asCell':true}},'module':" HANDLER(
+                                                                                                                                              "(e, {v, log}) => { log.push(v.double) }") "},"
+                                                                                                                                                                                         "{'id':'far','inputs':{'o':{'$':'argument/other'}},'module':" JS(
+                                                                                                                                                                                             "({o}) => o") "}],"
+                                                                                                                                                                                                           "'result':{'ra':{'$':'ra'},'rb':{'$':'rb'},'far':{'$':'far'}}}";
+
+static void a_materializer_fans_out_only_through_what_changed(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t", indexer);
+    kit_run(w, "t");
+    kit_is(w, "piece:t", "{'far':1,'ra':2,'rb':4}");
+    assert_int_equal(w->report.ran, 4); /* it runs before its readers: none of them twice; `count` is not wanted */
+    assert_int_equal(w->report.runs, 4);
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, "");
+    kit_set(w, "piece:t:argument/rows/b", "5");
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, "index rb");
+    kit_is(w, "piece:t", "{'far':1,'ra':2,'rb':10}");
+    kit_sound(w);
+    /* The readers of its ordinary output are stale as those of anybody. */
+    ok(stet_sched_demand_cell(w->sched, "piece:t:node:count", NULL, (stet_pathref){"value", 6}, &err));
+    kit_settle(w);
+    kit_ran(w, "count");
+    kit_is(w, "piece:t:node:count", "20");
+    kit_set(w, "piece:t:argument/rows/c", "1");
+    kit_restart(w);
+    ok(stet_sched_demand_cell(w->sched, "piece:t:node:count", NULL, (stet_pathref){"value", 6}, &err));
+    kit_settle(w);
+    kit_ran(w, "index count");
+    kit_is(w, "piece:t:node:count", "30");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void a_materializer_is_promoted_by_demand_and_preflight(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t", indexer);
+    kit_run(w, "t");
+    kit_set(w, "piece:t:argument/rows/b", "6");
+    kit_restart(w);
+    /* Something else of the piece alone: it stays dirty. */
+    ok(stet_sched_demand_cell(w->sched, "piece:t:node:far", NULL, (stet_pathref){"value", 6}, &err));
+    kit_settle(w);
+    kit_ran(w, "");
+    kit_restart(w);
+    ok(stet_sched_demand_cell(w->sched, "piece:t:node:rb", NULL, (stet_pathref){"value", 6}, &err));
+    kit_settle(w);
+    kit_ran(w, "index rb");
+    kit_is(w, "piece:t:node:rb", "12");
+    kit_set(w, "piece:t:argument/rows/b", "7");
+    kit_restart(w);
+    ok(kit_send(w, "t", "see", "null", NULL, &err));
+    kit_ran(w, "index"); /* and no reader of what it wrote: they are not asked for */
+    kit_is(w, "piece:t:argument/seen", "[14]");
+    /* A cell in its envelope that nobody has read yet. */
+    kit_set(w, "piece:t:argument/rows/z", "1");
+    kit_restart(w);
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    stet_path_push(&path, "z");
+    ok(stet_sched_demand_cell(w->sched, "piece:t:cell:by_id", NULL, stet_path_ref(&path), &err));
+    kit_settle(w);
+    kit_ran(w, "index");
+    kit_is(w, "piece:t:cell:by_id/z/double", "2");
+    stet_path_release(&path);
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void a_materializer_runs_at_idle(void **state) {
+    (void)state;
+    world *w = kit_start();
+    /* Nobody reads what it writes: it runs all the same, after everything else. Opaque: it says nowhere that it writes,
+     * and nobody looks at its result. */
+    kit_install(
+        w, "t",
+        "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'cells':{'c':{'default':0},'d':{'default':0}},'nodes':["
+        "{'id':'opaque','inputs':{'n':{'$':'argument/n'},'c':{'$':'c','asCell':true}},'module':" JS(
+            "({n, c}) => { c.set(n) }") "},"
+                                        "{'id':'says','materializerWriteInputPaths':[['d']],'inputs':{'x':{'$':'x'},'d'"
+                                        ":{'$':'d','asCell':true}},"
+                                        "'module':" JS("({x, d}) => { d.set(x) }") "},"
+                                                                                   "{'id':'unread','inputs':{'n':{'$':'"
+                                                                                   "argument/n'}},'module':" JS(
+                                                                                       "({n}) => n") "},"
+                                                                                                     "{'id':'x','"
+                                                                                                     "inputs':{'n':{'$'"
+                                                                                                     ":'argument/"
+                                                                                                     "n'}},'module'"
+                                                                                                     ":" JS(
+                                                                                                         "({n}) => n + "
+                                                                                                         "1") "},"
+                                                                                                              "{'id':'"
+                                                                                                              "y','"
+                                                                                                              "inputs':"
+                                                                                                              "{'n':{'$"
+                                                                                                              "':'"
+                                                                                                              "argument"
+                                                                                                              "/n'}},'"
+                                                                                                              "module'"
+                                                                                                              ":" JS(
+                                                                                                                  "({n}"
+                                                                                                                  ") "
+                                                                                                                  "=> "
+                                                                                                                  "n + "
+                                                                                                                  "2") "}],"
+                                                                                                                       "'result':{'y':{'$':'y'}}}");
+    kit_run(w, "t");
+    assert_memory_equal(stet_buf_cstr(&w->ran), "y ", 2); /* what is wanted first */
+    assert_int_equal(w->report.runs, 4);
+    assert_null(strstr(stet_buf_cstr(&w->ran), "unread"));
+    kit_is(w, "piece:t:cell:c", "1");
+    kit_is(w, "piece:t:cell:d", "2");
+    kit_set(w, "piece:t:argument/n", "5");
+    kit_restart(w);
+    kit_run(w, "t");
+    assert_memory_equal(stet_buf_cstr(&w->ran), "y ", 2);
+    assert_int_equal(w->report.runs, 4);
+    kit_is(w, "piece:t:cell:c", "5");
+    kit_is(w, "piece:t:cell:d", "6");
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, "");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+static void patterns_with_wrong_cells_are_refused(void **state) {
+    (void)state;
+    kit_refused("{'pattern':1,'name':'t','cells':{'c':{}},'nodes':[{'id':'a','materializerWriteInputPaths':['c'],"
+                "'inputs':{'c':{'$':'c'}},'module':" JS("() => 1") "}],'result':null}",
+                "is given a value there, and no cell");
+    kit_refused(
+        "{'pattern':1,'name':'t','nodes':[{'id':'a','materializerWriteInputPaths':['c'],'inputs':{},'module':" JS(
+            "() => 1") "}],'result':null}",
+        "has no reference there");
+    kit_refused("{'pattern':1,'name':'t','nodes':[{'id':'a','materializerWriteInputPaths':[5],'inputs':{},'module':" JS(
+                    "() => 1") "}],'result':null}",
+                "no path into the inputs");
+    kit_refused(
+        "{'pattern':1,'name':'t','nodes':[{'id':'b','module':" JS(
+            "() => 1") "},{'id':'a',"
+                       "'materializerWriteInputPaths':['b'],'inputs':{'b':{'$':'b','asCell':true}},'module':" JS(
+                           "() => 1") "}],"
+                                      "'result':null}",
+        "would write to the output of node");
+    kit_refused("{'pattern':1,'name':'t','nodes':[{'id':'b','module':" JS("() => 1") "},{'id':'a','stream':{'$':'b'},"
+                                                                                     "'module':" HANDLER(
+                                                                                         "() => 1") "}],'result':null}",
+                "is the output of node");
+    kit_refused("{'pattern':1,'name':'t','nodes':[{'id':'a','stream':{'$':'argument/x'},'module':" HANDLER(
+                    "() => 1") "}],'result':null}",
+                "neither its own nor a named cell");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_reads_what_it_wrote),
+        cmocka_unit_test(what_it_wrote_is_its_own),
+        cmocka_unit_test(a_failed_run_writes_nothing),
+        cmocka_unit_test(schemas_hold_for_what_is_written),
+        cmocka_unit_test(cells_lead_through_links_and_not_everywhere),
+        cmocka_unit_test(a_users_value_in_a_named_cell_survives),
+        cmocka_unit_test(an_event_sent_twice_is_applied_once),
+        cmocka_unit_test(streams_are_known_after_a_restart),
+        cmocka_unit_test(preflight_makes_fresh_what_the_handler_reads_and_nothing_else),
+        cmocka_unit_test(a_failing_handler_leaves_nothing),
+        cmocka_unit_test(a_conflict_runs_the_handler_again),
+        cmocka_unit_test(a_handlers_write_overwrites_only_what_an_action_owns),
+        cmocka_unit_test(events_without_a_record_of_runs),
+        cmocka_unit_test(events_are_forgotten_by_age),
+        cmocka_unit_test(a_standing_effect_never_repeats_unless_it_says_so),
+        cmocka_unit_test(a_materializer_fans_out_only_through_what_changed),
+        cmocka_unit_test(a_materializer_is_promoted_by_demand_and_preflight),
+        cmocka_unit_test(a_materializer_runs_at_idle),
+        cmocka_unit_test(patterns_with_wrong_cells_are_refused),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
