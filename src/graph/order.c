@@ -118,7 +118,7 @@ static void collect(work *w) {
         w->module = stet_get(g->nodes[i].row, "module");
         stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), visit, w);
         stet_value kind = stet_get(g->nodes[i].row, "kind");
-        if (stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0)
+        if (g->wants_all || (stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0))
             now_certain(w, (uint32_t)i);
     }
 }

@@ -74,6 +74,7 @@ typedef struct stet_pattern {
     stet_value argument_schema, argument_default;
     bool has_argument_default;
     stet_value result; /* a binding, or null */
+    bool wants_all;    /* every node counts as wanted, whether or not the result leads to it */
     stet_pattern_cell *cells;
     size_t cell_count;
     stet_pattern_node *nodes;

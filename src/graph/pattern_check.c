@@ -534,7 +534,7 @@ void pattern_check_root(checker *c, stet_value root) {
     if (!check_type(c, root, STET_OBJECT, "a pattern", "write {\"pattern\": 1, \"name\": ..., \"nodes\": [...]}"))
         return;
     check_members(c, root, "a pattern",
-                  " $schema pattern name version title description argument cells nodes result metadata ");
+                  " $schema pattern name version title description argument cells nodes result wanted metadata ");
     if (!stet_find(root, "pattern", 7, &v) || stet_typeof(v) != STET_INT) {
         problem(c, "add \"pattern\": 1", "it does not say which version of the pattern format it is in");
     } else if (stet_as_int(v) != STET_PATTERN_FORMAT) {
@@ -590,6 +590,13 @@ void pattern_check_root(checker *c, stet_value root) {
         if (stet_count(c->problems) == 0)
             check_binding(c, v, "result");
         p->result = v;
+        leave(c, mark);
+    }
+    if (stet_find(root, "wanted", 6, &v)) {
+        size_t mark = enter_str(c, "wanted");
+        p->wants_all = stet_typeof(v) == STET_STRING && strcmp(stet_as_string(&v, NULL), "all") == 0;
+        if (!p->wants_all)
+            problem(c, "write \"wanted\": \"all\", or leave it out", "what is wanted is the result, or \"all\"");
         leave(c, mark);
     }
 }

@@ -378,6 +378,7 @@ static bool listed(const char *const *list, size_t n, const char *key) {
     return false;
 }
 #define LISTED(list, key) listed(list, sizeof list / sizeof *list, key)
+#define NAMED_MAX         256 /* nodes that the result names where nothing is said: it is read whole at every start */
 
 static void convert_produces(converter *c, stet_value id, stet_value *module) {
     stet_value made = stet_object();
@@ -545,6 +546,8 @@ static stet_value convert_root(converter *c) {
     stet_put(&made, "nodes", list);
     if (stet_find(c->root, "result", 6, &v)) {
         stet_put(&made, "result", convert_value(v));
+    } else if (stet_count(c->nodes) > NAMED_MAX) {
+        stet_put(&made, "wanted", stet_string("all"));
     } else { /* everything is wanted */
         stet_value result = stet_object();
         for (size_t i = 0; i < stet_count(c->nodes); i++) {

@@ -307,6 +307,7 @@ stet_status stet_process_build(stet_pattern *p, const char *piece, const stet_pr
         return status;
     }
     g->binding = resolve_binding(&b, p->result);
+    g->wants_all = p->wants_all;
     stet_cells_envelopes(g, p);
     stet_order_compute(g, modules);
     *out = g;

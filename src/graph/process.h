@@ -22,7 +22,7 @@
  * `schema:HASH`. GraphSnapshotV1 is assembled from the rows when somebody asks for it (stet_process_snapshot).
  *
  * rank: writers have a lower one than their readers; nodes of one cycle share theirs. certain: from here a way of
- * inputs that are always read leads to the result or to an effect, so that the node is live whenever the whole piece is
+ * inputs that are always read leads to the result or to an effect (or everything is wanted), so that the node is live whenever the whole piece is
  * wanted, without looking. fingerprint: what it computes from what to where; equal ones keep cells, observation and
  * state.
  */
@@ -46,6 +46,7 @@ typedef struct stet_process {
     int64_t generation;
     stet_hash program;
     stet_value binding; /* the result binding with links, or null */
+    bool wants_all;     /* as the pattern has it */
     stet_process_node *nodes;
     size_t node_count;
     stet_map ids;       /* id -> index */

@@ -70,6 +70,8 @@ static void mistakes_have_line_and_fix(void **state) {
         "add \"pattern\": 1");
     bad("{\"pattern\":2,\"name\":\"x\"}", "p.json:1:12: version 2 of the pattern format is not known here: it knows 1",
         "use a newer stet");
+    bad("{\"pattern\":1,\"name\":\"x\",\"wanted\":\"some\"}", "p.json:1:34: what is wanted is the result, or \"all\"",
+        "write \"wanted\": \"all\", or leave it out");
     bad("{\"pattern\":1,\"name\":\"a b\"}", "p.json:1:21: \"a b\" is no name", NULL);
     bad("{\"pattern\":1,\"name\":\"x\",\"node\":[]}", "p.json:1:32: a pattern has no member \"node\"",
         "did you mean \"nodes\"?");

@@ -92,6 +92,18 @@ static void files_of_other_nodes(void **state) {
         "\"result\":{\"a\":{\"$\":\"a\"},\"b\":{\"$\":\"b\"}}");
 }
 
+static void of_many_nodes_the_result_names_none(void **state) {
+    (void)state;
+    stet_buf text = STET_BUF(0);
+    for (int i = 0; i < 257; i++)
+        stet_buf_printf(&text, "[nodes.n%d]\ncommand = \"x\"\n", i);
+    char *got = convert(stet_buf_cstr(&text));
+    assert_non_null(strstr(got, "\"wanted\":\"all\""));
+    assert_null(strstr(got, "\"result\""));
+    stet_free(got);
+    stet_buf_release(&text);
+}
+
 static void mistakes(void **state) {
     (void)state;
     refused("[nodes.a]\ncommand = [\n", 3, "");
@@ -116,6 +128,7 @@ static void mistakes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_whole_form), cmocka_unit_test(files_of_other_nodes),
-                                       cmocka_unit_test(mistakes)};
+                                       cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(of_many_nodes_the_result_names_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
