@@ -313,11 +313,40 @@ stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_
     return STET_OK;
 }
 
+bool stet_plan_still_first(stet_plan *p, uint32_t id) {
+    node *n = &p->nodes.at[id];
+    uint32_t first;
+    n->flags &= ~(uint32_t)N_REDIRTY;
+    bool good = true;
+    /* What is at the top may be dead, of no use, or not live: all of that is found out by taking it. */
+    while (good && plan_queue_pop(p, &first)) {
+        node *f = &p->nodes.at[first];
+        bool live = false;
+        if (!(f->flags & N_PENDING) || (f->flags & (N_ASIDE | N_RUNNING | N_GONE)))
+            continue;
+        if (f->rank >= n->rank) {
+            plan_queue_push(p, first);
+            break;
+        }
+        good = stet_plan_is_live(p, first, &live, NULL) == STET_OK && !live;
+        f = &p->nodes.at[first];
+        if (good)
+            f->flags |= N_PARKED;
+        else
+            plan_queue_push(p, first);
+        n = &p->nodes.at[id];
+    }
+    return good;
+}
+
 void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int64_t now) {
     node *n = &p->nodes.at[id];
     assert(n->flags & N_RUNNING);
     p->running--;
-    bool again = (n->flags & N_REDIRTY) || outcome == STET_PLAN_AGAIN;
+    bool undone = outcome == STET_PLAN_AGAIN || outcome == STET_PLAN_NOT_YET;
+    bool again = (n->flags & N_REDIRTY) || undone;
+    if (outcome == STET_PLAN_NOT_YET && n->runs > 0)
+        n->runs--;
     n->flags &= ~(uint32_t)(N_RUNNING | N_REDIRTY | N_FAILED);
     if ((n->flags & N_IDLE) && outcome != STET_PLAN_AGAIN) {
         n->flags &= ~(uint32_t)N_IDLE;
@@ -325,7 +354,7 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
     }
     if (outcome == STET_PLAN_FAILED)
         n->flags |= N_FAILED;
-    if (outcome != STET_PLAN_AGAIN)
+    if (!undone)
         n->flags &= ~(uint32_t)N_PENDING;
     if (again) {
         n->flags |= (n->flags & N_PENDING) ? 0 : N_DIRTY;

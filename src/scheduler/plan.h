@@ -132,6 +132,9 @@ typedef struct stet_plan_step {
     int64_t until;
 } stet_plan_step;
 
+/* For an action that is about to run: does nothing wait that must run before it? What came up since it was chosen is
+ * known, and what the action reads from now on is up to date with it. */
+bool stet_plan_still_first(stet_plan *p, uint32_t node);
 /* Counts of runs start again, and what was put aside may run again. */
 void stet_plan_begin(stet_plan *p);
 STET_CHECKED stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_error *err);
@@ -139,7 +142,8 @@ STET_CHECKED stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_ste
 typedef enum stet_plan_outcome {
     STET_PLAN_DONE,
     STET_PLAN_FAILED,
-    STET_PLAN_AGAIN /* the result did not hold or was not published: as dirty as before */
+    STET_PLAN_AGAIN,  /* the result did not hold or was not published: as dirty as before */
+    STET_PLAN_NOT_YET /* it did not run after all: something before it came up meanwhile */
 } stet_plan_outcome;
 void stet_plan_finish(stet_plan *p, uint32_t node, stet_plan_outcome outcome, int64_t now);
 /* A result that was taken for good turned out not to be stored: the action is dirty again. */

@@ -537,6 +537,10 @@ static stet_status run_effect(stet_sched *s, sched_action *a, stet_error *err) {
         status = sched_news(s, &news, err);
     if (status != STET_OK) {
         stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
+    } else if (!stet_plan_still_first(s->plan, a->id)) {
+        /* What it would have read did not hold when it was stored, or others changed it: an effect is seen outside and
+         * is not done on values that are about to change. */
+        stet_plan_finish(s->plan, a->id, STET_PLAN_NOT_YET, sched_now(s));
     } else if (stands_now(s, a)) {
         stet_plan_finish(s->plan, a->id, STET_PLAN_DONE, sched_now(s));
     } else {
