@@ -227,13 +227,16 @@ typedef struct stet_marked {
 /* Marks of a piece (NULL: of the branch), in the order of numbers. Costs what is marked, not what exists. */
 STET_CHECKED stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece, const char *scope,
                                             stet_arena *arena, stet_marked **out, size_t *count, stet_error *err);
-/* The same for the whole branch, with the names of the piece's document and of the action, one at a time; the visitor
- * must not ask the space anything. Marks whose action is gone are passed over. */
-STET_CHECKED stet_status stet_observe_each_mark(stet_space *s, int64_t branch,
+/* The same for the whole branch, from above the number `after` and at most `limit`, with the names of the piece's
+ * document and of the action, one at a time; the visitor must not ask the space anything. Marks whose action is gone
+ * are passed over. */
+STET_CHECKED stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t after, size_t limit,
                                                 stet_status (*visit)(void *ctx, int64_t action, const char *piece,
                                                                      const char *name, stet_action_state state,
                                                                      stet_error *err),
                                                 void *ctx, stet_error *err);
+/* How many actions of the branch have one. */
+STET_CHECKED stet_status stet_observe_count_marks(stet_space *s, int64_t branch, size_t *out, stet_error *err);
 /* Is anything of the piece marked? A single look-up. */
 STET_CHECKED stet_status stet_observe_any(stet_space *s, int64_t branch, const char *piece, const char *scope,
                                           bool *out, stet_error *err);

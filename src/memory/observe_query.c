@@ -441,7 +441,19 @@ stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece,
     return stet_db_status(s->db, err);
 }
 
-stet_status stet_observe_each_mark(stet_space *s, int64_t branch,
+stet_status stet_observe_count_marks(stet_space *s, int64_t branch, size_t *out, stet_error *err) {
+    stet_status st = stet_observe_sync(s, err);
+    *out = 0;
+    if (st != STET_OK || stet_observe_of(s)->off)
+        return st;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT count(DISTINCT action) FROM mark WHERE branch = ?");
+    stet_bind_int(q, 1, branch);
+    while (stet_step(q))
+        *out = (size_t)stet_column_int(q, 0);
+    return stet_db_status(s->db, err);
+}
+
+stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t after, size_t limit,
                                    stet_status (*visit)(void *ctx, int64_t action, const char *piece, const char *name,
                                                         stet_action_state state, stet_error *err),
                                    void *ctx, stet_error *err) {
@@ -451,18 +463,25 @@ stet_status stet_observe_each_mark(stet_space *s, int64_t branch,
         return st;
     stet_arena arena = STET_ARENA_INIT;
     int64_t piece_doc = -1, last = 0;
+    size_t n = 0;
     stet_docname piece = {0};
     /* Unknown (3) before dirty (1) of the same action: it wins. */
     stet_stmt *q = stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m CROSS JOIN action a"
-                                       " ON a.action = m.action WHERE m.branch = ? ORDER BY m.action, m.state DESC");
+                                       " ON a.action = m.action WHERE m.action > ? AND m.branch = ?"
+                                       " ORDER BY m.action, m.state DESC");
     if (!stet_observe_of(s)->off) {
-        stet_bind_int(q, 1, branch);
+        stet_bind_int(q, 1, after);
+        stet_bind_int(q, 2, branch);
         while (st == STET_OK && stet_step(q)) {
             int64_t action = stet_column_int(q, 0), doc = stet_column_int(q, 2);
             size_t len;
             if (action == last)
                 continue;
             last = action;
+            if (n++ == limit) {
+                stet_reset(q);
+                break;
+            }
             if (doc != piece_doc) {
                 stet_arena_clear(&arena);
                 st = stet_space_docname(s, doc, &arena, &piece, err);

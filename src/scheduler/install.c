@@ -138,6 +138,19 @@ static stet_status install_until_it_holds(installing *in, stet_error *err) {
     }
 }
 
+typedef struct ranked {
+    int64_t rank;
+    size_t place;
+    const char *id;
+} ranked;
+
+static int by_rank(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
 /* Which actions can't be trusted after this, and which are gone. */
 static void sort_out(const installing *in, bool all, id_list *fresh, id_list *gone) {
     for (size_t i = 0; i < in->diff.len; i++) {
@@ -150,6 +163,15 @@ static void sort_out(const installing *in, bool all, id_list *fresh, id_list *go
     for (size_t i = 0; all && i < in->process->node_count; i++)
         if (!stet_stream_is_handler(in->process->nodes[i].row)) /* no action: nothing is recorded of it */
             *stet_vec_add(fresh) = in->process->nodes[i].id;
+    /* Numbers are given in this order, and what waits is taken up in the order of numbers: writers first. */
+    ranked *order = stet_alloc((fresh->len + 1) * sizeof *order);
+    for (size_t i = 0; i < fresh->len; i++)
+        order[i] =
+            (ranked){stet_as_int(stet_get(stet_process_find(in->process, fresh->at[i])->row, "rank")), i, fresh->at[i]};
+    qsort(order, fresh->len, sizeof *order, by_rank);
+    for (size_t i = 0; i < fresh->len; i++)
+        fresh->at[i] = order[i].id;
+    free(order);
 }
 
 /* The same program, set up by somebody else while we waited: nothing but where it came from and the argument. */

@@ -24,9 +24,14 @@ int64_t stet_memo_version(stet_space *s) {
     return stet_db_data_version(stet_space_db(s));
 }
 
-static stet_status x_pending(stet_memo *x, stet_memo_visit_pending visit, void *ctx, stet_error *err) {
+static stet_status x_pending(stet_memo *x, int64_t after, size_t limit, stet_memo_visit_pending visit, void *ctx,
+                             stet_error *err) {
     stet_status status = stet_observe_catch_up(x->space, err);
-    return status == STET_OK ? stet_observe_each_mark(x->space, x->branch, visit, ctx, err) : status;
+    return status == STET_OK ? stet_observe_each_mark(x->space, x->branch, after, limit, visit, ctx, err) : status;
+}
+
+static stet_status x_count(stet_memo *x, size_t *out, stet_error *err) {
+    return stet_observe_count_marks(x->space, x->branch, out, err);
 }
 
 static stet_status x_any(stet_memo *x, bool *out, stet_error *err) {
@@ -128,8 +133,16 @@ static stet_status x_knows(stet_memo *x, const char *piece, bool *out, stet_erro
     return stet_observe_scan(x->space, x->branch, &one, stop, out, err);
 }
 
-static const stet_memo_ops durable_ops = {x_close, x_pending,  x_any,    x_readers, x_load,
-                                          x_get,   x_distrust, x_forget, x_knows};
+static const stet_memo_ops durable_ops = {.close = x_close,
+                                          .pending = x_pending,
+                                          .count = x_count,
+                                          .any = x_any,
+                                          .readers = x_readers,
+                                          .load = x_load,
+                                          .get = x_get,
+                                          .distrust = x_distrust,
+                                          .forget = x_forget,
+                                          .knows = x_knows};
 
 stet_status stet_memo_open(stet_space *s, int64_t branch, stet_memo **out, stet_error *err) {
     (void)err;

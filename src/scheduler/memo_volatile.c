@@ -8,8 +8,15 @@ static void x_close(stet_memo *x) {
 
 /* Every action of every piece that somebody may want: but nobody knows which are, so the scheduler adds those of the
  * piece that is driven (they are not found by `load`). */
-static stet_status x_pending(stet_memo *x, stet_memo_visit_pending visit, void *ctx, stet_error *err) {
-    (void)x, (void)visit, (void)ctx, (void)err;
+static stet_status x_pending(stet_memo *x, int64_t after, size_t limit, stet_memo_visit_pending visit, void *ctx,
+                             stet_error *err) {
+    (void)x, (void)after, (void)limit, (void)visit, (void)ctx, (void)err;
+    return STET_OK;
+}
+
+static stet_status x_count(stet_memo *x, size_t *out, stet_error *err) {
+    (void)x, (void)err;
+    *out = 0;
     return STET_OK;
 }
 
@@ -55,8 +62,16 @@ static stet_status x_knows(stet_memo *x, const char *piece, bool *out, stet_erro
     return STET_OK;
 }
 
-static const stet_memo_ops volatile_ops = {x_close, x_pending,  x_any,    x_readers, x_load,
-                                           x_get,   x_distrust, x_forget, x_knows};
+static const stet_memo_ops volatile_ops = {.close = x_close,
+                                           .pending = x_pending,
+                                           .count = x_count,
+                                           .any = x_any,
+                                           .readers = x_readers,
+                                           .load = x_load,
+                                           .get = x_get,
+                                           .distrust = x_distrust,
+                                           .forget = x_forget,
+                                           .knows = x_knows};
 
 stet_memo *stet_memo_volatile(stet_space *s, int64_t branch) {
     stet_memo *x = stet_alloc_zero(sizeof *x);

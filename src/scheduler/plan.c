@@ -6,7 +6,7 @@ stet_plan *stet_plan_new(const stet_plan_source *source) {
     stet_plan *p = stet_alloc_zero(sizeof *p);
     if (source)
         p->source = *source;
-    p->live_epoch = p->none_epoch = 1;
+    p->live_epoch = p->none_epoch = p->asked_epoch = 1;
     return p;
 }
 
@@ -14,11 +14,13 @@ void stet_plan_free(stet_plan *p) {
     if (!p)
         return;
     for (size_t i = 0; i < p->nodes.len; i++) {
+        stet_free(p->nodes.at[i].name);
         free(p->nodes.at[i].reads);
         free(p->nodes.at[i].writes);
         free(p->nodes.at[i].envelopes);
     }
     for (size_t i = 0; i < p->docs.len; i++) {
+        stet_free(p->docs.at[i].name);
         plan_index_release(&p->docs.at[i].readers);
         plan_index_release(&p->docs.at[i].writers);
         plan_index_release(&p->docs.at[i].envelopes);
@@ -27,27 +29,43 @@ void stet_plan_free(stet_plan *p) {
     stet_map_release(&p->doc_names);
     stet_map_release(&p->node_names);
     stet_map_release(&p->asked);
+    stet_vec_release(&p->free_nodes);
+    stet_vec_release(&p->free_docs);
     stet_vec_release(&p->docs);
     stet_vec_release(&p->nodes);
     stet_vec_release(&p->heap);
     stet_vec_release(&p->timers);
     stet_vec_release(&p->demands);
     stet_vec_release(&p->waiting);
+    stet_vec_release(&p->held);
     stet_vec_release(&p->scratch);
     stet_vec_release(&p->walk);
     stet_vec_release(&p->found);
-    stet_arena_release(&p->arena);
     free(p);
 }
 
 /* ---- Documents and actions --------------------------------------------------------------------------------------- */
 
+static char *copy_name(const char *name, size_t len) {
+    char *copy = stet_alloc(len + 1); /* a document's may have NUL bytes in it */
+    memcpy(copy, name, len);
+    copy[len] = 0;
+    return copy;
+}
+
 uint32_t stet_plan_doc(stet_plan *p, const char *name, size_t len) {
     const stet_slot *slot = stet_map_get(&p->doc_names, name, len);
     if (slot)
         return (uint32_t)slot->n;
+    doc d = {.name = copy_name(name, len), .len = len};
     uint32_t id = (uint32_t)p->docs.len;
-    *stet_vec_add(&p->docs) = (doc){.name = stet_arena_strndup(&p->arena, name, len), .len = len};
+    if (p->free_docs.len > 0) {
+        id = p->free_docs.at[--p->free_docs.len];
+        d.turn = p->docs.at[id].turn;
+        p->docs.at[id] = d;
+    } else {
+        *stet_vec_add(&p->docs) = d;
+    }
     stet_map_put(&p->doc_names, name, len, (stet_slot){.n = id});
     return id;
 }
@@ -59,15 +77,20 @@ const char *stet_plan_doc_name(const stet_plan *p, uint32_t id, size_t *len) {
 }
 
 void stet_plan_doc_covered(stet_plan *p, uint32_t id) {
-    p->docs.at[id].covered = true;
+    p->docs.at[id].covered_at = p->asked_epoch;
 }
 
 uint32_t stet_plan_add(stet_plan *p, const char *name, size_t len, const stet_plan_opts *o) {
     assert(!stet_map_get(&p->node_names, name, len));
     uint32_t id = (uint32_t)p->nodes.len;
-    *stet_vec_add(&p->nodes) = (node){
-        .name = stet_arena_strndup(&p->arena, name, len),
-        .flags = (o->effect ? N_EFFECT : 0) | (o->certain ? N_CERTAIN : 0) | (o->materializer ? N_MATERIALIZER : 0),
+    if (p->free_nodes.len > 0)
+        id = p->free_nodes.at[--p->free_nodes.len];
+    else
+        (void)stet_vec_add(&p->nodes);
+    p->nodes.at[id] = (node){
+        .name = copy_name(name, len),
+        .flags = (o->effect ? N_EFFECT : 0) | (o->certain ? N_CERTAIN : 0) | (o->effect || o->late ? N_LATE : 0) |
+                 (o->materializer ? N_MATERIALIZER : 0),
         .rank = o->rank,
         .debounce_ms = o->debounce_ms,
         .throttle_ms = o->throttle_ms,
@@ -85,7 +108,7 @@ uint32_t stet_plan_find(const stet_plan *p, const char *name, size_t len) {
 }
 
 const char *stet_plan_name(const stet_plan *p, uint32_t id) {
-    return p->nodes.at[id].name;
+    return p->nodes.at[id].name ? p->nodes.at[id].name : "";
 }
 
 void *stet_plan_data(const stet_plan *p, uint32_t id) {
@@ -112,6 +135,52 @@ void stet_plan_remove(stet_plan *p, uint32_t id) {
     stet_plan_forget_asked(p); /* it may come back */
 }
 
+bool stet_plan_unload(stet_plan *p, uint32_t id) {
+    node *n = &p->nodes.at[id];
+    if (n->flags & ~(uint32_t)(N_CERTAIN | N_EFFECT | N_LATE))
+        return false;
+    stet_map_remove(&p->node_names, n->name, strlen(n->name));
+    edge *edges[2] = {n->reads, n->writes};
+    uint32_t counts[2] = {n->read_count, n->write_count};
+    plan_edges_drop(p, id);
+    for (int side = 0; side < 2; side++) {
+        for (uint32_t i = 0; i < counts[side]; i++) {
+            doc *d = &p->docs.at[edges[side][i].doc];
+            if (side == 0) { /* a change there has to find the action on disk again */
+                d->turn++;
+                d->covered_at = 0;
+            }
+            if (d->edges > 0 || d->demanded || !d->name)
+                continue;
+            stet_map_remove(&p->doc_names, d->name, d->len);
+            stet_free(d->name);
+            plan_index_release(&d->readers);
+            plan_index_release(&d->writers);
+            plan_index_release(&d->envelopes);
+            d->name = NULL;
+            d->turn++;
+            *stet_vec_add(&p->free_docs) = edges[side][i].doc;
+        }
+        free(edges[side]);
+    }
+    n = &p->nodes.at[id];
+    stet_free(n->name);
+    *n = (node){.flags = N_GONE};
+    *stet_vec_add(&p->free_nodes) = id;
+    return true;
+}
+
+bool stet_plan_any_parked(const stet_plan *p) {
+    for (size_t i = 0; i < p->nodes.len; i++)
+        if (p->nodes.at[i].flags & N_PARKED)
+            return true;
+    return false;
+}
+
+size_t stet_plan_loaded(const stet_plan *p) {
+    return p->nodes.len - p->free_nodes.len;
+}
+
 /* ---- Looking up -------------------------------------------------------------------------------------------------- */
 
 static void collect(void *ctx, uint32_t id) {
@@ -131,14 +200,15 @@ void stet_plan_writers(stet_plan *p, uint32_t d, stet_pathref path, stet_plan_no
 
 void stet_plan_forget_asked(stet_plan *p) {
     stet_map_clear(&p->asked);
+    p->asked_epoch++;
 }
 
 /* Makes sure that every reader of a change is loaded. What was asked once is in memory, and memory is kept up to date
  * by what the actions tell: without this, half of the time of a chain went into asking again. */
 stet_status plan_load_readers(stet_plan *p, uint32_t d, stet_pathref path, stet_change_kind kind, stet_error *err) {
-    if (!p->source.readers || p->docs.at[d].covered)
+    if (!p->source.readers || p->docs.at[d].covered_at == p->asked_epoch)
         return STET_OK;
-    uint32_t key[3] = {d, plan_path(&p->paths, path), kind};
+    uint32_t key[4] = {d, p->docs.at[d].turn, plan_path(&p->paths, path), kind};
     if (stet_map_get(&p->asked, key, sizeof key))
         return STET_OK;
     bool covered = false;
@@ -146,8 +216,8 @@ stet_status plan_load_readers(stet_plan *p, uint32_t d, stet_pathref path, stet_
     if (status != STET_OK)
         return status;
     if (covered)
-        p->docs.at[d].covered = true;
-    if (p->asked.len >= MAX_ASKED)
+        p->docs.at[d].covered_at = p->asked_epoch;
+    if (stet_map_len(&p->asked) >= MAX_ASKED)
         stet_map_clear(&p->asked);
     stet_map_put(&p->asked, key, sizeof key, (stet_slot){.n = 1});
     return STET_OK;
@@ -276,6 +346,11 @@ stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_
             n->flags |= N_PARKED;
             continue;
         }
+        if (p->not_all && (n->flags & N_LATE)) {
+            n->flags |= N_HELD;
+            *stet_vec_add(&p->held) = id;
+            continue;
+        }
         if (put_behind_writer(p, id))
             continue;
         if (behind_running(p, id)) {
@@ -313,6 +388,15 @@ stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_
     return STET_OK;
 }
 
+void stet_plan_known(stet_plan *p, bool all) {
+    p->not_all = !all;
+    for (size_t i = 0; all && i < p->held.len; i++)
+        if (p->nodes.at[p->held.at[i]].flags & N_HELD)
+            plan_queue_push(p, p->held.at[i]);
+    if (all)
+        stet_vec_clear(&p->held);
+}
+
 bool stet_plan_still_first(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
     uint32_t first;
@@ -348,7 +432,7 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
     if (outcome == STET_PLAN_NOT_YET && n->runs > 0)
         n->runs--;
     n->flags &= ~(uint32_t)(N_RUNNING | N_REDIRTY | N_FAILED);
-    if ((n->flags & N_IDLE) && outcome != STET_PLAN_AGAIN) {
+    if ((n->flags & N_IDLE) && !undone) {
         n->flags &= ~(uint32_t)N_IDLE;
         p->live_epoch++; /* what only it needed is not needed any more */
     }
@@ -370,7 +454,7 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
 
 void stet_plan_put_aside(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
-    n->flags &= ~(uint32_t)(N_QUEUED | N_PARKED | N_TIMED | N_WAITING);
+    n->flags &= ~(uint32_t)(N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_HELD);
     n->flags |= N_ASIDE | N_DIRTY;
 }
 

@@ -59,6 +59,7 @@ typedef struct stet_plan_source {
 typedef struct stet_plan_opts {
     uint32_t rank;
     bool effect;       /* runs only when nothing that ranks lower is under way */
+    bool late;         /* runs only when all that waits is known (stet_plan_known); effects are late anyway */
     bool certain;      /* known to be live without a walk */
     bool materializer; /* runs at idle, too */
     int64_t debounce_ms, throttle_ms;
@@ -98,6 +99,14 @@ uint32_t stet_plan_rank(const stet_plan *p, uint32_t node);
 size_t stet_plan_count(const stet_plan *p);
 /* Forgets an action: its edges go, its number is not given again. */
 void stet_plan_remove(stet_plan *p, uint32_t node);
+/* Takes an action that stands out of memory; the source brings it back when a change touches what it reads. Documents
+ * that nothing else in memory reads or writes go with it; their numbers and the action's are given again. False: it
+ * does not stand, or is demanded. Only while nothing is parked: the walk that found a parked action of no use went
+ * over actions in memory, and must find them there when their reads change. */
+bool stet_plan_unload(stet_plan *p, uint32_t node);
+bool stet_plan_any_parked(const stet_plan *p);
+/* How many are in memory; numbers go up to stet_plan_count, and those of unloaded ones have no data. */
+size_t stet_plan_loaded(const stet_plan *p);
 
 void stet_plan_set_reads(stet_plan *p, uint32_t node, const stet_plan_read *at, size_t len);
 void stet_plan_set_writes(stet_plan *p, uint32_t node, const stet_plan_write *at, size_t len);
@@ -132,6 +141,9 @@ typedef struct stet_plan_step {
     int64_t until;
 } stet_plan_step;
 
+/* False: there are marked actions that are not loaded yet. Actions that are seen outside, or cost much, wait until it
+ * is true again: what they read may not be final. */
+void stet_plan_known(stet_plan *p, bool all);
 /* For an action that is about to run: does nothing wait that must run before it? What came up since it was chosen is
  * known, and what the action reads from now on is up to date with it. */
 bool stet_plan_still_first(stet_plan *p, uint32_t node);

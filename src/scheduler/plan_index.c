@@ -5,7 +5,6 @@
 
 #include "base/vec.h"
 
-#define DEAD UINT32_MAX
 #define TAIL 128 /* entries searched one by one before they are sorted in */
 
 uint32_t plan_path(plan_paths *p, stet_pathref path) {
@@ -34,7 +33,7 @@ static int compare_entries(const void *a, const void *b, void *ctx) {
     if (c == 0)
         c = x->node < y->node ? -1 : x->node > y->node;
     if (c == 0)
-        c = (int)x->kind - (int)y->kind;
+        c = (int)(x->kind & ~PLAN_DEAD) - (int)(y->kind & ~PLAN_DEAD);
     return c;
 }
 
@@ -51,7 +50,7 @@ static void settle(plan_index *x, const plan_paths *paths) {
         bool first =
             j >= x->len || (i < x->sorted && compare_entries(&x->at[i], &x->at[j], (void *)(uintptr_t)paths) <= 0);
         plan_entry e = first ? x->at[i++] : x->at[j++];
-        if (e.node != DEAD)
+        if (!(e.kind & PLAN_DEAD))
             out[n++] = e;
     }
     free(x->at);
@@ -92,13 +91,22 @@ void plan_index_remove(plan_index *x, const plan_paths *paths, uint32_t path, ui
             return;
         }
     }
-    /* Within one path the order is by node, but for the dead, which are where they were. */
-    for (size_t i = lower_bound(x, paths, paths->list.at[path]); i < x->sorted && x->at[i].path == path; i++) {
-        if (x->at[i].node == node && x->at[i].kind == kind) {
-            x->at[i].node = DEAD;
-            x->dead++;
-            return;
-        }
+    plan_entry e = {path, node, kind};
+    size_t lo = 0, hi = x->sorted;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (compare_entries(&x->at[mid], &e, (void *)(uintptr_t)paths) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    /* Equal ones stand together: one that was removed and came back, one that is there twice. */
+    for (; lo < x->sorted && compare_entries(&x->at[lo], &e, (void *)(uintptr_t)paths) == 0; lo++) {
+        if (x->at[lo].kind & PLAN_DEAD)
+            continue;
+        x->at[lo].kind |= PLAN_DEAD;
+        x->dead++;
+        return;
     }
 }
 
@@ -114,7 +122,7 @@ void plan_index_touched(plan_index *x, const plan_paths *paths, stet_pathref cha
             stet_pathref read = paths->list.at[x->at[i].path];
             if (read.len != n || memcmp(read.bytes, change.bytes, n) != 0)
                 break;
-            if (x->at[i].node != DEAD && stet_touches(change, kind, read, (stet_read_kind)x->at[i].kind))
+            if (!(x->at[i].kind & PLAN_DEAD) && stet_touches(change, kind, read, (stet_read_kind)x->at[i].kind))
                 hit(ctx, x->at[i].node);
         }
     }
@@ -123,7 +131,7 @@ void plan_index_touched(plan_index *x, const plan_paths *paths, stet_pathref cha
         stet_pathref read = paths->list.at[x->at[i].path];
         if (!stet_path_is_prefix(change, read))
             break;
-        if (x->at[i].node != DEAD && stet_touches(change, kind, read, (stet_read_kind)x->at[i].kind))
+        if (!(x->at[i].kind & PLAN_DEAD) && stet_touches(change, kind, read, (stet_read_kind)x->at[i].kind))
             hit(ctx, x->at[i].node);
     }
     for (size_t i = x->sorted; i < x->len; i++)

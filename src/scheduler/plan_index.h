@@ -23,9 +23,10 @@ void plan_paths_release(plan_paths *p);
 
 typedef struct plan_entry {
     uint32_t path;
-    uint32_t node; /* UINT32_MAX: removed */
-    uint32_t kind; /* stet_read_kind */
+    uint32_t node;
+    uint32_t kind; /* stet_read_kind; PLAN_DEAD: removed, and in its place until the next sorting */
 } plan_entry;
+#define PLAN_DEAD 0x80000000u
 
 typedef struct plan_index {
     plan_entry *at;

@@ -29,17 +29,19 @@ enum {
     N_DEMANDED = 4096,
     N_GONE = 8192,
     N_MATERIALIZER = 16384,
-    N_IDLE = 32768 /* a materializer whose turn has come: wanted until it has run */
+    N_IDLE = 32768, /* a materializer whose turn has come: wanted until it has run */
+    N_LATE = 65536,
+    N_HELD = 131072 /* late, and waits until all is known */
 };
 #define N_PENDING (N_DIRTY | N_UNKNOWN)
-#define N_PLACED  (N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_RUNNING)
+#define N_PLACED  (N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_HELD | N_RUNNING)
 
 typedef struct edge {
     uint32_t doc, path, kind;
 } edge;
 
 typedef struct node {
-    const char *name;
+    char *name; /* own */
     edge *reads, *writes, *envelopes;
     uint32_t read_count, write_count, envelope_count;
     uint32_t flags;
@@ -53,11 +55,13 @@ typedef struct node {
 } node;
 
 typedef struct doc {
-    const char *name;
+    char *name; /* own; NULL: the place is free */
     size_t len;
     plan_index readers, writers, envelopes;
-    bool covered;
-    bool demanded; /* some cell of it is */
+    uint32_t edges;      /* how many there are in the three */
+    uint32_t covered_at; /* epoch of asking in which all its readers were known to be loaded */
+    uint32_t turn;       /* counts up when an action that reads it is unloaded: what was asked is asked again */
+    bool demanded;       /* some cell of it is */
 } doc;
 
 typedef struct queued {
@@ -72,16 +76,18 @@ typedef struct timer {
 
 struct stet_plan {
     stet_plan_source source;
-    stet_arena arena;
     plan_paths paths;
     stet_map doc_names, node_names;
-    stet_map asked; /* asked_key: places about which the source was asked */
+    stet_map asked; /* document, its turn, path, kind: places about which the source was asked */
+    uint32_t asked_epoch;
+    stet_plan_nodes free_nodes, free_docs; /* places of unloaded ones */
     STET_VEC(doc) docs;
     STET_VEC(node) nodes;
     STET_VEC(queued) heap;
     STET_VEC(timer) timers;
     STET_VEC(edge) demands;
-    stet_plan_nodes waiting;
+    stet_plan_nodes waiting, held;
+    bool not_all; /* there are marked actions that are not loaded */
     stet_plan_nodes scratch, walk, found;
     size_t running;
     uint32_t arrivals;
@@ -92,6 +98,8 @@ static inline stet_pathref plan_path_at(const stet_plan *p, uint32_t path) {
     return p->paths.list.at[path];
 }
 
+/* plan_live.c: takes an action's edges away, without a thought about liveness. */
+void plan_edges_drop(stet_plan *p, uint32_t id);
 /* plan.c: makes sure that every reader of a change is loaded. */
 STET_CHECKED stet_status plan_load_readers(stet_plan *p, uint32_t d, stet_pathref path, stet_change_kind kind,
                                            stet_error *err);

@@ -191,9 +191,12 @@ void stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
         if (l.len > 64 || !has_edge(l.at, l.len, old[i]))
             lost = true;
         plan_index_remove(&p->docs.at[old[i].doc].readers, &p->paths, old[i].path, id, old[i].kind);
+        p->docs.at[old[i].doc].edges--;
     }
-    for (uint32_t i = 0; i < l.len; i++)
+    for (uint32_t i = 0; i < l.len; i++) {
         plan_index_add(&p->docs.at[l.at[i].doc].readers, l.at[i].path, id, l.at[i].kind);
+        p->docs.at[l.at[i].doc].edges++;
+    }
     n->reads = l.at;
     n->read_count = l.len;
     if (lost)
@@ -223,6 +226,25 @@ void stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
     free(old);
 }
 
+static void drop_writes(stet_plan *p, uint32_t id) {
+    const node *n = &p->nodes.at[id];
+    for (uint32_t i = 0; i < n->write_count; i++) {
+        doc *d = &p->docs.at[n->writes[i].doc];
+        plan_index_remove(&d->writers, &p->paths, n->writes[i].path, id, STET_RECURSIVE);
+        d->edges--;
+    }
+}
+
+void plan_edges_drop(stet_plan *p, uint32_t id) {
+    const node *n = &p->nodes.at[id];
+    for (uint32_t i = 0; i < n->read_count; i++) {
+        doc *d = &p->docs.at[n->reads[i].doc];
+        plan_index_remove(&d->readers, &p->paths, n->reads[i].path, id, n->reads[i].kind);
+        d->edges--;
+    }
+    drop_writes(p, id);
+}
+
 void stet_plan_set_writes(stet_plan *p, uint32_t id, const stet_plan_write *at, size_t len) {
     edge small[16] = {{0}}, *tmp = len <= 16 ? small : stet_alloc(len * sizeof *tmp);
     for (size_t i = 0; i < len; i++)
@@ -235,10 +257,11 @@ void stet_plan_set_writes(stet_plan *p, uint32_t id, const stet_plan_write *at, 
         free(l.at);
         return;
     }
-    for (uint32_t i = 0; i < n->write_count; i++)
-        plan_index_remove(&p->docs.at[n->writes[i].doc].writers, &p->paths, n->writes[i].path, id, STET_RECURSIVE);
-    for (uint32_t i = 0; i < l.len; i++)
+    drop_writes(p, id);
+    for (uint32_t i = 0; i < l.len; i++) {
         plan_index_add(&p->docs.at[l.at[i].doc].writers, l.at[i].path, id, STET_RECURSIVE);
+        p->docs.at[l.at[i].doc].edges++;
+    }
     free(n->writes);
     bool had = n->write_count > 0;
     n->writes = l.at;
@@ -255,15 +278,18 @@ void stet_plan_set_writes(stet_plan *p, uint32_t id, const stet_plan_write *at, 
 
 void stet_plan_set_envelopes(stet_plan *p, uint32_t id, const stet_plan_write *at, size_t len) {
     node *n = &p->nodes.at[id];
-    for (uint32_t i = 0; i < n->envelope_count; i++)
-        plan_index_remove(&p->docs.at[n->envelopes[i].doc].envelopes, &p->paths, n->envelopes[i].path, id,
-                          STET_RECURSIVE);
+    for (uint32_t i = 0; i < n->envelope_count; i++) {
+        doc *d = &p->docs.at[n->envelopes[i].doc];
+        plan_index_remove(&d->envelopes, &p->paths, n->envelopes[i].path, id, STET_RECURSIVE);
+        d->edges--;
+    }
     free(n->envelopes);
     n->envelopes = len > 0 ? stet_alloc(len * sizeof *n->envelopes) : NULL;
     n->envelope_count = (uint32_t)len;
     for (size_t i = 0; i < len; i++) {
         n->envelopes[i] = (edge){at[i].doc, plan_path(&p->paths, at[i].path), STET_RECURSIVE};
         plan_index_add(&p->docs.at[at[i].doc].envelopes, n->envelopes[i].path, id, STET_RECURSIVE);
+        p->docs.at[at[i].doc].edges++;
     }
     p->live_epoch++;
     n->none_at = 0;

@@ -20,6 +20,7 @@ stet_status stet_sched_open(stet_project *project, stet_space *space, const char
     s->project = project;
     s->space = space;
     s->opts = *opts;
+    s->window = opts->window ? opts->window : SCHED_WINDOW;
     s->branch_name = stet_strdup(branch ? branch : "");
     s->runtime = stet_sched_runtime(opts);
     stet_status status = stet_space_branch(space, s->branch_name, &s->branch, err);
@@ -70,6 +71,7 @@ void stet_sched_close(stet_sched *s) {
         stet_free(s->wanted_cells.at[i]);
     stet_map_release(&s->pieces);
     stet_map_release(&s->numbers);
+    stet_map_release(&s->gone);
     stet_map_release(&s->states);
     stet_map_release(&s->spaces);
     stet_map_release(&s->schemas);
@@ -382,7 +384,7 @@ static bool cancelled(stet_sched *s) {
 static void note_cycles(stet_sched *s) {
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
-        if (!stet_plan_is_aside(s->plan, (uint32_t)i) || a->conflicts > STET_SCHED_MAX_CONFLICTS)
+        if (!a || !stet_plan_is_aside(s->plan, (uint32_t)i) || a->conflicts > STET_SCHED_MAX_CONFLICTS)
             continue;
         stet_buf way = STET_BUF(512);
         stet_error e = STET_ERROR_INIT;
@@ -437,7 +439,9 @@ static stet_status drain(stet_sched *s, stet_error *err) {
         } else {
             bool news;
             status = sched_flush(s, err);
-            if (status == STET_OK && (stet_plan_queued(s->plan) == 0 || s->stopped)) {
+            if (status == STET_OK && s->more && !s->stopped) {
+                status = sched_load_more(s, err);
+            } else if (status == STET_OK && (stet_plan_queued(s->plan) == 0 || s->stopped)) {
                 if (step.kind == STET_PLAN_IDLE && !s->stopped && stet_plan_idle(s->plan, idle_wanted, s) > 0)
                     continue;
                 if (step.kind == STET_PLAN_IDLE)
@@ -453,6 +457,10 @@ static stet_status drain(stet_sched *s, stet_error *err) {
             return status;
         }
     }
+}
+
+static bool is_failed(const sched_action *a) {
+    return a && a->failed;
 }
 
 static stet_status count_failed(stet_sched *s, stet_error *err) {
@@ -477,7 +485,7 @@ static stet_status count_failed(stet_sched *s, stet_error *err) {
     }
     if (!s->memo->durable)
         for (size_t i = 0; i < stet_plan_count(s->plan); i++)
-            s->report.failed += ((sched_action *)stet_plan_data(s->plan, (uint32_t)i))->failed;
+            s->report.failed += is_failed(stet_plan_data(s->plan, (uint32_t)i));
     return STET_OK;
 }
 
@@ -504,8 +512,12 @@ static void tell_idle(stet_sched *s) {
 stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
     stet_release(s->report.problems);
     s->report = (stet_sched_report){.problems = stet_array()};
-    for (size_t i = 0; i < stet_plan_count(s->plan); i++)
-        ((sched_action *)stet_plan_data(s->plan, (uint32_t)i))->ran = false;
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
+        if (a)
+            a->ran = a->stays = false;
+    }
+    stet_map_clear(&s->gone);
     bool pending = false, news, grew = false;
     if (s->group) { /* a snapshot of now */
         stet_group_end(s->group);
@@ -538,17 +550,19 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     stet_plan_begin(s->plan);
     s->stopped = false;
     for (int round = 0; status == STET_OK && round < MAX_ROUNDS; round++) {
+        size_t before = s->report.runs;
         status = drain(s, err);
         if (status != STET_OK)
             break;
-        /* What others did meanwhile, and where a wanted cell leads now. */
+        /* What others did meanwhile, and where a wanted cell leads now. And marks that own commits set on actions that
+         * are not in memory: those whose output was overwritten. */
         status = sched_news(s, &news, err);
         news = news || s->others;
-        if (status == STET_OK && news)
+        if (status == STET_OK && (news || s->report.runs > before) && !s->opts.observe_only)
             status = sched_load_pending(s, err);
         if (status == STET_OK)
             status = demand_cells(s, &grew, err);
-        if (status != STET_OK || (!news && !grew) || s->stopped)
+        if (status != STET_OK || (!news && !grew && !s->more && stet_plan_queued(s->plan) == 0) || s->stopped)
             break;
     }
     stet_status stored = sched_flush(s, status == STET_OK ? err : NULL);
@@ -559,7 +573,7 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
         status = synced;
     tell_idle(s);
     note_cycles(s);
-    s->report.loaded = stet_plan_count(s->plan);
+    s->report.loaded = stet_plan_loaded(s->plan);
     if (status == STET_OK || status == STET_CANCELLED) {
         stet_status counted = count_failed(s, status == STET_OK ? err : NULL);
         if (status == STET_OK)

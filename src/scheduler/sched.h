@@ -14,7 +14,11 @@
  * conflict as its error. An effect runs only after everything before it is stored, under a lock between processes, and
  * only if it is then still dirty in the record: two processes never do one effect twice.
  *
- * Lazy. Opening loads nothing. Settling loads what is dirty or unknown, and whatever that reaches when it changes.
+ * Lazy. Opening loads nothing. Settling loads what is dirty or unknown, and whatever that reaches when it changes. What
+ * is dirty or unknown is taken up a window at a time, in the order of numbers, which is the order of ranks of a graph
+ * that was set up whole; once more than two windows are in memory, actions that ran and are stored go. So a first run
+ * of a million actions takes the memory of twenty thousand. Effects, and what is asynchronous, wait until all is taken
+ * up.
  *
  * Failures of actions are no failures of settling: they are in the report.
  */
@@ -57,6 +61,7 @@ typedef struct stet_sched_opts {
     bool no_group; /* each run is stored by itself: for tests */
     size_t group_runs;
     int64_t group_ms;
+    size_t window; /* how many marks are taken up at a time, and half of how many actions stay in memory; 0: 10,000 */
     void *ctx;
     bool (*cancelled)(void *ctx);                            /* may be NULL */
     void (*event)(void *ctx, const stet_sched_event *event); /* may be NULL */

@@ -44,7 +44,10 @@ typedef struct sched_action {
     bool failed;
     bool ran; /* in this settling */
     bool asked;
+    bool stays; /* in memory: it was unloaded in this settling before, and came back */
 } sched_action;
+
+#define SCHED_WINDOW 10000
 
 struct stet_sched {
     stet_project *project;
@@ -59,6 +62,11 @@ struct stet_sched {
     stet_map numbers; /* number of an action in the record -> plan id; of those loaded */
     int64_t version;  /* of the database, when numbers and what the plan has asked were last known to hold */
     bool others;      /* somebody else has written since the marks were last looked at */
+    size_t window;
+    bool more;        /* there are marks that were not taken up yet, */
+    int64_t after;    /* above this number, */
+    size_t left;      /* about so many */
+    stet_map gone;    /* numbers of actions that were unloaded in this settling */
     stet_map spaces;  /* name -> stet_space * */
     stet_map plain;   /* documents known to hold no links: what is bound to them is read there */
     stet_map schemas; /* hash -> position in schema_values */
@@ -100,8 +108,12 @@ STET_CHECKED stet_status sched_kind_state(stet_sched *s, const stet_module_kind 
 STET_CHECKED stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_error *err);
 /* Others have written, or actions were taken from the plan: what was asked of the record is asked again. */
 void sched_forget_asked(stet_sched *s);
-/* Loads and marks everything that the record calls dirty or unknown. */
+/* Loads and marks what the record calls dirty or unknown, from the beginning and up to a window of them; s->more: there
+ * are more, and sched_load_more goes on. */
 STET_CHECKED stet_status sched_load_pending(stet_sched *s, stet_error *err);
+STET_CHECKED stet_status sched_load_more(stet_sched *s, stet_error *err);
+/* After a store: takes actions out of memory that ran, stand and are stored, if there are many. */
+void sched_unload(stet_sched *s);
 void sched_action_free(sched_action *a);
 
 /* One run of one action. */

@@ -323,6 +323,8 @@ static void know_number(stet_sched *s, sched_action *a, int64_t number) {
     if (!number)
         return;
     a->number = number;
+    if (stet_map_get(&s->gone, &number, sizeof number))
+        a->stays = a->ran = true;
     stet_map_put(&s->numbers, &number, sizeof number, (stet_slot){.n = a->id});
 }
 
@@ -379,6 +381,7 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
         .rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank : 0,
         .effect = a->effect,
         .materializer = a->materializer,
+        .late = a->kind && a->kind->asynchronous,
         .certain = piece->whole && stet_as_bool(stet_get(a->row, "certain")),
         .debounce_ms = stet_as_bool(stet_get(a->row, "noDebounce")) ? 0 : stet_as_int(stet_get(a->row, "debounceMs")),
         .throttle_ms = stet_as_int(stet_get(a->row, "throttleMs")),
@@ -486,6 +489,8 @@ typedef struct mark_list {
     STET_VEC(mark_entry) fresh; /* not loaded yet */
     const char *piece;
     stet_arena arena;
+    size_t seen;
+    int64_t last;
 } mark_list;
 
 static stet_status note_mark(void *ctx, int64_t number, const char *piece, const char *action, stet_action_state state,
@@ -493,6 +498,8 @@ static stet_status note_mark(void *ctx, int64_t number, const char *piece, const
     mark_list *l = ctx;
     stet_sched *s = l->s;
     (void)err;
+    l->seen++;
+    l->last = number;
     const stet_slot *slot = stet_map_get(&s->numbers, &number, sizeof number);
     if (slot) {
         /* One that was loaded before may have been marked since, by another process. */
@@ -536,18 +543,51 @@ static stet_status load_dirty(stet_sched *s, int64_t number, stet_arena *arena, 
     return status;
 }
 
-stet_status sched_load_pending(stet_sched *s, stet_error *err) {
+stet_status sched_load_more(stet_sched *s, stet_error *err) {
     mark_list l = {.s = s};
     stet_arena arena = STET_ARENA_INIT;
-    s->others = false;
-    stet_status status = s->memo->ops->pending(s->memo, note_mark, &l, err);
+    /* What is of no use now may be of use to one that is not loaded yet: then there is no telling without all. */
+    size_t limit = stet_plan_any_parked(s->plan) ? SIZE_MAX : s->window;
+    stet_status status = s->memo->ops->pending(s->memo, s->after, limit, note_mark, &l, err);
+    s->more = l.seen == limit;
+    s->after = l.last;
+    s->left = l.seen < s->left ? s->left - l.seen : 0;
     bool held = status == STET_OK && l.fresh.len > 1 && stet_memo_hold(s->space);
     for (size_t i = 0; i < l.fresh.len && status == STET_OK; i++)
         status = l.fresh.at[i].piece ? load_unknown(s, &l.fresh.at[i], err)
                                      : load_dirty(s, l.fresh.at[i].number, &arena, err);
     stet_memo_let_go(s->space, held);
+    stet_plan_known(s->plan, !s->more);
     stet_vec_release(&l.fresh);
     stet_arena_release(&l.arena);
     stet_arena_release(&arena);
     return status;
+}
+
+stet_status sched_load_pending(stet_sched *s, stet_error *err) {
+    s->others = false;
+    s->after = 0;
+    s->left = 0;
+    stet_status status = sched_load_more(s, err);
+    if (status == STET_OK && s->more) {
+        status = s->memo->ops->count(s->memo, &s->left, err);
+        s->left = s->left > s->window ? s->left - s->window : 0;
+    }
+    return status;
+}
+
+void sched_unload(stet_sched *s) {
+    if (!s->memo->durable || stet_plan_loaded(s->plan) <= 2 * s->window || sched_async_count(s) > 0 ||
+        stet_plan_any_parked(s->plan))
+        return;
+    for (size_t i = 0; i < s->members.len; i++) {
+        uint32_t id = s->members.at[i];
+        sched_action *a = stet_plan_data(s->plan, id);
+        if (!a || !a->number || a->stays || a->conflicts > 0 || a->failed || a->effect || a->has_cells || a->asked ||
+            !stet_plan_unload(s->plan, id))
+            continue;
+        stet_map_remove(&s->numbers, &a->number, sizeof a->number);
+        stet_map_put(&s->gone, &a->number, sizeof a->number, (stet_slot){.n = 1});
+        sched_action_free(a);
+    }
 }

@@ -355,6 +355,8 @@ static stet_status tell_changes(stet_sched *s, const stet_doc_change *changes, s
     int64_t now = sched_now(s);
     for (size_t i = 0; i < count; i++) {
         uint32_t doc = sched_doc(s, NULL, &changes[i].name);
+        if (changes[i].doc == 0) /* the space has never heard of it: nothing on disk reads it */
+            stet_plan_doc_covered(s->plan, doc);
         for (size_t k = 0; k < changes[i].len; k++) {
             stet_status status =
                 stet_plan_changed(s->plan, doc, changes[i].at[k].path, changes[i].at[k].kind, by, now, err);
@@ -376,7 +378,7 @@ void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a
                           .synchronous = !a || !a->kind || !a->kind->asynchronous,
                           .error = error,
                           .done = s->report.runs,
-                          .queued = stet_plan_queued(s->plan)};
+                          .queued = stet_plan_queued(s->plan) + s->left};
     s->opts.event(s->opts.ctx, &e);
 }
 
@@ -618,6 +620,7 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
         sched_problem(s, a, m.error, NULL);
         sched_emit(s, STET_SCHED_FAILED, a, m.error);
     }
+    sched_unload(s);
     stet_vec_clear(&s->members);
     sched_emit(s, STET_SCHED_FLUSHED, NULL, NULL);
     bool news;
