@@ -3,7 +3,6 @@
 #include "base/json.h"
 
 #include <jansson.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +121,6 @@ static void measure(const char *name, const char *gap) {
 }
 
 int main(void) {
-    mallopt(M_MXFAST, 0); /* as src/main.c does, and for its reason */
     measure("compact", "");
     measure("indented", "\n    ");
     return 0;

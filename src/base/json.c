@@ -29,6 +29,7 @@ struct reader {
     size_t max_depth;
     STET_VEC(stet_value) values;
     STET_VEC(struct frame) frames;
+    stet_pool *pool;  /* for the blocks of a large document, else NULL */
     stet_buf scratch; /* a string with escapes, decoded */
     /* Long keys seen, by a hash: records of one kind share them. Borrowed from the values. */
     stet_text *keys[CACHED_KEYS];
@@ -212,7 +213,7 @@ static stet_value long_key(struct reader *r, const char *bytes, size_t len) {
             return stet_value_of_block(STET_TAG_LONG, *cached);
         }
     }
-    stet_value v = stet_value_string(bytes, len);
+    stet_value v = stet_value_string(bytes, len, r->pool);
     if (!r->streaming) /* else it goes with its element */
         *cached = stet_value_block(v);
     return v;
@@ -250,7 +251,7 @@ static inline stet_status read_string(struct reader *r, const char **at, bool ke
             return STET_OK;
         }
         if (r->streaming && !key && is_unwanted(r)) {
-            *out = stet_value_string("", 0);
+            *out = stet_value_string("", 0, NULL);
             return STET_OK;
         }
     } else {
@@ -263,7 +264,7 @@ static inline stet_status read_string(struct reader *r, const char **at, bool ke
         if (status)
             return status;
     }
-    *out = key && len > STET_SHORT_MAX ? long_key(r, bytes, len) : stet_value_string(bytes, len);
+    *out = key && len > STET_SHORT_MAX ? long_key(r, bytes, len) : stet_value_string(bytes, len, r->pool);
     return STET_OK;
 }
 
@@ -480,8 +481,8 @@ static stet_status close_container(struct reader *r) {
     stet_value *items = r->values.at + top->start, v;
     size_t n = r->values.len - top->start, duplicate;
     if (!top->object)
-        v = stet_value_array(items, n);
-    else if (!stet_value_object((stet_member *)items, n / 2, &v, &duplicate))
+        v = stet_value_array(items, n, r->pool);
+    else if (!stet_value_object((stet_member *)items, n / 2, &v, &duplicate, r->pool))
         return fail_duplicate(r, top->open, &((stet_member *)items)[duplicate].key);
     r->values.len = top->start;
     push(r, v);
@@ -599,6 +600,9 @@ stet_status stet_json_read_stream(const char *text, size_t len, const stet_json_
                        .stream = stream,
                        .err = err};
     r.end = r.text + len;
+    stet_pool pool = STET_POOL_INIT;
+    if (len >= STET_POOL_WORTH && !stream) /* what is streamed goes at once, and its memory is used again */
+        r.pool = &pool;
     if (len > max_bytes)
         return fail(&r, STET_LIMIT, r.text + max_bytes, "the text has %zu bytes, more than the %zu allowed", len,
                     max_bytes);
@@ -617,6 +621,7 @@ stet_status stet_json_read_stream(const char *text, size_t len, const stet_json_
         for (size_t i = 0; i < r.values.len; i++)
             stet_release(r.values.at[i]);
     }
+    stet_pool_end(&pool);
     stet_vec_release(&r.values);
     stet_vec_release(&r.frames);
     stet_buf_release(&r.scratch);
@@ -651,7 +656,7 @@ static const char *descend(const char *p, const char *end, const char *name, siz
     }
     if (*p != '{' || !stet_utf8_valid(name, len))
         return NULL;
-    stet_value wanted = stet_value_string(name, len);
+    stet_value wanted = stet_value_string(name, len, NULL);
     const char *found = NULL;
     while (!found && next_element(&w))
         if (key_is(w.key, end, &wanted))

@@ -330,7 +330,7 @@ static stet_value scalar_value(const stet_toml_scalar *s) {
     case STET_DOUBLE:
         return stet_value_double(s->number);
     default:
-        return stet_value_string(s->bytes, s->len);
+        return stet_value_string(s->bytes, s->len, NULL);
     }
 }
 
@@ -358,7 +358,7 @@ static stet_value make_value(const node *root) {
         stet_slot *slot;
         if (n->kind == TABLE && stet_map_next(&n->members, &stack[depth - 1].cursor, &bytes, &len, &slot)) {
             child = slot->p;
-            name = stet_value_string(bytes, len);
+            name = stet_value_string(bytes, len, NULL);
         } else if (n->kind == ARRAY && stack[depth - 1].cursor < n->elements.len) {
             child = n->elements.at[stack[depth - 1].cursor++];
         }
@@ -377,14 +377,14 @@ static stet_value make_value(const node *root) {
         }
         size_t first = stack[depth - 1].first, count = items.len - first, twice;
         if (n->kind == TABLE) {
-            bool unique = stet_value_object(items.at + first, count, &done, &twice);
+            bool unique = stet_value_object(items.at + first, count, &done, &twice, NULL);
             assert(unique);
             (void)unique;
         } else {
             stet_vec_clear(&elements);
             for (size_t i = first; i < items.len; i++)
                 *stet_vec_add(&elements) = items.at[i].value;
-            done = stet_value_array(elements.at, elements.len);
+            done = stet_value_array(elements.at, elements.len, NULL);
         }
         items.len = first;
         if (--depth)

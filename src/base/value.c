@@ -37,7 +37,21 @@ static bool drop(stet_block *b) {
     return atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1;
 }
 
-static inline void drop_into(stet_value v, stet_block **arrays, stet_block **objects) {
+/* The memory of a block whose contents are gone. */
+static inline void dispose(stet_block *b, uint32_t home, size_t bytes, stet_pool_bin *bin) {
+    if (home)
+        stet_pool_drop(bin, b, home, bytes);
+    else
+        free(b);
+}
+
+/* Blocks without a reference that are still to be disposed of. */
+struct doomed {
+    stet_block *arrays, *objects;
+    stet_pool_bin bin;
+};
+
+static inline void drop_into(stet_value v, struct doomed *d) {
     enum stet_tag tag = stet_value_tag(v);
     if (tag < STET_TAG_LONG)
         return;
@@ -45,34 +59,38 @@ static inline void drop_into(stet_value v, stet_block **arrays, stet_block **obj
     if (!b || !drop(b))
         return;
     if (tag == STET_TAG_LONG) {
-        free(b);
+        dispose(b, b->home, sizeof *b + b->len + 1, &d->bin);
         return;
     }
-    stet_block **list = tag == STET_TAG_ARRAY ? arrays : objects;
+    stet_block **list = tag == STET_TAG_ARRAY ? &d->arrays : &d->objects;
+    atomic_store_explicit(&b->refs, b->home, memory_order_relaxed);
     b->next = *list;
     *list = b;
 }
 
 void stet_release(stet_value v) {
-    stet_block *arrays = NULL, *objects = NULL;
-    drop_into(v, &arrays, &objects);
-    while (arrays || objects) {
-        if (arrays) {
-            stet_list *list = (stet_list *)arrays;
-            arrays = arrays->next;
+    struct doomed d = {0};
+    drop_into(v, &d);
+    while (d.arrays || d.objects) {
+        if (d.arrays) {
+            stet_list *list = (stet_list *)d.arrays;
+            d.arrays = d.arrays->next;
             for (uint32_t i = 0; i < list->head.len; i++)
-                drop_into(list->at[i], &arrays, &objects);
-            free(list);
+                drop_into(list->at[i], &d);
+            dispose(&list->head, atomic_load_explicit(&list->head.refs, memory_order_relaxed),
+                    sizeof *list + list->head.len * sizeof *list->at, &d.bin);
         } else {
-            stet_table *table = (stet_table *)objects;
-            objects = objects->next;
+            stet_table *table = (stet_table *)d.objects;
+            d.objects = d.objects->next;
             for (uint32_t i = 0; i < table->head.len; i++) {
-                drop_into(table->at[i].key, &arrays, &objects);
-                drop_into(table->at[i].value, &arrays, &objects);
+                drop_into(table->at[i].key, &d);
+                drop_into(table->at[i].value, &d);
             }
-            free(table);
+            dispose(&table->head, atomic_load_explicit(&table->head.refs, memory_order_relaxed),
+                    sizeof *table + table->head.len * sizeof *table->at, &d.bin);
         }
     }
+    stet_pool_flush(&d.bin);
 }
 
 stet_value stet_null(void) {
@@ -117,33 +135,28 @@ static uint32_t check_len(size_t len) {
     return (uint32_t)len;
 }
 
-static stet_block *new_block(size_t bytes, size_t len, size_t cap) {
-    stet_block *b = stet_alloc(bytes);
+static inline stet_block *new_block(size_t bytes, size_t len, size_t cap, stet_pool *pool) {
+    uint32_t home = 0;
+    stet_block *b = pool && bytes <= STET_POOL_MOST ? stet_pool_take(pool, bytes, &home) : stet_alloc(bytes);
     atomic_init(&b->refs, 1);
     b->len = check_len(len);
-    b->next = NULL;
     b->cap = check_len(cap);
+    b->home = home;
     return b;
 }
 
-stet_text *stet_value_text(size_t len) {
-    assert(len > STET_SHORT_MAX);
-    stet_text *text = (stet_text *)new_block(sizeof *text + len + 1, len, 0);
-    text->bytes[len] = 0;
-    return text;
-}
-
-stet_value stet_value_string(const char *bytes, size_t len) {
+stet_value stet_value_string(const char *bytes, size_t len, stet_pool *pool) {
     if (len <= STET_SHORT_MAX)
         return stet_value_short(bytes, len);
-    stet_text *text = stet_value_text(len);
+    stet_text *text = (stet_text *)new_block(sizeof *text + len + 1, len, 0, pool);
     memcpy(text->bytes, bytes, len);
+    text->bytes[len] = 0;
     return stet_value_of_block(STET_TAG_LONG, text);
 }
 
 stet_value stet_string_n(const char *utf8, size_t len) {
     assert(stet_utf8_valid(utf8, len));
-    return stet_value_string(utf8, len);
+    return stet_value_string(utf8, len, NULL);
 }
 
 stet_value stet_string(const char *utf8) {
@@ -154,7 +167,7 @@ stet_status stet_string_checked(const char *bytes, size_t len, stet_value *out, 
     size_t valid = stet_utf8_valid_prefix(bytes, len);
     if (valid != len)
         return stet_fail(err, STET_INVALID, "not UTF-8: byte 0x%02x at offset %zu", (unsigned char)bytes[valid], valid);
-    *out = stet_value_string(bytes, len);
+    *out = stet_value_string(bytes, len, NULL);
     return STET_OK;
 }
 
@@ -171,7 +184,7 @@ stet_value stet_stringf(const char *format, ...) {
     size_t left = (size_t)len, valid = stet_utf8_valid_prefix(text, left);
     stet_value v;
     if (valid == left) {
-        v = stet_value_string(text, left);
+        v = stet_value_string(text, left, NULL);
     } else {
         char *mended = stet_alloc(left * 3), *to = mended;
         for (const char *from = text;;) {
@@ -186,7 +199,7 @@ stet_value stet_stringf(const char *format, ...) {
             left--;
             valid = stet_utf8_valid_prefix(from, left);
         }
-        v = stet_value_string(mended, (size_t)(to - mended));
+        v = stet_value_string(mended, (size_t)(to - mended), NULL);
         free(mended);
     }
     free(text);
@@ -201,10 +214,10 @@ stet_value stet_object(void) {
     return stet_value_make(STET_TAG_OBJECT, 0);
 }
 
-stet_value stet_value_array(const stet_value *items, size_t n) {
+stet_value stet_value_array(const stet_value *items, size_t n, stet_pool *pool) {
     if (!n)
         return stet_array();
-    stet_list *list = (stet_list *)new_block(sizeof *list + n * sizeof *list->at, n, n);
+    stet_list *list = (stet_list *)new_block(sizeof *list + n * sizeof *list->at, n, n, pool);
     memcpy(list->at, items, n * sizeof *items);
     return stet_value_of_block(STET_TAG_ARRAY, list);
 }
@@ -255,7 +268,7 @@ static bool ascending(const stet_member *members, size_t n, size_t *at) {
     return true;
 }
 
-bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate) {
+bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate, stet_pool *pool) {
     if (!n) {
         *out = stet_object();
         return true;
@@ -271,7 +284,7 @@ bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *
             return false;
         }
     }
-    stet_table *table = (stet_table *)new_block(sizeof *table + n * sizeof *table->at, n, n);
+    stet_table *table = (stet_table *)new_block(sizeof *table + n * sizeof *table->at, n, n, pool);
     memcpy(table->at, members, n * sizeof *members);
     *out = stet_value_of_block(STET_TAG_OBJECT, table);
     return true;
@@ -388,6 +401,13 @@ static size_t grown(size_t need) {
     return need < 4 ? 4 : need + need / 2;
 }
 
+/* An array or object whose elements were moved elsewhere. */
+static void free_block(stet_block *b, size_t size) {
+    stet_pool_bin bin = {0};
+    dispose(b, b->home, sizeof *b + b->len * size, &bin);
+    stet_pool_flush(&bin);
+}
+
 /* Makes `*v` a container of its own that has room for `extra` more. Its elements are `size` bytes each, of one or two
  * values. */
 static stet_block *own(stet_value *v, size_t extra, size_t size) {
@@ -397,15 +417,22 @@ static stet_block *own(stet_value *v, size_t extra, size_t size) {
         if (need > b->cap) {
             size_t cap = grown(need);
             check_len(cap);
-            b = stet_realloc(b, sizeof *b + cap * size);
-            b->cap = (uint32_t)cap;
+            if (b->home) {
+                stet_block *moved = new_block(sizeof *b + cap * size, len, cap, NULL);
+                memcpy(moved + 1, b + 1, len * size);
+                free_block(b, size);
+                b = moved;
+            } else {
+                b = stet_realloc(b, sizeof *b + cap * size);
+                b->cap = (uint32_t)cap;
+            }
             v->bits[0] = (uint64_t)(uintptr_t)b;
         }
         return b;
     }
     size_t cap = extra ? grown(need) : need;
     check_len(cap);
-    stet_block *copy = new_block(sizeof *copy + cap * size, len, cap);
+    stet_block *copy = new_block(sizeof *copy + cap * size, len, cap, NULL);
     if (len)
         memcpy(copy + 1, b + 1, len * size);
     const stet_value *parts = (const stet_value *)(copy + 1);
@@ -431,7 +458,7 @@ static void drop_if_empty(stet_value *v) {
     stet_block *b = stet_value_block(*v);
     if (b->len)
         return;
-    free(b);
+    free_block(b, 0);
     v->bits[0] = 0;
 }
 

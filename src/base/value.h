@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/pool.h"
 
 enum stet_tag {
     STET_TAG_NULL,
@@ -52,8 +53,11 @@ typedef struct stet_block {
     _Atomic uint32_t refs;
     uint32_t len; /* bytes, elements or members */
     union {
-        uint32_t cap; /* elements or members */
-        struct stet_block *next;
+        struct {
+            uint32_t cap;  /* elements or members */
+            uint32_t home; /* where it lies in its chunk (base/pool.h); 0: it was allocated by itself */
+        };
+        struct stet_block *next; /* then `refs` is what `home` was */
     };
 } stet_block;
 
@@ -103,18 +107,17 @@ static inline stet_value stet_value_short(const char *bytes, size_t len) {
     return v;
 }
 
-/* A new block for a string of `len` > STET_SHORT_MAX bytes, terminated, to be filled. */
-stet_text *stet_value_text(size_t len);
-/* Of bytes that are known to be valid UTF-8. */
-stet_value stet_value_string(const char *bytes, size_t len);
+/* Of bytes that are known to be valid UTF-8. `pool`, here and below: where the new block is taken from; NULL: by
+ * itself. */
+stet_value stet_value_string(const char *bytes, size_t len, stet_pool *pool);
 /* A finite double, made canonical. */
 stet_value stet_value_double(double d);
 /* An array of `n` values, which are moved into it. */
-stet_value stet_value_array(const stet_value *items, size_t n);
+stet_value stet_value_array(const stet_value *items, size_t n, stet_pool *pool);
 /* An object of `n` members, in any order, which are moved into it. The members are sorted in place first. If a key
  * stands twice, nothing is moved and its first later occurrence is told by `*duplicate`, an index of the sorted
  * members. */
-bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate);
+bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate, stet_pool *pool);
 /* Order of two strings by their bytes, of which one at least is long. */
 int stet_value_compare_long(const stet_value *a, const stet_value *b);
 
