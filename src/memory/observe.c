@@ -417,6 +417,22 @@ stet_status stet_observe_catch_up(stet_space *s, stet_error *err) {
     return st;
 }
 
+stet_status stet_observe_owed(stet_space *s, stet_observe_debt *out, stet_error *err) {
+    bool begun;
+    *out = (stet_observe_debt){0};
+    if (stet_observe_of(s)->off)
+        return STET_OK;
+    stet_status st = stet_space_refresh(s, err);
+    if (st == STET_OK)
+        st = stet_space_enter(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    int64_t through = stet_observe_meta(s, "marked_through", 0);
+    out->commits = through < s->known ? s->known - through : 0;
+    st = stet_space_leave(s, begun, STET_OK, err);
+    return st == STET_OK ? stet_observe_foreign_owed(s, &out->spaces, err) : st;
+}
+
 /* ---- Marks from outside ------------------------------------------------------------------------------------- */
 
 stet_status stet_observe_distrust(stet_space *s, int64_t branch, const stet_action_key *keys, size_t len,

@@ -134,6 +134,13 @@ STET_CHECKED stet_status stet_observe_forget(stet_space *s, int64_t branch, cons
  * to push are fetched, and readers of a space that was replaced or restored become unknown. One integer comparison
  * when there is nothing to do and no other space was read. Not inside a transaction of the handle. */
 STET_CHECKED stet_status stet_observe_catch_up(stet_space *s, stet_error *err);
+/* What stet_observe_catch_up would have to do, for a handle that only reads: what such a one is told of actions holds as
+ * far as everything but this goes. Nothing, in all but rare cases. */
+typedef struct stet_observe_debt {
+    int64_t commits; /* of this space that were not looked at */
+    int64_t spaces;  /* others that were read and owe marks, or are not what they were */
+} stet_observe_debt;
+STET_CHECKED stet_status stet_observe_owed(stet_space *s, stet_observe_debt *out, stet_error *err);
 /* Makes batched observations of runs that changed nothing durable. A data commit, a flush and stet_space_close do too.
  */
 STET_CHECKED stet_status stet_observe_sync(stet_space *s, stet_error *err);

@@ -214,6 +214,8 @@ void stet_observe_leave_all(stet_space *s, int64_t action);
 void stet_observe_owe_nothing(struct stet_observe *o); /* the transaction that owed it is undone, or all is told */
 void stet_observe_push(stet_space *s);                 /* what is owed, to each owner; what fails stays pending */
 STET_CHECKED stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err);
+/* How many other spaces it would have to do something about. */
+STET_CHECKED stet_status stet_observe_foreign_owed(stet_space *s, int64_t *spaces, stet_error *err);
 
 static inline const char *stet_observe_text(stet_stmt *q, int column, stet_arena *arena) {
     size_t len;

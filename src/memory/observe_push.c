@@ -349,13 +349,14 @@ static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err)
     return st;
 }
 
-stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err) {
-    STET_VEC(foreign_row) rows = {0};
+typedef STET_VEC(foreign_row) foreign_rows;
+
+static stet_status foreign_spaces(stet_space *s, foreign_rows *rows, stet_error *err) {
     stet_stmt *q =
         stet_db_stmt(s->db, "SELECT space, seen, stamp, uuid, name FROM foreign_space"
                             " WHERE EXISTS(SELECT 1 FROM foreign_read r WHERE r.space = foreign_space.space)");
     while (stet_step(q)) {
-        foreign_row *f = stet_vec_add(&rows);
+        foreign_row *f = stet_vec_add(rows);
         size_t len;
         f->space = stet_column_int(q, 0);
         f->seen = stet_column_int(q, 1);
@@ -365,13 +366,51 @@ stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err) {
         text = stet_column_text(q, 4, &len);
         f->name = stet_strndup(text, len);
     }
-    stet_status st = stet_db_status(s->db, err);
-    for (size_t i = 0; i < rows.len; i++) {
-        if (st == STET_OK)
-            st = look_at(s, &rows.at[i], err);
-        free(rows.at[i].uuid);
-        free(rows.at[i].name);
+    return stet_db_status(s->db, err);
+}
+
+static void free_rows(foreign_rows *rows) {
+    for (size_t i = 0; i < rows->len; i++) {
+        free(rows->at[i].uuid);
+        free(rows->at[i].name);
     }
-    stet_vec_release(&rows);
+    stet_vec_release(rows);
+}
+
+stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err) {
+    foreign_rows rows = {0};
+    stet_status st = foreign_spaces(s, &rows, err);
+    for (size_t i = 0; i < rows.len && st == STET_OK; i++)
+        st = look_at(s, &rows.at[i], err);
+    free_rows(&rows);
+    return st;
+}
+
+/* The conditions of look_at. */
+static stet_status owes(stet_space *s, const foreign_row *f, bool *out, stet_error *err) {
+    stet_space *in;
+    owner_row row;
+    *out = f->stamp != SPACE_GONE;
+    if (stet_observe_sibling(s, f->name, f->uuid, &in, NULL) != STET_OK)
+        return STET_OK;
+    stet_status st = stet_space_refresh(in, err);
+    if (st == STET_OK)
+        st = owner_row_of(in, s, &row, err);
+    if (st != STET_OK || row.number == 0)
+        return st;
+    int64_t through = stet_observe_meta(in, "marked_through", 0);
+    *out = through < in->known || row.stamp != f->stamp || in->known < f->seen || row.pending > row.pushed;
+    return stet_db_status(in->db, err);
+}
+
+stet_status stet_observe_foreign_owed(stet_space *s, int64_t *spaces, stet_error *err) {
+    foreign_rows rows = {0};
+    stet_status st = foreign_spaces(s, &rows, err);
+    for (size_t i = 0; i < rows.len && st == STET_OK; i++) {
+        bool some = false;
+        st = owes(s, &rows.at[i], &some, err);
+        *spaces += some;
+    }
+    free_rows(&rows);
     return st;
 }

@@ -33,6 +33,7 @@
     X(stet_ops_send)                                                                                                   \
     X(stet_ops_run)                                                                                                    \
     X(stet_ops_state)                                                                                                  \
+    X(stet_ops_why)                                                                                                    \
     X(stet_ops_file)                                                                                                   \
     X(stet_ops_convert)                                                                                                \
     /* one line each */

@@ -71,8 +71,8 @@ for (const [era, connect] of Object.entries(eras)) {
     await fails(`${era}: an unknown tool`, client.callTool({ name: "stet_frobnicate", arguments: {} }), /-32602/);
     for (const [name, args, pattern] of [
         ["stet_version", { frob: 1 }, /no parameter/],
-        ["stet_check", { repair: "true" }, /boolean expected/],
-        ["stet_check", { repair: 0 }, /boolean expected/],
+        ["stet_gc", { dry_run: "true" }, /boolean expected/],
+        ["stet_gc", { dry_run: 0 }, /boolean expected/],
         ["stet_runs_list", { limit: "5" }, /integer expected/],
         ["stet_runs_list", { limit: 1.5 }, /integer expected/],
         ["stet_runs_list", { order: "sideways" }, /none of/],

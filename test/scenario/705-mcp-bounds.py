@@ -21,6 +21,7 @@ table = {"stet_" + op["name"].replace(" ", "_").replace("-", "_"): op for op in 
 test("the default set is small", 5 <= len(offered()) <= 40, offered())
 changing = [n for n in offered("--all-tools", "--read-only") if n != "stet_result" and ("readOnly" not in table[n]["flags"] or "destructive" in table[n]["flags"])]
 same("read-only leaves nothing that changes anything", changing, [])
+test("but what only looks is there: check, status, why", {"stet_check", "stet_status", "stet_why", "stet_action_list", "stet_action_show"} <= set(offered("--all-tools", "--read-only")))
 same("allow", offered("--allow", "project list", "--allow", "stet_version"), ["stet_project_list", "stet_result", "stet_version"])
 same("allow with a star, and deny", offered("--allow", "project *", "--deny", "project_remove", "--deny", "result"), ["stet_project_add", "stet_project_list"])
 same("deny is stronger", offered("--allow", "version", "--deny", "*"), [])
@@ -46,7 +47,7 @@ s.close()
 s = Server("--all-tools")
 s.initialize()
 for tool, arguments, word in [
-    ("stet_version", {"x": 1}, "no parameter"), ("stet_check", {"repair": "false"}, "boolean"), ("stet_check", {"repair": 1}, "boolean"), ("stet_check", {"repair": None}, "boolean"),
+    ("stet_version", {"x": 1}, "no parameter"), ("stet_gc", {"dry_run": "false"}, "boolean"), ("stet_gc", {"dry_run": 1}, "boolean"), ("stet_gc", {"dry_run": None}, "boolean"),
     ("stet_gc", {"dry_run": "yes"}, "boolean"), ("stet_gc", {"dry-run": True, "dry_run": True}, "twice"), ("stet_check", {"only": "memory"}, "array"), ("stet_check", {"only": ["memoryy"]}, "no store"),
     ("stet_runs_list", {"limit": "1"}, "integer"), ("stet_runs_list", {"limit": 1.5}, "integer"), ("stet_runs_list", {"limit": True}, "integer"), ("stet_runs_list", {"limit": 100000000}, "100000000"),
     ("stet_runs_list", {"limit": -1}, "-1"), ("stet_runs_list", {"since": "soonish"}, "since"), ("stet_runs_list", {"order": "up"}, "none of"), ("stet_runs_show", {}, "missing"),

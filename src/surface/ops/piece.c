@@ -28,7 +28,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value hold, names = stet_array(), rows = stet_array();
     bool more = false;
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = piece_begin(ctx, args, &c, &mine);
+    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, &mine);
     if (status == STET_NOT_FOUND && !c.space) {
         stet_project *p; /* no space yet: no pieces */
         stet_error_clear(&mine);
@@ -93,7 +93,7 @@ static stet_status load_named(piece_call *c, stet_value args, stet_piece **out, 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
     stet_piece *p;
-    stet_status status = piece_begin(ctx, args, &c, err);
+    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, err);
     if (status != STET_OK)
         return status;
     status = load_named(&c, args, &p, err);
@@ -208,7 +208,7 @@ static stet_status graph_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     piece_call c;
     stet_piece *p;
     stet_value hold[2];
-    stet_status status = piece_begin(ctx, args, &c, err);
+    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, err);
     if (status != STET_OK)
         return status;
     status = load_named(&c, args, &p, err);
@@ -283,7 +283,7 @@ static stet_status stop_tx(stet_tx *tx, void *ctx, stet_error *err) {
 static stet_status stop_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
     stet_piece *p;
-    stet_status status = piece_begin(ctx, args, &c, err);
+    stet_status status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
     if (status != STET_OK)
         return status;
     status = load_named(&c, args, &p, err);
@@ -310,7 +310,7 @@ static void stop_render(stet_render *r, stet_value result) {
 static stet_status delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
     stet_value hold;
-    stet_status status = piece_begin(ctx, args, &c, err);
+    stet_status status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
     if (status != STET_OK)
         return status;
     const char *name = piece_text(args, "piece", "", &hold);

@@ -9,23 +9,104 @@ const char *piece_text(stet_value args, const char *name, const char *otherwise,
     return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : otherwise;
 }
 
-stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_call *c, stet_error *err) {
+static stet_status no_piece(stet_error *err) {
+    stet_fail(err, STET_NOT_FOUND, "there is no piece yet");
+    stet_hint(err, "make one with: stet run PATTERN");
+    return STET_NOT_FOUND;
+}
+
+stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c, stet_error *err) {
     *c = (piece_call){0};
     c->space_name = piece_text(args, "space", "main", &c->hold[0]);
     c->branch_name = piece_text(args, "branch", "", &c->hold[1]);
     stet_status status = ctx->project(ctx, &c->project, err);
-    if (status == STET_OK)
-        status = stet_space_open(c->project, c->space_name, STET_SPACE_MUST_EXIST, &c->space, err);
+    unsigned flags = access == PIECE_READ ? STET_SPACE_READ_ONLY : STET_SPACE_MUST_EXIST;
+    stet_error why = STET_ERROR_INIT;
+    if (status == STET_OK) {
+        status = stet_space_open(c->project, c->space_name, flags, &c->space, &why);
+        /* The space that everything goes to by default is made by the first write. */
+        if (status == STET_NOT_FOUND && strcmp(c->space_name, "main") == 0)
+            status = no_piece(err);
+        else if (status != STET_OK)
+            stet_error_move(err, &why);
+        stet_error_clear(&why);
+    }
     if (status == STET_OK)
         status = stet_space_branch(c->space, c->branch_name, &c->branch, err);
-    stet_sched_opts opts = {.persist = status == STET_OK && stet_drive_persist(c->project)};
+    bool persist = status == STET_OK && stet_drive_persist(c->project);
+    /* Whoever only reads has no use for a memory of runs. */
+    stet_sched_opts opts = {.persist = persist && access == PIECE_WRITE};
     if (status == STET_OK) {
-        stet_observe_switch(c->space, opts.persist);
+        stet_observe_switch(c->space, persist);
         status = stet_sched_open(c->project, c->space, c->branch_name, &opts, &c->sched, err);
     }
     if (status != STET_OK)
         piece_end(c);
     return status;
+}
+
+stet_status piece_pick(piece_call *c, stet_value args, stet_piece **out, stet_error *err) {
+    enum { LISTED = 20 };
+    stet_value hold, names = stet_null();
+    bool more = false;
+    const char *name = piece_text(args, "piece", NULL, &hold);
+    if (name)
+        return stet_piece_load(c->space, c->branch, name, -1, out, err);
+    stet_status status = stet_piece_names(c->space, c->branch, NULL, LISTED, &names, &more, err);
+    if (status == STET_OK && stet_count(names) == 1) {
+        stet_value only = stet_at(names, 0);
+        status = stet_piece_load(c->space, c->branch, stet_as_string(&only, NULL), -1, out, err);
+    } else if (status == STET_OK && stet_count(names) == 0) {
+        status = no_piece(err);
+    } else if (status == STET_OK) {
+        stet_buf b = STET_BUF(4096);
+        for (size_t i = 0; i < stet_count(names); i++) {
+            stet_value one = stet_at(names, i);
+            stet_buf_printf(&b, "%s%s", i ? ", " : "", stet_as_string(&one, NULL));
+        }
+        status = stet_fail(err, STET_INVALID, "there are several pieces, say which: %s%s", stet_buf_cstr(&b),
+                           more ? ", ..." : "");
+        stet_buf_release(&b);
+    }
+    stet_release(names);
+    return status;
+}
+
+stet_status piece_owed(piece_call *c, stet_value *out, stet_error *err) {
+    stet_observe_debt debt;
+    stet_status status = stet_observe_owed(c->space, &debt, err);
+    *out = stet_null();
+    if (status == STET_OK && debt.commits + debt.spaces > 0) {
+        *out = stet_object();
+        stet_put(out, "commits", stet_int(debt.commits));
+        stet_put(out, "spaces", stet_int(debt.spaces));
+    }
+    return status;
+}
+
+void piece_render_owed(stet_render *r, stet_value owed) {
+    int64_t commits = stet_as_int(stet_get(owed, "commits")), spaces = stet_as_int(stet_get(owed, "spaces"));
+    if (commits + spaces == 0)
+        return;
+    stet_text_styled(r, STET_STYLE_WARN, "not looked at yet: ");
+    if (commits > 0)
+        stet_buf_printf(r->out, "%lld commit%s", (long long)commits, commits == 1 ? "" : "s");
+    if (spaces > 0)
+        stet_buf_printf(r->out, "%schanges in %lld other space%s", commits > 0 ? " and " : "", (long long)spaces,
+                        spaces == 1 ? "" : "s");
+    stet_buf_str(r->out, "; the next run does, and may find more to do\n");
+}
+
+void piece_render_message(stet_buf *out, stet_value failure, const char *piece, const char *node) {
+    stet_value message = stet_get(failure, "message");
+    size_t len = 0, name = strlen(piece) + 1 + strlen(node);
+    const char *text = stet_typeof(message) == STET_STRING ? stet_as_string(&message, &len) : "";
+    if (len > name + 2 && strncmp(text, piece, strlen(piece)) == 0 && text[strlen(piece)] == '/' &&
+        strncmp(text + strlen(piece) + 1, node, strlen(node)) == 0 && strncmp(text + name, ": ", 2) == 0) {
+        text += name + 2;
+        len -= name + 2;
+    }
+    stet_buf_add(out, text, len);
 }
 
 void piece_end(piece_call *c) {
@@ -48,7 +129,12 @@ static void render_problem(stet_render *r, stet_value p) {
     stet_buf_char(r->out, '/');
     piece_render_text(r, stet_get(p, "node"));
     stet_buf_str(r->out, ": ");
-    piece_render_text(r, stet_get(error, "message"));
+    stet_value piece = stet_get(p, "piece"), node = stet_get(p, "node");
+    stet_buf said_why = STET_BUF(0);
+    piece_render_message(&said_why, error, stet_typeof(piece) == STET_STRING ? stet_as_string(&piece, NULL) : "",
+                         stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "");
+    stet_text_plain(r, stet_buf_cstr(&said_why), said_why.len);
+    stet_buf_release(&said_why);
     stet_buf_char(r->out, '\n');
     /* What a failed command said, whole. */
     static const char *const streams[] = {"stdout", "stderr"};
@@ -167,7 +253,7 @@ stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *res
 stet_status piece_fresh(stet_op_ctx *ctx, stet_value args, const stet_docname *name, stet_pathref path, stet_value *out,
                         stet_error *err) {
     piece_call c;
-    stet_status status = piece_begin(ctx, args, &c, err);
+    stet_status status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
     if (status != STET_OK)
         return status;
     stet_sched_report report = {0};

@@ -1,4 +1,4 @@
-/* status, why, action list, action show: how actions stand, and for what reason */
+/* status, action list, action show: how actions stand */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +16,8 @@ typedef struct states {
 
 static stet_status load_states(piece_call *c, states *s, stet_error *err) {
     *s = (states){0};
-    stet_status status = stet_observe_catch_up(c->space, err);
-    if (status == STET_OK)
-        status = stet_observe_marks(c->space, c->branch, NULL, NULL, &s->arena, &s->marked, &s->marked_count, err);
+    stet_status status =
+        stet_observe_marks(c->space, c->branch, NULL, NULL, &s->arena, &s->marked, &s->marked_count, err);
     if (status != STET_OK || s->marked_count == 0)
         return status;
     int64_t *roots = stet_alloc(s->marked_count * sizeof *roots);
@@ -58,7 +57,7 @@ static stet_action_state state_of(const states *s, int64_t action) {
  * ----------------------------------------------------------------------------------------------------------------- */
 
 static stet_status count_piece(piece_call *c, const states *s, const stet_piece *p, stet_value *row, stet_error *err) {
-    size_t counts[4] = {0}, recorded = 0;
+    size_t counts[4] = {0}, recorded = 0, failed = 0; /* failed: of those that are recorded as marked or stale */
     stet_status status = STET_OK;
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
@@ -66,7 +65,7 @@ static stet_status count_piece(piece_call *c, const states *s, const stet_piece 
     for (size_t i = 0; i < s->marked_count && status == STET_OK; i++) {
         status = stet_observe_get(c->space, s->marked[i].action, &arena, &r, err);
         if (status == STET_OK && strcmp(r.key.piece, p->doc) == 0)
-            counts[s->marked[i].state]++, recorded++;
+            counts[s->marked[i].state]++, recorded++, failed += r.observed && r.failed;
         stet_arena_clear(&arena);
     }
     for (size_t i = 0; i < s->stale.len && status == STET_OK; i++) {
@@ -74,7 +73,7 @@ static stet_status count_piece(piece_call *c, const states *s, const stet_piece 
             continue;
         status = stet_observe_get(c->space, s->stale.at[i], &arena, &r, err);
         if (status == STET_OK && strcmp(r.key.piece, p->doc) == 0)
-            counts[STET_STALE]++, recorded++;
+            counts[STET_STALE]++, recorded++, failed += r.observed && r.failed;
         stet_arena_clear(&arena);
     }
     stet_arena_release(&arena);
@@ -86,7 +85,9 @@ static stet_status count_piece(piece_call *c, const states *s, const stet_piece 
     stet_free(id);
     if (status != STET_OK)
         return status;
-    size_t actions = p->node_count - p->handler_count;
+    /* One that failed, and whose inputs are what they were, does not run again by itself; but it does not stand. */
+    size_t all_failed = stet_count(stet_get(failures.value, "value")), actions = p->node_count - p->handler_count;
+    recorded += all_failed > failed ? all_failed - failed : 0;
     counts[STET_STANDS] = actions > recorded ? actions - recorded : 0;
     *row = stet_object();
     stet_put(row, "piece", stet_string(p->name));
@@ -94,8 +95,8 @@ static stet_status count_piece(piece_call *c, const states *s, const stet_piece 
     stet_put(row, "nodes", stet_int((int64_t)p->node_count));
     for (int i = 0; i < 4; i++)
         stet_put(row, stet_state_name((stet_action_state)i), stet_int((int64_t)counts[i]));
-    stet_put(row, "failed", stet_int((int64_t)stet_count(stet_get(failures.value, "value"))));
-    if (stet_count(stet_get(failures.value, "value")) > 0)
+    stet_put(row, "failed", stet_int((int64_t)all_failed));
+    if (all_failed > 0)
         stet_put(row, "failures", stet_retain(stet_get(failures.value, "value")));
     stet_put(row, "stopped", stet_bool(p->stopped));
     stet_release(failures.value);
@@ -126,7 +127,7 @@ static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_value hold, rows = stet_array(), names = stet_array();
     stet_error mine = STET_ERROR_INIT;
     const char *only = piece_text(args, "piece", NULL, &hold);
-    stet_status status = piece_begin(ctx, args, &c, &mine);
+    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, &mine);
     if (status == STET_NOT_FOUND && !c.space && !only) {
         stet_project *p;
         stet_error_clear(&mine);
@@ -174,6 +175,9 @@ static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         stet_piece_free(p);
     }
     stet_observe_stats st = {0};
+    stet_value owed = stet_null();
+    if (status == STET_OK)
+        status = piece_owed(&c, &owed, err);
     if (status == STET_OK)
         status = stet_observe_stat(c.space, &st, err);
     if (status == STET_OK) {
@@ -181,7 +185,10 @@ static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         stet_put(result, "pieces", stet_retain(rows));
         stet_put(result, "persist", stet_bool(persist));
         stet_put(result, "metrics", metrics(&st));
+        stet_put(result, "owed", owed);
+        owed = stet_null();
     }
+    stet_release(owed);
     stet_release(rows);
     stet_release(names);
     free_states(&s);
@@ -212,6 +219,7 @@ static void status_render(stet_render *r, stet_value result) {
             stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(row, columns[k])));
     }
     stet_table_print(&t, r, true);
+    piece_render_owed(r, stet_get(result, "owed"));
     for (size_t i = 0; i < stet_count(rows); i++) {
         stet_value row = stet_at(rows, i), failures = stet_get(row, "failures");
         for (size_t k = 0; k < stet_count(failures) && k < 20; k++) {
@@ -222,7 +230,8 @@ static void status_render(stet_render *r, stet_value result) {
             stet_buf_char(r->out, '/');
             stet_text_plain(r, node, len);
             stet_buf_str(r->out, ": ");
-            piece_render_text(r, stet_get(stet_at(failures, k), "message"));
+            stet_value piece = stet_get(row, "piece");
+            piece_render_message(r->out, stet_at(failures, k), stet_as_string(&piece, NULL), node);
             stet_buf_char(r->out, '\n');
         }
     }
@@ -260,12 +269,13 @@ static stet_value time_value(int64_t ms) {
     return stet_string(text);
 }
 
-static stet_value action_value(const stet_action_record *r, stet_action_state state, bool full) {
+stet_value piece_action_value(const stet_action_record *r, stet_action_state state, bool full) {
     static const char *const kinds[] = {"", "computation", "effect", "event-handler"};
     stet_value v = stet_object();
     stet_put(&v, "action", stet_string(r->key.action));
-    stet_put(&v, "state", stet_string(stet_state_name(state)));
-    stet_put(&v, "failed", stet_bool(r->observed && r->failed));
+    bool failed = r->observed && r->failed;
+    stet_put(&v, "state", stet_string(failed && state == STET_STANDS ? "failed" : stet_state_name(state)));
+    stet_put(&v, "failed", stet_bool(failed));
     if (r->cause.state != STET_STANDS) {
         stet_value cause = stet_object();
         stet_put(&cause, "reason", stet_string(stet_reason_name(r->cause.reason)));
@@ -299,14 +309,14 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     piece_call c;
     states s = {0};
     stet_piece *p = NULL;
-    stet_value hold[2];
-    const char *name = piece_text(args, "piece", "", &hold[0]), *wanted = piece_text(args, "state", NULL, &hold[1]);
+    stet_value hold;
+    const char *wanted = piece_text(args, "state", NULL, &hold);
     size_t limit = (size_t)stet_as_int(stet_get(args, "limit"));
     int64_t next = stet_as_int(stet_get(args, "after"));
-    stet_status status = piece_begin(ctx, args, &c, err);
+    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, err);
     if (status != STET_OK)
         return status;
-    status = stet_piece_load(c.space, c.branch, name, -1, &p, err);
+    status = piece_pick(&c, args, &p, err);
     if (status == STET_OK)
         status = load_states(&c, &s, err);
     stet_value rows = stet_array();
@@ -320,8 +330,10 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         for (size_t i = 0; i < count && status == STET_OK; i++) {
             stet_action_state state = state_of(&s, at[i].action);
             bool failed = at[i].observed && at[i].failed;
-            if (!wanted || strcmp(wanted, stet_state_name(state)) == 0 || (failed && strcmp(wanted, "failed") == 0))
-                stet_push(&rows, action_value(&at[i], state, false));
+            bool only_failed = failed && state == STET_STANDS;
+            if (!wanted || (!only_failed && strcmp(wanted, stet_state_name(state)) == 0) ||
+                (failed && strcmp(wanted, "failed") == 0))
+                stet_push(&rows, piece_action_value(&at[i], state, false));
         }
         stet_arena_release(&arena);
         if (next == 0)
@@ -329,7 +341,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     }
     if (status == STET_OK) {
         *result = stet_object();
-        stet_put(result, "piece", stet_string(name));
+        stet_put(result, "piece", stet_string(p->name));
         stet_put(result, "actions", stet_retain(rows));
         stet_put(result, "next", next ? stet_int(next) : stet_null());
     }
@@ -342,6 +354,10 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 
 static void list_render(stet_render *r, stet_value result) {
     stet_value rows = stet_get(result, "actions");
+    if (stet_count(rows) == 0) {
+        stet_buf_str(r->out, "no such actions\n");
+        return;
+    }
     stet_table t = {.columns = 3};
     stet_table_cell(&t, "ACTION");
     stet_table_cell(&t, "STATE");
@@ -350,8 +366,9 @@ static void list_render(stet_render *r, stet_value result) {
         stet_value row = stet_at(rows, i), name = stet_get(row, "action"), state = stet_get(row, "state"),
                    cause = stet_get(row, "cause"), reason = stet_get(cause, "reason"), cell = stet_get(cause, "cell");
         stet_table_cell(&t, stet_as_string(&name, NULL));
-        stet_table_cellf(&t, "%s%s", stet_as_string(&state, NULL),
-                         stet_as_bool(stet_get(row, "failed")) ? ", failed" : "");
+        const char *text = stet_as_string(&state, NULL);
+        stet_table_cellf(&t, "%s%s", text,
+                         stet_as_bool(stet_get(row, "failed")) && strcmp(text, "failed") != 0 ? ", failed" : "");
         stet_table_cellf(&t, "%s%s%s", stet_typeof(reason) == STET_STRING ? stet_as_string(&reason, NULL) : "",
                          stet_typeof(cell) == STET_STRING ? " " : "",
                          stet_typeof(cell) == STET_STRING ? stet_as_string(&cell, NULL) : "");
@@ -365,7 +382,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     piece_call c;
     stet_value hold[2];
     const char *name = piece_text(args, "piece", "", &hold[0]), *node = piece_text(args, "action", "", &hold[1]);
-    stet_status status = piece_begin(ctx, args, &c, err);
+    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, err);
     if (status != STET_OK)
         return status;
     stet_piece *p;
@@ -378,13 +395,11 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_action_key key = {.piece = p->doc, .action = node};
         status = stet_piece_row(c.space, c.branch, p, node, &row, err);
         if (status == STET_OK)
-            status = stet_observe_catch_up(c.space, err);
-        if (status == STET_OK)
             status = stet_observe_find(c.space, c.branch, &key, &arena, &r, err);
         if (status == STET_OK)
             status = stet_observe_state(c.space, c.branch, r.action, &state, NULL, err);
         if (status == STET_OK) {
-            *result = action_value(&r, state, true);
+            *result = piece_action_value(&r, state, true);
             stet_put(result, "piece", stet_string(p->name));
             stet_put(result, "module", stet_retain(stet_get(row, "module")));
             stet_put(result, "inputs", stet_retain(stet_get(row, "inputs")));
@@ -413,190 +428,18 @@ static void show_render(stet_render *r, stet_value result) {
     stet_buf_char(r->out, '/');
     piece_render_text(r, stet_get(result, "action"));
     stet_buf_str(r->out, ": ");
-    piece_render_text(r, stet_get(result, "state"));
-    stet_buf_str(r->out, stet_as_bool(stet_get(result, "failed")) ? ", failed\n" : "\n");
+    stet_value state = stet_get(result, "state");
+    piece_render_text(r, state);
+    bool said = strcmp(stet_as_string(&state, NULL), "failed") == 0;
+    stet_buf_str(r->out, stet_as_bool(stet_get(result, "failed")) && !said ? ", failed\n" : "\n");
     render_cells(r, "reads", stet_get(result, "reads"));
     render_cells(r, "writes", stet_get(result, "writes"));
-}
-
-/* ---- why
- * ----------------------------------------------------------------------------------------------------------------------
- */
-
-static const char *reason_words(stet_reason reason) {
-    switch (reason) {
-    case STET_REASON_CHANGED:
-        return "something it read changed";
-    case STET_REASON_OVERWRITTEN:
-        return "somebody else changed what it had written";
-    case STET_REASON_NEVER:
-        return "it has never run";
-    case STET_REASON_IMPLEMENTATION:
-        return "its code changed";
-    case STET_REASON_SCHEMA:
-        return "its schema changed";
-    case STET_REASON_RUNTIME:
-        return "another version of stet ran it";
-    case STET_REASON_GENERATION:
-        return "its code, its bindings or its schemas changed";
-    case STET_REASON_BINDING:
-        return "its inputs or outputs are other ones now";
-    case STET_REASON_BRANCH:
-        return "it ran on another branch";
-    case STET_REASON_LOST:
-        return "the record of its last run is lost";
-    case STET_REASON_CORRUPT:
-        return "the record of its last run is damaged";
-    case STET_REASON_RESTORED:
-        return "a space it read is an older copy of what it was";
-    case STET_REASON_REPAIRED:
-        return "its mark was wrong and was repaired";
-    case STET_REASON_REQUESTED:
-        return "somebody asked for it to run again";
-    default:
-        return "nothing is known against it";
-    }
-}
-
-/* Who made a change: the action that wrote it at that sequence, or somebody. */
-static void name_writer(piece_call *c, const stet_cause *cause, stet_buf *out) {
-    stet_numbers writers = {0};
-    stet_arena arena = STET_ARENA_INIT;
-    if (cause->space || stet_observe_writers(c->space, c->branch, &cause->name, cause->change.path,
-                                             STET_WRITE_KNOWN | STET_WRITE_DECLARED, &writers, NULL) != STET_OK)
-        writers.len = 0;
-    for (size_t i = 0; i < writers.len; i++) {
-        stet_action_record w;
-        if (stet_observe_get(c->space, writers.at[i], &arena, &w, NULL) == STET_OK && w.commit_seq == cause->seq) {
-            const char *piece = stet_piece_name_of(w.key.piece);
-            stet_buf_printf(out, " by %s/%s", piece ? piece : w.key.piece, w.key.action);
-            break;
-        }
-        stet_arena_clear(&arena);
-    }
-    stet_arena_release(&arena);
-    stet_numbers_release(&writers);
-}
-
-static void explain_mark(piece_call *c, const stet_action_record *r, stet_buf *out) {
-    const char *piece = stet_piece_name_of(r->key.piece);
-    stet_buf_printf(out, "%s/%s is %s: %s", piece ? piece : r->key.piece, r->key.action,
-                    stet_state_name(r->cause.state), reason_words(r->cause.reason));
-    if (r->cause.name.id) {
-        stet_buf_str(out, ": ");
-        stet_cell_print(r->cause.name.id, r->cause.change.path, out);
-        if (r->cause.space)
-            stet_buf_printf(out, " in space %s", r->cause.space);
-        stet_buf_printf(out, " was written at sequence %lld", (long long)r->cause.seq);
-        name_writer(c, &r->cause, out);
-    }
-}
-
-static stet_status explain(piece_call *c, const char *doc, const char *node, stet_value *out, stet_error *err) {
-    stet_arena arena = STET_ARENA_INIT;
-    stet_action_record r, root;
-    stet_action_state state;
-    int64_t via = 0;
-    stet_action_key key = {.piece = doc, .action = node};
-    const char *piece = stet_piece_name_of(doc);
-    stet_status status = stet_observe_find(c->space, c->branch, &key, &arena, &r, err);
-    if (status == STET_OK)
-        status = stet_observe_state(c->space, c->branch, r.action, &state, &via, err);
-    if (status != STET_OK) {
-        stet_arena_release(&arena);
-        return status;
-    }
-    stet_buf b = STET_BUF(0);
-    if (state == STET_STALE && via && stet_observe_get(c->space, via, &arena, &root, NULL) == STET_OK) {
-        stet_buf_printf(
-            &b, "%s/%s is stale: what it reads comes, over one step or more, from what does not stand: ", piece, node);
-        explain_mark(c, &root, &b);
-    } else if (state == STET_STANDS) {
-        stet_buf_printf(&b, "%s/%s stands: nothing that it read has changed since sequence %lld", piece, node,
-                        (long long)r.observed_at);
-    } else {
-        explain_mark(c, &r, &b);
-    }
-    if (r.observed && r.failed)
-        stet_buf_str(&b, "; its last run failed");
-    *out = action_value(&r, state, false);
-    stet_put(out, "text", stet_string_n(stet_buf_cstr(&b), b.len));
-    stet_buf_release(&b);
-    stet_arena_release(&arena);
-    return STET_OK;
-}
-
-static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    piece_call c;
-    stet_value hold[2];
-    const char *name = piece_text(args, "piece", "", &hold[0]), *node = piece_text(args, "action", NULL, &hold[1]);
-    stet_status status = piece_begin(ctx, args, &c, err);
-    if (status != STET_OK)
-        return status;
-    stet_piece *p;
-    status = stet_piece_load(c.space, c.branch, name, -1, &p, err);
-    if (status != STET_OK) {
-        piece_end(&c);
-        return status;
-    }
-    stet_value rows = stet_array(), one;
-    status = stet_observe_catch_up(c.space, err);
-    if (status == STET_OK && node) {
-        stet_value row = stet_null();
-        status = stet_piece_row(c.space, c.branch, p, node, &row, err);
-        stet_release(row);
-        if (status == STET_OK)
-            status = explain(&c, p->doc, node, &one, err);
-        if (status == STET_OK)
-            stet_push(&rows, one);
-    } else if (status == STET_OK) {
-        stet_arena arena = STET_ARENA_INIT;
-        stet_marked *at;
-        size_t count = 0;
-        status = stet_observe_marks(c.space, c.branch, p->doc, NULL, &arena, &at, &count, err);
-        for (size_t i = 0; i < count && i < 100 && status == STET_OK; i++) {
-            stet_action_record r;
-            status = stet_observe_get(c.space, at[i].action, &arena, &r, err);
-            if (status == STET_OK)
-                status = explain(&c, p->doc, r.key.action, &one, err);
-            if (status == STET_OK)
-                stet_push(&rows, one);
-        }
-        stet_arena_release(&arena);
-    }
-    if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "piece", stet_string(name));
-        stet_put(result, "reasons", stet_retain(rows));
-    }
-    stet_release(rows);
-    stet_piece_free(p);
-    piece_end(&c);
-    return status;
-}
-
-static void why_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_get(result, "reasons");
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        piece_render_text(r, stet_get(stet_at(rows, i), "text"));
-        stet_buf_char(r->out, '\n');
-    }
-    if (stet_count(rows) == 0) {
-        piece_render_text(r, stet_get(result, "piece"));
-        stet_buf_str(r->out, " stands: nothing is known against any of its actions\n");
-    }
 }
 
 /* ---- The table
  * ------------------------------------------------------------------------------------------------------------------ */
 
 static const char *const state_names[] = {"stands", "dirty", "stale", "unknown", "failed", NULL};
-
-#define ACTION_PARAM(more)                                                                                             \
-    {                                                                                                                  \
-        .name = "action", .type = STET_PARAM_STRING, .flags = STET_PARAM_POSITIONAL | (more), .metavar = "ACTION",     \
-        .summary = "Id of the node"                                                                                    \
-    }
 
 static const stet_param status_params[] = {{.name = "piece",
                                             .type = STET_PARAM_STRING,
@@ -607,7 +450,7 @@ static const stet_param status_params[] = {{.name = "piece",
                                            PIECE_PARAM_BRANCH,
                                            {0}};
 static const stet_param list_params[] = {
-    PIECE_PARAM_PIECE,
+    PIECE_PARAM_ONLY_PIECE,
     {.name = "state", .type = STET_PARAM_ENUM, .choices = state_names, .summary = "Only actions in this state"},
     {.name = "after",
      .type = STET_PARAM_INT,
@@ -626,39 +469,28 @@ static const stet_param list_params[] = {
     {0},
 };
 static const stet_param show_params[] = {
-    PIECE_PARAM_PIECE, ACTION_PARAM(STET_PARAM_REQUIRED), PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0}};
-static const stet_param why_params[] = {PIECE_PARAM_PIECE, ACTION_PARAM(0), PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0}};
+    PIECE_PARAM_PIECE, PIECE_PARAM_ACTION(STET_PARAM_REQUIRED), PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0}};
 
 static const stet_example status_examples[] = {
     {"status", "how everything stands"}, {"status totals", "how one piece stands"}, {0}};
 static const stet_example list_examples[] = {{"action list totals --state dirty", "what would run, and why"}, {0}};
 static const stet_example show_examples[] = {{"action show totals total", "what it read and wrote"}, {0}};
-static const stet_example why_examples[] = {
-    {"why totals", "why what does not stand does not"}, {"why totals total", "how one action stands, and why"}, {0}};
 
 const stet_op stet_ops_state[] = {
     {.name = "status",
      .summary = "Show how pieces stand: what stands, what is dirty, stale, unknown or failed",
      .description =
          "stands: nothing that it read has changed. dirty: something has. stale: something upstream is dirty or "
-         "unknown. unknown: there is no record of it that can be trusted. failed: its last run did.",
+         "unknown. unknown: there is no record of it that can be trusted. failed: its last run did. Only looks: what "
+         "commits by others still owe to the marks is told as owed, and left to the next run.",
      .params = status_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"pieces\",\"persist\"],\"properties\":{\"pieces\":{\"type\":"
-                      "\"array\"},\"persist\":{\"type\":\"boolean\"},\"metrics\":{\"type\":\"object\"}}}",
+                      "\"array\"},\"persist\":{\"type\":\"boolean\"},\"metrics\":{\"type\":\"object\"},"
+                      "\"owed\":{\"type\":[\"object\",\"null\"]}}}",
      .examples = status_examples,
-     .flags = STET_OP_COMMON,
+     .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
      .run = status_run,
      .render = status_render},
-    {.name = "why",
-     .summary = "Say why an action does not stand",
-     .description = "In one sentence: which write, at which sequence, by whom, over which cell.",
-     .params = why_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"reasons\"],\"properties\":{\"piece\":{\"type\":"
-                      "\"string\"},\"reasons\":{\"type\":\"array\"}}}",
-     .examples = why_examples,
-     .flags = STET_OP_COMMON,
-     .run = why_run,
-     .render = why_render},
     {.name = "action list",
      .summary = "List the actions of a piece with their states",
      .params = list_params,
@@ -666,6 +498,7 @@ const stet_op stet_ops_state[] = {
          "{\"type\":\"object\",\"required\":[\"piece\",\"actions\",\"next\"],\"properties\":{\"piece\":{"
          "\"type\":\"string\"},\"actions\":{\"type\":\"array\"},\"next\":{\"type\":[\"integer\",\"null\"]}}}",
      .examples = list_examples,
+     .flags = STET_OP_READ_ONLY,
      .run = list_run,
      .render = list_render},
     {.name = "action show",
@@ -674,6 +507,7 @@ const stet_op stet_ops_state[] = {
      .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"action\",\"state\"],\"properties\":{\"piece\":{"
                       "\"type\":\"string\"},\"action\":{\"type\":\"string\"},\"state\":{\"type\":\"string\"}}}",
      .examples = show_examples,
+     .flags = STET_OP_READ_ONLY,
      .run = show_run,
      .render = show_render},
     {0},

@@ -112,7 +112,7 @@ static stet_status pull_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         return status;
     /* And what it gives. */
     piece_call c;
-    status = piece_begin(ctx, args, &c, err);
+    status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
     if (status == STET_OK) {
         char *doc = stet_piece_doc(spec.piece);
         stet_path path = STET_PATH_INIT;

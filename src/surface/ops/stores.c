@@ -246,6 +246,7 @@ static const stet_param check_params[] = {
     ONLY,
     {.name = "repair",
      .type = STET_PARAM_BOOL,
+     .flags = STET_PARAM_CLI_ONLY,
      .summary = "Mend what can be mended without losing what a user made",
      .default_json = "false"},
     {0},
@@ -293,7 +294,7 @@ const stet_op stet_ops_stores[] = {
          "\"string\"},"
          "\"repaired\":{\"type\":\"boolean\"}}}}}}}}}",
      .examples = check_examples,
-     .flags = STET_OP_IDEMPOTENT | STET_OP_LONG | STET_OP_COMMON,
+     .flags = STET_OP_READ_ONLY | STET_OP_LONG | STET_OP_COMMON,
      .run = check_run,
      .render = check_render,
      .verdict = verdict},

@@ -1,0 +1,464 @@
+/* why: for what reason an action does not stand, as one sentence
+ *
+ * The sentence goes from the action asked for, over what it reads, to the write that is the cause: which cell, at which
+ * sequence, when, by whom. A failure upstream is a cause as well: what lies downstream of it is as old as its last
+ * success, though nothing that it read has changed. */
+#include <string.h>
+
+#include "base/map.h"
+#include "files/path.h"
+#include "os/clock.h"
+#include "surface/ops/piece_common.h"
+
+#define REASONS_MAX 100
+#define WALK_MAX    100000 /* nodes looked at on the way up */
+#define CHAIN_SHOWN 6
+
+static const char *reason_words(stet_reason reason) {
+    switch (reason) {
+    case STET_REASON_CHANGED:
+        return "something it read changed";
+    case STET_REASON_OVERWRITTEN:
+        return "somebody else changed what it had written";
+    case STET_REASON_NEVER:
+        return "it has never run";
+    case STET_REASON_IMPLEMENTATION:
+        return "its code changed";
+    case STET_REASON_SCHEMA:
+        return "its schema changed";
+    case STET_REASON_RUNTIME:
+        return "another version of stet ran it";
+    case STET_REASON_GENERATION:
+        return "its code, its bindings or its schemas changed";
+    case STET_REASON_BINDING:
+        return "its inputs or outputs are other ones now";
+    case STET_REASON_BRANCH:
+        return "it ran on another branch";
+    case STET_REASON_LOST:
+        return "the record of its last run is lost";
+    case STET_REASON_CORRUPT:
+        return "the record of its last run is damaged";
+    case STET_REASON_RESTORED:
+        return "a space it read is an older copy of what it was";
+    case STET_REASON_REPAIRED:
+        return "its mark was wrong and was repaired";
+    case STET_REASON_REQUESTED:
+        return "somebody asked for it to run again";
+    default:
+        return "nothing is known against it";
+    }
+}
+
+/* The action that wrote the cause, if it was one. */
+static bool find_writer(piece_call *c, const stet_cause *cause, stet_buf *out) {
+    stet_numbers writers = {0};
+    stet_arena arena = STET_ARENA_INIT;
+    bool found = false;
+    if (cause->space || stet_observe_writers(c->space, c->branch, &cause->name, cause->change.path,
+                                             STET_WRITE_KNOWN | STET_WRITE_DECLARED, &writers, NULL) != STET_OK)
+        writers.len = 0;
+    for (size_t i = 0; i < writers.len && !found; i++) {
+        stet_action_record w;
+        found = stet_observe_get(c->space, writers.at[i], &arena, &w, NULL) == STET_OK && w.commit_seq == cause->seq;
+        if (found) {
+            const char *piece = stet_piece_name_of(w.key.piece);
+            stet_buf_printf(out, "by %s/%s", piece ? piece : w.key.piece, w.key.action);
+        }
+        stet_arena_clear(&arena);
+    }
+    stet_arena_release(&arena);
+    stet_numbers_release(&writers);
+    return found;
+}
+
+static void name_writer(piece_call *c, const stet_cause *cause, stet_buf *out) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_commit_record *commit;
+    size_t count = 0;
+    bool file = strncmp(cause->name.id, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
+                strncmp(cause->name.id, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0;
+    stet_buf_char(out, ' ');
+    if (!find_writer(c, cause, out))
+        stet_buf_str(out, file ? "by a look at the files" : "by no action, from outside");
+    if (!cause->space &&
+        stet_space_commits(c->space, cause->seq - 1, cause->seq, 1, &arena, &commit, &count, NULL) == STET_OK &&
+        count == 1) {
+        char text[STET_TIME_TEXT];
+        stet_time_print(commit->time_ms, text);
+        stet_buf_printf(out, " at %s", text);
+    }
+    stet_arena_release(&arena);
+}
+
+static void explain_mark(piece_call *c, const stet_action_record *r, stet_buf *out) {
+    const char *piece = stet_piece_name_of(r->key.piece);
+    stet_buf_printf(out, "%s/%s is %s: %s", piece ? piece : r->key.piece, r->key.action,
+                    stet_state_name(r->cause.state), reason_words(r->cause.reason));
+    if (r->cause.name.id) {
+        stet_buf_str(out, ": ");
+        stet_cell_print(r->cause.name.id, r->cause.change.path, out);
+        if (r->cause.space)
+            stet_buf_printf(out, " in space %s", r->cause.space);
+        stet_buf_printf(out, " was written at sequence %lld", (long long)r->cause.seq);
+        name_writer(c, &r->cause, out);
+    }
+}
+
+/* The way from a node to the nearest one upstream that something is to be said of, over what their inputs are bound to.
+ * Of the graph and not of what was read: a node that never ran has read nothing. */
+typedef struct step {
+    const char *node;
+    size_t from; /* the step that led here */
+} step;
+
+typedef struct climb {
+    piece_call *c;
+    const stet_piece *piece;
+    char *prefix; /* of the ids of the piece's cells: "piece:NAME:node:" */
+    stet_arena arena;
+    stet_map seen;
+    STET_VEC(step) steps;
+    size_t at; /* whose inputs are being looked at */
+} climb;
+
+static void take_step(climb *k, const char *node, size_t from) {
+    size_t len = strlen(node), before = stet_map_len(&k->seen);
+    stet_map_put(&k->seen, node, len, (stet_slot){.n = 0});
+    if (stet_map_len(&k->seen) > before && k->steps.len < WALK_MAX)
+        *stet_vec_add(&k->steps) = (step){stet_arena_strdup(&k->arena, node), from};
+}
+
+static bool follow_link(void *ctx, stet_value binding, stet_pathref place) {
+    climb *k = ctx;
+    stet_value link, id;
+    (void)place;
+    if (!stet_link_is(binding, &link))
+        return true;
+    id = stet_get(link, "id");
+    const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "";
+    if (strncmp(text, k->prefix, strlen(k->prefix)) == 0)
+        take_step(k, text + strlen(k->prefix), k->at);
+    return true;
+}
+
+static void climb_begin(climb *k, piece_call *c, const stet_piece *p, const char *node) {
+    *k = (climb){.c = c, .piece = p, .prefix = stet_piece_part(p->name, "node", "")};
+    take_step(k, node, 0);
+}
+
+/* The next node upstream, the nearest first; the first is the one begun with. NULL at the top. */
+static const char *climb_next(climb *k) {
+    if (k->at == k->steps.len)
+        return NULL;
+    stet_value row = stet_null();
+    const char *node = k->steps.at[k->at].node;
+    if (stet_piece_row(k->c->space, k->c->branch, k->piece, node, &row, NULL) == STET_OK)
+        stet_binding_walk(stet_get(row, "inputs"), follow_link, k);
+    stet_release(row);
+    k->at++;
+    return node;
+}
+
+/* "a reads b, which reads c": from the node begun with to the last one of climb_next. */
+static void climb_print(const climb *k, stet_buf *out) {
+    size_t way[CHAIN_SHOWN], n = 0, all = 0, last = k->at - 1;
+    for (size_t i = last; i != 0; i = k->steps.at[i].from)
+        all++;
+    for (size_t i = last; i != 0 && n < CHAIN_SHOWN; i = k->steps.at[i].from)
+        way[n++] = i;
+    /* The steps next to the cause are the ones shown. */
+    if (all > n)
+        stet_buf_printf(out, "reads, over %zu steps, %s/%s", all - n + 1, k->piece->name, k->steps.at[way[n - 1]].node);
+    for (size_t i = n; i-- > 0;)
+        if (all == n || i + 1 < n)
+            stet_buf_printf(out, "%s %s/%s", i + 1 == n ? "reads" : ", which reads", k->piece->name,
+                            k->steps.at[way[i]].node);
+}
+
+static void climb_end(climb *k) {
+    stet_free(k->prefix);
+    stet_vec_release(&k->steps);
+    stet_map_release(&k->seen);
+    stet_arena_release(&k->arena);
+}
+
+typedef struct why {
+    piece_call *c;
+    stet_piece *piece;
+    stet_value failures; /* by node; null: none */
+} why;
+
+static bool failure_of(const why *w, const char *node, stet_value *out) {
+    return stet_find(w->failures, node, strlen(node), out);
+}
+
+/* A failure upstream of the node, which is said of the node whatever its state: "; ..." */
+static bool explain_failure_above(const why *w, const char *node, const char *before, stet_buf *out) {
+    climb k;
+    const char *at;
+    bool found = false;
+    if (stet_count(w->failures) == 0)
+        return false;
+    climb_begin(&k, w->c, w->piece, node);
+    while (!found && (at = climb_next(&k))) {
+        stet_value failure;
+        if (strcmp(at, node) == 0 || !failure_of(w, at, &failure))
+            continue;
+        found = true;
+        stet_buf_str(out, before);
+        climb_print(&k, out);
+        stet_buf_str(out, ", which failed: ");
+        piece_render_message(out, failure, w->piece->name, at);
+    }
+    climb_end(&k);
+    return found;
+}
+
+/* The way to the marked action that makes this one stale. */
+static void explain_stale(const why *w, const char *node, const stet_action_record *root, stet_buf *out) {
+    const char *piece = w->piece->name, *at = NULL;
+    climb k;
+    climb_begin(&k, w->c, w->piece, node);
+    while (strcmp(root->key.piece, w->piece->doc) == 0 && (at = climb_next(&k)) && strcmp(at, root->key.action) != 0)
+        ;
+    stet_buf_printf(out, "%s/%s is stale: it ", piece, node);
+    if (at)
+        climb_print(&k, out);
+    else
+        stet_buf_str(out, "reads, over one step or more, what does not stand");
+    stet_buf_str(out, ", and ");
+    explain_mark(w->c, root, out);
+    stet_value failure;
+    if (at && failure_of(w, at, &failure)) {
+        stet_buf_str(out, "; its last run failed: ");
+        piece_render_message(out, failure, piece, at);
+    }
+    climb_end(&k);
+}
+
+static stet_status explain(const why *w, const char *node, stet_value *out, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r, root;
+    stet_action_state state;
+    int64_t via = 0;
+    piece_call *c = w->c;
+    stet_action_key key = {.piece = w->piece->doc, .action = node};
+    const char *piece = w->piece->name;
+    stet_status status = stet_observe_find(c->space, c->branch, &key, &arena, &r, err);
+    if (status == STET_OK)
+        status = stet_observe_state(c->space, c->branch, r.action, &state, &via, err);
+    if (status != STET_OK) {
+        stet_arena_release(&arena);
+        return status;
+    }
+    stet_buf b = STET_BUF(0);
+    stet_value failure;
+    bool failed = failure_of(w, node, &failure), above = false;
+    *out = piece_action_value(&r, state, false);
+    if (failed) {
+        stet_buf_printf(&b, "%s/%s failed", piece, node);
+        if (r.observed)
+            stet_buf_printf(&b, " at sequence %lld", (long long)r.observed_at);
+        stet_buf_str(&b, ": ");
+        piece_render_message(&b, failure, piece, node);
+        stet_buf_str(&b, "; ");
+        stet_put(out, "error", stet_retain(failure));
+    }
+    if (state == STET_STALE && via && stet_observe_get(c->space, via, &arena, &root, NULL) == STET_OK) {
+        explain_stale(w, node, &root, &b);
+    } else if (state != STET_STANDS) {
+        explain_mark(c, &r, &b);
+    } else if (failed) {
+        stet_buf_str(&b, "nothing that it read has changed since: stet run --retry-failed runs it again");
+    } else {
+        char *before = stet_asprintf("%s/%s stands on an older result: it ", piece, node);
+        above = explain_failure_above(w, node, before, &b);
+        stet_free(before);
+        if (!above)
+            stet_buf_printf(&b, "%s/%s stands: nothing that it read has changed since sequence %lld", piece, node,
+                            (long long)r.observed_at);
+    }
+    if (!failed && (state == STET_DIRTY || state == STET_UNKNOWN))
+        above = explain_failure_above(w, node, "; it ", &b);
+    stet_put(out, "upstreamFailed", stet_bool(above));
+    stet_put(out, "text", stet_string_n(stet_buf_cstr(&b), b.len));
+    stet_buf_release(&b);
+    stet_arena_release(&arena);
+    return STET_OK;
+}
+
+/* One reason per action, whichever way it was come to. */
+static stet_status add_reason(const why *w, const char *node, stet_map *told, stet_value *rows, stet_error *err) {
+    size_t before = stet_map_len(told);
+    stet_value one;
+    if (stet_count(*rows) >= REASONS_MAX)
+        return STET_OK;
+    stet_map_put(told, node, strlen(node), (stet_slot){.n = 0});
+    if (stet_map_len(told) == before)
+        return STET_OK;
+    stet_status status = explain(w, node, &one, err);
+    if (status == STET_OK)
+        stet_push(rows, one);
+    return status;
+}
+
+static stet_status add_action(const why *w, int64_t action, stet_map *told, stet_value *rows, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    stet_status status = stet_observe_get(w->c->space, action, &arena, &r, err);
+    if (status == STET_OK && strcmp(r.key.piece, w->piece->doc) == 0)
+        status = add_reason(w, r.key.action, told, rows, err);
+    stet_arena_release(&arena);
+    return status;
+}
+
+/* Everything of the piece that is not as it should be: what failed, what is marked, and what is as old as a failure
+ * upstream of it. */
+static stet_status add_all(const why *w, stet_value *rows, stet_error *err) {
+    piece_call *c = w->c;
+    stet_map told = {0};
+    stet_arena arena = STET_ARENA_INIT;
+    stet_numbers below = {0};
+    stet_marked *at;
+    size_t count = 0, n = stet_count(w->failures);
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < n && i < REASONS_MAX && status == STET_OK; i++)
+        status = add_reason(w, stet_key_at(w->failures, i, NULL), &told, rows, err);
+    if (status == STET_OK)
+        status = stet_observe_marks(c->space, c->branch, w->piece->doc, NULL, &arena, &at, &count, err);
+    for (size_t i = 0; i < count && i < REASONS_MAX && status == STET_OK; i++)
+        status = add_action(w, at[i].action, &told, rows, err);
+    int64_t *roots = stet_alloc((n + 1) * sizeof *roots);
+    size_t root_count = 0;
+    for (size_t i = 0; i < n && status == STET_OK; i++) {
+        stet_action_record r;
+        stet_action_key key = {.piece = w->piece->doc, .action = stet_key_at(w->failures, i, NULL)};
+        if (stet_observe_find(c->space, c->branch, &key, &arena, &r, NULL) == STET_OK)
+            roots[root_count++] = r.action;
+    }
+    if (status == STET_OK && root_count > 0)
+        status = stet_observe_downstream(c->space, c->branch, roots, root_count, REASONS_MAX, &below, err);
+    for (size_t i = 0; i < below.len && status == STET_OK; i++)
+        status = add_action(w, below.at[i], &told, rows, err);
+    stet_free(roots);
+    stet_numbers_release(&below);
+    stet_arena_release(&arena);
+    stet_map_release(&told);
+    return status;
+}
+
+/* PIECE ACTION, PIECE, or nothing, or ACTION alone: where there is only one piece its name may be left out. */
+static stet_status find_subject(piece_call *c, stet_value args, stet_piece **piece, const char **node, stet_value *hold,
+                                stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    *node = piece_text(args, "action", NULL, hold);
+    stet_status status = piece_pick(c, args, piece, &mine);
+    if (status == STET_NOT_FOUND && !*node && stet_typeof(stet_get(args, "piece")) == STET_STRING) {
+        stet_value row = stet_null(), none = stet_object();
+        stet_piece *only = NULL;
+        const char *name = piece_text(args, "piece", NULL, hold);
+        if (piece_pick(c, none, &only, NULL) == STET_OK &&
+            stet_piece_row(c->space, c->branch, only, name, &row, NULL) == STET_OK) {
+            stet_error_clear(&mine);
+            *piece = only;
+            *node = name;
+            status = STET_OK;
+        } else
+            stet_piece_free(only);
+        stet_release(row);
+        stet_release(none);
+    }
+    if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+static stet_status load_failures(why *w, stet_error *err) {
+    stet_doc_state state;
+    char *id = stet_piece_part(w->piece->name, "failures", NULL);
+    stet_status status = stet_space_load(w->c->space, w->c->branch, &(stet_docname){id, NULL}, -1, &state, err);
+    stet_free(id);
+    if (status != STET_OK)
+        return status;
+    w->failures = stet_retain(stet_get(state.value, "value"));
+    stet_release(state.value);
+    return STET_OK;
+}
+
+static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    piece_call c;
+    stet_value hold, rows = stet_array(), owed = stet_null(), row = stet_null();
+    const char *node;
+    why w = {.c = &c};
+    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, err);
+    if (status != STET_OK) {
+        stet_release(rows);
+        return status;
+    }
+    status = find_subject(&c, args, &w.piece, &node, &hold, err);
+    if (status == STET_OK)
+        status = load_failures(&w, err);
+    if (status == STET_OK && node) {
+        stet_map told = {0};
+        status = stet_piece_row(c.space, c.branch, w.piece, node, &row, err);
+        if (status == STET_OK)
+            status = add_reason(&w, node, &told, &rows, err);
+        stet_map_release(&told);
+    } else if (status == STET_OK) {
+        status = add_all(&w, &rows, err);
+    }
+    if (status == STET_OK)
+        status = piece_owed(&c, &owed, err);
+    if (status == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "piece", stet_string(w.piece->name));
+        stet_put(result, "reasons", stet_retain(rows));
+        stet_put(result, "owed", stet_retain(owed));
+    }
+    stet_release(row);
+    stet_release(owed);
+    stet_release(rows);
+    stet_release(w.failures);
+    stet_piece_free(w.piece);
+    piece_end(&c);
+    return status;
+}
+
+static void why_render(stet_render *r, stet_value result) {
+    stet_value rows = stet_get(result, "reasons");
+    for (size_t i = 0; i < stet_count(rows); i++) {
+        piece_render_text(r, stet_get(stet_at(rows, i), "text"));
+        stet_buf_char(r->out, '\n');
+    }
+    if (stet_count(rows) == 0) {
+        piece_render_text(r, stet_get(result, "piece"));
+        stet_buf_str(r->out, " stands: nothing is known against any of its actions\n");
+    } else if (stet_count(rows) == REASONS_MAX)
+        stet_buf_printf(r->out, "and maybe more: at most %d are told\n", REASONS_MAX);
+    piece_render_owed(r, stet_get(result, "owed"));
+}
+
+static const stet_param why_params[] = {
+    PIECE_PARAM_ONLY_PIECE, PIECE_PARAM_ACTION(0), PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0}};
+static const stet_example why_examples[] = {
+    {"why", "why what does not stand does not, where there is one piece"},
+    {"why totals", "of this piece"},
+    {"why totals total", "how one action stands, and why"},
+    {0},
+};
+
+const stet_op stet_ops_why[] = {
+    {.name = "why",
+     .summary = "Say why an action does not stand",
+     .description = "In one sentence for each: over which actions, which cell, written at which sequence, when and by "
+                    "whom; or which failure it is, and what is as old as that.",
+     .params = why_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"reasons\"],\"properties\":{\"piece\":{\"type\":"
+                      "\"string\"},\"reasons\":{\"type\":\"array\"},\"owed\":{\"type\":[\"object\",\"null\"]}}}",
+     .examples = why_examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
+     .run = why_run,
+     .render = why_render},
+    {0},
+};
