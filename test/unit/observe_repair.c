@@ -48,11 +48,19 @@ static void a_push_does_not_hide_an_older_one_that_a_crash_left_undone(void **st
 
 static void commits_of_a_read_space_that_nobody_looked_at_are_looked_at_by_the_owner(void **state) {
     (void)state;
+    stet_observe_debt debt;
     cross("x", 1);
+    ok(stet_observe_owed(a, &debt, &err));
+    assert_int_equal(debt.commits + debt.spaces, 0);
     stet_observe_switch(b, false);
     set(b, "", "far", "1");
     stet_observe_switch(b, true);
+    ok(stet_observe_owed(a, &debt, &err));
+    assert_int_equal(debt.commits, 0);
+    assert_int_equal(debt.spaces, 1);
     assert_int_equal(state_of("x"), STET_DIRTY);
+    ok(stet_observe_owed(a, &debt, &err));
+    assert_int_equal(debt.spaces, 0);
 }
 
 static void a_late_look_does_not_move_what_is_pending_backwards(void **state) {
@@ -181,6 +189,9 @@ static void a_run_that_saw_a_commit_is_not_dirtied_by_a_late_look_at_it(void **s
     stet_observe_switch(a, false);
     set(a, "", "in", "1");
     stet_observe_switch(a, true);
+    stet_observe_debt debt;
+    ok(stet_observe_owed(a, &debt, &err));
+    assert_int_equal(debt.commits, 1);
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 2); /* before anybody has looked */
     assert_int_equal(state_of("x"), STET_STANDS);
     assert_int_equal(state_of("y"), STET_DIRTY);
