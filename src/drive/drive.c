@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "drive/lookout.h"
+#include "drive/estimate.h"
 #include "files/watch.h"
 #include "module/javascript.h"
 #include "os/clock.h"
@@ -29,7 +30,9 @@ typedef struct driver {
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: said once, at the end */
     stet_error run_error;
-    size_t total;
+    stet_estimate *estimate; /* from the first action that is worth it; NULL before */
+    size_t done, running, queued, total;
+    int64_t shown_us; /* when progress was last told */
 } driver;
 
 bool stet_drive_persist(const stet_project *project) {
@@ -61,6 +64,7 @@ static stet_value text_or_null(stet_value v) {
 static void begin_run(driver *d) {
     if (d->run || d->run_failed)
         return;
+    d->estimate = stet_estimate_new(d->project, d->piece);
     stet_status status;
     if (d->spec->run_id) {
         status = stet_runfile_open(d->project, d->spec->run_id, &d->run, &d->run_error);
@@ -90,7 +94,8 @@ static void begin_run(driver *d) {
                                   .actor = d->spec->actor,
                                   .inputs = stet_typeof(d->spec->set) == STET_OBJECT ? d->spec->set : stet_null(),
                                   .options = options,
-                                  .provenance = d->spec->provenance};
+                                  .provenance = d->spec->provenance,
+                                  .stage = STET_STAGE_RUNNING};
         status = stet_runfile_create(d->project, &spec, &d->run, &d->run_error);
         stet_release(options);
         stet_piece_free(p);
@@ -98,20 +103,39 @@ static void begin_run(driver *d) {
     if (status != STET_OK) {
         d->run = NULL;
         d->run_failed = true;
+    } else if (d->spec->run_id)
+        stet_runfile_stage(d->run, STET_STAGE_RUNNING);
+}
+
+/* While nothing ends: so often, to show that what takes long lives. */
+#define TELL_US 100000
+
+static void tell_progress(driver *d, bool ended) {
+    int64_t now = stet_clock_monotonic_us();
+    if (!d->spec->progress || (!ended && now - d->shown_us < TELL_US))
         return;
-    }
-    stet_runfile_stage(d->run, STET_STAGE_RUNNING);
+    stet_buf note = STET_BUF(4096);
+    d->shown_us = now;
+    if (d->estimate)
+        stet_estimate_note(d->estimate, d->queued, &note);
+    d->spec->progress(d->spec->ctx, (int64_t)d->done, (int64_t)d->total, d->estimate ? stet_buf_cstr(&note) : NULL);
+    stet_buf_release(&note);
 }
 
 static void on_event(void *ctx, const stet_sched_event *e) {
     driver *d = ctx;
     bool listed = e->effect || e->verifier || !e->synchronous;
     if (e->kind == STET_SCHED_STARTED && listed) {
+        bool first = !d->run;
         begin_run(d);
         if (d->run) {
             stet_runfile_task(d->run, e->node,
                               &(stet_task_spec){.kind = e->effect ? "effect" : "computation", .verifier = e->verifier});
             stet_runfile_task_start(d->run, e->node);
+            stet_estimate_started(d->estimate, e->node);
+            /* What the run is about is on disk from the start, not a second later. */
+            if (first && stet_runfile_flush(d->run, &d->run_error) != STET_OK)
+                d->run_failed = true;
         }
     } else if (e->kind == STET_SCHED_DONE) {
         stet_task_status was;
@@ -125,12 +149,16 @@ static void on_event(void *ctx, const stet_sched_event *e) {
     }
     if (d->run && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
         d->run_failed = true;
-    if (d->spec->progress && (e->kind == STET_SCHED_DONE || e->kind == STET_SCHED_FAILED)) {
-        size_t total = e->done + e->queued;
-        if (total > d->total)
-            d->total = total;
-        d->spec->progress(d->spec->ctx, (int64_t)e->done, (int64_t)d->total, e->node);
-    }
+    bool ended = e->kind == STET_SCHED_DONE || e->kind == STET_SCHED_FAILED;
+    if (ended && d->estimate)
+        stet_estimate_ended(d->estimate, e->node);
+    d->running += e->kind == STET_SCHED_STARTED;
+    d->running -= ended && d->running > 0;
+    d->done = e->done;
+    d->queued = e->queued;
+    if (d->done + d->running + d->queued > d->total)
+        d->total = d->done + d->running + d->queued;
+    tell_progress(d, ended);
 }
 
 /* Asked between any two steps and while commands run, so it is also where the run's file gets its second. */
@@ -138,6 +166,7 @@ static bool is_cancelled(void *ctx) {
     driver *d = ctx;
     if (d->run && !d->run_failed && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
         d->run_failed = true;
+    tell_progress(d, false);
     return (d->spec->cancelled && d->spec->cancelled(d->spec->ctx)) || (d->run && stet_runfile_cancelled(d->run));
 }
 
@@ -150,6 +179,31 @@ static bool commit_run(driver *d) {
     int n = snprintf(text, sizeof text, "%s %lld", stet_space_uuid(d->space), (long long)seq);
     stet_hash h = stet_hash_of(text, (size_t)n);
     return stet_runfile_commit(d->run, &h);
+}
+
+typedef struct named_piece {
+    driver *d;
+    int64_t branch;
+    stet_piece *piece;
+} named_piece;
+
+static bool has_node(void *ctx, const char *node) {
+    named_piece *n = ctx;
+    stet_value row = stet_null();
+    bool there = stet_piece_row(n->d->space, n->branch, n->piece, node, &row, NULL) == STET_OK;
+    stet_release(row);
+    return there;
+}
+
+/* How long the actions that did not have to run took when they last did, as far as run files tell. */
+static int64_t time_saved(driver *d) {
+    named_piece n = {.d = d};
+    int64_t saved = 0;
+    if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &n.branch, NULL) == STET_OK &&
+        stet_piece_load(d->space, n.branch, d->piece, -1, &n.piece, NULL) == STET_OK)
+        saved = stet_estimate_saved(d->estimate, has_node, &n);
+    stet_piece_free(n.piece);
+    return saved;
 }
 
 static stet_status end_run(driver *d, stet_status status, stet_error *err) {
@@ -170,6 +224,8 @@ static stet_status end_run(driver *d, stet_status status, stet_error *err) {
         stet_runfile_summary(d->run, "runs", stet_int((int64_t)r->runs));
         stet_runfile_summary(d->run, "stood", stet_int((int64_t)d->out->stood));
         stet_runfile_summary(d->run, "failed", stet_int((int64_t)r->failed));
+        if (status == STET_OK)
+            stet_runfile_summary(d->run, "savedMs", stet_int(time_saved(d)));
         if (status == STET_CANCELLED) {
             stet_runfile_event(d->run, "stopped", stet_null());
             if (stet_runfile_flush(d->run, &d->run_error) != STET_OK)
@@ -184,6 +240,8 @@ static stet_status end_run(driver *d, stet_status status, stet_error *err) {
         stet_runfile_close(d->run);
         d->run = NULL;
     }
+    stet_estimate_free(d->estimate);
+    d->estimate = NULL;
     if (d->run_failed && status == STET_OK) {
         status = d->run_error.status;
         if (err)

@@ -132,8 +132,7 @@ static int by_number(const void *a, const void *b) {
 
 static void count_in(group *g, const stet_fleet_record *r, int64_t now) {
     g->total++;
-    g->lives[r->derived == STET_LIFE_RUNNING && r->lifecycle == STET_LIFE_INTERRUPTED ? STET_LIFE_INTERRUPTED
-                                                                                      : r->derived]++;
+    g->lives[r->lifecycle == STET_LIFE_INTERRUPTED ? STET_LIFE_INTERRUPTED : r->derived]++;
     g->stood += r->stood > 0 ? r->stood : 0;
     g->ran += r->ran > 0 ? r->ran : 0;
     g->saved_ms += r->saved_ms > 0 ? r->saved_ms : 0;

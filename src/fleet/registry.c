@@ -270,6 +270,14 @@ static void settle(stet_registry *reg, jobs *work) {
     }
 }
 
+/* Is somebody at it, or was: then a free lock means that it was left. A run whose first tasks are not in its file yet
+ * is queued by its tasks, and under way by its stage. */
+static bool is_under_way(const stet_fleet_record *r) {
+    bool begun = strcmp(r->loop_stage, stet_stage_name(STET_STAGE_SETUP)) != 0 &&
+                 strcmp(r->loop_stage, stet_stage_name(STET_STAGE_DONE)) != 0;
+    return r->derived == STET_LIFE_RUNNING || (r->derived == STET_LIFE_QUEUED && begun);
+}
+
 static void lay_over(stet_registry *reg, stet_fleet_record *r) {
     const stet_registry_repo *repo = &reg->repos.at[r->repo_index];
     size_t len = strlen(r->id);
@@ -282,7 +290,7 @@ static void lay_over(stet_registry *reg, stet_fleet_record *r) {
         r->archived_at = when != NULL ? stet_arena_strdup(&reg->arena, when) : "";
         r->archive_reason = why != NULL ? stet_arena_strdup(&reg->arena, why) : "";
         r->lifecycle = STET_LIFE_ARCHIVED;
-    } else if (r->derived == STET_LIFE_RUNNING) {
+    } else if (is_under_way(r)) {
         char *dir = stet_fleet_record_dir(r);
         if (stet_runfile_driver(dir, NULL) == STET_DRIVER_GONE)
             r->lifecycle = STET_LIFE_INTERRUPTED;

@@ -317,7 +317,7 @@ static stet_value first_state(const stet_project *p, const char *id, const stet_
     stet_put(&s, "piece", text_value(spec->piece));
     stet_put(&s, "workflowId", text_value(workflow));
     stet_put(&s, "title", text_value(title));
-    stet_put(&s, "loopStage", stet_string(stet_stage_name(STET_STAGE_SETUP)));
+    stet_put(&s, "loopStage", stet_string(stet_stage_name(spec->stage)));
     stet_put(&s, "inputs", object_or_empty(spec->inputs));
     stet_put(&s, "options", object_or_empty(spec->options));
     stet_put(&s, "labels", stet_typeof(spec->labels) == STET_ARRAY ? stet_retain(spec->labels) : stet_array());

@@ -51,6 +51,8 @@ typedef struct stet_runfile_spec {
     stet_value inputs, options;                   /* objects, or null */
     stet_value labels;                            /* array of strings, or null */
     stet_value provenance;                        /* {rerunOf, ...} or null */
+    stet_stage stage; /* that it is born in. Setup: to be driven later. Any other, and whoever makes it drives it: if
+                         that process dies at once, the run is interrupted and not queued. */
 } stet_runfile_spec;
 
 typedef struct stet_task_spec {

@@ -390,7 +390,7 @@ stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err) {
 static stet_status owes(stet_space *s, const foreign_row *f, bool *out, stet_error *err) {
     stet_space *in;
     owner_row row;
-    *out = f->stamp != SPACE_GONE;
+    *out = f->stamp != STET_STAMP_GONE;
     if (stet_observe_sibling(s, f->name, f->uuid, &in, NULL) != STET_OK)
         return STET_OK;
     stet_status st = stet_space_refresh(in, err);

@@ -55,6 +55,20 @@ static void blanks(stet_buf *out, size_t n) {
         stet_buf_char(out, ' ');
 }
 
+size_t stet_text_fitting(const char *text, size_t len, size_t columns) {
+    size_t fits = 0, wide = 0;
+    while (fits < len) {
+        size_t n = 1;
+        while (fits + n < len && ((unsigned char)text[fits + n] & 0xC0) == 0x80)
+            n++;
+        wide += stet_utf8_width(text + fits, n);
+        if (wide > columns)
+            break;
+        fits += n;
+    }
+    return fits;
+}
+
 void stet_text_pad(stet_buf *out, size_t from, size_t to) {
     blanks(out, from < to ? to - from : 1);
 }

@@ -23,6 +23,9 @@ void stet_text_wrap(stet_buf *out, const char *text, size_t indent, size_t width
 /* Blanks up to column `to` if `from` is less, else one blank. */
 void stet_text_pad(stet_buf *out, size_t from, size_t to);
 
+/* How many bytes of valid UTF-8 fit so many columns. */
+size_t stet_text_fitting(const char *text, size_t len, size_t columns);
+
 /* Rows of cells in aligned columns, two blanks apart; a header row is bold. Cells are strings ("" allowed).
  *
  *     stet_table t = {.columns = 3};

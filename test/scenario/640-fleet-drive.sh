@@ -35,4 +35,28 @@ t "the queued inputs were used"                 same $((before * 5)) "$(field re
 t "its run is known to the entry"               same completed "$(field record.lifecycle runs show "$(field entries.0.runId queue list --status done)")"
 t "stats know the app"                          expect_out totals stet runs stats
 t "history has them all"                        same 5 "$(field total history)"
+
+# A driver that dies in its first second leaves a run that says so.
+mkdir quick && cd quick && stet -q init
+cat >stet.toml <<'TOML'
+name = "slow"
+[nodes.only]
+command = ["sh", "-c", "sleep 2; echo done"]
+stdout = "text"
+[result]
+only = "$only/stdout"
+TOML
+"$STET" -q run &
+driver=$!
+for _ in $(seq 200); do [ -n "$(ls .stet/runs 2>/dev/null | grep -v '^~')" ] && break; sleep 0.01; done
+kill -9 $driver
+wait $driver 2>/dev/null
+killed=$(ls .stet/runs)
+t "killed at once: interrupted, not queued"     same interrupted "$(field record.lifecycle runs show "$killed")"
+t "and resume is what is next"                  same "stet runs resume $killed" "$(field nextAction runs show "$killed")"
+t "which goes on, and runs it once"             same completed "$(field drive.status runs resume "$killed" --drive)"
+t "it is completed"                             same completed "$(field record.lifecycle runs show "$killed")"
+later=$(field newRunId runs rerun "$killed")
+t "one that nobody has driven yet is queued"    same queued "$(field record.lifecycle runs show "$later")"
+cd .. || exit 1
 finish

@@ -178,12 +178,13 @@ static void progress(stet_op_ctx *ctx, int64_t done, int64_t total, const char *
     else
         stet_buf_printf(&text, "%lld", (long long)done);
     if (note) {
-        stet_buf_char(&text, ' ');
-        stet_text_plain(&r, note, strnlen(note, 200));
+        stet_buf_str(&text, "  ");
+        stet_text_plain(&r, note, strnlen(note, 400));
     }
-    if (c->progress_terminal)
-        fprintf(stderr, "\r\033[K%s", stet_buf_cstr(&text));
-    else
+    if (c->progress_terminal) { /* one line: what wraps could not be taken back */
+        size_t fits = stet_text_fitting(stet_buf_cstr(&text), text.len, columns_of(STDERR_FILENO) - 1);
+        fprintf(stderr, "\r\033[K%.*s", (int)fits, stet_buf_cstr(&text));
+    } else
         fprintf(stderr, "stet: %s\n", stet_buf_cstr(&text));
     fflush(stderr);
     c->progress_shown = c->progress_terminal;

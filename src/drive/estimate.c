@@ -1,0 +1,179 @@
+#include "drive/estimate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "fleet/state.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+#define NAMES_SHOWN 3
+
+typedef struct running {
+    char *node;
+    int64_t since_us;
+} running;
+
+struct stet_estimate {
+    stet_map known; /* node -> milliseconds in its newest completed run */
+    stet_map idle;  /* the same, without those that have begun in this drive */
+    STET_VEC(running) running;
+    size_t most; /* at a time, so far */
+    int64_t began_us;
+};
+
+static void learn_task(stet_estimate *e, stet_value task) {
+    stet_value id = stet_get(task, "id"), from = stet_get(task, "startedAt"), to = stet_get(task, "endedAt");
+    size_t len, from_len, to_len;
+    const char *node = stet_as_string(&id, &len), *began = stet_as_string(&from, &from_len),
+               *ended = stet_as_string(&to, &to_len);
+    stet_task_status status;
+    int64_t began_ms, ended_ms;
+    if (!stet_task_status_of(stet_get(task, "status"), &status) || status != STET_TASK_COMPLETED || node == NULL ||
+        began == NULL || ended == NULL || !stet_time_parse(began, from_len, &began_ms) ||
+        !stet_time_parse(ended, to_len, &ended_ms) || ended_ms < began_ms || stet_map_get(&e->known, node, len) != NULL)
+        return;
+    stet_map_put(&e->known, node, len, (stet_slot){.n = (uint64_t)(ended_ms - began_ms)});
+    stet_map_put(&e->idle, node, len, (stet_slot){.n = (uint64_t)(ended_ms - began_ms)});
+}
+
+static void learn_run(stet_estimate *e, const char *path, const char *id, const char *piece) {
+    stet_state s;
+    if (stet_state_read(path, id, NULL, &s, NULL) != STET_OK)
+        return;
+    stet_value of = stet_get(s.root, "piece"), tasks = stet_get(s.root, "tasks");
+    if (stet_typeof(of) == STET_STRING && strcmp(stet_as_string(&of, NULL), piece) == 0)
+        for (size_t i = 0; i < stet_count(tasks); i++)
+            learn_task(e, stet_at(tasks, i));
+    stet_state_release(&s);
+}
+
+static int newest_first(const void *a, const void *b) {
+    return strcmp(*(char *const *)b, *(char *const *)a);
+}
+
+stet_estimate *stet_estimate_new(stet_project *project, const char *piece) {
+    stet_estimate *e = stet_alloc_zero(sizeof *e);
+    stet_names names = {0};
+    e->began_us = stet_clock_monotonic_us();
+    char *runs = stet_project_path(project, "runs"), *part = stet_asprintf("-%.40s-", piece);
+    if (stet_file_list(runs, &names, NULL) == STET_OK) {
+        /* The name of the piece is in the id, and ids sort by time: most runs of others are never opened. */
+        size_t kept = 0, read = 0;
+        for (size_t i = 0; i < names.len; i++)
+            if (strstr(names.at[i], part)) {
+                char *name = names.at[i];
+                names.at[i] = names.at[kept];
+                names.at[kept++] = name;
+            }
+        if (kept > 1)
+            qsort(names.at, kept, sizeof *names.at, newest_first);
+        for (; read < kept && read < STET_ESTIMATE_RUNS; read++) {
+            char *path = stet_asprintf("%s/%s/state.json", runs, names.at[read]);
+            learn_run(e, path, names.at[read], piece);
+            stet_free(path);
+        }
+    }
+    stet_names_release(&names);
+    stet_free(runs);
+    stet_free(part);
+    return e;
+}
+
+void stet_estimate_free(stet_estimate *e) {
+    if (e == NULL)
+        return;
+    for (size_t i = 0; i < e->running.len; i++)
+        stet_free(e->running.at[i].node);
+    stet_vec_release(&e->running);
+    stet_map_release(&e->idle);
+    stet_map_release(&e->known);
+    stet_free(e);
+}
+
+void stet_estimate_started(stet_estimate *e, const char *node) {
+    *stet_vec_add(&e->running) = (running){stet_strdup(node), stet_clock_monotonic_us()};
+    if (e->running.len > e->most)
+        e->most = e->running.len;
+    stet_map_remove(&e->idle, node, strlen(node));
+}
+
+void stet_estimate_ended(stet_estimate *e, const char *node) {
+    for (size_t i = 0; i < e->running.len; i++)
+        if (strcmp(e->running.at[i].node, node) == 0) {
+            stet_free(e->running.at[i].node);
+            e->running.at[i] = e->running.at[--e->running.len];
+            return;
+        }
+}
+
+int64_t stet_estimate_of(const stet_estimate *e, const char *node) {
+    const stet_slot *slot = stet_map_get(&e->known, node, strlen(node));
+    return slot != NULL ? (int64_t)slot->n : -1;
+}
+
+/* What runs takes what is left of its last time, and at least that of the longest; what waits takes the mean of those
+ * that have not begun, shared by as many as ran at once. */
+int64_t stet_estimate_left(const stet_estimate *e, size_t queued, int64_t now_us) {
+    if (stet_map_len(&e->known) == 0)
+        return -1;
+    int64_t work = 0, longest = 0, all = 0;
+    size_t waiting = stet_map_len(&e->idle);
+    for (size_t i = 0; i < e->running.len; i++) {
+        int64_t took = stet_estimate_of(e, e->running.at[i].node);
+        int64_t left = took - (now_us - e->running.at[i].since_us) / 1000;
+        if (took < 0 || left < 0)
+            continue;
+        work += left;
+        longest = left > longest ? left : longest;
+    }
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&e->idle, &i, &key, &len, &slot);)
+        all += (int64_t)slot->n;
+    if (waiting > 0)
+        work += all / (int64_t)waiting * (int64_t)(queued < waiting ? queued : waiting);
+    int64_t shared = work / (int64_t)(e->most > 0 ? e->most : 1);
+    return shared > longest ? shared : longest;
+}
+
+int64_t stet_estimate_saved(const stet_estimate *e, bool (*there)(void *ctx, const char *node), void *ctx) {
+    int64_t saved = 0;
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&e->idle, &i, &key, &len, &slot);) {
+        char *node = stet_strndup(key, len);
+        if (there(ctx, node))
+            saved += (int64_t)slot->n;
+        stet_free(node);
+    }
+    return saved;
+}
+
+static void print_span(int64_t ms, stet_buf *out) {
+    int64_t s = ms / 1000;
+    if (s < 60)
+        stet_buf_printf(out, "%lld s", (long long)s);
+    else if (s < 3600)
+        stet_buf_printf(out, "%lld min %lld s", (long long)(s / 60), (long long)(s % 60));
+    else
+        stet_buf_printf(out, "%lld h %lld min", (long long)(s / 3600), (long long)(s / 60 % 60));
+}
+
+void stet_estimate_note(const stet_estimate *e, size_t queued, stet_buf *out) {
+    int64_t now = stet_clock_monotonic_us(), left = stet_estimate_left(e, queued, now);
+    print_span((now - e->began_us) / 1000, out);
+    if (left >= 0) {
+        stet_buf_str(out, ", about ");
+        print_span(left + 999, out); /* never "0 s" while something runs */
+        stet_buf_str(out, " left");
+    }
+    for (size_t i = 0; i < e->running.len && i < NAMES_SHOWN; i++)
+        stet_buf_printf(out, "%s%s", i == 0 ? ": " : ", ", e->running.at[i].node);
+    if (e->running.len > NAMES_SHOWN)
+        stet_buf_printf(out, " and %zu more", e->running.len - NAMES_SHOWN);
+}
