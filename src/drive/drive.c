@@ -208,6 +208,10 @@ static int64_t time_saved(driver *d) {
 
 static stet_status end_run(driver *d, stet_status status, stet_error *err) {
     const stet_sched_report *r = &d->out->report;
+    stet_observe_stood(d->space, (int64_t)d->out->stood);
+    struct stet_observe_counts counted = stet_observe_counted(d->space);
+    stet_release(d->out->metrics);
+    d->out->metrics = stet_observe_counts_value(&counted);
     if (!d->run && (r->runs > 0 || d->spec->record || d->spec->run_id))
         begin_run(d);
     if (d->run) {
@@ -226,6 +230,7 @@ static stet_status end_run(driver *d, stet_status status, stet_error *err) {
         stet_runfile_summary(d->run, "failed", stet_int((int64_t)r->failed));
         if (status == STET_OK)
             stet_runfile_summary(d->run, "savedMs", stet_int(time_saved(d)));
+        stet_runfile_summary(d->run, "metrics", stet_retain(d->out->metrics));
         if (status == STET_CANCELLED) {
             stet_runfile_event(d->run, "stopped", stet_null());
             if (stet_runfile_flush(d->run, &d->run_error) != STET_OK)
@@ -702,6 +707,7 @@ void stet_drive_outcome_release(stet_drive_outcome *out) {
     stet_free(out->run_id);
     stet_release(out->report.problems);
     stet_release(out->actions);
+    stet_release(out->metrics);
     *out = (stet_drive_outcome){0};
 }
 
@@ -739,6 +745,8 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
     }
     if (stet_typeof(out->actions) == STET_ARRAY)
         stet_put(&v, "actions", stet_retain(out->actions));
+    if (stet_typeof(out->metrics) == STET_OBJECT)
+        stet_put(&v, "metrics", stet_retain(out->metrics));
     stet_put(&v, "durationMs", stet_int(out->duration_ms));
     stet_put(&v, "runId", out->run_id[0] ? stet_string(out->run_id) : stet_null());
     stet_put(&v, "committed", stet_bool(out->committed));

@@ -22,7 +22,7 @@ static bool only_observes(const stet_tx *tx) {
 bool stet_observe_stale(const stet_tx *tx) {
     if (!only_observes(tx))
         return false;
-    stet_observe_of(tx->space)->dropped_noops++;
+    stet_observe_of(tx->space)->counts.dropped_noops++;
     return true;
 }
 
@@ -57,7 +57,7 @@ stet_status stet_observe_sync(stet_space *s, stet_error *err) {
     }
     for (size_t i = 0; i < g->members.len; i++)
         if (g->members.at[i].outcome == STET_MEMBER_DROPPED)
-            stet_observe_of(s)->dropped_noops++;
+            stet_observe_of(s)->counts.dropped_noops++;
     stet_group_end(g);
     return STET_OK;
 }

@@ -155,6 +155,16 @@ static void split_reads(stet_space *s, const stet_applied *m, stet_places *own, 
     stet_foreign_settle(other);
 }
 
+/* What was known against the action when it ran: what this transaction has found so far, else what was stored. None: it
+ * stood, and was asked for. */
+static stet_reason cause_of_run(const stet_pending *p, const stet_known_action *a) {
+    if (p->set)
+        return p->reason;
+    if (!a->observed)
+        return a->marked && !p->clear ? a->reason : STET_REASON_NEVER;
+    return a->marked && !p->clear ? a->reason : STET_REASON_NONE;
+}
+
 /* `looked`: every commit before this transaction has its marks. */
 static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_known_action *a, int64_t now,
                   bool looked) {
@@ -207,10 +217,13 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
     stet_buf_clear(&o->buf);
     stet_obs_encode(&obs, &o->buf);
     stet_pending *p = stet_observe_pending_of(s, a);
+    if (p->store && o->keep > 1)
+        stet_observe_write(s, p); /* the second run of one transaction: the first is kept as a past one */
     p->store = true;
     p->generation = in->generation;
     p->blob = (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
     if (in->run != STET_RUN_DEPENDENCIES) {
+        o->now.runs[cause_of_run(p, a)]++;
         p->clear = true;
         p->set = false;
         a->ran = true;
@@ -225,8 +238,9 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
     if (!mirrored)
         stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
     a->observed = true;
-    o->stored++;
-    o->kept_noops += m->seq == 0;
+    o->now.stored++;
+    o->now.kept_noops += m->seq == 0;
+    o->now.bytes += (int64_t)p->blob.len;
 }
 
 /* The number of the action's piece; most often the same as the one before. */
@@ -254,6 +268,7 @@ static stet_known_action *action_of(stet_space *s, int64_t branch, const stet_ob
 static void undo(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     stet_db_savepoint_undo(s->db);
+    stet_observe_count(o, false);
     stet_observe_drop_pending(s);
     stet_observe_empty(s);
     stet_space_forget_names(s);
@@ -273,7 +288,7 @@ void stet_observe_lost(stet_space *s, int64_t branch, const stet_applied *at, si
         stet_known_action *a = met ? action_of(s, branch, at[i].observation) : NULL;
         if (a)
             stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
-        o->lost += met;
+        o->now.lost += met;
     }
     stet_observe_flush(s);
     if (stet_db_status(s->db, NULL) == STET_OK && stet_db_savepoint_release(s->db, NULL) == STET_OK)
@@ -317,6 +332,7 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
 void stet_observe_done(stet_space *s, bool committed) {
     if (!s->observe)
         return;
+    stet_observe_count(s->observe, committed);
     if (!committed) {
         stet_observe_drop_pending(s);
         stet_observe_empty(s);
@@ -332,6 +348,20 @@ void stet_observe_switch(stet_space *s, bool on) {
     struct stet_observe *o = stet_observe_of(s);
     o->off = !on;
     stet_observe_empty(s);
+}
+
+void stet_observe_keep(stet_space *s, int count) {
+    stet_observe_of(s)->keep = count > STET_OBSERVE_KEEP_MAX ? STET_OBSERVE_KEEP_MAX : count;
+}
+
+void stet_observe_stood(stet_space *s, int64_t count) {
+    struct stet_observe *o = stet_observe_of(s);
+    o->counts.stood += count;
+    o->stood += count;
+}
+
+struct stet_observe_counts stet_observe_counted(stet_space *s) {
+    return stet_observe_of(s)->counts;
 }
 
 /* ---- Being current ------------------------------------------------------------------------------------------ */

@@ -107,6 +107,7 @@ typedef enum stet_reason {
     STET_REASON_REPAIRED = 26,   /* check found its mark wrong */
     STET_REASON_REQUESTED = 27   /* somebody asked for it to run again */
 } stet_reason;
+#define STET_REASONS 32                           /* more than there are */
 const char *stet_reason_name(stet_reason r);      /* "changed", "overwritten", "never", ... */
 const char *stet_state_name(stet_action_state s); /* "stands", "dirty", "stale", "unknown" */
 
@@ -147,6 +148,15 @@ STET_CHECKED stet_status stet_observe_sync(stet_space *s, stet_error *err);
 /* Off: nothing is stored, marked or listed; what is stored is inert. Commits made meanwhile are looked at by the next
  * stet_observe_catch_up with it on. On is the default. */
 void stet_observe_switch(stet_space *s, bool on);
+
+/* How many observations of an action are kept, the latest included: 1 unless set, STET_OBSERVE_KEEP_MAX at most. Those
+ * above the number go with the next observation of their action, or by gc. stet_space_open takes it from the setting
+ * scheduler.keep_observations of the project. */
+#define STET_OBSERVE_KEEP_MAX 1000
+void stet_observe_keep(stet_space *s, int count);
+/* A run left so many actions standing: counted with the next transaction that stores something, at the latest when the
+ * handle is closed; by a handle that stored no run not at all, so that a start that runs nothing writes nothing. */
+void stet_observe_stood(stet_space *s, int64_t count);
 
 /* ---- Questions ---------------------------------------------------------------------------------------------- */
 
@@ -206,6 +216,11 @@ STET_CHECKED stet_status stet_observe_number(stet_space *s, int64_t branch, cons
  * writes and envelopes. The rest is empty, and of the cause the state alone is told. */
 STET_CHECKED stet_status stet_observe_brief(stet_space *s, int64_t action, stet_arena *arena, stet_action_record *out,
                                             stet_error *err);
+
+/* The observations of an action that later ones have replaced and that are still kept, newest first; `cause` is not
+ * set in them. */
+STET_CHECKED stet_status stet_observe_past(stet_space *s, int64_t action, stet_arena *arena, stet_action_record **out,
+                                           size_t *count, stet_error *err);
 
 typedef struct stet_action_filter {
     const char *piece, *scope; /* NULL: any piece */
@@ -282,19 +297,48 @@ void stet_numbers_release(stet_numbers *n);
 typedef struct stet_observe_stats {
     int64_t actions, observed, dirty, unknown, read_rows, write_rows, mirror_rows, foreign_spaces, observation_bytes;
     int64_t marked_through, seq;
-    int64_t marks[32]; /* by stet_reason */
-    /* Of this handle: */
-    int64_t stored, kept_noops, dropped_noops, marks_set, marks_cleared, lost;
+    int64_t past_rows, past_bytes; /* replaced observations that are kept */
+    int64_t marks[STET_REASONS];   /* by stet_reason */
+    int64_t runs[STET_REASONS];    /* since the space was made: by what was known against the action before */
+    int64_t stood;                 /* how many such runs left standing */
+    struct stet_observe_counts {   /* of this handle since it was opened: what one run of a pattern did */
+        int64_t stored;            /* observations */
+        int64_t kept_noops, dropped_noops;
+        int64_t marks_set, marks_cleared;
+        int64_t lost;        /* observations that could not be stored */
+        int64_t rows, bytes; /* index rows written, bytes of observations */
+        int64_t runs[STET_REASONS];
+        int64_t stood;
+    } handle;
 } stet_observe_stats;
 STET_CHECKED stet_status stet_observe_stat(stet_space *s, stet_observe_stats *out, stet_error *err);
+/* `handle` alone, without a look at the file. */
+struct stet_observe_counts stet_observe_counted(stet_space *s);
+
+/* As values. They belong to the caller. */
+stet_value stet_action_value(const stet_action_record *r); /* what is stored; its state and cause are apart */
+stet_value stet_cause_value(const stet_cause *c);          /* {"reason","seq","cell","scope","space","kind"} */
+/* {"changed": 3, ...}, from a reason on; the count at 0 is called "asked". */
+stet_value stet_reasons_value(const int64_t counts[STET_REASONS], stet_reason from);
+stet_value stet_observe_stats_value(const stet_observe_stats *st);
+stet_value stet_observe_counts_value(const struct stet_observe_counts *c);
 
 /* Derives every mark again from sequences and revisions, compares index rows with observations, mirrors with foreign
  * reads. One line per difference. With `repair` a difference becomes unknown, an index row is rebuilt. */
 STET_CHECKED stet_status stet_observe_check(stet_space *s, bool repair, stet_buf *problems, size_t *found,
                                             size_t *repaired, stet_error *err);
-/* Removes what nobody needs: actions of deleted branches, of deleted pieces, superseded fingerprints, mirrors of owners
- * that are gone. */
-STET_CHECKED stet_status stet_observe_gc(stet_space *s, bool dry_run, int64_t *rows, stet_error *err);
+/* Removes what nobody needs: actions of deleted branches and of deleted pieces; actions of an earlier generation whose
+ * node is gone; replaced observations beyond what is kept, and those of an earlier generation than their action's;
+ * superseded fingerprints; mirrors of owners that are gone. */
+typedef struct stet_observe_gc_opts {
+    bool dry_run;
+    /* Is the node of an action gone, which was last observed in this generation of its piece's graph? NULL: none is. It
+     * may read from the space. */
+    bool (*gone)(void *ctx, stet_space *s, int64_t branch, const stet_action_key *key, int64_t generation);
+    void *ctx;
+} stet_observe_gc_opts;
+STET_CHECKED stet_status stet_observe_gc(stet_space *s, const stet_observe_gc_opts *opts, int64_t *rows,
+                                         stet_error *err);
 
 /* ---- The seam with the commit --------------------------------------------------------------------------------- */
 

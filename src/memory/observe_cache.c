@@ -27,6 +27,24 @@ static void free_docs(struct stet_observe *o) {
     o->last_doc = NULL;
 }
 
+void stet_observe_count(struct stet_observe *o, bool committed) {
+    struct stet_observe_counts *to = &o->counts;
+    const struct stet_observe_counts *now = &o->now;
+    if (committed) {
+        to->stored += now->stored;
+        to->kept_noops += now->kept_noops;
+        to->marks_set += now->marks_set;
+        to->marks_cleared += now->marks_cleared;
+        to->lost += now->lost;
+        to->rows += now->rows;
+        to->bytes += now->bytes;
+        for (size_t i = 0; i < STET_REASONS; i++)
+            to->runs[i] += now->runs[i];
+    }
+    o->now = (struct stet_observe_counts){0};
+    memset(o->written, 0, sizeof o->written);
+}
+
 void stet_observe_drop_pending(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     stet_vec_clear(&o->pending);
@@ -190,7 +208,8 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
     stet_slot *counter = counter_of(s, piece);
     if (!(counter->n & 1)) {
         stet_stmt *q = stet_db_stmt(
-            s->db, "SELECT a.action, a.observation, EXISTS(SELECT 1 FROM mark m WHERE m.action = a.action),"
+            s->db, "SELECT a.action, a.observation,"
+                   " (SELECT m.reason FROM mark m WHERE m.action = a.action ORDER BY m.state DESC, m.space LIMIT 1),"
                    " EXISTS(SELECT 1 FROM mark m WHERE m.action = a.action AND m.space != 0)"
                    " FROM action a WHERE a.piece = ? AND a.branch = ? AND a.name = ?");
         stet_bind_int(q, 1, piece);
@@ -200,7 +219,9 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
             size_t len;
             const void *blob = stet_column_blob(q, 1, &len);
             found.action = stet_column_int(q, 0);
-            found.marked = stet_column_int(q, 2) != 0;
+            found.marked = !stet_column_is_null(q, 2);
+            int64_t reason = stet_column_int(q, 2); /* from a file: it may be anything */
+            found.reason = reason > 0 && reason < STET_REASONS ? (stet_reason)reason : STET_REASON_CORRUPT;
             found.foreign_marked = stet_column_int(q, 3) != 0;
             learn(o, &found, blob, len);
             found.ran = found.ran || (found.observed && !found.marked); /* it stands, so it ran */

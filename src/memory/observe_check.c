@@ -452,10 +452,79 @@ static stet_status superfluous(stet_space *s, stet_numbers *out, stet_error *err
     return st;
 }
 
+/* Actions whose nodes are gone: a crash between replacing the graph of a piece and forgetting what it no longer has
+ * leaves them. Asked before the transaction, because the answer reads documents; whoever was observed again meanwhile
+ * is left alone. */
+typedef struct node {
+    int64_t action, branch, piece, generation;
+    char *name;
+} node;
+
+static stet_status gone_nodes(stet_space *s, const stet_observe_gc_opts *opts, stet_numbers *out, stet_error *err) {
+    STET_VEC(node) nodes = {0};
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT action, branch, piece, generation, name FROM action ORDER BY action");
+    while (stet_step(q)) {
+        size_t len;
+        const char *name = stet_column_text(q, 4, &len);
+        *stet_vec_add(&nodes) = (node){stet_column_int(q, 0), stet_column_int(q, 1), stet_column_int(q, 2),
+                                       stet_column_int(q, 3), stet_strndup(name, len)};
+    }
+    stet_status st = stet_db_status(s->db, err);
+    for (size_t i = 0; i < nodes.len; i++) {
+        const node *n = &nodes.at[i];
+        stet_arena arena = STET_ARENA_INIT;
+        stet_docname piece;
+        if (st == STET_OK)
+            st = stet_space_docname(s, n->piece, &arena, &piece, err);
+        stet_action_key key = {piece.id, piece.scope, n->name};
+        if (st == STET_OK && opts->gone(opts->ctx, s, n->branch, &key, n->generation)) {
+            stet_numbers_add(out, n->action);
+            stet_numbers_add(out, n->generation);
+        }
+        stet_arena_release(&arena);
+        stet_free(n->name);
+    }
+    stet_vec_release(&nodes);
+    return st;
+}
+
+static bool still_of(stet_space *s, int64_t action, int64_t generation) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT 1 FROM action WHERE action = ? AND generation = ?");
+    stet_bind_int(q, 1, action);
+    stet_bind_int(q, 2, generation);
+    bool same = false;
+    while (stet_step(q))
+        same = true;
+    return same;
+}
+
+/* Replaced observations: beyond what is kept, of another generation than the latest, of actions that are not there. */
+static int64_t old_past(stet_space *s, bool dry_run) {
+    int keep = stet_observe_of(s)->keep;
+    static const char *const sql[] = {
+        "SELECT count(*) FROM past_observation WHERE number <= (SELECT max(p.number) FROM past_observation p WHERE"
+        " p.action = past_observation.action) - ?1 OR generation IS NOT (SELECT a.generation FROM action a WHERE"
+        " a.action = past_observation.action)",
+        "DELETE FROM past_observation WHERE number <= (SELECT max(p.number) FROM past_observation p WHERE"
+        " p.action = past_observation.action) - ?1 OR generation IS NOT (SELECT a.generation FROM action a WHERE"
+        " a.action = past_observation.action)"};
+    stet_stmt *q = stet_db_stmt(s->db, sql[!dry_run]);
+    stet_bind_int(q, 1, keep > 1 ? keep - 1 : 0);
+    int64_t rows = 0;
+    if (!dry_run) {
+        stet_run(q);
+        return stet_db_changes(s->db);
+    }
+    while (stet_step(q))
+        rows = stet_column_int(q, 0);
+    return rows;
+}
+
 /* Fingerprints that no observation names. */
 static int64_t old_fingerprints(stet_space *s, bool dry_run) {
     stet_map used = {0};
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT observation FROM action WHERE observation IS NOT NULL");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT observation FROM action WHERE observation IS NOT NULL"
+                                       " UNION ALL SELECT observation FROM past_observation");
     while (stet_step(q)) {
         size_t len;
         const void *blob = stet_column_blob(q, 0, &len);
@@ -517,22 +586,34 @@ static int64_t lost_owners(stet_space *s, bool dry_run) {
     return rows;
 }
 
-stet_status stet_observe_gc(stet_space *s, bool dry_run, int64_t *rows, stet_error *err) {
-    bool begun = false;
+stet_status stet_observe_gc(stet_space *s, const stet_observe_gc_opts *opts, int64_t *rows, stet_error *err) {
+    bool begun = false, dry_run = opts->dry_run;
+    stet_numbers gone = {0}; /* pairs: action, generation */
     stet_status st = stet_observe_sync(s, err);
+    if (st == STET_OK && opts->gone)
+        st = gone_nodes(s, opts, &gone, err);
     if (st == STET_OK && !dry_run)
         st = stet_observe_begin(s, &begun, err);
     else if (st == STET_OK)
         st = stet_space_enter(s, &begun, err);
-    if (st != STET_OK)
+    if (st != STET_OK) {
+        stet_numbers_release(&gone);
         return st;
+    }
     stet_numbers actions = {0};
     st = superfluous(s, &actions, err);
+    for (size_t i = 0; i + 1 < gone.len; i += 2)
+        if (still_of(s, gone.at[i], gone.at[i + 1]))
+            stet_numbers_add(&actions, gone.at[i]);
+    stet_numbers_release(&gone);
+    stet_numbers_settle(&actions);
     *rows = (int64_t)actions.len;
     for (size_t i = 0; i < actions.len && st == STET_OK && !dry_run; i++)
         stet_observe_remove(s, actions.at[i], true);
     stet_numbers_release(&actions);
     if (st == STET_OK)
+        *rows += old_past(s, dry_run);
+    if (st == STET_OK) /* in this order: those say which fingerprints are named */
         *rows += old_fingerprints(s, dry_run) + lost_owners(s, dry_run);
     if (dry_run) {
         st = stet_space_leave(s, begun, st, err);

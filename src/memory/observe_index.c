@@ -60,6 +60,7 @@ void stet_observe_row_now(stet_space *s, const stet_row_op *op) {
     if (op->add)
         stet_bind_int(q, 4, op->flags);
     stet_run(q);
+    stet_observe_of(s)->now.rows++;
 }
 
 /* The pending rows of one document go to SQL now: it has become wide, and questions about it go there. */

@@ -39,6 +39,7 @@ typedef struct stet_known_action {
     const char *unborn; /* its name, while its row waits for the end of the transaction; else NULL */
     bool observed;
     bool marked;                                  /* it has a mark */
+    stet_reason reason;                           /* of that mark */
     bool foreign_marked;                          /* one from another space */
     bool foreign;                                 /* its last observation read other spaces */
     bool ran;                                     /* its last observation was of a run, not of dependencies alone */
@@ -123,7 +124,11 @@ struct stet_observe {
 
     stet_space **owners; /* open handles of spaces whose actions read this one */
     size_t owner_count;
-    int64_t stored, kept_noops, dropped_noops, marks_set, marks_cleared, lost;
+    int keep;                          /* observations per action; 0 is 1 */
+    struct stet_observe_counts counts; /* of what is committed */
+    struct stet_observe_counts now;    /* of the transaction at hand */
+    int64_t written[STET_REASONS];     /* of now.runs: is in the table */
+    int64_t stood;                     /* waits to be added to the table */
 };
 
 /* All of these run inside a write transaction; errors stick to the database. */
@@ -133,6 +138,7 @@ struct stet_observe *stet_observe_of(stet_space *s);
 void stet_observe_fresh(stet_space *s); /* empties the cache if it is not right any more */
 void stet_observe_empty(stet_space *s);
 void stet_observe_drop_pending(stet_space *s);
+void stet_observe_count(struct stet_observe *o, bool committed); /* what the transaction counted, or nothing of it */
 /* The action of a key; made if it is not there (its row is written at the end). NULL: a sticky failure. */
 stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t piece, const char *name, bool make);
 /* Writes the row of an action that was made in this transaction: with its observation, or (at NULL) without. */
@@ -173,7 +179,9 @@ void stet_observe_changes(stet_space *s, int64_t branch, int64_t seq, const stet
                           int64_t except);
 /* Takes its index rows, marks and foreign reads away. `row` too: the action itself. */
 void stet_observe_remove(stet_space *s, int64_t action, bool row);
-void stet_observe_flush(stet_space *s); /* writes what is pending */
+void stet_observe_flush(stet_space *s);                        /* writes what is pending */
+void stet_observe_write(stet_space *s, const stet_pending *p); /* its row and observation alone */
+void stet_observe_save_stood(stet_space *s); /* at close: what stet_observe_stood was told; a failure is none */
 /* A write transaction of its own, or the one that is open. */
 STET_CHECKED stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err);
 STET_CHECKED stet_status stet_observe_end(stet_space *s, bool begun, stet_error *err);

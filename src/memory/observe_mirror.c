@@ -284,7 +284,7 @@ bool stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreig
         stet_bind_int(q, 1, action);
         stet_bind_int(q, 2, gone.at[i]);
         stet_run(q);
-        stet_observe_of(s)->marks_cleared++;
+        stet_observe_of(s)->now.marks_cleared++;
     }
     stet_vec_release(&gone);
     stet_vec_release(&reads);

@@ -10,6 +10,7 @@ typedef struct reader {
     stet_space *s;
     stet_arena *arena;
     bool brief; /* only what it takes to restore the action */
+    bool past;  /* of an observation that was replaced: gc may have taken names that nothing else needs */
 } reader;
 
 /* Names are looked up after the statement that found the row has ended. */
@@ -34,9 +35,29 @@ static stet_status name_places(reader *r, const stet_places *p, const stet_obser
     return STET_OK;
 }
 
+static void leave_out_nameless(reader *r, stet_places *p) {
+    size_t to = 0;
+    for (size_t i = 0; i < p->len; i++) {
+        bool named = to && p->at[to - 1].doc == p->at[i].doc;
+        if (!named) {
+            stet_stmt *q = stet_db_stmt(r->s->db, "SELECT 1 FROM document WHERE doc = ?");
+            stet_bind_int(q, 1, p->at[i].doc);
+            while (stet_step(q))
+                named = true;
+        }
+        if (named)
+            p->at[to++] = p->at[i];
+    }
+    p->len = to;
+}
+
 static stet_status section(reader *r, stet_bytes b, const stet_observed **out, size_t *count, stet_error *err) {
     stet_places p = {0};
-    stet_status st = stet_places_unpack(b.at, b.len, &p) ? name_places(r, &p, out, count, err) : STET_CORRUPT;
+    stet_status st = stet_places_unpack(b.at, b.len, &p) ? STET_OK : STET_CORRUPT;
+    if (st == STET_OK && r->past)
+        leave_out_nameless(r, &p);
+    if (st == STET_OK)
+        st = name_places(r, &p, out, count, err);
     stet_vec_release(&p);
     return st;
 }
@@ -44,24 +65,10 @@ static stet_status section(reader *r, stet_bytes b, const stet_observed **out, s
 /* A section without index rows: gc may have taken the names of documents that nothing else needs. Those are left out.
  */
 static stet_status loose_section(reader *r, stet_bytes b, const stet_observed **out, size_t *count, stet_error *err) {
-    stet_places p = {0};
-    stet_status st = stet_places_unpack(b.at, b.len, &p) ? STET_OK : STET_CORRUPT;
-    size_t to = 0;
-    for (size_t i = 0; i < p.len && st == STET_OK; i++) {
-        bool named = to && p.at[to - 1].doc == p.at[i].doc;
-        if (!named) {
-            stet_stmt *q = stet_db_stmt(r->s->db, "SELECT 1 FROM document WHERE doc = ?");
-            stet_bind_int(q, 1, p.at[i].doc);
-            while (stet_step(q))
-                named = true;
-        }
-        if (named)
-            p.at[to++] = p.at[i];
-    }
-    p.len = to;
-    if (st == STET_OK)
-        st = name_places(r, &p, out, count, err);
-    stet_vec_release(&p);
+    bool past = r->past;
+    r->past = true;
+    stet_status st = section(r, b, out, count, err);
+    r->past = past;
     return st;
 }
 
@@ -96,6 +103,8 @@ static stet_status reads_of(reader *r, const stet_obs *obs, stet_action_record *
     stet_status st = stet_obs_reads(obs, &own) && stet_foreign_unpack(obs->foreign, &other) ? STET_OK : STET_CORRUPT;
     const stet_observed *mine = NULL;
     size_t count = 0;
+    if (st == STET_OK && r->past)
+        leave_out_nameless(r, &own);
     if (st == STET_OK)
         st = name_places(r, &own, &mine, &count, err);
     if (st == STET_OK) {
@@ -178,7 +187,8 @@ static stet_status decode(reader *r, const stored_row *row, stet_action_record *
     out->key = (stet_action_key){piece.id, piece.scope, row->name};
     out->options = out->note = "null";
     out->options_len = out->note_len = 4;
-    st = cause_of(r, row->action, &out->cause, err);
+    if (!r->past)
+        st = cause_of(r, row->action, &out->cause, err);
     if (st != STET_OK)
         return st;
     stet_obs obs;
@@ -264,7 +274,7 @@ static stet_status get(stet_space *s, int64_t action, bool brief, stet_arena *ar
         copy_row(q, arena, &row);
         found = true;
     }
-    reader r = {s, arena, brief};
+    reader r = {.s = s, .arena = arena, .brief = brief};
     if (found && !stet_observe_of(s)->off)
         st = decode(&r, &row, out, err);
     else
@@ -276,6 +286,30 @@ static stet_status get(stet_space *s, int64_t action, bool brief, stet_arena *ar
 stet_status stet_observe_get(stet_space *s, int64_t action, stet_arena *arena, stet_action_record *out,
                              stet_error *err) {
     return get(s, action, false, arena, out, err);
+}
+
+stet_status stet_observe_past(stet_space *s, int64_t action, stet_arena *arena, stet_action_record **out, size_t *count,
+                              stet_error *err) {
+    bool begun;
+    *count = 0;
+    stet_status st = ready(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    STET_VEC(stored_row) rows = {0};
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT a.action, a.piece, p.generation, a.name, p.observation"
+                                       " FROM past_observation p JOIN action a ON a.action = p.action"
+                                       " WHERE p.action = ? ORDER BY p.number DESC");
+    stet_bind_int(q, 1, action);
+    while (stet_step(q))
+        copy_row(q, arena, stet_vec_add(&rows));
+    reader r = {.s = s, .arena = arena, .past = true};
+    *out = stet_arena_zero(arena, (rows.len + 1) * sizeof **out);
+    for (size_t i = 0; i < rows.len && st == STET_OK && !stet_observe_of(s)->off; i++) {
+        st = decode(&r, &rows.at[i], &(*out)[*count], err);
+        *count += st == STET_OK && (*out)[*count].observed; /* what does not decode is left out */
+    }
+    stet_vec_release(&rows);
+    return stet_space_leave(s, begun, st, err);
 }
 
 stet_status stet_observe_brief(stet_space *s, int64_t action, stet_arena *arena, stet_action_record *out,
@@ -360,7 +394,7 @@ stet_status stet_observe_list(stet_space *s, int64_t branch, const stet_action_f
         *next = rows.at[rows.len - 1].action;
     }
     stet_action_record *list = stet_arena_zero(arena, (rows.len + 1) * sizeof *list);
-    reader r = {s, arena, false};
+    reader r = {.s = s, .arena = arena};
     for (size_t i = 0; i < rows.len && st == STET_OK; i++)
         st = decode(&r, &rows.at[i], &list[i], err);
     if (st == STET_OK) {
@@ -669,17 +703,21 @@ stet_status stet_observe_stat(stet_space *s, stet_observe_stats *out, stet_error
         .observation_bytes = stet_observe_int(s, "SELECT coalesce(sum(length(observation)), 0) FROM action", 0),
         .marked_through = stet_observe_int(s, "SELECT value FROM space_meta WHERE name = 'marked_through'", 0),
         .seq = s->known,
-        .stored = o->stored,
-        .kept_noops = o->kept_noops,
-        .dropped_noops = o->dropped_noops,
-        .marks_set = o->marks_set,
-        .marks_cleared = o->marks_cleared,
-        .lost = o->lost};
+        .past_rows = stet_observe_int(s, "SELECT count(*) FROM past_observation", 0),
+        .past_bytes = stet_observe_int(s, "SELECT coalesce(sum(length(observation)), 0) FROM past_observation", 0),
+        .stood = stet_observe_int(s, "SELECT runs FROM run_count WHERE reason = -1", 0),
+        .handle = o->counts};
     stet_stmt *q = stet_db_stmt(s->db, "SELECT reason, count(*) FROM mark GROUP BY reason");
     while (stet_step(q)) {
         int64_t reason = stet_column_int(q, 0);
-        if (reason >= 0 && reason < (int64_t)(sizeof out->marks / sizeof *out->marks))
+        if (reason >= 0 && reason < STET_REASONS)
             out->marks[reason] = stet_column_int(q, 1);
+    }
+    q = stet_db_stmt(s->db, "SELECT reason, runs FROM run_count");
+    while (stet_step(q)) {
+        int64_t reason = stet_column_int(q, 0);
+        if (reason >= 0 && reason < STET_REASONS)
+            out->runs[reason] = stet_column_int(q, 1);
     }
     return stet_space_leave(s, begun, STET_OK, err);
 }

@@ -96,6 +96,72 @@ static int by_action(const void *a, const void *b) {
     return x->action < y->action ? -1 : x->action > y->action;
 }
 
+/* Keeps what is about to be replaced, and takes away what is too old by then. */
+static void keep_past(stet_space *s, int64_t action) {
+    int keep = stet_observe_of(s)->keep;
+    if (keep < 2)
+        return;
+    stet_stmt *q = stet_db_stmt(
+        s->db,
+        "INSERT INTO past_observation(action, number, generation, observation)"
+        " SELECT a.action, 1 + coalesce((SELECT max(p.number) FROM past_observation p WHERE p.action = a.action),"
+        " 0), a.generation, a.observation FROM action a WHERE a.action = ? AND a.observation IS NOT NULL");
+    stet_bind_int(q, 1, action);
+    stet_run(q);
+    q = stet_db_stmt(s->db, "DELETE FROM past_observation WHERE action = ?1 AND number <="
+                            " (SELECT max(p.number) FROM past_observation p WHERE p.action = ?1) - ?2");
+    stet_bind_int(q, 1, action);
+    stet_bind_int(q, 2, keep - 1);
+    stet_run(q);
+}
+
+void stet_observe_write(stet_space *s, const stet_pending *p) {
+    if (p->known && p->known->unborn) {
+        stet_observe_insert_action(s, p->known, p->generation, p->blob);
+        return;
+    }
+    if (!p->store)
+        return;
+    keep_past(s, p->action);
+    stet_stmt *q = stet_db_stmt(s->db, "UPDATE action SET generation = ?, observation = ? WHERE action = ?");
+    stet_bind_int(q, 1, p->generation);
+    stet_bind_blob(q, 2, p->blob.at, p->blob.len);
+    stet_bind_int(q, 3, p->action);
+    stet_run(q);
+}
+
+static void add_runs(stet_space *s, int64_t reason, int64_t runs) {
+    if (runs == 0)
+        return;
+    stet_stmt *q = stet_db_stmt(s->db, "INSERT INTO run_count(reason, runs) VALUES(?, ?)"
+                                       " ON CONFLICT(reason) DO UPDATE SET runs = runs + excluded.runs");
+    stet_bind_int(q, 1, reason);
+    stet_bind_int(q, 2, runs);
+    stet_run(q);
+}
+
+enum { STOOD = -1 }; /* in run_count */
+
+static void count_runs(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    for (size_t i = 0; i < STET_REASONS; i++) {
+        add_runs(s, (int64_t)i, o->now.runs[i] - o->written[i]);
+        o->written[i] = o->now.runs[i];
+    }
+    add_runs(s, STOOD, o->stood);
+    o->stood = 0;
+}
+
+void stet_observe_save_stood(stet_space *s) {
+    struct stet_observe *o = s->observe;
+    bool begun;
+    if (!o || o->off || !o->stood || !o->counts.stored || stet_db_in_transaction(s->db) ||
+        stet_observe_begin(s, &begun, NULL) != STET_OK)
+        return;
+    if (stet_observe_end(s, begun, NULL) != STET_OK)
+        o->stood = 0; /* a count, no more */
+}
+
 void stet_observe_flush(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     if (o->ops.len > 1)
@@ -113,18 +179,7 @@ void stet_observe_flush(stet_space *s) {
     if (o->pending.len > 1)
         qsort(o->pending.at, o->pending.len, sizeof *o->pending.at, by_action);
     for (size_t i = 0; i < o->pending.len; i++) {
-        const stet_pending *p = &o->pending.at[i];
-        if (p->known && p->known->unborn) {
-            stet_observe_insert_action(s, p->known, p->generation, p->blob);
-            continue;
-        }
-        if (!p->store)
-            continue;
-        stet_stmt *q = stet_db_stmt(s->db, "UPDATE action SET generation = ?, observation = ? WHERE action = ?");
-        stet_bind_int(q, 1, p->generation);
-        stet_bind_blob(q, 2, p->blob.at, p->blob.len);
-        stet_bind_int(q, 3, p->action);
-        stet_run(q);
+        stet_observe_write(s, &o->pending.at[i]);
     }
     for (size_t i = 0; i < o->pending.len; i++) {
         const stet_pending *p = &o->pending.at[i];
@@ -133,7 +188,7 @@ void stet_observe_flush(stet_space *s) {
             stet_stmt *q = stet_db_stmt(s->db, "DELETE FROM mark WHERE action = ? AND space = 0");
             stet_bind_int(q, 1, p->action);
             stet_run(q);
-            o->marks_cleared += stet_db_changes(s->db);
+            o->now.marks_cleared += stet_db_changes(s->db);
             if (a && !p->set)
                 a->marked = a->foreign_marked;
         }
@@ -156,11 +211,14 @@ void stet_observe_flush(stet_space *s) {
             stet_bind_blob(q, 7, p->path.bytes, p->path.len);
             stet_bind_int(q, 8, p->kind);
             stet_run(q);
-            o->marks_set++;
+            o->now.marks_set++;
+            if (a && (!a->marked || p->clear || p->state == STET_UNKNOWN || a->reason < STET_REASON_NEVER))
+                a->reason = p->reason; /* what was unknown stays so, for its reason */
             if (a)
                 a->marked = true;
         }
     }
+    count_runs(s);
     stet_observe_drop_pending(s);
 }
 
@@ -184,10 +242,10 @@ void stet_observe_remove(stet_space *s, int64_t action, bool row_too) {
         return;
     stet_bytes none = {"", 0};
     stet_observe_reindex(s, a, none, none, none, none);
-    static const char *const statements[] = {"DELETE FROM mark WHERE action = ?",
-                                             "UPDATE action SET observation = NULL WHERE action = ?",
-                                             "DELETE FROM action WHERE action = ?"};
-    for (size_t i = 0; i < (row_too ? 3u : 2u); i++) {
+    static const char *const statements[] = {
+        "DELETE FROM mark WHERE action = ?", "DELETE FROM past_observation WHERE action = ?",
+        "UPDATE action SET observation = NULL WHERE action = ?", "DELETE FROM action WHERE action = ?"};
+    for (size_t i = 0; i < (row_too ? 4u : 3u); i++) {
         q = stet_db_stmt(s->db, statements[i]);
         stet_bind_int(q, 1, action);
         stet_run(q);

@@ -139,6 +139,18 @@ static const char step2[] =
     /* Changes above it have not been looked at for marks. */
     "INSERT INTO space_meta VALUES('marked_through', 0);";
 
+/* Both derived in the same sense. */
+static const char step3[] =
+    /* Observations that a later one has replaced, as many as [scheduler] keep_observations says; the newest has the
+     * highest number. Nothing is looked up through them: they only tell what was. */
+    "CREATE TABLE past_observation("
+    "  action INTEGER NOT NULL, number INTEGER NOT NULL, generation INTEGER NOT NULL, observation BLOB NOT NULL,"
+    "  PRIMARY KEY(action, number)) WITHOUT ROWID;"
+
+    /* How often actions ran, by what was known against them before (a stet_reason; 0: they stood, and were asked for);
+     * and, as -1, how many were left standing by runs that ran something. */
+    "CREATE TABLE run_count(reason INTEGER PRIMARY KEY, runs INTEGER NOT NULL);";
+
 static stet_status give_uuid(stet_db *db, void *ctx, stet_error *err) {
     (void)ctx;
     (void)err;
@@ -153,5 +165,5 @@ static stet_status give_uuid(stet_db *db, void *ctx, stet_error *err) {
     return STET_OK;
 }
 
-const stet_db_migration stet_space_migrations[] = {{step1, give_uuid}, {step2, NULL}};
-const int stet_space_migration_count = 2;
+const stet_db_migration stet_space_migrations[] = {{step1, give_uuid}, {step2, NULL}, {step3, NULL}};
+const int stet_space_migration_count = 3;

@@ -160,6 +160,8 @@ void stet_space_close(stet_space *s) {
     if (s->db && stet_observe_sync(s, &err) != STET_OK)
         stet_error_clear(&err); /* what was batched is lost: its actions run again */
     stet_batch_drop(s);
+    if (s->db)
+        stet_observe_save_stood(s);
     stet_observe_release(s);
     stet_cache_clear(s);
     stet_map_release(&s->cache);

@@ -8,6 +8,20 @@ static char *space_path(stet_project *p, const char *name) {
     return path;
 }
 
+/* [scheduler] keep_observations. */
+static stet_status kept_observations(const stet_project *p, int *out, stet_error *err) {
+    stet_value v = stet_project_setting(p, "scheduler.keep_observations");
+    if (stet_typeof(v) == STET_NULL)
+        return STET_OK;
+    int64_t n = stet_typeof(v) == STET_INT ? stet_as_int(v) : 0;
+    if (n < 1 || n > STET_OBSERVE_KEEP_MAX)
+        return stet_fail(err, STET_INVALID,
+                         "scheduler.keep_observations in config.toml: expected a whole number from 1 to %d",
+                         STET_OBSERVE_KEEP_MAX);
+    *out = (int)n;
+    return STET_OK;
+}
+
 stet_status stet_space_open(stet_project *p, const char *name, unsigned flags, stet_space **out, stet_error *err) {
     stet_status st = stet_space_name_check(name, err);
     if (st != STET_OK)
@@ -22,8 +36,13 @@ stet_status stet_space_open(stet_project *p, const char *name, unsigned flags, s
         st = stet_file_mkdirs(dir, 0755, err);
         stet_free(dir);
     }
+    int keep = 1;
+    if (st == STET_OK)
+        st = kept_observations(p, &keep, err);
     if (st == STET_OK)
         st = stet_space_open_path(path, name, flags, out, err);
+    if (st == STET_OK && keep > 1)
+        stet_observe_keep(*out, keep);
     stet_free(path);
     return st;
 }

@@ -251,7 +251,7 @@ static void run_action(int branch, int action) {
         }
     stet_commit_result result = {0};
     int64_t dropped =
-        stet_observe_of(spaces[0])->dropped_noops; /* stet_observe_stat would count all tables, each step */
+        stet_observe_counted(spaces[0]).dropped_noops; /* stet_observe_stat would count all tables, each step */
     bool unlooked = dependencies && stet_observe_meta(spaces[0], "marked_through", 0) < looked[0];
     stet_status st = stet_tx_commit(tx, &result, &err);
     if (st == STET_OK)
@@ -261,7 +261,7 @@ static void run_action(int branch, int action) {
     stet_error_clear(&err);
     writer_of_next = action;
     look(0);
-    bool kept = st == STET_OK && stet_observe_of(spaces[0])->dropped_noops == dropped;
+    bool kept = st == STET_OK && stet_observe_counted(spaces[0]).dropped_noops == dropped;
     if (kept != holds)
         fail_msg("action %d: its reads %s, and its observation was %s", action, holds ? "hold" : "do not hold",
                  kept ? "kept" : "not kept");

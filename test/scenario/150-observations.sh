@@ -15,6 +15,9 @@ t "who writes it"                           expect_out "writes" stet space reade
 t "what nobody reads"                       expect_out "no action reads it" stet space readers nothing
 t "a cell that is none"                     expect_status 2 stet space readers ""
 
+t "they ran because they never had"         same 8 "$(stats runs.never)"
+t "and status tells it"                     same 8 "$(stet status --json | json metrics.runsByCause.never)"
+
 t "an edit by hand"                         stet -q set piece:totals:argument/factor 7
 t "makes its reader dirty"                  same "1 0" "$(stats dirty) $(stats unknown)"
 t "with its cause"                          same 1 "$(stats marks.changed)"
@@ -30,7 +33,14 @@ t "and named"                               says "not marked"
 t "repair makes it unknown, not standing"   stet check --only memory --repair
 t "so"                                      same "0 1" "$(stats dirty) $(stats unknown)"
 t "with its reason"                         same 1 "$(stats marks.repaired)"
-t "it runs again"                           expect_out "failed 0" stet run totals.json
+t "status names what is unknown, and why"   same 1 "$(stet status --json | json metrics.unknownByReason.repaired)"
+stet run totals.json --json > run.json
+t "it runs again"                           same 0 "$(json failed < run.json)"
+t "the run says for which cause"            same 1 "$(json metrics.runsByCause.repaired < run.json)"
+t "how many it skipped"                     same "$(json stood < run.json)" "$(json metrics.skipped < run.json)"
+t "and what it stored"                      test "$(json metrics.bytes < run.json)" -gt 0
+t "the space keeps the count"               same "$(json stood < run.json)" "$(stats skipped)"
+t "its run file has it"                     grep -q '"runsByCause"' ".stet/runs/$(json runId < run.json)/state.json"
 t "and nothing is marked"                   same "0 0" "$(stats dirty) $(stats unknown)"
 
 sql "DELETE FROM read_index"
@@ -44,6 +54,23 @@ t "a damaged observation is unknown"        expect_out "damaged" stet why totals
 t "found by check"                          expect_status 1 stet check --only memory
 t "repaired"                                stet check --only memory --repair
 t "and run again"                           expect_out "failed 0" stet run totals.json
+
+show() { stet action show totals scaled --json; }
+t "the latest observation alone is kept"    same 0 "$(stats past_rows)"
+printf '[scheduler]\nkeep_observations = 3\n' >> .stet/config.toml
+for n in 11 12 13 14; do stet -q set piece:totals:argument/factor $n && stet -q run totals.json; done
+t "or as many as the setting says"          same 2 "$(show | python3 -c 'import json,sys; print(len(json.load(sys.stdin)["past"]))')"
+t "newest first"                            same True "$(show | python3 -c 'import json,sys; d=json.load(sys.stdin); p=[x["observedAt"] for x in [d]+d["past"]]; print(p == sorted(p, reverse=True))')"
+sed -i 's/keep_observations = 3/keep_observations = 1/' .stet/config.toml
+t "gc takes what is too much"               stet gc --only memory
+t "all of it"                               same 0 "$(stats past_rows)"
+sed -i 's/keep_observations = 1/keep_observations = 0/' .stet/config.toml
+t "a setting that makes no sense is named"  expect_err "keep_observations" stet get x
+sed -i 's/keep_observations = 0/keep_observations = 1/' .stet/config.toml
+sql "INSERT INTO action(action, branch, piece, generation, name) SELECT max(action) + 1, 0, piece, 0, 'left-by-a-crash' FROM action GROUP BY piece"
+t "an action whose node is gone"            same 9 "$(stats actions)"
+t "goes by gc"                              stet gc --only memory
+t "and no other"                            same "8 8" "$(stats actions) $(stats observed)"
 
 t "a piece that is deleted"                 stet piece delete totals
 t "leaves nothing after gc"                 stet gc --only memory

@@ -172,7 +172,7 @@ static void a_no_op_that_is_stale_is_dropped_without_an_error(void **state) {
     ok(stet_sync(a, &err));
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));
-    assert_int_equal(st.dropped_noops, 1);
+    assert_int_equal(st.handle.dropped_noops, 1);
     assert_int_equal(state_of("x"), STET_DIRTY);  /* it keeps the mark it has */
     assert_int_equal(state_of("y"), STET_STANDS); /* entries are kept or dropped one by one */
     stet_space_close(other);
@@ -676,16 +676,16 @@ static void gc_removes_actions_of_deleted_pieces_and_branches(void **state) {
     commit(&r);
     ok(stet_sync(a, &err));
     int64_t rows;
-    ok(stet_observe_gc(a, true, &rows, &err));
+    ok(stet_observe_gc(a, &(stet_observe_gc_opts){.dry_run = true}, &rows, &err));
     assert_int_equal(rows, 0);
     ok(stet_branch_delete(a, "side", &err));
     stet_tx *tx;
     ok(stet_tx_begin(a, "", &tx, &err));
     ok(stet_tx_delete(tx, "piece", NULL, &err));
     ok(stet_tx_commit(tx, NULL, &err));
-    ok(stet_observe_gc(a, true, &rows, &err));
+    ok(stet_observe_gc(a, &(stet_observe_gc_opts){.dry_run = true}, &rows, &err));
     assert_int_equal(rows, 2);
-    ok(stet_observe_gc(a, false, &rows, &err));
+    ok(stet_observe_gc(a, &(stet_observe_gc_opts){.dry_run = false}, &rows, &err));
     assert_int_equal(rows, 3); /* and the fingerprint that nobody names any more */
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));

@@ -143,7 +143,7 @@ static void a_stale_run_over_two_spaces_that_changed_nothing_is_dropped_without_
     commit(&r);
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));
-    assert_int_equal(st.dropped_noops, 1);
+    assert_int_equal(st.handle.dropped_noops, 1);
     assert_int_equal(state_of("x"), STET_DIRTY);
 }
 
@@ -392,9 +392,9 @@ static void gc_removes_mirrors_of_actions_that_no_longer_read(void **state) {
     cross_from("y", "far", "out2", 1);
     sql(a, "DELETE FROM foreign_read WHERE action = (SELECT action FROM action WHERE name = 'y')");
     int64_t rows;
-    ok(stet_observe_gc(b, true, &rows, &err));
+    ok(stet_observe_gc(b, &(stet_observe_gc_opts){.dry_run = true}, &rows, &err));
     assert_int_equal(rows, 1);
-    ok(stet_observe_gc(b, false, &rows, &err));
+    ok(stet_observe_gc(b, &(stet_observe_gc_opts){.dry_run = false}, &rows, &err));
     assert_int_equal(rows, 1);
     assert_int_equal(stet_db_int(stet_space_db(b), "SELECT count(*) FROM mirror", -1), 1);
     run_simple("y", "near", "/value", STET_RECURSIVE, "out2", 2);

@@ -1,6 +1,7 @@
 /* The store "memory": every space of the project, its documents and what is recorded of actions. */
 #include <string.h>
 
+#include "graph/piece.h"
 #include "memory/observe.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -100,15 +101,45 @@ static stet_status gc_events(stet_project *p, stet_space *s, bool dry_run, int64
     return st;
 }
 
+/* Is the node of an action gone from the graph of its piece? A crash between replacing the graph and forgetting what it
+ * no longer has leaves such actions. */
+typedef struct last_piece {
+    int64_t branch;
+    stet_piece *piece;
+} last_piece;
+
+static bool node_gone(void *ctx, stet_space *s, int64_t branch, const stet_action_key *key, int64_t generation) {
+    last_piece *last = ctx;
+    const char *name = stet_piece_name_of(key->piece);
+    if (!name || (key->scope && *key->scope))
+        return false;
+    if (!last->piece || last->branch != branch || strcmp(last->piece->name, name) != 0) {
+        stet_piece_free(last->piece);
+        last->piece = NULL;
+        last->branch = branch;
+        if (stet_piece_load(s, branch, name, -1, &last->piece, NULL) != STET_OK)
+            return false;
+    }
+    stet_value row;
+    if (generation >= last->piece->generation)
+        return false;
+    stet_status st = stet_piece_row(s, branch, last->piece, key->action, &row, NULL);
+    if (st == STET_OK)
+        stet_release(row);
+    return st == STET_NOT_FOUND;
+}
+
 static stet_status gc_one(stet_project *p, const char *name, bool dry_run, stet_value *report, stet_error *err) {
     stet_space *s = NULL;
     stet_space_gc_report r = {0};
     int64_t rows = 0, events = 0;
+    last_piece last = {0};
     stet_status st = stet_space_open(p, name, dry_run ? STET_SPACE_READ_ONLY : STET_SPACE_MUST_EXIST, &s, err);
     if (st == STET_OK)
         st = gc_events(p, s, dry_run, &events, err);
     if (st == STET_OK)
-        st = stet_observe_gc(s, dry_run, &rows, err);
+        st = stet_observe_gc(s, &(stet_observe_gc_opts){dry_run, node_gone, &last}, &rows, err);
+    stet_piece_free(last.piece);
     if (st == STET_OK)
         st = stet_space_gc(s, dry_run, &r, err);
     stet_space_close(s);

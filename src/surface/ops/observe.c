@@ -23,14 +23,14 @@ stet_status observe_stats(stet_space *s, stet_value *result, stet_error *err) {
                 {"mirror_rows", st.mirror_rows},
                 {"foreign_spaces", st.foreign_spaces},
                 {"observation_bytes", st.observation_bytes},
+                {"past_rows", st.past_rows},
+                {"past_bytes", st.past_bytes},
+                {"skipped", st.stood},
                 {"marked_through", st.marked_through}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         stet_put(result, rows[i].name, stet_int(rows[i].n));
-    stet_value marks = stet_object();
-    for (size_t i = 0; i < sizeof st.marks / sizeof *st.marks; i++)
-        if (st.marks[i])
-            stet_put(&marks, stet_reason_name((stet_reason)i), stet_int(st.marks[i]));
-    stet_put(result, "marks", marks);
+    stet_put(result, "marks", stet_reasons_value(st.marks, STET_REASON_CHANGED));
+    stet_put(result, "runs", stet_reasons_value(st.runs, STET_REASON_NONE));
     return STET_OK;
 }
 

@@ -209,7 +209,7 @@ const char piece_outcome_schema[] =
     "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
     "\"integer\"},\"files\":{\"type\":\"integer\"},\"filesChanged\":{\"type\":\"integer\"},"
     "\"watched\":{\"type\":\"boolean\"},"
-    "\"actions\":{\"type\":\"array\"}"
+    "\"actions\":{\"type\":\"array\"},\"metrics\":{\"type\":\"object\"}"
     ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
     ","
     "\"result\":{}}}";

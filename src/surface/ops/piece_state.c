@@ -103,24 +103,6 @@ static stet_status count_piece(piece_call *c, const states *s, const stet_piece 
     return STET_OK;
 }
 
-static stet_value metrics(const stet_observe_stats *st) {
-    const struct {
-        const char *name;
-        int64_t n;
-    } rows[] = {{"actions", st->actions},
-                {"observed", st->observed},
-                {"dirty", st->dirty},
-                {"unknown", st->unknown},
-                {"readRows", st->read_rows},
-                {"writeRows", st->write_rows},
-                {"mirrorRows", st->mirror_rows},
-                {"observationBytes", st->observation_bytes}};
-    stet_value v = stet_object();
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        stet_put(&v, rows[i].name, stet_int(rows[i].n));
-    return v;
-}
-
 static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
     states s = {0};
@@ -184,7 +166,7 @@ static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         *result = stet_object();
         stet_put(result, "pieces", stet_retain(rows));
         stet_put(result, "persist", stet_bool(persist));
-        stet_put(result, "metrics", metrics(&st));
+        stet_put(result, "metrics", stet_observe_stats_value(&st));
         stet_put(result, "owed", owed);
         owed = stet_null();
     }
@@ -305,6 +287,22 @@ stet_value piece_action_value(const stet_action_record *r, stet_action_state sta
     return v;
 }
 
+/* Earlier observations, newest first, if [scheduler] keep_observations keeps any. */
+static stet_value past_value(const stet_action_record *at, size_t count) {
+    stet_value list = stet_array();
+    for (size_t i = 0; i < count; i++) {
+        stet_value v = stet_object();
+        stet_put(&v, "generation", stet_int(at[i].generation));
+        stet_put(&v, "observedAt", stet_int(at[i].observed_at));
+        stet_put(&v, "time", time_value(at[i].time_ms));
+        stet_put(&v, "failed", stet_bool(at[i].failed));
+        stet_put(&v, "reads", cells_value(at[i].reads, at[i].read_count, true));
+        stet_put(&v, "changed", cells_value(at[i].changed, at[i].changed_count, false));
+        stet_push(&list, v);
+    }
+    return list;
+}
+
 static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
     states s = {0};
@@ -398,8 +396,14 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
             status = stet_observe_find(c.space, c.branch, &key, &arena, &r, err);
         if (status == STET_OK)
             status = stet_observe_state(c.space, c.branch, r.action, &state, NULL, err);
+        stet_action_record *old = NULL;
+        size_t old_count = 0;
+        if (status == STET_OK)
+            status = stet_observe_past(c.space, r.action, &arena, &old, &old_count, err);
         if (status == STET_OK) {
             *result = piece_action_value(&r, state, true);
+            if (old_count)
+                stet_put(result, "past", past_value(old, old_count));
             stet_put(result, "piece", stet_string(p->name));
             stet_put(result, "module", stet_retain(stet_get(row, "module")));
             stet_put(result, "inputs", stet_retain(stet_get(row, "inputs")));

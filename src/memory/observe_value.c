@@ -1,0 +1,145 @@
+/* observe_value.c - actions, their observations and their counts as values: what the public functions, the program and
+ * agents show. */
+#include "memory/observe_internal.h"
+
+static stet_value cell_value(const stet_docname *name, stet_pathref path) {
+    stet_buf b = STET_BUF(0);
+    stet_cell_print(name->id, path, &b);
+    stet_value v = stet_string_n(stet_buf_cstr(&b), b.len);
+    stet_buf_release(&b);
+    return v;
+}
+
+static void put_place(stet_value *row, const char *space, const stet_docname *name, stet_pathref path) {
+    stet_put(row, "cell", cell_value(name, path));
+    if (name->scope && *name->scope)
+        stet_put(row, "scope", stet_string(name->scope));
+    if (space)
+        stet_put(row, "space", stet_string(space));
+}
+
+static stet_value places_value(const stet_observed *at, size_t count, bool reads) {
+    stet_value list = stet_array();
+    for (size_t i = 0; i < count; i++) {
+        stet_value row = stet_object();
+        put_place(&row, at[i].space, &at[i].name, at[i].path);
+        if (reads) {
+            stet_put(&row, "kind", stet_string(at[i].kind == STET_SHALLOW ? "shallow" : "recursive"));
+            stet_put(&row, "seq", stet_int(at[i].seq));
+        }
+        stet_push(&list, row);
+    }
+    return list;
+}
+
+static void put_text(stet_value *v, const char *key, const char *text, size_t len) {
+    stet_value parsed;
+    if (len && stet_json_parse(text, len, &parsed, NULL) == STET_OK)
+        stet_put(v, key, parsed);
+}
+
+stet_value stet_cause_value(const stet_cause *c) {
+    stet_value v = stet_object();
+    stet_put(&v, "reason", stet_string(stet_reason_name(c->reason)));
+    if (c->seq)
+        stet_put(&v, "seq", stet_int(c->seq));
+    if (c->name.id) {
+        put_place(&v, c->space, &c->name, c->change.path);
+        stet_put(&v, "kind", stet_string(c->change.kind == STET_KEYSET ? "keys" : "value"));
+    }
+    return v;
+}
+
+stet_value stet_action_value(const stet_action_record *r) {
+    static const char *const kinds[] = {"", "computation", "effect", "event-handler"};
+    static const char *const runs[] = {"", "dependency-collection", "action-run", "event-preflight"};
+    stet_value v = stet_object();
+    stet_put(&v, "piece", stet_string(r->key.piece));
+    stet_put(&v, "scope", stet_string(r->key.scope ? r->key.scope : ""));
+    stet_put(&v, "action", stet_string(r->key.action));
+    stet_put(&v, "observed", stet_bool(r->observed));
+    if (!r->observed)
+        return v;
+    char hex[STET_HASH_HEX];
+    stet_put(&v, "kind", stet_string(kinds[r->kind]));
+    stet_put(&v, "run", stet_string(runs[r->run]));
+    stet_put(&v, "generation", stet_int(r->generation));
+    stet_put(&v, "observedAt", stet_int(r->observed_at));
+    stet_put(&v, "commitSeq", r->commit_seq ? stet_int(r->commit_seq) : stet_null());
+    stet_put(&v, "timeMs", stet_int(r->time_ms));
+    stet_hash_hex(r->implementation, hex);
+    stet_put(&v, "implementation", stet_string(hex));
+    stet_hash_hex(r->runtime, hex);
+    stet_put(&v, "runtime", stet_string(hex));
+    if (r->parent)
+        stet_put(&v, "parent", stet_string(r->parent));
+    stet_put(&v, "failed", stet_bool(r->failed));
+    if (r->failed) {
+        stet_hash_hex(r->error, hex);
+        stet_put(&v, "error", stet_string(hex));
+    }
+    stet_put(&v, "reads", places_value(r->reads, r->read_count, true));
+    stet_put(&v, "changedWrites", places_value(r->changed, r->changed_count, false));
+    stet_put(&v, "knownWrites", places_value(r->known, r->known_count, false));
+    stet_put(&v, "declaredWrites", places_value(r->declared, r->declared_count, false));
+    stet_put(&v, "envelopes", places_value(r->envelopes, r->envelope_count, false));
+    stet_put(&v, "ignoredWrites", places_value(r->ignored, r->ignored_count, false));
+    put_text(&v, "options", r->options, r->options_len);
+    put_text(&v, "note", r->note, r->note_len);
+    return v;
+}
+
+stet_value stet_reasons_value(const int64_t counts[STET_REASONS], stet_reason from) {
+    stet_value v = stet_object();
+    for (size_t i = from; i < STET_REASONS; i++)
+        if (counts[i])
+            stet_put(&v, i == STET_REASON_NONE ? "asked" : stet_reason_name((stet_reason)i), stet_int(counts[i]));
+    return v;
+}
+
+static void put_counts(stet_value *v, size_t len, const char *const *names, const int64_t *counts) {
+    for (size_t i = 0; i < len; i++)
+        stet_put(v, names[i], stet_int(counts[i]));
+}
+
+stet_value stet_observe_stats_value(const stet_observe_stats *st) {
+    static const char *const names[] = {"actions",   "observed",      "dirty",    "unknown",      "readRows",
+                                        "writeRows", "mirrorRows",    "pastRows", "rows",         "observationBytes",
+                                        "pastBytes", "foreignSpaces", "skipped",  "markedThrough"};
+    const int64_t counts[] = {st->actions,
+                              st->observed,
+                              st->dirty,
+                              st->unknown,
+                              st->read_rows,
+                              st->write_rows,
+                              st->mirror_rows,
+                              st->past_rows,
+                              st->actions + st->read_rows + st->write_rows + st->mirror_rows + st->past_rows +
+                                  st->dirty + st->unknown,
+                              st->observation_bytes,
+                              st->past_bytes,
+                              st->foreign_spaces,
+                              st->stood,
+                              st->marked_through};
+    stet_value v = stet_object();
+    put_counts(&v, sizeof names / sizeof *names, names, counts);
+    stet_put(&v, "unknownByReason", stet_reasons_value(st->marks, STET_REASON_NEVER));
+    stet_value dirty = stet_object();
+    for (int i = STET_REASON_CHANGED; i <= STET_REASON_OVERWRITTEN; i++)
+        if (st->marks[i])
+            stet_put(&dirty, stet_reason_name((stet_reason)i), stet_int(st->marks[i]));
+    stet_put(&v, "dirtyByReason", dirty);
+    stet_put(&v, "runsByCause", stet_reasons_value(st->runs, STET_REASON_NONE));
+    return v;
+}
+
+stet_value stet_observe_counts_value(const struct stet_observe_counts *c) {
+    static const char *const names[] = {"skipped",      "stored", "keptNoops", "droppedNoops", "marksSet",
+                                        "marksCleared", "lost",   "rows",      "bytes"};
+    const int64_t counts[] = {c->stood,         c->stored, c->kept_noops, c->dropped_noops, c->marks_set,
+                              c->marks_cleared, c->lost,   c->rows,       c->bytes};
+    stet_value v = stet_object();
+    put_counts(&v, sizeof names / sizeof *names, names, counts);
+    stet_put(&v, "runsByCause", stet_reasons_value(c->runs, STET_REASON_NONE));
+    return v;
+}
