@@ -16,6 +16,8 @@
 #ifndef STET_FILES_LOOK_H
 #define STET_FILES_LOOK_H
 
+#include <sys/stat.h>
+
 #include "base/hash.h"
 
 #define STET_LOOK_FILE       0100644u
@@ -34,6 +36,10 @@ enum { STET_LOOK_RACY = 1 };
 
 STET_CHECKED stet_status stet_look_at(int root_fd, const char *path, const stet_look *known, stet_look *out,
                                       stet_error *err);
+/* A file that was just put in place by somebody who knows its hash, and what stat said of it before: it is not read,
+ * unless it is another one by now. */
+STET_CHECKED stet_status stet_look_placed(int root_fd, const char *path, stet_hash hash, const struct stat *as,
+                                          stet_look *out, stet_error *err);
 static inline bool stet_look_there(const stet_look *l) {
     return l->mode != 0;
 }

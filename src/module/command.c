@@ -53,7 +53,7 @@ typedef struct command_run {
 
 struct command_state {
     stet_module_host host;
-    char *root;
+    char *root, *temp_dir;
     stet_files *files;
     stet_persist *persist;
     stet_local *local;
@@ -278,22 +278,23 @@ static stet_status look_up(command_run *c, stet_error *err) {
 
 /* Are the outputs there as the entry has them, so far as the scan knows? */
 static bool in_place(command_run *c) {
+    bool all = true;
     for (size_t i = 0; i < c->spec.outputs.len; i++) {
-        stet_look known;
         command_file *f = &c->spec.outputs.at[i];
-        if (!stet_files_known(c->state->files, f->path, &known) || !stet_look_same(&known, &f->look))
-            return false;
-        f->look = known;
+        bool here = stet_files_known(c->state->files, f->path, &f->known) && stet_look_same(&f->known, &f->look);
+        if (here)
+            f->look = f->known;
+        all &= here;
     }
-    return true;
+    return all;
 }
 
 /* ---- On worker threads ------------------------------------------------------------------------------------------ */
 
 static void restore_work(uv_work_t *w) {
     command_run *c = w->data;
-    stet_status status = command_restore(c->state->persist, stet_files_root(c->state->files), c->state->root, &c->spec,
-                                         &c->entry, c->state->hardlink, &c->error);
+    stet_status status = command_restore(c->state->persist, stet_files_root(c->state->files), c->state->root,
+                                         c->state->temp_dir, &c->spec, &c->entry, c->state->hardlink, &c->error);
     c->taken = status == STET_OK;
 }
 
@@ -717,6 +718,7 @@ static stet_status command_open(const stet_module_host *host, void **state, stet
     command_state *s = stet_alloc_zero(sizeof *s);
     s->host = *host;
     s->root = stet_strdup(host->project_root);
+    s->temp_dir = stet_strdup(host->temp_dir);
     s->files = host->files;
     stet_value v = stet_get(host->config, "hardlink");
     s->hardlink = stet_as_bool(v);
@@ -735,6 +737,8 @@ static stet_status command_open(const stet_module_host *host, void **state, stet
     if (status == STET_OK)
         status = stet_file_mkdirs(dir, 0755, err);
     if (status == STET_OK)
+        status = stet_file_mkdirs(s->temp_dir, 0755, err);
+    if (status == STET_OK)
         status = stet_lock_open(lock, STET_LOCK_PLAIN, &s->lock, err);
     if (status == STET_OK)
         status = stet_persist_open_project(host->project, false, NULL, NULL, &s->persist, err);
@@ -751,6 +755,7 @@ static stet_status command_open(const stet_module_host *host, void **state, stet
     stet_lock_close(s->lock);
     stet_persist_close(s->persist);
     stet_free(s->root);
+    stet_free(s->temp_dir);
     stet_free(s);
     return status;
 }
@@ -771,6 +776,7 @@ static void command_close(void *state) {
     stet_vec_release(&s->queue);
     stet_vec_release(&s->active);
     stet_free(s->root);
+    stet_free(s->temp_dir);
     stet_free(s);
 }
 

@@ -32,6 +32,7 @@ typedef struct command_file {
     char *name; /* of the input or output; "" for one that a dependency file named */
     char *path; /* any bytes */
     stet_look look;
+    stet_look known; /* of an output: what is there, so far as the scan knows */
 } command_file;
 
 typedef struct command_files {
@@ -88,12 +89,20 @@ STET_CHECKED stet_status command_deps_get(stet_persist *p, stet_hash call, size_
                                           stet_error *err);
 /* Puts outputs where they belong; those that are there and right are left alone. `looks` of s->outputs are set. Any
  * thread. */
-STET_CHECKED stet_status command_restore(stet_persist *p, int root_fd, const char *root, command_spec *s,
-                                         const command_entry *e, bool hardlink, stet_error *err);
+STET_CHECKED stet_status command_restore(stet_persist *p, int root_fd, const char *root, const char *temp_dir,
+                                         command_spec *s, const command_entry *e, bool hardlink, stet_error *err);
 /* Stores the outcome under `id` and, if a dependency file was read, the list under the call's first id. Any thread. */
 STET_CHECKED stet_status command_store(stet_persist *p, const char *root, const command_spec *s, stet_hash id,
                                        const command_files *found, stet_value result, const char *output_path,
                                        const char *error_path, int64_t elapsed_ms, stet_error *err);
 stet_value command_result_files(const command_spec *s);
+
+/* ---- Directories (command_dir.c) ---- */
+
+/* Everything in a directory, as the content that was begun. */
+STET_CHECKED stet_status command_dir_put(stet_persist_put *w, const char *top, stet_error *err);
+/* Puts it back, whole or not at all, in place of what is there. */
+STET_CHECKED stet_status command_dir_restore(stet_persist *p, const stet_persist_content *c, const char *temp_dir,
+                                             const char *path, stet_error *err);
 
 #endif

@@ -38,7 +38,7 @@ static bool fits(const command_entry *e, command_spec *s) {
     for (size_t i = 0; i < s->outputs.len; i++) {
         stet_look look;
         char kind[32];
-        if (!stet_look_of_value(stet_get(files, s->outputs.at[i].name), &look) || look.mode == STET_LOOK_DIRECTORY)
+        if (!stet_look_of_value(stet_get(files, s->outputs.at[i].name), &look))
             return false;
         snprintf(kind, sizeof kind, "file-%zu", i);
         if (!stet_persist_entry_content(e->entry, kind))
@@ -111,13 +111,26 @@ stet_status command_deps_get(stet_persist *p, stet_hash call, size_t age, comman
     }
 }
 
-stet_status command_restore(stet_persist *p, int root_fd, const char *root, command_spec *s, const command_entry *e,
-                            bool hardlink, stet_error *err) {
+/* One output, from its object. */
+static stet_status restore_file(stet_persist *p, int root_fd, const char *full, command_file *f,
+                                const stet_persist_content *c, bool hardlink, stet_look *now, stet_error *err) {
+    struct stat as;
+    stet_status status = stet_persist_restore(p, c->id, c->size, full, f->look.mode & 0777, hardlink, NULL, &as, err);
+    if (status == STET_OK)
+        status = stet_look_placed(root_fd, f->path, f->look.hash, &as, now, err);
+    /* A hard link has the mode of the object: executable or not must come out right all the same. */
+    if (status == STET_OK && hardlink && now->mode != f->look.mode && stet_hash_equal(now->hash, f->look.hash))
+        return restore_file(p, root_fd, full, f, c, false, now, err);
+    return status;
+}
+
+stet_status command_restore(stet_persist *p, int root_fd, const char *root, const char *temp_dir, command_spec *s,
+                            const command_entry *e, bool hardlink, stet_error *err) {
     for (size_t i = 0; i < s->outputs.len; i++) {
         command_file *f = &s->outputs.at[i];
         stet_look now;
         char kind[32];
-        stet_status status = stet_look_at(root_fd, f->path, NULL, &now, err);
+        stet_status status = stet_look_at(root_fd, f->path, f->known.inode ? &f->known : NULL, &now, err);
         if (status != STET_OK)
             return status;
         if (!stet_look_same(&now, &f->look)) {
@@ -127,18 +140,15 @@ stet_status command_restore(stet_persist *p, int root_fd, const char *root, comm
                  *dir = stet_file_dirname(full);
             struct stat st;
             status = stet_file_mkdirs(dir, 0755, err);
-            if (status == STET_OK && stet_sys_lstat(full, &st) == 0 && S_ISDIR(st.st_mode))
+            bool directory = f->look.mode == STET_LOOK_DIRECTORY;
+            if (status == STET_OK && !directory && stet_sys_lstat(full, &st) == 0 && S_ISDIR(st.st_mode))
                 status = stet_file_remove_tree(full, err);
-            if (status == STET_OK)
-                status = stet_persist_restore(p, c->id, c->size, full, f->look.mode & 0777, hardlink, NULL, err);
-            if (status == STET_OK)
-                status = stet_look_at(root_fd, f->path, NULL, &now, err);
-            /* A hard link has the mode of the object: executable or not must come out right all the same. */
-            if (status == STET_OK && now.mode != f->look.mode && stet_hash_equal(now.hash, f->look.hash)) {
-                status = stet_persist_restore(p, c->id, c->size, full, f->look.mode & 0777, false, NULL, err);
+            if (status == STET_OK && directory) {
+                status = command_dir_restore(p, c, temp_dir, full, err);
                 if (status == STET_OK)
                     status = stet_look_at(root_fd, f->path, NULL, &now, err);
-            }
+            } else if (status == STET_OK)
+                status = restore_file(p, root_fd, full, f, c, hardlink, &now, err);
             if (status == STET_OK && !stet_look_same(&now, &f->look))
                 status = stet_fail(err, STET_NOT_FOUND, "%s: restored and changed at once by somebody else", f->path);
             stet_free(full);
@@ -193,9 +203,7 @@ stet_status command_store(stet_persist *p, const char *root, const command_spec 
     stet_persist_key key = key_of(BLOCK, id, text);
     if (s->outputs.len + 3 > STET_PERSIST_CONTENTS_MAX)
         return STET_OK;
-    for (size_t i = 0; i < s->outputs.len; i++)
-        if (s->outputs.at[i].look.mode == STET_LOOK_DIRECTORY) /* objects are files: a directory is made again */
-            return STET_OK;
+    stet_status status = STET_OK;
     key.created_at = stet_persist_now();
     stet_persist_put *w = stet_persist_put_begin(p, &key);
     stet_persist_put_elapsed(w, elapsed_ms);
@@ -214,11 +222,18 @@ stet_status command_store(stet_persist *p, const char *root, const command_spec 
         snprintf(kind, sizeof kind, "file-%zu", i);
         char *full = f->path[0] == '/' ? stet_strdup(f->path) : stet_file_join(root, f->path);
         stet_persist_put_content(w, kind, "bytes");
-        stet_persist_put_file(w, full);
+        if (f->look.mode != STET_LOOK_DIRECTORY)
+            stet_persist_put_file(w, full);
+        else if (status == STET_OK)
+            status = command_dir_put(w, full, err);
         stet_free(full);
     }
+    if (status != STET_OK) {
+        stet_persist_put_abort(w);
+        return status;
+    }
     stet_persist_entry *entry = NULL;
-    stet_status status = stet_persist_put_end(w, &entry, err);
+    status = stet_persist_put_end(w, &entry, err);
     stet_persist_entry_free(entry);
     if (status == STET_OK && s->depfile)
         status = store_list(p, s->call, found, err);

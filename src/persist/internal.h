@@ -167,6 +167,14 @@ stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t s
 STET_CHECKED stet_status stet_pobject_read_piece(int fd, const char *path, const struct stat *st, char *bytes,
                                                  size_t room, size_t *got, stet_error *err);
 /* Object, or object with a suffix, that a file name in objects/ stands for: length of the id, 0 if it is none. */
+/* ---- seal.c ---- */
+/* The bytes of this object are known to be right now. */
+void stet_pseal_put(stet_persist *p, const char *id, const char *object);
+/* Are they known to be right still, by what stat says? */
+bool stet_pseal_holds(stet_persist *p, const char *id, const struct stat *object);
+void stet_pseal_sweep(stet_persist *p); /* those of objects that are gone */
+
+/* ---- object.c ---- */
 size_t stet_pobject_name(const char *name, bool *compressed);
 
 /* ---- trash.c ---- */

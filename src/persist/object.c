@@ -239,31 +239,55 @@ static stet_status restore_stream(stet_persist *p, const char *id, uint64_t size
     return status;
 }
 
+/* Where the bytes wait until they are whole: in the directory for such files, which is swept, and not among the user's;
+ * unless that lies on another file system. Caller frees. */
+static char *waiting_name(const stet_persist *p, const char *path) {
+    char *dir = stet_file_dirname(path);
+    struct stat here, there;
+    bool near = stet_sys_stat(p->temp, &here) == 0 && stet_sys_stat(dir, &there) == 0 && here.st_dev == there.st_dev;
+    char *name = near ? stet_file_temp_name(p->temp, "restore") : stet_file_temp_name(dir, ".stet-restore");
+    stet_free(dir);
+    return name;
+}
+
+/* The object as it is, cloned, linked or copied. */
+static stet_status restore_whole(stet_persist *p, const char *id, const char *object, const struct stat *st,
+                                 const char *temp, mode_t mode, bool allow_hardlink, stet_persist_restored *done,
+                                 stet_error *err) {
+    stet_copy_how by;
+    stet_hash hash;
+    uint64_t copied;
+    stet_status status = stet_file_copy(object, temp, mode, allow_hardlink, &by, err);
+    if (status != STET_OK)
+        return status;
+    *done = by == STET_COPY_REFLINK    ? STET_PERSIST_REFLINK
+            : by == STET_COPY_HARDLINK ? STET_PERSIST_HARDLINK
+                                       : STET_PERSIST_COPY;
+    if (stet_pseal_holds(p, id, st))
+        return STET_OK;
+    status = stet_file_hash(temp, &hash, &copied, err);
+    if (status == STET_OK && (copied != (uint64_t)st->st_size || !matches(hash, id)))
+        return stet_fail(err, STET_CORRUPT, "object %.120s: its bytes are not what its name says", id);
+    if (status == STET_OK && *done != STET_PERSIST_COPY)
+        stet_pseal_put(p, id, object);
+    return status;
+}
+
 stet_status stet_persist_restore(stet_persist *p, const char *id, uint64_t size, const char *path, mode_t mode,
-                                 bool allow_hardlink, stet_persist_restored *how, stet_error *err) {
+                                 bool allow_hardlink, stet_persist_restored *how, struct stat *as, stet_error *err) {
     if (!stet_persist_valid_id(id, strlen(id)))
         return stet_fail(err, STET_INVALID, "not an object id: \"%.120s\"", id);
-    char *dir = stet_file_dirname(path), *object = stet_ppath(p->objects_dir, id);
-    char *temp = stet_file_temp_name(dir, ".stet-restore");
+    char *object = stet_ppath(p->objects_dir, id), *temp = waiting_name(p, path);
     stet_persist_restored done = STET_PERSIST_COPY;
     struct stat st;
     stet_status status;
     /* The object as it is can be cloned or linked; what is compressed, trivial or behind a link is written out. */
-    if (stet_sys_lstat(object, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size) {
-        stet_copy_how by;
-        status = stet_file_copy(object, temp, mode, allow_hardlink, &by, err);
-        if (status == STET_OK) {
-            stet_hash hash;
-            uint64_t copied;
-            done = by == STET_COPY_REFLINK    ? STET_PERSIST_REFLINK
-                   : by == STET_COPY_HARDLINK ? STET_PERSIST_HARDLINK
-                                              : STET_PERSIST_COPY;
-            status = stet_file_hash(temp, &hash, &copied, err);
-            if (status == STET_OK && (copied != size || !matches(hash, id)))
-                status = stet_fail(err, STET_CORRUPT, "object %.120s: its bytes are not what its name says", id);
-        }
-    } else
+    if (stet_sys_lstat(object, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size)
+        status = restore_whole(p, id, object, &st, temp, mode, allow_hardlink, &done, err);
+    else
         status = restore_stream(p, id, size, temp, mode, err);
+    if (status == STET_OK && as && stet_sys_lstat(temp, as) != 0)
+        status = stet_fail_errno(err, errno, "%s: cannot look at it", temp);
     if (status == STET_OK && stet_sys_rename(temp, path) != 0)
         status = stet_fail_errno(err, errno, "%s: cannot replace", path);
     /* rename of two names of one file does nothing, and leaves the first. */
@@ -273,6 +297,5 @@ stet_status stet_persist_restore(stet_persist *p, const char *id, uint64_t size,
         *how = done;
     stet_free(temp);
     stet_free(object);
-    stet_free(dir);
     return status;
 }

@@ -34,6 +34,7 @@
 #ifndef STET_PERSIST_PERSIST_H
 #define STET_PERSIST_PERSIST_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -211,10 +212,12 @@ typedef enum stet_persist_restored {
     STET_PERSIST_COPY
 } stet_persist_restored;
 /* Puts an object's bytes at `path`, whole or not at all, replacing a file there. A hard link shares its bytes (and its
- * read-only mode) with the object: for files that nobody changes in place. */
+ * read-only mode) with the object: for files that nobody changes in place. Bytes are checked by their hash, unless they
+ * are those of a large object that this machine has checked before and that looks untouched since. `as` (may be NULL)
+ * is what stat said of the file before it was put in place. */
 STET_CHECKED stet_status stet_persist_restore(stet_persist *p, const char *id, uint64_t size, const char *path,
                                               mode_t mode, bool allow_hardlink, stet_persist_restored *how,
-                                              stet_error *err);
+                                              struct stat *as, stet_error *err);
 /* Is it here, with the right size (and hash if `verify`)? */
 bool stet_persist_has_object(stet_persist *p, const char *id, uint64_t size, bool verify);
 

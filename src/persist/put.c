@@ -528,6 +528,8 @@ static stet_status install(stet_persist_put *w, content *c, stet_error *err) {
         status = stet_fail_errno(err, saved, "%s: cannot put the object in place", path);
         break;
     }
+    if (status == STET_OK && !c->compressed)
+        stet_pseal_put(p, c->id, path);
     stet_free(path);
     return status;
 }

@@ -279,14 +279,14 @@ stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char
 /* ---- sweeping ---- */
 
 static stet_status sweep_temp(const char *dir, bool dry_run, uint64_t *items, uint64_t *bytes, stet_error *err) {
-    static const char *const ours[] = {"put.", "zstd.", "snapshot."};
+    static const char *const ours[] = {"put.", "zstd.", "snapshot.", "restore."};
     stet_names names = {0};
     stet_status status = STET_OK;
     if (stet_file_list(dir, &names, NULL) != STET_OK)
         return STET_OK;
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         bool mine = false;
-        for (size_t k = 0; k < 3; k++)
+        for (size_t k = 0; k < sizeof ours / sizeof *ours; k++)
             mine = mine || !strncmp(names.at[i], ours[k], strlen(ours[k]));
         char *path = stet_ppath(dir, names.at[i]);
         struct stat st;
@@ -331,8 +331,10 @@ stet_status stet_persist_sweep(stet_persist *p, bool everything, bool dry_run, u
     if (status == STET_OK && strcmp(near, p->temp) != 0)
         status = sweep_temp(near, dry_run, items, bytes, err);
     stet_free(near);
-    if (status == STET_OK && !dry_run)
+    if (status == STET_OK && !dry_run) {
         drop_old_markers(p);
+        stet_pseal_sweep(p);
+    }
     stet_names names = {0};
     if (status == STET_OK)
         status = list_batches(p, &names, err);

@@ -746,21 +746,21 @@ static void large_and_compressed(void **state) {
     OK(stet_persist_read(x.p, text->id, text->size, count_bytes, &total, &err));
     assert_int_equal(total, 3000 * 1024);
     stet_persist_restored how;
-    OK(stet_persist_restore(x.p, text->id, text->size, "restored", 0644, true, &how, &err));
+    OK(stet_persist_restore(x.p, text->id, text->size, "restored", 0644, true, &how, NULL, &err));
     assert_int_equal(how, STET_PERSIST_COPY);
     struct stat st;
     assert_int_equal(stat("restored", &st), 0);
     assert_int_equal(st.st_size, 3000 * 1024);
     const stet_persist_content *plain = stet_persist_entry_content(e, "plain");
-    OK(stet_persist_restore(x.p, plain->id, plain->size, "restored", 0644, true, &how, &err));
+    OK(stet_persist_restore(x.p, plain->id, plain->size, "restored", 0644, true, &how, NULL, &err));
     assert_int_not_equal(how, STET_PERSIST_COPY); /* a reflink or a hard link */
     assert_int_equal(stat("restored", &st), 0);
     assert_int_equal(st.st_size, 1001);
-    OK(stet_persist_restore(x.p, plain->id, plain->size, "restored", 0600, false, &how, &err));
+    OK(stet_persist_restore(x.p, plain->id, plain->size, "restored", 0600, false, &how, NULL, &err));
     assert_int_equal(stat("restored", &st), 0);
     assert_int_equal(st.st_nlink, 1);
     assert_int_equal(faults_names(".", ".stet-restore"), 0);
-    FAILS(stet_persist_restore(x.p, "../x", 1, "restored", 0600, false, NULL, &err), STET_INVALID, "object id");
+    FAILS(stet_persist_restore(x.p, "../x", 1, "restored", 0600, false, NULL, NULL, &err), STET_INVALID, "object id");
     /* The same bytes again find the compressed one. */
     OK(put(&x, "c", M1, T0, "x"));
     k.created_at++;
