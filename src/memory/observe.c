@@ -34,6 +34,7 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     if ((st = stet_docname_check(&piece, err)) != STET_OK || (st = stet_docname_check(&action, err)) != STET_OK ||
         (st = check_addresses(o->declared_writes, o->declared_count, err)) != STET_OK ||
         (st = check_addresses(o->envelopes, o->envelope_count, err)) != STET_OK ||
+        (st = check_addresses(o->cells, o->cell_count, err)) != STET_OK ||
         (st = check_addresses(o->ignored_writes, o->ignored_count, err)) != STET_OK)
         return st;
     stet_arena *a = tx->arena;
@@ -45,6 +46,7 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     c->declared_writes = copy_addresses(a, o->declared_writes, o->declared_count);
     c->envelopes = copy_addresses(a, o->envelopes, o->envelope_count);
     c->ignored_writes = copy_addresses(a, o->ignored_writes, o->ignored_count);
+    c->cells = copy_addresses(a, o->cells, o->cell_count);
     c->options = stet_retain(o->options);
     c->note = stet_retain(o->note);
     tx->observation = c;
@@ -78,12 +80,34 @@ static stet_bytes addresses(stet_space *s, const stet_address *at, size_t len, c
     return packed(s, &o->places);
 }
 
+/* Adds what was known before, as far as it stays the action's own. */
+static void keep_known(stet_space *s, const stet_applied *m, const stet_known_action *before, stet_places *out) {
+    struct stet_observe *o = stet_observe_of(s);
+    const stet_observation *in = m->observation;
+    size_t from = out->len, to = from;
+    if (!stet_places_unpack(before->known.at, before->known.len, out))
+        assert(!"packed here");
+    if (in->keeps_known)
+        return;
+    stet_bytes cells = addresses(s, in->cells, in->cell_count, m);
+    stet_vec_clear(&o->skip);
+    if (!stet_places_unpack(cells.at, cells.len, &o->skip))
+        assert(!"packed here");
+    for (size_t i = from; i < out->len; i++)
+        for (size_t n = 0; n < o->skip.len; n++)
+            if (o->skip.at[n].doc == out->at[i].doc && stet_path_is_prefix(o->skip.at[n].path, out->at[i].path)) {
+                out->at[to++] = out->at[i];
+                break;
+            }
+    out->len = to;
+}
+
 /* What the run changed, and what counts as its own from now on: precise writes, those inside a declared one widened to
  * it (the output cell is the action's as a whole, also where this run left it as it was); without any, what was known
  * before; else what is declared. Ignored writes are neither. */
 static void written(stet_space *s, const stet_applied *m, stet_bytes declared, stet_bytes ignored,
                     const stet_known_action *before, stet_bytes *actual, stet_bytes *known) {
-    bool keeps = m->observation->keeps_known && before->observed;
+    bool keeps = before->observed && (m->observation->keeps_known || m->observation->cell_count > 0);
     struct stet_observe *o = stet_observe_of(s);
     stet_places *out = &o->out, *own = &o->own, *skip = &o->skip;
     stet_vec_clear(&o->places);
@@ -116,8 +140,8 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, s
         /* Declared outputs that this run did not touch stay its own. */
         for (size_t n = 0; n < own->len; n++)
             *stet_vec_add(out) = own->at[n];
-        if (keeps && !stet_places_unpack(before->known.at, before->known.len, out))
-            assert(!"packed here");
+        if (keeps)
+            keep_known(s, m, before, out);
         *known = packed(s, out);
     } else if (before->observed && before->known.len) {
         *known = before->known;

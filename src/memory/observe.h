@@ -74,9 +74,11 @@ struct stet_observation {
     size_t envelope_count;
     const stet_address *ignored_writes; /* never enter the indexes */
     size_t ignored_count;
-    /* What it is known to have written in earlier runs stays its own, also where this run left it as it was: for
-     * actions that write here and there, with the code they had before. */
+    /* What it is known to have written in earlier runs stays its own, also where this run left it as it was: all of it
+     * (`keeps_known`), or what lies in these cells, through which it may write. */
     bool keeps_known;
+    const stet_address *cells;
+    size_t cell_count;
     stet_value options; /* {"debounceMs","noDebounce","throttleMs","onRestart"} or null */
     bool failed;
     stet_hash error; /* fingerprint of the failure */

@@ -217,6 +217,62 @@ size_t sched_envelopes(const sched_action *a, stet_arena *arena, stet_address **
     return count;
 }
 
+typedef struct cell_list {
+    stet_arena *arena;
+    STET_VEC(stet_address) found;
+} cell_list;
+
+static bool note_cell(void *ctx, stet_value binding, stet_pathref place) {
+    cell_list *c = ctx;
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
+    (void)place;
+    stet_path_push(&path, "value");
+    if (stet_link_read(binding, &l, &path) && l.as_cell && !l.space) {
+        stet_pathref p = stet_path_ref(&path);
+        *stet_vec_add(&c->found) =
+            (stet_address){NULL,
+                           {stet_arena_strdup(c->arena, l.id), stet_arena_strdup(c->arena, l.scope)},
+                           {stet_arena_strndup(c->arena, p.bytes, p.len), p.len}};
+    }
+    stet_path_release(&path);
+    return true;
+}
+
+size_t sched_bound_cells(const sched_action *a, stet_arena *arena, stet_address **out) {
+    cell_list c = {.arena = arena};
+    stet_binding_walk(stet_get(a->row, "inputs"), note_cell, &c);
+    size_t count = c.found.len;
+    *out = count > 0 ? stet_arena_dup(arena, c.found.at, count * sizeof **out) : NULL;
+    stet_vec_release(&c.found);
+    return count;
+}
+
+void sched_cells_recall(stet_sched *s, const sched_action *a) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_memo_action x = {0};
+    stet_address *cells;
+    size_t count = sched_bound_cells(a, &arena, &cells);
+    write_list l = {0};
+    if (count > 0 && s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, NULL) == STET_OK &&
+        x.observed) {
+        stet_vec_reserve(&l, stet_plan_writes(s->plan, a->id, NULL, 0) + 1);
+        l.len = stet_plan_writes(s->plan, a->id, l.at, l.cap);
+        for (size_t i = 0; i < x.write_count; i++)
+            for (size_t k = 0; k < count; k++)
+                if (strcmp(x.writes[i].name.id, cells[k].name.id) == 0 &&
+                    strcmp(x.writes[i].name.scope ? x.writes[i].name.scope : "", cells[k].name.scope) == 0 &&
+                    stet_path_is_prefix(cells[k].path, x.writes[i].path)) {
+                    *stet_vec_add(&l) = (stet_plan_write){sched_doc(s, NULL, &x.writes[i].name), x.writes[i].path};
+                    break;
+                }
+        settle_writes(&l);
+        stet_plan_set_writes(s->plan, a->id, l.at, l.len);
+        stet_vec_release(&l);
+    }
+    stet_arena_release(&arena);
+}
+
 typedef struct cell_search {
     bool found;
 } cell_search;

@@ -158,6 +158,9 @@ void sched_cells_release(action_run *r);
 void sched_cells_learn(stet_sched *s, const sched_action *a, const stet_doc_change *changes, size_t count);
 bool sched_has_cells(stet_value inputs);
 /* Where a row says that its node may write: "materializer". In the arena. */
+size_t sched_bound_cells(const sched_action *a, stet_arena *arena, stet_address **out); /* inputs that are cells */
+/* What an action of other code wrote into the cells that it has still: that stays its own. */
+void sched_cells_recall(stet_sched *s, const sched_action *a);
 size_t sched_envelopes(const sched_action *a, stet_arena *arena, stet_address **out);
 
 /* sched_async.c: actions that are under way while others run */

@@ -398,6 +398,8 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
         restore(s, a, x);
     } else {
         own_output(s, a);
+        if (a->has_cells)
+            sched_cells_recall(s, a);
         declare(s, a);
     }
     /* Whatever the record calls it: without a record that can be trusted it is unknown. */

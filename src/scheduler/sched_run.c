@@ -272,6 +272,8 @@ static stet_status attach(action_run *r, stet_error *err) {
     stet_address ignored = {NULL, {a->piece->failures, NULL}, STET_PATH_ROOT}, *envelopes = NULL;
     stet_arena_clear(&s->arena);
     size_t envelope_count = a->materializer ? sched_envelopes(a, &s->arena, &envelopes) : 0;
+    stet_address *cells = NULL;
+    size_t cell_count = a->has_cells && !a->same_code ? sched_bound_cells(a, &s->arena, &cells) : 0;
     stet_observation o = {.key = {.piece = a->piece->piece->doc, .action = a->node},
                           .kind = a->effect ? STET_ACTION_EFFECT : STET_ACTION_COMPUTATION,
                           .generation = a->piece->piece->generation,
@@ -285,6 +287,8 @@ static stet_status attach(action_run *r, stet_error *err) {
                           .ignored_writes = &ignored,
                           .ignored_count = 1,
                           .keeps_known = a->has_cells && a->same_code,
+                          .cells = cells,
+                          .cell_count = cell_count,
                           .failed = r->failed};
     static const char *const options[] = {"debounceMs", "noDebounce", "throttleMs", "onRestart"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
