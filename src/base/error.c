@@ -36,7 +36,7 @@ stet_status stet_vfail(stet_error *err, stet_status status, const char *format, 
     return status;
 }
 
-stet_status stet_fail(stet_error *err, stet_status status, const char *format, ...) {
+stet_status(stet_fail)(stet_error *err, stet_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     stet_vfail(err, status, format, args);
@@ -72,7 +72,7 @@ static const char *hint_of_errno(int error_number) {
     }
 }
 
-stet_status stet_fail_errno(stet_error *err, int error_number, const char *format, ...) {
+stet_status(stet_fail_errno)(stet_error *err, int error_number, const char *format, ...) {
     stet_status status = status_of_errno(error_number);
     if (!err || err->status != STET_OK)
         return status;

@@ -291,6 +291,7 @@ stet_status stet_datum_id(stet_value v, const stet_record_sink *sink, stet_hash 
     STET_VEC(frame) stack = {0};
     STET_VEC(stet_hash) ids = {0}; /* of finished values whose container is open */
     stet_status status = STET_OK;
+    stet_vec_reserve(&ids, 16); /* never NULL from here on */
     *stet_vec_add(&stack) = (frame){v, 0};
     while (stack.len > 0 && status == STET_OK) {
         frame *f = &stack.at[stack.len - 1];
@@ -303,7 +304,7 @@ stet_status stet_datum_id(stet_value v, const stet_record_sink *sink, stet_hash 
         stet_hash made;
         stet_type t = stet_typeof(f->v);
         if (t == STET_ARRAY || t == STET_OBJECT)
-            status = close_container(f->v, ids.len ? ids.at + ids.len - n : NULL, n, sink, &made, err);
+            status = close_container(f->v, ids.at + ids.len - n, n, sink, &made, err);
         else
             status = make_datum(scalars[t], stet_retain(f->v), sink, &made, err);
         ids.len -= n;

@@ -375,6 +375,7 @@ void stet_process_compare(const stet_process *before, const stet_process *after,
         out->kept += c->kind == STET_CHANGE_MOVED;
     }
     for (size_t i = 0; before && i < before->node_count; i++) {
+        assert(before->nodes);
         if (stet_process_find(after, before->nodes[i].id))
             continue;
         stet_process_change *c = stet_vec_add(out);

@@ -4,6 +4,8 @@
  * stays as a base for the patches after it: following a large document that others patch then costs the patches. */
 #include "memory/internal.h"
 
+#include <assert.h>
+
 static void unlink_entry(stet_space *s, stet_cached *c) {
     *(c->newer ? &c->newer->older : &s->newest) = c->older;
     *(c->older ? &c->older->newer : &s->oldest) = c->newer;
@@ -71,6 +73,7 @@ void stet_cache_clear(stet_space *s) {
     while (s->oldest) {
         stet_cached *c = s->oldest;
         unlink_entry(s, c);
+        assert(s->oldest != c);
         stet_head_release(&c->head);
         free(c);
     }

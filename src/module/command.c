@@ -452,9 +452,11 @@ static void collect_work(uv_work_t *w) {
         status = command_second_id(&c->spec, &c->found, &c->second, &c->warning);
         if (!c->spec.depfile)
             c->second = c->spec.call;
-        if (status == STET_OK)
-            status = command_store(s->persist, s->root, &c->spec, c->second, &c->found, result, c->output_path,
-                                   c->error_path, (c->end.ended_ns - c->end.started_ns) / 1000000, &c->warning);
+        if (status == STET_OK &&
+            command_store(s->persist, s->root, &c->spec, c->second, &c->found, result, c->output_path, c->error_path,
+                          (c->end.ended_ns - c->end.started_ns) / 1000000, &c->warning) != STET_OK) {
+            /* the warning is set: what can't be kept is worth no more */
+        }
     }
     c->result = result;
 }

@@ -315,7 +315,7 @@ static void finish(stet_persist_put *w, content *c) {
         c->id[STET_PERSIST_HASH] = '.';
         memcpy(c->id + STET_PERSIST_HASH + 1, w->key.module_hash, STET_PERSIST_HASH);
         c->id[2 * STET_PERSIST_HASH + 1] = '.';
-        strcpy(c->id + 2 * STET_PERSIST_HASH + 2, created);
+        memcpy(c->id + 2 * STET_PERSIST_HASH + 2, created, strlen(created) + 1);
     }
 }
 
@@ -617,7 +617,7 @@ static void release(stet_persist_put *w) {
 }
 
 stet_status stet_persist_put_end(stet_persist_put *w, stet_persist_entry **entry, stet_error *err) {
-    if (current(w))
+    if (w->contents.len)
         finish(w, current(w));
     stet_pcontent_in *in = stet_alloc((w->contents.len + 1) * sizeof *in);
     stet_pentry_scratch scratch = {0};

@@ -229,17 +229,17 @@ void mcp_refuse(mcp_request *r, int code, stet_value data, const char *format, .
 
 void mcp_drop(mcp_request *r) {
     stet_mcp_server *s = r->s;
-    mcp_request_ref(r);
+    mcp_request_ref(r); /* the analyzer can't count: it takes the next unref for the last */
     atomic_store(&r->cancelled, true);
     r->over = true;
     drop_frames(s, r);
     mcp_listener_end(s, r);
     if (r->submitted && stet_mcp_pool_withdraw(s->pool, &r->job))
         mcp_request_unref(r);
-    batch_done(s, r->batch);
+    batch_done(s, r->batch); /* NOLINT(clang-analyzer-unix.Malloc): a reference is held */
     r->batch = NULL;
-    unlist(r);
-    mcp_request_unref(r);
+    unlist(r);            /* NOLINT(clang-analyzer-unix.Malloc): a reference is held */
+    mcp_request_unref(r); /* NOLINT(clang-analyzer-unix.Malloc): this is the last */
 }
 
 void mcp_notify(stet_mcp_server *s, mcp_request *about, const char *method, stet_value params) {
