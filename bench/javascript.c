@@ -13,7 +13,7 @@ static double cpu(void) {
 }
 
 static void measure(void *state, const char *name, const char *implementation, const char *inputs, double goal) {
-    stet_value module = js_module(implementation), given = js_parse(inputs), bindings = js_references(given),
+    stet_value module = js_module(implementation), given = fake_parse(inputs), bindings = fake_references(given),
                node = stet_object();
     stet_error err = STET_ERROR_INIT;
     void *program;
@@ -27,9 +27,9 @@ static void measure(void *state, const char *name, const char *implementation, c
         int runs = 20000;
         double start = cpu();
         for (int i = 0; i < runs; i++) {
-            js_run r = {.inputs = given, .quiet = true};
-            r.base =
-                (stet_run){.ops = &js_run_ops, .node = node, .descriptor = module, .bindings = bindings, .name = name};
+            fake_run r = {.inputs = given, .quiet = true};
+            r.base = (stet_run){
+                .ops = &fake_run_ops, .node = node, .descriptor = module, .bindings = bindings, .name = name};
             if (stet_module_javascript.start(state, program, &r.base, &err) != STET_OK || r.failed) {
                 printf("javascript %s: %s\n", name, r.error.message);
                 exit(1);
@@ -52,11 +52,11 @@ int main(void) {
     void *state = js_open("{}");
     double start = cpu();
     stet_value first = js_module("() => 1");
-    js_run r;
+    fake_run r;
     js_run_do(state, &r, first, stet_object(), stet_null(), stet_null());
     printf("javascript start of the engine: ours %.1f ms, goal 100 ms, ratio %.2f (goal below 1)\n",
            (cpu() - start) * 1e3, (cpu() - start) * 10);
-    js_run_release(&r);
+    fake_run_release(&r);
     measure(state, "one scalar", "({x}) => x + 1", "{\"x\":41}", 10);
     measure(state, "two scalars", "({a, b}) => a + b", "{\"a\":1,\"b\":2}", 10);
     measure(state, "by position", "(a, b) => a + b", "[1,2]", 10);

@@ -39,6 +39,9 @@ void JSSynchronousGarbageCollectForDebugging(JSContextRef context);
 _Thread_local stet_javascript_engine *engine_current;
 
 EMBED(javascript_realm, "plugins/javascript/realm.js");
+EMBED(javascript_expression, "plugins/javascript/expression.js");
+EMBED(javascript_machine, "plugins/javascript/machine.js");
+EMBED(javascript_regexp, "plugins/javascript/regexp.js");
 
 /* ---- Limits ------------------------------------------------------------------------------------------------------ */
 
@@ -99,8 +102,18 @@ stet_status engine_stopped(stet_javascript_engine *e, stet_error *err) {
     e->start_us = e->looked_us = cpu_us();
     JSEvaluateScript(e->context, nothing, NULL, NULL, 1, NULL);
     JSStringRelease(nothing);
-    JSObjectCallAsFunction(e->context, e->forget, NULL, 0, NULL, NULL);
-    if (reason == STOP_TIME) {
+    JSValueRef matching = JSObjectCallAsFunction(e->context, e->forget, NULL, 0, NULL, NULL);
+    stet_buf expression = STET_BUF(1024);
+    if (matching)
+        js_describe(e->context, matching, &expression);
+    if (reason == STOP_TIME && expression.len > 0) {
+        stet_fail(err, STET_LIMIT, "stopped: it ran longer than %lld ms, in the regular expression %s",
+                  (long long)e->limits.time_ms, stet_buf_cstr(&expression));
+        stet_hint(
+            err,
+            "parts of it that match the same, like (a+)+ or \\s*(.*)\\s*, make it try too much on a long text: make it "
+            "simpler, or raise \"limits\": {\"timeMs\": N} of the module");
+    } else if (reason == STOP_TIME) {
         stet_fail(err, STET_LIMIT, "stopped: it ran longer than %lld ms", (long long)e->limits.time_ms);
         stet_hint(err, "is there a loop without an end? Otherwise raise \"limits\": {\"timeMs\": N} of the module, or "
                        "time_limit_ms in [module.javascript]");
@@ -113,6 +126,7 @@ stet_status engine_stopped(stet_javascript_engine *e, stet_error *err) {
         stet_fail(err, STET_LIMIT, "stopped: it took more than %lld MiB of memory", (long long)e->limits.memory_mb);
         stet_hint(err, "raise \"limits\": {\"memoryMb\": N} of the module, or memory_limit_mb in [module.javascript]");
     }
+    stet_buf_release(&expression);
     return STET_LIMIT;
 }
 
@@ -140,6 +154,8 @@ static void set_options(void) {
      * ours or of the host is disturbed, and loops are not thrown back to slow code each time. */
     jsc_options_set_boolean("usePollingTraps", TRUE);
     jsc_options_set_boolean("useWasm", FALSE);
+    /* A call in tail position would take the place of its caller, whose line an error is to name. */
+    jsc_options_set_boolean("useTailCalls", FALSE);
 }
 
 static JSObjectRef part(stet_javascript_engine *e, JSObjectRef realm, const char *name) {
@@ -151,16 +167,20 @@ static JSObjectRef part(stet_javascript_engine *e, JSObjectRef realm, const char
 static stet_status open_realm(stet_javascript_engine *e, stet_error *err) {
     JSContextRef c = e->context;
     JSObjectRef host = JSObjectMake(c, NULL, NULL);
-    JSValueRef exception = NULL, made;
+    JSValueRef exception = NULL;
     JSObjectRef numbers = JSObjectMakeTypedArray(c, kJSTypedArrayTypeFloat64Array, OUT_NUMBERS, NULL);
     JSValueProtect(c, numbers);
     e->out = JSObjectGetTypedArrayBytesPtr(c, numbers, NULL);
     views_define(e, host);
-    stet_status status = engine_evaluate(e, javascript_realm, strlen(javascript_realm), SCRIPT_REALM, &made, err);
-    if (status != STET_OK)
-        return status;
-    JSValueRef arguments[] = {host, numbers};
-    JSValueRef realm = JSObjectCallAsFunction(c, (JSObjectRef)made, NULL, 2, arguments, &exception);
+    static const char *const scripts[] = {javascript_expression, javascript_machine, javascript_regexp,
+                                          javascript_realm};
+    JSValueRef arguments[] = {host, numbers, NULL, NULL, NULL, NULL};
+    for (size_t i = 0; i < 4; i++) {
+        stet_status status = engine_evaluate(e, scripts[i], strlen(scripts[i]), SCRIPT_REALM, &arguments[2 + i], err);
+        if (status != STET_OK)
+            return status;
+    }
+    JSValueRef realm = JSObjectCallAsFunction(c, (JSObjectRef)arguments[5], NULL, 5, arguments, &exception);
     if (!realm)
         return js_failure(e, SCRIPT_REALM, exception, STET_INTERNAL, err);
     e->invoke = part(e, (JSObjectRef)realm, "invoke");

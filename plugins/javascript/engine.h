@@ -7,6 +7,9 @@
  *   text.c      strings and values, both ways
  *   failure.c   exceptions as errors
  *   pattern.c   patterns written in JavaScript
+ *
+ *   realm.js    the world of a function; regexp.js, machine.js, expression.js: regular expressions that can be stopped
+ *   builder.js  the functions of patterns
  */
 #ifndef STET_PLUGIN_JAVASCRIPT_ENGINE_H
 #define STET_PLUGIN_JAVASCRIPT_ENGINE_H

@@ -9,8 +9,9 @@
 //   R4. Nothing in here looks a property up on an object of the user's where a look-up by the user would not do so.
 //
 // `host` holds the functions of view.c and engine.c. `out` is memory shared with them; after each call out[0] says what
-// the answer is, out[1] and out[2] are a view's number and length.
-(function (host, out) {
+// the answer is, out[1] and out[2] are a view's number and length. What makes regular expressions stoppable is given as
+// three scripts (regexp.js).
+(function (host, out, makeExpression, makeMachine, makeRegExp) {
 'use strict';
 
 const SCALAR = 0, OBJECT = 1, ARRAY = 2, ABSENT = 3, CELL = 4, BULK = 5, VIEW = 6, TEXT = 7, REFUSED = 8;
@@ -18,8 +19,10 @@ const MAX_TEXT = 64 * 1024 * 1024; // of a result; memory takes no larger docume
 const MAX_DEPTH = 500;
 const { Promise } = globalThis;
 const MAX_STRING = 256 * 1024 * 1024;
+const MAX_URI = 16 * 1024 * 1024; // these look at no clock, and take a second for so many
 const EXACT = 2 ** 53;
 const global = globalThis;
+const regexps = makeRegExp(makeMachine(makeExpression()));
 const { fetch, has: present, keys: keysOf, mark, text: textOf, place, log } = host;
 
 // ---- Inputs as views
@@ -472,9 +475,11 @@ function invoke(fn, mode, id, positions, name, event, big) {
     return finish(callWith(fn, mode & (HANDLER | POSITIONAL), id, positions, event));
 }
 
+// After a run that was stopped. Says in which regular expression it was, if it was in one.
 function forget() {
     root = undefined;
     trail.length = 0;
+    return regexps.under();
 }
 
 // ---- The console
@@ -544,6 +549,15 @@ function limitSizes() {
     guard('repeat', repeat, (self, [n]) => String(self).length * Number(n));
     guard('padStart', padStart, (self, [n]) => Number(n));
     guard('padEnd', padEnd, (self, [n]) => Number(n));
+    for (const name of ['encodeURI', 'encodeURIComponent', 'decodeURI', 'decodeURIComponent']) {
+        const original = global[name];
+        global[name] = { [name](value) {
+            const text = `${value}`;
+            if (text.length > MAX_URI)
+                throw new RangeError(`${name}() of ${text.length} characters: the limit is ${MAX_URI}`);
+            return original(text);
+        } }[name];
+    }
     const guardConstructor = (name) => {
         const original = global[name];
         const guarded = new Proxy(original, {
@@ -640,6 +654,7 @@ function harden() {
 
 removeAmbient();
 limitSizes();
+regexps.install();
 Object.defineProperty(global, 'console', { value: console, writable: false, enumerable: false, configurable: false });
 harden();
 return { invoke, forget, freeze: Object.freeze, parse, serialize };

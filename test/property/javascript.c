@@ -220,7 +220,7 @@ static void mutants(stet_value v, stet_value root, stet_path *path, stet_value *
     static const char *const others[] = {"1000", "\"other\"", "null", "[7]", "{\"a\":8}"};
     if (stet_path_depth(stet_path_ref(path)) > 0)
         for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-            stet_push(out, js_put(stet_retain(root), stet_path_ref(path), 0, js_parse(others[k])));
+            stet_push(out, fake_put(stet_retain(root), stet_path_ref(path), 0, fake_parse(others[k])));
     size_t n = stet_count(v);
     for (size_t i = 0; i < n; i++) {
         size_t len;
@@ -231,7 +231,7 @@ static void mutants(stet_value v, stet_value root, stet_path *path, stet_value *
                 stet_remove(&copy, key, len);
             else
                 stet_remove_at(&copy, i);
-            stet_push(out, js_put(stet_retain(root), stet_path_ref(path), 0, copy));
+            stet_push(out, fake_put(stet_retain(root), stet_path_ref(path), 0, copy));
         }
         if (key)
             stet_path_push_n(path, key, len);
@@ -246,13 +246,13 @@ static void mutants(stet_value v, stet_value root, stet_path *path, stet_value *
         static const char *const names[] = {"new", "q", "x", "tags"};
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
             stet_value copy = stet_retain(v);
-            stet_put(&copy, names[k], js_parse("{\"y\":6}"));
-            stet_push(out, js_put(stet_retain(root), stet_path_ref(path), 0, copy));
+            stet_put(&copy, names[k], fake_parse("{\"y\":6}"));
+            stet_push(out, fake_put(stet_retain(root), stet_path_ref(path), 0, copy));
         }
     } else if (stet_typeof(v) == STET_ARRAY) {
         stet_value copy = stet_retain(v);
         stet_push(&copy, stet_int(4));
-        stet_push(out, js_put(stet_retain(root), stet_path_ref(path), 0, copy));
+        stet_push(out, fake_put(stet_retain(root), stet_path_ref(path), 0, copy));
     }
 }
 
@@ -267,7 +267,7 @@ static bool touched(const reads *r, const stet_changes *changes) {
 static void judged(void **ctx) {
     (void)ctx;
     void *state = js_open("{}");
-    stet_value root = js_parse(document), all = stet_array();
+    stet_value root = fake_parse(document), all = stet_array();
     stet_path path = STET_PATH_INIT;
     size_t step = getenv("STET_TEST_LONG")    ? 1
                   : getenv("STET_TEST_SHORT") ? 17
@@ -277,21 +277,21 @@ static void judged(void **ctx) {
     stet_path_release(&path);
     for (size_t f = 0; f < 2 * FUNCTIONS; f++) {
         char *text = spell(functions[f / 2], f & 1);
-        js_run first;
+        fake_run first;
         reads r;
         js_run_do(state, &first, js_module(text), stet_retain(root), stet_null(), stet_null());
-        char *answer = js_run_text(&first);
+        char *answer = fake_run_text(&first);
         parse_reads(stet_buf_cstr(&first.reads), &r);
         count++;
         for (size_t m = f % step; m < stet_count(all); m += step) {
             stet_value other = stet_at(all, m);
             stet_arena arena = STET_ARENA_INIT;
             stet_changes changes = {0};
-            js_run second;
+            fake_run second;
             stet_changes_between(&root, &other, 0, &arena, &changes);
             bool touches = touched(&r, &changes);
             js_run_do(state, &second, js_module(text), stet_retain(other), stet_null(), stet_null());
-            char *again = js_run_text(&second);
+            char *again = fake_run_text(&second);
             bool differs = strcmp(answer, again) != 0;
             if (differs && !touches) {
                 char *shown = stet_json_print(other, STET_JSON_CANONICAL, NULL);
@@ -304,13 +304,13 @@ static void judged(void **ctx) {
             wasted += touches && !differs;
             spared += !touches;
             stet_free(again);
-            js_run_release(&second);
+            fake_run_release(&second);
             stet_changes_release(&changes);
             stet_arena_release(&arena);
         }
         release_reads(&r);
         stet_free(answer);
-        js_run_release(&first);
+        fake_run_release(&first);
         stet_free(text);
     }
     print_message("# %zu functions: %zu changes of the answer, all seen; %zu runs spared, %zu in vain\n", count, hits,

@@ -8,85 +8,35 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
-#include "base/json.h"
+#include "fake_run.h"
 #include "module/kinds.h"
 #include "module/ref.h"
 #include "os/file.h"
 
-typedef struct fake_run {
-    stet_run base;
-    stet_value inputs; /* values, where the scheduler would have links */
-    stet_value result;
-    stet_error error;
-    bool failed, done;
-    stet_buf reads; /* "value/a(r) value(s)" */
-} fake_run;
-
-static stet_status fake_read(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err) {
-    fake_run *f = (fake_run *)run;
-    if (f->reads.len)
-        stet_buf_char(&f->reads, ' ');
-    stet_path_print(path, &f->reads);
-    stet_buf_str(&f->reads, kind == STET_SHALLOW ? "(s)" : "(r)");
-    if (!stet_path_lookup(f->inputs, path, out))
-        return stet_fail(err, STET_NOT_FOUND, "nothing there");
-    return STET_OK;
-}
-
-static void fake_succeed(stet_run *run, stet_value result) {
-    fake_run *f = (fake_run *)run;
-    assert_false(f->done);
-    f->done = true;
-    f->result = result;
-}
-
-static void fake_fail(stet_run *run, const stet_error *err) {
-    fake_run *f = (fake_run *)run;
-    assert_false(f->done);
-    f->done = f->failed = true;
-    f->error = *err;
-    f->error.details = stet_null();
-}
-
-static const stet_run_ops fake_ops = {.read = fake_read, .succeed = fake_succeed, .fail = fake_fail};
-
-static stet_value parse(const char *text) {
-    stet_value v;
-    stet_error err = STET_ERROR_INIT;
-    if (stet_json_parse(text, strlen(text), &v, &err) != STET_OK)
-        fail_msg("%s: %s", text, err.message);
-    return v;
-}
-
 /* Runs a function; the answer as text (free), "error: ..." if it failed. */
 static char *call(const char *ref, const char *inputs, char **reads) {
-    fake_run f = {.inputs = parse(inputs), .reads = STET_BUF(0)};
+    fake_run f = fake_run_of(fake_parse(inputs));
     stet_value node = stet_object(), module = stet_object();
     stet_put(&module, "type", stet_string("ref"));
     stet_put(&module, "ref", stet_string(ref));
     stet_put(&node, "module", module);
     stet_put(&node, "inputs", stet_retain(f.inputs));
-    f.base = (stet_run){.ops = &fake_ops, .node = node, .descriptor = module, .bindings = f.inputs, .name = "test"};
+    f.base = (stet_run){.ops = &fake_run_ops, .node = node, .descriptor = module, .bindings = f.inputs, .name = "test"};
     stet_error err = STET_ERROR_INIT;
     if (stet_module_ref.check(module, node, &err) != STET_OK) {
         char *text = stet_asprintf("refused: %s", err.message);
         stet_release(node);
-        stet_release(f.inputs);
+        fake_run_release(&f);
         stet_error_clear(&err);
         return text;
     }
     assert_int_equal(stet_module_ref.start(NULL, NULL, &f.base, &err), STET_OK);
     assert_true(f.done);
-    char *text =
-        f.failed ? stet_asprintf("error: %s", f.error.message) : stet_json_print(f.result, STET_JSON_CANONICAL, NULL);
-    if (!f.failed)
-        stet_release(f.result);
+    char *text = fake_run_text(&f);
     if (reads)
         *reads = stet_buf_take(&f.reads, NULL);
-    stet_buf_release(&f.reads);
     stet_release(node);
-    stet_release(f.inputs);
+    fake_run_release(&f);
     return text;
 }
 
@@ -247,16 +197,16 @@ static void wrong_inputs_are_refused(void **state) {
     gives("divide", "[1,2,3]", "refused: ref \"divide\" takes 2 inputs, and has 3");
     gives("sum", "{}", "refused: ref \"sum\" has no inputs");
     stet_error err = STET_ERROR_INIT;
-    stet_value d = parse("{\"type\":\"ref\",\"ref\":\"summ\"}");
+    stet_value d = fake_parse("{\"type\":\"ref\",\"ref\":\"summ\"}");
     assert_int_equal(stet_module_ref.check(d, stet_null(), &err), STET_INVALID);
     assert_string_equal(err.hint, "did you mean \"sum\"?");
     stet_error_clear(&err);
     stet_release(d);
-    d = parse("{\"type\":\"ref\",\"ref\":\"sum\",\"handler\":true}");
+    d = fake_parse("{\"type\":\"ref\",\"ref\":\"sum\",\"handler\":true}");
     assert_int_equal(stet_module_ref.check(d, stet_null(), &err), STET_UNSUPPORTED);
     stet_error_clear(&err);
     stet_release(d);
-    d = parse("{\"type\":\"reff\"}");
+    d = fake_parse("{\"type\":\"reff\"}");
     assert_int_equal(stet_module_check(NULL, d, stet_null(), &err), STET_INVALID);
     assert_string_equal(err.message, "there is no module type \"reff\"");
     stet_error_clear(&err);
@@ -265,16 +215,16 @@ static void wrong_inputs_are_refused(void **state) {
 
 static void use_of_inputs(void **state) {
     (void)state;
-    stet_value d = parse("{\"type\":\"ref\",\"ref\":\"ifElse\"}");
+    stet_value d = fake_parse("{\"type\":\"ref\",\"ref\":\"ifElse\"}");
     assert_int_equal(stet_module_ref.use(d, "condition", 9), STET_INPUT_ALWAYS);
     assert_int_equal(stet_module_ref.use(d, "then", 4), STET_INPUT_CHOSEN);
     assert_int_equal(stet_module_ref.use(d, "1", 1), STET_INPUT_CHOSEN);
     assert_int_equal(stet_module_ref.use(d, "0", 1), STET_INPUT_ALWAYS);
     stet_release(d);
-    d = parse("{\"type\":\"ref\",\"ref\":\"or\"}");
+    d = fake_parse("{\"type\":\"ref\",\"ref\":\"or\"}");
     assert_int_equal(stet_module_ref.use(d, "0", 1), STET_INPUT_MAYBE);
     stet_release(d);
-    d = parse("{\"type\":\"ref\",\"ref\":\"sum\"}");
+    d = fake_parse("{\"type\":\"ref\",\"ref\":\"sum\"}");
     assert_int_equal(stet_module_ref.use(d, "values", 6), STET_INPUT_ALWAYS);
     stet_release(d);
 }
@@ -282,8 +232,9 @@ static void use_of_inputs(void **state) {
 static void fingerprints_differ(void **state) {
     (void)state;
     stet_hash a, b, c;
-    stet_value sum = parse("{\"type\":\"ref\",\"ref\":\"sum\"}"), min = parse("{\"type\":\"ref\",\"ref\":\"min\"}");
-    stet_value same = parse("{\"type\":\"ref\",\"ref\":\"sum\",\"metadata\":{}}");
+    stet_value sum = fake_parse("{\"type\":\"ref\",\"ref\":\"sum\"}"),
+               min = fake_parse("{\"type\":\"ref\",\"ref\":\"min\"}");
+    stet_value same = fake_parse("{\"type\":\"ref\",\"ref\":\"sum\",\"metadata\":{}}");
     assert_int_equal(stet_module_ref.fingerprint(NULL, sum, &a, NULL), STET_OK);
     assert_int_equal(stet_module_ref.fingerprint(NULL, min, &b, NULL), STET_OK);
     assert_int_equal(stet_module_ref.fingerprint(NULL, same, &c, NULL), STET_OK);
