@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/child.h"
+
 /* ---- Cells by schema ----------------------------------------------------------------------------------------------
  */
 
@@ -152,29 +154,49 @@ static bool note_read(void *ctx, stet_value binding, stet_pathref place) {
     return true;
 }
 
+stet_value stet_cells_row_envelopes(stet_value row) {
+    stet_value paths;
+    cell_list cells = {stet_array()};
+    if (stet_find(row, "materializerWriteInputPaths", 27, &paths))
+        declared(row, paths, &cells.links);
+    else
+        stet_binding_walk(stet_get(row, "inputs"), add_cell, &cells);
+    return cells.links;
+}
+
+/* The document that is the node's own output, or NULL. */
+static char *own_output(stet_value row) {
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
+    char *id = stet_link_read(stet_get(row, "output"), &l, &path) ? stet_strdup(l.id) : NULL;
+    stet_path_release(&path);
+    return id;
+}
+
 void stet_cells_envelopes(stet_process *g, const stet_pattern *p) {
     stet_map read = {0};
     bool looked = false;
     for (size_t i = 0; i < g->node_count; i++) {
-        stet_value *row = &g->nodes[i].row, paths, envelopes = stet_array();
-        const stet_pattern_node *n = &p->nodes[i];
-        if (n->kind != STET_NODE_HANDLER && stet_find(*row, "materializerWriteInputPaths", 27, &paths)) {
-            declared(*row, paths, &envelopes);
+        stet_value *row = &g->nodes[i].row, envelopes = stet_null();
+        const stet_slot *slot = stet_map_get(&p->names, g->nodes[i].id, strlen(g->nodes[i].id));
+        if (!slot || stet_child_role_of(*row) != STET_CHILD_NONE) /* a coordinator only passes cells on */
+            continue;
+        const stet_pattern_node *n = &p->nodes[slot->n / 2];
+        if (n->kind != STET_NODE_HANDLER && stet_find(*row, "materializerWriteInputPaths", 27, NULL)) {
+            envelopes = stet_cells_row_envelopes(*row);
         } else if (n->kind == STET_NODE_COMPUTATION && !n->explicit_output) {
-            cell_list cells = {stet_array()};
-            stet_binding_walk(stet_get(*row, "inputs"), add_cell, &cells);
-            for (size_t k = 0; !looked && stet_count(cells.links) > 0 && k <= g->node_count; k++) {
+            envelopes = stet_cells_row_envelopes(*row);
+            for (size_t k = 0; !looked && stet_count(envelopes) > 0 && k <= g->node_count; k++) {
                 stet_binding_walk(k < g->node_count ? stet_get(g->nodes[k].row, "inputs") : g->binding, note_read,
                                   &read);
                 looked = k == g->node_count;
             }
-            char *own = stet_count(cells.links) > 0 ? stet_piece_part(g->piece, "node", g->nodes[i].id) : NULL;
-            if (own && !stet_map_get(&read, own, strlen(own))) {
+            char *own = stet_count(envelopes) > 0 ? own_output(*row) : NULL;
+            if (own && stet_map_get(&read, own, strlen(own))) {
                 stet_release(envelopes);
-                envelopes = stet_retain(cells.links);
+                envelopes = stet_null();
             }
             stet_free(own);
-            stet_release(cells.links);
         }
         if (stet_count(envelopes) > 0)
             stet_put(row, "materializer", envelopes);

@@ -20,6 +20,8 @@ void stet_cells_mark(stet_value *inputs, stet_value node, stet_value module);
 /* Does an argument schema of the node or of its module say that this input is a cell? */
 bool stet_cells_by_schema(stet_value node, stet_value module, const char *key, size_t len);
 void stet_cells_envelopes(stet_process *g, const stet_pattern *p);
+/* The envelopes of one row that is known to be a materializer: those it declares, or else all of its cells. */
+stet_value stet_cells_row_envelopes(stet_value row);
 
 /* One of `materializerWriteInputPaths`, "NAME/KEY" or a list of keys, as a path. False: neither. */
 bool stet_cells_input_path(stet_value v, stet_path *out);

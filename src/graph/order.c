@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "graph/child.h"
 
 #define NONE UINT32_MAX
 
@@ -24,7 +25,7 @@ typedef struct work {
     stet_map docs; /* space, scope, id -> first writer */
     STET_VEC(writer) writers;
     STET_VEC(edge) edges;
-    bool *certain;
+    bool *certain, *shown;
     STET_VEC(uint32_t) queue; /* certain nodes whose inputs are still to be followed */
     stet_arena arena;
     /* of the walk under way */
@@ -92,7 +93,7 @@ static bool visit(void *ctx, stet_value binding, stet_pathref place) {
         if (!covers && !below)
             continue;
         if (w->reader == NONE && !x->perhaps)
-            now_certain(w, x->node);
+            w->shown[x->node] = true;
         else if (w->reader != NONE && w->reader != x->node)
             *stet_vec_add(&w->edges) = (edge){x->node, w->reader, always && covers && !x->perhaps};
     }
@@ -118,7 +119,9 @@ static void collect(work *w) {
         w->module = stet_get(g->nodes[i].row, "module");
         stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), visit, w);
         stet_value kind = stet_get(g->nodes[i].row, "kind");
-        if (g->wants_all || (stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0))
+        /* Effects among its children are wanted as its own would be. */
+        if (g->wants_all || (stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0) ||
+            stet_as_int(stet_get(g->nodes[i].row, "effects")) > 0)
             now_certain(w, (uint32_t)i);
     }
 }
@@ -206,8 +209,13 @@ static void rank_nodes(const work *w, uint32_t *rank) {
     uint32_t *start = stet_alloc_zero(((size_t)count + 2) * sizeof *start),
              *order = stet_alloc((n ? n : 1) * sizeof *order);
     uint32_t *level = stet_alloc_zero(((size_t)count + 1) * sizeof *level);
-    for (size_t i = 0; i < n; i++)
+    uint32_t *span = stet_alloc_zero(((size_t)count + 1) * sizeof *span); /* of children, between it and its readers */
+    for (size_t i = 0; i < n; i++) {
+        int64_t children = stet_as_int(stet_get(w->g->nodes[i].row, "span"));
+        if (children > span[component[i]])
+            span[component[i]] = children < STET_CHILD_CHAIN ? (uint32_t)children : STET_CHILD_CHAIN;
         start[component[i] + 2]++;
+    }
     for (size_t i = 2; i < (size_t)count + 2; i++)
         start[i] += start[i - 1];
     for (size_t i = 0; i < n; i++)
@@ -216,16 +224,27 @@ static void rank_nodes(const work *w, uint32_t *rank) {
         for (uint32_t k = start[c]; k < start[c + 1]; k++)
             for (uint32_t e = out.start[order[k]]; e < out.start[order[k] + 1]; e++) {
                 uint32_t to = component[w->edges.at[out.at[e]].to];
-                if (to != c && level[to] < level[c] + 1)
-                    level[to] = level[c] + 1;
+                if (to != c && level[to] < level[c] + 1 + span[c])
+                    level[to] = level[c] + 1 + span[c];
             }
     for (size_t i = 0; i < n; i++)
         rank[i] = level[component[i]];
     free(start);
     free(order);
     free(level);
+    free(span);
     free(component);
     release(&out);
+}
+
+/* What a certain node always reads is certain. */
+static void follow_certain(work *w, const adjacency *in) {
+    while (w->queue.len > 0) {
+        uint32_t at = w->queue.at[--w->queue.len];
+        for (uint32_t e = in->start[at]; e < in->start[at + 1]; e++)
+            if (w->edges.at[in->at[e]].sure)
+                now_certain(w, w->edges.at[in->at[e]].from);
+    }
 }
 
 void stet_order_compute(stet_process *g, const stet_process_modules *modules) {
@@ -233,23 +252,29 @@ void stet_order_compute(stet_process *g, const stet_process_modules *modules) {
     work w = {.g = g, .modules = modules, .path = STET_PATH_INIT, .key = STET_BUF(4096)};
     uint32_t *rank = stet_alloc_zero((n ? n : 1) * sizeof *rank);
     w.certain = stet_alloc_zero((n ? n : 1) * sizeof *w.certain);
+    w.shown = stet_alloc_zero((n ? n : 1) * sizeof *w.shown);
     collect(&w);
     rank_nodes(&w, rank);
     adjacency in = by_end(&w, false);
-    while (w.queue.len > 0) {
-        uint32_t at = w.queue.at[--w.queue.len];
-        for (uint32_t e = in.start[at]; e < in.start[at + 1]; e++)
-            if (w.edges.at[in.at[e]].sure)
-                now_certain(&w, w.edges.at[in.at[e]].from);
-    }
+    follow_certain(&w, &in);
+    for (size_t i = 0; g->template && i < n; i++)
+        if (w.certain[i]) /* whatever becomes of the result */
+            stet_put(&g->nodes[i].row, "effectual", stet_bool(true));
+    for (size_t i = 0; i < n; i++)
+        if (w.shown[i])
+            now_certain(&w, (uint32_t)i);
+    follow_certain(&w, &in);
     for (size_t i = 0; i < n; i++) {
         stet_put(&g->nodes[i].row, "rank", stet_int(rank[i]));
         if (w.certain[i])
             stet_put(&g->nodes[i].row, "certain", stet_bool(true));
+        if (w.shown[i] && (g->template || stet_find(g->nodes[i].row, "span", 4, NULL)))
+            stet_put(&g->nodes[i].row, "shown", stet_bool(true));
     }
     release(&in);
     free(rank);
     free(w.certain);
+    free(w.shown);
     stet_map_release(&w.docs);
     stet_vec_release(&w.writers);
     stet_vec_release(&w.edges);

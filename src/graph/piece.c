@@ -6,6 +6,7 @@
 
 #include "base/schema.h"
 #include "base/vec.h"
+#include "graph/child.h"
 #include "graph/stream.h"
 
 #define NODES_PER_PART 1000 /* nodes of a stored program in one document */
@@ -160,18 +161,64 @@ static stet_status load_chunk(stet_space *s, int64_t branch, const stet_piece *p
     return STET_OK;
 }
 
-stet_status stet_piece_row(stet_space *s, int64_t branch, const stet_piece *p, const char *node, stet_value *row,
-                           stet_error *err) {
-    stet_value rows, found;
-    stet_status status = load_chunk(s, branch, p, stet_process_chunk(node, p->chunks), -1, &rows, err);
+typedef struct at_seq {
+    stet_space *s;
+    int64_t branch, at;
+} at_seq;
+
+static stet_status load_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
+    const at_seq *x = ctx;
+    stet_doc_state state;
+    stet_status status = stet_space_load(x->s, x->branch, &(stet_docname){id, NULL}, x->at, &state, err);
     if (status != STET_OK)
         return status;
-    if (stet_find(rows, node, strlen(node), &found) && stet_typeof(found) == STET_OBJECT)
-        *row = stet_retain(found);
-    else
-        status = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no node \"%s\"", p->name, node);
-    stet_release(rows);
+    *value = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_null();
+    stet_release(state.value);
+    return STET_OK;
+}
+
+/* A child is there as long as its document is. */
+static stet_status need_child(stet_child_docs *docs, const stet_piece *p, const char *node, stet_error *err) {
+    size_t len = stet_child_instance(node);
+    if (len == 0)
+        return STET_OK;
+    char *instance = stet_strndup(node, len), *id = stet_piece_part(p->name, "child", instance);
+    stet_value there;
+    stet_status status = docs->load(docs->ctx, id, &there, err);
+    if (status == STET_OK) {
+        if (stet_typeof(there) == STET_NULL)
+            status = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no child \"%s\"", p->name, instance);
+        stet_release(there);
+    }
+    stet_free(instance);
+    stet_free(id);
     return status;
+}
+
+stet_status stet_piece_row(stet_space *s, int64_t branch, const stet_piece *p, const char *node, stet_value *row,
+                           stet_error *err) {
+    at_seq now = {s, branch, -1};
+    stet_child_docs docs = {&now, load_value};
+    stet_templates templates = {0};
+    stet_status status = need_child(&docs, p, node, err);
+    if (status == STET_OK)
+        status = stet_child_row(&docs, p, node, NULL, &templates, row, err);
+    stet_templates_release(&templates);
+    return status;
+}
+
+stet_status stet_piece_row_by(stet_space *s, int64_t branch, const stet_piece *p, const char *node,
+                              const stet_process_modules *modules, stet_value *row, stet_error *err) {
+    at_seq now = {s, branch, -1};
+    stet_child_docs docs = {&now, load_value};
+    return stet_child_row(&docs, p, node, modules, modules->templates, row, err);
+}
+
+stet_status stet_piece_children(stet_space *s, int64_t branch, int64_t at, stet_process *g,
+                                const stet_process_modules *modules, stet_error *err) {
+    at_seq then = {s, branch, at};
+    stet_child_docs docs = {&then, load_value};
+    return stet_child_add_all(&docs, g, modules, err);
 }
 
 stet_status stet_piece_process(stet_space *s, int64_t branch, const stet_piece *p, int64_t at, stet_process **out,
@@ -546,6 +593,8 @@ static void count_effects(const stet_process *g, int64_t *effects, int64_t *rest
             ++*effects;
         if (stet_typeof(again) == STET_STRING && strcmp(stet_as_string(&again, NULL), "run") == 0)
             ++*restart;
+        *effects += stet_as_int(stet_get(g->nodes[i].row, "effects"));
+        *restart += stet_as_int(stet_get(g->nodes[i].row, "restarts"));
     }
 }
 

@@ -21,6 +21,9 @@
  * "argumentSchema"?, "resultSchema"?, options}. Bindings in it are links; schemas are hashes of documents
  * `schema:HASH`. GraphSnapshotV1 is assembled from the rows when somebody asks for it (stet_process_snapshot).
  *
+ * The row of a coordinator (child.h) has "span" (ranks that its children take), "template" or "returns", "effects" and
+ * "restarts" (of the template); that of a child's node has "parent". shown: its output is part of the result.
+ *
  * rank: writers have a lower one than their readers; nodes of one cycle share theirs. certain: from here a way of
  * inputs that are always read leads to the result or to an effect (or everything is wanted), so that the node is live whenever the whole piece is
  * wanted, without looking. fingerprint: what it computes from what to where; equal ones keep cells, observation and
@@ -51,12 +54,14 @@ typedef struct stet_process {
     size_t node_count;
     stet_map ids;       /* id -> index */
     stet_value schemas; /* {HASH: schema} used by the rows */
+    bool template;      /* of children: what is wanted of it depends on where it is used */
     stet_arena arena;
 } stet_process;
 
 /* What the graph must know of module kinds. */
 typedef struct stet_process_modules {
     void *ctx;
+    struct stet_templates *templates; /* where patterns of children are kept; NULL: each is read anew */
     stet_status (*fingerprint)(void *ctx, stet_value descriptor, stet_hash *out, stet_error *err);
     stet_input_use (*use)(void *ctx, stet_value descriptor, const char *input, size_t len);
 } stet_process_modules;

@@ -26,6 +26,22 @@ static stet_status check_addresses(const stet_address *at, size_t len, stet_erro
     return STET_OK;
 }
 
+static const char *const *copy_names(stet_arena *a, const char *const *at, size_t len) {
+    const char **out = stet_arena_alloc(a, (len ? len : 1) * sizeof *out);
+    for (size_t i = 0; i < len; i++)
+        out[i] = stet_arena_strdup(a, at[i]);
+    return out;
+}
+
+static stet_status check_names(const char *const *at, size_t len, stet_error *err) {
+    for (size_t i = 0; i < len; i++) {
+        stet_status st = stet_docname_check(&(stet_docname){at[i], NULL}, err);
+        if (st != STET_OK)
+            return st;
+    }
+    return STET_OK;
+}
+
 stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_error *err) {
     if (tx->observation)
         return stet_fail(err, STET_INVALID, "the transaction has an observation already");
@@ -35,7 +51,9 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
         (st = check_addresses(o->declared_writes, o->declared_count, err)) != STET_OK ||
         (st = check_addresses(o->envelopes, o->envelope_count, err)) != STET_OK ||
         (st = check_addresses(o->cells, o->cell_count, err)) != STET_OK ||
-        (st = check_addresses(o->ignored_writes, o->ignored_count, err)) != STET_OK)
+        (st = check_addresses(o->ignored_writes, o->ignored_count, err)) != STET_OK ||
+        (st = check_names(o->made, o->made_count, err)) != STET_OK ||
+        (st = check_names(o->gone, o->gone_count, err)) != STET_OK)
         return st;
     stet_arena *a = tx->arena;
     stet_observation *c = stet_arena_dup(a, o, sizeof *o);
@@ -47,6 +65,8 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     c->envelopes = copy_addresses(a, o->envelopes, o->envelope_count);
     c->ignored_writes = copy_addresses(a, o->ignored_writes, o->ignored_count);
     c->cells = copy_addresses(a, o->cells, o->cell_count);
+    c->made = copy_names(a, o->made, o->made_count);
+    c->gone = copy_names(a, o->gone, o->gone_count);
     c->options = stet_retain(o->options);
     c->note = stet_retain(o->note);
     tx->observation = c;
@@ -288,6 +308,26 @@ static stet_known_action *action_of(stet_space *s, int64_t branch, const stet_ob
     return stet_observe_action(s, branch, piece_of(s, &o->key), o->key.action, true);
 }
 
+static void mark_made(stet_space *s, int64_t branch, int64_t piece, const stet_observation *in) {
+    for (size_t i = 0; i < in->made_count; i++) {
+        stet_known_action *a = stet_observe_action(s, branch, piece, in->made[i], true);
+        if (a)
+            stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_NEVER, 0, 0, NULL);
+    }
+}
+
+/* Actions that the run did away with. One of them may come back later in this transaction, with another number. */
+static void remove_gone(stet_space *s, int64_t branch, int64_t piece, const stet_observation *in) {
+    int64_t next = stet_observe_next(s, piece);
+    stet_observe_flush(s);
+    for (size_t i = 0; i < in->gone_count; i++) {
+        stet_known_action *a = stet_observe_action(s, branch, piece, in->gone[i], false);
+        if (a)
+            stet_observe_remove(s, a->action, true);
+    }
+    stet_observe_restart(s, piece, next);
+}
+
 /* Undoes the savepoint, and all that is held of what it did: the numbers of names, the cache, what is owed. */
 static void undo(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
@@ -310,8 +350,10 @@ void stet_observe_lost(stet_space *s, int64_t branch, const stet_applied *at, si
         for (size_t k = 0; k < at[i].read_count && !met && at[i].observation; k++)
             met = at[i].reads[k].space == in;
         stet_known_action *a = met ? action_of(s, branch, at[i].observation) : NULL;
-        if (a)
+        if (a) {
             stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
+            mark_made(s, branch, a->piece, at[i].observation);
+        }
         o->now.lost += met;
     }
     stet_observe_flush(s);
@@ -337,8 +379,13 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
             now = m->seq;
             stet_observe_changes(s, branch, m->seq, m->changes, m->change_count, a ? a->action : 0);
         }
-        if (a)
-            store(s, branch, m, a, now, o->marked_through == start);
+        if (!a)
+            continue;
+        int64_t piece = a->piece;
+        store(s, branch, m, a, now, o->marked_through == start);
+        if (m->observation->gone_count)
+            remove_gone(s, branch, piece, m->observation);
+        mark_made(s, branch, piece, m->observation);
     }
     stet_observe_flush(s);
     if (o->marked_through == start)

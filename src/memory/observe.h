@@ -83,6 +83,12 @@ struct stet_observation {
     bool failed;
     stet_hash error; /* fingerprint of the failure */
     stet_value note; /* small, shown by `why`: last error message, durations; or null */
+    /* Actions of the same piece that the run brought forth or changed: unknown from this commit on. And those that it
+     * did away with: out of every table, in the same SQLite transaction. */
+    const char *const *made;
+    size_t made_count;
+    const char *const *gone;
+    size_t gone_count;
 };
 
 /* Copies the observation into the transaction; once per transaction. STET_INVALID if the transaction has ended or the

@@ -169,6 +169,19 @@ static stet_slot *counter_of(stet_space *s, int64_t piece) {
     return stet_map_put(&o->counters, &piece, sizeof piece, (stet_slot){.n = next});
 }
 
+int64_t stet_observe_next(stet_space *s, int64_t piece) {
+    return (int64_t)(counter_of(s, piece)->n / 2);
+}
+
+void stet_observe_restart(stet_space *s, int64_t piece, int64_t next) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_observe_flush(s);
+    stet_observe_empty(s);
+    stet_observe_fresh(s);
+    o->first_new_doc = 0;
+    stet_map_put(&o->counters, &piece, sizeof piece, (stet_slot){.n = (uint64_t)next * 2});
+}
+
 /* What the cache keeps of a stored observation. Damaged bytes count as none. */
 static void learn(struct stet_observe *o, stet_known_action *a, const void *blob, size_t len) {
     stet_obs obs;

@@ -144,6 +144,11 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
 /* Writes the row of an action that was made in this transaction: with its observation, or (at NULL) without. */
 void stet_observe_insert_action(stet_space *s, stet_known_action *a, int64_t generation, stet_bytes blob);
 void stet_observe_bear(stet_space *s, stet_known_action *a); /* the same, if it is not there yet, and without */
+/* In the middle of a transaction that removed actions of a piece: writes what is pending and empties the cache, which
+ * may hold their names. Numbers go on from `next` (stet_observe_next before the removal): one that was just given up
+ * must not be given to another action before those who knew it are told. */
+void stet_observe_restart(stet_space *s, int64_t piece, int64_t next);
+int64_t stet_observe_next(stet_space *s, int64_t piece);
 int64_t stet_observe_fingerprint(stet_space *s, stet_hash h);
 /* One integer of a kept statement; `otherwise` if it has no row. */
 int64_t stet_observe_int(stet_space *s, const char *sql, int64_t otherwise);

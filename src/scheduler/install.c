@@ -264,7 +264,7 @@ stet_status stet_sched_install(stet_sched *s, stet_pattern *pattern, const char 
         stet_hint(err, "use letters, digits, \"_\", \"-\" and \".\"");
         return STET_INVALID;
     }
-    stet_process_modules modules = {s, fingerprint, use};
+    stet_process_modules modules = {s, NULL, fingerprint, use};
     installing in = {.s = s, .pattern = pattern, .source = source, .set = set};
     stet_status status = stet_process_build(pattern, piece, &modules, &in.process, err);
     if (status == STET_OK)

@@ -1,0 +1,371 @@
+#include "graph/build.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "graph/cells.h"
+
+/* ---- References ------------------------------------------------------------------------------------------------ */
+
+/* "piece:NAME:node:rows[7].double" */
+static char *part(const stet_build *b, const char *what, const char *name) {
+    return b->instance ? stet_asprintf("piece:%s:%s:%s.%s", b->g->piece, what, b->instance, name)
+                       : stet_piece_part(b->g->piece, what, name);
+}
+
+static stet_value with_cell(stet_value out, bool as_cell) {
+    if (!as_cell)
+        return out;
+    stet_value sigil = stet_retain(stet_get(out, "/")), link = stet_retain(stet_get(sigil, "link@1"));
+    stet_put(&link, "asCell", stet_bool(true));
+    stet_put(&sigil, "link@1", link);
+    stet_put(&out, "/", sigil);
+    return out;
+}
+
+/* What lies below a binding: further along a link, inside a value. Null if nothing does. */
+static stet_value below(stet_value binding, stet_pathref path, bool as_cell) {
+    stet_value cur = binding, inner, link;
+    stet_buf scratch = STET_BUF(0);
+    size_t cursor = 0, len, index;
+    const char *key;
+    bool literal = false, there = true;
+    while (there) {
+        if (!literal && stet_link_is(cur, &link)) {
+            stet_value made = stet_retain(link), sigil = stet_object(), out = stet_object(), keys;
+            stet_value all = stet_find(link, "path", 4, &keys) ? stet_retain(keys) : stet_array();
+            while (stet_path_next(path, &cursor, &scratch, &key, &len))
+                stet_push(&all, stet_string_n(key, len));
+            stet_put(&made, "path", all);
+            stet_put(&sigil, "link@1", made);
+            stet_put(&out, "/", sigil);
+            stet_buf_release(&scratch);
+            return with_cell(out, as_cell);
+        }
+        if (!literal && stet_binding_is_literal(cur, &inner)) {
+            cur = inner;
+            literal = true;
+        }
+        if (!stet_path_next(path, &cursor, &scratch, &key, &len))
+            break;
+        if (stet_typeof(cur) == STET_OBJECT)
+            there = stet_find(cur, key, len, &cur);
+        else if (stet_typeof(cur) == STET_ARRAY && stet_path_index(key, len, &index) && index < stet_count(cur))
+            cur = stet_at(cur, index);
+        else
+            there = false;
+    }
+    stet_buf_release(&scratch);
+    if (!there)
+        return stet_null();
+    if (!literal)
+        return stet_retain(cur);
+    stet_value out = stet_object();
+    stet_put(&out, "$literal", stet_retain(cur));
+    return out;
+}
+
+static stet_value own_argument(const stet_build *b, stet_pathref path) {
+    char *id = stet_piece_part(b->g->piece, "child", b->instance);
+    stet_path at = STET_PATH_INIT;
+    stet_path_push(&at, "argument");
+    stet_buf_add(&at.buf, path.bytes, path.len);
+    stet_value out = stet_link_make(id, stet_path_ref(&at));
+    stet_path_release(&at);
+    stet_free(id);
+    return out;
+}
+
+/* The argument of a child, or a part of it: what its coordinator passes on is read where it is. */
+static stet_value child_argument(const stet_build *b, const stet_pattern_ref *r) {
+    stet_buf scratch = STET_BUF(0);
+    size_t cursor = 0, len;
+    const char *key;
+    stet_value given, out;
+    if (stet_path_next(r->path, &cursor, &scratch, &key, &len)) {
+        if (stet_find(b->outer, key, len, &given))
+            out = below(given, (stet_pathref){r->path.bytes + cursor, r->path.len - cursor}, r->as_cell);
+        else
+            out = with_cell(own_argument(b, r->path), r->as_cell);
+    } else if (stet_count(b->outer) == 0) {
+        out = with_cell(own_argument(b, r->path), r->as_cell);
+    } else {
+        out = stet_retain(b->outer);
+        for (size_t i = 0; i < stet_count(b->own); i++) {
+            stet_value name = stet_at(b->own, i);
+            const char *text = stet_as_string(&name, &len);
+            stet_path path = STET_PATH_INIT;
+            stet_path_push_n(&path, text, len);
+            if (!stet_find(out, text, len, NULL))
+                stet_put_n(&out, text, len, own_argument(b, stet_path_ref(&path)));
+            stet_path_release(&path);
+        }
+    }
+    stet_buf_release(&scratch);
+    return out;
+}
+
+static stet_value link_of_ref(stet_build *b, const stet_pattern_ref *r) {
+    char *id = NULL;
+    if (r->kind == STET_REF_LINK) {
+        stet_value link = stet_retain(r->link), sigil = stet_object(), out = stet_object();
+        stet_put(&link, "path", stet_path_to_value(r->path));
+        stet_put(&sigil, "link@1", link);
+        stet_put(&out, "/", sigil);
+        return out;
+    }
+    if (r->kind == STET_REF_ARGUMENT && b->instance)
+        return child_argument(b, r);
+    if (r->kind == STET_REF_ARGUMENT)
+        id = stet_piece_part(b->g->piece, "argument", NULL);
+    else if (r->kind == STET_REF_CELL)
+        id = part(b, "cell", b->p->cells[r->index].name);
+    else
+        id = part(b, "node", b->p->nodes[r->index].id);
+    stet_value out = with_cell(stet_link_make(id, r->path), r->as_cell);
+    stet_free(id);
+    return out;
+}
+
+/* ---- Bindings --------------------------------------------------------------------------------------------------- */
+
+typedef struct copy_frame {
+    stet_value from, to;
+    size_t next;
+} copy_frame;
+
+/* A binding with every reference replaced by a link. Parts without references are shared, not copied. */
+stet_value stet_build_binding(stet_build *b, stet_value binding) {
+    STET_VEC(copy_frame) stack = {0};
+    stet_value done = stet_null();
+    bool have = false;
+    *stet_vec_add(&stack) = (copy_frame){binding, stet_retain(binding), 0};
+    while (stack.len > 0) {
+        copy_frame *f = &stack.at[stack.len - 1];
+        stet_type t = stet_typeof(f->from);
+        stet_pattern_ref ref;
+        stet_value inner;
+        if (have) { /* a child is ready: put it in its place */
+            size_t i = f->next++;
+            if (t == STET_ARRAY) {
+                stet_put_at(&f->to, i, done);
+            } else {
+                size_t len;
+                const char *key = stet_key_at(f->from, i, &len);
+                stet_put_n(&f->to, key, len, done);
+            }
+            have = false;
+        }
+        bool leaf = t != STET_ARRAY && t != STET_OBJECT;
+        if (f->next == 0 && !leaf && stet_pattern_resolve(b->p, f->from, &ref)) {
+            stet_release(f->to);
+            f->to = link_of_ref(b, &ref);
+            leaf = true;
+        } else if (f->next == 0 && !leaf && stet_binding_is_literal(f->from, &inner)) {
+            leaf = true; /* stays wrapped: what is inside is not looked at when it is read */
+        }
+        if (leaf || f->next >= stet_count(f->from)) {
+            done = f->to;
+            have = true;
+            stack.len--;
+            continue;
+        }
+        stet_value child = stet_at(f->from, f->next);
+        if (stet_typeof(child) != STET_ARRAY && stet_typeof(child) != STET_OBJECT) {
+            f->next++; /* a scalar stays what it is */
+            continue;
+        }
+        *stet_vec_add(&stack) = (copy_frame){child, stet_retain(child), 0};
+    }
+    stet_vec_release(&stack);
+    return done;
+}
+
+/* Keeps a schema once, by hash. */
+static stet_value keep(stet_build *b, stet_value schema) {
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(stet_hash_value(schema), hex);
+    stet_put(&b->g->schemas, hex, stet_retain(schema));
+    return stet_string(hex);
+}
+
+/* The row holds the hash. */
+static void keep_schema(stet_build *b, stet_value from, const char *key, stet_value *to) {
+    stet_value schema;
+    if (stet_find(from, key, strlen(key), &schema))
+        stet_put(to, key, keep(b, schema));
+}
+
+static void copy_member(stet_value from, const char *key, stet_value *to) {
+    stet_value v;
+    if (stet_find(from, key, strlen(key), &v))
+        stet_put(to, key, stet_retain(v));
+}
+
+/* The fingerprint covers what makes the result: code, bindings, schemas, kind. Not: rank, options of timing, texts. */
+static stet_status fingerprint(stet_build *b, const char *id, stet_value descriptor, stet_value *row, stet_error *err) {
+    stet_hash code = {{0}};
+    stet_status status = b->modules ? b->modules->fingerprint(b->modules->ctx, descriptor, &code, err) : STET_OK;
+    if (status != STET_OK) {
+        stet_fail_in(err, "node \"%s\"", id);
+        return status;
+    }
+    static const char *const covered[] = {"inputs",         "output",       "stream", "kind",
+                                          "argumentSchema", "resultSchema", "module", "returns"};
+    stet_value all = stet_object();
+    for (size_t i = 0; i < sizeof covered / sizeof *covered; i++)
+        copy_member(*row, covered[i], &all);
+    if (b->modules) { /* the kind says what of the descriptor counts */
+        char hex[STET_HASH_HEX];
+        stet_hash_hex(code, hex);
+        stet_value schemas = stet_object(), module = stet_get(all, "module");
+        copy_member(module, "argumentSchema", &schemas);
+        copy_member(module, "resultSchema", &schemas);
+        stet_put(&all, "module", schemas);
+        stet_put(&all, "code", stet_string(hex));
+    }
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(stet_hash_value(all), hex);
+    stet_release(all);
+    stet_put(row, "fingerprint", stet_string(hex));
+    return STET_OK;
+}
+
+/* What a coordinator's row says of its children: which template, how many ranks they take, what is in them. */
+static stet_status add_template(stet_build *b, const stet_pattern_node *n, stet_child_role role, stet_value *row,
+                                stet_error *err) {
+    if (role == STET_CHILD_RETURNS) {
+        stet_put(row, "returns", stet_string("pattern"));
+        stet_put(row, "span", stet_int(STET_CHILD_CHAIN / 16));
+        return STET_OK;
+    }
+    stet_templates mine = {0};
+    stet_template *t;
+    stet_templates *all = b->modules && b->modules->templates ? b->modules->templates : &mine;
+    stet_status status = stet_template_of(all, stet_get(n->module, "pattern"), b->modules, b->depth + 1, &t, err);
+    if (status == STET_OK) {
+        char hex[STET_HASH_HEX];
+        stet_hash_hex(t->hash, hex);
+        stet_put(row, "template", stet_string(hex));
+        stet_put(row, "span", stet_int(role == STET_CHILD_REDUCE ? STET_CHILD_CHAIN : (int64_t)t->span));
+        if (t->effects)
+            stet_put(row, "effects", stet_int(t->effects));
+        if (t->restarts)
+            stet_put(row, "restarts", stet_int(t->restarts));
+        for (size_t i = 0; i < stet_count(t->shape->schemas); i++) {
+            size_t len;
+            const char *key = stet_key_at(t->shape->schemas, i, &len);
+            stet_put_n(&b->g->schemas, key, len, stet_retain(stet_at(t->shape->schemas, i)));
+        }
+    } else {
+        stet_fail_in(err, "the child pattern of node \"%s\"", n->id);
+    }
+    stet_templates_release(&mine);
+    return status;
+}
+
+/* `link`: where the result goes, or null for what the node says. */
+static stet_status build_row(stet_build *b, const stet_pattern_node *n, stet_value link, stet_value *out,
+                             stet_error *err) {
+    stet_value row = stet_object(), module = stet_retain(n->module);
+    stet_child_role role = stet_child_role_of(n->value);
+    keep_schema(b, n->module, "argumentSchema", &module);
+    keep_schema(b, n->module, "resultSchema", &module);
+    stet_put(&row, "module", module);
+    if (stet_typeof(n->inputs) == STET_ARRAY) {
+        /* Positions are keys from here on. */
+        stet_value inputs = stet_object();
+        for (size_t i = 0; i < stet_count(n->inputs); i++) {
+            char key[24];
+            snprintf(key, sizeof key, "%zu", i);
+            stet_put(&inputs, key, stet_build_binding(b, stet_at(n->inputs, i)));
+        }
+        stet_put(&row, "inputs", inputs);
+    } else if (stet_typeof(n->inputs) == STET_OBJECT) {
+        stet_put(&row, "inputs", stet_build_binding(b, n->inputs));
+    } else {
+        stet_put(&row, "inputs", stet_object());
+    }
+    if (stet_find(n->value, "argumentSchema", 14, NULL) || stet_find(n->module, "argumentSchema", 14, NULL)) {
+        stet_value inputs = stet_retain(stet_get(row, "inputs"));
+        stet_cells_mark(&inputs, n->value, n->module);
+        stet_put(&row, "inputs", inputs);
+    }
+    stet_put(&row, n->kind == STET_NODE_HANDLER ? "stream" : "output",
+             stet_typeof(link) == STET_NULL ? link_of_ref(b, &n->output) : stet_retain(link));
+    if (n->kind == STET_NODE_EFFECT)
+        stet_put(&row, "kind", stet_string("effect"));
+    else if (n->kind == STET_NODE_HANDLER)
+        stet_put(&row, "kind", stet_string("event-handler"));
+    keep_schema(b, n->value, "argumentSchema", &row);
+    keep_schema(b, n->value, "resultSchema", &row);
+    static const char *const options[] = {"debounceMs", "throttleMs", "noDebounce",
+                                          "onRestart",  "verifier",   "materializerWriteInputPaths"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        copy_member(n->value, options[i], &row);
+    stet_status status = role == STET_CHILD_NONE ? STET_OK : add_template(b, n, role, &row, err);
+    if (status == STET_OK)
+        status = fingerprint(b, n->id, n->module, &row, err);
+    if (status == STET_OK)
+        *out = row;
+    else
+        stet_release(row);
+    return status;
+}
+
+/* A filter is two actions: the coordinator, which has a child for each element, and the one that reads what the
+ * children say and keeps the elements. */
+static stet_status build_filter(stet_build *b, const stet_pattern_node *n, stet_built *out, stet_error *err) {
+    char *hidden = stet_asprintf("%s[]", n->id), *doc = part(b, "node", hidden);
+    stet_value link = stet_link_make(doc, STET_PATH_ROOT), row = stet_object(), module = stet_object(),
+               inputs = stet_object();
+    stet_status status = build_row(b, n, link, &out->row[1], err);
+    out->id[1] = stet_arena_strdup(&b->g->arena, hidden);
+    stet_put(&module, "type", stet_string("ref"));
+    stet_put(&module, "ref", stet_string("filter"));
+    stet_put(&inputs, "tested", link);
+    stet_put(&row, "module", module);
+    stet_put(&row, "inputs", inputs);
+    stet_put(&row, "output", link_of_ref(b, &n->output));
+    if (status == STET_OK)
+        status = fingerprint(b, n->id, module, &row, err);
+    if (status == STET_OK) {
+        out->row[0] = row;
+        out->count = 2;
+    } else {
+        stet_release(row);
+    }
+    stet_free(hidden);
+    stet_free(doc);
+    return status;
+}
+
+stet_status stet_build_node(stet_build *b, const stet_pattern_node *n, stet_built *out, stet_error *err) {
+    *out = (stet_built){.id = {n->id}, .count = 1};
+    if (stet_child_role_of(n->value) == STET_CHILD_FILTER)
+        return build_filter(b, n, out, err);
+    return build_row(b, n, stet_null(), &out->row[0], err);
+}
+
+stet_status stet_build_all(stet_build *b, stet_error *err) {
+    stet_status status = STET_OK;
+    if (stet_typeof(b->p->argument_schema) != STET_NULL)
+        stet_release(keep(b, b->p->argument_schema));
+    for (size_t i = 0; i < b->p->cell_count; i++)
+        if (stet_typeof(b->p->cells[i].schema) != STET_NULL)
+            stet_release(keep(b, b->p->cells[i].schema));
+    for (size_t i = 0; i < b->p->node_count && status == STET_OK; i++) {
+        stet_built made;
+        status = stet_build_node(b, &b->p->nodes[i], &made, err);
+        for (int k = 0; status == STET_OK && k < made.count; k++)
+            stet_process_add(b->g, made.id[k], strlen(made.id[k]), made.row[k], i + (size_t)k ? 0 : b->p->node_count);
+    }
+    if (status == STET_OK)
+        b->g->binding = stet_build_binding(b, b->p->result);
+    if (status == STET_OK)
+        stet_cells_envelopes(b->g, b->p);
+    return status;
+}
