@@ -207,13 +207,6 @@ stet_status stet_piece_row(stet_space *s, int64_t branch, const stet_piece *p, c
     return status;
 }
 
-stet_status stet_piece_row_by(stet_space *s, int64_t branch, const stet_piece *p, const char *node,
-                              const stet_process_modules *modules, stet_value *row, stet_error *err) {
-    at_seq now = {s, branch, -1};
-    stet_child_docs docs = {&now, load_value};
-    return stet_child_row(&docs, p, node, modules, modules->templates, row, err);
-}
-
 stet_status stet_piece_children(stet_space *s, int64_t branch, int64_t at, stet_process *g,
                                 const stet_process_modules *modules, stet_error *err) {
     at_seq then = {s, branch, at};

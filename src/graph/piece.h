@@ -45,9 +45,6 @@ STET_CHECKED stet_status stet_piece_names(stet_space *s, int64_t branch, const c
 /* One row; the caller releases it. */
 STET_CHECKED stet_status stet_piece_row(stet_space *s, int64_t branch, const stet_piece *p, const char *node,
                                         stet_value *row, stet_error *err);
-/* The same for who knows module kinds and keeps templates. Whether the child is there at all is not looked at. */
-STET_CHECKED stet_status stet_piece_row_by(stet_space *s, int64_t branch, const stet_piece *p, const char *node,
-                                           const stet_process_modules *modules, stet_value *row, stet_error *err);
 /* Adds the rows of children to a graph that was read at the same sequence. `modules` may be NULL. */
 STET_CHECKED stet_status stet_piece_children(stet_space *s, int64_t branch, int64_t at, stet_process *g,
                                              const stet_process_modules *modules, stet_error *err);

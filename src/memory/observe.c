@@ -139,7 +139,9 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, s
     for (size_t i = 0; i < m->change_count; i++)
         for (size_t k = 0; k < m->changes[i].len; k++) {
             stet_place p = {m->changes[i].doc, m->changes[i].at[k].path, 0, 0};
-            bool left_out = false;
+            bool left_out = m->observation->declared_alone;
+            for (size_t n = 0; n < own->len && left_out; n++)
+                left_out = own->at[n].doc != p.doc;
             for (size_t n = 0; n < skip->len && !left_out; n++)
                 left_out = skip->at[n].doc == p.doc && (stet_path_is_prefix(skip->at[n].path, p.path) ||
                                                         stet_path_is_prefix(p.path, skip->at[n].path));

@@ -79,6 +79,7 @@ struct stet_observation {
     bool keeps_known;
     const stet_address *cells;
     size_t cell_count;
+    bool declared_alone; /* nothing that it wrote beside what it declares enters the indexes */
     stet_value options; /* {"debounceMs","noDebounce","throttleMs","onRestart"} or null */
     bool failed;
     stet_hash error; /* fingerprint of the failure */

@@ -68,7 +68,7 @@ static int position(const ref_row *row, const char *name, size_t len, bool *rest
 }
 
 /* The key under which an input is bound: its name, or its position. Array inputs have positions alone. */
-static bool bound_key(const ref_call *call, const char *name, char out[24]) {
+bool ref_key(const ref_call *call, const char *name, char out[24]) {
     bool rest, any;
     if (stet_typeof(call->bindings) == STET_OBJECT && stet_find(call->bindings, name, strlen(name), NULL)) {
         snprintf(out, 24, "%s", name);
@@ -85,7 +85,7 @@ static bool bound_key(const ref_call *call, const char *name, char out[24]) {
 
 bool ref_has(const ref_call *call, const char *name) {
     char key[24];
-    return bound_key(call, name, key);
+    return ref_key(call, name, key);
 }
 
 stet_status ref_arg_at(ref_call *call, const char *name, stet_pathref below, stet_read_kind kind, stet_value *out,
@@ -94,7 +94,7 @@ stet_status ref_arg_at(ref_call *call, const char *name, stet_pathref below, ste
     *out = stet_null();
     if (found)
         *found = false;
-    if (!bound_key(call, name, key))
+    if (!ref_key(call, name, key))
         return STET_OK;
     stet_path path = STET_PATH_INIT;
     stet_path_push(&path, key);
@@ -323,13 +323,17 @@ static stet_status check(stet_value descriptor, stet_value node, stet_error *err
             stet_hint(err, "use a module of type \"javascript\"");
             return STET_UNSUPPORTED;
         }
-        if (!strstr(known, word)) {
+        bool childs = ref_has_children(row_of(descriptor)) && (strcmp(key, "pattern") == 0 || strcmp(key, "key") == 0);
+        if (!strstr(known, word) && !childs) {
             stet_fail(err, STET_INVALID, "a module of type \"ref\" has no member \"%.60s\"", key);
             stet_hint(err, "remove it, or put it into \"metadata\"");
             return STET_INVALID;
         }
     }
-    return check_inputs(row_of(descriptor), stet_get(node, "inputs"), err);
+    status = check_inputs(row_of(descriptor), stet_get(node, "inputs"), err);
+    return status == STET_OK && ref_has_children(row_of(descriptor))
+               ? ref_check_children(row_of(descriptor), descriptor, node, err)
+               : status;
 }
 
 static stet_input_use use(stet_value descriptor, const char *input, size_t len) {
@@ -341,6 +345,11 @@ static stet_input_use use(stet_value descriptor, const char *input, size_t len) 
         return STET_INPUT_MAYBE;
     if (row->maybe && row->maybe[0] == '*')
         return STET_INPUT_MAYBE;
+    if (ref_has_children(row)) /* the others are for the children, who may do without them */
+        return (len == 4 && (memcmp(input, "list", 4) == 0 || memcmp(input, "keys", 4) == 0)) ||
+                       (len == 6 && memcmp(input, "tested", 6) == 0)
+                   ? STET_INPUT_ALWAYS
+                   : STET_INPUT_MAYBE;
     snprintf(word, sizeof word, " %.*s ", (int)len, input);
     /* A position stands for the name there. */
     if (position(row, input, len, &rest, &any) < 0 && stet_path_index(input, len, &index) && !rest) {
@@ -365,6 +374,15 @@ static stet_status fingerprint(void *state, stet_value descriptor, stet_hash *ou
     char text[96];
     int n = snprintf(text, sizeof text, "ref %s %d", row->name, REF_VERSION);
     *out = stet_hash_of(text, (size_t)n);
+    stet_value pattern = stet_get(descriptor, "pattern");
+    if (ref_has_children(row) && stet_typeof(pattern) == STET_OBJECT) {
+        stet_value all = stet_object();
+        stet_put(&all, "ref", stet_string(text));
+        stet_put(&all, "pattern", stet_retain(pattern));
+        stet_put(&all, "key", stet_retain(stet_get(descriptor, "key")));
+        *out = stet_hash_value(all);
+        stet_release(all);
+    }
     return STET_OK;
 }
 

@@ -38,6 +38,12 @@ stet_status ref_arg_at(ref_call *call, const char *name, stet_pathref below, ste
                        bool *found, stet_error *err);
 /* A "values..." input as a new array; the caller releases it. */
 stet_status ref_rest(ref_call *call, stet_value *out, stet_error *err);
+/* The key under which an input is bound: its name or its position. */
+bool ref_key(const ref_call *call, const char *name, char out[24]);
+/* Has it a child pattern, members `pattern` and `key`? */
+bool ref_has_children(const ref_row *row);
+/* Is the child pattern of `map` and its like right? */
+stet_status ref_check_children(const ref_row *row, stet_value descriptor, stet_value node, stet_error *err);
 /* "NAME: expected WHAT, found a string" */
 stet_status ref_expected(stet_error *err, const char *name, const char *what, stet_value found);
 /* false, null, 0 and "" are false, everything else is true. */
@@ -53,7 +59,8 @@ void ref_text(stet_buf *b, stet_value v);
     X(sum) X(count) X(min) X(max) X(mean) \
     X(value) X(get) X(pick) X(merge) X(keys) X(values) X(length) X(concat) X(flatten) X(sort) X(unique) X(range) \
     X(join) X(split) X(format) X(hash) \
-    X(ifElse) X(when) X(unless)
+    X(ifElse) X(when) X(unless) \
+    X(map) X(filter) X(reduce)
 /* clang-format on */
 
 #define REF_DECLARE(name) extern const ref_row ref_row_##name;

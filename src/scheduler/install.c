@@ -22,6 +22,10 @@ static stet_input_use use(void *ctx, stet_value descriptor, const char *input, s
     return kind && kind->use ? kind->use(descriptor, input, len) : STET_INPUT_MAYBE;
 }
 
+stet_process_modules sched_modules(stet_sched *s) {
+    return (stet_process_modules){s, &s->templates, fingerprint, use};
+}
+
 typedef STET_VEC(const char *) id_list;
 
 typedef struct installing {
@@ -264,7 +268,7 @@ stet_status stet_sched_install(stet_sched *s, stet_pattern *pattern, const char 
         stet_hint(err, "use letters, digits, \"_\", \"-\" and \".\"");
         return STET_INVALID;
     }
-    stet_process_modules modules = {s, NULL, fingerprint, use};
+    stet_process_modules modules = sched_modules(s);
     installing in = {.s = s, .pattern = pattern, .source = source, .set = set};
     stet_status status = stet_process_build(pattern, piece, &modules, &in.process, err);
     if (status == STET_OK)

@@ -100,6 +100,8 @@ STET_CHECKED stet_status stet_run_read(stet_run *run, stet_pathref path, stet_re
  * Whoever peeks and lets the value influence the run must stet_run_read that part before the run ends. Where the run's
  * maker has no `peek` it is a shallow read. Borrowed until the run ends. */
 STET_CHECKED stet_status stet_run_peek(stet_run *run, stet_pathref path, stet_value *out, stet_error *err);
+/* The same with links inside the value left as they are: what they lead to is not read. For who passes values on. */
+STET_CHECKED stet_status stet_run_raw(stet_run *run, stet_pathref path, stet_value *out, stet_error *err);
 /* All inputs, recursively: the common case. */
 STET_CHECKED stet_status stet_run_inputs(stet_run *run, stet_value *out, stet_error *err);
 /* The names of the inputs are part of the graph and not a read: `inputs` as bound, an object; values in it are
@@ -127,6 +129,17 @@ STET_CHECKED stet_status stet_run_write_doc(stet_run *run, const char *id, stet_
  * forgotten, and what is read from now on is as it is now. Values borrowed before are void. */
 STET_CHECKED stet_status stet_run_refresh(stet_run *run, stet_error *err);
 
+/* ---- Children: one graph for each element of a list (graph/child.h) ----
+ *
+ * What the action's children are from now on, in the order of the list: those that are not there are made, those that
+ * are not named are torn down, those whose argument changed get it, all with the result, in one commit. Keys are texts,
+ * each once. The output is written, too: stet_run_succeed with null after this. Borrowed for the call. */
+typedef struct stet_run_child {
+    const char *key;
+    stet_value element;
+} stet_run_child;
+STET_CHECKED stet_status stet_run_children(stet_run *run, const stet_run_child *at, size_t len, stet_error *err);
+
 void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t len); /* "stdout", "stderr", "console" */
 void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *note);
 /* Durable before it returns. Consumes `token`. */
@@ -152,6 +165,8 @@ typedef struct stet_run_ops {
     stet_status (*read_doc)(stet_run *run, const char *id, stet_value *out, stet_error *err);
     stet_status (*write_doc)(stet_run *run, const char *id, stet_value value, stet_error *err); /* consumes */
     stet_status (*refresh)(stet_run *run, stet_error *err);
+    stet_status (*raw)(stet_run *run, stet_pathref path, stet_value *out, stet_error *err); /* NULL: read */
+    stet_status (*children)(stet_run *run, const stet_run_child *at, size_t len, stet_error *err);
 } stet_run_ops;
 
 /* The maker embeds this at the start of its own struct. */

@@ -96,6 +96,7 @@ uint32_t stet_plan_add(stet_plan *p, const char *name, size_t len, const stet_pl
         .throttle_ms = o->throttle_ms,
         .started_at = INT64_MIN,
         .dirty_at = INT64_MIN,
+        .into = STET_PLAN_NONE,
         .data = o->data,
     };
     stet_map_put(&p->node_names, name, len, (stet_slot){.n = id});

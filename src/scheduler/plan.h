@@ -97,6 +97,9 @@ const char *stet_plan_name(const stet_plan *p, uint32_t node);
 void *stet_plan_data(const stet_plan *p, uint32_t node);
 uint32_t stet_plan_rank(const stet_plan *p, uint32_t node);
 size_t stet_plan_count(const stet_plan *p);
+/* What `node` writes is reached through links in the output of `coordinator`: whoever reads all of that output reads
+ * it, whether that was seen yet or not. A shallow reader does not. */
+void stet_plan_set_into(stet_plan *p, uint32_t node, uint32_t coordinator);
 /* Forgets an action: its edges go, its number is not given again. */
 void stet_plan_remove(stet_plan *p, uint32_t node);
 /* Takes an action that stands out of memory; the source brings it back when a change touches what it reads. Documents

@@ -49,6 +49,7 @@ typedef struct node {
     uint32_t runs, bumps;
     uint32_t live_at, none_at; /* epochs in which it was found live, or found not to be */
     uint32_t seen, from;       /* stamp and predecessor of the walk under way */
+    uint32_t into;             /* whose output leads to what this one writes; STET_PLAN_NONE */
     int64_t dirty_at, started_at;
     int64_t debounce_ms, throttle_ms;
     void *data;

@@ -22,63 +22,100 @@ static bool cell_demanded(const stet_plan *p, uint32_t d, stet_pathref path) {
     return false;
 }
 
+typedef struct descent {
+    stet_plan *p;
+    uint32_t stamp;
+    uint32_t last; /* where the demand was found */
+    bool live;
+    stet_plan_nodes stack;
+} descent;
+
+/* Who reads what `id` writes at a place. */
+static stet_status descend(descent *d, uint32_t id, uint32_t in, stet_pathref path, stet_error *err) {
+    stet_plan *p = d->p;
+    if (cell_demanded(p, in, path)) {
+        d->live = true;
+        d->last = id;
+        return STET_OK;
+    }
+    stet_status status = plan_load_readers(p, in, path, STET_KEYSET, err);
+    if (status != STET_OK)
+        return status;
+    stet_vec_clear(&p->found);
+    stet_plan_readers(p, in, path, STET_KEYSET, &p->found);
+    for (size_t i = 0; i < p->found.len; i++) {
+        uint32_t r = p->found.at[i];
+        node *n = &p->nodes.at[r];
+        if (n->seen == d->stamp || n->none_at == p->none_epoch)
+            continue;
+        n->seen = d->stamp;
+        n->from = id;
+        if (known_live(p, n)) {
+            d->live = true;
+            d->last = r;
+            break;
+        }
+        *stet_vec_add(&d->stack) = r;
+    }
+    return STET_OK;
+}
+
+/* A place in the output of a coordinator that only who reads all of it reads: two keys below. */
+static stet_status descend_into(descent *d, uint32_t id, uint32_t coordinator, stet_error *err) {
+    stet_plan *p = d->p;
+    stet_path path = STET_PATH_INIT;
+    stet_status status = STET_OK;
+    for (uint32_t w = 0; w < p->nodes.at[coordinator].write_count && !d->live && status == STET_OK; w++) {
+        edge e = p->nodes.at[coordinator].writes[w];
+        stet_path_set(&path, plan_path_at(p, e.path));
+        stet_path_push(&path, "0");
+        stet_path_push(&path, "0");
+        status = descend(d, id, e.doc, stet_path_ref(&path), err);
+    }
+    stet_path_release(&path);
+    return status;
+}
+
 /* Walks down from an action until the first demand. On the way it marks: with a demand at the end, the way there is
  * live; without, everything that was reached is not. */
 static stet_status walk_down(stet_plan *p, uint32_t start, bool *live, stet_error *err) {
-    uint32_t stamp = ++p->stamp, last = STET_PLAN_NONE;
+    descent d = {.p = p, .stamp = ++p->stamp, .last = STET_PLAN_NONE};
     stet_vec_clear(&p->walk);
     size_t reached = 0; /* walk holds all that was reached; the next to look at is taken from its end first */
-    stet_plan_nodes stack = {0};
-    *stet_vec_add(&stack) = start;
-    p->nodes.at[start].seen = stamp;
+    *stet_vec_add(&d.stack) = start;
+    p->nodes.at[start].seen = d.stamp;
     p->nodes.at[start].from = STET_PLAN_NONE;
-    *live = false;
     stet_status status = STET_OK;
-    while (stack.len > 0 && !*live && status == STET_OK) {
-        uint32_t id = stack.at[--stack.len];
+    while (d.stack.len > 0 && !d.live && status == STET_OK) {
+        uint32_t id = d.stack.at[--d.stack.len];
         *stet_vec_add(&p->walk) = id;
         reached++;
+        if (p->nodes.at[id].into != STET_PLAN_NONE)
+            status = descend_into(&d, id, p->nodes.at[id].into, err);
         /* `at` is kept in numbers: loading readers may move the nodes. */
-        for (uint32_t w = 0; w < p->nodes.at[id].write_count + p->nodes.at[id].envelope_count && !*live; w++) {
+        for (uint32_t w = 0;
+             status == STET_OK && w < p->nodes.at[id].write_count + p->nodes.at[id].envelope_count && !d.live; w++) {
             const node *at = &p->nodes.at[id];
             edge e = w < at->write_count ? at->writes[w] : at->envelopes[w - at->write_count];
-            if (cell_demanded(p, e.doc, plan_path_at(p, e.path))) {
-                *live = true;
-                last = id;
-                break;
-            }
-            status = plan_load_readers(p, e.doc, plan_path_at(p, e.path), STET_KEYSET, err);
-            if (status != STET_OK)
-                break;
-            stet_vec_clear(&p->found);
-            stet_plan_readers(p, e.doc, plan_path_at(p, e.path), STET_KEYSET, &p->found);
-            for (size_t i = 0; i < p->found.len; i++) {
-                uint32_t r = p->found.at[i];
-                node *n = &p->nodes.at[r];
-                if (n->seen == stamp || n->none_at == p->none_epoch)
-                    continue;
-                n->seen = stamp;
-                n->from = id;
-                if (known_live(p, n)) {
-                    *live = true;
-                    last = r;
-                    break;
-                }
-                *stet_vec_add(&stack) = r;
-            }
+            status = descend(&d, id, e.doc, plan_path_at(p, e.path), err);
         }
     }
-    stet_vec_release(&stack);
+    stet_vec_release(&d.stack);
     if (status != STET_OK)
         return status;
-    if (*live) {
-        for (uint32_t id = last; id != STET_PLAN_NONE; id = p->nodes.at[id].from)
+    *live = d.live;
+    if (d.live) {
+        for (uint32_t id = d.last; id != STET_PLAN_NONE; id = p->nodes.at[id].from)
             p->nodes.at[id].live_at = p->live_epoch;
     } else {
         for (size_t i = 0; i < reached; i++)
             p->nodes.at[p->walk.at[i]].none_at = p->none_epoch;
     }
     return STET_OK;
+}
+
+void stet_plan_set_into(stet_plan *p, uint32_t id, uint32_t coordinator) {
+    p->nodes.at[id].into = coordinator;
 }
 
 stet_status stet_plan_is_live(stet_plan *p, uint32_t id, bool *live, stet_error *err) {

@@ -289,7 +289,7 @@ stet_status stet_reader_value(stet_reader *r, stet_value v, stet_value *out, ste
     return materialize(r, v, false, out, err);
 }
 
-stet_status stet_reader_binding(stet_reader *r, stet_value binding, stet_pathref path, stet_read_kind kind,
+static stet_status read_binding(stet_reader *r, stet_value binding, stet_pathref path, stet_read_kind kind, bool raw,
                                 stet_value *out, stet_error *err) {
     stet_value cur = binding, inner;
     size_t cursor = 0, key_len;
@@ -309,7 +309,7 @@ stet_status stet_reader_binding(stet_reader *r, stet_value binding, stet_pathref
             target_release(&t);
             if (status != STET_OK)
                 return status;
-            if (kind == STET_SHALLOW) {
+            if (kind == STET_SHALLOW || raw) {
                 *out = got;
                 return STET_OK;
             }
@@ -336,7 +336,7 @@ stet_status stet_reader_binding(stet_reader *r, stet_value binding, stet_pathref
         }
     }
     stet_buf_release(&scratch);
-    if (literal || kind == STET_SHALLOW) {
+    if (literal || raw || kind == STET_SHALLOW) {
         *out = cur;
         return STET_OK;
     }
@@ -386,6 +386,15 @@ stet_status stet_reader_locate(stet_reader *r, stet_value binding, stet_pathref 
     }
     target_release(&t);
     return status;
+}
+
+stet_status stet_reader_binding(stet_reader *r, stet_value binding, stet_pathref path, stet_read_kind kind,
+                                stet_value *out, stet_error *err) {
+    return read_binding(r, binding, path, kind, false, out, err);
+}
+
+stet_status stet_reader_raw(stet_reader *r, stet_value binding, stet_pathref path, stet_value *out, stet_error *err) {
+    return read_binding(r, binding, path, STET_RECURSIVE, true, out, err);
 }
 
 void stet_reader_release(stet_reader *r) {

@@ -46,6 +46,9 @@ typedef struct stet_reader_place {
 STET_CHECKED stet_status stet_reader_locate(stet_reader *r, stet_value binding, stet_pathref path,
                                             stet_reader_place *out, stet_error *err);
 void stet_reader_place_release(stet_reader_place *p);
+/* The same, recursively, with links inside the value as they are and not read. */
+STET_CHECKED stet_status stet_reader_raw(stet_reader *r, stet_value binding, stet_pathref path, stet_value *out,
+                                         stet_error *err);
 /* A value with its links replaced. */
 STET_CHECKED stet_status stet_reader_value(stet_reader *r, stet_value v, stet_value *out, stet_error *err);
 void stet_reader_release(stet_reader *r);

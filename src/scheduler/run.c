@@ -37,6 +37,18 @@ stet_status stet_run_peek(stet_run *run, stet_pathref path, stet_value *out, ste
     return run->ops->peek ? run->ops->peek(run, path, out, err) : run->ops->read(run, path, STET_SHALLOW, out, err);
 }
 
+stet_status stet_run_raw(stet_run *run, stet_pathref path, stet_value *out, stet_error *err) {
+    assert(!run->ended);
+    return run->ops->raw ? run->ops->raw(run, path, out, err) : run->ops->read(run, path, STET_RECURSIVE, out, err);
+}
+
+stet_status stet_run_children(stet_run *run, const stet_run_child *at, size_t len, stet_error *err) {
+    assert(!run->ended);
+    if (!run->ops->children)
+        return stet_fail(err, STET_UNSUPPORTED, "%s: no children can be made here", run->name);
+    return run->ops->children(run, at, len, err);
+}
+
 stet_status stet_run_inputs(stet_run *run, stet_value *out, stet_error *err) {
     return stet_run_read(run, STET_PATH_ROOT, STET_RECURSIVE, out, err);
 }

@@ -76,6 +76,7 @@ void stet_sched_close(stet_sched *s) {
     stet_map_release(&s->spaces);
     stet_map_release(&s->schemas);
     stet_map_release(&s->plain);
+    stet_templates_release(&s->templates);
     stet_vec_release(&s->schema_values);
     stet_vec_release(&s->wanted_cells);
     stet_vec_release(&s->wanted);
@@ -178,11 +179,13 @@ static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
     status = stet_piece_process(s->space, s->branch, p->piece, -1, &g, err);
     if (status != STET_OK)
         return status;
+    status = stet_piece_children(s->space, s->branch, -1, g, NULL, err);
     STET_VEC(const char *) ids = {0};
     for (size_t i = 0; i < g->node_count; i++)
         if (!stet_stream_is_handler(g->nodes[i].row))
             *stet_vec_add(&ids) = g->nodes[i].id;
-    status = s->memo->ops->distrust(s->memo, p->piece->doc, ids.at, ids.len, reason, err);
+    if (status == STET_OK)
+        status = s->memo->ops->distrust(s->memo, p->piece->doc, ids.at, ids.len, reason, err);
     stet_vec_release(&ids);
     stet_process_free(g);
     if (status == STET_OK)
@@ -342,6 +345,7 @@ static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
     status = stet_piece_process(s->space, s->branch, p->piece, -1, &g, err);
     if (status != STET_OK)
         return status;
+    status = stet_piece_children(s->space, s->branch, -1, g, NULL, err);
     for (size_t i = 0; i < g->node_count && status == STET_OK; i++) {
         stet_value again = stet_get(g->nodes[i].row, "onRestart");
         bool restart = stet_typeof(again) == STET_STRING && strcmp(stet_as_string(&again, NULL), "run") == 0;
@@ -557,7 +561,8 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
         /* What others did meanwhile, and where a wanted cell leads now. And marks that own commits set on actions that
          * are not in memory: those whose output was overwritten. */
         status = sched_news(s, &news, err);
-        news = news || s->others;
+        news = news || s->others || s->reload;
+        s->reload = false;
         if (status == STET_OK && (news || s->report.runs > before) && !s->opts.observe_only)
             status = sched_load_pending(s, err);
         if (status == STET_OK)

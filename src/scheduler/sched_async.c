@@ -35,6 +35,13 @@ size_t sched_async_count(const stet_sched *s) {
     return s->async ? s->async->runs.len : 0;
 }
 
+action_run *sched_async_running(const stet_sched *s, const sched_action *a) {
+    for (size_t i = 0; s->async && i < s->async->runs.len; i++)
+        if (s->async->runs.at[i]->a == a)
+            return s->async->runs.at[i];
+    return NULL;
+}
+
 static void drop_transaction(action_run *r) {
     if (!r->tx)
         return;
@@ -63,7 +70,9 @@ static stet_status end_run(action_run *r, stet_error *err) {
     } else {
         if (!r->tx) /* failed without a look: nothing read, nothing to rest on */
             status = sched_run_transaction(r, err);
-        if (status == STET_OK) {
+        if (status == STET_OK && !sched_child_there(r)) {
+            sched_run_drop(r);
+        } else if (status == STET_OK) {
             s->stopped |= r->failed && s->opts.stop_on_failure;
             sched_run_check(r);
             status = sched_run_store(r, err);

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/schema.h"
 #include "base/vec.h"
+#include "graph/child.h"
 #include "os/clock.h"
 #include "os/lock.h"
 #include "scheduler/reader.h"
@@ -36,6 +37,10 @@ typedef struct sched_action {
     uint32_t id;              /* in the plan */
     int64_t number;           /* in the record; 0: not known */
     uint32_t conflicts;
+    stet_child_role role;
+    struct sched_children *children; /* of a coordinator: what it gave them last */
+    char *child_doc;                 /* of a child's node: the document that is there as long as the child */
+    bool verify;                     /* a coordinator that must look at every child (children.c, K4) */
     bool effect, verifier;
     bool materializer;
     bool has_cells; /* it may write through its inputs */
@@ -71,6 +76,7 @@ struct stet_sched {
     stet_map plain;   /* documents known to hold no links: what is bound to them is read there */
     stet_map schemas; /* hash -> position in schema_values */
     stet_map states;  /* kind type -> state of an opened kind */
+    stet_templates templates;
     STET_VEC(stet_value) schema_values;
     stet_group *group;
     stet_plan_nodes members; /* plan ids, in the order of the group */
@@ -88,6 +94,7 @@ struct stet_sched {
     int64_t group_head;        /* sequence of the space when the group's snapshot was taken */
     bool preflight;            /* settling what a handler is going to read */
     bool stopped;              /* one failed, and no other is started */
+    bool reload;               /* what was done to children did not hold: marks are to be looked at again */
 };
 
 int64_t sched_now(stet_sched *s);
@@ -108,6 +115,9 @@ STET_CHECKED stet_status sched_kind_state(stet_sched *s, const stet_module_kind 
 STET_CHECKED stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_error *err);
 /* Others have written, or actions were taken from the plan: what was asked of the record is asked again. */
 void sched_forget_asked(stet_sched *s);
+/* Loads one that was just made: there is no record of it. */
+STET_CHECKED stet_status sched_load_new(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id,
+                                        stet_error *err);
 /* Loads and marks what the record calls dirty or unknown, from the beginning and up to a window of them; s->more: there
  * are more, and sched_load_more goes on. */
 STET_CHECKED stet_status sched_load_pending(stet_sched *s, stet_error *err);
@@ -128,13 +138,33 @@ typedef struct action_run {
     stet_error error;
     stet_buf *log; /* what it says is kept here instead of being told; NULL: told at once */
     bool failed;
-    bool asynchronous; /* start has returned: its end stores it */
+    bool asynchronous;            /* start has returned: its end stores it */
+    bool placed;                  /* its output is written already */
+    struct sched_lists *children; /* made and gone; NULL: it is no coordinator */
 } action_run;
+
+/* children.c */
+STET_CHECKED stet_status sched_children_set(action_run *r, const stet_run_child *at, size_t len, stet_error *err);
+/* The run returned a pattern, or null. */
+STET_CHECKED stet_status sched_children_returned(action_run *r, stet_value pattern, stet_error *err);
+void sched_children_lists(const action_run *r, stet_observation *o);
+/* The run is in the group: the plan learns of its children. */
+STET_CHECKED stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_lists *lists,
+                                              stet_error *err);
+void sched_children_release(action_run *r);
+void sched_children_forget(sched_action *a); /* what is in memory of them */
+bool sched_child_there(action_run *r);       /* has the child that the action belongs to not gone meanwhile? */
+/* Somebody else changed this document: if it is an index, rows of those children may be others now. */
+void sched_children_news(stet_sched *s, const char *doc);
+
+/* install.c: what the graph must know of module kinds. */
+stet_process_modules sched_modules(stet_sched *s);
 
 /* sched_run.c */
 /* Prepares a run on what the group has, and starts its module. */
 STET_CHECKED stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_error *err);
 STET_CHECKED stet_status sched_run_transaction(action_run *r, stet_error *err);
+void sched_run_drop(action_run *r); /* instead of store */
 void sched_run_execute(action_run *r);
 extern const stet_run_ops sched_run_ops;
 void sched_run_check(action_run *r); /* the result, and its place in the transaction */
@@ -170,7 +200,8 @@ stet_status sched_async_refresh(action_run *r, stet_error *err);
 /* Waits until something happens, at most `ms`; reports what storing the results said. */
 STET_CHECKED stet_status sched_async_wait(stet_sched *s, int64_t ms, stet_error *err);
 size_t sched_async_count(const stet_sched *s);
-void sched_async_cancel(stet_sched *s); /* and waits until all have ended */
+action_run *sched_async_running(const stet_sched *s, const sched_action *a); /* NULL: it is not under way */
+void sched_async_cancel(stet_sched *s);                                      /* and waits until all have ended */
 STET_CHECKED stet_status sched_async_loop(stet_sched *s, struct uv_loop_s **out, stet_error *err);
 void sched_async_free(stet_sched *s);
 

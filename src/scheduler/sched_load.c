@@ -149,6 +149,9 @@ stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_e
 void sched_action_free(sched_action *a) {
     stet_release(a->row);
     stet_release(a->view);
+    sched_children_forget(a);
+    stet_free(a->children);
+    stet_free(a->child_doc);
     stet_free(a->out_id);
     stet_free(a->out_scope);
     stet_path_release(&a->out_path);
@@ -179,6 +182,14 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
     if (stet_link_read(stet_get(a->row, "output"), &l, &a->out_path)) {
         a->out_id = stet_strdup(l.id);
         a->out_scope = stet_strdup(l.scope);
+    }
+    a->role = stet_child_role_of(a->row);
+    a->stays |= a->role != STET_CHILD_NONE; /* its children refer to it */
+    size_t instance = stet_child_instance(a->node);
+    if (instance > 0) {
+        char *id = stet_strndup(a->node, instance);
+        a->child_doc = stet_piece_part(a->piece->piece->name, "child", id);
+        stet_free(id);
     }
     a->view = stet_retain(a->row);
     stet_put(&a->view, "id", stet_string(a->node));
@@ -349,6 +360,44 @@ static void set_envelopes(stet_sched *s, sched_action *a) {
     stet_arena_release(&arena);
 }
 
+/* The value of a document, with what the group has written: a coordinator may have run in it. */
+static stet_status load_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
+    stet_sched *s = ctx;
+    stet_docname name = {id, NULL};
+    if (s->members.len > 0 && strstr(id, ":children:")) {
+        stet_tx *tx;
+        stet_value envelope;
+        stet_status status = stet_tx_begin_in(s->group, &tx, err);
+        if (status != STET_OK)
+            return status;
+        *value = stet_null();
+        if (stet_tx_peek(tx, NULL, &name, STET_PATH_ROOT, &envelope, NULL) == STET_OK)
+            *value = stet_retain(stet_get(envelope, "value"));
+        stet_tx_abort(tx);
+        return STET_OK;
+    }
+    stet_doc_state state;
+    stet_status status = stet_space_load(s->space, s->branch, &name, -1, &state, err);
+    if (status != STET_OK)
+        return status;
+    *value = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_null();
+    stet_release(state.value);
+    return STET_OK;
+}
+
+/* What a child's node writes is wanted by who wants the output of its coordinator, which leads there. */
+static stet_status join_coordinator(stet_sched *s, sched_action *a, stet_error *err) {
+    stet_value parent = stet_get(a->row, "parent");
+    uint32_t coordinator;
+    if (stet_typeof(parent) != STET_STRING || !stet_as_bool(stet_get(a->row, "shown")) ||
+        (a->piece->whole && stet_as_bool(stet_get(a->row, "certain"))))
+        return STET_OK;
+    stet_status status = sched_load(s, a->piece->piece->doc, stet_as_string(&parent, NULL), &coordinator, err);
+    if (status == STET_OK)
+        stet_plan_set_into(s->plan, a->id, coordinator);
+    return status;
+}
+
 /* `x` is what the record has of it, or NULL: nothing that can be trusted. */
 static stet_status load_action(stet_sched *s, const char *piece_doc, const char *node, int64_t number,
                                const stet_memo_action *x, uint32_t *id, stet_error *err) {
@@ -366,7 +415,9 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
     sched_action *a = stet_alloc_zero(sizeof *a);
     a->piece = piece;
     a->node = stet_strdup(node);
-    status = stet_piece_row(s->space, s->branch, piece->piece, node, &a->row, err);
+    stet_child_docs docs = {s, load_value};
+    stet_process_modules modules = sched_modules(s);
+    status = stet_child_row(&docs, piece->piece, node, &modules, &s->templates, &a->row, err);
     if (status == STET_OK && stet_stream_is_handler(a->row)) /* no action: events run it */
         status = stet_fail(err, STET_NOT_FOUND, "%s/%s is an event handler", piece->piece->name, node);
     if (status == STET_OK)
@@ -390,6 +441,12 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
     set_envelopes(s, a);
     stet_buf_release(&name);
     know_number(s, a, number);
+    status = join_coordinator(s, a, err);
+    if (status != STET_OK) {
+        stet_plan_remove(s->plan, a->id);
+        sched_forget_asked(s);
+        return status;
+    }
     bool trusted = x && x->observed && stet_hash_equal(x->implementation, a->fingerprint) &&
                    stet_hash_equal(x->runtime, s->runtime);
     if (trusted) {
@@ -403,6 +460,7 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
         declare(s, a);
     }
     /* Whatever the record calls it: without a record that can be trusted it is unknown. */
+    a->verify = !trusted || x->state == STET_UNKNOWN;
     if (!trusted || x->state == STET_UNKNOWN)
         stet_plan_mark(s->plan, a->id, STET_PLAN_UNKNOWN, INT64_MIN / 2);
     else if (x->state == STET_DIRTY)
@@ -426,6 +484,10 @@ stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, u
     status = load_action(s, piece_doc, node, known ? x.number : 0, known ? &x : NULL, id, err);
     stet_arena_release(&arena);
     return status;
+}
+
+stet_status sched_load_new(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id, stet_error *err) {
+    return load_action(s, piece_doc, node, 0, NULL, id, err);
 }
 
 /* ---- Many -------------------------------------------------------------------------------------------------------- */
@@ -506,6 +568,7 @@ static stet_status note_mark(void *ctx, int64_t number, const char *piece, const
     if (slot) {
         /* One that was loaded before may have been marked since, by another process. */
         uint32_t id = (uint32_t)slot->n;
+        ((sched_action *)stet_plan_data(s->plan, id))->verify |= state == STET_UNKNOWN;
         if (!stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
             stet_plan_mark(s->plan, id, state == STET_UNKNOWN ? STET_PLAN_UNKNOWN : STET_PLAN_DIRTY, sched_now(s));
         return STET_OK;
@@ -527,6 +590,8 @@ static stet_status load_unknown(stet_sched *s, const mark_entry *e, stet_error *
     stet_error mine = STET_ERROR_INIT;
     uint32_t id;
     stet_status status = load_action(s, e->piece, e->action, e->number, NULL, &id, &mine);
+    if (status == STET_OK)
+        ((sched_action *)stet_plan_data(s->plan, id))->verify = true;
     if (status == STET_OK && !stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
         stet_plan_mark(s->plan, id, STET_PLAN_UNKNOWN, sched_now(s));
     if (status == STET_NOT_FOUND)

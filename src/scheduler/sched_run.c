@@ -71,6 +71,15 @@ static stet_status run_refresh(stet_run *run, stet_error *err) {
     return sched_async_refresh((action_run *)run, err);
 }
 
+static stet_status run_raw(stet_run *run, stet_pathref path, stet_value *out, stet_error *err) {
+    action_run *r = (action_run *)run;
+    return stet_reader_raw(&r->reader, run->bindings, path, out, err);
+}
+
+static stet_status run_children(stet_run *run, const stet_run_child *at, size_t len, stet_error *err) {
+    return sched_children_set((action_run *)run, at, len, err);
+}
+
 static void run_log(stet_run *run, const char *stream, const char *bytes, size_t len) {
     action_run *r = (action_run *)run;
     if (r->log)
@@ -105,7 +114,9 @@ const stet_run_ops sched_run_ops = {.read = run_read,
                                     .read_doc = run_read_doc,
                                     .write_doc = run_write_doc,
                                     .refresh = run_refresh,
-                                    .peek = run_peek};
+                                    .peek = run_peek,
+                                    .raw = run_raw,
+                                    .children = run_children};
 
 /* ---- Checking inputs and results
  * ---------------------------------------------------------------------------------------------- */
@@ -255,7 +266,9 @@ void sched_run_check(action_run *r) {
         if (status == STET_OK)
             status = check_inputs(r, stet_get(a->row, "argumentSchema"), &err);
     }
-    if (status == STET_OK && a->out_id && !r->s->opts.observe_only) {
+    if (status == STET_OK && a->role == STET_CHILD_RETURNS && !r->s->opts.observe_only)
+        status = sched_children_returned(r, r->result, &err);
+    if (status == STET_OK && a->out_id && !r->placed && !r->s->opts.observe_only) {
         status = stet_tx_write(r->tx, &(stet_docname){a->out_id, a->out_scope}, stet_path_ref(&a->out_path),
                                stet_retain(r->result), &err);
     }
@@ -290,6 +303,10 @@ static stet_status attach(action_run *r, stet_error *err) {
                           .cells = cells,
                           .cell_count = cell_count,
                           .failed = r->failed};
+    stet_value parent = stet_get(a->row, "parent");
+    if (stet_typeof(parent) == STET_STRING)
+        o.parent = stet_as_string(&parent, NULL);
+    sched_children_lists(r, &o);
     static const char *const options[] = {"debounceMs", "noDebounce", "throttleMs", "onRestart"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         stet_value v;
@@ -344,6 +361,17 @@ static void learn_reads(action_run *r) {
     size_t count;
     stet_arena_clear(&s->arena);
     stet_tx_reads(r->tx, &s->arena, &at, &count);
+    bool tied = !r->a->child_doc;
+    for (size_t i = 0; i < count && !tied; i++)
+        tied = at[i].space == s->space && strcmp(at[i].name.id, r->a->child_doc) == 0;
+    if (!tied) { /* a child that does not look at its element must not outlive it, either */
+        stet_value seen;
+        if (stet_tx_read(r->tx, NULL, &(stet_docname){r->a->child_doc, NULL}, STET_PATH_ROOT, STET_SHALLOW, &seen,
+                         NULL) == STET_OK) {
+            stet_arena_clear(&s->arena);
+            stet_tx_reads(r->tx, &s->arena, &at, &count);
+        }
+    }
     stet_plan_read small[32], *reads = count <= 32 ? small : stet_alloc(count * sizeof *reads);
     for (size_t i = 0; i < count; i++) {
         const char *uuid = at[i].space == s->space ? NULL : stet_space_uuid(at[i].space);
@@ -450,9 +478,27 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
     stet_status status = sched_run_begin(s, a, &r, err);
     if (status != STET_OK)
         return status;
+    if (!sched_child_there(&r)) {
+        sched_run_drop(&r);
+        return STET_OK;
+    }
     sched_run_execute(&r);
     sched_run_check(&r);
     return sched_run_store(&r, err);
+}
+
+/* Its child is gone, and it with it. */
+void sched_run_drop(action_run *r) {
+    stet_sched *s = r->s;
+    stet_reader_release(&r->reader);
+    stet_tx_abort(r->tx);
+    r->tx = NULL;
+    stet_plan_finish(s->plan, r->a->id, STET_PLAN_DONE, sched_now(s));
+    stet_plan_remove(s->plan, r->a->id);
+    sched_forget_asked(s);
+    stet_release(r->result);
+    stet_error_clear(&r->error);
+    sched_children_release(r);
 }
 
 stet_status sched_run_store(action_run *r, stet_error *err) {
@@ -498,6 +544,8 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         s->report.unchanged += count == 0;
         sched_cells_learn(s, a, changes, count);
         status = tell_changes(s, changes, count, a->id, err);
+        if (status == STET_OK && r->children && !failed)
+            status = sched_children_apply(s, a, r->children, err);
         stet_plan_finish(s->plan, a->id, failed ? STET_PLAN_FAILED : STET_PLAN_DONE, sched_now(s));
     } else {
         stet_tx_abort(r->tx);
@@ -517,6 +565,7 @@ end:
     stet_reader_release(&r->reader);
     stet_release(r->result);
     stet_error_clear(&r->error);
+    sched_children_release(r);
     return status;
 }
 
@@ -608,11 +657,16 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
             s->group_head = m.result.seq; /* the new snapshot is at least this old */
         if (m.outcome == STET_MEMBER_APPLIED) {
             a->conflicts = 0;
+            a->verify = false;
             if (m.result.changed)
                 *stet_vec_add(&s->mine) = m.result.seq;
             continue;
         }
         s->report.dropped++;
+        if (a->role != STET_CHILD_NONE) {
+            sched_children_forget(a);
+            s->reload = true;
+        }
         if (++a->conflicts <= STET_SCHED_MAX_CONFLICTS) {
             stet_plan_dropped(s->plan, id, sched_now(s));
             continue;
@@ -664,6 +718,8 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
             if (is_mine || at[i].branch != s->branch)
                 continue;
             *any = true;
+            for (size_t k = 0; k < at[i].len; k++)
+                sched_children_news(s, at[i].at[k].name.id);
             status = tell_changes(s, at[i].at, at[i].len, STET_PLAN_NONE, err);
         }
         if (status == STET_OK && count == 0)
