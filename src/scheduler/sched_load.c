@@ -184,7 +184,6 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
         a->out_scope = stet_strdup(l.scope);
     }
     a->role = stet_child_role_of(a->row);
-    a->stays |= a->role != STET_CHILD_NONE; /* its children refer to it */
     size_t instance = stet_child_instance(a->node);
     if (instance > 0) {
         char *id = stet_strndup(a->node, instance);
@@ -650,8 +649,9 @@ void sched_unload(stet_sched *s) {
     for (size_t i = 0; i < s->members.len; i++) {
         uint32_t id = s->members.at[i];
         sched_action *a = stet_plan_data(s->plan, id);
-        if (!a || !a->number || a->stays || a->conflicts > 0 || a->failed || a->effect || a->has_cells || a->asked ||
-            !stet_plan_unload(s->plan, id))
+        /* A coordinator stays: its children refer to it. */
+        if (!a || !a->number || a->role != STET_CHILD_NONE || a->stays || a->conflicts > 0 || a->failed || a->effect ||
+            a->has_cells || a->asked || !stet_plan_unload(s->plan, id))
             continue;
         stet_map_remove(&s->numbers, &a->number, sizeof a->number);
         stet_map_put(&s->gone, &a->number, sizeof a->number, (stet_slot){.n = 1});
