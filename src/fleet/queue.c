@@ -207,6 +207,16 @@ static stet_status end(txn *t, stet_status st, stet_error *err) {
     return st;
 }
 
+/* And hands over the entry that it was about. */
+static stet_status end_with(txn *t, stet_status st, stet_value e, stet_value *entry, stet_error *err) {
+    st = end(t, st, err);
+    if (st == STET_OK)
+        *entry = e;
+    else
+        stet_release(e);
+    return st;
+}
+
 static void abandon(txn *t) {
     stet_release(t->entries);
     stet_lock_close(t->lock);
@@ -341,12 +351,7 @@ stet_status stet_queue_add(const stet_queue *q, const stet_queue_spec *spec, ste
         st = stet_fail(err, STET_LIMIT, "the queue has %d entries, which is the most", STET_QUEUE_ENTRIES_MAX);
     else
         insert(&t.entries, stet_retain(e));
-    st = end(&t, st, err);
-    if (st == STET_OK)
-        *entry = e;
-    else
-        stet_release(e);
-    return st;
+    return end_with(&t, st, e, entry, err);
 }
 
 static bool ready(stet_value e, const char *repo, int64_t now, int64_t *ready_at) {
@@ -428,12 +433,7 @@ stet_status stet_queue_change(const stet_queue *q, const char *id, stet_queue_mo
         st = text_member(&e, "note", note, err);
     stet_remove_at(&t.entries, index);
     insert(&t.entries, stet_retain(e));
-    st = end(&t, st, err);
-    if (st == STET_OK)
-        *entry = e;
-    else
-        stet_release(e);
-    return st;
+    return end_with(&t, st, e, entry, err);
 }
 
 static bool lease_ended(stet_value lease, int64_t now) {
@@ -569,12 +569,7 @@ stet_status stet_queue_settle(const stet_queue *q, const char *id, const char *t
     if (st == STET_OK && !empty(run_id))
         st = text_member(&e, "runId", run_id, err);
     stet_put_at(&t.entries, index, stet_retain(e));
-    st = end(&t, st, err);
-    if (st == STET_OK)
-        *entry = e;
-    else
-        stet_release(e);
-    return st;
+    return end_with(&t, st, e, entry, err);
 }
 
 stet_status stet_queue_prune(const stet_queue *q, int64_t before_ms, bool dry_run, size_t *dropped, stet_error *err) {

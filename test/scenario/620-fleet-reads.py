@@ -55,7 +55,7 @@ looks = ["registry show", "registry show --scope home --verify", "runs list", "r
          f"runs compare {RUN} {OTHER}", f"runs logs {RUN}", f"runs logs {RUN} --follow", "runs tail --from-start --limit 1", "runs stats", "history", "queue list",
          f"queue show {ENTRY}", "runs archive --older-than-days 1 --dry-run", "runs import exported.stet-run --verify-only", "check --only runs"]
 # These read a space. SQLite keeps order between processes in two files beside it, which hold nothing: they alone may be touched.
-looks += ["check", "status", "status totals", "why", "why totals total", "action list", "action show totals total", "piece list", "piece show totals",
+looks += ["check", "status", "status totals", "why totals", "why totals total", "action list totals", "action show totals total", "piece list", "piece show totals",
           "piece graph totals", "get config", "doc list", "space readers config", "gc --dry-run"]
 # Calls that change a file system; and opening for writing.
 changing = re.compile(r"^(?:\d+\s+)?(mkdir|rmdir|unlink|rename|link|symlink|chmod|chown|truncate|ftruncate|utime|mknod|creat|fallocate|fsync|fdatasync|setxattr|"

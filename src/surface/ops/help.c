@@ -1,10 +1,10 @@
 /* help - the table itself: as text for people, as JSON for programs, as the reference, the man page and completion. */
 #include <string.h>
 
+#include "base/suggest.h"
 #include "surface/cli/args.h"
 #include "surface/cli/help.h"
 #include "surface/op.h"
-#include "base/suggest.h"
 
 #define TOPIC_MAX 128
 

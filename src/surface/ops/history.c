@@ -23,36 +23,11 @@ static stet_value entry_of(const stet_fleet_record *r) {
 }
 
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_fleet_query q;
-    stet_runs_query_keep keep;
-    stet_registry *reg = NULL;
-    stet_fleet_page page;
-    stet_status st = stet_runs_query(ctx, args, &q, &keep, err);
-    q.newest_first = true;
+    stet_registry *reg;
+    stet_status st = stet_runs_page(ctx, args, true, "entries", entry_of, &reg, result, err);
     if (st == STET_OK)
-        st = stet_runs_load(ctx, args, &reg, err);
-    if (st == STET_OK)
-        st = stet_fleet_query_run(reg, &q, &page, err);
-    if (st == STET_OK) {
-        stet_value v = stet_object(), entries = stet_array();
-        for (size_t i = 0; i < page.rows.len; i++)
-            stet_push(&entries, entry_of(page.rows.at[i]));
-        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-        stet_put(&v, "scope", stet_string(reg->scope == STET_SCOPE_HOME ? "home" : "repo"));
-        stet_put(&v, "freshness", stet_registry_freshness(reg, 20));
-        stet_put(&v, "total", stet_int((int64_t)page.total));
-        stet_put(&v, "offset", stet_int((int64_t)page.offset));
-        stet_put(&v, "limit", stet_int((int64_t)q.limit));
-        stet_put(&v, "nextCursor", page.next_cursor ? stet_string(page.next_cursor) : stet_null());
-        stet_put(&v, "repos", stet_registry_repos(reg));
-        stet_put(&v, "entries", entries);
-        stet_put(&v, "problems", stet_retain(reg->problems));
-        stet_put(&v, "nextAction", stet_registry_next_action(reg));
-        stet_fleet_page_release(&page);
-        *result = v;
-    }
+        stet_put(result, "repos", stet_registry_repos(reg));
     stet_registry_free(reg);
-    stet_free(keep.repo);
     return st;
 }
 

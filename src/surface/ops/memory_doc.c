@@ -526,44 +526,29 @@ static const stet_example list_examples[] = {
     "\"type\":\"object\",\"required\":[\"id\",\"scope\",\"seq\"],\"properties\":{\"id\":{\"type\":\"string\"},"        \
     "\"scope\":{\"type\":\"string\"},\"seq\":{\"type\":\"integer\"}}}},\"next\":{\"type\":\"string\"}}}"
 
+/* Each by two names. */
+#define GET(words, text, shown, more)                                                                                  \
+    {                                                                                                                  \
+        .name = words, .summary = "Print a document's value or a part of it", .description = text,                     \
+        .params = get_params, .result_schema = GET_SCHEMA, .examples = shown, .flags = STET_OP_READ_ONLY | (more),     \
+        .run = get_run, .render = get_render                                                                           \
+    }
+#define SET(words, text, shown, more)                                                                                  \
+    {                                                                                                                  \
+        .name = words, .summary = "Set a document's value or a part of it", .description = text, .params = set_params, \
+        .result_schema = COMMIT_SCHEMA, .examples = shown, .flags = STET_OP_IDEMPOTENT | STET_OP_DESTRUCTIVE | (more), \
+        .run = set_run, .render = commit_render                                                                        \
+    }
+
 const stet_op stet_ops_doc[] = {
-    {.name = "get",
-     .summary = "Print a document's value or a part of it",
-     .description = "The same as `doc get`.",
-     .params = get_params,
-     .result_schema = GET_SCHEMA,
-     .examples = get_examples,
-     .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
-     .run = get_run,
-     .render = get_render},
-    {.name = "doc get",
-     .summary = "Print a document's value or a part of it",
-     .description = "With --json the answer carries the sequence that made the document so, and the hash of what is "
-                    "printed, which --if-hash takes.",
-     .params = get_params,
-     .result_schema = GET_SCHEMA,
-     .examples = doc_get_examples,
-     .flags = STET_OP_READ_ONLY,
-     .run = get_run,
-     .render = get_render},
-    {.name = "set",
-     .summary = "Set a document's value or a part of it",
-     .description = "The same as `doc set`.",
-     .params = set_params,
-     .result_schema = COMMIT_SCHEMA,
-     .examples = set_examples,
-     .flags = STET_OP_IDEMPOTENT | STET_OP_DESTRUCTIVE | STET_OP_COMMON,
-     .run = set_run,
-     .render = commit_render},
-    {.name = "doc set",
-     .summary = "Set a document's value or a part of it",
-     .description = "Durable when it returns. Setting what is there already changes nothing and makes no new sequence.",
-     .params = set_params,
-     .result_schema = COMMIT_SCHEMA,
-     .examples = doc_set_examples,
-     .flags = STET_OP_IDEMPOTENT | STET_OP_DESTRUCTIVE,
-     .run = set_run,
-     .render = commit_render},
+    GET("get", "The same as `doc get`.", get_examples, STET_OP_COMMON),
+    GET("doc get",
+        "With --json the answer carries the sequence that made the document so, and the hash of what is printed, which "
+        "--if-hash takes.",
+        doc_get_examples, 0),
+    SET("set", "The same as `doc set`.", set_examples, STET_OP_COMMON),
+    SET("doc set", "Durable when it returns. Setting what is there already changes nothing and makes no new sequence.",
+        doc_set_examples, 0),
     {.name = "doc patch",
      .summary = "Apply patch operations to a document, all or none",
      .description = patch_text,

@@ -442,8 +442,7 @@ static void why_render(stet_render *r, stet_value result) {
 static const stet_param why_params[] = {
     PIECE_PARAM_ONLY_PIECE, PIECE_PARAM_ACTION(0), PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0}};
 static const stet_example why_examples[] = {
-    {"why", "why what does not stand does not, where there is one piece"},
-    {"why totals", "of this piece"},
+    {"why totals", "why what does not stand does not"},
     {"why totals total", "how one action stands, and why"},
     {0},
 };
@@ -451,8 +450,10 @@ static const stet_example why_examples[] = {
 const stet_op stet_ops_why[] = {
     {.name = "why",
      .summary = "Say why an action does not stand",
-     .description = "In one sentence for each: over which actions, which cell, written at which sequence, when and by "
-                    "whom; or which failure it is, and what is as old as that.",
+     .description =
+         "In one sentence for each: over which actions, which cell, written at which sequence, when and by "
+         "whom; or which failure it is, and what is as old as that. Where there is only one piece its name may be "
+         "left out, before an action too.",
      .params = why_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"reasons\"],\"properties\":{\"piece\":{\"type\":"
                       "\"string\"},\"reasons\":{\"type\":\"array\"},\"owed\":{\"type\":[\"object\",\"null\"]}}}",

@@ -218,6 +218,19 @@ __attribute__((constructor)) static void offer_driver(void) {
     stet_runs_driver = fleet_drive;
 }
 
+#define DEMAND                                                                                                         \
+    {                                                                                                                  \
+        .name = "demand", .type = STET_PARAM_STRING, .flags = STET_PARAM_REPEATED, .metavar = "PATH",                  \
+        .summary = "Only what this part of the result needs: a key, or a path that begins with a slash"                \
+    }
+#define RETRY_FAILED                                                                                                   \
+    {                                                                                                                  \
+        .name = "retry-failed", .type = STET_PARAM_BOOL,                                                               \
+        .summary = "Run again what failed, though nothing changed since"                                               \
+    }
+#define RECORD                                                                                                         \
+    { .name = "record", .type = STET_PARAM_BOOL, .summary = "Leave a run's files behind even if everything stands" }
+
 static const stet_param run_params[] = {
     {.name = "pattern",
      .type = STET_PARAM_FILE,
@@ -250,32 +263,18 @@ static const stet_param run_params[] = {
      .type = STET_PARAM_PAIR,
      .metavar = "K=JSON",
      .summary = "Set a part of the argument before; K is a key, or a path that begins with a slash"},
-    {.name = "demand",
-     .type = STET_PARAM_STRING,
-     .flags = STET_PARAM_REPEATED,
-     .metavar = "PATH",
-     .summary = "Only what this part of the result needs: a key, or a path that begins with a slash"},
-    {.name = "retry-failed", .type = STET_PARAM_BOOL, .summary = "Run again what failed, though nothing changed since"},
+    DEMAND,
+    RETRY_FAILED,
     {.name = "observe-only", .type = STET_PARAM_BOOL, .summary = "Record what actions read; publish nothing"},
     {.name = "watch", .type = STET_PARAM_BOOL, .summary = "Go on, and take up every change, until stopped"},
-    {.name = "record", .type = STET_PARAM_BOOL, .summary = "Leave a run's files behind even if everything stands"},
+    RECORD,
     PIECE_PARAM_SPACE,
     PIECE_PARAM_BRANCH,
     {0},
 };
 
 static const stet_param pull_params[] = {
-    PIECE_PARAM_PIECE,
-    {.name = "demand",
-     .type = STET_PARAM_STRING,
-     .flags = STET_PARAM_REPEATED,
-     .metavar = "PATH",
-     .summary = "Only what this part of the result needs: a key, or a path that begins with a slash"},
-    {.name = "retry-failed", .type = STET_PARAM_BOOL, .summary = "Run again what failed, though nothing changed since"},
-    {.name = "record", .type = STET_PARAM_BOOL, .summary = "Leave a run's files behind even if everything stands"},
-    PIECE_PARAM_SPACE,
-    PIECE_PARAM_BRANCH,
-    {0},
+    PIECE_PARAM_PIECE, DEMAND, RETRY_FAILED, RECORD, PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0},
 };
 
 static const stet_example run_examples[] = {

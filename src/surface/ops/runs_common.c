@@ -22,6 +22,44 @@ stet_status stet_runs_get_driver(stet_fleet_driver *out, stet_error *err) {
     return st;
 }
 
+stet_status stet_runs_page(stet_op_ctx *ctx, stet_value args, bool newest_first, const char *rows,
+                           stet_value (*row)(const stet_fleet_record *r), stet_registry **reg, stet_value *out,
+                           stet_error *err) {
+    enum { NAMED_MAX = 20 }; /* of stale, new, missing and unreadable runs, beside their numbers */
+    stet_fleet_query q;
+    stet_runs_query_keep keep = {0};
+    stet_fleet_page page;
+    *reg = NULL;
+    stet_status st = stet_runs_query(ctx, args, &q, &keep, err);
+    q.newest_first = q.newest_first || newest_first;
+    if (st == STET_OK)
+        st = stet_runs_load(ctx, args, reg, err);
+    if (st == STET_OK)
+        st = stet_fleet_query_run(*reg, &q, &page, err);
+    stet_free(keep.repo);
+    if (st != STET_OK) {
+        stet_registry_free(*reg);
+        *reg = NULL;
+        return st;
+    }
+    stet_value v = stet_object(), list = stet_array();
+    for (size_t i = 0; i < page.rows.len; i++)
+        stet_push(&list, row(page.rows.at[i]));
+    stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
+    stet_put(&v, "scope", stet_string((*reg)->scope == STET_SCOPE_HOME ? "home" : "repo"));
+    stet_put(&v, "freshness", stet_registry_freshness(*reg, NAMED_MAX));
+    stet_put(&v, "total", stet_int((int64_t)page.total));
+    stet_put(&v, "offset", stet_int((int64_t)page.offset));
+    stet_put(&v, "limit", stet_int((int64_t)q.limit));
+    stet_put(&v, "nextCursor", page.next_cursor ? stet_string(page.next_cursor) : stet_null());
+    stet_put(&v, rows, list);
+    stet_put(&v, "problems", stet_retain((*reg)->problems));
+    stet_put(&v, "nextAction", stet_registry_next_action(*reg));
+    stet_fleet_page_release(&page);
+    *out = v;
+    return STET_OK;
+}
+
 const char *stet_runs_actor(void) {
     const char *name = getenv("USER");
     if (name == NULL || *name == 0)

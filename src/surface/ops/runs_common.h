@@ -83,6 +83,13 @@ STET_CHECKED stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet
 /* What was asked, as `query` of a result. Belongs to the caller. */
 stet_value stet_runs_query_value(stet_value args);
 
+/* A page of runs that the arguments ask for: {schemaVersion, scope, freshness, total, offset, limit, nextCursor,
+ * problems, nextAction}, and under `rows` what `row` makes of each. `*reg` is the caller's to free: NULL after a
+ * failure. */
+STET_CHECKED stet_status stet_runs_page(stet_op_ctx *ctx, stet_value args, bool newest_first, const char *rows,
+                                        stet_value (*row)(const stet_fleet_record *r), stet_registry **reg,
+                                        stet_value *out, stet_error *err);
+
 const char *stet_runs_actor(void);
 /* A string argument or NULL. `keep` holds its bytes. */
 const char *stet_runs_text(stet_value args, const char *key, stet_value *keep);

@@ -1,8 +1,8 @@
 /* check and gc - frames over every store of a project; each store does its own work (stet_store in op.h). */
 #include <string.h>
 
-#include "surface/op.h"
 #include "base/suggest.h"
+#include "surface/op.h"
 #include "surface/text.h"
 
 /* --only names stores, which are only known at run time: hence no enum in the table. */
