@@ -1,6 +1,8 @@
-/* Running and not running: null starts, one change among many, early cut-off, propagation; beside ninja on the same
+/* Running and not running: null starts, a few changes among many, early cut-off, propagation; beside ninja on the same
  * graph, where its files and processes are another case than documents and are named so. CPU time of whole processes
- * for starts, CPU time inside this one for propagation. */
+ * for starts, CPU time inside this one for propagation.
+ *
+ *     build/bench/sched [ACTIONS [FILTER]]         100,000 actions in the large graphs unless told otherwise */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +30,7 @@ static double cpu_of(const struct rusage *r) {
            ((double)r->ru_utime.tv_usec + (double)r->ru_stime.tv_usec) / 1e6;
 }
 
-/* CPU milliseconds and peak kilobytes of a command, the best of `times`. */
+/* CPU milliseconds and peak kilobytes of a command, the best of `times`; -1: there is no such program. */
 static double run_command(char *const argv[], int times, long *kilobytes) {
     double best = 1e9;
     for (int i = 0; i < times; i++) {
@@ -57,94 +59,175 @@ static double cpu_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* `layers` times `width` nodes; each reads one above it. A chain is a width of 1. */
-static void write_pattern(const char *file, const char *name, int layers, int width, const char *ref) {
+/* ---- Graphs ------------------------------------------------------------------------------------------------------ */
+
+/* `layers` times `width` nodes; each reads `fan` above it. A chain is a width of 1. With `gates` every node of the
+ * first layer reads the node "gate" too, whose value does not follow the cell it reads, and one of the last the cell
+ * "one". */
+typedef struct graph {
+    const char *name;
+    int layers, width, inputs, fan;
+    bool gates;
+} graph;
+
+static void write_pattern(const graph *g) {
+    char file[64];
     stet_buf b = STET_BUF(0);
-    stet_buf_printf(&b, "{\"pattern\":1,\"name\":\"%s\",\"argument\":{\"default\":{", name);
-    for (int i = 0; i < width; i++)
+    snprintf(file, sizeof file, "%s.json", g->name);
+    stet_buf_printf(&b, "{\"pattern\":1,\"name\":\"%s\",\"argument\":{\"default\":{", g->name);
+    for (int i = 0; i < g->inputs; i++)
         stet_buf_printf(&b, "%s\"k%d\":%d", i ? "," : "", i, i + 1);
-    stet_buf_str(&b, "}},\"nodes\":[");
-    for (int l = 0; l < layers; l++)
-        for (int i = 0; i < width; i++) {
-            stet_buf_printf(&b, "%s{\"id\":\"n%d-%d\",\"module\":{\"type\":\"ref\",\"ref\":\"%s\"},\"inputs\":[",
-                            l || i ? "," : "", l, i, ref);
-            if (l == 0)
-                stet_buf_printf(&b, "{\"$\":\"argument/k%d\"},0]}", i);
-            else
-                stet_buf_printf(&b, "{\"$\":\"n%d-%d\"},0]}", l - 1, i);
+    stet_buf_str(&b, "}},");
+    if (g->gates)
+        stet_buf_str(&b, "\"cells\":{\"one\":{\"default\":1},\"gated\":{\"default\":1}},");
+    stet_buf_str(&b, "\"nodes\":[");
+    if (g->gates)
+        stet_buf_str(&b, "{\"id\":\"gate\",\"module\":{\"type\":\"ref\",\"ref\":\"min\"},\"inputs\":[{\"$\":"
+                         "\"gated\"},0]},");
+    for (int l = 0; l < g->layers; l++)
+        for (int i = 0; i < g->width; i++) {
+            stet_buf_printf(&b, "%s{\"id\":\"n%d-%d\",\"module\":{\"type\":\"ref\",\"ref\":\"max\"},\"inputs\":[",
+                            l || i ? "," : "", l, i);
+            for (int f = 0; f < g->fan; f++)
+                if (l == 0)
+                    stet_buf_printf(&b, "{\"$\":\"argument/k%d\"},", (i + f) % g->inputs);
+                else
+                    stet_buf_printf(&b, "{\"$\":\"n%d-%d\"},", l - 1, (i + f) % g->width);
+            if (g->gates && l == 0)
+                stet_buf_str(&b, "{\"$\":\"gate\"},");
+            if (g->gates && l == g->layers - 1 && i == 0)
+                stet_buf_str(&b, "{\"$\":\"one\"},");
+            stet_buf_str(&b, "0]}");
         }
     stet_buf_str(&b, "],\"result\":[");
-    for (int i = 0; i < width; i++)
-        stet_buf_printf(&b, "%s{\"$\":\"n%d-%d\"}", i ? "," : "", layers - 1, i);
+    for (int i = 0; i < g->width; i++)
+        stet_buf_printf(&b, "%s{\"$\":\"n%d-%d\"}", i ? "," : "", g->layers - 1, i);
     stet_buf_str(&b, "]}");
     must(stet_file_replace(file, b.data, b.len, 0644, &err));
     stet_buf_release(&b);
+    /* A file that is as new as the look at it is read again. */
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
 }
 
-/* The same graph for ninja: a file and a command per node. */
-static void write_ninja(const char *dir, int layers, int width) {
+/* The same graph for ninja: a file and a command per node. The rule is one of a generator, so that files which are
+ * there and new enough stand without having been made by it: a hundred thousand processes are no part of a bench. */
+static void write_ninja(const char *dir, const graph *g) {
     stet_buf b = STET_BUF(0);
     must(stet_file_mkdirs(dir, 0755, &err));
-    stet_buf_str(&b, "rule touch\n  command = touch $out\n  restat = 1\n");
-    for (int l = 0; l < layers; l++)
-        for (int i = 0; i < width; i++) {
-            if (l == 0)
-                stet_buf_printf(&b, "build n%d-%d: touch k%d\n", l, i, i);
-            else
-                stet_buf_printf(&b, "build n%d-%d: touch n%d-%d\n", l, i, l - 1, i);
+    stet_buf_str(&b, "rule touch\n  command = touch $out\n  generator = 1\n  restat = 1\n");
+    for (int l = 0; l < g->layers; l++)
+        for (int i = 0; i < g->width; i++) {
+            stet_buf_printf(&b, "build n%d-%d: touch", l, i);
+            for (int f = 0; f < g->fan; f++)
+                if (l == 0)
+                    stet_buf_printf(&b, " k%d", (i + f) % g->inputs);
+                else
+                    stet_buf_printf(&b, " n%d-%d", l - 1, (i + f) % g->width);
+            stet_buf_str(&b, "\n");
         }
     char *path = stet_file_join(dir, "build.ninja");
     must(stet_file_replace(path, b.data, b.len, 0644, &err));
     stet_free(path);
     stet_buf_release(&b);
-    for (int l = -1; l < layers; l++)
-        for (int i = 0; i < width; i++) {
+    for (int l = -1; l < g->layers; l++)
+        for (int i = 0; i < (l < 0 ? g->inputs : g->width); i++) {
             char name[64];
-            snprintf(name, sizeof name, l < 0 ? "%s/k%d" : "%s/n%d-%d", dir, l < 0 ? i : l, i);
+            if (l < 0)
+                snprintf(name, sizeof name, "%s/k%d", dir, i);
+            else
+                snprintf(name, sizeof name, "%s/n%d-%d", dir, l, i);
             FILE *f = fopen(name, "w");
             if (f)
                 fclose(f);
         }
 }
 
+/* ---- Whole processes --------------------------------------------------------------------------------------------- */
+
 static char program[4096];
 
-static void null_start(int layers, int width) {
-    char file[64], label[64];
-    long kb = 0, ninja_kb = 0;
-    int n = layers * width;
-    snprintf(label, sizeof label, "layers%d", n);
-    snprintf(file, sizeof file, "layers%d.json", n);
-    write_pattern(file, label, layers, width, "max");
-    struct timespec tick = {0, 50000000};
-    nanosleep(&tick, NULL);
-    char *argv[] = {program, (char *)"run", file, NULL};
-    double first = run_command(argv, 1, &kb);
-    printf("sched first run of %d actions: ours %.0f ms CPU, %.1f us an action\n", n, first, first * 1000 / n);
-    double ours = run_command(argv, 5, &kb);
-    double peer = -1;
-    if (n <= 10000) { /* ninja has to run a command per node once, before it can start with nothing to do */
-        write_ninja("ninja", layers, width);
-        char *warm[] = {(char *)"ninja", (char *)"-C", (char *)"ninja", NULL};
-        (void)run_command(warm, 1, &ninja_kb);
-        peer = run_command(warm, 3, &ninja_kb);
-    }
-    printf("sched null start, %d standing: ours %.1f ms %ld KB, ninja over files %.0f ms, ratio %.4f (goal 3 ms, 20000 "
-           "KB)\n",
-           n, ours, kb, peer, peer > 0 ? ours / peer : 0);
-    char set[32];
-    snprintf(set, sizeof set, "k%d=1000001", width / 2);
-    char *edit[] = {program, (char *)"run", file, (char *)"--set", set, NULL};
-    double one = run_command(edit, 1, &kb);
-    printf("sched one input of %d changed, %d affected: ours %.1f ms %ld KB (with reading the pattern for --set)\n", n,
-           layers, one, kb);
+static void set_cell(const char *piece, const char *part, const char *value) {
+    char cell[128];
+    long kb;
+    snprintf(cell, sizeof cell, "piece:%s:%s", piece, part);
+    char *argv[] = {program, (char *)"set", cell, (char *)(uintptr_t)value, NULL};
+    (void)run_command(argv, 1, &kb);
 }
 
-/* Runs per second, in this process, everything stored. */
-static void propagation(const char *name, int layers, int width, const char *ref, double goal) {
-    char file[64];
+/* A run after a change; the best of three changes. */
+static double run_after(const char *piece, const char *part, int base, char *const argv[], long *kb) {
+    double best = 1e9;
+    for (int i = 0; i < 3; i++) {
+        char value[32];
+        snprintf(value, sizeof value, "%d", base + i);
+        set_cell(piece, part, value);
+        double ms = run_command(argv, 1, kb);
+        if (ms < best)
+            best = ms;
+    }
+    return best;
+}
+
+static void starts(int layers, int width) {
+    char file[64], name[32];
+    long kb = 0, peer_kb = 0;
+    int n = layers * width;
+    snprintf(name, sizeof name, "layers%d", n);
     snprintf(file, sizeof file, "%s.json", name);
-    write_pattern(file, name, layers, width, ref);
+    graph g = {name, layers, width, width, 1, true};
+    write_pattern(&g);
+    char *argv[] = {program, (char *)"run", file, NULL};
+    double ms = run_command(argv, 1, &kb);
+    printf("sched first run of %d: ours %.0f ms, %.1f us an action, %ld KB\n", n, ms, ms * 1000 / n, kb);
+    write_ninja("ninja", &g);
+    char *ninja[] = {(char *)"ninja", (char *)"-C", (char *)"ninja", NULL};
+    char *dry[] = {(char *)"ninja", (char *)"-C", (char *)"ninja", (char *)"-n", NULL};
+    double peer = run_command(ninja, 3, &peer_kb);
+    ms = run_command(argv, 5, &kb);
+    printf(
+        "sched null start, %d standing: ours %.2f ms %ld KB, ninja over files %.0f ms %ld KB, ratio %.4f (goal 3 ms, "
+        "20000 KB)\n",
+        n, ms, kb, peer, peer_kb, ms / peer);
+    ms = run_after(name, "cell:one", 100, argv, &kb);
+    must(stet_file_replace("ninja/k0", "x", 1, 0644, &err));
+    peer = run_command(dry, 1, &peer_kb);
+    printf("sched 1 of %d affected: ours %.2f ms %ld KB with the action, ninja over files, finding out alone, %.0f ms "
+           "%ld KB, ratio %.4f (goal 5 ms before the action, 40000 KB)\n",
+           n, ms, kb, peer, peer_kb, ms / peer);
+    double few = run_after(name, "argument/k1", 1000000, argv, &kb);
+    printf("sched %d of %d affected: ours %.2f ms %ld KB, %.0f us an action over that for 1 (goal: grows with the "
+           "affected alone)\n",
+           layers, n, few, kb, (few - ms) * 1000 / layers);
+    ms = run_after(name, "cell:gated", 1000, argv, &kb);
+    printf("sched early cut-off, %d downstream: ours %.2f ms %ld KB with the action (goal: no walk)\n", n, ms, kb);
+    must(stet_file_remove_tree("ninja", &err));
+}
+
+static void chain(int n) {
+    long kb = 0, peer_kb = 0;
+    graph g = {"longchain", n, 1, 1, 1, false};
+    write_pattern(&g);
+    write_ninja("ninja", &g);
+    char *argv[] = {program, (char *)"run", (char *)"longchain.json", NULL};
+    char *ninja[] = {(char *)"ninja", (char *)"-C", (char *)"ninja", NULL};
+    double first = run_command(argv, 1, &kb);
+    printf("sched chain of %d, first run: ours %.0f ms, %.1f us an action, %ld KB\n", n, first, first * 1000 / n, kb);
+    set_cell("longchain", "argument/k0", "5000");
+    double edit = run_command(argv, 1, &kb), peer = run_command(ninja, 1, &peer_kb);
+    printf(
+        "sched chain of %d, its head edited: ours %.0f ms, %.1f us a run, %ld KB; ninja over files, nothing to do, %s "
+        "(goal: it runs, with a stack of 8 MiB)\n",
+        n, edit, edit * 1000 / n, kb, peer < 0 ? "crashes or is not there" : "does it, too");
+    must(stet_file_remove_tree("ninja", &err));
+}
+
+/* ---- In one process ---------------------------------------------------------------------------------------------- */
+
+/* Runs per second, everything stored. */
+static void propagation(const graph *g, double goal) {
+    char file[64];
+    snprintf(file, sizeof file, "%s.json", g->name);
+    write_pattern(g);
     stet_project *project;
     stet_space *space;
     stet_sched *sched;
@@ -157,18 +240,18 @@ static void propagation(const char *name, int layers, int width, const char *ref
     must(stet_space_open(project, "main", 0, &space, &err));
     must(stet_sched_open(project, space, "", &opts, &sched, &err));
     must(stet_pattern_load(file, &checks, &pattern, NULL, &err));
-    must(stet_sched_install(sched, pattern, name, stet_null(), stet_null(), &in, &err));
-    must(stet_sched_demand_piece(sched, name, &err));
+    must(stet_sched_install(sched, pattern, g->name, stet_null(), stet_null(), &in, &err));
+    must(stet_sched_demand_piece(sched, g->name, &err));
     must(stet_sched_settle(sched, &r, &err));
     stet_release(r.problems);
     size_t runs = 0;
     double best = 0;
-    for (int turn = 0; turn < 5; turn++) {
+    for (int turn = 0; turn < 10; turn++) {
         stet_tx *tx;
         must(stet_tx_begin(space, "", &tx, &err));
-        for (int i = 0; i < width; i++) {
+        for (int i = 0; i < g->inputs; i++) {
             char cell[96];
-            snprintf(cell, sizeof cell, "piece:%s:argument/k%d", name, i);
+            snprintf(cell, sizeof cell, "piece:%s:argument/k%d", g->name, i);
             must(stet_tx_set(tx, cell, NULL, stet_int(1000 * (turn + 2) + i), &err));
         }
         must(stet_tx_commit(tx, NULL, &err));
@@ -180,11 +263,17 @@ static void propagation(const char *name, int layers, int width, const char *ref
         if (rate > best)
             best = rate;
     }
-    printf("sched propagation %s: ours %.0f runs/s CPU (%zu runs, stored; goal %.0f)\n", name, best, runs, goal);
+    printf("sched propagation, %s: ours %.0f runs/s CPU, %zu runs, stored (goal %.0f)\n", g->name, best, runs, goal);
     stet_pattern_free(pattern);
     stet_sched_close(sched);
     stet_space_close(space);
     stet_project_close(project);
+}
+
+static const char *filter = "";
+
+static bool chosen(const char *section) {
+    return strstr(section, filter) != NULL;
 }
 
 int main(int argc, char **argv) {
@@ -200,12 +289,21 @@ int main(int argc, char **argv) {
         return 1;
     bool created;
     must(stet_project_init(".", &created, &err));
-    int scale = argc > 1 ? atoi(argv[1]) : 1000; /* thousandths of the full size */
-    propagation("chain1000", 1000, 1, "max", 50000);
-    propagation("fan1000", 1, 1000, "max", 50000);
-    propagation("layers100", 100, 10, "max", 50000);
-    null_start(100, 100);
-    null_start(100, 1000 * scale / 1000);
+    int actions = argc > 1 ? atoi(argv[1]) : 100000;
+    if (argc > 2)
+        filter = argv[2];
+    if (actions < 1000)
+        return 1;
+    /* A child is charged with the memory that its parent has at the fork: whole processes first. */
+    if (chosen("starts"))
+        starts(100, actions / 100);
+    if (chosen("chain"))
+        chain(actions);
+    if (chosen("propagation")) {
+        propagation(&(graph){"fan-out-1000", 1, 1000, 1, 1, false}, 50000);
+        propagation(&(graph){"chain-1000", 1000, 1, 1, 1, false}, 50000);
+        propagation(&(graph){"diamond-100-layers", 100, 10, 1, 2, false}, 50000);
+    }
     must(stet_file_remove_tree(dir, &err));
     return 0;
 }
