@@ -319,6 +319,147 @@ STET_API STET_CHECKED stet_status stet_follow_next(stet_follower *f, int timeout
                                                    stet_error *err);
 STET_API void stet_follow_end(stet_follower *f);
 
+/* ---- Actions: what ran, what it read, whether it still stands ---------------------------------------------------
+ *
+ * An action is a computation of the caller's that reads cells and writes others. Its run is a transaction, to which
+ * the caller attaches who ran; what it read, at which sequence, and what it changed is taken from the transaction
+ * itself and stored in the same commit. From then on every commit, by any process, that changes something the action
+ * read marks it, and after any restart the question whether it stands costs a look at an index.
+ *
+ *     stet_cell out = {"report/total", NULL};
+ *     stet_action_run run = STET_ACTION_RUN_INIT;
+ *     run.key.piece = "report";
+ *     run.key.action = "total";
+ *     run.implementation = "sum, version 3";
+ *     run.writes = &out;
+ *     run.write_count = 1;
+ *     stet_action_state state;
+ *     status = stet_action_state_of(s, NULL, &run.key, &state, &err);      // STET_UNKNOWN: it never ran
+ *     if (status == STET_OK && state != STET_STANDS) {
+ *         status = stet_tx_begin(s, NULL, &tx, &err);
+ *         ... stet_tx_get, stet_tx_set ...
+ *         status = stet_tx_observe(tx, &run, &err);
+ *         status = stet_tx_commit(tx, NULL, &err);
+ *     }
+ *
+ * A run that changed nothing makes no revision: its observation waits in a batch, which the next commit of the handle,
+ * stet_sync, any question below and closing make durable. Each of the batch is kept or dropped on its own; one whose
+ * reads no longer hold is dropped without an error, and its action keeps the mark it had. An observation that can't be
+ * stored never fails the commit: its action is unknown then. An aborted transaction leaves none.
+ *
+ * Who compares fingerprints is the caller: an action whose code has changed is made unknown with stet_action_distrust,
+ * or run again. docs/observations.md says what is stored and how marks come and go. */
+
+typedef enum stet_action_kind {
+    STET_ACTION_COMPUTATION = 1,
+    STET_ACTION_EFFECT = 2,
+    STET_ACTION_HANDLER = 3
+} stet_action_kind;
+typedef enum stet_action_state {
+    STET_STANDS,
+    STET_DIRTY,  /* a later change overlaps what it read, or somebody else changed what it wrote */
+    STET_STALE,  /* derived: something upstream of it is dirty or unknown */
+    STET_UNKNOWN /* no observation that can be trusted */
+} stet_action_state;
+typedef enum stet_run_kind {
+    STET_RUN_DEPENDENCIES = 1, /* reads recorded, writes not published */
+    STET_RUN_ACTION = 2,
+    STET_RUN_PREFLIGHT = 3
+} stet_run_kind;
+
+/* Who an action is. Owner space and branch are those of the transaction. */
+typedef struct stet_action_key {
+    const char *piece;  /* id of the document that the action belongs to */
+    const char *scope;  /* of that document; NULL is "" */
+    const char *action; /* stable per instance: two uses of one function have two names */
+} stet_action_key;
+
+typedef struct stet_cell {
+    const char *cell;  /* "ID[/KEY...]" */
+    const char *scope; /* NULL is "" */
+} stet_cell;
+
+typedef struct stet_action_run {
+    stet_action_key key;
+    stet_action_kind kind; /* 0: a computation */
+    stet_run_kind run;     /* 0: a run */
+    int64_t generation;    /* of the graph that the action is a node of, if there is one */
+    /* Any text that changes when what computes, or what runs it, does; its hash is stored. NULL is "". */
+    const char *implementation, *runtime;
+    const char *parent;      /* action that made this one; NULL: none */
+    const stet_cell *writes; /* where it is going to write: its outputs are its own, whole */
+    size_t write_count;
+    const stet_cell *envelopes; /* where it may write: they say who is asked first, and mark nobody */
+    size_t envelope_count;
+    const stet_cell *ignored; /* writes that are no output: never indexed */
+    size_t ignored_count;
+    stet_value options; /* {"debounceMs","noDebounce","throttleMs","onRestart"} or null; stays the caller's */
+    const char *error;  /* what it failed with; NULL: it succeeded. Its hash is stored */
+    stet_value note;    /* small, for people; null: none. Stays the caller's */
+} stet_action_run;
+
+#ifdef __cplusplus
+#define STET_ACTION_RUN_INIT                                                                                           \
+    {}
+#else
+#define STET_ACTION_RUN_INIT                                                                                           \
+    { .kind = STET_ACTION_COMPUTATION }
+#endif
+
+/* Attaches an observation to a transaction; once. Everything is copied. */
+STET_API STET_CHECKED stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *run, stet_error *err);
+
+/* "stands", "dirty", "stale", "unknown". */
+STET_API const char *stet_state_name(stet_action_state state);
+
+/* Questions. Each first stores what is batched and looks at what nobody has looked at yet: commits made while observing
+ * was off, marks that other spaces could not deliver. Not inside a transaction of the handle that holds the write lock.
+ * Values that they give belong to the caller. */
+
+/* Whether an action stands; STET_UNKNOWN also for one that nobody has heard of. */
+STET_API STET_CHECKED stet_status stet_action_state_of(stet_space *s, const char *branch, const stet_action_key *key,
+                                                       stet_action_state *out, stet_error *err);
+/* An action as stored, with its state and the cause of its mark: {"piece","scope","action","state","observed","kind",
+ * "run","generation","observedAt","commitSeq","timeMs","implementation","runtime","parent"?,"failed","error"?,
+ * "reads":[{"cell","scope"?,"space"?,"kind","seq"}],"changedWrites":[...],"knownWrites","declaredWrites","envelopes",
+ * "ignoredWrites","options","note","cause"?,"via"?}. `cause`: {"reason","seq","cell","scope"?,"space"?,"kind"}, the
+ * newest change against it; `via`: the marked action upstream that makes it stale. STET_NOT_FOUND: nobody has heard of
+ * it. */
+STET_API STET_CHECKED stet_status stet_action_get(stet_space *s, const char *branch, const stet_action_key *key,
+                                                  stet_value *out, stet_error *err);
+/* Actions of a piece (NULL: of the branch), as stet_action_get gives them but without `via`, at most `limit`, in an
+ * order that never changes. `generation` negative: any. `after`: 0, then what `*next` was; `*next` is 0 at the end. */
+STET_API STET_CHECKED stet_status stet_actions_list(stet_space *s, const char *branch, const char *piece,
+                                                    const char *scope, int64_t generation, int64_t after, size_t limit,
+                                                    stet_value *out, int64_t *next, stet_error *err);
+/* The state of a piece (NULL: of the branch): {"actions","stands","dirty","stale","unknown","failed"}, how many. */
+STET_API STET_CHECKED stet_status stet_actions_count(stet_space *s, const char *branch, const char *piece,
+                                                     const char *scope, stet_value *out, stet_error *err);
+/* Who would be marked if the cell were written, {"readers": [...], "writers": [...]}:
+ * {"space","piece","scope","action"}, readers of other spaces included (one whose space can't be opened has "number"
+ * instead of its name). */
+STET_API STET_CHECKED stet_status stet_readers_of(stet_space *s, const char *branch, const char *cell,
+                                                  const char *scope, stet_value *out, stet_error *err);
+/* Changes that overlap a read of the cell, with a sequence above `after` and (0: any) below `before`, newest first, at
+ * most `limit`: [{"seq","path","kind"}], as in stet_follow_next. */
+STET_API STET_CHECKED stet_status stet_changes_after(stet_space *s, const char *branch, const char *cell,
+                                                     const char *scope, bool shallow, int64_t after, int64_t before,
+                                                     size_t limit, stet_value *out, stet_error *err);
+/* Counts of the space and of this handle: {"actions","observed","dirty","unknown","readRows",...,"runsByCause",
+ * "unknownByReason","skipped","handle":{...}}; docs/observations.md. */
+STET_API STET_CHECKED stet_status stet_actions_stats(stet_space *s, stet_value *out, stet_error *err);
+
+/* Makes actions unknown (reason "requested"): they have to run again. Those not heard of are made known as names. */
+STET_API STET_CHECKED stet_status stet_action_distrust(stet_space *s, const char *branch, const stet_action_key *keys,
+                                                       size_t count, stet_error *err);
+/* Takes actions of a piece out of every table, in other spaces too; all of it if `keys` is NULL. */
+STET_API STET_CHECKED stet_status stet_actions_forget(stet_space *s, const char *branch, const char *piece,
+                                                      const char *scope, const stet_action_key *keys, size_t count,
+                                                      stet_error *err);
+/* Off: nothing is stored, marked or listed by this handle; what is stored is inert. On is the default; what was
+ * committed meanwhile is looked at by the first question then. */
+STET_API void stet_actions_switch(stet_space *s, bool on);
+
 #ifdef __cplusplus
 }
 #endif

@@ -34,24 +34,7 @@
 
 #include "memory/space.h"
 
-typedef enum stet_action_kind {
-    STET_ACTION_COMPUTATION = 1,
-    STET_ACTION_EFFECT = 2,
-    STET_ACTION_HANDLER = 3
-} stet_action_kind;
-typedef enum stet_action_state { STET_STANDS, STET_DIRTY, STET_STALE, STET_UNKNOWN } stet_action_state;
-typedef enum stet_run_kind {
-    STET_RUN_DEPENDENCIES = 1, /* reads recorded, writes not published */
-    STET_RUN_ACTION = 2,
-    STET_RUN_PREFLIGHT = 3
-} stet_run_kind;
-
-/* Who an action is. Owner space and branch are those of the transaction. */
-typedef struct stet_action_key {
-    const char *piece;  /* id of the piece's result document */
-    const char *scope;  /* of that document; NULL is "" */
-    const char *action; /* stable per instance: node id, parent action, bound inputs and outputs */
-} stet_action_key;
+/* stet_action_kind, stet_action_state, stet_run_kind and stet_action_key are in stet.h. */
 
 /* A cell, in any space. */
 typedef struct stet_address {
@@ -116,9 +99,8 @@ typedef enum stet_reason {
     STET_REASON_REPAIRED = 26,   /* check found its mark wrong */
     STET_REASON_REQUESTED = 27   /* somebody asked for it to run again */
 } stet_reason;
-#define STET_REASONS 32                           /* more than there are */
-const char *stet_reason_name(stet_reason r);      /* "changed", "overwritten", "never", ... */
-const char *stet_state_name(stet_action_state s); /* "stands", "dirty", "stale", "unknown" */
+#define STET_REASONS 32                      /* more than there are */
+const char *stet_reason_name(stet_reason r); /* "changed", "overwritten", "never", ... */
 
 /* A mark with its cause: the newest change known to overlap. */
 typedef struct stet_cause {
@@ -144,8 +126,8 @@ STET_CHECKED stet_status stet_observe_forget(stet_space *s, int64_t branch, cons
  * to push are fetched, and readers of a space that was replaced or restored become unknown. One integer comparison
  * when there is nothing to do and no other space was read. Not inside a transaction of the handle. */
 STET_CHECKED stet_status stet_observe_catch_up(stet_space *s, stet_error *err);
-/* What stet_observe_catch_up would have to do, for a handle that only reads: what such a one is told of actions holds as
- * far as everything but this goes. Nothing, in all but rare cases. */
+/* What stet_observe_catch_up would have to do, for a handle that only reads: what such a one is told of actions holds
+ * as far as everything but this goes. Nothing, in all but rare cases. */
 typedef struct stet_observe_debt {
     int64_t commits; /* of this space that were not looked at */
     int64_t spaces;  /* others that were read and owe marks, or are not what they were */

@@ -1,0 +1,404 @@
+/* observe_api.c - the public functions about actions: cells as text in, values out. Each is a thin form of something in
+ * observe.h. */
+#include <stdlib.h>
+
+#include "memory/observe_internal.h"
+
+static stet_hash fingerprint(const char *text) {
+    return stet_hash_of(text ? text : "", text ? strlen(text) : 0);
+}
+
+/* Cells as addresses, in the arena. */
+static stet_status addresses(const stet_cell *at, size_t count, stet_arena *arena, const stet_address **out,
+                             stet_error *err) {
+    stet_address *list = stet_arena_zero(arena, (count + 1) * sizeof *list);
+    stet_status st = STET_OK;
+    for (size_t i = 0; i < count && st == STET_OK; i++) {
+        char *id = NULL;
+        stet_path path = STET_PATH_INIT;
+        st = stet_cell_parse(at[i].cell, false, &id, &path, err);
+        if (st == STET_OK) {
+            stet_pathref p = stet_path_ref(&path);
+            list[i].name.id = stet_arena_strdup(arena, id);
+            list[i].name.scope = stet_arena_strdup(arena, at[i].scope ? at[i].scope : "");
+            list[i].path = (stet_pathref){stet_arena_strndup(arena, p.bytes, p.len), p.len};
+        }
+        stet_free(id);
+        stet_path_release(&path);
+    }
+    *out = list;
+    return st;
+}
+
+stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *run, stet_error *err) {
+    stet_observation o = {.key = run->key,
+                          .kind = run->kind ? run->kind : STET_ACTION_COMPUTATION,
+                          .run = run->run ? run->run : STET_RUN_ACTION,
+                          .generation = run->generation,
+                          .implementation = fingerprint(run->implementation),
+                          .runtime = fingerprint(run->runtime),
+                          .parent = run->parent,
+                          .declared_count = run->write_count,
+                          .envelope_count = run->envelope_count,
+                          .ignored_count = run->ignored_count,
+                          .options = run->options,
+                          .failed = run->error != NULL,
+                          .note = run->note};
+    if (!run->key.piece || !run->key.action)
+        return stet_fail(err, STET_INVALID, "an action is named by its piece and its own name: one is missing");
+    if (o.kind > STET_ACTION_HANDLER || o.run > STET_RUN_PREFLIGHT || o.generation < 0)
+        return stet_fail(err, STET_INVALID, "action \"%s\": kind, run or generation is none that there is",
+                         run->key.action);
+    if (run->error)
+        o.error = fingerprint(run->error);
+    stet_arena arena = STET_ARENA_INIT;
+    stet_status st = addresses(run->writes, run->write_count, &arena, &o.declared_writes, err);
+    if (st == STET_OK)
+        st = addresses(run->envelopes, run->envelope_count, &arena, &o.envelopes, err);
+    if (st == STET_OK)
+        st = addresses(run->ignored, run->ignored_count, &arena, &o.ignored_writes, err);
+    if (st == STET_OK)
+        st = stet_observe_attach(tx, &o, err);
+    stet_arena_release(&arena);
+    return st;
+}
+
+/* Current, and the number of the branch. */
+static stet_status ask(stet_space *s, const char *branch, int64_t *number, stet_error *err) {
+    stet_status st = stet_observe_catch_up(s, err);
+    return st == STET_OK ? stet_space_branch(s, branch, number, err) : st;
+}
+
+/* What is marked on a branch, and what follows from it. */
+typedef struct states {
+    stet_arena arena;
+    stet_marked *marks;
+    size_t mark_count;
+    stet_numbers stale; /* sorted */
+} states;
+
+static stet_status load_states(stet_space *s, int64_t branch, states *out, stet_error *err) {
+    *out = (states){.arena = STET_ARENA_INIT};
+    stet_status st = stet_observe_marks(s, branch, NULL, NULL, &out->arena, &out->marks, &out->mark_count, err);
+    if (st != STET_OK || out->mark_count == 0)
+        return st;
+    int64_t *roots = stet_arena_alloc(&out->arena, out->mark_count * sizeof *roots);
+    for (size_t i = 0; i < out->mark_count; i++)
+        roots[i] = out->marks[i].action;
+    return stet_observe_downstream(s, branch, roots, out->mark_count, 0, &out->stale, err);
+}
+
+static void free_states(states *s) {
+    stet_arena_release(&s->arena);
+    stet_numbers_release(&s->stale);
+}
+
+static int compare_marked(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = ((const stet_marked *)b)->action;
+    return x < y ? -1 : x > y;
+}
+
+static int compare_number(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static stet_action_state state_in(const states *s, int64_t action) {
+    const stet_marked *m =
+        s->mark_count ? bsearch(&action, s->marks, s->mark_count, sizeof *s->marks, compare_marked) : NULL;
+    if (m)
+        return m->state;
+    return s->stale.len && bsearch(&action, s->stale.at, s->stale.len, sizeof *s->stale.at, compare_number)
+               ? STET_STALE
+               : STET_STANDS;
+}
+
+static stet_value with_state(const stet_action_record *r, stet_action_state state) {
+    stet_value v = stet_action_value(r);
+    stet_put(&v, "state", stet_string(stet_state_name(state)));
+    if (r->cause.state != STET_STANDS)
+        stet_put(&v, "cause", stet_cause_value(&r->cause));
+    return v;
+}
+
+stet_status stet_action_state_of(stet_space *s, const char *branch, const stet_action_key *key, stet_action_state *out,
+                                 stet_error *err) {
+    int64_t number, action;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status st = ask(s, branch, &number, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_observe_number(s, number, key, &action, &mine);
+    if (st == STET_OK && !stet_observe_of(s)->off)
+        return stet_observe_state(s, number, action, out, NULL, err);
+    if (st == STET_OK || st == STET_NOT_FOUND) {
+        *out = STET_UNKNOWN;
+        st = STET_OK;
+    } else {
+        stet_error_move(err, &mine);
+    }
+    stet_error_clear(&mine);
+    return st;
+}
+
+stet_status stet_action_get(stet_space *s, const char *branch, const stet_action_key *key, stet_value *out,
+                            stet_error *err) {
+    int64_t number, via = 0;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r, root;
+    stet_action_state state = STET_UNKNOWN;
+    stet_status st = ask(s, branch, &number, err);
+    if (st == STET_OK)
+        st = stet_observe_find(s, number, key, &arena, &r, err);
+    if (st == STET_OK)
+        st = stet_observe_state(s, number, r.action, &state, &via, err);
+    if (st == STET_OK && state == STET_STALE)
+        st = stet_observe_get(s, via, &arena, &root, err);
+    if (st == STET_OK) {
+        *out = with_state(&r, state);
+        if (state == STET_STALE) {
+            stet_value v = stet_object();
+            stet_put(&v, "piece", stet_string(root.key.piece));
+            stet_put(&v, "scope", stet_string(root.key.scope));
+            stet_put(&v, "action", stet_string(root.key.action));
+            stet_put(out, "via", v);
+        }
+    }
+    stet_arena_release(&arena);
+    return st;
+}
+
+stet_status stet_actions_list(stet_space *s, const char *branch, const char *piece, const char *scope,
+                              int64_t generation, int64_t after, size_t limit, stet_value *out, int64_t *next,
+                              stet_error *err) {
+    int64_t number, following = 0;
+    states marked = {.arena = STET_ARENA_INIT};
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record *at = NULL;
+    size_t count = 0;
+    stet_action_filter f = {
+        .piece = piece, .scope = scope, .generation = generation, .after = after, .limit = limit ? limit : 1};
+    stet_status st = ask(s, branch, &number, err);
+    if (st == STET_OK)
+        st = load_states(s, number, &marked, err);
+    if (st == STET_OK)
+        st = stet_observe_list(s, number, &f, &arena, &at, &count, &following, err);
+    if (st == STET_OK) {
+        stet_value list = stet_array();
+        for (size_t i = 0; i < count; i++) {
+            stet_action_state state = at[i].cause.state;
+            stet_push(&list, with_state(&at[i], state == STET_STANDS ? state_in(&marked, at[i].action) : state));
+        }
+        *out = list;
+        *next = following;
+    }
+    free_states(&marked);
+    stet_arena_release(&arena);
+    return st;
+}
+
+typedef struct counting {
+    const states *states;
+    int64_t actions, by_state[4], failed;
+} counting;
+
+static bool count_one(void *ctx, int64_t action, const char *name, size_t name_len, const void *bytes, size_t len) {
+    (void)name;
+    (void)name_len;
+    counting *c = ctx;
+    stet_obs obs;
+    bool good = len && stet_obs_decode(bytes, len, &obs);
+    c->actions++;
+    c->by_state[good ? state_in(c->states, action) : STET_UNKNOWN]++;
+    c->failed += good && obs.failed;
+    return true;
+}
+
+stet_status stet_actions_count(stet_space *s, const char *branch, const char *piece, const char *scope, stet_value *out,
+                               stet_error *err) {
+    int64_t number;
+    states marked = {.arena = STET_ARENA_INIT};
+    counting c = {.states = &marked};
+    stet_action_filter f = {.piece = piece, .scope = scope, .generation = -1};
+    stet_status st = ask(s, branch, &number, err);
+    if (st == STET_OK)
+        st = load_states(s, number, &marked, err);
+    if (st == STET_OK)
+        st = stet_observe_scan(s, number, &f, count_one, &c, err);
+    if (st == STET_OK) {
+        stet_value v = stet_object();
+        stet_put(&v, "actions", stet_int(c.actions));
+        for (int i = STET_STANDS; i <= STET_UNKNOWN; i++)
+            stet_put(&v, stet_state_name((stet_action_state)i), stet_int(c.by_state[i]));
+        stet_put(&v, "failed", stet_int(c.failed));
+        *out = v;
+    }
+    free_states(&marked);
+    return st;
+}
+
+static void put_key(stet_value *v, const stet_action_key *key) {
+    stet_put(v, "piece", stet_string(key->piece));
+    stet_put(v, "scope", stet_string(key->scope ? key->scope : ""));
+    stet_put(v, "action", stet_string(key->action));
+}
+
+static stet_status name_actions(stet_space *s, const stet_numbers *at, stet_value *list, stet_error *err) {
+    stet_status st = STET_OK;
+    for (size_t i = 0; i < at->len && st == STET_OK; i++) {
+        stet_arena arena = STET_ARENA_INIT;
+        stet_action_record r;
+        st = stet_observe_get(s, at->at[i], &arena, &r, err);
+        if (st == STET_OK) {
+            stet_value v = stet_object();
+            stet_put(&v, "space", stet_string(s->name));
+            put_key(&v, &r.key);
+            stet_push(list, v);
+        }
+        stet_arena_release(&arena);
+    }
+    return st;
+}
+
+static void name_far(stet_space *s, const stet_far_reader *at, size_t count, stet_value *list) {
+    for (size_t i = 0; i < count; i++) {
+        stet_arena arena = STET_ARENA_INIT;
+        stet_space *owner;
+        stet_action_record r;
+        stet_value v = stet_object();
+        stet_put(&v, "space", stet_string(at[i].space));
+        if (stet_observe_sibling(s, at[i].space, at[i].uuid, &owner, NULL) == STET_OK &&
+            stet_observe_get(owner, at[i].action, &arena, &r, NULL) == STET_OK)
+            put_key(&v, &r.key);
+        else
+            stet_put(&v, "number", stet_int(at[i].action));
+        stet_push(list, v);
+        stet_arena_release(&arena);
+    }
+}
+
+stet_status stet_readers_of(stet_space *s, const char *branch, const char *cell, const char *scope, stet_value *out,
+                            stet_error *err) {
+    int64_t number;
+    char *id = NULL;
+    stet_path path = STET_PATH_INIT;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_numbers readers = {0}, writers = {0};
+    stet_far_reader *far = NULL;
+    size_t far_count = 0;
+    stet_value reads = stet_array(), writes = stet_array();
+    stet_status st = stet_cell_parse(cell, false, &id, &path, err);
+    stet_docname name = {id, scope};
+    stet_pathref p = stet_path_ref(&path);
+    if (st == STET_OK)
+        st = ask(s, branch, &number, err);
+    if (st == STET_OK) /* as if the key itself came or went: the widest a write can be */
+        st = stet_observe_readers(s, number, &name, p, STET_KEYSET, &readers, err);
+    if (st == STET_OK)
+        st = stet_observe_writers(s, number, &name, p, STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE,
+                                  &writers, err);
+    if (st == STET_OK && number == 0) /* other spaces read the default branch */
+        st = stet_observe_far_readers(s, &name, p, STET_KEYSET, &arena, &far, &far_count, err);
+    if (st == STET_OK)
+        st = name_actions(s, &readers, &reads, err);
+    if (st == STET_OK)
+        st = name_actions(s, &writers, &writes, err);
+    if (st == STET_OK) {
+        name_far(s, far, far_count, &reads);
+        *out = stet_object();
+        stet_put(out, "readers", stet_retain(reads));
+        stet_put(out, "writers", stet_retain(writes));
+    }
+    stet_release(reads);
+    stet_release(writes);
+    stet_numbers_release(&readers);
+    stet_numbers_release(&writers);
+    stet_arena_release(&arena);
+    stet_free(id);
+    stet_path_release(&path);
+    return st;
+}
+
+stet_status stet_changes_after(stet_space *s, const char *branch, const char *cell, const char *scope, bool shallow,
+                               int64_t after, int64_t before, size_t limit, stet_value *out, stet_error *err) {
+    int64_t number, doc = 0;
+    char *id = NULL;
+    stet_path path = STET_PATH_INIT;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_overlap *at = NULL;
+    size_t count = 0;
+    stet_status st = stet_cell_parse(cell, false, &id, &path, err);
+    stet_docname name = {id, scope};
+    if (st == STET_OK)
+        st = stet_space_branch(s, branch, &number, err);
+    if (st == STET_OK)
+        st = stet_space_refresh(s, err);
+    if (st == STET_OK)
+        st = stet_space_doc(s, &name, &doc, err);
+    if (st == STET_OK && doc)
+        st = stet_space_overlaps(s, number, doc, stet_path_ref(&path), shallow ? STET_SHALLOW : STET_RECURSIVE, after,
+                                 before, limit, &arena, &at, &count, err);
+    if (st == STET_OK) {
+        stet_value list = stet_array();
+        stet_buf b = STET_BUF(0);
+        for (size_t i = 0; i < count; i++) {
+            stet_value v = stet_object();
+            stet_buf_clear(&b);
+            stet_path_print(at[i].change.path, &b);
+            stet_put(&v, "seq", stet_int(at[i].seq));
+            stet_put(&v, "path", stet_string_n(stet_buf_cstr(&b), b.len));
+            stet_put(&v, "kind", stet_string(at[i].change.kind == STET_KEYSET ? "keys" : "value"));
+            stet_push(&list, v);
+        }
+        stet_buf_release(&b);
+        *out = list;
+    }
+    stet_arena_release(&arena);
+    stet_free(id);
+    stet_path_release(&path);
+    return st;
+}
+
+stet_status stet_actions_stats(stet_space *s, stet_value *out, stet_error *err) {
+    stet_observe_stats st;
+    int64_t number;
+    stet_status status = ask(s, NULL, &number, err);
+    if (status == STET_OK)
+        status = stet_observe_stat(s, &st, err);
+    if (status == STET_OK) {
+        *out = stet_observe_stats_value(&st);
+        stet_put(out, "handle", stet_observe_counts_value(&st.handle));
+    }
+    return status;
+}
+
+stet_status stet_action_distrust(stet_space *s, const char *branch, const stet_action_key *keys, size_t count,
+                                 stet_error *err) {
+    int64_t number;
+    stet_status st = stet_observe_sync(s, err);
+    if (st == STET_OK)
+        st = stet_space_branch(s, branch, &number, err);
+    for (size_t i = 0; i < count && st == STET_OK; i++) {
+        stet_docname piece = {keys[i].piece, keys[i].scope}, action = {keys[i].action, NULL};
+        st = stet_docname_check(&piece, err);
+        if (st == STET_OK)
+            st = stet_docname_check(&action, err);
+    }
+    return st == STET_OK ? stet_observe_distrust(s, number, keys, count, STET_REASON_REQUESTED, err) : st;
+}
+
+stet_status stet_actions_forget(stet_space *s, const char *branch, const char *piece, const char *scope,
+                                const stet_action_key *keys, size_t count, stet_error *err) {
+    int64_t number;
+    stet_docname name = {piece, scope};
+    stet_status st = stet_docname_check(&name, err);
+    if (st == STET_OK)
+        st = stet_observe_sync(s, err);
+    if (st == STET_OK)
+        st = stet_space_branch(s, branch, &number, err);
+    return st == STET_OK ? stet_observe_forget(s, number, piece, scope, keys, count, err) : st;
+}
+
+void stet_actions_switch(stet_space *s, bool on) {
+    stet_observe_switch(s, on);
+}
