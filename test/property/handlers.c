@@ -332,29 +332,6 @@ static long number_at(test *t, const char *id, const char *key, bool *there) {
 static void expect(test *t, const char *id, const char *key, long want) {
     bool there;
     long got = number_at(t, id, key, &there);
-    if (got != want && getenv("HANDLERS_DUMP")) {
-        stet_memo *memo = stet_sched_memo(t->w->sched);
-        for (int i = 0; i < ITEMS; i++) {
-            char n[8];
-            snprintf(n, sizeof n, "n%d", i);
-            stet_arena arena = STET_ARENA_INIT;
-            stet_memo_action x;
-            stet_buf b = STET_BUF(0);
-            print_item(t, i, &b);
-            if (memo->ops->load(memo, "piece:p", n, &arena, &x, NULL) == STET_OK) {
-                stet_buf_printf(&b, "\n#    %s", stet_state_name(x.state));
-                for (size_t k = 0; k < x.read_count; k++) {
-                    stet_buf_printf(&b, " r:%s", x.reads[k].name.id);
-                    stet_path_print(x.reads[k].path, &b);
-                }
-                for (size_t k = 0; k < x.write_count; k++) {
-                    stet_buf_printf(&b, " w:%s", x.writes[k].name.id);
-                    stet_path_print(x.writes[k].path, &b);
-                }
-            }
-            printf("# %s\n", stet_buf_cstr(&b));
-        }
-    }
     if (got != want)
         fail_msg("step %ld: %s%s%s: from scratch %ld, incremental %s%ld; ran: %s", t->step, id, key ? "/" : "",
                  key ? key : "", want, there ? "" : "nothing ", got, stet_buf_cstr(&t->w->ran));
@@ -510,8 +487,9 @@ static void killed_sender(test *t) {
     char id[32], value[32], after[32];
     event_name(n, id);
     snprintf(value, sizeof value, "%ld", t->events[n].value);
-    /* At any call, or right after one that made something durable (negative). */
-    snprintf(after, sizeof after, "%d", pick(t, 2) ? 1 + pick(t, 600) : -1 - pick(t, 6));
+    /* At any call, right after a sync (negative: others may see the commit or not), or when it is applied and nobody
+     * has heard of it (zero). */
+    snprintf(after, sizeof after, "%d", pick(t, 2) ? 1 + pick(t, 420) : -pick(t, 3));
     setenv("HANDLERS_SEND", streams[t->events[n].stream], 1);
     setenv("HANDLERS_VALUE", value, 1);
     setenv("HANDLERS_ID", id, 1);
@@ -544,12 +522,14 @@ static void killed_sender(test *t) {
 }
 
 static stet_sys_action kill_hook(stet_sys_fault *fault) {
+    static bool begun;
     static long left;
-    if (left == 0)
+    if (!begun)
         left = strtol(getenv("HANDLERS_KILL"), NULL, 10);
+    begun = true;
     if (left > 0)
         return --left == 0 ? STET_SYS_KILL : STET_SYS_GO;
-    return fault->call == STET_SYS_FSYNC && ++left == 0 ? STET_SYS_KILL_AFTER : STET_SYS_GO;
+    return left < 0 && fault->call == STET_SYS_FSYNC && ++left == 0 ? STET_SYS_KILL_AFTER : STET_SYS_GO;
 }
 
 static int child(void) {
@@ -562,6 +542,8 @@ static int child(void) {
         return 1;
     (void)!stet_sched_send(w.sched, "p", getenv("HANDLERS_SEND"), stet_int(strtol(getenv("HANDLERS_VALUE"), NULL, 10)),
                            getenv("HANDLERS_ID"), &sent, NULL);
+    if (strcmp(getenv("HANDLERS_KILL"), "0") == 0)
+        kill(getpid(), SIGKILL);
     stet_sched_close(w.sched);
     stet_space_close(w.space);
     stet_project_close(w.project);
@@ -591,8 +573,6 @@ static void edit(test *t) {
 
 static void one_step(test *t) {
     int r = pick(t, 1000);
-    if (getenv("HANDLERS_DUMP") && t->step > atol(getenv("HANDLERS_DUMP")))
-        printf("# step %ld: %d\n", t->step, r);
     if (r < 420) {
         edit(t);
     } else if (r < 660) {
@@ -610,7 +590,7 @@ static void one_step(test *t) {
         kit_restart(t->w);
         t->whole = t->others = false;
         t->restarts++;
-    } else if (r < 774) {
+    } else if (r < 778) {
         killed_sender(t);
     }
     if (!t->whole && pick(t, 3) == 0)
