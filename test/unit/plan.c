@@ -628,6 +628,157 @@ static void materializer_waits_for_idle_and_is_promoted(void **state) {
     free_world(w);
 }
 
+/* ---- A source ---------------------------------------------------------------------------------------------------- */
+
+typedef struct shelf {
+    int asked; /* how often */
+    bool there, covered;
+} shelf;
+
+/* On the shelf there is one action, "far", that reads the document "in" and writes "out". */
+static stet_status take_down(void *ctx, stet_plan *p, uint32_t d, stet_pathref path, stet_change_kind kind,
+                             bool *covered, stet_error *err) {
+    shelf *s = ctx;
+    (void)path, (void)kind, (void)err;
+    s->asked++;
+    *covered = s->covered;
+    if (!s->there || d != stet_plan_doc(p, "in", 2) || stet_plan_find(p, "far", 3) != STET_PLAN_NONE)
+        return STET_OK;
+    uint32_t id = stet_plan_add(p, "far", 3, &(stet_plan_opts){.rank = 1, .certain = true});
+    stet_plan_set_reads(p, id, &(stet_plan_read){d, STET_PATH_ROOT, STET_RECURSIVE}, 1);
+    stet_plan_set_writes(p, id, &(stet_plan_write){stet_plan_doc(p, "out", 3), STET_PATH_ROOT}, 1);
+    return STET_OK;
+}
+
+static uint32_t next_of(stet_plan *p) {
+    stet_plan_step step;
+    stet_error err = STET_ERROR_INIT;
+    assert_int_equal(stet_plan_next(p, 0, &step, &err), STET_OK);
+    return step.kind == STET_PLAN_RUN ? step.node : STET_PLAN_NONE;
+}
+
+static void change(stet_plan *p, const char *document) {
+    stet_error err = STET_ERROR_INIT;
+    uint32_t d = stet_plan_doc(p, document, strlen(document));
+    assert_int_equal(stet_plan_changed(p, d, STET_PATH_ROOT, STET_VALUE, STET_PLAN_NONE, 0, &err), STET_OK);
+}
+
+/* One change asks once, however often it comes; a document all of whose readers are loaded is not asked about. */
+static void source_is_asked_once(void **state) {
+    (void)state;
+    shelf s = {.there = true};
+    stet_plan *p = stet_plan_new(&(stet_plan_source){&s, take_down});
+    for (int i = 0; i < 3; i++) {
+        change(p, "in");
+        uint32_t id = next_of(p);
+        assert_string_equal(stet_plan_name(p, id), "far");
+        stet_plan_finish(p, id, STET_PLAN_DONE, 0);
+    }
+    assert_int_equal(s.asked, 1);
+    stet_plan_forget_asked(p);
+    change(p, "in");
+    assert_int_equal(s.asked, 2);
+    s.covered = true;
+    stet_plan_forget_asked(p);
+    change(p, "in");
+    change(p, "in");
+    assert_int_equal(s.asked, 3);
+    stet_plan_free(p);
+}
+
+/* An action that stands leaves memory, with the documents that only it knew, and comes back when its reads change. */
+static void unloaded_action_comes_back(void **state) {
+    (void)state;
+    shelf s = {.there = true};
+    stet_plan *p = stet_plan_new(&(stet_plan_source){&s, take_down});
+    for (int i = 0; i < 100; i++) {
+        change(p, "in");
+        uint32_t id = next_of(p);
+        assert_int_not_equal(id, STET_PLAN_NONE);
+        assert_false(stet_plan_unload(p, id)); /* it runs */
+        stet_plan_finish(p, id, STET_PLAN_DONE, 0);
+        assert_int_equal(stet_plan_loaded(p), 1);
+        assert_true(stet_plan_unload(p, id));
+        assert_int_equal(stet_plan_loaded(p), 0);
+        assert_int_equal(stet_plan_find(p, "far", 3), STET_PLAN_NONE);
+    }
+    assert_int_equal(s.asked, 100);
+    assert_int_equal(stet_plan_count(p), 1); /* its place was used again and again */
+    assert_true(stet_plan_doc(p, "another", 7) < 3);
+    change(p, "in");
+    assert_false(stet_plan_unload(p, stet_plan_find(p, "far", 3))); /* it is dirty */
+    stet_plan_free(p);
+}
+
+/* A hundred thousand readers of one cell leave one by one: that is no walk over the others. */
+static void many_readers_of_one_cell_leave(void **state) {
+    (void)state;
+    enum { MANY = 100000 };
+    stet_plan *p = stet_plan_new(NULL);
+    uint32_t d = stet_plan_doc(p, "in", 2);
+    for (int i = 0; i < MANY; i++) {
+        char name[16];
+        int n = snprintf(name, sizeof name, "r%d", i);
+        uint32_t id = stet_plan_add(p, name, (size_t)n, &(stet_plan_opts){.certain = true});
+        stet_plan_set_reads(p, id, &(stet_plan_read){d, STET_PATH_ROOT, STET_RECURSIVE}, 1);
+    }
+    change(p, "in");
+    for (uint32_t id; (id = next_of(p)) != STET_PLAN_NONE;) {
+        stet_plan_finish(p, id, STET_PLAN_DONE, 0);
+        assert_true(stet_plan_unload(p, id));
+    }
+    assert_int_equal(stet_plan_loaded(p), 0);
+    stet_plan_free(p);
+}
+
+/* Effects wait while there are marked actions that are not loaded. */
+static void late_ones_wait_until_all_is_known(void **state) {
+    (void)state;
+    stet_plan *p = stet_plan_new(NULL);
+    uint32_t effect = stet_plan_add(p, "effect", 6, &(stet_plan_opts){.effect = true, .certain = true});
+    uint32_t command = stet_plan_add(p, "command", 7, &(stet_plan_opts){.late = true, .certain = true});
+    stet_plan_mark(p, effect, STET_PLAN_UNKNOWN, 0);
+    stet_plan_mark(p, command, STET_PLAN_UNKNOWN, 0);
+    stet_plan_known(p, false);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    uint32_t other = stet_plan_add(p, "other", 5, &(stet_plan_opts){.rank = 7, .certain = true});
+    stet_plan_mark(p, other, STET_PLAN_UNKNOWN, 0);
+    assert_int_equal(next_of(p), other);
+    stet_plan_finish(p, other, STET_PLAN_DONE, 0);
+    stet_plan_known(p, true);
+    assert_int_equal(next_of(p), effect);
+    stet_plan_finish(p, effect, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), command);
+    stet_plan_finish(p, command, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    stet_plan_free(p);
+}
+
+/* An effect was chosen; then what it reads turned out not to be stored: it is not its turn any more. */
+static void effect_is_asked_again_before_it_runs(void **state) {
+    (void)state;
+    stet_plan *p = stet_plan_new(NULL);
+    uint32_t d = stet_plan_doc(p, "d", 1);
+    uint32_t writer = stet_plan_add(p, "writer", 6, &(stet_plan_opts){.rank = 1, .certain = true});
+    uint32_t effect = stet_plan_add(p, "effect", 6, &(stet_plan_opts){.rank = 2, .effect = true, .certain = true});
+    stet_plan_set_writes(p, writer, &(stet_plan_write){d, STET_PATH_ROOT}, 1);
+    stet_plan_set_reads(p, effect, &(stet_plan_read){d, STET_PATH_ROOT, STET_RECURSIVE}, 1);
+    stet_plan_mark(p, effect, STET_PLAN_DIRTY, 0);
+    assert_int_equal(next_of(p), effect);
+    assert_true(stet_plan_still_first(p, effect));
+    stet_plan_dropped(p, writer, 0);
+    assert_false(stet_plan_still_first(p, effect));
+    stet_plan_finish(p, effect, STET_PLAN_NOT_YET, 0);
+    assert_int_equal(stet_plan_runs(p, effect), 0);
+    assert_int_equal(next_of(p), writer);
+    stet_plan_finish(p, writer, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), effect);
+    assert_true(stet_plan_still_first(p, effect));
+    stet_plan_finish(p, effect, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    stet_plan_free(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writers_run_before_readers),
@@ -645,6 +796,11 @@ int main(void) {
         cmocka_unit_test(long_chain),
         cmocka_unit_test(removed_node_is_gone),
         cmocka_unit_test(materializer_waits_for_idle_and_is_promoted),
+        cmocka_unit_test(source_is_asked_once),
+        cmocka_unit_test(unloaded_action_comes_back),
+        cmocka_unit_test(many_readers_of_one_cell_leave),
+        cmocka_unit_test(late_ones_wait_until_all_is_known),
+        cmocka_unit_test(effect_is_asked_again_before_it_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
