@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "drive/lookout.h"
 #include "drive/estimate.h"
+#include "drive/lookout.h"
 #include "files/watch.h"
 #include "module/javascript.h"
 #include "os/clock.h"

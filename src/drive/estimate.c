@@ -17,7 +17,7 @@ typedef struct running {
 } running;
 
 struct stet_estimate {
-    stet_map known; /* node -> milliseconds in its newest completed run */
+    stet_map known; /* node -> milliseconds of its longest completed run */
     stet_map idle;  /* the same, without those that have begun in this drive */
     STET_VEC(running) running;
     size_t most; /* at a time, so far */
@@ -33,7 +33,11 @@ static void learn_task(stet_estimate *e, stet_value task) {
     int64_t began_ms, ended_ms;
     if (!stet_task_status_of(stet_get(task, "status"), &status) || status != STET_TASK_COMPLETED || node == NULL ||
         began == NULL || ended == NULL || !stet_time_parse(began, from_len, &began_ms) ||
-        !stet_time_parse(ended, to_len, &ended_ms) || ended_ms < began_ms || stet_map_get(&e->known, node, len) != NULL)
+        !stet_time_parse(ended, to_len, &ended_ms) || ended_ms < began_ms)
+        return;
+    /* The longest: a run whose result was only put back from an earlier one says nothing of what the action costs. */
+    const stet_slot *before = stet_map_get(&e->known, node, len);
+    if (before != NULL && (int64_t)before->n >= ended_ms - began_ms)
         return;
     stet_map_put(&e->known, node, len, (stet_slot){.n = (uint64_t)(ended_ms - began_ms)});
     stet_map_put(&e->idle, node, len, (stet_slot){.n = (uint64_t)(ended_ms - began_ms)});

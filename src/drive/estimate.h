@@ -7,8 +7,8 @@
  *     stet_estimate_free(e);
  *
  * The times lie in the run files, where each task has its beginning and its end; nothing else is kept for it. An action
- * counts with its newest completed run. What is not known of is left out, and without any past there is no estimate,
- * only the time gone by. Never fails: runs that can't be read tell nothing.
+ * counts with its longest completed run of those. What is not known of is left out, and without any past there is no
+ * estimate, only the time gone by. Never fails: runs that can't be read tell nothing.
  */
 #ifndef STET_DRIVE_ESTIMATE_H
 #define STET_DRIVE_ESTIMATE_H

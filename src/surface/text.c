@@ -143,6 +143,9 @@ void stet_table_cellf(stet_table *t, const char *format, ...) {
     stet_table_cell(t, text);
 }
 
+/* Fewer columns of the last cell are no help: then the line wraps. */
+#define LAST_MIN 8
+
 void stet_table_print(stet_table *t, stet_render *r, bool header) {
     size_t widths[STET_TABLE_COLUMNS] = {0};
     size_t count = stet_count(t->cells);
@@ -155,14 +158,21 @@ void stet_table_print(stet_table *t, stet_render *r, bool header) {
         if (wide > widths[i % t->columns])
             widths[i % t->columns] = wide;
     }
+    size_t before = 0; /* columns of the terminal up to the last one of the table */
+    for (size_t i = 0; i + 1 < t->columns; i++)
+        before += widths[i] + 2;
+    size_t room = r->width >= before + LAST_MIN ? r->width - before : SIZE_MAX;
     for (size_t i = 0; i < count; i++) {
         stet_value cell = stet_at(t->cells, i);
         size_t len, column = i % t->columns;
         const char *text = stet_as_string(&cell, &len);
+        bool cut = column + 1 == t->columns && stet_utf8_width(text, len) > room;
         if (header && i < t->columns)
             stet_text_styled(r, STET_STYLE_BOLD, text);
         else
-            stet_text_plain(r, text, len);
+            stet_text_plain(r, text, cut ? stet_text_fitting(text, len, room - 1) : len);
+        if (cut)
+            stet_buf_str(r->out, "\u2026");
         if (column + 1 < t->columns)
             blanks(r->out, widths[column] - stet_utf8_width(text, len) + 2);
         if (column + 1 == t->columns)

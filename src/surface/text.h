@@ -26,7 +26,8 @@ void stet_text_pad(stet_buf *out, size_t from, size_t to);
 /* How many bytes of valid UTF-8 fit so many columns. */
 size_t stet_text_fitting(const char *text, size_t len, size_t columns);
 
-/* Rows of cells in aligned columns, two blanks apart; a header row is bold. Cells are strings ("" allowed).
+/* Rows of cells in aligned columns, two blanks apart; a header row is bold. Cells are strings ("" allowed). On a
+ * terminal the last column is cut to what is left of its width.
  *
  *     stet_table t = {.columns = 3};
  *     stet_table_cell(&t, "ID"); ... three of them make a row

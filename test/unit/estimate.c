@@ -36,7 +36,7 @@ static bool all(void *ctx, const char *node) {
     return ctx == NULL || strcmp(ctx, node) == 0;
 }
 
-static void the_newest_completed_run_of_an_action_counts(void **state) {
+static void the_longest_completed_run_of_an_action_counts(void **state) {
     (void)state;
     past("20260101T000000Z-books-00000001", "books",
          TASK("count", "00", "05", "completed") "," TASK("report", "00", "02", "completed"));
@@ -46,10 +46,10 @@ static void the_newest_completed_run_of_an_action_counts(void **state) {
     past("20260104T000000Z-books-00000004", "other", TASK("count", "10", "11", "completed")); /* of another piece */
     past("20260104T000000Z-notes-00000005", "notes", TASK("count", "10", "11", "completed"));
     stet_estimate *e = stet_estimate_new(project, "books");
-    assert_int_equal(stet_estimate_of(e, "count"), 3000);
+    assert_int_equal(stet_estimate_of(e, "count"), 5000); /* the newer one may have been put back */
     assert_int_equal(stet_estimate_of(e, "report"), 2000);
     assert_int_equal(stet_estimate_of(e, "longest"), -1);
-    assert_int_equal(stet_estimate_saved(e, all, NULL), 5000);
+    assert_int_equal(stet_estimate_saved(e, all, NULL), 7000);
     assert_int_equal(stet_estimate_saved(e, all, (char[]){"report"}), 2000); /* the other is no longer there */
     stet_estimate_started(e, "count");
     assert_int_equal(stet_estimate_saved(e, all, NULL), 2000);
@@ -108,7 +108,7 @@ static void damaged_and_foreign_runs_tell_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_newest_completed_run_of_an_action_counts, begin, end),
+        cmocka_unit_test_setup_teardown(the_longest_completed_run_of_an_action_counts, begin, end),
         cmocka_unit_test_setup_teardown(what_is_left_falls_with_time_and_is_shared_by_what_runs_at_once, begin, end),
         cmocka_unit_test_setup_teardown(without_a_past_only_the_time_gone_by_is_told, begin, end),
         cmocka_unit_test_setup_teardown(damaged_and_foreign_runs_tell_nothing, begin, end),

@@ -33,25 +33,24 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
 
 static void render(stet_render *r, stet_value result) {
     stet_value entries = stet_get(result, "entries");
-    stet_table t = {.columns = 6};
+    bool several = stet_runs_several_projects(entries);
+    stet_table t = {.columns = several ? 6 : 5};
     static const char *const heads[] = {"AGO", "LIFECYCLE", "TOOK", "PROJECT", "RUN", "WHAT"};
-    for (size_t i = 0; i < 6 && stet_count(entries) > 0; i++)
-        stet_table_cell(&t, heads[i]);
+    for (size_t i = 0; i < sizeof heads / sizeof *heads && stet_count(entries) > 0; i++)
+        if (several || strcmp(heads[i], "PROJECT") != 0)
+            stet_table_cell(&t, heads[i]);
     for (size_t i = 0; i < stet_count(entries); i++) {
-        stet_value e = stet_at(entries, i), created = stet_get(e, "createdAt"), life = stet_get(e, "lifecycle"),
-                   repo = stet_get(e, "repo"), id = stet_get(e, "runId"), title = stet_get(e, "title"),
+        stet_value e = stet_at(entries, i), life = stet_get(e, "lifecycle"), repo = stet_get(e, "repo"),
+                   id = stet_get(e, "runId"), title = stet_get(e, "title"),
                    from = stet_get(stet_get(e, "provenance"), "rerunOf");
-        char ago[STET_TIME_TEXT] = "-", took[STET_TIME_TEXT];
-        size_t len;
-        int64_t ms;
-        const char *text = stet_as_string(&created, &len);
-        if (stet_time_parse(text, len, &ms))
-            stet_duration_print(stet_clock_ms() > ms ? stet_clock_ms() - ms : 0, ago);
+        char ago[STET_TIME_TEXT], took[STET_TIME_TEXT];
+        stet_runs_age(e, "createdAt", ago);
         stet_duration_print(stet_as_int(stet_get(e, "duration")), took);
         stet_table_cell(&t, ago);
         stet_table_cell(&t, stet_as_string(&life, NULL));
         stet_table_cell(&t, took);
-        stet_table_cell(&t, stet_file_basename(stet_as_string(&repo, NULL)));
+        if (several)
+            stet_table_cell(&t, stet_file_basename(stet_as_string(&repo, NULL)));
         stet_table_cell(&t, stet_as_string(&id, NULL));
         if (stet_typeof(from) == STET_STRING)
             stet_table_cellf(&t, "rerun of %s", stet_as_string(&from, NULL));

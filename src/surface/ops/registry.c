@@ -92,7 +92,8 @@ static void render(stet_render *r, stet_value result) {
     stet_value counts = stet_get(result, "counts"), index = stet_get(result, "index");
     stet_buf_str(r->out, "registry of ");
     stet_runs_put(r, result, "root");
-    stet_buf_printf(r->out, " (%zu projects)\n", stet_count(stet_get(index, "repos")));
+    size_t projects = stet_count(stet_get(index, "repos"));
+    stet_buf_printf(r->out, " (%zu project%s)\n", projects, projects == 1 ? "" : "s");
     stet_runs_put_freshness(r, stet_get(result, "freshness"));
     stet_buf_printf(r->out, "%lld runs", (long long)stet_as_int(stet_get(counts, "total")));
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {

@@ -80,7 +80,8 @@ static void show_missing(const stet_fleet_record *last, const stet_error *why, s
     stet_put(v, "persisted", last != NULL ? stet_fleet_record_value(last) : stet_null());
     stet_put(v, "tasks", stet_array());
     stet_put(v, "unreadable", why->status == STET_NOT_FOUND ? stet_null() : stet_error_value(why));
-    stet_put(v, "nextAction", stet_string("stet registry refresh"));
+    bool unheard = last == NULL && why->status == STET_NOT_FOUND;
+    stet_put(v, "nextAction", stet_string(unheard ? "stet runs search" : "stet registry refresh"));
 }
 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -185,10 +186,11 @@ static void show_render(stet_render *r, stet_value result) {
     if (stet_as_bool(stet_get(result, "found")))
         put_record(r, record);
     else {
-        stet_text_styled(r, STET_STYLE_WARN, "missing: ");
+        stet_value bad = stet_get(result, "unreadable");
+        bool unheard = stet_typeof(bad) == STET_NULL && stet_typeof(persisted) == STET_NULL;
+        stet_text_styled(r, STET_STYLE_WARN, unheard ? "there is no run " : "missing: ");
         stet_runs_put(r, result, "runId");
         stet_buf_char(r->out, '\n');
-        stet_value bad = stet_get(result, "unreadable");
         if (stet_typeof(bad) == STET_OBJECT) {
             stet_buf_str(r->out, "  ");
             stet_runs_put(r, bad, "message");

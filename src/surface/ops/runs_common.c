@@ -247,20 +247,22 @@ void stet_runs_put(stet_render *r, stet_value object, const char *key) {
         stet_buf_char(r->out, '-');
 }
 
-static void age_text(stet_value object, const char *key, char out[STET_TIME_TEXT]) {
+void stet_runs_age(stet_value object, const char *key, char out[STET_TIME_TEXT]) {
     stet_value v = stet_get(object, key);
     size_t len;
     int64_t ms;
     const char *s = stet_as_string(&v, &len);
     if (s == NULL || !stet_time_parse(s, len, &ms))
         snprintf(out, STET_TIME_TEXT, "-");
+    else if (stet_clock_ms() - ms < 1000)
+        snprintf(out, STET_TIME_TEXT, "now");
     else
-        stet_duration_print(stet_clock_ms() - ms > 0 ? stet_clock_ms() - ms : 0, out);
+        stet_duration_print(stet_clock_ms() - ms, out);
 }
 
 void stet_runs_put_age(stet_render *r, stet_value object, const char *key) {
     char text[STET_TIME_TEXT];
-    age_text(object, key, text);
+    stet_runs_age(object, key, text);
     stet_buf_str(r->out, text);
 }
 
@@ -290,19 +292,30 @@ static void put_what(stet_table *t, stet_value record) {
         stet_table_cell(t, stet_typeof(title) == STET_STRING ? stet_as_string(&title, NULL) : "");
 }
 
+bool stet_runs_several_projects(stet_value rows) {
+    for (size_t i = 1; i < stet_count(rows); i++)
+        if (!stet_equal(stet_get(stet_at(rows, i), "repo"), stet_get(stet_at(rows, 0), "repo")))
+            return true;
+    return false;
+}
+
 void stet_runs_put_records(stet_render *r, stet_value records) {
-    static const char *const heads[] = {"RUN", "LIFECYCLE", "AGE", "TOOK", "TASKS", "PROJECT", "WHAT"};
-    stet_table t = {.columns = 7};
+    static const char *const heads[] = {"RUN", "LIFECYCLE", "AGE", "TOOK", "TASKS"};
+    bool several = stet_runs_several_projects(records);
+    stet_table t = {.columns = several ? 7 : 6};
     if (stet_count(records) == 0)
         return;
-    for (size_t i = 0; i < 7; i++)
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         stet_table_cell(&t, heads[i]);
+    if (several)
+        stet_table_cell(&t, "PROJECT");
+    stet_table_cell(&t, "WHAT");
     for (size_t i = 0; i < stet_count(records); i++) {
         stet_value rec = stet_at(records, i), id = stet_get(rec, "runId"), life = stet_get(rec, "lifecycle"),
                    repo = stet_get(rec, "repo"), tasks = stet_get(rec, "tasks"), fresh = stet_get(rec, "freshness");
         const char *l = stet_as_string(&life, NULL), *f = stet_as_string(&fresh, NULL);
         char age[STET_TIME_TEXT], took[STET_TIME_TEXT];
-        age_text(rec, "createdAt", age);
+        stet_runs_age(rec, "createdAt", age);
         duration_text(rec, took);
         stet_table_cell(&t, stet_as_string(&id, NULL));
         stet_table_cellf(&t, "%s%s", l, f != NULL && strcmp(f, "stale") == 0 ? "*" : "");
@@ -310,18 +323,21 @@ void stet_runs_put_records(stet_render *r, stet_value records) {
         stet_table_cell(&t, took);
         stet_table_cellf(&t, "%lld/%lld", (long long)stet_as_int(stet_get(tasks, "completed")),
                          (long long)stet_as_int(stet_get(tasks, "total")));
-        stet_table_cell(&t, stet_file_basename(stet_as_string(&repo, NULL)));
+        if (several)
+            stet_table_cell(&t, stet_file_basename(stet_as_string(&repo, NULL)));
         put_what(&t, rec);
     }
     stet_table_print(&t, r, true);
 }
+
+#define NAMES_SHOWN 3
 
 static void put_names(stet_render *r, const char *what, stet_value names, stet_value count) {
     size_t n = stet_count(names), total = (size_t)stet_as_int(count);
     if (total == 0)
         return;
     stet_buf_printf(r->out, "  %s: ", what);
-    for (size_t i = 0; i < n && i < 5; i++) {
+    for (size_t i = 0; i < n && i < NAMES_SHOWN; i++) {
         if (i > 0)
             stet_buf_str(r->out, ", ");
         stet_runs_put(r, stet_at(names, i), "runId");
@@ -331,22 +347,34 @@ static void put_names(stet_render *r, const char *what, stet_value names, stet_v
             stet_buf_char(r->out, ')');
         }
     }
-    if (total > 5 || n < total)
-        stet_buf_printf(r->out, "%s%zu in all", n > 0 ? ", ... " : "", total);
+    if (total > NAMES_SHOWN || n < total)
+        stet_buf_str(r->out, n > 0 ? ", ..." : "...");
     stet_buf_char(r->out, '\n');
 }
 
+/* One line of numbers. Named are those that are not in the list as it is shown, or not as the index has them. */
 void stet_runs_put_freshness(stet_render *r, stet_value freshness) {
+    static const struct {
+        const char *count, *names, *words;
+    } kinds[] = {{"newCount", NULL, "new"},
+                 {"staleCount", "staleRuns", "changed"},
+                 {"missingCount", "missingRuns", "missing"},
+                 {"unreadableCount", "unreadableRuns", "unreadable"}};
     stet_value status = stet_get(freshness, "status");
-    const char *s = stet_as_string(&status, NULL);
+    const char *s = stet_as_string(&status, NULL), *separator = ": ";
     stet_buf_str(r->out, "index ");
     stet_text_styled(r, stet_runs_style(s), s);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        long long n = (long long)stet_as_int(stet_get(freshness, kinds[i].count));
+        if (n == 0 || (kinds[i].names == NULL && strcmp(s, "absent") == 0)) /* without an index all are new */
+            continue;
+        stet_buf_printf(r->out, "%s%lld %s", separator, n, kinds[i].words);
+        separator = ", ";
+    }
     stet_buf_char(r->out, '\n');
-    put_names(r, "changed", stet_get(freshness, "staleRuns"), stet_get(freshness, "staleCount"));
-    if (strcmp(s, "absent") != 0)
-        put_names(r, "new", stet_get(freshness, "newRuns"), stet_get(freshness, "newCount"));
-    put_names(r, "missing", stet_get(freshness, "missingRuns"), stet_get(freshness, "missingCount"));
-    put_names(r, "unreadable", stet_get(freshness, "unreadableRuns"), stet_get(freshness, "unreadableCount"));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].names != NULL)
+            put_names(r, kinds[i].words, stet_get(freshness, kinds[i].names), stet_get(freshness, kinds[i].count));
 }
 
 void stet_runs_put_problems(stet_render *r, stet_value problems) {
@@ -369,7 +397,9 @@ void stet_runs_put_next(stet_render *r, stet_value next_action) {
 void stet_runs_put_page(stet_render *r, stet_value result, size_t shown, const char *order) {
     int64_t total = stet_as_int(stet_get(result, "total")), offset = stet_as_int(stet_get(result, "offset"));
     stet_value cursor = stet_get(result, "nextCursor");
-    if (shown == 0)
+    if (total == 0)
+        stet_buf_str(r->out, "no runs\n");
+    else if (shown == 0)
         stet_buf_printf(r->out, "none of %lld shown\n", (long long)total);
     else
         stet_buf_printf(r->out, "%lld to %lld of %lld, %s first\n", (long long)offset + 1,

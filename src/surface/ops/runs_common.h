@@ -5,6 +5,7 @@
 #include "fleet/drive.h"
 #include "fleet/query.h"
 #include "fleet/registry.h"
+#include "os/clock.h"
 #include "surface/op.h"
 #include "surface/text.h"
 
@@ -100,6 +101,8 @@ stet_status stet_runs_verdict(stet_value result);
 /* Panels. */
 stet_style stet_runs_style(const char *lifecycle);
 void stet_runs_put(stet_render *r, stet_value object, const char *key); /* a member as plain text, "-" if null */
+void stet_runs_age(stet_value object, const char *key, char out[STET_TIME_TEXT]); /* "now", "5 s", "3 d", "-" */
+bool stet_runs_several_projects(stet_value rows);                                 /* by their `repo` */
 void stet_runs_put_age(stet_render *r, stet_value object, const char *key);
 void stet_runs_put_records(stet_render *r, stet_value records);
 void stet_runs_put_freshness(stet_render *r, stet_value freshness);
