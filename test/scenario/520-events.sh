@@ -67,6 +67,50 @@ wait
 t "nobody was refused"                         same "" "$(cat err1 err2 err3 err4)"
 t "20 events, sent 40 times by four: 20 applied" same 121 "$(stet get piece:counter:cell:count)"
 
+# From C.
+cat >send.c <<'END'
+#include <stdio.h>
+#include <stet.h>
+
+int main(void) {
+    stet_error err = STET_ERROR_INIT;
+    stet_project *p;
+    stet_event_result r = {0};
+    stet_event e = {.piece = "flight", .stream = "look", .value = stet_null(), .id = "from-c"};
+    if (stet_project_open(".", &p, &err) != STET_OK)
+        return 1;
+    for (int i = 0; i < 2; i++) {
+        if (stet_send(p, &e, &r, &err) != STET_OK)
+            return 2;
+        printf("%s %s %d\n", r.id, r.applied ? "applied" : "known", r.seq > 0);
+    }
+    e.stream = "nowhere";
+    if (stet_send(p, &e, &r, &err) == STET_NOT_FOUND)
+        printf("%s; %s\n", err.message, err.hint);
+    stet_error_clear(&err);
+    stet_project_close(p);
+    return 0;
+}
+END
+flags="-Wall -Wextra -Werror"
+nm "$STET_BUILD/libstet.a" 2>/dev/null | grep -q __asan_init && flags="$flags -fsanitize=address,undefined"
+t "a program in C compiles"                    gcc -std=c11 $flags -I"$STET_SOURCE/include" -o send send.c "$STET_BUILD/libstet.a" -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libcrypto.a -lm -ldl -lpthread
+t "and sends the same event twice"             same 'from-c applied 1
+from-c known 1
+piece "flight" has no stream "nowhere"; its streams are: look' "$(STET_PLUGINS="$STET_BUILD/lib/stet" ASAN_OPTIONS=detect_leaks=0 ./send)"
+
+# From a pattern in JavaScript.
+cat >notes.js <<'END'
+export default pattern('notes', {}, () => {
+    const list = cell([], { name: 'list' });
+    const size = computed({ list }, ({ list }) => list.length);
+    return { size, add: handler((event, { list }) => { list.push(event) })({ list }) };
+});
+END
+t "a pattern in JavaScript has streams"        stet run notes.js
+t "an event for it"                            stet piece send notes add '{"text":"hello"}' --settle
+t "has arrived"                                same 1 "$(value notes size)"
+
 # A watch takes up events of others.
 python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$STET" run counter.json --watch >watch.log 2>&1 &
 watcher=$!
