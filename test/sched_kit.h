@@ -1,5 +1,6 @@
 /* sched_kit.h - pieces over a real space in one process: install, run, restart (every handle closed and opened again),
- * send, and look. JSON in tests is written with single quotes. */
+ * send, and look. JSON in tests is written with single quotes; #CODE# is a function in
+ * JavaScript as a module, and ^CODE^ a handler. */
 #ifndef TEST_SCHED_KIT_H
 #define TEST_SCHED_KIT_H
 
@@ -15,13 +16,11 @@
 #include "os/file.h"
 #include "scheduler/sched.h"
 
-/* The leak checker stops the threads of the JavaScript engine and dies of it. */
-#if defined(__SANITIZE_ADDRESS__)
-__attribute__((visibility("default"))) const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
-    return "detect_leaks=0";
+/* The leak checker stops every thread to look at its registers, and crashes on those of the JavaScript engine. */
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void) {
+    return 1;
 }
-#endif
 
 typedef struct world {
     stet_project *project;
@@ -104,11 +103,21 @@ static inline void kit_restart(world *w) {
 }
 
 static inline char *kit_json(const char *text) {
-    char *copy = stet_strdup(text);
-    for (char *p = copy; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    return copy;
+    stet_buf b = STET_BUF(0);
+    char open = 0;
+    for (; *text; text++) {
+        if (*text == '#' || *text == '^') {
+            if (open)
+                stet_buf_str(&b, "\"}");
+            else
+                stet_buf_printf(&b, "{\"type\":\"javascript\"%s,\"implementation\":\"",
+                                *text == '^' ? ",\"handler\":true" : "");
+            open = open ? 0 : *text;
+        } else {
+            stet_buf_char(&b, *text == '\'' ? '"' : *text);
+        }
+    }
+    return stet_buf_take(&b, NULL);
 }
 
 static inline stet_value kit_value(const char *text) {

@@ -5,8 +5,7 @@
 
 #include "graph/child.h"
 
-/* ---- Cells by schema ----------------------------------------------------------------------------------------------
- */
+/* ---- Cells by schema ------------------------------------------------------------------------------------------- */
 
 static bool says_cell(stet_value schema) {
     return stet_typeof(schema) == STET_OBJECT && stet_as_bool(stet_get(schema, "asCell"));
@@ -54,8 +53,7 @@ void stet_cells_mark(stet_value *inputs, stet_value node, stet_value module) {
     }
 }
 
-/* ---- Paths into inputs --------------------------------------------------------------------------------------------
- */
+/* ---- Paths into inputs ----------------------------------------------------------------------------------------- */
 
 bool stet_cells_input_path(stet_value v, stet_path *out) {
     if (stet_typeof(v) == STET_ARRAY)
@@ -92,8 +90,7 @@ bool stet_cells_reference(stet_value inputs, stet_pathref path, stet_value *refe
     return there;
 }
 
-/* ---- Envelopes ----------------------------------------------------------------------------------------------------
- */
+/* ---- Envelopes ------------------------------------------------------------------------------------------------- */
 
 /* The link with more keys at its end. */
 static stet_value extended(stet_value link, stet_pathref rest) {

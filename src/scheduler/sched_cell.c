@@ -6,8 +6,7 @@
 #define MOST_WRITES                                                                                                    \
     64 /* of one document that are told apart; more are one, at their common prefix (as in the record) */
 
-/* ---- Writing ------------------------------------------------------------------------------------------------------
- */
+/* ---- Writing --------------------------------------------------------------------------------------------------- */
 
 static void note_written(action_run *r, const stet_reader_place *at) {
     for (size_t i = 0; i < r->wrote.len; i++)
@@ -63,8 +62,7 @@ void sched_cells_release(action_run *r) {
     stet_vec_release(&r->wrote);
 }
 
-/* ---- What a write must match --------------------------------------------------------------------------------------
- */
+/* ---- What a write must match ----------------------------------------------------------------------------------- */
 
 /* The schema that the pattern gives an argument or a named cell; null if there is none. */
 static stet_status schema_of(stet_sched *s, const char *id, stet_value *out, stet_error *err) {
@@ -106,8 +104,7 @@ stet_status sched_cells_check(action_run *r, stet_error *err) {
     return status;
 }
 
-/* ---- Taking writes back -------------------------------------------------------------------------------------------
- */
+/* ---- Taking writes back ---------------------------------------------------------------------------------------- */
 
 stet_status sched_cells_drop(action_run *r, stet_error *err) {
     const stet_tx_read_record *at;
@@ -142,8 +139,7 @@ stet_status sched_cells_drop(action_run *r, stet_error *err) {
     return status;
 }
 
-/* ---- What it owns from then on ------------------------------------------------------------------------------------
- */
+/* ---- What it owns from then on --------------------------------------------------------------------------------- */
 
 typedef STET_VEC(stet_plan_write) write_list;
 

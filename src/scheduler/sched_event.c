@@ -64,8 +64,7 @@ static stet_status load_all(sending *e, stet_error *err) {
     return status;
 }
 
-/* ---- One run -------------------------------------------------------------------------------------------------------
- */
+/* ---- One run --------------------------------------------------------------------------------------------------- */
 
 /* All handlers of the stream in one transaction, in the order of their names. */
 static stet_status run_handlers(sending *e, stet_tx *tx, stet_buf *log, bool *failed, stet_error *err) {
@@ -102,8 +101,7 @@ static void tell_log(sending *e, const stet_buf *log) {
         e->s->opts.log(e->s->opts.ctx, e->handlers.at[0].a->node, "console", log->data, log->len);
 }
 
-/* ---- The event's document -----------------------------------------------------------------------------------------
- */
+/* ---- The event's document -------------------------------------------------------------------------------------- */
 
 /* Was it applied before? `*known`. Another event under the same id is a conflict. */
 static stet_status look_before(sending *e, bool *known, stet_error *err) {
@@ -142,8 +140,7 @@ static stet_status write_event(sending *e, stet_tx *tx, stet_error *err) {
     return stet_tx_put(tx, &name, envelope, err);
 }
 
-/* ---- Sending ------------------------------------------------------------------------------------------------------
- */
+/* ---- Sending --------------------------------------------------------------------------------------------------- */
 
 /* Runs the handlers until everything that they read is fresh. The transaction is the caller's. */
 static stet_status preflight(sending *e, stet_tx **out, stet_buf *log, bool *failed, stet_error *err) {
@@ -287,8 +284,7 @@ stet_status stet_sched_send(stet_sched *s, const char *piece, const char *stream
     return status;
 }
 
-/* ---- Forgetting ---------------------------------------------------------------------------------------------------
- */
+/* ---- Forgetting ------------------------------------------------------------------------------------------------ */
 
 typedef struct forgetting {
     const stet_doc_info *at;

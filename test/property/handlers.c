@@ -72,8 +72,7 @@ static int pick(test *t, int n) {
     return (int)(t->random % (uint64_t)n);
 }
 
-/* ---- The judge ----------------------------------------------------------------------------------------------------
- */
+/* ---- The judge ------------------------------------------------------------------------------------------------- */
 
 typedef struct judged {
     const model *m;
@@ -152,8 +151,7 @@ static bool apply(model *m, int stream, long e) {
     }
 }
 
-/* ---- Patterns -----------------------------------------------------------------------------------------------------
- */
+/* ---- Patterns -------------------------------------------------------------------------------------------------- */
 
 static source random_source(test *t, int before) {
     for (;;) {
@@ -312,8 +310,7 @@ static void install(test *t) {
     stet_buf_release(&more);
 }
 
-/* ---- Comparing ----------------------------------------------------------------------------------------------------
- */
+/* ---- Comparing ------------------------------------------------------------------------------------------------- */
 
 static long number_at(test *t, const char *id, const char *key, bool *there) {
     stet_path path = STET_PATH_INIT;
@@ -352,7 +349,7 @@ static void compare_state(test *t) {
 
 static void compare_whole(test *t) {
     judged j = judge(&t->m);
-    char name[32], key[8];
+    char name[32], key[16];
     compare_state(t);
     for (int i = 0; i < ITEMS; i++) {
         if (t->m.items[i].op == MATERIALIZE) {
@@ -400,8 +397,7 @@ static void compare_index(test *t) {
     }
 }
 
-/* ---- Steps --------------------------------------------------------------------------------------------------------
- */
+/* ---- Steps ----------------------------------------------------------------------------------------------------- */
 
 static void settle_whole(test *t) {
     kit_run(t->w, "p");
@@ -424,7 +420,7 @@ static void settle_whole(test *t) {
 static void demand_one(test *t) {
     int i = pick(t, ITEMS), k = pick(t, MATKEYS);
     bool mat = t->m.items[i].op == MATERIALIZE;
-    char id[32], key[8];
+    char id[32], key[16];
     stet_path path = STET_PATH_INIT;
     stet_path_push(&path, "value");
     snprintf(id, sizeof id, mat ? "piece:p:cell:m%d" : "piece:p:node:n%d", i);

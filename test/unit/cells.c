@@ -1,11 +1,7 @@
 /* Cells, handlers, effects and materializers through the real scheduler, with JavaScript, across restarts. */
 #include "../sched_kit.h"
 
-#define JS(code)      "{'type':'javascript','implementation':'" code "'}"
-#define HANDLER(code) "{'type':'javascript','handler':true,'implementation':'" code "'}"
-
-/* ---- Cells --------------------------------------------------------------------------------------------------------
- */
+/* ---- Cells ----------------------------------------------------------------------------------------------------- */
 
 static void a_run_reads_what_it_wrote(void **state) {
     (void)state;
@@ -13,11 +9,10 @@ static void a_run_reads_what_it_wrote(void **state) {
     kit_install(
         w, "t",
         "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'cells':{'c':{'default':{'a':1,'b':2}}},'nodes':["
-        "{'id':'m','inputs':{'n':{'$':'argument/n'},'c':{'$':'c','asCell':true}},'module':" JS(
-            "({n, c}) => { c.key(`a`).set(n + 10); const seen = c.get().a; c.key(`list`).push(seen); "
-            "c.key(`list`).push(2); c.update({z: 1}); return [seen, c.get().list.length] }") "}],"
-                                                                                             "'result':{'m':{'$':'m'}}"
-                                                                                             "}");
+        "{'id':'m','inputs':{'n':{'$':'argument/n'},'c':{'$':'c','asCell':true}},'module':#({n, c}) => { "
+        "c.key(`a`).set(n + 10); const seen = c.get().a; c.key(`list`).push(seen); c.key(`list`).push(2); c.update({z: "
+        "1}); return [seen, c.get().list.length] }#}],"
+        "'result':{'m':{'$':'m'}}}");
     kit_run(w, "t");
     kit_ran(w, "m");
     kit_is(w, "piece:t/m", "[11,2]");
@@ -38,10 +33,9 @@ static void what_it_wrote_is_its_own(void **state) {
     kit_install(
         w, "t",
         "{'pattern':1,'name':'t','argument':{'default':{'a':1,'b':1}},'cells':{'c':{'default':{'x':0}}},'nodes':["
-        "{'id':'m','inputs':{'v':{'$':'argument'},'c':{'$':'c','asCell':true}},'module':" JS(
-            "({v, c}) => { c.key(`a`).set(v.a); c.key(`b`).set(v.b); return v.a }") "}],"
-                                                                                    "'result':{'m':{'$':'m'},'c':{'$':'"
-                                                                                    "c'}}}");
+        "{'id':'m','inputs':{'v':{'$':'argument'},'c':{'$':'c','asCell':true}},'module':#({v, c}) => { "
+        "c.key(`a`).set(v.a); c.key(`b`).set(v.b); return v.a }#}],"
+        "'result':{'m':{'$':'m'},'c':{'$':'c'}}}");
     kit_run(w, "t");
     kit_is(w, "piece:t:cell:c", "{'a':1,'b':1,'x':0}");
     kit_set(w, "piece:t:cell:c/x", "5"); /* not its own */
@@ -66,12 +60,11 @@ static void what_it_wrote_is_its_own(void **state) {
 static void a_failed_run_writes_nothing(void **state) {
     (void)state;
     world *w = kit_start();
-    kit_install(
-        w, "t",
-        "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'cells':{'c':{'default':0}},'nodes':["
-        "{'id':'m','inputs':{'n':{'$':'argument/n'},'c':{'$':'c','asCell':true}},'module':" JS(
-            "({n, c}) => { c.set(n); if (n > 1) throw new Error(`too much`); return n }") "}],"
-                                                                                          "'result':{'m':{'$':'m'}}}");
+    kit_install(w, "t",
+                "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'cells':{'c':{'default':0}},'nodes':["
+                "{'id':'m','inputs':{'n':{'$':'argument/n'},'c':{'$':'c','asCell':true}},'module':#({n, c}) => { "
+                "c.set(n); if (n > 1) throw new Error(`too much`); return n }#}],"
+                "'result':{'m':{'$':'m'}}}");
     kit_run(w, "t");
     kit_is(w, "piece:t:cell:c", "1");
     kit_set(w, "piece:t:argument/n", "2");
@@ -98,23 +91,14 @@ static void schemas_hold_for_what_is_written(void **state) {
     stet_error e = STET_ERROR_INIT;
     kit_install(
         w, "t",
-        "{'pattern':1,'name':'t','argument':{'default':{'n':1},'schema':{'properties':{'n':{'type':'integer'}}}},"
-        "'cells':{'c':{'default':[],'schema':{'items':{'type':'string'}}}},'nodes':["
-        "{'id':'add','stream':{'$':'add'},'inputs':{'c':{'$':'c','asCell':true}},'module':" HANDLER(
-            "(e, {c}) => { c.push(e) }") "},"
-                                         "{'id':'n','stream':{'$':'n'},'inputs':{'n':{'$':'argument/"
-                                         "n','asCell':true}},'module':" HANDLER(
-                                             "(e, {n}) => { n.set(e) }") "},"
-                                                                         "{'id':'by','stream':{'$':'by'},'inputs':{'c':"
-                                                                         "{'$':'c'}},'argumentSchema':{'type':'array','"
-                                                                         "prefixItems':["
-                                                                         "{'type':'string'},{'properties':{'c':{'"
-                                                                         "asCell':true,'maxItems':1}}}]},'module'"
-                                                                         ":" HANDLER(
-                                                                             "(e, {c}) => { c.push(e) }") "}],"
-                                                                                                          "'result':{'"
-                                                                                                          "c':{'$':'c'}"
-                                                                                                          "}}");
+        "{'pattern':1,'name':'t','argument':{'default':{'n':1},'schema':{'properties':{'n':{'type':'integer'}}}},'"
+        "cells':{'c':{'default':[],'schema':{'items':{'type':'string'}}}},'nodes':["
+        "{'id':'add','stream':{'$':'add'},'inputs':{'c':{'$':'c','asCell':true}},'module':^(e, {c}) => { c.push(e) }^},"
+        "{'id':'n','stream':{'$':'n'},'inputs':{'n':{'$':'argument/n','asCell':true}},'module':^(e, {n}) => { n.set(e) "
+        "}^},"
+        "{'id':'by','stream':{'$':'by'},'inputs':{'c':{'$':'c'}},'argumentSchema':{'type':'array','prefixItems':[{'"
+        "type':'string'},{'properties':{'c':{'asCell':true,'maxItems':1}}}]},'module':^(e, {c}) => { c.push(e) }^}],"
+        "'result':{'c':{'$':'c'}}}");
     ok(kit_send(w, "t", "add", "'a'", NULL, &err));
     assert_int_equal(kit_send(w, "t", "add", "5", NULL, &e), STET_INVALID);
     assert_non_null(strstr(e.message, "piece:t:cell:c does not match"));
@@ -141,25 +125,19 @@ static void cells_lead_through_links_and_not_everywhere(void **state) {
     world *w = kit_start();
     stet_error e = STET_ERROR_INIT;
     kit_set(w, "shared", "{'list':[1]}");
-    kit_set(w, "via", "{'x':{'/':{'link@1':{'id':'shared','path':['list']}}}}");
+    kit_set(w, "via",
+            "{'x':{'/':{'link@1':"
+            "{'id':'shared','path':['list']}}}}");
     kit_install(
         w, "t",
         "{'pattern':1,'name':'t','nodes':["
         "{'id':'n','inputs':[1,2],'module':{'type':'ref','ref':'add'}},"
-        "{'id':'add','stream':{'$':'add'},'inputs':{'c':{'/':{'link@1':{'id':'via','path':['x'],'asCell':true}}}},"
-        "'module':" HANDLER(
-            "(e, {c}) => { c.push(e) }") "},"
-                                         "{'id':'far','stream':{'$':'far'},'inputs':{'c':{'/"
-                                         "':{'link@1':{'id':'x','space':'other','asCell':true}}}},"
-                                         "'module':" HANDLER(
-                                             "(e, {c}) => { c.set(e) }") "},"
-                                                                         "{'id':'out','stream':{'$':'out'},'inputs':{'"
-                                                                         "c':{'$':'n','asCell':true}},'module'"
-                                                                         ":" HANDLER(
-                                                                             "(e, {c}) => { c.set(e) }") "}],"
-                                                                                                         "'result':{'n'"
-                                                                                                         ":{'$':'n'}}"
-                                                                                                         "}");
+        "{'id':'add','stream':{'$':'add'},'inputs':{'c':{'/':{'link@1':"
+        "{'id':'via','path':['x'],'asCell':true}}}},'module':^(e, {c}) => { c.push(e) }^},"
+        "{'id':'far','stream':{'$':'far'},'inputs':{'c':{'/':{'link@1':"
+        "{'id':'x','space':'other','asCell':true}}}},'module':^(e, {c}) => { c.set(e) }^},"
+        "{'id':'out','stream':{'$':'out'},'inputs':{'c':{'$':'n','asCell':true}},'module':^(e, {c}) => { c.set(e) }^}],"
+        "'result':{'n':{'$':'n'}}}");
     ok(kit_send(w, "t", "add", "2", NULL, &err));
     kit_is(w, "shared", "{'list':[1,2]}"); /* the list is still shared */
     kit_is(w, "via/x", "[1,2]");
@@ -179,16 +157,15 @@ static void cells_lead_through_links_and_not_everywhere(void **state) {
 static void a_users_value_in_a_named_cell_survives(void **state) {
     (void)state;
     world *w = kit_start();
-    const char *one = "{'pattern':1,'name':'t','cells':{'c':{'default':1},'d':{'default':1}},'nodes':["
-                      "{'id':'add','stream':{'$':'add'},'inputs':{'c':{'$':'c','asCell':true}},'module':" HANDLER(
-                          "(e, {c}) => { c.set(e) }") "},"
-                                                      "{'id':'x','inputs':{'c':{'$':'c'},'d':{'$':'d'}},'module':" JS(
-                                                          "({c, d}) => c + d") "}],"
-                                                                               "'result':{'x':{'$':'x'}}}";
+    const char *one =
+        "{'pattern':1,'name':'t','cells':{'c':{'default':1},'d':{'default':1}},'nodes':["
+        "{'id':'add','stream':{'$':'add'},'inputs':{'c':{'$':'c','asCell':true}},'module':^(e, {c}) => { c.set(e) }^},"
+        "{'id':'x','inputs':{'c':{'$':'c'},'d':{'$':'d'}},'module':#({c, d}) => c + d#}],"
+        "'result':{'x':{'$':'x'}}}";
     const char *two =
         "{'pattern':1,'name':'t','cells':{'c':{'default':5},'d':{'default':5},'e':{'default':7}},'nodes':["
-        "{'id':'x','inputs':{'c':{'$':'c'},'d':{'$':'d'},'e':{'$':'e'}},'module':" JS(
-            "({c, d, e}) => [c, d, e]") "}],'result':{'x':{'$':'x'}}}";
+        "{'id':'x','inputs':{'c':{'$':'c'},'d':{'$':'d'},'e':{'$':'e'}},'module':#({c, d, e}) => [c, d, e]#}],"
+        "'result':{'x':{'$':'x'}}}";
     kit_install(w, "t", one);
     kit_run(w, "t");
     kit_set(w, "piece:t:cell:d", "40");
@@ -206,60 +183,20 @@ static void a_users_value_in_a_named_cell_survives(void **state) {
     kit_stop(w);
 }
 
-/* ---- Handlers -----------------------------------------------------------------------------------------------------
- */
+/* ---- Handlers -------------------------------------------------------------------------------------------------- */
 
-static const char counter
-    [] = "{'pattern':1,'name':'t','argument':{'default':{'rows':[1,2,3],'factor':2}},'cells':{'log':{'default':[]}},'"
-         "nodes':["
-         "{'id':'scaled','inputs':{'rows':{'$':'argument/rows'},'factor':{'$':'argument/factor'}},'module':" JS(
-             "({rows, factor}) => rows.map(r => r * factor)") "},"
-                                                              "{'id':'total','inputs':{'values':{'$':'scaled'}},'"
-                                                              "module':{'type':'ref','ref':'sum'}},"
-                                                              "{'id':'unread','inputs':{'f':{'$':'argument/"
-                                                              "factor'}},'module':" JS(
-                                                                  "({f}) => f * 100") "},"
-                                                                                      "{'id':'add','stream':{'$':'add'}"
-                                                                                      ",'inputs':{'rows':{'$':'"
-                                                                                      "argument/"
-                                                                                      "rows','asCell':true}},'module'"
-                                                                                      ":" HANDLER("(event, {rows}) => "
-                                                                                                  "{ rows.push(event) "
-                                                                                                  "}") "},"
-                                                                                                       "{'id':'snap','"
-                                                                                                       "stream':{'$':'"
-                                                                                                       "snap'},'inputs'"
-                                                                                                       ":{'total':{'$':"
-                                                                                                       "'total'},'"
-                                                                                                       "unread':{'$':'"
-                                                                                                       "unread'},'log':"
-                                                                                                       "{'$':'log',"
-                                                                                                       "'asCell':true}}"
-                                                                                                       ",'module'"
-                                                                                                       ":" HANDLER(
-                                                                                                           "(event, i) "
-                                                                                                           "=> { "
-                                                                                                           "console."
-                                                                                                           "log(`seen`)"
-                                                                                                           "; "
-                                                                                                           "i.log.push("
-                                                                                                           "event ? "
-                                                                                                           "i.total : "
-                                                                                                           "i.unread) "
-                                                                                                           "}") "}],"
-                                                                                                                "'resul"
-                                                                                                                "t':{'"
-                                                                                                                "total'"
-                                                                                                                ":{'$':"
-                                                                                                                "'total"
-                                                                                                                "'},'"
-                                                                                                                "log':{"
-                                                                                                                "'$':'"
-                                                                                                                "log'},"
-                                                                                                                "'add':"
-                                                                                                                "{'$':'"
-                                                                                                                "add'}}"
-                                                                                                                "}";
+static const char counter[] =
+    "{'pattern':1,'name':'t','argument':{'default':{'rows':[1,2,3],'factor':2}},'cells':{'log':{'default':[]}},'nodes':"
+    "["
+    "{'id':'scaled','inputs':{'rows':{'$':'argument/rows'},'factor':{'$':'argument/factor'}},'module':#({rows, "
+    "factor}) => rows.map(r => r * factor)#},"
+    "{'id':'total','inputs':{'values':{'$':'scaled'}},'module':{'type':'ref','ref':'sum'}},"
+    "{'id':'unread','inputs':{'f':{'$':'argument/factor'}},'module':#({f}) => f * 100#},"
+    "{'id':'add','stream':{'$':'add'},'inputs':{'rows':{'$':'argument/rows','asCell':true}},'module':^(event, {rows}) "
+    "=> { rows.push(event) }^},"
+    "{'id':'snap','stream':{'$':'snap'},'inputs':{'total':{'$':'total'},'unread':{'$':'unread'},'log':{'$':'log','"
+    "asCell':true}},'module':^(event, i) => { console.log(`seen`); i.log.push(event ? i.total : i.unread) }^}],"
+    "'result':{'total':{'$':'total'},'log':{'$':'log'},'add':{'$':'add'}}}";
 
 static void an_event_sent_twice_is_applied_once(void **state) {
     (void)state;
@@ -346,13 +283,11 @@ static void a_failing_handler_leaves_nothing(void **state) {
     stet_error e = STET_ERROR_INIT;
     kit_install(w, "t",
                 "{'pattern':1,'name':'t','cells':{'c':{'default':0},'s':{}},'nodes':["
-                "{'id':'a','stream':{'$':'s'},'inputs':{'c':{'$':'c','asCell':true}},'module':" HANDLER(
-                    "(e, {c}) => { c.set(c.get() + e) }") "},"
-                                                          "{'id':'b','stream':{'$':'s'},'inputs':{'c':{'$':'c','asCell'"
-                                                          ":true}},'module':" HANDLER(
-                                                              "(e, {c}) => { if (c.get() > 9) throw new Error(`full`); "
-                                                              "c.set(c.get() * 2) }") "}],"
-                                                                                      "'result':{'c':{'$':'c'}}}");
+                "{'id':'a','stream':{'$':'s'},'inputs':{'c':{'$':'c','asCell':true}},'module':^(e, {c}) => { "
+                "c.set(c.get() + e) }^},"
+                "{'id':'b','stream':{'$':'s'},'inputs':{'c':{'$':'c','asCell':true}},'module':^(e, {c}) => { if "
+                "(c.get() > 9) throw new Error(`full`); c.set(c.get() * 2) }^}],"
+                "'result':{'c':{'$':'c'}}}");
     ok(kit_send(w, "t", "s", "3", "e1", &err)); /* both, in the order of their names, in one transaction */
     kit_is(w, "piece:t/c", "6");
     assert_int_not_equal(kit_send(w, "t", "s", "5", "e2", &e), STET_OK);
@@ -403,16 +338,11 @@ static void a_handlers_write_overwrites_only_what_an_action_owns(void **state) {
     kit_install(
         w, "t",
         "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'cells':{'owned':{},'free':{'default':0}},'nodes':["
-        "{'id':'x','output':{'$':'owned'},'inputs':{'n':{'$':'argument/n'}},'module':" JS(
-            "({n}) => n") "},"
-                          "{'id':'y','inputs':{'f':{'$':'free'}},'module':" JS(
-                              "({f}) => f") "},"
-                                            "{'id':'set','stream':{'$':'set'},'inputs':{'o':{'$':'owned','asCell':true}"
-                                            ",'f':{'$':'free','asCell':true}},"
-                                            "'module':" HANDLER(
-                                                "(e, i) => { i[e[0]].set(e[1]) }") "}],"
-                                                                                   "'result':{'x':{'$':'x'},'y':{'$':'"
-                                                                                   "y'}}}");
+        "{'id':'x','output':{'$':'owned'},'inputs':{'n':{'$':'argument/n'}},'module':#({n}) => n#},"
+        "{'id':'y','inputs':{'f':{'$':'free'}},'module':#({f}) => f#},"
+        "{'id':'set','stream':{'$':'set'},'inputs':{'o':{'$':'owned','asCell':true},'f':{'$':'free','asCell':true}},'"
+        "module':^(e, i) => { i[e[0]].set(e[1]) }^}],"
+        "'result':{'x':{'$':'x'},'y':{'$':'y'}}}");
     kit_run(w, "t");
     ok(kit_send(w, "t", "set", "['f',5]", NULL, &err));
     kit_run(w, "t");
@@ -465,18 +395,17 @@ static void events_are_forgotten_by_age(void **state) {
     kit_stop(w);
 }
 
-/* ---- Effects ------------------------------------------------------------------------------------------------------
- */
+/* ---- Effects --------------------------------------------------------------------------------------------------- */
 
 static void a_standing_effect_never_repeats_unless_it_says_so(void **state) {
     (void)state;
     world *w = kit_start();
-    kit_install(w, "t",
-                "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'nodes':["
-                "{'id':'skip','kind':'effect','inputs':{'n':{'$':'argument/n'}},'module':" JS(
-                    "({n}) => n") "},"
-                                  "{'id':'run','kind':'effect','onRestart':'run','inputs':{'n':{'$':'argument/"
-                                  "n'}},'module':" JS("({n}) => n") "}],'result':null}");
+    kit_install(
+        w, "t",
+        "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'nodes':["
+        "{'id':'skip','kind':'effect','inputs':{'n':{'$':'argument/n'}},'module':#({n}) => n#},"
+        "{'id':'run','kind':'effect','onRestart':'run','inputs':{'n':{'$':'argument/n'}},'module':#({n}) => n#}],"
+        "'result':null}");
     kit_run(w, "t");
     assert_int_equal(w->report.effects, 2);
     kit_run(w, "t");
@@ -496,54 +425,22 @@ static void a_standing_effect_never_repeats_unless_it_says_so(void **state) {
     kit_stop(w);
 }
 
-/* ---- Materializers ------------------------------------------------------------------------------------------------
- */
+/* ---- Materializers --------------------------------------------------------------------------------------------- */
 
 /* `index` writes by_id from rows, has an ordinary output, and readers of both. */
 static const char indexer[] =
-    "{'pattern':1,'name':'t','argument':{'default':{'rows':{'a':1,'b':2},'other':1}},'cells':{'by_id':{'default':{}}},"
-    "'nodes':["
-    "{'id':'index','materializerWriteInputPaths':['by_id'],'inputs':{'rows':{'$':'argument/rows'},'by_id':{'$':'by_id',"
-    "'asCell':true}},'module':" JS(
-        "({rows, by_id}) => { let n = 0; for (const k of Object.keys(rows)) { "
-        "by_id.key(k).set({double: rows[k] * 2}); n++ } return n }") "},"
-                                                                     "{'id':'ra','inputs':{'v':{'$':'by_id/"
-                                                                     "a'}},'module':" JS(
-                                                                         "({v}) => v ? v.double : -1") "},"
-                                                                                                       "{'id':'rb','"
-                                                                                                       "inputs':{'v':{'"
-                                                                                                       "$':'by_id/"
-                                                                                                       "b'}},'module'"
-                                                                                                       ":" JS(
-                                                                                                           "({v}) => v "
-                                                                                                           "? v.double "
-                                                                                                           ": -1") "},"
-                                                                                                                   "{'"
-                                                                                                                   "id'"
-                                                                                                                   ":'"
-                                                                                                                   "cou"
-                                                                                                                   "nt'"
-                                                                                                                   ",'"
-                                                                                                                   "inp"
-                                                                                                                   "uts"
-                                                                                                                   "':{"
-                                                                                                                   "'n'"
-                                                                                                                   ":{'"
-                                                                                                                   "$':"
-                                                                                                                   "'in"
-                                                                                                                   "dex"
-                                                                                                                   "'}}"
-                                                                                                                   ",'"
-                                                                                                                   "mod"
-                                                                                                                   "ule"
-                                                                                                                   "'"
-                                                                                                                   ":" JS(
-                                                                                                                       "({n}) => n * 10") "},"
-                                                                                                                                          "{'id':'see','stream':{'$':'see'},'inputs':{'v':{'$':'by_id/b'},'log':{'$':'argument/seen','asCell':true}},'module':" HANDLER(
-                                                                                                                                              "(e, {v, log}) => { log.push(v.double) }") "},"
-                                                                                                                                                                                         "{'id':'far','inputs':{'o':{'$':'argument/other'}},'module':" JS(
-                                                                                                                                                                                             "({o}) => o") "}],"
-                                                                                                                                                                                                           "'result':{'ra':{'$':'ra'},'rb':{'$':'rb'},'far':{'$':'far'}}}";
+    "{'pattern':1,'name':'t','argument':{'default':{'rows':{'a':1,'b':2},'other':1}},'cells':{'by_id':{'default':{}}},'"
+    "nodes':["
+    "{'id':'index','materializerWriteInputPaths':['by_id'],'inputs':{'rows':{'$':'argument/"
+    "rows'},'by_id':{'$':'by_id','asCell':true}},'module':#({rows, by_id}) => { let n = 0; for (const k of "
+    "Object.keys(rows)) { by_id.key(k).set({double: rows[k] * 2}); n++ } return n }#},"
+    "{'id':'ra','inputs':{'v':{'$':'by_id/a'}},'module':#({v}) => v ? v.double : -1#},"
+    "{'id':'rb','inputs':{'v':{'$':'by_id/b'}},'module':#({v}) => v ? v.double : -1#},"
+    "{'id':'count','inputs':{'n':{'$':'index'}},'module':#({n}) => n * 10#},"
+    "{'id':'see','stream':{'$':'see'},'inputs':{'v':{'$':'by_id/b'},'log':{'$':'argument/"
+    "seen','asCell':true}},'module':^(e, {v, log}) => { log.push(v.double) }^},"
+    "{'id':'far','inputs':{'o':{'$':'argument/other'}},'module':#({o}) => o#}],"
+    "'result':{'ra':{'$':'ra'},'rb':{'$':'rb'},'far':{'$':'far'}}}";
 
 static void a_materializer_fans_out_only_through_what_changed(void **state) {
     (void)state;
@@ -621,36 +518,14 @@ static void a_materializer_runs_at_idle(void **state) {
     kit_install(
         w, "t",
         "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'cells':{'c':{'default':0},'d':{'default':0}},'nodes':["
-        "{'id':'opaque','inputs':{'n':{'$':'argument/n'},'c':{'$':'c','asCell':true}},'module':" JS(
-            "({n, c}) => { c.set(n) }") "},"
-                                        "{'id':'says','materializerWriteInputPaths':[['d']],'inputs':{'x':{'$':'x'},'d'"
-                                        ":{'$':'d','asCell':true}},"
-                                        "'module':" JS("({x, d}) => { d.set(x) }") "},"
-                                                                                   "{'id':'unread','inputs':{'n':{'$':'"
-                                                                                   "argument/n'}},'module':" JS(
-                                                                                       "({n}) => n") "},"
-                                                                                                     "{'id':'x','"
-                                                                                                     "inputs':{'n':{'$'"
-                                                                                                     ":'argument/"
-                                                                                                     "n'}},'module'"
-                                                                                                     ":" JS(
-                                                                                                         "({n}) => n + "
-                                                                                                         "1") "},"
-                                                                                                              "{'id':'"
-                                                                                                              "y','"
-                                                                                                              "inputs':"
-                                                                                                              "{'n':{'$"
-                                                                                                              "':'"
-                                                                                                              "argument"
-                                                                                                              "/n'}},'"
-                                                                                                              "module'"
-                                                                                                              ":" JS(
-                                                                                                                  "({n}"
-                                                                                                                  ") "
-                                                                                                                  "=> "
-                                                                                                                  "n + "
-                                                                                                                  "2") "}],"
-                                                                                                                       "'result':{'y':{'$':'y'}}}");
+        "{'id':'opaque','inputs':{'n':{'$':'argument/n'},'c':{'$':'c','asCell':true}},'module':#({n, c}) => { c.set(n) "
+        "}#},"
+        "{'id':'says','materializerWriteInputPaths':[['d']],'inputs':{'x':{'$':'x'},'d':{'$':'d','asCell':true}},'"
+        "module':#({x, d}) => { d.set(x) }#},"
+        "{'id':'unread','inputs':{'n':{'$':'argument/n'}},'module':#({n}) => n#},"
+        "{'id':'x','inputs':{'n':{'$':'argument/n'}},'module':#({n}) => n + 1#},"
+        "{'id':'y','inputs':{'n':{'$':'argument/n'}},'module':#({n}) => n + 2#}],"
+        "'result':{'y':{'$':'y'}}}");
     kit_run(w, "t");
     assert_memory_equal(stet_buf_cstr(&w->ran), "y ", 2); /* what is wanted first */
     assert_int_equal(w->report.runs, 4);
@@ -673,29 +548,32 @@ static void a_materializer_runs_at_idle(void **state) {
 
 static void patterns_with_wrong_cells_are_refused(void **state) {
     (void)state;
-    kit_refused("{'pattern':1,'name':'t','cells':{'c':{}},'nodes':[{'id':'a','materializerWriteInputPaths':['c'],"
-                "'inputs':{'c':{'$':'c'}},'module':" JS("() => 1") "}],'result':null}",
+    kit_refused("{'pattern':1,'name':'t','cells':{'c':{}},'nodes':["
+                "{'id':'a','materializerWriteInputPaths':['c'],'inputs':{'c':{'$':'c'}},'module':#() => 1#}],"
+                "'result':null}",
                 "is given a value there, and no cell");
-    kit_refused(
-        "{'pattern':1,'name':'t','nodes':[{'id':'a','materializerWriteInputPaths':['c'],'inputs':{},'module':" JS(
-            "() => 1") "}],'result':null}",
-        "has no reference there");
-    kit_refused("{'pattern':1,'name':'t','nodes':[{'id':'a','materializerWriteInputPaths':[5],'inputs':{},'module':" JS(
-                    "() => 1") "}],'result':null}",
+    kit_refused("{'pattern':1,'name':'t','nodes':["
+                "{'id':'a','materializerWriteInputPaths':['c'],'inputs':{},'module':#() => 1#}],"
+                "'result':null}",
+                "has no reference there");
+    kit_refused("{'pattern':1,'name':'t','nodes':["
+                "{'id':'a','materializerWriteInputPaths':[5],'inputs':{},'module':#() => 1#}],"
+                "'result':null}",
                 "no path into the inputs");
     kit_refused(
-        "{'pattern':1,'name':'t','nodes':[{'id':'b','module':" JS(
-            "() => 1") "},{'id':'a',"
-                       "'materializerWriteInputPaths':['b'],'inputs':{'b':{'$':'b','asCell':true}},'module':" JS(
-                           "() => 1") "}],"
-                                      "'result':null}",
+        "{'pattern':1,'name':'t','nodes':["
+        "{'id':'b','module':#() => 1#},"
+        "{'id':'a','materializerWriteInputPaths':['b'],'inputs':{'b':{'$':'b','asCell':true}},'module':#() => 1#}],"
+        "'result':null}",
         "would write to the output of node");
-    kit_refused("{'pattern':1,'name':'t','nodes':[{'id':'b','module':" JS("() => 1") "},{'id':'a','stream':{'$':'b'},"
-                                                                                     "'module':" HANDLER(
-                                                                                         "() => 1") "}],'result':null}",
+    kit_refused("{'pattern':1,'name':'t','nodes':["
+                "{'id':'b','module':#() => 1#},"
+                "{'id':'a','stream':{'$':'b'},'module':^() => 1^}],"
+                "'result':null}",
                 "is the output of node");
-    kit_refused("{'pattern':1,'name':'t','nodes':[{'id':'a','stream':{'$':'argument/x'},'module':" HANDLER(
-                    "() => 1") "}],'result':null}",
+    kit_refused("{'pattern':1,'name':'t','nodes':["
+                "{'id':'a','stream':{'$':'argument/x'},'module':^() => 1^}],"
+                "'result':null}",
                 "neither its own nor a named cell");
 }
 
