@@ -10,6 +10,8 @@
 #include "os/file.h"
 
 #define NAMES_SHOWN 3
+#define READ_MAX    (2 << 20) /* bytes of a run file that is learnt from */
+#define ASKED_MAX   1000      /* nodes of earlier runs that are looked for */
 
 typedef struct running {
     char *node;
@@ -45,6 +47,10 @@ static void learn_task(stet_estimate *e, stet_value task) {
 
 static void learn_run(stet_estimate *e, const char *path, const char *id, const char *piece) {
     stet_state s;
+    struct stat st;
+    /* A run of many thousand tasks is as long to read as to be estimated. */
+    if (stet_sys_stat(path, &st) != 0 || st.st_size > READ_MAX)
+        return;
     if (stet_state_read(path, id, NULL, &s, NULL) != STET_OK)
         return;
     stet_value of = stet_get(s.root, "piece"), tasks = stet_get(s.root, "tasks");
@@ -146,12 +152,14 @@ int64_t stet_estimate_left(const stet_estimate *e, size_t queued, int64_t now_us
 
 int64_t stet_estimate_saved(const stet_estimate *e, bool (*there)(void *ctx, const char *node), void *ctx) {
     int64_t saved = 0;
+    /* Asking for each of 100,000 nodes would take longer than the run; few of so many are gone since. */
+    bool ask = stet_map_len(&e->idle) <= ASKED_MAX;
     const void *key;
     size_t len;
     stet_slot *slot;
     for (size_t i = 0; stet_map_next(&e->idle, &i, &key, &len, &slot);) {
         char *node = stet_strndup(key, len);
-        if (there(ctx, node))
+        if (!ask || there(ctx, node))
             saved += (int64_t)slot->n;
         stet_free(node);
     }
