@@ -51,15 +51,22 @@ static int by_path(const void *a, const void *b) {
     return strcmp(((const member *)a)->path, ((const member *)b)->path);
 }
 
-/* Everything below `dir` that is no directory. */
-static stet_status walk(const char *dir, members *out, stet_error *err) {
+/* Everything below `dir` that is no directory. What goes away meanwhile is not there; *gone: `dir` itself. */
+static stet_status walk(const char *dir, members *out, bool *gone, stet_error *err) {
     STET_VEC(char *) todo = {0};
     stet_status status = STET_OK;
     *stet_vec_add(&todo) = stet_strdup("");
     while (todo.len > 0 && status == STET_OK) {
         char *below = todo.at[--todo.len], *full = *below ? stet_file_join(dir, below) : stet_strdup(dir);
         stet_names names = {0};
-        status = stet_file_list(full, &names, err);
+        stet_error inner = STET_ERROR_INIT;
+        status = stet_file_list(full, &names, &inner);
+        if (status == STET_NOT_FOUND) {
+            *gone |= !*below;
+            stet_error_clear(&inner);
+            status = STET_OK;
+        }
+        stet_error_move(err, &inner);
         for (size_t i = 0; i < names.len && status == STET_OK; i++) {
             const char *name = names.at[i];
             if (strcmp(name, ".stet") == 0 || strcmp(name, ".git") == 0)
@@ -118,9 +125,11 @@ static stet_status hash_member(const char *dir, const member *m, stet_hash *out,
 static stet_status look_directory(const char *dir, const stet_look *known, int64_t now, stet_look *out,
                                   stet_error *err) {
     members m = {0};
-    stet_status status = walk(dir, &m, err);
-    if (status != STET_OK) {
+    bool gone = false;
+    stet_status status = walk(dir, &m, &gone, err);
+    if (status != STET_OK || gone) {
         members_release(&m);
+        *out = (stet_look){0};
         return status;
     }
     /* What stat says of everything, as one hash: a directory with the same is not read again. */

@@ -12,21 +12,24 @@
 #include "os/clock.h"
 #include "os/lock.h"
 
-#define RETRY_MS 20   /* while commands run */
-#define TAKE_MS  1000 /* those who ask hold the lock for a moment */
+#define TROUBLE_MS   500 /* after something that may pass; twice as long each time */
+#define TROUBLE_MOST 16000
+#define RETRY_MS     20   /* while commands run */
+#define TAKE_MS      1000 /* those who ask hold the lock for a moment */
 
 struct stet_watcher {
     stet_files *f;
     stet_lock *lock, *commands;
     stet_watch *watch;
     stet_places *places;
-    int own;               /* number of the watch of the index's directory */
-    bool all;              /* everything is to be placed and looked at anew */
-    bool others;           /* somebody has saved the index */
-    bool tried;            /* to take something up, but commands run */
-    stet_map dirty;        /* keys to look at */
-    STET_VEC(char *) asks; /* names of cookies that wait */
-    stet_error failed;     /* of a visit in the midst of a pass */
+    int own;                      /* number of the watch of the index's directory */
+    bool all;                     /* everything is to be placed and looked at anew */
+    bool others;                  /* somebody has saved the index */
+    bool tried;                   /* to take something up, but commands run */
+    int64_t trouble_ms, retry_ms; /* how long to wait after something that may pass; until when. 0: all is well */
+    stet_map dirty;               /* keys to look at */
+    STET_VEC(char *) asks;        /* names of cookies that wait */
+    stet_error failed;            /* of a visit in the midst of a pass */
 };
 
 static stet_status lock_of(stet_project *p, const char *relative, stet_lock **out, stet_error *err) {
@@ -39,13 +42,21 @@ static stet_status lock_of(stet_project *p, const char *relative, stet_lock **ou
     return status;
 }
 
+/* Each once: it may be listed and heard of as well. */
+static void add_ask(stet_watcher *w, const char *name) {
+    for (size_t i = 0; i < w->asks.len; i++)
+        if (strcmp(w->asks.at[i], name) == 0)
+            return;
+    *stet_vec_add(&w->asks) = stet_strdup(name);
+}
+
 /* Cookies that nobody waits for any more, and those that came before the watch was there. */
 static void list_asks(stet_watcher *w) {
     stet_names names = {0};
     if (stet_file_list(w->f->dir, &names, NULL) == STET_OK)
         for (size_t i = 0; i < names.len; i++)
             if (strncmp(names.at[i], STET_ASK_PREFIX, strlen(STET_ASK_PREFIX)) == 0)
-                *stet_vec_add(&w->asks) = stet_strdup(names.at[i]);
+                add_ask(w, names.at[i]);
     stet_names_release(&names);
 }
 
@@ -329,7 +340,7 @@ static stet_status hear(stet_watcher *w, stet_error *err) {
             return stet_fail(err, STET_NOT_FOUND, "%s is gone, and the watch with it", w->f->dir);
         } else if (e.number == w->own) {
             if (strncmp(e.name, STET_ASK_PREFIX, strlen(STET_ASK_PREFIX)) == 0 && e.kind == STET_WATCH_CREATED)
-                *stet_vec_add(&w->asks) = stet_strdup(e.name);
+                add_ask(w, e.name);
             w->others |= strncmp(e.name, "index", 5) == 0 && strcmp(e.name, "index.lock") != 0;
         } else if (!stet_places_heard(w->places, &e, mark, w)) {
             w->all = true;
@@ -379,12 +390,35 @@ static stet_status find_index(stet_watcher *w, stet_error *err) {
     return stet_files_ready(w->f, err);
 }
 
+static int64_t now_ms(void) {
+    return stet_clock_monotonic_us() / 1000;
+}
+
 static bool has_work(const stet_watcher *w) {
-    return !w->f->lost && (w->all || w->others || stet_map_len(&w->dirty) > 0);
+    return !w->f->lost && now_ms() >= w->retry_ms && (w->all || w->others || stet_map_len(&w->dirty) > 0);
+}
+
+/* A file that can't be read just now, a database that is busy: whoever asks looks by himself and tells. What can't be
+ * watched at all ends the watch. */
+static stet_status bear(stet_watcher *w, stet_status status, stet_error *err) {
+    if (status == STET_OK) {
+        w->trouble_ms = w->retry_ms = 0;
+        return STET_OK;
+    }
+    if (status != STET_IO && status != STET_DENIED && status != STET_BUSY && status != STET_INVALID &&
+        status != STET_CONFLICT)
+        return status;
+    stet_error_clear(err);
+    w->all = true;
+    w->trouble_ms = w->trouble_ms == 0 ? TROUBLE_MS : w->trouble_ms < TROUBLE_MOST ? w->trouble_ms * 2 : TROUBLE_MOST;
+    w->retry_ms = now_ms() + w->trouble_ms;
+    return STET_OK;
 }
 
 stet_status stet_watcher_step(stet_watcher *w, int timeout_ms, stet_files_report *report, stet_error *err) {
+    stet_error none = STET_ERROR_INIT;
     stet_files_report own;
+    err = err ? err : &none;
     stet_files_report *r = report ? report : &own;
     struct pollfd poll_fd = {.fd = stet_watch_fd(w->watch), .events = POLLIN};
     int wait = timeout_ms;
@@ -409,12 +443,14 @@ stet_status stet_watcher_step(stet_watcher *w, int timeout_ms, stet_files_report
                 status = take_up(w, r, err);
             while (status == STET_OK && w->all);
             stet_lock_drop(w->commands);
+            status = bear(w, status, err);
         }
     }
-    answer(w, status == STET_OK && !w->f->lost && !w->tried);
+    answer(w, status == STET_OK && !w->f->lost && !w->tried && w->trouble_ms == 0);
     if (status != STET_OK)
         stet_lock_drop(w->lock);
     if (!report)
         stet_release(own.list);
+    stet_error_clear(&none);
     return status;
 }

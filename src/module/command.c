@@ -41,6 +41,7 @@ typedef struct command_run {
     bool hit, taken; /* outputs come from an entry; the collected outcome is good */
     bool changed;    /* an input was not what it was: look, commit, again */
     bool cancelled;
+    bool was_cancelled;  /* when the command ended; for the worker thread */
     bool waits_for_node; /* an earlier drive's command of this node must end first */
     int again;
     stet_hash second;
@@ -395,7 +396,7 @@ static void remove_outputs(command_run *c) {
 static stet_status judge(command_run *c, stet_error *err) {
     const stet_task_end *e = &c->end;
     const char *name = c->run->name;
-    if (c->cancelled)
+    if (c->was_cancelled)
         return stet_fail(err, STET_CANCELLED, "%s: stopped", name);
     if (e->state == STET_TASK_REFUSED)
         return stet_fail(err, STET_FAILED, "%s: %s", name, e->message);
@@ -513,6 +514,7 @@ static void begin_work(command_run *c, uv_work_cb work) {
 
 static void task_ended(command_run *c) {
     c->state->running--;
+    c->was_cancelled = c->cancelled;
     c->end = *stet_task_exit(c->task);
     c->output_path = stet_task_output_path(c->task, false);
     c->error_path = stet_task_output_path(c->task, true);

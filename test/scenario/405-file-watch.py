@@ -27,7 +27,7 @@ def stet(*words, program=STET, **env):
 def run(**env):
     r = stet("run", "--json", **env)
     try:
-        return json.loads(r.stdout)
+        return {"ran": -1, "watched": None, **json.loads(r.stdout)}
     except ValueError:
         return {"ran": -1, "watched": None, "error": r.stdout + r.stderr}
 
@@ -152,6 +152,16 @@ t("a new input", r["watched"] and r["ran"] == 1, r)
 write("more/m", "m2\n")
 r = run()
 t("is watched by the next run", r["watched"] and r["ran"] == 1, r)
+
+# Something that can't be looked at: the run says so, and the watch lives on.
+(root / "more/m").unlink()
+os.mkfifo(root / "more/m")
+r = run()
+t("an input that is no file is the run's business", r["ran"] == -1 and "neither" in str(r["error"]), r)
+(root / "more/m").unlink()
+write("more/m", "m3\n")
+r = run()
+t("and the watch goes on", r["watched"] is True and r["ran"] == 1, r)
 
 w.send_signal(signal.SIGSTOP)
 write("src/a.c", "stopped\n")
