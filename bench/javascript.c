@@ -75,6 +75,11 @@ int main(void) {
         stet_buf_printf(&rows, ",{\"price\":%d}", i);
     stet_buf_str(&rows, "]}");
     measure(state, "a thousand rows, one looked at", "({rows}) => rows[500].price", stet_buf_cstr(&rows), 10);
+    while (rows.len < 1 << 20) {
+        rows.len -= 2;
+        stet_buf_printf(&rows, ",{\"price\":%zu,\"text\":\"some more of a row\"}]}", rows.len);
+    }
+    measure(state, "a megabyte, one looked at", "({rows}) => rows[500].price", stet_buf_cstr(&rows), 10);
     stet_buf_release(&rows);
     stet_module_javascript.close(state);
     return 0;

@@ -64,10 +64,12 @@ static double cpu_now(void) {
 /* `layers` times `width` nodes; each reads `fan` above it. A chain is a width of 1. With `gates` every node of the
  * first layer reads the node "gate" too, whose value does not follow the cell it reads, and one of the last the cell
  * "one". */
+#define MAX_IN_JAVASCRIPT "{\"type\":\"javascript\",\"implementation\":\"(...values) => Math.max(...values)\"}"
 typedef struct graph {
     const char *name;
     int layers, width, inputs, fan;
     bool gates;
+    const char *module; /* of each node; NULL: the ref function max */
 } graph;
 
 static void write_pattern(const graph *g) {
@@ -86,8 +88,8 @@ static void write_pattern(const graph *g) {
                          "\"gated\"},0]},");
     for (int l = 0; l < g->layers; l++)
         for (int i = 0; i < g->width; i++) {
-            stet_buf_printf(&b, "%s{\"id\":\"n%d-%d\",\"module\":{\"type\":\"ref\",\"ref\":\"max\"},\"inputs\":[",
-                            l || i ? "," : "", l, i);
+            stet_buf_printf(&b, "%s{\"id\":\"n%d-%d\",\"module\":%s,\"inputs\":[", l || i ? "," : "", l, i,
+                            g->module ? g->module : "{\"type\":\"ref\",\"ref\":\"max\"}");
             for (int f = 0; f < g->fan; f++)
                 if (l == 0)
                     stet_buf_printf(&b, "{\"$\":\"argument/k%d\"},", (i + f) % g->inputs);
@@ -174,7 +176,7 @@ static void starts(int layers, int width) {
     int n = layers * width;
     snprintf(name, sizeof name, "layers%d", n);
     snprintf(file, sizeof file, "%s.json", name);
-    graph g = {name, layers, width, width, 1, true};
+    graph g = {name, layers, width, width, 1, true, NULL};
     write_pattern(&g);
     char *argv[] = {program, (char *)"run", file, NULL};
     double ms = run_command(argv, 1, &kb);
@@ -205,7 +207,7 @@ static void starts(int layers, int width) {
 
 static void chain(int n) {
     long kb = 0, peer_kb = 0;
-    graph g = {"longchain", n, 1, 1, 1, false};
+    graph g = {"longchain", n, 1, 1, 1, false, NULL};
     write_pattern(&g);
     write_ninja("ninja", &g);
     char *argv[] = {program, (char *)"run", (char *)"longchain.json", NULL};
@@ -300,9 +302,12 @@ int main(int argc, char **argv) {
     if (chosen("chain"))
         chain(actions);
     if (chosen("propagation")) {
-        propagation(&(graph){"fan-out-1000", 1, 1000, 1, 1, false}, 50000);
-        propagation(&(graph){"chain-1000", 1000, 1, 1, 1, false}, 50000);
-        propagation(&(graph){"diamond-100-layers", 100, 10, 1, 2, false}, 50000);
+        propagation(&(graph){"fan-out-1000", 1, 1000, 1, 1, false, NULL}, 50000);
+        propagation(&(graph){"chain-1000", 1000, 1, 1, 1, false, NULL}, 50000);
+        propagation(&(graph){"diamond-100-layers", 100, 10, 1, 2, false, NULL}, 50000);
+        propagation(&(graph){"javascript-fan-out-1000", 1, 1000, 1, 1, false, MAX_IN_JAVASCRIPT}, 20000);
+        propagation(&(graph){"javascript-chain-1000", 1000, 1, 1, 1, false, MAX_IN_JAVASCRIPT}, 20000);
+        propagation(&(graph){"javascript-diamond-100-layers", 100, 10, 1, 2, false, MAX_IN_JAVASCRIPT}, 20000);
     }
     must(stet_file_remove_tree(dir, &err));
     return 0;

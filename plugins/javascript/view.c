@@ -17,7 +17,8 @@
 
 #include "base/json.h"
 
-#define MAX_LOG (1u << 20)
+#define MAX_LOG      (1u << 20)
+#define MAYBE_UNUSED __attribute__((unused))
 
 static const char link_key[] = "link@1";
 
@@ -227,6 +228,23 @@ static JSValueRef over(JSContextRef context, JSValueRef *exception) {
     return throw_text(context, exception, "an input of a run that is over");
 }
 
+/* A function of the realm whose first argument is the number of a view (or cell): its body gets the engine as `e`, the
+ * index of the view as `i`, and all arguments as `argv`. The view of a run that is over is refused here. */
+#define BODY_OF(name)                                                                                                  \
+    static JSValueRef name##_body(MAYBE_UNUSED stet_javascript_engine *e, MAYBE_UNUSED JSContextRef context,           \
+                                  MAYBE_UNUSED uint32_t i, MAYBE_UNUSED const JSValueRef argv[],                       \
+                                  MAYBE_UNUSED JSValueRef *exception)
+#define OF_VIEW(name)                                                                                                  \
+    BODY_OF(name);                                                                                                     \
+    static JSValueRef name(JSContextRef context, MAYBE_UNUSED JSObjectRef function, MAYBE_UNUSED JSObjectRef self,     \
+                           MAYBE_UNUSED size_t argc, const JSValueRef argv[], JSValueRef *exception) {                 \
+        uint32_t i;                                                                                                    \
+        if (!view_of(engine_current, JSValueToNumber(context, argv[0], NULL), &i))                                     \
+            return over(context, exception);                                                                           \
+        return name##_body(engine_current, context, i, argv, exception);                                               \
+    }                                                                                                                  \
+    BODY_OF(name)
+
 typedef struct key_text {
     char small[256];
     stet_buf large;
@@ -298,17 +316,9 @@ static void add_leaf(view_set *s, uint32_t parent, uint32_t path, uint32_t path_
 }
 
 /* fetch(view, key): what is there. */
-static JSValueRef fetch(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                        const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    stet_javascript_engine *e = engine_current;
+OF_VIEW(fetch) {
     view_set *s = &e->views;
-    uint32_t i;
-    view *v = view_of(e, JSValueToNumber(context, argv[0], NULL), &i);
-    if (!v)
-        return over(context, exception);
+    view *v = &e->views.views.at[i];
     key_text key;
     stet_value child = stet_null(), binding = stet_null();
     key_read(context, argv[1], &key);
@@ -376,16 +386,8 @@ static JSValueRef fetch(JSContextRef context, JSObjectRef function, JSObjectRef 
 }
 
 /* has(view, key): is it there? A key that is not there is noted; presence is the caller's to mark. */
-static JSValueRef has(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                      const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    stet_javascript_engine *e = engine_current;
-    uint32_t i;
-    view *v = view_of(e, JSValueToNumber(context, argv[0], NULL), &i);
-    if (!v)
-        return over(context, exception);
+OF_VIEW(has) {
+    view *v = &e->views.views.at[i];
     key_text key;
     stet_value child;
     key_read(context, argv[1], &key);
@@ -398,68 +400,32 @@ static JSValueRef has(JSContextRef context, JSObjectRef function, JSObjectRef se
     return JSValueMakeBoolean(context, there);
 }
 
-/* keys(view): of an object. */
-static JSValueRef keys(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                       const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    stet_javascript_engine *e = engine_current;
-    uint32_t i;
-    view *v = view_of(e, JSValueToNumber(context, argv[0], NULL), &i);
-    if (!v)
-        return over(context, exception);
-    size_t n = stet_count(v->value);
-    JSValueRef small[32], *names = n <= 32 ? small : stet_alloc(n * sizeof *names);
-    JSObjectRef array;
-    if (names == small) {
-        for (size_t k = 0; k < n; k++) {
-            size_t len, at;
-            char number[24];
-            const char *key = stet_typeof(v->value) == STET_OBJECT ? stet_key_at(v->value, k, &len) : NULL;
-            if (!key) {
-                at = k;
-                len = (size_t)snprintf(number, sizeof number, "%zu", at);
-                key = number;
-            }
-            names[k] = js_text(context, key, len);
+/* keys(view): of an object, or the positions of inputs. */
+OF_VIEW(keys) {
+    stet_value value = e->views.views.at[i].value;
+    JSObjectRef array = JSObjectMakeArray(context, 0, NULL, exception);
+    for (size_t k = 0; array && k < stet_count(value); k++) {
+        char number[24];
+        size_t len;
+        const char *key = stet_key_at(value, k, &len);
+        if (!key) {
+            len = (size_t)snprintf(number, sizeof number, "%zu", k);
+            key = number;
         }
-        array = JSObjectMakeArray(context, n, names, exception);
-    } else {
-        /* Values on the heap are not seen by the collector: build the array as it goes. */
-        array = JSObjectMakeArray(context, 0, NULL, exception);
-        for (size_t k = 0; array && k < n; k++) {
-            size_t len;
-            const char *key = stet_key_at(v->value, k, &len);
-            if (key)
-                JSObjectSetPropertyAtIndex(context, array, (unsigned)k, js_text(context, key, len), exception);
-        }
-        free(names);
+        JSObjectSetPropertyAtIndex(context, array, (unsigned)k, js_text(context, key, len), exception);
     }
     return array ? array : JSValueMakeUndefined(context);
 }
 
 /* mark(view): its type, key set or length was looked at. */
-static JSValueRef mark(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                       const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    uint32_t i;
-    view *v = view_of(engine_current, JSValueToNumber(context, argv[0], NULL), &i);
-    if (!v)
-        return over(context, exception);
+OF_VIEW(mark) {
+    view *v = &e->views.views.at[i];
     v->shallow = v->parent != i;
     return JSValueMakeUndefined(context);
 }
 
 /* text(view): all of it as JSON; out[1] says whether large integers may be in it. */
-static JSValueRef text(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                       const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    stet_javascript_engine *e = engine_current;
+OF_VIEW(text) {
     stet_error err = STET_ERROR_INIT;
     stet_value v;
     if (views_whole(e, JSValueToNumber(context, argv[0], NULL), &v, &err) != STET_OK)
@@ -472,16 +438,8 @@ static JSValueRef text(JSContextRef context, JSObjectRef function, JSObjectRef s
 }
 
 /* place(view, key): "rows/3/name", for messages. */
-static JSValueRef place(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                        const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    stet_javascript_engine *e = engine_current;
-    uint32_t i;
-    view *v = view_of(e, JSValueToNumber(context, argv[0], NULL), &i);
-    if (!v)
-        return over(context, exception);
+OF_VIEW(place) {
+    view *v = &e->views.views.at[i];
     key_text key;
     stet_buf pointer = STET_BUF(1024);
     key_read(context, argv[1], &key);
@@ -499,16 +457,8 @@ static JSValueRef place(JSContextRef context, JSObjectRef function, JSObjectRef 
 /* ---- Cells */
 
 /* peek(cell): its value. */
-static JSValueRef peek(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                       const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    stet_javascript_engine *e = engine_current;
-    uint32_t i;
-    view *v = view_of(e, JSValueToNumber(context, argv[0], NULL), &i);
-    if (!v)
-        return over(context, exception);
+OF_VIEW(peek) {
+    view *v = &e->views.views.at[i];
     stet_error err = STET_ERROR_INIT;
     stet_value value = stet_null();
     uint32_t path = v->path, path_len = v->path_len;
@@ -553,16 +503,8 @@ static bool json_argument(JSContextRef context, JSValueRef argument, stet_value 
 }
 
 /* write(cell, json) */
-static JSValueRef write_cell(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                             const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    stet_javascript_engine *e = engine_current;
-    uint32_t i;
-    view *v = view_of(e, JSValueToNumber(context, argv[0], NULL), &i);
-    if (!v)
-        return over(context, exception);
+OF_VIEW(write_cell) {
+    view *v = &e->views.views.at[i];
     stet_error err = STET_ERROR_INIT;
     stet_value value;
     if (!json_argument(context, argv[1], &value, &err) ||
@@ -572,16 +514,8 @@ static JSValueRef write_cell(JSContextRef context, JSObjectRef function, JSObjec
 }
 
 /* push(cell, json array): at the end of the array that is there; nothing, or null, is an empty one. */
-static JSValueRef push(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                       const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    stet_javascript_engine *e = engine_current;
-    uint32_t i;
-    view *v = view_of(e, JSValueToNumber(context, argv[0], NULL), &i);
-    if (!v)
-        return over(context, exception);
+OF_VIEW(push) {
+    view *v = &e->views.views.at[i];
     stet_error err = STET_ERROR_INIT;
     stet_value items, there = stet_null();
     stet_path path = STET_PATH_INIT;
@@ -619,17 +553,8 @@ static JSValueRef push(JSContextRef context, JSObjectRef function, JSObjectRef s
 }
 
 /* cellKey(cell, key): the cell below. */
-static JSValueRef cell_key(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                           const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    stet_javascript_engine *e = engine_current;
-    uint32_t i;
+OF_VIEW(cell_key) {
     key_text key;
-    view *v = view_of(e, JSValueToNumber(context, argv[0], NULL), &i);
-    if (!v)
-        return over(context, exception);
     key_read(context, argv[1], &key);
     if (!key.ok) {
         key_release(&key);
@@ -645,12 +570,8 @@ static JSValueRef cell_key(JSContextRef context, JSObjectRef function, JSObjectR
 }
 
 /* log(line): to the run's log, as much as a person would read. */
-static JSValueRef log_line(JSContextRef context, JSObjectRef function, JSObjectRef self, size_t argc,
-                           const JSValueRef argv[], JSValueRef *exception) {
-    (void)function;
-    (void)self;
-    (void)argc;
-    (void)exception;
+static JSValueRef log_line(JSContextRef context, MAYBE_UNUSED JSObjectRef function, MAYBE_UNUSED JSObjectRef self,
+                           MAYBE_UNUSED size_t argc, const JSValueRef argv[], MAYBE_UNUSED JSValueRef *exception) {
     stet_javascript_engine *e = engine_current;
     if (!e->run || e->logged > MAX_LOG)
         return JSValueMakeUndefined(context);
