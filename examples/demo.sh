@@ -41,7 +41,7 @@ show "time stet run"
 
 say "One number of the argument changes: one function runs, no command does"
 show "stet set piece:books:argument/top 2"
-show "stet why books"
+show "stet why"
 show "stet run"
 show "stet piece graph books --format mermaid"
 
