@@ -14,7 +14,7 @@ OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith -Wwrite-strings
 WERROR   ?=
 PKGS     := sqlite3 libcrypto libuv libzstd
-VERSION  := $(shell sed -n 's/^.define STET_VERSION "\(.*\)"/\1/p' include/stet.h)
+VERSION  := $(shell sed -n 's/^.define STET_VERSION *"\(.*\)"/\1/p' include/stet.h)
 
 # SANITIZE=address or SANITIZE=thread builds the same tree with that sanitizer; use another BUILD directory for it.
 SANITIZE ?=

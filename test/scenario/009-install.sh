@@ -8,6 +8,8 @@ for file in include/stet.h lib/libstet.a lib/libstet.so lib/pkgconfig/stet.pc sh
     share/bash-completion/completions/stet share/zsh/site-functions/_stet share/fish/vendor_completions.d/stet.fish; do
     t "$file is there"                  test -s "$root/usr/local/$file"
 done
+version=$(stet version --json | json version)
+t "the library's file has the version"  test -s "$root/usr/local/lib/libstet.so.$version"
 cat >program.c <<'C'
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +31,8 @@ C
 cp program.c program.cc
 export PKG_CONFIG_PATH=$root/usr/local/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root LD_LIBRARY_PATH=$root/usr/local/lib
 build() { "$@" -Wall -Wextra -Werror $(pkg-config --cflags stet) -o program $source $(pkg-config --libs stet); }
-want="stet $(stet version --json | json version)"
+t "pkg-config knows the version"        same "$version" "$(pkg-config --modversion stet)"
+want="stet $version"
 source=program.c
 t "a C program builds"                  build gcc -std=c11
 t "and runs"                            same "$want" "$(./program)"
