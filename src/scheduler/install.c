@@ -35,6 +35,7 @@ typedef struct installing {
     stet_piece *before;
     stet_process_diff diff;
     stet_value source, set;
+    STET_VEC(char *) children; /* actions of children that are gone */
 } installing;
 
 static void look_release(installing *in) {
@@ -71,6 +72,52 @@ static stet_status look(installing *in, stet_error *err) {
     return STET_OK;
 }
 
+/* ---- Children of nodes that have none any more ---------------------------------------------------------------- */
+
+typedef struct leaving {
+    installing *in;
+    stet_tx *tx;
+} leaving;
+
+static stet_status peek_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
+    const leaving *l = ctx;
+    stet_value envelope;
+    (void)err;
+    *value = stet_null();
+    if (stet_tx_peek(l->tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &envelope, NULL) == STET_OK)
+        *value = stet_retain(stet_get(envelope, "value"));
+    return STET_OK;
+}
+
+static stet_status drop_doc(void *ctx, const char *id, stet_error *err) {
+    const leaving *l = ctx;
+    return stet_tx_drop(l->tx, &(stet_docname){id, NULL}, err);
+}
+
+static stet_status drop_node(void *ctx, const char *id, stet_error *err) {
+    const leaving *l = ctx;
+    (void)err;
+    *stet_vec_add(&l->in->children) = stet_strdup(id);
+    return STET_OK;
+}
+
+/* A coordinator that stays one sorts its children out when it runs; one that is gone, or is something else now, takes
+ * them with it. */
+static stet_status drop_children(installing *in, stet_tx *tx, stet_error *err) {
+    leaving l = {in, tx};
+    stet_child_docs docs = {&l, peek_value};
+    stet_child_visitor visit = {&l, drop_node, drop_doc};
+    stet_status status = STET_OK;
+    for (size_t i = 0; in->old && i < in->diff.len && status == STET_OK; i++) {
+        const char *id = in->diff.at[i].id;
+        const stet_process_node *was = stet_process_find(in->old, id), *now = stet_process_find(in->process, id);
+        if (was && stet_child_role_of(was->row) != STET_CHILD_NONE &&
+            (!now || stet_child_role_of(now->row) == STET_CHILD_NONE))
+            status = stet_child_walk_all(&docs, in->process->piece, id, &visit, err);
+    }
+    return status;
+}
+
 /* The transaction that finishes setup: a group, stored as one. */
 static stet_status install(installing *in, stet_group *g, stet_error *err) {
     stet_piece_setup setup = {.process = in->process,
@@ -100,6 +147,8 @@ static stet_status install(installing *in, stet_group *g, stet_error *err) {
             stet_fail(err, STET_CONFLICT, "piece \"%s\" was set up by somebody else meanwhile", in->process->piece);
     if (status == STET_OK)
         status = stet_piece_write(tx, &setup, err);
+    if (status == STET_OK)
+        status = drop_children(in, tx, err);
     if (status == STET_OK)
         status = stet_group_add(g, tx, NULL, NULL, err);
     if (status != STET_OK) {
@@ -222,12 +271,14 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
         status = install_until_it_holds(in, err);
     if (status == STET_OK && in->before && fresh.len > 0)
         status = s->memo->ops->distrust(s->memo, in->process->result, fresh.at, fresh.len, reason, err);
+    for (size_t i = 0; i < in->children.len; i++)
+        *stet_vec_add(&gone) = in->children.at[i];
     if (status == STET_OK && gone.len > 0)
         status = s->memo->ops->forget(s->memo, in->process->result, gone.at, gone.len, err);
     *out = (stet_sched_installed){.created = !in->before,
                                   .changed = in->before != NULL,
                                   .generation = in->process->generation,
-                                  .gone = gone.len,
+                                  .gone = gone.len - in->children.len,
                                   .kept = in->diff.kept};
     for (size_t i = 0; i < in->diff.len; i++) {
         out->added += in->diff.at[i].kind == STET_CHANGE_ADDED;
@@ -286,6 +337,9 @@ stet_status stet_sched_install(stet_sched *s, stet_pattern *pattern, const char 
     stet_free(path);
     if (status == STET_OK)
         unload(s, in.process->result);
+    for (size_t i = 0; i < in.children.len; i++)
+        stet_free(in.children.at[i]);
+    stet_vec_release(&in.children);
     look_release(&in);
     stet_process_free(in.process);
     return status;

@@ -142,10 +142,23 @@ static void show_render(stet_render *r, stet_value result) {
 /* ---- graph
  * ----------------------------------------------------------------------------------------------------------------- */
 
+/* With the nodes of children. */
+static stet_status whole_graph(piece_call *c, const stet_piece *p, int64_t at, stet_process **out, stet_error *err) {
+    *out = NULL;
+    stet_status status = stet_piece_process(c->space, c->branch, p, at, out, err);
+    if (status == STET_OK)
+        status = stet_piece_children(c->space, c->branch, at, *out, NULL, err);
+    if (status != STET_OK) {
+        stet_process_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 static stet_status generation_graph(piece_call *c, const stet_piece *p, int64_t generation, stet_process **out,
                                     stet_error *err) {
     if (generation == p->generation)
-        return stet_piece_process(c->space, c->branch, p, -1, out, err);
+        return whole_graph(c, p, -1, out, err);
     int64_t seq;
     stet_piece *then;
     stet_status status = stet_piece_generation_seq(c->space, c->branch, p, generation, &seq, err);
@@ -153,7 +166,7 @@ static stet_status generation_graph(piece_call *c, const stet_piece *p, int64_t 
         status = stet_piece_load(c->space, c->branch, p->name, seq, &then, err);
     if (status != STET_OK)
         return status;
-    status = stet_piece_process(c->space, c->branch, then, seq, out, err);
+    status = whole_graph(c, then, seq, out, err);
     stet_piece_free(then);
     return status;
 }
@@ -223,7 +236,7 @@ static stet_status graph_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     if (diff) {
         status = diff_run(&c, p, diff, &out, err);
     } else {
-        status = stet_piece_process(c.space, c.branch, p, -1, &g, err);
+        status = whole_graph(&c, p, -1, &g, err);
         stet_value schemas = stet_null();
         if (status == STET_OK && strcmp(format, "json") == 0)
             status = stet_piece_schemas(c.space, c.branch, g, &schemas, err);
