@@ -555,6 +555,24 @@ stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err) {
     return status;
 }
 
+/* What is gone does not fail any more. */
+static stet_status drop_failure(stet_tx *tx, const char *piece, const char *node, stet_error *err) {
+    char *id = stet_piece_part(piece, "failures", NULL);
+    stet_docname name = {id, NULL};
+    stet_path path = STET_PATH_INIT;
+    stet_value there;
+    stet_status status = STET_OK;
+    stet_path_push(&path, "value");
+    stet_path_push(&path, node);
+    if (stet_tx_peek(tx, NULL, &name, stet_path_ref(&path), &there, NULL) == STET_OK) {
+        stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = stet_path_ref(&path)};
+        status = stet_tx_patch(tx, &name, &gone, 1, err);
+    }
+    stet_path_release(&path);
+    stet_free(id);
+    return status;
+}
+
 /* A node that is gone takes the document with it that was its own; a cell that it shared or that people edit stays. */
 static stet_status tear_down(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
     stet_status status = STET_OK;
@@ -564,13 +582,15 @@ static stet_status tear_down(stet_tx *tx, const stet_piece_setup *s, stet_error 
         const stet_process_node *now = stet_process_find(s->process, c->id);
         if (!was)
             continue;
+        if (!now)
+            status = drop_failure(tx, s->process->piece, c->id, err);
         stet_value link = stet_get(was->row, stet_stream_is_handler(was->row) ? "stream" : "output");
         if (now && stet_equal(link, stet_get(now->row, stet_stream_is_handler(now->row) ? "stream" : "output")))
             continue;
         stet_link l;
         stet_path path = STET_PATH_INIT;
         char *own = stet_piece_part(s->process->piece, "node", c->id);
-        if (stet_link_read(link, &l, &path) && !l.space && strcmp(l.id, own) == 0)
+        if (status == STET_OK && stet_link_read(link, &l, &path) && !l.space && strcmp(l.id, own) == 0)
             status = stet_tx_drop(tx, &(stet_docname){own, NULL}, err);
         stet_free(own);
         stet_path_release(&path);

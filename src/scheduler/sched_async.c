@@ -78,6 +78,11 @@ static stet_status end_run(action_run *r, stet_error *err) {
             status = sched_run_store(r, err);
         }
     }
+    if (r->a->effect) { /* nobody else does it again: that it was done is stored before others may look */
+        if (status == STET_OK)
+            status = sched_flush(s, err);
+        sched_effect_done(s);
+    }
     forget(s, r);
     stet_free(r);
     return status;
@@ -87,6 +92,8 @@ stet_status sched_async_run(stet_sched *s, sched_action *a, stet_error *err) {
     action_run *r = stet_alloc_zero(sizeof *r);
     stet_status status = sched_run_begin(s, a, r, err);
     if (status != STET_OK) {
+        if (a->effect)
+            sched_effect_done(s);
         stet_free(r);
         return status;
     }

@@ -18,10 +18,11 @@
 
 typedef struct sched_piece {
     stet_piece *piece;
-    char *failures; /* id of the document that lists what fails: {NODE: error} */
-    int level;      /* above those of the pieces that it reads; -1: not known yet */
-    bool whole;     /* its result and its effects are wanted */
-    bool entered;   /* what a start has to do for it was done */
+    char *failures;       /* id of the document that lists what fails: {NODE: error} */
+    int level;            /* above those of the pieces that it reads; -1: not known yet */
+    bool whole;           /* its result and its effects are wanted */
+    bool entered;         /* what a start has to do for it was done */
+    bool looked, failing; /* did something fail when this process first asked? */
 } sched_piece;
 
 /* One loaded action. */
@@ -170,6 +171,7 @@ extern const stet_run_ops sched_run_ops;
 void sched_run_check(action_run *r); /* the result, and its place in the transaction */
 /* Adds it to the group and tells the plan; ends the run. */
 STET_CHECKED stet_status sched_run_store(action_run *r, stet_error *err);
+void sched_effect_done(stet_sched *s); /* gives up the lock between processes */
 STET_CHECKED stet_status sched_flush_due(stet_sched *s, stet_error *err);
 void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a, const stet_error *error);
 

@@ -327,11 +327,22 @@ static stet_status attach(action_run *r, stet_error *err) {
     return status;
 }
 
+static bool was_failing(stet_sched *s, sched_piece *p) {
+    stet_value failures;
+    if (!p->looked && sched_failures(s, p, &failures, NULL) == STET_OK) {
+        p->failing = stet_count(failures) > 0;
+        stet_release(failures);
+    }
+    p->looked = true;
+    return p->failing;
+}
+
 /* Keeps the list of what fails, in the transaction of the run that fails or mends it: a start must know without looking
  * at every action. */
 static stet_status note_failure(action_run *r, stet_error *err) {
     sched_action *a = r->a;
-    if (!r->s->memo->durable || (!r->failed && !a->failed))
+    /* Of one whose code has changed the record does not tell whether it failed: the list does. */
+    if (!r->s->memo->durable || (!r->failed && !a->failed && (a->same_code || !was_failing(r->s, a->piece))))
         return STET_OK;
     stet_docname name = {a->piece->failures, NULL};
     stet_path path = STET_PATH_INIT;
@@ -582,12 +593,30 @@ static bool stands_now(stet_sched *s, const sched_action *a) {
     return stands;
 }
 
-/* Under the lock between processes, and only if nobody else did it meanwhile. */
+/* Whoever has the lock may be at it for long: waiting for it can be given up. */
+static stet_status take_effects(stet_sched *s, stet_error *err) {
+    for (;;) {
+        stet_error mine = STET_ERROR_INIT;
+        stet_status status = stet_lock_take(s->effects, STET_LOCK_EXCLUSIVE, 100, &mine);
+        if (status != STET_BUSY) {
+            if (status != STET_OK && err)
+                stet_error_move(err, &mine);
+            stet_error_clear(&mine);
+            return status;
+        }
+        stet_error_clear(&mine);
+        if (s->opts.cancelled && s->opts.cancelled(s->opts.ctx))
+            return stet_fail(err, STET_CANCELLED, "stopped");
+    }
+}
+
+/* Under the lock between processes, and only if nobody else did it meanwhile. One that is under way while others run
+ * keeps the lock until its end is stored. */
 static stet_status run_effect(stet_sched *s, sched_action *a, stet_error *err) {
-    bool news;
+    bool news, asynchronous = a->kind && a->kind->asynchronous;
     stet_status status = sched_flush(s, err);
     if (status == STET_OK && s->effects)
-        status = stet_lock_take(s->effects, STET_LOCK_EXCLUSIVE, -1, err);
+        status = take_effects(s, err);
     if (status == STET_OK)
         status = sched_news(s, &news, err);
     if (status != STET_OK) {
@@ -602,13 +631,19 @@ static stet_status run_effect(stet_sched *s, sched_action *a, stet_error *err) {
         if (s->group)
             stet_group_end(s->group); /* a snapshot from under the lock */
         s->group = NULL;
-        status = run_once(s, a, err);
+        status = asynchronous ? sched_async_run(s, a, err) : run_once(s, a, err);
+        if (status == STET_OK && asynchronous)
+            return STET_OK; /* its end drops the lock */
         if (status == STET_OK)
             status = sched_flush(s, err);
     }
+    sched_effect_done(s);
+    return status;
+}
+
+void sched_effect_done(stet_sched *s) {
     if (s->effects && stet_lock_held(s->effects))
         stet_lock_drop(s->effects);
-    return status;
 }
 
 stet_status sched_flush_due(stet_sched *s, stet_error *err) {
@@ -626,10 +661,10 @@ stet_status sched_flush_due(stet_sched *s, stet_error *err) {
 stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
     sched_action *a = stet_plan_data(s->plan, id);
     stet_status status;
+    if (a->effect)
+        return run_effect(s, a, err);
     if (a->kind && a->kind->asynchronous)
         status = sched_async_run(s, a, err);
-    else if (a->effect)
-        return run_effect(s, a, err);
     else
         status = run_once(s, a, err);
     return status == STET_OK ? sched_flush_due(s, err) : status;

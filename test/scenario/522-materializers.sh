@@ -80,4 +80,18 @@ t "another argument"                                stet run effects.json --set 
 t "both"                                            same " 3 each 1 1 each 2 1 once 1 1 once 2 " "$(said)"
 t "back to the first"                               stet run effects.json --set n=1
 t "is an effect again: it is not looked up"         same " 4 each 1 1 each 2 2 once 1 1 once 2 " "$(said)"
+cat >slow.json <<'END'
+{ "pattern": 1, "name": "slow", "argument": { "default": { "n": 0 } },
+  "nodes": [ { "id": "slow", "kind": "effect", "inputs": { "n": {"$": "argument/n"} }, "module": { "type": "command", "shell": "sleep 0.2; echo slow {n} >>\"$LOG\"", "env": ["LOG"] } } ],
+  "result": null }
+END
+rm log
+stet run slow.json >/dev/null
+for n in 1 2 3; do
+    stet set piece:slow:argument/n $n >/dev/null
+    stet run slow.json >one 2>&1 &
+    stet run slow.json >two 2>&1
+    wait
+done
+t "two drivers never do one effect twice"           same " 1 slow 0 1 slow 1 1 slow 2 1 slow 3 " "$(said)"
 finish
