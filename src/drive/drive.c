@@ -161,6 +161,24 @@ static void on_event(void *ctx, const stet_sched_event *e) {
     tell_progress(d, ended);
 }
 
+/* What an action says is kept beside the run, in a log of its own. */
+static void on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len) {
+    (void)stream;
+    driver *d = ctx;
+    stet_task_status was;
+    begin_run(d);
+    if (!d->run || len == 0)
+        return;
+    if (!stet_runfile_has_task(d->run, node, &was))
+        stet_runfile_task(d->run, node, &(stet_task_spec){.kind = "computation"});
+    const char *path = stet_runfile_task_log(d->run, node);
+    stet_status status = path ? stet_file_append(path, bytes, len, false, &d->run_error) : STET_OK;
+    if (path && status == STET_OK && bytes[len - 1] != '\n')
+        status = stet_file_append(path, "\n", 1, false, &d->run_error);
+    if (status != STET_OK)
+        d->run_failed = true;
+}
+
 /* Asked between any two steps and while commands run, so it is also where the run's file gets its second. */
 static bool is_cancelled(void *ctx) {
     driver *d = ctx;
@@ -671,6 +689,7 @@ stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_
                             .ctx = &d,
                             .cancelled = is_cancelled,
                             .event = on_event,
+                            .log = on_log,
                             .jobs = spec->jobs,
                             .stop_on_failure = spec->stop_on_failure};
     stet_status status = stet_space_open(project, spec->space ? spec->space : "main", 0, &d.space, err);

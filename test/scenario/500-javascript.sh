@@ -27,6 +27,8 @@ t "it runs"                                expect_out "ran 3" stet run sums.json
 t "with the right result"                  same 6 "$(result sums total)"
 t "and stands"                             expect_out "ran 0" stet run sums.json
 t "without an engine to be had"            env STET_PLUGINS=/nonexistent "$STET" run sums.json
+strace -f -e trace=openat -o trace.out "$STET" run sums.json >/dev/null 2>&1
+t "nor is one looked for"                  sh -c 'test -s trace.out && ! grep -q "javascript" trace.out'
 t "a name changes: one function saw it"    expect_out "ran 1" stet run sums.json --set 'rows=[{"name":"z","price":1},{"name":"b","price":2}]'
 t "a price changes: the other one, and what follows" expect_out "ran 2" stet run sums.json --set 'rows=[{"name":"z","price":1},{"name":"b","price":5}]'
 t "with the right result again"            same 12 "$(result sums total)"
@@ -46,6 +48,35 @@ t "the sound one has its result"           same 2 "$(result errors fine)"
 stet run errors.json --retry-failed >errors.out 2>&1
 t "the error has its line"                 grep -q "line 2: TypeError" errors.out
 t "and the limit its number"               grep -q "longer than 100 ms" errors.out
+
+cat >hostile.json <<'END'
+{ "pattern": 1, "name": "hostile", "argument": { "default": { "text": "", "n": 1 } },
+  "nodes": [
+    { "id": "hard", "inputs": { "text": {"$": "argument/text"} },
+      "module": { "type": "javascript", "implementation": "({text}) => /a*a*a*a*a*a*b/.test(text)" } },
+    { "id": "too-hard", "inputs": { "text": {"$": "argument/text"} },
+      "module": { "type": "javascript", "implementation": "({text}) => /a*a*a*a*a*a*(b)\\1/.test(text)", "limits": {"timeMs": 200} } },
+    { "id": "talks", "inputs": { "n": {"$": "argument/n"} },
+      "module": { "type": "javascript", "implementation": "({n}) => { console.log('n is', n); console.warn({n}); return n }" } },
+    { "id": "deep", "inputs": { "n": {"$": "argument/n"} },
+      "module": { "type": "javascript", "implementation": { "file": "deep.js", "export": "deep" } } } ],
+  "result": { "hard": {"$": "hard"}, "tooHard": {"$": "too-hard"}, "talks": {"$": "talks"}, "deep": {"$": "deep"} } }
+END
+cat >deep.js <<'END'
+// The error is in a function that the exported one calls.
+function inner(value) {
+    return value.a.b;
+}
+export const deep = ({n}) => inner(n);
+END
+stet run hostile.json --set "text=\"$(head -c 30000 /dev/zero | tr '\0' a)\"" >hostile.out 2>&1
+t "a hard regular expression is answered"  same false "$(result hostile hard)"
+t "one that is too hard is stopped, and named" grep -q 'too-hard: stopped: it ran longer than 200 ms, in the regular expression /a\*a\*' hostile.out
+t "the others go on"                       same 1 "$(result hostile talks)"
+t "an error in a file has its file and line" grep -q "deep: deep.js:3: TypeError" hostile.out
+run=$(ls -t .stet/runs | head -1)
+stet runs logs "$run" --task talks >talks.log 2>&1
+t "what a function says is in the log of the run" sh -c 'grep -q "^n is 1" talks.log && grep -q "^warning: {\"n\":1}" talks.log'
 
 cat >totals.js <<'END'
 // The same in JavaScript.
