@@ -228,6 +228,8 @@ void stet_help_op(stet_render *r, const stet_op *op) {
             stet_text_wrap(r->out, e->purpose, 6, width_of(r), true);
         }
     }
-    stet_buf_str(r->out,
-                 "\nFlags of every command: --json, --project DIR, --quiet, --color WHEN, --help (see: stet help).\n");
+    stet_buf_char(r->out, '\n');
+    stet_text_wrap(r->out,
+                   "Flags of every command: --json, --project DIR, --quiet, --color WHEN, --help (see: stet help).", 0,
+                   width_of(r), false);
 }
