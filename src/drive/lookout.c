@@ -14,56 +14,69 @@
 
 /* ---- What is followed ------------------------------------------------------------------------------------------- */
 
-static bool follow_link(void *ctx, stet_value binding, stet_pathref place) {
-    stet_files *files = ctx;
+typedef struct named {
+    void (*each)(void *ctx, const char *id);
+    void *ctx;
+} named;
+
+static bool name_link(void *ctx, stet_value binding, stet_pathref place) {
+    named *n = ctx;
     stet_value link, id;
     (void)place;
     if (!stet_link_is(binding, &link))
         return true;
     id = stet_get(link, "id");
     const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "";
-    if ((strncmp(text, STET_FILE_PREFIX, 5) == 0 || strncmp(text, STET_GLOB_PREFIX, 5) == 0) &&
-        stet_files_follow(files, text, NULL) != STET_OK) {
-        /* no path that any file could have: nobody will find it */
-    }
+    if (strncmp(text, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
+        strncmp(text, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0)
+        n->each(n->ctx, text);
     return true;
 }
 
-static void follow_process(stet_files *files, const stet_process *g) {
+static void name_process(named *n, const stet_process *g) {
     for (size_t i = 0; i < g->node_count; i++) {
-        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), follow_link, files);
+        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), name_link, n);
         /* And the variables of the environment that a command names. */
         stet_value env = stet_get(stet_get(g->nodes[i].row, "module"), "env");
         for (size_t k = 0; stet_typeof(env) == STET_ARRAY && k < stet_count(env); k++) {
             stet_value name = stet_at(env, k);
-            char *id = stet_typeof(name) == STET_STRING
-                           ? stet_asprintf(STET_ENV_PREFIX "%s", stet_as_string(&name, NULL))
-                           : NULL;
-            if (id && stet_files_follow(files, id, NULL) != STET_OK) {
-                /* no name that a variable could have */
-            }
+            if (stet_typeof(name) != STET_STRING)
+                continue;
+            char *id = stet_asprintf(STET_ENV_PREFIX "%s", stet_as_string(&name, NULL));
+            n->each(n->ctx, id);
             stet_free(id);
         }
     }
 }
 
-stet_status stet_lookout_follow(stet_files *files, stet_space *space, const char *branch, const char *piece,
-                                stet_error *err) {
+stet_status stet_lookout_names(stet_space *space, int64_t branch, const char *piece,
+                               void (*each)(void *ctx, const char *id), void *ctx, stet_error *err) {
     stet_piece *p;
     stet_process *g;
-    int64_t number;
-    stet_status status = stet_space_branch(space, branch ? branch : "", &number, err);
-    if (status == STET_OK)
-        status = stet_piece_load(space, number, piece, -1, &p, err);
+    named n = {each, ctx};
+    stet_status status = stet_piece_load(space, branch, piece, -1, &p, err);
     if (status != STET_OK)
         return status;
-    status = stet_piece_process(space, number, p, -1, &g, err);
+    status = stet_piece_process(space, branch, p, -1, &g, err);
     if (status == STET_OK) {
-        follow_process(files, g);
+        name_process(&n, g);
         stet_process_free(g);
     }
     stet_piece_free(p);
     return status;
+}
+
+static void follow(void *ctx, const char *id) {
+    if (stet_files_follow(ctx, id, NULL) != STET_OK) {
+        /* no path that any file could have, no name of a variable: nobody will find it */
+    }
+}
+
+stet_status stet_lookout_follow(stet_files *files, stet_space *space, const char *branch, const char *piece,
+                                stet_error *err) {
+    int64_t number;
+    stet_status status = stet_space_branch(space, branch ? branch : "", &number, err);
+    return status == STET_OK ? stet_lookout_names(space, number, piece, follow, files, err) : status;
 }
 
 /* ---- The thread ------------------------------------------------------------------------------------------------- */

@@ -59,6 +59,8 @@ void stet_files_note(stet_files *f, const char *path, const stet_look *look);
 /* Looks at these files now, commits what changed, and follows them. `looks` may be NULL. */
 STET_CHECKED stet_status stet_files_update(stet_files *f, const char *const *paths, const stet_look *looks,
                                            size_t count, stet_error *err);
+/* No longer follows these; their documents are deleted. */
+STET_CHECKED stet_status stet_files_forget(stet_files *f, const char *const *ids, size_t count, stet_error *err);
 /* Takes in what other processes have saved since the index was read. */
 STET_CHECKED stet_status stet_files_catch_up(stet_files *f, stet_error *err);
 /* Writes the index, if anything in it changed. */

@@ -150,6 +150,28 @@ stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const 
     return status;
 }
 
+stet_status stet_files_forget(stet_files *f, const char *const *ids, size_t count, stet_error *err) {
+    stet_files_batch b = {.f = f};
+    stet_buf key = STET_BUF(0);
+    stet_status status = stet_files_ready(f, err);
+    if (status == STET_OK)
+        status = stet_files_reconcile(f, err);
+    for (size_t i = 0; i < count && status == STET_OK; i++) {
+        stet_files_entry *e = stet_files_key(ids[i], &key) ? stet_files_index_find(&f->index, key.data, key.len) : NULL;
+        if (!e)
+            continue;
+        if (!e->looked || e->doubt || e->look.mode)
+            status = batch_put(&b, ids[i], stet_null(), err);
+        stet_files_index_drop(&f->index, e);
+    }
+    stet_buf_release(&key);
+    if (status == STET_OK)
+        status = stet_files_batch_end(&b, err);
+    else
+        stet_tx_abort(b.tx);
+    return status == STET_OK ? stet_files_save(f, err) : status;
+}
+
 /* ---- Patterns ------------------------------------------------------------------------------------------------- */
 
 /* Is it a file, links followed? And a directory, links not followed? */

@@ -43,6 +43,7 @@
     X(stet_store_memory)                                                                                               \
     X(stet_store_runs)                                                                                                 \
     X(stet_store_persist)                                                                                              \
+    X(stet_store_files)                                                                                                \
     /* one line each */
 
 #define DECLARE_OPS(name) extern const stet_op name[];
