@@ -84,6 +84,9 @@ void stet_templates_release(stet_templates *t);
 STET_CHECKED stet_status stet_template_of(stet_templates *all, stet_value pattern, const stet_process_modules *modules,
                                           int depth, stet_template **out, stet_error *err);
 
+/* Children have no streams: nobody could say which of them an event is for. STET_UNSUPPORTED for a pattern with a
+ * handler. */
+STET_CHECKED stet_status stet_child_check(const stet_pattern *p, stet_error *err);
 stet_template *stet_template_find(const stet_templates *all, stet_hash hash); /* NULL: not there */
 
 /* Rows of one child, {ID: ROW}, or of one node of it (`only`, its name in the template). The row of the coordinator
