@@ -8,7 +8,9 @@
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
 const NODE_OPTIONS = ['title', 'description', 'debounceMs', 'throttleMs', 'noDebounce', 'onRestart', 'verifier', 'argumentSchema',
-                      'resultSchema', 'materializerWriteInputPaths', 'output', 'metadata'];
+                      'resultSchema', 'materializerWriteInputPaths', 'output', 'metadata', 'returns'];
+// What a child finds in its argument by itself, and inputs of the node whose child it is.
+const CHILD_NAMES = new Set(['element', 'index', 'accumulator', 'list', 'keys', 'initial']);
 // Members that a list or a text has, and a reference to one has not.
 const NOT_YET = new Set(['length', 'map', 'filter', 'reduce', 'forEach', 'push', 'slice', 'join', 'includes', 'some', 'every',
                          'toString', 'valueOf', 'split', 'toFixed', 'concat', 'sort', 'get', 'set', 'update']);
@@ -77,12 +79,35 @@ function reference(owner, path, cell = false) {
 
 const escapeKey = (key) => key.replaceAll('~', '~0').replaceAll('/', '~1');
 
+// A child pattern names something of the pattern around it: it gets it as a member of its argument, and the node whose
+// child it is gets it as an input. `cells` as for a binding.
+function captureOf(ref, what, cells) {
+    let around = graph.outer;
+    while (around && around !== ref.owner.graph)
+        around = around.outer;
+    if (!around || graph.captures === null)
+        fail(`${what} refers to ${ref.describe()} of another pattern: pass it in as an input`);
+    const cell = ref.asCell || (cells && ref.owner.kind !== 'node');
+    let found = graph.captures.find((c) => c.ref.owner === ref.owner && c.cell === cell && c.ref.path.length === ref.path.length &&
+                                           c.ref.path.every((key, i) => key === ref.path[i]));
+    if (!found) {
+        const wish = [...ref.path].reverse().find((key) => NAME.test(key) && !/^[0-9]/.test(key)) || ref.owner.name || ref.owner.hint || ref.owner.kind;
+        const base = NAME.test(wish) ? wish : 'outer';
+        let name = base;
+        for (let i = 2; CHILD_NAMES.has(name) || graph.captures.some((c) => c.name === name); i++)
+            name = `${base}-${i}`;
+        found = { name, ref, cell };
+        graph.captures.push(found);
+    }
+    return cell ? { $: `argument/${found.name}`, asCell: true } : { $: `argument/${found.name}` };
+}
+
 // A binding: values as they are, references by name. `cells`: references to what can be written become cells.
 function binding(value, what, cells, depth = 0) {
     const ref = Stamp.of(value);
     if (ref !== null) {
         if (ref.owner.graph !== graph)
-            fail(`${what} refers to ${ref.describe()} of another pattern: pass it in as an input`);
+            return captureOf(ref, what, cells);
         const made = { $: [ref.owner.name, ...ref.path.map(escapeKey)].join('/') };
         if (ref.asCell || (cells && ref.owner.kind !== 'node'))
             made.asCell = true;
@@ -220,18 +245,37 @@ function asCell(value) {
     return reference(of.owner, of.path, true);
 }
 
-// One child pattern per element of a list. The function builds it; its argument is {element, index}.
-function map(list, fn, options = {}) {
-    needGraph('map');
+// One child pattern per element of a list. The function builds it from references to what its argument has.
+function eachElement(what, list, fn, options, members, inputs) {
+    needGraph(what);
     if (typeof fn !== 'function')
-        fail('map takes a list and a function that builds a pattern for one element');
+        fail(`${what} takes a list and a function that builds a pattern for one element`);
     const { key, ...own } = options;
-    const child = build(own.id || fn.name || 'element', undefined, (argument) => fn(argument.element, argument.index));
-    const module = { type: 'ref', ref: 'map', pattern: child };
-    if (key !== undefined)
+    const captures = [];
+    const child = build(own.id || fn.name || 'element', undefined, (argument) => fn(...members.map((name) => argument[name])), {}, captures);
+    if (child.result === undefined)
+        fail(`${what}: the function that builds the pattern of an element returns nothing`);
+    const module = { type: 'ref', ref: what, pattern: child };
+    const args = { list, ...inputs };
+    for (const c of captures)
+        args[c.name] = reference(c.ref.owner, c.ref.path, c.cell);
+    if (typeof key === 'function')
+        args.keys = addNode(what, 'keys', { type: 'javascript', implementation: eachKey(key) }, { list }, {}, {});
+    else if (key !== undefined)
         module.key = key;
-    return addNode('map', 'map', module, { list }, own, {});
+    return addNode(what, what, module, args, own, {});
 }
+// Travels as text, with the text of the key function in it.
+function eachKey(key) {
+    return `({list}) => (list || []).map((element) => (${functionText(key, 'the key')})(element))`;
+}
+const map = (list, fn, options = {}) => eachElement('map', list, fn, options, ['element', 'index'], {});
+const filter = (list, fn, options = {}) => eachElement('filter', list, fn, options, ['element', 'index'], {});
+function reduce(list, fn, initial, options = {}) {
+    return eachElement('reduce', list, fn, options, ['accumulator', 'element', 'index'], initial === undefined ? {} : { initial });
+}
+const unless = (condition, value, options = {}) =>
+    addNode('unless', 'unless', { type: 'ref', ref: 'unless' }, { condition, value }, options, {});
 
 function giveNames(made, result) {
     const taken = new Set(['argument', 'result']);
@@ -265,9 +309,9 @@ function giveNames(made, result) {
     }
 }
 
-function build(name, defaults, fn, head = {}) {
+function build(name, defaults, fn, head = {}, captures = null) {
     const outer = graph;
-    graph = { cells: [], nodes: [], argument: { kind: 'argument', name: 'argument', graph: null, seen: new Set() } };
+    graph = { outer, captures, cells: [], nodes: [], argument: { kind: 'argument', name: 'argument', graph: null, seen: new Set() } };
     graph.argument.graph = graph;
     try {
         const result = fn(reference(graph.argument, []));
@@ -332,7 +376,7 @@ function pattern(name, defaults, fn, options = {}) {
     return made;
 }
 
-const functions = { pattern, lift, computed, handler, effect, cell, map, when, ifElse, command, call, ref, member, asCell };
+const functions = { pattern, lift, computed, handler, effect, cell, map, filter, reduce, when, unless, ifElse, command, call, ref, member, asCell };
 
 // `script`: the file as a function of the functions above that returns its exports.
 function evaluate(script) {

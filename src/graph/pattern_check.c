@@ -435,10 +435,26 @@ static void check_write_paths(checker *c, const stet_pattern_node *n) {
     leave(c, mark);
 }
 
+static void check_returns(checker *c, const stet_pattern_node *n) {
+    stet_value v;
+    if (!stet_find(n->value, "returns", 7, &v))
+        return;
+    size_t mark = enter_str(c, "returns");
+    if (stet_typeof(v) != STET_STRING || strcmp(stet_as_string(&v, NULL), "pattern") != 0)
+        problem(c, "write \"pattern\", or remove it", "node \"%s\": the only thing to return but a value is a pattern",
+                n->id);
+    else if (n->kind != STET_NODE_COMPUTATION)
+        problem(c, "remove it, or make the node a computation", "node \"%s\": only a computation returns a pattern",
+                n->id);
+    else if (stet_typeof(stet_get(n->module, "pattern")) == STET_OBJECT)
+        problem(c, "remove it", "node \"%s\" has children already: one for each element", n->id);
+    leave(c, mark);
+}
+
 static void check_node(checker *c, stet_pattern_node *n) {
     check_members(c, n->value, "a node",
                   " id description title kind module inputs output stream verifier debounceMs noDebounce throttleMs "
-                  "onRestart argumentSchema resultSchema materializerWriteInputPaths metadata ");
+                  "onRestart argumentSchema resultSchema materializerWriteInputPaths metadata returns ");
     size_t before = stet_count(c->problems);
     check_inputs(c, n);
     check_module(c, n, stet_count(c->problems) == before);
@@ -452,6 +468,7 @@ static void check_node(checker *c, stet_pattern_node *n) {
     read_milliseconds(c, n->value, "throttleMs", &n->throttle_ms);
     check_schema_member(c, n->value, "argumentSchema", NULL);
     check_schema_member(c, n->value, "resultSchema", NULL);
+    check_returns(c, n);
 }
 
 /* ---- Outputs that overlap ------------------------------------------------------------------------------------- */

@@ -521,6 +521,82 @@ static void untaken_branch_has_no_children(void **state) {
     stop(w);
 }
 
+/* The node computes a pattern, which becomes its child. */
+static void action_that_returns_a_pattern(void **state) {
+    (void)state;
+    world *w = start();
+    static const char one[] =
+        "{\"pattern\":1,\"name\":\"c\",\"argument\":{\"default\":{\"n\":5}},\"cells\":{\"mine\":{\"default\":1}},"
+        "\"nodes\":[" REF("x", "add", "[{\"$\":\"argument/n\"},{\"$\":\"mine\"}]") "," REF("y", "add",
+                                                                                           "[{\"$\":"
+                                                                                           "\"x\"},"
+                                                                                           "1]") "],"
+                                                                                                 "\""
+                                                                                                 "re"
+                                                                                                 "su"
+                                                                                                 "lt"
+                                                                                                 "\""
+                                                                                                 ":{"
+                                                                                                 "\""
+                                                                                                 "$"
+                                                                                                 "\""
+                                                                                                 ":"
+                                                                                                 "\""
+                                                                                                 "y"
+                                                                                                 "\""
+                                                                                                 "}"
+                                                                                                 "}";
+    static const char two[] =
+        "{\"pattern\":1,\"name\":\"c\",\"argument\":{\"default\":{\"n\":5}},\"cells\":{\"mine\":{\"default\":1}},"
+        "\"nodes\":[" REF("x", "add", "[{\"$\":\"argument/n\"},{\"$\":\"mine\"}]") "," REF(
+            "z",
+            "multipl"
+            "y",
+            "[{\"$\":"
+            "\"x\"},"
+            "10]") "]"
+                   ","
+                   "\"result\":{\"z\":{\"$\":\"z\"}}}";
+    install(w, "t",
+            PATTERN("{\"n\":5}",
+                    "{\"id\":\"made\",\"returns\":\"pattern\",\"module\":{\"type\":\"ref\",\"ref\":\"value\"},"
+                    "\"inputs\":{\"value\":{\"$\":\"argument/program\"}}}," REF("after", "value", "[{\"$\":\"made\"}]"),
+                    "{\"$\":\"after\"}"));
+    run(w, "t");
+    is(w, "piece:t", "null");
+    set(w, "piece:t:argument/program", one);
+    run(w, "t");
+    is(w, "piece:t", "7");
+    set(w, "piece:t:cell:made[].mine", "3");
+    run(w, "t");
+    ran(w, "made[].x made[].y after");
+    restart(w);
+    run(w, "t");
+    ran(w, "");
+    is(w, "piece:t", "9");
+    set(w, "piece:t:argument/program", two);
+    run(w, "t");
+    ran(w, "made made[].z after"); /* x is what it was */
+    is(w, "piece:t", "{\"z\":80}");
+    assert_int_equal(documents(w, "piece:t:node:made[].y"), 0);
+    assert_false(recorded(w, "piece:t", "made[].y"));
+    restart(w);
+    set(w, "piece:t:cell:made[].mine", "4");
+    run(w, "t");
+    ran(w, "made[].x made[].z after");
+    set(w, "piece:t:argument/program", "{\"pattern\":1}");
+    run(w, "t");
+    assert_int_equal(w->report.failed, 1);
+    is(w, "piece:t", "{\"z\":90}");
+    set(w, "piece:t:argument/program", "null");
+    run(w, "t");
+    is(w, "piece:t", "null");
+    assert_int_equal(documents(w, "piece:t:cell:"), 0);
+    assert_int_equal(documents(w, "piece:t:child:"), 0);
+    sound(w);
+    stop(w);
+}
+
 static void bad_children_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -644,6 +720,7 @@ int main(void) {
         cmocka_unit_test(map_over_a_map_runs_one_of_each),
         cmocka_unit_test(who_only_counts_needs_no_child),
         cmocka_unit_test(untaken_branch_has_no_children),
+        cmocka_unit_test(action_that_returns_a_pattern),
         cmocka_unit_test(bad_children_are_refused),
         cmocka_unit_test(a_list_that_is_none_fails),
         cmocka_unit_test(failure_of_a_child_goes_with_it),

@@ -72,6 +72,16 @@ static void builders(void **ctx) {
     becomes("pattern('p', {f: 'x'}, ({f}) => call({function: 'train'}, {f}))", "\"type\":\"call\"");
     becomes("pattern('p', {l: []}, ({l}) => map(l, (row) => computed({row}, ({row}) => row.n * 2), {key: 'id'}))",
             "\"ref\":\"map\"");
+    /* What stands around a child is passed on to it. */
+    becomes("pattern('p', {l: [], k: 1}, ({l, k}) => map(l, (row) => computed({row, k}, ({row, k}) => row * k)))",
+            "\"inputs\":{\"k\":{\"$\":\"argument/k\"},\"list\":{\"$\":\"argument/l\"}}");
+    becomes(
+        "pattern('p', {l: [], k: 1}, ({l, k}) => map(l, (a) => map(a.b, (c) => computed({c, k}, ({c, k}) => c * k))))",
+        "\"inputs\":{\"k\":{\"$\":\"argument/k\"},\"list\":{\"$\":\"argument/element/b\"}}");
+    becomes("pattern('p', {l: []}, ({l}) => filter(l, (a) => a.yes, {key: (x) => x.id}))",
+            "\"inputs\":{\"keys\":{\"$\":\"keys\"},\"list\":{\"$\":\"argument/l\"}}");
+    becomes("pattern('p', {l: []}, ({l}) => reduce(l, (s, a) => computed({s, a}, ({s, a}) => s + a), 0))",
+            "\"inputs\":{\"initial\":0,\"list\":{\"$\":\"argument/l\"}}");
     becomes("pattern('p', {a: {length: 1}}, ({a}) => ({n: member(a, 'length'), c: 1}))",
             "{\"$\":\"argument/a/length\"}");
     becomes("pattern('p', {a: 1}, ({a}) => lift(({c}) => c.get())({c: asCell(a)}))", "\"asCell\":true");
@@ -107,8 +117,7 @@ static void refusals(void **ctx) {
     refused("lift(x => x)(1)", "belongs into the function of a pattern");
     refused("const x = 1", "it makes no pattern");
     refused("pattern('a', () => 1); pattern('b', () => 2)", "it makes 2 patterns");
-    refused("pattern('p', {l: [], k: 1}, ({l, k}) => map(l, (row) => computed({row, k}, ({row, k}) => 1)))",
-            "of another pattern");
+    refused("pattern('p', {l: []}, ({l}) => map(l, (row) => { computed({row}, ({row}) => row) }))", "returns nothing");
     refused("\n\npattern('p', () => { null.x })", "p.js:3: TypeError");
     refused("\npattern('p', () => ))", "p.js:2: SyntaxError");
     refused("import x from 'y'", "import is not known here");
