@@ -334,6 +334,11 @@ static void install(world *w, int p) {
     stet_pattern_free(pattern);
     stet_buf_release(&b);
     w->pieces[p].installed = true;
+    /* The output of a node that is gone is gone, too: when the node comes back and has run, that is a change to whoever
+     * read nothing there meanwhile, whatever the value. */
+    for (int n = 0; n < MAX_NODES; n++)
+        if (n >= w->pieces[p].count || !w->pieces[p].nodes[n].exists)
+            w->out_known[p][n] = false;
 }
 
 static void write_cell(world *w, const char *cell, long value) {
