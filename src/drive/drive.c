@@ -1,4 +1,4 @@
-#include "drive/drive.h"
+#include "drive/drive_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,23 +18,6 @@
  * tick of the file system's clock: its times prove nothing. */
 #define TICK_NS 20000000
 
-typedef struct driver {
-    stet_project *project;
-    const stet_drive_spec *spec;
-    stet_drive_outcome *out;
-    stet_space *space;
-    stet_sched *sched;
-    stet_files *files;
-    stet_lookout *follow; /* the watch of a drive that goes on */
-    char *piece;
-    stet_runfile *run;
-    bool run_failed; /* the run's files can't be written: said once, at the end */
-    stet_error run_error;
-    stet_estimate *estimate; /* from the first action that is worth it; NULL before */
-    size_t done, running, queued, total;
-    int64_t shown_us; /* when progress was last told */
-} driver;
-
 bool stet_drive_persist(const stet_project *project) {
     stet_value v = stet_project_setting(project, "scheduler.persist");
     return stet_typeof(v) != STET_BOOL || stet_as_bool(v);
@@ -52,226 +35,6 @@ stet_status stet_drive_demand_path(const char *text, stet_path *out, stet_error 
     if (text[0])
         stet_path_push(out, text);
     return STET_OK;
-}
-
-/* ---- The run's files
- * ------------------------------------------------------------------------------------------------------ */
-
-static stet_value text_or_null(stet_value v) {
-    return stet_typeof(v) == STET_STRING ? v : stet_null();
-}
-
-static void begin_run(driver *d) {
-    if (d->run || d->run_failed)
-        return;
-    d->estimate = stet_estimate_new(d->project, d->piece);
-    stet_status status;
-    if (d->spec->run_id) {
-        status = stet_runfile_open(d->project, d->spec->run_id, &d->run, &d->run_error);
-    } else {
-        stet_piece *p = NULL;
-        int64_t branch;
-        stet_value name = stet_null(), version = stet_null(), title = stet_null();
-        if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) == STET_OK &&
-            stet_piece_load(d->space, branch, d->piece, -1, &p, NULL) == STET_OK) {
-            stet_value pattern = stet_get(p->envelope, "pattern");
-            name = text_or_null(stet_get(pattern, "name"));
-            version = text_or_null(stet_get(pattern, "version"));
-            title = text_or_null(stet_get(pattern, "title"));
-        }
-        stet_value options = stet_object();
-        if (d->spec->pattern)
-            stet_put(&options, "pattern", stet_string(d->spec->pattern));
-        if (stet_typeof(d->spec->demand) == STET_ARRAY)
-            stet_put(&options, "demand", stet_retain(d->spec->demand));
-        const char *app = stet_typeof(name) == STET_STRING ? stet_as_string(&name, NULL) : d->piece;
-        stet_runfile_spec spec = {.name = d->piece,
-                                  .app_id = app,
-                                  .app_version =
-                                      stet_typeof(version) == STET_STRING ? stet_as_string(&version, NULL) : NULL,
-                                  .app_title = stet_typeof(title) == STET_STRING ? stet_as_string(&title, NULL) : NULL,
-                                  .piece = d->piece,
-                                  .actor = d->spec->actor,
-                                  .inputs = stet_typeof(d->spec->set) == STET_OBJECT ? d->spec->set : stet_null(),
-                                  .options = options,
-                                  .provenance = d->spec->provenance,
-                                  .stage = STET_STAGE_RUNNING};
-        status = stet_runfile_create(d->project, &spec, &d->run, &d->run_error);
-        stet_release(options);
-        stet_piece_free(p);
-    }
-    if (status != STET_OK) {
-        d->run = NULL;
-        d->run_failed = true;
-    } else if (d->spec->run_id)
-        stet_runfile_stage(d->run, STET_STAGE_RUNNING);
-}
-
-/* While nothing ends: so often, to show that what takes long lives. */
-#define TELL_US 100000
-
-static void tell_progress(driver *d, bool ended) {
-    int64_t now = stet_clock_monotonic_us();
-    if (!d->spec->progress || (!ended && now - d->shown_us < TELL_US))
-        return;
-    stet_buf note = STET_BUF(4096);
-    d->shown_us = now;
-    if (d->estimate)
-        stet_estimate_note(d->estimate, d->queued, &note);
-    d->spec->progress(d->spec->ctx, (int64_t)d->done, (int64_t)d->total, d->estimate ? stet_buf_cstr(&note) : NULL);
-    stet_buf_release(&note);
-}
-
-static void on_event(void *ctx, const stet_sched_event *e) {
-    driver *d = ctx;
-    bool listed = e->effect || e->verifier || !e->synchronous;
-    if (e->kind == STET_SCHED_STARTED && listed) {
-        bool first = !d->run;
-        begin_run(d);
-        if (d->run) {
-            stet_runfile_task(d->run, e->node,
-                              &(stet_task_spec){.kind = e->effect ? "effect" : "computation", .verifier = e->verifier});
-            stet_runfile_task_start(d->run, e->node);
-            stet_estimate_started(d->estimate, e->node);
-            /* What the run is about is on disk from the start, not a second later. */
-            if (first && stet_runfile_flush(d->run, &d->run_error) != STET_OK)
-                d->run_failed = true;
-        }
-    } else if (e->kind == STET_SCHED_DONE) {
-        stet_task_status was;
-        bool there = d->run && stet_runfile_has_task(d->run, e->node, &was);
-        if (there || (d->run && listed))
-            stet_runfile_task_done(d->run, e->node, NULL);
-    } else if (e->kind == STET_SCHED_FAILED) {
-        begin_run(d);
-        if (d->run)
-            stet_runfile_task_failed(d->run, e->node, e->error);
-    }
-    if (d->run && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
-        d->run_failed = true;
-    bool ended = e->kind == STET_SCHED_DONE || e->kind == STET_SCHED_FAILED;
-    if (ended && d->estimate)
-        stet_estimate_ended(d->estimate, e->node);
-    d->running += e->kind == STET_SCHED_STARTED;
-    d->running -= ended && d->running > 0;
-    d->done = e->done;
-    d->queued = e->queued;
-    if (d->done + d->running + d->queued > d->total)
-        d->total = d->done + d->running + d->queued;
-    tell_progress(d, ended);
-}
-
-/* What an action says is kept beside the run, in a log of its own. */
-static void on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len) {
-    (void)stream;
-    driver *d = ctx;
-    stet_task_status was;
-    begin_run(d);
-    if (!d->run || len == 0)
-        return;
-    if (!stet_runfile_has_task(d->run, node, &was))
-        stet_runfile_task(d->run, node, &(stet_task_spec){.kind = "computation"});
-    const char *path = stet_runfile_task_log(d->run, node);
-    stet_status status = path ? stet_file_append(path, bytes, len, false, &d->run_error) : STET_OK;
-    if (path && status == STET_OK && bytes[len - 1] != '\n')
-        status = stet_file_append(path, "\n", 1, false, &d->run_error);
-    if (status != STET_OK)
-        d->run_failed = true;
-}
-
-/* Asked between any two steps and while commands run, so it is also where the run's file gets its second. */
-static bool is_cancelled(void *ctx) {
-    driver *d = ctx;
-    if (d->run && !d->run_failed && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
-        d->run_failed = true;
-    tell_progress(d, false);
-    return (d->spec->cancelled && d->spec->cancelled(d->spec->ctx)) || (d->run && stet_runfile_cancelled(d->run));
-}
-
-/* What the run's result is: the state of the space at its end. */
-static bool commit_run(driver *d) {
-    int64_t seq = 0;
-    char text[96];
-    if (stet_space_seq(d->space, &seq, NULL) != STET_OK)
-        return false;
-    int n = snprintf(text, sizeof text, "%s %lld", stet_space_uuid(d->space), (long long)seq);
-    stet_hash h = stet_hash_of(text, (size_t)n);
-    return stet_runfile_commit(d->run, &h);
-}
-
-typedef struct named_piece {
-    driver *d;
-    int64_t branch;
-    stet_piece *piece;
-} named_piece;
-
-static bool has_node(void *ctx, const char *node) {
-    named_piece *n = ctx;
-    stet_value row = stet_null();
-    bool there = stet_piece_row(n->d->space, n->branch, n->piece, node, &row, NULL) == STET_OK;
-    stet_release(row);
-    return there;
-}
-
-/* How long the actions that did not have to run took when they last did, as far as run files tell. */
-static int64_t time_saved(driver *d) {
-    named_piece n = {.d = d};
-    int64_t saved = 0;
-    if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &n.branch, NULL) == STET_OK &&
-        stet_piece_load(d->space, n.branch, d->piece, -1, &n.piece, NULL) == STET_OK)
-        saved = stet_estimate_saved(d->estimate, has_node, &n);
-    stet_piece_free(n.piece);
-    return saved;
-}
-
-static stet_status end_run(driver *d, stet_status status, stet_error *err) {
-    const stet_sched_report *r = &d->out->report;
-    stet_observe_stood(d->space, (int64_t)d->out->stood);
-    struct stet_observe_counts counted = stet_observe_counted(d->space);
-    stet_release(d->out->metrics);
-    d->out->metrics = stet_observe_counts_value(&counted);
-    if (!d->run && (r->runs > 0 || d->spec->record || d->spec->run_id))
-        begin_run(d);
-    if (d->run) {
-        /* Cheap actions are counted, not listed: together they are one task, so that a run of nothing else is complete.
-         */
-        d->out->run_id = stet_strdup(stet_runfile_id(d->run));
-        stet_runfile_task(d->run, "settle", &(stet_task_spec){.kind = "settle"});
-        stet_runfile_task_start(d->run, "settle");
-        if (status == STET_OK)
-            stet_runfile_task_done(d->run, "settle", NULL);
-        else
-            stet_runfile_task_reset(d->run, "settle");
-        stet_runfile_summary(d->run, "ran", stet_int((int64_t)r->ran));
-        stet_runfile_summary(d->run, "runs", stet_int((int64_t)r->runs));
-        stet_runfile_summary(d->run, "stood", stet_int((int64_t)d->out->stood));
-        stet_runfile_summary(d->run, "failed", stet_int((int64_t)r->failed));
-        if (status == STET_OK)
-            stet_runfile_summary(d->run, "savedMs", stet_int(time_saved(d)));
-        stet_runfile_summary(d->run, "metrics", stet_retain(d->out->metrics));
-        if (status == STET_CANCELLED) {
-            stet_runfile_event(d->run, "stopped", stet_null());
-            if (stet_runfile_flush(d->run, &d->run_error) != STET_OK)
-                d->run_failed = true;
-        } else if (status == STET_OK) {
-            stet_runfile_stage(d->run, STET_STAGE_VERIFYING);
-            if (r->failed_now == 0 && r->aside == 0)
-                d->out->committed = commit_run(d);
-            if (stet_runfile_finish(d->run, &d->run_error) != STET_OK)
-                d->run_failed = true;
-        }
-        stet_runfile_close(d->run);
-        d->run = NULL;
-    }
-    stet_estimate_free(d->estimate);
-    d->estimate = NULL;
-    if (d->run_failed && status == STET_OK) {
-        status = d->run_error.status;
-        if (err)
-            stet_error_move(err, &d->run_error);
-    }
-    stet_error_clear(&d->run_error);
-    return status;
 }
 
 /* ---- The program
@@ -666,7 +429,7 @@ static stet_status drive(driver *d, stet_error *err) {
                 return status;
         }
         do {
-            if (is_cancelled(d))
+            if (drive_is_cancelled(d))
                 return stet_fail(err, STET_CANCELLED, "stopped");
             status = await_news(d, &news, err);
             if (status == STET_OK)
@@ -687,9 +450,9 @@ stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_
                             .observe_only = spec->observe_only,
                             .retry_failed = spec->retry_failed,
                             .ctx = &d,
-                            .cancelled = is_cancelled,
-                            .event = on_event,
-                            .log = on_log,
+                            .cancelled = drive_is_cancelled,
+                            .event = drive_on_event,
+                            .log = drive_on_log,
                             .jobs = spec->jobs,
                             .stop_on_failure = spec->stop_on_failure};
     stet_status status = stet_space_open(project, spec->space ? spec->space : "main", 0, &d.space, err);
@@ -704,7 +467,7 @@ stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_
     if (status == STET_OK)
         status = drive(&d, err);
     if (d.sched)
-        status = end_run(&d, status, err);
+        status = drive_end_run(&d, status, err);
     out->piece = d.piece ? d.piece : stet_strdup("");
     if (!out->run_id)
         out->run_id = stet_strdup("");
