@@ -67,9 +67,9 @@ static stet_status load(const char *name, const char *symbol, const char *packag
         return STET_UNSUPPORTED;
     }
     const char *const *plugin = dlsym(handle, symbol);
-    if (!plugin || strcmp(*plugin, STET_VERSION) != 0) {
+    if (!plugin || !*plugin || strcmp(*plugin, STET_VERSION) != 0) {
         stet_fail(err, STET_UNSUPPORTED, "%s is of another version of stet: %s, expected %s", path,
-                  plugin ? *plugin : "unknown", STET_VERSION);
+                  plugin && *plugin ? *plugin : "unknown", STET_VERSION);
         stet_hint(err, "install the plug-ins that were built with this stet");
         stet_free(path);
         return STET_UNSUPPORTED;

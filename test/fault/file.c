@@ -245,6 +245,44 @@ static void a_record_that_does_not_fit(void **state) {
     assert_int_equal(faults_names(".", ".stet-temp"), 0);
 }
 
+/* File systems between which the kernel does not copy: the bytes go through this process, whatever fails then. */
+static void a_copy_by_hand(void **state) {
+    (void)state;
+    enum { SIZE = 600 * 1024 + 7 };
+    char *bytes = malloc(SIZE), *copied = malloc(SIZE + 1);
+    for (int i = 0; i < SIZE; i++)
+        bytes[i] = (char)(i * 31 + i / 251);
+    FILE *f = fopen("large", "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, SIZE, f), SIZE);
+    fclose(f);
+    static const int refusals[] = {EXDEV, EINVAL, ENOSYS, EOPNOTSUPP};
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        faults_arm(STET_SYS_WRITE, 1, STET_SYS_FAIL, refusals[i]);
+        OK(stet_file_copy("large", "by-hand", 0644, false, NULL, &err));
+        faults_disarm();
+        assert_true(faults_fired());
+        assert_true(faults_count() > 2); /* the refusal, and a write for each chunk */
+        f = fopen("by-hand", "r");
+        assert_non_null(f);
+        assert_int_equal(fread(copied, 1, SIZE + 1, f), SIZE);
+        fclose(f);
+        assert_memory_equal(bytes, copied, SIZE);
+        unlink("by-hand");
+    }
+    /* Refused for good: the kernel's copy first, then the first write by hand. Nothing is left of the copy. */
+    faults_arm(STET_SYS_WRITE, 1, STET_SYS_FAIL, EXDEV);
+    faults_sticky();
+    assert_int_equal(stet_file_copy("large", "by-hand", 0644, false, NULL, &err), STET_IO);
+    faults_disarm();
+    assert_non_null(strstr(err.message, "by-hand"));
+    stet_error_clear(&err);
+    assert_true(access("by-hand", F_OK) != 0);
+    assert_int_equal(faults_names(".", ".stet-temp"), 0);
+    free(bytes);
+    free(copied);
+}
+
 /* A disk that is full for real says the same as the hook. Where mounting is not allowed, /dev/full gives the errno. */
 static void a_full_device(void **state) {
     (void)state;
@@ -262,6 +300,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_call_of_each_operation),
         cmocka_unit_test(a_record_that_does_not_fit),
+        cmocka_unit_test(a_copy_by_hand),
         cmocka_unit_test(a_full_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

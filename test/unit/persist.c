@@ -835,6 +835,51 @@ static void stats(void **state) {
     stet_persist_close(x.p);
 }
 
+/* The list of uses that has grown is made short by a cleanup: totals stay, and of the entries those that are here. */
+static void uses_are_made_short(void **state) {
+    (void)state;
+    place x = start();
+    OK(put(&x, "b", M1, T0, "1"));
+    assert_string_equal(get(&x, "b", M1, 0), "1");
+    reopen(&x); /* writes the use down */
+    char path[100], line[200];
+    snprintf(path, sizeof path, "%s/uses", x.local);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    assert_memory_equal(line, "u " M1, 2 + STET_PERSIST_HASH);
+    fclose(f);
+    f = fopen(path, "a");
+    for (int i = 0; i < 32000; i++)
+        fprintf(f, "u %s.%d 5\n%s", M1, i, i % 1000 ? "" : "h 1 2 3\nno line of this file\n");
+    fprintf(f, "h 9 9 9"); /* torn */
+    fclose(f);
+    struct stat before, after;
+    assert_int_equal(stat(path, &before), 0);
+    assert_true(before.st_size > 1 << 20); /* large enough to be made short */
+    faults_arm(STET_SYS_RENAME, 1, STET_SYS_FAIL, ENOSPC);
+    faults_path("uses");
+    stet_persist_cleaned out;
+    assert_int_equal(stet_persist_cleanup_run(x.p, &(stet_persist_cleanup){0}, &out, &err), STET_IO);
+    faults_disarm();
+    stet_error_clear(&err);
+    assert_int_equal(stat(path, &after), 0);
+    assert_true(after.st_size == before.st_size);
+    clean(&x, (stet_persist_cleanup){0});
+    assert_int_equal(stat(path, &after), 0);
+    assert_true(after.st_size < 200);
+    f = fopen(path, "r");
+    char kept[200];
+    assert_non_null(fgets(kept, sizeof kept, f));
+    fclose(f);
+    assert_string_equal(kept, line);
+    stet_persist_stats s;
+    OK(stet_persist_stats_get(x.p, &s, &err));
+    assert_int_equal(s.hits, 1 + 32);
+    assert_int_equal(s.misses, 2 * 32);
+    stet_persist_close(x.p);
+}
+
 typedef struct found {
     int count, repaired;
 } found;
@@ -1169,16 +1214,37 @@ static void settles_clashes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),       cmocka_unit_test(same_and_clash), cmocka_unit_test(bad_arguments),
-        cmocka_unit_test(several_contents), cmocka_unit_test(trivial_ids),    cmocka_unit_test(qualified),
-        cmocka_unit_test(falls_back),       cmocka_unit_test(merge),          cmocka_unit_test(default_strategy),
-        cmocka_unit_test(size_strategy),    cmocka_unit_test(pins),           cmocka_unit_test(contents_go_and_return),
-        cmocka_unit_test(orphans),          cmocka_unit_test(refusals),       cmocka_unit_test(cap),
-        cmocka_unit_test(triggers),         cmocka_unit_test(machines),       cmocka_unit_test(large_and_compressed),
-        cmocka_unit_test(beyond_four_gib),  cmocka_unit_test(stats),          cmocka_unit_test(checks),
-        cmocka_unit_test(reads_only),       cmocka_unit_test(symlinks),       cmocka_unit_test(odd_files),
-        cmocka_unit_test(configuration),    cmocka_unit_test(cleared_away),   cmocka_unit_test(not_ours),
-        cmocka_unit_test(newer_log),        cmocka_unit_test(other_case),     cmocka_unit_test(jumping_clock),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(same_and_clash),
+        cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(several_contents),
+        cmocka_unit_test(trivial_ids),
+        cmocka_unit_test(qualified),
+        cmocka_unit_test(falls_back),
+        cmocka_unit_test(merge),
+        cmocka_unit_test(default_strategy),
+        cmocka_unit_test(size_strategy),
+        cmocka_unit_test(pins),
+        cmocka_unit_test(contents_go_and_return),
+        cmocka_unit_test(orphans),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(cap),
+        cmocka_unit_test(triggers),
+        cmocka_unit_test(machines),
+        cmocka_unit_test(large_and_compressed),
+        cmocka_unit_test(beyond_four_gib),
+        cmocka_unit_test(stats),
+        cmocka_unit_test(uses_are_made_short),
+        cmocka_unit_test(checks),
+        cmocka_unit_test(reads_only),
+        cmocka_unit_test(symlinks),
+        cmocka_unit_test(odd_files),
+        cmocka_unit_test(configuration),
+        cmocka_unit_test(cleared_away),
+        cmocka_unit_test(not_ours),
+        cmocka_unit_test(newer_log),
+        cmocka_unit_test(other_case),
+        cmocka_unit_test(jumping_clock),
         cmocka_unit_test(settles_clashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
