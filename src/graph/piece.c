@@ -61,6 +61,7 @@ stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int
     p->stopped = stet_as_bool(stet_get(process, "stopped"));
     p->effect_count = (size_t)stet_as_int(stet_get(process, "effects"));
     p->restart_count = (size_t)stet_as_int(stet_get(process, "onRestart"));
+    p->has_children = stet_as_int(stet_get(process, "coordinators")) > 0;
     int64_t handlers = stet_as_int(stet_get(process, "handlers"));
     p->handler_count = handlers > 0 && handlers <= nodes ? (size_t)handlers : 0;
     const char *wrong = NULL;
@@ -675,6 +676,11 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
     stet_put(&h, "chunks", stet_int(chunks));
     stet_put(&h, "effects", stet_int(effects));
     stet_put(&h, "onRestart", stet_int(restart));
+    int64_t coordinators = 0;
+    for (size_t i = 0; i < s->process->node_count; i++)
+        coordinators += stet_child_role_of(s->process->nodes[i].row) != STET_CHILD_NONE;
+    if (coordinators > 0)
+        stet_put(&h, "coordinators", stet_int(coordinators));
     size_t handlers;
     stet_value streams = stet_streams_of(s->process, &handlers);
     if (handlers > 0) {

@@ -29,6 +29,7 @@ typedef struct stet_piece {
     size_t node_count;
     size_t effect_count; /* nodes that are effects, and of them those that run at every start */
     size_t restart_count;
+    bool has_children;    /* some of its nodes are coordinators: there are more actions than nodes */
     size_t handler_count; /* nodes that are event handlers: no actions, they neither stand nor run by themselves */
     stet_hash program, runtime;
     bool stopped;
@@ -87,5 +88,10 @@ STET_CHECKED stet_status stet_piece_set_stopped(stet_tx *tx, const stet_piece *p
 /* Drops up to `max` documents that the piece owns, the result document first; `*more`: not all are gone yet. */
 STET_CHECKED stet_status stet_piece_drop(stet_tx *tx, stet_space *s, int64_t branch, const char *name, size_t max,
                                          bool *more, stet_error *err);
+
+/* Are the children of pieces there that the indexes name, documents and records, and no others? On the default branch.
+ * One line per problem. With `repair` what is left over goes, and who misses a child is unknown. */
+STET_CHECKED stet_status stet_children_check(stet_space *s, bool repair, stet_buf *problems, size_t *found,
+                                             size_t *repaired, stet_error *err);
 
 #endif

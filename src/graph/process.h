@@ -25,9 +25,9 @@
  * "restarts" (of the template); that of a child's node has "parent". shown: its output is part of the result.
  *
  * rank: writers have a lower one than their readers; nodes of one cycle share theirs. certain: from here a way of
- * inputs that are always read leads to the result or to an effect (or everything is wanted), so that the node is live whenever the whole piece is
- * wanted, without looking. fingerprint: what it computes from what to where; equal ones keep cells, observation and
- * state.
+ * inputs that are always read leads to the result or to an effect (or everything is wanted), so that the node is live
+ * whenever the whole piece is wanted, without looking. fingerprint: what it computes from what to where; equal ones
+ * keep cells, observation and state.
  */
 #ifndef STET_GRAPH_PROCESS_H
 #define STET_GRAPH_PROCESS_H

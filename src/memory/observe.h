@@ -63,7 +63,7 @@ struct stet_observation {
     const stet_address *cells;
     size_t cell_count;
     bool declared_alone; /* nothing that it wrote beside what it declares enters the indexes */
-    stet_value options; /* {"debounceMs","noDebounce","throttleMs","onRestart"} or null */
+    stet_value options;  /* {"debounceMs","noDebounce","throttleMs","onRestart"} or null */
     bool failed;
     stet_hash error; /* fingerprint of the failure */
     stet_value note; /* small, shown by `why`: last error message, durations; or null */
@@ -229,6 +229,10 @@ typedef bool (*stet_observe_each)(void *ctx, int64_t action, const char *name, s
                                   size_t len);
 STET_CHECKED stet_status stet_observe_scan(stet_space *s, int64_t branch, const stet_action_filter *f,
                                            stet_observe_each each, void *ctx, stet_error *err);
+
+/* How many actions of a piece are known. */
+STET_CHECKED stet_status stet_observe_known(stet_space *s, int64_t branch, const char *piece, int64_t *out,
+                                            stet_error *err);
 
 /* A marked action: direct dirt and unknown. */
 typedef struct stet_marked {

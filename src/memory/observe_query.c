@@ -443,6 +443,27 @@ static stet_status piece_range(stet_space *s, const char *piece, const char *sco
     return st;
 }
 
+stet_status stet_observe_known(stet_space *s, int64_t branch, const char *piece, int64_t *out, stet_error *err) {
+    bool begun;
+    int64_t first = 0, last = 0;
+    *out = 0;
+    stet_status st = ready(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    if (!stet_observe_of(s)->off)
+        st = piece_range(s, piece, NULL, &first, &last, err);
+    if (st == STET_OK && !stet_observe_of(s)->off) {
+        stet_stmt *q =
+            stet_db_stmt(s->db, "SELECT count(*) FROM action WHERE action >= ? AND action < ? AND branch = ?");
+        stet_bind_int(q, 1, first);
+        stet_bind_int(q, 2, last);
+        stet_bind_int(q, 3, branch);
+        while (stet_step(q))
+            *out = stet_column_int(q, 0);
+    }
+    return stet_space_leave(s, begun, st, err);
+}
+
 stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece, const char *scope, stet_arena *arena,
                                stet_marked **out, size_t *count, stet_error *err) {
     int64_t first, last;

@@ -477,7 +477,14 @@ static stet_status count_failed(stet_sched *s, stet_error *err) {
         sched_piece *p = slot->p;
         if (!p->whole)
             continue;
-        s->report.total += p->piece->node_count - p->piece->handler_count;
+        int64_t known = 0;
+        if (p->piece->has_children && s->memo->durable) {
+            stet_status counted = stet_observe_known(s->space, s->branch, p->piece->doc, &known, err);
+            if (counted != STET_OK)
+                return counted;
+        }
+        size_t nodes = p->piece->node_count - p->piece->handler_count;
+        s->report.total += known > (int64_t)nodes ? (size_t)known : nodes;
         if (!s->memo->durable)
             continue;
         stet_value failures;

@@ -8,7 +8,7 @@ result() { stet piece show orders --json | json "result.$1"; }
 
 t "a child for each of three orders, twice, and a chain" expect_out "ran 13" stet run orders.js
 t "with the right result"                  same 225 "$(result total)"
-t "and all of it stands"                   expect_out "ran 0" stet run orders.js
+t "and all of it stands"                   expect_out "ran 0, stood 13" stet run orders.js
 t "without an engine to be had"            env STET_PLUGINS=/nonexistent "$STET" run orders.js
 stet set piece:orders:argument/orders/1/quantity 5 >/dev/null
 t "an edited order: three coordinators less one, one row of each, one link of the chain on" expect_out "ran 6" stet run orders.js
@@ -29,6 +29,16 @@ t "its cells are read by name"             stet get 'piece:orders:node:rows[A-4]
 t "the graph shows children"               expect_out 'rows[A-4].price' stet piece graph orders
 t "as a picture, too"                      expect_out 'rows[A-4].price' stet piece graph orders --format mermaid
 t "nothing is left to do"                  expect_out "ran 0" stet run orders.js
+stet set 'piece:orders:node:rows[none].price' 5 >/dev/null
+stet doc delete 'piece:orders:child:rows[A-4]' >/dev/null
+t "check finds a document of no child, and a child without one" expect_status 1 stet check
+stet check >check.out
+t "and names them"                         grep -q 'rows\[none\].price' check.out
+t "both"                                   grep -q 'missing of child rows\[A-4\]' check.out
+t "it mends them"                          stet check --repair
+t "and is content"                         stet check
+stet run orders.js >/dev/null
+t "the child is whole again"               same 720 "$(result total)"
 t "a piece goes with all its children"     stet piece delete orders
 stet doc list --json >docs.out
 t "and leaves none"                        expect_status 1 grep -q 'rows\[' docs.out

@@ -58,6 +58,8 @@ static stet_status check_one(stet_project *p, const char *name, bool repair, ste
         st = check_with(stet_space_check, s, repair, problems, &why);
     if (st == STET_OK)
         st = check_with(stet_observe_check, s, repair, problems, &why);
+    if (st == STET_OK)
+        st = check_with(stet_children_check, s, repair, problems, &why);
     stet_space_close(s);
     if (st == STET_CORRUPT || st == STET_UNSUPPORTED || st == STET_INVALID) {
         add_problem(problems, name, why.message, strlen(why.message), false);

@@ -87,6 +87,15 @@ static stet_status count_piece(piece_call *c, const states *s, const stet_piece 
         return status;
     /* One that failed, and whose inputs are what they were, does not run again by itself; but it does not stand. */
     size_t all_failed = stet_count(stet_get(failures.value, "value")), actions = p->node_count - p->handler_count;
+    int64_t known = 0;
+    if (p->has_children)
+        status = stet_observe_known(c->space, c->branch, p->doc, &known, err);
+    if (status != STET_OK) {
+        stet_release(failures.value);
+        return status;
+    }
+    if (known > (int64_t)actions)
+        actions = (size_t)known;
     recorded += all_failed > failed ? all_failed - failed : 0;
     counts[STET_STANDS] = actions > recorded ? actions - recorded : 0;
     *row = stet_object();

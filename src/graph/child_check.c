@@ -1,0 +1,205 @@
+/* Are the children there that the indexes name, and no others? */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "graph/child.h"
+#include "graph/piece.h"
+#include "memory/observe.h"
+
+typedef struct checking {
+    stet_space *s;
+    const stet_piece *p;
+    stet_process *g;
+    stet_map children; /* instance -> 1: its document was met */
+    bool repair;
+    stet_buf *problems;
+    size_t *found, *repaired;
+} checking;
+
+static void problem(checking *c, const char *what, const char *id, bool mended) {
+    stet_buf_printf(c->problems, "piece \"%s\": %s %s\n", c->p->name, what, id);
+    ++*c->found;
+    *c->repaired += mended;
+}
+
+static void note_children(checking *c) {
+    for (size_t i = 0; i < c->g->node_count; i++) {
+        size_t len = stet_child_instance(c->g->nodes[i].id);
+        if (len && !stet_map_get(&c->children, c->g->nodes[i].id, len))
+            stet_map_put(&c->children, c->g->nodes[i].id, len, (stet_slot){.n = 0});
+    }
+}
+
+static stet_status drop(stet_tx *tx, void *ctx, stet_error *err) {
+    return stet_tx_drop(tx, &(stet_docname){ctx, NULL}, err);
+}
+
+/* `what` is the part of the id after "piece:NAME:", `skip` how long its kind is. */
+static bool belongs(checking *c, const char *what, size_t skip) {
+    const char *id = what + skip;
+    if (strncmp(what, "children:", 9) == 0) {
+        const stet_process_node *n = stet_process_find(c->g, id);
+        return n && stet_child_role_of(n->row) != STET_CHILD_NONE;
+    }
+    bool child = strncmp(what, "child:", 6) == 0;
+    size_t len = child ? strlen(id) : stet_child_instance(id);
+    if (len == 0)
+        return true; /* the piece's own */
+    stet_slot *slot = stet_map_get(&c->children, id, len);
+    if (slot && child)
+        slot->n = 1;
+    return slot != NULL;
+}
+
+static stet_status check_docs(checking *c, const char *kind, stet_error *err) {
+    char *prefix = stet_asprintf("piece:%s:%s:", c->p->name, kind);
+    char *last = NULL;
+    stet_status status = STET_OK;
+    bool more = true;
+    while (status == STET_OK && more) {
+        stet_arena arena = STET_ARENA_INIT;
+        stet_docname after = {last, ""};
+        stet_doc_filter filter = {.prefix = prefix, .scope = "", .after = last ? &after : NULL, .limit = 1000};
+        stet_doc_info *at;
+        size_t count = 0;
+        status = stet_space_list(c->s, 0, &filter, &arena, &at, &count, &more, err);
+        for (size_t i = 0; i < count && status == STET_OK; i++) {
+            char *id = stet_strdup(at[i].name.id);
+            size_t own = strlen(c->p->doc) + 1;
+            if (!belongs(c, id + own, strlen(kind) + 1)) {
+                if (c->repair)
+                    status = stet_space_transact(c->s, "", drop, id, NULL, err);
+                problem(c, "a document of a child that is gone:", id, c->repair && status == STET_OK);
+            }
+            stet_free(last);
+            last = id;
+        }
+        stet_arena_release(&arena);
+    }
+    stet_free(last);
+    stet_free(prefix);
+    return status;
+}
+
+static bool is_unknown(checking *c, const stet_action_key *key) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    bool unknown = stet_observe_find(c->s, 0, key, &arena, &r, NULL) == STET_OK && r.cause.state == STET_UNKNOWN;
+    stet_arena_release(&arena);
+    return unknown;
+}
+
+/* A child without its document is made whole by its coordinator, which looks at all of them when it is unknown: then
+ * nothing is wrong any more. */
+static stet_status check_missing(checking *c, stet_error *err) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    stet_status status = STET_OK;
+    for (size_t i = 0; status == STET_OK && stet_map_next(&c->children, &i, &key, &len, &slot);) {
+        if (slot->n)
+            continue;
+        char *instance = stet_strndup(key, len), *coordinator = stet_child_coordinator(instance, len, true);
+        if (!stet_process_find(c->g, coordinator)) {
+            stet_free(coordinator);
+            coordinator = stet_child_coordinator(instance, len, false);
+        }
+        stet_action_key action = {c->p->doc, NULL, coordinator};
+        if (!is_unknown(c, &action)) {
+            if (c->repair)
+                status = stet_observe_distrust(c->s, 0, &action, 1, STET_REASON_REPAIRED, err);
+            problem(c, "the document is missing of child", instance, c->repair && status == STET_OK);
+        }
+        stet_free(coordinator);
+        stet_free(instance);
+    }
+    return status;
+}
+
+typedef struct gone_list {
+    checking *c;
+    STET_VEC(char *) at;
+} gone_list;
+
+static bool note_action(void *ctx, int64_t action, const char *name, size_t name_len, const void *bytes, size_t len) {
+    gone_list *l = ctx;
+    (void)action, (void)bytes, (void)len;
+    char *id = stet_strndup(name, name_len);
+    size_t instance = stet_child_instance(id);
+    if (instance && !stet_process_find(l->c->g, id))
+        *stet_vec_add(&l->at) = id;
+    else
+        stet_free(id);
+    return true;
+}
+
+static stet_status check_records(checking *c, stet_error *err) {
+    gone_list l = {.c = c};
+    stet_action_filter all = {.piece = c->p->doc, .generation = -1};
+    stet_status status = stet_observe_scan(c->s, 0, &all, note_action, &l, err);
+    for (size_t i = 0; i < l.at.len; i++) {
+        stet_action_key key = {c->p->doc, NULL, l.at.at[i]};
+        if (status == STET_OK && c->repair)
+            status = stet_observe_forget(c->s, 0, c->p->doc, NULL, &key, 1, err);
+        if (status == STET_OK)
+            problem(c, "a record of an action of a child that is gone:", l.at.at[i], c->repair);
+        stet_free(l.at.at[i]);
+    }
+    stet_vec_release(&l.at);
+    return status;
+}
+
+static stet_status check_piece(stet_space *s, const char *name, bool repair, stet_buf *problems, size_t *found,
+                               size_t *repaired, stet_error *err) {
+    static const char *const kinds[] = {"child", "children", "node", "cell"};
+    checking c = {.s = s, .repair = repair, .problems = problems, .found = found, .repaired = repaired};
+    stet_piece *p = NULL;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = stet_piece_load(s, 0, name, -1, &p, &mine);
+    if (status == STET_OK)
+        status = stet_piece_process(s, 0, p, -1, &c.g, &mine);
+    c.p = p;
+    if (status == STET_OK)
+        status = stet_piece_children(s, 0, -1, c.g, NULL, &mine);
+    if (status == STET_CORRUPT && p) {
+        problem(&c, "its graph:", mine.message, false);
+        status = STET_OK;
+    } else if (status == STET_OK) {
+        note_children(&c);
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STET_OK; i++)
+            status = check_docs(&c, kinds[i], &mine);
+        if (status == STET_OK)
+            status = check_missing(&c, &mine);
+        if (status == STET_OK)
+            status = check_records(&c, &mine);
+    }
+    stet_map_release(&c.children);
+    stet_process_free(c.g);
+    stet_piece_free(p);
+    if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+stet_status stet_children_check(stet_space *s, bool repair, stet_buf *problems, size_t *found, size_t *repaired,
+                                stet_error *err) {
+    stet_value names;
+    bool more;
+    *found = *repaired = 0;
+    stet_status status = stet_piece_names(s, 0, NULL, SIZE_MAX, &names, &more, err);
+    if (status != STET_OK)
+        return status;
+    for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
+        stet_value name = stet_at(names, i);
+        status = check_piece(s, stet_as_string(&name, NULL), repair, problems, found, repaired, err);
+        if (status == STET_NOT_FOUND || status == STET_CORRUPT) { /* no piece, or one that says so when it is opened */
+            if (err)
+                stet_error_clear(err);
+            status = STET_OK;
+        }
+    }
+    stet_release(names);
+    return status;
+}
