@@ -269,6 +269,8 @@ static void work_done(uv_work_t *w, int status) {
         /* An entry whose bytes are not here after all: a miss. */
         stet_error_clear(&c->error);
         command_entry_release(&c->entry);
+        stet_release(c->result);
+        c->result = stet_null();
         c->hit = false;
         *stet_vec_add(&s->queue) = c;
     } else {
