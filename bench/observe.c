@@ -155,7 +155,7 @@ static double mark_one(const char *dir, const char *name, int rows) {
     double start = 0;
     for (int i = 0; i < ROUNDS; i++) {
         if (i == 1)
-            start = now();
+            start = cpu();
         stet_tx *tx;
         char cell[48];
         snprintf(cell, sizeof cell, "shared/k%d", i);
@@ -164,7 +164,7 @@ static double mark_one(const char *dir, const char *name, int rows) {
         ok(stet_group_add(g, tx, NULL, NULL, &err));
         ok(stet_group_flush(g, &err));
     }
-    double each = (now() - start) / (ROUNDS - 1);
+    double each = (cpu() - start) / (ROUNDS - 1);
     stet_group_end(g);
     stet_observe_stats st;
     ok(stet_observe_stat(s, &st, &err));
@@ -250,6 +250,42 @@ static rate bare_rows(const char *dir, int count, int per_group) {
     return r;
 }
 
+/* A chain of `actions`, of which the last but ten is dirty: what follows from it is derived, in a handle that has just
+ * been opened. The best of some, in CPU time. */
+static double derive_stale(const char *dir, const char *name, int actions, size_t *reached) {
+    stet_space *s = open_in(dir, name);
+    char cell[48];
+    snprintf(cell, sizeof cell, "p:node%d", actions - 11);
+    edit(s, cell, -5);
+    stet_space_close(s);
+    double best = 1e9;
+    for (int i = 0; i < 20; i++) {
+        s = open_in(dir, name);
+        stet_arena arena = STET_ARENA_INIT;
+        stet_marked *marks;
+        size_t count;
+        double start = cpu();
+        ok(stet_observe_marks(s, 0, NULL, NULL, &arena, &marks, &count, &err));
+        int64_t roots[16];
+        for (size_t k = 0; k < count && k < 16; k++)
+            roots[k] = marks[k].action;
+        stet_numbers down = {0};
+        ok(stet_observe_downstream(s, 0, roots, count < 16 ? count : 16, 0, &down, &err));
+        double took = cpu() - start;
+        best = took < best ? took : best;
+        *reached = down.len;
+        stet_numbers_release(&down);
+        stet_arena_release(&arena);
+        stet_space_close(s);
+    }
+    return best;
+}
+
+static int by_cpu(const void *a, const void *b) {
+    const rate *x = a, *y = b;
+    return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
+}
+
 /* `observe store [ROUNDS]`: storing alone, several times over, for a profiler. */
 static void store_only(const char *dir, int rounds) {
     stet_space *s = open_in(dir, "actions");
@@ -271,23 +307,25 @@ int main(int argc, char **argv) {
         store_only(dir, argc > 2 ? atoi(argv[2]) : 6);
         return 0;
     }
-    double few = mark_one(dir, "few", 1000), lots = mark_one(dir, "lots", 100000);
-    printf(
-        "mark one reader: among 100000 rows %.1f us, among 1000 rows %.1f us, ratio %.2f (goal 1, both with a sync)\n",
-        lots * 1e6, few * 1e6, lots / few);
-    mark_many(dir, 10000);
-
+    /* First, in a heap that nobody has used: what was stored before would weigh on it. */
     enum { ACTIONS = 100000 };
     stet_space *s = open_in(dir, "actions");
     write_inputs(s);
     rate first = store_actions(s, "p", ACTIONS, 10000, 0);
-    rate again = store_actions(s, "p", ACTIONS, 10000, 1000000);
+    enum { ROUNDS = 5 };
+    rate again[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++)
+        again[i] = store_actions(s, "p", ACTIONS, 10000, 1000000 * (i + 1));
+    qsort(again, ROUNDS, sizeof *again, by_cpu);
     rate bare = bare_rows(dir, ACTIONS, 10000);
     printf(
         "first run of %d actions with 3 reads and 1 write, groups of 10000: ours %.0f/s, by CPU time %.0f/s, bare rows "
         "by CPU time %.0f/s, ratio %.2f\n",
         ACTIONS, first.wall, first.cpu, bare.cpu, bare.cpu / first.cpu);
-    printf("the same again, new values: ours %.0f/s, by CPU time %.0f/s (goal 80000)\n", again.wall, again.cpu);
+    printf("the same again, new values: by CPU time ours %.0f/s (median of %d, from %.0f to %.0f), bare rows %.0f/s, "
+           "ratio %.2f (goal 80000)\n",
+           again[ROUNDS / 2].cpu, ROUNDS, again[0].cpu, again[ROUNDS - 1].cpu, bare.cpu,
+           bare.cpu / again[ROUNDS / 2].cpu);
 
     size_t rows = 0;
     double start = now(), cpu_start = cpu();
@@ -300,34 +338,26 @@ int main(int argc, char **argv) {
     ok(stet_observe_stat(s, &st, &err));
     int64_t bytes = stet_db_int(stet_space_db(s),
                                 "SELECT sum(pgsize) FROM dbstat WHERE name IN ('action', 'action_name', 'fingerprint',"
-                                " 'read_index', 'write_index', 'mark')",
+                                " 'read_index', 'write_index', 'mark', 'past_observation', 'run_count')",
                                 -1);
     printf("scheduler tables of %d actions: %.1f MiB (goal 64)\n", ACTIONS, (double)bytes / 1048576);
 
-    /* One dirty action, what it reaches: the last ten of the chain. */
-    stet_tx *tx;
-    ok(stet_tx_begin(s, "", &tx, &err));
-    char cell[48];
-    snprintf(cell, sizeof cell, "p:node%d", ACTIONS - 11);
-    ok(stet_tx_set(tx, cell, NULL, stet_int(-5), &err));
-    ok(stet_tx_commit(tx, NULL, &err));
+    double few = mark_one(dir, "few", 1000), lots = mark_one(dir, "lots", 100000);
+    printf("mark one reader, by CPU time: among 100000 rows %.1f us, among 1000 rows %.1f us, ratio %.2f (goal 1)\n",
+           lots * 1e6, few * 1e6, lots / few);
+    mark_many(dir, 10000);
+
     stet_space_close(s);
-    s = open_in(dir, "actions");
-    stet_arena arena = STET_ARENA_INIT;
-    stet_marked *marks;
-    size_t count;
-    start = now();
-    ok(stet_observe_marks(s, 0, NULL, NULL, &arena, &marks, &count, &err));
-    int64_t roots[16];
-    for (size_t i = 0; i < count && i < 16; i++)
-        roots[i] = marks[i].action;
-    stet_numbers down = {0};
-    ok(stet_observe_downstream(s, 0, roots, count < 16 ? count : 16, 0, &down, &err));
-    printf("derive stale: %zu marked, %zu reached among %d, %.0f us after opening\n", count, down.len, ACTIONS,
-           (now() - start) * 1e6);
-    stet_numbers_release(&down);
-    stet_arena_release(&arena);
+    enum { FEW = 1000 };
+    s = open_in(dir, "chain");
+    write_inputs(s);
+    store_actions(s, "p", FEW, 1000, 0);
     stet_space_close(s);
+    size_t reached = 0;
+    double among_few = derive_stale(dir, "chain", FEW, &reached);
+    double among_all = derive_stale(dir, "actions", ACTIONS, &reached);
+    printf("derive stale, by CPU time: %zu reached among %d %.0f us, among %d %.0f us, ratio %.2f (goal 1)\n", reached,
+           ACTIONS, among_all * 1e6, FEW, among_few * 1e6, among_all / among_few);
     ok(stet_file_remove_tree(dir, &err));
     return 0;
 }

@@ -8,7 +8,7 @@
  *   and only if code, schema, runtime (with the mode of the scheduler), generation and bindings are those of the action
  *                             an_action_of_other_code_runtime_or_schema_is_unknown;
  *                             unit/sched: changed_program_reuses_what_is_the_same,
- *                             another_runtime_makes_everything_unknown
+ *                             unit/sched_window: another_runtime_makes_everything_unknown
  *   an action stands only if no later change overlaps a recursive or shallow read
  *                             a_recursive_read_stands_until_an_overlapping_write,
  *                             a_shallow_read_stands_while_the_key_set_does, property/observe,
