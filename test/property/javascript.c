@@ -323,12 +323,6 @@ static void judged(void **ctx) {
     stet_module_javascript.close(state);
 }
 
-/* The leak checker stops every thread to look at its registers, and crashes on those of the engine. */
-__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void) {
-    return 1;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(judged)};
     return cmocka_run_group_tests(tests, NULL, NULL);

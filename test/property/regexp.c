@@ -35,7 +35,7 @@ static int open_all(void **ctx) {
     add_source(&text, "test/property/regexp.js");
     assert_int_equal(stet_file_replace("fuzz.js", stet_buf_cstr(&text), text.len, 0644, NULL), STET_OK);
     stet_buf_release(&text);
-    state = js_open("{\"time_limit_ms\":60000}");
+    state = js_open("{\"time_limit_ms\":60000,\"memory_limit_mb\":4000}");
     return 0;
 }
 

@@ -543,12 +543,6 @@ static void missing_plugin(void **ctx) {
     stet_free(was);
 }
 
-/* The leak checker stops every thread to look at its registers, and crashes on those of the engine. */
-__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void) {
-    return 1;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values),

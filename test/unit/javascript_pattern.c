@@ -144,12 +144,6 @@ static void endless(void **ctx) {
     plugin->close(engine);
 }
 
-/* The leak checker stops every thread to look at its registers, and crashes on those of the engine. */
-__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void) {
-    return 1;
-}
-
 int main(void) {
     js_find_plugins();
     const struct CMUnitTest tests[] = {cmocka_unit_test(builders), cmocka_unit_test(refusals),
