@@ -229,6 +229,9 @@ static stet_status open_engine(stet_javascript_engine **out, stet_error *err) {
  */
 
 static void forget(stet_javascript_engine *e, stet_javascript_program *p) {
+    /* The collector does not know how much hangs on a small function, and would let it pile up. */
+    if (++e->forgotten % 1024 == 0)
+        JSSynchronousGarbageCollectForDebugging(e->context);
     if (p->function)
         JSValueUnprotect(e->context, p->function);
     if (p->export_value)

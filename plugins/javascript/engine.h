@@ -86,6 +86,7 @@ struct stet_javascript_engine {
     /* Limits (engine.c). */
     stet_javascript_limits limits;
     stop_reason stopped;
+    uint64_t forgotten;  /* programs */
     uint64_t serial;     /* of runs */
     int64_t start_us;    /* processor time when it began */
     int64_t looked_us;   /* and when it was last looked at */
