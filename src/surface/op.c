@@ -7,8 +7,8 @@
 
 #include "base/json.h"
 #include "base/schema.h"
-#include "os/clock.h"
 #include "base/suggest.h"
+#include "os/clock.h"
 
 static const char *const type_names[] = {"null",     "a boolean", "an integer", "a number",
                                          "a string", "an array",  "an object"};

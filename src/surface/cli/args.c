@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/suggest.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "base/suggest.h"
 
 static const char *const colours[] = {"auto", "always", "never", NULL};
 

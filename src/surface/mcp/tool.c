@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/suggest.h"
 #include "base/vec.h"
 #include "surface/cli/args.h"
-#include "base/suggest.h"
 
 #define EXAMPLE_WORDS 64
 

@@ -108,8 +108,8 @@ static stet_status give(stet_op_ctx *ctx, stet_persist *p, const stet_persist_co
         static const char *const names[] = {"reflink", "hardlink", "copy"};
         char *path = path_of(ctx, file);
         stet_persist_restored how;
-        stet_status status =
-            stet_persist_restore(p, c->id, c->size, path, 0644, stet_as_bool(stet_get(args, "hardlink")), &how, NULL, err);
+        stet_status status = stet_persist_restore(p, c->id, c->size, path, 0644,
+                                                  stet_as_bool(stet_get(args, "hardlink")), &how, NULL, err);
         if (status == STET_OK) {
             stet_put(result, "path", stet_string(path));
             stet_put(result, "restored", stet_string(names[how]));
