@@ -320,7 +320,7 @@ static stet_status demand(driver *d, stet_error *err) {
 static void take_report(driver *d, const stet_sched_report *r) {
     stet_release(d->out->report.problems);
     d->out->report = *r;
-    size_t off = r->ran + r->aside + (r->failed > r->failed_now ? r->failed - r->failed_now : 0);
+    size_t off = r->ran + r->aside + r->left + (r->failed > r->failed_now ? r->failed - r->failed_now : 0);
     d->out->stood = r->total > off ? r->total - off : 0;
 }
 
@@ -498,10 +498,10 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
     const struct {
         const char *name;
         size_t n;
-    } counts[] = {
-        {"ran", r->ran},           {"stood", out->stood}, {"failed", r->failed},       {"aside", r->aside},
-        {"runs", r->runs},         {"nodes", r->total},   {"unchanged", r->unchanged}, {"effects", r->effects},
-        {"conflicts", r->dropped}, {"loaded", r->loaded}, {"flushes", r->flushes}};
+    } counts[] = {{"ran", r->ran},           {"stood", out->stood},       {"failed", r->failed},
+                  {"aside", r->aside},       {"left", r->left},           {"runs", r->runs},
+                  {"nodes", r->total},       {"unchanged", r->unchanged}, {"effects", r->effects},
+                  {"conflicts", r->dropped}, {"loaded", r->loaded},       {"flushes", r->flushes}};
     stet_value v = stet_object(), causes = stet_object();
     stet_put(&v, "piece", stet_string(out->piece));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)

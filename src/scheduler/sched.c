@@ -467,12 +467,22 @@ static bool is_failed(const sched_action *a) {
     return a && a->failed;
 }
 
-static stet_status count_failed(stet_sched *s, stet_error *err) {
+static stet_status note_left(void *ctx, int64_t number, const char *piece, const char *action, stet_action_state state,
+                             stet_error *err) {
+    stet_sched *s = ctx;
+    (void)number, (void)action, (void)state, (void)err;
+    const stet_slot *slot = stet_map_get(&s->pieces, piece, strlen(piece));
+    s->report.left += slot && ((const sched_piece *)slot->p)->whole;
+    return STET_OK;
+}
+
+static stet_status count_ends(stet_sched *s, stet_error *err) {
     const void *key;
     size_t len;
     stet_slot *slot;
     s->report.failed = 0;
     s->report.total = 0;
+    s->report.left = 0;
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
         sched_piece *p = slot->p;
         if (!p->whole)
@@ -497,7 +507,12 @@ static stet_status count_failed(stet_sched *s, stet_error *err) {
     if (!s->memo->durable)
         for (size_t i = 0; i < stet_plan_count(s->plan); i++)
             s->report.failed += is_failed(stet_plan_data(s->plan, (uint32_t)i));
-    return STET_OK;
+    bool any = false;
+    stet_status status = s->memo->ops->any(s->memo, &any, err);
+    if (status == STET_OK && any)
+        status = s->memo->ops->pending(s->memo, 0, SIZE_MAX, note_left, s, err);
+    s->report.left -= s->report.left < s->report.aside ? s->report.left : s->report.aside;
+    return status;
 }
 
 static stet_status open_lock(stet_sched *s, stet_error *err) {
@@ -545,7 +560,7 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     for (size_t i = 0; quiet && stet_map_next(&s->pieces, &i, &key, &len, &slot);)
         quiet = ((sched_piece *)slot->p)->piece->restart_count == 0;
     if (quiet) { /* everything stands: nothing is loaded at all */
-        status = count_failed(s, err);
+        status = count_ends(s, err);
         *out = s->report;
         out->problems = stet_retain(s->report.problems);
         return status;
@@ -587,7 +602,7 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     note_cycles(s);
     s->report.loaded = stet_plan_loaded(s->plan);
     if (status == STET_OK || status == STET_CANCELLED) {
-        stet_status counted = count_failed(s, status == STET_OK ? err : NULL);
+        stet_status counted = count_ends(s, status == STET_OK ? err : NULL);
         if (status == STET_OK)
             status = counted;
     }

@@ -107,6 +107,8 @@ typedef struct stet_sched_report {
     size_t failed;     /* actions of the demanded pieces whose last run failed, in this settling or before */
     size_t failed_now; /* in this settling */
     size_t aside;      /* put aside: they run in a circle */
+    size_t left;       /* of the demanded pieces: still dirty or unknown, because nothing that is wanted needs them or
+                          because it was stopped first */
     size_t dropped;    /* runs that conflicts undid */
     size_t unchanged;  /* runs that changed nothing */
     size_t effects;    /* runs of effects */

@@ -192,6 +192,8 @@ void piece_render_outcome(stet_render *r, stet_value result) {
                     (long long)stet_as_int(stet_get(result, "failed")));
     if (stet_as_int(stet_get(result, "aside")) > 0)
         stet_buf_printf(r->out, ", put aside %lld", (long long)stet_as_int(stet_get(result, "aside")));
+    if (stet_as_int(stet_get(result, "left")) > 0)
+        stet_buf_printf(r->out, ", left %lld", (long long)stet_as_int(stet_get(result, "left")));
     stet_buf_printf(r->out, " in %.2f s\n", seconds);
 }
 
@@ -203,7 +205,8 @@ stet_status piece_outcome_verdict(stet_value result) {
 const char piece_outcome_schema[] =
     "{\"type\":\"object\",\"required\":[\"piece\",\"ran\",\"stood\",\"failed\",\"aside\",\"runs\",\"nodes\","
     "\"durationMs\",\"problems\"],\"properties\":{\"piece\":{\"type\":\"string\"},\"ran\":{\"type\":\"integer\"},"
-    "\"stood\":{\"type\":\"integer\"},\"failed\":{\"type\":\"integer\"},\"aside\":{\"type\":\"integer\"},\"runs\":{"
+    "\"stood\":{\"type\":\"integer\"},\"failed\":{\"type\":\"integer\"},\"aside\":{\"type\":\"integer\"},\"left\":{"
+    "\"type\":\"integer\"},\"runs\":{"
     "\"type\":\"integer\"},\"nodes\":{\"type\":\"integer\"},\"unchanged\":{\"type\":\"integer\"},\"effects\":{\"type\":"
     "\"integer\"},\"conflicts\":{\"type\":\"integer\"},\"loaded\":{\"type\":\"integer\"},\"flushes\":{\"type\":"
     "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
