@@ -408,6 +408,7 @@ static stet_status drive(driver *d, stet_error *err) {
     }
     if (status == STET_OK && (d->spec->explain || d->spec->dry_run))
         status = explain(d, err);
+    d->out->dry = d->spec->dry_run;
     if (status != STET_OK || d->spec->dry_run)
         return status;
     status = demand(d, err);
@@ -525,6 +526,8 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
         stet_put(&v, "filesChanged", stet_int((int64_t)out->files_changed));
         stet_put(&v, "watched", stet_bool(out->watched));
     }
+    if (out->dry)
+        stet_put(&v, "dryRun", stet_bool(true));
     if (stet_typeof(out->actions) == STET_ARRAY)
         stet_put(&v, "actions", stet_retain(out->actions));
     if (stet_typeof(out->metrics) == STET_OBJECT)

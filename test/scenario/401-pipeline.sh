@@ -125,4 +125,16 @@ produces = "build/size"
 TOML
 t "directories as outputs and inputs"           expect_out "ran 2" stet run ten.toml
 t "are looked into"                             sh -c 'echo spoilt > build/tree/y; "$STET" run ten.toml | grep -q "ran [12]" && cmp build/tree/y corpus/1.txt'
+cat >stop.toml <<'TOML'
+name = "stop"
+[nodes.breaks]
+command = "exit 3"
+produces = "build/breaks"
+[nodes.after]
+command = "cat {in} > {out}"
+files = "$breaks.out"
+produces = "build/after"
+TOML
+t "what was not begun after a failure is left, and does not stand" sh -c '"$STET" run stop.toml | grep -q "ran 1, stood 0, failed 1, left 1"'
+t "a dry run counts what does not stand"        expect_out "1 action does not stand; nothing was run" stet run -n stop.toml
 finish

@@ -186,6 +186,13 @@ void piece_render_outcome(stet_render *r, stet_value result) {
             (long long)stet_as_int(stet_get(setup, "generation")), (long long)stet_as_int(stet_get(setup, "added")),
             (long long)stet_as_int(stet_get(setup, "changed")), (long long)stet_as_int(stet_get(setup, "gone")),
             (long long)stet_as_int(stet_get(setup, "kept")));
+    if (stet_as_bool(stet_get(result, "dryRun"))) {
+        size_t n = stet_count(actions);
+        stet_buf_printf(
+            r->out,
+            n == 1 ? "%zu action does not stand; nothing was run\n" : "%zu actions do not stand; nothing was run\n", n);
+        return;
+    }
     double seconds = (double)stet_as_int(stet_get(result, "durationMs")) / 1000;
     stet_buf_printf(r->out, "ran %lld, stood %lld, failed %lld", (long long)stet_as_int(stet_get(result, "ran")),
                     (long long)stet_as_int(stet_get(result, "stood")),
@@ -211,7 +218,7 @@ const char piece_outcome_schema[] =
     "\"integer\"},\"conflicts\":{\"type\":\"integer\"},\"loaded\":{\"type\":\"integer\"},\"flushes\":{\"type\":"
     "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
     "\"integer\"},\"files\":{\"type\":\"integer\"},\"filesChanged\":{\"type\":\"integer\"},"
-    "\"watched\":{\"type\":\"boolean\"},"
+    "\"watched\":{\"type\":\"boolean\"},\"dryRun\":{\"type\":\"boolean\"},"
     "\"actions\":{\"type\":\"array\"},\"metrics\":{\"type\":\"object\"}"
     ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
     ","
