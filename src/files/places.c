@@ -223,7 +223,7 @@ static bool follow_link(walk *w, const char *full, const char *after) {
 }
 
 static stet_status put_last(stet_places *p, const char *key, const char *full, const struct stat *st, stet_error *err) {
-    place *own;
+    place *own = NULL;
     /* What has another name may be changed by that, in a directory nobody listens to. */
     if (!S_ISREG(st->st_mode) || st->st_nlink < 2)
         return STET_OK;

@@ -417,7 +417,7 @@ static stet_status bear(stet_watcher *w, stet_status status, stet_error *err) {
 
 stet_status stet_watcher_step(stet_watcher *w, int timeout_ms, stet_files_report *report, stet_error *err) {
     stet_error none = STET_ERROR_INIT;
-    stet_files_report own;
+    stet_files_report own = {0};
     err = err ? err : &none;
     stet_files_report *r = report ? report : &own;
     struct pollfd poll_fd = {.fd = stet_watch_fd(w->watch), .events = POLLIN};

@@ -50,7 +50,7 @@ static void *take_part(void *arg) {
 
 /* With fewer threads if there are no more to be had: the caller's is one of them. */
 static void work_together(crowd *c, size_t threads) {
-    crowd_member members[THREADS_MAX];
+    crowd_member members[THREADS_MAX] = {0};
     pthread_t ids[THREADS_MAX];
     size_t started = 0;
     pthread_mutex_init(&c->mutex, NULL);

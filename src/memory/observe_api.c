@@ -216,7 +216,7 @@ static bool count_one(void *ctx, int64_t action, const char *name, size_t name_l
 
 stet_status stet_actions_count(stet_space *s, const char *branch, const char *piece, const char *scope, stet_value *out,
                                stet_error *err) {
-    int64_t number;
+    int64_t number = 0;
     states marked = {.arena = STET_ARENA_INIT};
     counting c = {.states = &marked};
     stet_action_filter f = {.piece = piece, .scope = scope, .generation = -1};
@@ -279,7 +279,7 @@ static void name_far(stet_space *s, const stet_far_reader *at, size_t count, ste
 
 stet_status stet_readers_of(stet_space *s, const char *branch, const char *cell, const char *scope, stet_value *out,
                             stet_error *err) {
-    int64_t number;
+    int64_t number = 0;
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
     stet_arena arena = STET_ARENA_INIT;
@@ -361,7 +361,7 @@ stet_status stet_changes_after(stet_space *s, const char *branch, const char *ce
 
 stet_status stet_actions_stats(stet_space *s, stet_value *out, stet_error *err) {
     stet_observe_stats st;
-    int64_t number;
+    int64_t number = 0;
     stet_status status = ask(s, NULL, &number, err);
     if (status == STET_OK)
         status = stet_observe_stat(s, &st, err);
@@ -374,7 +374,7 @@ stet_status stet_actions_stats(stet_space *s, stet_value *out, stet_error *err) 
 
 stet_status stet_action_distrust(stet_space *s, const char *branch, const stet_action_key *keys, size_t count,
                                  stet_error *err) {
-    int64_t number;
+    int64_t number = 0;
     stet_status st = stet_observe_sync(s, err);
     if (st == STET_OK)
         st = stet_space_branch(s, branch, &number, err);
@@ -389,7 +389,7 @@ stet_status stet_action_distrust(stet_space *s, const char *branch, const stet_a
 
 stet_status stet_actions_forget(stet_space *s, const char *branch, const char *piece, const char *scope,
                                 const stet_action_key *keys, size_t count, stet_error *err) {
-    int64_t number;
+    int64_t number = 0;
     stet_docname name = {piece, scope};
     stet_status st = stet_docname_check(&name, err);
     if (st == STET_OK)

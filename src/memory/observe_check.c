@@ -473,7 +473,7 @@ static stet_status gone_nodes(stet_space *s, const stet_observe_gc_opts *opts, s
     for (size_t i = 0; i < nodes.len; i++) {
         const node *n = &nodes.at[i];
         stet_arena arena = STET_ARENA_INIT;
-        stet_docname piece;
+        stet_docname piece = {0};
         if (st == STET_OK)
             st = stet_space_docname(s, n->piece, &arena, &piece, err);
         stet_action_key key = {piece.id, piece.scope, n->name};

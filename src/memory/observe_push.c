@@ -389,7 +389,7 @@ stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err) {
 /* The conditions of look_at. */
 static stet_status owes(stet_space *s, const foreign_row *f, bool *out, stet_error *err) {
     stet_space *in;
-    owner_row row;
+    owner_row row = {0};
     *out = f->stamp != STET_STAMP_GONE;
     if (stet_observe_sibling(s, f->name, f->uuid, &in, NULL) != STET_OK)
         return STET_OK;

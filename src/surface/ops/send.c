@@ -6,7 +6,7 @@
 
 static stet_status send_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value hold[5];
-    stet_sched_sent sent;
+    stet_sched_sent sent = {0};
     stet_drive_event send = {.stream = piece_text(args, "stream", "", &hold[0]),
                              .event = stet_get(args, "event"),
                              .id = piece_text(args, "id", NULL, &hold[1]),
