@@ -41,6 +41,7 @@ void stet_plan_free(stet_plan *p) {
     stet_vec_release(&p->scratch);
     stet_vec_release(&p->walk);
     stet_vec_release(&p->found);
+    stet_vec_release(&p->unwanted);
     free(p);
 }
 

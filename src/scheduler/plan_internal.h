@@ -50,6 +50,7 @@ typedef struct node {
     uint32_t live_at, none_at; /* epochs in which it was found live, or found not to be */
     uint32_t seen, from;       /* stamp and predecessor of the walk under way */
     uint32_t into;             /* whose output leads to what this one writes; STET_PLAN_NONE */
+    uint32_t unwanted_at;      /* epoch in which one whose `into` this is was found not to be live */
     int64_t dirty_at, started_at;
     int64_t debounce_ms, throttle_ms;
     void *data;
@@ -90,6 +91,8 @@ struct stet_plan {
     stet_plan_nodes waiting, held;
     bool not_all; /* there are marked actions that are not loaded */
     stet_plan_nodes scratch, walk, found;
+    stet_plan_nodes unwanted; /* those with an `into` that were found not to be live in `unwanted_epoch` */
+    uint32_t unwanted_epoch;
     size_t running;
     uint32_t arrivals;
     uint32_t live_epoch, none_epoch, stamp;

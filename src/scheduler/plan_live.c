@@ -76,6 +76,20 @@ static stet_status descend_into(descent *d, uint32_t id, uint32_t coordinator, s
     return status;
 }
 
+/* Not live, as far as is known. Who comes to want the output of its coordinator has to find it again (revive): no
+ * writer of that output leads to it. */
+static void found_unwanted(stet_plan *p, uint32_t id) {
+    node *n = &p->nodes.at[id];
+    n->none_at = p->none_epoch;
+    if (n->into == STET_PLAN_NONE)
+        return;
+    if (p->unwanted_epoch != p->none_epoch)
+        stet_vec_clear(&p->unwanted);
+    p->unwanted_epoch = p->none_epoch;
+    p->nodes.at[n->into].unwanted_at = p->none_epoch;
+    *stet_vec_add(&p->unwanted) = id;
+}
+
 /* Walks down from an action until the first demand. On the way it marks: with a demand at the end, the way there is
  * live; without, everything that was reached is not. */
 static stet_status walk_down(stet_plan *p, uint32_t start, bool *live, stet_error *err) {
@@ -109,7 +123,7 @@ static stet_status walk_down(stet_plan *p, uint32_t start, bool *live, stet_erro
             p->nodes.at[id].live_at = p->live_epoch;
     } else {
         for (size_t i = 0; i < reached; i++)
-            p->nodes.at[p->walk.at[i]].none_at = p->none_epoch;
+            found_unwanted(p, p->walk.at[i]);
     }
     return STET_OK;
 }
@@ -132,21 +146,48 @@ void plan_upstream(stet_plan *p, uint32_t d, stet_pathref path, stet_plan_nodes 
         plan_index_touched(&p->docs.at[d].envelopes, &p->paths, path, STET_KEYSET, collect, out);
 }
 
-/* A live action reads this cell from now on: whatever leads there is live, as far as it was thought not to be. */
+/* Those of the unwanted whose coordinator is not marked (any more) as having some. */
+static void take_unwanted(stet_plan *p, stet_plan_nodes *out) {
+    size_t kept = 0;
+    for (size_t i = 0; i < p->unwanted.len; i++) {
+        uint32_t id = p->unwanted.at[i];
+        const node *n = &p->nodes.at[id];
+        if (n->none_at != p->none_epoch || n->into == STET_PLAN_NONE)
+            continue;
+        if (p->nodes.at[n->into].unwanted_at == p->none_epoch)
+            p->unwanted.at[kept++] = id;
+        else
+            *stet_vec_add(out) = id;
+    }
+    p->unwanted.len = kept;
+}
+
+/* A live action reads this cell from now on: whatever leads there is live, as far as it was thought not to be. Children
+ * of a coordinator that leads there may be: that is asked again. */
 static void revive(stet_plan *p, uint32_t d, stet_pathref path) {
     stet_plan_nodes stack = {0};
     plan_upstream(p, d, path, &stack);
-    while (stack.len > 0) {
-        uint32_t id = stack.at[--stack.len];
-        node *n = &p->nodes.at[id];
-        if (n->none_at != p->none_epoch)
-            continue;
-        n->none_at = 0;
-        n->live_at = p->live_epoch;
-        if (n->flags & N_PARKED)
-            plan_queue_push(p, id);
-        for (uint32_t r = 0; r < n->read_count; r++)
-            plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &stack);
+    for (bool sure = true; stack.len > 0; sure = false) {
+        bool children = false;
+        while (stack.len > 0) {
+            uint32_t id = stack.at[--stack.len];
+            node *n = &p->nodes.at[id];
+            if (n->unwanted_at == p->none_epoch) {
+                n->unwanted_at = 0;
+                children = true;
+            }
+            if (n->none_at != p->none_epoch)
+                continue;
+            n->none_at = 0;
+            if (sure)
+                n->live_at = p->live_epoch;
+            if (n->flags & N_PARKED)
+                plan_queue_push(p, id);
+            for (uint32_t r = 0; r < n->read_count; r++)
+                plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &stack);
+        }
+        if (children)
+            take_unwanted(p, &stack);
     }
     stet_vec_release(&stack);
 }
@@ -250,7 +291,9 @@ void stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
         stet_vec_clear(&p->scratch);
         plan_upstream(p, l.at[i].doc, plan_path_at(p, l.at[i].path), &p->scratch);
         for (size_t k = 0; k < p->scratch.len; k++) {
-            if (p->nodes.at[p->scratch.at[k]].none_at == p->none_epoch && n->none_at != p->none_epoch) {
+            const node *writer = &p->nodes.at[p->scratch.at[k]];
+            if ((writer->none_at == p->none_epoch || writer->unwanted_at == p->none_epoch) &&
+                n->none_at != p->none_epoch) {
                 /* Not known either way: forget what was found, and ask again. */
                 p->none_epoch++;
                 for (size_t m = 0; m < p->nodes.len; m++)

@@ -521,6 +521,76 @@ static void untaken_branch_has_no_children(void **state) {
     stop(w);
 }
 
+/* Children that were looked at while nobody wanted them are found when somebody does, although it is no run of their
+ * coordinator that makes them dirty. */
+static void children_wanted_again_run(void **state) {
+    (void)state;
+    world *w = start();
+    install(
+        w, "t",
+        PATTERN(
+            "{\"rows\":" ROWS ",\"factor\":1,\"want\":true}",
+            EACH(
+                "rows", "map", BY_ID,
+                CHILD(REF("y", "multiply", "[{\"$\":\"argument/element/n\"},{\"$\":\"argument/factor\"}]") "," REF(
+                          "x", "add", "[{\"$\":\"y\"},1]"),
+                      "{\"$\":\"x\"}"),
+                "{\"list\":{\"$\":\"argument/rows\"},\"factor\":{\"$\":\"argument/factor\"}}") "," REF("x", "when",
+                                                                                                       "{\"condition\":"
+                                                                                                       "{\"$\":"
+                                                                                                       "\"argument/"
+                                                                                                       "want\"},"
+                                                                                                       "\"value\":{\"$"
+                                                                                                       "\":\"rows\"}}"),
+            "{\"$\":\"x\"}"));
+    run(w, "t");
+    is(w, "piece:t", "[2,3,4]");
+    set(w, "piece:t:argument/want", "false");
+    run(w, "t");
+    set(w, "piece:t:argument/factor", "10");
+    run(w, "t");
+    ran(w, "");
+    set(w, "piece:t:argument/want", "true");
+    run(w, "t");
+    is(w, "piece:t", "[11,21,31]");
+    sound(w);
+    stop(w);
+}
+
+/* Only a part is wanted first, then all: one process that is asked twice. */
+static void children_of_another_part_run_when_it_is_wanted(void **state) {
+    (void)state;
+    world *w = start();
+    install(
+        w, "t",
+        PATTERN(
+            "{\"rows\":" ROWS ",\"factor\":1}",
+            EACH("rows", "map", BY_ID,
+                 CHILD(REF("x", "multiply", "[{\"$\":\"argument/element/n\"},{\"$\":\"argument/factor\"}]"),
+                       "{\"$\":\"x\"}"),
+                 "{\"list\":{\"$\":\"argument/rows\"},\"factor\":{\"$\":\"argument/factor\"}}") "," REF("n", "count",
+                                                                                                        "{\"values\":{"
+                                                                                                        "\"$\":"
+                                                                                                        "\"argument/"
+                                                                                                        "rows\"}}"),
+            "{\"rows\":{\"$\":\"rows\"},\"n\":{\"$\":\"n\"}}"));
+    run(w, "t");
+    restart(w);
+    set(w, "piece:t:argument/factor", "10");
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    stet_path_push(&path, "n");
+    ok(stet_sched_demand_cell(w->sched, "piece:t", NULL, stet_path_ref(&path), &err));
+    stet_path_release(&path);
+    settle(w);
+    ran(w, "");
+    run(w, "t");
+    assert_int_equal(w->report.runs, 3);
+    is(w, "piece:t", "{\"n\":3,\"rows\":[10,20,30]}");
+    sound(w);
+    stop(w);
+}
+
 /* The node computes a pattern, which becomes its child. */
 static void action_that_returns_a_pattern(void **state) {
     (void)state;
@@ -720,6 +790,8 @@ int main(void) {
         cmocka_unit_test(map_over_a_map_runs_one_of_each),
         cmocka_unit_test(who_only_counts_needs_no_child),
         cmocka_unit_test(untaken_branch_has_no_children),
+        cmocka_unit_test(children_wanted_again_run),
+        cmocka_unit_test(children_of_another_part_run_when_it_is_wanted),
         cmocka_unit_test(action_that_returns_a_pattern),
         cmocka_unit_test(bad_children_are_refused),
         cmocka_unit_test(a_list_that_is_none_fails),
