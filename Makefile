@@ -13,7 +13,7 @@ CXX      ?= g++
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith -Wwrite-strings
 WERROR   ?=
-PKGS     := sqlite3 libcrypto libuv libzstd
+PKGS     := sqlite3 libcrypto libuv libzstd libutf8proc
 VERSION  := $(shell sed -n 's/^.define STET_VERSION *"\(.*\)"/\1/p' include/stet.h)
 
 # SANITIZE=address or SANITIZE=thread builds the same tree with that sanitizer; use another BUILD directory for it.
@@ -36,11 +36,11 @@ endif
 CPPFLAGS += -Iinclude -Isrc -D_GNU_SOURCE -DSTET_PREFIX='"$(PREFIX)"'
 CFLAGS   += -std=c11 $(OPT) $(WARN) $(WERROR) -fPIC -fvisibility=hidden -fno-math-errno -pthread $(SANFLAGS)
 LDFLAGS  += $(SANFLAGS)
-# SQLite, libuv, zstd and libcrypto are linked statically into the program, so that it starts without loading and relocating them;
+# SQLite, libuv, zstd, utf8proc and libcrypto are linked statically into the program, so that it starts without loading and relocating them;
 # libstet.so uses the shared ones. CPU time of `stet --version`, process start included (bench/start.c; /bin/true: 0.69 ms): all static 0.92;
 # libcrypto shared 1.80; all shared 2.14. Without PIE it would be 0.85: not worth a program whose addresses are known.
-STATIC   := -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libcrypto.a -lm -ldl -lpthread
-SHARED   := -lsqlite3 -luv -lzstd -lcrypto -lm -ldl -lpthread
+STATIC   := -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libcrypto.a -lm -ldl -lpthread
+SHARED   := -lsqlite3 -luv -lzstd -lutf8proc -lcrypto -lm -ldl -lpthread
 
 SRC      := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 OBJ      := $(SRC:%.c=$(BUILD)/obj/%.o)

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/vec.h"
+#include "exec/text.h"
 
 static const char *const type_names[] = {"datum", "node", "dag", "exec"};
 
@@ -46,39 +47,44 @@ static bool ids_of(stet_value list) {
     return true;
 }
 
-/* An object of ids under names that are not empty. */
-static bool named_ids(stet_value object) {
+static bool is_text(stet_value v) {
+    size_t len;
+    if (stet_typeof(v) != STET_STRING)
+        return false;
+    const char *s = stet_as_string(&v, &len);
+    return stet_text_is_nfc(s, len);
+}
+
+/* Names are texts that are not empty. */
+static bool has_names(stet_value object) {
     if (stet_typeof(object) != STET_OBJECT)
         return false;
     for (size_t i = 0; i < stet_count(object); i++) {
         size_t len;
-        stet_key_at(object, i, &len);
-        if (len == 0 || !is_id(stet_at(object, i)))
+        const char *name = stet_key_at(object, i, &len);
+        if (len == 0 || !stet_text_is_nfc(name, len))
             return false;
     }
     return true;
 }
 
-/* A scheme, a colon, and no byte that a URI must escape. */
+static bool named_ids(stet_value object) {
+    for (size_t i = 0; i < stet_count(object); i++)
+        if (!is_id(stet_at(object, i)))
+            return false;
+    return has_names(object);
+}
+
+/* A URI in its canonical form. */
 static bool is_uri(stet_value v) {
-    size_t len, colon = 0;
+    size_t len;
     if (stet_typeof(v) != STET_STRING)
         return false;
     const char *s = stet_as_string(&v, &len);
-    while (colon < len && s[colon] != ':')
-        colon++;
-    if (colon == 0 || colon == len || s[0] < 'a' || s[0] > 'z')
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)s[i];
-        if (c <= 0x20 || c == 0x7F || c == '"' || c == '<' || c == '>' || c == '\\' || c == '^' || c == '`' ||
-            c == '{' || c == '|' || c == '}')
-            return false;
-        bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
-        if (i < colon && !word)
-            return false;
-    }
-    return true;
+    stet_buf b = STET_BUF(0);
+    bool same = !stet_text_uri(s, len, &b) && b.len == len && memcmp(b.data, s, len) == 0;
+    stet_buf_release(&b);
+    return same;
 }
 
 static bool reserved(stet_value uri) {
@@ -99,11 +105,12 @@ static const char *check_datum(stet_value r) {
     if (text_is(kind, "int"))
         return t == STET_INT ? NULL : "the payload of an int is an integer";
     if (text_is(kind, "double"))
-        return t == STET_INT || t == STET_DOUBLE ? NULL : "the payload of a double is a number";
+        return t == STET_DOUBLE ? NULL : "the payload of a double is a number that is no integer";
     if (text_is(kind, "string"))
-        return t == STET_STRING ? NULL : "the payload of a string is a string";
+        return is_text(payload) ? NULL : "the payload of a string is a string, in normal form C";
     if (text_is(kind, "uri"))
-        return is_uri(payload) && !reserved(payload) ? NULL : "the payload of a uri is a URI, and not one of dml:";
+        return is_uri(payload) && !reserved(payload) ? NULL
+                                                     : "the payload of a uri is a canonical URI, and not one of dml:";
     if (text_is(kind, "bytes")) {
         size_t len, out_len;
         if (t != STET_STRING)
@@ -147,14 +154,14 @@ static const char *check_node(stet_value r) {
         return "unknown kind of node";
     stet_value function = stet_get(r, "function");
     if (stet_count(r) != 4 || !is_uri(function) || !ids_of(stet_get(r, "inputs")))
-        return "a call has a function, a URI, and inputs, ids";
+        return "a call has a function, a canonical URI, and inputs, ids";
     return builtin == reserved(function) ? NULL : "functions of dml: are builtins, and all others are calls";
 }
 
 static const char *check_dag(stet_value r) {
     return stet_count(r) == 3 && is_id(stet_get(r, "root")) && named_ids(stet_get(r, "names"))
                ? NULL
-               : "a dag has a root, an id, and names, an object of ids";
+               : "a dag has a root, an id, and names, an object of ids by names in normal form C";
 }
 
 static const char *check_exec(stet_value r) {
@@ -165,11 +172,11 @@ static const char *check_exec(stet_value r) {
         return "the status of an exec is ok or error";
     if (stet_typeof(attempt) != STET_INT || stet_as_int(attempt) < 1)
         return "the attempt of an exec is a positive integer";
-    if (stet_typeof(timings) != STET_OBJECT)
-        return "the timings of an exec are an object";
+    if (!has_names(timings))
+        return "the timings of an exec are an object, its names in normal form C";
     for (size_t i = 0; i < stet_count(timings); i++)
-        if (stet_typeof(stet_at(timings, i)) != STET_INT)
-            return "the timings of an exec are integers";
+        if (stet_typeof(stet_at(timings, i)) != STET_INT || stet_as_int(stet_at(timings, i)) < 0)
+            return "the timings of an exec are integers, none of them negative";
     return NULL;
 }
 
@@ -244,12 +251,52 @@ static stet_status make_datum(const char *kind, stet_value payload, const stet_r
     return make(r, STET_RECORD_DATUM, sink, id, err);
 }
 
+static stet_status take_uri(const char *s, size_t len, stet_value *out, stet_error *err) {
+    if (len > STET_RECORD_MAX_BYTES)
+        return stet_fail(err, STET_LIMIT, "a URI is larger than %zu bytes", STET_RECORD_MAX_BYTES);
+    stet_buf b = STET_BUF(0);
+    const char *wrong = stet_text_uri(s, len, &b);
+    if (!wrong)
+        *out = stet_string_n(stet_buf_cstr(&b), b.len);
+    stet_buf_release(&b);
+    return wrong ? stet_fail(err, STET_INVALID, "not a URI: %s", wrong) : STET_OK;
+}
+
+/* What a text becomes. */
+typedef enum form {
+    FORM_TEXT, /* a string in normal form C: two ways to write one text are one */
+    FORM_EXACT /* the same for what is in normal form C, bytes for all else: no two are one */
+} form;
+
+static stet_value nfc_of(const char *s, size_t len) {
+    stet_buf b = STET_BUF(0);
+    stet_text_nfc(s, len, &b);
+    stet_value v = stet_string_n(stet_buf_cstr(&b), b.len);
+    stet_buf_release(&b);
+    return v;
+}
+
+static stet_status make_text(const char *s, size_t len, form f, const stet_record_sink *sink, stet_hash *id,
+                             stet_error *err) {
+    if (len > STET_RECORD_MAX_BYTES)
+        return stet_fail(err, STET_LIMIT, "a text is larger than %zu bytes", STET_RECORD_MAX_BYTES);
+    if (stet_text_is_nfc(s, len))
+        return make_datum("string", stet_string_n(s, len), sink, id, err);
+    if (f == FORM_TEXT)
+        return make_datum("string", nfc_of(s, len), sink, id, err);
+    char *encoded = stet_alloc((len * 4 + 2) / 3 + 1);
+    stet_base64url_encode(s, len, encoded);
+    stet_status status = make_datum("bytes", stet_string(encoded), sink, id, err);
+    stet_free(encoded);
+    return status;
+}
+
 static int by_key(const void *a, const void *b) {
     return stet_compare(stet_at(*(const stet_value *)a, 0), stet_at(*(const stet_value *)b, 0));
 }
 
 /* A container whose children have their ids: the last `n` of `ids`. */
-static stet_status close_container(stet_value v, const stet_hash *ids, size_t n, const stet_record_sink *sink,
+static stet_status close_container(stet_value v, form f, const stet_hash *ids, size_t n, const stet_record_sink *sink,
                                    stet_hash *id, stet_error *err) {
     stet_value payload = stet_array();
     if (stet_typeof(v) == STET_ARRAY) {
@@ -263,7 +310,9 @@ static stet_status close_container(stet_value v, const stet_hash *ids, size_t n,
         size_t len;
         const char *key = stet_key_at(v, i, &len);
         stet_hash key_id;
-        status = make_datum("string", stet_string_n(key, len), sink, &key_id, err);
+        status = make_text(key, len, f, sink, &key_id, err);
+        if (status != STET_OK)
+            break;
         stet_value pair = stet_array();
         stet_push(&pair, stet_hash_text(key_id));
         stet_push(&pair, stet_hash_text(ids[i]));
@@ -271,8 +320,11 @@ static stet_status close_container(stet_value v, const stet_hash *ids, size_t n,
     }
     if (pairs.len)
         qsort(pairs.at, pairs.len, sizeof *pairs.at, by_key);
-    for (size_t i = 0; i < pairs.len; i++)
+    for (size_t i = 0; i < pairs.len; i++) {
+        if (i > 0 && status == STET_OK && by_key(&pairs.at[i - 1], &pairs.at[i]) == 0)
+            status = stet_fail(err, STET_INVALID, "two keys of an object are the same text, written in two ways");
         stet_push(&payload, pairs.at[i]);
+    }
     stet_vec_release(&pairs);
     if (status != STET_OK) {
         stet_release(payload);
@@ -286,8 +338,8 @@ typedef struct frame {
     size_t next;
 } frame;
 
-stet_status stet_datum_id(stet_value v, const stet_record_sink *sink, stet_hash *id, stet_error *err) {
-    static const char *const scalars[] = {"null", "bool", "int", "double", "string"};
+static stet_status datum_id(stet_value v, form texts, const stet_record_sink *sink, stet_hash *id, stet_error *err) {
+    static const char *const scalars[] = {"null", "bool", "int", "double"};
     STET_VEC(frame) stack = {0};
     STET_VEC(stet_hash) ids = {0}; /* of finished values whose container is open */
     stet_status status = STET_OK;
@@ -304,8 +356,12 @@ stet_status stet_datum_id(stet_value v, const stet_record_sink *sink, stet_hash 
         stet_hash made;
         stet_type t = stet_typeof(f->v);
         if (t == STET_ARRAY || t == STET_OBJECT)
-            status = close_container(f->v, ids.at + ids.len - n, n, sink, &made, err);
-        else
+            status = close_container(f->v, texts, ids.at + ids.len - n, n, sink, &made, err);
+        else if (t == STET_STRING) {
+            size_t len;
+            const char *s = stet_as_string(&f->v, &len);
+            status = make_text(s, len, texts, sink, &made, err);
+        } else
             status = make_datum(scalars[t], stet_retain(f->v), sink, &made, err);
         ids.len -= n;
         if (status == STET_OK)
@@ -319,6 +375,21 @@ stet_status stet_datum_id(stet_value v, const stet_record_sink *sink, stet_hash 
     return status;
 }
 
+stet_status stet_datum_id(stet_value v, const stet_record_sink *sink, stet_hash *id, stet_error *err) {
+    return datum_id(v, FORM_TEXT, sink, id, err);
+}
+
+stet_status stet_datum_exact_id(stet_value v, const stet_record_sink *sink, stet_hash *id, stet_error *err) {
+    return datum_id(v, FORM_EXACT, sink, id, err);
+}
+
+stet_status stet_datum_uri_id(const char *uri, size_t len, const stet_record_sink *sink, stet_hash *id,
+                              stet_error *err) {
+    stet_value v;
+    stet_status status = take_uri(uri, len, &v, err);
+    return status == STET_OK ? make_datum("uri", v, sink, id, err) : status;
+}
+
 stet_status stet_node_literal(stet_hash datum, const stet_record_sink *sink, stet_hash *id, stet_error *err) {
     stet_value r = stet_object();
     stet_put(&r, "kind", stet_string("literal"));
@@ -328,15 +399,14 @@ stet_status stet_node_literal(stet_hash datum, const stet_record_sink *sink, ste
 
 stet_status stet_node_call(const char *function, const stet_hash *inputs, size_t count, const stet_record_sink *sink,
                            stet_hash *id, stet_error *err) {
-    stet_value r = stet_object(), list = stet_array(), uri;
-    stet_status status = stet_string_checked(function, strlen(function), &uri, err);
-    if (status != STET_OK) {
-        stet_release(r);
+    stet_value uri;
+    stet_status status = take_uri(function, strlen(function), &uri, err);
+    if (status != STET_OK)
         return status;
-    }
+    stet_value r = stet_object(), list = stet_array();
     for (size_t i = 0; i < count; i++)
         stet_push(&list, stet_hash_text(inputs[i]));
-    stet_put(&r, "kind", stet_string(strncmp(function, "dml:", 4) == 0 ? "builtin" : "call"));
+    stet_put(&r, "kind", stet_string(reserved(uri) ? "builtin" : "call"));
     stet_put(&r, "function", uri);
     stet_put(&r, "inputs", list);
     return make(r, STET_RECORD_NODE, sink, id, err);
@@ -344,8 +414,23 @@ stet_status stet_node_call(const char *function, const stet_hash *inputs, size_t
 
 stet_status stet_dag_id(stet_hash root, stet_value names, const stet_record_sink *sink, stet_hash *id,
                         stet_error *err) {
-    stet_value r = stet_object();
+    if (stet_typeof(names) != STET_NULL && stet_typeof(names) != STET_OBJECT)
+        return stet_fail(err, STET_INVALID, "the names of a dag are an object");
+    stet_value r = stet_object(), normal = stet_object();
+    for (size_t i = 0; i < stet_count(names); i++) {
+        size_t len;
+        const char *name = stet_key_at(names, i, &len);
+        stet_value text = nfc_of(name, len);
+        name = stet_as_string(&text, &len);
+        stet_put_n(&normal, name, len, stet_retain(stet_at(names, i)));
+        stet_release(text);
+    }
+    bool merged = stet_count(normal) != stet_count(names);
     stet_put(&r, "root", stet_hash_text(root));
-    stet_put(&r, "names", stet_typeof(names) == STET_NULL ? stet_object() : stet_retain(names));
+    stet_put(&r, "names", normal);
+    if (merged) {
+        stet_release(r);
+        return stet_fail(err, STET_INVALID, "two names of a dag are the same text, written in two ways");
+    }
     return make(r, STET_RECORD_DAG, sink, id, err);
 }

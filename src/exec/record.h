@@ -1,9 +1,9 @@
 /* record.h - the immutable records of calls: data, nodes, DAGs and outcomes, each named by the SHA-256 of its bytes.
  *
  *     stet_hash argument, node, call;
- *     stet_datum_id(value, &sink, &argument, &err);                  // any JSON value, its parts as records of their
- * own stet_node_literal(argument, &sink, &node, &err); stet_node_call("dml+exec://stet-exec-local/command", &node, 1,
- * &sink, &call, &err);    // `call` is the cache key
+ *     stet_datum_id(value, &sink, &argument, &err);     // any JSON value, its parts as records of their own
+ *     stet_node_literal(argument, &sink, &node, &err);
+ *     stet_node_call("dml+exec://stet-exec-local/command", &node, 1, &sink, &call, &err);   // `call` is the cache key
  *
  * A record is an object with a `type`, in canonical JSON:
  *
@@ -13,9 +13,11 @@
  *     {"names":{NAME:NODE...},"root":NODE,"type":"dag"}
  *     {"attempt":N,"node":NODE,"result":DAG,"status":"ok"|"error","timings":{NAME:MS...},"type":"exec"}
  *
- * Ids are 64 hexadecimal digits. Bytes are base64url. Lists hold datum ids; sets hold them sorted and unique; maps hold
- * pairs of key and value id, sorted by key id, each key once. URIs that begin with `dml:` are reserved for what stet
- * itself means.
+ * Ids are 64 hexadecimal digits. Strings and names are in Unicode's normal form C, URIs in the canonical form of
+ * exec/text.h: whoever makes a record from a text has it put into that form, whoever hands in a record that is not in
+ * it is refused. A double is a number that is no integer of up to 2^53, those are ints. Bytes are base64url. Lists hold
+ * datum ids; sets hold them sorted and unique; maps hold pairs of key and value id, sorted by key id, each key once.
+ * URIs that begin with `dml:` are reserved for what stet itself means.
  *
  * A call's id depends on its function and on the ids of its inputs, and on nothing else: names are not part of it.
  *
@@ -52,8 +54,16 @@ STET_CHECKED stet_status stet_record_make(stet_value record, stet_record_type ty
 STET_CHECKED stet_status stet_record_read(stet_hash id, const char *bytes, size_t len, stet_record_type type,
                                           stet_value *out, stet_error *err);
 
-/* A JSON value as data: arrays become lists, objects maps with string keys. */
+/* A JSON value as data: arrays become lists, objects maps with string keys. Two ways to write one text are one datum;
+ * as keys of one object they are STET_INVALID. */
 STET_CHECKED stet_status stet_datum_id(stet_value v, const stet_record_sink *sink, stet_hash *id, stet_error *err);
+/* The same for what must not be normalised, such as names of files and what else somebody gets byte for byte: a text
+ * in normal form C is a string as above, any other is a datum of kind bytes, so that no two texts are one. */
+STET_CHECKED stet_status stet_datum_exact_id(stet_value v, const stet_record_sink *sink, stet_hash *id,
+                                             stet_error *err);
+/* STET_INVALID for what is no URI, and for those of dml:. */
+STET_CHECKED stet_status stet_datum_uri_id(const char *uri, size_t len, const stet_record_sink *sink, stet_hash *id,
+                                           stet_error *err);
 STET_CHECKED stet_status stet_node_literal(stet_hash datum, const stet_record_sink *sink, stet_hash *id,
                                            stet_error *err);
 STET_CHECKED stet_status stet_node_call(const char *function, const stet_hash *inputs, size_t count,

@@ -475,6 +475,9 @@ static void expand(evaluation *e, const char *text, bool shell, command_words *l
 
 /* ---- Identity --------------------------------------------------------------------------------------------------- */
 
+/* Names of files, words, values and environment reach the command byte for byte, so ids are exact: two names that are
+ * one text in normal form C are two files, and two calls. */
+
 static stet_value file_identity(const command_file *f) {
     stet_value v = stet_array();
     stet_buf path = STET_BUF(0);
@@ -512,7 +515,7 @@ static stet_status call_id(evaluation *e, stet_value d, stet_value env, stet_has
     stet_put(&spec, "inputs", values);
     stet_put(&spec, "env", stet_retain(env));
     stet_hash datum, node;
-    stet_status status = stet_datum_id(spec, NULL, &datum, e->err);
+    stet_status status = stet_datum_exact_id(spec, NULL, &datum, e->err);
     if (status == STET_OK)
         status = stet_node_literal(datum, NULL, &node, e->err);
     if (status == STET_OK)
@@ -526,7 +529,7 @@ stet_status command_second_id(const command_spec *s, const command_files *found,
     for (size_t i = 0; i < found->len; i++)
         stet_push(&list, file_identity(&found->at[i]));
     stet_hash datum, nodes[2];
-    stet_status status = stet_datum_id(list, NULL, &datum, err);
+    stet_status status = stet_datum_exact_id(list, NULL, &datum, err);
     stet_release(list);
     nodes[0] = s->call;
     if (status == STET_OK)

@@ -306,16 +306,22 @@ if watcher and not failed:
     check("the watch is asked in the end", '"watched":true' in asked.stdout, asked.stdout)
     watcher.kill()
     watcher.wait()
+want, expected, good = model.outcome()
+if not failed:  # the last edit
+    result = stet("run", "-k")
+    got = ran()
+    check(f"the last edit (seed {SEED}): {edits[-1]}: commands", got == sorted(expected), f"ran {got}\nexpected {sorted(expected)}\n{result.stdout}")
+    check("the last edit: tree", tree() == want, result.stdout)
 result = stet("check")
 check("stet check finds nothing", result.returncode == 0, result.stdout)
 # A copy elsewhere that has the directory of results builds without running anything.
 copy = pathlib.Path("copy").absolute()
 shutil.copytree(root, copy, ignore=shutil.ignore_patterns("b", "local"))
-want, _, good = model.outcome()
 root = copy
 if good and not failed:
     result = stet("run")
-    check("another machine with the results runs nothing", ran() == [] and result.returncode == 0, result.stdout)
+    got = ran()
+    check("another machine with the results runs nothing", got == [] and result.returncode == 0, f"ran {got}\n{result.stdout}")
     check("and has the same tree", tree() == want, tree())
 if not failed:
     print(f"ok {count} - {count} checks over {STEPS} edits")

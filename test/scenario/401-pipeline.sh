@@ -61,6 +61,21 @@ t "names are quoted for the shell"              expect_out "ran 1, stood 0, fail
 t "to the letter"                               same deep "$(cat "build/q's \"out\".txt")"
 t "nothing was run by them"                     test ! -e owned2
 
+# One text, two ways to write it, two files: they look the same on a screen, and have the same content.
+composed=$(printf 'caf\303\251.txt') decomposed=$(printf 'cafe\314\201.txt')
+echo same | tee "$composed" >"$decomposed"
+name_of() { printf 'name = "names"\n[nodes.n]\ncommand = "echo ran >> names.log; printf %%s {in} > {out}"\nfiles = "%s"\nproduces = "build/name"\n' "$1" >names.toml; }
+name_of "$composed"
+t "a composed name"                             expect_out "ran 1" stet run names.toml
+name_of "$decomposed"
+t "the same name decomposed is another file"    expect_out "ran 1" stet run names.toml
+t "which the command gets byte for byte"        same "$decomposed" "$(cat build/name)"
+name_of "$composed"
+t "back to the first"                           expect_out "failed 0" stet run names.toml
+t "gives what it gave"                          same "$composed" "$(cat build/name)"
+t "from what is kept"                           same 2 "$(wc -l <names.log)"
+t "both are listed"                             same 2 "$(stet file list | grep -c 'file:caf.*txt')"
+
 printf '[nodes.a]\ncommand = "echo x > {out}"\nproduces = "../outside.txt"\n' >out.toml
 t "an output outside the project is refused"    expect_err "outside the project" stet run out.toml
 mkdir -p sub

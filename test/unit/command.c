@@ -109,6 +109,52 @@ static void identity(void **state) {
     assert_false(stet_hash_equal(a, b));
 }
 
+/* Bytes reach the command as they are, so no two of them are one call: decomposed, composed, and not UTF-8 at all. */
+static void identity_is_exact(void **state) {
+    (void)state;
+    static const char *const forms[] = {"e\u0301", "\u00e9", "e", "%65", "%FF", "%C3", "%C3%A9"};
+    enum { N = sizeof forms / sizeof *forms };
+    stet_hash ids[5 * N + 2];
+    size_t n = 0;
+    for (size_t i = 0; i < N; i++) {
+        char module[256], bindings[256], inputs[512];
+        const char *m = "{\"type\":\"command\",\"argv\":[\"cp\",\"{a}\"],\"files\":[\"a\"]}", *f = forms[i];
+        bool file = strcmp(f, "%65") != 0 && strcmp(f, "%C3%A9") != 0; /* these are ids of no file */
+        snprintf(bindings, sizeof bindings, "{\"a\":{\"/\":{\"link@1\":{\"id\":\"file:%s\"}}}}", f);
+        if (file)
+            stet_free(words(m, bindings, "{\"a\":" FILE_VALUE "}", &ids[n++]));
+        snprintf(inputs, sizeof inputs, "{\"a\":{\"%s\":" FILE_VALUE "}}", f); /* found by a pattern */
+        if (file && i == 0)
+            stet_free(words("{\"type\":\"command\",\"argv\":[\"ls\",\"{a}\"],\"files\":[\"a\"]}",
+                            "{\"a\":" LINK("glob:*") "}", inputs, &ids[n++]));
+        snprintf(module, sizeof module, "{\"type\":\"command\",\"argv\":[\"echo\",\"%s\"]}", f);
+        stet_free(words(module, "{}", "{}", &ids[n++]));
+        snprintf(module, sizeof module, "{\"type\":\"command\",\"shell\":\"echo %s\"}", f);
+        stet_free(words(module, "{}", "{}", &ids[n++]));
+        snprintf(inputs, sizeof inputs, "{\"v\":\"%s\"}", f); /* a value */
+        stet_free(words("{\"type\":\"command\",\"argv\":[\"echo\",\"{v}\"]}", "{\"v\":1}", inputs, &ids[n++]));
+        setenv("STET_TEST_X", f, 1);
+        stet_free(words("{\"type\":\"command\",\"argv\":[\"cp\"],\"env\":[\"STET_TEST_X\"]}", "{}", "{}", &ids[n++]));
+    }
+    setenv("STET_TEST_X", "\xFF", 1);
+    stet_free(words("{\"type\":\"command\",\"argv\":[\"cp\"],\"env\":[\"STET_TEST_X\"]}", "{}", "{}", &ids[n++]));
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_false(stet_hash_equal(ids[i], ids[k]));
+    /* What a dependency file names. */
+    command_spec s = {.call = ids[0]};
+    static const char *const paths[] = {"e\u0301.h", "\u00e9.h", "\xFF.h", "%FF.h"};
+    stet_hash second[4];
+    for (size_t i = 0; i < 4; i++) {
+        command_files found = {0};
+        command_files_add(&found, "", paths[i]);
+        OK(command_second_id(&s, &found, &second[i], &err));
+        command_files_release(&found);
+        for (size_t k = 0; k < i; k++)
+            assert_false(stet_hash_equal(second[i], second[k]));
+    }
+}
+
 static void mistakes(void **state) {
     (void)state;
     static const char *const rows[][2] = {
@@ -137,6 +183,6 @@ static void mistakes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(replacing_names), cmocka_unit_test(identity),
-                                       cmocka_unit_test(mistakes)};
+                                       cmocka_unit_test(identity_is_exact), cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,21 @@ static stet_hash datum(const char *json) {
     return id;
 }
 
+static stet_hash exact(const char *json) {
+    stet_value v = parse(json);
+    stet_hash id;
+    OK(stet_datum_exact_id(v, NULL, &id, &err));
+    stet_release(v);
+    return id;
+}
+
+static stet_hash of_text(const char *record) {
+    return stet_hash_of(record, strlen(record));
+}
+
+#define SAME(a, b)  assert_true(stet_hash_equal(a, b))
+#define OTHER(a, b) assert_false(stet_hash_equal(a, b))
+
 static void golden_text_of_each_type(void **state) {
     (void)state;
     kept k = {0};
@@ -106,6 +121,117 @@ static void depth_needs_no_stack(void **state) {
     stet_release(v);
 }
 
+/* Written down once: a change of any of them makes every stored call a stranger. */
+static void known_digests(void **state) {
+    (void)state;
+    static const struct {
+        const char *json, *id;
+    } known[] = {
+        {"null", "57c749053100edea46992a74b42f3eb1d5b89dac73d80dd07a023fce46af9ca4"},
+        {"true", "b6585b6d30068944e07b2c6e1e68e8f9df9f97f2eb5c9f7085ebd39c34a59f0a"},
+        {"-7", "480f32d0970d30970be01925ffa047797df0e1094b0ae676b4a3f69b528d51de"},
+        {"0.5", "fabfe467be27a7b803fa26828d1d54a4bbad7844f2bce396aa7329acadf79485"},
+        {"1e300", "df57657815390de381a78d360de7e06f1665fffe2f1c70486e9c9a0a8c4c0b29"},
+        {"\"\"", "c9030d96fe02e30919608dde503070a429ae019c7ff9953c72ca3e79b9005176"},
+        {"\"caf\\u00e9\"", "4c8d2f5b62bb72010da8e1987c4f4bd2ee2ff8c22ee0019c97135ccd80527c6d"},
+        {"\"cafe\\u0301\"", "4c8d2f5b62bb72010da8e1987c4f4bd2ee2ff8c22ee0019c97135ccd80527c6d"},
+        {"[1,[],\"x\"]", "b24c22fd086958f5b08109a02c0df0781074c49e70fea9ed8816873fd61cd8d9"},
+        {"{\"b\":1,\"a\":{\"e\\u0301\":null}}", "861d5412d7344b130f4dabf44c64280c9718b780368ff9d2a74e493561ec411c"},
+    };
+    char hex[STET_HASH_HEX];
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        stet_hash_hex(datum(known[i].json), hex);
+        assert_string_equal(hex, known[i].id);
+    }
+    stet_hash_hex(exact("\"cafe\\u0301\""), hex);
+    assert_string_equal(hex, "d8f224062b7bb2c488dd9536b5751217124959fcaff6ea9bd736891a450f1a61");
+    stet_hash node, call;
+    OK(stet_node_literal(datum("{\"argv\":[\"true\"]}"), NULL, &node, &err));
+    stet_hash_hex(node, hex);
+    assert_string_equal(hex, "146cefb9aee4655d61fd48997a3e708becc25525a67458cfca4cba2ab7000dd5");
+    OK(stet_node_call("dml+exec://stet-exec-local/command", &node, 1, NULL, &call, &err));
+    stet_hash_hex(call, hex);
+    assert_string_equal(hex, "dd4d4ea0ff105ae7b297f9b6d7a7275cbde01d11b28a4f18279671c305fcda47");
+}
+
+static void one_text_has_one_id(void **state) {
+    (void)state;
+    SAME(datum("\"e\\u0301\""), datum("\"\\u00e9\""));
+    SAME(datum("\"e\\u0301\""), of_text("{\"kind\":\"string\",\"payload\":\"\u00e9\",\"type\":\"datum\"}"));
+    SAME(datum("{\"e\\u0301\":[\"\\u212b\"]}"), datum("{\"\\u00e9\":[\"A\\u030a\"]}"));
+    OTHER(datum("\"e\""), datum("\"\\u00e9\""));
+    OTHER(datum("\"\\ufb01\""), datum("\"fi\"")); /* another text, though it looks alike */
+    stet_value v = parse("{\"e\\u0301\":1,\"\\u00e9\":2}");
+    stet_hash id, one, two;
+    FAILS(stet_datum_id(v, NULL, &id, &err), STET_INVALID, "the same text");
+    OK(stet_datum_exact_id(v, NULL, &id, &err));
+    stet_release(v);
+    v = parse("{\"e\\u0301\":null,\"\\u00e9\":null}");
+    FAILS(stet_dag_id(id, v, NULL, &id, &err), STET_INVALID, "the same text");
+    stet_release(v);
+    v = stet_array();
+    FAILS(stet_dag_id(id, v, NULL, &id, &err), STET_INVALID, "an object");
+    stet_release(v);
+    stet_value a = stet_object(), b = stet_object();
+    stet_put(&a, "e\u0301", stet_hash_text(id));
+    stet_put(&b, "\u00e9", stet_hash_text(id));
+    OK(stet_dag_id(id, a, NULL, &one, &err));
+    OK(stet_dag_id(id, b, NULL, &two, &err));
+    SAME(one, two);
+    stet_release(a);
+    stet_release(b);
+}
+
+static void exact_texts_are_never_one(void **state) {
+    (void)state;
+    SAME(exact("[\"plain\",{\"\\u00e9\":1}]"), datum("[\"plain\",{\"\\u00e9\":1}]"));
+    OTHER(exact("\"e\\u0301\""), exact("\"\\u00e9\""));
+    SAME(exact("\"e\\u0301\""), of_text("{\"kind\":\"bytes\",\"payload\":\"ZcyB\",\"type\":\"datum\"}"));
+    OTHER(exact("\"e\\u0301\""), exact("\"ZcyB\""));
+    OTHER(exact("{\"e\\u0301\":1}"), exact("{\"\\u00e9\":1}"));
+}
+
+static void one_uri_has_one_id(void **state) {
+    (void)state;
+    stet_hash a, b, n = datum("1");
+    OK(stet_datum_uri_id("HTTP://h/%7ee\u0301", 15, NULL, &a, &err));
+    SAME(a, of_text("{\"kind\":\"uri\",\"payload\":\"http://h/~\u00e9\",\"type\":\"datum\"}"));
+    FAILS(stet_datum_uri_id("DML:x", 5, NULL, &a, &err), STET_INVALID, "dml:");
+    FAILS(stet_datum_uri_id("x:\xFF", 3, NULL, &a, &err), STET_INVALID, "UTF-8");
+    OK(stet_node_call("X://f/caf%65\u0301", &n, 1, NULL, &a, &err));
+    OK(stet_node_call("x://f/caf\u00e9", &n, 1, NULL, &b, &err));
+    SAME(a, b);
+    OK(stet_node_call("x://F/caf\u00e9", &n, 1, NULL, &b, &err)); /* the name of a program */
+    OTHER(a, b);
+    FAILS(stet_node_call("x://f/\xC3", &n, 1, NULL, &b, &err), STET_INVALID, "UTF-8");
+    OK(stet_node_call("DML://list/get", &n, 1, NULL, &a, &err));
+    OK(stet_node_call("dml://list/get", &n, 1, NULL, &b, &err));
+    SAME(a, b); /* both builtins */
+}
+
+static void numbers(void **state) {
+    (void)state;
+    SAME(datum("1"), datum("1.0"));
+    SAME(datum("0"), datum("-0.0"));
+    SAME(datum("100"), datum("1e2"));
+    SAME(datum("9007199254740992"), datum("9007199254740992.0"));
+    OTHER(datum("1"), datum("1.5"));
+    OTHER(datum("1152921504606846976"), datum("1152921504606846976.0")); /* beyond 2^53 a double is not exact */
+    SAME(datum("0.5"), of_text("{\"kind\":\"double\",\"payload\":0.5,\"type\":\"datum\"}"));
+    kept k = {0};
+    stet_record_sink sink = {keep, &k};
+    static const char *const doubles[] = {"1152921504606846976.0", "1e300", "-5e-324", "0.1"};
+    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) { /* each is read back as what it was */
+        stet_value v = parse(doubles[i]), back;
+        stet_hash id;
+        OK(stet_datum_id(v, &sink, &id, &err));
+        OK(stet_record_read(id, k.text, strlen(k.text), STET_RECORD_DATUM, &back, &err));
+        assert_int_equal(stet_compare(stet_get(back, "payload"), v), 0);
+        stet_release(back);
+        stet_release(v);
+    }
+}
+
 static void reading_verifies(void **state) {
     (void)state;
     const char *text = "{\"kind\":\"int\",\"payload\":5,\"type\":\"datum\"}";
@@ -126,6 +252,15 @@ static void reading_verifies(void **state) {
         {STET_RECORD_DATUM, "{\"kind\":\"uri\",\"payload\":\"dml:x\",\"type\":\"datum\"}", "dml:"},
         {STET_RECORD_DATUM, "{\"kind\":\"bytes\",\"payload\":\"=\",\"type\":\"datum\"}", "base64url"},
         {STET_RECORD_DATUM, "{\"kind\":\"list\",\"payload\":[\"ab\"],\"type\":\"datum\"}", "ids"},
+        {STET_RECORD_DATUM, "{\"kind\":\"double\",\"payload\":1,\"type\":\"datum\"}", "no integer"},
+        {STET_RECORD_DATUM, "{\"kind\":\"int\",\"payload\":1.5,\"type\":\"datum\"}", "integer"},
+        {STET_RECORD_DATUM, "{\"kind\":\"string\",\"payload\":\"e\u0301\",\"type\":\"datum\"}", "normal form"},
+        {STET_RECORD_DATUM, "{\"kind\":\"string\",\"payload\":\"\xFF\",\"type\":\"datum\"}", "not JSON"},
+        {STET_RECORD_DATUM, "{\"kind\":\"uri\",\"payload\":\"x:%7e\",\"type\":\"datum\"}", "canonical"},
+        {STET_RECORD_DATUM, "{\"kind\":\"uri\",\"payload\":\"X:y\",\"type\":\"datum\"}", "canonical"},
+        {STET_RECORD_DATUM, "{\"kind\":\"bytes\",\"payload\":\"ZZ\",\"type\":\"datum\"}", "base64url"},
+        {STET_RECORD_NODE, "{\"function\":\"x:e\u0301\",\"inputs\":[],\"kind\":\"call\",\"type\":\"node\"}",
+         "canonical"},
         {STET_RECORD_DATUM, "{\"kind\":\"frob\",\"payload\":1,\"type\":\"datum\"}", "unknown kind"},
         {STET_RECORD_NODE, "{\"function\":\"dml://list/get\",\"inputs\":[],\"kind\":\"call\",\"type\":\"node\"}",
          "builtin"},
@@ -162,6 +297,20 @@ static void sets_and_maps_are_sorted(void **state) {
     v = parse(text);
     FAILS(stet_record_make(v, STET_RECORD_DATUM, NULL, &id, &err), STET_INVALID, "sorted");
     stet_release(v);
+    snprintf(text, sizeof text, "{\"kind\":\"set\",\"payload\":[\"%s\",\"%s\"],\"type\":\"datum\"}", low, low);
+    v = parse(text);
+    FAILS(stet_record_make(v, STET_RECORD_DATUM, NULL, &id, &err), STET_INVALID, "once");
+    stet_release(v);
+    snprintf(text, sizeof text, "{\"kind\":\"map\",\"payload\":[[\"%s\",\"%s\"],[\"%s\",\"%s\"]],\"type\":\"datum\"}",
+             high, a, low, b);
+    v = parse(text);
+    FAILS(stet_record_make(v, STET_RECORD_DATUM, NULL, &id, &err), STET_INVALID, "sorted");
+    stet_release(v);
+    snprintf(text, sizeof text, "{\"kind\":\"map\",\"payload\":[[\"%s\",\"%s\"],[\"%s\",\"%s\"]],\"type\":\"datum\"}",
+             low, a, high, a);
+    v = parse(text);
+    OK(stet_record_make(v, STET_RECORD_DATUM, NULL, &id, &err));
+    stet_release(v);
 }
 
 static void an_outcome(void **state) {
@@ -188,6 +337,11 @@ int main(void) {
         cmocka_unit_test(ids_depend_on_content_alone),
         cmocka_unit_test(children_come_before_their_containers),
         cmocka_unit_test(depth_needs_no_stack),
+        cmocka_unit_test(known_digests),
+        cmocka_unit_test(one_text_has_one_id),
+        cmocka_unit_test(exact_texts_are_never_one),
+        cmocka_unit_test(one_uri_has_one_id),
+        cmocka_unit_test(numbers),
         cmocka_unit_test(reading_verifies),
         cmocka_unit_test(sets_and_maps_are_sorted),
         cmocka_unit_test(an_outcome),
