@@ -807,6 +807,14 @@ bool sched_child_there(action_run *r) {
     return !r->a->child_doc || there(r->tx, r->a->child_doc);
 }
 
+static bool stored(stet_sched *s, const char *id) {
+    stet_doc_state state;
+    if (!id || stet_space_load(s->space, s->branch, &(stet_docname){id, NULL}, -1, &state, NULL) != STET_OK)
+        return false;
+    stet_release(state.value);
+    return state.exists;
+}
+
 void sched_children_news(stet_sched *s, const char *doc) {
     const char *name = strncmp(doc, "piece:", 6) == 0 ? strstr(doc, ":children:") : NULL;
     if (!name)
@@ -818,7 +826,8 @@ void sched_children_news(stet_sched *s, const char *doc) {
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
         stet_value parent = a ? stet_get(a->row, "parent") : stet_null();
         if (stet_typeof(parent) == STET_STRING && strcmp(stet_as_string(&parent, NULL), coordinator) == 0 &&
-            strcmp(a->piece->piece->doc, piece) == 0 && find_action(s, a->piece, a->node) == i)
+            strcmp(a->piece->piece->doc, piece) == 0 && find_action(s, a->piece, a->node) == i &&
+            !(sched_async_running(s, a) && stored(s, a->child_doc))) /* its end will be looked at */
             some |= unload(s, a->piece, a->node);
     }
     if (some)

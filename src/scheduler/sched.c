@@ -414,6 +414,20 @@ static bool idle_wanted(void *ctx, uint32_t node) {
     return !s->preflight && a && a->piece->whole;
 }
 
+/* What others commit while commands run: it may be that one of them is not wanted any more. */
+static stet_status look_around(stet_sched *s, stet_error *err) {
+    int64_t head;
+    bool news;
+    if (s->members.len > 0)
+        return STET_OK; /* looked at when they are stored */
+    stet_status status = stet_space_seq(s->space, &head, err);
+    if (status == STET_OK && s->group && head != s->group_head) {
+        stet_group_end(s->group);
+        s->group = NULL;
+    }
+    return status == STET_OK ? sched_news(s, &news, err) : status;
+}
+
 /* Runs until the plan has nothing left. */
 static stet_status drain(stet_sched *s, stet_error *err) {
     for (;;) {
@@ -440,6 +454,8 @@ static stet_status drain(stet_sched *s, stet_error *err) {
             status = sched_async_wait(s, rest < 0 ? 0 : rest < 100 ? rest : 100, err);
             if (status == STET_OK)
                 status = sched_flush_due(s, err);
+            if (status == STET_OK)
+                status = look_around(s, err);
         } else {
             bool news;
             status = sched_flush(s, err);

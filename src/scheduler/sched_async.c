@@ -64,9 +64,17 @@ static stet_status end_run(action_run *r, stet_error *err) {
     stet_status status = STET_OK;
     if (r->failed && r->error.status == STET_CANCELLED) {
         drop_transaction(r);
-        stet_plan_finish(s->plan, r->a->id, STET_PLAN_AGAIN, sched_now(s));
-        stet_release(r->result);
-        stet_error_clear(&r->error);
+        /* One whose child is gone was stopped for that, and does not come back. */
+        if (r->a->child_doc)
+            status = sched_run_transaction(r, err);
+        if (r->tx && !sched_child_there(r)) {
+            sched_run_drop(r);
+        } else {
+            drop_transaction(r);
+            stet_plan_finish(s->plan, r->a->id, STET_PLAN_AGAIN, sched_now(s));
+            stet_release(r->result);
+            stet_error_clear(&r->error);
+        }
     } else {
         if (!r->tx) /* failed without a look: nothing read, nothing to rest on */
             status = sched_run_transaction(r, err);
