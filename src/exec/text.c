@@ -139,6 +139,8 @@ static int hex_digit(char c) {
     return is_digit(c) ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+static const char forbidden[] = "a URI has no spaces, control characters or \"<>\\^`{|}, but their escapes";
+
 static bool must_be_escaped(char c) {
     return (unsigned char)c <= 0x20 || c == 0x7F || strchr("\"<>\\^`{|}", c) != NULL;
 }
@@ -169,6 +171,17 @@ static bool has_dots(const char *s, size_t len) {
     return false;
 }
 
+/* The normal form may join a mark with the last digit of an escape, and it has ` for U+1FEF. NULL, or what is wrong. */
+static const char *spoilt(const char *s, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        if (must_be_escaped(s[i]))
+            return forbidden;
+        if (s[i] == '%' && (i + 2 >= len || hex_digit(s[i + 1]) < 0 || hex_digit(s[i + 2]) < 0))
+            return "after an escape in a URI there is no mark that would join its digit";
+    }
+    return NULL;
+}
+
 const char *stet_text_uri(const char *s, size_t len, stet_buf *out) {
     size_t scheme = scheme_of(s, len);
     if (scheme == 0)
@@ -182,7 +195,7 @@ const char *stet_text_uri(const char *s, size_t len, stet_buf *out) {
         if (i < scheme) {
             stet_buf_char(&b, (char)(s[i] >= 'A' && s[i] <= 'Z' ? s[i] - 'A' + 'a' : s[i]));
         } else if (must_be_escaped(s[i])) {
-            wrong = "a URI has no spaces, control characters or \"<>\\^`{|}, but their escapes";
+            wrong = forbidden;
         } else if (s[i] != '%') {
             stet_buf_char(&b, s[i]);
         } else if (high < 0 || low < 0) {
@@ -198,8 +211,14 @@ const char *stet_text_uri(const char *s, size_t len, stet_buf *out) {
     }
     if (!wrong && has_dots(b.data + scheme + 1, b.len - scheme - 1))
         wrong = "no part of a URI's path is . or ..";
-    if (!wrong) /* last: an escape may have stood for the letter of a mark */
-        stet_text_nfc(b.data, b.len, out);
+    stet_buf form = STET_BUF(0);
+    if (!wrong) { /* only now: an escape may have stood for the letter of a mark */
+        stet_text_nfc(b.data, b.len, &form);
+        wrong = spoilt(form.data, form.len);
+    }
+    if (!wrong)
+        stet_buf_add(out, form.data, form.len);
+    stet_buf_release(&form);
     stet_buf_release(&b);
     return wrong;
 }

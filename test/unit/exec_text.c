@@ -116,6 +116,9 @@ static void uris(void **state) {
         {"x:%4", NULL},
         {"x:%4g", NULL},
         {"x:%", NULL},
+        {"x:%DE\u0301", NULL}, /* the mark would join the digit */
+        {"x:%DEe\u0301", "x:%DE\u00E9"},
+        {"x:\u1FEF", NULL}, /* a ` in normal form */
         {"x:\xFF", NULL},
         {"x:e\xCC", NULL},
         {"no uri", NULL},
