@@ -172,12 +172,13 @@ static stet_status load(const char *dir, const char *space_uuid, stet_files_inde
     return status;
 }
 
-/* Readers take the lock too: between the replacement of the index and the end of its log neither is whole. A directory
- * that can't be written has no writers either. */
+/* Readers take the lock too: between the replacement of the index and the end of its log neither is whole. They
+ * never make it: without a lock file there is no log yet, and the index comes and goes whole. */
 static stet_status lock(const char *dir, bool write, stet_lock **out, stet_error *err) {
     char *path = stet_file_join(dir, LOCK_FILE);
     stet_error inner = STET_ERROR_INIT;
-    stet_status status = stet_lock_open(path, STET_LOCK_PLAIN, out, &inner);
+    stet_status status = write ? stet_lock_open(path, STET_LOCK_PLAIN, out, &inner)
+                               : stet_lock_open_read(path, STET_LOCK_PLAIN, out, &inner);
     stet_free(path);
     if (status != STET_OK && !write) {
         stet_error_clear(&inner);

@@ -72,6 +72,16 @@ stet_status stet_lock_open(const char *path, stet_lock_range range, stet_lock **
     return STET_OK;
 }
 
+stet_status stet_lock_open_read(const char *path, stet_lock_range range, stet_lock **out, stet_error *err) {
+    int fd = stet_sys_open(path, O_RDONLY | O_NOCTTY, 0);
+    if (fd < 0)
+        return stet_fail_errno(err, errno, "%s: cannot open the lock file", path);
+    stet_lock *l = stet_alloc_zero(sizeof *l);
+    *l = (stet_lock){.path = stet_strdup(path), .fd = fd, .range = range};
+    *out = l;
+    return STET_OK;
+}
+
 /* One try at a range. 0: done; 1: somebody else has it; -1: errno. */
 static int try_range(stet_lock *l, short type, off_t start, off_t len) {
     struct flock f = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len};

@@ -23,6 +23,8 @@ typedef enum stet_lock_range { STET_LOCK_PLAIN, STET_LOCK_SQLITE } stet_lock_ran
 
 /* Opens or creates the lock file (0644; an unwritable one is opened for reading and can be taken shared). */
 STET_CHECKED stet_status stet_lock_open(const char *path, stet_lock_range range, stet_lock **out, stet_error *err);
+/* For those who only look and so change no file, not even this one: it is not created, and can be taken shared. */
+STET_CHECKED stet_status stet_lock_open_read(const char *path, stet_lock_range range, stet_lock **out, stet_error *err);
 /* timeout_ms 0 tries once, negative waits for ever. Taking it again while held is a bug: asserted. */
 STET_CHECKED stet_status stet_lock_take(stet_lock *l, stet_lock_mode mode, int timeout_ms, stet_error *err);
 void stet_lock_drop(stet_lock *l);

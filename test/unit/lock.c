@@ -364,6 +364,22 @@ static void read_only_lock_files(void **state) {
 }
 
 /* Whatever lock call fails: an error, nothing held, nothing leaked. */
+static void who_looks_makes_no_file(void **state) {
+    (void)state;
+    stet_lock *l = NULL;
+    FAILS(stet_lock_open_read("look.lock", STET_LOCK_PLAIN, &l, &err), STET_NOT_FOUND, "look.lock");
+    assert_false(stet_file_exists("look.lock"));
+    stet_lock *w = open_lock("look.lock", STET_LOCK_PLAIN);
+    OK(stet_lock_open_read("look.lock", STET_LOCK_PLAIN, &l, &err));
+    OK(stet_lock_take(l, STET_LOCK_SHARED, 0, &err));
+    FAILS(stet_lock_take(w, STET_LOCK_EXCLUSIVE, 0, &err), STET_BUSY, "look.lock");
+    stet_lock_drop(l);
+    OK(stet_lock_take(w, STET_LOCK_EXCLUSIVE, 0, &err));
+    FAILS(stet_lock_take(l, STET_LOCK_SHARED, 0, &err), STET_BUSY, "look.lock");
+    stet_lock_close(l);
+    stet_lock_close(w);
+}
+
 static void failing_lock_calls(void **state) {
     (void)state;
     for (int range = 0; range < 2; range++)
@@ -401,6 +417,7 @@ int main(void) {
         cmocka_unit_test(the_greedy_do_not_starve_the_rest),
         cmocka_unit_test(sqlite_and_we_exclude_each_other),
         cmocka_unit_test(read_only_lock_files),
+        cmocka_unit_test(who_looks_makes_no_file),
         cmocka_unit_test(failing_lock_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

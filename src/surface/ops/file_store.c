@@ -110,7 +110,7 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
     size_t count = 0;
     stet_map named = {0};
     STET_VEC(char *) idle = {0};
-    stet_status status = stet_space_open(p, "main", 0, &s, err);
+    stet_status status = stet_space_open(p, "main", dry_run ? STET_SPACE_READ_ONLY : 0, &s, err);
     if (status != STET_OK)
         return status;
     status = stet_files_open(p, s, &f, err);
