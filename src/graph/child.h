@@ -112,6 +112,9 @@ typedef struct stet_child_index {
     stet_value template, nodes, cells, keys, prints, pattern;
     size_t count;
 } stet_child_index;
+/* What a child was given, in few bytes: its element, and where these count its place (or -1) and its predecessor's key
+ * (or NULL). */
+stet_value stet_child_print(stet_value element, int64_t place, const char *before);
 /* False: it makes no sense (an empty one does: no children). */
 bool stet_child_index_read(stet_value v, stet_child_index *out);
 char *stet_child_index_doc(const char *piece, const char *coordinator); /* caller frees */

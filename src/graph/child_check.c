@@ -117,6 +117,78 @@ static stet_status check_missing(checking *c, stet_error *err) {
     return status;
 }
 
+static stet_status load_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
+    stet_doc_state state;
+    stet_status status = stet_space_load(ctx, 0, &(stet_docname){id, NULL}, -1, &state, err);
+    if (status != STET_OK)
+        return status;
+    *value = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_null();
+    stet_release(state.value);
+    return STET_OK;
+}
+
+/* Has a child what its coordinator gave it? One without a document is another matter. */
+static stet_status is_as_given(checking *c, const stet_child_index *index, const stet_template *t,
+                               const stet_process_node *n, size_t i, bool *is, stet_error *err) {
+    stet_value key = stet_at(index->keys, i), before = i ? stet_at(index->keys, i - 1) : stet_null(), child;
+    stet_child_role role = stet_child_role_of(n->row);
+    char *instance = stet_child_instance_id(n->id, stet_as_string(&key, NULL));
+    char *id = stet_asprintf("piece:%s:child:%s", c->p->name, instance);
+    stet_status status = load_value(c->s, id, &child, err);
+    if (status == STET_OK) {
+        stet_value argument = stet_get(child, "argument");
+        stet_value print = stet_child_print(role == STET_CHILD_RETURNS ? argument : stet_get(argument, "element"),
+                                            t->index ? stet_as_int(stet_get(argument, "index")) : -1,
+                                            role == STET_CHILD_REDUCE && i ? stet_as_string(&before, NULL) : NULL);
+        *is = stet_typeof(child) == STET_NULL || stet_equal(print, stet_at(index->prints, i));
+        stet_release(print);
+        stet_release(child);
+    }
+    stet_free(instance);
+    stet_free(id);
+    return status;
+}
+
+/* What somebody else wrote into the document of a child is not noticed by a run as long as no action read it there: the
+ * indexes know the coordinator's output only, not each of its children. */
+static stet_status check_given(checking *c, const stet_process_node *n, stet_templates *all, stet_error *err) {
+    stet_child_docs docs = {c->s, load_value};
+    stet_child_index index;
+    stet_template *t;
+    stet_value v = stet_null();
+    stet_action_key action = {c->p->doc, NULL, n->id};
+    char *id = stet_child_index_doc(c->p->name, n->id);
+    stet_status status = load_value(c->s, id, &v, err);
+    stet_free(id);
+    if (status == STET_OK && stet_child_index_read(v, &index) && index.count > 0 && !is_unknown(c, &action)) {
+        bool is = true;
+        status = stet_child_template(&docs, c->p->name, n->id, n->row, NULL, all, &t, err);
+        for (size_t i = 0; i < index.count && is && status == STET_OK; i++) {
+            status = is_as_given(c, &index, t, n, i, &is, err);
+            if (status != STET_OK || is)
+                continue;
+            if (c->repair) /* it gives all of them their elements again */
+                status = stet_observe_distrust(c->s, 0, &action, 1, STET_REASON_REPAIRED, err);
+            stet_value key = stet_at(index.keys, i);
+            char *instance = stet_child_instance_id(n->id, stet_as_string(&key, NULL));
+            problem(c, "somebody else changed what was given to child", instance, c->repair && status == STET_OK);
+            stet_free(instance);
+        }
+    }
+    stet_release(v);
+    return status;
+}
+
+static stet_status check_all_given(checking *c, stet_error *err) {
+    stet_templates all = {0};
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < c->g->node_count && status == STET_OK; i++)
+        if (stet_child_role_of(c->g->nodes[i].row) != STET_CHILD_NONE)
+            status = check_given(c, &c->g->nodes[i], &all, err);
+    stet_templates_release(&all);
+    return status;
+}
+
 typedef struct gone_list {
     checking *c;
     STET_VEC(char *) at;
@@ -171,6 +243,8 @@ static stet_status check_piece(stet_space *s, const char *name, bool repair, ste
             status = check_docs(&c, kinds[i], &mine);
         if (status == STET_OK)
             status = check_missing(&c, &mine);
+        if (status == STET_OK)
+            status = check_all_given(&c, &mine);
         if (status == STET_OK)
             status = check_records(&c, &mine);
     }

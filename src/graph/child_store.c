@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/json.h"
 #include "base/vec.h"
 #include "graph/build.h"
 #include "graph/piece.h"
@@ -18,6 +20,21 @@ static bool texts(stet_value v) {
         if (stet_typeof(stet_at(v, i)) != STET_STRING)
             return false;
     return true;
+}
+
+stet_value stet_child_print(stet_value element, int64_t place, const char *before) {
+    enum { PRINT = 14 }; /* bytes: a string of that length needs no memory of its own */
+    stet_buf b = STET_BUF(0);
+    char text[48];
+    stet_json_write(&b, element, STET_JSON_CANONICAL);
+    if (place >= 0)
+        stet_buf_printf(&b, "\n%lld", (long long)place);
+    if (before)
+        stet_buf_printf(&b, "\n[%s]", before);
+    stet_hash h = stet_hash_of(b.data, b.len);
+    stet_buf_release(&b);
+    stet_base64url_encode(h.bytes, sizeof h.bytes, text);
+    return stet_string_n(text, PRINT);
 }
 
 bool stet_child_index_read(stet_value v, stet_child_index *out) {

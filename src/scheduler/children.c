@@ -12,8 +12,6 @@
 #include "base/json.h"
 #include "scheduler/sched_internal.h"
 
-#define PRINT 14 /* bytes: a string of that length needs no memory of its own */
-
 /* What was given to the children last, by this process: spares a hash for each element that is the same. */
 typedef struct sched_children {
     int64_t serial; /* of the index it belongs to */
@@ -71,6 +69,20 @@ static stet_status peek_value(void *ctx, const char *id, stet_value *value, stet
 static bool there(stet_tx *tx, const char *id) {
     stet_value v;
     return stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &v, NULL) == STET_OK;
+}
+
+/* Was this document written after the index? Also true where there is no telling. */
+static bool written_after(stet_sched *s, const stet_docname *name, const char *index_id) {
+    int64_t seq[2] = {0, 0};
+    stet_docname names[2] = {*name, {index_id, NULL}};
+    for (int i = 0; i < 2; i++) {
+        int64_t doc;
+        if (stet_space_doc(s->space, &names[i], &doc, NULL) != STET_OK)
+            return true;
+        if (doc && stet_space_head_seq(s->space, s->branch, doc, &seq[i], NULL) != STET_OK)
+            return true;
+    }
+    return seq[0] > seq[1];
 }
 
 static stet_status put_value(stet_tx *tx, const char *id, stet_value value, stet_error *err) {
@@ -176,19 +188,9 @@ static stet_value argument_of(const reconciling *x, const stet_run_child *at, si
     return argument;
 }
 
-/* What a child is given, in few bytes: the element, and where that counts its place or its predecessor. */
 static stet_value print_of(const reconciling *x, const stet_run_child *at, size_t i) {
-    stet_buf b = STET_BUF(0);
-    char text[48];
-    stet_json_write(&b, at[i].element, STET_JSON_CANONICAL);
-    if (x->t->index)
-        stet_buf_printf(&b, "\n%zu", i);
-    if (x->role == STET_CHILD_REDUCE && i)
-        stet_buf_printf(&b, "\n[%s]", at[i - 1].key);
-    stet_hash h = stet_hash_of(b.data, b.len);
-    stet_buf_release(&b);
-    stet_base64url_encode(h.bytes, sizeof h.bytes, text);
-    return stet_string_n(text, PRINT);
+    return stet_child_print(at[i].element, x->t->index ? (int64_t)i : -1,
+                            x->role == STET_CHILD_REDUCE && i ? at[i - 1].key : NULL);
 }
 
 /* Cells of a new child, or those that a new template has more. What is there is somebody's. */
@@ -524,17 +526,7 @@ static stet_value output_entries(const reconciling *x, stet_value keys, size_t f
 /* Did anybody else write to the output since the index last changed? A run that changes the one changes the other, in
  * one commit. */
 static bool output_touched(reconciling *x) {
-    int64_t seq[2] = {0, 0};
-    const char *ids[2] = {x->a->out_id, x->index_id};
-    for (int i = 0; i < 2; i++) {
-        int64_t doc;
-        stet_docname name = {ids[i], i ? NULL : x->a->out_scope};
-        if (stet_space_doc(x->s->space, &name, &doc, NULL) != STET_OK)
-            return true;
-        if (doc && stet_space_head_seq(x->s->space, x->s->branch, doc, &seq[i], NULL) != STET_OK)
-            return true;
-    }
-    return seq[0] > seq[1];
+    return written_after(x->s, &(stet_docname){x->a->out_id, x->a->out_scope}, x->index_id);
 }
 
 static stet_status write_output(reconciling *x, stet_value keys, bool changed, stet_error *err) {
@@ -813,6 +805,47 @@ static bool stored(stet_sched *s, const char *id) {
         return false;
     stet_release(state.value);
     return state.exists;
+}
+
+/* A coordinator changes the document of a child in one commit with its index. If it was written later, that was
+ * somebody else, and the coordinator puts right what it gave. */
+stet_status sched_child_mend(stet_sched *s, sched_action *a, stet_error *err) {
+    stet_value parent = stet_get(a->row, "parent");
+    if (!a->child_doc || stet_typeof(parent) != STET_STRING || s->opts.observe_only)
+        return STET_OK;
+    char *index_id = stet_child_index_doc(a->piece->piece->name, stet_as_string(&parent, NULL));
+    bool other = written_after(s, &(stet_docname){a->child_doc, NULL}, index_id);
+    stet_free(index_id);
+    if (!other)
+        return STET_OK;
+    uint32_t id;
+    stet_status status = sched_load(s, a->piece->piece->doc, stet_as_string(&parent, NULL), &id, err);
+    if (status != STET_OK)
+        return status;
+    ((sched_action *)stet_plan_data(s->plan, id))->verify = true;
+    if (!stet_plan_is_unknown(s->plan, id))
+        stet_plan_mark(s->plan, id, STET_PLAN_UNKNOWN, INT64_MIN / 2);
+    return STET_OK;
+}
+
+stet_status sched_children_overwritten(stet_sched *s, const stet_doc_change *at, size_t len, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < len; i++)
+        if (strstr(at[i].name.id, ":children:"))
+            return STET_OK; /* a coordinator's */
+    for (size_t i = 0; i < len && status == STET_OK; i++) {
+        if (strncmp(at[i].name.id, "piece:", 6) != 0 || !strstr(at[i].name.id, ":child:"))
+            continue;
+        for (size_t k = 0; k < stet_plan_count(s->plan) && status == STET_OK; k++) {
+            sched_action *a = stet_plan_data(s->plan, (uint32_t)k);
+            if (a && a->child_doc && strcmp(a->child_doc, at[i].name.id) == 0 &&
+                find_action(s, a->piece, a->node) == k) {
+                status = sched_child_mend(s, a, err);
+                break;
+            }
+        }
+    }
+    return status;
 }
 
 void sched_children_news(stet_sched *s, const char *doc) {

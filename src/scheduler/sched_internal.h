@@ -155,6 +155,11 @@ STET_CHECKED stet_status sched_children_apply(stet_sched *s, sched_action *a, st
 void sched_children_release(action_run *r);
 void sched_children_forget(sched_action *a); /* what is in memory of them */
 bool sched_child_there(action_run *r);       /* has the child that the action belongs to not gone meanwhile? */
+/* Marks the coordinator of a child's action if somebody else wrote into the document of the child since. */
+STET_CHECKED stet_status sched_child_mend(stet_sched *s, sched_action *a, stet_error *err);
+/* The same for what a commit of others changed, and actions that are loaded. */
+STET_CHECKED stet_status sched_children_overwritten(stet_sched *s, const stet_doc_change *at, size_t len,
+                                                    stet_error *err);
 /* Somebody else changed this document: if it is an index, rows of those children may be others now. */
 void sched_children_news(stet_sched *s, const char *doc);
 

@@ -464,6 +464,8 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
         stet_plan_mark(s->plan, a->id, STET_PLAN_UNKNOWN, INT64_MIN / 2);
     else if (x->state == STET_DIRTY)
         stet_plan_mark(s->plan, a->id, STET_PLAN_DIRTY, INT64_MIN / 2);
+    if (trusted && x->state == STET_DIRTY)
+        return sched_child_mend(s, a, err);
     return STET_OK;
 }
 

@@ -756,6 +756,8 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
             for (size_t k = 0; k < at[i].len; k++)
                 sched_children_news(s, at[i].at[k].name.id);
             status = tell_changes(s, at[i].at, at[i].len, STET_PLAN_NONE, err);
+            if (status == STET_OK)
+                status = sched_children_overwritten(s, at[i].at, at[i].len, err);
         }
         if (status == STET_OK && count == 0)
             s->seen = head;

@@ -5,8 +5,8 @@
  * A piece with a map (keyed; with a nested map, or an action that returns a pattern, in some programs), a filter and a
  * reduce over one list, a map over the first map, and an action that returns a pattern. Steps: append, insert, remove,
  * move, edit, a repeated key, a new child pattern, another factor outside, another returned pattern, runs of which only
- * a part is wanted, restarts, and kills at a random system call of a run in another process. A naive evaluator is the
- * judge.
+ * a part is wanted, elements of children that somebody else overwrites, restarts, and kills at a random system call of
+ * a run in another process. A naive evaluator is the judge.
  *
  * STET_TEST_SEED is the seed of the first world; each world is one project and STEPS steps. */
 #include <setjmp.h>
@@ -51,7 +51,7 @@ typedef struct world {
     stet_space *space;
     stet_sched *sched;
     uint64_t seed, random;
-    long step, kills, restarts, parts, runs, twice;
+    long step, kills, restarts, parts, runs, twice, meddled;
     char ran[32768];
     size_t ran_len;
 } world;
@@ -470,12 +470,36 @@ static void mutate(world *w) {
     }
 }
 
+/* Somebody else writes where a coordinator has given a child its element. */
+static void meddle(world *w) {
+    static const char *const coordinators[] = {"rows", "kept", "fold"};
+    if (w->len == 0)
+        return;
+    char *id = stet_asprintf("piece:p:child:%s[%d]", coordinators[pick(w, 3)], w->rows[pick(w, w->len)].id);
+    stet_doc_state there;
+    ok(stet_space_load(w->space, 0, &(stet_docname){id, NULL}, -1, &there, &err));
+    if (there.exists) {
+        char *cell = stet_asprintf("%s/argument/element/n", id);
+        stet_tx *tx;
+        ok(stet_tx_begin(w->space, "", &tx, &err));
+        ok(stet_tx_set(tx, cell, NULL, stet_int(100 + pick(w, 9)), &err));
+        ok(stet_tx_commit(tx, NULL, &err));
+        stet_free(cell);
+        w->all = true;
+        w->meddled++;
+    }
+    stet_release(there.value);
+    stet_free(id);
+}
+
 static void one_step(world *w) {
     int changes = 1 + pick(w, 2), what = pick(w, 200), part = pick(w, 8) ? -1 : pick(w, PARTS);
     bool other = what < 4;
     for (int k = 0; k < changes; k++)
         mutate(w);
     write_argument(w);
+    if (pick(w, 40) == 0)
+        meddle(w);
     if (other) {
         w->program = pick(w, PROGRAMS);
         w->all = true;
@@ -524,6 +548,7 @@ static void one_world(uint64_t seed, long steps, world *all) {
     all->parts += w->parts;
     all->runs += w->runs;
     all->twice += w->twice;
+    all->meddled += w->meddled;
     free(w);
 }
 
@@ -535,8 +560,10 @@ static void children_are_what_they_would_be_from_scratch(void **state) {
     uint64_t seed = given ? strtoull(given, NULL, 10) : 1;
     for (long done = 0; done < steps; done += STEPS)
         one_world(seed++, steps - done < STEPS ? steps - done : STEPS, &all);
-    printf("# %ld steps: %ld runs, %ld of them again in one settling; %ld of a part; %ld starts, %ld kills\n", steps,
-           all.runs, all.twice, all.parts, all.restarts, all.kills);
+    printf("# %ld steps: %ld runs, %ld of them again in one settling; %ld of a part; %ld elements overwritten; %ld "
+           "starts, "
+           "%ld kills\n",
+           steps, all.runs, all.twice, all.parts, all.meddled, all.restarts, all.kills);
     assert_true(all.kills > steps / 200 && all.restarts > steps / 20);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "graph/child.h"
+#include "graph/piece.h"
 #include "scheduler/sched.h"
 
 typedef struct world {
@@ -591,6 +592,52 @@ static void children_of_another_part_run_when_it_is_wanted(void **state) {
     stop(w);
 }
 
+/* What a coordinator gave its children is its own. */
+static void element_changed_by_somebody_else_is_put_right(void **state) {
+    (void)state;
+    world *w = start();
+    install(w, "t", doubles);
+    run(w, "t");
+    for (int i = 0; i < 2; i++) { /* noticed by one that is there, and by one that starts */
+        set(w, "piece:t:child:rows[b]/argument/element/n", "50");
+        if (i)
+            restart(w);
+        run(w, "t");
+        ran(w, "rows rows[b].double");
+        is(w, "piece:t", "[2,4,6]");
+        is(w, "piece:t:child:rows[b]/argument/element/n", "2");
+        run(w, "t");
+        ran(w, "");
+    }
+    /* Together with an edit of the list. */
+    set(w, "piece:t:child:rows[b]/argument/element/n", "50");
+    set(w, "piece:t:argument/rows/0/n", "7");
+    restart(w);
+    run(w, "t");
+    is(w, "piece:t", "[14,4,6]");
+    sound(w);
+    /* A part that no action reads: found by a check, which has the coordinator look at all of them. */
+    stet_buf problems = STET_BUF(0);
+    size_t found, repaired;
+    set(w, "piece:t:child:rows[c]/argument/element/text", "\"mine\"");
+    run(w, "t");
+    ran(w, "");
+    ok(stet_children_check(w->space, true, &problems, &found, &repaired, &err));
+    assert_int_equal(found, 1);
+    assert_int_equal(repaired, 1);
+    assert_non_null(strstr(stet_buf_cstr(&problems), "rows[c]"));
+    ok(stet_children_check(w->space, false, &problems, &found, &repaired, &err));
+    assert_int_equal(found, 0);
+    restart(w);
+    run(w, "t");
+    is(w, "piece:t:child:rows[c]/argument/element", "{\"id\":\"c\",\"n\":3}");
+    ok(stet_children_check(w->space, false, &problems, &found, &repaired, &err));
+    assert_int_equal(found, 0);
+    stet_buf_release(&problems);
+    sound(w);
+    stop(w);
+}
+
 /* The node computes a pattern, which becomes its child. */
 static void action_that_returns_a_pattern(void **state) {
     (void)state;
@@ -792,6 +839,7 @@ int main(void) {
         cmocka_unit_test(untaken_branch_has_no_children),
         cmocka_unit_test(children_wanted_again_run),
         cmocka_unit_test(children_of_another_part_run_when_it_is_wanted),
+        cmocka_unit_test(element_changed_by_somebody_else_is_put_right),
         cmocka_unit_test(action_that_returns_a_pattern),
         cmocka_unit_test(bad_children_are_refused),
         cmocka_unit_test(a_list_that_is_none_fails),
