@@ -16,6 +16,7 @@
 typedef struct sched_children {
     int64_t serial; /* of the index it belongs to */
     stet_value keys, elements;
+    stet_map places; /* of a chain: key -> ranks above the first */
 } sched_children;
 
 typedef STET_VEC(char *) name_list;
@@ -617,6 +618,11 @@ static void remember(reconciling *x, const stet_run_child *at, size_t len, bool 
     x->memory->elements = stet_array();
     for (size_t i = 0; i < len; i++)
         stet_push(&x->memory->elements, stet_retain(at[i].element));
+    for (size_t i = 0; x->role == STET_CHILD_REDUCE && i < len; i++) {
+        uint64_t place = (uint64_t)i * x->t->span;
+        stet_map_put(&x->memory->places, at[i].key, strlen(at[i].key),
+                     (stet_slot){.n = place < STET_CHILD_CHAIN / 2 ? place : STET_CHILD_CHAIN / 2});
+    }
 }
 
 static stet_status reconcile(reconciling *x, const stet_run_child *at, size_t len, stet_value pattern,
@@ -725,6 +731,7 @@ void sched_children_forget(sched_action *a) {
         return;
     stet_release(a->children->keys);
     stet_release(a->children->elements);
+    stet_map_release(&a->children->places);
     *a->children = (sched_children){.serial = -1};
 }
 
@@ -779,9 +786,39 @@ static bool unload(stet_sched *s, const sched_piece *p, const char *node) {
     return true;
 }
 
+uint32_t sched_child_place(stet_sched *s, const sched_action *a) {
+    stet_value parent = stet_get(a->row, "parent");
+    size_t end = stet_child_instance(a->node), from = end;
+    if (end == 0 || stet_typeof(parent) != STET_STRING)
+        return 0;
+    uint32_t id = find_action(s, a->piece, stet_as_string(&parent, NULL));
+    const sched_action *c = id == STET_PLAN_NONE ? NULL : stet_plan_data(s->plan, id);
+    if (!c || c->role != STET_CHILD_REDUCE || !c->children)
+        return 0;
+    while (from > 0 && a->node[from - 1] != '[')
+        from--;
+    const stet_slot *slot = stet_map_get(&c->children->places, a->node + from, end - 1 - from);
+    return slot ? (uint32_t)slot->n : 0;
+}
+
+/* Links of a chain rank by their place: by what they read alone, a later one that is dirty, too, would not know of
+ * those between that still stand. */
+static void rank_chain(stet_sched *s, const sched_action *coordinator) {
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        const sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
+        stet_value parent = a ? stet_get(a->row, "parent") : stet_null();
+        int64_t rank = a ? stet_as_int(stet_get(a->row, "rank")) : 0;
+        if (stet_typeof(parent) == STET_STRING && a->piece == coordinator->piece && rank > 0 && rank < INT32_MAX &&
+            strcmp(stet_as_string(&parent, NULL), coordinator->node) == 0)
+            stet_plan_set_rank(s->plan, (uint32_t)i, (uint32_t)rank + sched_child_place(s, a));
+    }
+}
+
 stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_lists *lists, stet_error *err) {
     stet_status status = STET_OK;
     bool some = false;
+    if (a->role == STET_CHILD_REDUCE)
+        rank_chain(s, a);
     for (size_t i = 0; i < lists->gone.len; i++)
         some |= unload(s, a->piece, lists->gone.at[i]);
     for (size_t i = 0; i < lists->made.len; i++)

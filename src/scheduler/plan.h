@@ -96,6 +96,7 @@ uint32_t stet_plan_find(const stet_plan *p, const char *name, size_t len); /* ST
 const char *stet_plan_name(const stet_plan *p, uint32_t node);
 void *stet_plan_data(const stet_plan *p, uint32_t node);
 uint32_t stet_plan_rank(const stet_plan *p, uint32_t node);
+void stet_plan_set_rank(stet_plan *p, uint32_t node, uint32_t rank);
 size_t stet_plan_count(const stet_plan *p);
 /* What `node` writes is reached through links in the output of `coordinator`: whoever reads all of that output reads
  * it, whether that was seen yet or not. A shallow reader does not. */

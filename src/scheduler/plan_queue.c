@@ -50,6 +50,15 @@ void plan_raise_rank(stet_plan *p, uint32_t id, uint32_t rank) {
         plan_queue_push(p, id);
 }
 
+void stet_plan_set_rank(stet_plan *p, uint32_t id, uint32_t rank) {
+    node *n = &p->nodes.at[id];
+    if (n->rank == rank)
+        return;
+    n->rank = rank;
+    if (n->flags & N_QUEUED)
+        plan_queue_push(p, id);
+}
+
 void plan_timer_push(stet_plan *p, int64_t at, uint32_t id) {
     (void)stet_vec_add(&p->timers);
     size_t i = p->timers.len - 1;

@@ -155,6 +155,8 @@ STET_CHECKED stet_status sched_children_apply(stet_sched *s, sched_action *a, st
 void sched_children_release(action_run *r);
 void sched_children_forget(sched_action *a); /* what is in memory of them */
 bool sched_child_there(action_run *r);       /* has the child that the action belongs to not gone meanwhile? */
+/* How far up in a chain of children its place is, as far as a run of the coordinator in this process tells. */
+uint32_t sched_child_place(stet_sched *s, const sched_action *a);
 /* Marks the coordinator of a child's action if somebody else wrote into the document of the child since. */
 STET_CHECKED stet_status sched_child_mend(stet_sched *s, sched_action *a, stet_error *err);
 /* The same for what a commit of others changed, and actions that are loaded. */

@@ -428,7 +428,7 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
     }
     int64_t rank = stet_as_int(stet_get(a->row, "rank"));
     stet_plan_opts o = {
-        .rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank : 0,
+        .rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank + sched_child_place(s, a) : 0,
         .effect = a->effect,
         .materializer = a->materializer,
         .late = a->kind && a->kind->asynchronous,

@@ -409,6 +409,38 @@ static void filter_and_reduce(void **state) {
     stop(w);
 }
 
+/* Two links of a chain are edited, and others that stand are between them. */
+static void each_link_of_a_chain_runs_once(void **state) {
+    (void)state;
+    world *w = start();
+    install(
+        w, "t",
+        PATTERN(
+            "{\"rows\":[{\"id\":\"a\",\"n\":1},{\"id\":\"b\",\"n\":2},{\"id\":\"c\",\"n\":3},{\"id\":\"d\",\"n\":4}]}",
+            EACH("all", "reduce", BY_ID,
+                 CHILD(REF("x", "add", "[{\"$\":\"argument/accumulator\"},{\"$\":\"argument/element/n\"}]"),
+                       "{\"$\":\"x\"}"),
+                 "{\"list\":{\"$\":\"argument/rows\"},\"initial\":100}"),
+            "{\"$\":\"all\"}"));
+    run(w, "t");
+    for (int i = 0; i < 2; i++) { /* in the same process, and in a new one */
+        set(w, "piece:t:argument/rows/0/n", i ? "20" : "10");
+        set(w, "piece:t:argument/rows/3/n", i ? "50" : "40");
+        if (i)
+            restart(w);
+        run(w, "t");
+        ran(w, "all all[a].x all[b].x all[c].x all[d].x");
+        is(w, "piece:t", i ? "175" : "155");
+    }
+    /* In another order: what they read last is not what they read now, and some run twice. */
+    set(w, "piece:t:argument/rows",
+        "[{\"id\":\"d\",\"n\":1},{\"id\":\"b\",\"n\":2},{\"id\":\"a\",\"n\":3},{\"id\":\"c\",\"n\":5}]");
+    run(w, "t");
+    is(w, "piece:t", "111");
+    sound(w);
+    stop(w);
+}
+
 static void outer_cells_and_nested_maps(void **state) {
     (void)state;
     world *w = start();
@@ -833,6 +865,7 @@ int main(void) {
         cmocka_unit_test(changed_child_pattern_keeps_what_is_the_same),
         cmocka_unit_test(gone_coordinator_takes_its_children),
         cmocka_unit_test(filter_and_reduce),
+        cmocka_unit_test(each_link_of_a_chain_runs_once),
         cmocka_unit_test(outer_cells_and_nested_maps),
         cmocka_unit_test(map_over_a_map_runs_one_of_each),
         cmocka_unit_test(who_only_counts_needs_no_child),
