@@ -564,7 +564,8 @@ static void children_are_what_they_would_be_from_scratch(void **state) {
            "starts, "
            "%ld kills\n",
            steps, all.runs, all.twice, all.parts, all.meddled, all.restarts, all.kills);
-    assert_true(all.kills > steps / 200 && all.restarts > steps / 20);
+    if (steps >= STEPS) /* so many that chance does not count */
+        assert_true(all.kills > steps / 200 && all.restarts > steps / 20);
 }
 
 int main(void) {
