@@ -806,8 +806,10 @@ uint32_t sched_child_place(stet_sched *s, const sched_action *a) {
 static void rank_chain(stet_sched *s, const sched_action *coordinator) {
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         const sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
-        stet_value parent = a ? stet_get(a->row, "parent") : stet_null();
-        int64_t rank = a ? stet_as_int(stet_get(a->row, "rank")) : 0;
+        if (!a)
+            continue;
+        stet_value parent = stet_get(a->row, "parent");
+        int64_t rank = stet_as_int(stet_get(a->row, "rank"));
         if (stet_typeof(parent) == STET_STRING && a->piece == coordinator->piece && rank > 0 && rank < INT32_MAX &&
             strcmp(stet_as_string(&parent, NULL), coordinator->node) == 0)
             stet_plan_set_rank(s->plan, (uint32_t)i, (uint32_t)rank + sched_child_place(s, a));
