@@ -896,7 +896,9 @@ void sched_children_news(stet_sched *s, const char *doc) {
     bool some = false;
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
-        stet_value parent = a ? stet_get(a->row, "parent") : stet_null();
+        if (!a)
+            continue;
+        stet_value parent = stet_get(a->row, "parent");
         if (stet_typeof(parent) == STET_STRING && strcmp(stet_as_string(&parent, NULL), coordinator) == 0 &&
             strcmp(a->piece->piece->doc, piece) == 0 && find_action(s, a->piece, a->node) == i &&
             !(sched_async_running(s, a) && stored(s, a->child_doc))) /* its end will be looked at */
