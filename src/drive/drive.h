@@ -62,7 +62,7 @@ typedef struct stet_drive_outcome {
     bool installed_now; /* the program was set up or changed */
     stet_sched_report report;
     size_t stood;
-    bool dry; /* nothing was run, because nothing was to be */
+    bool dry;                    /* nothing was run, because nothing was to be */
     size_t files, files_changed; /* that are followed; that the scan found changed */
     bool watched;                /* a live watch said that documents are current: no file was looked at */
     stet_value actions;          /* explain: [{"node","state","reason","document"?}], at most 1,000, or null */

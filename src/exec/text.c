@@ -87,7 +87,7 @@ static void normalize(const char *s, size_t len, stet_buf *out) {
     }
     sort_marks(codes.at, codes.len);
     utf8proc_ssize_t left = utf8proc_normalize_utf32(codes.at, (utf8proc_ssize_t)codes.len, options);
-    assert(left >= 0);
+    assert(left >= 0 && (size_t)left <= codes.len); /* composing never makes it longer */
     for (utf8proc_ssize_t i = 0; i < left; i++) {
         char bytes[4];
         stet_buf_add(out, bytes, stet_utf8_encode((uint32_t)codes.at[i], bytes));
