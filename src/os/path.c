@@ -70,14 +70,17 @@ stet_status stet_file_inside(const char *root, const char *path, bool *out, stet
     /* The nearest existing parent decides for a path that does not exist yet. */
     char *at = stet_strdup(path[0] ? path : "."), *real = NULL;
     bool outside = false;
+    int tries = 100;
     while (!(real = resolve(at))) {
         struct stat st;
         if (errno != ENOENT) {
             status = stet_fail_errno(err, errno, "%s: cannot resolve", at);
             break;
         }
-        if (lstat(at, &st) == 0) { /* it is there and leads nowhere: a dangling symlink */
-            outside = true;
+        if (lstat(at, &st) == 0) {
+            if (!S_ISLNK(st.st_mode) && tries-- > 0) /* made by somebody else just now: there to be resolved */
+                continue;
+            outside = true; /* it is there and leads nowhere: a dangling symlink */
             break;
         }
         char *up = stet_file_dirname(at);
