@@ -115,10 +115,7 @@ static stet_status look_at_rest(stet_files *f, stet_files_report *report, stet_e
         if (status == STET_OK && (!e->looked || e->doubt || memcmp(&e->look, &now, sizeof now) != 0))
             status = stet_files_bring_up(&b, e, &now, err);
     }
-    if (status == STET_OK)
-        status = stet_files_batch_end(&b, err);
-    else
-        stet_tx_abort(b.tx);
+    status = stet_files_batch_end(&b, status, err);
     if (status == STET_OK && f->index.dirty)
         status = stet_files_save(f, err);
     return status;

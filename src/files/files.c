@@ -182,10 +182,7 @@ stet_status stet_files_update(stet_files *f, const char *const *paths, const ste
         if (status == STET_OK)
             status = stet_files_bring_up(&b, entry_of(f, paths[i], true), &now, err);
     }
-    if (status == STET_OK)
-        return stet_files_batch_end(&b, err);
-    stet_tx_abort(b.tx);
-    return status;
+    return stet_files_batch_end(&b, status, err);
 }
 
 stet_status stet_files_save(stet_files *f, stet_error *err) {

@@ -34,14 +34,16 @@ char *stet_files_id(const stet_files_entry *e); /* the other way; caller frees *
 /* Compares documents that somebody changed since with what is known; entries that differ are in doubt. */
 STET_CHECKED stet_status stet_files_reconcile(stet_files *f, stet_error *err);
 
-/* Documents to be written, in transactions of some thousand. */
+/* Documents to be written, in transactions of some thousand. Rows of the index are ahead of them until they are
+ * committed: those that are not are in doubt, or the next look would find nothing to write. */
 typedef struct stet_files_batch {
     stet_files *f;
     stet_tx *tx;
-    size_t docs;
-    stet_files_report *report; /* or NULL */
+    STET_VEC(const char *) put; /* keys of the documents in `tx` */
+    stet_files_report *report;  /* or NULL */
 } stet_files_batch;
-STET_CHECKED stet_status stet_files_batch_end(stet_files_batch *b, stet_error *err);
+/* The end of all batches: commits, or takes back if `status` is not STET_OK. */
+STET_CHECKED stet_status stet_files_batch_end(stet_files_batch *b, stet_status status, stet_error *err);
 /* Makes the document of an entry what `now` says, if it does not say so yet. */
 STET_CHECKED stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const stet_look *now,
                                              stet_error *err);

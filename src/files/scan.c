@@ -82,24 +82,42 @@ stet_status stet_files_reconcile(stet_files *f, stet_error *err) {
     return status;
 }
 
-stet_status stet_files_batch_end(stet_files_batch *b, stet_error *err) {
+/* Commits what is in the transaction, or, if `status` is not STET_OK, aborts it. */
+static stet_status flush(stet_files_batch *b, stet_status status, stet_error *err) {
     stet_commit_result result;
-    if (!b->tx)
-        return STET_OK;
-    stet_status status = stet_tx_commit(b->tx, &result, err);
+    stet_files_index *x = &b->f->index;
+    if (b->tx && status == STET_OK) {
+        status = stet_tx_commit(b->tx, &result, err);
+        /* Nobody else in between: nothing to compare next time. */
+        if (status == STET_OK && result.changed && result.seq == x->seq + 1)
+            x->seq = result.seq;
+    } else {
+        stet_tx_abort(b->tx);
+    }
     b->tx = NULL;
-    b->docs = 0;
-    /* Nobody else in between: nothing to compare next time. */
-    if (status == STET_OK && result.changed && result.seq == b->f->index.seq + 1)
-        b->f->index.seq = result.seq;
+    for (size_t i = 0; i < b->put.len && status != STET_OK; i++) {
+        stet_files_entry *e = stet_files_index_find(x, b->put.at[i], strlen(b->put.at[i]));
+        if (e)
+            in_doubt(b->f, e);
+    }
+    stet_vec_clear(&b->put);
+    return status;
+}
+
+stet_status stet_files_batch_end(stet_files_batch *b, stet_status status, stet_error *err) {
+    status = flush(b, status, err);
+    stet_vec_release(&b->put);
     return status;
 }
 
 /* Puts (or, with null, drops) a document. Consumes `value`. */
-static stet_status batch_put(stet_files_batch *b, const char *id, stet_value value, stet_error *err) {
+static stet_status batch_put(stet_files_batch *b, const stet_files_entry *e, const char *id, stet_value value,
+                             stet_error *err) {
     stet_status status = STET_OK;
     stet_docname name = {id, NULL};
-    if (!b->tx)
+    if (b->put.len >= COMMIT_DOCS) /* not when the last is put: its row is set after that */
+        status = flush(b, STET_OK, err);
+    if (status == STET_OK && !b->tx)
         status = stet_tx_begin(b->f->space, "", &b->tx, err);
     if (status != STET_OK) {
         b->tx = NULL;
@@ -115,8 +133,7 @@ static stet_status batch_put(stet_files_batch *b, const char *id, stet_value val
     }
     if (b->report && stet_count(b->report->list) < LIST_MAX)
         stet_push(&b->report->list, stet_string(id));
-    if (status == STET_OK && ++b->docs >= COMMIT_DOCS)
-        status = stet_files_batch_end(b, err);
+    *stet_vec_add(&b->put) = e->key;
     return status;
 }
 
@@ -132,7 +149,7 @@ stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const 
     if (status == STET_OK && !stet_look_same(&before, now)) {
         if (!id)
             id = stet_files_id(e);
-        status = batch_put(b, id, now->mode ? stet_look_value(now) : stet_null(), err);
+        status = batch_put(b, e, id, now->mode ? stet_look_value(now) : stet_null(), err);
         if (b->report) {
             b->report->appeared += before.mode == 0;
             b->report->vanished += now->mode == 0;
@@ -158,17 +175,16 @@ stet_status stet_files_forget(stet_files *f, const char *const *ids, size_t coun
         status = stet_files_reconcile(f, err);
     for (size_t i = 0; i < count && status == STET_OK; i++) {
         stet_files_entry *e = stet_files_key(ids[i], &key) ? stet_files_index_find(&f->index, key.data, key.len) : NULL;
-        if (!e)
-            continue;
-        if (!e->looked || e->doubt || e->look.mode)
-            status = batch_put(&b, ids[i], stet_null(), err);
-        stet_files_index_drop(&f->index, e);
+        if (e && (!e->looked || e->doubt || e->look.mode))
+            status = batch_put(&b, e, ids[i], stet_null(), err);
+    }
+    status = stet_files_batch_end(&b, status, err);
+    for (size_t i = 0; i < count && status == STET_OK; i++) {
+        stet_files_entry *e = stet_files_key(ids[i], &key) ? stet_files_index_find(&f->index, key.data, key.len) : NULL;
+        if (e)
+            stet_files_index_drop(&f->index, e);
     }
     stet_buf_release(&key);
-    if (status == STET_OK)
-        status = stet_files_batch_end(&b, err);
-    else
-        stet_tx_abort(b.tx);
     return status == STET_OK ? stet_files_save(f, err) : status;
 }
 
@@ -276,14 +292,16 @@ stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_v
             stet_put_n(&v, key.data, key.len, link_to_file(names.at[i]));
         }
         char *id = stet_files_id(e);
-        status = batch_put(b, id, v, err);
+        status = batch_put(b, e, id, v, err);
         stet_free(id);
         if (b->report)
             b->report->changed++;
-        e->look = now;
-        e->looked = true;
-        e->doubt = false;
-        stet_files_index_touch(&f->index, e);
+        if (status == STET_OK) {
+            e->look = now;
+            e->looked = true;
+            e->doubt = false;
+            stet_files_index_touch(&f->index, e);
+        }
     }
     stet_buf_release(&key);
     stet_names_release(&names);
@@ -378,10 +396,7 @@ stet_status stet_files_scan(stet_files *f, stet_files_report *report, stet_error
             status = stet_files_bring_up(&b, e, &now[i], err);
     }
     stet_free(now);
-    if (status == STET_OK)
-        status = stet_files_batch_end(&b, err);
-    else
-        stet_tx_abort(b.tx);
+    status = stet_files_batch_end(&b, status, err);
     report->followed = n - f->index.gone;
     if (status == STET_OK && f->index.dirty)
         status = stet_files_save(f, err);

@@ -229,10 +229,7 @@ static stet_status look_at_dirty(stet_watcher *w, stet_files_report *report, ste
         if (!e->gone && (!e->placed || (e->doubt && e->key[0] != 'e')))
             status = look_at_key(w, &b, e->key, e->key_len, err);
     }
-    if (status == STET_OK)
-        status = stet_files_batch_end(&b, err);
-    else
-        stet_tx_abort(b.tx);
+    status = stet_files_batch_end(&b, status, err);
     if (status == STET_OK)
         stet_map_clear(&w->dirty);
     return status;

@@ -1,10 +1,12 @@
 /* Files as documents: what a scan finds, what it does not read again, and what survives accidents. */
 #include "../expect.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../faults.h"
 #include "files/files.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -361,9 +363,41 @@ static void a_torn_log_ends_where_it_is_torn(void **state) {
     stet_buf_release(&bytes);
 }
 
+/* A scan that fails anywhere, in the handle of one who goes on with it, as a watch does. */
+static void what_a_failed_scan_saw_is_written_by_the_next(void **state) {
+    (void)state;
+    OK(stet_files_follow(files, "file:a", &err));
+    OK(stet_files_follow(files, "file:b", &err));
+    OK(stet_files_follow(files, "glob:*.c", &err));
+    int struck = 0;
+    for (int n = 1;; n++) {
+        stet_files_report r;
+        char text[32];
+        snprintf(text, sizeof text, "%d", n);
+        n % 2 ? put("a", text) : (void)unlink("a");
+        n % 3 ? put("b", text) : (void)unlink("b");
+        n % 2 ? (void)unlink("x.c") : put("x.c", text);
+        faults_arm_any(n, STET_SYS_FAIL, EIO);
+        stet_status status = stet_files_scan(files, &r, &err);
+        faults_disarm();
+        struck += status != STET_OK;
+        stet_error_clear(&err);
+        stet_release(r.list);
+        OK(stet_files_scan(files, &r, &err));
+        stet_release(r.list);
+        doc_is("file:a", n % 2 ? "hash" : "absent");
+        doc_is("file:b", n % 3 ? "hash" : "absent");
+        doc_is("glob:*.c", n % 2 ? "{}" : "x.c");
+        if (!faults_fired())
+            break;
+    }
+    assert_true(struck > 10);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {T(a_file_through_its_life),
+                                       T(what_a_failed_scan_saw_is_written_by_the_next),
                                        T(touch_changes_nothing_and_reads_once),
                                        T(a_time_set_back_hides_nothing),
                                        T(patterns),
