@@ -174,12 +174,10 @@ STET_CHECKED stet_status sched_run_begin(stet_sched *s, sched_action *a, action_
 STET_CHECKED stet_status sched_run_transaction(action_run *r, stet_error *err);
 void sched_run_drop(action_run *r); /* instead of store */
 void sched_run_execute(action_run *r);
-extern const stet_run_ops sched_run_ops;
 void sched_run_check(action_run *r); /* the result, and its place in the transaction */
 /* Adds it to the group and tells the plan; ends the run. */
 STET_CHECKED stet_status sched_run_store(action_run *r, stet_error *err);
 void sched_effect_done(stet_sched *s); /* gives up the lock between processes */
-STET_CHECKED stet_status sched_flush_due(stet_sched *s, stet_error *err);
 void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a, const stet_error *error);
 
 /* Fills an action from its row. */
@@ -220,9 +218,17 @@ STET_CHECKED stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_reco
 
 /* sched_run.c */
 STET_CHECKED stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err);
+void sched_problem(stet_sched *s, const sched_action *a, const stet_error *error, const char *cycle);
+
+/* sched_ops.c: what a module kind may do with a run. */
+extern const stet_run_ops sched_run_ops;
+
+/* sched_store.c */
 STET_CHECKED stet_status sched_flush(stet_sched *s, stet_error *err);
+STET_CHECKED stet_status sched_flush_due(stet_sched *s, stet_error *err); /* if it is time */
 /* Tells the plan of commits by others. */
 STET_CHECKED stet_status sched_news(stet_sched *s, bool *any, stet_error *err);
-void sched_problem(stet_sched *s, const sched_action *a, const stet_error *error, const char *cycle);
+STET_CHECKED stet_status sched_tell_changes(stet_sched *s, const stet_doc_change *changes, size_t count, uint32_t by,
+                                            stet_error *err);
 
 #endif

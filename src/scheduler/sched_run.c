@@ -1,122 +1,6 @@
-/* One run of one action, and storing what a group of them did. */
+/* One run of one action: beginning, checks, what is recorded of it, effects. */
 #include "graph/stream.h"
 #include "scheduler/sched_internal.h"
-
-/* ---- What a kind may do
- * ---------------------------------------------------------------------------------------------------- */
-
-static stet_status run_read(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err) {
-    action_run *r = (action_run *)run;
-    return stet_reader_binding(&r->reader, run->bindings, path, kind, out, err);
-}
-
-static stet_status run_peek(stet_run *run, stet_pathref path, stet_value *out, stet_error *err) {
-    action_run *r = (action_run *)run;
-    bool record = r->reader.record;
-    r->reader.record = false;
-    stet_status status = stet_reader_binding(&r->reader, run->bindings, path, STET_SHALLOW, out, err);
-    r->reader.record = record;
-    return status;
-}
-
-static stet_status run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
-    return sched_cell_write((action_run *)run, path, value, err);
-}
-
-static stet_status run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
-    action_run *r = (action_run *)run;
-    if (!r->a->out_id || r->s->opts.observe_only) {
-        stet_release(value);
-        return STET_OK;
-    }
-    stet_path at = STET_PATH_INIT;
-    stet_path_set(&at, stet_path_ref(&r->a->out_path));
-    stet_buf_add(&at.buf, path.bytes, path.len);
-    stet_status status =
-        stet_tx_write(r->tx, &(stet_docname){r->a->out_id, r->a->out_scope}, stet_path_ref(&at), value, err);
-    stet_path_release(&at);
-    return status;
-}
-
-static stet_status run_remember(stet_run *run, stet_value token, stet_error *err) {
-    stet_release(token);
-    return stet_fail(err, STET_UNSUPPORTED, "%s: it can't be found again after a restart", run->name);
-}
-
-static stet_status run_read_doc(stet_run *run, const char *id, stet_value *out, stet_error *err) {
-    action_run *r = (action_run *)run;
-    stet_path path = STET_PATH_INIT;
-    stet_path_push(&path, "value");
-    stet_status status =
-        stet_reader_cell(&r->reader, NULL, &(stet_docname){id, NULL}, stet_path_ref(&path), STET_RECURSIVE, out, err);
-    stet_path_release(&path);
-    return status;
-}
-
-static stet_status run_write_doc(stet_run *run, const char *id, stet_value value, stet_error *err) {
-    action_run *r = (action_run *)run;
-    stet_docname name = {id, NULL};
-    if (r->s->opts.observe_only) {
-        stet_release(value);
-        return STET_OK;
-    }
-    if (stet_typeof(value) == STET_NULL)
-        return stet_tx_drop(r->tx, &name, err);
-    stet_value envelope = stet_object();
-    stet_put(&envelope, "value", value);
-    return stet_tx_put(r->tx, &name, envelope, err);
-}
-
-static stet_status run_refresh(stet_run *run, stet_error *err) {
-    return sched_async_refresh((action_run *)run, err);
-}
-
-static stet_status run_raw(stet_run *run, stet_pathref path, stet_value *out, stet_error *err) {
-    action_run *r = (action_run *)run;
-    return stet_reader_raw(&r->reader, run->bindings, path, out, err);
-}
-
-static stet_status run_children(stet_run *run, const stet_run_child *at, size_t len, stet_error *err) {
-    return sched_children_set((action_run *)run, at, len, err);
-}
-
-static void run_log(stet_run *run, const char *stream, const char *bytes, size_t len) {
-    action_run *r = (action_run *)run;
-    if (r->log)
-        stet_buf_add(r->log, bytes, len);
-    else if (r->s->opts.log)
-        r->s->opts.log(r->s->opts.ctx, r->a->node, stream, bytes, len);
-}
-
-static void run_succeed(stet_run *run, stet_value result) {
-    action_run *r = (action_run *)run;
-    r->result = result;
-    if (r->asynchronous)
-        sched_async_ended(r);
-}
-
-static void run_fail(stet_run *run, const stet_error *err) {
-    action_run *r = (action_run *)run;
-    r->failed = true;
-    r->error = *err;
-    r->error.details = stet_retain(err->details);
-    if (r->asynchronous)
-        sched_async_ended(r);
-}
-
-const stet_run_ops sched_run_ops = {.read = run_read,
-                                    .write = run_write,
-                                    .write_output = run_write_output,
-                                    .remember = run_remember,
-                                    .succeed = run_succeed,
-                                    .fail = run_fail,
-                                    .log = run_log,
-                                    .read_doc = run_read_doc,
-                                    .write_doc = run_write_doc,
-                                    .refresh = run_refresh,
-                                    .peek = run_peek,
-                                    .raw = run_raw,
-                                    .children = run_children};
 
 /* ---- Checking inputs and results
  * ---------------------------------------------------------------------------------------------- */
@@ -393,23 +277,6 @@ static void learn_reads(action_run *r) {
         free(reads);
 }
 
-static stet_status tell_changes(stet_sched *s, const stet_doc_change *changes, size_t count, uint32_t by,
-                                stet_error *err) {
-    int64_t now = sched_now(s);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t doc = sched_doc(s, NULL, &changes[i].name);
-        if (changes[i].doc == 0) /* the space has never heard of it: nothing on disk reads it */
-            stet_plan_doc_covered(s->plan, doc);
-        for (size_t k = 0; k < changes[i].len; k++) {
-            stet_status status =
-                stet_plan_changed(s->plan, doc, changes[i].at[k].path, changes[i].at[k].kind, by, now, err);
-            if (status != STET_OK)
-                return status;
-        }
-    }
-    return STET_OK;
-}
-
 void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a, const stet_error *error) {
     if (!s->opts.event)
         return;
@@ -554,7 +421,7 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         a->observed = a->same_code = true;
         s->report.unchanged += count == 0;
         sched_cells_learn(s, a, changes, count);
-        status = tell_changes(s, changes, count, a->id, err);
+        status = sched_tell_changes(s, changes, count, a->id, err);
         if (status == STET_OK && r->children && !failed)
             status = sched_children_apply(s, a, r->children, err);
         stet_plan_finish(s->plan, a->id, failed ? STET_PLAN_FAILED : STET_PLAN_DONE, sched_now(s));
@@ -646,18 +513,6 @@ void sched_effect_done(stet_sched *s) {
         stet_lock_drop(s->effects);
 }
 
-stet_status sched_flush_due(stet_sched *s, stet_error *err) {
-    size_t most = s->opts.group_runs ? s->opts.group_runs : STET_SCHED_GROUP_RUNS;
-    int64_t long_us = (s->opts.group_ms ? s->opts.group_ms : STET_SCHED_GROUP_MS) * 1000;
-    /* Storing must not take most of the time: on a slow disk groups are longer. */
-    if (!s->opts.group_ms && s->flush_us * 4 > long_us)
-        long_us = s->flush_us * 4;
-    if (s->members.len > 0 &&
-        (s->opts.no_group || s->members.len >= most || stet_clock_monotonic_us() - s->group_since > long_us))
-        return sched_flush(s, err);
-    return STET_OK;
-}
-
 stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
     sched_action *a = stet_plan_data(s->plan, id);
     stet_status status;
@@ -668,102 +523,4 @@ stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
     else
         status = run_once(s, a, err);
     return status == STET_OK ? sched_flush_due(s, err) : status;
-}
-
-/* ---- Storing
- * ----------------------------------------------------------------------------------------------------------------------
- */
-
-stet_status sched_flush(stet_sched *s, stet_error *err) {
-    if (!s->group || s->members.len == 0)
-        return STET_OK;
-    int64_t start = stet_clock_monotonic_us();
-    stet_status status = stet_group_flush(s->group, err);
-    if (status != STET_OK)
-        return status;
-    s->flush_us = stet_clock_monotonic_us() - start;
-    s->report.flushes++;
-    for (size_t i = 0; i < s->members.len; i++) {
-        uint32_t id = s->members.at[i];
-        sched_action *a = stet_plan_data(s->plan, id);
-        stet_member m;
-        stet_group_at(s->group, i, &m);
-        if (m.outcome == STET_MEMBER_APPLIED && m.result.seq > s->group_head)
-            s->group_head = m.result.seq; /* the new snapshot is at least this old */
-        if (m.outcome == STET_MEMBER_APPLIED) {
-            a->conflicts = 0;
-            a->verify = false;
-            if (m.result.changed)
-                *stet_vec_add(&s->mine) = m.result.seq;
-            continue;
-        }
-        s->report.dropped++;
-        if (a->role != STET_CHILD_NONE) {
-            sched_children_forget(a);
-            s->reload = true;
-        }
-        if (++a->conflicts <= STET_SCHED_MAX_CONFLICTS) {
-            stet_plan_dropped(s->plan, id, sched_now(s));
-            continue;
-        }
-        /* Others keep changing what it reads: it stays dirty, and says why. */
-        stet_plan_put_aside(s->plan, id);
-        a->failed = true;
-        s->report.failed_now++;
-        sched_problem(s, a, m.error, NULL);
-        sched_emit(s, STET_SCHED_FAILED, a, m.error);
-    }
-    sched_unload(s);
-    stet_vec_clear(&s->members);
-    sched_emit(s, STET_SCHED_FLUSHED, NULL, NULL);
-    bool news;
-    return sched_news(s, &news, err);
-}
-
-stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
-    int64_t head;
-    *any = false;
-    stet_status status = stet_space_seq(s->space, &head, err);
-    if (status != STET_OK)
-        return status;
-    int64_t version = stet_memo_version(s->space);
-    if (version != s->version) {
-        /* They may have run actions without changing anything, too: no commit tells of that. */
-        s->version = version;
-        s->others = true;
-        sched_forget_asked(s);
-    }
-    /* Own commits alone: nothing to read back. */
-    if (head - s->seen == (int64_t)s->mine.len) {
-        s->seen = head;
-        stet_vec_clear(&s->mine);
-        return STET_OK;
-    }
-    size_t own = 0;
-    while (s->seen < head && status == STET_OK) {
-        stet_arena arena = STET_ARENA_INIT;
-        stet_commit_record *at;
-        size_t count = 0;
-        status = stet_space_commits(s->space, s->seen, head, 1000, &arena, &at, &count, err);
-        for (size_t i = 0; i < count && status == STET_OK; i++) {
-            while (own < s->mine.len && s->mine.at[own] < at[i].seq)
-                own++;
-            bool is_mine = own < s->mine.len && s->mine.at[own] == at[i].seq;
-            s->seen = at[i].seq;
-            if (is_mine || at[i].branch != s->branch)
-                continue;
-            *any = true;
-            for (size_t k = 0; k < at[i].len; k++)
-                sched_children_news(s, at[i].at[k].name.id);
-            status = tell_changes(s, at[i].at, at[i].len, STET_PLAN_NONE, err);
-            if (status == STET_OK)
-                status = sched_children_overwritten(s, at[i].at, at[i].len, err);
-        }
-        if (status == STET_OK && count == 0)
-            s->seen = head;
-        stet_arena_release(&arena);
-    }
-    if (status == STET_OK)
-        stet_vec_clear(&s->mine);
-    return status;
 }

@@ -1,0 +1,475 @@
+/* Writing a piece: program and schemas, result document, argument, cells, rows of its graph; teardown. */
+#include "graph/piece.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/schema.h"
+#include "base/vec.h"
+#include "graph/child.h"
+#include "graph/stream.h"
+
+#define NODES_PER_PART 1000 /* nodes of a stored program in one document */
+
+static stet_status put_new(stet_space *s, const char *branch, const char *id, stet_value value, stet_error *err) {
+    int64_t number;
+    stet_doc_state state;
+    stet_status status = stet_space_branch(s, branch, &number, err);
+    if (status == STET_OK)
+        status = stet_space_load(s, number, &(stet_docname){id, NULL}, -1, &state, err);
+    if (status != STET_OK) {
+        stet_release(value);
+        return status;
+    }
+    bool there = state.exists;
+    stet_release(state.value);
+    if (there) {
+        stet_release(value);
+        return STET_OK;
+    }
+    stet_tx *tx;
+    status = stet_tx_begin(s, branch, &tx, err);
+    if (status != STET_OK) {
+        stet_release(value);
+        return status;
+    }
+    stet_value envelope = stet_object();
+    stet_put(&envelope, "value", value);
+    status = stet_tx_put(tx, &(stet_docname){id, NULL}, envelope, err);
+    if (status != STET_OK) {
+        stet_tx_abort(tx);
+        return status;
+    }
+    return stet_tx_commit(tx, NULL, err);
+}
+
+stet_status stet_piece_keep(stet_space *s, const char *branch, const stet_pattern *p, const stet_process *g,
+                            stet_error *err) {
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(p->hash, hex);
+    stet_value nodes = stet_get(p->root, "nodes");
+    size_t n = stet_count(nodes), parts = (n + NODES_PER_PART - 1) / NODES_PER_PART;
+    stet_status status = STET_OK;
+    /* A program of many nodes is kept in parts, the head last: where the head is, all is there. */
+    for (size_t part = 0; parts > 1 && part < parts && status == STET_OK; part++) {
+        stet_value slice = stet_array();
+        for (size_t i = part * NODES_PER_PART; i < n && i < (part + 1) * NODES_PER_PART; i++)
+            stet_push(&slice, stet_retain(stet_at(nodes, i)));
+        char *id = stet_asprintf("program:%s:%zu", hex, part);
+        status = put_new(s, branch, id, slice, err);
+        stet_free(id);
+    }
+    if (status == STET_OK) {
+        stet_value root = stet_retain(p->root);
+        if (parts > 1)
+            stet_put(&root, "nodes", stet_stringf("%zu parts", parts));
+        char *id = stet_asprintf("program:%s", hex);
+        status = put_new(s, branch, id, root, err);
+        stet_free(id);
+    }
+    for (size_t i = 0; i < stet_count(g->schemas) && status == STET_OK; i++) {
+        char *id = stet_asprintf("schema:%s", stet_key_at(g->schemas, i, NULL));
+        status = put_new(s, branch, id, stet_retain(stet_at(g->schemas, i)), err);
+        stet_free(id);
+    }
+    return status;
+}
+
+/* ---- Setting up
+ * --------------------------------------------------------------------------------------------------------- */
+
+static bool exists(stet_tx *tx, const char *id) {
+    stet_value v;
+    return stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &v, NULL) == STET_OK;
+}
+
+static stet_status put_value(stet_tx *tx, const char *id, stet_value value, stet_error *err) {
+    stet_value envelope = stet_object();
+    stet_put(&envelope, "value", value);
+    return stet_tx_put(tx, &(stet_docname){id, NULL}, envelope, err);
+}
+
+static stet_status check_argument(stet_tx *tx, const char *piece, const char *id, stet_value schema, stet_error *err) {
+    stet_path path = STET_PATH_INIT;
+    stet_value v;
+    stet_status status = STET_OK;
+    stet_path_push(&path, "value");
+    if (stet_typeof(schema) != STET_NULL &&
+        stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, stet_path_ref(&path), &v, NULL) == STET_OK) {
+        status = stet_schema_check(schema, v, err);
+        if (status != STET_OK)
+            stet_fail_in(err, "the argument of piece \"%s\" does not match its schema", piece);
+    }
+    stet_path_release(&path);
+    return status;
+}
+
+stet_status stet_piece_set_argument(stet_tx *tx, const char *piece, stet_value set, stet_value schema,
+                                    stet_error *err) {
+    char *id = stet_piece_part(piece, "argument", NULL);
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_count(set) && status == STET_OK; i++) {
+        size_t len;
+        const char *key = stet_key_at(set, i, &len);
+        stet_path path = STET_PATH_INIT;
+        stet_path_push(&path, "value");
+        if (len > 0 && key[0] == '/') {
+            stet_path below = STET_PATH_INIT;
+            status = stet_path_of_pointer(&below, key, len, err);
+            stet_buf_add(&path.buf, stet_path_ref(&below).bytes, stet_path_ref(&below).len);
+            stet_path_release(&below);
+        } else if (len > 0) {
+            stet_path_push_n(&path, key, len);
+        }
+        if (status == STET_OK)
+            status =
+                stet_tx_write(tx, &(stet_docname){id, NULL}, stet_path_ref(&path), stet_retain(stet_at(set, i)), err);
+        stet_path_release(&path);
+    }
+    if (status == STET_OK)
+        status = check_argument(tx, piece, id, schema, err);
+    stet_free(id);
+    return status;
+}
+
+static stet_status write_argument(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
+    const stet_pattern *p = s->pattern;
+    char *id = stet_piece_part(s->process->piece, "argument", NULL);
+    stet_status status = STET_OK;
+    if (!exists(tx, id))
+        status = put_value(tx, id, p->has_argument_default ? stet_retain(p->argument_default) : stet_object(), err);
+    if (status == STET_OK && stet_count(s->set) > 0)
+        status = stet_piece_set_argument(tx, s->process->piece, s->set, p->argument_schema, err);
+    else if (status == STET_OK)
+        status = check_argument(tx, s->process->piece, id, p->argument_schema, err);
+    stet_free(id);
+    return status;
+}
+
+static stet_status write_cells(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < s->pattern->cell_count && status == STET_OK; i++) {
+        const stet_pattern_cell *c = &s->pattern->cells[i];
+        char *id = stet_piece_part(s->process->piece, "cell", c->name);
+        if (c->has_default && !exists(tx, id))
+            status = put_value(tx, id, stet_retain(c->initial), err);
+        stet_free(id);
+    }
+    return status;
+}
+
+/* Some parts of the graph as one member of the group. All of them in one commit would have to be read for any of them.
+ */
+#define PARTS_PER_MEMBER 8
+
+typedef struct row_writer {
+    const stet_piece_setup *s;
+    stet_tx *tx;
+    size_t parts;
+} row_writer;
+
+static stet_status end_member(row_writer *w, stet_error *err) {
+    if (!w->tx)
+        return STET_OK;
+    stet_status status = stet_group_add(w->s->group, w->tx, NULL, NULL, err);
+    if (status != STET_OK)
+        stet_tx_abort(w->tx);
+    w->tx = NULL;
+    w->parts = 0;
+    return status;
+}
+
+static stet_status write_part(row_writer *w, const char *id, stet_value rows, stet_error *err) {
+    stet_status status = STET_OK;
+    if (!w->tx) {
+        stet_value seen;
+        status = stet_tx_begin_in(w->s->group, &w->tx, err);
+        if (status != STET_OK) {
+            w->tx = NULL;
+            stet_release(rows);
+            return status;
+        }
+        if (stet_tx_read(w->tx, NULL, &(stet_docname){w->s->process->result, NULL}, STET_PATH_ROOT, STET_SHALLOW, &seen,
+                         NULL) != STET_OK)
+            seen = stet_null(); /* that there is none is a read, too */
+    }
+    if (stet_typeof(rows) == STET_OBJECT)
+        status = put_value(w->tx, id, rows, err);
+    else
+        status = stet_tx_drop(w->tx, &(stet_docname){id, NULL}, err);
+    if (status == STET_OK && ++w->parts >= PARTS_PER_MEMBER)
+        status = end_member(w, err);
+    return status;
+}
+
+static uint32_t chunks_of(const stet_piece_setup *s) {
+    uint32_t chunks = stet_process_chunks(s->process->node_count);
+    if (s->before && s->before->chunks > chunks && s->before->chunks <= chunks * 4)
+        chunks = s->before->chunks; /* no new distribution for a few nodes less */
+    return chunks;
+}
+
+/* Rows go into the part that their id hashes to. Only parts with a change are written. */
+stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err) {
+    uint32_t chunks = chunks_of(s);
+    const stet_process *g = s->process;
+    bool all = !s->before || s->before->chunks != chunks;
+    bool *touched = stet_alloc_zero(chunks * sizeof *touched);
+    stet_value *rows = stet_alloc_zero(chunks * sizeof *rows);
+    stet_status status = STET_OK;
+    for (size_t i = 0; !all && i < s->diff->len; i++)
+        touched[stet_process_chunk(s->diff->at[i].id, chunks)] = true;
+    for (size_t i = 0; i < g->node_count; i++) {
+        uint32_t c = stet_process_chunk(g->nodes[i].id, chunks);
+        if (!all && !touched[c])
+            continue;
+        if (stet_typeof(rows[c]) == STET_NULL)
+            rows[c] = stet_object();
+        stet_put(&rows[c], g->nodes[i].id, stet_retain(g->nodes[i].row));
+    }
+    uint32_t old = s->before ? s->before->chunks : 0;
+    row_writer w = {.s = s};
+    for (uint32_t c = 0; c < chunks || c < old; c++) {
+        if (c < chunks && !all && !touched[c])
+            continue;
+        char number[16];
+        snprintf(number, sizeof number, "%u", c);
+        char *id = stet_piece_part(g->piece, "process", number);
+        if (status == STET_OK)
+            status = write_part(&w, id, c < chunks ? stet_retain(rows[c]) : stet_null(), err);
+        stet_free(id);
+    }
+    if (status == STET_OK)
+        status = end_member(&w, err);
+    else
+        stet_tx_abort(w.tx);
+    for (uint32_t c = 0; c < chunks; c++)
+        stet_release(rows[c]);
+    free(rows);
+    free(touched);
+    return status;
+}
+
+/* What is gone does not fail any more. */
+static stet_status drop_failure(stet_tx *tx, const char *piece, const char *node, stet_error *err) {
+    char *id = stet_piece_part(piece, "failures", NULL);
+    stet_docname name = {id, NULL};
+    stet_path path = STET_PATH_INIT;
+    stet_value there;
+    stet_status status = STET_OK;
+    stet_path_push(&path, "value");
+    stet_path_push(&path, node);
+    if (stet_tx_peek(tx, NULL, &name, stet_path_ref(&path), &there, NULL) == STET_OK) {
+        stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = stet_path_ref(&path)};
+        status = stet_tx_patch(tx, &name, &gone, 1, err);
+    }
+    stet_path_release(&path);
+    stet_free(id);
+    return status;
+}
+
+/* A node that is gone takes the document with it that was its own; a cell that it shared or that people edit stays. */
+static stet_status tear_down(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; s->before_process && i < s->diff->len && status == STET_OK; i++) {
+        const stet_process_change *c = &s->diff->at[i];
+        const stet_process_node *was = stet_process_find(s->before_process, c->id);
+        const stet_process_node *now = stet_process_find(s->process, c->id);
+        if (!was)
+            continue;
+        if (!now)
+            status = drop_failure(tx, s->process->piece, c->id, err);
+        stet_value link = stet_get(was->row, stet_stream_is_handler(was->row) ? "stream" : "output");
+        if (now && stet_equal(link, stet_get(now->row, stet_stream_is_handler(now->row) ? "stream" : "output")))
+            continue;
+        stet_link l;
+        stet_path path = STET_PATH_INIT;
+        char *own = stet_piece_part(s->process->piece, "node", c->id);
+        if (status == STET_OK && stet_link_read(link, &l, &path) && !l.space && strcmp(l.id, own) == 0)
+            status = stet_tx_drop(tx, &(stet_docname){own, NULL}, err);
+        stet_free(own);
+        stet_path_release(&path);
+    }
+    return status;
+}
+
+static void count_effects(const stet_process *g, int64_t *effects, int64_t *restart) {
+    *effects = *restart = 0;
+    for (size_t i = 0; i < g->node_count; i++) {
+        stet_value kind = stet_get(g->nodes[i].row, "kind"), again = stet_get(g->nodes[i].row, "onRestart");
+        if (stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0)
+            ++*effects;
+        if (stet_typeof(again) == STET_STRING && strcmp(stet_as_string(&again, NULL), "run") == 0)
+            ++*restart;
+        *effects += stet_as_int(stet_get(g->nodes[i].row, "effects"));
+        *restart += stet_as_int(stet_get(g->nodes[i].row, "restarts"));
+    }
+}
+
+typedef struct linked {
+    const stet_process *g;
+    stet_value names;
+    stet_map seen;
+} linked;
+
+static bool note_linked(void *ctx, stet_value binding, stet_pathref place) {
+    linked *l = ctx;
+    stet_link link;
+    stet_path path = STET_PATH_INIT;
+    (void)place;
+    if (stet_link_read(binding, &link, &path) && !link.space && strncmp(link.id, "piece:", 6) == 0) {
+        size_t len = strcspn(link.id + 6, ":");
+        if (stet_name_valid(link.id + 6, len) &&
+            (len != strlen(l->g->piece) || memcmp(link.id + 6, l->g->piece, len) != 0) &&
+            !stet_map_get(&l->seen, link.id + 6, len)) {
+            stet_map_put(&l->seen, link.id + 6, len, (stet_slot){.n = 1});
+            stet_push(&l->names, stet_string_n(link.id + 6, len));
+        }
+    }
+    stet_path_release(&path);
+    return true;
+}
+
+/* Names of the other pieces that the bindings lead to: those come first in the order of running. */
+static stet_value linked_pieces(const stet_process *g) {
+    linked l = {.g = g, .names = stet_array()};
+    for (size_t i = 0; i < g->node_count; i++)
+        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), note_linked, &l);
+    stet_map_release(&l.seen);
+    return l.names;
+}
+
+/* What the argument and the named cells must match: hashes of schemas that are kept with those of the rows. */
+static void put_cell_schemas(const stet_pattern *p, stet_value *header) {
+    char hex[STET_HASH_HEX];
+    stet_value cells = stet_object();
+    if (stet_typeof(p->argument_schema) != STET_NULL) {
+        stet_hash_hex(stet_hash_value(p->argument_schema), hex);
+        stet_put(header, "argumentSchema", stet_string(hex));
+    }
+    for (size_t i = 0; i < p->cell_count; i++)
+        if (stet_typeof(p->cells[i].schema) != STET_NULL) {
+            stet_hash_hex(stet_hash_value(p->cells[i].schema), hex);
+            stet_put(&cells, p->cells[i].name, stet_string(hex));
+        }
+    if (stet_count(cells) > 0)
+        stet_put(header, "cellSchemas", stet_retain(cells));
+    stet_release(cells);
+}
+
+static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
+    char hex[STET_HASH_HEX];
+    stet_value h = stet_object();
+    int64_t effects, restart;
+    count_effects(s->process, &effects, &restart);
+    stet_put(&h, "version", stet_int(1));
+    stet_hash_hex(s->process->program, hex);
+    stet_put(&h, "program", stet_stringf("cid:%s", hex));
+    stet_put(&h, "generation", stet_int(s->process->generation));
+    stet_put(&h, "nodes", stet_int((int64_t)s->process->node_count));
+    stet_put(&h, "chunks", stet_int(chunks));
+    stet_put(&h, "effects", stet_int(effects));
+    stet_put(&h, "onRestart", stet_int(restart));
+    int64_t coordinators = 0;
+    for (size_t i = 0; i < s->process->node_count; i++)
+        coordinators += stet_child_role_of(s->process->nodes[i].row) != STET_CHILD_NONE;
+    if (coordinators > 0)
+        stet_put(&h, "coordinators", stet_int(coordinators));
+    size_t handlers;
+    stet_value streams = stet_streams_of(s->process, &handlers);
+    if (handlers > 0) {
+        stet_put(&h, "handlers", stet_int((int64_t)handlers));
+        stet_put(&h, "streams", stet_retain(streams));
+    }
+    stet_release(streams);
+    put_cell_schemas(s->pattern, &h);
+    stet_put(&h, "pieces", linked_pieces(s->process));
+    stet_hash_hex(s->runtime, hex);
+    stet_put(&h, "runtime", stet_string(hex));
+    stet_put(&h, "branch", stet_string(s->branch ? s->branch : ""));
+    /* Schemas that were ever used: what is stored may still have been made under an older one. */
+    stet_value history =
+        s->before ? stet_retain(stet_get(stet_get(s->before->envelope, "process"), "schemas")) : stet_null();
+    if (stet_typeof(history) != STET_ARRAY) {
+        stet_release(history);
+        history = stet_array();
+    }
+    stet_map seen = {0};
+    for (size_t i = 0; i < stet_count(history); i++) {
+        stet_value v = stet_at(history, i);
+        size_t len;
+        const char *text = stet_as_string(&v, &len);
+        if (text)
+            stet_map_put(&seen, text, len, (stet_slot){.n = 1});
+    }
+    for (size_t i = 0; i < stet_count(s->process->schemas); i++) {
+        size_t len;
+        const char *key = stet_key_at(s->process->schemas, i, &len);
+        if (!stet_map_get(&seen, key, len))
+            stet_push(&history, stet_string_n(key, len));
+    }
+    stet_map_release(&seen);
+    if (stet_count(history) > 0)
+        stet_put(&h, "schemas", history);
+    else
+        stet_release(history);
+    return h;
+}
+
+stet_status stet_piece_write(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
+    uint32_t chunks = chunks_of(s);
+    stet_status status = write_argument(tx, s, err);
+    if (status == STET_OK)
+        status = write_cells(tx, s, err);
+    if (status == STET_OK)
+        status = tear_down(tx, s, err);
+    if (status == STET_OK)
+        status = stet_streams_write(tx, s->process, err);
+    if (status != STET_OK)
+        return status;
+    stet_value envelope = s->before ? stet_retain(s->before->envelope) : stet_object(), pattern = stet_object();
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(s->pattern->hash, hex);
+    stet_put(&pattern, "program", stet_stringf("cid:%s", hex));
+    stet_put(&pattern, "name", stet_string(s->pattern->name));
+    if (s->pattern->version[0])
+        stet_put(&pattern, "version", stet_string(s->pattern->version));
+    if (s->pattern->title[0])
+        stet_put(&pattern, "title", stet_string(s->pattern->title));
+    stet_put(&envelope, "value", stet_retain(s->process->binding));
+    stet_put(&envelope, "pattern", pattern);
+    stet_put(&envelope, "process", process_header(s, chunks));
+    if (stet_typeof(s->source) != STET_NULL)
+        stet_put(&envelope, "source", stet_retain(s->source));
+    return stet_tx_put(tx, &(stet_docname){s->process->result, NULL}, envelope, err);
+}
+
+stet_status stet_piece_set_stopped(stet_tx *tx, const stet_piece *p, bool stopped, stet_error *err) {
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "process");
+    stet_path_push(&path, "stopped");
+    stet_status status =
+        stet_tx_write(tx, &(stet_docname){p->doc, NULL}, stet_path_ref(&path), stet_bool(stopped), err);
+    stet_path_release(&path);
+    return status;
+}
+
+stet_status stet_piece_drop(stet_tx *tx, stet_space *s, int64_t branch, const char *name, size_t max, bool *more,
+                            stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    char *doc = stet_piece_doc(name), *prefix = stet_asprintf("piece:%s:", name);
+    stet_status status = stet_tx_drop(tx, &(stet_docname){doc, NULL}, err);
+    stet_doc_filter filter = {.prefix = prefix, .limit = max};
+    stet_doc_info *at;
+    size_t count = 0;
+    *more = false;
+    if (status == STET_OK)
+        status = stet_space_list(s, branch, &filter, &arena, &at, &count, more, err);
+    for (size_t i = 0; i < count && status == STET_OK; i++)
+        status = stet_tx_drop(tx, &at[i].name, err);
+    stet_free(doc);
+    stet_free(prefix);
+    stet_arena_release(&arena);
+    return status;
+}

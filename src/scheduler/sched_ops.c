@@ -1,0 +1,115 @@
+/* What a module kind may do with a run of an action: read, write, end. */
+#include "scheduler/sched_internal.h"
+
+static stet_status run_read(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err) {
+    action_run *r = (action_run *)run;
+    return stet_reader_binding(&r->reader, run->bindings, path, kind, out, err);
+}
+
+static stet_status run_peek(stet_run *run, stet_pathref path, stet_value *out, stet_error *err) {
+    action_run *r = (action_run *)run;
+    bool record = r->reader.record;
+    r->reader.record = false;
+    stet_status status = stet_reader_binding(&r->reader, run->bindings, path, STET_SHALLOW, out, err);
+    r->reader.record = record;
+    return status;
+}
+
+static stet_status run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
+    return sched_cell_write((action_run *)run, path, value, err);
+}
+
+static stet_status run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
+    action_run *r = (action_run *)run;
+    if (!r->a->out_id || r->s->opts.observe_only) {
+        stet_release(value);
+        return STET_OK;
+    }
+    stet_path at = STET_PATH_INIT;
+    stet_path_set(&at, stet_path_ref(&r->a->out_path));
+    stet_buf_add(&at.buf, path.bytes, path.len);
+    stet_status status =
+        stet_tx_write(r->tx, &(stet_docname){r->a->out_id, r->a->out_scope}, stet_path_ref(&at), value, err);
+    stet_path_release(&at);
+    return status;
+}
+
+static stet_status run_remember(stet_run *run, stet_value token, stet_error *err) {
+    stet_release(token);
+    return stet_fail(err, STET_UNSUPPORTED, "%s: it can't be found again after a restart", run->name);
+}
+
+static stet_status run_read_doc(stet_run *run, const char *id, stet_value *out, stet_error *err) {
+    action_run *r = (action_run *)run;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    stet_status status =
+        stet_reader_cell(&r->reader, NULL, &(stet_docname){id, NULL}, stet_path_ref(&path), STET_RECURSIVE, out, err);
+    stet_path_release(&path);
+    return status;
+}
+
+static stet_status run_write_doc(stet_run *run, const char *id, stet_value value, stet_error *err) {
+    action_run *r = (action_run *)run;
+    stet_docname name = {id, NULL};
+    if (r->s->opts.observe_only) {
+        stet_release(value);
+        return STET_OK;
+    }
+    if (stet_typeof(value) == STET_NULL)
+        return stet_tx_drop(r->tx, &name, err);
+    stet_value envelope = stet_object();
+    stet_put(&envelope, "value", value);
+    return stet_tx_put(r->tx, &name, envelope, err);
+}
+
+static stet_status run_refresh(stet_run *run, stet_error *err) {
+    return sched_async_refresh((action_run *)run, err);
+}
+
+static stet_status run_raw(stet_run *run, stet_pathref path, stet_value *out, stet_error *err) {
+    action_run *r = (action_run *)run;
+    return stet_reader_raw(&r->reader, run->bindings, path, out, err);
+}
+
+static stet_status run_children(stet_run *run, const stet_run_child *at, size_t len, stet_error *err) {
+    return sched_children_set((action_run *)run, at, len, err);
+}
+
+static void run_log(stet_run *run, const char *stream, const char *bytes, size_t len) {
+    action_run *r = (action_run *)run;
+    if (r->log)
+        stet_buf_add(r->log, bytes, len);
+    else if (r->s->opts.log)
+        r->s->opts.log(r->s->opts.ctx, r->a->node, stream, bytes, len);
+}
+
+static void run_succeed(stet_run *run, stet_value result) {
+    action_run *r = (action_run *)run;
+    r->result = result;
+    if (r->asynchronous)
+        sched_async_ended(r);
+}
+
+static void run_fail(stet_run *run, const stet_error *err) {
+    action_run *r = (action_run *)run;
+    r->failed = true;
+    r->error = *err;
+    r->error.details = stet_retain(err->details);
+    if (r->asynchronous)
+        sched_async_ended(r);
+}
+
+const stet_run_ops sched_run_ops = {.read = run_read,
+                                    .write = run_write,
+                                    .write_output = run_write_output,
+                                    .remember = run_remember,
+                                    .succeed = run_succeed,
+                                    .fail = run_fail,
+                                    .log = run_log,
+                                    .read_doc = run_read_doc,
+                                    .write_doc = run_write_doc,
+                                    .refresh = run_refresh,
+                                    .peek = run_peek,
+                                    .raw = run_raw,
+                                    .children = run_children};

@@ -1,0 +1,125 @@
+/* Storing what a group of runs did, and telling the plan what changed: by them, and by others. */
+#include "scheduler/sched_internal.h"
+
+stet_status sched_tell_changes(stet_sched *s, const stet_doc_change *changes, size_t count, uint32_t by,
+                               stet_error *err) {
+    int64_t now = sched_now(s);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t doc = sched_doc(s, NULL, &changes[i].name);
+        if (changes[i].doc == 0) /* the space has never heard of it: nothing on disk reads it */
+            stet_plan_doc_covered(s->plan, doc);
+        for (size_t k = 0; k < changes[i].len; k++) {
+            stet_status status =
+                stet_plan_changed(s->plan, doc, changes[i].at[k].path, changes[i].at[k].kind, by, now, err);
+            if (status != STET_OK)
+                return status;
+        }
+    }
+    return STET_OK;
+}
+
+stet_status sched_flush_due(stet_sched *s, stet_error *err) {
+    size_t most = s->opts.group_runs ? s->opts.group_runs : STET_SCHED_GROUP_RUNS;
+    int64_t long_us = (s->opts.group_ms ? s->opts.group_ms : STET_SCHED_GROUP_MS) * 1000;
+    /* Storing must not take most of the time: on a slow disk groups are longer. */
+    if (!s->opts.group_ms && s->flush_us * 4 > long_us)
+        long_us = s->flush_us * 4;
+    if (s->members.len > 0 &&
+        (s->opts.no_group || s->members.len >= most || stet_clock_monotonic_us() - s->group_since > long_us))
+        return sched_flush(s, err);
+    return STET_OK;
+}
+
+stet_status sched_flush(stet_sched *s, stet_error *err) {
+    if (!s->group || s->members.len == 0)
+        return STET_OK;
+    int64_t start = stet_clock_monotonic_us();
+    stet_status status = stet_group_flush(s->group, err);
+    if (status != STET_OK)
+        return status;
+    s->flush_us = stet_clock_monotonic_us() - start;
+    s->report.flushes++;
+    for (size_t i = 0; i < s->members.len; i++) {
+        uint32_t id = s->members.at[i];
+        sched_action *a = stet_plan_data(s->plan, id);
+        stet_member m;
+        stet_group_at(s->group, i, &m);
+        if (m.outcome == STET_MEMBER_APPLIED && m.result.seq > s->group_head)
+            s->group_head = m.result.seq; /* the new snapshot is at least this old */
+        if (m.outcome == STET_MEMBER_APPLIED) {
+            a->conflicts = 0;
+            a->verify = false;
+            if (m.result.changed)
+                *stet_vec_add(&s->mine) = m.result.seq;
+            continue;
+        }
+        s->report.dropped++;
+        if (a->role != STET_CHILD_NONE) {
+            sched_children_forget(a);
+            s->reload = true;
+        }
+        if (++a->conflicts <= STET_SCHED_MAX_CONFLICTS) {
+            stet_plan_dropped(s->plan, id, sched_now(s));
+            continue;
+        }
+        /* Others keep changing what it reads: it stays dirty, and says why. */
+        stet_plan_put_aside(s->plan, id);
+        a->failed = true;
+        s->report.failed_now++;
+        sched_problem(s, a, m.error, NULL);
+        sched_emit(s, STET_SCHED_FAILED, a, m.error);
+    }
+    sched_unload(s);
+    stet_vec_clear(&s->members);
+    sched_emit(s, STET_SCHED_FLUSHED, NULL, NULL);
+    bool news;
+    return sched_news(s, &news, err);
+}
+
+stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
+    int64_t head;
+    *any = false;
+    stet_status status = stet_space_seq(s->space, &head, err);
+    if (status != STET_OK)
+        return status;
+    int64_t version = stet_memo_version(s->space);
+    if (version != s->version) {
+        /* They may have run actions without changing anything, too: no commit tells of that. */
+        s->version = version;
+        s->others = true;
+        sched_forget_asked(s);
+    }
+    /* Own commits alone: nothing to read back. */
+    if (head - s->seen == (int64_t)s->mine.len) {
+        s->seen = head;
+        stet_vec_clear(&s->mine);
+        return STET_OK;
+    }
+    size_t own = 0;
+    while (s->seen < head && status == STET_OK) {
+        stet_arena arena = STET_ARENA_INIT;
+        stet_commit_record *at;
+        size_t count = 0;
+        status = stet_space_commits(s->space, s->seen, head, 1000, &arena, &at, &count, err);
+        for (size_t i = 0; i < count && status == STET_OK; i++) {
+            while (own < s->mine.len && s->mine.at[own] < at[i].seq)
+                own++;
+            bool is_mine = own < s->mine.len && s->mine.at[own] == at[i].seq;
+            s->seen = at[i].seq;
+            if (is_mine || at[i].branch != s->branch)
+                continue;
+            *any = true;
+            for (size_t k = 0; k < at[i].len; k++)
+                sched_children_news(s, at[i].at[k].name.id);
+            status = sched_tell_changes(s, at[i].at, at[i].len, STET_PLAN_NONE, err);
+            if (status == STET_OK)
+                status = sched_children_overwritten(s, at[i].at, at[i].len, err);
+        }
+        if (status == STET_OK && count == 0)
+            s->seen = head;
+        stet_arena_release(&arena);
+    }
+    if (status == STET_OK)
+        stet_vec_clear(&s->mine);
+    return status;
+}
