@@ -33,8 +33,10 @@ struct reader {
     stet_buf scratch; /* a string with escapes, decoded */
     /* Long keys seen, by a hash: records of one kind share them. Borrowed from the values. */
     stet_text *keys[CACHED_KEYS];
-    const stet_json_stream *stream; /* or NULL */
-    bool streaming;                 /* the second open container is the stream's array */
+    const stet_json_stream *stream;          /* or NULL */
+    stet_value wanted[STET_JSON_WANTED_MAX]; /* its names as keys, which are short: two words to compare */
+    size_t wanted_count;
+    bool streaming; /* the second open container is the stream's array */
     stet_error *err;
 };
 
@@ -229,10 +231,19 @@ static bool is_name(const stet_value *key, const char *name) {
 static bool is_unwanted(const struct reader *r) {
     if (r->frames.len != 3 || !r->frames.at[2].object)
         return false;
-    for (const char *const *name = r->stream->wanted; *name; name++)
-        if (is_name(&r->values.at[r->values.len - 1], *name))
+    stet_value key = r->values.at[r->values.len - 1];
+    for (size_t i = 0; i < r->wanted_count; i++)
+        if (key.bits[0] == r->wanted[i].bits[0] && key.bits[1] == r->wanted[i].bits[1])
             return false;
     return true;
+}
+
+static void note_wanted(struct reader *r) {
+    for (const char *const *name = r->stream->wanted; *name; name++) {
+        size_t len = strlen(*name);
+        assert(len <= STET_SHORT_MAX && r->wanted_count < STET_JSON_WANTED_MAX);
+        r->wanted[r->wanted_count++] = stet_value_short(*name, len);
+    }
 }
 
 /* The string whose quote stands at *p. */
@@ -612,6 +623,8 @@ stet_status stet_json_read_stream(const char *text, size_t len, const stet_json_
         stet_hint(err, "save it as UTF-8 without a byte order mark");
     } else {
         stet_vec_reserve(&r.values, 32); /* never NULL from here on */
+        if (stream)
+            note_wanted(&r);
         status = read_text(&r);
     }
     if (status == STET_OK) {

@@ -16,13 +16,16 @@ typedef struct stet_json_limits {
 STET_CHECKED stet_status stet_json_read(const char *text, size_t len, const stet_json_limits *limits, stet_value *out,
                                         stet_error *err);
 
+#define STET_JSON_WANTED_MAX 8
+
 /* For texts whose bulk is one array of records that are looked at one by one: the elements of the array that is the
  * root's member `member` are handed over as they are read, and are not in the value read, where the array is empty.
  * The text is held to the same rules as ever, to its end: what was handed over counts only if the reading succeeded. */
 typedef struct stet_json_stream {
     const char *member;
-    const char *const
-        *wanted; /* ends with NULL: strings that are other members of an element may be handed over as "" */
+    /* Ends with NULL: strings that are other members of an element may be handed over as "". At most
+     * STET_JSON_WANTED_MAX names of at most 14 bytes. */
+    const char *const *wanted;
     void (*element)(void *ctx, stet_value element); /* borrowed */
     void *ctx;
 } stet_json_stream;

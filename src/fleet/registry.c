@@ -174,11 +174,11 @@ static void *load_index(void *arg) {
 }
 
 /* What is no run, but lies where runs lie, is named. */
-static void look_through(stet_registry *reg, uint32_t repo_index, stet_sights *out) {
+static void look_through(stet_registry *reg, uint32_t repo_index, bool stamps, stet_sights *out) {
     const stet_registry_repo *repo = &reg->repos.at[repo_index];
     stet_error why = STET_ERROR_INIT;
     size_t kept = out->len;
-    if (repo->present && stet_sources_look(repo->runs_dir, repo_index, &reg->arena, out, &why) != STET_OK)
+    if (repo->present && stet_sources_look(repo->runs_dir, repo_index, stamps, &reg->arena, out, &why) != STET_OK)
         add_problem(reg, repo->root, repo->runs_dir, &why);
     for (size_t i = kept; i < out->len; i++) {
         const stet_sight *s = &out->at[i];
@@ -352,13 +352,13 @@ static stet_status load_sources(const stet_registry_opts *opts, stet_registry **
     index_task task = {.path = index_path(reg, opts->scope)};
     struct stat sb;
     pthread_t thread;
-    bool apart = stet_sys_stat(task.path, &sb) == 0 && sb.st_size > (1 << 20) &&
-                 pthread_create(&thread, NULL, load_index, &task) == 0;
+    bool indexed = stet_sys_stat(task.path, &sb) == 0;
+    bool apart = indexed && sb.st_size > (1 << 20) && pthread_create(&thread, NULL, load_index, &task) == 0;
     if (!apart)
         load_index(&task);
     stet_sights seen = {0};
     for (size_t i = 0; i < reg->repos.len; i++)
-        look_through(reg, (uint32_t)i, &seen);
+        look_through(reg, (uint32_t)i, indexed && !opts->verify, &seen);
     if (apart)
         pthread_join(thread, NULL);
     if (task.status == STET_OK)

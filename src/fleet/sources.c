@@ -20,6 +20,7 @@
 #define PROBE        32    /* sources by which it is seen whether the file system has them in memory */
 #define SLOW_NS      15000 /* a look takes 2 microseconds if it has, 50 and more if not */
 #define GRAIN        8
+#define NO_STATE     "there is no state.json"
 
 /* Work on `count` things, by several threads, a few at a time. */
 typedef struct crowd {
@@ -75,7 +76,7 @@ static void look_at(const look *l, stet_sight *s) {
     snprintf(path, sizeof path, "%s/state.json", s->name);
     if (stet_sys_lstatat(l->dir, path, &st) != 0) {
         s->status = errno == ENOENT ? STET_NOT_FOUND : STET_IO;
-        s->reason = errno == ENOENT ? "there is no state.json" : "its state.json can't be looked at";
+        s->reason = errno == ENOENT ? NO_STATE : "its state.json can't be looked at";
         return;
     }
     s->stamp = stet_stamp_of(&st);
@@ -127,7 +128,7 @@ static bool is_candidate(int dir, const struct dirent *entry, stet_sight *s) {
     return true;
 }
 
-stet_status stet_sources_look(const char *runs_dir, uint32_t repo, stet_arena *arena, stet_sights *out,
+stet_status stet_sources_look(const char *runs_dir, uint32_t repo, bool stamps, stet_arena *arena, stet_sights *out,
                               stet_error *err) {
     DIR *dir = stet_sys_opendir(runs_dir);
     if (dir == NULL)
@@ -144,7 +145,10 @@ stet_status stet_sources_look(const char *runs_dir, uint32_t repo, stet_arena *a
     }
     if (errno != 0)
         st = stet_fail_errno(err, errno, "%s", runs_dir);
-    look_at_all(&(look){dirfd(dir), candidates.at}, candidates.len);
+    if (stamps)
+        look_at_all(&(look){dirfd(dir), candidates.at}, candidates.len);
+    else if (candidates.len > 0)
+        qsort(candidates.at, candidates.len, sizeof *candidates.at, by_place); /* and read in this order */
     for (size_t i = 0; i < candidates.len; i++)
         *stet_vec_add(out) = candidates.at[i];
     stet_vec_release(&candidates);
@@ -166,7 +170,7 @@ static void read_one(const reading *r, stet_source_job *j, stet_arena *arena, st
     snprintf(path, sizeof path, "%s/%s/state.json", j->runs_dir, j->name);
     j->status = stet_state_survey(path, j->name, scratch, &s, &why);
     if (j->status != STET_OK) {
-        const char *reason = why.message;
+        const char *reason = j->status == STET_NOT_FOUND ? NO_STATE : why.message;
         size_t prefix = strlen(path);
         if (strncmp(reason, path, prefix) == 0) /* the path is told beside it */
             reason += prefix + (strncmp(reason + prefix, ": ", 2) == 0 ? 2 : reason[prefix] == ' ' ? 1 : 0);

@@ -1,7 +1,7 @@
 /* sources.h - the states under the runs/ of projects: which there are, and what they say.
  *
  *     stet_sights seen = {0};
- *     stet_sources_look(runs_dir, repo, &arena, &seen, &err);          // a look at each, nothing is opened
+ *     stet_sources_look(runs_dir, repo, true, &arena, &seen, &err);    // a look at each, nothing is opened
  *     stet_source_job jobs[] = {{.runs_dir = ..., .name = ...}, ...};
  *     stet_sources_read(&opts, jobs, count, &arenas, &arena_count);    // reads them, in threads
  *
@@ -29,9 +29,10 @@ typedef struct stet_sight {
 typedef STET_VEC(stet_sight) stet_sights;
 
 /* Adds a sight of each directory under `runs_dir` but half-made ones ("~new.*"). Names lie in `arena`. No such
- * directory: nothing is added. Fails only if the directory can't be read; what was seen till then is there. */
-STET_CHECKED stet_status stet_sources_look(const char *runs_dir, uint32_t repo, stet_arena *arena, stet_sights *out,
-                                           stet_error *err);
+ * directory: nothing is added. Fails only if the directory can't be read; what was seen till then is there.
+ * Without `stamps` the sources themselves are not looked at: for who will read them all anyway. */
+STET_CHECKED stet_status stet_sources_look(const char *runs_dir, uint32_t repo, bool stamps, stet_arena *arena,
+                                           stet_sights *out, stet_error *err);
 
 /* A source to be read. */
 typedef struct stet_source_job {
