@@ -13,14 +13,8 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "os/file.h"
+#include "engine.h"
 #include "scheduler/sched.h"
-
-/* The leak checker stops every thread to look at its registers, and crashes on those of the JavaScript engine. */
-__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void) {
-    return 1;
-}
 
 typedef struct world {
     stet_project *project;
@@ -72,11 +66,7 @@ static inline world *kit_start(void) {
     static int next_dir;
     char dir[32];
     bool created;
-    if (getenv("STET_BUILD") && !getenv("STET_PLUGINS")) { /* that of the build, not of an installation */
-        char *plugins = stet_file_join(getenv("STET_BUILD"), "lib/stet");
-        setenv("STET_PLUGINS", plugins, 1);
-        stet_free(plugins);
-    }
+    engine_find_plugins();
     snprintf(dir, sizeof dir, "p%d", next_dir++);
     world *w = stet_alloc_zero(sizeof *w);
     w->ran = (stet_buf)STET_BUF(0);
@@ -128,14 +118,15 @@ static inline stet_value kit_value(const char *text) {
     return v;
 }
 
+static const stet_pattern_checks kit_checks = {.module = stet_module_check};
+
 static inline stet_sched_installed kit_install(world *w, const char *piece, const char *text) {
-    static const stet_pattern_checks checks = {.module = stet_module_check};
     char *copy = kit_json(text);
     stet_pattern *p;
     stet_sched_installed out;
     stet_value problems;
     stet_error e = STET_ERROR_INIT;
-    if (stet_pattern_parse("test.json", copy, strlen(copy), &checks, &p, &problems, &e) != STET_OK)
+    if (stet_pattern_parse("test.json", copy, strlen(copy), &kit_checks, &p, &problems, &e) != STET_OK)
         fail_msg("%s: %s", e.message, stet_json_print(problems, STET_JSON_CANONICAL, NULL));
     stet_release(problems);
     ok(stet_sched_install(w->sched, p, piece, stet_null(), stet_null(), &out, &err));
@@ -146,11 +137,11 @@ static inline stet_sched_installed kit_install(world *w, const char *piece, cons
 
 /* The message of the first problem of a pattern that is not right. */
 static inline void kit_refused(const char *text, const char *expected) {
-    static const stet_pattern_checks checks = {.module = stet_module_check};
     char *copy = kit_json(text);
     stet_pattern *p;
     stet_value problems;
-    assert_int_not_equal(stet_pattern_parse("test.json", copy, strlen(copy), &checks, &p, &problems, NULL), STET_OK);
+    assert_int_not_equal(stet_pattern_parse("test.json", copy, strlen(copy), &kit_checks, &p, &problems, NULL),
+                         STET_OK);
     char *said = stet_json_print(problems, STET_JSON_CANONICAL, NULL);
     if (!strstr(said, expected))
         fail_msg("expected: %s\nfound: %s", expected, said);
@@ -207,6 +198,12 @@ static inline void kit_is(world *w, const char *cell, const char *expected) {
     stet_free(id);
     stet_path_release(&path);
 }
+
+/* A node of a built-in module, and a pattern. */
+#define REF(id, ref, inputs)                                                                                           \
+    "{\"id\":\"" id "\",\"module\":{\"type\":\"ref\",\"ref\":\"" ref "\"},\"inputs\":" inputs "}"
+#define PATTERN(argument, nodes, result)                                                                               \
+    "{\"pattern\":1,\"name\":\"t\",\"argument\":{\"default\":" argument "},\"nodes\":[" nodes "],\"result\":" result "}"
 
 #define kit_ran(w, expected) assert_string_equal(stet_buf_cstr(&(w)->ran), expected)
 

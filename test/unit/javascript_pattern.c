@@ -145,7 +145,7 @@ static void endless(void **ctx) {
 }
 
 int main(void) {
-    js_find_plugins();
+    engine_find_plugins();
     const struct CMUnitTest tests[] = {cmocka_unit_test(builders), cmocka_unit_test(refusals),
                                        cmocka_unit_test(endless)};
     return cmocka_run_group_tests(tests, NULL, NULL);

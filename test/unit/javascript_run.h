@@ -7,39 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../engine.h"
 #include "fake_run.h"
 #include "module/javascript.h"
 #include "module/kinds.h"
-#include "os/file.h"
-
-/* The leak checker crashes on the thread-local storage of the engine's threads: it leaves that out. What the engine
- * and the libraries it brings keep until the process ends is theirs. */
-#if defined(__SANITIZE_ADDRESS__)
-__attribute__((visibility("default"))) const char *__lsan_default_options(void);
-const char *__lsan_default_options(void) {
-    return "use_tls=0:print_suppressions=0";
-}
-__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) {
-    return "leak:libjavascriptcoregtk\nleak:libicu\nleak:libglib\nleak:libgobject\nleak:ld-linux\n";
-}
-#endif
-
-static inline void js_find_plugins(void) {
-    const char *build = getenv("STET_BUILD");
-    if (build && !getenv("STET_PLUGINS")) {
-        char *dir = stet_file_join(build, "lib/stet");
-        setenv("STET_PLUGINS", dir, 1);
-        stet_free(dir);
-    }
-}
 
 static inline void *js_open(const char *config) {
     void *state;
     stet_error err = STET_ERROR_INIT;
     char cwd[4096];
     stet_value settings = fake_parse(config);
-    js_find_plugins();
+    engine_find_plugins();
     if (!getcwd(cwd, sizeof cwd))
         abort();
     stet_module_host host = {.project_root = cwd, .config = settings};
