@@ -118,6 +118,13 @@ static stet_status drop_children(installing *in, stet_tx *tx, stet_error *err) {
     return status;
 }
 
+/* Stands for the version that ran a piece if nothing is recorded of what its graph is now: it is none that ever ran, so
+ * that whoever records takes no older record of the piece for one of this graph. */
+static stet_hash unrecorded(void) {
+    static const char text[] = "set up without a record";
+    return stet_hash_of(text, sizeof text - 1);
+}
+
 /* The transaction that finishes setup: a group, stored as one. */
 static stet_status install(installing *in, stet_group *g, stet_error *err) {
     stet_piece_setup setup = {.process = in->process,
@@ -125,7 +132,7 @@ static stet_status install(installing *in, stet_group *g, stet_error *err) {
                               .before = in->before,
                               .before_process = in->old,
                               .diff = &in->diff,
-                              .runtime = in->s->runtime,
+                              .runtime = in->s->memo->durable ? in->s->runtime : unrecorded(),
                               .group = g,
                               .branch = in->s->branch_name,
                               .source = in->source,
@@ -253,7 +260,7 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
     stet_value branch = in->before ? stet_get(stet_get(in->before->envelope, "process"), "branch") : stet_null();
     bool elsewhere = in->before &&
                      (stet_typeof(branch) != STET_STRING || strcmp(stet_as_string(&branch, NULL), s->branch_name) != 0);
-    bool runtime = in->before && !stet_hash_equal(in->before->runtime, s->runtime);
+    bool runtime = in->before && s->memo->durable && !stet_hash_equal(in->before->runtime, s->runtime);
     stet_reason reason = elsewhere    ? STET_REASON_BRANCH
                          : runtime    ? STET_REASON_RUNTIME
                          : in->before ? STET_REASON_GENERATION
@@ -306,7 +313,7 @@ static void unload(stet_sched *s, const char *doc) {
         if (stet_piece_load(s->space, s->branch, p->piece->name, -1, &fresh, NULL) == STET_OK) {
             stet_piece_free(p->piece);
             p->piece = fresh;
-            p->entered = false;
+            p->entered = p->loaded = false;
             p->level = -1;
         }
     }

@@ -155,6 +155,33 @@ static stet_status write_header(stet_tx *tx, void *ctx, stet_error *err) {
     return status;
 }
 
+typedef struct left_over {
+    const stet_process *now;
+    STET_VEC(const char *) ids;
+    stet_arena arena;
+} left_over;
+
+static bool note_left_over(void *ctx, int64_t action, const char *name, size_t len, const void *bytes, size_t size) {
+    left_over *l = ctx;
+    (void)action, (void)bytes, (void)size;
+    char *id = stet_arena_strndup(&l->arena, name, len);
+    if (!stet_process_find(l->now, id))
+        *stet_vec_add(&l->ids) = id;
+    return true;
+}
+
+/* Records of nodes that went while nothing was recorded. */
+static stet_status forget_left_over(stet_sched *s, const sched_piece *p, const stet_process *now, stet_error *err) {
+    left_over l = {.now = now};
+    stet_action_filter filter = {.piece = p->piece->doc, .generation = -1};
+    stet_status status = stet_observe_scan(s->space, s->branch, &filter, note_left_over, &l, err);
+    if (status == STET_OK && l.ids.len > 0)
+        status = s->memo->ops->forget(s->memo, p->piece->doc, l.ids.at, l.ids.len, err);
+    stet_vec_release(&l.ids);
+    stet_arena_release(&l.arena);
+    return status;
+}
+
 /* The graph is as it was, but what was recorded is not about here and now: another version of stet ran it, it was
  * observed on another branch, or the records are gone. Everything is unknown, and then the piece is taken over. */
 static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
@@ -186,6 +213,8 @@ static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
             *stet_vec_add(&ids) = g->nodes[i].id;
     if (status == STET_OK)
         status = s->memo->ops->distrust(s->memo, p->piece->doc, ids.at, ids.len, reason, err);
+    if (status == STET_OK)
+        status = forget_left_over(s, p, g, err);
     stet_vec_release(&ids);
     stet_process_free(g);
     if (status == STET_OK)
@@ -329,20 +358,10 @@ static stet_status mark_failed(stet_sched *s, sched_piece *p, stet_error *err) {
     return status;
 }
 
-/* What a start has to do for a piece that is wanted as a whole: effects that run at every start, and, where nothing is
- * recorded, everything. */
-static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
-    stet_status status = STET_OK;
-    if (p->entered)
-        return STET_OK;
-    p->entered = true;
-    stet_binding_walk(stet_get(p->piece->envelope, "value"), demand_link, s);
-    if (s->opts.retry_failed)
-        status = mark_failed(s, p, err);
-    if (status != STET_OK || (s->memo->durable && p->piece->restart_count == 0))
-        return status;
+/* Brings nodes of a piece into memory: all of them, or those that run at every start, which are marked. */
+static stet_status load_nodes(stet_sched *s, sched_piece *p, bool all, stet_error *err) {
     stet_process *g;
-    status = stet_piece_process(s->space, s->branch, p->piece, -1, &g, err);
+    stet_status status = stet_piece_process(s->space, s->branch, p->piece, -1, &g, err);
     if (status != STET_OK)
         return status;
     status = stet_piece_children(s->space, s->branch, -1, g, NULL, err);
@@ -350,10 +369,10 @@ static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
         stet_value again = stet_get(g->nodes[i].row, "onRestart");
         bool restart = stet_typeof(again) == STET_STRING && strcmp(stet_as_string(&again, NULL), "run") == 0;
         uint32_t id;
-        if ((s->memo->durable && !restart) || stet_stream_is_handler(g->nodes[i].row))
+        if ((!all && !restart) || stet_stream_is_handler(g->nodes[i].row))
             continue;
         status = sched_load(s, p->piece->doc, g->nodes[i].id, &id, err);
-        if (status == STET_OK && restart) {
+        if (status == STET_OK && !all) {
             sched_action *a = stet_plan_data(s->plan, id);
             a->asked = true;
             stet_plan_mark(s->plan, id, STET_PLAN_DIRTY, INT64_MIN / 2);
@@ -363,15 +382,70 @@ static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
     return status;
 }
 
+/* The piece that a document belongs to, if it is that of a piece and there. */
+static stet_status meet_piece(stet_sched *s, const char *id, stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    sched_piece *p;
+    if (strncmp(id, "piece:", 6) != 0)
+        return STET_OK;
+    char *doc = stet_strndup(id, 6 + strcspn(id + 6, ":"));
+    stet_status status = sched_piece_of(s, doc, &p, &mine);
+    stet_free(doc);
+    if (status == STET_NOT_FOUND || status == STET_INVALID || status == STET_CORRUPT)
+        status = STET_OK;
+    if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+/* Where nothing is recorded nobody can tell who writes what is wanted: everything is unknown, in the piece and in those
+ * that it reads. */
+static stet_status load_unrecorded(stet_sched *s, sched_piece *p, stet_error *err) {
+    stet_value names = stet_get(stet_get(p->piece->envelope, "process"), "pieces");
+    stet_status status = STET_OK;
+    p->loaded = true;
+    for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
+        stet_value name = stet_at(names, i);
+        if (stet_typeof(name) != STET_STRING)
+            continue;
+        char *doc = stet_piece_doc(stet_as_string(&name, NULL));
+        status = meet_piece(s, doc, err);
+        stet_free(doc);
+    }
+    return status == STET_OK ? load_nodes(s, p, true, err) : status;
+}
+
+/* What a start has to do for a piece that is wanted as a whole. */
+static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
+    stet_status status = STET_OK;
+    p->entered = true;
+    stet_binding_walk(stet_get(p->piece->envelope, "value"), demand_link, s);
+    if (s->opts.retry_failed)
+        status = mark_failed(s, p, err);
+    return status == STET_OK && p->piece->restart_count > 0 ? load_nodes(s, p, false, err) : status;
+}
+
 static stet_status enter(stet_sched *s, stet_error *err) {
     const void *key;
     size_t len;
     stet_slot *slot;
     stet_status status = STET_OK;
+    for (size_t i = 0; !s->memo->durable && i < s->wanted_cells.len && status == STET_OK; i++) {
+        stet_value cell;
+        status = stet_json_parse(s->wanted_cells.at[i], strlen(s->wanted_cells.at[i]), &cell, err);
+        if (status != STET_OK)
+            return status;
+        stet_value id = stet_at(cell, 0);
+        status = meet_piece(s, stet_as_string(&id, NULL), err);
+        stet_release(cell);
+    }
     /* Pieces may be added while we load: the map keeps its order. */
     for (size_t i = 0; status == STET_OK && stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
         sched_piece *p = slot->p;
-        if (p->whole)
+        if (!s->memo->durable && !p->loaded)
+            status = load_unrecorded(s, p, err);
+        if (status == STET_OK && p->whole && !p->entered)
             status = enter_piece(s, p, err);
     }
     return status;

@@ -49,21 +49,6 @@ static stet_status load_handler(sending *e, const char *node, stet_error *err) {
     return status == STET_OK ? sched_decode_row(a, err) : status;
 }
 
-/* Without a record everything has to be looked at: whatever the handler asks for may have to run. */
-static stet_status load_all(sending *e, stet_error *err) {
-    stet_process *g;
-    stet_status status = stet_piece_process(e->s->space, e->s->branch, e->piece->piece, -1, &g, err);
-    if (status != STET_OK)
-        return status;
-    for (size_t i = 0; i < g->node_count && status == STET_OK; i++) {
-        uint32_t id;
-        if (!stet_stream_is_handler(g->nodes[i].row))
-            status = sched_load(e->s, e->piece->piece->doc, g->nodes[i].id, &id, err);
-    }
-    stet_process_free(g);
-    return status;
-}
-
 /* ---- One run --------------------------------------------------------------------------------------------------- */
 
 /* All handlers of the stream in one transaction, in the order of their names. */
@@ -254,8 +239,6 @@ static stet_status prepare(sending *e, const char *piece, const char *stream, co
         stet_value node = stet_at(nodes, i);
         status = load_handler(e, stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "", err);
     }
-    if (status == STET_OK && !s->memo->durable)
-        status = load_all(e, err);
     return status;
 }
 

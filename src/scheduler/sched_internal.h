@@ -22,6 +22,7 @@ typedef struct sched_piece {
     int level;            /* above those of the pieces that it reads; -1: not known yet */
     bool whole;           /* its result and its effects are wanted */
     bool entered;         /* what a start has to do for it was done */
+    bool loaded;          /* nothing is recorded, and all of it is in memory */
     bool looked, failing; /* did something fail when this process first asked? */
 } sched_piece;
 

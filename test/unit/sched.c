@@ -419,6 +419,66 @@ static void switched_off_stores_nothing(void **state) {
     kit_stop(w);
 }
 
+/* A program that came while nothing was recorded: what is recorded of the one before is not about it. */
+static void program_set_up_while_switched_off_is_not_taken_for_known(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t", chain);
+    kit_install(w, "other", chain);
+    kit_run(w, "t");
+    kit_run(w, "other");
+    w->opts.persist = false;
+    kit_restart(w);
+    kit_install(w, "t",
+                PATTERN("{}", REF("x", "add", "[{\"$\":\"argument/a\"},2]") "," REF("n", "add", "[{\"$\":\"x\"},100]"),
+                        "{\"x\":{\"$\":\"x\"},\"n\":{\"$\":\"n\"}}"));
+    kit_install(w, "other", chain); /* as it was */
+    w->opts.persist = true;
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, "x n");
+    assert_int_equal(w->report.left, 0);
+    kit_is(w, "piece:t", "{\"n\":103,\"x\":3}");
+    kit_run(w, "other");
+    kit_ran(w, "");
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, "");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+/* One cell of a piece nobody has run, with nothing recorded: what it needs runs, through another piece as well. */
+static void switched_off_demand_runs_what_it_needs(void **state) {
+    (void)state;
+    world *w = kit_start();
+    w->opts.persist = false;
+    kit_restart(w);
+    kit_install(w, "t", chain);
+    kit_install(w, "b",
+                PATTERN("{}",
+                        REF("plus", "add", "[{\"/\":{\"link@1\":{\"id\":\"piece:t\",\"path\":[\"z\"]}}},100]") "," REF(
+                            "idle", "add", "[1,2]"),
+                        "{\"r\":{\"$\":\"plus\"},\"i\":{\"$\":\"idle\"}}"));
+    kit_restart(w);
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    stet_path_push(&path, "r");
+    ok(stet_sched_demand_cell(w->sched, "piece:b", NULL, stet_path_ref(&path), &err));
+    kit_settle(w);
+    kit_ran(w, "x y z plus");
+    kit_is(w, "piece:b/r", "113");
+    kit_set(w, "piece:t:argument/c", "50");
+    kit_set(w, "piece:t:argument/b", "20");
+    kit_settle(w);
+    kit_ran(w, "z plus");
+    kit_restart(w);
+    kit_run(w, "b");
+    kit_ran(w, "idle x y z plus");
+    stet_path_release(&path);
+    kit_stop(w);
+}
+
 static void branch_is_unknown(void **state) {
     (void)state;
     world *w = kit_start();
@@ -519,6 +579,8 @@ int main(void) {
         cmocka_unit_test(demand_for_one_cell),
         cmocka_unit_test(observe_only_publishes_nothing),
         cmocka_unit_test(switched_off_stores_nothing),
+        cmocka_unit_test(program_set_up_while_switched_off_is_not_taken_for_known),
+        cmocka_unit_test(switched_off_demand_runs_what_it_needs),
         cmocka_unit_test(branch_is_unknown),
         cmocka_unit_test(deleted_piece_leaves_nothing),
         cmocka_unit_test(links_in_values_are_followed),
