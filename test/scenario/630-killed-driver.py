@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """A driver is killed at 100 random points of a real pattern and resumed after each: the result is that of an undisturbed run, and no action that stands runs again."""
-import json, os, pathlib, random, shutil, subprocess, sys
+import json, os, pathlib, random, shutil, signal, subprocess, sys, time
 
 STET, FAULTY, HERE = os.environ["STET"], os.environ["STET_FAULTY"], pathlib.Path.cwd()
+BUILD = os.environ["STET_BUILD"]  # the program with faults lies elsewhere than what it starts and loads
+os.environ.update(STET_SUPERVISE=f"{BUILD}/stet-supervise", STET_PLUGINS=f"{BUILD}/lib/stet")
 POINTS = 10 if os.environ.get("STET_TEST_SHORT") else 100
 count = failed = 0
 
@@ -27,17 +29,39 @@ def value(cwd, *words):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-# A chain with a fan beside it: what comes later stands on what came before. Some are verifiers, which are listed as tasks of their own.
-nodes = [{"id": "n0", "inputs": [{"$": "argument/start"}, 1], "module": {"type": "ref", "ref": "sum"}}]
-for i in range(1, 30):
-    nodes.append({"id": f"n{i}", "inputs": [{"$": f"n{i - 1}"}, i], "module": {"type": "ref", "ref": "sum" if i % 3 else "multiply"}})
-    nodes.append({"id": f"side{i}", "inputs": [{"$": f"n{i}"}, 2], "module": {"type": "ref", "ref": "multiply"}, **({"verifier": True} if i % 7 == 1 else {})})
-pattern = {"pattern": 1, "name": "chain", "argument": {"default": {"start": 1}}, "nodes": nodes,
-           "result": {"end": {"$": "n29"}, **{f"side{i}": {"$": f"side{i}"} for i in range(1, 30)}}}
+def killed_after(cwd, seconds):
+    driver = subprocess.Popen([STET, "run"], cwd=cwd, env=dict(os.environ, STET_HOME=str(HERE / "home")), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        driver.wait(seconds)
+    except subprocess.TimeoutExpired:
+        driver.kill()
+    return driver.wait() == -signal.SIGKILL
+
+
+# Commands over files, JavaScript over what they print, and a chain of small functions with verifiers beside it: what comes later stands on what came before.
+# Each command leaves a line in a file that belongs to nobody, each time that it is started.
+began = HERE / "began"
+toml = ['name = "real"', "[argument]", "start = 1"]
+for i in range(5):
+    source = '"in.txt"' if i == 0 else f'"$step{i - 1}.out"'
+    toml += [f"[nodes.step{i}]", f"""command = "echo step{i} >> '{began}'; sleep 0.01; cat {{in}} > {{out}}; echo line {i} >> {{out}}\"""", f"files = {{ in = {source} }}",
+             f'produces = {{ out = "build/{i}.txt" }}']
+toml += ["[nodes.size]", f"""command = "echo size >> '{began}'; wc -l < {{in}}\"""", 'files = { in = "$step4.out" }', 'stdout = "json"',
+         "[nodes.twice]", "javascript = '({size, start}) => ({lines: size * 2, list: Array.from({length: size}, (_, i) => i + start)})'",
+         'inputs = { size = "$size/stdout", start = "$argument/start" }',
+         "[nodes.total]", "javascript = '({list}) => list.reduce((a, b) => a + b, 0)'", 'inputs = { list = "$twice/list" }']
+previous = "$total"
+for i in range(12):
+    toml += [f"[nodes.n{i}]", f'ref = "{"sum" if i % 3 else "multiply"}"', f'inputs = {{ a = "{previous}", b = {i + 1} }}',
+             f"[nodes.side{i}]", 'ref = "multiply"', f'inputs = {{ a = "$n{i}", b = 2 }}', *(["verifier = true"] if i % 5 == 1 else [])]
+    previous = f"$n{i}"
+toml += ["[result]", 'end = "$n11"', 'lines = "$twice/lines"', 'text = "$step4/files/out"', *(f'side{i} = "$side{i}"' for i in range(12))]
+total, commands = sum(line.startswith("[nodes.") for line in toml), sorted([*(f"step{i}" for i in range(5)), "size"])
 fresh = HERE / "fresh"
 fresh.mkdir()
 run(STET, fresh, "init")
-(fresh / "chain.json").write_text(json.dumps(pattern))
+(fresh / "in.txt").write_text("the first line\n")
+(fresh / "stet.toml").write_text("\n".join(toml) + "\n")
 
 
 def project(name):
@@ -47,43 +71,64 @@ def project(name):
     return path
 
 
+def starts():
+    return began.read_text().split() if began.exists() else []
+
+
 whole = project("whole")
 counted = HERE / "count"
-done = run(FAULTY, whole, "--json", "run", "chain.json", STET_FAULT="call=durable", STET_FAULT_COUNT=str(counted))
-test("undisturbed it completes", done.returncode == 0, done.stdout + done.stderr)
+began_at = time.monotonic()
+done = run(FAULTY, whole, "--json", "run", STET_FAULT="call=durable", STET_FAULT_COUNT=str(counted))
+took = time.monotonic() - began_at
+test("undisturbed it completes, and each command runs once", done.returncode == 0 and sorted(starts()) == commands, [done.stdout + done.stderr, starts()])
 calls = int(counted.read_text().split()[0])
-expected = value(whole, "piece", "pull", "chain")["result"]
-total = len(nodes)
+expected = value(whole, "piece", "pull", "real")["result"]
 test("there are enough points to be killed at", calls > 10, calls)
 randomly = random.Random(20261115)
-bad, resumed, killed = [], 0, 0
+bad, resumed, killed, again = [], 0, 0, 0
 for k in range(POINTS):
-    work, at = project("work"), 1 + randomly.randrange(calls)
-    done = run(FAULTY, work, "run", "chain.json", STET_FAULT=f"call=durable,n={at},action=kill")
-    killed += done.returncode == -9
-    standing = run(STET, work, "--json", "action", "list", "chain", "--state", "stands", "--limit", "1000")
-    stood = len(json.loads(standing.stdout)["actions"]) if standing.returncode == 0 else 0
+    work = project("work")
+    began.unlink(missing_ok=True)
+    if k % 2:  # before a call that changes the disk
+        at = f"call {1 + randomly.randrange(calls)}"
+        killed += run(FAULTY, work, "run", STET_FAULT=f"call=durable,n={at.split()[1]},action=kill").returncode == -9
+    else:  # at any moment
+        moment = randomly.random() * took
+        at = f"{moment:.3f} s"
+        killed += killed_after(work, moment)
+    standing = run(STET, work, "--json", "action", "list", "real", "--state", "stands", "--limit", "1000")
+    stands = {a["action"] for a in json.loads(standing.stdout)["actions"]} if standing.returncode == 0 else set()
+    before = starts()
     shown = value(work, "registry", "show")
     if shown["counts"]["unreadable"] or shown["problems"]:
-        bad.append(f"point {at}: a state is not whole: {shown['freshness']['unreadableRuns']}")
+        bad.append(f"{at}: a state is not whole: {shown['freshness']['unreadableRuns']}")
     open_runs = [r for r in shown["index"]["records"] if r["lifecycle"] not in ("completed",)]
     if open_runs:
         resumed += 1
         drive = value(work, "runs", "resume", open_runs[0]["runId"], "--drive")["drive"]
         ran = drive["ran"]
         if drive["status"] != "completed":
-            bad.append(f"point {at}: the resumed drive is {drive}")
+            bad.append(f"{at}: the resumed drive is {drive}")
         after = value(work, "runs", "show", open_runs[0]["runId"])["record"]["lifecycle"]
         if after != "completed":
-            bad.append(f"point {at}: the resumed run is {after}")
+            bad.append(f"{at}: the resumed run is {after}")
     else:
-        ran = value(work, "run", "chain.json")["ran"]
-    if ran + stood > total:
-        bad.append(f"point {at}: {stood} stood, and {ran} of {total} ran")
-    pulled = value(work, "piece", "pull", "chain")
+        ran = value(work, "run")["ran"]
+    # All that did not stand had to run, or the result would not be there: so nothing else ran if the numbers add up. Commands are seen themselves.
+    if ran + len(stands) != total:
+        bad.append(f"{at}: {len(stands)} stood, and {ran} of {total} ran")
+    later = starts()[len(before):]
+    if stands & set(later):
+        bad.append(f"{at}: {stands & set(later)} stood and was started again")
+    if sorted(set(starts())) != commands:
+        bad.append(f"{at}: only {starts()} was ever started")
+    again += len(starts()) - len(commands)
+    pulled = value(work, "piece", "pull", "real")
     if pulled["result"] != expected or pulled["ran"] != 0:
-        bad.append(f"point {at}: the result is {pulled['result']}, or {pulled['ran']} ran once more")
-test(f"killed at {killed} of {POINTS} points, {resumed} runs resumed: each ended as the undisturbed one", not bad and killed > POINTS // 2 and resumed > POINTS // 20, "\n".join(bad))
+        bad.append(f"{at}: the result is {pulled['result']}, or {pulled['ran']} ran once more")
+test(f"killed at {killed} of {POINTS} points, {resumed} runs resumed: each ended as the undisturbed one, and what stood did not run again",
+     not bad and killed > POINTS // 2 and resumed > POINTS // 20, "\n".join(bad))
+test(f"a command that was under way is taken up, not started again ({again} were)", again == 0)
 test("stet check finds nothing", run(STET, HERE / "work", "check").returncode == 0)
 print(f"1..{count}")
 sys.exit(failed != 0)
