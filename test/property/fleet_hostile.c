@@ -122,6 +122,13 @@ static bool break_it(const char *root, const char *id, int kind) {
     return sure;
 }
 
+static int times_named(const stet_registry *reg, const char *id) {
+    int n = 0;
+    for (size_t i = 0; i < reg->unreadable.len; i++)
+        n += strcmp(reg->unreadable.at[i].name, id) == 0;
+    return n;
+}
+
 static void each_is_counted_and_named_and_none_is_success(void **state) {
     (void)state;
     seed = 20261115;
@@ -154,7 +161,9 @@ static void each_is_counted_and_named_and_none_is_success(void **state) {
         }
         for (int i = 0; i < hostile; i++) {
             snprintf(id, sizeof id, "bad-%04d", i);
-            assert_true(!sure[i] || fleet_find(reg, id) == NULL);
+            bool shown = fleet_find(reg, id) != NULL;
+            assert_true(!sure[i] || !shown);
+            assert_int_equal(times_named(reg, id), shown ? 0 : 1);
         }
         for (size_t i = 0; i < reg->unreadable.len; i++) {
             assert_true(reg->unreadable.at[i].status != STET_OK);

@@ -103,12 +103,14 @@ static void an_edit_that_hides_its_time_is_seen(void **state) {
     stet_registry_free(reg);
     char *path = stet_asprintf("%s/.stet/runs/a/state.json", one);
     FILE *f = fopen(path, "r+");
-    fseek(f, -4, SEEK_END); /* `1}` and the newline */
+    fseek(f, -3, SEEK_END); /* `1}` and the newline */
     fputs("2", f);
     fclose(f);
     age(one, "a");
     reg = fleet_load(one, STET_SCOPE_REPO);
     assert_int_equal(reg->read, 1);
+    assert_int_equal(reg->stale.len, 1);
+    assert_string_equal(reg->stale.at[0]->id, "a");
     stet_registry_free(reg);
     stet_free(path);
 }
