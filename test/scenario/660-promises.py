@@ -4,7 +4,8 @@ test. This script makes sure that every test it names exists, and holds itself t
 
 The truth and what is derived from it
   a state.json is the only truth; what an index says is never the status  | unit/fleet_registry.c: a_source_that_changed_makes_the_index_stale_and_is_named
-  every derived file can be deleted and is rebuilt from the sources       | unit/fleet_registry.c: every_derived_file_can_be_deleted_and_rebuilt
+  every derived file can be deleted and is rebuilt from the sources       | unit/fleet_registry.c: every_derived_file_can_be_deleted_and_rebuilt; scenario/610-queue.sh: a deleted queue is an empty one
+  nothing that was recorded is overwritten or removed                     | here: append-only
   a record has the fields that are told, no more and no fewer             | here: the fields of a record
   the registry lies in STET_HOME, XDG_STATE_HOME/stet or ~/.local/state   | here: where the registry lies
   files are plain, sorted and readable without stet                       | here: derived files are plain JSON
@@ -30,7 +31,7 @@ Search, list, history
   by app, status, time, project and free text                             | scenario/600-runs.sh: by status, by time, by words in inputs and title; here: by app
   free text looks in id, app, workflow, title, project, lifecycle, inputs | unit/fleet_registry.c: free_text_looks_where_it_is_told
   the digest of inputs is bounded                                         | unit/fleet_registry.c: the_digest_of_inputs_is_bounded
-  ordered by creation, then id; pages neither overlap nor leave a gap     | unit/fleet_registry.c: the_order_is_fixed_and_pages_neither_overlap_nor_leave_a_gap
+  ordered by creation, then id; pages neither overlap nor leave a gap     | unit/fleet_registry.c: the_order_is_fixed_and_pages_neither_overlap_nor_leave_a_gap; here: pages by offset
   all projects by default, one on demand                                  | scenario/600-runs.sh: search looks through all projects, or one
   archived ones are in, unless left out                                   | scenario/600-runs.sh: or left out
   history is newest first, filtered and paged                             | scenario/600-runs.sh: history is newest first; here: history by app and status, in pages
@@ -148,6 +149,10 @@ for place, setting in (HERE / "xdg/stet", {"XDG_STATE_HOME": str(HERE / "xdg")})
 
 # ---- searching ----
 test("by app", [r["runId"] for r in ask("runs", "search", "--app", "import")["records"]] == ["20260103T000000Z-import-00000003"])
+everything = [r["runId"] for r in ask("runs", "search")["records"]]
+test("pages by offset", everything == sorted(everything) and len(everything) == 3
+     and [ask("runs", "search", "--limit", "1", "--offset", str(i))["records"][0]["runId"] for i in range(3)] == everything
+     and ask("runs", "search", "--limit", "1", "--offset", "3")["records"] == [], everything)
 page = ask("history", "--app", "report", "--limit", "1")
 next_page = ask("history", "--app", "report", "--limit", "1", "--offset", "1")
 test("history by app and status, in pages", page["total"] == 2 and page["entries"][0]["runId"].startswith("20260102") and page["nextCursor"]
@@ -205,6 +210,43 @@ again = ask("runs", "rerun", started["runId"], cwd=work)
 driven = ask("runs", "resume", again["newRunId"], "--drive", "--incremental", cwd=work)
 test("incremental: the unchanged prefix is not run again", driven["drive"]["status"] == "completed" and sorted((work / "ran").read_text().split()) == ["b", "c"],
      [driven.get("drive"), (work / "ran").read_text()])
+
+# ---- append-only ----
+def recorded():
+    """What every run has said of itself so far: its state as it was, and its events."""
+    return {p.parent.name: (p.read_bytes(), (p.parent / "events.jsonl").read_bytes() if (p.parent / "events.jsonl").exists() else b"")
+            for p in (work / ".stet/runs").glob("*/state.json")}
+
+
+def step(*words):
+    done = run(*words, cwd=work)
+    return done.stdout if done.returncode == 0 else f"{words}: {done.returncode} {done.stderr}"
+
+
+(work / "a.txt").write_text("a third")
+opened = ask("runs", "rerun", started["runId"], "--reason", "again", cwd=work)["newRunId"]  # this one is driven, cancelled and so on: it alone may change
+spare = ask("runs", "rerun", opened, cwd=work)["newRunId"]
+steps = [("runs", "archive", started["runId"], "--reason", "old"), ("runs", "archive", started["runId"], "--unarchive"), ("runs", "label", started["runId"], "--add", "kept"),
+         ("registry", "refresh"), ("runs", "resume", opened), ("runs", "resume", opened, "--drive"), ("runs", "rerun", opened, "--drive"), ("runs", "cancel", spare),
+         ("runs", "export", opened, "-o", "../exported"), ("runs", "archive", "--older-than-days", "1", "--state", "completed"), ("queue", "add", "--app", "stet.toml"), ("queue", "work"),
+         ("gc",), ("check",)]
+broken_promises = []
+for words in steps:
+    before = recorded()
+    step(*words)
+    now = recorded()
+    touched = {"resume": {opened}, "cancel": {spare}}.get(words[1] if len(words) > 1 else "", set())
+    for name, (state, events) in before.items():
+        if name not in now:
+            broken_promises.append(f"{words}: {name} is gone")
+        elif now[name][0] != state and name not in touched:
+            broken_promises.append(f"{words}: the state of {name} changed")
+        elif not now[name][1].startswith(events):
+            broken_promises.append(f"{words}: events of {name} were changed")
+test("append-only: whatever is done to runs, others stay as they were, and events are only added", not broken_promises and len(recorded()) >= 5, broken_promises)
+states = ask("runs", "search", "--scope", "repo", cwd=work)["records"]
+test("append-only: each step left what it should", {r["runId"]: r["lifecycle"] for r in states}[opened] == "completed"
+     and {r["runId"]: r["lifecycle"] for r in states}[spare] == "failed" and sum(r["provenance"] is not None for r in states) >= 3, states)
 
 # ---- the table above ----
 for line in __doc__.splitlines():

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "fleet/queue.h"
 #include "fleet/run.h"
+#include "os/clock.h"
 #include "surface/ops/runs_common.h"
 
 static char *root;
@@ -107,15 +108,38 @@ static void unknown_names_wrong_types_and_odd_values_are_refused(void **state) {
 
 static void times_are_taken_in_every_form_that_is_told(void **state) {
     (void)state;
-    static const char *const forms[] = {
-        "2026-01-01", "2026-01-01T00:00:00Z", "2026-01-01T02:00:00.123456+02:00", "2h", "3d ago", "yesterday"};
+    /* Beside the run of January: an hour old, 30 hours old, 80 hours old. */
+    static const int hours[] = {1, 30, 80};
+    int64_t now = stet_clock_ms(), midnight = now - now % 86400000, created[3];
+    char id[40], at[STET_TIME_TEXT];
+    for (int i = 0; i < 3; i++) {
+        created[i] = now - (int64_t)hours[i] * 3600000;
+        snprintf(id, sizeof id, "%d-hours-old", hours[i]);
+        stet_time_print(created[i], at);
+        fleet_run(root, id, at, DONE_TASK, "");
+    }
+    const struct {
+        const char *since;
+        int64_t found;
+    } forms[] = {{"2026-01-01", 4},
+                 {"2026-01-01T00:00:00Z", 4},
+                 {"2026-01-01T02:00:00.000+02:00", 4},
+                 {"2026-01-01T02:00:00.123456+02:00", 3},
+                 {"2h", 1},
+                 {"3d ago", 2},
+                 {"yesterday", 1 + (created[1] >= midnight - 86400000)}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char args[128];
         stet_value result;
-        snprintf(args, sizeof args, "{\"since\":\"%s\"}", forms[i]);
+        snprintf(args, sizeof args, "{\"since\":\"%s\"}", forms[i].since);
         OK(call("runs search", args, &result));
-        assert_int_equal(stet_as_int(stet_get(result, "total")), i < 2 ? 1 : i == 2 ? 0 : 0);
+        assert_int_equal(stet_as_int(stet_get(result, "total")), forms[i].found);
         stet_release(result);
+    }
+    for (int i = 0; i < 3; i++) {
+        char *dir = stet_asprintf("%s/.stet/runs/%d-hours-old", root, hours[i]);
+        OK(stet_file_remove_tree(dir, &err));
+        stet_free(dir);
     }
 }
 

@@ -296,6 +296,23 @@ static void every_derived_file_can_be_deleted_and_rebuilt(void **state) {
     assert_int_equal(fleet_find(reg, "orig")->lifecycle, STET_LIFE_FAILED);
     assert_true(stet_file_exists(files[2])); /* links came back from the runs */
     stet_registry_free(reg);
+    /* The list of projects, too: each comes back with its own refresh. In between, the current one counts all the same.
+     */
+    char *list = stet_asprintf("%s/registry", fleet_home), *own = stet_asprintf("%s/.stet/local/registry", one);
+    OK(stet_file_remove_tree(list, &err));
+    OK(stet_file_remove_tree(own, &err));
+    reg = fleet_load(one, STET_SCOPE_HOME);
+    assert_int_equal(reg->status, STET_FLEET_INDEX_ABSENT);
+    assert_int_equal(reg->records.len, 2);
+    stet_registry_free(reg);
+    fleet_refresh(one, STET_SCOPE_REPO);
+    fleet_refresh(two, STET_SCOPE_REPO);
+    reg = fleet_load(one, STET_SCOPE_HOME);
+    assert_int_equal(reg->status, STET_FLEET_INDEX_VALID);
+    assert_int_equal(reg->records.len, 3);
+    stet_registry_free(reg);
+    stet_free(list);
+    stet_free(own);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         stet_free(files[i]);
 }
