@@ -77,6 +77,9 @@ function reference(owner, path, cell = false) {
     return proxy;
 }
 
+// Does a handler get it as a cell? What nodes compute, and the copy that a child has of its element, can't be written
+// to; a stream is sent to.
+const writable = (owner) => owner.kind === 'node' ? owner.members.stream === true : owner.kind === 'cell' || owner.graph.captures === null;
 const escapeKey = (key) => key.replaceAll('~', '~0').replaceAll('/', '~1');
 
 // A child pattern names something of the pattern around it: it gets it as a member of its argument, and the node whose
@@ -87,7 +90,7 @@ function captureOf(ref, what, cells) {
         around = around.outer;
     if (!around || graph.captures === null)
         fail(`${what} refers to ${ref.describe()} of another pattern: pass it in as an input`);
-    const cell = ref.asCell || (cells && ref.owner.kind !== 'node');
+    const cell = ref.asCell || (cells && writable(ref.owner));
     let found = graph.captures.find((c) => c.ref.owner === ref.owner && c.cell === cell && c.ref.path.length === ref.path.length &&
                                            c.ref.path.every((key, i) => key === ref.path[i]));
     if (!found) {
@@ -109,7 +112,7 @@ function binding(value, what, cells, depth = 0) {
         if (ref.owner.graph !== graph)
             return captureOf(ref, what, cells);
         const made = { $: [ref.owner.name, ...ref.path.map(escapeKey)].join('/') };
-        if (ref.asCell || (cells && ref.owner.kind !== 'node'))
+        if (ref.asCell || (cells && writable(ref.owner)))
             made.asCell = true;
         return made;
     }

@@ -253,6 +253,9 @@ class Cell {
             texts.push(serialize(items[i], 'the value given to push()'));
         host.push(this.#id, `[${texts.join()}]`);
     }
+    send(event) {
+        host.send(this.#id, serialize(event === undefined ? null : event, 'the event given to send()'));
+    }
     key(key) {
         if (typeof key !== 'string' && typeof key !== 'number')
             throw new TypeError('key() takes a key or an index');

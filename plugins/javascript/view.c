@@ -513,6 +513,23 @@ OF_VIEW(write_cell) {
     return JSValueMakeUndefined(context);
 }
 
+/* send(cell, json): an event, after what was read so far is recorded. */
+OF_VIEW(send_event) {
+    view *v = &e->views.views.at[i];
+    stet_error err = STET_ERROR_INIT;
+    stet_value event;
+    stet_path path = STET_PATH_INIT;
+    stet_path_set(&path, path_at(&e->views, v->path, v->path_len));
+    bool ok = json_argument(context, argv[1], &event, &err);
+    stet_status status = ok ? views_flush(e, &err) : STET_INVALID;
+    if (ok && status == STET_OK)
+        status = stet_run_send(e->run, stet_path_ref(&path), event, &err);
+    else if (ok)
+        stet_release(event);
+    stet_path_release(&path);
+    return status == STET_OK ? JSValueMakeUndefined(context) : throw_error(e, context, exception, &err);
+}
+
 /* push(cell, json array): at the end of the array that is there; nothing, or null, is an empty one. */
 OF_VIEW(push) {
     view *v = &e->views.views.at[i];
@@ -593,9 +610,9 @@ void views_define(stet_javascript_engine *e, JSObjectRef host) {
     static const struct {
         const char *name;
         JSObjectCallAsFunctionCallback function;
-    } functions[] = {{"fetch", fetch}, {"has", has},          {"keys", keys},   {"mark", mark},
-                     {"text", text},   {"place", place},      {"peek", peek},   {"write", write_cell},
-                     {"push", push},   {"cellKey", cell_key}, {"log", log_line}};
+    } functions[] = {{"fetch", fetch}, {"has", has},          {"keys", keys},    {"mark", mark},
+                     {"text", text},   {"place", place},      {"peek", peek},    {"write", write_cell},
+                     {"push", push},   {"cellKey", cell_key}, {"log", log_line}, {"send", send_event}};
     e->views.scratch = (stet_path)STET_PATH_INIT;
     e->views.paths = (stet_buf)STET_BUF(0);
     e->views.base = 1;

@@ -186,17 +186,6 @@ static void measure(stet_template *t) {
     }
 }
 
-stet_status stet_child_check(const stet_pattern *p, stet_error *err) {
-    for (size_t i = 0; i < p->node_count; i++)
-        if (p->nodes[i].kind == STET_NODE_HANDLER) {
-            stet_fail(err, STET_UNSUPPORTED,
-                      "node \"%s\" of a child pattern is an event handler: children have no streams", p->nodes[i].id);
-            stet_hint(err, "put the handler into the outer pattern, and say in the event which element it is for");
-            return STET_UNSUPPORTED;
-        }
-    return STET_OK;
-}
-
 stet_template *stet_template_find(const stet_templates *all, stet_hash hash) {
     const stet_slot *slot = stet_map_get(&all->by_hash, hash.bytes, sizeof hash.bytes);
     return slot ? slot->p : NULL;
@@ -215,8 +204,6 @@ stet_status stet_template_of(stet_templates *all, stet_value pattern, const stet
     stet_template *t = stet_alloc_zero(sizeof *t);
     t->hash = hash;
     stet_status status = stet_pattern_of_value("child", stet_retain(pattern), NULL, &t->pattern, NULL, err);
-    if (status == STET_OK)
-        status = stet_child_check(t->pattern, err);
     if (status == STET_OK) {
         stet_build b = {
             .p = t->pattern, .g = stet_process_new("-"), .modules = modules, .instance = "-[-]", .depth = depth};

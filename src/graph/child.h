@@ -11,14 +11,15 @@
  *
  * It owns these documents, which go when it goes:
  *
- *     piece:NAME:child:INSTANCE           {"argument": {"element", ...}, "result"?}; the child is there as long as this
- * is piece:NAME:node:INSTANCE.NODE       outputs of its nodes piece:NAME:cell:INSTANCE.CELL       its named cells
+ *     piece:NAME:child:INSTANCE           {"argument": {"element", ...}, "result"?}; as long as this is, the child is
+ *     piece:NAME:node:INSTANCE.NODE       outputs of its nodes, {"$stream": true} for a handler's own stream
+ *     piece:NAME:cell:INSTANCE.CELL       its named cells
  *
  * and a coordinator owns
  *
- *     piece:NAME:children:COORDINATOR     which children there are:
- * {"serial","template","nodes","cells","keys","prints", "pattern"?}; keys in the order of the list, prints of their
- * arguments beside
+ *     piece:NAME:children:COORDINATOR     which children there are: {"serial", "template", "nodes", "cells", "keys",
+ *                                         "prints", "pattern"?}; keys in the order of the list, prints of their
+ *                                         arguments beside
  *
  * Rows of children are not stored: a row follows from the coordinator's row (which holds the template) and the key. So
  * a new child costs one small document and one entry of the index, whatever the size of its graph.
@@ -84,9 +85,6 @@ void stet_templates_release(stet_templates *t);
 STET_CHECKED stet_status stet_template_of(stet_templates *all, stet_value pattern, const stet_process_modules *modules,
                                           int depth, stet_template **out, stet_error *err);
 
-/* Children have no streams: nobody could say which of them an event is for. STET_UNSUPPORTED for a pattern with a
- * handler. */
-STET_CHECKED stet_status stet_child_check(const stet_pattern *p, stet_error *err);
 stet_template *stet_template_find(const stet_templates *all, stet_hash hash); /* NULL: not there */
 
 /* Rows of one child, {ID: ROW}, or of one node of it (`only`, its name in the template). The row of the coordinator

@@ -383,6 +383,10 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
         stet_put(&h, "streams", stet_retain(streams));
     }
     stet_release(streams);
+    streams = stet_streams_of_children(s->process);
+    if (stet_count(streams) > 0)
+        stet_put(&h, "childStreams", stet_retain(streams));
+    stet_release(streams);
     put_cell_schemas(s->pattern, &h);
     stet_put(&h, "pieces", linked_pieces(s->process));
     stet_hash_hex(s->runtime, hex);

@@ -119,11 +119,6 @@ stet_status ref_check_children(const ref_row *row, stet_value descriptor, stet_v
     status = stet_pattern_of_value("child pattern", stet_retain(pattern), &checks, &p, NULL, err);
     if (status != STET_OK)
         return status;
-    status = stet_child_check(p, err);
-    if (status != STET_OK) {
-        stet_pattern_free(p);
-        return status;
-    }
     argument_check c = {.p = p, .inputs = inputs, .reduce = strcmp(row->name, "reduce") == 0};
     bool fine = stet_binding_walk(p->result, check_argument, &c);
     for (size_t i = 0; i < p->node_count && fine; i++)

@@ -111,6 +111,9 @@ stet_value stet_run_bindings(const stet_run *run);
  * such an input, at its path and below, reads the cell's value, with what this run wrote to it; that it is a cell is
  * told by its binding. */
 STET_CHECKED stet_status stet_run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
+/* Of an event handler: sends an event to the stream that an input bound with asCell stands for, or one below it. It is
+ * delivered after this run, in its transaction; if that can't be, this run's event fails. Consumes `event`. */
+STET_CHECKED stet_status stet_run_send(stet_run *run, stet_pathref path, stet_value event, stet_error *err);
 /* Writes to a part of the output before the end (streams of results). Consumes `value`. */
 STET_CHECKED stet_status stet_run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
 
@@ -167,6 +170,7 @@ typedef struct stet_run_ops {
     stet_status (*refresh)(stet_run *run, stet_error *err);
     stet_status (*raw)(stet_run *run, stet_pathref path, stet_value *out, stet_error *err); /* NULL: read */
     stet_status (*children)(stet_run *run, const stet_run_child *at, size_t len, stet_error *err);
+    stet_status (*send)(stet_run *run, stet_pathref path, stet_value event, stet_error *err); /* consumes */
 } stet_run_ops;
 
 /* The maker embeds this at the start of its own struct. */

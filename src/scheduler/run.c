@@ -58,6 +58,15 @@ stet_status stet_run_write(stet_run *run, stet_pathref path, stet_value value, s
     return run->ops->write(run, path, value, err);
 }
 
+stet_status stet_run_send(stet_run *run, stet_pathref path, stet_value event, stet_error *err) {
+    assert(!run->ended);
+    if (!run->ops->send) {
+        stet_release(event);
+        return stet_fail(err, STET_UNSUPPORTED, "%s: no events can be sent here", run->name);
+    }
+    return run->ops->send(run, path, event, err);
+}
+
 stet_status stet_run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
     assert(!run->ended);
     return run->ops->write_output(run, path, value, err);

@@ -701,12 +701,33 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     return status;
 }
 
-stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count, size_t *runs,
-                             stet_error *err) {
+/* "piece:NAME NODE". One that is not there is of no use to anybody. */
+static stet_status demand_action(stet_sched *s, const char *action, stet_error *err) {
+    uint32_t id;
+    stet_error mine = STET_ERROR_INIT;
+    char *doc = stet_strndup(action, strcspn(action, " "));
+    stet_status status = sched_load(s, doc, action + strlen(doc) + 1, &id, &mine);
+    stet_free(doc);
+    if (status == STET_OK)
+        stet_plan_demand_node(s->plan, id);
+    else if (status == STET_NOT_FOUND)
+        status = STET_OK;
+    else if (err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count, const char *const *nodes,
+                             size_t node_count, size_t *runs, stet_error *err) {
     bool pending;
     *runs = 0;
     stet_status status = s->memo->ops->any(s->memo, &pending, err);
     if (status != STET_OK || (!pending && s->memo->durable))
+        return status;
+    for (size_t i = 0; i < node_count && status == STET_OK; i++)
+        status = demand_action(s, nodes[i], err);
+    if (status != STET_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
         const char *uuid = at[i].space == s->space ? NULL : stet_space_uuid(at[i].space);

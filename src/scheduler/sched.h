@@ -127,14 +127,20 @@ STET_CHECKED stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *ne
  * An event goes to the handlers of a stream. They run in one transaction: on what they read, made fresh first
  * (preflight), and with the document `piece:NAME:event:ID` required to be absent and made by it. So an event is applied
  * once, however often it is sent and wherever a sender dies. A handler that fails leaves nothing: its error is
- * returned. What the event has changed is settled by whoever runs the piece. */
+ * returned. What the event has changed is settled by whoever runs the piece.
+ *
+ * `stream` is the name of a stream, of one of its handlers, the id of its cell, or a path into the result that leads to
+ * it. "rows[7].add" is that of a child: the child is there if its coordinator says so on what is there now (it runs
+ * first, if it does not stand), and STET_NOT_FOUND otherwise. Handlers may send events in their turn (stet_run_send):
+ * those are delivered in the same transaction. */
 #define STET_EVENT_MAX_ID 200
-#define STET_EVENT_DAYS   30 /* how long an event is remembered, unless [scheduler] event_days says otherwise */
+#define STET_SENT_STREAM  512 /* bytes of the name of a stream that are told */
+#define STET_EVENT_DAYS   30  /* how long an event is remembered, unless [scheduler] event_days says otherwise */
 typedef struct stet_sched_sent {
     bool applied;      /* false: it had been applied before */
     int64_t seq;       /* of the commit that applied it */
     size_t made_fresh; /* runs of actions before it */
-    char stream[STET_PATTERN_MAX_NAME + 1];
+    char stream[STET_SENT_STREAM];
     char id[STET_EVENT_MAX_ID + 1];
 } stet_sched_sent;
 /* `id` NULL: one is made up. STET_NOT_FOUND: no such piece or stream. STET_CONFLICT: the id was used for another event,

@@ -1,6 +1,7 @@
 /* Cells that a run is given: writing through an input, what those writes must match, and taking them back when the run
  * fails. What a run wrote lies in its transaction, so that its own reads see it; nobody else does before it is stored.
  */
+#include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
 #define MOST_WRITES                                                                                                    \
@@ -27,9 +28,16 @@ static stet_status refuse_output(const action_run *r, const stet_reader_place *a
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (strncmp(at->id, kept[i], strlen(kept[i])) == 0)
             return stet_fail(err, STET_INVALID, "document \"%.200s\" is kept by stet and can't be written to", at->id);
-    if (part &&
-        (strncmp(part, ":process:", 9) == 0 || strcmp(part, ":failures") == 0 || strncmp(part, ":event:", 7) == 0))
+    if (part && (strncmp(part, ":process:", 9) == 0 || strncmp(part, ":children:", 10) == 0 ||
+                 strcmp(part, ":failures") == 0 || strncmp(part, ":event:", 7) == 0))
         return stet_fail(err, STET_INVALID, "document \"%.200s\" is kept by stet and can't be written to", at->id);
+    if (part && strncmp(part, ":child:", 7) == 0) {
+        stet_fail(err, STET_INVALID, "child \"%s\" has a copy of its element there: it can't be written to", part + 7);
+        stet_hint(err,
+                  "write to the list that the element comes from (give it to the children as a cell), or to a named "
+                  "cell of the child");
+        return STET_INVALID;
+    }
     if (stet_piece_name_of(at->id))
         return stet_fail(err, STET_INVALID, "the result of a piece can't be written to");
     if (at->space && at->space != r->s->space)
@@ -52,6 +60,49 @@ stet_status sched_cell_write(action_run *r, stet_pathref path, stet_value value,
     }
     stet_reader_place_release(&at);
     return status;
+}
+
+stet_status sched_cell_send(action_run *r, stet_pathref path, stet_value value, stet_error *err) {
+    stet_reader_place at = {.path = STET_PATH_INIT};
+    stet_status status = STET_OK;
+    if (!stet_stream_is_handler(r->a->row)) {
+        status = stet_fail(err, STET_INVALID, "only an event handler sends events");
+        stet_hint(err, "a computation may run again at any time, and would send again");
+    }
+    if (status == STET_OK)
+        status = stet_reader_locate(&r->reader, r->base.bindings, path, &at, err);
+    const char *part = status == STET_OK && strncmp(at.id, "piece:", 6) == 0 ? strchr(at.id + 6, ':') : NULL;
+    if (status == STET_OK) {
+        stet_path root = STET_PATH_INIT;
+        stet_buf stream = STET_BUF(4096);
+        char *piece = part ? stet_strndup(at.id + 6, (size_t)(part - at.id) - 6) : NULL;
+        stet_path_push(&root, "value");
+        stet_pathref in = stet_path_ref(&at.path), value_path = stet_path_ref(&root);
+        if (!piece || (at.space && at.space != r->s->space) || at.scope[0] || !stet_path_is_prefix(value_path, in) ||
+            !stet_stream_name(piece, at.id, (stet_pathref){in.bytes + value_path.len, in.len - value_path.len},
+                              &stream)) {
+            status = stet_fail(err, STET_INVALID, "that cell is no stream: events are sent to streams of pieces");
+            stet_release(value);
+            stet_free(piece);
+        } else {
+            *stet_vec_add(&r->sent) = (sched_sent){piece, stet_strdup(stet_buf_cstr(&stream)), value};
+        }
+        stet_buf_release(&stream);
+        stet_path_release(&root);
+    } else {
+        stet_release(value);
+    }
+    stet_reader_place_release(&at);
+    return status;
+}
+
+void sched_sent_release(action_run *r) {
+    for (size_t i = 0; i < r->sent.len; i++) {
+        stet_free(r->sent.at[i].piece);
+        stet_free(r->sent.at[i].stream);
+        stet_release(r->sent.at[i].event);
+    }
+    stet_vec_release(&r->sent);
 }
 
 void sched_cells_release(action_run *r) {
@@ -168,6 +219,16 @@ static void settle_writes(write_list *l) {
     l->len = to;
 }
 
+/* Is it a document of its children, or their index? Those are its children's, or nobody's. */
+static bool of_children(const sched_action *a, const char *id) {
+    size_t own = strlen(a->piece->piece->doc), node = strlen(a->node);
+    if (a->role == STET_CHILD_NONE || strncmp(id, a->piece->piece->doc, own) != 0)
+        return false;
+    const char *part = id + own, *name = part[0] == ':' ? strchr(part + 1, ':') : NULL;
+    return name && strncmp(name + 1, a->node, node) == 0 &&
+           (name[1 + node] == '[' || (name[1 + node] == 0 && strncmp(part, ":children:", 10) == 0));
+}
+
 void sched_cells_learn(stet_sched *s, const sched_action *a, const stet_doc_change *changes, size_t count) {
     write_list l = {0};
     if (!a->has_cells)
@@ -176,7 +237,7 @@ void sched_cells_learn(stet_sched *s, const sched_action *a, const stet_doc_chan
     l.len = stet_plan_writes(s->plan, a->id, l.at, l.cap);
     size_t before = l.len;
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(changes[i].name.id, a->piece->failures) == 0)
+        if (strcmp(changes[i].name.id, a->piece->failures) == 0 || of_children(a, changes[i].name.id))
             continue;
         bool own = a->out_id && strcmp(changes[i].name.id, a->out_id) == 0 &&
                    strcmp(changes[i].name.scope ? changes[i].name.scope : "", a->out_scope) == 0;

@@ -5,96 +5,254 @@
  * that it does not ask for do not run, and a handler whose inputs stand runs once. This is possible because a handler
  * has no effect but its transaction; what it printed is kept back until it is stored.
  *
+ * Streams of children. Which children there are is told by their coordinators, which are wanted, too: an event for an
+ * element that has just come finds it, and one for an element that is gone is refused. What they read is read by the
+ * transaction, so that it is not stored if the list changes meanwhile.
+ *
  * At most once. The document of the event is made in the same commit and required to be absent: of two commits with the
- * same event one is refused, whoever makes them. */
+ * same event one is refused, whoever makes them. Events that handlers send in their turn are delivered in the same
+ * transaction, after all handlers of the one before. */
 #include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
-#define MAX_PREFLIGHTS 100 /* rounds until what a handler reads is fresh */
+#define MAX_PREFLIGHTS 100  /* rounds until what a handler reads is fresh */
+#define MAX_DELIVERIES 1000 /* of one event: itself, and what handlers send */
 #define MAX_LOG        (1u << 20)
 
-typedef struct handler {
-    sched_action *a;
-    char *name; /* "piece/node" */
-} handler;
+/* One event on its way. */
+typedef struct delivery {
+    char *piece;  /* its name */
+    char *stream; /* as it was given */
+    stet_value event;
+} delivery;
 
 typedef struct sending {
     stet_sched *s;
     sched_piece *piece;
-    const char *stream; /* borrowed from the piece */
+    const char *asked; /* the stream as it was given */
     stet_value event;
-    STET_VEC(handler) handlers;
     char *doc; /* of the event */
-    char hash[STET_HASH_HEX];
     stet_sched_sent *out;
+    /* Of one round */
+    STET_VEC(delivery) queue;
+    STET_VEC(char *) coordinators; /* "piece:NAME NODE": on whose word a child is there */
+    char hash[STET_HASH_HEX];
+    bool known;     /* it was applied before */
+    char *log_node; /* who printed first */
 } sending;
 
-static void end_sending(sending *e) {
-    for (size_t i = 0; i < e->handlers.len; i++) {
-        if (e->handlers.at[i].a)
-            sched_action_free(e->handlers.at[i].a);
-        stet_free(e->handlers.at[i].name);
+static void end_round(sending *e) {
+    for (size_t i = 0; i < e->queue.len; i++) {
+        stet_free(e->queue.at[i].piece);
+        stet_free(e->queue.at[i].stream);
+        stet_release(e->queue.at[i].event);
     }
-    stet_vec_release(&e->handlers);
-    stet_free(e->doc);
+    for (size_t i = 0; i < e->coordinators.len; i++)
+        stet_free(e->coordinators.at[i]);
+    stet_vec_clear(&e->queue);
+    stet_vec_clear(&e->coordinators);
 }
 
-static stet_status load_handler(sending *e, const char *node, stet_error *err) {
-    sched_action *a = stet_alloc_zero(sizeof *a);
-    a->piece = e->piece;
-    a->node = stet_strdup(node);
-    a->id = STET_PLAN_NONE;
-    *stet_vec_add(&e->handlers) = (handler){a, stet_asprintf("%s/%s", e->piece->piece->name, node)};
-    stet_status status = stet_piece_row(e->s->space, e->s->branch, e->piece->piece, node, &a->row, err);
-    return status == STET_OK ? sched_decode_row(a, err) : status;
+static void end_sending(sending *e) {
+    end_round(e);
+    stet_vec_release(&e->queue);
+    stet_vec_release(&e->coordinators);
+    stet_free(e->doc);
+    stet_free(e->log_node);
+}
+
+static stet_status enqueue(sending *e, const char *piece, const char *stream, stet_value event, stet_error *err) {
+    if (e->queue.len >= MAX_DELIVERIES) {
+        stet_fail(err, STET_LIMIT, "handlers sent more than %d events because of one", MAX_DELIVERIES - 1);
+        stet_hint(err, "do they send to each other in a circle?");
+        return STET_LIMIT;
+    }
+    *stet_vec_add(&e->queue) = (delivery){stet_strdup(piece), stet_strdup(stream), stet_retain(event)};
+    return STET_OK;
+}
+
+/* ---- Where it goes ---------------------------------------------------------------------------------------------- */
+
+/* As a path into the result: where that leads, through links, is the cell of a stream. Each of them is a read. */
+static stet_status by_result(sending *e, stet_tx *tx, const sched_piece *p, const char *text, stet_buf *name,
+                             stet_error *err) {
+    stet_reader r = {.tx = tx, .record = true, .space = sched_space, .ctx = e->s};
+    stet_reader_place at = {.path = STET_PATH_INIT};
+    stet_path path = STET_PATH_INIT;
+    stet_value link = stet_object(), sigil = stet_object(), binding = stet_object();
+    char *pointer = stet_asprintf("%s%s", text[0] == '/' ? "" : "/", text);
+    stet_put(&link, "id", stet_string(p->piece->doc));
+    stet_put(&link, "asCell", stet_bool(true));
+    stet_put(&sigil, "link@1", link);
+    stet_put(&binding, "/", sigil);
+    stet_status status = stet_path_of_pointer(&path, pointer, strlen(pointer), err);
+    if (status == STET_OK)
+        status = stet_reader_locate(&r, binding, stet_path_ref(&path), &at, err);
+    if (status == STET_OK) {
+        stet_pathref in = stet_path_ref(&at.path), value = stet_path_ref(&path);
+        stet_path_set(&path, STET_PATH_ROOT);
+        stet_path_push(&path, "value");
+        value = stet_path_ref(&path);
+        bool below = stet_path_is_prefix(value, in);
+        stet_pathref rest = below ? (stet_pathref){in.bytes + value.len, in.len - value.len} : STET_PATH_ROOT;
+        if (!below || (at.space && at.space != e->s->space) || !stet_stream_name(p->piece->name, at.id, rest, name))
+            status = STET_NOT_FOUND;
+    }
+    stet_reader_place_release(&at);
+    stet_reader_release(&r);
+    stet_path_release(&path);
+    stet_release(binding);
+    stet_free(pointer);
+    return status;
+}
+
+static stet_status load_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
+    stet_sched *s = ctx;
+    stet_doc_state state;
+    stet_status status = stet_space_load(s->space, s->branch, &(stet_docname){id, NULL}, -1, &state, err);
+    if (status != STET_OK)
+        return status;
+    *value = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_null();
+    stet_release(state.value);
+    return STET_OK;
+}
+
+/* The coordinators on whose word a child is there, from the outermost inwards. */
+static void note_coordinators(sending *e, const sched_piece *p, const char *child) {
+    stet_child_docs docs = {e->s, load_value};
+    stet_process_modules modules = sched_modules(e->s);
+    for (const char *end = strchr(child, ']'); end; end = strchr(end + 1, ']')) {
+        size_t len = (size_t)(end - child) + 1;
+        char *node = stet_child_coordinator(child, len, false);
+        stet_value row;
+        if (stet_child_row(&docs, p->piece, node, &modules, &e->s->templates, &row, NULL) == STET_OK) {
+            bool hidden = stet_child_role_of(row) == STET_CHILD_NONE; /* a filter's */
+            *stet_vec_add(&e->coordinators) = stet_asprintf("%s %s%s", p->piece->doc, node, hidden ? "[]" : "");
+            stet_release(row);
+        }
+        stet_free(node);
+    }
+}
+
+/* "rows[7]" of "rows[7].add", or NULL. */
+static char *child_in(const char *name) {
+    size_t id = strcspn(name, "/"), len = stet_child_id_valid(name, id) ? stet_child_instance(name) : 0;
+    return len > 0 && len < id ? stet_strndup(name, len) : NULL;
+}
+
+/* By its name, or else by what the result shows there. */
+static stet_status find_stream(sending *e, stet_tx *tx, const sched_piece *p, const char *name, stet_stream *out,
+                               stet_error *err) {
+    stet_child_docs docs = {e->s, load_value};
+    stet_process_modules modules = sched_modules(e->s);
+    char *child = child_in(name);
+    if (child)
+        note_coordinators(e, p, child); /* one that returned no pattern yet has to run first */
+    stet_status status = stet_stream_find(&docs, p->piece, name, &modules, &e->s->templates, out, err);
+    if (status == STET_NOT_FOUND && !child) {
+        stet_buf shown = STET_BUF(4096);
+        stet_error ignored = STET_ERROR_INIT;
+        if (by_result(e, tx, p, name, &shown, &ignored) == STET_OK) {
+            child = child_in(stet_buf_cstr(&shown));
+            if (child)
+                note_coordinators(e, p, child);
+            if (err)
+                stet_error_clear(err);
+            status = stet_stream_find(&docs, p->piece, stet_buf_cstr(&shown), &modules, &e->s->templates, out, err);
+        }
+        stet_error_clear(&ignored);
+        stet_buf_release(&shown);
+    }
+    stet_free(child);
+    return status;
+}
+
+/* Is the child there whose stream it is? That is a read. */
+static stet_status child_there(sending *e, stet_tx *tx, const sched_piece *p, const stet_stream *to, stet_error *err) {
+    stet_path path = STET_PATH_INIT;
+    stet_value v;
+    stet_error mine = STET_ERROR_INIT;
+    (void)e;
+    if (!to->child)
+        return STET_OK;
+    char *id = stet_piece_part(p->piece->name, "child", to->child);
+    stet_path_push(&path, "value");
+    stet_status status =
+        stet_tx_read(tx, NULL, &(stet_docname){id, NULL}, stet_path_ref(&path), STET_SHALLOW, &v, &mine);
+    if (status == STET_NOT_FOUND) {
+        stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no child \"%s\": there is no such element, or not any more",
+                  p->piece->name, to->child);
+        stet_hint(err, "stet action list %s shows the children that are there", p->piece->name);
+    } else if (status != STET_OK && err) {
+        stet_error_move(err, &mine);
+    }
+    stet_error_clear(&mine);
+    stet_path_release(&path);
+    stet_free(id);
+    return status;
 }
 
 /* ---- One run --------------------------------------------------------------------------------------------------- */
 
-/* All handlers of the stream in one transaction, in the order of their names. */
-static stet_status run_handlers(sending *e, stet_tx *tx, stet_buf *log, bool *failed, stet_error *err) {
+/* Events that it sent; the first of them that can't be delivered is its failure. */
+static stet_status take_sent(sending *e, action_run *r, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < r->sent.len && status == STET_OK; i++)
+        status = enqueue(e, r->sent.at[i].piece, r->sent.at[i].stream, r->sent.at[i].event, err);
+    return status;
+}
+
+static stet_status run_handler(sending *e, stet_tx *tx, sched_piece *p, const char *node, stet_value row,
+                               stet_value event, stet_buf *log, stet_error *err) {
     stet_sched *s = e->s;
-    *failed = false;
-    for (size_t i = 0; i < e->handlers.len && !*failed; i++) {
-        sched_action *a = e->handlers.at[i].a;
+    char *name = stet_asprintf("%s/%s", p->piece->name, node);
+    sched_action *a = stet_alloc_zero(sizeof *a);
+    a->piece = p;
+    a->node = stet_strdup(node);
+    a->id = STET_PLAN_NONE;
+    a->row = stet_retain(row);
+    stet_status status = sched_decode_row(a, err);
+    if (status == STET_OK) {
         action_run r = {.s = s, .a = a, .tx = tx, .log = log};
         r.reader = (stet_reader){.tx = tx, .record = true, .space = sched_space, .ctx = s};
         r.base = (stet_run){.ops = &sched_run_ops,
                             .node = a->view,
                             .descriptor = stet_get(a->view, "module"),
                             .bindings = stet_get(a->view, "inputs"),
-                            .event = e->event,
-                            .name = e->handlers.at[i].name};
+                            .event = event,
+                            .name = name};
         sched_run_execute(&r);
         sched_run_check(&r);
-        *failed = r.failed;
+        if (!r.failed)
+            status = take_sent(e, &r, err);
         if (r.failed) {
-            stet_fail_in(&r.error, "%s", e->handlers.at[i].name);
+            status = r.error.status == STET_OK ? STET_FAILED : r.error.status;
+            stet_fail_in(&r.error, "%s", name);
             if (err)
                 stet_error_move(err, &r.error);
         }
+        if (log->len > 0 && !e->log_node)
+            e->log_node = stet_strdup(node);
         stet_error_clear(&r.error);
         sched_cells_release(&r);
+        sched_sent_release(&r);
         stet_reader_release(&r.reader);
         stet_release(r.result);
     }
-    return STET_OK;
-}
-
-static void tell_log(sending *e, const stet_buf *log) {
-    if (e->s->opts.log && log->len > 0)
-        e->s->opts.log(e->s->opts.ctx, e->handlers.at[0].a->node, "console", log->data, log->len);
+    sched_action_free(a);
+    stet_free(name);
+    return status;
 }
 
 /* ---- The event's document -------------------------------------------------------------------------------------- */
 
-/* Was it applied before? `*known`. Another event under the same id is a conflict. */
-static stet_status look_before(sending *e, bool *known, stet_error *err) {
+/* Was it applied before? e->known. Another event under the same id is a conflict. */
+static stet_status look_before(sending *e, stet_error *err) {
     stet_doc_state d;
     stet_status status = stet_space_load(e->s->space, e->s->branch, &(stet_docname){e->doc, NULL}, -1, &d, err);
     if (status != STET_OK)
         return status;
-    *known = d.exists;
+    e->known = d.exists;
     if (d.exists) {
         stet_value hash = stet_get(stet_get(d.value, "value"), "hash");
         e->out->applied = false;
@@ -110,10 +268,18 @@ static stet_status look_before(sending *e, bool *known, stet_error *err) {
     return status;
 }
 
+static void set_hash(sending *e) {
+    stet_value whole = stet_array();
+    stet_push(&whole, stet_string(e->out->stream));
+    stet_push(&whole, stet_retain(e->event));
+    stet_hash_hex(stet_hash_value(whole), e->hash);
+    stet_release(whole);
+}
+
 static stet_status write_event(sending *e, stet_tx *tx, stet_error *err) {
     stet_docname name = {e->doc, NULL};
     stet_value value = stet_object(), envelope = stet_object();
-    stet_put(&value, "stream", stet_string(e->stream));
+    stet_put(&value, "stream", stet_string(e->out->stream));
     stet_put(&value, "hash", stet_string(e->hash));
     stet_put(&value, "at", stet_int(stet_clock_ms()));
     stet_put(&envelope, "value", value);
@@ -127,31 +293,100 @@ static stet_status write_event(sending *e, stet_tx *tx, stet_error *err) {
 
 /* ---- Sending --------------------------------------------------------------------------------------------------- */
 
-/* Runs the handlers until everything that they read is fresh. The transaction is the caller's. */
-static stet_status preflight(sending *e, stet_tx **out, stet_buf *log, bool *failed, stet_error *err) {
+/* One delivery: all handlers of its stream, in the order of their names. */
+static stet_status deliver(sending *e, stet_tx *tx, size_t i, stet_buf *log, stet_error *err) {
+    stet_value event = stet_retain(e->queue.at[i].event);
+    char *doc = stet_piece_doc(e->queue.at[i].piece);
+    sched_piece *p;
+    stet_stream to = {.handlers = stet_null()};
+    stet_status status = sched_piece_of(e->s, doc, &p, err);
+    if (status == STET_OK)
+        status = find_stream(e, tx, p, e->queue.at[i].stream, &to, err);
+    if (status == STET_OK && i == 0) {
+        snprintf(e->out->stream, sizeof e->out->stream, "%s", to.name);
+        set_hash(e);
+        status = look_before(e, err);
+    }
+    if (status == STET_OK && !e->known)
+        status = child_there(e, tx, p, &to, err);
+    for (size_t k = 0; status == STET_OK && !e->known && k < stet_count(to.handlers); k++)
+        status = run_handler(e, tx, p, stet_key_at(to.handlers, k, NULL), stet_at(to.handlers, k), event, log, err);
+    stet_stream_release(&to);
+    stet_release(event);
+    stet_free(doc);
+    return status;
+}
+
+static stet_status deliver_all(sending *e, stet_tx *tx, stet_buf *log, stet_error *err) {
+    stet_status status = enqueue(e, e->piece->piece->name, e->asked, e->event, err);
+    for (size_t i = 0; i < e->queue.len && status == STET_OK && !e->known; i++)
+        status = deliver(e, tx, i, log, err);
+    return status;
+}
+
+/* What the coordinators of children have read is read here, too: whoever changes the list before this is stored makes
+ * it void. Their reads in other spaces are left out. */
+static stet_status guard(sending *e, stet_tx *tx, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < e->coordinators.len && status == STET_OK; i++) {
+        stet_arena arena = STET_ARENA_INIT;
+        stet_memo_action x = {0};
+        char *doc = stet_strndup(e->coordinators.at[i], strcspn(e->coordinators.at[i], " "));
+        if (e->s->memo->ops->load(e->s->memo, doc, e->coordinators.at[i] + strlen(doc) + 1, &arena, &x, NULL) !=
+            STET_OK)
+            x.read_count = 0;
+        for (size_t k = 0; k < x.read_count && status == STET_OK; k++) {
+            stet_value ignored;
+            stet_error mine = STET_ERROR_INIT;
+            if (x.reads[k].space && strcmp(x.reads[k].space, stet_space_uuid(e->s->space)) != 0)
+                continue;
+            status = stet_tx_read(tx, NULL, &x.reads[k].name, x.reads[k].path, x.reads[k].kind, &ignored, &mine);
+            if (status == STET_NOT_FOUND)
+                status = STET_OK;
+            if (status != STET_OK && err)
+                stet_error_move(err, &mine);
+            stet_error_clear(&mine);
+        }
+        stet_free(doc);
+        stet_arena_release(&arena);
+    }
+    return status;
+}
+
+/* Delivers until everything that was read is fresh. `*out` is the caller's to commit; NULL: it was applied before. What
+ * handlers said, on fresh inputs, is returned. */
+static stet_status preflight(sending *e, stet_tx **out, stet_buf *log, stet_error *err) {
     stet_sched *s = e->s;
     for (int round = 0; round < MAX_PREFLIGHTS; round++) {
         stet_tx *tx;
         stet_error mine = STET_ERROR_INIT;
         stet_buf_clear(log);
+        end_round(e);
         stet_status status = stet_tx_begin(s->space, s->branch_name, &tx, err);
         if (status != STET_OK)
             return status;
-        status = run_handlers(e, tx, log, failed, &mine);
+        stet_status said = deliver_all(e, tx, log, &mine);
         const stet_tx_read_record *at;
         size_t count, runs = 0;
         stet_arena arena = STET_ARENA_INIT;
         stet_tx_reads(tx, &arena, &at, &count);
-        if (status == STET_OK)
-            status = sched_make_fresh(s, at, count, &runs, err);
+        if (!e->known)
+            status = sched_make_fresh(s, at, count, (const char *const *)e->coordinators.at, e->coordinators.len, &runs,
+                                      err);
         stet_arena_release(&arena);
         e->out->made_fresh += runs;
         if (status == STET_OK && runs == 0) {
-            if (*failed && err)
+            status = said;
+            if (said != STET_OK && err)
                 stet_error_move(err, &mine);
             stet_error_clear(&mine);
-            *out = tx;
-            return STET_OK;
+            if (status == STET_OK && !e->known)
+                status = guard(e, tx, err);
+            if (status == STET_OK && !e->known)
+                *out = tx;
+            else
+                stet_tx_abort(tx);
+            return status;
         }
         stet_error_clear(&mine);
         stet_tx_abort(tx);
@@ -163,21 +398,11 @@ static stet_status preflight(sending *e, stet_tx **out, stet_buf *log, bool *fai
 }
 
 static stet_status attempt(sending *e, bool *done, stet_error *err) {
-    bool known, failed;
     stet_tx *tx = NULL;
     stet_buf log = STET_BUF(MAX_LOG);
     *done = true;
-    stet_status status = look_before(e, &known, err);
-    if (status != STET_OK || known)
-        return status;
-    status = preflight(e, &tx, &log, &failed, err);
-    if (status == STET_OK && failed) {
-        stet_status said = err ? err->status : STET_FAILED;
-        stet_tx_abort(tx);
-        stet_buf_release(&log);
-        return said == STET_OK ? STET_FAILED : said;
-    }
-    if (status == STET_OK) {
+    stet_status status = preflight(e, &tx, &log, err);
+    if (status == STET_OK && tx) {
         stet_commit_result result;
         status = write_event(e, tx, err);
         if (status == STET_OK)
@@ -187,7 +412,8 @@ static stet_status attempt(sending *e, bool *done, stet_error *err) {
         if (status == STET_OK) {
             e->out->applied = true;
             e->out->seq = result.seq;
-            tell_log(e, &log);
+            if (e->s->opts.log && log.len > 0)
+                e->s->opts.log(e->s->opts.ctx, e->log_node, "console", log.data, log.len);
         }
         *done = status != STET_CONFLICT;
     }
@@ -207,16 +433,13 @@ static stet_status check_id(const char *id, stet_error *err) {
     return STET_INVALID;
 }
 
-static stet_status prepare(sending *e, const char *piece, const char *stream, const char *id, stet_error *err) {
+static stet_status prepare(sending *e, const char *piece, const char *id, stet_error *err) {
     stet_sched *s = e->s;
-    stet_value nodes;
     stet_status status = stet_sched_touch_piece(s, piece, err);
     char *doc = stet_piece_doc(piece);
     if (status == STET_OK)
         status = sched_piece_of(s, doc, &e->piece, err);
     stet_free(doc);
-    if (status == STET_OK)
-        status = stet_stream_find(e->piece->piece, stream, &e->stream, &nodes, err);
     if (status == STET_OK && id)
         status = check_id(id, err);
     if (status != STET_OK)
@@ -228,25 +451,15 @@ static stet_status prepare(sending *e, const char *piece, const char *stream, co
         stet_uuid(uuid);
         snprintf(e->out->id, sizeof e->out->id, "%s", uuid);
     }
-    snprintf(e->out->stream, sizeof e->out->stream, "%s", e->stream);
     e->doc = stet_piece_part(piece, "event", e->out->id);
-    stet_value whole = stet_array();
-    stet_push(&whole, stet_string(e->stream));
-    stet_push(&whole, stet_retain(e->event));
-    stet_hash_hex(stet_hash_value(whole), e->hash);
-    stet_release(whole);
-    for (size_t i = 0; i < stet_count(nodes) && status == STET_OK; i++) {
-        stet_value node = stet_at(nodes, i);
-        status = load_handler(e, stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "", err);
-    }
-    return status;
+    return STET_OK;
 }
 
 stet_status stet_sched_send(stet_sched *s, const char *piece, const char *stream, stet_value event, const char *id,
                             stet_sched_sent *out, stet_error *err) {
-    sending e = {.s = s, .event = event, .out = out};
+    sending e = {.s = s, .asked = stream, .event = event, .out = out};
     *out = (stet_sched_sent){0};
-    stet_status status = prepare(&e, piece, stream, id, err);
+    stet_status status = prepare(&e, piece, id, err);
     bool done = status != STET_OK;
     for (int tries = 0; !done; tries++) {
         stet_error mine = STET_ERROR_INIT;

@@ -128,6 +128,12 @@ STET_CHECKED stet_status sched_load_more(stet_sched *s, stet_error *err);
 void sched_unload(stet_sched *s);
 void sched_action_free(sched_action *a);
 
+/* An event that a handler sends: to a stream of this piece. */
+typedef struct sched_sent {
+    char *piece, *stream;
+    stet_value event;
+} sched_sent;
+
 /* One run of one action. */
 typedef struct action_run {
     stet_run base; /* first: module kinds see this */
@@ -143,6 +149,7 @@ typedef struct action_run {
     bool asynchronous;            /* start has returned: its end stores it */
     bool placed;                  /* its output is written already */
     struct sched_lists *children; /* made and gone; NULL: it is no coordinator */
+    STET_VEC(sched_sent) sent;    /* by a handler: events that are delivered after it */
 } action_run;
 
 /* children.c */
@@ -192,6 +199,9 @@ STET_CHECKED stet_status sched_cells_check(action_run *r, stet_error *err);
 /* Forgets what was written and keeps what was read: the transaction is begun anew in the group. */
 STET_CHECKED stet_status sched_cells_drop(action_run *r, stet_error *err);
 void sched_cells_release(action_run *r);
+/* An event for the stream that a cell stands for. Consumes `value`. */
+STET_CHECKED stet_status sched_cell_send(action_run *r, stet_pathref path, stet_value value, stet_error *err);
+void sched_sent_release(action_run *r);
 /* Tells the plan what a run has written beside its output: that is its own, with what it wrote before. */
 void sched_cells_learn(stet_sched *s, const sched_action *a, const stet_doc_change *changes, size_t count);
 bool sched_has_cells(stet_value inputs);
@@ -213,9 +223,9 @@ void sched_async_cancel(stet_sched *s);                                      /* 
 STET_CHECKED stet_status sched_async_loop(stet_sched *s, struct uv_loop_s **out, stet_error *err);
 void sched_async_free(stet_sched *s);
 
-/* sched.c: settles what is wanted, and these cells. */
-STET_CHECKED stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count, size_t *runs,
-                                          stet_error *err);
+/* sched.c: settles what is wanted, these cells, and these actions ("piece:NAME NODE"; passed over if not there). */
+STET_CHECKED stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count,
+                                          const char *const *nodes, size_t node_count, size_t *runs, stet_error *err);
 
 /* sched_run.c */
 STET_CHECKED stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err);

@@ -175,7 +175,10 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
     a->effect = text_is(stet_get(a->row, "kind"), "effect");
     a->verifier = stet_as_bool(stet_get(a->row, "verifier"));
     a->materializer = stet_find(a->row, "materializer", 12, NULL);
-    a->has_cells = sched_has_cells(stet_get(a->row, "inputs"));
+    a->role = stet_child_role_of(a->row);
+    /* map, filter and reduce only pass cells on to their children. */
+    a->has_cells = (a->role == STET_CHILD_NONE || a->role == STET_CHILD_RETURNS) &&
+                   sched_has_cells(stet_get(a->row, "inputs"));
     stet_link l;
     a->out_path = (stet_path)STET_PATH_INIT;
     stet_path_push(&a->out_path, "value");
@@ -183,7 +186,6 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
         a->out_id = stet_strdup(l.id);
         a->out_scope = stet_strdup(l.scope);
     }
-    a->role = stet_child_role_of(a->row);
     size_t instance = stet_child_instance(a->node);
     if (instance > 0) {
         char *id = stet_strndup(a->node, instance);

@@ -76,6 +76,10 @@ static stet_status run_children(stet_run *run, const stet_run_child *at, size_t 
     return sched_children_set((action_run *)run, at, len, err);
 }
 
+static stet_status run_send(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
+    return sched_cell_send((action_run *)run, path, value, err);
+}
+
 static void run_log(stet_run *run, const char *stream, const char *bytes, size_t len) {
     action_run *r = (action_run *)run;
     if (r->log)
@@ -112,4 +116,5 @@ const stet_run_ops sched_run_ops = {.read = run_read,
                                     .refresh = run_refresh,
                                     .peek = run_peek,
                                     .raw = run_raw,
-                                    .children = run_children};
+                                    .children = run_children,
+                                    .send = run_send};

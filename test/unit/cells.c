@@ -575,11 +575,6 @@ static void patterns_with_wrong_cells_are_refused(void **state) {
                 "{'id':'a','stream':{'$':'argument/x'},'module':^() => 1^}],"
                 "'result':null}",
                 "neither its own nor a named cell");
-    kit_refused(
-        "{'pattern':1,'name':'t','nodes':[{'id':'m','inputs':{'list':[1]},'module':{'type':'ref','ref':'map','pattern':"
-        "{'pattern':1,'name':'c','nodes':[{'id':'x','inputs':[{'$':'argument/element'},1],'module':{'type':'ref',"
-        "'ref':'add'}},{'id':'h','stream':{'$':'h'},'module':^() => 1^}],'result':{'$':'x'}}}}],'result':null}",
-        "children have no streams");
 }
 
 int main(void) {

@@ -85,6 +85,17 @@ static void list_render(stet_render *r, stet_value result) {
 /* ---- show
  * ------------------------------------------------------------------------------------------------------------------ */
 
+/* Names under which events are sent, "rows[KEY].add" for those that each child has. */
+static stet_value stream_names(const stet_piece *p) {
+    stet_value process = stet_get(p->envelope, "process"), streams = stet_get(process, "streams"),
+               of_children = stet_get(process, "childStreams"), names = stet_array();
+    for (size_t i = 0; i < stet_count(streams); i++)
+        stet_push(&names, stet_string(stet_key_at(streams, i, NULL)));
+    for (size_t i = 0; i < stet_count(of_children); i++)
+        stet_push(&names, stet_retain(stet_at(of_children, i)));
+    return names;
+}
+
 static stet_status load_named(piece_call *c, stet_value args, stet_piece **out, stet_error *err) {
     stet_value hold;
     return stet_piece_load(c->space, c->branch, piece_text(args, "piece", "", &hold), -1, out, err);
@@ -108,6 +119,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
             if (stet_sched_get(c.sched, id, NULL, stet_path_ref(&path), &argument, NULL) == STET_OK)
                 stet_put(result, "argument", argument);
             stet_put(result, "result", value);
+            stet_put(result, "streams", stream_names(p));
             stet_put(result, "program", stet_retain(stet_get(stet_get(p->envelope, "process"), "program")));
             stet_put(result, "source", stet_retain(stet_get(p->envelope, "source")));
         }
@@ -135,6 +147,13 @@ static void show_render(stet_render *r, stet_value result) {
     stet_buf_printf(r->out, ", %lld nodes, generation %lld%s\n", (long long)stet_as_int(stet_get(result, "nodes")),
                     (long long)stet_as_int(stet_get(result, "generation")),
                     stet_as_bool(stet_get(result, "stopped")) ? ", stopped" : "");
+    stet_value streams = stet_get(result, "streams");
+    for (size_t i = 0; i < stet_count(streams); i++) {
+        stet_buf_str(r->out, i ? ", " : "streams ");
+        piece_render_text(r, stet_at(streams, i));
+    }
+    if (stet_count(streams) > 0)
+        stet_buf_char(r->out, '\n');
     show_value(r, "argument", stet_get(result, "argument"));
     show_value(r, "result", stet_get(result, "result"));
 }
@@ -405,7 +424,7 @@ const stet_op stet_ops_piece[] = {
      .result_schema =
          "{\"type\":\"object\",\"required\":[\"piece\",\"generation\",\"nodes\",\"result\"],\"properties\":{"
          "\"piece\":{\"type\":\"string\"},\"generation\":{\"type\":\"integer\"},\"nodes\":{\"type\":"
-         "\"integer\"}}}",
+         "\"integer\"},\"streams\":{\"type\":\"array\"}}}",
      .examples = show_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
      .run = show_run,

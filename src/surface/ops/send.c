@@ -58,7 +58,9 @@ static const stet_param send_params[] = {
      .type = STET_PARAM_STRING,
      .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
      .metavar = "STREAM",
-     .summary = "Where the event goes: the name of the stream, or of its handler"},
+     .summary =
+         "Where the event goes: the name of the stream, or of its handler; of an element, NODE[KEY].STREAM; or the "
+         "path to it in the result"},
     {.name = "event",
      .type = STET_PARAM_JSON,
      .flags = STET_PARAM_POSITIONAL,
@@ -78,6 +80,7 @@ static const stet_param send_params[] = {
 
 static const stet_example send_examples[] = {
     {"piece send counter add 5", "apply an event"},
+    {"piece send todo 'items[a].toggle'", "to the element whose key is \"a\""},
     {"piece send counter add 5 --id order-17 --settle", "once, however often this is typed, and run what follows"},
     {0},
 };
@@ -89,6 +92,11 @@ const stet_op stet_ops_send[] = {
          "The handlers of the stream run in one transaction, on what they read, which is made fresh first. An event is "
          "applied at most once: whoever may have to send it again, after a crash or a time-out, gives it an id. A "
          "handler that fails leaves nothing behind, and its error is the answer.\n\n"
+         "Streams are the piece's own (`add`) or those of one of its children (`items[a].toggle`: the stream `toggle` "
+         "of the "
+         "child of `items` with the key `a`). A path in the result that leads to a stream will do, too "
+         "(`items/0/toggle`). "
+         "An event for an element that is not there is refused, and not kept for one that may come.\n\n"
          "What the event has changed makes its readers dirty. They run when somebody wants them: with --settle, with "
          "the next `run` or `piece pull`, or at once where `run --watch` is on.",
      .params = send_params,

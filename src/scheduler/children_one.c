@@ -1,0 +1,293 @@
+/* One child of an action: its documents, made, changed, looked at and torn down in the transaction of its coordinator.
+ */
+#include "graph/stream.h"
+#include "scheduler/children_internal.h"
+
+/* ---- Documents through the transaction --------------------------------------------------------------------------- */
+
+stet_status children_peek(void *ctx, const char *id, stet_value *value, stet_error *err) {
+    stet_tx *tx = ctx;
+    stet_value envelope;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &envelope, &mine);
+    *value = status == STET_OK ? stet_retain(stet_get(envelope, "value")) : stet_null();
+    if (status == STET_OK || status == STET_NOT_FOUND) {
+        stet_error_clear(&mine);
+        return STET_OK;
+    }
+    if (err)
+        stet_error_move(err, &mine);
+    else
+        stet_error_clear(&mine);
+    return status;
+}
+
+bool children_doc_there(stet_tx *tx, const char *id) {
+    stet_value v;
+    return stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &v, NULL) == STET_OK;
+}
+
+/* Was this document written after the index? Also true where there is no telling. */
+bool children_written_after(stet_sched *s, const stet_docname *name, const char *index_id) {
+    int64_t seq[2] = {0, 0};
+    stet_docname names[2] = {*name, {index_id, NULL}};
+    for (int i = 0; i < 2; i++) {
+        int64_t doc;
+        if (stet_space_doc(s->space, &names[i], &doc, NULL) != STET_OK)
+            return true;
+        if (doc && stet_space_head_seq(s->space, s->branch, doc, &seq[i], NULL) != STET_OK)
+            return true;
+    }
+    return seq[0] > seq[1];
+}
+
+stet_status children_put(stet_tx *tx, const char *id, stet_value value, stet_error *err) {
+    stet_value envelope = stet_object();
+    stet_put(&envelope, "value", value);
+    return stet_tx_put(tx, &(stet_docname){id, NULL}, envelope, err);
+}
+
+void children_value_path(stet_path *path, const char *key) {
+    *path = (stet_path)STET_PATH_INIT;
+    stet_path_push(path, "value");
+    if (key)
+        stet_path_push(path, key);
+}
+
+/* ---- Teardown ---------------------------------------------------------------------------------------------------- */
+
+static stet_status drop_doc(void *ctx, const char *id, stet_error *err) {
+    reconciling *x = ctx;
+    return stet_tx_drop(x->tx, &(stet_docname){id, NULL}, err);
+}
+
+static stet_status drop_node(void *ctx, const char *id, stet_error *err) {
+    reconciling *x = ctx;
+    *stet_vec_add(&x->r->children->gone) = stet_strdup(id);
+    if (!stet_find(x->failures, id, strlen(id), NULL))
+        return STET_OK;
+    stet_path path;
+    children_value_path(&path, id);
+    stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = stet_path_ref(&path)};
+    stet_status status = stet_tx_patch(x->tx, &(stet_docname){x->a->piece->failures, NULL}, &gone, 1, err);
+    stet_path_release(&path);
+    return status;
+}
+
+static const stet_child_visitor teardown = {NULL, drop_node, drop_doc};
+
+stet_status children_tear_down(reconciling *x, const char *key, stet_error *err) {
+    stet_child_visitor v = teardown;
+    v.ctx = x;
+    char *instance = stet_child_instance_id(x->a->node, key);
+    stet_status status = stet_child_walk(&x->docs, x->piece, &x->old, instance, &v, err);
+    stet_free(instance);
+    return status;
+}
+
+/* ---- One child --------------------------------------------------------------------------------------------------- */
+
+stet_value children_own_link(const reconciling *x, const char *instance, const char *first, const char *second) {
+    char *id = stet_piece_part(x->piece, "child", instance);
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, first);
+    if (second)
+        stet_path_push(&path, second);
+    stet_value out = stet_link_make(id, stet_path_ref(&path));
+    stet_path_release(&path);
+    stet_free(id);
+    return out;
+}
+
+/* Where the result of a child is found. */
+stet_value children_result_link(const reconciling *x, const char *key) {
+    char *instance = stet_child_instance_id(x->a->node, key);
+    stet_value out = x->plain ? stet_child_result(x->t, x->piece, x->a->row, instance)
+                              : children_own_link(x, instance, "result", NULL);
+    stet_free(instance);
+    return out;
+}
+
+stet_value children_initial(const reconciling *x) {
+    stet_value inputs = stet_get(x->a->row, "inputs"), initial;
+    return stet_find(inputs, "initial", 7, &initial) ? stet_retain(initial) : stet_null();
+}
+
+/* A binding as a value: links stay, what is wrapped because it looks like one is unwrapped. */
+stet_value children_unwrapped(stet_value binding) {
+    stet_value inner;
+    if (!stet_binding_is_literal(binding, &inner))
+        return binding;
+    stet_retain(inner);
+    stet_release(binding);
+    return inner;
+}
+
+static stet_value argument_of(const reconciling *x, const stet_run_child *at, size_t i) {
+    stet_value argument = stet_object();
+    if (x->role == STET_CHILD_RETURNS) {
+        stet_release(argument);
+        return stet_retain(at[i].element);
+    }
+    stet_put(&argument, "element", stet_retain(at[i].element));
+    if (x->t->index)
+        stet_put(&argument, "index", stet_int((int64_t)i));
+    if (x->role == STET_CHILD_REDUCE)
+        stet_put(&argument, "accumulator",
+                 i ? children_result_link(x, at[i - 1].key) : children_unwrapped(children_initial(x)));
+    return argument;
+}
+
+stet_value children_print_of(const reconciling *x, const stet_run_child *at, size_t i) {
+    return stet_child_print(at[i].element, x->t->index ? (int64_t)i : -1,
+                            x->role == STET_CHILD_REDUCE && i ? at[i - 1].key : NULL);
+}
+
+/* Cells of a new child, or those that a new template has more. What is there is somebody's. */
+static stet_status write_cells(reconciling *x, const char *instance, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < x->t->pattern->cell_count && status == STET_OK; i++) {
+        const stet_pattern_cell *c = &x->t->pattern->cells[i];
+        char *local = stet_asprintf("%s.%s", instance, c->name), *id = stet_piece_part(x->piece, "cell", local);
+        if (c->has_default && !children_doc_there(x->tx, id))
+            status = children_put(x->tx, id, stet_retain(c->initial), err);
+        stet_free(local);
+        stet_free(id);
+    }
+    return status;
+}
+
+/* Streams that are their handlers' own: the documents that stand for them. */
+static stet_status write_streams(reconciling *x, const char *instance, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t n = 0; n < x->t->shape->node_count && status == STET_OK; n++) {
+        const stet_process_node *node = &x->t->shape->nodes[n];
+        stet_link l;
+        stet_path path = STET_PATH_INIT;
+        const char *own = stet_link_read(stet_get(node->row, "stream"), &l, &path) ? strrchr(l.id, ']') : NULL;
+        stet_path_release(&path);
+        if (!own || strncmp(l.id, "piece:-:node:", 13) != 0 || strcmp(own + 2, node->id) != 0)
+            continue;
+        stet_value value = stet_object();
+        char *local = stet_asprintf("%s.%s", instance, node->id), *id = stet_piece_part(x->piece, "node", local);
+        stet_put(&value, "$stream", stet_bool(true));
+        status = children_put(x->tx, id, value, err);
+        stet_free(local);
+        stet_free(id);
+    }
+    return status;
+}
+
+stet_status children_make(reconciling *x, const stet_run_child *at, size_t i, stet_error *err) {
+    char *instance = stet_child_instance_id(x->a->node, at[i].key), *id = stet_piece_part(x->piece, "child", instance);
+    stet_value child = stet_object();
+    stet_put(&child, "argument", argument_of(x, at, i));
+    if (!x->plain)
+        stet_put(&child, "result", stet_child_result(x->t, x->piece, x->a->row, instance));
+    stet_status status = children_put(x->tx, id, child, err);
+    if (status == STET_OK)
+        status = write_cells(x, instance, err);
+    if (status == STET_OK)
+        status = write_streams(x, instance, err);
+    for (size_t n = 0; n < x->t->shape->node_count && status == STET_OK; n++) {
+        char *node = stet_asprintf("%s.%s", instance, x->t->shape->nodes[n].id);
+        if (strlen(node) > STET_CHILD_ID_MAX) {
+            status = stet_fail(err, STET_LIMIT, "the id \"%.80s...\" of a child has more than %d bytes", node,
+                               STET_CHILD_ID_MAX);
+            stet_hint(err, "give nodes that have children shorter names, or nest them less deeply");
+            stet_free(node);
+        } else if (stet_stream_is_handler(x->t->shape->nodes[n].row)) {
+            stet_free(node); /* no action: events run it */
+        } else {
+            *stet_vec_add(&x->r->children->made) = node;
+        }
+    }
+    stet_free(instance);
+    stet_free(id);
+    return status;
+}
+
+stet_status children_give(reconciling *x, const stet_run_child *at, size_t i, stet_error *err) {
+    char *instance = stet_child_instance_id(x->a->node, at[i].key), *id = stet_piece_part(x->piece, "child", instance);
+    stet_path path;
+    children_value_path(&path, "argument");
+    stet_status status =
+        stet_tx_write(x->tx, &(stet_docname){id, NULL}, stet_path_ref(&path), argument_of(x, at, i), err);
+    stet_path_release(&path);
+    stet_free(instance);
+    stet_free(id);
+    return status;
+}
+
+/* ---- Every child: another template, or records that can't be trusted --------------------------------------------- */
+
+static bool trusted(reconciling *x, const char *id, stet_value row) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_memo_action m = {0};
+    stet_value print = stet_get(row, "fingerprint");
+    stet_hash want;
+    size_t len = 0;
+    const char *hex = stet_typeof(print) == STET_STRING ? stet_as_string(&print, &len) : "";
+    bool yes = stet_hash_of_hex(hex, len, &want) &&
+               x->s->memo->ops->load(x->s->memo, x->a->piece->piece->doc, id, &arena, &m, NULL) == STET_OK &&
+               m.observed && m.state != STET_UNKNOWN && stet_hash_equal(m.implementation, want) &&
+               stet_hash_equal(m.runtime, x->s->runtime);
+    stet_arena_release(&arena);
+    return yes;
+}
+
+static stet_status drop_children_of(reconciling *x, const char *node, stet_error *err) {
+    stet_child_visitor v = teardown;
+    v.ctx = x;
+    return stet_child_walk_all(&x->docs, x->piece, node, &v, err);
+}
+
+/* Nodes of a child that the template no longer has, and children of nodes that have none any more. */
+static stet_status drop_old_nodes(reconciling *x, const char *instance, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t n = 0; n < stet_count(x->old.nodes) && status == STET_OK; n++) {
+        stet_value name = stet_at(x->old.nodes, n);
+        const stet_process_node *now = stet_process_find(x->t->shape, stet_as_string(&name, NULL));
+        if (now && stet_child_role_of(now->row) != STET_CHILD_NONE)
+            continue;
+        char *node = stet_asprintf("%s.%s", instance, stet_as_string(&name, NULL));
+        status = drop_children_of(x, node, err);
+        if (status == STET_OK && !now) {
+            char *id = stet_piece_part(x->piece, "node", node);
+            status = drop_doc(x, id, err);
+            stet_free(id);
+        }
+        if (status == STET_OK && (!now || stet_stream_is_handler(now->row)))
+            status = drop_node(x, node, err);
+        stet_free(node);
+    }
+    return status;
+}
+
+stet_status children_look_at(reconciling *x, const stet_run_child *at, size_t i, stet_error *err) {
+    char *instance = stet_child_instance_id(x->a->node, at[i].key), *id = stet_piece_part(x->piece, "child", instance);
+    stet_value rows, child = stet_object();
+    stet_put(&child, "argument", argument_of(x, at, i));
+    if (!x->plain)
+        stet_put(&child, "result", stet_child_result(x->t, x->piece, x->a->row, instance));
+    stet_status status = children_put(x->tx, id, child, err);
+    if (status == STET_OK)
+        status = write_cells(x, instance, err);
+    if (status == STET_OK && !x->same)
+        status = drop_old_nodes(x, instance, err);
+    if (status == STET_OK)
+        status = write_streams(x, instance, err);
+    if (status == STET_OK)
+        status = stet_child_rows(x->t, x->piece, x->a->node, x->a->row, instance, NULL, &x->modules, &rows, err);
+    if (status == STET_OK) {
+        for (size_t n = 0; n < stet_count(rows); n++) {
+            const char *node = stet_key_at(rows, n, NULL);
+            if (!stet_stream_is_handler(stet_at(rows, n)) && !trusted(x, node, stet_at(rows, n)))
+                *stet_vec_add(&x->r->children->made) = stet_strdup(node);
+        }
+        stet_release(rows);
+    }
+    stet_free(instance);
+    stet_free(id);
+    return status;
+}

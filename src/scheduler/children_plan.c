@@ -1,0 +1,187 @@
+/* What follows for the plan from what a run did to children, and what others do to them. */
+#include "scheduler/children_internal.h"
+
+/* ---- What follows for the plan ----------------------------------------------------------------------------------- */
+
+void sched_children_forget(sched_action *a) {
+    if (!a->children)
+        return;
+    stet_release(a->children->keys);
+    stet_release(a->children->elements);
+    stet_map_release(&a->children->places);
+    *a->children = (sched_children){.serial = -1};
+}
+
+static void lists_free(struct sched_lists *l) {
+    for (size_t i = 0; i < l->made.len; i++)
+        stet_free(l->made.at[i]);
+    for (size_t i = 0; i < l->gone.len; i++)
+        stet_free(l->gone.at[i]);
+    stet_vec_release(&l->made);
+    stet_vec_release(&l->gone);
+    stet_free(l);
+}
+
+void sched_children_release(action_run *r) {
+    if (r->children)
+        lists_free(r->children);
+    r->children = NULL;
+}
+
+void sched_children_lists(const action_run *r, stet_observation *o) {
+    if (!r->children)
+        return;
+    o->declared_alone = true;
+    o->made = (const char *const *)r->children->made.at;
+    o->made_count = r->children->made.len;
+    o->gone = (const char *const *)r->children->gone.at;
+    o->gone_count = r->children->gone.len;
+}
+
+static uint32_t find_action(stet_sched *s, const sched_piece *p, const char *node) {
+    stet_buf name = STET_BUF(0);
+    stet_buf_printf(&name, "%s/%s", p->piece->name, node);
+    uint32_t id = stet_plan_find(s->plan, name.data, name.len);
+    stet_buf_release(&name);
+    return id;
+}
+
+/* Out of the plan, unless it is under way: then its end is thrown away (sched_child_there). */
+static bool unload(stet_sched *s, const sched_piece *p, const char *node) {
+    uint32_t id = find_action(s, p, node);
+    if (id == STET_PLAN_NONE)
+        return false;
+    sched_action *a = stet_plan_data(s->plan, id);
+    if (sched_async_running(s, a)) {
+        void *state = NULL;
+        action_run *run = sched_async_running(s, a);
+        if (a->kind->cancel && sched_kind_state(s, a->kind, &state, NULL) == STET_OK)
+            a->kind->cancel(state, &run->base);
+        return false;
+    }
+    stet_plan_remove(s->plan, id);
+    return true;
+}
+
+uint32_t sched_child_place(stet_sched *s, const sched_action *a) {
+    stet_value parent = stet_get(a->row, "parent");
+    size_t end = stet_child_instance(a->node), from = end;
+    if (end == 0 || stet_typeof(parent) != STET_STRING)
+        return 0;
+    uint32_t id = find_action(s, a->piece, stet_as_string(&parent, NULL));
+    const sched_action *c = id == STET_PLAN_NONE ? NULL : stet_plan_data(s->plan, id);
+    if (!c || c->role != STET_CHILD_REDUCE || !c->children)
+        return 0;
+    while (from > 0 && a->node[from - 1] != '[')
+        from--;
+    const stet_slot *slot = stet_map_get(&c->children->places, a->node + from, end - 1 - from);
+    return slot ? (uint32_t)slot->n : 0;
+}
+
+/* Links of a chain rank by their place: by what they read alone, a later one that is dirty, too, would not know of
+ * those between that still stand. */
+static void rank_chain(stet_sched *s, const sched_action *coordinator) {
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        const sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
+        if (!a)
+            continue;
+        stet_value parent = stet_get(a->row, "parent");
+        int64_t rank = stet_as_int(stet_get(a->row, "rank"));
+        if (stet_typeof(parent) == STET_STRING && a->piece == coordinator->piece && rank > 0 && rank < INT32_MAX &&
+            strcmp(stet_as_string(&parent, NULL), coordinator->node) == 0)
+            stet_plan_set_rank(s->plan, (uint32_t)i, (uint32_t)rank + sched_child_place(s, a));
+    }
+}
+
+stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_lists *lists, stet_error *err) {
+    stet_status status = STET_OK;
+    bool some = false;
+    if (a->role == STET_CHILD_REDUCE)
+        rank_chain(s, a);
+    for (size_t i = 0; i < lists->gone.len; i++)
+        some |= unload(s, a->piece, lists->gone.at[i]);
+    for (size_t i = 0; i < lists->made.len; i++)
+        some |= unload(s, a->piece, lists->made.at[i]);
+    if (some)
+        sched_forget_asked(s);
+    for (size_t i = 0; i < lists->made.len && status == STET_OK; i++) {
+        uint32_t id;
+        status = sched_load_new(s, a->piece->piece->doc, lists->made.at[i], &id, err);
+    }
+    return status;
+}
+
+bool sched_child_there(action_run *r) {
+    return !r->a->child_doc || children_doc_there(r->tx, r->a->child_doc);
+}
+
+static bool stored(stet_sched *s, const char *id) {
+    stet_doc_state state;
+    if (!id || stet_space_load(s->space, s->branch, &(stet_docname){id, NULL}, -1, &state, NULL) != STET_OK)
+        return false;
+    stet_release(state.value);
+    return state.exists;
+}
+
+/* A coordinator changes the document of a child in one commit with its index. If it was written later, that was
+ * somebody else, and the coordinator puts right what it gave. */
+stet_status sched_child_mend(stet_sched *s, sched_action *a, stet_error *err) {
+    stet_value parent = stet_get(a->row, "parent");
+    if (!a->child_doc || stet_typeof(parent) != STET_STRING || s->opts.observe_only)
+        return STET_OK;
+    char *index_id = stet_child_index_doc(a->piece->piece->name, stet_as_string(&parent, NULL));
+    bool other = children_written_after(s, &(stet_docname){a->child_doc, NULL}, index_id);
+    stet_free(index_id);
+    if (!other)
+        return STET_OK;
+    uint32_t id;
+    stet_status status = sched_load(s, a->piece->piece->doc, stet_as_string(&parent, NULL), &id, err);
+    if (status != STET_OK)
+        return status;
+    ((sched_action *)stet_plan_data(s->plan, id))->verify = true;
+    if (!stet_plan_is_unknown(s->plan, id))
+        stet_plan_mark(s->plan, id, STET_PLAN_UNKNOWN, INT64_MIN / 2);
+    return STET_OK;
+}
+
+stet_status sched_children_overwritten(stet_sched *s, const stet_doc_change *at, size_t len, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < len; i++)
+        if (strstr(at[i].name.id, ":children:"))
+            return STET_OK; /* a coordinator's */
+    for (size_t i = 0; i < len && status == STET_OK; i++) {
+        if (strncmp(at[i].name.id, "piece:", 6) != 0 || !strstr(at[i].name.id, ":child:"))
+            continue;
+        for (size_t k = 0; k < stet_plan_count(s->plan) && status == STET_OK; k++) {
+            sched_action *a = stet_plan_data(s->plan, (uint32_t)k);
+            if (a && a->child_doc && strcmp(a->child_doc, at[i].name.id) == 0 &&
+                find_action(s, a->piece, a->node) == k) {
+                status = sched_child_mend(s, a, err);
+                break;
+            }
+        }
+    }
+    return status;
+}
+
+void sched_children_news(stet_sched *s, const char *doc) {
+    const char *name = strncmp(doc, "piece:", 6) == 0 ? strstr(doc, ":children:") : NULL;
+    if (!name)
+        return;
+    char *piece = stet_strndup(doc, (size_t)(name - doc));
+    const char *coordinator = name + strlen(":children:");
+    bool some = false;
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
+        if (!a)
+            continue;
+        stet_value parent = stet_get(a->row, "parent");
+        if (stet_typeof(parent) == STET_STRING && strcmp(stet_as_string(&parent, NULL), coordinator) == 0 &&
+            strcmp(a->piece->piece->doc, piece) == 0 && find_action(s, a->piece, a->node) == i &&
+            !(sched_async_running(s, a) && stored(s, a->child_doc))) /* its end will be looked at */
+            some |= unload(s, a->piece, a->node);
+    }
+    if (some)
+        sched_forget_asked(s);
+    stet_free(piece);
+}
