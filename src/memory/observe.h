@@ -244,19 +244,39 @@ typedef struct stet_marked {
 /* Marks of a piece (NULL: of the branch), in the order of numbers. Costs what is marked, not what exists. */
 STET_CHECKED stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece, const char *scope,
                                             stet_arena *arena, stet_marked **out, size_t *count, stet_error *err);
-/* The same for the whole branch, from above the number `after` and at most `limit`, with the names of the piece's
+/* The same for the whole branch, from above the number `after` and at most `limit`, of those set since a survey (its
+ * `through`; 0: all), with the names of the piece's
  * document and of the action, one at a time; the visitor must not ask the space anything. Marks whose action is gone
  * are passed over. */
-STET_CHECKED stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t after, size_t limit,
+STET_CHECKED stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t since, int64_t after,
+                                                size_t limit,
                                                 stet_status (*visit)(void *ctx, int64_t action, const char *piece,
                                                                      const char *name, stet_action_state state,
                                                                      stet_error *err),
                                                 void *ctx, stet_error *err);
-/* How many actions of the branch have one. */
-STET_CHECKED stet_status stet_observe_count_marks(stet_space *s, int64_t branch, size_t *out, stet_error *err);
+/* How many actions of a piece (NULL: of the branch) have one. */
+STET_CHECKED stet_status stet_observe_count_marks(stet_space *s, int64_t branch, const char *piece, size_t *out,
+                                                  stet_error *err);
 /* Is anything of the piece marked? A single look-up. */
 STET_CHECKED stet_status stet_observe_any(stet_space *s, int64_t branch, const char *piece, const char *scope,
                                           bool *out, stet_error *err);
+
+/* What was found not to be needed is not looked at again: a survey says that all that was marked on a branch up to
+ * `through` is of no use for a demand (any hash that stands for one, and for everything but the record that decides
+ * what it needs). It is gone as soon as an action reads what it did not read before, or becomes unknown. STET_NOT_FOUND
+ * (without an error): there is none. To be asked for after stet_observe_catch_up. */
+typedef struct stet_survey {
+    int64_t through;
+    int64_t left; /* as it was recorded */
+    bool newer;   /* there are marks that were set since */
+    bool same;    /* no mark was set or cleared since, anywhere in the space */
+} stet_survey;
+STET_CHECKED stet_status stet_observe_survey(stet_space *s, int64_t branch, stet_hash demand, stet_survey *out,
+                                             stet_error *err);
+/* All that is marked on the branch now is not needed for the demand. Nothing is recorded if somebody else has written
+ * since the version of the database was `version` (stet_db_data_version), or to a handle that only reads. */
+STET_CHECKED stet_status stet_observe_surveyed(stet_space *s, int64_t branch, stet_hash demand, int64_t version,
+                                               int64_t left, stet_error *err);
 
 /* Actions of this space (numbers, ascending, each once) whose stored reads a change touches: findSchedulerReaders-
  * ForWrite. And those whose writes a read overlaps; `flags` says which write surfaces count. */

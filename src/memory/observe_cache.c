@@ -50,6 +50,7 @@ void stet_observe_drop_pending(stet_space *s) {
     stet_vec_clear(&o->pending);
     stet_vec_clear(&o->ops);
     o->op_order = 0;
+    o->reads_more = o->removed = false;
     o->tx++;
     stet_map_clear(&o->pending_of);
     stet_arena_clear(&o->tx_arena);

@@ -232,6 +232,8 @@ static void check_missing(checker *c) {
 }
 
 static void fix_rows(checker *c) {
+    if (c->fixes.len)
+        stet_observe_drop_surveys(c->s);
     for (size_t i = 0; i < c->fixes.len; i++) {
         const stet_row_op *op = &c->fixes.at[i];
         stet_stmt *q;

@@ -80,6 +80,7 @@ static void row(stet_space *s, int64_t key, stet_pathref path, int64_t action, u
     struct stet_observe *o = stet_observe_of(s);
     stet_index_doc *d = stet_observe_doc(s, key);
     stet_row_op op = {key, action, path, flags, add, write, o->op_order++};
+    o->reads_more = o->reads_more || (add && !write);
     if (d->wide) {
         stet_observe_row_now(s, &op);
         return;

@@ -108,6 +108,8 @@ struct stet_observe {
     uint64_t tx;         /* counts transactions */
     STET_VEC(stet_row_op) ops;
     size_t op_order;
+    bool reads_more;            /* in this transaction an action came to read what it did not read before */
+    bool removed;               /* and one was taken out */
     STET_VEC(stet_owed) pushes; /* marks that the commit owes to other spaces */
     STET_VEC(stet_owed_base) bases;
     stet_arena push_arena;
@@ -190,6 +192,10 @@ void stet_observe_save_stood(stet_space *s); /* at close: what stet_observe_stoo
 /* A write transaction of its own, or the one that is open. */
 STET_CHECKED stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err);
 STET_CHECKED stet_status stet_observe_end(stet_space *s, bool begun, stet_error *err);
+
+/* observe_survey.c */
+int64_t stet_observe_stamp(stet_space *s); /* for marks that are set now; 0: nobody would ask for it */
+void stet_observe_drop_surveys(stet_space *s);
 
 /* observe_mirror.c: mirror rows. */
 /* Number of a foreign space, made if it is not there; remembers the highest sequence read. */

@@ -90,9 +90,10 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     stet_bind_int(q, 1, p->seq);
     stet_bind_int(q, 2, space);
     stet_run(q);
+    int64_t stamp = stet_observe_stamp(owner);
     q = stet_db_stmt(owner->db,
-                     "INSERT INTO mark(action, space, branch, state, reason, seq, id, scope, path, kind)"
-                     " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                     "INSERT INTO mark(action, space, branch, state, reason, seq, id, scope, path, kind, stamp)"
+                     " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                      " ON CONFLICT(action, space) DO UPDATE SET state = excluded.state, reason = excluded.reason,"
                      " seq = excluded.seq, id = excluded.id, scope = excluded.scope, path = excluded.path,"
                      " kind = excluded.kind WHERE excluded.seq > seq AND excluded.state >= state");
@@ -106,6 +107,7 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     stet_bind_text(q, 8, name->scope, strlen(name->scope));
     stet_bind_blob(q, 9, p->path.bytes, p->path.len);
     stet_bind_int(q, 10, p->kind);
+    stet_bind_int(q, 11, stamp);
     stet_run(q);
     stet_slot *slot = owner->observe ? stet_map_get(&owner->observe->by_number, &p->action, sizeof p->action) : NULL;
     if (slot)

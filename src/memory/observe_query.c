@@ -496,19 +496,50 @@ stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece,
     return stet_db_status(s->db, err);
 }
 
-stet_status stet_observe_count_marks(stet_space *s, int64_t branch, size_t *out, stet_error *err) {
+stet_status stet_observe_count_marks(stet_space *s, int64_t branch, const char *piece, size_t *out, stet_error *err) {
+    int64_t first, last;
     stet_status st = stet_observe_sync(s, err);
     *out = 0;
+    if (st == STET_OK)
+        st = piece_range(s, piece, NULL, &first, &last, err);
     if (st != STET_OK || stet_observe_of(s)->off)
         return st;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT count(DISTINCT action) FROM mark WHERE branch = ?");
-    stet_bind_int(q, 1, branch);
+    stet_stmt *q =
+        stet_db_stmt(s->db, "SELECT count(DISTINCT action) FROM mark WHERE action >= ? AND action < ? AND branch = ?");
+    stet_bind_int(q, 1, first);
+    stet_bind_int(q, 2, last);
+    stet_bind_int(q, 3, branch);
     while (stet_step(q))
         *out = (size_t)stet_column_int(q, 0);
     return stet_db_status(s->db, err);
 }
 
-stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t after, size_t limit,
+/* Few marks are found by their stamps and sorted; of many every mark is looked at, in order. */
+static stet_stmt *marks_since(stet_space *s, int64_t since) {
+    enum { FEW = 10000 };
+    if (since == 0) /* Unknown (3) before dirty (1) of the same action: it wins. */
+        return stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m CROSS JOIN action a"
+                                   " ON a.action = m.action WHERE m.action > ? AND m.branch = ?"
+                                   " ORDER BY m.action, m.state DESC");
+    stet_stmt *q =
+        stet_db_stmt(s->db, "SELECT count(*) FROM (SELECT 1 FROM mark WHERE stamp > 0 AND stamp > ? LIMIT ?)");
+    int64_t count = 0;
+    stet_bind_int(q, 1, since);
+    stet_bind_int(q, 2, FEW + 1);
+    while (stet_step(q))
+        count = stet_column_int(q, 0);
+    q = count > FEW ? stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m CROSS JOIN action a"
+                                          " ON a.action = m.action WHERE m.action > ? AND m.branch = ? AND +m.stamp > ?"
+                                          " ORDER BY m.action, m.state DESC")
+                    : stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m INDEXED BY mark_stamp"
+                                          " CROSS JOIN action a ON a.action = m.action WHERE +m.action > ?"
+                                          " AND m.branch = ? AND m.stamp > 0 AND m.stamp > ?"
+                                          " ORDER BY m.action, m.state DESC");
+    stet_bind_int(q, 3, since);
+    return q;
+}
+
+stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t since, int64_t after, size_t limit,
                                    stet_status (*visit)(void *ctx, int64_t action, const char *piece, const char *name,
                                                         stet_action_state state, stet_error *err),
                                    void *ctx, stet_error *err) {
@@ -520,11 +551,8 @@ stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t after,
     int64_t piece_doc = -1, last = 0;
     size_t n = 0;
     stet_docname piece = {0};
-    /* Unknown (3) before dirty (1) of the same action: it wins. */
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m CROSS JOIN action a"
-                                       " ON a.action = m.action WHERE m.action > ? AND m.branch = ?"
-                                       " ORDER BY m.action, m.state DESC");
     if (!stet_observe_of(s)->off) {
+        stet_stmt *q = marks_since(s, since);
         stet_bind_int(q, 1, after);
         stet_bind_int(q, 2, branch);
         while (st == STET_OK && stet_step(q)) {

@@ -162,8 +162,21 @@ void stet_observe_save_stood(stet_space *s) {
         o->stood = 0; /* a count, no more */
 }
 
+/* The stamp of marks that are set now. What was found not to be needed may be, if some action reads more than before or
+ * nothing can be said of what it reads. */
+static int64_t stamp_now(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    bool doubt = o->reads_more;
+    for (size_t i = 0; i < o->pending.len && !doubt; i++)
+        doubt = o->pending.at[i].set && o->pending.at[i].state == STET_UNKNOWN;
+    if (doubt)
+        stet_observe_drop_surveys(s);
+    return doubt || (!o->pending.len && !o->removed) ? 0 : stet_observe_stamp(s);
+}
+
 void stet_observe_flush(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
+    int64_t stamp = stamp_now(s);
     if (o->ops.len > 1)
         qsort(o->ops.at, o->ops.len, sizeof *o->ops.at, by_op);
     for (size_t i = 0; i < o->ops.len; i++) {
@@ -194,8 +207,8 @@ void stet_observe_flush(stet_space *s) {
         }
         if (p->set) {
             stet_stmt *q = stet_db_stmt(
-                s->db, "INSERT INTO mark(action, space, branch, state, reason, seq, doc, path, kind)"
-                       " VALUES(?, 0, ?, ?, ?, ?, ?, ?, ?)"
+                s->db, "INSERT INTO mark(action, space, branch, state, reason, seq, doc, path, kind, stamp)"
+                       " VALUES(?, 0, ?, ?, ?, ?, ?, ?, ?, ?)"
                        " ON CONFLICT(action, space) DO UPDATE SET state = excluded.state, reason = excluded.reason,"
                        " seq = excluded.seq, doc = excluded.doc, path = excluded.path, kind = excluded.kind"
                        " WHERE excluded.state >= state");
@@ -210,6 +223,7 @@ void stet_observe_flush(stet_space *s) {
                 stet_bind_null(q, 6);
             stet_bind_blob(q, 7, p->path.bytes, p->path.len);
             stet_bind_int(q, 8, p->kind);
+            stet_bind_int(q, 9, stamp); /* one that is there keeps its own */
             stet_run(q);
             o->now.marks_set++;
             if (a && (!a->marked || p->clear || p->state == STET_UNKNOWN || a->reason < STET_REASON_NEVER))
@@ -252,6 +266,7 @@ void stet_observe_remove(stet_space *s, int64_t action, bool row_too) {
     }
     stet_observe_leave_all(s, action);
     a->observed = a->marked = false;
+    stet_observe_of(s)->removed = true;
     if (row_too)
         stet_observe_of(s)->fresh = false; /* the number may be given again: the cache starts over */
 }

@@ -84,7 +84,7 @@ void stet_space_catch_up(stet_space *s) {
     if (seq < s->known || seq - s->known > CATCH_UP_MAX) {
         stet_cache_clear(s); /* much happened, or the file was put back to an older state */
         stet_space_forget_names(s);
-    } else if (seq > s->known) {
+    } else if (seq > s->known && s->data_version != -1) { /* a handle that was just opened holds nothing yet */
         see_commits(s);
     }
     if (stet_db_status(s->db, NULL) != STET_OK)

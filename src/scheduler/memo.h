@@ -44,10 +44,14 @@ typedef stet_status (*stet_memo_visit_pending)(void *ctx, int64_t number, const 
 typedef struct stet_memo_ops {
     void (*close)(stet_memo *x);
     /* Dirty and unknown actions of the branch, of all pieces, in the order of numbers: those above `after`, at most
-     * `limit`. Must not be re-entered. */
-    stet_status (*pending)(stet_memo *x, int64_t after, size_t limit, stet_memo_visit_pending visit, void *ctx,
-                           stet_error *err);
-    stet_status (*count)(stet_memo *x, size_t *out, stet_error *err);
+     * `limit`, that became so since a survey (0: all). Must not be re-entered. */
+    stet_status (*pending)(stet_memo *x, int64_t since, int64_t after, size_t limit, stet_memo_visit_pending visit,
+                           void *ctx, stet_error *err);
+    /* How many, of a piece or (NULL) of all. */
+    stet_status (*count)(stet_memo *x, const char *piece, size_t *out, stet_error *err);
+    /* What was found not to be needed for a demand (memory/observe.h). STET_NOT_FOUND: nothing is known. */
+    stet_status (*survey)(stet_memo *x, stet_hash demand, stet_survey *out, stet_error *err);
+    stet_status (*surveyed)(stet_memo *x, stet_hash demand, int64_t version, size_t left, stet_error *err);
     /* Are there any? */
     stet_status (*any)(stet_memo *x, bool *out, stet_error *err);
     /* Actions whose stored reads a change touches. `*complete`: those are all readers of the document. */

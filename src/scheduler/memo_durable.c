@@ -24,14 +24,24 @@ int64_t stet_memo_version(stet_space *s) {
     return stet_db_data_version(stet_space_db(s));
 }
 
-static stet_status x_pending(stet_memo *x, int64_t after, size_t limit, stet_memo_visit_pending visit, void *ctx,
-                             stet_error *err) {
+static stet_status x_pending(stet_memo *x, int64_t since, int64_t after, size_t limit, stet_memo_visit_pending visit,
+                             void *ctx, stet_error *err) {
     stet_status status = stet_observe_catch_up(x->space, err);
-    return status == STET_OK ? stet_observe_each_mark(x->space, x->branch, after, limit, visit, ctx, err) : status;
+    return status == STET_OK ? stet_observe_each_mark(x->space, x->branch, since, after, limit, visit, ctx, err)
+                             : status;
 }
 
-static stet_status x_count(stet_memo *x, size_t *out, stet_error *err) {
-    return stet_observe_count_marks(x->space, x->branch, out, err);
+static stet_status x_count(stet_memo *x, const char *piece, size_t *out, stet_error *err) {
+    return stet_observe_count_marks(x->space, x->branch, piece, out, err);
+}
+
+static stet_status x_survey(stet_memo *x, stet_hash demand, stet_survey *out, stet_error *err) {
+    stet_status status = stet_observe_catch_up(x->space, err);
+    return status == STET_OK ? stet_observe_survey(x->space, x->branch, demand, out, err) : status;
+}
+
+static stet_status x_surveyed(stet_memo *x, stet_hash demand, int64_t version, size_t left, stet_error *err) {
+    return stet_observe_surveyed(x->space, x->branch, demand, version, (int64_t)left, err);
 }
 
 static stet_status x_any(stet_memo *x, bool *out, stet_error *err) {
@@ -136,6 +146,8 @@ static stet_status x_knows(stet_memo *x, const char *piece, bool *out, stet_erro
 static const stet_memo_ops durable_ops = {.close = x_close,
                                           .pending = x_pending,
                                           .count = x_count,
+                                          .survey = x_survey,
+                                          .surveyed = x_surveyed,
                                           .any = x_any,
                                           .readers = x_readers,
                                           .load = x_load,

@@ -8,15 +8,25 @@ static void x_close(stet_memo *x) {
 
 /* Every action of every piece that somebody may want: but nobody knows which are, so the scheduler adds those of the
  * piece that is driven (they are not found by `load`). */
-static stet_status x_pending(stet_memo *x, int64_t after, size_t limit, stet_memo_visit_pending visit, void *ctx,
-                             stet_error *err) {
-    (void)x, (void)after, (void)limit, (void)visit, (void)ctx, (void)err;
+static stet_status x_pending(stet_memo *x, int64_t since, int64_t after, size_t limit, stet_memo_visit_pending visit,
+                             void *ctx, stet_error *err) {
+    (void)x, (void)since, (void)after, (void)limit, (void)visit, (void)ctx, (void)err;
     return STET_OK;
 }
 
-static stet_status x_count(stet_memo *x, size_t *out, stet_error *err) {
-    (void)x, (void)err;
+static stet_status x_count(stet_memo *x, const char *piece, size_t *out, stet_error *err) {
+    (void)x, (void)piece, (void)err;
     *out = 0;
+    return STET_OK;
+}
+
+static stet_status x_survey(stet_memo *x, stet_hash demand, stet_survey *out, stet_error *err) {
+    (void)x, (void)demand, (void)out, (void)err;
+    return STET_NOT_FOUND;
+}
+
+static stet_status x_surveyed(stet_memo *x, stet_hash demand, int64_t version, size_t left, stet_error *err) {
+    (void)x, (void)demand, (void)version, (void)left, (void)err;
     return STET_OK;
 }
 
@@ -65,6 +75,8 @@ static stet_status x_knows(stet_memo *x, const char *piece, bool *out, stet_erro
 static const stet_memo_ops volatile_ops = {.close = x_close,
                                            .pending = x_pending,
                                            .count = x_count,
+                                           .survey = x_survey,
+                                           .surveyed = x_surveyed,
                                            .any = x_any,
                                            .readers = x_readers,
                                            .load = x_load,

@@ -179,6 +179,13 @@ bool stet_plan_any_parked(const stet_plan *p) {
     return false;
 }
 
+bool stet_plan_at_rest(const stet_plan *p) {
+    for (size_t i = 0; i < p->nodes.len; i++)
+        if ((p->nodes.at[i].flags & (N_PENDING | N_RUNNING)) && !(p->nodes.at[i].flags & (N_PARKED | N_GONE)))
+            return false;
+    return true;
+}
+
 size_t stet_plan_loaded(const stet_plan *p) {
     return p->nodes.len - p->free_nodes.len;
 }

@@ -112,7 +112,10 @@ bool stet_plan_any_parked(const stet_plan *p);
 /* How many are in memory; numbers go up to stet_plan_count, and those of unloaded ones have no data. */
 size_t stet_plan_loaded(const stet_plan *p);
 
-void stet_plan_set_reads(stet_plan *p, uint32_t node, const stet_plan_read *at, size_t len);
+/* Are all that wait to run of no use, as far as what is in memory tells? */
+bool stet_plan_at_rest(const stet_plan *p);
+/* Does it read something now that it did not read before? */
+bool stet_plan_set_reads(stet_plan *p, uint32_t node, const stet_plan_read *at, size_t len);
 void stet_plan_set_writes(stet_plan *p, uint32_t node, const stet_plan_write *at, size_t len);
 /* Where a materializer may write (R8). */
 void stet_plan_set_envelopes(stet_plan *p, uint32_t node, const stet_plan_write *at, size_t len);

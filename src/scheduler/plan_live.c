@@ -250,7 +250,7 @@ static bool same_edges(const edge *a, uint32_t an, const edge *b, uint32_t bn) {
     return an == bn && (an == 0 || memcmp(a, b, an * sizeof *a) == 0);
 }
 
-void stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, size_t len) {
+bool stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, size_t len) {
     edge small[16] = {{0}}, *tmp = len <= 16 ? small : stet_alloc(len * sizeof *tmp);
     for (size_t i = 0; i < len; i++)
         tmp[i] = (edge){at[i].doc, plan_path(&p->paths, at[i].path), at[i].kind};
@@ -260,11 +260,11 @@ void stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
     node *n = &p->nodes.at[id];
     if (same_edges(n->reads, n->read_count, l.at, l.len)) {
         free(l.at);
-        return;
+        return false;
     }
     edge *old = n->reads;
     uint32_t old_count = n->read_count;
-    bool lost = false;
+    bool lost = false, gained = false;
     for (uint32_t i = 0; i < old_count; i++) {
         if (l.len > 64 || !has_edge(l.at, l.len, old[i]))
             lost = true;
@@ -284,6 +284,7 @@ void stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
     for (uint32_t i = 0; i < l.len; i++) {
         if (old_count <= 64 && has_edge(old, old_count, l.at[i]))
             continue;
+        gained = true;
         if (live) {
             revive(p, l.at[i].doc, plan_path_at(p, l.at[i].path));
             continue;
@@ -304,6 +305,7 @@ void stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
         }
     }
     free(old);
+    return gained;
 }
 
 static void drop_writes(stet_plan *p, uint32_t id) {

@@ -502,6 +502,16 @@ static stet_status look_around(stet_sched *s, stet_error *err) {
     return status == STET_OK ? sched_news(s, &news, err) : status;
 }
 
+/* The plan may have to look at many that turn out to be of no use: on one snapshot. */
+static stet_status next_step(stet_sched *s, stet_plan_step *step, stet_error *err) {
+    s->hold = true;
+    stet_status status = stet_plan_next(s->plan, sched_now(s), step, err);
+    s->hold = false;
+    stet_memo_let_go(s->space, s->holding);
+    s->holding = false;
+    return status;
+}
+
 /* Runs until the plan has nothing left. */
 static stet_status drain(stet_sched *s, stet_error *err) {
     for (;;) {
@@ -516,7 +526,7 @@ static stet_status drain(stet_sched *s, stet_error *err) {
         else if (sched_async_count(s) >= STET_SCHED_MAX_ASYNC)
             step = (stet_plan_step){.kind = STET_PLAN_BUSY};
         else
-            status = stet_plan_next(s->plan, sched_now(s), &step, err);
+            status = next_step(s, &step, err);
         if (status != STET_OK)
             return status;
         if (step.kind == STET_PLAN_RUN) {
@@ -557,16 +567,8 @@ static bool is_failed(const sched_action *a) {
     return a && a->failed;
 }
 
-static stet_status note_left(void *ctx, int64_t number, const char *piece, const char *action, stet_action_state state,
-                             stet_error *err) {
-    stet_sched *s = ctx;
-    (void)number, (void)action, (void)state, (void)err;
-    const stet_slot *slot = stet_map_get(&s->pieces, piece, strlen(piece));
-    s->report.left += slot && ((const sched_piece *)slot->p)->whole;
-    return STET_OK;
-}
-
-static stet_status count_ends(stet_sched *s, stet_error *err) {
+/* `left` is what is known of how many do not stand, or negative. */
+static stet_status count_ends(stet_sched *s, int64_t left, stet_error *err) {
     const void *key;
     size_t len;
     stet_slot *slot;
@@ -593,16 +595,35 @@ static stet_status count_ends(stet_sched *s, stet_error *err) {
             return status;
         s->report.failed += stet_count(failures);
         stet_release(failures);
+        size_t marked = 0;
+        if (left < 0)
+            status = s->memo->ops->count(s->memo, p->piece->doc, &marked, err);
+        if (status != STET_OK)
+            return status;
+        s->report.left += marked;
     }
     if (!s->memo->durable)
         for (size_t i = 0; i < stet_plan_count(s->plan); i++)
             s->report.failed += is_failed(stet_plan_data(s->plan, (uint32_t)i));
-    bool any = false;
-    stet_status status = s->memo->ops->any(s->memo, &any, err);
-    if (status == STET_OK && any)
-        status = s->memo->ops->pending(s->memo, 0, SIZE_MAX, note_left, s, err);
+    if (left >= 0)
+        s->report.left = (size_t)left;
     s->report.left -= s->report.left < s->report.aside ? s->report.left : s->report.aside;
-    return status;
+    return STET_OK;
+}
+
+/* All is done, and what is marked still is not needed: it need not be looked at again for this. To remember that is a
+ * help and no more. */
+static void remember(stet_sched *s) {
+    bool any = false;
+    stet_survey known;
+    if (!s->memo->durable || s->opts.observe_only || s->stopped || s->more || s->others || s->report.aside > 0 ||
+        !stet_plan_at_rest(s->plan) || s->memo->ops->any(s->memo, &any, NULL) != STET_OK || !any)
+        return;
+    int64_t left = (int64_t)(s->report.left);
+    if (sched_survey(s, &known, NULL) == STET_OK && known.same && known.left == left)
+        return;
+    if (s->memo->ops->surveyed(s->memo, s->demand, s->looked, (size_t)left, NULL) != STET_OK)
+        return; /* then the next one looks at them again */
 }
 
 static stet_status open_lock(stet_sched *s, stet_error *err) {
@@ -625,6 +646,18 @@ static void tell_idle(stet_sched *s) {
     }
 }
 
+/* What was found not to be needed, of what is marked: `s->since`. */
+static stet_status look_for_survey(stet_sched *s, bool pending, stet_survey *out, stet_error *err) {
+    bool grew;
+    s->since = 0;
+    if (!pending)
+        return STET_OK;
+    stet_status status = demand_cells(s, &grew, err); /* where a wanted cell leads is part of what is wanted */
+    if (status == STET_OK)
+        status = sched_survey(s, out, err);
+    return status == STET_NOT_FOUND ? STET_OK : status;
+}
+
 stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
     stet_release(s->report.problems);
     s->report = (stet_sched_report){.problems = stet_array()};
@@ -642,15 +675,18 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     stet_status status = sched_news(s, &news, err);
     if (status == STET_OK)
         status = s->memo->ops->any(s->memo, &pending, err);
-    bool quiet =
-        status == STET_OK && !pending && s->memo->durable && !s->opts.retry_failed && stet_plan_count(s->plan) == 0;
+    stet_survey survey = {0};
+    if (status == STET_OK)
+        status = look_for_survey(s, pending, &survey, err);
+    bool quiet = status == STET_OK && (!pending || (s->since > 0 && !survey.newer)) && s->memo->durable &&
+                 !s->opts.retry_failed && stet_plan_count(s->plan) == 0;
     const void *key;
     size_t len;
     stet_slot *slot;
     for (size_t i = 0; quiet && stet_map_next(&s->pieces, &i, &key, &len, &slot);)
         quiet = ((sched_piece *)slot->p)->piece->restart_count == 0;
-    if (quiet) { /* everything stands: nothing is loaded at all */
-        status = count_ends(s, err);
+    if (quiet) { /* everything that is needed stands: nothing is loaded at all */
+        status = count_ends(s, !pending ? 0 : survey.same ? survey.left : -1, err);
         *out = s->report;
         out->problems = stet_retain(s->report.problems);
         return status;
@@ -679,6 +715,8 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
             status = sched_load_pending(s, err);
         if (status == STET_OK)
             status = demand_cells(s, &grew, err);
+        if (grew)
+            sched_wake(s);
         if (status != STET_OK || (!news && !grew && !s->more && stet_plan_queued(s->plan) == 0) || s->stopped)
             break;
     }
@@ -692,7 +730,9 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     note_cycles(s);
     s->report.loaded = stet_plan_loaded(s->plan);
     if (status == STET_OK || status == STET_CANCELLED) {
-        stet_status counted = count_ends(s, status == STET_OK ? err : NULL);
+        stet_status counted = count_ends(s, -1, status == STET_OK ? err : NULL);
+        if (status == STET_OK && counted == STET_OK)
+            remember(s);
         if (status == STET_OK)
             status = counted;
     }
@@ -735,8 +775,11 @@ stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_
     }
     stet_sched_report report = {0};
     s->preflight = true;
+    s->preflight_reads = at;
+    s->preflight_count = count;
     status = stet_sched_settle(s, &report, err);
     s->preflight = false;
+    s->preflight_count = 0;
     *runs = report.runs;
     stet_release(report.problems);
     /* What was wanted before is wanted again at the next settling, and nothing else. */

@@ -114,6 +114,7 @@ typedef struct stet_sched_report {
     size_t effects;    /* runs of effects */
     size_t flushes;
     size_t loaded;       /* actions in memory at the end */
+    size_t looked;       /* times that a marked action was taken up, to see whether it is needed */
     size_t total;        /* nodes of the demanded pieces */
     size_t causes[3];    /* runs because unknown, dirty, asked for */
     stet_value problems; /* [{"piece","node","error","cycle"?}], at most 100; the caller releases it */

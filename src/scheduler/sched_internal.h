@@ -70,14 +70,18 @@ struct stet_sched {
     int64_t version;  /* of the database, when numbers and what the plan has asked were last known to hold */
     bool others;      /* somebody else has written since the marks were last looked at */
     size_t window;
-    bool more;        /* there are marks that were not taken up yet, */
-    int64_t after;    /* above this number, */
-    size_t left;      /* about so many */
-    stet_map gone;    /* numbers of actions that were unloaded in this settling */
-    stet_map spaces;  /* name -> stet_space * */
-    stet_map plain;   /* documents known to hold no links: what is bound to them is read there */
-    stet_map schemas; /* hash -> position in schema_values */
-    stet_map states;  /* kind type -> state of an opened kind */
+    bool more;     /* there are marks that were not taken up yet, */
+    int64_t after; /* above this number, */
+    size_t left;   /* about so many */
+    int64_t since; /* marks up to here were found not to be needed for `demand`: they are not taken up; 0: all are */
+    stet_hash demand;
+    int64_t looked;     /* version of the database when the marks were last looked at */
+    bool hold, holding; /* look-ups share one snapshot, which is begun by the first */
+    stet_map gone;      /* numbers of actions that were unloaded in this settling */
+    stet_map spaces;    /* name -> stet_space * */
+    stet_map plain;     /* documents known to hold no links: what is bound to them is read there */
+    stet_map schemas;   /* hash -> position in schema_values */
+    stet_map states;    /* kind type -> state of an opened kind */
     stet_templates templates;
     STET_VEC(stet_value) schema_values;
     stet_group *group;
@@ -94,9 +98,11 @@ struct stet_sched {
     /* Asynchronous actions (sched_async.c) */
     struct sched_async *async; /* NULL until there is one */
     int64_t group_head;        /* sequence of the space when the group's snapshot was taken */
-    bool preflight;            /* settling what a handler is going to read */
-    bool stopped;              /* one failed, and no other is started */
-    bool reload;               /* what was done to children did not hold: marks are to be looked at again */
+    bool preflight;            /* settling what a handler is going to read: */
+    const stet_tx_read_record *preflight_reads;
+    size_t preflight_count;
+    bool stopped; /* one failed, and no other is started */
+    bool reload;  /* what was done to children did not hold: marks are to be looked at again */
 };
 
 int64_t sched_now(stet_sched *s);
@@ -124,6 +130,10 @@ STET_CHECKED stet_status sched_load_new(stet_sched *s, const char *piece_doc, co
  * are more, and sched_load_more goes on. */
 STET_CHECKED stet_status sched_load_pending(stet_sched *s, stet_error *err);
 STET_CHECKED stet_status sched_load_more(stet_sched *s, stet_error *err);
+/* What was found not to be needed may be needed now: it is taken up again, before anything late runs. */
+void sched_wake(stet_sched *s);
+/* Asks what was found not to be needed for what is wanted now; `s->since` says. STET_NOT_FOUND: nothing is known. */
+STET_CHECKED stet_status sched_survey(stet_sched *s, stet_survey *out, stet_error *err);
 /* After a store: takes actions out of memory that ran, stand and are stored, if there are many. */
 void sched_unload(stet_sched *s);
 void sched_action_free(sched_action *a);

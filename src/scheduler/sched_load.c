@@ -460,6 +460,8 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
             sched_cells_recall(s, a);
         declare(s, a);
     }
+    if (!trusted) /* what it is bound to may be the output of one that nothing needed so far */
+        sched_wake(s);
     /* Whatever the record calls it: without a record that can be trusted it is unknown. */
     a->verify = !trusted || x->state == STET_UNKNOWN;
     if (!trusted || x->state == STET_UNKNOWN)
@@ -535,7 +537,11 @@ stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref pa
     number_list l = {.s = s};
     doc_parts(s, doc, &uuid, &name);
     /* One snapshot for all the look-ups: beginning one for each costs more than the look-up. */
-    bool held = stet_memo_hold(s->space);
+    bool held = !s->holding && stet_memo_hold(s->space);
+    if (held && s->hold) {
+        s->holding = true; /* until the plan has said what is next */
+        held = false;
+    }
     stet_status status = s->memo->ops->readers(s->memo, uuid, &name, path, kind, note_number, &l, covered, err);
     stet_arena arena = STET_ARENA_INIT;
     for (size_t i = 0; i < l.at.len && status == STET_OK; i++)
@@ -613,12 +619,61 @@ static stet_status load_dirty(stet_sched *s, int64_t number, stet_arena *arena, 
     return status;
 }
 
+void sched_wake(stet_sched *s) {
+    if (s->since == 0)
+        return;
+    s->since = s->after = 0;
+    s->more = true;
+    stet_plan_known(s->plan, false);
+}
+
+/* Stands for all that is wanted: pieces as they were set up, and cells with where they lead now. */
+static stet_hash demand_hash(stet_sched *s) {
+    stet_buf b = STET_BUF(0);
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    stet_buf_printf(&b, "%d\n", s->preflight);
+    for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
+        const stet_piece *p = ((sched_piece *)slot->p)->piece;
+        if (((sched_piece *)slot->p)->whole)
+            stet_buf_printf(&b, "%s %lld\n", p->doc, (long long)p->seq);
+    }
+    for (size_t i = 0; i < s->wanted.len; i++) {
+        const char *name = stet_plan_doc_name(s->plan, s->wanted.at[i].doc, &len);
+        stet_buf_printf(&b, "%zu %zu\n", len, s->wanted.at[i].path.len);
+        stet_buf_add(&b, name, len);
+        stet_buf_add(&b, s->wanted.at[i].path.bytes, s->wanted.at[i].path.len);
+    }
+    for (size_t i = 0; i < s->preflight_count; i++) {
+        const stet_tx_read_record *r = &s->preflight_reads[i];
+        stet_buf_printf(&b, "%s\n%s\n%s\n%zu\n", r->space == s->space ? "" : stet_space_uuid(r->space), r->name.id,
+                        r->name.scope ? r->name.scope : "", r->path.len);
+        stet_buf_add(&b, r->path.bytes, r->path.len);
+    }
+    stet_hash h = stet_hash_of(b.data ? b.data : "", b.len);
+    stet_buf_release(&b);
+    return h;
+}
+
+stet_status sched_survey(stet_sched *s, stet_survey *out, stet_error *err) {
+    s->since = 0;
+    s->demand = demand_hash(s);
+    if (!s->memo->durable || s->opts.observe_only)
+        return STET_NOT_FOUND;
+    stet_status status = s->memo->ops->survey(s->memo, s->demand, out, err);
+    if (status == STET_OK)
+        s->since = out->through;
+    return status;
+}
+
 stet_status sched_load_more(stet_sched *s, stet_error *err) {
     mark_list l = {.s = s};
     stet_arena arena = STET_ARENA_INIT;
     /* What is of no use now may be of use to one that is not loaded yet: then there is no telling without all. */
     size_t limit = stet_plan_any_parked(s->plan) ? SIZE_MAX : s->window;
-    stet_status status = s->memo->ops->pending(s->memo, s->after, limit, note_mark, &l, err);
+    stet_status status = s->memo->ops->pending(s->memo, s->since, s->after, limit, note_mark, &l, err);
+    s->report.looked += l.seen;
     s->more = l.seen == limit;
     s->after = l.last;
     s->left = l.seen < s->left ? s->left - l.seen : 0;
@@ -635,12 +690,16 @@ stet_status sched_load_more(stet_sched *s, stet_error *err) {
 }
 
 stet_status sched_load_pending(stet_sched *s, stet_error *err) {
+    stet_survey survey;
     s->others = false;
     s->after = 0;
     s->left = 0;
-    stet_status status = sched_load_more(s, err);
+    s->looked = stet_memo_version(s->space);
+    stet_status status = s->since > 0 ? sched_survey(s, &survey, err) : STET_OK;
+    if (status == STET_OK || status == STET_NOT_FOUND)
+        status = sched_load_more(s, err);
     if (status == STET_OK && s->more) {
-        status = s->memo->ops->count(s->memo, &s->left, err);
+        status = s->memo->ops->count(s->memo, NULL, &s->left, err);
         s->left = s->left > s->window ? s->left - s->window : 0;
     }
     return status;

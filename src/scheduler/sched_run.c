@@ -272,7 +272,8 @@ static void learn_reads(action_run *r) {
         const char *uuid = at[i].space == s->space ? NULL : stet_space_uuid(at[i].space);
         reads[i] = (stet_plan_read){sched_doc(s, uuid, &at[i].name), at[i].path, at[i].kind};
     }
-    stet_plan_set_reads(s->plan, r->a->id, reads, count);
+    if (stet_plan_set_reads(s->plan, r->a->id, reads, count))
+        sched_wake(s);
     if (reads != small)
         free(reads);
 }
