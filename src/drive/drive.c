@@ -324,55 +324,6 @@ static void take_report(driver *d, const stet_sched_report *r) {
     d->out->stood = r->total > off ? r->total - off : 0;
 }
 
-static void explain_action(driver *d, const char *doc, int64_t action, bool stale, stet_arena *arena) {
-    stet_action_record r;
-    if (stet_count(d->out->actions) >= 1000 || stet_observe_get(d->space, action, arena, &r, NULL) != STET_OK ||
-        strcmp(r.key.piece, doc) != 0)
-        return;
-    stet_value v = stet_object();
-    stet_put(&v, "node", stet_string(r.key.action));
-    stet_put(&v, "state", stet_string(stale ? "stale" : stet_state_name(r.cause.state)));
-    stet_put(&v, "reason", stet_string(stale ? "upstream" : stet_reason_name(r.cause.reason)));
-    if (!stale && r.cause.name.id)
-        stet_put(&v, "document", stet_string(r.cause.name.id));
-    stet_push(&d->out->actions, v);
-}
-
-/* What does not stand, and what may follow from it. */
-static stet_status explain(driver *d, stet_error *err) {
-    stet_arena arena = STET_ARENA_INIT;
-    stet_marked *marks = NULL;
-    size_t count = 0;
-    int64_t branch;
-    stet_numbers stale = {0};
-    char *doc = stet_piece_doc(d->piece);
-    d->out->actions = stet_array();
-    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
-    if (status == STET_OK)
-        status = stet_observe_catch_up(d->space, err);
-    if (status == STET_OK)
-        status = stet_observe_marks(d->space, branch, NULL, NULL, &arena, &marks, &count, err);
-    int64_t *roots = stet_alloc((count ? count : 1) * sizeof *roots);
-    for (size_t i = 0; i < count; i++)
-        roots[i] = marks[i].action;
-    if (status == STET_OK && count)
-        status = stet_observe_downstream(d->space, branch, roots, count, 0, &stale, err);
-    stet_map marked = {0};
-    for (size_t i = 0; i < count && status == STET_OK; i++) {
-        stet_map_put(&marked, &roots[i], sizeof *roots, (stet_slot){.n = 1});
-        explain_action(d, doc, roots[i], false, &arena);
-    }
-    for (size_t i = 0; i < stale.len && status == STET_OK; i++)
-        if (!stet_map_get(&marked, &stale.at[i], sizeof *stale.at))
-            explain_action(d, doc, stale.at[i], true, &arena);
-    stet_map_release(&marked);
-    stet_numbers_release(&stale);
-    stet_free(roots);
-    stet_free(doc);
-    stet_arena_release(&arena);
-    return status;
-}
-
 /* Starts a stopped piece again: whoever drives it wants it to go on. */
 static stet_status unstop(stet_tx *tx, void *ctx, stet_error *err) {
     return stet_piece_set_stopped(tx, ctx, false, err);
@@ -407,7 +358,7 @@ static stet_status drive(driver *d, stet_error *err) {
             return status;
     }
     if (status == STET_OK && (d->spec->explain || d->spec->dry_run))
-        status = explain(d, err);
+        status = drive_explain(d, err);
     d->out->dry = d->spec->dry_run;
     if (status != STET_OK || d->spec->dry_run)
         return status;

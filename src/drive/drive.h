@@ -65,8 +65,8 @@ typedef struct stet_drive_outcome {
     bool dry;                    /* nothing was run, because nothing was to be */
     size_t files, files_changed; /* that are followed; that the scan found changed */
     bool watched;                /* a live watch said that documents are current: no file was looked at */
-    stet_value actions;          /* explain: [{"node","state","reason","document"?}], at most 1,000, or null */
-    stet_value metrics;          /* what was stored, why actions ran: stet_observe_counts_value */
+    stet_value actions; /* explain: [{"node","state","reason","document"?,"waitsFor"?}], at most 1,000, or null */
+    stet_value metrics; /* what was stored, why actions ran: stet_observe_counts_value */
     int64_t duration_ms;
     char *run_id; /* "" if none was written */
     bool committed;

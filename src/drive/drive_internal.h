@@ -28,6 +28,8 @@ typedef struct driver {
 void drive_on_event(void *ctx, const stet_sched_event *e);
 void drive_on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
 bool drive_is_cancelled(void *ctx);
+/* drive_explain.c: what does not stand, what may follow from it, and what waits, into the outcome. */
+STET_CHECKED stet_status drive_explain(driver *d, stet_error *err);
 /* Completes and closes the run's files, if there are any or should be. `status`: how the drive went; what it is then.
  */
 STET_CHECKED stet_status drive_end_run(driver *d, stet_status status, stet_error *err);

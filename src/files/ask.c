@@ -96,12 +96,14 @@ static bool same_variables(stet_value said) {
 }
 
 /* What the watcher can't know: variables, and what was followed just now and by nobody before. */
-static stet_status look_at_rest(stet_files *f, stet_files_report *report, stet_error *err) {
+stet_status stet_files_look_at_rest(stet_files *f, stet_files_report *report, stet_error *err) {
     stet_status status = stet_files_reconcile(f, err);
     stet_files_batch b = {.f = f, .report = report};
-    for (size_t i = 0; i < f->index.at.len && status == STET_OK; i++)
-        if (f->index.at.at[i].key[0] == 'g' && !f->index.at.at[i].gone && !f->index.at.at[i].looked)
+    for (size_t i = 0; i < f->index.at.len && status == STET_OK; i++) {
+        const stet_files_entry *e = &f->index.at.at[i];
+        if (e->key[0] == 'g' && !e->gone && (!e->looked || e->doubt))
             status = stet_files_scan_glob(&b, i, NULL, NULL, err);
+    }
     for (size_t i = 0; i < f->index.at.len && status == STET_OK; i++) {
         stet_files_entry *e = &f->index.at.at[i];
         bool variable = e->key[0] == 'e';
@@ -133,7 +135,7 @@ stet_status stet_files_refresh(stet_files *f, stet_files_report *report, stet_er
         if (status == STET_OK)
             status = stet_files_catch_up(f, err);
         if (status == STET_OK)
-            status = look_at_rest(f, report, err);
+            status = stet_files_look_at_rest(f, report, err);
         report->followed = f->index.at.len - f->index.gone;
     }
     stet_release(said);

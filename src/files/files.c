@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "files/glob.h"
 #include "files/internal.h"
 #include "files/path.h"
 
@@ -183,6 +184,43 @@ stet_status stet_files_update(stet_files *f, const char *const *paths, const ste
             status = stet_files_bring_up(&b, entry_of(f, paths[i], true), &now, err);
     }
     return stet_files_batch_end(&b, status, err);
+}
+
+/* Patterns stand behind everything else in what is sorted. */
+static stet_files_entry *next_pattern(stet_files *f, size_t *at) {
+    stet_files_index *x = &f->index;
+    if (*at == 0 && x->sorted > 0) {
+        size_t high = x->sorted;
+        while (*at < high) {
+            size_t middle = *at + (high - *at) / 2;
+            if (x->at.at[middle].key[0] < 'g')
+                *at = middle + 1;
+            else
+                high = middle;
+        }
+    }
+    while (*at < x->at.len) {
+        stet_files_entry *e = &x->at.at[(*at)++];
+        if (e->key[0] == 'g' && !e->gone)
+            return e;
+    }
+    return NULL;
+}
+
+bool stet_files_matched(stet_files *f, const char *path) {
+    const stet_files_entry *e;
+    for (size_t at = 0; ready(f) && (e = next_pattern(f, &at)) != NULL;)
+        if (stet_glob_match(e->key + 1, path))
+            return true;
+    return false;
+}
+
+stet_status stet_files_rematch(stet_files *f, stet_error *err) {
+    stet_files_entry *e;
+    stet_status status = stet_files_ready(f, err);
+    for (size_t at = 0; status == STET_OK && (e = next_pattern(f, &at)) != NULL;)
+        e->doubt = true;
+    return status == STET_OK ? stet_files_look_at_rest(f, NULL, err) : status;
 }
 
 stet_status stet_files_save(stet_files *f, stet_error *err) {

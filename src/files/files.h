@@ -59,6 +59,10 @@ void stet_files_note(stet_files *f, const char *path, const stet_look *look);
 /* Looks at these files now, commits what changed, and follows them. `looks` may be NULL. */
 STET_CHECKED stet_status stet_files_update(stet_files *f, const char *const *paths, const stet_look *looks,
                                            size_t count, stet_error *err);
+/* Does a pattern that is followed match this path? */
+bool stet_files_matched(stet_files *f, const char *path);
+/* Patterns are expanded again, and what they match anew is looked at: for a process that makes files. */
+STET_CHECKED stet_status stet_files_rematch(stet_files *f, stet_error *err);
 /* No longer follows these; their documents are deleted. */
 STET_CHECKED stet_status stet_files_forget(stet_files *f, const char *const *ids, size_t count, stet_error *err);
 /* Takes in what other processes have saved since the index was read. */

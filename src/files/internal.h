@@ -57,5 +57,7 @@ STET_CHECKED stet_status stet_files_walk(stet_files *f, const char *pattern, ste
 STET_CHECKED stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_visit visit, void *ctx,
                                               stet_error *err);
 stet_look stet_files_variable(const char *name); /* of the environment, as a look */
+/* Looks at what nobody has looked at, and at what is in doubt. */
+STET_CHECKED stet_status stet_files_look_at_rest(stet_files *f, stet_files_report *report, stet_error *err);
 
 #endif

@@ -98,6 +98,11 @@ static stet_status publish_outputs(command_run *c, bool there, stet_error *err) 
         if (status == STET_OK || status == STET_NOT_FOUND)
             status = stet_run_write_doc(c->run, id, there ? stet_look_value(&f->look) : stet_null(), err);
         stet_free(id);
+        stet_look known;
+        if (status == STET_OK && !c->state->rematch &&
+            (!stet_files_known(c->state->files, f->path, &known) ||
+             stet_look_there(&known) != stet_look_there(&f->look)))
+            c->state->rematch = stet_files_matched(c->state->files, f->path);
         if (status == STET_OK)
             stet_files_note(c->state->files, f->path, &f->look);
     }
@@ -598,7 +603,15 @@ static stet_status command_start(void *state, void *program, stet_run *run, stet
     c->state = s;
     c->result = stet_null();
     *stet_vec_add(&s->active) = c;
-    stet_status status = command_evaluate(run, s->root, &c->spec, err);
+    stet_status status = STET_OK;
+    if (s->rematch && command_reads_pattern(run)) { /* it must not run again for files that were made before it */
+        s->rematch = false;
+        status = stet_files_rematch(s->files, err);
+        if (status == STET_OK)
+            status = stet_run_refresh(run, err);
+    }
+    if (status == STET_OK)
+        status = command_evaluate(run, s->root, &c->spec, err);
     if (status != STET_OK) {
         run_free(c);
         return status;

@@ -67,6 +67,7 @@ typedef struct command_spec {
 /* Errors are the node's: a file that is not there, an output outside the project. */
 STET_CHECKED stet_status command_evaluate(stet_run *run, const char *root, command_spec *out, stet_error *err);
 void command_spec_release(command_spec *s);
+bool command_reads_pattern(stet_run *run); /* is one of its inputs a pattern of files? */
 stet_status command_check(stet_value descriptor, stet_value node, stet_error *err);
 /* The second id: over what the dependency file named as well. */
 STET_CHECKED stet_status command_second_id(const command_spec *s, const command_files *found, stet_hash *out,

@@ -44,6 +44,7 @@ struct command_state {
     stet_local *local;
     stet_lock *lock;
     bool locked, waited;
+    bool rematch; /* a file was made or removed that a pattern matches */
     bool hardlink;
     size_t jobs;
     size_t running; /* commands */

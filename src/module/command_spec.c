@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "exec/record.h"
+#include "files/glob.h"
 #include "files/path.h"
 #include "module/command.h"
 #include "os/file.h"
@@ -257,25 +258,79 @@ static stet_status add_input(evaluation *e, const char *name, const char *path, 
     return STET_OK;
 }
 
-/* One file, or all that a pattern matches. `binding` says which, `value` what they are. */
-static stet_status take_file(evaluation *e, const char *name, stet_value binding, stet_value value) {
+/* The path of a file that another node makes: it says itself where it is. False: it does not. */
+static bool made_path(stet_value value, stet_buf *path) {
+    stet_value text = stet_get(value, "path");
+    size_t len;
+    const char *escaped = stet_typeof(text) == STET_STRING ? stet_as_string(&text, &len) : NULL;
+    return escaped && stet_path_unescape(escaped, len, path);
+}
+
+/* One of the files that a pattern matches. */
+typedef struct matched {
+    char *path;
+    stet_value value;
+    bool made; /* told by the node that makes it */
+} matched;
+typedef STET_VEC(matched) matches;
+
+/* What was seen comes before what was told of the same file: the first counts. */
+static int by_path(const void *a, const void *b) {
+    const matched *x = a, *y = b;
+    int order = strcmp(x->path, y->path);
+    return order ? order : (int)x->made - (int)y->made;
+}
+
+/* All that a pattern matches, in the order of names: those that were there when files were looked at, and those that
+ * other nodes of the list make, of which it may be that the look came before they were made. The command must be the
+ * same both times. */
+static stet_status take_pattern(evaluation *e, const char *name, const char *id, stet_value value, stet_value list,
+                                stet_value values) {
+    stet_status status = STET_OK;
+    matches found = {0};
+    stet_buf pattern = STET_BUF(0);
+    bool valid = stet_path_unescape(id + strlen(STET_GLOB_PREFIX), strlen(id) - strlen(STET_GLOB_PREFIX), &pattern);
+    for (size_t i = 0; i < stet_count(value) && status == STET_OK; i++) {
+        size_t len;
+        const char *key = stet_key_at(value, i, &len);
+        stet_buf path = STET_BUF(0);
+        if (!key || !stet_path_unescape(key, len, &path))
+            status = stet_fail(e->err, STET_CORRUPT, "%s: the document %s holds no paths", e->run->name, id);
+        else
+            *stet_vec_add(&found) = (matched){stet_strdup(path.data), stet_at(value, i), false};
+        stet_buf_release(&path);
+    }
+    for (size_t i = 0; valid && i < stet_count(list) && status == STET_OK; i++) {
+        stet_value hold;
+        stet_buf path = STET_BUF(0);
+        const char *other = link_id(stet_at(list, i), &hold);
+        bool file = other && (strncmp(other, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
+                              strncmp(other, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0);
+        if (!file && made_path(stet_at(values, i), &path) && stet_glob_match(stet_buf_cstr(&pattern), path.data))
+            *stet_vec_add(&found) = (matched){stet_strdup(path.data), stet_at(values, i), true};
+        stet_buf_release(&path);
+    }
+    if (found.len)
+        qsort(found.at, found.len, sizeof *found.at, by_path);
+    for (size_t i = 0; i < found.len; i++) {
+        if (status == STET_OK)
+            status = add_input(e, name, found.at[i].path, found.at[i].value);
+        stet_free(found.at[i].path);
+    }
+    stet_vec_release(&found);
+    stet_buf_release(&pattern);
+    return status;
+}
+
+/* One file, or all that a pattern matches. `binding` says which, `value` what they are; `list` and `values` what else
+ * is given under that name. */
+static stet_status take_file(evaluation *e, const char *name, stet_value binding, stet_value value, stet_value list,
+                             stet_value values) {
     stet_value hold;
     const char *id = link_id(binding, &hold);
     size_t prefix = strlen(STET_FILE_PREFIX);
-    if (id && strncmp(id, STET_GLOB_PREFIX, prefix) == 0) {
-        stet_status status = STET_OK;
-        for (size_t i = 0; i < stet_count(value) && status == STET_OK; i++) {
-            size_t len;
-            const char *key = stet_key_at(value, i, &len);
-            stet_buf path = STET_BUF(0);
-            if (!key || !stet_path_unescape(key, len, &path))
-                status = stet_fail(e->err, STET_CORRUPT, "%s: the document %s holds no paths", e->run->name, id);
-            else
-                status = add_input(e, name, path.data, stet_at(value, i));
-            stet_buf_release(&path);
-        }
-        return status;
-    }
+    if (id && strncmp(id, STET_GLOB_PREFIX, prefix) == 0)
+        return take_pattern(e, name, id, value, list, values);
     if (id && strncmp(id, STET_FILE_PREFIX, prefix) == 0) {
         char *path = stet_file_of_id(id, strlen(id));
         if (!path)
@@ -284,21 +339,28 @@ static stet_status take_file(evaluation *e, const char *name, stet_value binding
         stet_free(path);
         return status;
     }
-    /* Another node's output: it says itself where it is. */
-    stet_value text = stet_get(value, "path");
-    size_t len;
-    const char *escaped = stet_typeof(text) == STET_STRING ? stet_as_string(&text, &len) : NULL;
     stet_buf path = STET_BUF(0);
-    stet_status status;
-    if (!escaped || !stet_path_unescape(escaped, len, &path)) {
-        status =
-            stet_fail(e->err, STET_FAILED, "%s: its input \"%s\" is no file: the node that makes it has not succeeded",
-                      e->run->name, name);
-    } else {
-        status = add_input(e, name, path.data, value);
-    }
+    stet_status status = made_path(value, &path)
+                             ? add_input(e, name, path.data, value)
+                             : stet_fail(e->err, STET_FAILED,
+                                         "%s: its input \"%s\" is no file: the node that makes it has not succeeded",
+                                         e->run->name, name);
     stet_buf_release(&path);
     return status;
+}
+
+bool command_reads_pattern(stet_run *run) {
+    stet_value bindings = stet_run_bindings(run), hold;
+    bool found = false;
+    for (size_t i = 0; i < stet_count(bindings) && !found; i++) {
+        stet_value binding = stet_at(bindings, i);
+        bool list = stet_typeof(binding) == STET_ARRAY;
+        for (size_t k = 0; k < (list ? stet_count(binding) : 1) && !found; k++) {
+            const char *id = link_id(list ? stet_at(binding, k) : binding, &hold);
+            found = id && strncmp(id, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0;
+        }
+    }
+    return found;
 }
 
 static stet_status take_inputs(evaluation *e, stet_value d) {
@@ -320,9 +382,9 @@ static stet_status take_inputs(evaluation *e, stet_value d) {
             stet_put_n(&e->values, key, len, stet_retain(value));
         } else if (stet_typeof(binding) == STET_ARRAY) {
             for (size_t k = 0; k < stet_count(binding) && status == STET_OK; k++)
-                status = take_file(e, key, stet_at(binding, k), stet_at(value, k));
+                status = take_file(e, key, stet_at(binding, k), stet_at(value, k), binding, value);
         } else {
-            status = take_file(e, key, binding, value);
+            status = take_file(e, key, binding, value, stet_null(), stet_null());
         }
     }
     return status;

@@ -263,12 +263,13 @@ void stet_plan_begin(stet_plan *p) {
     for (size_t i = 0; i < p->nodes.len; i++) {
         node *n = &p->nodes.at[i];
         n->runs = n->bumps = 0;
+        n->flags &= ~(uint32_t)N_BLOCKS;
         if (n->flags & N_IDLE) { /* its turn comes at the end, as that of all */
             n->flags &= ~(uint32_t)N_IDLE;
             p->live_epoch++;
         }
-        if (n->flags & N_ASIDE) {
-            n->flags &= ~(uint32_t)N_ASIDE;
+        if (n->flags & (N_ASIDE | N_LEFT)) {
+            n->flags &= ~(uint32_t)(N_ASIDE | N_LEFT);
             if ((n->flags & N_PENDING) && !(n->flags & N_PLACED))
                 plan_queue_push(p, (uint32_t)i);
         }
@@ -436,9 +437,9 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
     node *n = &p->nodes.at[id];
     assert(n->flags & N_RUNNING);
     p->running--;
-    bool undone = outcome == STET_PLAN_AGAIN || outcome == STET_PLAN_NOT_YET;
-    bool again = (n->flags & N_REDIRTY) || undone;
-    if (outcome == STET_PLAN_NOT_YET && n->runs > 0)
+    bool left = outcome == STET_PLAN_LEFT, undone = left || outcome == STET_PLAN_AGAIN || outcome == STET_PLAN_NOT_YET;
+    bool again = (n->flags & N_REDIRTY) || (undone && !left);
+    if ((left || outcome == STET_PLAN_NOT_YET) && n->runs > 0)
         n->runs--;
     n->flags &= ~(uint32_t)(N_RUNNING | N_REDIRTY | N_FAILED);
     if ((n->flags & N_IDLE) && !undone) {
@@ -447,6 +448,16 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
     }
     if (outcome == STET_PLAN_FAILED)
         n->flags |= N_FAILED;
+    if (left)
+        n->flags |= N_LEFT;
+    if (left || outcome == STET_PLAN_FAILED)
+        n->flags |= N_BLOCKS;
+    if (outcome == STET_PLAN_DONE && (n->flags & N_BLOCKS)) {
+        n->flags &= ~(uint32_t)N_BLOCKS;
+        for (size_t i = 0; i < p->nodes.len; i++)
+            if (p->nodes.at[i].flags & N_LEFT)
+                plan_queue_push(p, (uint32_t)i);
+    }
     if (!undone)
         n->flags &= ~(uint32_t)N_PENDING;
     if (again) {
@@ -491,6 +502,10 @@ bool stet_plan_is_failed(const stet_plan *p, uint32_t id) {
 
 bool stet_plan_is_aside(const stet_plan *p, uint32_t id) {
     return p->nodes.at[id].flags & N_ASIDE;
+}
+
+bool stet_plan_is_left(const stet_plan *p, uint32_t id) {
+    return p->nodes.at[id].flags & N_LEFT;
 }
 
 uint32_t stet_plan_runs(const stet_plan *p, uint32_t id) {

@@ -161,8 +161,10 @@ STET_CHECKED stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_ste
 typedef enum stet_plan_outcome {
     STET_PLAN_DONE,
     STET_PLAN_FAILED,
-    STET_PLAN_AGAIN,  /* the result did not hold or was not published: as dirty as before */
-    STET_PLAN_NOT_YET /* it did not run after all: something before it came up meanwhile */
+    STET_PLAN_AGAIN,   /* the result did not hold or was not published: as dirty as before */
+    STET_PLAN_NOT_YET, /* it did not run after all: something before it came up meanwhile */
+    STET_PLAN_LEFT     /* it did not run because of another one that failed or was left: as dirty as before, until
+                          something that it reads changes, such a one ends well, or the next settling begins */
 } stet_plan_outcome;
 void stet_plan_finish(stet_plan *p, uint32_t node, stet_plan_outcome outcome, int64_t now);
 /* A result that was taken for good turned out not to be stored: the action is dirty again. */
@@ -182,6 +184,7 @@ bool stet_plan_is_dirty(const stet_plan *p, uint32_t node);
 bool stet_plan_is_unknown(const stet_plan *p, uint32_t node);
 bool stet_plan_is_failed(const stet_plan *p, uint32_t node);
 bool stet_plan_is_aside(const stet_plan *p, uint32_t node); /* R5 */
+bool stet_plan_is_left(const stet_plan *p, uint32_t node);  /* STET_PLAN_LEFT, and nothing changed since */
 uint32_t stet_plan_runs(const stet_plan *p, uint32_t node); /* in this settling */
 STET_CHECKED stet_status stet_plan_is_live(stet_plan *p, uint32_t node, bool *live, stet_error *err);
 /* "a -> b -> a": a way from the action back to itself, for messages. False if there is none among what is loaded. */

@@ -12,7 +12,7 @@ void plan_queue_push(stet_plan *p, uint32_t id) {
     }
     p->heap.at[i] = q;
     n->flags |= N_QUEUED;
-    n->flags &= ~(uint32_t)(N_PARKED | N_TIMED | N_WAITING | N_HELD);
+    n->flags &= ~(uint32_t)(N_PARKED | N_TIMED | N_WAITING | N_HELD | N_LEFT);
 }
 
 /* Drops entries that are no longer meant: the action left the queue, or stands in it again with another rank. */
@@ -101,5 +101,6 @@ void stet_plan_mark(stet_plan *p, uint32_t id, stet_plan_mark_kind kind, int64_t
 
 void stet_plan_unmark(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
-    n->flags &= ~(uint32_t)(N_PENDING | N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_HELD | N_REDIRTY | N_IDLE);
+    n->flags &=
+        ~(uint32_t)(N_PENDING | N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_HELD | N_REDIRTY | N_IDLE | N_LEFT);
 }

@@ -683,8 +683,11 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     const void *key;
     size_t len;
     stet_slot *slot;
-    for (size_t i = 0; quiet && stet_map_next(&s->pieces, &i, &key, &len, &slot);)
-        quiet = ((sched_piece *)slot->p)->piece->restart_count == 0;
+    for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
+        sched_piece *p = slot->p;
+        quiet = quiet && p->piece->restart_count == 0;
+        p->known_failures = false; /* others may have run since */
+    }
     if (quiet) { /* everything that is needed stands: nothing is loaded at all */
         status = count_ends(s, !pending ? 0 : survey.same ? survey.left : -1, err);
         *out = s->report;

@@ -24,6 +24,7 @@ typedef struct sched_piece {
     bool entered;         /* what a start has to do for it was done */
     bool loaded;          /* nothing is recorded, and all of it is in memory */
     bool looked, failing; /* did something fail when this process first asked? */
+    bool known_failures;  /* what failed before is in memory, for whoever would wait for it */
 } sched_piece;
 
 /* One loaded action. */
@@ -102,6 +103,7 @@ struct stet_sched {
     const stet_tx_read_record *preflight_reads;
     size_t preflight_count;
     bool stopped; /* one failed, and no other is started */
+    bool trouble; /* something that costs much has failed, or waits for what has: others may have to wait */
     bool reload;  /* what was done to children did not hold: marks are to be looked at again */
 };
 

@@ -433,6 +433,7 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
     if (failed) {
         s->report.failed_now++;
         a->failed = true;
+        s->trouble |= a->kind && a->kind->asynchronous;
         sched_problem(s, a, &r->error, NULL);
         sched_emit(s, STET_SCHED_FAILED, a, &r->error);
     } else {
@@ -514,9 +515,66 @@ void sched_effect_done(stet_sched *s) {
         stet_lock_drop(s->effects);
 }
 
+static bool costs_much(const sched_action *a) {
+    return a && a->kind && a->kind->asynchronous;
+}
+
+/* What failed in an earlier process, so that those who read it find it. */
+static stet_status know_failures(stet_sched *s, sched_piece *p, stet_error *err) {
+    stet_value failures;
+    if (p->known_failures || !s->memo->durable)
+        return STET_OK;
+    stet_status status = sched_failures(s, p, &failures, err);
+    if (status != STET_OK)
+        return status;
+    p->known_failures = true;
+    for (size_t i = 0; i < stet_count(failures) && status == STET_OK; i++) {
+        uint32_t id;
+        stet_error mine = STET_ERROR_INIT;
+        status = sched_load(s, p->piece->doc, stet_key_at(failures, i, NULL), &id, &mine);
+        s->trouble = true;
+        if (status == STET_NOT_FOUND) { /* of a node that is gone */
+            stet_error_clear(&mine);
+            status = STET_OK;
+        }
+        stet_error_move(err, &mine);
+    }
+    stet_release(failures);
+    return status;
+}
+
+/* Does it read what another one makes that failed, or that has to wait itself? Only among those that cost much: what
+ * others made last is a value still, files of a failed command are gone. */
+static bool must_wait(stet_sched *s, const sched_action *a) {
+    stet_plan_nodes makers = {0};
+    bool wait = false;
+    size_t count = stet_plan_reads(s->plan, a->id, NULL, 0);
+    stet_plan_read *reads = stet_alloc((count + 1) * sizeof *reads);
+    stet_plan_reads(s->plan, a->id, reads, count);
+    for (size_t i = 0; i < count && !wait; i++) {
+        stet_vec_clear(&makers);
+        stet_plan_writers(s->plan, reads[i].doc, reads[i].path, &makers);
+        for (size_t k = 0; k < makers.len && !wait; k++) {
+            const sched_action *m = stet_plan_data(s->plan, makers.at[k]);
+            wait = makers.at[k] != a->id && costs_much(m) && (m->failed || stet_plan_is_left(s->plan, makers.at[k]));
+        }
+    }
+    stet_free(reads);
+    stet_vec_release(&makers);
+    return wait;
+}
+
 stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
     sched_action *a = stet_plan_data(s->plan, id);
     stet_status status;
+    if (costs_much(a)) {
+        status = know_failures(s, a->piece, err);
+        if (status != STET_OK || (s->trouble && must_wait(s, a))) {
+            s->trouble = true;
+            stet_plan_finish(s->plan, id, status == STET_OK ? STET_PLAN_LEFT : STET_PLAN_AGAIN, sched_now(s));
+            return status;
+        }
+    }
     if (a->effect)
         return run_effect(s, a, err);
     if (a->kind && a->kind->asynchronous)

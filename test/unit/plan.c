@@ -779,6 +779,43 @@ static void effect_is_asked_again_before_it_runs(void **state) {
     stet_plan_free(p);
 }
 
+/* One is left because of another that failed: it does not come again by itself, but when that one ends well, even with
+ * nothing changed, when something else that it reads changes, and in the next settling. */
+static void left_until_something_changes(void **state) {
+    (void)state;
+    stet_plan *p = stet_plan_new(NULL);
+    uint32_t d = stet_plan_doc(p, "d", 1), other = stet_plan_doc(p, "other", 5);
+    uint32_t writer = stet_plan_add(p, "writer", 6, &(stet_plan_opts){.rank = 1, .certain = true});
+    uint32_t reader = stet_plan_add(p, "reader", 6, &(stet_plan_opts){.rank = 2, .certain = true});
+    stet_plan_read reads[] = {{d, STET_PATH_ROOT, STET_RECURSIVE}, {other, STET_PATH_ROOT, STET_RECURSIVE}};
+    stet_plan_set_writes(p, writer, &(stet_plan_write){d, STET_PATH_ROOT}, 1);
+    stet_plan_set_reads(p, reader, reads, 2);
+    stet_plan_mark(p, writer, STET_PLAN_UNKNOWN, 0);
+    stet_plan_mark(p, reader, STET_PLAN_UNKNOWN, 0);
+    assert_int_equal(next_of(p), writer);
+    stet_plan_finish(p, writer, STET_PLAN_FAILED, 0);
+    assert_int_equal(next_of(p), reader);
+    stet_plan_finish(p, reader, STET_PLAN_LEFT, 0);
+    assert_true(stet_plan_is_left(p, reader) && stet_plan_is_unknown(p, reader));
+    assert_int_equal(stet_plan_runs(p, reader), 0);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    change(p, "other");
+    assert_int_equal(next_of(p), reader);
+    stet_plan_finish(p, reader, STET_PLAN_LEFT, 0);
+    stet_plan_mark(p, writer, STET_PLAN_DIRTY, 0);
+    assert_int_equal(next_of(p), writer);
+    stet_plan_finish(p, writer, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), reader);
+    stet_plan_finish(p, reader, STET_PLAN_LEFT, 0);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    stet_plan_begin(p);
+    assert_false(stet_plan_is_left(p, reader));
+    assert_int_equal(next_of(p), reader);
+    stet_plan_finish(p, reader, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    stet_plan_free(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writers_run_before_readers),
@@ -801,6 +838,7 @@ int main(void) {
         cmocka_unit_test(many_readers_of_one_cell_leave),
         cmocka_unit_test(late_ones_wait_until_all_is_known),
         cmocka_unit_test(effect_is_asked_again_before_it_runs),
+        cmocka_unit_test(left_until_something_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,6 +168,11 @@ static void render_reason(stet_render *r, stet_value a) {
         stet_buf_str(r->out, ": ");
         piece_render_text(r, document);
     }
+    if (stet_typeof(stet_get(a, "waitsFor")) == STET_STRING) {
+        stet_buf_str(r->out, "; waits for ");
+        piece_render_text(r, stet_get(a, "waitsFor"));
+        stet_buf_str(r->out, ", which failed");
+    }
     stet_buf_char(r->out, '\n');
 }
 

@@ -192,6 +192,17 @@ static bool failure_of(const why *w, const char *node, stet_value *out) {
     return stet_find(w->failures, node, strlen(node), out);
 }
 
+static bool is_command(const why *w, const char *node) {
+    stet_value row = stet_null();
+    bool command = false;
+    if (stet_piece_row(w->c->space, w->c->branch, w->piece, node, &row, NULL) == STET_OK) {
+        stet_value type = stet_get(stet_get(row, "module"), "type");
+        command = stet_typeof(type) == STET_STRING && strcmp(stet_as_string(&type, NULL), "command") == 0;
+    }
+    stet_release(row);
+    return command;
+}
+
 /* A failure upstream of the node, which is said of the node whatever its state: "; ..." */
 static bool explain_failure_above(const why *w, const char *node, const char *before, stet_buf *out) {
     climb k;
@@ -279,7 +290,7 @@ static stet_status explain(const why *w, const char *node, stet_value *out, stet
                             (long long)r.observed_at);
     }
     if (!failed && (state == STET_DIRTY || state == STET_UNKNOWN))
-        above = explain_failure_above(w, node, "; it ", &b);
+        above = explain_failure_above(w, node, is_command(w, node) ? "; it waits: it " : "; it ", &b);
     stet_put(out, "upstreamFailed", stet_bool(above));
     stet_put(out, "text", stet_string_n(stet_buf_cstr(&b), b.len));
     stet_buf_release(&b);

@@ -1,0 +1,164 @@
+/* What a run would do, and why: actions that do not stand, those that may follow, and those that have to wait. */
+#include <string.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "drive/drive_internal.h"
+
+#define SHOWN 1000 /* actions */
+
+typedef struct explaining {
+    driver *d;
+    int64_t branch;
+    stet_piece *piece;
+    stet_value failures; /* {NODE: error}, or null */
+    stet_map marked;     /* nodes of the piece that are dirty or unknown */
+    char *prefix;        /* of the documents of its nodes' outputs */
+} explaining;
+
+/* ---- Waiting ---------------------------------------------------------------------------------------------------- */
+
+/* Nodes whose outputs one reads, the nearest first. */
+typedef struct makers {
+    const char *prefix;
+    STET_VEC(char *) at;
+    stet_map seen;
+} makers;
+
+static void add_maker(makers *m, const char *node) {
+    size_t before = stet_map_len(&m->seen);
+    stet_map_put(&m->seen, node, strlen(node), (stet_slot){.n = 1});
+    if (stet_map_len(&m->seen) > before)
+        *stet_vec_add(&m->at) = stet_strdup(node);
+}
+
+static bool take_link(void *ctx, stet_value binding, stet_pathref place) {
+    makers *m = ctx;
+    stet_value link, id;
+    (void)place;
+    if (!stet_link_is(binding, &link))
+        return true;
+    id = stet_get(link, "id");
+    const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "";
+    if (strncmp(text, m->prefix, strlen(m->prefix)) == 0)
+        add_maker(m, text + strlen(m->prefix));
+    return true;
+}
+
+static bool is_command(stet_value row) {
+    stet_value type = stet_get(stet_get(row, "module"), "type");
+    return stet_typeof(type) == STET_STRING && strcmp(stet_as_string(&type, NULL), "command") == 0;
+}
+
+/* The failed command that this one waits for, as the scheduler has it (must_wait of sched_run.c): upstream of it, over
+ * commands that do not stand and so wait themselves. NULL: it waits for none. Caller frees. */
+static char *waits_for(const explaining *x, const char *node) {
+    makers m = {.prefix = x->prefix};
+    char *found = NULL;
+    if (stet_count(x->failures) > 0)
+        add_maker(&m, node);
+    for (size_t i = 0; i < m.at.len && !found; i++) {
+        stet_value row;
+        const char *at = m.at.at[i];
+        size_t len = strlen(at);
+        if (stet_piece_row(x->d->space, x->branch, x->piece, at, &row, NULL) != STET_OK)
+            continue;
+        bool pending = stet_map_get(&x->marked, at, len) != NULL;
+        if (!is_command(row)) {
+            /* what it made last is a value still */
+        } else if (i > 0 && !pending && stet_find(x->failures, at, len, NULL)) {
+            found = stet_strdup(at);
+        } else if (i == 0 || pending) {
+            stet_binding_walk(stet_get(row, "inputs"), take_link, &m);
+        }
+        stet_release(row);
+    }
+    for (size_t i = 0; i < m.at.len; i++)
+        stet_free(m.at.at[i]);
+    stet_vec_release(&m.at);
+    stet_map_release(&m.seen);
+    return found;
+}
+
+/* ---- The list --------------------------------------------------------------------------------------------------- */
+
+static void explain_action(const explaining *x, int64_t action, bool stale, stet_arena *arena) {
+    stet_drive_outcome *out = x->d->out;
+    stet_action_record r;
+    if (stet_count(out->actions) >= SHOWN || stet_observe_get(x->d->space, action, arena, &r, NULL) != STET_OK ||
+        strcmp(r.key.piece, x->piece->doc) != 0)
+        return;
+    stet_value v = stet_object();
+    stet_put(&v, "node", stet_string(r.key.action));
+    stet_put(&v, "state", stet_string(stale ? "stale" : stet_state_name(r.cause.state)));
+    stet_put(&v, "reason", stet_string(stale ? "upstream" : stet_reason_name(r.cause.reason)));
+    if (!stale && r.cause.name.id)
+        stet_put(&v, "document", stet_string(r.cause.name.id));
+    char *failed = stale ? NULL : waits_for(x, r.key.action);
+    if (failed)
+        stet_put(&v, "waitsFor", stet_string(failed));
+    stet_free(failed);
+    stet_push(&out->actions, v);
+}
+
+static stet_status load_failures(explaining *x, stet_error *err) {
+    stet_doc_state state;
+    char *id = stet_piece_part(x->piece->name, "failures", NULL);
+    stet_status status = stet_space_load(x->d->space, x->branch, &(stet_docname){id, NULL}, -1, &state, err);
+    stet_free(id);
+    if (status == STET_OK && state.exists)
+        x->failures = stet_retain(stet_get(state.value, "value"));
+    if (status == STET_OK)
+        stet_release(state.value);
+    return status;
+}
+
+static void note_marked(explaining *x, const stet_marked *marks, size_t count, stet_arena *arena) {
+    stet_action_record r;
+    for (size_t i = 0; i < count && stet_count(x->failures) > 0; i++)
+        if (stet_observe_get(x->d->space, marks[i].action, arena, &r, NULL) == STET_OK &&
+            strcmp(r.key.piece, x->piece->doc) == 0)
+            stet_map_put(&x->marked, r.key.action, strlen(r.key.action), (stet_slot){.n = 1});
+}
+
+stet_status drive_explain(driver *d, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_marked *marks = NULL;
+    size_t count = 0;
+    stet_numbers stale = {0};
+    explaining x = {.d = d, .failures = stet_null(), .prefix = stet_piece_part(d->piece, "node", "")};
+    d->out->actions = stet_array();
+    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &x.branch, err);
+    if (status == STET_OK)
+        status = stet_piece_load(d->space, x.branch, d->piece, -1, &x.piece, err);
+    if (status == STET_OK)
+        status = load_failures(&x, err);
+    if (status == STET_OK)
+        status = stet_observe_catch_up(d->space, err);
+    if (status == STET_OK)
+        status = stet_observe_marks(d->space, x.branch, NULL, NULL, &arena, &marks, &count, err);
+    int64_t *roots = stet_alloc((count ? count : 1) * sizeof *roots);
+    for (size_t i = 0; i < count; i++)
+        roots[i] = marks[i].action;
+    if (status == STET_OK && count)
+        status = stet_observe_downstream(d->space, x.branch, roots, count, 0, &stale, err);
+    if (status == STET_OK)
+        note_marked(&x, marks, count, &arena);
+    stet_map numbers = {0};
+    for (size_t i = 0; i < count && status == STET_OK; i++) {
+        stet_map_put(&numbers, &roots[i], sizeof *roots, (stet_slot){.n = 1});
+        explain_action(&x, roots[i], false, &arena);
+    }
+    for (size_t i = 0; i < stale.len && status == STET_OK; i++)
+        if (!stet_map_get(&numbers, &stale.at[i], sizeof *stale.at))
+            explain_action(&x, stale.at[i], true, &arena);
+    stet_map_release(&numbers);
+    stet_map_release(&x.marked);
+    stet_numbers_release(&stale);
+    stet_piece_free(x.piece);
+    stet_release(x.failures);
+    stet_free(x.prefix);
+    stet_free(roots);
+    stet_arena_release(&arena);
+    return status;
+}
