@@ -76,7 +76,7 @@ setup-dev:
 	@tools/setup build test dev
 
 demo: setup
-	@$(MAKE) --no-print-directory programs
+	@$(MAKE) --no-print-directory -j$$(nproc) programs
 	@examples/demo.sh $(abspath $(BUILD))
 
 # JOBS test programs at a time. FILTER=regular expression picks some. The sub-make sees the packages that setup just installed.

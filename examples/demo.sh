@@ -8,62 +8,81 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/stet-demo.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 export HOME="$work" STET_HOME="$work/home" PATH="$build:$PATH"
-cp -r "$here/books" "$work/books"
-cd "$work/books"
+cp -rL "$here/site" "$work/site" # its pages are links to the documentation
+cd "$work/site"
 
-say() { printf '\n# %s\n' "$*"; }
+bold='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' plain=$'\e[0m'; fi
+say() { # say LINE...
+    echo
+    printf "$bold# %s$plain\\n" "$@"
+}
 show() { # show COMMAND...: printed as typed, then run
     printf '$ %s\n' "$*"
     eval "$*"
 }
 
-say "A project: a few texts, a command that counts words, a shell line, a JavaScript function over what they found"
-show "ls . texts"
-show "cat stet.toml"
+say "A job: six pages of documentation become a web site. A command renders each page, another finds out which pages" \
+    "are related, a JavaScript function makes the contents of what they found, and a last command writes the front page"
+show "ls -m . pages"
+
+say "The pipeline (five of the six pages are left out here: they are like the first)"
+show "sed '/^.nodes.memory/,/^$/d; /^.nodes.p/,/^$/d; /^.nodes.[rs][uc]/,/^$/d' stet.toml"
 show "stet init"
 
-say "The first run does everything (counting takes two seconds, as if it were much work)"
+say "The first run does everything. Finding related pages holds every sentence against every other, and takes its time"
 show "stet run"
-show "stet piece show books"
+show "ls -m site"
+show "sed 's/<[^>]*>//g' site/index.html | sed -n 5,10p | cut -c1-100"
 
 say "The second run: everything stands"
 show "stet run"
 
-say "One text is edited. What would run, and why?"
-show "cp texts/proof.txt before.txt"
-show "echo 'The margin is wide.' >> texts/proof.txt"
+say "A sentence is added to one page. What does not stand, and why?"
+show "cp pages/runs.md before.md"
+show "echo 'What stands is not run again.' >> pages/runs.md"
 show "stet run --dry-run"
+
+say "Two commands run. The other pages stand; and since no heading changed, nor what is related," \
+    "the contents and the front page stand too"
 show "stet run"
 
-say "The edit is taken back. The same calls were made before: their results are put back, and no command runs"
-show "mv before.txt texts/proof.txt"
-show "time stet run"
+say "The edit is taken back. The same two commands ran on the same bytes before: their results are put back," \
+    "and nothing is started"
+show "mv before.md pages/runs.md"
+show "stet run"
 
-say "One number of the argument changes: one function runs, no command does"
-show "stet set piece:books:argument/top 2"
+say "One number of the argument changes: the function runs, and the front page is written. No page is rendered"
+show "stet set piece:site:argument/top 1"
 show "stet why"
 show "stet run"
-show "stet piece graph books --format mermaid"
 
-say "Killed in the middle. The command it had started goes on under its supervisor"
-show "echo 'A new line.' >> texts/work.txt"
-printf '$ stet run & sleep 1.3; kill -9 $!\n'
+say "An edit, and a kill in the middle of the long command"
+show "echo 'A line more.' >> pages/memory.md"
+printf '$ stet run & sleep 0.5; kill -9 $!\n'
+before=$(ls .stet/runs)
 stet run &
 pid=$!
-sleep 1.3
+for _ in $(seq 200); do [ "$(ls .stet/runs)" != "$before" ] && break; sleep 0.02; done # it has begun, however slow the machine is
+sleep 0.5
 kill -9 $pid
-wait $pid || true
-show "stet runs list"
+wait $pid 2>/dev/null || true
 
-say "The next start takes up what is still running, and does the rest"
-show "stet run"
-show "stet run"
-
-say "Every run can be found again: here, and across all projects"
+say "The run says what became of it, and so does the list of all runs of all projects"
 show "stet runs list --order newest"
-show "stet history --limit 3"
+run=$(stet runs search --status interrupted --json | sed 's/.*"runId":"\([^"]*\)".*/\1/')
+show "stet runs resume $run"
 
-say "Documents: transactions, history, branches"
+say "It goes on: the command went on under its supervisor meanwhile, and its result is taken up"
+show "stet runs resume $run --drive"
+show "stet run"
+
+say "Runs are plain files. The registry over them is derived, and finds each of them again, in every project"
+show "stet registry refresh"
+show "stet runs search --text documentation --since 1h --status completed --order newest"
+show "stet runs stats"
+
+say "Underneath are documents: transactions, history, branches"
 show "stet set config '{\"theme\": \"dark\", \"visits\": 1}'"
 show "stet doc patch config '[{\"op\": \"increment\", \"path\": \"/visits\", \"by\": 1}]'"
 show "stet doc log config"

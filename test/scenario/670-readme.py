@@ -26,8 +26,8 @@ page = (SOURCE / "README.md").read_text()
 real = {}  # sequences: how many commits a run makes depends on how fast the machine is
 tours = [b for b in re.findall(r"```\n(\$ .*?)```", page, re.S)]
 test("the README has its tours", len(tours) == 2, len(tours))
-work = HERE / "books"
-shutil.copytree(SOURCE / "examples/books", work)
+work = HERE / "site"
+shutil.copytree(SOURCE / "examples/site", work)
 for tour in tours:
     for part in re.split(r"^\$ ", tour, flags=re.M)[1:]:
         typed, _, shown = part.partition("\n")
@@ -39,7 +39,7 @@ for tour in tours:
         real.update(zip(re.findall(r"^sequence (\d+)", shown, re.M), re.findall(r"^sequence (\d+)", done.stdout, re.M)))
         test(command, done.returncode == 0 and plain(done.stdout) == plain(shown), done.stdout + done.stderr)
 toml = re.search(r"```toml\n(.*?)```", page, re.S)[1]
-have = (SOURCE / "examples/books/stet.toml").read_text()
+have = (SOURCE / "examples/site/stet.toml").read_text()
 lines = [re.split(r" {3,}#", line)[0].strip() for line in toml.splitlines()]
 squeeze = lambda text: re.sub(r"\s+", "", text)
 lines = [line for line in lines if not line.startswith("javascript")]  # shortened to one line

@@ -126,7 +126,7 @@ static void judge(const stet_fleet_record *rec, size_t tasks_left, stet_value *v
     } else {
         resumable = true;
         if (tasks_left > 0)
-            stet_buf_printf(&reason, "%zu tasks are left", tasks_left);
+            stet_buf_printf(&reason, "%zu %s left", tasks_left, tasks_left == 1 ? "task is" : "tasks are");
         else
             stet_buf_str(&reason, "it has not begun");
         add_action(&actions, stet_stringf("stet runs resume %s --drive", rec->id),
@@ -194,17 +194,19 @@ static void put_actions(stet_render *r, stet_value actions) {
 
 static void resume_render(stet_render *r, stet_value result) {
     stet_value tasks = stet_get(result, "nextTasks"), life = stet_get(result, "lifecycle");
+    bool driven = stet_typeof(stet_get(result, "drive")) == STET_OBJECT;
     stet_buf_str(r->out, "run ");
     stet_runs_put(r, result, "runId");
-    stet_buf_str(r->out, "  ");
+    stet_buf_str(r->out, driven ? "  was " : "  ");
     stet_text_styled(r, stet_runs_style(stet_as_string(&life, NULL)), stet_as_string(&life, NULL));
-    stet_buf_str(r->out, stet_as_bool(stet_get(result, "resumable")) ? ", can be resumed: " : ", can't be resumed: ");
-    stet_runs_put(r, result, "reason");
-    stet_buf_char(r->out, '\n');
-    if (stet_typeof(stet_get(result, "drive")) == STET_OBJECT) {
+    if (driven) {
+        stet_buf_char(r->out, '\n');
         put_drive(r, result);
         return;
     }
+    stet_buf_str(r->out, stet_as_bool(stet_get(result, "resumable")) ? ", can be resumed: " : ", can't be resumed: ");
+    stet_runs_put(r, result, "reason");
+    stet_buf_char(r->out, '\n');
     for (size_t i = 0; i < stet_count(tasks); i++) {
         stet_buf_str(r->out, "  ");
         stet_runs_put(r, stet_at(tasks, i), "id");
