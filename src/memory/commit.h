@@ -36,6 +36,9 @@ struct stet_group {
     stet_map overlay;       /* id NUL scope -> stet_overlay_doc * */
     uint64_t stores;        /* how often stored */
     stet_tx *live;          /* begun and not yet added or aborted */
+    /* What the last member rests on, if that was found to hold: the next most often rests on the same. */
+    const char *ground;
+    int64_t ground_since, ground_start;
 };
 
 /* group.c */
@@ -51,8 +54,8 @@ bool stet_reads_touched(const stet_tx_doc *d, const stet_change *at, size_t len,
 
 /* validate.c: do the reads of `tx` hold? `start`: the space's sequence when the storing began; `members`: an earlier
  * member of the group was dropped or applied to another state than staged. STET_CONFLICT: no. */
-STET_CHECKED stet_status stet_group_validate(const stet_group *g, stet_tx *tx, int64_t start, bool members,
-                                             stet_arena *arena, stet_error *err);
+STET_CHECKED stet_status stet_group_validate(stet_group *g, stet_tx *tx, int64_t start, bool members, stet_arena *arena,
+                                             stet_error *err);
 
 /* replay.c, for members that carry a session. STET_NOT_FOUND: not seen before. STET_OK: the answer is in m->result. */
 STET_CHECKED stet_status stet_replay_find(stet_space *s, stet_group_member *m, stet_error *err);

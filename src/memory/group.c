@@ -43,6 +43,7 @@ static void clear_members(stet_group *g) {
     }
     stet_vec_clear(&g->members);
     g->flushed = false;
+    g->ground = NULL; /* it lay in one of them */
 }
 
 bool stet_group_overlay(stet_group *g, stet_tx_doc *d) {

@@ -61,6 +61,7 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     c->key.scope = stet_arena_strdup(a, o->key.scope ? o->key.scope : "");
     c->key.action = stet_arena_strdup(a, o->key.action);
     c->parent = o->parent ? stet_arena_strdup(a, o->parent) : NULL;
+    c->rests_on.bytes = stet_arena_strndup(a, o->rests_on.bytes, o->rests_on.len);
     c->declared_writes = copy_addresses(a, o->declared_writes, o->declared_count);
     c->envelopes = copy_addresses(a, o->envelopes, o->envelope_count);
     c->ignored_writes = copy_addresses(a, o->ignored_writes, o->ignored_count);

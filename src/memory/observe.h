@@ -50,6 +50,10 @@ struct stet_observation {
     stet_hash implementation; /* fingerprint of what computes */
     stet_hash runtime;        /* fingerprint of what runs it, scheduler mode included */
     stet_run_kind run;
+    /* What says how to run it lies in the document `key.piece` at this path, and is that of this sequence (0: nowhere).
+     * If somebody has changed it since, the run does not hold, as with a read; but it is none, and is not kept. */
+    stet_pathref rests_on;
+    int64_t rests_since;
     const char *parent; /* parent action of a dynamic child; NULL: none */
     const stet_address *declared_writes;
     size_t declared_count;

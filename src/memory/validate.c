@@ -1,5 +1,7 @@
 /* validate.c - do the reads of a transaction still hold? Against commits by others since it looked, and against members
  * of its group that were not stored as it saw them (C2 of commit.c). Under the write locks of all spaces it read. */
+#include <string.h>
+
 #include "memory/commit.h"
 #include "memory/walk.h"
 
@@ -92,8 +94,34 @@ static stet_status check_members(const stet_group *g, const stet_tx_doc *d, stet
     return STET_OK;
 }
 
-stet_status stet_group_validate(const stet_group *g, stet_tx *tx, int64_t start, bool members, stet_arena *arena,
+/* What says how to run the action is what it was when the action was run. */
+static stet_status check_ground(stet_group *g, const stet_observation *o, int64_t start, stet_arena *arena,
                                 stet_error *err) {
+    if (g->ground && g->ground_start == start && g->ground_since == o->rests_since &&
+        strcmp(g->ground, o->key.piece) == 0)
+        return STET_OK;
+    stet_tx_path path = {o->rests_on, STET_RECURSIVE};
+    stet_tx_doc d = {.space = g->space,
+                     .branch = g->branch,
+                     .name = {o->key.piece, o->key.scope},
+                     .seen = o->rests_since,
+                     .reads = {&path, 1, 1}};
+    stet_status st = check_committed(&d, start, arena, err);
+    if (st == STET_OK) {
+        g->ground = o->key.piece;
+        g->ground_since = o->rests_since;
+        g->ground_start = start;
+    }
+    return st;
+}
+
+stet_status stet_group_validate(stet_group *g, stet_tx *tx, int64_t start, bool members, stet_arena *arena,
+                                stet_error *err) {
+    if (tx->observation && tx->observation->rests_since > 0) {
+        stet_status st = check_ground(g, tx->observation, start, arena, err);
+        if (st != STET_OK)
+            return st;
+    }
     for (size_t i = 0; i < tx->docs.len; i++) {
         stet_tx_doc *d = tx->docs.at[i];
         if (d->reads.len == 0)

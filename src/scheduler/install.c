@@ -319,6 +319,27 @@ static void unload(stet_sched *s, const char *doc) {
     }
 }
 
+void sched_install_news(stet_sched *s, const stet_doc_change *change, int64_t seq) {
+    stet_slot *slot = stet_map_get(&s->pieces, change->name.id, strlen(change->name.id));
+    sched_piece *p = slot ? slot->p : NULL;
+    for (size_t i = 0; p && i < change->len && p->piece->seq < seq && !p->outdated; i++)
+        p->outdated = stet_touches(change->at[i].path, change->at[i].kind, stet_path_ref(&s->ground), STET_RECURSIVE);
+    s->outdated = s->outdated || (p && p->outdated);
+}
+
+void sched_renew(stet_sched *s) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
+        sched_piece *p = slot->p;
+        if (p->outdated)
+            unload(s, p->piece->doc);
+        p->outdated = false;
+    }
+    s->outdated = false;
+}
+
 stet_status stet_sched_install(stet_sched *s, stet_pattern *pattern, const char *piece, stet_value source,
                                stet_value set, stet_sched_installed *out, stet_error *err) {
     if (!stet_piece_name_valid(piece)) {

@@ -23,6 +23,9 @@ stet_status stet_sched_open(stet_project *project, stet_space *space, const char
     s->window = opts->window ? opts->window : SCHED_WINDOW;
     s->branch_name = stet_strdup(branch ? branch : "");
     s->runtime = stet_sched_runtime(opts);
+    s->ground = (stet_path)STET_PATH_INIT;
+    stet_path_push(&s->ground, "process");
+    stet_path_push(&s->ground, "generation");
     stet_status status = stet_space_branch(space, s->branch_name, &s->branch, err);
     if (status == STET_OK && opts->persist)
         status = stet_memo_open(space, s->branch, &s->memo, err);
@@ -86,6 +89,7 @@ void stet_sched_close(stet_sched *s) {
     stet_release(s->report.problems);
     stet_arena_release(&s->arena);
     stet_arena_release(&s->wanted_arena);
+    stet_path_release(&s->ground);
     stet_free(s->branch_name);
     free(s);
 }
@@ -512,6 +516,16 @@ static stet_status next_step(stet_sched *s, stet_plan_step *step, stet_error *er
     return status;
 }
 
+/* Goes on with the graphs that others have set up. */
+static stet_status renew(stet_sched *s, stet_error *err) {
+    stet_status status = sched_flush(s, err);
+    if (status != STET_OK)
+        return status;
+    sched_renew(s);
+    status = enter(s, err);
+    return status == STET_OK ? sched_load_pending(s, err) : status;
+}
+
 /* Runs until the plan has nothing left. */
 static stet_status drain(stet_sched *s, stet_error *err) {
     for (;;) {
@@ -521,7 +535,12 @@ static stet_status drain(stet_sched *s, stet_error *err) {
             return stet_fail(err, STET_CANCELLED, "stopped");
         }
         stet_status status = STET_OK;
-        if (s->stopped) /* one failed: those under way come to their end, no other begins */
+        if (s->outdated && !s->stopped && sched_async_count(s) == 0)
+            status = renew(s, err);
+        if (status != STET_OK)
+            return status;
+        /* One failed, or is not what it was: those under way come to their end, no other begins. */
+        if (s->stopped || s->outdated)
             step = (stet_plan_step){.kind = sched_async_count(s) ? STET_PLAN_BUSY : STET_PLAN_IDLE};
         else if (sched_async_count(s) >= STET_SCHED_MAX_ASYNC)
             step = (stet_plan_step){.kind = STET_PLAN_BUSY};
@@ -673,6 +692,8 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
         s->group = NULL;
     }
     stet_status status = sched_news(s, &news, err);
+    if (status == STET_OK && s->outdated)
+        sched_renew(s);
     if (status == STET_OK)
         status = s->memo->ops->any(s->memo, &pending, err);
     stet_survey survey = {0};

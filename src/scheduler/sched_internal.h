@@ -23,6 +23,7 @@ typedef struct sched_piece {
     bool whole;           /* its result and its effects are wanted */
     bool entered;         /* what a start has to do for it was done */
     bool loaded;          /* nothing is recorded, and all of it is in memory */
+    bool outdated;        /* somebody else has set it up anew: what is in memory of it is of the graph before */
     bool looked, failing; /* did something fail when this process first asked? */
     bool known_failures;  /* what failed before is in memory, for whoever would wait for it */
 } sched_piece;
@@ -64,6 +65,8 @@ struct stet_sched {
     int64_t branch;
     stet_sched_opts opts;
     stet_hash runtime;
+    stet_path ground; /* in the document of a piece: what changes when it is set up anew */
+    bool outdated;    /* some piece is */
     stet_memo *memo;
     stet_plan *plan;
     stet_map pieces;  /* result document id -> sched_piece * */
@@ -187,6 +190,10 @@ void sched_children_news(stet_sched *s, const char *doc);
 
 /* install.c: what the graph must know of module kinds. */
 stet_process_modules sched_modules(stet_sched *s);
+/* Notes that a commit by others has set up a piece anew that is in memory. */
+void sched_install_news(stet_sched *s, const stet_doc_change *change, int64_t seq);
+/* Takes what is in memory of such pieces out of it. Nothing of them may be under way or not yet stored. */
+void sched_renew(stet_sched *s);
 
 /* sched_run.c */
 /* Prepares a run on what the group has, and starts its module. */

@@ -177,6 +177,8 @@ static stet_status attach(action_run *r, stet_error *err) {
                           .implementation = a->fingerprint,
                           .runtime = s->runtime,
                           .run = s->opts.observe_only ? STET_RUN_DEPENDENCIES : STET_RUN_ACTION,
+                          .rests_on = stet_path_ref(&s->ground),
+                          .rests_since = a->piece->piece->seq,
                           .declared_writes = &out,
                           .declared_count = a->out_id ? 1 : 0,
                           .envelopes = envelopes,
@@ -490,9 +492,9 @@ static stet_status run_effect(stet_sched *s, sched_action *a, stet_error *err) {
         status = sched_news(s, &news, err);
     if (status != STET_OK) {
         stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
-    } else if (!stet_plan_still_first(s->plan, a->id)) {
-        /* What it would have read did not hold when it was stored, or others changed it: an effect is seen outside and
-         * is not done on values that are about to change. */
+    } else if (s->outdated || !stet_plan_still_first(s->plan, a->id)) {
+        /* What it would have read did not hold when it was stored, or others changed it, or what it would do: an effect
+         * is seen outside and is not done on values that are about to change. */
         stet_plan_finish(s->plan, a->id, STET_PLAN_NOT_YET, sched_now(s));
     } else if (stands_now(s, a)) {
         stet_plan_finish(s->plan, a->id, STET_PLAN_DONE, sched_now(s));

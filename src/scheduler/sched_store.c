@@ -109,8 +109,10 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
             if (is_mine || at[i].branch != s->branch)
                 continue;
             *any = true;
-            for (size_t k = 0; k < at[i].len; k++)
+            for (size_t k = 0; k < at[i].len; k++) {
                 sched_children_news(s, at[i].at[k].name.id);
+                sched_install_news(s, &at[i].at[k], at[i].seq);
+            }
             status = sched_tell_changes(s, at[i].at, at[i].len, STET_PLAN_NONE, err);
             if (status == STET_OK)
                 status = sched_children_overwritten(s, at[i].at, at[i].len, err);

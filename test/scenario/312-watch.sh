@@ -26,6 +26,11 @@ t "a watch takes up what others write" becomes piece:chain:node:q 31
 stet set piece:chain:node:z 99 >/dev/null
 t "and what they overwrite" becomes piece:chain:node:z 12
 t "each of that was one run" same "2" "$(grep -c "ran 1" watch.log)"
+sed 's/argument\/c"},1/argument\/c"},1000/' chain.json >next.json && mv next.json chain.json
+t "another process gives the piece another program" stet run chain.json
+t "which has run" becomes piece:chain:node:q 1030
+stet set piece:chain:argument/c 40 >/dev/null
+t "and the watch goes on with that one" becomes piece:chain:node:q 1040
 kill -INT $watcher
 wait $watcher
 t "Ctrl-C ends it with status 130" same 130 $?

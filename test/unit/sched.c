@@ -479,6 +479,86 @@ static void switched_off_demand_runs_what_it_needs(void **state) {
     kit_stop(w);
 }
 
+static const char other_chain[] = PATTERN("{}",
+                                          REF("x", "add", "[{\"$\":\"argument/a\"},1000]") "," REF(
+                                              "y", "add", "[{\"$\":\"x\"},1]") "," REF("n", "add", "[{\"$\":\"y\"},1]"),
+                                          "{\"y\":{\"$\":\"y\"},\"n\":{\"$\":\"n\"}}");
+
+/* Another process, as far as handles go. */
+static world *beside(const world *w) {
+    world *b = stet_alloc_zero(sizeof *b);
+    b->ran = b->log = (stet_buf)STET_BUF(0);
+    b->opts = (stet_sched_opts){.persist = true, .ctx = b, .event = kit_event, .log = kit_log};
+    kit_open(b, stet_project_root(w->project));
+    return b;
+}
+
+/* One process holds a piece; another gives it another program: the first goes on with that. */
+static void program_set_up_by_another_process_is_taken_up(void **state) {
+    (void)state;
+    world *w = kit_start(), *b = beside(w);
+    kit_install(w, "t", chain);
+    kit_run(w, "t");
+    kit_install(b, "t", other_chain);
+    kit_set(b, "piece:t:argument/a", "2");
+    kit_settle(w);
+    kit_ran(w, "x y n");
+    kit_is(w, "piece:t", "{\"n\":1004,\"y\":1003}");
+    assert_int_equal(w->report.total, 3);
+    kit_restart(b);
+    kit_run(b, "t");
+    kit_ran(b, "");
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, "");
+    kit_sound(w);
+    kit_stop(b);
+    kit_stop(w);
+}
+
+typedef struct meddling {
+    world *w, *by;
+    const char *when, *program;
+} meddling;
+
+static void meddle(void *ctx, const stet_sched_event *e) {
+    meddling *m = ctx;
+    kit_event(m->w, e);
+    if (e->kind != STET_SCHED_STARTED || !m->program || strcmp(e->node, m->when) != 0)
+        return;
+    const char *program = m->program;
+    m->program = NULL;
+    kit_install(m->by, "t", program);
+}
+
+/* The same while the first is in the middle of running: what it ran of the program before is not stored as a run of the
+ * one that is there now. */
+static void run_of_the_program_before_does_not_stand(void **state) {
+    (void)state;
+    for (const char *when = "x"; when; when = when[0] == 'x' ? "z" : NULL) {
+        world *w = kit_start(), *b = beside(w);
+        meddling m = {w, b, when, NULL};
+        w->opts.ctx = &m;
+        w->opts.event = meddle;
+        kit_restart(w);
+        kit_install(w, "t", chain);
+        kit_run(w, "t");
+        m.program = other_chain;
+        kit_set(w, "piece:t:argument/a", "5");
+        kit_settle(w);
+        assert_true(w->report.dropped > 0);
+        assert_int_equal(w->report.failed, 0);
+        kit_is(w, "piece:t", "{\"n\":1007,\"y\":1006}");
+        kit_is(w, "piece:t:node:z", "not_found");
+        kit_restart(b);
+        kit_run(b, "t");
+        kit_ran(b, "");
+        kit_sound(b);
+        kit_stop(b);
+        kit_stop(w);
+    }
+}
+
 static void branch_is_unknown(void **state) {
     (void)state;
     world *w = kit_start();
@@ -581,6 +661,8 @@ int main(void) {
         cmocka_unit_test(switched_off_stores_nothing),
         cmocka_unit_test(program_set_up_while_switched_off_is_not_taken_for_known),
         cmocka_unit_test(switched_off_demand_runs_what_it_needs),
+        cmocka_unit_test(program_set_up_by_another_process_is_taken_up),
+        cmocka_unit_test(run_of_the_program_before_does_not_stand),
         cmocka_unit_test(branch_is_unknown),
         cmocka_unit_test(deleted_piece_leaves_nothing),
         cmocka_unit_test(links_in_values_are_followed),
