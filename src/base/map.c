@@ -152,14 +152,12 @@ stet_slot *stet_map_get(const stet_map *m, const void *key, size_t key_len) {
     return at == NOT_FOUND ? NULL : &entry_at(m, at)->value;
 }
 
-stet_slot *stet_map_put(stet_map *m, const void *key, size_t key_len, stet_slot value) {
+stet_slot *stet_map_have(stet_map *m, const void *key, size_t key_len, stet_slot value, bool *added) {
     uint64_t hash = stet_map_hash(key, key_len);
     size_t at = find(m, key, key_len, hash);
-    if (at != NOT_FOUND) {
-        stet_slot *slot = &entry_at(m, at)->value;
-        *slot = value;
-        return slot;
-    }
+    *added = at == NOT_FOUND;
+    if (at != NOT_FOUND)
+        return &entry_at(m, at)->value;
     /* The copy before anything moves: `key` may be one of ours. */
     struct stet_map_entry made = {.key_len = key_len, .hash = hash, .value = value};
     char *copy = key_len < NEAR ? made.key.near : (made.key.far = stet_alloc(key_len + 1));
@@ -178,6 +176,13 @@ stet_slot *stet_map_put(stet_map *m, const void *key, size_t key_len, stet_slot 
     m->table[place] = place_of(hash, m->used);
     m->len++;
     return &m->entries[m->used++].value;
+}
+
+stet_slot *stet_map_put(stet_map *m, const void *key, size_t key_len, stet_slot value) {
+    bool added;
+    stet_slot *slot = stet_map_have(m, key, key_len, value, &added);
+    *slot = value;
+    return slot;
 }
 
 bool stet_map_remove(stet_map *m, const void *key, size_t key_len) {

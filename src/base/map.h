@@ -28,6 +28,8 @@ typedef struct stet_map {
 stet_slot *stet_map_get(const stet_map *m, const void *key, size_t key_len);
 /* Adds or replaces; returns the slot. */
 stet_slot *stet_map_put(stet_map *m, const void *key, size_t key_len, stet_slot value);
+/* The slot of a key, added with `value` if it is not there: one look instead of two. `*added` says which. */
+stet_slot *stet_map_have(stet_map *m, const void *key, size_t key_len, stet_slot value, bool *added);
 bool stet_map_remove(stet_map *m, const void *key, size_t key_len);
 size_t stet_map_len(const stet_map *m);
 /* The key is valid as long as the slot is. */

@@ -100,6 +100,41 @@ const void *stet_column_blob(stet_stmt *s, int column, size_t *len); /* the same
 bool stet_column_is_null(stet_stmt *s, int column);
 int64_t stet_db_changes(const stet_db *db); /* rows of the last statement */
 int64_t stet_db_last_id(const stet_db *db);
+
+/* Many rows in one statement. `sql` inserts what it selects from the table `given`, whose columns are a to l:
+ *
+ *     stet_db_rows(db, "INSERT OR FAIL INTO t(x, y) SELECT a, b FROM given", next_row, &list);
+ *
+ * `next` fills in the fields of the next row, false: there is none. What a field points to stays until `next` is called
+ * again. It must not use the database. Quickest in the order of the key. After a failure some of the rows may be there:
+ * it sticks, and the transaction or the savepoint is undone as a whole (so OR FAIL, which spares SQLite a journal of
+ * the statement). */
+#define STET_ROW_FIELDS 12
+typedef enum stet_field_kind { STET_FIELD_NULL, STET_FIELD_INT, STET_FIELD_TEXT, STET_FIELD_BLOB } stet_field_kind;
+typedef struct stet_field {
+    stet_field_kind kind;
+    int64_t number;
+    const void *bytes;
+    size_t len;
+} stet_field;
+typedef struct stet_row {
+    stet_field at[STET_ROW_FIELDS]; /* NULL at first; then as the row before left them */
+} stet_row;
+static inline void stet_row_int(stet_row *r, int field, int64_t v) {
+    r->at[field].kind = STET_FIELD_INT;
+    r->at[field].number = v;
+}
+static inline void stet_row_text(stet_row *r, int field, const char *text, size_t len) {
+    r->at[field] = (stet_field){STET_FIELD_TEXT, 0, text, len};
+}
+static inline void stet_row_blob(stet_row *r, int field, const void *bytes, size_t len) {
+    r->at[field] = (stet_field){STET_FIELD_BLOB, 0, bytes, len};
+}
+static inline void stet_row_null(stet_row *r, int field) {
+    r->at[field].kind = STET_FIELD_NULL;
+}
+void stet_db_rows(stet_db *db, const char *sql, bool (*next)(void *ctx, stet_row *row), void *ctx);
+
 /* Unprepared, for DDL and pragmas. Sticks like the rest. */
 void stet_db_exec(stet_db *db, const char *sql);
 /* One integer of a one-off query, `otherwise` if it has no row. */

@@ -44,6 +44,11 @@ struct stet_db {
     stet_map statements; /* pointer of the text -> stet_stmt */
     stet_stmt *active;
     stet_stmt broken; /* stands for one that could not be prepared */
+    struct {
+        bool made; /* SQLite knows the table */
+        bool (*next)(void *ctx, stet_row *row);
+        void *ctx;
+    } given; /* what stet_db_rows was asked to store, while it runs */
 };
 
 /* Makes SQLite's failure `rc` stick, with what was being done ("commit", or the statement). */

@@ -4,7 +4,8 @@
  *   C1. Nothing of the handle (cache, known, snapshot) changes before SQLite has committed.
  *   C2. Each member is validated against everything committed up to it: by others since it looked, and by the members
  *       before it that it did not see as they were stored (dropped, or applied to another state than staged).
- *   C3. Commit rows are inserted in the order of their sequences, heads once per document and in the order of keys.
+ *   C3. Commit rows are inserted in the order of their sequences, heads once per document and in the order of keys,
+ *       many of each in one statement. Until then nobody asks the tables for what the group has done.
  *   C4. Changed leaves come from the values before and after, never from the operations. */
 #include "memory/commit.h"
 #include "memory/walk.h"
@@ -28,6 +29,12 @@ typedef struct outcome_doc {
     size_t len;
 } outcome_doc;
 
+/* A row of the table commits that waits to be written: where its blobs lie in `changes` and `body`. */
+typedef struct commit_row {
+    int64_t seq;
+    size_t changes_at, changes_len, body_at, body_len;
+} commit_row;
+
 typedef struct store {
     stet_group *g;
     stet_space *s;
@@ -39,7 +46,9 @@ typedef struct store {
     STET_VEC(work_doc *) docs;
     STET_VEC(stet_space *) others;
     STET_VEC(outcome_doc) outcomes; /* of the member at hand */
-    stet_buf changes, body;
+    stet_buf changes, body;         /* of `rows` */
+    STET_VEC(commit_row) rows;
+    size_t row; /* the next one to be written, of `rows` or of `docs` */
     stet_arena arena;
     bool any_dropped;      /* or moved: then C2 needs a look at earlier members */
     bool wrote;            /* there is something to commit */
@@ -214,10 +223,9 @@ static stet_status too_large(const outcome_doc *o, int64_t bytes, stet_error *er
 }
 
 /* Packs the member's revisions into c->changes and c->body; the size of each into bytes_of. */
-static stet_status pack(store *c, int64_t seq, size_t *body_of, stet_error *err) {
+static stet_status pack_into(store *c, int64_t seq, size_t *body_of, stet_error *err) {
     int64_t last = 0;
     stet_record_start(&c->changes);
-    stet_buf_clear(&c->body);
     for (size_t i = 0; i < c->outcomes.len; i++) {
         outcome_doc *o = &c->outcomes.at[i];
         stet_revision_kind kind = kind_of(o);
@@ -240,16 +248,48 @@ static stet_status pack(store *c, int64_t seq, size_t *body_of, stet_error *err)
     return c->changes.overflow ? stet_fail(err, STET_LIMIT, "a commit with too many changes") : STET_OK;
 }
 
-static void insert_commit(store *c, int64_t seq) {
-    stet_stmt *q =
-        stet_db_stmt(c->s->db, "INSERT INTO commits(seq, branch, time_ms, changes, body) VALUES(?, ?, ?, ?, ?)");
-    stet_bind_int(q, 1, seq);
-    stet_bind_int(q, 2, c->g->branch);
-    stet_bind_int(q, 3, c->time_ms);
-    stet_bind_blob(q, 4, c->changes.data, c->changes.len);
-    stet_bind_blob(q, 5, c->body.len ? c->body.data : "", c->body.len);
-    stet_run(q);
-    c->wrote = true;
+static bool next_commit(void *ctx, stet_row *out) {
+    store *c = ctx;
+    if (c->row == c->rows.len)
+        return false;
+    const commit_row *r = &c->rows.at[c->row++];
+    stet_row_int(out, 0, r->seq);
+    stet_row_int(out, 1, c->g->branch);
+    stet_row_int(out, 2, c->time_ms);
+    stet_row_blob(out, 3, c->changes.data + r->changes_at, r->changes_len);
+    stet_row_blob(out, 4, r->body_len ? c->body.data + r->body_at : "", r->body_len);
+    return true;
+}
+
+static void write_commits(store *c) {
+    c->row = 0;
+    if (c->rows.len)
+        stet_db_rows(c->s->db,
+                     "INSERT OR FAIL INTO commits(seq, branch, time_ms, changes, body) SELECT a, b, c, d, e FROM given",
+                     next_commit, c);
+    stet_vec_clear(&c->rows);
+    stet_buf_clear(&c->changes);
+    stet_buf_clear(&c->body);
+}
+
+/* The row of a commit; it is written with the others. Of one that can't be packed nothing is left. */
+static stet_status pack(store *c, int64_t seq, size_t *body_of, stet_error *err) {
+    enum { WAITING_MAX = 1 << 20 }; /* bytes; one commit may be larger */
+    if (c->changes.len + c->body.len >= WAITING_MAX)
+        write_commits(c);
+    size_t changes_at = c->changes.len, body_at = c->body.len;
+    c->body.max = body_at + COMMIT_BODY_MAX;
+    stet_status st = pack_into(c, seq, body_of, err);
+    if (st == STET_OK) {
+        *stet_vec_add(&c->rows) =
+            (commit_row){seq, changes_at, c->changes.len - changes_at, body_at, c->body.len - body_at};
+        c->wrote = true;
+        return st;
+    }
+    c->changes.len = changes_at;
+    c->body.len = body_at;
+    c->changes.overflow = c->body.overflow = false;
+    return st;
 }
 
 static void insert_snapshot(stet_space *s, int64_t key, int64_t seq, const stet_buf *text) {
@@ -300,33 +340,40 @@ static int by_key(const void *a, const void *b) {
     return (x->key > y->key) - (x->key < y->key);
 }
 
-static void write_heads(store *c) {
-    if (c->docs.len > 1)
-        qsort(c->docs.at, c->docs.len, sizeof *c->docs.at, by_key);
-    for (size_t i = 0; i < c->docs.len; i++) {
-        work_doc *w = c->docs.at[i];
-        stet_head *h = &w->head;
-        if (!w->dirty)
-            continue;
-        bool small = h->exists && h->bytes <= 4 * STET_INLINE_BYTES;
-        if (small) {
-            h->bytes = text_length(c->s, h->value);
-            small = h->bytes <= STET_INLINE_BYTES;
-        }
-        stet_stmt *q = stet_db_stmt(c->s->db, "INSERT OR REPLACE INTO head(key, seq, live, links, chain, bytes, value)"
-                                              " VALUES(?, ?, ?, ?, ?, ?, ?)");
-        stet_bind_int(q, 1, w->key);
-        stet_bind_int(q, 2, h->seq);
-        stet_bind_int(q, 3, h->exists);
-        stet_bind_int(q, 4, h->links);
-        stet_bind_int(q, 5, h->chain);
-        stet_bind_int(q, 6, h->bytes);
-        if (small)
-            stet_bind_blob(q, 7, c->s->text.data, c->s->text.len);
-        else
-            stet_bind_null(q, 7);
-        stet_run(q);
+static bool next_head(void *ctx, stet_row *out) {
+    store *c = ctx;
+    while (c->row < c->docs.len && !c->docs.at[c->row]->dirty)
+        c->row++;
+    if (c->row == c->docs.len)
+        return false;
+    work_doc *w = c->docs.at[c->row++];
+    stet_head *h = &w->head;
+    bool small = h->exists && h->bytes <= 4 * STET_INLINE_BYTES;
+    if (small) {
+        h->bytes = text_length(c->s, h->value);
+        small = h->bytes <= STET_INLINE_BYTES;
     }
+    stet_row_int(out, 0, w->key);
+    stet_row_int(out, 1, h->seq);
+    stet_row_int(out, 2, h->exists);
+    stet_row_int(out, 3, h->links);
+    stet_row_int(out, 4, h->chain);
+    stet_row_int(out, 5, h->bytes);
+    if (small)
+        stet_row_blob(out, 6, c->s->text.data, c->s->text.len);
+    else
+        stet_row_null(out, 6);
+    return true;
+}
+
+static void write_heads(store *c) {
+    stet_sort(c->docs.at, c->docs.len, sizeof *c->docs.at, by_key);
+    c->row = 0;
+    if (c->wrote)
+        stet_db_rows(c->s->db,
+                     "INSERT OR REPLACE INTO head(key, seq, live, links, chain, bytes, value)"
+                     " SELECT a, b, c, d, e, f, g FROM given",
+                     next_head, c);
 }
 
 static stet_status publish(store *c, stet_group_member *m, stet_error *err) {
@@ -338,7 +385,6 @@ static stet_status publish(store *c, stet_group_member *m, stet_error *err) {
     stet_status st = pack(c, seq, body_of, err);
     if (st != STET_OK)
         return st;
-    insert_commit(c, seq);
     stet_doc_change *list = stet_arena_alloc(m->tx->arena, (n + 1) * sizeof *list);
     for (size_t i = 0; i < n; i++) {
         outcome_doc *o = &c->outcomes.at[i];
@@ -382,8 +428,12 @@ static void store_member(store *c, stet_group_member *m) {
         m->outcome = STET_MEMBER_APPLIED;
         m->result = (stet_commit_result){c->now, c->outcomes.len != 0, false};
         c->any_dropped = c->any_dropped || m->moved;
-        for (size_t i = 0; i < tx->docs.len; i++)
-            tx->docs.at[i]->holds = tx->docs.at[i]->space == c->s ? c->now : tx->docs.at[i]->space->known;
+        for (size_t i = 0; i < tx->docs.len; i++) {
+            stet_tx_doc *d = tx->docs.at[i];
+            d->holds = d->space == c->s ? c->now : d->space->known;
+            if (d->doc == 0 && d->overlay && d->overlay->work_store == c->g->stores)
+                d->doc = ((work_doc *)d->overlay->work)->doc; /* read where an earlier member has made it */
+        }
         if (tx->session) {
             stet_replay_keep(c->s, m);
             c->wrote = true;
@@ -420,7 +470,7 @@ static void observe(store *c) {
         a->observation = m->tx->observation;
         c->wrote = c->wrote || a->observation;
         if (a->observation)
-            stet_tx_reads(m->tx, &c->arena, &a->reads, &a->read_count);
+            a->reads = stet_tx_read_list(m->tx, &c->arena, &a->read_count);
     }
     stet_observe_apply(c->s, c->g->branch, list, n);
     c->applied = list;
@@ -467,6 +517,7 @@ static void release(store *c) {
     stet_vec_release(&c->docs);
     stet_vec_release(&c->others);
     stet_vec_release(&c->outcomes);
+    stet_vec_release(&c->rows);
     stet_map_release(&c->work);
     stet_buf_release(&c->changes);
     stet_buf_release(&c->body);
@@ -474,7 +525,7 @@ static void release(store *c) {
 }
 
 stet_status stet_group_store(stet_group *g, stet_error *err) {
-    store c = {.g = g, .s = g->space, .changes = STET_BUF(0), .body = STET_BUF(COMMIT_BODY_MAX)};
+    store c = {.g = g, .s = g->space, .changes = STET_BUF(0), .body = STET_BUF(0)};
     g->stores++;
     bool held = g->members.len == 1 && g->members.at[0].tx->locked && stet_db_in_transaction(g->space->db);
     /* What was observed before is stored before. If it can't be, its actions run again: no reason to fail this one. */
@@ -494,6 +545,8 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
     c.now = c.start = c.s->known;
     c.names_given = c.s->names_given;
     c.time_ms = stet_clock_ms();
+    c.s->names_first = 0;
+    stet_space_hold_names(c.s);
     st = check_branch(&c, err);
     for (size_t i = 0; i < g->members.len && st == STET_OK; i++) {
         store_member(&c, &g->members.at[i]);
@@ -502,6 +555,8 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
     for (size_t i = 0; i < c.others.len && st == STET_OK; i++)
         st = stet_db_status(c.others.at[i]->db, err); /* what was read there could not be validated */
     if (st == STET_OK) {
+        stet_space_write_names(c.s);
+        write_commits(&c);
         write_heads(&c);
         observe(&c);
         st = finish(&c, err);

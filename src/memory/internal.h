@@ -51,6 +51,14 @@ typedef struct stet_branch_entry {
     bool deleted;
 } stet_branch_entry;
 
+/* A name that has its number and waits to be written with the others of its transaction. */
+typedef struct stet_new_name {
+    int64_t doc;
+    const char *id, *scope;
+    size_t id_len, scope_len;
+} stet_new_name;
+typedef STET_VEC(stet_new_name) stet_new_names;
+
 struct stet_space {
     stet_db *db;
     char *name, *path;
@@ -62,9 +70,18 @@ struct stet_space {
     uint64_t names_epoch;  /* counts how often others were seen to have committed */
     int64_t names_gone;    /* how often gc has taken names away, as far as this handle knows */
     int64_t names_given;   /* how many this handle has given a number, stored or not */
-    stet_map branch_names; /* name -> number */
-    stet_map branches;     /* number -> stet_branch_entry * */
-    stet_map cache;        /* key -> stet_cached * */
+    int64_t names_through; /* every name with a number up to this is in `names`, as of names_whole; 0: not so */
+    uint64_t names_whole;  /* the epoch in which names_through was the highest there is */
+    size_t names_missed;   /* how often a name was looked for in vain since names_through was 0 */
+    size_t names_try;      /* at so many it is worth a look how many there are */
+    bool names_wait;       /* new names are kept in names_new until stet_space_write_names */
+    stet_new_names names_new;
+    stet_arena names_arena; /* of names_new */
+    int64_t names_next;     /* the number for the next of them; 0: not known */
+    int64_t names_first;    /* the lowest one given in this transaction; 0: none was */
+    stet_map branch_names;  /* name -> number */
+    stet_map branches;      /* number -> stet_branch_entry * */
+    stet_map cache;         /* key -> stet_cached * */
     stet_cached *newest, *oldest;
     size_t cache_bytes, cache_max;
     int64_t hits, misses;
@@ -86,6 +103,11 @@ void stet_space_forget_names(stet_space *s);
 int64_t stet_space_find_doc(stet_space *s, const stet_docname *name); /* 0: none, or a failure sticks */
 /* The same as of `known`: what was not there when the handle last looked is not looked for again. */
 int64_t stet_space_known_doc(stet_space *s, const stet_docname *name);
+/* From now on to stet_space_write_names, in one write transaction that has caught up, stet_space_intern writes no rows:
+ * those of a whole group go into the table and its index in order. Nothing may look for the new ones in SQL meanwhile.
+ */
+void stet_space_hold_names(stet_space *s);
+void stet_space_write_names(stet_space *s);
 /* Statements that belong together see one state of the file: begins a read transaction unless one is open. */
 STET_CHECKED stet_status stet_space_enter(stet_space *s, bool *begun, stet_error *err);
 /* Ends it; `st` if that is a failure, else what sticks to the database. */
@@ -180,6 +202,9 @@ void stet_observe_forget_piece(stet_space *s);
 bool stet_batch_take(stet_tx *tx);
 void stet_batch_drop(stet_space *s);
 
+/* qsort, for what mostly is in order already. */
+void stet_sort(void *at, size_t len, size_t size, int (*order)(const void *a, const void *b));
+
 /* One more element of an array in an arena. */
 #define stet_arena_add(arena, v)                                                                                       \
     ((v)->len == (v)->cap ? (void)((v)->at = stet_arena_more((arena), (v)->at, &(v)->cap, sizeof *(v)->at)) : (void)0, \
@@ -192,6 +217,8 @@ stet_tx_memory *stet_tx_memory_new(void); /* one user */
 void stet_tx_memory_leave(stet_tx_memory *m);
 /* Takes over one use of `m`. */
 stet_tx *stet_tx_new(stet_space *s, int64_t branch, int64_t snapshot, stet_group *g, stet_tx_memory *m);
+/* The same as stet_tx_reads, in no order. */
+stet_tx_read_record *stet_tx_read_list(const stet_tx *tx, stet_arena *arena, size_t *count);
 stet_tx_doc *stet_tx_find(const stet_tx *tx, size_t view, const stet_docname *name); /* NULL: not touched */
 /* Compares two states of a document; the leaves go to `arena`. */
 const stet_change *stet_space_compare(stet_space *s, bool before_exists, stet_value before, bool after_exists,

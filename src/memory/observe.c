@@ -371,10 +371,10 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
     if (o->off)
         return;
     stet_db_savepoint(s->db);
-    bool continued = o->fresh;
     stet_observe_fresh(s);
-    o->first_new_doc = continued && o->max_doc ? o->max_doc + 1 : 0; /* emptying the cache forgets max_doc */
+    o->first_new_doc = s->names_first;
     int64_t start = s->known, now = start;
+    stet_space_hold_names(s);
     for (size_t i = 0; i < len; i++) {
         const stet_applied *m = &at[i];
         stet_known_action *a = m->observation ? action_of(s, branch, m->observation) : NULL;
@@ -391,9 +391,9 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
         mark_made(s, branch, piece, m->observation);
     }
     stet_observe_flush(s);
+    stet_space_write_names(s);
     if (o->marked_through == start)
         stet_observe_set_marked_through(s, now);
-    o->max_doc = stet_observe_int(s, "SELECT max(doc) FROM document", 0);
     o->first_new_doc = 0;
     if (stet_db_status(s->db, NULL) == STET_OK && stet_db_savepoint_release(s->db, NULL) == STET_OK)
         return;

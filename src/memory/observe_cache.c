@@ -7,24 +7,10 @@ struct stet_observe *stet_observe_of(stet_space *s) {
     if (!s->observe) {
         s->observe = stet_alloc_zero(sizeof *s->observe);
         s->observe->has_mirrors = s->observe->has_foreign = -1;
-        s->observe->tx = 1; /* an action that was never pending has 0 */
+        s->observe->tx = 1;        /* an action that was never pending has 0 */
+        s->observe->ops_round = 1; /* and so has a document of which no row waits */
     }
     return s->observe;
-}
-
-static void free_docs(struct stet_observe *o) {
-    size_t cursor = 0, len;
-    const void *key;
-    stet_slot *slot;
-    while (stet_map_next(&o->docs, &cursor, &key, &len, &slot)) {
-        stet_index_doc *d = slot->p;
-        stet_vec_release(&d->reads);
-        stet_vec_release(&d->writes);
-        free(d);
-    }
-    stet_map_clear(&o->docs);
-    o->doc_bytes = 0;
-    o->last_doc = NULL;
 }
 
 void stet_observe_count(struct stet_observe *o, bool committed) {
@@ -63,14 +49,14 @@ void stet_observe_forget_piece(stet_space *s) {
 
 void stet_observe_empty(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
-    free_docs(o);
+    stet_map_clear(&o->docs); /* they lie in the arena */
+    o->last_doc = NULL;
     stet_map_clear(&o->by_name);
     stet_map_clear(&o->by_number);
     stet_map_clear(&o->fingerprints);
     stet_map_clear(&o->counters);
     stet_arena_clear(&o->arena);
     o->has_mirrors = o->has_foreign = -1;
-    o->max_doc = 0;
     o->fresh = false;
     o->last_piece_doc = 0;
 }
@@ -130,7 +116,7 @@ int64_t stet_observe_meta(stet_space *s, const char *name, int64_t otherwise) {
 void stet_observe_fresh(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     int64_t now = stet_db_data_version(s->db);
-    if (!o->fresh || now != o->data_version || o->arena.total + o->doc_bytes > STET_OBSERVE_MAX) {
+    if (!o->fresh || now != o->data_version || o->arena.total > STET_OBSERVE_MAX) {
         stet_observe_empty(s);
         o->marked_through = stet_observe_meta(s, "marked_through", 0);
         o->data_version = now;
@@ -204,9 +190,9 @@ static void learn(struct stet_observe *o, stet_known_action *a, const void *blob
 stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t piece, const char *name, bool make) {
     struct stet_observe *o = stet_observe_of(s);
     size_t name_len = strlen(name);
+    int64_t place = stet_space_key(branch, piece); /* short keys are quick ones */
     stet_buf_clear(&o->buf);
-    stet_buf_add(&o->buf, &piece, sizeof piece);
-    stet_buf_add(&o->buf, &branch, sizeof branch);
+    stet_buf_add(&o->buf, &place, sizeof place);
     stet_buf_add(&o->buf, name, name_len);
     stet_slot *slot = stet_map_get(&o->by_name, o->buf.data, o->buf.len);
     if (slot)

@@ -4,92 +4,130 @@
 
 #include "memory/observe_internal.h"
 
+static void load_rows(stet_space *s, const char *sql, int64_t key, stet_index_doc *d, bool write) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_stmt *q = stet_db_stmt(s->db, sql);
+    stet_bind_int(q, 1, key);
+    stet_bind_int(q, 2, STET_DOC_ROWS + 1);
+    while (stet_step(q)) {
+        size_t len;
+        const void *path = stet_column_blob(q, 0, &len);
+        stet_index_row r = {
+            {stet_bytes_keep(&o->arena, path, len).at, len}, stet_column_int(q, 1), (unsigned)stet_column_int(q, 2)};
+        if (write)
+            *stet_arena_add(&o->arena, &d->writes) = r;
+        else
+            *stet_arena_add(&o->arena, &d->reads) = r;
+    }
+}
+
 stet_index_doc *stet_observe_doc(stet_space *s, int64_t key) {
     struct stet_observe *o = stet_observe_of(s);
     if (o->last_doc && o->last_key == key) /* writers and readers of one document are asked for one after the other */
         return o->last_doc;
-    stet_slot *slot = stet_map_get(&o->docs, &key, sizeof key);
+    bool added;
+    stet_slot *slot = stet_map_have(&o->docs, &key, sizeof key, (stet_slot){.p = NULL}, &added);
     o->last_key = key;
-    if (slot)
+    if (!added)
         return o->last_doc = slot->p;
-    stet_index_doc *d = o->last_doc = stet_alloc_zero(sizeof *d);
-    stet_map_put(&o->docs, &key, sizeof key, (stet_slot){.p = d});
-    o->doc_bytes += sizeof *d + 64;
+    stet_index_doc *d = o->last_doc = slot->p = stet_arena_zero(&o->arena, sizeof *d);
     if (o->first_new_doc && (key & (((int64_t)1 << 40) - 1)) >= o->first_new_doc)
         return d;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT path, action, flags FROM read_index WHERE key = ? LIMIT ?");
-    stet_bind_int(q, 1, key);
-    stet_bind_int(q, 2, STET_DOC_ROWS + 1);
-    while (stet_step(q)) {
-        size_t len;
-        const void *path = stet_column_blob(q, 0, &len);
-        *stet_vec_add(&d->reads) = (stet_index_row){
-            {stet_bytes_keep(&o->arena, path, len).at, len}, stet_column_int(q, 1), (unsigned)stet_column_int(q, 2)};
-    }
-    q = stet_db_stmt(s->db, "SELECT path, action, flags FROM write_index WHERE key = ? LIMIT ?");
-    stet_bind_int(q, 1, key);
-    stet_bind_int(q, 2, STET_DOC_ROWS + 1);
-    while (stet_step(q)) {
-        size_t len;
-        const void *path = stet_column_blob(q, 0, &len);
-        *stet_vec_add(&d->writes) = (stet_index_row){
-            {stet_bytes_keep(&o->arena, path, len).at, len}, stet_column_int(q, 1), (unsigned)stet_column_int(q, 2)};
-    }
-    o->doc_bytes += (d->reads.len + d->writes.len) * sizeof(stet_index_row);
-    if (d->reads.len > STET_DOC_ROWS || d->writes.len > STET_DOC_ROWS) {
-        d->wide = true;
-        stet_vec_release(&d->reads);
-        stet_vec_release(&d->writes);
-    }
+    load_rows(s, "SELECT path, action, flags FROM read_index WHERE key = ? LIMIT ?", key, d, false);
+    load_rows(s, "SELECT path, action, flags FROM write_index WHERE key = ? LIMIT ?", key, d, true);
+    d->wide = d->reads.len > STET_DOC_ROWS || d->writes.len > STET_DOC_ROWS;
     return d;
 }
 
-void stet_observe_row_now(stet_space *s, const stet_row_op *op) {
-    stet_stmt *q;
-    if (op->add && op->write)
-        q = stet_db_stmt(s->db, "INSERT OR REPLACE INTO write_index(key, path, action, flags) VALUES(?, ?, ?, ?)");
-    else if (op->add)
-        q = stet_db_stmt(s->db, "INSERT OR REPLACE INTO read_index(key, path, action, flags) VALUES(?, ?, ?, ?)");
-    else if (op->write)
-        q = stet_db_stmt(s->db, "DELETE FROM write_index WHERE key = ? AND path = ? AND action = ?");
-    else
-        q = stet_db_stmt(s->db, "DELETE FROM read_index WHERE key = ? AND path = ? AND action = ?");
+static int by_op(const void *a, const void *b) {
+    const stet_row_op *x = a, *y = b;
+    if (x->write != y->write)
+        return x->write ? 1 : -1;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    int order = stet_path_compare(x->path, y->path);
+    if (order)
+        return order;
+    if (x->action != y->action)
+        return x->action < y->action ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static bool same_row(const stet_row_op *x, const stet_row_op *y) {
+    return x->action == y->action && x->key == y->key && x->write == y->write &&
+           stet_path_compare(x->path, y->path) == 0;
+}
+
+static void delete_row(stet_space *s, const stet_row_op *op) {
+    stet_stmt *q = op->write ? stet_db_stmt(s->db, "DELETE FROM write_index WHERE key = ? AND path = ? AND action = ?")
+                             : stet_db_stmt(s->db, "DELETE FROM read_index WHERE key = ? AND path = ? AND action = ?");
     stet_bind_int(q, 1, op->key);
     stet_bind_blob(q, 2, op->path.bytes, op->path.len);
     stet_bind_int(q, 3, op->action);
-    if (op->add)
-        stet_bind_int(q, 4, op->flags);
     stet_run(q);
-    stet_observe_of(s)->now.rows++;
 }
 
-/* The pending rows of one document go to SQL now: it has become wide, and questions about it go there. */
-static void spill(stet_space *s, int64_t key) {
+typedef struct row_walk {
+    const stet_row_op *at, *end;
+} row_walk;
+
+static bool next_row(void *ctx, stet_row *out) {
+    row_walk *w = ctx;
+    if (w->at == w->end)
+        return false;
+    const stet_row_op *op = w->at++;
+    stet_row_int(out, 0, op->key);
+    stet_row_blob(out, 1, op->path.bytes, op->path.len);
+    stet_row_int(out, 2, op->action);
+    stet_row_int(out, 3, op->flags);
+    return true;
+}
+
+void stet_observe_write_rows(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
-    size_t to = 0;
+    o->ops_round++;
+    if (o->ops.len > 1)
+        qsort(o->ops.at, o->ops.len, sizeof *o->ops.at, by_op);
+    size_t adds = 0, reads = 0;
     for (size_t i = 0; i < o->ops.len; i++) {
-        if (o->ops.at[i].key == key)
-            stet_observe_row_now(s, &o->ops.at[i]);
-        else
-            o->ops.at[to++] = o->ops.at[i];
+        const stet_row_op *op = &o->ops.at[i];
+        if (i + 1 < o->ops.len && same_row(op, op + 1))
+            continue; /* only the last word about a row counts */
+        o->now.rows++;
+        if (!op->add) {
+            delete_row(s, op);
+            continue;
+        }
+        reads += !op->write;
+        o->ops.at[adds++] = *op;
     }
-    o->ops.len = to;
+    row_walk w = {o->ops.at, o->ops.at + reads};
+    if (reads)
+        stet_db_rows(s->db, "INSERT OR REPLACE INTO read_index(key, path, action, flags) SELECT a, b, c, d FROM given",
+                     next_row, &w);
+    w.end = o->ops.at + adds;
+    if (adds > reads)
+        stet_db_rows(s->db, "INSERT OR REPLACE INTO write_index(key, path, action, flags) SELECT a, b, c, d FROM given",
+                     next_row, &w);
+    stet_vec_clear(&o->ops);
+    o->op_order = 0;
 }
 
-static void row(stet_space *s, int64_t key, stet_pathref path, int64_t action, unsigned flags, bool add, bool write) {
+/* `added`: it is known not to be there. */
+static void row(stet_space *s, int64_t key, stet_pathref path, int64_t action, unsigned flags, bool add, bool write,
+                bool added) {
     struct stet_observe *o = stet_observe_of(s);
     stet_index_doc *d = stet_observe_doc(s, key);
-    stet_row_op op = {key, action, path, flags, add, write, o->op_order++};
+    path.bytes = stet_bytes_keep(&o->tx_arena, path.bytes, path.len).at;
+    *stet_vec_add(&o->ops) = (stet_row_op){key, action, path, flags, add, write, o->op_order++};
     o->reads_more = o->reads_more || (add && !write);
     if (d->wide) {
-        stet_observe_row_now(s, &op);
+        d->waiting = o->ops_round;
         return;
     }
-    op.path.bytes = stet_bytes_keep(&o->tx_arena, path.bytes, path.len).at;
-    *stet_vec_add(&o->ops) = op;
     stet_index_row **at = write ? &d->writes.at : &d->reads.at;
     size_t *len = write ? &d->writes.len : &d->reads.len;
-    for (size_t i = 0; i < *len; i++)
+    for (size_t i = 0; i < *len && !added; i++)
         if ((*at)[i].action == action && stet_path_compare((*at)[i].path, path) == 0) {
             if (add)
                 (*at)[i].flags = flags;
@@ -101,17 +139,14 @@ static void row(stet_space *s, int64_t key, stet_pathref path, int64_t action, u
         return;
     if (*len == STET_DOC_ROWS) {
         d->wide = true;
-        stet_vec_release(&d->reads);
-        stet_vec_release(&d->writes);
-        spill(s, key);
+        d->waiting = o->ops_round;
         return;
     }
     stet_index_row r = {{stet_bytes_keep(&o->arena, path.bytes, path.len).at, path.len}, action, flags};
     if (write)
-        *stet_vec_add(&d->writes) = r;
+        *stet_arena_add(&o->arena, &d->writes) = r;
     else
-        *stet_vec_add(&d->reads) = r;
-    o->doc_bytes += sizeof r;
+        *stet_arena_add(&o->arena, &d->reads) = r;
 }
 
 /* Adds the places of a packed set with these flags; flags of a place that is there already are joined. */
@@ -155,7 +190,7 @@ static void merge_rows(stet_space *s, const stet_known_action *a, const stet_pla
         int order = i == was->len ? 1 : k == is->len ? -1 : by_doc_and_path(&was->at[i], &is->at[k]);
         if (order < 0) {
             const stet_place *p = &was->at[i++];
-            row(s, stet_space_key(a->branch, p->doc), p->path, a->action, 0, false, write);
+            row(s, stet_space_key(a->branch, p->doc), p->path, a->action, 0, false, write, false);
             continue;
         }
         const stet_place *p = &is->at[k++];
@@ -163,7 +198,7 @@ static void merge_rows(stet_space *s, const stet_known_action *a, const stet_pla
         bool same = order == 0 && (write ? was->at[i].seq == p->seq : was->at[i].flag == p->flag);
         i += order == 0;
         if (!same)
-            row(s, stet_space_key(a->branch, p->doc), p->path, a->action, flags, true, write);
+            row(s, stet_space_key(a->branch, p->doc), p->path, a->action, flags, true, write, a->unborn != NULL);
     }
 }
 
@@ -242,8 +277,16 @@ static stet_pathref row_path(stet_stmt *q) {
     return (stet_pathref){bytes ? bytes : "", len};
 }
 
+/* A document that is asked about: what SQL says of a wide one is then all there is. */
+static const stet_index_doc *asked(stet_space *s, int64_t key) {
+    const stet_index_doc *d = stet_observe_doc(s, key);
+    if (d->wide && d->waiting == stet_observe_of(s)->ops_round)
+        stet_observe_write_rows(s);
+    return d;
+}
+
 void stet_observe_readers_of(stet_space *s, int64_t key, const stet_change *change, stet_numbers *out) {
-    stet_index_doc *d = stet_observe_doc(s, key);
+    const stet_index_doc *d = asked(s, key);
     if (!d->wide) {
         for (size_t i = 0; i < d->reads.len; i++)
             if (stet_touches(change->path, change->kind, d->reads.at[i].path,
@@ -271,7 +314,7 @@ static bool along(stet_pathref a, stet_pathref b) {
 }
 
 void stet_observe_readers_below(stet_space *s, int64_t key, stet_pathref path, stet_numbers *out) {
-    stet_index_doc *d = stet_observe_doc(s, key);
+    const stet_index_doc *d = asked(s, key);
     if (!d->wide) {
         for (size_t i = 0; i < d->reads.len; i++)
             if (along(path, d->reads.at[i].path))
@@ -290,7 +333,7 @@ void stet_observe_readers_below(stet_space *s, int64_t key, stet_pathref path, s
 }
 
 void stet_observe_writers_of(stet_space *s, int64_t key, stet_pathref path, unsigned flags, stet_numbers *out) {
-    stet_index_doc *d = stet_observe_doc(s, key);
+    const stet_index_doc *d = asked(s, key);
     if (!d->wide) {
         for (size_t i = 0; i < d->writes.len; i++)
             if ((d->writes.at[i].flags & flags) && along(path, d->writes.at[i].path))

@@ -10,7 +10,8 @@
  *              `wide` and asked in SQL, path by path, so that one reader among 100,000 costs what it costs among 1,000
  *
  * Within one SQLite transaction changes of marks, observations and index rows are collected and written at the end, net
- * and in key order; rows of wide documents are written at once, because the questions about them go to SQL.
+ * and in key order, many in one statement. Questions about a wide document go to SQL: if rows of it wait, all that wait
+ * are written before.
  */
 #ifndef STET_MEMORY_OBSERVE_INTERNAL_H
 #define STET_MEMORY_OBSERVE_INTERNAL_H
@@ -30,7 +31,8 @@ typedef struct stet_index_row {
 
 typedef struct stet_index_doc {
     bool wide;
-    STET_VEC(stet_index_row) reads;
+    uint64_t waiting;               /* wide: rows of it wait in `ops` if this is ops_round */
+    STET_VEC(stet_index_row) reads; /* all of it in the cache's arena */
     STET_VEC(stet_index_row) writes;
 } stet_index_doc;
 
@@ -90,17 +92,15 @@ struct stet_observe {
     bool fresh; /* the caches below are right as of data_version */
     int64_t data_version;
     int64_t marked_through;
-    int64_t max_doc;       /* highest document number when the cache was last used */
     int64_t first_new_doc; /* documents from this number on were made by the running transaction: no rows yet */
     int has_mirrors;       /* -1 not known */
     int has_foreign;
     stet_arena arena;
-    stet_map by_name; /* piece, branch, name -> stet_known_action * */
+    stet_map by_name; /* stet_space_key of branch and piece, name -> stet_known_action * */
     stet_map by_number;
     stet_map docs;         /* key -> stet_index_doc * */
     stet_map fingerprints; /* hash -> number */
     stet_map counters;     /* piece -> next action number * 2, plus 1 if every action of it is in by_name */
-    size_t doc_bytes;
 
     stet_arena tx_arena;
     STET_VEC(stet_pending) pending;
@@ -108,6 +108,7 @@ struct stet_observe {
     uint64_t tx;         /* counts transactions */
     STET_VEC(stet_row_op) ops;
     size_t op_order;
+    uint64_t ops_round;         /* counts how often they were written */
     bool reads_more;            /* in this transaction an action came to read what it did not read before */
     bool removed;               /* and one was taken out */
     STET_VEC(stet_owed) pushes; /* marks that the commit owes to other spaces */
@@ -162,7 +163,7 @@ static inline stet_bytes stet_bytes_keep(stet_arena *a, const void *bytes, size_
 
 /* observe_index.c */
 stet_index_doc *stet_observe_doc(stet_space *s, int64_t key);
-void stet_observe_row_now(stet_space *s, const stet_row_op *op); /* one row operation, as SQL */
+void stet_observe_write_rows(stet_space *s); /* those that wait, net and in the order of keys */
 /* Adds the numbers of actions whose reads (writes) of a document the change (a change at the path) touches. */
 void stet_observe_readers_of(stet_space *s, int64_t key, const stet_change *change, stet_numbers *out);
 void stet_observe_writers_of(stet_space *s, int64_t key, stet_pathref path, unsigned flags, stet_numbers *out);

@@ -77,20 +77,6 @@ void stet_observe_changes(stet_space *s, int64_t branch, int64_t seq, const stet
         stet_observe_owe(s, branch, seq, at, len);
 }
 
-static int by_op(const void *a, const void *b) {
-    const stet_row_op *x = a, *y = b;
-    if (x->write != y->write)
-        return x->write ? 1 : -1;
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    int order = stet_path_compare(x->path, y->path);
-    if (order)
-        return order;
-    if (x->action != y->action)
-        return x->action < y->action ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
 static int by_action(const void *a, const void *b) {
     const stet_pending *x = a, *y = b;
     return x->action < y->action ? -1 : x->action > y->action;
@@ -174,26 +160,78 @@ static int64_t stamp_now(stet_space *s) {
     return doubt || (!o->pending.len && !o->removed) ? 0 : stet_observe_stamp(s);
 }
 
-void stet_observe_flush(stet_space *s) {
+typedef struct pending_walk {
+    const stet_pending *at, *end;
+    int64_t stamp;
+} pending_walk;
+
+static bool next_born(void *ctx, stet_row *out) {
+    pending_walk *w = ctx;
+    while (w->at < w->end && !(w->at->known && w->at->known->unborn))
+        w->at++;
+    if (w->at == w->end)
+        return false;
+    const stet_pending *p = w->at++;
+    const stet_known_action *a = p->known;
+    stet_row_int(out, 0, a->action);
+    stet_row_int(out, 1, a->branch);
+    stet_row_int(out, 2, a->piece);
+    stet_row_int(out, 3, p->generation);
+    stet_row_text(out, 4, a->unborn, strlen(a->unborn));
+    if (p->blob.at)
+        stet_row_blob(out, 5, p->blob.at, p->blob.len);
+    else
+        stet_row_null(out, 5);
+    return true;
+}
+
+static bool next_mark(void *ctx, stet_row *out) {
+    pending_walk *w = ctx;
+    while (w->at < w->end && !w->at->set)
+        w->at++;
+    if (w->at == w->end)
+        return false;
+    const stet_pending *p = w->at++;
+    stet_row_int(out, 0, p->action);
+    stet_row_int(out, 1, p->branch);
+    stet_row_int(out, 2, p->state);
+    stet_row_int(out, 3, p->reason);
+    stet_row_int(out, 4, p->seq);
+    if (p->doc)
+        stet_row_int(out, 5, p->doc);
+    else
+        stet_row_null(out, 5);
+    stet_row_blob(out, 6, p->path.bytes, p->path.len);
+    stet_row_int(out, 7, p->kind);
+    stet_row_int(out, 8, w->stamp); /* one that is there keeps its own */
+    return true;
+}
+
+/* Rows of actions, and observations: what is new in one statement. */
+static void write_actions(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
-    int64_t stamp = stamp_now(s);
-    if (o->ops.len > 1)
-        qsort(o->ops.at, o->ops.len, sizeof *o->ops.at, by_op);
-    for (size_t i = 0; i < o->ops.len; i++) {
-        const stet_row_op *op = &o->ops.at[i];
-        if (i + 1 < o->ops.len) { /* only the last word about a row counts */
-            const stet_row_op *next = op + 1;
-            if (next->write == op->write && next->key == op->key && next->action == op->action &&
-                stet_path_compare(next->path, op->path) == 0)
-                continue;
-        }
-        stet_observe_row_now(s, op);
-    }
-    if (o->pending.len > 1)
-        qsort(o->pending.at, o->pending.len, sizeof *o->pending.at, by_action);
+    size_t unborn = 0;
     for (size_t i = 0; i < o->pending.len; i++) {
-        stet_observe_write(s, &o->pending.at[i]);
+        const stet_pending *p = &o->pending.at[i];
+        if (p->known && p->known->unborn)
+            unborn++;
+        else
+            stet_observe_write(s, p);
     }
+    pending_walk w = {o->pending.at, o->pending.at + o->pending.len, 0};
+    if (unborn)
+        stet_db_rows(s->db,
+                     "INSERT OR FAIL INTO action(action, branch, piece, generation, name, observation)"
+                     " SELECT a, b, c, d, e, f FROM given",
+                     next_born, &w);
+    for (size_t i = 0; i < o->pending.len && unborn; i++)
+        if (o->pending.at[i].known)
+            o->pending.at[i].known->unborn = NULL;
+}
+
+static void write_marks(stet_space *s, int64_t stamp) {
+    struct stet_observe *o = stet_observe_of(s);
+    size_t set = 0;
     for (size_t i = 0; i < o->pending.len; i++) {
         const stet_pending *p = &o->pending.at[i];
         stet_known_action *a = p->known;
@@ -205,33 +243,33 @@ void stet_observe_flush(stet_space *s) {
             if (a && !p->set)
                 a->marked = a->foreign_marked;
         }
-        if (p->set) {
-            stet_stmt *q = stet_db_stmt(
-                s->db, "INSERT INTO mark(action, space, branch, state, reason, seq, doc, path, kind, stamp)"
-                       " VALUES(?, 0, ?, ?, ?, ?, ?, ?, ?, ?)"
-                       " ON CONFLICT(action, space) DO UPDATE SET state = excluded.state, reason = excluded.reason,"
-                       " seq = excluded.seq, doc = excluded.doc, path = excluded.path, kind = excluded.kind"
-                       " WHERE excluded.state >= state");
-            stet_bind_int(q, 1, p->action);
-            stet_bind_int(q, 2, p->branch);
-            stet_bind_int(q, 3, p->state);
-            stet_bind_int(q, 4, p->reason);
-            stet_bind_int(q, 5, p->seq);
-            if (p->doc)
-                stet_bind_int(q, 6, p->doc);
-            else
-                stet_bind_null(q, 6);
-            stet_bind_blob(q, 7, p->path.bytes, p->path.len);
-            stet_bind_int(q, 8, p->kind);
-            stet_bind_int(q, 9, stamp); /* one that is there keeps its own */
-            stet_run(q);
-            o->now.marks_set++;
-            if (a && (!a->marked || p->clear || p->state == STET_UNKNOWN || a->reason < STET_REASON_NEVER))
-                a->reason = p->reason; /* what was unknown stays so, for its reason */
-            if (a)
-                a->marked = true;
-        }
+        if (!p->set)
+            continue;
+        set++;
+        if (a && (!a->marked || p->clear || p->state == STET_UNKNOWN || a->reason < STET_REASON_NEVER))
+            a->reason = p->reason; /* what was unknown stays so, for its reason */
+        if (a)
+            a->marked = true;
     }
+    pending_walk w = {o->pending.at, o->pending.at + o->pending.len, stamp};
+    if (set)
+        stet_db_rows(s->db,
+                     "INSERT INTO mark(action, space, branch, state, reason, seq, doc, path, kind, stamp)"
+                     " SELECT a, 0, b, c, d, e, f, g, h, i FROM given WHERE true"
+                     " ON CONFLICT(action, space) DO UPDATE SET state = excluded.state, reason = excluded.reason,"
+                     " seq = excluded.seq, doc = excluded.doc, path = excluded.path, kind = excluded.kind"
+                     " WHERE excluded.state >= state",
+                     next_mark, &w);
+    o->now.marks_set += (int64_t)set;
+}
+
+void stet_observe_flush(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    int64_t stamp = stamp_now(s);
+    stet_observe_write_rows(s);
+    stet_sort(o->pending.at, o->pending.len, sizeof *o->pending.at, by_action);
+    write_actions(s);
+    write_marks(s, stamp);
     count_runs(s);
     stet_observe_drop_pending(s);
 }
@@ -279,7 +317,6 @@ stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err) {
             return st;
     }
     stet_observe_fresh(s);
-    stet_observe_of(s)->max_doc = 0; /* what is begun here may name documents that no commit has seen */
     return STET_OK;
 }
 

@@ -29,7 +29,6 @@ bool stet_varint_get(const char **p, const char *end, uint64_t *n) {
 }
 
 void stet_record_start(stet_buf *changes) {
-    stet_buf_clear(changes);
     stet_buf_char(changes, 1);
 }
 

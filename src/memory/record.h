@@ -48,7 +48,7 @@ typedef struct stet_record_rev {
 void stet_varint_put(stet_buf *b, uint64_t n);
 bool stet_varint_get(const char **p, const char *end, uint64_t *n);
 
-void stet_record_start(stet_buf *changes);
+void stet_record_start(stet_buf *changes); /* appends, as all of it does */
 /* `*last` is the number of the document before, 0 at first. */
 void stet_record_add(stet_buf *changes, int64_t *last, int64_t doc, stet_revision_kind kind, int64_t back,
                      size_t body_len, const stet_change *at, size_t len);

@@ -29,8 +29,19 @@ stet_status stet_space_leave(stet_space *s, bool begun, stet_status st, stet_err
     return st != STET_OK ? st : stuck;
 }
 
-void stet_space_forget_names(stet_space *s) {
+/* The map alone: what waits to be written stays. */
+static void empty_names(stet_space *s) {
     stet_map_clear(&s->names);
+    s->names_through = 0;
+    s->names_missed = s->names_try = 0;
+}
+
+void stet_space_forget_names(stet_space *s) {
+    empty_names(s);
+    stet_vec_clear(&s->names_new);
+    stet_arena_clear(&s->names_arena);
+    s->names_next = 0;
+    s->names_wait = false;
     stet_observe_forget_piece(s);
 }
 
@@ -169,6 +180,8 @@ void stet_space_close(stet_space *s) {
     stet_map_release(&s->branches);
     stet_map_release(&s->branch_names);
     stet_map_release(&s->names);
+    stet_vec_release(&s->names_new);
+    stet_arena_release(&s->names_arena);
     stet_buf_release(&s->text);
     stet_changes_release(&s->leaves);
     stet_db_close(s->db);
@@ -227,12 +240,68 @@ static size_t name_key(const stet_docname *name, char out[NAME_KEY]) {
 }
 
 static void remember_name(stet_space *s, const char *key, size_t len, uint64_t doc) {
-    if (stet_map_len(&s->names) >= STET_NAMES_MAX)
-        stet_map_clear(&s->names);
+    if (stet_map_len(&s->names) >= STET_NAMES_MAX) {
+        if (s->names_new.len) { /* the map alone knew of them */
+            stet_space_write_names(s);
+            s->names_wait = true;
+        }
+        empty_names(s);
+    }
     stet_map_put(&s->names, key, len, (stet_slot){.n = doc});
 }
 
 #define ABSENT ((uint64_t)1 << 63)
+
+/* Takes the names above names_through into the map: from then on, and until others commit, what is not in it is not
+ * there, and a new name costs no look at the file. */
+static void take_names(stet_space *s) {
+    uint64_t epoch = s->names_epoch;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT doc, id, scope FROM document WHERE doc > ?");
+    stet_bind_int(q, 1, s->names_through);
+    while (stet_step(q)) {
+        size_t id_len, scope_len;
+        char key[NAME_KEY];
+        const char *id = stet_column_text(q, 1, &id_len), *scope = stet_column_text(q, 2, &scope_len);
+        int64_t doc = stet_column_int(q, 0);
+        if (id_len > STET_ID_MAX || scope_len > STET_ID_MAX || doc <= s->names_through ||
+            stet_map_len(&s->names) >= STET_NAMES_MAX) { /* damaged, or too many */
+            stet_reset(q);
+            s->names_through = 0;
+            return;
+        }
+        memcpy(key, id, id_len);
+        key[id_len] = 0;
+        memcpy(key + id_len + 1, scope, scope_len);
+        stet_map_put(&s->names, key, id_len + 1 + scope_len, (stet_slot){.n = (uint64_t)doc});
+        s->names_through = doc;
+    }
+    if (stet_db_status(s->db, NULL) == STET_OK)
+        s->names_whole = epoch;
+    else
+        s->names_through = 0;
+}
+
+/* Is it certain that a name which is not in the map was not there when the handle last looked? Taking all names costs
+ * as much as some looks for one, so it is done when that many were in vain. */
+static bool names_are_whole(stet_space *s) {
+    enum { FIRST_TRY = 16, LOOKS = 8 };
+    if (s->names_through) {
+        if (s->names_whole != s->names_epoch)
+            take_names(s);
+        return s->names_through && s->names_whole == s->names_epoch;
+    }
+    s->names_try = s->names_try ? s->names_try : FIRST_TRY;
+    if (++s->names_missed < s->names_try)
+        return false;
+    s->names_try *= 2;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT max(doc) FROM document");
+    int64_t most = stet_step(q) ? stet_column_int(q, 0) : 0;
+    stet_reset(q);
+    if (most <= 0 || most > STET_NAMES_MAX / 2 || most > (int64_t)s->names_missed * LOOKS)
+        return false;
+    take_names(s);
+    return s->names_through && s->names_whole == s->names_epoch;
+}
 
 static int64_t find_doc(stet_space *s, const stet_docname *name, bool as_known) {
     char key[NAME_KEY];
@@ -240,8 +309,15 @@ static int64_t find_doc(stet_space *s, const stet_docname *name, bool as_known) 
     stet_slot *slot = stet_map_get(&s->names, key, len);
     if (slot && !(slot->n & ABSENT))
         return (int64_t)slot->n;
-    if (slot && as_known && slot->n == (ABSENT | s->names_epoch))
-        return 0;
+    if (as_known) {
+        if (slot && slot->n == (ABSENT | s->names_epoch))
+            return 0;
+        int64_t through = s->names_through;
+        if (names_are_whole(s)) {
+            slot = through == s->names_through ? slot : stet_map_get(&s->names, key, len); /* taken just now? */
+            return slot && !(slot->n & ABSENT) ? (int64_t)slot->n : 0;
+        }
+    }
     size_t id_len = strlen(name->id);
     stet_stmt *q = stet_db_stmt(s->db, "SELECT doc FROM document WHERE id = ? AND scope = ?");
     stet_bind_text(q, 1, key, id_len);
@@ -269,28 +345,98 @@ stet_status stet_space_doc(stet_space *s, const stet_docname *name, int64_t *doc
     return stet_db_status(s->db, err);
 }
 
-int64_t stet_space_intern(stet_space *s, const stet_docname *name) {
-    int64_t doc = stet_space_known_doc(s, name);
-    if (doc)
-        return doc;
-    char key[NAME_KEY];
-    size_t len = name_key(name, key), id_len = strlen(name->id);
+/* A row of its own, at once. 0: a failure sticks. */
+static int64_t insert_name(stet_space *s, const char *id, size_t id_len, const char *scope, size_t scope_len) {
     stet_stmt *q = stet_db_stmt(s->db, "INSERT OR IGNORE INTO document(id, scope) VALUES(?, ?)");
-    stet_bind_text(q, 1, key, id_len);
-    stet_bind_text(q, 2, key + id_len + 1, len - id_len - 1);
+    stet_bind_text(q, 1, id, id_len);
+    stet_bind_text(q, 2, scope, scope_len);
     stet_run(q);
     if (stet_db_status(s->db, NULL) != STET_OK)
         return 0;
     if (stet_db_changes(s->db) == 0) /* somebody gave it one since this handle looked */
-        return stet_space_find_doc(s, name);
-    doc = stet_db_last_id(s->db);
+        return stet_space_find_doc(s, &(stet_docname){id, scope});
+    s->names_given++;
+    return stet_db_last_id(s->db);
+}
+
+/* A number now, and the row with those of the others. */
+static int64_t hold_name(stet_space *s, const char *id, size_t id_len, const char *scope, size_t scope_len) {
+    if (s->names_next == 0) {
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT max(doc) FROM document");
+        s->names_next = (stet_step(q) ? stet_column_int(q, 0) : 0) + 1;
+        stet_reset(q);
+        if (stet_db_status(s->db, NULL) != STET_OK) {
+            s->names_next = 0;
+            return 0;
+        }
+    }
+    char *copy = stet_arena_alloc(&s->names_arena, id_len + 1 + scope_len + 1);
+    memcpy(copy, id, id_len + 1);
+    memcpy(copy + id_len + 1, scope, scope_len + 1);
+    *stet_vec_add(&s->names_new) = (stet_new_name){s->names_next, copy, copy + id_len + 1, id_len, scope_len};
+    s->names_given++;
+    if (s->names_first == 0)
+        s->names_first = s->names_next;
+    return s->names_next++;
+}
+
+int64_t stet_space_intern(stet_space *s, const stet_docname *name) {
+    int64_t doc = stet_space_known_doc(s, name);
+    if (doc || stet_db_status(s->db, NULL) != STET_OK)
+        return doc;
+    char key[NAME_KEY];
+    size_t len = name_key(name, key), id_len = strlen(name->id);
+    key[len] = 0;
+    doc = s->names_wait ? hold_name(s, key, id_len, key + id_len + 1, len - id_len - 1)
+                        : insert_name(s, key, id_len, key + id_len + 1, len - id_len - 1);
     if (doc >= (int64_t)1 << 40) {
         stet_db_fail(s->db, STET_LIMIT, "%s: more documents than numbers", s->path);
         return 0;
     }
-    remember_name(s, key, len, (uint64_t)doc);
-    s->names_given++;
+    if (doc)
+        remember_name(s, key, len, (uint64_t)doc);
     return doc;
+}
+
+void stet_space_hold_names(stet_space *s) {
+    assert(stet_db_in_transaction(s->db) && s->names_new.len == 0);
+    s->names_wait = true;
+    s->names_next = 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    const stet_new_name *x = a, *y = b;
+    size_t len = x->id_len < y->id_len ? x->id_len : y->id_len;
+    int order = memcmp(x->id, y->id, len + 1); /* the NUL of the shorter one decides */
+    return order ? order : strcmp(x->scope, y->scope);
+}
+
+typedef struct names_walk {
+    const stet_new_names *names;
+    size_t at;
+} names_walk;
+
+static bool next_name(void *ctx, stet_row *out) {
+    names_walk *w = ctx;
+    if (w->at == w->names->len)
+        return false;
+    const stet_new_name *n = &w->names->at[w->at++];
+    stet_row_int(out, 0, n->doc);
+    stet_row_text(out, 1, n->id, n->id_len);
+    stet_row_text(out, 2, n->scope, n->scope_len);
+    return true;
+}
+
+void stet_space_write_names(stet_space *s) {
+    s->names_wait = false;
+    if (s->names_new.len == 0)
+        return;
+    /* In the order of the index: the rows of the table all go to its end anyway. */
+    qsort(s->names_new.at, s->names_new.len, sizeof *s->names_new.at, by_name);
+    names_walk w = {&s->names_new, 0};
+    stet_db_rows(s->db, "INSERT OR FAIL INTO document(doc, id, scope) SELECT a, b, c FROM given", next_name, &w);
+    stet_vec_clear(&s->names_new);
+    stet_arena_clear(&s->names_arena);
 }
 
 stet_status stet_space_docname(stet_space *s, int64_t doc, stet_arena *arena, stet_docname *out, stet_error *err) {

@@ -15,6 +15,15 @@ void *stet_arena_more(stet_arena *a, const void *at, size_t *cap, size_t size) {
     return grown;
 }
 
+void stet_sort(void *at, size_t len, size_t size, int (*order)(const void *a, const void *b)) {
+    const char *p = at;
+    for (size_t i = 1; i < len; i++)
+        if (order(p + (i - 1) * size, p + i * size) > 0) {
+            qsort(at, len, size, order);
+            return;
+        }
+}
+
 stet_tx_memory *stet_tx_memory_new(void) {
     stet_tx_memory *m = stet_alloc_zero(sizeof *m);
     m->users = 1;
@@ -337,7 +346,7 @@ static int compare_reads(const void *a, const void *b) {
     return order ? order : (int)x->kind - (int)y->kind;
 }
 
-void stet_tx_reads(const stet_tx *tx, stet_arena *arena, const stet_tx_read_record **out, size_t *count) {
+stet_tx_read_record *stet_tx_read_list(const stet_tx *tx, stet_arena *arena, size_t *count) {
     size_t n = 0;
     for (size_t i = 0; i < tx->docs.len; i++)
         n += tx->docs.at[i]->reads.len;
@@ -350,8 +359,13 @@ void stet_tx_reads(const stet_tx *tx, stet_arena *arena, const stet_tx_read_reco
             list[n++] = (stet_tx_read_record){
                 d->space, d->name, d->doc, d->reads.at[j].path, d->reads.at[j].kind, d->holds ? d->holds : d->seen};
     }
-    if (n > 1)
-        qsort(list, n, sizeof *list, compare_reads);
+    return list;
+}
+
+void stet_tx_reads(const stet_tx *tx, stet_arena *arena, const stet_tx_read_record **out, size_t *count) {
+    stet_tx_read_record *list = stet_tx_read_list(tx, arena, count);
+    if (*count > 1)
+        qsort(list, *count, sizeof *list, compare_reads);
     *out = list;
 }
 

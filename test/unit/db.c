@@ -171,6 +171,73 @@ static void errors_stick(void **state) {
     stet_db_close(db);
 }
 
+typedef struct some_rows {
+    int64_t from, to;
+    char text[32];
+} some_rows;
+
+static bool next_some(void *ctx, stet_row *row) {
+    some_rows *r = ctx;
+    if (r->from == r->to)
+        return false;
+    int64_t n = r->from++;
+    stet_row_int(row, 0, n);
+    if (n % 3 == 0) {
+        stet_row_null(row, 1);
+    } else if (n % 3 == 1) {
+        snprintf(r->text, sizeof r->text, "row %lld", (long long)n); /* stays until the next row */
+        stet_row_text(row, 1, r->text, strlen(r->text));
+    } else {
+        stet_row_text(row, 1, NULL, 0);
+    }
+    return true;
+}
+
+static void many_rows_in_one_statement(void **state) {
+    (void)state;
+    static const char sql[] = "INSERT OR FAIL INTO t(a, b) SELECT a, b FROM given";
+    stet_db *db = fresh("d.db");
+    OK(stet_db_begin_write(db, &err));
+    stet_db_rows(db, sql, next_some, &(some_rows){.from = 1, .to = 1}); /* none */
+    stet_db_rows(db, sql, next_some, &(some_rows){.from = 1, .to = 5001});
+    OK(stet_db_commit(db, &err));
+    assert_int_equal(count(db), 5000);
+    assert_int_equal(stet_db_int(db, "SELECT sum(a) FROM t", 0), 5000 * 5001 / 2);
+    assert_int_equal(stet_db_int(db, "SELECT count(*) FROM t WHERE b IS NULL AND a % 3 = 0", 0), 1666);
+    assert_int_equal(stet_db_int(db, "SELECT count(*) FROM t WHERE b = 'row ' || a AND a % 3 = 1", 0), 1667);
+    assert_int_equal(stet_db_int(db, "SELECT count(*) FROM t WHERE b = '' AND a % 3 = 2", 0), 1667);
+
+    /* One that can't be stored: the failure sticks, nothing after it is done, and nothing of the transaction stays. */
+    OK(stet_db_begin_write(db, &err));
+    insert(db, 9000, "before");
+    some_rows r = {.from = 0, .to = 100};
+    stet_db_rows(db, sql, next_some, &r);
+    assert_true(r.from < 100);
+    int64_t reached = r.from;
+    stet_db_rows(db, sql, next_some, &r);
+    assert_int_equal(r.from, reached);
+    FAILS(stet_db_commit(db, &err), STET_INTERNAL, "UNIQUE");
+    assert_int_equal(count(db), 5000);
+
+    /* The same under a savepoint: what came before it stays. */
+    OK(stet_db_begin_write(db, &err));
+    insert(db, 9000, "before");
+    stet_db_savepoint(db);
+    stet_db_rows(db, sql, next_some, &(some_rows){.from = 0, .to = 100});
+    assert_int_not_equal(stet_db_status(db, NULL), STET_OK);
+    stet_db_savepoint_undo(db);
+    stet_db_rows(db, sql, next_some, &(some_rows){.from = 9001, .to = 9003});
+    OK(stet_db_commit(db, &err));
+    assert_int_equal(count(db), 5003);
+    assert_int_equal(stet_db_int(db, "SELECT count(*) FROM t WHERE a = 0", 0), 0);
+
+    /* A statement that can't be prepared. */
+    OK(stet_db_begin_write(db, &err));
+    stet_db_rows(db, "INSERT INTO nowhere SELECT a FROM given", next_some, &r);
+    FAILS(stet_db_commit(db, &err), STET_INTERNAL, "nowhere");
+    stet_db_close(db);
+}
+
 static void savepoints(void **state) {
     (void)state;
     stet_db *db = fresh("d.db");
@@ -593,6 +660,7 @@ int main(void) {
         cmocka_unit_test(open_write_reopen),
         cmocka_unit_test(bindings),
         cmocka_unit_test(errors_stick),
+        cmocka_unit_test(many_rows_in_one_statement),
         cmocka_unit_test(savepoints),
         cmocka_unit_test(snapshots_and_news),
         cmocka_unit_test(migrations),

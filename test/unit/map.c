@@ -36,6 +36,24 @@ static void put_get_remove(void **state) {
     assert_null(stet_map_get(&m, "again", 5));
 }
 
+static void had_or_added_in_one_look(void **state) {
+    (void)state;
+    stet_map m = {0};
+    bool added;
+    assert_int_equal(stet_map_have(&m, "a", 1, (stet_slot){.n = 1}, &added)->n, 1);
+    assert_true(added);
+    stet_slot *slot = stet_map_have(&m, "a", 1, (stet_slot){.n = 2}, &added);
+    assert_false(added);
+    assert_int_equal(slot->n, 1); /* what was there stays */
+    slot->n = 3;
+    assert_int_equal(stet_map_get(&m, "a", 1)->n, 3);
+    assert_true(stet_map_remove(&m, "a", 1));
+    assert_int_equal(stet_map_have(&m, "a", 1, (stet_slot){.n = 4}, &added)->n, 4);
+    assert_true(added);
+    assert_int_equal(stet_map_len(&m), 1);
+    stet_map_release(&m);
+}
+
 /* Against an array of all keys: any mixture of puts and removes, then the walk in the order of insertion. */
 static void behaves_like_a_list(void **state) {
     (void)state;
@@ -146,11 +164,9 @@ static void keys_of_every_length(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(put_get_remove),
-        cmocka_unit_test(behaves_like_a_list),
-        cmocka_unit_test(a_walk_may_remove),
-        cmocka_unit_test(keys_of_every_length),
-        cmocka_unit_test(the_hash_depends_on_every_byte),
+        cmocka_unit_test(put_get_remove),       cmocka_unit_test(had_or_added_in_one_look),
+        cmocka_unit_test(behaves_like_a_list),  cmocka_unit_test(a_walk_may_remove),
+        cmocka_unit_test(keys_of_every_length), cmocka_unit_test(the_hash_depends_on_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -269,6 +269,71 @@ static void a_document_made_by_another_handle_is_seen(void **state) {
     free(path);
 }
 
+/* A handle that has met many new names knows all there are, so that one more costs no look at the file. Two handles
+ * make names by turns, alone and in groups that are stored or not, and gc takes some away: each always finds what is
+ * there, and a name has one number. */
+static void names_are_found_by_handles_that_know_all_of_them(void **state) {
+    (void)state;
+    enum { NAMES = 300, STEPS = 600 };
+    static int model[NAMES];
+    memset(model, 0, sizeof model);
+    unsigned seed = 7;
+    char *path = fresh_path(), cell[16], text[16];
+    stet_space *at[2] = {again(path), again(path)};
+    for (int step = 1; step <= STEPS; step++) {
+        unsigned which = (unsigned)rand_r(&seed) % 4 == 0, action = (unsigned)rand_r(&seed) % 16;
+        stet_space *s = at[which];
+        if (action == 0) { /* a name without a document: the highest is kept, so two */
+            stet_docname unused = {"unused", ""}, last = {"last", ""};
+            OK(stet_db_begin_write(stet_space_db(s), &err));
+            int64_t doc = stet_space_intern(s, &unused);
+            assert_true(doc && doc == stet_space_intern(s, &unused));
+            assert_true(stet_space_intern(s, &last) != doc);
+            OK(stet_db_commit(stet_space_db(s), &err));
+            stet_space_gc_report report;
+            if (step % 2)
+                OK(stet_space_gc(at[!which], false, &report, &err));
+            continue;
+        }
+        if (action < 4) {
+            int n = rand_r(&seed) % NAMES;
+            snprintf(cell, sizeof cell, "n%d", n);
+            snprintf(text, sizeof text, "%d", model[n]);
+            expect(s, "", cell, -1, model[n] ? text : NULL);
+            continue;
+        }
+        stet_group *g;
+        int taken[8];
+        size_t count = 1 + (size_t)rand_r(&seed) % 8;
+        OK(stet_group_begin(s, "", &g, &err));
+        for (size_t i = 0; i < count; i++) {
+            stet_tx *tx;
+            taken[i] = rand_r(&seed) % NAMES;
+            snprintf(cell, sizeof cell, "n%d", taken[i]);
+            OK(stet_tx_begin_in(g, &tx, &err));
+            OK(stet_tx_set(tx, cell, NULL, stet_int(step), &err));
+            OK(stet_group_add(g, tx, NULL, NULL, &err));
+        }
+        if (action > 5) {
+            OK(stet_group_flush(g, &err));
+            for (size_t i = 0; i < count; i++)
+                model[taken[i]] = step;
+        }
+        stet_group_end(g);
+    }
+    stet_space_close(at[1]);
+    stet_space *s = again(path); /* one that knows nothing yet */
+    for (int n = 0; n < NAMES; n++) {
+        snprintf(cell, sizeof cell, "n%d", n);
+        snprintf(text, sizeof text, "%d", model[n]);
+        expect(s, "", cell, -1, model[n] ? text : NULL);
+        expect(at[0], "", cell, -1, model[n] ? text : NULL);
+    }
+    done(at[0]);
+    done(s);
+    free(path);
+}
+
 static void branches_fork_and_read_through(void **state) {
     (void)state;
     char *path = fresh_path();
@@ -692,6 +757,7 @@ int main(void) {
         cmocka_unit_test(sessions_replay),
         cmocka_unit_test(scopes_are_identity),
         cmocka_unit_test(a_document_made_by_another_handle_is_seen),
+        cmocka_unit_test(names_are_found_by_handles_that_know_all_of_them),
         cmocka_unit_test(branches_fork_and_read_through),
         cmocka_unit_test(long_chains_are_read_at_every_sequence),
         cmocka_unit_test(history_and_lists),
