@@ -8,6 +8,7 @@
 
 #include "drive/estimate.h"
 #include "drive/lookout.h"
+#include "drive/scratch.h"
 #include "files/watch.h"
 #include "module/javascript.h"
 #include "os/clock.h"
@@ -394,7 +395,8 @@ static stet_status drive(driver *d, stet_error *err) {
     }
 }
 
-stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_drive_outcome *out, stet_error *err) {
+static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, stet_drive_outcome *out,
+                            stet_error *err) {
     driver d = {.project = project, .spec = spec, .out = out};
     int64_t start = stet_clock_monotonic_us();
     *out = (stet_drive_outcome){.report = {.problems = stet_array()}};
@@ -433,6 +435,21 @@ stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_
     stet_files_close(d.files);
     out->duration_ms = (stet_clock_monotonic_us() - start) / 1000;
     stet_space_close(d.space);
+    return status;
+}
+
+stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_drive_outcome *out, stet_error *err) {
+    if (!spec->dry_run)
+        return drive_in(project, spec, out, err);
+    stet_scratch scratch;
+    *out =
+        (stet_drive_outcome){.report = {.problems = stet_array()}, .piece = stet_strdup(""), .run_id = stet_strdup("")};
+    stet_status status = stet_scratch_open(project, &scratch, err);
+    if (status != STET_OK)
+        return status;
+    stet_drive_outcome_release(out);
+    status = drive_in(scratch.project, spec, out, err);
+    stet_scratch_close(&scratch);
     return status;
 }
 

@@ -39,7 +39,7 @@ typedef struct stet_drive_spec {
     bool stop_on_failure;       /* after a command has failed no other is started */
     bool no_scan;               /* files are as their documents say */
     bool explain;               /* say what does not stand, and why */
-    bool dry_run;               /* and run nothing */
+    bool dry_run;               /* and run nothing, and write nothing: on a copy of the spaces (scratch.h) */
     bool retry_failed, observe_only;
     bool record;                  /* a run file even if everything stood */
     const char *run_id;           /* go on with this run, or NULL */

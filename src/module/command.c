@@ -520,31 +520,35 @@ static stet_status command_open(const stet_module_host *host, void **state, stet
     stet_status status = STET_OK;
     if (!s->files || !host->loop)
         status = stet_fail(err, STET_UNSUPPORTED, "commands need the files of a project and an event loop");
-    char *dir = stet_project_path(host->project, "local/exec");
-    char *lock = stet_project_path(host->project, STET_FILES_COMMANDS_LOCK);
-    if (status == STET_OK)
-        status = stet_file_mkdirs(dir, 0755, err);
-    if (status == STET_OK)
-        status = stet_file_mkdirs(s->temp_dir, 0755, err);
-    if (status == STET_OK)
-        status = stet_lock_open(lock, STET_LOCK_PLAIN, &s->lock, err);
-    if (status == STET_OK)
-        status = stet_persist_open_project(host->project, false, NULL, NULL, &s->persist, err);
-    if (status == STET_OK)
-        status = stet_local_open(dir, &s->local, err);
-    stet_free(dir);
-    stet_free(lock);
     if (status == STET_OK) {
         uv_timer_init(host->loop, &s->timer);
         s->timer.data = s;
         *state = s;
         return STET_OK;
     }
-    stet_lock_close(s->lock);
-    stet_persist_close(s->persist);
     stet_free(s->root);
     stet_free(s->temp_dir);
     stet_free(s);
+    return status;
+}
+
+/* What running needs, with the first run: whoever only sets nodes up leaves no trace. */
+static stet_status make_ready(command_state *s, stet_error *err) {
+    if (s->local)
+        return STET_OK;
+    char *dir = stet_project_path(s->host.project, "local/exec");
+    char *lock = stet_project_path(s->host.project, STET_FILES_COMMANDS_LOCK);
+    stet_status status = stet_file_mkdirs(dir, 0755, err);
+    if (status == STET_OK)
+        status = stet_file_mkdirs(s->temp_dir, 0755, err);
+    if (status == STET_OK && !s->lock)
+        status = stet_lock_open(lock, STET_LOCK_PLAIN, &s->lock, err);
+    if (status == STET_OK && !s->persist)
+        status = stet_persist_open_project(s->host.project, false, NULL, NULL, &s->persist, err);
+    if (status == STET_OK)
+        status = stet_local_open(dir, &s->local, err);
+    stet_free(dir);
+    stet_free(lock);
     return status;
 }
 
@@ -571,7 +575,7 @@ static void command_close(void *state) {
 /* Others may run commands now, and whoever watches may look at what these have written. */
 static void command_idle(void *state) {
     command_state *s = state;
-    if (s->active.len == 0) {
+    if (s->active.len == 0 && s->lock) {
         stet_lock_drop(s->lock);
         s->locked = false;
     }
@@ -603,8 +607,9 @@ static stet_status command_start(void *state, void *program, stet_run *run, stet
     c->state = s;
     c->result = stet_null();
     *stet_vec_add(&s->active) = c;
-    stet_status status = STET_OK;
-    if (s->rematch && command_reads_pattern(run)) { /* it must not run again for files that were made before it */
+    stet_status status = make_ready(s, err);
+    if (status == STET_OK && s->rematch &&
+        command_reads_pattern(run)) { /* it must not run again for files that were made before it */
         s->rematch = false;
         status = stet_files_rematch(s->files, err);
         if (status == STET_OK)

@@ -134,6 +134,15 @@ stet_status stet_project_open(const char *root, stet_project **out, stet_error *
     return STET_OK;
 }
 
+stet_status stet_project_open_beside(const stet_project *p, const char *local, stet_project **out, stet_error *err) {
+    stet_status status = stet_project_open(p->root, out, err);
+    if (status != STET_OK)
+        return status;
+    stet_free((*out)->local);
+    (*out)->local = stet_strdup(local);
+    return STET_OK;
+}
+
 stet_status stet_project_find(const char *from, stet_project **out, stet_error *err) {
     char *at;
     stet_status status = stet_file_realpath(from, &at, err);

@@ -23,6 +23,9 @@ STET_CHECKED stet_status stet_project_init(const char *dir, bool *created, stet_
 STET_CHECKED stet_status stet_project_find(const char *from, stet_project **out, stet_error *err);
 /* `root` itself must hold .stet/. */
 STET_CHECKED stet_status stet_project_open(const char *root, stet_project **out, stet_error *err);
+/* The same project with what lies below local/ in another directory, for whoever must not change anything there. */
+STET_CHECKED stet_status stet_project_open_beside(const stet_project *p, const char *local, stet_project **out,
+                                                  stet_error *err);
 void stet_project_close(stet_project *p);
 
 const char *stet_project_root(const stet_project *p); /* real path, no trailing slash */

@@ -187,7 +187,8 @@ void piece_render_outcome(stet_render *r, stet_value result) {
         stet_buf_printf(r->out, "... and %zu more; stet status shows them\n", stet_count(problems) - 20);
     if (stet_typeof(setup) == STET_OBJECT && !stet_as_bool(stet_get(setup, "created")))
         stet_buf_printf(
-            r->out, "generation %lld: %lld nodes added, %lld changed, %lld gone, %lld kept\n",
+            r->out, "%sgeneration %lld: %lld nodes added, %lld changed, %lld gone, %lld kept\n",
+            stet_as_bool(stet_get(result, "dryRun")) ? "it would be " : "",
             (long long)stet_as_int(stet_get(setup, "generation")), (long long)stet_as_int(stet_get(setup, "added")),
             (long long)stet_as_int(stet_get(setup, "changed")), (long long)stet_as_int(stet_get(setup, "gone")),
             (long long)stet_as_int(stet_get(setup, "kept")));
