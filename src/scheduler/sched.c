@@ -550,6 +550,11 @@ static stet_status drain(stet_sched *s, stet_error *err) {
             return status;
         if (step.kind == STET_PLAN_RUN) {
             status = sched_run(s, step.node, err);
+            /* It read what nothing needed before: whoever writes that comes before those who read this one. */
+            if (status == STET_OK && s->woken)
+                status = sched_flush(s, err);
+            if (status == STET_OK && s->woken)
+                status = sched_load_more(s, err);
             if (status == STET_OK && sched_async_count(s) > 0) /* take up what has ended, without waiting */
                 status = sched_async_wait(s, 0, err);
         } else if (sched_async_count(s) > 0) {

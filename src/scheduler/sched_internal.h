@@ -78,6 +78,7 @@ struct stet_sched {
     int64_t after; /* above this number, */
     size_t left;   /* about so many */
     int64_t since; /* marks up to here were found not to be needed for `demand`: they are not taken up; 0: all are */
+    bool woken;    /* they may be needed now */
     stet_hash demand;
     int64_t looked;     /* version of the database when the marks were last looked at */
     bool hold, holding; /* look-ups share one snapshot, which is begun by the first */

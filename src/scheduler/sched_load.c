@@ -623,7 +623,7 @@ void sched_wake(stet_sched *s) {
     if (s->since == 0)
         return;
     s->since = s->after = 0;
-    s->more = true;
+    s->more = s->woken = true;
     stet_plan_known(s->plan, false);
 }
 
@@ -670,6 +670,7 @@ stet_status sched_survey(stet_sched *s, stet_survey *out, stet_error *err) {
 stet_status sched_load_more(stet_sched *s, stet_error *err) {
     mark_list l = {.s = s};
     stet_arena arena = STET_ARENA_INIT;
+    s->woken = false;
     /* What is of no use now may be of use to one that is not loaded yet: then there is no telling without all. */
     size_t limit = stet_plan_any_parked(s->plan) ? SIZE_MAX : s->window;
     stet_status status = s->memo->ops->pending(s->memo, s->since, s->after, limit, note_mark, &l, err);
