@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "fleet/overlay.h"
+#include "fleet/repos.h"
 #include "fleet/state.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -173,8 +174,8 @@ typedef struct txn {
 
 static stet_status begin(const stet_queue *q, txn *t, stet_error *err) {
     *t = (txn){.q = q};
-    char *dir = stet_file_join(q->home, "registry"), *path = queue_path(q, "queue.lock");
-    stet_status st = stet_file_mkdirs(dir, 0755, err);
+    char *path = queue_path(q, "queue.lock");
+    stet_status st = stet_repos_make_home(q->home, err);
     if (st == STET_OK)
         st = stet_lock_open(path, STET_LOCK_PLAIN, &t->lock, err);
     if (st == STET_OK)
@@ -186,7 +187,6 @@ static stet_status begin(const stet_queue *q, txn *t, stet_error *err) {
         stet_lock_close(t->lock);
         t->lock = NULL;
     }
-    stet_free(dir);
     stet_free(path);
     return st;
 }

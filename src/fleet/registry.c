@@ -460,11 +460,11 @@ static stet_status store_home(stet_registry *reg, const char *generated_at, stet
 stet_status stet_registry_refresh(const stet_registry_opts *opts, stet_registry **out, stet_error *err) {
     if (opts->scope == STET_SCOPE_REPO && opts->root == NULL)
         return stet_fail(err, STET_NOT_FOUND, "there is no project here, and the scope is repo");
-    char *dir = stet_file_join(opts->home, "registry"), *lock_path = stet_file_join(dir, "index.lock");
+    char *lock_path = stet_file_join(opts->home, "registry/index.lock");
     stet_lock *lock = NULL;
     stet_registry *reg = NULL;
     char now[STET_TIME_TEXT];
-    stet_status st = stet_file_mkdirs(dir, 0755, err);
+    stet_status st = stet_repos_make_home(opts->home, err);
     if (st == STET_OK && opts->root != NULL) {
         char *root = NULL;
         bool added;
@@ -491,7 +491,6 @@ stet_status stet_registry_refresh(const stet_registry_opts *opts, stet_registry 
     stet_lock_close(lock);
     stet_registry_free(reg);
     stet_free(lock_path);
-    stet_free(dir);
     if (st != STET_OK)
         return st;
     all = *opts;

@@ -116,10 +116,21 @@ stet_status stet_repos_list(const char *home, stet_value *out, stet_error *err) 
     return STET_OK;
 }
 
-static stet_status take_lock(const char *home, const stet_repos_wait *wait, stet_lock **out, stet_error *err) {
-    char *dir = stet_file_join(home, "registry"), *path = file_in(home, "repos.lock");
-    stet_lock *lock = NULL;
+stet_status stet_repos_make_home(const char *home, stet_error *err) {
+    char *dir = stet_file_join(home, "registry");
     stet_status status = stet_file_mkdirs(dir, 0755, err);
+    if (status != STET_OK && err != NULL) {
+        err->hint[0] = 0; /* the general one does not know of the way out */
+        stet_hint(err, "make it writable, or set STET_HOME to another directory");
+    }
+    stet_free(dir);
+    return status;
+}
+
+static stet_status take_lock(const char *home, const stet_repos_wait *wait, stet_lock **out, stet_error *err) {
+    char *path = file_in(home, "repos.lock");
+    stet_lock *lock = NULL;
+    stet_status status = stet_repos_make_home(home, err);
     if (status == STET_OK)
         status = stet_lock_open(path, STET_LOCK_PLAIN, &lock, err);
     int64_t until = stet_clock_monotonic_us() + (int64_t)(wait ? wait->timeout_ms : 10000) * 1000;
@@ -144,7 +155,6 @@ static stet_status take_lock(const char *home, const stet_repos_wait *wait, stet
         *out = lock;
     else
         stet_lock_close(lock);
-    stet_free(dir);
     stet_free(path);
     return status;
 }

@@ -24,6 +24,9 @@ typedef struct stet_repos_wait {
     void *ctx;
 } stet_repos_wait;
 
+/* Makes $STET_HOME/registry, where the derived files over all projects lie, for who is about to write one. */
+STET_CHECKED stet_status stet_repos_make_home(const char *home, stet_error *err);
+
 /* The array belongs to the caller. */
 STET_CHECKED stet_status stet_repos_list(const char *home, stet_value *out, stet_error *err);
 /* Adds the project that `dir` lies in; STET_NOT_FOUND if there is none. `*root` (caller frees) is its real path;

@@ -523,6 +523,10 @@ stet_status stet_machine_id(const char *stet_home, char out[40], stet_error *err
     }
     if (status == STET_OK && !have)
         status = stet_fail(err, STET_BUSY, "%s: changes all the time: do two machines share this directory?", path);
+    if (status == STET_IO && err != NULL) {
+        err->hint[0] = 0; /* the general one does not know of the way out */
+        stet_hint(err, "make %s writable, or set STET_HOME to another directory", stet_home);
+    }
     stet_free(path);
     return status;
 }

@@ -58,5 +58,18 @@ t "which goes on, and runs it once"             same completed "$(field drive.st
 t "it is completed"                             same completed "$(field record.lifecycle runs show "$killed")"
 later=$(field newRunId runs rerun "$killed")
 t "one that nobody has driven yet is queued"    same queued "$(field record.lifecycle runs show "$later")"
+t "a run without a title goes by its app"       sh -c '"$STET" runs list | grep -Eq "2/2 +slow *$"'
+
+# Ctrl-C at a worker: the entry goes back, and the status says that it was stopped.
+stet -q queue add --app stet.toml
+sed -i "s/echo done/echo other/" stet.toml
+"$STET" queue work >../worked &
+worker=$!
+for _ in $(seq 200); do [ "$(field total queue list --status leased)" = 1 ] && break; sleep 0.02; done
+kill -TERM $worker
+wait $worker
+t "a worker that is stopped says so"            same 130 $?
+t "what was under way is given back"            same 1 "$(field total queue list --status pending)"
+t "and told"                                    grep -q "stopped: 0 done, 0 failed, 1 returned" ../worked
 cd .. || exit 1
 finish

@@ -104,6 +104,33 @@ static void of_many_nodes_the_result_names_none(void **state) {
     stet_buf_release(&text);
 }
 
+/* The first thing that is said is what a person mistyped, not what is missing for that reason. */
+static void a_misspelled_member_is_named_first_with_the_right_one(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *hint;
+    } cases[] = {{"[nodes.a]\ncomand = [\"true\"]\n", "did you mean `command`?"},
+                 {"[nodes.a]\ncommand = [\"true\"]\nproduce = \"x\"\n", "did you mean `produces`?"},
+                 {"[node.a]\ncommand = [\"true\"]\n", "did you mean `nodes`?"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stet_pattern *p;
+        assert_int_equal(
+            stet_pattern_toml_parse("stet.toml", cases[i].text, strlen(cases[i].text), NULL, &p, NULL, &err),
+            STET_INVALID);
+        assert_string_equal(err.hint, cases[i].hint);
+        stet_error_clear(&err);
+    }
+}
+
+/* The place is told once. */
+static void a_text_that_is_no_toml_is_refused_with_its_line(void **state) {
+    (void)state;
+    stet_pattern *p;
+    const char *text = "name = \"x\n";
+    FAILS(stet_pattern_toml_parse("stet.toml", text, strlen(text), NULL, &p, NULL, &err), STET_INVALID,
+          "stet.toml, line 1: a string without");
+}
+
 static void mistakes(void **state) {
     (void)state;
     refused("[nodes.a]\ncommand = [\n", 3, "");
@@ -127,7 +154,10 @@ static void mistakes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_whole_form), cmocka_unit_test(files_of_other_nodes),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_whole_form),
+                                       cmocka_unit_test(files_of_other_nodes),
+                                       cmocka_unit_test(a_misspelled_member_is_named_first_with_the_right_one),
+                                       cmocka_unit_test(a_text_that_is_no_toml_is_refused_with_its_line),
                                        cmocka_unit_test(mistakes),
                                        cmocka_unit_test(of_many_nodes_the_result_names_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);

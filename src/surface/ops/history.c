@@ -41,8 +41,7 @@ static void render(stet_render *r, stet_value result) {
             stet_table_cell(&t, heads[i]);
     for (size_t i = 0; i < stet_count(entries); i++) {
         stet_value e = stet_at(entries, i), life = stet_get(e, "lifecycle"), repo = stet_get(e, "repo"),
-                   id = stet_get(e, "runId"), title = stet_get(e, "title"),
-                   from = stet_get(stet_get(e, "provenance"), "rerunOf");
+                   id = stet_get(e, "runId"), title, from = stet_get(stet_get(e, "provenance"), "rerunOf");
         char ago[STET_TIME_TEXT], took[STET_TIME_TEXT];
         stet_runs_age(e, "createdAt", ago);
         stet_duration_print(stet_as_int(stet_get(e, "duration")), took);
@@ -55,7 +54,7 @@ static void render(stet_render *r, stet_value result) {
         if (stet_typeof(from) == STET_STRING)
             stet_table_cellf(&t, "rerun of %s", stet_as_string(&from, NULL));
         else
-            stet_table_cell(&t, stet_typeof(title) == STET_STRING ? stet_as_string(&title, NULL) : "");
+            stet_table_cell(&t, stet_runs_what(e, "app", &title));
     }
     if (stet_count(entries) > 0)
         stet_table_print(&t, r, true);

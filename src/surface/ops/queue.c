@@ -204,6 +204,7 @@ static stet_status work_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_put(result, "failed", stet_int((int64_t)report.failed));
         stet_put(result, "returned", stet_int((int64_t)report.returned));
         stet_put(result, "parked", stet_int((int64_t)report.parked));
+        stet_put(result, "stopped", stet_bool(ctx->cancelled(ctx)));
     }
     stet_free(repo);
     stet_free(home);
@@ -211,6 +212,8 @@ static stet_status work_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 }
 
 static stet_status work_verdict(stet_value result) {
+    if (stet_as_bool(stet_get(result, "stopped")))
+        return STET_CANCELLED;
     return stet_as_int(stet_get(result, "failed")) + stet_as_int(stet_get(result, "parked")) > 0 ? STET_FAILED
                                                                                                  : STET_OK;
 }
@@ -257,7 +260,8 @@ static void entry_render(stet_render *r, stet_value entry) {
 
 static void list_render(stet_render *r, stet_value result) {
     put_entries(r, stet_get(result, "entries"));
-    stet_buf_printf(r->out, "%lld entries\n", (long long)stet_as_int(stet_get(result, "total")));
+    int64_t total = stet_as_int(stet_get(result, "total"));
+    stet_buf_printf(r->out, "%lld %s\n", (long long)total, total == 1 ? "entry" : "entries");
 }
 
 static void drain_render(stet_render *r, stet_value result) {
@@ -280,9 +284,10 @@ static void work_render(stet_render *r, stet_value result) {
         return;
     }
     stet_buf_printf(
-        r->out, "%lld done, %lld failed, %lld returned, %lld parked\n",
-        (long long)stet_as_int(stet_get(result, "done")), (long long)stet_as_int(stet_get(result, "failed")),
-        (long long)stet_as_int(stet_get(result, "returned")), (long long)stet_as_int(stet_get(result, "parked")));
+        r->out, "%s%lld done, %lld failed, %lld returned, %lld parked\n",
+        stet_as_bool(stet_get(result, "stopped")) ? "stopped: " : "", (long long)stet_as_int(stet_get(result, "done")),
+        (long long)stet_as_int(stet_get(result, "failed")), (long long)stet_as_int(stet_get(result, "returned")),
+        (long long)stet_as_int(stet_get(result, "parked")));
 }
 
 static const char *const statuses[] = {"pending", "leased", "drained", "done", "failed", "cancelled", "parked", NULL};
@@ -484,12 +489,14 @@ const stet_op stet_ops_queue[] = {
          "Leases one entry after the other, drives it and notes the outcome, until nothing is ready. A lease is "
          "renewed "
          "while the drive goes on; if the worker dies, the entry goes back and the attempt is counted, and after the "
-         "last attempt it is parked. Exit status 1 if something failed or was parked.",
+         "last attempt it is parked. Exit status 1 if something failed or was parked; 130 if it was stopped, with what "
+         "was under way given back.",
      .params = work_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"schemaVersion\",\"done\",\"failed\",\"returned\","
-                      "\"parked\"],\"additionalProperties\":false,\"properties\":{\"schemaVersion\":{\"const\":1},"
-                      "\"done\":{\"type\":\"integer\"},\"failed\":{\"type\":\"integer\"},\"returned\":{\"type\":"
-                      "\"integer\"},\"parked\":{\"type\":\"integer\"}}}",
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"schemaVersion\",\"done\",\"failed\",\"returned\","
+         "\"parked\",\"stopped\"],\"additionalProperties\":false,\"properties\":{\"schemaVersion\":{\"const\":1},"
+         "\"done\":{\"type\":\"integer\"},\"failed\":{\"type\":\"integer\"},\"returned\":{\"type\":"
+         "\"integer\"},\"parked\":{\"type\":\"integer\"},\"stopped\":{\"type\":\"boolean\"}}}",
      .examples = work_examples,
      .flags = STET_OP_NO_PROJECT | STET_OP_LONG,
      .run = work_run,

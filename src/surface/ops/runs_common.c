@@ -282,14 +282,21 @@ static void duration_text(stet_value record, char out[STET_TIME_TEXT]) {
     stet_duration_print(b > a ? b - a : 0, out);
 }
 
+const char *stet_runs_what(stet_value record, const char *app, stet_value *keep) {
+    *keep = stet_get(record, "title");
+    if (stet_typeof(*keep) != STET_STRING)
+        *keep = stet_get(record, app);
+    return stet_typeof(*keep) == STET_STRING ? stet_as_string(keep, NULL) : "";
+}
+
 static void put_what(stet_table *t, stet_value record) {
-    stet_value failure = stet_get(record, "failure"), title = stet_get(record, "title"), task, message;
+    stet_value failure = stet_get(record, "failure"), title, task, message;
     if (stet_typeof(failure) == STET_OBJECT) {
         task = stet_get(failure, "task");
         message = stet_get(failure, "message");
         stet_table_cellf(t, "%s: %s", stet_as_string(&task, NULL), stet_as_string(&message, NULL));
     } else
-        stet_table_cell(t, stet_typeof(title) == STET_STRING ? stet_as_string(&title, NULL) : "");
+        stet_table_cell(t, stet_runs_what(record, "appId", &title));
 }
 
 bool stet_runs_several_projects(stet_value rows) {

@@ -1,0 +1,232 @@
+#include "graph/pattern_toml_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "files/glob.h"
+#include "files/path.h"
+
+static stet_value link_to(const char *prefix, const char *path) {
+    stet_buf id = STET_BUF(0);
+    stet_buf_str(&id, prefix);
+    stet_path_escape(path, &id);
+    stet_value link = stet_object(), sigil = stet_object(), r = stet_object();
+    stet_put(&link, "id", stet_string_n(id.data, id.len));
+    stet_put(&sigil, "link@1", link);
+    stet_put(&r, "/", sigil);
+    stet_buf_release(&id);
+    return r;
+}
+
+/* {"$": "NODE/files/NAME"} */
+static stet_value file_of_node(const stet_value *node, const stet_value *name) {
+    stet_buf b = STET_BUF(0);
+    size_t len;
+    stet_buf_str(&b, stet_as_string(node, NULL));
+    stet_buf_str(&b, "/files/");
+    const char *s = stet_as_string(name, &len);
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == '~' || s[i] == '/')
+            stet_buf_str(&b, s[i] == '~' ? "~0" : "~1");
+        else
+            stet_buf_char(&b, s[i]);
+    }
+    stet_value r = toml_reference(b.data, b.len);
+    stet_buf_release(&b);
+    return r;
+}
+
+/* A path as it stands in the file, relative to the project. Caller frees; NULL after a problem. */
+static char *normal(toml_converter *c, const char *text) {
+    char *path;
+    stet_error err = STET_ERROR_INIT;
+    if (stet_path_normal(NULL, "", text, &path, &err) == STET_OK)
+        return path;
+    toml_problem(c, "write a path of a file, relative to the project", "%s", err.message);
+    stet_error_clear(&err);
+    return NULL;
+}
+
+static void name_key(stet_buf *key, const char *node, size_t node_len, const char *name, size_t len) {
+    stet_buf_add(key, node, node_len);
+    stet_buf_char(key, '/'); /* in no name of a node */
+    stet_buf_add(key, name, len);
+}
+
+static stet_slot *find_name(toml_converter *c, const char *node, size_t node_len, const char *name, size_t len) {
+    stet_buf key = STET_BUF(0);
+    name_key(&key, node, node_len, name, len);
+    stet_slot *slot = stet_map_get(&c->names, key.data, key.len);
+    stet_buf_release(&key);
+    return slot;
+}
+
+/* "$NODE.NAME": the longest node name that fits. Null after a problem. */
+static stet_value node_file(toml_converter *c, const char *text, size_t len) {
+    for (size_t dot = len; dot-- > 1;) {
+        stet_value node;
+        if (text[dot] != '.' || !stet_find(c->nodes, text, dot, &node))
+            continue;
+        const char *name = text + dot + 1;
+        stet_slot *slot = find_name(c, text, dot, name, len - dot - 1);
+        if (slot)
+            return file_of_node(&c->outs.at[slot->n].node, &c->outs.at[slot->n].name);
+        toml_problem(c, "name one of its `produces`", "node \"%.*s\" produces no file \"%.*s\"", (int)dot, text,
+                     (int)(len - dot - 1), name);
+        return stet_null();
+    }
+    toml_problem(c, "write \"$NODE.FILE\", with a node of this file and a name of its `produces`",
+                 "\"$%.*s\" names no node", (int)(len < 200 ? len : 200), text);
+    return stet_null();
+}
+
+/* One entry of `files`: its binding(s), pushed to `list`. */
+static void file_binding(toml_converter *c, stet_value v, const char *id, stet_value *list) {
+    size_t len;
+    if (stet_typeof(v) != STET_STRING) {
+        toml_problem(c, "write a path, a pattern of paths, or \"$NODE.FILE\"", "a file is given by a string");
+        return;
+    }
+    const char *s = stet_as_string(&v, &len);
+    if (len > 1 && s[0] == '$') {
+        stet_value r = node_file(c, s + 1, len - 1);
+        if (stet_typeof(r) != STET_NULL)
+            stet_push(list, r);
+        return;
+    }
+    if (strlen(s) != len) {
+        toml_problem(c, "remove it", "a NUL character in a path");
+        return;
+    }
+    if (!stet_glob_is(s)) {
+        char *path = normal(c, s);
+        if (!path)
+            return;
+        stet_slot *slot = stet_map_get(&c->paths, path, strlen(path));
+        if (slot)
+            stet_push(list, file_of_node(&c->outs.at[slot->n].node, &c->outs.at[slot->n].name));
+        else
+            stet_push(list, link_to(STET_FILE_PREFIX, path));
+        stet_free(path);
+        return;
+    }
+    stet_error err = STET_ERROR_INIT;
+    while (s[0] == '.' && s[1] == '/')
+        s += 2;
+    if (stet_glob_check(s, &err) != STET_OK) {
+        toml_problem(c, "write a pattern such as \"src/*.c\" or \"data/**/*.csv\"", "%s", err.message);
+        stet_error_clear(&err);
+        return;
+    }
+    stet_push(list, link_to(STET_GLOB_PREFIX, s));
+    for (size_t i = 0; i < c->outs.len; i++)
+        if (stet_glob_match(s, c->outs.at[i].path) && strcmp(stet_as_string(&c->outs.at[i].node, NULL), id) != 0)
+            stet_push(list, file_of_node(&c->outs.at[i].node, &c->outs.at[i].name));
+}
+
+/* `files` as {NAME: ...}; a string or a list alone is named "in". */
+void toml_convert_files(toml_converter *c, stet_value files, const char *id, stet_value *inputs, stet_value *names) {
+    bool table = stet_typeof(files) == STET_OBJECT;
+    size_t mark = toml_enter(c, "files", 5);
+    for (size_t i = 0; i < (table ? stet_count(files) : 1); i++) {
+        size_t len = 2;
+        const char *key = table ? stet_key_at(files, i, &len) : "in";
+        stet_value v = table ? stet_at(files, i) : files, list = stet_array();
+        size_t inner = table ? toml_enter(c, key, len) : c->at.len;
+        if (!stet_name_valid(key, len))
+            toml_problem(c, "use letters, digits, \"_\", \"-\" and \".\"", "\"%.100s\" is no name for a file", key);
+        if (stet_typeof(v) == STET_ARRAY)
+            for (size_t k = 0; k < stet_count(v); k++)
+                file_binding(c, stet_at(v, k), id, &list);
+        else
+            file_binding(c, v, id, &list);
+        bool many = stet_typeof(v) == STET_ARRAY || stet_count(list) != 1;
+        stet_put_n(inputs, key, len, many ? stet_retain(list) : stet_retain(stet_at(list, 0)));
+        stet_push(names, stet_string_n(key, len));
+        stet_release(list);
+        toml_leave(c, inner);
+    }
+    toml_leave(c, mark);
+}
+
+void toml_collect_produced(toml_converter *c) {
+    for (size_t i = 0; i < stet_count(c->nodes); i++) {
+        size_t len;
+        const char *id = stet_key_at(c->nodes, i, &len);
+        stet_value produces, node = stet_at(c->nodes, i);
+        if (stet_typeof(node) != STET_OBJECT || !stet_find(node, "produces", 8, &produces))
+            continue;
+        bool table = stet_typeof(produces) == STET_OBJECT, array = stet_typeof(produces) == STET_ARRAY;
+        toml_leave(c, 0);
+        toml_enter(c, "nodes", 5);
+        toml_enter(c, id, len);
+        toml_enter(c, "produces", 8);
+        for (size_t k = 0; k < (table || array ? stet_count(produces) : 1); k++) {
+            size_t name_len = 3;
+            char number[24];
+            snprintf(number, sizeof number, "%zu", k);
+            const char *name = table ? stet_key_at(produces, k, &name_len) : array ? number : "out";
+            if (array)
+                name_len = strlen(number);
+            stet_value v = table || array ? stet_at(produces, k) : produces;
+            size_t mark = table ? toml_enter(c, name, name_len) : c->at.len;
+            size_t path_len;
+            const char *text = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &path_len) : NULL;
+            if (!stet_name_valid(name, name_len))
+                toml_problem(c, "use letters, digits, \"_\", \"-\" and \".\"", "\"%.100s\" is no name for a file",
+                             name);
+            else if (!text || strlen(text) != path_len)
+                toml_problem(c, "write a path", "a file that is produced is given by a string");
+            else if (stet_glob_is(text))
+                toml_problem(c, "name each file, or produce a directory",
+                             "\"%.200s\": what a node produces is named, not searched for", text);
+            else {
+                char *path = normal(c, text);
+                stet_slot *other = path ? stet_map_get(&c->paths, path, strlen(path)) : NULL;
+                if (other) {
+                    toml_problem(c, "let one of them write another file",
+                                 "\"%.200s\" is produced by node \"%s\" as well", text,
+                                 stet_as_string(&c->outs.at[other->n].node, NULL));
+                    stet_free(path);
+                } else if (path) {
+                    stet_buf key = STET_BUF(0);
+                    name_key(&key, id, len, name, name_len);
+                    stet_map_put(&c->names, key.data, key.len, (stet_slot){.n = c->outs.len});
+                    stet_buf_release(&key);
+                    if (!stet_map_get(&c->firsts, id, len))
+                        stet_map_put(&c->firsts, id, len, (stet_slot){.n = c->outs.len});
+                    stet_map_put(&c->paths, path, strlen(path), (stet_slot){.n = c->outs.len});
+                    *stet_vec_add(&c->outs) =
+                        (toml_produced){stet_string_n(id, len), stet_string_n(name, name_len), path};
+                }
+            }
+            toml_leave(c, mark);
+        }
+    }
+    toml_leave(c, 0);
+}
+
+void toml_convert_produces(toml_converter *c, stet_value id, stet_value *module) {
+    stet_value made = stet_object();
+    size_t id_len;
+    const char *id_text = stet_as_string(&id, &id_len);
+    stet_slot *first = stet_map_get(&c->firsts, id_text, id_len);
+    for (size_t i = first ? first->n : c->outs.len; i < c->outs.len && stet_equal(c->outs.at[i].node, id); i++) {
+        size_t len;
+        const char *name = stet_as_string(&c->outs.at[i].name, &len);
+        stet_put_n(&made, name, len, stet_string(c->outs.at[i].path));
+    }
+    stet_put(module, "produces", made);
+}
+
+void toml_release_files(toml_converter *c) {
+    for (size_t i = 0; i < c->outs.len; i++) {
+        stet_release(c->outs.at[i].node);
+        stet_release(c->outs.at[i].name);
+        stet_free(c->outs.at[i].path);
+    }
+    stet_vec_release(&c->outs);
+    stet_map_release(&c->paths);
+    stet_map_release(&c->names);
+    stet_map_release(&c->firsts);
+}

@@ -1,0 +1,116 @@
+#include "graph/pattern_toml_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/toml.h"
+
+void toml_add_problem(toml_converter *c, const char *pointer, const char *message, const char *fix) {
+    if (stet_count(c->problems) >= STET_PATTERN_MAX_PROBLEMS)
+        return;
+    size_t line, column;
+    stet_value p = stet_object(), v;
+    stet_put(&p, "file", stet_string(c->file));
+    /* What is said of something that is not there is said of the nearest thing that is. */
+    char *place = stet_strdup(pointer);
+    for (;;) {
+        if (*place && stet_toml_locate(c->text, c->len, place, &line, &column)) {
+            stet_put(&p, "line", stet_int((int64_t)line));
+            stet_put(&p, "column", stet_int((int64_t)column));
+            break;
+        }
+        char *slash = strrchr(place, '/');
+        if (!slash)
+            break;
+        *slash = 0;
+    }
+    stet_free(place);
+    stet_put(&p, "pointer", stet_string(pointer));
+    stet_put(&p, "message",
+             stet_string_checked(message, strlen(message), &v, NULL) == STET_OK
+                 ? v
+                 : stet_string("(a message that is not UTF-8)"));
+    stet_put(&p, "fix", stet_string(fix));
+    stet_push(&c->problems, p);
+}
+
+void toml_problem(toml_converter *c, const char *fix, const char *format, ...) {
+    char message[900];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    toml_add_problem(c, stet_buf_cstr(&c->at), message, fix);
+}
+
+size_t toml_enter(toml_converter *c, const char *key, size_t len) {
+    size_t mark = c->at.len;
+    stet_buf_char(&c->at, '/');
+    for (size_t i = 0; i < len; i++) {
+        if (key[i] == '~' || key[i] == '/')
+            stet_buf_str(&c->at, key[i] == '~' ? "~0" : "~1");
+        else
+            stet_buf_char(&c->at, key[i]);
+    }
+    return mark;
+}
+
+void toml_leave(toml_converter *c, size_t mark) {
+    c->at.len = mark;
+    if (c->at.data)
+        c->at.data[mark] = 0;
+}
+
+void toml_add_syntax(toml_converter *c, stet_error *why) {
+    stet_value p = stet_object();
+    stet_put(&p, "file", stet_string(c->file));
+    unsigned line, column;
+    int said = 0; /* bytes of the message that tell the place, which is a member of its own here */
+    if (sscanf(why->message, "line %u, column %u: %n", &line, &column, &said) == 2) {
+        stet_put(&p, "line", stet_int(line));
+        stet_put(&p, "column", stet_int(column));
+    }
+    stet_put(&p, "pointer", stet_string(""));
+    stet_put(&p, "message", stet_string(why->message + said));
+    stet_put(&p, "fix", stet_string(why->hint[0] ? why->hint : "write TOML 1.0"));
+    stet_push(&c->problems, p);
+    stet_error_clear(why);
+}
+
+stet_status toml_say(toml_converter *c, stet_value *problems, stet_error *err) {
+    stet_value first = stet_at(c->problems, 0), message = stet_get(first, "message"), fix = stet_get(first, "fix");
+    stet_value line = stet_get(first, "line");
+    if (stet_typeof(line) == STET_INT)
+        stet_fail(err, STET_INVALID, "%s, line %lld: %s", c->file, (long long)stet_as_int(line),
+                  stet_as_string(&message, NULL));
+    else
+        stet_fail(err, STET_INVALID, "%s: %s", c->file, stet_as_string(&message, NULL));
+    stet_hint(err, "%s", stet_as_string(&fix, NULL));
+    if (problems)
+        *problems = c->problems;
+    else
+        stet_release(c->problems);
+    return STET_INVALID;
+}
+
+void toml_place(toml_converter *c, stet_value json, const char *pointer, stet_buf *out) {
+    unsigned index;
+    int end = 0;
+    if (sscanf(pointer, "/nodes/%u%n", &index, &end) != 1 || end == 0) {
+        stet_buf_str(out, strncmp(pointer, "/argument/default", 17) == 0 ? "/argument" : pointer);
+        return;
+    }
+    stet_value id = stet_get(stet_at(stet_get(json, "nodes"), index), "id");
+    size_t mark = c->at.len;
+    toml_enter(c, "nodes", 5);
+    toml_enter(c, stet_as_string(&id, NULL) ? stet_as_string(&id, NULL) : "", strlen(stet_as_string(&id, NULL)));
+    stet_buf_str(out, stet_buf_cstr(&c->at));
+    toml_leave(c, mark);
+    const char *rest = pointer + end;
+    if (strncmp(rest, "/module/argv", 12) == 0 || strncmp(rest, "/module/shell", 13) == 0)
+        stet_buf_str(out, "/command");
+    else if (strncmp(rest, "/module/", 8) == 0)
+        stet_buf_str(out, rest + 7);
+    else
+        stet_buf_str(out, rest);
+}
