@@ -396,9 +396,10 @@ static bool unshared(stet_block *b) {
     return atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
 }
 
-/* Room to grow: half as much again costs amortised O(1) and wastes a third at most. */
+/* Room to grow: half as much again costs amortised O(1) and wastes a third at most. One or two are exact: most small
+ * objects (envelopes, links) stay that small, and are many. */
 static size_t grown(size_t need) {
-    return need < 4 ? 4 : need + need / 2;
+    return need <= 2 ? need : need < 4 ? 4 : need + need / 2;
 }
 
 /* An array or object whose elements were moved elsewhere. */

@@ -86,8 +86,9 @@ static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
 
 /* ---- Files ----------------------------------------------------------------------------------------------------- */
 
-#define ASK_MS  1000 /* how long a process that watches has for its answer */
-#define LOOK_MS 300  /* while watching: how often others are looked for, and files where there is no watch */
+#define ASK_MS       1000  /* how long a process that watches has for its answer */
+#define USE_UP_NODES 10000 /* a larger pattern is released while its graph is built */
+#define LOOK_MS      300   /* while watching: how often others are looked for, and files where there is no watch */
 
 /* Documents of files become what files are: by asking whoever watches, else by looking at all of them. */
 static stet_status bring_files_up(driver *d, stet_error *err) {
@@ -163,6 +164,7 @@ static stet_status set_up(driver *d, stet_error *err) {
         small_change c = {before->name, before->doc, source, spec->set, pattern->argument_schema};
         status = stet_space_transact(d->space, spec->branch, write_small, &c, NULL, err);
     } else if (status == STET_OK) {
+        pattern->use_up = pattern->node_count > USE_UP_NODES;
         status = stet_sched_install(d->sched, pattern, d->piece, source, spec->set, &d->out->installed, err);
         d->out->installed_now = status == STET_OK;
     }

@@ -57,10 +57,12 @@ stet_status stet_lookout_names(stet_space *space, int64_t branch, const char *pi
     stet_status status = stet_piece_load(space, branch, piece, -1, &p, err);
     if (status != STET_OK)
         return status;
-    status = stet_piece_process(space, branch, p, -1, &g, err);
-    if (status == STET_OK) {
-        name_process(&n, g);
-        stet_process_free(g);
+    if (!p->closed) {
+        status = stet_piece_process(space, branch, p, -1, &g, err);
+        if (status == STET_OK) {
+            name_process(&n, g);
+            stet_process_free(g);
+        }
     }
     stet_piece_free(p);
     return status;

@@ -110,6 +110,9 @@ static stet_value child_argument(const stet_build *b, const stet_pattern_ref *r)
 
 static stet_value link_of_ref(stet_build *b, const stet_pattern_ref *r) {
     char *id = NULL;
+    bool whole = b->links && r->kind == STET_REF_NODE && r->path.len == 0 && !r->as_cell;
+    if (whole && stet_typeof(b->links[r->index]) != STET_NULL)
+        return stet_retain(b->links[r->index]);
     if (r->kind == STET_REF_LINK) {
         stet_value link = stet_retain(r->link), sigil = stet_object(), out = stet_object();
         stet_put(&link, "path", stet_path_to_value(r->path));
@@ -127,6 +130,8 @@ static stet_value link_of_ref(stet_build *b, const stet_pattern_ref *r) {
         id = part(b, "node", b->p->nodes[r->index].id);
     stet_value out = with_cell(stet_link_make(id, r->path), r->as_cell);
     stet_free(id);
+    if (whole)
+        b->links[r->index] = stet_retain(out);
     return out;
 }
 
@@ -350,8 +355,44 @@ stet_status stet_build_node(stet_build *b, const stet_pattern_node *n, stet_buil
     return build_row(b, n, stet_null(), &out->row[0], err);
 }
 
+/* Modules of large graphs are much the same: equal ones that come soon after each other are one value. */
+#define RECENT 8
+typedef struct recent {
+    stet_value at[RECENT];
+    size_t next;
+} recent;
+
+static void share_module(recent *r, stet_value *row) {
+    stet_value module = stet_get(*row, "module");
+    for (size_t i = 0; i < RECENT; i++)
+        if (stet_equal(r->at[i], module)) {
+            stet_put(row, "module", stet_retain(r->at[i]));
+            return;
+        }
+    stet_release(r->at[r->next]);
+    r->at[r->next] = stet_retain(module);
+    r->next = (r->next + 1) % RECENT;
+}
+
+/* The node as it was authored is not looked at again. */
+static void use_up(stet_build *b, stet_value *authored, size_t i) {
+    stet_pattern_node *n = &b->p->nodes[i];
+    n->id = b->g->nodes[stet_map_get(&b->g->ids, n->id, strlen(n->id))->n].id;
+    if (n->explicit_output) /* others may still be bound to what it says */
+        return;
+    n->value = n->module = n->inputs = stet_null();
+    stet_put_at(authored, i, stet_null());
+}
+
 stet_status stet_build_all(stet_build *b, stet_error *err) {
     stet_status status = STET_OK;
+    recent modules = {0};
+    stet_value authored = stet_null();
+    b->links = stet_alloc_zero((b->p->node_count + 1) * sizeof *b->links);
+    if (b->p->use_up && stet_count(stet_get(b->p->root, "nodes")) == b->p->node_count) {
+        authored = stet_retain(stet_get(b->p->root, "nodes"));
+        stet_remove(&b->p->root, "nodes", 5);
+    }
     if (stet_typeof(b->p->argument_schema) != STET_NULL)
         stet_release(keep(b, b->p->argument_schema));
     for (size_t i = 0; i < b->p->cell_count; i++)
@@ -360,12 +401,30 @@ stet_status stet_build_all(stet_build *b, stet_error *err) {
     for (size_t i = 0; i < b->p->node_count && status == STET_OK; i++) {
         stet_built made;
         status = stet_build_node(b, &b->p->nodes[i], &made, err);
-        for (int k = 0; status == STET_OK && k < made.count; k++)
+        for (int k = 0; status == STET_OK && k < made.count; k++) {
+            share_module(&modules, &made.row[k]);
             stet_process_add(b->g, made.id[k], strlen(made.id[k]), made.row[k], i + (size_t)k ? 0 : b->p->node_count);
+        }
+        if (status == STET_OK && stet_typeof(authored) == STET_ARRAY)
+            use_up(b, &authored, i);
     }
     if (status == STET_OK)
         b->g->binding = stet_build_binding(b, b->p->result);
+    for (size_t i = 0; i < b->p->node_count; i++)
+        stet_release(b->links[i]);
+    for (size_t i = 0; i < RECENT; i++)
+        stet_release(modules.at[i]);
+    free(b->links);
+    b->links = NULL;
     if (status == STET_OK)
         stet_cells_envelopes(b->g, b->p);
+    if (stet_typeof(authored) == STET_ARRAY) { /* `output` of some may point into it */
+        stet_map_release(&b->p->names);
+        free(b->p->nodes);
+        b->p->names = (stet_map){0};
+        b->p->nodes = NULL;
+        b->p->node_count = 0;
+        stet_release(authored);
+    }
     return status;
 }

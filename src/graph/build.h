@@ -16,6 +16,7 @@ typedef struct stet_build {
     stet_value outer;     /* {NAME: binding}; null: none */
     stet_value own;       /* names of members of the argument that lie in the child's document */
     int depth;            /* of child patterns inside each other */
+    stet_value *links;    /* of stet_build_all: to the outputs of nodes, made once; null: not made yet */
 } stet_build;
 
 /* All nodes of the pattern into `g`, with the binding of its result. */

@@ -80,6 +80,7 @@ typedef struct stet_pattern {
     stet_pattern_node *nodes;
     size_t node_count;
     stet_map names;   /* of cells (index * 2) and nodes (index * 2 + 1) */
+    bool use_up;      /* set by who needs no node any more once the process graph is built: they are released then */
     stet_arena arena; /* of paths */
 } stet_pattern;
 

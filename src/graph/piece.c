@@ -53,6 +53,7 @@ stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int
     p->generation = stet_as_int(stet_get(process, "generation"));
     int64_t chunks = stet_as_int(stet_get(process, "chunks")), nodes = stet_as_int(stet_get(process, "nodes"));
     p->stopped = stet_as_bool(stet_get(process, "stopped"));
+    p->closed = stet_as_bool(stet_get(process, "closed"));
     p->effect_count = (size_t)stet_as_int(stet_get(process, "effects"));
     p->restart_count = (size_t)stet_as_int(stet_get(process, "onRestart"));
     p->has_children = stet_as_int(stet_get(process, "coordinators")) > 0;

@@ -11,8 +11,8 @@
  *     status = stet_piece_write_rows(&s, &err);       // members of their own
  *     status = stet_piece_write(tx, &s, &err);        // tx is begun in the group, and added after this
  *
- * Programs (`program:HASH`) and schemas (`schema:HASH`) are stored once, by hash, before that (stet_piece_keep): a hash
- * that nobody refers to does no harm.
+ * Programs (`program:HASH`) and schemas (`schema:HASH`) are stored once, by hash, before that (stet_piece_keep_*): a
+ * hash that nobody refers to does no harm.
  *
  * Opening a piece reads its result document alone, whatever the size of its graph.
  */
@@ -33,6 +33,7 @@ typedef struct stet_piece {
     size_t handler_count; /* nodes that are event handlers: no actions, they neither stand nor run by themselves */
     stet_hash program, runtime;
     bool stopped;
+    bool closed;         /* its bindings are known to lead to documents of pieces alone: it reads no files */
     stet_value envelope; /* of the result document */
     int64_t seq;         /* of its newest revision */
 } stet_piece;
@@ -59,9 +60,11 @@ STET_CHECKED stet_status stet_piece_schemas(stet_space *s, int64_t branch, const
 STET_CHECKED stet_status stet_piece_generation_seq(stet_space *s, int64_t branch, const stet_piece *p,
                                                    int64_t generation, int64_t *seq, stet_error *err);
 
-/* Stores program and schemas, as far as they are not there. */
-STET_CHECKED stet_status stet_piece_keep(stet_space *s, const char *branch, const stet_pattern *p,
-                                         const stet_process *g, stet_error *err);
+/* Store a program (before its pattern is used up), and the schemas of a graph, as far as they are not there. */
+STET_CHECKED stet_status stet_piece_keep_program(stet_space *s, const char *branch, const stet_pattern *p,
+                                                 stet_error *err);
+STET_CHECKED stet_status stet_piece_keep_schemas(stet_space *s, const char *branch, const stet_process *g,
+                                                 stet_error *err);
 
 typedef struct stet_piece_setup {
     const stet_process *process;

@@ -44,8 +44,7 @@ static stet_status put_new(stet_space *s, const char *branch, const char *id, st
     return stet_tx_commit(tx, NULL, err);
 }
 
-stet_status stet_piece_keep(stet_space *s, const char *branch, const stet_pattern *p, const stet_process *g,
-                            stet_error *err) {
+stet_status stet_piece_keep_program(stet_space *s, const char *branch, const stet_pattern *p, stet_error *err) {
     char hex[STET_HASH_HEX];
     stet_hash_hex(p->hash, hex);
     stet_value nodes = stet_get(p->root, "nodes");
@@ -68,6 +67,11 @@ stet_status stet_piece_keep(stet_space *s, const char *branch, const stet_patter
         status = put_new(s, branch, id, root, err);
         stet_free(id);
     }
+    return status;
+}
+
+stet_status stet_piece_keep_schemas(stet_space *s, const char *branch, const stet_process *g, stet_error *err) {
+    stet_status status = STET_OK;
     for (size_t i = 0; i < stet_count(g->schemas) && status == STET_OK; i++) {
         char *id = stet_asprintf("schema:%s", stet_key_at(g->schemas, i, NULL));
         status = put_new(s, branch, id, stet_retain(stet_at(g->schemas, i)), err);
@@ -162,12 +166,28 @@ static stet_status write_cells(stet_tx *tx, const stet_piece_setup *s, stet_erro
 /* Some parts of the graph as one member of the group. All of them in one commit would have to be read for any of them.
  */
 #define PARTS_PER_MEMBER 8
+/* Rows of a piece that is not there yet mean nothing before its result document is: they are stored as they come, and
+ * not held until all are there. */
+#define MEMBERS_AT_ONCE 250
 
 typedef struct row_writer {
     const stet_piece_setup *s;
     stet_tx *tx;
     size_t parts;
 } row_writer;
+
+static stet_status store_members(row_writer *w, stet_error *err) {
+    stet_group *g = w->s->group;
+    size_t n = stet_group_len(g);
+    stet_status status = stet_group_flush(g, err);
+    for (size_t i = 0; status == STET_OK && i < n; i++) {
+        stet_member m;
+        stet_group_at(g, i, &m);
+        if (m.outcome == STET_MEMBER_DROPPED)
+            status = stet_fail(err, STET_CONFLICT, "piece \"%s\": %s", w->s->process->piece, m.error->message);
+    }
+    return status;
+}
 
 static stet_status end_member(row_writer *w, stet_error *err) {
     if (!w->tx)
@@ -177,6 +197,8 @@ static stet_status end_member(row_writer *w, stet_error *err) {
         stet_tx_abort(w->tx);
     w->tx = NULL;
     w->parts = 0;
+    if (status == STET_OK && !w->s->before && stet_group_len(w->s->group) >= MEMBERS_AT_ONCE)
+        status = store_members(w, err);
     return status;
 }
 
@@ -236,8 +258,12 @@ stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err) {
         char number[16];
         snprintf(number, sizeof number, "%u", c);
         char *id = stet_piece_part(g->piece, "process", number);
-        if (status == STET_OK)
-            status = write_part(&w, id, c < chunks ? stet_retain(rows[c]) : stet_null(), err);
+        if (status == STET_OK) {
+            stet_value part = c < chunks ? rows[c] : stet_null();
+            if (c < chunks)
+                rows[c] = stet_null();
+            status = write_part(&w, id, part, err);
+        }
         stet_free(id);
     }
     if (status == STET_OK)
@@ -311,6 +337,7 @@ typedef struct linked {
     const stet_process *g;
     stet_value names;
     stet_map seen;
+    bool open; /* some lead elsewhere: to files, or to documents that people keep */
 } linked;
 
 static bool note_linked(void *ctx, stet_value binding, stet_pathref place) {
@@ -318,7 +345,9 @@ static bool note_linked(void *ctx, stet_value binding, stet_pathref place) {
     stet_link link;
     stet_path path = STET_PATH_INIT;
     (void)place;
-    if (stet_link_read(binding, &link, &path) && !link.space && strncmp(link.id, "piece:", 6) == 0) {
+    bool is_link = stet_link_read(binding, &link, &path);
+    l->open = l->open || (is_link && (link.space || strncmp(link.id, "piece:", 6) != 0));
+    if (is_link && !link.space && strncmp(link.id, "piece:", 6) == 0) {
         size_t len = strcspn(link.id + 6, ":");
         if (stet_name_valid(link.id + 6, len) &&
             (len != strlen(l->g->piece) || memcmp(link.id + 6, l->g->piece, len) != 0) &&
@@ -331,12 +360,16 @@ static bool note_linked(void *ctx, stet_value binding, stet_pathref place) {
     return true;
 }
 
-/* Names of the other pieces that the bindings lead to: those come first in the order of running. */
-static stet_value linked_pieces(const stet_process *g) {
+/* Names of the other pieces that the bindings lead to: those come first in the order of running. `*closed`: no binding
+ * leads anywhere but to pieces, and no module names variables of the environment. */
+static stet_value linked_pieces(const stet_process *g, bool *closed) {
     linked l = {.g = g, .names = stet_array()};
-    for (size_t i = 0; i < g->node_count; i++)
+    for (size_t i = 0; i < g->node_count; i++) {
         stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), note_linked, &l);
+        l.open = l.open || stet_find(stet_get(g->nodes[i].row, "module"), "env", 3, NULL);
+    }
     stet_map_release(&l.seen);
+    *closed = !l.open;
     return l.names;
 }
 
@@ -388,7 +421,10 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
         stet_put(&h, "childStreams", stet_retain(streams));
     stet_release(streams);
     put_cell_schemas(s->pattern, &h);
-    stet_put(&h, "pieces", linked_pieces(s->process));
+    bool closed;
+    stet_put(&h, "pieces", linked_pieces(s->process, &closed));
+    if (closed)
+        stet_put(&h, "closed", stet_bool(true));
     stet_hash_hex(s->runtime, hex);
     stet_put(&h, "runtime", stet_string(hex));
     stet_put(&h, "branch", stet_string(s->branch ? s->branch : ""));

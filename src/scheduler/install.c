@@ -349,9 +349,15 @@ stet_status stet_sched_install(stet_sched *s, stet_pattern *pattern, const char 
     }
     stet_process_modules modules = sched_modules(s);
     installing in = {.s = s, .pattern = pattern, .source = source, .set = set};
-    stet_status status = stet_process_build(pattern, piece, &modules, &in.process, err);
+    /* A program whose graph can't be built is not kept, unless it is used up by building it. */
+    stet_status status = pattern->use_up ? stet_piece_keep_program(s->space, s->branch_name, pattern, err) : STET_OK;
+    bool kept = pattern->use_up;
     if (status == STET_OK)
-        status = stet_piece_keep(s->space, s->branch_name, pattern, in.process, err);
+        status = stet_process_build(pattern, piece, &modules, &in.process, err);
+    if (status == STET_OK && !kept)
+        status = stet_piece_keep_program(s->space, s->branch_name, pattern, err);
+    if (status == STET_OK)
+        status = stet_piece_keep_schemas(s->space, s->branch_name, in.process, err);
     /* One at a time between processes: who distrusts actions must not do it to those that another has just run. */
     stet_lock *lock = NULL;
     char *path = stet_asprintf("%s.setup", stet_space_path(s->space));

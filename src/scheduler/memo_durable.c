@@ -115,8 +115,12 @@ static stet_action_key *keys_of(const char *piece, const char *const *actions, s
 
 static stet_status x_distrust(stet_memo *x, const char *piece, const char *const *actions, size_t count,
                               stet_reason reason, stet_error *err) {
+    enum { AT_ONCE = 100000 }; /* each is harmless by itself, and a million would take half a gigabyte */
     stet_action_key *keys = keys_of(piece, actions, count);
-    stet_status status = stet_observe_distrust(x->space, x->branch, keys, count, reason, err);
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < count && status == STET_OK; i += AT_ONCE)
+        status = stet_observe_distrust(x->space, x->branch, keys + i, count - i < AT_ONCE ? count - i : AT_ONCE, reason,
+                                       err);
     free(keys);
     return status;
 }
