@@ -93,7 +93,11 @@ static void found_unwanted(stet_plan *p, uint32_t id) {
 /* Walks down from an action until the first demand. On the way it marks: with a demand at the end, the way there is
  * live; without, everything that was reached is not. */
 static stet_status walk_down(stet_plan *p, uint32_t start, bool *live, stet_error *err) {
+again:;
     descent d = {.p = p, .stamp = ++p->stamp, .last = STET_PLAN_NONE};
+    uint32_t epoch = p->none_epoch;
+    p->walking = d.stamp;
+    p->missed = false;
     stet_vec_clear(&p->walk);
     size_t reached = 0; /* walk holds all that was reached; the next to look at is taken from its end first */
     *stet_vec_add(&d.stack) = start;
@@ -115,8 +119,14 @@ static stet_status walk_down(stet_plan *p, uint32_t start, bool *live, stet_erro
         }
     }
     stet_vec_release(&d.stack);
+    p->walking = 0;
     if (status != STET_OK)
         return status;
+    /* Whoever is found not to be live has no reader that is not found so as well: revive() goes up by that. An action
+     * that was loaded on the way may read what was passed before it came, or lead to one that was passed over as not
+     * live; then this is not known yet. */
+    if (!d.live && (p->missed || p->none_epoch != epoch))
+        goto again;
     *live = d.live;
     if (d.live) {
         for (uint32_t id = d.last; id != STET_PLAN_NONE; id = p->nodes.at[id].from)
@@ -230,6 +240,16 @@ static bool has_edge(const edge *at, uint32_t len, edge e) {
     return false;
 }
 
+/* Does the walk that is under way lead here, from a place that it has left behind? */
+static void note_missed(stet_plan *p, uint32_t id, edge read) {
+    if (!p->walking || p->missed || p->nodes.at[id].seen == p->walking)
+        return;
+    stet_vec_clear(&p->scratch);
+    plan_upstream(p, read.doc, plan_path_at(p, read.path), &p->scratch);
+    for (size_t i = 0; i < p->scratch.len && !p->missed; i++)
+        p->missed = p->nodes.at[p->scratch.at[i]].seen == p->walking;
+}
+
 typedef struct edge_list {
     edge *at;
     uint32_t len;
@@ -285,6 +305,7 @@ bool stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
         if (old_count <= 64 && has_edge(old, old_count, l.at[i]))
             continue;
         gained = true;
+        note_missed(p, id, l.at[i]);
         if (live) {
             revive(p, l.at[i].doc, plan_path_at(p, l.at[i].path));
             continue;

@@ -731,6 +731,49 @@ static void many_readers_of_one_cell_leave(void **state) {
     stet_plan_free(p);
 }
 
+/* Looking whether "a" is wanted loads "b", which reads it, and then "c", by a record of before: now it reads what "a"
+ * writes, too, which was looked at before it came. */
+static stet_status load_late(void *ctx, stet_plan *p, uint32_t d, stet_pathref path, stet_change_kind kind,
+                             bool *covered, stet_error *err) {
+    static const struct {
+        const char *asked, *name, *reads, *writes;
+    } rows[] = {{"da", "b", "da", "db"}, {"db", "c", "da", "dc"}};
+    (void)ctx, (void)path, (void)kind, (void)covered, (void)err;
+    for (size_t i = 0; i < 2; i++) {
+        if (d != stet_plan_doc(p, rows[i].asked, 2) || stet_plan_find(p, rows[i].name, 1) != STET_PLAN_NONE)
+            continue;
+        uint32_t id = stet_plan_add(p, rows[i].name, 1, &(stet_plan_opts){.rank = 1});
+        stet_plan_write out = {stet_plan_doc(p, rows[i].writes, 2), STET_PATH_ROOT};
+        stet_plan_set_writes(p, id, &out, 1);
+        stet_plan_read in = {stet_plan_doc(p, rows[i].reads, 2), STET_PATH_ROOT, STET_RECURSIVE};
+        stet_plan_set_reads(p, id, &in, 1);
+    }
+    return STET_OK;
+}
+
+static void reader_that_comes_in_late_leads_to_its_writers(void **state) {
+    (void)state;
+    stet_plan *p = stet_plan_new(&(stet_plan_source){NULL, load_late});
+    uint32_t a = stet_plan_add(p, "a", 1, &(stet_plan_opts){0});
+    stet_plan_set_writes(p, a, &(stet_plan_write){stet_plan_doc(p, "da", 2), STET_PATH_ROOT}, 1);
+    stet_plan_mark(p, a, STET_PLAN_UNKNOWN, 0);
+    stet_plan_begin(p);
+    assert_int_equal(next_of(p), STET_PLAN_NONE); /* nobody wants it */
+    /* Somebody wants what c writes, and so c, and so a. */
+    uint32_t c = stet_plan_find(p, "c", 1);
+    assert_int_not_equal(c, STET_PLAN_NONE);
+    stet_plan_mark(p, c, STET_PLAN_UNKNOWN, 0);
+    uint32_t wants = stet_plan_add(p, "wants", 5, &(stet_plan_opts){.rank = 2, .certain = true});
+    stet_plan_read read = {stet_plan_doc(p, "dc", 2), STET_PATH_ROOT, STET_RECURSIVE};
+    stet_plan_set_reads(p, wants, &read, 1);
+    assert_int_equal(next_of(p), a);
+    stet_plan_finish(p, a, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), c);
+    stet_plan_finish(p, c, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    stet_plan_free(p);
+}
+
 /* Effects wait while there are marked actions that are not loaded. */
 static void late_ones_wait_until_all_is_known(void **state) {
     (void)state;
@@ -836,6 +879,7 @@ int main(void) {
         cmocka_unit_test(source_is_asked_once),
         cmocka_unit_test(unloaded_action_comes_back),
         cmocka_unit_test(many_readers_of_one_cell_leave),
+        cmocka_unit_test(reader_that_comes_in_late_leads_to_its_writers),
         cmocka_unit_test(late_ones_wait_until_all_is_known),
         cmocka_unit_test(effect_is_asked_again_before_it_runs),
         cmocka_unit_test(left_until_something_changes),
