@@ -342,3 +342,28 @@ stet_value stet_child_result(stet_template *t, const char *piece, stet_value coo
     end(&b);
     return out;
 }
+
+stet_value stet_child_place(const char *piece, const char *instance, const char *first, const char *second) {
+    char *id = stet_piece_part(piece, "child", instance);
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, first);
+    if (second)
+        stet_path_push(&path, second);
+    stet_value out = stet_link_make(id, stet_path_ref(&path));
+    stet_path_release(&path);
+    stet_free(id);
+    return out;
+}
+
+bool stet_child_is_cell(stet_value binding) {
+    stet_value link;
+    return stet_link_is(binding, &link) && !stet_as_bool(stet_get(link, "asCell"));
+}
+
+/* A binding as a value: links stay, what is wrapped because it looks like one is unwrapped. */
+stet_value stet_child_initial(stet_value row) {
+    stet_value initial, inner;
+    if (!stet_find(stet_get(row, "inputs"), "initial", 7, &initial))
+        return stet_null();
+    return stet_retain(stet_binding_is_literal(initial, &inner) ? inner : initial);
+}

@@ -92,6 +92,12 @@ stet_template *stet_template_find(const stet_templates *all, stet_hash hash); /*
 STET_CHECKED stet_status stet_child_rows(stet_template *t, const char *piece, const char *coordinator,
                                          stet_value coordinator_row, const char *instance, const char *only,
                                          const stet_process_modules *modules, stet_value *out, stet_error *err);
+/* A place in the document of a child: argument/element, result. */
+stet_value stet_child_place(const char *piece, const char *instance, const char *first, const char *second);
+/* Is a binding one cell, whose value it stands for? Then the output of a coordinator leads there at once. */
+bool stet_child_is_cell(stet_value binding);
+/* What the first link of a chain is given. Caller releases. */
+stet_value stet_child_initial(stet_value coordinator_row);
 /* The binding of its result. */
 stet_value stet_child_result(stet_template *t, const char *piece, stet_value coordinator_row, const char *instance);
 

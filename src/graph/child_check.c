@@ -23,12 +23,39 @@ static void problem(checking *c, const char *what, const char *id, bool mended) 
     *c->repaired += mended;
 }
 
-static void note_children(checking *c) {
-    for (size_t i = 0; i < c->g->node_count; i++) {
-        size_t len = stet_child_instance(c->g->nodes[i].id);
-        if (len && !stet_map_get(&c->children, c->g->nodes[i].id, len))
-            stet_map_put(&c->children, c->g->nodes[i].id, len, (stet_slot){.n = 0});
+static stet_status load_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
+    stet_doc_state state;
+    stet_status status = stet_space_load(ctx, 0, &(stet_docname){id, NULL}, -1, &state, err);
+    if (status != STET_OK)
+        return status;
+    *value = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_null();
+    stet_release(state.value);
+    return STET_OK;
+}
+
+/* Those that the indexes name; a child may have no nodes at all. */
+static stet_status note_children(checking *c, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < c->g->node_count && status == STET_OK; i++) {
+        stet_child_index index;
+        stet_value v;
+        if (stet_child_role_of(c->g->nodes[i].row) == STET_CHILD_NONE)
+            continue;
+        char *id = stet_child_index_doc(c->p->name, c->g->nodes[i].id);
+        status = load_value(c->s, id, &v, err);
+        stet_free(id);
+        if (status != STET_OK)
+            break;
+        for (size_t k = 0, n = stet_child_index_read(v, &index) ? index.count : 0; k < n; k++) {
+            stet_value key = stet_at(index.keys, k);
+            char *instance = stet_child_instance_id(c->g->nodes[i].id, stet_as_string(&key, NULL));
+            if (!stet_map_get(&c->children, instance, strlen(instance)))
+                stet_map_put(&c->children, instance, strlen(instance), (stet_slot){.n = 0});
+            stet_free(instance);
+        }
+        stet_release(v);
     }
+    return status;
 }
 
 static stet_status drop(stet_tx *tx, void *ctx, stet_error *err) {
@@ -117,19 +144,62 @@ static stet_status check_missing(checking *c, stet_error *err) {
     return status;
 }
 
-static stet_status load_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
-    stet_doc_state state;
-    stet_status status = stet_space_load(ctx, 0, &(stet_docname){id, NULL}, -1, &state, err);
-    if (status != STET_OK)
-        return status;
-    *value = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_null();
-    stet_release(state.value);
-    return STET_OK;
+/* Where a link of a chain finds what those before it made. */
+static bool follows(checking *c, stet_template *t, const stet_process_node *n, stet_value child, stet_value before) {
+    stet_value want;
+    if (stet_typeof(before) != STET_STRING) {
+        want = stet_child_initial(n->row);
+    } else {
+        char *instance = stet_child_instance_id(n->id, stet_as_string(&before, NULL));
+        want = stet_child_result(t, c->p->name, n->row, instance);
+        if (!stet_child_is_cell(want)) {
+            stet_release(want);
+            want = stet_child_place(c->p->name, instance, "result", NULL);
+        }
+        stet_free(instance);
+    }
+    bool same = stet_equal(want, stet_get(stet_get(child, "argument"), "accumulator"));
+    stet_release(want);
+    return same;
+}
+
+/* Does the document of a child show its result as the template has it, and nothing if that is one cell? */
+static bool shows_result(checking *c, stet_template *t, const stet_process_node *n, stet_value child,
+                         const char *instance) {
+    stet_value want = stet_child_result(t, c->p->name, n->row, instance), shown;
+    bool there = stet_find(child, "result", 6, &shown);
+    bool same = stet_child_is_cell(want) ? !there : there && stet_equal(want, shown);
+    stet_release(want);
+    return same;
+}
+
+/* Are the documents there, and as they must be, that stand for streams of their handlers? */
+static stet_status has_streams(checking *c, const stet_template *t, const char *instance, bool *has, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < t->shape->node_count && *has && status == STET_OK; i++) {
+        stet_link l;
+        stet_path path = STET_PATH_INIT;
+        stet_value v;
+        bool own = stet_link_read(stet_get(t->shape->nodes[i].row, "stream"), &l, &path) && strstr(l.id, ":node:");
+        stet_path_release(&path);
+        if (!own)
+            continue;
+        char *local = stet_asprintf("%s%s", instance, strrchr(l.id, ']') + 1),
+             *id = stet_piece_part(c->p->name, "node", local);
+        status = load_value(c->s, id, &v, err);
+        if (status == STET_OK) {
+            *has = stet_as_bool(stet_get(v, "$stream")) && stet_count(v) == 1;
+            stet_release(v);
+        }
+        stet_free(local);
+        stet_free(id);
+    }
+    return status;
 }
 
 /* Has a child what its coordinator gave it? One without a document is another matter. */
-static stet_status is_as_given(checking *c, const stet_child_index *index, const stet_template *t,
-                               const stet_process_node *n, size_t i, bool *is, stet_error *err) {
+static stet_status is_as_given(checking *c, const stet_child_index *index, stet_template *t, const stet_process_node *n,
+                               size_t i, bool *is, stet_error *err) {
     stet_value key = stet_at(index->keys, i), before = i ? stet_at(index->keys, i - 1) : stet_null(), child;
     stet_child_role role = stet_child_role_of(n->row);
     char *instance = stet_child_instance_id(n->id, stet_as_string(&key, NULL));
@@ -140,7 +210,11 @@ static stet_status is_as_given(checking *c, const stet_child_index *index, const
         stet_value print = stet_child_print(role == STET_CHILD_RETURNS ? argument : stet_get(argument, "element"),
                                             t->index ? stet_as_int(stet_get(argument, "index")) : -1,
                                             role == STET_CHILD_REDUCE && i ? stet_as_string(&before, NULL) : NULL);
-        *is = stet_typeof(child) == STET_NULL || stet_equal(print, stet_at(index->prints, i));
+        *is = stet_typeof(child) == STET_NULL ||
+              (stet_equal(print, stet_at(index->prints, i)) && shows_result(c, t, n, child, instance) &&
+               (role != STET_CHILD_REDUCE || follows(c, t, n, child, before)));
+        if (*is && stet_typeof(child) != STET_NULL)
+            status = has_streams(c, t, instance, is, err);
         stet_release(print);
         stet_release(child);
     }
@@ -238,7 +312,7 @@ static stet_status check_piece(stet_space *s, const char *name, bool repair, ste
         problem(&c, "its graph:", mine.message, false);
         status = STET_OK;
     } else if (status == STET_OK) {
-        note_children(&c);
+        status = note_children(&c, &mine);
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STET_OK; i++)
             status = check_docs(&c, kinds[i], &mine);
         if (status == STET_OK)

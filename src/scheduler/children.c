@@ -193,7 +193,7 @@ static stet_value output_entry(const reconciling *x, stet_value key) {
         return link;
     stet_value entry = stet_object();
     char *instance = stet_child_instance_id(x->a->node, text);
-    stet_put(&entry, "element", children_own_link(x, instance, "argument", "element"));
+    stet_put(&entry, "element", stet_child_place(x->piece, instance, "argument", "element"));
     stet_put(&entry, "keep", link);
     stet_free(instance);
     return entry;
@@ -221,7 +221,7 @@ static stet_status write_output(reconciling *x, stet_value keys, bool changed, s
     if (x->role == STET_CHILD_REDUCE || x->role == STET_CHILD_RETURNS) {
         stet_value last = m ? stet_at(keys, m - 1) : stet_null();
         stet_value out = m                              ? children_result_link(x, stet_as_string(&last, NULL))
-                         : x->role == STET_CHILD_REDUCE ? children_unwrapped(children_initial(x))
+                         : x->role == STET_CHILD_REDUCE ? stet_child_initial(x->a->row)
                                                         : stet_null();
         return stet_tx_write(x->tx, &name, at, out, err);
     }
@@ -289,11 +289,6 @@ static void end(reconciling *x) {
     stet_free(x->index_id);
 }
 
-static bool is_cell(stet_value binding) {
-    stet_value link;
-    return stet_link_is(binding, &link) && !stet_as_bool(stet_get(link, "asCell"));
-}
-
 static void remember(reconciling *x, const stet_run_child *at, size_t len, bool changed) {
     if (!x->memory)
         x->memory = x->a->children = stet_alloc_zero(sizeof *x->memory);
@@ -319,7 +314,7 @@ static stet_status reconcile(reconciling *x, const stet_run_child *at, size_t le
     if (x->t) {
         stet_value shown = stet_child_result(x->t, x->piece, x->a->row, "-[-]");
         stet_hash_hex(x->t->hash, hex);
-        x->plain = is_cell(shown);
+        x->plain = stet_child_is_cell(shown);
         stet_release(shown);
     }
     x->same = stet_typeof(x->old.template) == STET_STRING && strcmp(stet_as_string(&x->old.template, NULL), hex) == 0;

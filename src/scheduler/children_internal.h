@@ -27,6 +27,7 @@ typedef struct sched_children {
 typedef STET_VEC(char *) name_list;
 struct sched_lists {
     name_list made, gone;
+    name_list moved; /* nodes of links of a chain that may have another predecessor */
 };
 
 /* One run of a coordinator. */
@@ -72,11 +73,7 @@ STET_CHECKED stet_status children_look_at(reconciling *x, const stet_run_child *
 STET_CHECKED stet_status children_tear_down(reconciling *x, const char *key, stet_error *err);
 /* What a child is given, in few bytes. */
 stet_value children_print_of(const reconciling *x, const stet_run_child *at, size_t i);
-/* Where the result of a child is found; a place in its document; what a chain begins with. */
+/* Where the result of a child is found. */
 stet_value children_result_link(const reconciling *x, const char *key);
-stet_value children_own_link(const reconciling *x, const char *instance, const char *first, const char *second);
-stet_value children_initial(const reconciling *x);
-/* A binding as a value: links stay, what is wrapped because it looks like one is unwrapped. */
-stet_value children_unwrapped(stet_value binding);
 
 #endif

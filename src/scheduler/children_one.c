@@ -87,40 +87,13 @@ stet_status children_tear_down(reconciling *x, const char *key, stet_error *err)
 
 /* ---- One child --------------------------------------------------------------------------------------------------- */
 
-stet_value children_own_link(const reconciling *x, const char *instance, const char *first, const char *second) {
-    char *id = stet_piece_part(x->piece, "child", instance);
-    stet_path path = STET_PATH_INIT;
-    stet_path_push(&path, first);
-    if (second)
-        stet_path_push(&path, second);
-    stet_value out = stet_link_make(id, stet_path_ref(&path));
-    stet_path_release(&path);
-    stet_free(id);
-    return out;
-}
-
 /* Where the result of a child is found. */
 stet_value children_result_link(const reconciling *x, const char *key) {
     char *instance = stet_child_instance_id(x->a->node, key);
     stet_value out = x->plain ? stet_child_result(x->t, x->piece, x->a->row, instance)
-                              : children_own_link(x, instance, "result", NULL);
+                              : stet_child_place(x->piece, instance, "result", NULL);
     stet_free(instance);
     return out;
-}
-
-stet_value children_initial(const reconciling *x) {
-    stet_value inputs = stet_get(x->a->row, "inputs"), initial;
-    return stet_find(inputs, "initial", 7, &initial) ? stet_retain(initial) : stet_null();
-}
-
-/* A binding as a value: links stay, what is wrapped because it looks like one is unwrapped. */
-stet_value children_unwrapped(stet_value binding) {
-    stet_value inner;
-    if (!stet_binding_is_literal(binding, &inner))
-        return binding;
-    stet_retain(inner);
-    stet_release(binding);
-    return inner;
 }
 
 static stet_value argument_of(const reconciling *x, const stet_run_child *at, size_t i) {
@@ -133,8 +106,7 @@ static stet_value argument_of(const reconciling *x, const stet_run_child *at, si
     if (x->t->index)
         stet_put(&argument, "index", stet_int((int64_t)i));
     if (x->role == STET_CHILD_REDUCE)
-        stet_put(&argument, "accumulator",
-                 i ? children_result_link(x, at[i - 1].key) : children_unwrapped(children_initial(x)));
+        stet_put(&argument, "accumulator", i ? children_result_link(x, at[i - 1].key) : stet_child_initial(x->a->row));
     return argument;
 }
 
@@ -207,12 +179,19 @@ stet_status children_make(reconciling *x, const stet_run_child *at, size_t i, st
     return status;
 }
 
+/* A link of a chain was given something: what it read before may be another link than the one it follows now. */
+static void note_moved(reconciling *x, const char *instance) {
+    for (size_t n = 0; x->role == STET_CHILD_REDUCE && n < x->t->shape->node_count; n++)
+        *stet_vec_add(&x->r->children->moved) = stet_asprintf("%s.%s", instance, x->t->shape->nodes[n].id);
+}
+
 stet_status children_give(reconciling *x, const stet_run_child *at, size_t i, stet_error *err) {
     char *instance = stet_child_instance_id(x->a->node, at[i].key), *id = stet_piece_part(x->piece, "child", instance);
     stet_path path;
     children_value_path(&path, "argument");
     stet_status status =
         stet_tx_write(x->tx, &(stet_docname){id, NULL}, stet_path_ref(&path), argument_of(x, at, i), err);
+    note_moved(x, instance);
     stet_path_release(&path);
     stet_free(instance);
     stet_free(id);
@@ -271,6 +250,7 @@ stet_status children_look_at(reconciling *x, const stet_run_child *at, size_t i,
     if (!x->plain)
         stet_put(&child, "result", stet_child_result(x->t, x->piece, x->a->row, instance));
     stet_status status = children_put(x->tx, id, child, err);
+    note_moved(x, instance);
     if (status == STET_OK)
         status = write_cells(x, instance, err);
     if (status == STET_OK && !x->same)

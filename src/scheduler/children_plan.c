@@ -17,8 +17,11 @@ static void lists_free(struct sched_lists *l) {
         stet_free(l->made.at[i]);
     for (size_t i = 0; i < l->gone.len; i++)
         stet_free(l->gone.at[i]);
+    for (size_t i = 0; i < l->moved.len; i++)
+        stet_free(l->moved.at[i]);
     stet_vec_release(&l->made);
     stet_vec_release(&l->gone);
+    stet_vec_release(&l->moved);
     stet_free(l);
 }
 
@@ -93,11 +96,45 @@ static void rank_chain(stet_sched *s, const sched_action *coordinator) {
     }
 }
 
+/* Does a document of this name belong to another link of the chain `base` ("piece:p:node:all[", without its kind)? */
+static bool of_other_link(const char *id, const sched_action *a, size_t base, size_t instance) {
+    size_t own = strlen(a->piece->piece->doc);
+    const char *name = strncmp(id, a->piece->piece->doc, own) == 0 && id[own] == ':' ? strchr(id + own + 1, ':') : NULL;
+    return name && strncmp(name + 1, a->node, base) == 0 && strncmp(name + 1, a->node, instance) != 0;
+}
+
+/* What a link read of the one before it is not what it will read: forgotten, so that it waits for nobody who comes
+ * after it now. Its rank puts it behind its new predecessor. */
+static void forget_predecessor(stet_sched *s, const sched_piece *p, const char *node) {
+    uint32_t id = find_action(s, p, node);
+    if (id == STET_PLAN_NONE)
+        return;
+    const sched_action *a = stet_plan_data(s->plan, id);
+    size_t count = stet_plan_reads(s->plan, id, NULL, 0), kept = 0, instance = stet_child_instance(node),
+           base = instance;
+    stet_plan_read *reads = stet_alloc((count ? count : 1) * sizeof *reads);
+    stet_plan_reads(s->plan, id, reads, count);
+    while (base > 0 && node[base - 1] != '[')
+        base--;
+    for (size_t i = 0; i < count; i++) {
+        size_t len;
+        const char *name = stet_plan_doc_name(s->plan, reads[i].doc, &len); /* space, scope and id */
+        const char *scope = name + strlen(name) + 1, *doc = scope + strlen(scope) + 1;
+        if (name[0] || !of_other_link(doc, a, base, instance))
+            reads[kept++] = reads[i];
+    }
+    if (kept < count)
+        stet_plan_set_reads(s->plan, id, reads, kept);
+    free(reads);
+}
+
 stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_lists *lists, stet_error *err) {
     stet_status status = STET_OK;
     bool some = false;
     if (a->role == STET_CHILD_REDUCE)
         rank_chain(s, a);
+    for (size_t i = 0; i < lists->moved.len; i++)
+        forget_predecessor(s, a->piece, lists->moved.at[i]);
     for (size_t i = 0; i < lists->gone.len; i++)
         some |= unload(s, a->piece, lists->gone.at[i]);
     for (size_t i = 0; i < lists->made.len; i++)
@@ -168,20 +205,21 @@ void sched_children_news(stet_sched *s, const char *doc) {
     const char *name = strncmp(doc, "piece:", 6) == 0 ? strstr(doc, ":children:") : NULL;
     if (!name)
         return;
-    char *piece = stet_strndup(doc, (size_t)(name - doc));
-    const char *coordinator = name + strlen(":children:");
+    char *piece = stet_strndup(doc, (size_t)(name - doc)),
+         *children = stet_child_instance_id(name + strlen(":children:"), "");
+    size_t len = strlen(children) - 1; /* "rows[": theirs, and those of their own children */
     bool some = false;
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
         if (!a)
             continue;
-        stet_value parent = stet_get(a->row, "parent");
-        if (stet_typeof(parent) == STET_STRING && strcmp(stet_as_string(&parent, NULL), coordinator) == 0 &&
-            strcmp(a->piece->piece->doc, piece) == 0 && find_action(s, a->piece, a->node) == i &&
+        if (a->child_doc && strncmp(a->node, children, len) == 0 && strcmp(a->piece->piece->doc, piece) == 0 &&
+            find_action(s, a->piece, a->node) == i &&
             !(sched_async_running(s, a) && stored(s, a->child_doc))) /* its end will be looked at */
             some |= unload(s, a->piece, a->node);
     }
     if (some)
         sched_forget_asked(s);
+    stet_free(children);
     stet_free(piece);
 }

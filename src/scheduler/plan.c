@@ -28,6 +28,7 @@ void stet_plan_free(stet_plan *p) {
     plan_paths_release(&p->paths);
     stet_map_release(&p->doc_names);
     stet_map_release(&p->node_names);
+    stet_map_release(&p->left);
     stet_map_release(&p->asked);
     stet_vec_release(&p->free_nodes);
     stet_vec_release(&p->free_docs);
@@ -36,6 +37,7 @@ void stet_plan_free(stet_plan *p) {
     stet_vec_release(&p->heap);
     stet_vec_release(&p->timers);
     stet_vec_release(&p->demands);
+    stet_vec_release(&p->demanded);
     stet_vec_release(&p->waiting);
     stet_vec_release(&p->held);
     stet_vec_release(&p->scratch);
@@ -98,9 +100,17 @@ uint32_t stet_plan_add(stet_plan *p, const char *name, size_t len, const stet_pl
         .started_at = INT64_MIN,
         .dirty_at = INT64_MIN,
         .into = STET_PLAN_NONE,
+        .heir = STET_PLAN_NONE,
         .data = o->data,
     };
     stet_map_put(&p->node_names, name, len, (stet_slot){.n = id});
+    const stet_slot *before = stet_map_get(&p->left, name, len);
+    if (before) {
+        p->nodes.at[before->n].heir = id;
+        p->nodes.at[id].unwanted_at = p->nodes.at[before->n].unwanted_at;
+        p->nodes.at[id].flags |= N_LEADS;
+        stet_map_remove(&p->left, name, len);
+    }
     return id;
 }
 
@@ -132,6 +142,8 @@ void stet_plan_remove(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
     if (n->flags & N_RUNNING)
         p->running--;
+    if (n->flags & N_LEADS)
+        stet_map_put(&p->left, n->name, strlen(n->name), (stet_slot){.n = id});
     n->flags = N_GONE;
     stet_map_remove(&p->node_names, n->name, strlen(n->name));
     stet_plan_forget_asked(p); /* it may come back */
@@ -139,7 +151,7 @@ void stet_plan_remove(stet_plan *p, uint32_t id) {
 
 bool stet_plan_unload(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
-    if (n->flags & ~(uint32_t)(N_CERTAIN | N_EFFECT | N_LATE))
+    if (n->flags & ~(uint32_t)(N_CERTAIN | N_EFFECT | N_LATE)) /* and none that leads to others */
         return false;
     stet_map_remove(&p->node_names, n->name, strlen(n->name));
     edge *edges[2] = {n->reads, n->writes};
@@ -152,7 +164,7 @@ bool stet_plan_unload(stet_plan *p, uint32_t id) {
                 d->turn++;
                 d->covered_at = 0;
             }
-            if (d->edges > 0 || d->demanded || !d->name)
+            if (d->edges > 0 || d->demands || !d->name)
                 continue;
             stet_map_remove(&p->doc_names, d->name, d->len);
             stet_free(d->name);
@@ -167,7 +179,7 @@ bool stet_plan_unload(stet_plan *p, uint32_t id) {
     }
     n = &p->nodes.at[id];
     stet_free(n->name);
-    *n = (node){.flags = N_GONE};
+    *n = (node){.flags = N_GONE, .into = STET_PLAN_NONE, .heir = STET_PLAN_NONE};
     *stet_vec_add(&p->free_nodes) = id;
     return true;
 }

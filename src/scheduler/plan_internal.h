@@ -31,9 +31,10 @@ enum {
     N_MATERIALIZER = 16384,
     N_IDLE = 32768, /* a materializer whose turn has come: wanted until it has run */
     N_LATE = 65536,
-    N_HELD = 131072,  /* late, and waits until all is known */
-    N_LEFT = 262144,  /* not to be run before something changes */
-    N_BLOCKS = 524288 /* failed or was left in this settling: others may be left because of it */
+    N_HELD = 131072,   /* late, and waits until all is known */
+    N_LEFT = 262144,   /* not to be run before something changes */
+    N_BLOCKS = 524288, /* failed or was left in this settling: others may be left because of it */
+    N_LEADS = 1048576  /* the output leads to what others write: it is `into` of some */
 };
 #define N_PENDING (N_DIRTY | N_UNKNOWN)
 #define N_PLACED  (N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_HELD | N_RUNNING)
@@ -52,6 +53,7 @@ typedef struct node {
     uint32_t live_at, none_at; /* epochs in which it was found live, or found not to be */
     uint32_t seen, from;       /* stamp and predecessor of the walk under way */
     uint32_t into;             /* whose output leads to what this one writes; STET_PLAN_NONE */
+    uint32_t heir;             /* of one that is gone: who has its name now; STET_PLAN_NONE */
     uint32_t unwanted_at;      /* epoch in which one whose `into` this is was found not to be live */
     int64_t dirty_at, started_at;
     int64_t debounce_ms, throttle_ms;
@@ -65,8 +67,13 @@ typedef struct doc {
     uint32_t edges;      /* how many there are in the three */
     uint32_t covered_at; /* epoch of asking in which all its readers were known to be loaded */
     uint32_t turn;       /* counts up when an action that reads it is unloaded: what was asked is asked again */
-    bool demanded;       /* some cell of it is */
+    uint32_t demands;    /* the first of its cells that are demanded, plus one; 0: none is */
 } doc;
+
+/* A cell that is demanded, and the next one of its document, plus one. */
+typedef struct demand {
+    uint32_t path, next;
+} demand;
 
 typedef struct queued {
     uint64_t key; /* rank, then order of arrival */
@@ -82,6 +89,7 @@ struct stet_plan {
     stet_plan_source source;
     plan_paths paths;
     stet_map doc_names, node_names;
+    stet_map left;  /* names of coordinators that are gone -> their number: who comes back under a name is the heir */
     stet_map asked; /* document, its turn, path, kind: places about which the source was asked */
     uint32_t asked_epoch;
     stet_plan_nodes free_nodes, free_docs; /* places of unloaded ones */
@@ -89,7 +97,8 @@ struct stet_plan {
     STET_VEC(node) nodes;
     STET_VEC(queued) heap;
     STET_VEC(timer) timers;
-    STET_VEC(edge) demands;
+    STET_VEC(demand) demands;
+    stet_plan_nodes demanded; /* documents with demands */
     stet_plan_nodes waiting, held;
     bool not_all; /* there are marked actions that are not loaded */
     stet_plan_nodes scratch, walk, found;

@@ -13,11 +13,8 @@ static bool known_live(const stet_plan *p, const node *n) {
 }
 
 static bool cell_demanded(const stet_plan *p, uint32_t d, stet_pathref path) {
-    if (!p->docs.at[d].demanded)
-        return false;
-    for (size_t i = 0; i < p->demands.len; i++)
-        if (p->demands.at[i].doc == d &&
-            stet_touches(path, STET_KEYSET, plan_path_at(p, p->demands.at[i].path), STET_RECURSIVE))
+    for (uint32_t i = p->docs.at[d].demands; i; i = p->demands.at[i - 1].next)
+        if (stet_touches(path, STET_KEYSET, plan_path_at(p, p->demands.at[i - 1].path), STET_RECURSIVE))
             return true;
     return false;
 }
@@ -60,18 +57,29 @@ static stet_status descend(descent *d, uint32_t id, uint32_t in, stet_pathref pa
     return STET_OK;
 }
 
-/* A place in the output of a coordinator that only who reads all of it reads: two keys below. */
-static stet_status descend_into(descent *d, uint32_t id, uint32_t coordinator, stet_error *err) {
+/* Whose output leads to what this one writes, under the number that it has by now. */
+static uint32_t leader(stet_plan *p, uint32_t id) {
+    uint32_t into = p->nodes.at[id].into;
+    while (into != STET_PLAN_NONE && (p->nodes.at[into].flags & N_GONE) && p->nodes.at[into].heir != STET_PLAN_NONE)
+        into = p->nodes.at[into].heir;
+    p->nodes.at[id].into = into;
+    return into;
+}
+
+/* A place in the output of its coordinator that only who reads all of it reads: two keys below. The same in the output
+ * that leads to that one, if it is a child itself. */
+static stet_status descend_into(descent *d, uint32_t id, stet_error *err) {
     stet_plan *p = d->p;
     stet_path path = STET_PATH_INIT;
     stet_status status = STET_OK;
-    for (uint32_t w = 0; w < p->nodes.at[coordinator].write_count && !d->live && status == STET_OK; w++) {
-        edge e = p->nodes.at[coordinator].writes[w];
-        stet_path_set(&path, plan_path_at(p, e.path));
-        stet_path_push(&path, "0");
-        stet_path_push(&path, "0");
-        status = descend(d, id, e.doc, stet_path_ref(&path), err);
-    }
+    for (uint32_t c = leader(p, id); c != STET_PLAN_NONE && !d->live && status == STET_OK; c = leader(p, c))
+        for (uint32_t w = 0; w < p->nodes.at[c].write_count && !d->live && status == STET_OK; w++) {
+            edge e = p->nodes.at[c].writes[w];
+            stet_path_set(&path, plan_path_at(p, e.path));
+            stet_path_push(&path, "0");
+            stet_path_push(&path, "0");
+            status = descend(d, id, e.doc, stet_path_ref(&path), err);
+        }
     stet_path_release(&path);
     return status;
 }
@@ -86,7 +94,8 @@ static void found_unwanted(stet_plan *p, uint32_t id) {
     if (p->unwanted_epoch != p->none_epoch)
         stet_vec_clear(&p->unwanted);
     p->unwanted_epoch = p->none_epoch;
-    p->nodes.at[n->into].unwanted_at = p->none_epoch;
+    for (uint32_t c = leader(p, id); c != STET_PLAN_NONE; c = leader(p, c))
+        p->nodes.at[c].unwanted_at = p->none_epoch;
     *stet_vec_add(&p->unwanted) = id;
 }
 
@@ -109,7 +118,7 @@ again:;
         *stet_vec_add(&p->walk) = id;
         reached++;
         if (p->nodes.at[id].into != STET_PLAN_NONE)
-            status = descend_into(&d, id, p->nodes.at[id].into, err);
+            status = descend_into(&d, id, err);
         /* `at` is kept in numbers: loading readers may move the nodes. */
         for (uint32_t w = 0;
              status == STET_OK && w < p->nodes.at[id].write_count + p->nodes.at[id].envelope_count && !d.live; w++) {
@@ -140,6 +149,7 @@ again:;
 
 void stet_plan_set_into(stet_plan *p, uint32_t id, uint32_t coordinator) {
     p->nodes.at[id].into = coordinator;
+    p->nodes.at[coordinator].flags |= N_LEADS;
 }
 
 stet_status stet_plan_is_live(stet_plan *p, uint32_t id, bool *live, stet_error *err) {
@@ -162,9 +172,12 @@ static void take_unwanted(stet_plan *p, stet_plan_nodes *out) {
     for (size_t i = 0; i < p->unwanted.len; i++) {
         uint32_t id = p->unwanted.at[i];
         const node *n = &p->nodes.at[id];
+        bool all = true; /* of those that lead to it: none was asked for */
         if (n->none_at != p->none_epoch || n->into == STET_PLAN_NONE)
             continue;
-        if (p->nodes.at[n->into].unwanted_at == p->none_epoch)
+        for (uint32_t c = leader(p, id); c != STET_PLAN_NONE && all; c = leader(p, c))
+            all = p->nodes.at[c].unwanted_at == p->none_epoch;
+        if (all)
             p->unwanted.at[kept++] = id;
         else
             *stet_vec_add(out) = id;
@@ -203,8 +216,10 @@ static void revive(stet_plan *p, uint32_t d, stet_pathref path) {
 }
 
 void stet_plan_demand(stet_plan *p, uint32_t d, stet_pathref path) {
-    *stet_vec_add(&p->demands) = (edge){d, plan_path(&p->paths, path), 0};
-    p->docs.at[d].demanded = true;
+    if (!p->docs.at[d].demands)
+        *stet_vec_add(&p->demanded) = d;
+    *stet_vec_add(&p->demands) = (demand){plan_path(&p->paths, path), p->docs.at[d].demands};
+    p->docs.at[d].demands = (uint32_t)p->demands.len;
     revive(p, d, path);
 }
 
@@ -219,9 +234,10 @@ void stet_plan_demand_node(stet_plan *p, uint32_t id) {
 }
 
 void stet_plan_demand_clear(stet_plan *p) {
-    for (size_t i = 0; i < p->demands.len; i++)
-        p->docs.at[p->demands.at[i].doc].demanded = false;
+    for (size_t i = 0; i < p->demanded.len; i++)
+        p->docs.at[p->demanded.at[i]].demands = 0;
     stet_vec_clear(&p->demands);
+    stet_vec_clear(&p->demanded);
     p->live_epoch++;
     p->none_epoch++;
     for (size_t i = 0; i < p->nodes.len; i++) {

@@ -82,13 +82,12 @@ void stet_sched_close(stet_sched *s) {
     stet_templates_release(&s->templates);
     stet_vec_release(&s->schema_values);
     stet_vec_release(&s->wanted_cells);
-    stet_vec_release(&s->wanted);
+    stet_map_release(&s->wanted);
     stet_vec_release(&s->members);
     stet_vec_release(&s->mine);
     stet_lock_close(s->effects);
     stet_release(s->report.problems);
     stet_arena_release(&s->arena);
-    stet_arena_release(&s->wanted_arena);
     stet_path_release(&s->ground);
     stet_free(s->branch_name);
     free(s);
@@ -307,21 +306,21 @@ static stet_status demand_cells(stet_sched *s, bool *grew, stet_error *err) {
             const stet_tx_read_record *at;
             size_t count;
             stet_arena arena = STET_ARENA_INIT;
+            stet_buf place = STET_BUF(0);
             stet_tx_reads(r.tx, &arena, &at, &count);
             for (size_t k = 0; k < count; k++) {
                 const char *uuid = at[k].space == s->space ? NULL : stet_space_uuid(at[k].space);
                 uint32_t doc = sched_doc(s, uuid, &at[k].name);
-                bool known = false;
-                for (size_t m = 0; m < s->wanted.len && !known; m++)
-                    known = s->wanted.at[m].doc == doc && stet_path_compare(s->wanted.at[m].path, at[k].path) == 0;
-                if (known)
+                stet_buf_clear(&place);
+                stet_buf_add(&place, &doc, sizeof doc);
+                stet_buf_add(&place, at[k].path.bytes, at[k].path.len);
+                if (stet_map_get(&s->wanted, place.data, place.len))
                     continue;
                 *grew = true;
-                stet_pathref kept = {stet_arena_strndup(&s->wanted_arena, at[k].path.bytes, at[k].path.len),
-                                     at[k].path.len};
-                *stet_vec_add(&s->wanted) = (stet_plan_read){doc, kept, STET_RECURSIVE};
-                stet_plan_demand(s->plan, doc, kept);
+                stet_map_put(&s->wanted, place.data, place.len, (stet_slot){.n = 1});
+                stet_plan_demand(s->plan, doc, at[k].path);
             }
+            stet_buf_release(&place);
             stet_arena_release(&arena);
             stet_reader_release(&r);
             stet_tx_abort(r.tx);
@@ -806,15 +805,16 @@ stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_
     s->preflight = true;
     s->preflight_reads = at;
     s->preflight_count = count;
+    s->preflight_nodes = nodes;
+    s->preflight_node_count = node_count;
     status = stet_sched_settle(s, &report, err);
     s->preflight = false;
-    s->preflight_count = 0;
+    s->preflight_count = s->preflight_node_count = 0;
     *runs = report.runs;
     stet_release(report.problems);
     /* What was wanted before is wanted again at the next settling, and nothing else. */
     stet_plan_demand_clear(s->plan);
-    stet_vec_clear(&s->wanted);
-    stet_arena_clear(&s->wanted_arena);
+    stet_map_clear(&s->wanted);
     const void *key;
     size_t len;
     stet_slot *slot;

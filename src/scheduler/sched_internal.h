@@ -92,10 +92,9 @@ struct stet_sched {
     stet_group *group;
     stet_plan_nodes members; /* plan ids, in the order of the group */
     int64_t group_since, flush_us;
-    int64_t seen;           /* commits up to here are known to the plan */
-    STET_VEC(int64_t) mine; /* sequences of own commits above `seen` */
-    STET_VEC(stet_plan_read) wanted;
-    stet_arena wanted_arena;       /* of their paths */
+    int64_t seen;                  /* commits up to here are known to the plan */
+    STET_VEC(int64_t) mine;        /* sequences of own commits above `seen` */
+    stet_map wanted;               /* number of a document, path: what wanted cells were found to consist of */
     STET_VEC(char *) wanted_cells; /* for asking again which cells a wanted one leads to */
     stet_lock *effects;
     stet_sched_report report;
@@ -106,6 +105,8 @@ struct stet_sched {
     bool preflight;            /* settling what a handler is going to read: */
     const stet_tx_read_record *preflight_reads;
     size_t preflight_count;
+    const char *const *preflight_nodes; /* "piece:NAME NODE" */
+    size_t preflight_node_count;
     bool stopped; /* one failed, and no other is started */
     bool trouble; /* something that costs much has failed, or waits for what has: others may have to wait */
     bool reload;  /* what was done to children did not hold: marks are to be looked at again */

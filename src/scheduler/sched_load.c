@@ -177,8 +177,8 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
     a->materializer = stet_find(a->row, "materializer", 12, NULL);
     a->role = stet_child_role_of(a->row);
     /* map, filter and reduce only pass cells on to their children. */
-    a->has_cells = (a->role == STET_CHILD_NONE || a->role == STET_CHILD_RETURNS) &&
-                   sched_has_cells(stet_get(a->row, "inputs"));
+    a->has_cells =
+        (a->role == STET_CHILD_NONE || a->role == STET_CHILD_RETURNS) && sched_has_cells(stet_get(a->row, "inputs"));
     stet_link l;
     a->out_path = (stet_path)STET_PATH_INIT;
     stet_path_push(&a->out_path, "value");
@@ -639,12 +639,17 @@ static stet_hash demand_hash(stet_sched *s) {
         if (((sched_piece *)slot->p)->whole)
             stet_buf_printf(&b, "%s %lld\n", p->doc, (long long)p->seq);
     }
-    for (size_t i = 0; i < s->wanted.len; i++) {
-        const char *name = stet_plan_doc_name(s->plan, s->wanted.at[i].doc, &len);
-        stet_buf_printf(&b, "%zu %zu\n", len, s->wanted.at[i].path.len);
+    size_t place;
+    for (size_t i = 0; stet_map_next(&s->wanted, &i, &key, &place, &slot);) {
+        uint32_t doc;
+        memcpy(&doc, key, sizeof doc);
+        const char *name = stet_plan_doc_name(s->plan, doc, &len);
+        stet_buf_printf(&b, "%zu %zu\n", len, place - sizeof doc);
         stet_buf_add(&b, name, len);
-        stet_buf_add(&b, s->wanted.at[i].path.bytes, s->wanted.at[i].path.len);
+        stet_buf_add(&b, (const char *)key + sizeof doc, place - sizeof doc);
     }
+    for (size_t i = 0; i < s->preflight_node_count; i++)
+        stet_buf_printf(&b, "%s\n", s->preflight_nodes[i]);
     for (size_t i = 0; i < s->preflight_count; i++) {
         const stet_tx_read_record *r = &s->preflight_reads[i];
         stet_buf_printf(&b, "%s\n%s\n%s\n%zu\n", r->space == s->space ? "" : stet_space_uuid(r->space), r->name.id,
