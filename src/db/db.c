@@ -365,12 +365,17 @@ stet_status stet_db_check(stet_db *db, stet_buf *problems, stet_error *err) {
     return status;
 }
 
-stet_status stet_db_checkpoint(stet_db *db, stet_error *err) {
+/* For work on the file as a whole: outside of any transaction, alone among writers. */
+static stet_status begin_upkeep(stet_db *db, stet_error *err) {
     assert(db->state == DB_NONE);
     if (db->read_only)
         return stet_fail(err, STET_IO, "%s: cannot be written: it was opened read-only", db->path);
     db_reset_active(db);
-    stet_status status = db_lock_writer(db, err);
+    return db_lock_writer(db, err);
+}
+
+stet_status stet_db_checkpoint(stet_db *db, stet_error *err) {
+    stet_status status = begin_upkeep(db, err);
     if (status != STET_OK)
         return status;
     /* Readers are not waited for: what they still need stays in the WAL. */
@@ -385,11 +390,7 @@ stet_status stet_db_checkpoint(stet_db *db, stet_error *err) {
 }
 
 stet_status stet_db_vacuum(stet_db *db, stet_error *err) {
-    assert(db->state == DB_NONE);
-    if (db->read_only)
-        return stet_fail(err, STET_IO, "%s: cannot be written: it was opened read-only", db->path);
-    db_reset_active(db);
-    stet_status status = db_lock_writer(db, err);
+    stet_status status = begin_upkeep(db, err);
     if (status != STET_OK)
         return status;
     int rc = db_exec_raw(db, "VACUUM");

@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "fleet/overlay.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/lock.h"
 #include "project/project.h"
 
 #define FILE_MAX   ((size_t)64 << 20)
+#define HINT       "move the file away, then add the projects again with: stet project add"
 #define WAIT_SLICE 50 /* ms between two looks at `cancelled` */
 
 static char *file_in(const char *home, const char *name) {
@@ -28,20 +30,12 @@ static bool valid_entry(stet_value entry) {
 
 static stet_status corrupt(const char *file, const char *what, stet_error *err) {
     stet_fail(err, STET_CORRUPT, "%s: %s", file, what);
-    stet_hint(err, "move the file away, then add the projects again with: stet project add");
+    stet_hint(err, HINT);
     return STET_CORRUPT;
 }
 
 static stet_status check_shape(const char *file, stet_value all, stet_error *err) {
-    stet_value version = stet_get(all, "schemaVersion"), repos = stet_get(all, "repos");
-    if (stet_typeof(version) != STET_INT || stet_as_int(version) < 1)
-        return corrupt(file, "no list of projects: schemaVersion is missing", err);
-    if (stet_as_int(version) > STET_REPOS_SCHEMA) {
-        stet_fail(err, STET_UNSUPPORTED, "%s: written by a newer stet (schemaVersion %lld, this one knows %d)", file,
-                  (long long)stet_as_int(version), STET_REPOS_SCHEMA);
-        stet_hint(err, "use that stet, or a newer one");
-        return STET_UNSUPPORTED;
-    }
+    stet_value repos = stet_get(all, "repos");
     if (stet_typeof(repos) != STET_ARRAY || stet_count(repos) > STET_REPOS_MAX)
         return corrupt(file, "no list of projects: repos is no array, or too long", err);
     for (size_t i = 0; i < stet_count(repos); i++)
@@ -53,29 +47,11 @@ static stet_status check_shape(const char *file, stet_value all, stet_error *err
 /* The whole file, checked; null when there is none. */
 static stet_status load(const char *home, stet_value *out, stet_error *err) {
     char *file = file_in(home, "repos.json");
-    stet_buf text = STET_BUF(FILE_MAX);
-    stet_error why = STET_ERROR_INIT;
-    stet_value all = stet_null();
-    stet_status status = stet_file_read(file, FILE_MAX, &text, &why);
-    if (status == STET_NOT_FOUND) {
-        stet_error_clear(&why);
-        status = STET_OK;
-    } else if (status != STET_OK) {
-        stet_error_move(err, &why);
-    } else if (stet_json_read(stet_buf_cstr(&text), text.len, NULL, &all, &why) != STET_OK) {
-        stet_buf what = STET_BUF(2048);
-        stet_buf_printf(&what, "no JSON: %s", why.message);
-        status = corrupt(file, stet_buf_cstr(&what), err);
-        stet_buf_release(&what);
-        stet_error_clear(&why);
-    } else {
-        status = check_shape(file, all, err);
-    }
-    if (status == STET_OK)
-        *out = all;
-    else
-        stet_release(all);
-    stet_buf_release(&text);
+    stet_status status = stet_derived_load(file, FILE_MAX, STET_REPOS_SCHEMA, out, err);
+    if (status == STET_CORRUPT)
+        stet_hint(err, HINT);
+    if (status == STET_OK && stet_typeof(*out) != STET_NULL && (status = check_shape(file, *out, err)) != STET_OK)
+        stet_release(*out);
     stet_free(file);
     return status;
 }

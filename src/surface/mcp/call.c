@@ -378,29 +378,38 @@ static stet_status read_resource(mcp_request *r, stet_value *content, stet_error
     return STET_OK;
 }
 
-void mcp_run_read(stet_mcp_job *job) {
-    mcp_request *r = (mcp_request *)job;
-    stet_error err = STET_ERROR_INIT;
-    stet_value content;
-    if (read_resource(r, &content, &err) == STET_OK) {
-        stet_value result = stet_object(), contents = stet_array();
-        stet_push(&contents, content);
-        stet_put(&result, "contents", contents);
+/* Answers a request about resources, and lets it go. `result` is taken. */
+static void conclude(mcp_request *r, stet_status status, stet_value result, stet_error *err) {
+    if (status == STET_OK) {
         mcp_cacheable(r, &result, 0, "private");
         tell_result(r, result);
     } else {
-        tell_failure(r, &err);
+        tell_failure(r, err);
     }
-    stet_error_clear(&err);
+    stet_error_clear(err);
     mcp_release_project(r);
     mcp_request_unref(r);
+}
+
+void mcp_run_read(stet_mcp_job *job) {
+    mcp_request *r = (mcp_request *)job;
+    stet_error err = STET_ERROR_INIT;
+    stet_value content, result = stet_null();
+    stet_status status = read_resource(r, &content, &err);
+    if (status == STET_OK) {
+        stet_value contents = stet_array();
+        stet_push(&contents, content);
+        result = stet_object();
+        stet_put(&result, "contents", contents);
+    }
+    conclude(r, status, result, &err);
 }
 
 void mcp_run_list(stet_mcp_job *job) {
     mcp_request *r = (mcp_request *)job;
     stet_mcp_caller caller = mcp_caller(r);
     stet_error err = STET_ERROR_INIT;
-    stet_value list, result;
+    stet_value list, result = stet_null();
     stet_status status = stet_mcp_resource_list(&caller, &list, &err);
     if (status == STET_NOT_FOUND) { /* no project yet: nothing to list */
         stet_error_clear(&err);
@@ -414,13 +423,5 @@ void mcp_run_list(stet_mcp_job *job) {
     }
     free(r->text);
     r->text = NULL;
-    if (status == STET_OK) {
-        mcp_cacheable(r, &result, 0, "private");
-        tell_result(r, result);
-    } else {
-        tell_failure(r, &err);
-    }
-    stet_error_clear(&err);
-    mcp_release_project(r);
-    mcp_request_unref(r);
+    conclude(r, status, result, &err);
 }
