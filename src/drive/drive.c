@@ -95,11 +95,15 @@ static stet_status bring_files_up(driver *d, stet_error *err) {
     stet_files_report r;
     stet_status status = STET_OK;
     bool watched = !d->spec->no_scan && stet_files_ask(d->files, ASK_MS);
-    if (d->out->installed_now || (!watched && stet_files_was_lost(d->files)))
+    if (stet_files_unsettled(d->files) || (!watched && stet_files_was_lost(d->files)))
+        status = stet_lookout_follow_all(d->files, d->space, d->spec->branch, err);
+    else if (d->out->installed_now)
         status = stet_lookout_follow(d->files, d->space, d->spec->branch, d->piece, err);
     if (status != STET_OK || d->spec->no_scan)
         return status;
     status = stet_files_refresh(d->files, &r, err);
+    if (status == STET_OK)
+        status = stet_files_settle(d->files, err);
     d->out->files = r.followed;
     d->out->files_changed = r.changed + r.appeared + r.vanished;
     d->out->watched = watched;
@@ -165,7 +169,9 @@ static stet_status set_up(driver *d, stet_error *err) {
         status = stet_space_transact(d->space, spec->branch, write_small, &c, NULL, err);
     } else if (status == STET_OK) {
         pattern->use_up = pattern->node_count > USE_UP_NODES;
-        status = stet_sched_install(d->sched, pattern, d->piece, source, spec->set, &d->out->installed, err);
+        status = stet_files_unsettle(d->files, err);
+        if (status == STET_OK)
+            status = stet_sched_install(d->sched, pattern, d->piece, source, spec->set, &d->out->installed, err);
         d->out->installed_now = status == STET_OK;
     }
     stet_piece_free(before);

@@ -7,8 +7,10 @@
 #include "files/path.h"
 #include "files/watch.h"
 #include "graph/piece.h"
+#include "memory/observe.h"
 #include "os/clock.h"
 
+#define PAGE    1000 /* pieces, actions at a time */
 #define STEP_MS 100  /* how often the thread looks whether it should end */
 #define TAKE_MS 1000 /* how often it tries to take over from another process */
 
@@ -79,6 +81,53 @@ stet_status stet_lookout_follow(stet_files *files, stet_space *space, const char
     int64_t number;
     stet_status status = stet_space_branch(space, branch ? branch : "", &number, err);
     return status == STET_OK ? stet_lookout_names(space, number, piece, follow, files, err) : status;
+}
+
+static bool is_file(const char *id) {
+    return strncmp(id, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
+           strncmp(id, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0 ||
+           strncmp(id, STET_ENV_PREFIX, strlen(STET_ENV_PREFIX)) == 0;
+}
+
+/* A file that is not there has no document, but whoever looked for it has read that. */
+static stet_status follow_reads(stet_files *files, stet_space *space, int64_t branch, stet_error *err) {
+    stet_action_filter filter = {.generation = -1, .limit = PAGE};
+    stet_status status = STET_OK;
+    for (bool more = true; more && status == STET_OK; more = filter.after != 0) {
+        stet_arena arena = STET_ARENA_INIT;
+        stet_action_record *at;
+        size_t count = 0;
+        int64_t next = 0;
+        status = stet_observe_list(space, branch, &filter, &arena, &at, &count, &next, err);
+        for (size_t i = 0; i < count && status == STET_OK; i++)
+            for (size_t k = 0; at[i].observed && k < at[i].read_count; k++)
+                if (!at[i].reads[k].space && at[i].reads[k].name.id && is_file(at[i].reads[k].name.id))
+                    follow(files, at[i].reads[k].name.id);
+        filter.after = next;
+        stet_arena_release(&arena);
+    }
+    return status;
+}
+
+stet_status stet_lookout_follow_all(stet_files *files, stet_space *space, const char *branch, stet_error *err) {
+    int64_t number;
+    char *after = NULL;
+    bool more = true;
+    stet_status status = stet_space_branch(space, branch ? branch : "", &number, err);
+    while (more && status == STET_OK) {
+        stet_value names = stet_null();
+        status = stet_piece_names(space, number, after, PAGE, &names, &more, err);
+        for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
+            stet_value v = stet_at(names, i);
+            stet_free(after);
+            after = stet_strdup(stet_as_string(&v, NULL));
+            status = stet_lookout_names(space, number, after, follow, files, err);
+        }
+        more = more && stet_count(names) > 0;
+        stet_release(names);
+    }
+    stet_free(after);
+    return status == STET_OK ? follow_reads(files, space, number, err) : status;
 }
 
 /* ---- The thread ------------------------------------------------------------------------------------------------- */

@@ -18,6 +18,10 @@
 STET_CHECKED stet_status stet_lookout_follow(stet_files *files, stet_space *space, const char *branch,
                                              const char *piece, stet_error *err);
 
+/* The same for all pieces, and whatever their actions have read: when it is not known what was followed. */
+STET_CHECKED stet_status stet_lookout_follow_all(stet_files *files, stet_space *space, const char *branch,
+                                                 stet_error *err);
+
 /* The ids of those documents, some more than once. */
 STET_CHECKED stet_status stet_lookout_names(stet_space *space, int64_t branch, const char *piece,
                                             void (*each)(void *ctx, const char *id), void *ctx, stet_error *err);

@@ -94,16 +94,23 @@ static bool is_name(const char *name) {
     return name[0] != '.';
 }
 
-/* The directory of one space's index. A damaged copy is made again from the documents. */
+/* The directory of one space's index, with notes of those who died (files.h). A damaged copy is made again from the
+ * documents. */
 static stet_status copy_index(const char *from, const char *to, stet_error *err) {
-    static const char *const files[] = {"index", "index.log"};
+    stet_names names = {0};
     stet_status status = stet_file_mkdirs(to, 0700, err);
-    for (size_t i = 0; i < sizeof files / sizeof *files && status == STET_OK; i++) {
-        char *a = stet_file_join(from, files[i]), *b = stet_file_join(to, files[i]);
+    if (status == STET_OK)
+        status = stet_file_list(from, &names, err);
+    for (size_t i = 0; i < names.len && status == STET_OK; i++) {
+        const char *name = names.at[i];
+        if (strcmp(name, "index") != 0 && strcmp(name, "index.log") != 0 && strncmp(name, "unsettled", 9) != 0)
+            continue;
+        char *a = stet_file_join(from, name), *b = stet_file_join(to, name);
         status = copy_if_there(a, b, err);
         stet_free(a);
         stet_free(b);
     }
+    stet_names_release(&names);
     return status;
 }
 

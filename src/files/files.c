@@ -118,6 +118,8 @@ void stet_files_close(stet_files *f) {
         stet_sys_close(f->root_fd);
     stet_error_clear(&f->broken);
     stet_release(f->fresh);
+    stet_names_release(&f->dead);
+    stet_free(f->unsettled);
     stet_free(f->root);
     stet_free(f->dir);
     stet_free(f);
@@ -236,6 +238,85 @@ stet_status stet_files_save(stet_files *f, stet_error *err) {
         return status;
     status = stet_files_index_save(f->dir, stet_space_uuid(f->space), &f->index, &reloaded, err);
     f->reloads += reloaded;
+    return status;
+}
+
+/* ---- Across a death --------------------------------------------------------------------------------------------- */
+
+#define NOTE_PREFIX "unsettled"
+#define NOTE_AGE_S  (365 * 86400)
+
+static stet_status sync_file(const char *dir, const char *name, stet_error *err) {
+    char *path = stet_file_join(dir, name);
+    stet_status status = STET_OK;
+    int fd = stet_sys_open(path, O_RDONLY, 0);
+    if (fd < 0 && errno != ENOENT)
+        status = stet_fail_errno(err, errno, "%s: cannot open", path);
+    if (fd >= 0 && stet_sys_fsync(fd) != 0)
+        status = stet_fail_errno(err, errno, "%s: cannot sync", path);
+    if (fd >= 0)
+        stet_sys_close(fd);
+    stet_free(path);
+    return status;
+}
+
+stet_status stet_files_keep(stet_files *f, stet_error *err) {
+    stet_status status = stet_files_save(f, err);
+    if (status != STET_OK || !f->loaded || stet_space_read_only(f->space))
+        return status;
+    status = sync_file(f->dir, "index", err);
+    if (status == STET_OK)
+        status = sync_file(f->dir, "index.log", err);
+    return status == STET_OK && stet_file_exists(f->dir) ? stet_file_sync_dir(f->dir, err) : status;
+}
+
+stet_status stet_files_unsettle(stet_files *f, stet_error *err) {
+    if (f->unsettled)
+        return STET_OK;
+    char *path = stet_file_temp_name(f->dir, NOTE_PREFIX);
+    stet_status status = stet_file_mkdirs(f->dir, 0755, err);
+    if (status == STET_OK)
+        status = stet_file_append(path, "", 0, true, err);
+    if (status == STET_OK)
+        status = stet_file_sync_dir(f->dir, err);
+    if (status == STET_OK)
+        f->unsettled = path;
+    else
+        stet_free(path);
+    return status;
+}
+
+bool stet_files_unsettled(stet_files *f) {
+    stet_names names = {0};
+    bool any = false;
+    stet_names_release(&f->dead);
+    if (!stet_file_exists(f->dir) || stet_file_list(f->dir, &names, NULL) != STET_OK)
+        return false;
+    for (size_t i = 0; i < names.len; i++) {
+        struct stat st;
+        char *path = stet_file_join(f->dir, names.at[i]);
+        bool other = has_prefix(names.at[i], NOTE_PREFIX) && (!f->unsettled || strcmp(path, f->unsettled) != 0);
+        any |= other;
+        if (other && stet_sys_stat(path, &st) == 0 && stet_file_temp_is_dead(names.at[i], NOTE_AGE_S, &st))
+            *stet_vec_add(&f->dead) = stet_strdup(path);
+        stet_free(path);
+    }
+    stet_names_release(&names);
+    return any;
+}
+
+stet_status stet_files_settle(stet_files *f, stet_error *err) {
+    stet_status status = STET_OK;
+    if (f->unsettled || f->dead.len > 0)
+        status = stet_files_keep(f, err);
+    if (status == STET_OK && f->unsettled) {
+        status = stet_file_remove(f->unsettled, err);
+        stet_free(f->unsettled);
+        f->unsettled = NULL;
+    }
+    for (size_t i = 0; i < f->dead.len && status == STET_OK; i++)
+        status = stet_file_remove(f->dead.at[i], err);
+    stet_names_release(&f->dead);
     return status;
 }
 

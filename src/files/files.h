@@ -70,6 +70,15 @@ STET_CHECKED stet_status stet_files_catch_up(stet_files *f, stet_error *err);
 /* Writes the index, if anything in it changed. */
 STET_CHECKED stet_status stet_files_save(stet_files *f, stet_error *err);
 
+/* The same, and synced: what is followed and not there is known from the index alone. */
+STET_CHECKED stet_status stet_files_keep(stet_files *f, stet_error *err);
+/* What is to be followed is about to change, with a graph. If this process dies before stet_files_settle, the next one
+ * is told so, and follows everything that graphs name and actions read. */
+STET_CHECKED stet_status stet_files_unsettle(stet_files *f, stet_error *err);
+bool stet_files_unsettled(stet_files *f); /* has somebody died in between, or is he at it? */
+/* Now the index has it. Also of those who have died, if stet_files_unsettled told of them before. */
+STET_CHECKED stet_status stet_files_settle(stet_files *f, stet_error *err);
+
 /* What is followed, sorted by id: false past the end. The id belongs to the caller; NULL: one that no longer is. */
 bool stet_files_at(stet_files *f, size_t index, char **id, stet_look *look);
 /* Paths that a pattern matches now, relative to the project, sorted. */

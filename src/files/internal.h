@@ -23,6 +23,8 @@ struct stet_files {
     unsigned reloads;  /* how often the index was read anew: keys of before are void */
     stet_error broken; /* the index can't be read at all: told by whatever needs it next */
     stet_value fresh;  /* what a live watch said (watch.h), or null */
+    char *unsettled;   /* the note of this process (files.h), or NULL */
+    stet_names dead;   /* notes of processes that died */
 };
 
 /* Reads the index, or makes it again from the documents: on first use. */

@@ -124,9 +124,15 @@ static stet_status commit_looks(command_run *c, bool *moved, stet_error *err) {
             *stet_vec_add(&looks) = f->look;
         }
     stet_status status = STET_OK;
+    bool absent =
+        false; /* there is no document of it: that it is followed must be known before somebody relies on it */
+    for (size_t i = 0; i < paths.len; i++)
+        absent |= !stet_look_there(&looks.at[i]);
     *moved = paths.len > 0;
     if (paths.len)
         status = stet_files_update(c->state->files, paths.at, looks.at, paths.len, err);
+    if (status == STET_OK && absent)
+        status = stet_files_keep(c->state->files, err);
     stet_vec_release(&paths);
     stet_vec_release(&looks);
     return status;
