@@ -49,7 +49,10 @@ static void reference_params(stet_buf *out, const stet_op *op) {
             stet_help_notes(&notes, p);
             stet_buf_str(out, "| `");
             cell(out, stet_buf_cstr(&form));
-            stet_buf_printf(out, "` | `%s` | ", key);
+            if (p->flags & STET_PARAM_CLI_ONLY)
+                stet_buf_str(out, "` | command line only | ");
+            else
+                stet_buf_printf(out, "` | `%s` | ", key);
             cell(out, p->summary);
             if (notes.len) {
                 stet_buf_str(out, " (");
