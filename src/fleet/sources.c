@@ -15,7 +15,7 @@
 /* A file written within this time before a look may be written again without a new time stamp (FAT keeps two seconds).
  */
 #define RACY_NS      ((int64_t)2000000000)
-#define THREADS_MAX  16
+#define THREADS_MAX  32
 #define PARALLEL_MIN 32
 #define PROBE        32    /* sources by which it is seen whether the file system has them in memory */
 #define SLOW_NS      15000 /* a look takes 2 microseconds if it has, 50 and more if not */
