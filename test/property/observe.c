@@ -442,7 +442,7 @@ static void reopen(const char *dir) {
 
 static void marks_equal_marks_derived_from_scratch(void **state) {
     (void)state;
-    size_t steps = getenv("STET_TEST_LONG") ? 2000000 : getenv("STET_TEST_SHORT") ? 3000 : 30000;
+    size_t steps = getenv("STET_TEST_LONG") ? 2000000 : getenv("STET_TEST_SHORT") ? 3000 : 100000;
     seed = getenv("STET_TEST_SEED") ? strtoull(getenv("STET_TEST_SEED"), NULL, 10) : 20261115;
     print_message("# seed %llu, %zu steps\n", (unsigned long long)seed, steps);
     /* Durability is not what is tried here; memory spares the syncs. */
