@@ -26,16 +26,19 @@ static void drop(stet_space *s, stet_cached *c) {
     free(c);
 }
 
+static void make_newest(stet_space *s, stet_cached *c) {
+    if (s->newest == c)
+        return;
+    unlink_entry(s, c);
+    link_newest(s, c);
+}
+
 stet_cached *stet_cache_find(stet_space *s, int64_t key) {
     stet_slot *slot = stet_map_get(&s->cache, &key, sizeof key);
     if (!slot)
         return NULL;
-    stet_cached *c = slot->p;
-    if (s->newest != c) {
-        unlink_entry(s, c);
-        link_newest(s, c);
-    }
-    return c;
+    make_newest(s, slot->p);
+    return slot->p;
 }
 
 void stet_cache_shrink(stet_space *s) {
@@ -44,14 +47,16 @@ void stet_cache_shrink(stet_space *s) {
 }
 
 void stet_cache_put(stet_space *s, int64_t key, const stet_head *h) {
-    stet_cached *c = stet_cache_find(s, key);
+    bool added;
+    stet_slot *slot = stet_map_have(&s->cache, &key, sizeof key, (stet_slot){.p = NULL}, &added);
+    stet_cached *c = slot->p;
     stet_value held = stet_retain(h->value);
-    if (!c) {
-        c = stet_alloc_zero(sizeof *c);
+    if (added) {
+        c = slot->p = stet_alloc_zero(sizeof *c);
         c->key = key;
-        stet_map_put(&s->cache, &key, sizeof key, (stet_slot){.p = c});
         link_newest(s, c);
     } else {
+        make_newest(s, c);
         stet_head_release(&c->head);
         s->cache_bytes -= c->cost;
     }

@@ -408,6 +408,8 @@ static void store_member(store *c, stet_group_member *m) {
     stet_group_member_clear(m);
     m->outcome = STET_MEMBER_STAGED;
     m->moved = m->stale = false;
+    m->reads = NULL;
+    m->read_count = 0;
     m->result = (stet_commit_result){0};
     stet_status st = tx->session ? stet_replay_find(c->s, m, &e) : STET_NOT_FOUND;
     if (st == STET_OK) {
@@ -434,6 +436,8 @@ static void store_member(store *c, stet_group_member *m) {
             if (d->doc == 0 && d->overlay && d->overlay->work_store == c->g->stores)
                 d->doc = ((work_doc *)d->overlay->work)->doc; /* read where an earlier member has made it */
         }
+        if (tx->observation) /* now, while all of it is in the processor's cache */
+            m->reads = stet_tx_read_list(tx, &c->arena, &m->read_count);
         if (tx->session) {
             stet_replay_keep(c->s, m);
             c->wrote = true;
@@ -469,8 +473,8 @@ static void observe(store *c) {
         a->change_count = m->change_count;
         a->observation = m->tx->observation;
         c->wrote = c->wrote || a->observation;
-        if (a->observation)
-            a->reads = stet_tx_read_list(m->tx, &c->arena, &a->read_count);
+        a->reads = m->reads;
+        a->read_count = m->read_count;
     }
     stet_observe_apply(c->s, c->g->branch, list, n);
     c->applied = list;

@@ -12,6 +12,8 @@ typedef struct stet_group_member {
     stet_error *error;        /* of a dropped one */
     stet_doc_change *changes; /* in the transaction's arena */
     size_t change_count;
+    const stet_tx_read_record *reads; /* with an observation: as they hold; in the arena of the storing */
+    size_t read_count;
     bool stale; /* dropped because a read no longer holds */
     bool moved; /* applied to another state than it was staged on: who read it in the group read something else */
 } stet_group_member;

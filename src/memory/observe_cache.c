@@ -13,6 +13,19 @@ struct stet_observe *stet_observe_of(stet_space *s) {
     return s->observe;
 }
 
+void **stet_blocks_at(stet_blocks *b, int64_t number, stet_arena *make) {
+    enum { LEN = 1 << STET_BLOCK_BITS };
+    int64_t block = number >> STET_BLOCK_BITS;
+    bool added = false;
+    stet_slot *slot = make ? stet_map_have(&b->map, &block, sizeof block, (stet_slot){.p = NULL}, &added)
+                           : stet_map_get(&b->map, &block, sizeof block);
+    if (!slot)
+        return NULL;
+    if (added)
+        slot->p = stet_arena_zero(make, LEN * sizeof(void *));
+    return (void **)slot->p + (number & (LEN - 1));
+}
+
 void stet_observe_count(struct stet_observe *o, bool committed) {
     struct stet_observe_counts *to = &o->counts;
     const struct stet_observe_counts *now = &o->now;
@@ -49,10 +62,10 @@ void stet_observe_forget_piece(stet_space *s) {
 
 void stet_observe_empty(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
-    stet_map_clear(&o->docs); /* they lie in the arena */
+    stet_map_clear(&o->docs.map); /* all of it lies in the arena */
     o->last_doc = NULL;
     stet_map_clear(&o->by_name);
-    stet_map_clear(&o->by_number);
+    stet_map_clear(&o->by_number.map);
     stet_map_clear(&o->fingerprints);
     stet_map_clear(&o->counters);
     stet_arena_clear(&o->arena);
@@ -69,8 +82,8 @@ void stet_observe_release(stet_space *s) {
     stet_observe_empty(s);
     stet_observe_drop_pending(s);
     stet_map_release(&o->by_name);
-    stet_map_release(&o->by_number);
-    stet_map_release(&o->docs);
+    stet_map_release(&o->by_number.map);
+    stet_map_release(&o->docs.map);
     stet_map_release(&o->fingerprints);
     stet_map_release(&o->counters);
     stet_map_release(&o->pending_of);
@@ -194,8 +207,10 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
     stet_buf_clear(&o->buf);
     stet_buf_add(&o->buf, &place, sizeof place);
     stet_buf_add(&o->buf, name, name_len);
-    stet_slot *slot = stet_map_get(&o->by_name, o->buf.data, o->buf.len);
-    if (slot)
+    bool added = false;
+    stet_slot *slot = make ? stet_map_have(&o->by_name, o->buf.data, o->buf.len, (stet_slot){.p = NULL}, &added)
+                           : stet_map_get(&o->by_name, o->buf.data, o->buf.len);
+    if (slot && slot->p)
         return slot->p;
     stet_bytes none = {"", 0};
     stet_known_action found = {.branch = branch,
@@ -239,8 +254,11 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
         found.unborn = stet_arena_strndup(&o->arena, name, name_len);
     }
     stet_known_action *a = stet_arena_dup(&o->arena, &found, sizeof found);
-    stet_map_put(&o->by_name, o->buf.data, o->buf.len, (stet_slot){.p = a});
-    stet_map_put(&o->by_number, &a->action, sizeof a->action, (stet_slot){.p = a});
+    if (slot)
+        slot->p = a;
+    else
+        stet_map_put(&o->by_name, o->buf.data, o->buf.len, (stet_slot){.p = a});
+    *stet_blocks_at(&o->by_number, a->action, &o->arena) = a;
     if (a->unborn)
         stet_observe_pending_of(s, a);
     return a;

@@ -25,12 +25,11 @@ stet_index_doc *stet_observe_doc(stet_space *s, int64_t key) {
     struct stet_observe *o = stet_observe_of(s);
     if (o->last_doc && o->last_key == key) /* writers and readers of one document are asked for one after the other */
         return o->last_doc;
-    bool added;
-    stet_slot *slot = stet_map_have(&o->docs, &key, sizeof key, (stet_slot){.p = NULL}, &added);
+    void **place = stet_blocks_at(&o->docs, key, &o->arena);
     o->last_key = key;
-    if (!added)
-        return o->last_doc = slot->p;
-    stet_index_doc *d = o->last_doc = slot->p = stet_arena_zero(&o->arena, sizeof *d);
+    if (*place)
+        return o->last_doc = *place;
+    stet_index_doc *d = o->last_doc = *place = stet_arena_zero(&o->arena, sizeof *d);
     if (o->first_new_doc && (key & (((int64_t)1 << 40) - 1)) >= o->first_new_doc)
         return d;
     load_rows(s, "SELECT path, action, flags FROM read_index WHERE key = ? LIMIT ?", key, d, false);

@@ -23,6 +23,15 @@
 #define STET_OBSERVE_MAX  ((size_t)96 << 20) /* bytes of cache; beyond, it is emptied */
 #define STET_OBS_NOTE_MAX 4096
 
+/* From numbers to pointers. Numbers are given one after the other, and those that are met together lie together: so one
+ * look leads to a block of neighbours, and a large cache does not cost a miss of the processor's for each. */
+#define STET_BLOCK_BITS 6
+typedef struct stet_blocks {
+    stet_map map; /* number >> STET_BLOCK_BITS -> void *[1 << STET_BLOCK_BITS], in the cache's arena */
+} stet_blocks;
+/* NULL pointer: nothing is there. With an arena the place is made, else NULL is returned if it is not there. */
+void **stet_blocks_at(stet_blocks *b, int64_t number, stet_arena *make);
+
 typedef struct stet_index_row {
     stet_pathref path;
     int64_t action;
@@ -96,9 +105,9 @@ struct stet_observe {
     int has_mirrors;       /* -1 not known */
     int has_foreign;
     stet_arena arena;
-    stet_map by_name; /* stet_space_key of branch and piece, name -> stet_known_action * */
-    stet_map by_number;
-    stet_map docs;         /* key -> stet_index_doc * */
+    stet_map by_name;      /* stet_space_key of branch and piece, name -> stet_known_action * */
+    stet_blocks by_number; /* action -> stet_known_action * */
+    stet_blocks docs;      /* key -> stet_index_doc * */
     stet_map fingerprints; /* hash -> number */
     stet_map counters;     /* piece -> next action number * 2, plus 1 if every action of it is in by_name */
 
@@ -193,6 +202,9 @@ void stet_observe_save_stood(stet_space *s); /* at close: what stet_observe_stoo
 /* A write transaction of its own, or the one that is open. */
 STET_CHECKED stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err);
 STET_CHECKED stet_status stet_observe_end(stet_space *s, bool begun, stet_error *err);
+
+/* observe_record.c: stet_space_enter for questions about actions: what is batched is stored before. */
+STET_CHECKED stet_status stet_observe_enter(stet_space *s, bool *begun, stet_error *err);
 
 /* observe_survey.c */
 int64_t stet_observe_stamp(stet_space *s); /* for marks that are set now; 0: nobody would ask for it */

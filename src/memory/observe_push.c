@@ -109,9 +109,10 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     stet_bind_int(q, 10, p->kind);
     stet_bind_int(q, 11, stamp);
     stet_run(q);
-    stet_slot *slot = owner->observe ? stet_map_get(&owner->observe->by_number, &p->action, sizeof p->action) : NULL;
-    if (slot)
-        ((stet_known_action *)slot->p)->marked = ((stet_known_action *)slot->p)->foreign_marked = true;
+    void **place = owner->observe ? stet_blocks_at(&owner->observe->by_number, p->action, NULL) : NULL;
+    stet_known_action *known = place ? *place : NULL;
+    if (known)
+        known->marked = known->foreign_marked = true;
 }
 
 /* All pushes of one owner, then `pushed` here, if nothing older is left untold. Both transactions end before this

@@ -7,10 +7,10 @@
 
 stet_pending *stet_observe_pending(stet_space *s, int64_t action, int64_t branch) {
     struct stet_observe *o = stet_observe_of(s);
-    stet_slot *slot = stet_map_get(&o->by_number, &action, sizeof action);
-    if (slot)
-        return stet_observe_pending_of(s, slot->p);
-    slot = stet_map_get(&o->pending_of, &action, sizeof action);
+    void **known = stet_blocks_at(&o->by_number, action, NULL);
+    if (known && *known)
+        return stet_observe_pending_of(s, *known);
+    stet_slot *slot = stet_map_get(&o->pending_of, &action, sizeof action);
     if (slot)
         return &o->pending.at[slot->n - 1];
     *stet_vec_add(&o->pending) = (stet_pending){.action = action, .branch = branch};

@@ -361,6 +361,7 @@ static int64_t insert_name(stet_space *s, const char *id, size_t id_len, const c
 
 /* A number now, and the row with those of the others. */
 static int64_t hold_name(stet_space *s, const char *id, size_t id_len, const char *scope, size_t scope_len) {
+    assert(s->names_wait);
     if (s->names_next == 0) {
         stet_stmt *q = stet_db_stmt(s->db, "SELECT max(doc) FROM document");
         s->names_next = (stet_step(q) ? stet_column_int(q, 0) : 0) + 1;
@@ -381,19 +382,31 @@ static int64_t hold_name(stet_space *s, const char *id, size_t id_len, const cha
 }
 
 int64_t stet_space_intern(stet_space *s, const stet_docname *name) {
-    int64_t doc = stet_space_known_doc(s, name);
-    if (doc || stet_db_status(s->db, NULL) != STET_OK)
-        return doc;
     char key[NAME_KEY];
     size_t len = name_key(name, key), id_len = strlen(name->id);
+    const char *scope = key + id_len + 1;
+    size_t scope_len = len - id_len - 1;
     key[len] = 0;
-    doc = s->names_wait ? hold_name(s, key, id_len, key + id_len + 1, len - id_len - 1)
-                        : insert_name(s, key, id_len, key + id_len + 1, len - id_len - 1);
+    stet_slot *slot = NULL;
+    bool added;
+    int64_t doc;
+    if (s->names_wait && s->names_through && s->names_whole == s->names_epoch &&
+        stet_map_len(&s->names) < STET_NAMES_MAX) { /* what is not in the map is new: one look is enough */
+        slot = stet_map_have(&s->names, key, len, (stet_slot){.n = ABSENT}, &added);
+        doc = slot->n & ABSENT ? 0 : (int64_t)slot->n;
+    } else {
+        doc = stet_space_known_doc(s, name);
+    }
+    if (doc || stet_db_status(s->db, NULL) != STET_OK)
+        return doc;
+    doc = s->names_wait ? hold_name(s, key, id_len, scope, scope_len) : insert_name(s, key, id_len, scope, scope_len);
     if (doc >= (int64_t)1 << 40) {
         stet_db_fail(s->db, STET_LIMIT, "%s: more documents than numbers", s->path);
         return 0;
     }
-    if (doc)
+    if (doc && slot)
+        slot->n = (uint64_t)doc;
+    else if (doc)
         remember_name(s, key, len, (uint64_t)doc);
     return doc;
 }
