@@ -161,13 +161,17 @@ static bool has_node(void *ctx, const char *node) {
     return there;
 }
 
-/* How long the actions that did not have to run took when they last did, as far as run files tell. */
+/* How long the actions that did not have to run took when they last did, as far as run files tell. Nodes that are gone
+ * count for nothing: there are some only if the graph was ever another. */
 static int64_t time_saved(driver *d) {
     named_piece n = {.d = d};
     int64_t saved = 0;
     if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &n.branch, NULL) == STET_OK &&
-        stet_piece_load(d->space, n.branch, d->piece, -1, &n.piece, NULL) == STET_OK)
-        saved = stet_estimate_saved(d->estimate, has_node, &n);
+        stet_piece_load(d->space, n.branch, d->piece, -1, &n.piece, NULL) == STET_OK) {
+        bool held = stet_memo_hold(d->space); /* one snapshot for all the look-ups */
+        saved = stet_estimate_saved(d->estimate, n.piece->generation > 1 ? has_node : NULL, &n);
+        stet_memo_let_go(d->space, held);
+    }
     stet_piece_free(n.piece);
     return saved;
 }

@@ -153,7 +153,7 @@ int64_t stet_estimate_left(const stet_estimate *e, size_t queued, int64_t now_us
 int64_t stet_estimate_saved(const stet_estimate *e, bool (*there)(void *ctx, const char *node), void *ctx) {
     int64_t saved = 0;
     /* Asking for each of 100,000 nodes would take longer than the run; few of so many are gone since. */
-    bool ask = stet_map_len(&e->idle) <= ASKED_MAX;
+    bool ask = there && stet_map_len(&e->idle) <= ASKED_MAX;
     const void *key;
     size_t len;
     stet_slot *slot;

@@ -28,7 +28,8 @@ void stet_estimate_ended(stet_estimate *e, const char *node);
 int64_t stet_estimate_of(const stet_estimate *e, const char *node);
 /* Milliseconds to go, with `queued` actions that have not begun; -1 if nothing is known. `now_us` is monotonic. */
 int64_t stet_estimate_left(const stet_estimate *e, size_t queued, int64_t now_us);
-/* What the actions that have not begun took, those alone that are `there`: the time that was saved if they stood. */
+/* What the actions that have not begun took, those alone that are `there` (NULL: all): the time that was saved if they
+ * stood. */
 int64_t stet_estimate_saved(const stet_estimate *e, bool (*there)(void *ctx, const char *node), void *ctx);
 /* "12 s, about 8 s left: count, longest": what has gone by, what is left, what runs. */
 void stet_estimate_note(const stet_estimate *e, size_t queued, stet_buf *out);
