@@ -246,6 +246,12 @@ stet_status plan_load_readers(stet_plan *p, uint32_t d, stet_pathref path, stet_
 
 /* ---- Changes ----------------------------------------------------------------------------------------------------- */
 
+static void mark_changed(stet_plan *p, uint32_t id, int64_t now) {
+    if (p->heard && !(p->nodes.at[id].flags & (N_PENDING | N_RUNNING)))
+        *stet_vec_add(p->heard) = id;
+    stet_plan_mark(p, id, STET_PLAN_DIRTY, now);
+}
+
 stet_status stet_plan_changed(stet_plan *p, uint32_t d, stet_pathref path, stet_change_kind kind, uint32_t by,
                               int64_t now, stet_error *err) {
     stet_status status = plan_load_readers(p, d, path, kind, err);
@@ -259,14 +265,18 @@ stet_status stet_plan_changed(stet_plan *p, uint32_t d, stet_pathref path, stet_
             continue;
         if (by != STET_PLAN_NONE)
             plan_raise_rank(p, r, p->nodes.at[by].rank + 1);
-        stet_plan_mark(p, r, STET_PLAN_DIRTY, now);
+        mark_changed(p, r, now);
     }
     stet_vec_clear(&p->found);
     stet_plan_writers(p, d, path, &p->found);
     for (size_t i = 0; i < p->found.len; i++)
         if (p->found.at[i] != by)
-            stet_plan_mark(p, p->found.at[i], STET_PLAN_DIRTY, now);
+            mark_changed(p, p->found.at[i], now);
     return STET_OK;
+}
+
+void stet_plan_listen(stet_plan *p, stet_plan_nodes *heard) {
+    p->heard = heard;
 }
 
 /* ---- What next --------------------------------------------------------------------------------------------------- */

@@ -195,6 +195,8 @@ typedef struct stet_plan_nodes {
     uint32_t *at;
     size_t len, cap;
 } stet_plan_nodes;
+/* From now on those are listed that stood and are marked by a change; NULL: no more. */
+void stet_plan_listen(stet_plan *p, stet_plan_nodes *heard);
 void stet_plan_readers(stet_plan *p, uint32_t doc, stet_pathref path, stet_change_kind kind, stet_plan_nodes *out);
 void stet_plan_writers(stet_plan *p, uint32_t doc, stet_pathref path, stet_plan_nodes *out);
 

@@ -107,8 +107,9 @@ struct stet_plan {
     size_t running;
     uint32_t arrivals;
     uint32_t live_epoch, none_epoch, stamp;
-    uint32_t walking; /* stamp of the walk that is under way, or 0, */
-    bool missed;      /* and whether an action came in that reads what the walk has passed */
+    stet_plan_nodes *heard; /* who listens to marks by others; NULL: nobody */
+    uint32_t walking;       /* stamp of the walk that is under way, or 0, */
+    bool missed;            /* and whether an action came in that reads what the walk has passed */
 };
 
 static inline stet_pathref plan_path_at(const stet_plan *p, uint32_t path) {

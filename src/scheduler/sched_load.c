@@ -495,6 +495,30 @@ stet_status sched_load_new(stet_sched *s, const char *piece_doc, const char *nod
     return load_action(s, piece_doc, node, 0, NULL, id, err);
 }
 
+stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err) {
+    sched_action *a = stet_plan_data(s->plan, id);
+    stet_arena arena = STET_ARENA_INIT;
+    stet_memo_action x = {0};
+    if (!s->memo->durable || !a || a->asked || !stet_plan_is_dirty(s->plan, id) || stet_plan_is_unknown(s->plan, id))
+        return STET_OK;
+    /* Of these more is in memory than what they read and write. */
+    if (a->role != STET_CHILD_NONE || a->child_doc || a->has_cells || a->materializer)
+        return STET_OK;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, &mine);
+    if (status == STET_OK && x.observed && x.state == STET_STANDS &&
+        stet_hash_equal(x.implementation, a->fingerprint) && stet_hash_equal(x.runtime, s->runtime)) {
+        restore(s, a, &x);
+        a->failed = x.failed;
+        stet_plan_unmark(s->plan, id);
+    }
+    stet_arena_release(&arena);
+    if (status != STET_OK && status != STET_NOT_FOUND && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status == STET_NOT_FOUND ? STET_OK : status;
+}
+
 /* ---- Many -------------------------------------------------------------------------------------------------------- */
 
 /* Loads one by its number. Passed over if its piece or node is gone: its row is a left-over that `stet gc` removes. */

@@ -30,6 +30,16 @@ stet_status sched_flush_due(stet_sched *s, stet_error *err) {
     return STET_OK;
 }
 
+/* A run that was not stored has changed nothing: those that it made dirty may stand as they did, and so may it, if it
+ * ran because of another that was not stored, either. */
+static void in_doubt(stet_sched *s, uint32_t id, const stet_member *m, stet_plan_nodes *out) {
+    *stet_vec_add(out) = id;
+    for (size_t i = 0; i < m->change_count; i++)
+        for (size_t k = 0; k < m->changes[i].len; k++)
+            stet_plan_readers(s->plan, sched_doc(s, NULL, &m->changes[i].name), m->changes[i].at[k].path,
+                              m->changes[i].at[k].kind, out);
+}
+
 stet_status sched_flush(stet_sched *s, stet_error *err) {
     if (!s->group || s->members.len == 0)
         return STET_OK;
@@ -38,6 +48,7 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
     if (status != STET_OK)
         return status;
     s->flush_us = stet_clock_monotonic_us() - start;
+    stet_plan_nodes doubt = {0};
     s->report.flushes++;
     for (size_t i = 0; i < s->members.len; i++) {
         uint32_t id = s->members.at[i];
@@ -60,6 +71,7 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
         }
         if (++a->conflicts <= STET_SCHED_MAX_CONFLICTS) {
             stet_plan_dropped(s->plan, id, sched_now(s));
+            in_doubt(s, id, &m, &doubt);
             continue;
         }
         /* Others keep changing what it reads: it stays dirty, and says why. */
@@ -73,7 +85,10 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
     stet_vec_clear(&s->members);
     sched_emit(s, STET_SCHED_FLUSHED, NULL, NULL);
     bool news;
-    return sched_news(s, &news, err);
+    for (size_t i = 0; i < doubt.len && status == STET_OK; i++)
+        status = sched_look_again(s, doubt.at[i], err);
+    stet_vec_release(&doubt);
+    return status == STET_OK ? sched_news(s, &news, err) : status;
 }
 
 stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
@@ -96,6 +111,8 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
         return STET_OK;
     }
     size_t own = 0;
+    stet_plan_nodes heard = {0};
+    stet_plan_listen(s->plan, &heard);
     while (s->seen < head && status == STET_OK) {
         stet_arena arena = STET_ARENA_INIT;
         stet_commit_record *at;
@@ -121,6 +138,11 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
             s->seen = head;
         stet_arena_release(&arena);
     }
+    stet_plan_listen(s->plan, NULL);
+    /* Others may have run what their commits reach. Nothing of our own is unstored here, so the record tells. */
+    for (size_t i = 0; i < heard.len && status == STET_OK && s->members.len == 0; i++)
+        status = sched_look_again(s, heard.at[i], err);
+    stet_vec_release(&heard);
     if (status == STET_OK)
         stet_vec_clear(&s->mine);
     return status;

@@ -2,11 +2,12 @@
  * run from scratch, and no action runs whose reads are what they were.
  *
  * Two pieces of random patterns over integers, the second reading results of the first. Steps: edits of arguments,
- * edits of outputs, changes of a program, restarts, kills in the middle of a run (in a child, at a random system call),
- * demand for one piece, the other, or one result. A naive evaluator is the judge. Nodes may fail (a remainder by zero):
- * what depends on a failed one keeps old values and is not compared. There are cycles in the bindings that a condition
- * keeps open. After each step the graph in memory is compared with the stored index; now and then every mark is derived
- * anew. */
+ * edits of outputs, changes of a program, restarts, kills in the middle of a run or of setting up a program (in a
+ * child, at a random system call), another handle that edits while actions run, or sets up a program and runs it while
+ * this one holds the pieces; demand for one piece, the other, or one result. A naive evaluator is the judge. Nodes may
+ * fail (a remainder by zero): what depends on a failed one keeps old values and is not compared. There are cycles in
+ * the bindings that a condition keeps open. After each step the graph in memory is compared with the stored index; now
+ * and then every mark is derived anew. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -74,6 +75,10 @@ typedef struct world {
     stet_project *project;
     stet_space *space;
     stet_sched *sched;
+    stet_space *beside; /* another handle, as another process would have one */
+    int meddle;         /* so many runs from now it edits; 0: not */
+    long meddled;
+    bool driven; /* the other has run actions since this one was opened */
     bool demanded[PIECES];
     uint64_t random;
     long step;
@@ -297,31 +302,59 @@ static void print_pattern(world *w, int p, stet_buf *b) {
 /* ---- The system
  * --------------------------------------------------------------------------------------------------------------- */
 
+static void write_cell(world *w, stet_space *space, const char *cell, long value) {
+    stet_tx *tx;
+    ok(stet_tx_begin(space, "", &tx, &err));
+    ok(stet_tx_set(tx, cell, NULL, stet_int(value), &err));
+    ok(stet_tx_commit(tx, NULL, &err));
+}
+
+/* Another value for a key of a piece's argument. */
+static void edit(world *w, stet_space *space, int p) {
+    char cell[48];
+    int key = pick(w, KEYS);
+    long old = w->pieces[p].keys[key], value = pick(w, 13) - 3;
+    w->pieces[p].keys[key] = value;
+    w->key_changes[p][key] += old != value;
+    snprintf(cell, sizeof cell, "piece:p%d:argument/k%d", p, key);
+    write_cell(w, space, cell, value);
+}
+
 static void on_event(void *ctx, const stet_sched_event *e) {
     world *w = ctx;
     if (e->kind == STET_SCHED_STARTED)
         stet_buf_printf(&w->order, " %s/%s", e->piece, e->node);
     if (e->kind == STET_SCHED_STARTED)
         w->runs[e->piece[1] - '0'][atoi(e->node + 1)]++;
+    if (e->kind == STET_SCHED_STARTED && w->meddle > 0 && --w->meddle == 0)
+        edit(w, w->beside, pick(w, PIECES));
 }
 
-static void open_all(world *w) {
+static stet_sched_opts some_opts(world *w) {
     stet_sched_opts opts = {.persist = true, .ctx = w, .event = on_event, .group_runs = 1 + (size_t)pick(w, 12)};
     if (pick(w, 2)) /* marks taken up a few at a time, and actions that leave memory again */
         opts.window = 1 + (size_t)pick(w, 8);
+    return opts;
+}
+
+static void open_all(world *w) {
+    stet_sched_opts opts = some_opts(w);
     ok(stet_project_open("p", &w->project, &err));
     ok(stet_space_open(w->project, "main", 0, &w->space, &err));
+    ok(stet_space_open(w->project, "main", 0, &w->beside, &err));
     ok(stet_sched_open(w->project, w->space, "", &opts, &w->sched, &err));
     memset(w->demanded, 0, sizeof w->demanded);
+    w->driven = false;
 }
 
 static void close_all(world *w) {
     stet_sched_close(w->sched);
+    stet_space_close(w->beside);
     stet_space_close(w->space);
     stet_project_close(w->project);
 }
 
-static void install(world *w, int p) {
+static void install(world *w, stet_sched *sched, int p) {
     stet_buf b = STET_BUF(0);
     stet_pattern *pattern;
     stet_sched_installed in;
@@ -330,7 +363,7 @@ static void install(world *w, int p) {
     snprintf(name, sizeof name, "p%d", p);
     print_pattern(w, p, &b);
     ok(stet_pattern_parse("random", b.data, b.len, &checks, &pattern, NULL, &err));
-    ok(stet_sched_install(w->sched, pattern, name, stet_null(), stet_null(), &in, &err));
+    ok(stet_sched_install(sched, pattern, name, stet_null(), stet_null(), &in, &err));
     stet_pattern_free(pattern);
     stet_buf_release(&b);
     w->pieces[p].installed = true;
@@ -339,13 +372,6 @@ static void install(world *w, int p) {
     for (int n = 0; n < MAX_NODES; n++)
         if (n >= w->pieces[p].count || !w->pieces[p].nodes[n].exists)
             w->out_known[p][n] = false;
-}
-
-static void write_cell(world *w, const char *cell, long value) {
-    stet_tx *tx;
-    ok(stet_tx_begin(w->space, "", &tx, &err));
-    ok(stet_tx_set(tx, cell, NULL, stet_int(value), &err));
-    ok(stet_tx_commit(tx, NULL, &err));
 }
 
 /* ---- Comparing
@@ -374,8 +400,9 @@ static void compare_results(world *w, int p, int only) {
                 print_pattern(w, q, &b);
                 stet_buf_char(&b, '\n');
             }
-            fail_msg("step %ld: p%d r%d (n%d): from scratch %ld, incremental %s\n%s", w->step, p, i,
-                     w->pieces[p].results[i], a.value, got, stet_buf_cstr(&b));
+            printf("# ran:%s\n%s", stet_buf_cstr(&w->order), stet_buf_cstr(&b));
+            fail_msg("step %ld: p%d r%d (n%d): from scratch %ld, incremental %s", w->step, p, i,
+                     w->pieces[p].results[i], a.value, got);
         }
         w->compared++;
         stet_release(v);
@@ -493,9 +520,14 @@ static void compare_index(world *w) {
         stet_memo_action x;
         ok(memo->ops->load(memo, piece_doc, strchr(name, '/') + 1, &arena, &x, &err));
         bool dirty = stet_plan_is_dirty(plan, id);
-        if ((x.state != STET_STANDS) != dirty)
+        /* What was dirty here before another ran it costs a run when it is wanted, and no result. */
+        if ((x.state != STET_STANDS) != dirty && !(dirty && w->driven))
             fail_msg("step %ld: %s is %s in memory and %s in the index", w->step, name, dirty ? "dirty" : "standing",
                      stet_state_name(x.state));
+        if (dirty && w->driven) { /* nor are its reads known here */
+            stet_arena_release(&arena);
+            continue;
+        }
         stet_plan_read reads[64];
         size_t count = stet_plan_reads(plan, id, reads, 64);
         assert_true(count <= 64);
@@ -530,6 +562,16 @@ static void compare_index(world *w) {
         if (!same)
             fail_msg("step %ld: reads of %s differ: %zu in memory, %zu in the index (%s, %s)", w->step, name, count,
                      x.read_count, count ? mine[0] : "", x.read_count ? theirs[0] : "");
+        /* Each has one output, and nothing else is its own. */
+        stet_plan_write out;
+        size_t len;
+        bool own = stet_plan_writes(plan, id, &out, 1) == 1 && x.write_count == 1;
+        if (own)
+            own = strcmp(stet_plan_doc_name(plan, out.doc, &len) + 2, x.writes[0].name.id) == 0 &&
+                  stet_path_compare(out.path, x.writes[0].path) == 0;
+        if (!own)
+            fail_msg("step %ld: writes of %s differ: %zu in memory, %zu in the index", w->step, name,
+                     stet_plan_writes(plan, id, &out, 1), x.write_count);
         for (size_t i = 0; i < count; i++)
             stet_free(mine[i]);
         for (size_t i = 0; i < x.read_count; i++)
@@ -555,9 +597,15 @@ static void settle(world *w) {
     stet_sched_report r;
     memset(w->runs, 0, sizeof w->runs);
     stet_buf_clear(&w->order);
+    int meddle = w->meddle = pick(w, 8) ? 0 : 1 + pick(w, 6);
     ok(stet_sched_settle(w->sched, &r, &err));
     assert_int_equal(r.aside, 0);
     stet_release(r.problems);
+    if (meddle && !w->meddle) { /* some ran twice, for different reasons */
+        w->meddled++;
+        memset(w->seen, 0, sizeof w->seen);
+    }
+    w->meddle = 0;
 }
 
 static void demand_some(world *w) {
@@ -577,6 +625,7 @@ static void demand_some(world *w) {
         settle(w);
         compare_results(w, p, only);
         compare_runs(w);
+        compare_index(w);
         close_all(w);
         open_all(w);
         return;
@@ -597,10 +646,44 @@ static stet_sys_action kill_hook(stet_sys_fault *fault) {
     return --kill_after == 0 ? STET_SYS_KILL : STET_SYS_GO;
 }
 
-/* A child runs both pieces and dies at a random system call. */
+/* A program whose results are three: the second refers to those of the first. */
+static void another_program(world *w, int p) {
+    random_pattern(w, p);
+    while (p == 0 && w->pieces[0].result_count < 3)
+        w->pieces[0].results[w->pieces[0].result_count++] = w->pieces[0].count - 1;
+}
+
+/* Another handle sets up a program, or edits, and runs a piece, while this one holds them. */
+static void drive_beside(world *w, int p) {
+    stet_sched_opts opts = some_opts(w);
+    stet_sched *sched;
+    stet_sched_report r;
+    opts.event = NULL;
+    ok(stet_sched_open(w->project, w->beside, "", &opts, &sched, &err));
+    if (pick(w, 2)) {
+        mutate_pattern(w, p);
+        install(w, sched, p);
+        w->setups += p == 0;
+    } else {
+        edit(w, w->beside, p);
+    }
+    if (pick(w, 2)) {
+        ok(stet_sched_demand_piece(sched, pick(w, 2) ? "p1" : "p0", &err));
+        ok(stet_sched_settle(sched, &r, &err));
+        stet_release(r.problems);
+        w->driven = true;
+    }
+    stet_sched_close(sched);
+    memset(w->seen, 0, sizeof w->seen); /* what it ran is not known here */
+}
+
+/* A child sets up a program, or none, runs both pieces, and dies at a random system call. */
 static void die(world *w) {
     close_all(w);
     long after = 1 + pick(w, 120);
+    int changed = pick(w, 4) ? -1 : pick(w, PIECES);
+    if (changed >= 0)
+        mutate_pattern(w, changed);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -608,6 +691,9 @@ static void die(world *w) {
         kill_after = after;
         stet_sys_hook = kill_hook;
         open_all(w);
+        w->meddle = 0;
+        if (changed >= 0)
+            install(w, w->sched, changed);
         if (stet_sched_demand_piece(w->sched, "p0", NULL) == STET_OK &&
             stet_sched_demand_piece(w->sched, "p1", NULL) == STET_OK)
             (void)!stet_sched_settle(w->sched, &r, NULL);
@@ -619,47 +705,44 @@ static void die(world *w) {
     /* What it ran is not known here. */
     memset(w->seen, 0, sizeof w->seen);
     open_all(w);
+    if (changed >= 0) { /* it may have come to that, or to a part of it, or not */
+        install(w, w->sched, changed);
+        w->setups += changed == 0;
+    }
 }
 
 static void one_step(world *w) {
     int p = pick(w, PIECES), r = pick(w, 100);
     char cell[48];
     if (r < 55) {
-        for (int k = 0; k < 1 + pick(w, 2); k++) {
-            int key = pick(w, KEYS);
-            long old = w->pieces[p].keys[key], value = pick(w, 13) - 3;
-            w->pieces[p].keys[key] = value;
-            w->key_changes[p][key] += old != value;
-            snprintf(cell, sizeof cell, "piece:p%d:argument/k%d", p, key);
-            write_cell(w, cell, value);
-        }
+        for (int k = 0; k < 1 + pick(w, 2); k++)
+            edit(w, w->space, p);
     } else if (r < 60) {
         int n = pick(w, w->pieces[p].count);
         snprintf(cell, sizeof cell, "piece:p%d:node:n%d", p, n);
-        write_cell(w, cell, 1000 + pick(w, 1000));
+        write_cell(w, w->space, cell, 1000 + pick(w, 1000));
         w->dirty_output[p][n] = true;
         /* Its readers are touched, too, and may run on what was written. */
         memset(w->seen, 0, sizeof w->seen);
     } else if (r < 64) {
         mutate_pattern(w, p);
-        install(w, p);
+        install(w, w->sched, p);
         if (p == 0) {
             /* Results may be links to other nodes now: who reads them finds out by running, and may run twice. */
             w->setups++;
             memset(w->seen, 0, sizeof w->seen);
         }
     } else if (r < 65) {
-        random_pattern(w, p);
-        if (p == 0) /* the second refers to results of the first: they must be there */
-            while (w->pieces[0].result_count < 3)
-                w->pieces[0].results[w->pieces[0].result_count++] = w->pieces[0].count - 1;
-        install(w, p);
+        another_program(w, p);
+        install(w, w->sched, p);
         memset(w->seen, 0, sizeof w->seen);
     } else if (r < 75) {
         close_all(w);
         open_all(w);
     } else if (r < 76) {
         die(w);
+    } else if (r < 78) {
+        drive_beside(w, p);
     }
     if (pick(w, 3))
         demand_some(w);
@@ -678,16 +761,14 @@ static void incremental_equals_from_scratch(void **state) {
     ok(stet_project_init("p", &created, &err));
     open_all(w);
     for (int p = 0; p < PIECES; p++) {
-        random_pattern(w, p);
-        if (p == 0)
-            while (w->pieces[0].result_count < 3)
-                w->pieces[0].results[w->pieces[0].result_count++] = w->pieces[0].count - 1;
-        install(w, p);
+        another_program(w, p);
+        install(w, w->sched, p);
     }
     for (w->step = 1; w->step <= steps; w->step++)
         one_step(w);
     sound(w);
-    printf("# %ld steps, %ld results compared, %ld runs\n", steps, w->compared, w->ran);
+    printf("# %ld steps, %ld results compared, %ld runs, %ld edits by another while actions ran\n", steps, w->compared,
+           w->ran, w->meddled);
     assert_true(w->compared > steps / 3);
     close_all(w);
     stet_buf_release(&w->order);

@@ -505,7 +505,6 @@ static void program_set_up_by_another_process_is_taken_up(void **state) {
     kit_ran(w, "x y n");
     kit_is(w, "piece:t", "{\"n\":1004,\"y\":1003}");
     assert_int_equal(w->report.total, 3);
-    kit_restart(b);
     kit_run(b, "t");
     kit_ran(b, "");
     kit_restart(w);
