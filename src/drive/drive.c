@@ -131,6 +131,26 @@ static stet_status await_news(driver *d, bool *news, stet_error *err) {
 
 /* ---- The program ----------------------------------------------------------------------------------------------- */
 
+/* Parts of the argument of a piece whose program is as it was: its schema is kept with it, the file is not read. */
+static stet_status set_argument(driver *d, const stet_piece *piece, int64_t branch, stet_error *err) {
+    stet_value hash = stet_get(stet_get(piece->envelope, "process"), "argumentSchema");
+    stet_doc_state state = {0};
+    if (stet_typeof(hash) == STET_STRING) {
+        char *id = stet_asprintf("schema:%s", stet_as_string(&hash, NULL));
+        stet_status status = stet_space_load(d->space, branch, &(stet_docname){id, NULL}, -1, &state, err);
+        stet_free(id);
+        if (status != STET_OK)
+            return status;
+    }
+    small_change c = {.piece = piece->name,
+                      .doc = piece->doc,
+                      .set = d->spec->set,
+                      .schema = state.exists ? stet_get(state.value, "value") : stet_null()};
+    stet_status status = stet_space_transact(d->space, d->spec->branch, write_small, &c, NULL, err);
+    stet_release(state.value);
+    return status;
+}
+
 /* Makes the piece what the file says; no more than a stat if nothing changed. */
 static stet_status set_up(driver *d, stet_error *err) {
     const stet_drive_spec *spec = d->spec;
@@ -150,10 +170,12 @@ static stet_status set_up(driver *d, stet_error *err) {
     stet_piece *before = NULL;
     status = stet_space_branch(d->space, spec->branch ? spec->branch : "", &branch, err);
     if (status == STET_OK && d->piece && stet_piece_load(d->space, branch, d->piece, -1, &before, NULL) == STET_OK &&
-        stet_count(spec->set) == 0 && same_source(stet_get(before->envelope, "source"), source)) {
+        same_source(stet_get(before->envelope, "source"), source)) {
+        if (stet_count(spec->set) > 0)
+            status = set_argument(d, before, branch, err);
         stet_piece_free(before);
         stet_release(source);
-        return STET_OK;
+        return status;
     }
     stet_pattern *pattern = NULL;
     stet_pattern_checks checks = {.module = stet_module_check, .script = stet_javascript_pattern};

@@ -224,7 +224,9 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
     if (!(counter->n & 1)) {
         stet_stmt *q = stet_db_stmt(
             s->db, "SELECT a.action, a.observation,"
-                   " (SELECT m.reason FROM mark m WHERE m.action = a.action ORDER BY m.state DESC, m.space LIMIT 1),"
+                   /* Unknown (3) before dirty, then the own space. Sorting them would make a table for each action. */
+                   " coalesce((SELECT m.reason FROM mark m WHERE m.action = a.action AND m.state = 3 LIMIT 1),"
+                   " (SELECT m.reason FROM mark m WHERE m.action = a.action LIMIT 1)),"
                    " EXISTS(SELECT 1 FROM mark m WHERE m.action = a.action AND m.space != 0)"
                    " FROM action a WHERE a.piece = ? AND a.branch = ? AND a.name = ?");
         stet_bind_int(q, 1, piece);
