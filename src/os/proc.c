@@ -46,9 +46,11 @@ static uint64_t boot_id(void) {
     return boot;
 }
 
-/* State letter and start time out of /proc/PID/stat. The command's name, in parentheses, may hold anything, so fields
- * are counted from the last closing one: state is field 3, start time field 22. */
-static bool read_stat(int64_t pid, char *state, uint64_t *start) {
+/* Whether it is over, and its start time, out of /proc/PID/stat. The command's name, in parentheses, may hold anything,
+ * so fields are counted from the last closing one: state is field 3, number of threads field 20, start time field 22.
+ * A process whose first thread has ended is a zombie by its state while others of its threads are still there, with its
+ * files open and its locks held, perhaps in the middle of a write: it is over when the last of them is gone. */
+static bool read_stat(int64_t pid, bool *over, uint64_t *start) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -64,14 +66,18 @@ static bool read_stat(int64_t pid, char *state, uint64_t *start) {
     const char *p = strrchr(text, ')');
     if (!p || p[1] != ' ' || !p[2])
         return false;
-    *state = p[2];
+    char state = p[2];
+    unsigned long threads = 0;
     p += 2;
     for (int field = 3; field < 22; field++) {
         p = strchr(p, ' ');
         if (!p)
             return false;
         p++;
+        if (field + 1 == 20)
+            threads = strtoul(p, NULL, 10);
     }
+    *over = state == 'X' || (state == 'Z' && threads <= 1);
     *start = strtoull(p, NULL, 10);
     return true;
 }
@@ -81,9 +87,9 @@ stet_proc_id stet_proc_self(void) {
     static _Thread_local stet_proc_id self;
     int64_t pid = getpid();
     if (self.pid != pid) {
-        char state;
+        bool over;
         uint64_t start = 0;
-        if (!read_stat(pid, &state, &start))
+        if (!read_stat(pid, &over, &start))
             start = 0; /* no /proc: told apart by the pid alone */
         self = (stet_proc_id){.pid = pid, .start = start, .boot = boot_id()};
     }
@@ -91,19 +97,18 @@ stet_proc_id stet_proc_self(void) {
 }
 
 stet_status stet_proc_identify(int64_t pid, stet_proc_id *out, stet_error *err) {
-    char state;
+    bool over;
     uint64_t start;
-    if (pid <= 0 || !read_stat(pid, &state, &start))
+    if (pid <= 0 || !read_stat(pid, &over, &start))
         return stet_fail(err, STET_NOT_FOUND, "process %" PRId64 " does not exist", pid);
     *out = (stet_proc_id){.pid = pid, .start = start, .boot = boot_id()};
     return STET_OK;
 }
 
 bool stet_proc_alive(stet_proc_id id) {
-    char state;
+    bool over;
     uint64_t start;
-    return id.pid > 0 && id.boot == boot_id() && read_stat(id.pid, &state, &start) && start == id.start &&
-           state != 'Z' && state != 'X';
+    return id.pid > 0 && id.boot == boot_id() && read_stat(id.pid, &over, &start) && start == id.start && !over;
 }
 
 /* {"pid": 12, "start": 3456, "boot": "0123456789abcdef"}: the boot id in hex, for it has all 64 bits. */
@@ -369,8 +374,8 @@ stet_status stet_proc_spawn(const stet_proc_opts *opts, stet_proc *out, stet_err
 
     /* Not reaped yet, so the pid is still its own. */
     *out = (stet_proc){.id = {.pid = pid, .boot = boot_id()}, .group = opts->new_group || opts->new_session};
-    char state;
-    if (!read_stat(pid, &state, &out->id.start))
+    bool over;
+    if (!read_stat(pid, &over, &out->id.start))
         out->id.start = 0;
     out->pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
     if (out->pidfd < 0)

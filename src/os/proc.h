@@ -21,7 +21,7 @@ typedef struct stet_proc_id {
 
 stet_proc_id stet_proc_self(void);
 STET_CHECKED stet_status stet_proc_identify(int64_t pid, stet_proc_id *out, stet_error *err);
-bool stet_proc_alive(stet_proc_id id); /* a zombie is not alive */
+bool stet_proc_alive(stet_proc_id id); /* a zombie is not, once all of its threads have ended */
 stet_value stet_proc_id_value(stet_proc_id id);
 bool stet_proc_id_of_value(stet_value v, stet_proc_id *out);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -238,6 +239,50 @@ static void identities(void **state) {
     assert_int_equal(status, 0);
 }
 
+static void *wait_for_the_end(void *pipe) {
+    char byte;
+    while (read(*(int *)pipe, &byte, 1) > 0)
+        ;
+    return NULL;
+}
+
+/* Its files are open and its locks held as long as one of its threads is there, whatever became of the first. */
+static void a_process_is_alive_until_its_last_thread_ends(void **state) {
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t thread;
+        close(ends[1]);
+        if (pthread_create(&thread, NULL, wait_for_the_end, &ends[0]) != 0)
+            _exit(1);
+        pthread_exit(NULL);
+    }
+    close(ends[0]);
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    for (int i = 0; i < 2000; i++) { /* until its first thread is gone */
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        size_t n = fread(text, 1, sizeof text - 1, f);
+        fclose(f);
+        text[n] = 0;
+        if (strstr(text, ") Z ") != NULL)
+            break;
+        stet_clock_sleep_ms(5);
+    }
+    assert_non_null(strstr(text, ") Z "));
+    stet_proc_id id;
+    OK(stet_proc_identify(pid, &id, &err));
+    assert_true(stet_proc_alive(id));
+    close(ends[1]);
+    for (int i = 0; i < 2000 && stet_proc_alive(id); i++)
+        stet_clock_sleep_ms(5);
+    assert_false(stet_proc_alive(id)); /* not reaped yet: a zombie */
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void machine_ids(void **state) {
     (void)state;
     char a[40], b[40];
@@ -309,6 +354,7 @@ int main(void) {
         cmocka_unit_test(groups_end_together),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(identities),
+        cmocka_unit_test(a_process_is_alive_until_its_last_thread_ends),
         cmocka_unit_test(machine_ids),
         cmocka_unit_test(home_directories),
     };
