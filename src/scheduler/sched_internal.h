@@ -137,7 +137,7 @@ STET_CHECKED stet_status sched_load_new(stet_sched *s, const char *piece_doc, co
  * are more, and sched_load_more goes on. */
 STET_CHECKED stet_status sched_load_pending(stet_sched *s, stet_error *err);
 STET_CHECKED stet_status sched_load_more(stet_sched *s, stet_error *err);
-/* One that a commit by others has touched: stands if they have run it since, as the record says. */
+/* One that is dirty, and of which the record may know better: it becomes what the record says. */
 STET_CHECKED stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err);
 /* What was found not to be needed may be needed now: it is taken up again, before anything late runs. */
 void sched_wake(stet_sched *s);

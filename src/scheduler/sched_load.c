@@ -506,12 +506,16 @@ stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err) {
         return STET_OK;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, &mine);
-    if (status == STET_OK && x.observed && x.state == STET_STANDS &&
-        stet_hash_equal(x.implementation, a->fingerprint) && stet_hash_equal(x.runtime, s->runtime)) {
+    bool trusted = status == STET_OK && x.observed && x.state != STET_UNKNOWN &&
+                   stet_hash_equal(x.implementation, a->fingerprint) && stet_hash_equal(x.runtime, s->runtime);
+    if (trusted) {
         restore(s, a, &x);
         a->failed = x.failed;
-        stet_plan_unmark(s->plan, id);
     }
+    if (trusted && x.state == STET_STANDS)
+        stet_plan_unmark(s->plan, id);
+    else if (!trusted)
+        stet_plan_mark(s->plan, id, STET_PLAN_UNKNOWN, sched_now(s));
     stet_arena_release(&arena);
     if (status != STET_OK && status != STET_NOT_FOUND && err)
         stet_error_move(err, &mine);

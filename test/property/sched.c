@@ -653,6 +653,12 @@ static void another_program(world *w, int p) {
         w->pieces[0].results[w->pieces[0].result_count++] = w->pieces[0].count - 1;
 }
 
+/* Others have run something: what, and with which results, is not known here. */
+static void forget_runs(world *w) {
+    memset(w->seen, 0, sizeof w->seen);
+    memset(w->out_known, 0, sizeof w->out_known);
+}
+
 /* Another handle sets up a program, or edits, and runs a piece, while this one holds them. */
 static void drive_beside(world *w, int p) {
     stet_sched_opts opts = some_opts(w);
@@ -674,7 +680,7 @@ static void drive_beside(world *w, int p) {
         w->driven = true;
     }
     stet_sched_close(sched);
-    memset(w->seen, 0, sizeof w->seen); /* what it ran is not known here */
+    forget_runs(w);
 }
 
 /* A child sets up a program, or none, runs both pieces, and dies at a random system call. */
@@ -702,8 +708,7 @@ static void die(world *w) {
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0);
-    /* What it ran is not known here. */
-    memset(w->seen, 0, sizeof w->seen);
+    forget_runs(w);
     open_all(w);
     if (changed >= 0) { /* it may have come to that, or to a part of it, or not */
         install(w, w->sched, changed);

@@ -1,129 +1,242 @@
-/* The process graph of large patterns: building it while the pattern is released, and storing it in parts, make the
- * graph that building and storing it whole makes. */
+/* What is kept of a graph, and what a rebuild does to it: rows, schemas and programs by hash, the snapshot that is
+ * read, teardown that takes what a node owns and nothing else, and rows that somebody damaged. */
 #include "../sched_kit.h"
 
-#include "scheduler/sched_internal.h"
+#include "memory/observe.h"
 
-static stet_pattern *parse(const char *text) {
-    static const stet_pattern_checks checks = {.module = stet_module_check};
-    char *copy = kit_json(text);
-    stet_pattern *p;
-    ok(stet_pattern_parse("test.json", copy, strlen(copy), &checks, &p, NULL, &err));
-    stet_free(copy);
-    return p;
+static size_t documents(world *w, const char *prefix) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_doc_info *at;
+    size_t count;
+    bool more;
+    stet_doc_filter filter = {.prefix = prefix, .limit = 1000};
+    ok(stet_space_list(w->space, 0, &filter, &arena, &at, &count, &more, &err));
+    stet_arena_release(&arena);
+    return count;
 }
 
-static void same_graph(world *w, const char *text) {
-    stet_process *whole, *used;
-    stet_process_modules modules = sched_modules(w->sched);
-    stet_pattern *a = parse(text), *b = parse(text);
-    ok(stet_process_build(a, "x", &modules, &whole, &err));
-    b->use_up = true;
-    ok(stet_process_build(b, "x", &modules, &used, &err));
-    assert_int_equal(whole->node_count, used->node_count);
-    for (size_t i = 0; i < whole->node_count; i++) {
-        assert_string_equal(whole->nodes[i].id, used->nodes[i].id);
-        assert_true(stet_equal(whole->nodes[i].row, used->nodes[i].row));
-    }
-    assert_true(stet_equal(whole->binding, used->binding));
-    assert_true(stet_equal(whole->schemas, used->schemas));
-    assert_true(stet_hash_equal(whole->program, used->program));
-    assert_int_equal(b->node_count, 0);
-    assert_int_not_equal(a->node_count, 0);
-    stet_pattern_free(b); /* first: nothing of the graph lies in it */
-    stet_value v = stet_process_snapshot(used, used->schemas);
-    stet_release(v);
-    stet_process_free(whole);
-    stet_process_free(used);
-    stet_pattern_free(a);
+static bool recorded(world *w, const char *node) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    stet_action_key key = {.piece = "piece:t", .action = node};
+    stet_status status = stet_observe_find(w->space, 0, &key, &arena, &r, NULL);
+    stet_arena_release(&arena);
+    assert_true(status == STET_OK || status == STET_NOT_FOUND);
+    return status == STET_OK;
 }
 
-static void used_up_pattern_makes_the_same_graph(void **state) {
+static size_t readers(world *w, const char *id, const char *key) {
+    stet_numbers found = {0};
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    stet_path_push(&path, key);
+    ok(stet_observe_readers(w->space, 0, &(stet_docname){id, NULL}, stet_path_ref(&path), STET_VALUE, &found, &err));
+    size_t n = found.len;
+    stet_path_release(&path);
+    stet_numbers_release(&found);
+    return n;
+}
+
+#define NODE(id, ref, inputs, more)                                                                                    \
+    "{'id':'" id "','module':{'type':'ref','ref':'" ref "'},'inputs':[" inputs "]" more "}"
+#define GRAPH(nodes, result)                                                                                           \
+    "{'pattern':1,'name':'t','argument':{'default':{'a':1,'b':2}},'cells':{'log':{}},'nodes':[" nodes                  \
+    "],'result':" result "}"
+
+static void gone_node_takes_what_is_its_own_and_nothing_else(void **state) {
     (void)state;
     world *w = kit_start();
-    same_graph(w,
-               "{'pattern':1,'name':'x','argument':{'default':{'a':1,'rows':[1]},'schema':{'type':'object'}},"
-               "'cells':{'c':{'default':2,'schema':{'type':'integer'}}},'nodes':["
-               "{'id':'sum','module':{'type':'ref','ref':'add'},'inputs':[{'$':'later'},{'$':'argument/a'}]},"
-               "{'id':'later','module':{'type':'ref','ref':'add'},'inputs':[{'$':'c'},{'$':'far'}],"
-               "'output':{'$':'c'}},"
-               "{'id':'far','module':{'type':'ref','ref':'value'},'inputs':[{'$':'argument/a'}],"
-               "'output':{'/':{'link@1':{'id':'some-other-document','path':['deep','down']}}}},"
-               "{'id':'a-node-with-a-name-of-many-letters','module':{'type':'ref','ref':'value'},"
-               "'inputs':{'value':{'list':['a literal text of many letters',{'$':'sum'},{'$literal':{'$':'sum'}}]}}},"
-               "{'id':'reads','module':{'type':'ref','ref':'pick'},'inputs':"
-               "{'value':{'$':'a-node-with-a-name-of-many-letters/list'},'keys':['list']}},"
-               "{'id':'again','module':{'type':'ref','ref':'add'},'inputs':[{'$':'sum'},{'$':'sum'}]},"
-               "{'id':'kept','module':{'type':'ref','ref':'filter','pattern':{'pattern':1,'name':'f','argument':{},"
-               "'nodes':[{'id':'t','module':{'type':'ref','ref':'value'},'inputs':[true]}],'result':{'$':'t'}}},"
-               "'inputs':{'list':{'$':'argument/rows'}}},"
-               "{'id':'on','stream':{'$':'on'},'module':^(event, {c}) => { c.set(event) }^,"
-               "'inputs':{'c':{'$':'c','asCell':true}}},"
-               "{'id':'say','kind':'effect','module':{'type':'ref','ref':'value'},'inputs':[{'$':'again'}],"
-               "'argumentSchema':{'type':'array'}}],"
-               "'result':{'sum':{'$':'sum'},'far':{'$':'far'}}}");
+    kit_install(w, "t",
+                GRAPH(NODE("own", "add", "{'$':'argument/a'},1",
+                           "") "," NODE("shared", "add", "{'$':'argument/b'},1",
+                                        ",'output':{'$':'log/s'}") "," NODE("stays", "add", "{'$':'argument/a'},2", ""),
+                      "[{'$':'own'},{'$':'shared'},{'$':'stays'}]"));
+    kit_run(w, "t");
+    kit_is(w, "piece:t", "[2,3,3]");
+    kit_set(w, "piece:t:cell:log/mine", "7");
+    assert_int_equal(readers(w, "piece:t:argument", "a"), 2);
+    assert_int_equal(readers(w, "piece:t:argument", "b"), 1);
+    kit_restart(w);
+    stet_sched_installed in =
+        kit_install(w, "t", GRAPH(NODE("stays", "add", "{'$':'argument/a'},2", ""), "[{'$':'stays'}]"));
+    assert_int_equal(in.gone, 2);
+    assert_int_equal(in.kept, 1);
+    assert_int_equal(in.altered, 0);
+    kit_is(w, "piece:t:node:own", "not_found");
+    kit_is(w, "piece:t:cell:log", "{'mine':7,'s':3}"); /* a cell that people edit */
+    assert_false(recorded(w, "own"));
+    assert_false(recorded(w, "shared"));
+    assert_int_equal(readers(w, "piece:t:argument", "a"), 1);
+    assert_int_equal(readers(w, "piece:t:argument", "b"), 0);
+    kit_run(w, "t");
+    kit_ran(w, "");
+    kit_sound(w);
     kit_stop(w);
 }
 
-/* More rows than are stored at once: what was stored first means nothing until the last is. */
-static void graph_that_is_stored_in_parts_is_whole(void **state) {
+static void output_that_moves_leaves_nothing_behind(void **state) {
     (void)state;
-    enum { NODES = 9000 };
     world *w = kit_start();
-    stet_buf b = STET_BUF(0);
-    stet_buf_str(&b, "{'pattern':1,'name':'x','argument':{'default':{'a':1}},'nodes':[");
-    for (int i = 0; i < NODES; i++)
-        stet_buf_printf(&b, "%s{'id':'n%d','module':{'type':'ref','ref':'add'},'inputs':[{'$':'argument/a'},%d]}",
-                        i ? "," : "", i, i);
-    stet_buf_str(&b, "],'result':{'r':{'$':'n8999'}}}");
-    char *text = kit_json(stet_buf_cstr(&b));
-    stet_pattern *p = parse(text);
-    stet_sched_installed in;
-    p->use_up = true;
-    ok(stet_sched_install(w->sched, p, "x", stet_null(), stet_null(), &in, &err));
-    stet_pattern_free(p);
-    stet_piece *piece;
-    stet_process *g, *made;
-    ok(stet_piece_load(w->space, 0, "x", -1, &piece, &err));
-    assert_int_equal(piece->node_count, NODES);
-    assert_true(piece->closed);
-    ok(stet_piece_process(w->space, 0, piece, -1, &g, &err));
-    p = parse(text);
-    stet_process_modules modules = sched_modules(w->sched);
-    ok(stet_process_build(p, "x", &modules, &made, &err));
-    stet_process_diff d;
-    stet_process_compare(g, made, &d);
-    assert_int_equal(d.len, 0);
-    assert_int_equal(d.kept, NODES);
-    stet_process_diff_release(&d);
-    stet_process_free(made);
-    stet_process_free(g);
-    /* The program is kept although it was used up: setting it up again finds nothing to do. */
-    ok(stet_sched_install(w->sched, p, "x", stet_null(), stet_null(), &in, &err));
-    assert_false(in.created || in.changed);
-    stet_doc_state state_of;
-    char hex[STET_HASH_HEX], *id;
-    stet_hash_hex(p->hash, hex);
-    id = stet_asprintf("program:%s:8", hex);
-    ok(stet_space_load(w->space, 0, &(stet_docname){id, NULL}, -1, &state_of, &err));
-    assert_true(state_of.exists);
-    assert_int_equal(stet_count(stet_get(state_of.value, "value")), 1000);
-    stet_release(state_of.value);
-    stet_free(id);
-    stet_pattern_free(p);
-    stet_piece_free(piece);
-    kit_run(w, "x");
-    kit_ran(w, "n8999");
+    kit_install(w, "t", GRAPH(NODE("x", "add", "{'$':'argument/a'},1", ""), "{'$':'x'}"));
+    kit_run(w, "t");
+    kit_install(w, "t", GRAPH(NODE("x", "add", "{'$':'argument/a'},1", ",'output':{'$':'log/x'}"), "{'$':'x'}"));
+    kit_restart(w);
+    kit_is(w, "piece:t:node:x", "not_found");
+    kit_run(w, "t");
+    kit_ran(w, "x"); /* other bindings: unknown */
+    kit_is(w, "piece:t", "2");
+    kit_is(w, "piece:t:cell:log", "{'x':2}");
+    kit_install(w, "t", GRAPH(NODE("x", "add", "{'$':'argument/a'},1", ""), "{'$':'x'}"));
+    kit_run(w, "t");
+    kit_ran(w, "x");
+    kit_is(w, "piece:t:node:x", "2");
+    kit_is(w, "piece:t:cell:log", "{'x':2}");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+#define WITH_SCHEMA(max)                                                                                               \
+    GRAPH(NODE("x", "add", "{'$':'argument/a'},1", ",'resultSchema':{'maximum':" max "}"), "{'$':'x'}")
+
+static void schemas_and_programs_are_kept_once_by_hash(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t", WITH_SCHEMA("10"));
+    size_t schemas = documents(w, "schema:"), programs = documents(w, "program:");
+    assert_true(schemas >= 1);
+    assert_int_equal(programs, 1);
+    kit_install(w, "u", WITH_SCHEMA("10"));
+    assert_int_equal(documents(w, "schema:"), schemas);
+    assert_int_equal(documents(w, "program:"), 1);
+    kit_install(w, "t", WITH_SCHEMA("20"));
+    assert_int_equal(documents(w, "schema:"), schemas + 1);
+    assert_int_equal(documents(w, "program:"), 2);
+    /* The history of schemas a piece has used has both. */
+    stet_piece *p;
+    ok(stet_piece_load(w->space, 0, "t", -1, &p, &err));
+    assert_int_equal(p->generation, 2);
+    assert_int_equal(stet_count(stet_get(stet_get(p->envelope, "process"), "schemas")), schemas + 1);
+    stet_piece_free(p);
+    kit_stop(w);
+}
+
+static void snapshot_has_modules_bindings_and_whole_schemas(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t", WITH_SCHEMA("10"));
+    stet_piece *p;
+    stet_process *g;
+    stet_value schemas;
+    ok(stet_piece_load(w->space, 0, "t", -1, &p, &err));
+    ok(stet_piece_process(w->space, 0, p, -1, &g, &err));
+    ok(stet_piece_schemas(w->space, 0, g, &schemas, &err));
+    stet_value snapshot = stet_process_snapshot(g, schemas), node = stet_at(stet_get(snapshot, "nodes"), 0);
+    char *text = stet_json_print(snapshot, STET_JSON_CANONICAL, NULL);
+    assert_int_equal(stet_as_int(stet_get(snapshot, "version")), 1);
+    assert_int_equal(stet_as_int(stet_get(snapshot, "generation")), 1);
+    assert_int_equal(stet_count(stet_get(snapshot, "nodes")), 1);
+    static const char *const parts[] = {
+        "'ref':'add'", "'resultSchema':{'maximum':10}", "'output':{'/':{'link@1':{'id':'piece:t:node:x','path':[]}}}",
+        "'0':{'/':{'link@1':{'id':'piece:t:argument','path':['a']}}},'1':1", "'prefixItems'"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        char *part = kit_json(parts[i]);
+        if (!strstr(text, part))
+            fail_msg("%s is not in %s", part, text);
+        stet_free(part);
+    }
+    assert_int_equal(stet_typeof(stet_get(node, "module")), STET_OBJECT);
     stet_free(text);
-    stet_buf_release(&b);
+    stet_release(snapshot);
+    stet_release(schemas);
+    stet_process_free(g);
+    stet_piece_free(p);
+    kit_stop(w);
+}
+
+static const char two[] =
+    GRAPH(NODE("x", "add", "{'$':'argument/a'},1", "") "," NODE("q", "add", "{'$':'argument/b'},1", ""),
+          "[{'$':'x'},{'$':'q'}]");
+
+/* Writes over a member of a stored row. */
+static void damage(world *w, const char *node, const char *member, const char *deeper, const char *json) {
+    stet_piece *p;
+    stet_tx *tx;
+    char number[16];
+    stet_path path = STET_PATH_INIT;
+    ok(stet_piece_load(w->space, 0, "t", -1, &p, &err));
+    snprintf(number, sizeof number, "%u", stet_process_chunk(node, p->chunks));
+    char *id = stet_piece_part("t", "process", number);
+    stet_path_push(&path, "value");
+    stet_path_push(&path, node);
+    stet_path_push(&path, member);
+    if (deeper)
+        stet_path_push(&path, deeper);
+    ok(stet_tx_begin(w->space, "", &tx, &err));
+    ok(stet_tx_write(tx, &(stet_docname){id, NULL}, stet_path_ref(&path), kit_value(json), &err));
+    ok(stet_tx_commit(tx, NULL, &err));
+    stet_path_release(&path);
+    stet_free(id);
+    stet_piece_free(p);
+}
+
+/* A module that is not there (any more) is a failure of its node, named; the others go on. */
+static void unknown_module_fails_alone(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t", two);
+    kit_run(w, "t");
+    damage(w, "x", "module", "type", "'elsewhere'");
+    kit_set(w, "piece:t:argument", "{'a':10,'b':20}");
+    kit_restart(w);
+    kit_run(w, "t");
+    assert_int_equal(w->report.failed, 1);
+    stet_value problem = stet_at(w->report.problems, 0), node = stet_get(problem, "node"),
+               message = stet_get(stet_get(problem, "error"), "message");
+    assert_string_equal(stet_as_string(&node, NULL), "x");
+    assert_non_null(strstr(stet_as_string(&message, NULL), "elsewhere"));
+    kit_is(w, "piece:t", "[2,21]"); /* the last good one, and the fresh one */
+    /* Set up again it is what it was, and runs when something changes, as all that failed. */
+    kit_install(w, "t", two);
+    kit_set(w, "piece:t:argument/a", "30");
+    kit_run(w, "t");
+    kit_ran(w, "x");
+    assert_int_equal(w->report.failed, 0);
+    kit_is(w, "piece:t", "[31,21]");
+    kit_stop(w);
+}
+
+/* A row without a fingerprint says nothing: it is refused by name, and setting the piece up again mends it. */
+static void damaged_row_is_named_and_mended(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t", two);
+    kit_run(w, "t");
+    damage(w, "x", "fingerprint", NULL, "'nonsense'");
+    kit_set(w, "piece:t:argument/a", "10");
+    kit_restart(w);
+    stet_error e = STET_ERROR_INIT;
+    ok(stet_sched_demand_piece(w->sched, "t", &err));
+    stet_release(w->report.problems);
+    assert_int_equal(stet_sched_settle(w->sched, &w->report, &e), STET_CORRUPT);
+    assert_non_null(strstr(e.message, "\"x\""));
+    stet_error_clear(&e);
+    kit_restart(w);
+    kit_install(w, "t", two);
+    kit_run(w, "t");
+    kit_ran(w, "x");
+    kit_is(w, "piece:t", "[11,3]");
+    kit_sound(w);
     kit_stop(w);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(used_up_pattern_makes_the_same_graph),
-        cmocka_unit_test(graph_that_is_stored_in_parts_is_whole),
+        cmocka_unit_test(gone_node_takes_what_is_its_own_and_nothing_else),
+        cmocka_unit_test(output_that_moves_leaves_nothing_behind),
+        cmocka_unit_test(schemas_and_programs_are_kept_once_by_hash),
+        cmocka_unit_test(snapshot_has_modules_bindings_and_whole_schemas),
+        cmocka_unit_test(unknown_module_fails_alone),
+        cmocka_unit_test(damaged_row_is_named_and_mended),
     };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
