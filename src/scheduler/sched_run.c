@@ -117,6 +117,7 @@ void sched_run_execute(action_run *r) {
     stet_value module = stet_get(a->row, "module");
     void *state = NULL;
     stet_status status = STET_OK;
+    bool begun = false;
     if (!a->kind)
         status = stet_module_check(NULL, module, a->view, &err);
     if (status == STET_OK)
@@ -126,11 +127,19 @@ void sched_run_execute(action_run *r) {
     if (status == STET_OK)
         status = check_inputs(r, stet_get(a->row, "argumentSchema"), &err);
     if (status == STET_OK) {
+        begun = true;
         status = a->kind->start(state, NULL, &r->base, &err);
         if (status == STET_OK && !r->base.ended && !a->kind->asynchronous)
             status = stet_fail(&err, STET_INTERNAL, "the module came back without a result");
     }
     set_error(r, status, &err);
+    if (!begun) { /* what it would have looked at is not known: any of it may mend it */
+        stet_value seen;
+        stet_error ignored = STET_ERROR_INIT;
+        if (stet_reader_binding(&r->reader, r->base.bindings, STET_PATH_ROOT, STET_RECURSIVE, &seen, &ignored) !=
+            STET_OK)
+            stet_error_clear(&ignored);
+    }
 }
 
 void sched_run_check(action_run *r) {
