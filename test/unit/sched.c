@@ -558,6 +558,101 @@ static void run_of_the_program_before_does_not_stand(void **state) {
     }
 }
 
+typedef struct disturbing {
+    world *w, *by;
+    int left; /* times that it still writes */
+} disturbing;
+
+static void disturb(void *ctx, const stet_sched_event *e) {
+    disturbing *d = ctx;
+    kit_event(d->w, e);
+    char value[16];
+    if (e->kind != STET_SCHED_STARTED || strcmp(e->node, "x") != 0 || d->left == 0)
+        return;
+    d->left--;
+    snprintf(value, sizeof value, "%d", 100 + d->left);
+    kit_set(d->by, "piece:t:argument/a", value);
+}
+
+/* Somebody changes what an action reads, each time it runs: it is tried again up to a bound, then it fails with the
+ * conflict, stays dirty, and the others go on. */
+static void conflicts_are_tried_again_up_to_a_bound(void **state) {
+    (void)state;
+    for (int times = 3; times <= 1000; times += 997) {
+        world *w = kit_start(), *b = beside(w);
+        disturbing d = {w, b, 0};
+        w->opts.ctx = &d;
+        w->opts.event = disturb;
+        kit_restart(w);
+        kit_install(w, "t", chain);
+        d.left = times;
+        kit_run(w, "t");
+        kit_is(w, "piece:t/q", "6");
+        if (times == 3) {
+            assert_int_equal(w->report.failed_now, 0);
+            assert_true(w->report.dropped >= 3);
+            kit_is(w, "piece:t/z", "112");
+        } else {
+            assert_true(w->report.failed_now >= 1);
+            assert_true(d.left > 0);
+            stet_value problem = stet_at(w->report.problems, 0), code = stet_get(stet_get(problem, "error"), "code"),
+                       node = stet_get(problem, "node");
+            assert_string_equal(stet_as_string(&code, NULL), "conflict");
+            assert_string_equal(stet_as_string(&node, NULL), "x");
+            d.left = 0;
+            kit_restart(w);
+            kit_run(w, "t");
+            assert_int_equal(w->report.failed, 0);
+            assert_int_equal(w->report.left, 0);
+        }
+        kit_restart(w);
+        kit_run(w, "t");
+        kit_ran(w, "");
+        kit_sound(w);
+        kit_stop(b);
+        kit_stop(w);
+    }
+}
+
+static int64_t fake_time;
+static int64_t fake_now(void *ctx) {
+    (void)ctx;
+    return fake_time += 10; /* each look at the clock takes that long */
+}
+
+/* Waiting times are those of the node; they are recorded with it, and a restart does not wait for them. */
+static void debounce_waits_and_a_restart_does_not(void **state) {
+    (void)state;
+    world *w = kit_start();
+    w->opts.now_ms = fake_now;
+    kit_restart(w);
+    kit_install(w, "t",
+                "{'pattern':1,'name':'t','argument':{'default':{'a':1,'b':1}},'nodes':["
+                "{'id':'slow','debounceMs':5000,'module':{'type':'ref','ref':'add'},'inputs':[{'$':'argument/a'},1]},"
+                "{'id':'rare','throttleMs':5000,'module':{'type':'ref','ref':'add'},'inputs':[{'$':'argument/b'},1]}],"
+                "'result':[{'$':'slow'},{'$':'rare'}]}");
+    int64_t before = fake_time;
+    kit_run(w, "t");
+    assert_true(fake_time - before < 5000); /* nothing to wait for */
+    kit_set(w, "piece:t:argument", "{'a':2,'b':2}");
+    before = fake_time;
+    kit_settle(w);
+    assert_true(fake_time - before >= 5000);
+    kit_is(w, "piece:t", "[3,3]");
+    kit_set(w, "piece:t:argument", "{'a':3,'b':3}");
+    kit_restart(w);
+    before = fake_time;
+    kit_run(w, "t");
+    assert_true(fake_time - before < 5000);
+    kit_is(w, "piece:t", "[4,4]");
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    ok(stet_observe_find(w->space, 0, &(stet_action_key){.piece = "piece:t", .action = "slow"}, &arena, &r, &err));
+    assert_non_null(strstr(r.options, "\"debounceMs\":5000"));
+    stet_arena_release(&arena);
+    kit_stop(w);
+}
+
 static void branch_is_unknown(void **state) {
     (void)state;
     world *w = kit_start();
@@ -662,6 +757,8 @@ int main(void) {
         cmocka_unit_test(switched_off_demand_runs_what_it_needs),
         cmocka_unit_test(program_set_up_by_another_process_is_taken_up),
         cmocka_unit_test(run_of_the_program_before_does_not_stand),
+        cmocka_unit_test(conflicts_are_tried_again_up_to_a_bound),
+        cmocka_unit_test(debounce_waits_and_a_restart_does_not),
         cmocka_unit_test(branch_is_unknown),
         cmocka_unit_test(deleted_piece_leaves_nothing),
         cmocka_unit_test(links_in_values_are_followed),
