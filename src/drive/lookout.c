@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "files/path.h"
 #include "files/watch.h"
 #include "graph/piece.h"
@@ -35,20 +36,37 @@ static bool name_link(void *ctx, stet_value binding, stet_pathref place) {
     return true;
 }
 
+/* What one node names: in its inputs, and the variables of the environment that a command is given. */
+static void name_node(named *n, stet_value node) {
+    stet_binding_walk(stet_get(node, "inputs"), name_link, n);
+    stet_value env = stet_get(stet_get(node, "module"), "env");
+    for (size_t k = 0; stet_typeof(env) == STET_ARRAY && k < stet_count(env); k++) {
+        stet_value name = stet_at(env, k);
+        if (stet_typeof(name) != STET_STRING)
+            continue;
+        char *id = stet_asprintf(STET_ENV_PREFIX "%s", stet_as_string(&name, NULL));
+        n->each(n->ctx, id);
+        stet_free(id);
+    }
+}
+
 static void name_process(named *n, const stet_process *g) {
+    STET_VEC(stet_value) patterns = {0}; /* of children, however deep: they may not be there yet */
     for (size_t i = 0; i < g->node_count; i++) {
-        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), name_link, n);
-        /* And the variables of the environment that a command names. */
-        stet_value env = stet_get(stet_get(g->nodes[i].row, "module"), "env");
-        for (size_t k = 0; stet_typeof(env) == STET_ARRAY && k < stet_count(env); k++) {
-            stet_value name = stet_at(env, k);
-            if (stet_typeof(name) != STET_STRING)
-                continue;
-            char *id = stet_asprintf(STET_ENV_PREFIX "%s", stet_as_string(&name, NULL));
-            n->each(n->ctx, id);
-            stet_free(id);
+        stet_value pattern;
+        name_node(n, g->nodes[i].row);
+        if (stet_find(stet_get(g->nodes[i].row, "module"), "pattern", 7, &pattern))
+            *stet_vec_add(&patterns) = pattern;
+        while (patterns.len > 0) {
+            stet_value nodes = stet_get(patterns.at[--patterns.len], "nodes");
+            for (size_t k = 0; stet_typeof(nodes) == STET_ARRAY && k < stet_count(nodes); k++) {
+                name_node(n, stet_at(nodes, k));
+                if (stet_find(stet_get(stet_at(nodes, k), "module"), "pattern", 7, &pattern))
+                    *stet_vec_add(&patterns) = pattern;
+            }
         }
     }
+    stet_vec_release(&patterns);
 }
 
 stet_status stet_lookout_names(stet_space *space, int64_t branch, const char *piece,

@@ -127,3 +127,45 @@ stet_status stet_path_normal(const char *root, const char *from, const char *pat
     stet_buf_release(&whole);
     return status;
 }
+
+bool stet_path_part(const char *path, const char *part, size_t len, stet_buf *out) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    if (!dot || dot == name) /* ".profile" has no extension */
+        dot = name + strlen(name);
+    if (len == 4 && memcmp(part, "name", 4) == 0)
+        stet_buf_str(out, name);
+    else if (len == 4 && memcmp(part, "stem", 4) == 0)
+        stet_buf_add(out, name, (size_t)(dot - name));
+    else if (len == 3 && memcmp(part, "ext", 3) == 0)
+        stet_buf_str(out, dot);
+    else if (len == 3 && memcmp(part, "dir", 3) == 0)
+        stet_buf_add(out, slash ? path : ".", slash == path ? 1 : slash ? (size_t)(slash - path) : 1);
+    else
+        return false;
+    return true;
+}
+
+void stet_path_fill(const char *text, const char *(*path_of)(void *ctx, const char *name, size_t len), void *ctx,
+                    stet_buf *out) {
+    while (*text) {
+        const char *close = *text == '{' ? strchr(text, '}') : NULL, *path = NULL;
+        bool filled = false;
+        if (close) {
+            const char *name = text + 1, *dot = close;
+            path = path_of(ctx, name, (size_t)(close - name));
+            if (path) {
+                stet_buf_str(out, path);
+                filled = true;
+            } else {
+                while (dot > name && *dot != '.')
+                    dot--;
+                path = dot > name ? path_of(ctx, name, (size_t)(dot - name)) : NULL;
+                filled = path && stet_path_part(path, dot + 1, (size_t)(close - dot) - 1, out);
+            }
+        }
+        if (filled)
+            text = close + 1;
+        else
+            stet_buf_char(out, *text++);
+    }
+}

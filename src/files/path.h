@@ -30,4 +30,12 @@ char *stet_file_of_id(const char *id, size_t len);
 STET_CHECKED stet_status stet_path_normal(const char *root, const char *from, const char *path, char **out,
                                           stet_error *err);
 
+/* A part of a path by its name: `name` the last part, `stem` that without its extension, `ext` the extension with its
+ * dot or nothing, `dir` what is before the name, "." if nothing is. Appended; false for any other name. */
+bool stet_path_part(const char *path, const char *part, size_t len, stet_buf *out);
+/* `text` with "{NAME}" and "{NAME.PART}" replaced by the path that `path_of` gives for NAME, or by a part of it.
+ * Appended. What it gives none for (NULL) stays as it is. */
+void stet_path_fill(const char *text, const char *(*path_of)(void *ctx, const char *name, size_t len), void *ctx,
+                    stet_buf *out);
+
 #endif

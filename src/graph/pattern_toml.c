@@ -5,6 +5,7 @@
 
 #include "base/suggest.h"
 #include "base/toml.h"
+#include "graph/pattern_each.h"
 #include "graph/pattern_toml_internal.h"
 
 static stet_value string_of(const stet_value *v) {
@@ -84,8 +85,8 @@ static const char *const command_members[] = {"depfile", "env",           "cwd",
 static const char *const node_members[] = {"kind",           "onRestart",    "debounceMs", "throttleMs",
                                            "noDebounce",     "verifier",     "title",      "description",
                                            "argumentSchema", "resultSchema", "metadata"};
-static const char *const other_members[] = {"command", "python",   "javascript", "ref",
-                                            "files",   "produces", "inputs",     "after"};
+static const char *const other_members[] = {"command",  "python", "javascript", "ref", "files",
+                                            "produces", "inputs", "after",      "each"};
 
 /* Members of the whole that stay as they are, and those that become something else. */
 static const char *const root_members[] = {"name", "version", "title", "description", "cells", "metadata"};
@@ -175,7 +176,28 @@ static stet_value convert_module(toml_converter *c, stet_value node, const char 
     return module;
 }
 
-static stet_value convert_node(toml_converter *c, const char *id, size_t id_len, stet_value node) {
+/* `each`: the name by which a command knows its file, or NULL. */
+static const char *convert_each(toml_converter *c, stet_value node, const char *id, stet_value *inputs,
+                                stet_value *names) {
+    stet_value v;
+    if (!stet_find(node, "each", 4, &v))
+        return NULL;
+    bool command = stet_find(node, "command", 7, NULL), table = stet_typeof(v) == STET_OBJECT;
+    if (command && (!table || stet_count(v) == 1)) {
+        toml_convert_files(c, "each", v, id, inputs, names);
+        return table ? stet_key_at(v, 0, NULL) : "in";
+    }
+    size_t mark = toml_enter(c, "each", 4);
+    if (command)
+        toml_problem(c, "name one: { in = \"src/*.c\" }", "`each` has one name");
+    else
+        toml_problem(c, "remove it, or add a `command`", "`each` is for commands");
+    toml_leave(c, mark);
+    return NULL;
+}
+
+/* The node, or the two that one with `each` becomes, pushed to `list`. */
+static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_value node, stet_value *list) {
     stet_value made = stet_object(), inputs = stet_object(), names = stet_array(), v;
     stet_value id_value = stet_string_n(id, id_len);
     stet_put(&made, "id", stet_retain(id_value));
@@ -208,10 +230,11 @@ static stet_value convert_node(toml_converter *c, const char *id, size_t id_len,
         toml_leave(c, mark);
     }
     if (stet_find(node, "files", 5, &v))
-        toml_convert_files(c, v, id, &inputs, &names);
+        toml_convert_files(c, "files", v, id, &inputs, &names);
+    const char *each = convert_each(c, node, id, &inputs, &names);
     if (stet_find(node, "after", 5, &v)) {
         size_t mark = toml_enter(c, "after", 5);
-        stet_value list = stet_array();
+        stet_value before = stet_array();
         for (size_t i = 0; i < (stet_typeof(v) == STET_ARRAY ? stet_count(v) : 0); i++) {
             stet_value item = stet_at(v, i);
             size_t len;
@@ -219,11 +242,11 @@ static stet_value convert_node(toml_converter *c, const char *id, size_t id_len,
             if (!name || !stet_find(c->nodes, name, len, NULL))
                 toml_problem(c, "name nodes of this file", "`after` names what is no node");
             else
-                stet_push(&list, toml_reference(name, len));
+                stet_push(&before, toml_reference(name, len));
         }
         if (stet_typeof(v) != STET_ARRAY)
             toml_problem(c, "write a list of node names", "`after` is a list");
-        stet_put(&inputs, "after", list);
+        stet_put(&inputs, "after", before);
         toml_leave(c, mark);
     }
     if (command) {
@@ -235,7 +258,10 @@ static stet_value convert_node(toml_converter *c, const char *id, size_t id_len,
     stet_put(&made, "inputs", inputs);
     stet_put(&made, "module", module);
     stet_release(id_value);
-    return made;
+    if (each)
+        stet_pattern_each(made, each, list);
+    else
+        stet_push(list, made);
 }
 
 static void check_root(toml_converter *c) {
@@ -280,7 +306,7 @@ static stet_value convert_root(toml_converter *c) {
         toml_enter(c, "nodes", 5);
         toml_enter(c, id, len);
         if (stet_typeof(node) == STET_OBJECT)
-            stet_push(&list, convert_node(c, id, len, node));
+            convert_node(c, id, len, node, &list);
         else
             toml_problem(c, "write [nodes.NAME] and its members below", "a node is a table");
         toml_leave(c, 0);

@@ -16,6 +16,7 @@
  *     files.src = "$other.out", or a path that     input src: {"$": "other/files/out"}
  *       another node produces
  *     inputs.x = "$other/rows"                     input x: {"$": "other/rows"}; "$$" at the start is one dollar
+ *     each.src = "src/x*.c"                        a command for each file: two nodes (pattern_each.h)
  *     after = ["other"]                            input "after": [{"$": "other"}]
  *
  * Errors name line and column of the TOML text. Ownership as in pattern.h. */

@@ -5,6 +5,7 @@
 
 #include "files/glob.h"
 #include "files/path.h"
+#include "graph/pattern_each.h"
 
 static stet_value link_to(const char *prefix, const char *path) {
     stet_buf id = STET_BUF(0);
@@ -34,6 +35,12 @@ static stet_value file_of_node(const stet_value *node, const stet_value *name) {
     stet_value r = toml_reference(b.data, b.len);
     stet_buf_release(&b);
     return r;
+}
+
+/* What a file that another node produces is bound to: the file, or the files of all its commands. */
+static stet_value made_by(const toml_produced *p, const char *matching) {
+    return p->each ? stet_pattern_each_files(stet_as_string(&p->node, NULL), stet_as_string(&p->name, NULL), matching)
+                   : file_of_node(&p->node, &p->name);
 }
 
 /* A path as it stands in the file, relative to the project. Caller frees; NULL after a problem. */
@@ -70,7 +77,7 @@ static stet_value node_file(toml_converter *c, const char *text, size_t len) {
         const char *name = text + dot + 1;
         stet_slot *slot = find_name(c, text, dot, name, len - dot - 1);
         if (slot)
-            return file_of_node(&c->outs.at[slot->n].node, &c->outs.at[slot->n].name);
+            return made_by(&c->outs.at[slot->n], NULL);
         toml_problem(c, "name one of its `produces`", "node \"%.*s\" produces no file \"%.*s\"", (int)dot, text,
                      (int)(len - dot - 1), name);
         return stet_null();
@@ -78,6 +85,14 @@ static stet_value node_file(toml_converter *c, const char *text, size_t len) {
     toml_problem(c, "write \"$NODE.FILE\", with a node of this file and a name of its `produces`",
                  "\"$%.*s\" names no node", (int)(len < 200 ? len : 200), text);
     return stet_null();
+}
+
+/* Which nodes with `each` may give what `wanted` names is known when they have run: it waits for them. */
+static void each_file(toml_converter *c, const char *wanted, const char *id, stet_value *list) {
+    for (size_t i = 0; i < c->outs.len; i++)
+        if (c->outs.at[i].each && strcmp(stet_as_string(&c->outs.at[i].node, NULL), id) != 0 &&
+            stet_pattern_each_gives(c->outs.at[i].path, wanted))
+            stet_push(list, made_by(&c->outs.at[i], wanted));
 }
 
 /* One entry of `files`: its binding(s), pushed to `list`. */
@@ -103,10 +118,12 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
         if (!path)
             return;
         stet_slot *slot = stet_map_get(&c->paths, path, strlen(path));
-        if (slot)
-            stet_push(list, file_of_node(&c->outs.at[slot->n].node, &c->outs.at[slot->n].name));
+        if (slot && !c->outs.at[slot->n].each)
+            stet_push(list, made_by(&c->outs.at[slot->n], NULL));
         else
             stet_push(list, link_to(STET_FILE_PREFIX, path));
+        if (!slot)
+            each_file(c, path, id, list);
         stet_free(path);
         return;
     }
@@ -120,14 +137,17 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
     }
     stet_push(list, link_to(STET_GLOB_PREFIX, s));
     for (size_t i = 0; i < c->outs.len; i++)
-        if (stet_glob_match(s, c->outs.at[i].path) && strcmp(stet_as_string(&c->outs.at[i].node, NULL), id) != 0)
-            stet_push(list, file_of_node(&c->outs.at[i].node, &c->outs.at[i].name));
+        if (!c->outs.at[i].each && stet_glob_match(s, c->outs.at[i].path) &&
+            strcmp(stet_as_string(&c->outs.at[i].node, NULL), id) != 0)
+            stet_push(list, made_by(&c->outs.at[i], NULL));
+    each_file(c, s, id, list);
 }
 
-/* `files` as {NAME: ...}; a string or a list alone is named "in". */
-void toml_convert_files(toml_converter *c, stet_value files, const char *id, stet_value *inputs, stet_value *names) {
+/* As {NAME: ...}; a string or a list alone is named "in". */
+void toml_convert_files(toml_converter *c, const char *member, stet_value files, const char *id, stet_value *inputs,
+                        stet_value *names) {
     bool table = stet_typeof(files) == STET_OBJECT;
-    size_t mark = toml_enter(c, "files", 5);
+    size_t mark = toml_enter(c, member, strlen(member));
     for (size_t i = 0; i < (table ? stet_count(files) : 1); i++) {
         size_t len = 2;
         const char *key = table ? stet_key_at(files, i, &len) : "in";
@@ -135,6 +155,10 @@ void toml_convert_files(toml_converter *c, stet_value files, const char *id, ste
         size_t inner = table ? toml_enter(c, key, len) : c->at.len;
         if (!stet_name_valid(key, len))
             toml_problem(c, "use letters, digits, \"_\", \"-\" and \".\"", "\"%.100s\" is no name for a file", key);
+        if (stet_find(*inputs, key, len, NULL)) {
+            toml_problem(c, "give one of them another name", "there is an input \"%.100s\" already", key);
+            stet_remove(inputs, key, len);
+        }
         if (stet_typeof(v) == STET_ARRAY)
             for (size_t k = 0; k < stet_count(v); k++)
                 file_binding(c, stet_at(v, k), id, &list);
@@ -147,6 +171,48 @@ void toml_convert_files(toml_converter *c, stet_value files, const char *id, ste
         toml_leave(c, inner);
     }
     toml_leave(c, mark);
+}
+
+/* Is `place`, as far as `close`, "{NAME}" or "{NAME.PART}" of a file that `files` (or `each`) names? */
+static bool names_file(stet_value files, const char *place, const char *close, bool *whole_or_part) {
+    bool table = stet_typeof(files) == STET_OBJECT;
+    for (size_t i = 0; i < (table ? stet_count(files) : 1); i++) {
+        size_t len = 2;
+        const char *name = table ? stet_key_at(files, i, &len) : "in", *after = place + 1 + len;
+        if (after > close || memcmp(place + 1, name, len) != 0 || (*after != '.' && after != close))
+            continue;
+        stet_buf part = STET_BUF(0);
+        *whole_or_part = after == close || stet_path_part("x", after + 1, (size_t)(close - after) - 1, &part);
+        stet_buf_release(&part);
+        return true;
+    }
+    return false;
+}
+
+/* A path of `produces` is made from the file that `each` names, and from no other. */
+static bool check_places(toml_converter *c, stet_value node, const char *text) {
+    stet_value files = stet_null();
+    bool many = stet_find(node, "each", 4, &files), any = false, known;
+    if (!many && !stet_find(node, "files", 5, &files))
+        return true;
+    for (const char *p = text, *close; (p = strchr(p, '{')) != NULL && (close = strchr(p, '}')) != NULL; p++) {
+        if (!names_file(files, p, close, &known))
+            continue;
+        any |= known;
+        if (many == known)
+            continue;
+        if (many)
+            toml_problem(c, "write {NAME.stem}, {NAME.name}, {NAME.ext} or {NAME.dir}", "\"%.*s\" is no part of a path",
+                         (int)(close - p) + 1, p);
+        else
+            toml_problem(c, "write the path, or `each` in place of `files`",
+                         "\"%.*s\" in a path that is produced is for nodes with `each`", (int)(close - p) + 1, p);
+        return false;
+    }
+    if (many && !any)
+        toml_problem(c, "make it from the file, as in \"build/{in.stem}.o\"",
+                     "every command of the node would write \"%.200s\"", text);
+    return many == any;
 }
 
 void toml_collect_produced(toml_converter *c) {
@@ -180,7 +246,7 @@ void toml_collect_produced(toml_converter *c) {
             else if (stet_glob_is(text))
                 toml_problem(c, "name each file, or produce a directory",
                              "\"%.200s\": what a node produces is named, not searched for", text);
-            else {
+            else if (check_places(c, node, text)) {
                 char *path = normal(c, text);
                 stet_slot *other = path ? stet_map_get(&c->paths, path, strlen(path)) : NULL;
                 if (other) {
@@ -196,8 +262,8 @@ void toml_collect_produced(toml_converter *c) {
                     if (!stet_map_get(&c->firsts, id, len))
                         stet_map_put(&c->firsts, id, len, (stet_slot){.n = c->outs.len});
                     stet_map_put(&c->paths, path, strlen(path), (stet_slot){.n = c->outs.len});
-                    *stet_vec_add(&c->outs) =
-                        (toml_produced){stet_string_n(id, len), stet_string_n(name, name_len), path};
+                    *stet_vec_add(&c->outs) = (toml_produced){stet_string_n(id, len), stet_string_n(name, name_len),
+                                                              path, stet_find(node, "each", 4, NULL)};
                 }
             }
             toml_leave(c, mark);

@@ -16,6 +16,7 @@ typedef struct toml_produced {
     stet_value node; /* its id, a string */
     stet_value name;
     char *path;
+    bool each; /* of a node with `each`: the path has {...} in it, and stands for many */
 } toml_produced;
 
 typedef struct toml_converter {
@@ -48,8 +49,9 @@ stet_value toml_reference(const char *text, size_t len); /* {"$": TEXT} */
 /* The first pass over the nodes: who writes what. toml_release_files undoes it. */
 void toml_collect_produced(toml_converter *c);
 void toml_release_files(toml_converter *c);
-/* `files` of the node `id`: bindings are put to `inputs`, their names to `names`. */
-void toml_convert_files(toml_converter *c, stet_value files, const char *id, stet_value *inputs, stet_value *names);
+/* `files` or `each` (`member`) of the node `id`: bindings are put to `inputs`, their names to `names`. */
+void toml_convert_files(toml_converter *c, const char *member, stet_value files, const char *id, stet_value *inputs,
+                        stet_value *names);
 /* What the node `id` writes, as the member `produces` of its module. */
 void toml_convert_produces(toml_converter *c, stet_value id, stet_value *module);
 

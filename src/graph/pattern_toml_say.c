@@ -101,14 +101,19 @@ void toml_place(toml_converter *c, stet_value json, const char *pointer, stet_bu
         return;
     }
     stet_value id = stet_get(stet_at(stet_get(json, "nodes"), index), "id");
-    size_t mark = c->at.len;
+    size_t mark = c->at.len, len = 0;
+    const char *text = stet_as_string(&id, &len);
+    if (len > 6 && strcmp(text + len - 6, ".files") == 0 && !stet_find(c->nodes, text, len, NULL))
+        len -= 6; /* the list of a node with `each` */
     toml_enter(c, "nodes", 5);
-    toml_enter(c, stet_as_string(&id, NULL) ? stet_as_string(&id, NULL) : "", strlen(stet_as_string(&id, NULL)));
+    toml_enter(c, text ? text : "", len);
     stet_buf_str(out, stet_buf_cstr(&c->at));
     toml_leave(c, mark);
     const char *rest = pointer + end;
     if (strncmp(rest, "/module/argv", 12) == 0 || strncmp(rest, "/module/shell", 13) == 0)
         stet_buf_str(out, "/command");
+    else if (strncmp(rest, "/module/pattern", 15) == 0 || strncmp(rest, "/inputs/list", 12) == 0)
+        return; /* of a node with `each`: the whole node */
     else if (strncmp(rest, "/module/", 8) == 0)
         stet_buf_str(out, rest + 7);
     else

@@ -266,6 +266,24 @@ static bool made_path(stet_value value, stet_buf *path) {
     return escaped && stet_path_unescape(escaped, len, path);
 }
 
+/* {"each": LIST, "name": NAME}: the files NAME of all commands of a list. */
+static bool is_each(stet_value binding) {
+    return stet_typeof(binding) == STET_OBJECT && stet_find(binding, "each", 4, NULL);
+}
+
+static size_t each_count(stet_value value) {
+    stet_value list = stet_get(value, "each");
+    return stet_typeof(list) == STET_ARRAY ? stet_count(list) : 0;
+}
+
+static stet_value each_at(stet_value value, size_t i) {
+    stet_value name = stet_get(value, "name"), file = stet_null();
+    size_t len = 0;
+    const char *text = stet_as_string(&name, &len);
+    return text && stet_find(stet_get(stet_at(stet_get(value, "each"), i), "files"), text, len, &file) ? file
+                                                                                                       : stet_null();
+}
+
 /* One of the files that a pattern matches. */
 typedef struct matched {
     char *path;
@@ -306,8 +324,14 @@ static stet_status take_pattern(evaluation *e, const char *name, const char *id,
         const char *other = link_id(stet_at(list, i), &hold);
         bool file = other && (strncmp(other, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
                               strncmp(other, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0);
-        if (!file && made_path(stet_at(values, i), &path) && stet_glob_match(stet_buf_cstr(&pattern), path.data))
-            *stet_vec_add(&found) = (matched){stet_strdup(path.data), stet_at(values, i), true};
+        bool each = !other && is_each(stet_at(list, i));
+        stet_value made = stet_at(values, i);
+        for (size_t k = 0; !file && k < (each ? each_count(made) : 1); k++) {
+            stet_value one = each ? each_at(made, k) : made;
+            stet_buf_clear(&path);
+            if (made_path(one, &path) && stet_glob_match(stet_buf_cstr(&pattern), path.data))
+                *stet_vec_add(&found) = (matched){stet_strdup(path.data), one, true};
+        }
         stet_buf_release(&path);
     }
     if (found.len)
@@ -319,6 +343,21 @@ static stet_status take_pattern(evaluation *e, const char *name, const char *id,
     }
     stet_vec_release(&found);
     stet_buf_release(&pattern);
+    return status;
+}
+
+/* What says itself where it is: another node's output, or an element of the list that ref `files` gives. */
+static stet_status take_made(evaluation *e, const char *name, stet_value value, const char *matching) {
+    stet_buf path = STET_BUF(0);
+    stet_value file;
+    stet_status status = STET_OK;
+    if (!made_path(value, &path))
+        status =
+            stet_fail(e->err, STET_FAILED, "%s: its input \"%s\" is no file: the node that makes it has not succeeded",
+                      e->run->name, name);
+    else if (!matching || stet_glob_match(matching, path.data))
+        status = add_input(e, name, path.data, stet_find(value, "file", 4, &file) ? file : value);
+    stet_buf_release(&path);
     return status;
 }
 
@@ -339,13 +378,12 @@ static stet_status take_file(evaluation *e, const char *name, stet_value binding
         stet_free(path);
         return status;
     }
-    stet_buf path = STET_BUF(0);
-    stet_status status = made_path(value, &path)
-                             ? add_input(e, name, path.data, value)
-                             : stet_fail(e->err, STET_FAILED,
-                                         "%s: its input \"%s\" is no file: the node that makes it has not succeeded",
-                                         e->run->name, name);
-    stet_buf_release(&path);
+    stet_value matching = is_each(binding) ? stet_get(value, "matching") : stet_null();
+    if (!is_each(binding))
+        return take_made(e, name, value, NULL);
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < each_count(value) && status == STET_OK; i++)
+        status = take_made(e, name, each_at(value, i), stet_as_string(&matching, NULL));
     return status;
 }
 
@@ -392,13 +430,54 @@ static stet_status take_inputs(evaluation *e, stet_value d) {
 
 /* ---- Outputs, environment, places ------------------------------------------------------------------------------- */
 
+/* Does "NAME" or "NAME.PART" name this file? *part: what follows the dot, NULL for the whole path. */
+static bool names_file(const command_file *f, const char *name, size_t len, const char **part) {
+    size_t own = strlen(f->name);
+    if (own > len || memcmp(f->name, name, own) != 0 || (own < len && name[own] != '.'))
+        return false;
+    *part = own < len ? name + own + 1 : NULL;
+    return true;
+}
+
+typedef struct only_file {
+    const command_files *files;
+    size_t most; /* how many files the names stood for, at the most */
+} only_file;
+
+static const char *path_of_only(void *ctx, const char *name, size_t len) {
+    only_file *o = ctx;
+    const char *path = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < o->files->len; i++)
+        if (strlen(o->files->at[i].name) == len && memcmp(o->files->at[i].name, name, len) == 0) {
+            path = o->files->at[i].path;
+            count++;
+        }
+    if (count > o->most)
+        o->most = count;
+    return path;
+}
+
+/* The normal path of an output, which may be made from that of an input ("{in.stem}"). Caller frees. */
+static stet_status output_path(evaluation *e, const char *text, char **out) {
+    stet_buf filled = STET_BUF(0);
+    only_file only = {.files = &e->s->inputs};
+    stet_path_fill(text, path_of_only, &only, &filled);
+    stet_status status =
+        only.most > 1 ? stet_fail(e->err, STET_INVALID, "%s: the path \"%.200s\" names an input that is %zu files",
+                                  e->run->name, text, only.most)
+                      : stet_path_normal(e->root, "", stet_buf_cstr(&filled), out, e->err);
+    stet_buf_release(&filled);
+    return status;
+}
+
 static stet_status take_outputs(evaluation *e, stet_value d) {
     stet_value produces = stet_get(d, "produces");
     bool outside = stet_as_bool(stet_get(d, "allow-outside"));
     for (size_t i = 0; i < stet_count(produces); i++) {
         stet_value v = stet_at(produces, i);
         char *path;
-        stet_status status = stet_path_normal(e->root, "", stet_as_string(&v, NULL), &path, e->err);
+        stet_status status = output_path(e, stet_as_string(&v, NULL), &path);
         if (status != STET_OK)
             return status;
         char *full = path[0] == '/' ? stet_strdup(path) : stet_file_join(e->root, path), *dir = stet_file_dirname(full);
@@ -416,7 +495,9 @@ static stet_status take_outputs(evaluation *e, stet_value d) {
         if (status != STET_OK)
             return status;
     }
-    return STET_OK;
+    stet_value depfile;
+    return stet_find(d, "depfile", 7, &depfile) ? output_path(e, stet_as_string(&depfile, NULL), &e->s->depfile)
+                                                : STET_OK;
 }
 
 /* The variables that count: {NAME: value, or null if it is not set}. They go to the command, with those that do not. */
@@ -470,7 +551,7 @@ static void quote(stet_buf *out, const char *s) {
     stet_buf_char(out, '\'');
 }
 
-/* Paths and values by name: "{name}". */
+/* Paths, parts of them and values by name: "{name}", "{name.stem}". */
 static bool named(evaluation *e, const char *name, size_t len, command_words *out) {
     const command_files *lists[] = {&e->s->inputs, &e->s->outputs};
     bool found = false;
@@ -478,9 +559,17 @@ static bool named(evaluation *e, const char *name, size_t len, command_words *ou
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < lists[k]->len; i++) {
             const command_file *f = &lists[k]->at[i];
-            if (strlen(f->name) != len || memcmp(f->name, name, len) != 0)
+            const char *part;
+            if (!names_file(f, name, len, &part))
+                continue;
+            stet_buf text = STET_BUF(0);
+            if (part && !stet_path_part(f->path, part, len - (size_t)(part - name), &text))
                 continue;
             found = true;
+            if (part) {
+                command_words_add(out, stet_buf_take(&text, NULL));
+                continue;
+            }
             bool whole = f->path[0] == '/' || !*e->s->cwd_rel;
             command_words_add(out, whole ? stet_strdup(f->path) : stet_file_join(e->root, f->path));
         }
@@ -615,9 +704,7 @@ static stet_status take_places(evaluation *e, stet_value d) {
     s->cwd = s->cwd_rel[0] == '/' ? stet_strdup(s->cwd_rel)
              : *s->cwd_rel        ? stet_file_join(e->root, s->cwd_rel)
                                   : stet_strdup(e->root);
-    if (stet_find(d, "depfile", 7, &v))
-        status = stet_path_normal(e->root, "", stet_as_string(&v, NULL), &s->depfile, e->err);
-    return status;
+    return STET_OK;
 }
 
 stet_status command_evaluate(stet_run *run, const char *root, command_spec *out, stet_error *err) {

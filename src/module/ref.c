@@ -324,13 +324,17 @@ static stet_status check(stet_value descriptor, stet_value node, stet_error *err
             return STET_UNSUPPORTED;
         }
         bool childs = ref_has_children(row_of(descriptor)) && (strcmp(key, "pattern") == 0 || strcmp(key, "key") == 0);
-        if (!strstr(known, word) && !childs) {
+        bool distinct =
+            row_of(descriptor) == &ref_row_files && (strcmp(key, "distinct") == 0 || strcmp(key, "name") == 0);
+        if (!strstr(known, word) && !childs && !distinct) {
             stet_fail(err, STET_INVALID, "a module of type \"ref\" has no member \"%.60s\"", key);
             stet_hint(err, "remove it, or put it into \"metadata\"");
             return STET_INVALID;
         }
     }
     status = check_inputs(row_of(descriptor), stet_get(node, "inputs"), err);
+    if (status == STET_OK && row_of(descriptor) == &ref_row_files)
+        status = ref_check_files(descriptor, err);
     return status == STET_OK && ref_has_children(row_of(descriptor))
                ? ref_check_children(row_of(descriptor), descriptor, node, err)
                : status;
@@ -380,6 +384,13 @@ static stet_status fingerprint(void *state, stet_value descriptor, stet_hash *ou
         stet_put(&all, "ref", stet_string(text));
         stet_put(&all, "pattern", stet_retain(pattern));
         stet_put(&all, "key", stet_retain(stet_get(descriptor, "key")));
+        *out = stet_hash_value(all);
+        stet_release(all);
+    } else if (row == &ref_row_files) {
+        stet_value all = stet_array();
+        stet_push(&all, stet_string(text));
+        stet_push(&all, stet_retain(stet_get(descriptor, "distinct")));
+        stet_push(&all, stet_retain(stet_get(descriptor, "name")));
         *out = stet_hash_value(all);
         stet_release(all);
     }

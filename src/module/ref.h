@@ -44,6 +44,8 @@ bool ref_key(const ref_call *call, const char *name, char out[24]);
 bool ref_has_children(const ref_row *row);
 /* Is the child pattern of `map` and its like right? */
 stet_status ref_check_children(const ref_row *row, stet_value descriptor, stet_value node, stet_error *err);
+/* Member `distinct` of `files`: paths that must differ from file to file. */
+stet_status ref_check_files(stet_value descriptor, stet_error *err);
 /* "NAME: expected WHAT, found a string" */
 stet_status ref_expected(stet_error *err, const char *name, const char *what, stet_value found);
 /* false, null, 0 and "" are false, everything else is true. */
@@ -60,7 +62,7 @@ void ref_text(stet_buf *b, stet_value v);
     X(value) X(get) X(pick) X(merge) X(keys) X(values) X(length) X(concat) X(flatten) X(sort) X(unique) X(range) \
     X(join) X(split) X(format) X(hash) \
     X(ifElse) X(when) X(unless) \
-    X(map) X(filter) X(reduce)
+    X(map) X(filter) X(reduce) X(files)
 /* clang-format on */
 
 #define REF_DECLARE(name) extern const ref_row ref_row_##name;

@@ -6,7 +6,7 @@ stet_plan *stet_plan_new(const stet_plan_source *source) {
     stet_plan *p = stet_alloc_zero(sizeof *p);
     if (source)
         p->source = *source;
-    p->live_epoch = p->none_epoch = p->asked_epoch = 1;
+    p->live_epoch = p->none_epoch = p->asked_epoch = p->down_epoch = 1;
     return p;
 }
 
@@ -135,13 +135,23 @@ size_t stet_plan_count(const stet_plan *p) {
     return p->nodes.len;
 }
 
+/* An action runs, or waits for what runs: so do all into whose outputs it leads. */
+static void count_below(stet_plan *p, uint32_t id, bool more) {
+    for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE; c = plan_leader(p, c)) {
+        node *n = &p->nodes.at[c];
+        n->below = more ? n->below + 1 : n->below > 0 ? n->below - 1 : 0; /* 0: loaded anew meanwhile */
+    }
+}
+
 void stet_plan_remove(stet_plan *p, uint32_t id) {
     stet_plan_set_reads(p, id, NULL, 0);
     stet_plan_set_writes(p, id, NULL, 0);
     stet_plan_set_envelopes(p, id, NULL, 0);
     node *n = &p->nodes.at[id];
-    if (n->flags & N_RUNNING)
+    if (n->flags & N_RUNNING) {
         p->running--;
+        count_below(p, id, false);
+    }
     if (n->flags & N_LEADS)
         stet_map_put(&p->left, n->name, strlen(n->name), (stet_slot){.n = id});
     n->flags = N_GONE;
@@ -153,6 +163,8 @@ bool stet_plan_unload(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
     if (n->flags & ~(uint32_t)(N_CERTAIN | N_EFFECT | N_LATE)) /* and none that leads to others */
         return false;
+    if (p->running > 0 && n->down_at == p->down_epoch)
+        return false; /* it may stand between one that runs and one that has to wait for that */
     stet_map_remove(&p->node_names, n->name, strlen(n->name));
     edge *edges[2] = {n->reads, n->writes};
     uint32_t counts[2] = {n->read_count, n->write_count};
@@ -222,6 +234,7 @@ void stet_plan_writers(stet_plan *p, uint32_t d, stet_pathref path, stet_plan_no
 void stet_plan_forget_asked(stet_plan *p) {
     stet_map_clear(&p->asked);
     p->asked_epoch++;
+    p->down_epoch++;
 }
 
 /* Makes sure that every reader of a change is loaded. What was asked once is in memory, and memory is kept up to date
@@ -282,6 +295,7 @@ void stet_plan_listen(stet_plan *p, stet_plan_nodes *heard) {
 /* ---- What next --------------------------------------------------------------------------------------------------- */
 
 void stet_plan_begin(stet_plan *p) {
+    p->down_epoch++;
     for (size_t i = 0; i < p->nodes.len; i++) {
         node *n = &p->nodes.at[i];
         n->runs = n->bumps = 0;
@@ -327,6 +341,9 @@ static bool behind_running(stet_plan *p, uint32_t id) {
     if (p->running == 0)
         return false;
     uint32_t stamp = ++p->stamp;
+    /* A child reads what its coordinator wrote for it, and nothing through it: its brothers may run beside it. */
+    for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE; c = plan_leader(p, c))
+        p->nodes.at[c].own = stamp;
     stet_plan_nodes stack = {0};
     bool behind = false;
     *stet_vec_add(&stack) = id;
@@ -341,7 +358,7 @@ static bool behind_running(stet_plan *p, uint32_t id) {
                 if (w->seen == stamp)
                     continue;
                 w->seen = stamp;
-                if (w->flags & N_RUNNING) {
+                if ((w->flags & N_RUNNING) || (w->below > 0 && w->own != stamp)) {
                     behind = true;
                     break;
                 }
@@ -388,6 +405,7 @@ stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_
         if (behind_running(p, id)) {
             n->flags |= N_WAITING;
             *stet_vec_add(&p->waiting) = id;
+            count_below(p, id, true);
             continue;
         }
         int64_t due = INT64_MIN;
@@ -403,11 +421,20 @@ stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_
             n->flags |= N_ASIDE;
             continue;
         }
+        if ((n->flags & (N_LATE | N_EFFECT)) == N_LATE) { /* others may begin while it runs */
+            status = plan_load_downstream(p, id, err);
+            n = &p->nodes.at[id];
+            if (status != STET_OK) {
+                plan_queue_push(p, id);
+                return status;
+            }
+        }
         n->runs++;
         n->started_at = now;
         n->flags |= N_RUNNING;
         n->flags &= ~(uint32_t)N_REDIRTY;
         p->running++;
+        count_below(p, id, true);
         *out = (stet_plan_step){STET_PLAN_RUN, id, 0};
         return STET_OK;
     }
@@ -459,6 +486,7 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
     node *n = &p->nodes.at[id];
     assert(n->flags & N_RUNNING);
     p->running--;
+    count_below(p, id, false);
     bool left = outcome == STET_PLAN_LEFT, undone = left || outcome == STET_PLAN_AGAIN || outcome == STET_PLAN_NOT_YET;
     bool again = (n->flags & N_REDIRTY) || (undone && !left);
     if ((left || outcome == STET_PLAN_NOT_YET) && n->runs > 0)
@@ -488,9 +516,11 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
         n->dirty_at = now;
         plan_queue_push(p, id);
     }
-    for (size_t i = 0; i < p->waiting.len; i++)
+    for (size_t i = 0; i < p->waiting.len; i++) {
+        count_below(p, p->waiting.at[i], false);
         if (p->nodes.at[p->waiting.at[i]].flags & N_WAITING)
             plan_queue_push(p, p->waiting.at[i]);
+    }
     stet_vec_clear(&p->waiting);
 }
 

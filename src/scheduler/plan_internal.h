@@ -54,6 +54,9 @@ typedef struct node {
     uint32_t seen, from;       /* stamp and predecessor of the walk under way */
     uint32_t into;             /* whose output leads to what this one writes; STET_PLAN_NONE */
     uint32_t heir;             /* of one that is gone: who has its name now; STET_PLAN_NONE */
+    uint32_t down_at;          /* epoch in which all that is downstream of it was loaded */
+    uint32_t own;              /* stamp of a walk that began at one that leads into it */
+    uint32_t below;            /* how many that lead into it run, or wait for what runs */
     uint32_t unwanted_at;      /* epoch in which one whose `into` this is was found not to be live */
     int64_t dirty_at, started_at;
     int64_t debounce_ms, throttle_ms;
@@ -106,7 +109,7 @@ struct stet_plan {
     uint32_t unwanted_epoch;
     size_t running;
     uint32_t arrivals;
-    uint32_t live_epoch, none_epoch, stamp;
+    uint32_t live_epoch, none_epoch, down_epoch, stamp;
     stet_plan_nodes *heard; /* who listens to marks by others; NULL: nobody */
     uint32_t walking;       /* stamp of the walk that is under way, or 0, */
     bool missed;            /* and whether an action came in that reads what the walk has passed */
@@ -119,6 +122,11 @@ static inline stet_pathref plan_path_at(const stet_plan *p, uint32_t path) {
 /* plan_live.c: takes an action's edges away, without a thought about liveness. */
 void plan_edges_drop(stet_plan *p, uint32_t id);
 /* plan.c: makes sure that every reader of a change is loaded. */
+/* Whose output leads to what this one writes, under the number that it has by now; STET_PLAN_NONE. */
+uint32_t plan_leader(stet_plan *p, uint32_t id);
+/* Makes sure that everything downstream of an action is loaded, also what stands: whoever asks while the action runs
+ * whether it is upstream of another has to find the way between them. */
+STET_CHECKED stet_status plan_load_downstream(stet_plan *p, uint32_t id, stet_error *err);
 STET_CHECKED stet_status plan_load_readers(stet_plan *p, uint32_t d, stet_pathref path, stet_change_kind kind,
                                            stet_error *err);
 

@@ -57,8 +57,7 @@ static stet_status descend(descent *d, uint32_t id, uint32_t in, stet_pathref pa
     return STET_OK;
 }
 
-/* Whose output leads to what this one writes, under the number that it has by now. */
-static uint32_t leader(stet_plan *p, uint32_t id) {
+uint32_t plan_leader(stet_plan *p, uint32_t id) {
     uint32_t into = p->nodes.at[id].into;
     while (into != STET_PLAN_NONE && (p->nodes.at[into].flags & N_GONE) && p->nodes.at[into].heir != STET_PLAN_NONE)
         into = p->nodes.at[into].heir;
@@ -72,7 +71,7 @@ static stet_status descend_into(descent *d, uint32_t id, stet_error *err) {
     stet_plan *p = d->p;
     stet_path path = STET_PATH_INIT;
     stet_status status = STET_OK;
-    for (uint32_t c = leader(p, id); c != STET_PLAN_NONE && !d->live && status == STET_OK; c = leader(p, c))
+    for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE && !d->live && status == STET_OK; c = plan_leader(p, c))
         for (uint32_t w = 0; w < p->nodes.at[c].write_count && !d->live && status == STET_OK; w++) {
             edge e = p->nodes.at[c].writes[w];
             stet_path_set(&path, plan_path_at(p, e.path));
@@ -94,7 +93,7 @@ static void found_unwanted(stet_plan *p, uint32_t id) {
     if (p->unwanted_epoch != p->none_epoch)
         stet_vec_clear(&p->unwanted);
     p->unwanted_epoch = p->none_epoch;
-    for (uint32_t c = leader(p, id); c != STET_PLAN_NONE; c = leader(p, c))
+    for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE; c = plan_leader(p, c))
         p->nodes.at[c].unwanted_at = p->none_epoch;
     *stet_vec_add(&p->unwanted) = id;
 }
@@ -147,6 +146,55 @@ again:;
     return STET_OK;
 }
 
+/* ---- Downstream -------------------------------------------------------------------------------------------------- */
+
+static stet_status load_at(stet_plan *p, uint32_t in, stet_pathref path, stet_plan_nodes *stack, stet_error *err) {
+    stet_status status = plan_load_readers(p, in, path, STET_KEYSET, err);
+    stet_vec_clear(&p->found);
+    stet_plan_readers(p, in, path, STET_KEYSET, &p->found);
+    for (size_t i = 0; i < p->found.len && status == STET_OK; i++) {
+        node *n = &p->nodes.at[p->found.at[i]];
+        if (n->down_at == p->down_epoch)
+            continue;
+        n->down_at = p->down_epoch;
+        *stet_vec_add(stack) = p->found.at[i];
+    }
+    return status;
+}
+
+stet_status plan_load_downstream(stet_plan *p, uint32_t start, stet_error *err) {
+    if (p->nodes.at[start].down_at == p->down_epoch)
+        return STET_OK;
+    stet_plan_nodes stack = {0};
+    stet_path path = STET_PATH_INIT;
+    stet_status status = STET_OK;
+    p->nodes.at[start].down_at = p->down_epoch;
+    *stet_vec_add(&stack) = start;
+    while (stack.len > 0 && status == STET_OK) {
+        uint32_t id = stack.at[--stack.len];
+        /* Edges by number: loading readers may move the nodes. */
+        for (uint32_t w = 0; status == STET_OK && w < p->nodes.at[id].write_count + p->nodes.at[id].envelope_count;
+             w++) {
+            const node *at = &p->nodes.at[id];
+            edge e = w < at->write_count ? at->writes[w] : at->envelopes[w - at->write_count];
+            status = load_at(p, e.doc, plan_path_at(p, e.path), &stack, err);
+        }
+        for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE && status == STET_OK; c = plan_leader(p, c))
+            for (uint32_t w = 0; status == STET_OK && w < p->nodes.at[c].write_count; w++) {
+                edge e = p->nodes.at[c].writes[w];
+                stet_path_set(&path, plan_path_at(p, e.path));
+                stet_path_push(&path, "0");
+                stet_path_push(&path, "0");
+                status = load_at(p, e.doc, stet_path_ref(&path), &stack, err);
+            }
+    }
+    if (status != STET_OK)
+        p->down_epoch++; /* what is marked now was not all looked at */
+    stet_path_release(&path);
+    stet_vec_release(&stack);
+    return status;
+}
+
 void stet_plan_set_into(stet_plan *p, uint32_t id, uint32_t coordinator) {
     p->nodes.at[id].into = coordinator;
     p->nodes.at[coordinator].flags |= N_LEADS;
@@ -175,7 +223,7 @@ static void take_unwanted(stet_plan *p, stet_plan_nodes *out) {
         bool all = true; /* of those that lead to it: none was asked for */
         if (n->none_at != p->none_epoch || n->into == STET_PLAN_NONE)
             continue;
-        for (uint32_t c = leader(p, id); c != STET_PLAN_NONE && all; c = leader(p, c))
+        for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE && all; c = plan_leader(p, c))
             all = p->nodes.at[c].unwanted_at == p->none_epoch;
         if (all)
             p->unwanted.at[kept++] = id;

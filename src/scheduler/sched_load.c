@@ -386,12 +386,12 @@ static stet_status load_value(void *ctx, const char *id, stet_value *value, stet
     return STET_OK;
 }
 
-/* What a child's node writes is wanted by who wants the output of its coordinator, which leads there. */
+/* What a child's node writes is wanted by who wants the output of its coordinator, which leads there; and whoever reads
+ * that waits while the child runs. */
 static stet_status join_coordinator(stet_sched *s, sched_action *a, stet_error *err) {
     stet_value parent = stet_get(a->row, "parent");
     uint32_t coordinator;
-    if (stet_typeof(parent) != STET_STRING || !stet_as_bool(stet_get(a->row, "shown")) ||
-        (a->piece->whole && stet_as_bool(stet_get(a->row, "certain"))))
+    if (stet_typeof(parent) != STET_STRING || !stet_as_bool(stet_get(a->row, "shown")))
         return STET_OK;
     stet_status status = sched_load(s, a->piece->piece->doc, stet_as_string(&parent, NULL), &coordinator, err);
     if (status == STET_OK)

@@ -152,4 +152,28 @@ produces = "build/after"
 TOML
 t "what was not begun after a failure is left, and does not stand" sh -c '"$STET" run stop.toml | grep -q "ran 1, stood 0, failed 1, left 1"'
 t "a dry run counts what does not stand"        expect_out "1 action does not stand; nothing was run" stet run -n stop.toml
+cat >two.toml <<'TOML'
+name = "two"
+[nodes.slow]
+command = "sleep 0.4; cat {in} > {out}"
+files = "two.1"
+produces = "build/two.1"
+[nodes.fast]
+command = "cat {in} > {out}"
+files = "two.2"
+produces = "build/two.2"
+[nodes.slower]
+command = "cat {in} > {out}"
+files = "$slow.out"
+produces = "build/two.3"
+[nodes.faster]
+command = "cat {in} > {out}"
+files = "$fast.out"
+produces = "build/two.4"
+[nodes.both]
+command = "cat {in}; echo both >> two.log"
+files = ["$slower.out", "$faster.out"]
+TOML
+echo 1 >two.1; echo 1 >two.2; stet run two.toml >/dev/null; rm -f two.log; echo 2 >two.1; echo 2 >two.2
+t "one behind two that change runs once, after both" sh -c '"$STET" run two.toml | grep -q "ran 5" && [ "$(cat two.log)" = both ]'
 finish

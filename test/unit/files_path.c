@@ -49,7 +49,34 @@ static void normal(void **state) {
     FAILS(stet_path_normal("/p", "", "/p/.stet", &out, &err), STET_INVALID, "belongs to stet");
 }
 
+static const char *one_name(void *ctx, const char *name, size_t len) {
+    return len == 2 && memcmp(name, "in", 2) == 0 ? ctx : NULL;
+}
+
+static void parts(void **state) {
+    (void)state;
+    static const char *const rows[][3] = {
+        {"{in.stem}", "src/a.tar.gz", "a.tar"},
+        {"{in.ext}", "src/a.tar.gz", ".gz"},
+        {"{in.name}", "src/a.tar.gz", "a.tar.gz"},
+        {"{in.dir}", "src/x/a.c", "src/x"},
+        {"{in.dir}/{in.stem}", "a.c", "./a"},
+        {"{in.dir}", "/a.c", "/"},
+        {"{in.stem}{in.ext}", ".profile", ".profile"},
+        {"{in.stem}|{in.ext}", "d.d/noext", "noext|"},
+        {"b/{in}.o", "src/a.c", "b/src/a.c.o"},
+        {"{in.foo} {other} {other.stem} {} {in", "a", "{in.foo} {other} {other.stem} {} {in"},
+        {"{{in.stem}}", "a.c", "{a}"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        stet_buf out = STET_BUF(0);
+        stet_path_fill(rows[i][0], one_name, (void *)rows[i][1], &out);
+        assert_string_equal(stet_buf_cstr(&out), rows[i][2]);
+        stet_buf_release(&out);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ids), cmocka_unit_test(normal)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ids), cmocka_unit_test(normal), cmocka_unit_test(parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

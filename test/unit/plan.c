@@ -657,10 +657,14 @@ static uint32_t next_of(stet_plan *p) {
     return step.kind == STET_PLAN_RUN ? step.node : STET_PLAN_NONE;
 }
 
-static void change(stet_plan *p, const char *document) {
+static void change_by(stet_plan *p, const char *document, uint32_t by) {
     stet_error err = STET_ERROR_INIT;
     uint32_t d = stet_plan_doc(p, document, strlen(document));
-    assert_int_equal(stet_plan_changed(p, d, STET_PATH_ROOT, STET_VALUE, STET_PLAN_NONE, 0, &err), STET_OK);
+    assert_int_equal(stet_plan_changed(p, d, STET_PATH_ROOT, STET_VALUE, by, 0, &err), STET_OK);
+}
+
+static void change(stet_plan *p, const char *document) {
+    change_by(p, document, STET_PLAN_NONE);
 }
 
 /* One change asks once, however often it comes; a document all of whose readers are loaded is not asked about. */
@@ -797,6 +801,78 @@ static void late_ones_wait_until_all_is_known(void **state) {
     stet_plan_free(p);
 }
 
+static uint32_t add_late(stet_plan *p, const char *name, uint32_t rank, const char *reads, const char *writes) {
+    uint32_t id = stet_plan_add(p, name, strlen(name), &(stet_plan_opts){.rank = rank, .late = true, .certain = true});
+    stet_plan_set_reads(p, id,
+                        &(stet_plan_read){stet_plan_doc(p, reads, strlen(reads)), STET_PATH_ROOT, STET_RECURSIVE}, 1);
+    stet_plan_set_writes(p, id, &(stet_plan_write){stet_plan_doc(p, writes, strlen(writes)), STET_PATH_ROOT}, 1);
+    return id;
+}
+
+/* Between a command that runs and one that is dirty stands an action that is not even in memory: the second waits, for
+ * it would run again when the change has come through. */
+static void a_command_waits_for_what_runs_far_upstream(void **state) {
+    (void)state;
+    shelf s = {.there = true}; /* "far", from "in" to "out" */
+    stet_plan *p = stet_plan_new(&(stet_plan_source){&s, take_down});
+    uint32_t first = add_late(p, "first", 0, "source", "in"), last = add_late(p, "last", 2, "out", "end");
+    uint32_t beside = add_late(p, "beside", 2, "elsewhere", "other");
+    stet_plan_begin(p);
+    stet_plan_mark(p, first, STET_PLAN_DIRTY, 0);
+    stet_plan_mark(p, last, STET_PLAN_DIRTY, 0);
+    stet_plan_mark(p, beside, STET_PLAN_DIRTY, 0);
+    assert_int_equal(next_of(p), first);
+    assert_int_equal(next_of(p), beside); /* nothing leads there */
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    uint32_t far = stet_plan_find(p, "far", 3);
+    assert_int_not_equal(far, STET_PLAN_NONE);
+    assert_false(stet_plan_unload(p, far)); /* it is the way between them */
+    stet_plan_finish(p, beside, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    change_by(p, "in", first);
+    stet_plan_finish(p, first, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), far);
+    change_by(p, "out", far);
+    stet_plan_finish(p, far, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), last);
+    stet_plan_finish(p, last, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    assert_true(stet_plan_unload(p, far));
+    stet_plan_free(p);
+}
+
+/* Whoever reads the output of a coordinator waits for its children, also for those that wait themselves; children do
+ * not wait for each other. */
+static void who_reads_a_list_waits_for_its_children(void **state) {
+    (void)state;
+    stet_plan *p = stet_plan_new(NULL);
+    uint32_t list = add_late(p, "list", 0, "source", "list"), maker = add_late(p, "maker", 0, "seed", "header");
+    uint32_t one = add_late(p, "one", 1, "list", "out1"), two = add_late(p, "two", 1, "header", "out2");
+    uint32_t reader = add_late(p, "reader", 2, "list", "end");
+    stet_plan_set_into(p, one, list);
+    stet_plan_set_into(p, two, list);
+    stet_plan_begin(p);
+    uint32_t dirty[] = {maker, one, two, reader};
+    for (int i = 0; i < 4; i++)
+        stet_plan_mark(p, dirty[i], STET_PLAN_DIRTY, 0);
+    assert_int_equal(next_of(p), maker);
+    assert_int_equal(next_of(p), one);
+    assert_int_equal(next_of(p), STET_PLAN_NONE); /* two waits for maker, reader for both children */
+    stet_plan_finish(p, one, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), STET_PLAN_NONE); /* no child runs, but one waits */
+    stet_plan_finish(p, maker, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), two);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    stet_plan_mark(p, one, STET_PLAN_DIRTY, 0);
+    assert_int_equal(next_of(p), one); /* beside its brother */
+    stet_plan_finish(p, two, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), STET_PLAN_NONE);
+    stet_plan_finish(p, one, STET_PLAN_DONE, 0);
+    assert_int_equal(next_of(p), reader);
+    stet_plan_finish(p, reader, STET_PLAN_DONE, 0);
+    stet_plan_free(p);
+}
+
 /* An effect was chosen; then what it reads turned out not to be stored: it is not its turn any more. */
 static void effect_is_asked_again_before_it_runs(void **state) {
     (void)state;
@@ -881,6 +957,8 @@ int main(void) {
         cmocka_unit_test(many_readers_of_one_cell_leave),
         cmocka_unit_test(reader_that_comes_in_late_leads_to_its_writers),
         cmocka_unit_test(late_ones_wait_until_all_is_known),
+        cmocka_unit_test(a_command_waits_for_what_runs_far_upstream),
+        cmocka_unit_test(who_reads_a_list_waits_for_its_children),
         cmocka_unit_test(effect_is_asked_again_before_it_runs),
         cmocka_unit_test(left_until_something_changes),
     };

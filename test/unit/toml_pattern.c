@@ -131,6 +131,38 @@ static void a_text_that_is_no_toml_is_refused_with_its_line(void **state) {
           "stet.toml, line 1: a string without");
 }
 
+/* `each`: a list of files, and a map over it whose children are handed what the node refers to. */
+static void a_command_for_each_file(void **state) {
+    (void)state;
+    static const char text[] = "[argument]\nflag = \"-O\"\n"
+                               "[nodes.c]\neach = \"src/*.c\"\ncommand = [\"cc\", \"{flag}\", \"{in}\"]\n"
+                               "inputs = { flag = \"$argument/flag\" }\nfiles = { h = \"a.h\" }\n"
+                               "produces = \"b/{in.stem}.o\"\n"
+                               "[nodes.l]\ncommand = \"ld {o}\"\nfiles = { o = \"$c.out\" }\n"
+                               "[nodes.g]\ncommand = \"ls {in}\"\nfiles = \"b/*.o\"\n"
+                               "[nodes.n]\ncommand = \"ls {in}\"\nfiles = \"d/*.o\"\n";
+    has(text, "{\"id\":\"c.files\",\"inputs\":{\"files\":{\"/\":{\"link@1\":{\"id\":\"glob:src/*.c\"}}}},"
+              "\"module\":{\"distinct\":[\"b/{in.stem}.o\"],\"name\":\"in\",\"ref\":\"files\",\"type\":\"ref\"}}");
+    has(text, "{\"id\":\"c\",\"inputs\":{\"from0\":{\"$\":\"argument/flag\"},\"list\":{\"$\":\"c.files\"}},");
+    has(text, "\"inputs\":{\"flag\":{\"$\":\"argument/from0\"},\"h\":{\"/\":{\"link@1\":{\"id\":\"file:a.h\"}}},"
+              "\"in\":{\"$\":\"argument/element\"}}");
+    has(text, "{\"id\":\"l\",\"inputs\":{\"o\":{\"each\":{\"$\":\"c\"},\"name\":\"out\"}}");
+    /* A pattern that may take in what they make waits for them; another does not. */
+    has(text, "{\"id\":\"g\",\"inputs\":{\"in\":[{\"/\":{\"link@1\":{\"id\":\"glob:b/*.o\"}}},"
+              "{\"each\":{\"$\":\"c\"},\"matching\":\"b/*.o\",\"name\":\"out\"}]}");
+    has(text, "{\"id\":\"n\",\"inputs\":{\"in\":{\"/\":{\"link@1\":{\"id\":\"glob:d/*.o\"}}}}");
+    /* A path that one of them may have. */
+    has("[nodes.c]\neach = \"src/*.c\"\ncommand = \"x\"\nproduces = \"{in.dir}/{in.stem}.o\"\n"
+        "[nodes.l]\ncommand = \"ld {in}\"\nfiles = \"src/a.o\"\n",
+        "{\"in\":[{\"/\":{\"link@1\":{\"id\":\"file:src/a.o\"}}},{\"each\":{\"$\":\"c\"},\"matching\":\"src/a.o\",");
+    refused("[nodes.c]\neach = \"*.c\"\ncommand = \"x\"\nproduces = \"a.o\"\n", 4, "every command of the node");
+    refused("[nodes.c]\neach = \"*.c\"\ncommand = \"x\"\nproduces = \"{in.stm}.o\"\n", 4, "is no part of a path");
+    refused("[nodes.c]\nfiles = \"a.c\"\ncommand = \"x\"\nproduces = \"{in.stem}.o\"\n", 4, "for nodes with `each`");
+    refused("[nodes.c]\neach = { a = \"x\", b = \"y\" }\ncommand = \"x\"\n", 2, "`each` has one name");
+    refused("[nodes.c]\neach = \"x\"\nref = \"sum\"\n", 2, "`each` is for commands");
+    refused("[nodes.c]\neach = \"*.c\"\nfiles = \"x\"\ncommand = \"x\"\n", 2, "there is an input \"in\" already");
+}
+
 static void mistakes(void **state) {
     (void)state;
     refused("[nodes.a]\ncommand = [\n", 3, "");
@@ -158,6 +190,7 @@ int main(void) {
                                        cmocka_unit_test(files_of_other_nodes),
                                        cmocka_unit_test(a_misspelled_member_is_named_first_with_the_right_one),
                                        cmocka_unit_test(a_text_that_is_no_toml_is_refused_with_its_line),
+                                       cmocka_unit_test(a_command_for_each_file),
                                        cmocka_unit_test(mistakes),
                                        cmocka_unit_test(of_many_nodes_the_result_names_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);

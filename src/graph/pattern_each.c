@@ -1,0 +1,199 @@
+#include "graph/pattern_each.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "files/glob.h"
+#include "graph/pattern.h"
+
+/* What stays with the list; all else of a node is about its commands. */
+static bool of_list(const char *key) {
+    return strcmp(key, "id") == 0 || strcmp(key, "title") == 0 || strcmp(key, "description") == 0 ||
+           strcmp(key, "metadata") == 0;
+}
+
+static stet_value reference(const char *text) {
+    stet_value r = stet_object();
+    stet_put(&r, "$", stet_string(text));
+    return r;
+}
+
+/* The same binding for a child: references become members of its argument, and inputs of the list. */
+static stet_value hand_over(stet_value binding, stet_value *list_inputs) {
+    typedef struct frame {
+        stet_value v, made;
+        size_t next;
+    } frame;
+    STET_VEC(frame) stack = {0};
+    stet_value done = stet_null(), holder = stet_array();
+    stet_push(&holder, stet_retain(binding)); /* so that the top is a member as well */
+    *stet_vec_add(&stack) = (frame){holder, stet_array(), 0};
+    while (stack.len > 0) {
+        frame *f = &stack.at[stack.len - 1];
+        stet_value item, made;
+        size_t len;
+        if (f->next < stet_count(f->v)) {
+            item = stet_at(f->v, f->next++);
+            stet_type t = stet_typeof(item);
+            bool whole = (t != STET_ARRAY && t != STET_OBJECT) || stet_link_is(item, NULL);
+            if (t == STET_OBJECT && stet_find(item, "$", 1, NULL)) {
+                char name[32], text[48];
+                snprintf(name, sizeof name, "from%zu", stet_count(*list_inputs) - 1); /* without `list` */
+                snprintf(text, sizeof text, "argument/%s", name);
+                stet_put(list_inputs, name, stet_retain(item));
+                made = reference(text);
+            } else if (whole) {
+                made = stet_retain(item);
+            } else {
+                *stet_vec_add(&stack) = (frame){item, t == STET_ARRAY ? stet_array() : stet_object(), 0};
+                continue;
+            }
+        } else {
+            made = f->made;
+            if (--stack.len == 0) {
+                done = stet_retain(stet_at(made, 0));
+                stet_release(made);
+                break;
+            }
+            f = &stack.at[stack.len - 1];
+        }
+        const char *key = stet_key_at(f->v, f->next - 1, &len);
+        if (key)
+            stet_put_n(&f->made, key, len, made);
+        else
+            stet_push(&f->made, made);
+    }
+    stet_vec_release(&stack);
+    stet_release(holder);
+    return done;
+}
+
+void stet_pattern_each(stet_value node, const char *name, stet_value *nodes) {
+    stet_value id = stet_get(node, "id"), inputs = stet_get(node, "inputs");
+    stet_value list = stet_object(), map = stet_object(), child = stet_object(), child_inputs = stet_object();
+    stet_value map_inputs = stet_object(), module = stet_object(), v;
+    stet_buf list_id = STET_BUF(0);
+    stet_buf_printf(&list_id, "%s.files", stet_as_string(&id, NULL));
+
+    stet_put(&list, "id", stet_string(stet_buf_cstr(&list_id)));
+    stet_put(&module, "type", stet_string("ref"));
+    stet_put(&module, "ref", stet_string("files"));
+    stet_value produces = stet_get(stet_get(node, "module"), "produces"), distinct = stet_array();
+    for (size_t i = 0; i < stet_count(produces); i++)
+        stet_push(&distinct, stet_retain(stet_at(produces, i)));
+    stet_put(&module, "distinct", distinct);
+    stet_put(&module, "name", stet_string(name));
+    stet_put(&list, "module", module);
+    v = stet_object();
+    stet_put(&v, "files", stet_retain(stet_get(inputs, name)));
+    stet_put(&list, "inputs", v);
+
+    stet_put(&child, "id", stet_string("run"));
+    for (size_t i = 0; i < stet_count(node); i++) {
+        size_t len;
+        const char *key = stet_key_at(node, i, &len);
+        if (of_list(key))
+            stet_put_n(&map, key, len, stet_retain(stet_at(node, i)));
+        else if (strcmp(key, "inputs") != 0)
+            stet_put_n(&child, key, len, stet_retain(stet_at(node, i)));
+    }
+    stet_put(&map_inputs, "list", reference(stet_buf_cstr(&list_id)));
+    for (size_t i = 0; i < stet_count(inputs); i++) {
+        size_t len;
+        const char *key = stet_key_at(inputs, i, &len);
+        stet_put_n(&child_inputs, key, len,
+                   strcmp(key, name) == 0 ? reference("argument/element") : hand_over(stet_at(inputs, i), &map_inputs));
+    }
+    stet_put(&child, "inputs", child_inputs);
+
+    stet_value pattern = stet_object(), children = stet_array();
+    stet_push(&children, child);
+    stet_put(&pattern, "pattern", stet_int(STET_PATTERN_FORMAT));
+    stet_put(&pattern, "name", stet_retain(id));
+    stet_put(&pattern, "nodes", children);
+    stet_put(&pattern, "result", reference("run"));
+    module = stet_object();
+    stet_put(&module, "type", stet_string("ref"));
+    stet_put(&module, "ref", stet_string("map"));
+    stet_put(&module, "key", stet_string("path"));
+    stet_put(&module, "pattern", pattern);
+    stet_put(&map, "module", module);
+    stet_put(&map, "inputs", map_inputs);
+    stet_push(nodes, list);
+    stet_push(nodes, map);
+    stet_buf_release(&list_id);
+    stet_release(node);
+}
+
+stet_value stet_pattern_each_files(const char *id, const char *name, const char *matching) {
+    stet_value v = stet_object();
+    stet_put(&v, "each", reference(id));
+    stet_put(&v, "name", stet_string(name));
+    if (matching)
+        stet_put(&v, "matching", stet_string(matching));
+    return v;
+}
+
+/* Does the pattern match a path like those that `text` gives? */
+static bool sample_matches(const char *text, const char *wanted) {
+    stet_buf path = STET_BUF(0);
+    while (*text) {
+        const char *close = *text == '{' ? strchr(text, '}') : NULL;
+        stet_buf_char(&path, close ? 'x' : *text);
+        text = close ? close + 1 : text + 1;
+    }
+    bool matches = stet_glob_match(wanted, stet_buf_cstr(&path));
+    stet_buf_release(&path);
+    return matches;
+}
+
+/* After the last slash that is not inside of {...}. */
+static const char *last_part(const char *text) {
+    const char *last = text;
+    for (const char *close; *text; text++) {
+        if (*text == '{' && (close = strchr(text, '}')) != NULL)
+            text = close;
+        else if (*text == '/')
+            last = text + 1;
+    }
+    return last;
+}
+
+/* Has it a {...} that stands for any number of directories? */
+static bool has_directories(const char *text) {
+    for (const char *open = text, *close; (open = strchr(open, '{')) && (close = strchr(open, '}')); open = close) {
+        const char *dot = close;
+        while (dot > open && *dot != '.')
+            dot--;
+        if (dot == open || (close - dot == 4 && memcmp(dot, ".dir", 4) == 0))
+            return true;
+    }
+    return false;
+}
+
+bool stet_pattern_each_gives(const char *text, const char *wanted) {
+    if (stet_glob_is(wanted) &&
+        has_directories(text)) { /* by the name alone then; what does not match is left out later */
+        const char *slash = strrchr(wanted, '/');
+        return sample_matches(last_part(text), slash ? slash + 1 : wanted);
+    }
+    if (stet_glob_is(wanted))
+        return sample_matches(text, wanted);
+    /* The plain parts of the text, in their order, whatever is between them. */
+    for (bool first = true; *text; first = false) {
+        size_t n = strcspn(text, "{");
+        const char *close = text[n] ? strchr(text + n, '}') : NULL;
+        if (!close)
+            n = strlen(text);
+        char *part = stet_strndup(text, n);
+        const char *at = first ? (strncmp(wanted, part, n) == 0 ? wanted : NULL) : strstr(wanted, part);
+        stet_free(part);
+        if (!at)
+            return false;
+        wanted = at + n;
+        text = close ? close + 1 : text + n;
+    }
+    return true;
+}
