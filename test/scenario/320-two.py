@@ -1,20 +1,11 @@
 #!/usr/bin/env python3
 """Two processes drive the same piece at once: the same result, no effect done twice, nobody waits for ever; and killed ones harm nobody."""
-import json, os, random, signal, subprocess, time
-
-stet = os.environ["STET"]
-count = failed = 0
-
-
-def check(name, good, note=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}" + (f"\n# {note}" if not good else ""), flush=True)
+import json, random, signal, subprocess, time
+from tap import SHORT, STET, finish, t
 
 
 def run(*words, status=0):
-    out = subprocess.run([stet, *words, "--json"], capture_output=True, text=True, timeout=120)
+    out = subprocess.run([STET, *words, "--json"], capture_output=True, text=True, timeout=120)
     return json.loads(out.stdout) if out.stdout else {}
 
 
@@ -39,19 +30,19 @@ def scratch(keys):
     return sum(row)
 
 
-subprocess.run([stet, "init"], stdout=subprocess.DEVNULL)
+subprocess.run([STET, "init"], stdout=subprocess.DEVNULL)
 with open("both.json", "w") as f:
     json.dump(pattern, f)
 keys = list(range(width))
 randomness = random.Random(7)
-rounds = 3 if os.environ.get("STET_TEST_SHORT") else 8
+rounds = 3 if SHORT else 8
 for turn in range(rounds):
     if turn:
         for _ in range(3):
             i = randomness.randrange(width)
             keys[i] = randomness.randrange(1000) + 1000 * turn
             run("set", f"piece:both:argument/k{i}", str(keys[i]))
-    drivers = [subprocess.Popen([stet, "run", "both.json", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    drivers = [subprocess.Popen([STET, "run", "both.json", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     outs = []
     for d in drivers:
         try:
@@ -60,23 +51,21 @@ for turn in range(rounds):
             d.kill()
             outs.append(("", "time-out"))
     reports = [json.loads(o) if o else {} for o, e in outs]
-    check(f"round {turn}: all end well", all(d.returncode == 0 for d in drivers), str([e for o, e in outs]))
+    t(f"round {turn}: all end well", all(d.returncode == 0 for d in drivers), str([e for o, e in outs]))
     effects = sum(r.get("effects", 0) for r in reports)
-    check(f"round {turn}: the effect is done once", effects == 1, f"{effects} times: {[r.get('effects') for r in reports]}")
+    t(f"round {turn}: the effect is done once", effects == 1, f"{effects} times: {[r.get('effects') for r in reports]}")
     total = run("piece", "pull", "both").get("result", {}).get("total")
-    check(f"round {turn}: the result is that of a run from scratch", total == scratch(keys), f"{total}, not {scratch(keys)}")
-    check(f"round {turn}: nothing is left to run", run("run", "both.json").get("runs") == 0)
+    t(f"round {turn}: the result is that of a run from scratch", total == scratch(keys), f"{total}, not {scratch(keys)}")
+    t(f"round {turn}: nothing is left to run", run("run", "both.json").get("runs") == 0)
 
-for turn in range(3 if os.environ.get("STET_TEST_SHORT") else 8):
+for turn in range(3 if SHORT else 8):
     i = randomness.randrange(width)
     keys[i] = 100000 + turn
     run("set", f"piece:both:argument/k{i}", str(keys[i]))
-    victim = subprocess.Popen([stet, "run", "both.json"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    victim = subprocess.Popen([STET, "run", "both.json"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(randomness.random() * 0.03)
     victim.send_signal(signal.SIGKILL)
     victim.wait()
     total = run("piece", "pull", "both").get("result", {}).get("total")
-    check(f"killed {turn}: the next one ends with the result from scratch", total == scratch(keys), f"{total}, not {scratch(keys)}")
-check("stet check finds nothing", subprocess.run([stet, "check"], stdout=subprocess.DEVNULL).returncode == 0)
-print(f"1..{count}")
-raise SystemExit(1 if failed else 0)
+    t(f"killed {turn}: the next one ends with the result from scratch", total == scratch(keys), f"{total}, not {scratch(keys)}")
+finish()

@@ -1,17 +1,7 @@
 #!/usr/bin/env python3
 """Graphs that are large and deep: a chain with the default stack, many nodes in little memory, few changes among many, and a million nodes."""
 import json, os, resource, subprocess, time
-
-stet = os.environ["STET"]
-longer, shorter = os.environ.get("STET_TEST_LONG"), os.environ.get("STET_TEST_SHORT")
-count = failed = 0
-
-
-def check(name, good, note=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}" + (f"\n# {note}" if not good else ""), flush=True)
+from tap import LONG, SHORT, STET, finish, t
 
 
 def small_stack():
@@ -26,7 +16,7 @@ def run(*words):
         small_stack()
         os.dup2(write, 1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        os.execv(stet, [stet, *words, "--json"])
+        os.execv(STET, [STET, *words, "--json"])
     os.close(write)
     with os.fdopen(read) as f:
         text = f.read()
@@ -39,7 +29,7 @@ def run(*words):
 
 
 def value(piece):
-    return json.loads(subprocess.run([stet, "piece", "pull", piece, "--json"], capture_output=True, text=True).stdout)["result"]["last"]
+    return json.loads(subprocess.run([STET, "piece", "pull", piece, "--json"], capture_output=True, text=True).stdout)["result"]["last"]
 
 
 def write(name, nodes, *results):
@@ -55,42 +45,39 @@ def add(name, *inputs):
     return '{"id":"%s","module":{"type":"ref","ref":"add"},"inputs":[%s]}' % (name, ",".join('{"$":"%s"}' % i if isinstance(i, str) else str(i) for i in inputs))
 
 
-subprocess.run([stet, "init"], stdout=subprocess.DEVNULL)
+subprocess.run([STET, "init"], stdout=subprocess.DEVNULL)
 
-deep = 5000 if shorter else 100000
+deep = 5000 if SHORT else 100000
 write("deep", (add(f"n{i}", f"n{i - 1}" if i else "argument/a", 1) for i in range(deep)), f"n{deep - 1}")
 answer, status, _ = run("run", "deep.json")
-check(f"a chain {deep} deep runs with a stack of 8 MiB", status == 0 and answer.get("runs") == deep and value("deep") == deep + 1, f"status {status}, {str(answer)[:300]}")
+t(f"a chain {deep} deep runs with a stack of 8 MiB", status == 0 and answer.get("runs") == deep and value("deep") == deep + 1, f"status {status}, {str(answer)[:300]}")
 answer, status, memory = run("run", "deep.json")
-check("and stands at the next start", status == 0 and answer.get("runs") == 0, f"status {status}, {str(answer)[:300]}")
-check("a start with nothing to do takes less than 20 MB", shorter or memory < 20000, f"{memory} KB")
+t("and stands at the next start", status == 0 and answer.get("runs") == 0, f"status {status}, {str(answer)[:300]}")
+t("a start with nothing to do takes less than 20 MB", SHORT or memory < 20000, f"{memory} KB")
 run("set", f"piece:deep:node:n{deep - 2}", "7")
 answer, status, memory = run("run", "deep.json")
-check("one of them overwritten: it alone runs, and what follows", status == 0 and 1 <= answer.get("runs", 0) <= 3 and value("deep") == deep + 1, f"status {status}, {str(answer)[:300]}")
-check("and that takes less than 40 MB", shorter or memory < 40000, f"{memory} KB")
+t("one of them overwritten: it alone runs, and what follows", status == 0 and 1 <= answer.get("runs", 0) <= 3 and value("deep") == deep + 1, f"status {status}, {str(answer)[:300]}")
+t("and that takes less than 40 MB", SHORT or memory < 40000, f"{memory} KB")
 
 # Every node reads the gate, whose value does not follow what it reads.
-wide = 2000 if shorter else 20000
+wide = 2000 if SHORT else 20000
 write("wide", [add("sum", "argument/b", 1), '{"id":"gate","module":{"type":"ref","ref":"min"},"inputs":[{"$":"sum"},0]}'] + [add(f"w{i}", "gate", i) for i in range(wide)], *(f"w{i}" for i in range(wide)))
 answer, status, _ = run("run", "wide.json")
-check(f"a fan of {wide}", status == 0 and answer.get("runs") == wide + 2, f"status {status}, {str(answer)[:300]}")
+t(f"a fan of {wide}", status == 0 and answer.get("runs") == wide + 2, f"status {status}, {str(answer)[:300]}")
 run("set", "piece:wide:argument/b", "5")
 answer, status, memory = run("run", "wide.json")
-check("early cut-off before it: two run, and nothing downstream is loaded", status == 0 and answer.get("runs") == 2 and answer.get("loaded", 0) <= 2, f"status {status}, {str(answer)[:300]}")
+t("early cut-off before it: two run, and nothing downstream is loaded", status == 0 and answer.get("runs") == 2 and answer.get("loaded", 0) <= 2, f"status {status}, {str(answer)[:300]}")
 
-million = 50000 if shorter else 1000000
+million = 50000 if SHORT else 1000000
 write("million", (add(f"n{i}", f"n{i // 1000 * 1000 - 1}" if i >= 1000 else "argument/a", i) for i in range(million)), f"n{million - 1}")
 answer, status, _ = run("pattern", "check", "million.json")
-check(f"{million} nodes can be checked", status == 0, f"status {status}, {str(answer)[:300]}")
-if longer:
+t(f"{million} nodes can be checked", status == 0, f"status {status}, {str(answer)[:300]}")
+if LONG:
     answer, status, memory = run("run", "million.json")
-    check(f"{million} nodes run", status == 0 and answer.get("runs") == million, f"status {status}, {str(answer)[:300]}")
+    t(f"{million} nodes run", status == 0 and answer.get("runs") == million, f"status {status}, {str(answer)[:300]}")
     answer, status, memory = run("run", "million.json")
-    check("and stand, in less than 20 MB", status == 0 and answer.get("runs") == 0 and memory < 20000, f"status {status}, {memory} KB, {str(answer)[:300]}")
+    t("and stand, in less than 20 MB", status == 0 and answer.get("runs") == 0 and memory < 20000, f"status {status}, {memory} KB, {str(answer)[:300]}")
 write("million", (add(f"n{i}", f"n{i - 1}" if i else "n-of-nobody", 1) for i in range(million // 10)), "n0")
 answer, status, _ = run("run", "million.json")
-check("a mistake among them is named, with its place", status == 2 and "n-of-nobody" in str(answer), f"status {status}, {str(answer)[:300]}")
-if shorter or longer:
-    check("stet check finds nothing", subprocess.run([stet, "check"], stdout=subprocess.DEVNULL).returncode == 0)
-print(f"1..{count}")
-raise SystemExit(1 if failed else 0)
+t("a mistake among them is named, with its place", status == 2 and "n-of-nobody" in str(answer), f"status {status}, {str(answer)[:300]}")
+finish("." if SHORT or LONG else None)

@@ -1,21 +1,12 @@
 #!/usr/bin/env python3
 """What a command has made is put back when the same command is met again: directories whole, large files by hard link without reading
 them, and never bytes that somebody changed under stet's hands."""
-import os, pathlib, shutil, subprocess, sys, time
+import os, pathlib, shutil, subprocess, sys
+from tap import STET, finish, t
 
-STET = os.environ["STET"]
 root = pathlib.Path("p").absolute()
 log = pathlib.Path("log").absolute()
-count = bad = 0
 
-
-def t(name, good, show=""):
-    global count, bad
-    count += 1
-    bad += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    if not good:
-        print("\n".join("# " + line for line in str(show).splitlines()[:30]), flush=True)
 
 
 def stet(*words):
@@ -151,5 +142,4 @@ t("stet check finds nothing", r.returncode == 0, r.stdout)
 r = stet("gc")
 t("nor is anything in the way of stet gc", r.returncode == 0, r.stdout)
 t("after which results are still there", restored() == [] and right())
-print(f"1..{count}")
-sys.exit(1 if bad else 0)
+finish(root)

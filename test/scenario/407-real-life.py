@@ -1,22 +1,12 @@
 #!/usr/bin/env python3
 """What happens to a project in the life of its files: git checkout back and forth, a clock set back, a source tree that can't be written,
 two runs at once, headers that are included no longer, many files."""
-import os, pathlib, shutil, subprocess, sys, time
+import os, pathlib, shutil, subprocess
+from tap import LONG, SHORT, STET, finish, t
 
-STET = os.environ["STET"]
-SHORT, LONG = os.environ.get("STET_TEST_SHORT"), os.environ.get("STET_TEST_LONG")
 root = pathlib.Path("p").absolute()
 log = pathlib.Path("log").absolute()
-count = bad = 0
 
-
-def t(name, good, show=""):
-    global count, bad
-    count += 1
-    bad += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    if not good:
-        print("\n".join("# " + line for line in str(show).splitlines()[:30]), flush=True)
 
 
 def stet(*words, where=None, **more):
@@ -145,7 +135,4 @@ t("which stand", executed() == [])
 t("one of them changes", executed() == ["many"])
 (root / "many/8/new").write_text("new\n")
 t("one more", executed() == ["many"] and (root / "b/many").read_text().strip() == str(many + 1))
-r = stet("check")
-t("stet check finds nothing", r.returncode == 0, r.stdout)
-print(f"1..{count}")
-sys.exit(1 if bad else 0)
+finish(root)

@@ -8,7 +8,7 @@
     finish()
 
 `t(name, good, show)` is one test; `show` is printed if it is not good. `finish()` runs `stet check` if there is a project in the directory
-given (the current one), prints the plan, and exits 1 if a test failed. `answer(...)` is what a command prints with --json.
+given (the current one; None: it is not run), prints the plan, and exits 1 if a test failed. `answer(...)` is what a command prints with --json.
 """
 import json, os, pathlib, subprocess, sys
 
@@ -41,7 +41,7 @@ def answer(*words, **more):
 
 
 def finish(project="."):
-    if (pathlib.Path(project) / ".stet").is_dir():
+    if project and (pathlib.Path(project) / ".stet").is_dir():
         r = stet("check", cwd=project)
         t("stet check finds nothing", r.returncode == 0, r.stdout + r.stderr)
     print(f"1..{_count}")
