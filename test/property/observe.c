@@ -1,5 +1,6 @@
 /* Random workloads of two spaces, branches, scopes, actions with recursive and shallow reads, runs that change
- * something and runs that do not, stale and replayed ones, edits by other handles, commits made with the switch off:
+ * something and runs that do not, alone and in groups, stale and replayed ones, edits by other handles, commits made
+ * with the switch off:
  * after each step the stored marks equal marks derived from scratch by a naive model, which knows only reads, sequences
  * and changed leaves, and says exactly which observations are kept. At the end, and now and then, stet_observe_check
  * agrees. One process with several handles; observe_processes.c has several processes, and kills them. */
@@ -185,11 +186,8 @@ static bool naive_dirty(int branch, int action) {
     return false;
 }
 
-/* One run of an action. Its observation is kept exactly if its reads hold. */
-static void run_action(int branch, int action) {
-    stet_tx *tx;
-    ok(stet_tx_begin(spaces[0], branch_names[branch], &tx, &err));
-    model_read reads[MAX_READS];
+/* What a run reads, at random. Returns how many. */
+static int read_some(stet_tx *tx, int branch, int action, model_read reads[MAX_READS]) {
     int n = (int)rnd(MAX_READS);
     for (int i = 0; i < n; i++) {
         model_read *r = &reads[i];
@@ -215,6 +213,46 @@ static void run_action(int branch, int action) {
         stet_error_clear(&err);
         ok(stet_tx_snapshot(tx, r->space ? spaces[1] : spaces[0], &r->seq, &err));
     }
+    return n;
+}
+
+/* The model takes the reads of a run that was kept from what it did, and the sequence up to which each holds from the
+ * record, which the comparison proves against all later changes. Empties `reads`. */
+static stet_action_record take_record(int branch, int action, model_read *reads, int *n, stet_arena *arena) {
+    model_action *m = &model[branch][action];
+    stet_action_record rec;
+    char key[16];
+    snprintf(key, sizeof key, "a%d", action);
+    stet_action_key k = {"piece", "", key};
+    int64_t number;
+    ok(stet_space_branch(spaces[0], branch_names[branch], &number, &err));
+    ok(stet_observe_find(spaces[0], number, &k, arena, &rec, &err));
+    forget_reads(m);
+    m->observed = true;
+    m->observed_at = rec.observed_at;
+    for (int i = 0; i < *n; i++) {
+        m->reads[i] = reads[i];
+        m->reads[i].seq = -1;
+        for (size_t r = 0; r < rec.read_count; r++) {
+            const stet_observed *x = &rec.reads[r];
+            if ((x->space != NULL) == (reads[i].space == 1) && doc_number(&x->name) == reads[i].doc &&
+                stet_path_compare(x->path, stet_path_ref(&reads[i].path)) == 0)
+                m->reads[i].seq = x->seq;
+        }
+        if (m->reads[i].seq < 0)
+            fail_msg("a read was not recorded");
+    }
+    m->read_count = *n;
+    *n = 0;
+    return rec;
+}
+
+/* One run of an action. Its observation is kept exactly if its reads hold. */
+static void run_action(int branch, int action) {
+    stet_tx *tx;
+    ok(stet_tx_begin(spaces[0], branch_names[branch], &tx, &err));
+    model_read reads[MAX_READS];
+    int n = read_some(tx, branch, action, reads);
     char id[16], key[16];
     snprintf(id, sizeof id, "out%d", action);
     snprintf(key, sizeof key, "a%d", action);
@@ -268,51 +306,100 @@ static void run_action(int branch, int action) {
                  kept ? "kept" : "not kept");
     model_action *m = &model[branch][action];
     if (kept) {
-        /* What was stored says up to which sequence each read holds: the model takes the reads from what it did, and
-         * the sequence from the record, which the check below proves against all later changes. */
+        bool was_dirty = m->observed && naive_dirty(branch, action);
+        bool unsure = unlooked; /* a mark may be on its way: from a commit not looked at, or from the other space */
+        for (int i = 0; i < m->read_count; i++)
+            unsure = unsure || m->reads[i].space;
+        for (int i = 0; i < n; i++)
+            unsure = unsure || reads[i].space;
         stet_arena arena = STET_ARENA_INIT;
-        stet_action_record rec;
-        stet_action_key k = {"piece", "", key};
-        int64_t number;
-        ok(stet_space_branch(spaces[0], branch_names[branch], &number, &err));
-        ok(stet_observe_find(spaces[0], number, &k, &arena, &rec, &err));
+        stet_action_record rec = take_record(branch, action, reads, &n, &arena);
         if (result.changed)
             assert_int_equal(rec.observed_at, result.seq);
-        {
-            bool was_dirty = m->observed && naive_dirty(branch, action);
-            bool unsure = unlooked; /* a mark may be on its way: from a commit not looked at, or from the other space */
-            for (int i = 0; i < m->read_count; i++)
-                unsure = unsure || m->reads[i].space;
-            for (int i = 0; i < n; i++)
-                unsure = unsure || reads[i].space;
-            forget_reads(m);
-            m->observed = true;
-            m->observed_at = rec.observed_at;
-            for (int i = 0; i < n; i++) {
-                m->reads[i] = reads[i];
-                m->reads[i].seq = -1;
-                for (size_t r = 0; r < rec.read_count; r++) {
-                    const stet_observed *x = &rec.reads[r];
-                    if ((x->space != NULL) == (reads[i].space == 1) && doc_number(&x->name) == reads[i].doc &&
-                        stet_path_compare(x->path, stet_path_ref(&reads[i].path)) == 0)
-                        m->reads[i].seq = x->seq;
-                }
-                if (m->reads[i].seq < 0)
-                    fail_msg("a read was not recorded");
-            }
-            m->read_count = n;
-            n = 0;
-            if (!dependencies) {
-                m->ran = true;
-                m->unknown = false;
-            } else if (!m->ran || m->unknown || was_dirty || unsure) {
-                m->unknown = true; /* its reads are known, its output is not theirs */
-            }
+        if (!dependencies) {
+            m->ran = true;
+            m->unknown = false;
+        } else if (!m->ran || m->unknown || was_dirty || unsure) {
+            m->unknown = true; /* its reads are known, its output is not theirs */
         }
         stet_arena_release(&arena);
     }
     for (int i = 0; i < n; i++)
         stet_path_release(&reads[i].path);
+    stet_path_release(&value);
+}
+
+/* Several runs and edits in one group, some actions more than once, some reading what others of it have just written;
+ * now and then somebody else commits before it is stored, and members whose reads no longer hold are dropped. */
+static void run_group(int branch) {
+    enum { MEMBERS = 8 };
+    struct {
+        int action, n; /* action -1: an edit */
+        model_read reads[MAX_READS];
+    } runs[MEMBERS];
+    int count = 2 + (int)rnd(MEMBERS - 1);
+    stet_group *g;
+    stet_path value = STET_PATH_INIT;
+    stet_path_push(&value, "value");
+    ok(stet_group_begin(spaces[0], branch_names[branch], &g, &err));
+    for (int i = 0; i < count; i++) {
+        int action = (int)rnd(4) ? (int)rnd(ACTIONS / 2) : -1;
+        stet_tx *tx;
+        char id[16], key[16];
+        ok(stet_tx_begin_in(g, &tx, &err));
+        runs[i].action = action;
+        runs[i].n = action < 0 ? 0 : read_some(tx, branch, action, runs[i].reads);
+        snprintf(id, sizeof id, action < 0 ? "d%d" : "out%d", action < 0 ? (int)rnd(5) : action);
+        snprintf(key, sizeof key, "a%d", action);
+        stet_docname out = {id, ""};
+        stet_address declared = {NULL, out, stet_path_ref(&value)};
+        stet_observation o = {.key = {"piece", "", key},
+                              .kind = STET_ACTION_COMPUTATION,
+                              .generation = 1,
+                              .run = STET_RUN_ACTION,
+                              .declared_writes = &declared,
+                              .declared_count = 1};
+        if (action < 0)
+            ok(stet_tx_write(tx, &out, stet_path_ref(&value), random_value(0), &err));
+        else if (rnd(3))
+            ok(stet_tx_write(tx, &out, stet_path_ref(&value), stet_int(rnd(3)), &err));
+        if (action >= 0)
+            ok(stet_observe_attach(tx, &o, &err));
+        ok(stet_group_add(g, tx, NULL, NULL, &err));
+    }
+    bool disturbed = rnd(4) == 0;
+    if (disturbed) {
+        int where = (int)rnd(SPACES);
+        edit_by(others[where], where, where ? 0 : branch);
+    }
+    ok(stet_group_flush(g, &err));
+    look(0);
+    bool kept[MEMBERS];
+    for (int i = 0; i < count; i++) {
+        stet_member m;
+        stet_group_at(g, (size_t)i, &m);
+        kept[i] = m.outcome == STET_MEMBER_APPLIED;
+        if (!kept[i] && !disturbed)
+            fail_msg("member %d: dropped, and nobody came between: %s", i, m.error->message);
+        if (!kept[i])
+            assert_int_equal(m.error->status, STET_CONFLICT);
+    }
+    stet_group_end(g);
+    for (int i = 0; i < count; i++) {
+        int action = runs[i].action;
+        bool last = kept[i] && action >= 0;
+        for (int k = i + 1; k < count; k++)
+            last = last && !(kept[k] && runs[k].action == action);
+        if (last) {
+            stet_arena arena = STET_ARENA_INIT;
+            take_record(branch, action, runs[i].reads, &runs[i].n, &arena);
+            model[branch][action].ran = true;
+            model[branch][action].unknown = false;
+            stet_arena_release(&arena);
+        }
+        for (int r = 0; r < runs[i].n; r++)
+            stet_path_release(&runs[i].reads[r].path);
+    }
     stet_path_release(&value);
 }
 
@@ -456,8 +543,10 @@ static void marks_equal_marks_derived_from_scratch(void **state) {
         if (what < 8) {
             int s = (int)rnd(SPACES);
             edit_by(rnd(2) ? spaces[s] : others[s], s, s ? 0 : (int)rnd(BRANCHES));
-        } else if (what < 19) {
+        } else if (what < 17) {
             run_action((int)rnd(BRANCHES), (int)rnd(ACTIONS));
+        } else if (what < 19) {
+            run_group((int)rnd(BRANCHES));
         } else {
             special(step);
         }

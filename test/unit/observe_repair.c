@@ -242,6 +242,62 @@ static void the_last_of_two_runs_in_a_group_decides_its_rows(void **state) {
     assert_int_equal(state_of("x"), STET_DIRTY);
 }
 
+static void add_reader(stet_group *g, const char *action, const char *id, const char *pointer) {
+    run r = {
+        .o = {.key = {"piece", "", action}, .kind = STET_ACTION_COMPUTATION, .generation = 1, .run = STET_RUN_ACTION}};
+    ok(stet_tx_begin_in(g, &r.tx, &err));
+    reads(&r, NULL, id, pointer, STET_RECURSIVE);
+    ok(stet_observe_attach(r.tx, &r.o, &err));
+    ok(stet_group_add(g, r.tx, NULL, NULL, &err));
+}
+
+static void add_edit(stet_group *g, const char *cell, int64_t n) {
+    stet_tx *tx;
+    ok(stet_tx_begin_in(g, &tx, &err));
+    ok(stet_tx_set(tx, cell, NULL, stet_int(n), &err));
+    ok(stet_group_add(g, tx, NULL, NULL, &err));
+}
+
+/* Rows of a document with many readers wait for the end of the transaction like others; a question that comes before is
+ * answered as if they were there, and those taken away were not. */
+static void many_readers_are_found_and_lost_inside_one_group(void **state) {
+    (void)state;
+    set(a, "", "wide/k", "0"); /* it is there, so that a new member of it touches nobody else */
+    set(a, "", "wide/k7", "0");
+    set(a, "", "wide/k8", "0");
+    set(a, "", "wide/k9", "0");
+    stet_group *g;
+    ok(stet_group_begin(a, "", &g, &err));
+    for (int i = 0; i < 200; i++) {
+        char key[16], pointer[32];
+        snprintf(key, sizeof key, "n%d", i);
+        snprintf(pointer, sizeof pointer, "/value/k%d", i);
+        add_reader(g, key, "wide", pointer);
+    }
+    add_edit(g, "wide/k7", 1);
+    add_edit(g, "wide/k9", 1);
+    add_reader(g, "n7", "other", "/value"); /* does not read it any more */
+    add_reader(g, "n9", "wide", "/value/k9");
+    add_edit(g, "wide/k7", 2);
+    add_edit(g, "wide/k8", 2);
+    add_reader(g, "late", "wide", "/value/k8");
+    ok(stet_group_flush(g, &err));
+    stet_group_end(g);
+    for (int i = 0; i < 2; i++) {
+        stet_observe_stats st;
+        ok(stet_observe_stat(a, &st, &err));
+        assert_int_equal(st.dirty, 1);
+        assert_int_equal(st.unknown, 0);
+        assert_int_equal(st.read_rows, 201);
+        assert_int_equal(state_of("n8"), STET_DIRTY);
+        reopen();
+    }
+    set(a, "", "wide/k8", "3");
+    set(a, "", "wide/k7", "3");
+    assert_int_equal(state_of("late"), STET_DIRTY);
+    assert_int_equal(state_of("n7"), STET_STANDS);
+}
+
 static void a_failed_transaction_leaves_no_numbers_behind(void **state) {
     (void)state;
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 1);
@@ -458,6 +514,7 @@ int main(void) {
         test(a_run_that_saw_a_commit_is_not_dirtied_by_a_late_look_at_it),
         test(check_knows_that_marks_above_the_last_look_may_be_there),
         test(the_last_of_two_runs_in_a_group_decides_its_rows),
+        test(many_readers_are_found_and_lost_inside_one_group),
         test(a_failed_transaction_leaves_no_numbers_behind),
         test(a_number_given_again_after_forgetting_takes_nothing_over),
         test(a_run_after_a_damaged_observation_is_indexed_whole),
