@@ -50,6 +50,15 @@ typedef struct stet_plog {
     uint64_t oldest; /* created_at of the oldest of the first `oldest_of` entries */
     size_t oldest_of;
     stet_plog_parsed parsed;
+    /* For the index of it (log_index.c): which bytes of the file lie where, as far as they were read in a few pieces.
+     */
+    struct {
+        const char *text;
+        size_t len;
+        int64_t from;
+    } pieces[4];
+    size_t piece_count;
+    int64_t indexed; /* bytes that the index on disk covers */
 } stet_plog;
 
 typedef struct stet_premembered { /* a snapshot that this machine knew last, kept in local/last */
@@ -141,6 +150,13 @@ STET_CHECKED stet_status stet_persist_read_file(const char *path, char **text, s
 
 /* ---- log.c ---- */
 /* Reads what is new; *changed if anything is, *anew if it must be read from its beginning (done). State held. */
+/* These bytes, which began at `from`, are read: `offset` is behind them. */
+void stet_plog_passed(stet_plog *l, const char *text, size_t len, int64_t from);
+/* log_index.c. Takes the beginning of the log from the index; false: there is none that fits, and nothing is changed.
+ */
+bool stet_plog_recall(stet_persist *p, int fd, int64_t size);
+/* Writes the index, if much was read beyond it. */
+void stet_plog_keep_index(stet_persist *p);
 STET_CHECKED stet_status stet_plog_load(stet_persist *p, bool may_lock, bool *changed, bool *anew, stet_error *err);
 void stet_plog_release(stet_plog *l);
 /* With the modification lock; the log has just been loaded. */

@@ -41,10 +41,26 @@ static void set_tail(stet_plog *l, const char *bytes, size_t len) {
     l->ends_in_newline = len && bytes[len - 1] == '\n';
 }
 
+void stet_plog_passed(stet_plog *l, const char *text, size_t len, int64_t from) {
+    const size_t most = sizeof l->pieces / sizeof *l->pieces;
+    set_tail(l, text, len);
+    l->offset = from + (int64_t)len;
+    if (l->piece_count < most) {
+        l->pieces[l->piece_count].text = text;
+        l->pieces[l->piece_count].len = len;
+        l->pieces[l->piece_count++].from = from;
+    }
+}
+
 /* Reads from `from` to the end and adds the entries. A table that is not complete yet (an append that is under way, or
  * was torn) is not read over: it is read again with what comes after it. */
 static stet_status read_on(stet_persist *p, int fd, int64_t from, int64_t size, stet_error *err) {
     stet_plog *l = &p->log;
+    if (from == 0 && stet_plog_recall(p, fd, size)) {
+        from = l->offset;
+        if (from == size)
+            return STET_OK;
+    }
     size_t len = (size_t)(size - from), got;
     char *text = stet_alloc(len + 1);
     if (lseek(fd, (off_t)from, SEEK_SET) < 0) {
@@ -67,12 +83,11 @@ static stet_status read_on(stet_persist *p, int fd, int64_t from, int64_t size, 
         if (l->parsed.bad)
             l->parsed.bad--; /* it will be seen again */
     }
-    if (end) {
-        set_tail(l, text, end);
-        l->offset = from + (int64_t)end;
-    }
+    if (end)
+        stet_plog_passed(l, text, end, from);
     if (got)
         l->ends_in_newline = text[got - 1] == '\n';
+    stet_plog_keep_index(p);
     return STET_OK;
 }
 

@@ -1,0 +1,194 @@
+/* log_index.c - where the entries of the log stand, so that a process that wants one of them need not read them all
+ * again.
+ *
+ * Reading a log means taking every table apart and hashing it; the result is a position for each. These are kept in
+ * `log-index` of this machine's own directory, for a beginning of the log that is named by its length and by a sum over
+ * its bytes: another byte anywhere, and it is not used. It is derived, never synced, and whoever finds it missing,
+ * short or damaged reads the log as without it. */
+#include <string.h>
+#include <unistd.h>
+
+#include "persist/internal.h"
+
+#define MAGIC     "stetplog"
+#define FILE_NAME "log-index"
+#define LEAST     (128 << 10) /* bytes of a log that is worth it */
+
+typedef struct header {
+    char magic[8];
+    uint64_t check; /* of everything after this member */
+    uint64_t covered, sum, rows, bad;
+} header;
+
+typedef struct row {
+    uint64_t created;
+    uint32_t text_at, text_len, module_at, block_at, block_len;
+    char hash[STET_PERSIST_HASH_SHORT];
+} row;
+
+/* Against torn and rotten files and edits, not against people: those who can write here can write anything. */
+static uint64_t sum_of(const char *bytes, size_t len) {
+    uint64_t a = 0x9E3779B97F4A7C15u, b = len;
+    size_t i = 0;
+    for (; i + 16 <= len; i += 16) {
+        uint64_t x, y;
+        memcpy(&x, bytes + i, 8);
+        memcpy(&y, bytes + i + 8, 8);
+        a = (a ^ x) * 0xD6E8FEB86659FD93u;
+        a ^= a >> 32;
+        b = (b ^ y) * 0xA0761D6478BD642Fu;
+        b ^= b >> 29;
+    }
+    for (; i < len; i++)
+        a = (a ^ (unsigned char)bytes[i]) * 0x100000001B3u;
+    return a ^ (b << 1 | b >> 63);
+}
+
+static char *index_path(const stet_persist *p) {
+    return stet_ppath(p->local, FILE_NAME);
+}
+
+static bool row_fits(const row *r, const char *text, uint64_t covered) {
+    return (uint64_t)r->text_at + r->text_len <= covered && r->text_len > 0 && text[r->text_at] == '[' &&
+           (uint64_t)r->module_at + STET_PERSIST_HASH <= covered && (uint64_t)r->block_at + r->block_len <= covered;
+}
+
+/* Reads the index and the part of the log that it is about. False: there is none that fits. */
+static bool read_both(const stet_persist *p, int fd, int64_t size, header *h, char **rows, char **text) {
+    char *path = index_path(p);
+    size_t len, got;
+    *rows = *text = NULL;
+    bool fine = stet_persist_read_file(path, rows, &len, NULL, NULL) == STET_OK;
+    stet_free(path);
+    if (!fine)
+        *rows = NULL;
+    fine = fine && len >= sizeof *h;
+    if (fine)
+        memcpy(h, *rows, sizeof *h);
+    fine = fine && memcmp(h->magic, MAGIC, 8) == 0 && h->covered > 0 && h->covered <= (uint64_t)size &&
+           h->covered < UINT32_MAX && h->rows <= len / sizeof(row) && len == sizeof *h + h->rows * sizeof(row) &&
+           sum_of(*rows + 16, len - 16) == h->check && lseek(fd, 0, SEEK_SET) == 0;
+    if (fine) {
+        *text = stet_alloc((size_t)h->covered + 1);
+        fine = stet_file_read_all(fd, p->log_path, *text, (size_t)h->covered, &got, NULL) == STET_OK &&
+               got == h->covered && sum_of(*text, got) == h->sum;
+    }
+    if (fine)
+        (*text)[h->covered] = 0;
+    return fine;
+}
+
+bool stet_plog_recall(stet_persist *p, int fd, int64_t size) {
+    stet_plog *l = &p->log;
+    header h;
+    char *rows, *text;
+    if (size < LEAST || l->offset > 0 || l->entries.len > 0)
+        return false;
+    bool fine = read_both(p, fd, size, &h, &rows, &text);
+    stet_pentries entries = {0};
+    for (size_t i = 0; fine && i < h.rows; i++) {
+        row r;
+        memcpy(&r, rows + sizeof h + i * sizeof r, sizeof r);
+        fine = row_fits(&r, text, h.covered);
+        if (!fine)
+            break;
+        stet_pentry *e = stet_vec_add(&entries);
+        *e = (stet_pentry){.text = text + r.text_at,
+                           .block = text + r.block_at,
+                           .module = text + r.module_at,
+                           .created = r.created,
+                           .text_len = r.text_len,
+                           .block_len = r.block_len,
+                           .in_log = true};
+        memcpy(e->hash, r.hash, sizeof r.hash);
+    }
+    stet_free(rows);
+    if (!fine) {
+        stet_vec_release(&entries);
+        stet_free(text);
+        return false;
+    }
+    if (!l->texts)
+        l->texts = stet_ptexts_new();
+    *stet_vec_add(&l->texts->blocks) = text;
+    stet_vec_release(&l->entries);
+    l->entries = entries;
+    l->parsed = (stet_plog_parsed){.header_seen = true, .bad = h.bad, .last_good = true};
+    stet_plog_passed(l, text, (size_t)h.covered, 0);
+    l->indexed = l->offset;
+    return true;
+}
+
+/* Where a pointer of an entry stands in the log. False: it was written anew elsewhere. */
+static bool place_of(const stet_plog *l, const char *at, size_t len, uint32_t *out) {
+    for (size_t i = 0; i < l->piece_count; i++) {
+        uintptr_t from = (uintptr_t)l->pieces[i].text, here = (uintptr_t)at;
+        if (here >= from && here + len <= from + l->pieces[i].len) {
+            *out = (uint32_t)((uint64_t)l->pieces[i].from + (here - from));
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The sum over what was passed, piece by piece as it lies in memory. */
+static char *whole(const stet_plog *l) {
+    char *text = stet_alloc((size_t)l->offset + 1);
+    int64_t at = 0;
+    for (size_t i = 0; i < l->piece_count && at == l->pieces[i].from; i++) {
+        memcpy(text + at, l->pieces[i].text, l->pieces[i].len);
+        at += (int64_t)l->pieces[i].len;
+    }
+    if (at == l->offset)
+        return text;
+    stet_free(text);
+    return NULL;
+}
+
+static void write_index(const stet_persist *p, const stet_buf *b) {
+    char *path = index_path(p), *temp = stet_file_temp_name(p->local, "log-index-new");
+    int fd = stet_sys_open(temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    bool fine = fd >= 0 && stet_file_write_all(fd, temp, b->data, b->len, NULL) == STET_OK;
+    if (fd >= 0)
+        stet_sys_close(fd);
+    if (fd >= 0 && (!fine || stet_sys_rename(temp, path) != 0))
+        stet_sys_unlink(temp); /* then the next one reads the log */
+    stet_free(temp);
+    stet_free(path);
+}
+
+void stet_plog_keep_index(stet_persist *p) {
+    stet_plog *l = &p->log;
+    if (p->read_only[0] || l->offset < LEAST || l->offset >= UINT32_MAX ||
+        l->offset - l->indexed < LEAST + l->indexed / 4 || l->parsed.unknown_version)
+        return;
+    header h = {.covered = (uint64_t)l->offset, .rows = l->entries.len, .bad = l->parsed.bad};
+    memcpy(h.magic, MAGIC, 8);
+    stet_buf b = STET_BUF(STET_PERSIST_FILE_MAX);
+    stet_buf_add(&b, &h, sizeof h);
+    bool fine = true;
+    for (size_t i = 0; i < l->entries.len && fine; i++) {
+        const stet_pentry *e = &l->entries.at[i];
+        row r;
+        memset(&r, 0, sizeof r);
+        r.created = e->created;
+        r.text_len = e->text_len;
+        r.block_len = e->block_len;
+        memcpy(r.hash, e->hash, sizeof r.hash);
+        fine = place_of(l, e->text, e->text_len, &r.text_at) &&
+               place_of(l, e->module, STET_PERSIST_HASH, &r.module_at) &&
+               place_of(l, e->block, e->block_len, &r.block_at);
+        stet_buf_add(&b, &r, sizeof r);
+    }
+    char *text = fine && !b.overflow ? whole(l) : NULL;
+    if (text) {
+        h.sum = sum_of(text, (size_t)l->offset);
+        memcpy(b.data, &h, sizeof h);
+        h.check = sum_of(b.data + 16, b.len - 16);
+        memcpy(b.data, &h, sizeof h);
+        write_index(p, &b);
+        l->indexed = l->offset;
+    }
+    stet_free(text);
+    stet_buf_release(&b);
+}
