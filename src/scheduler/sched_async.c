@@ -145,9 +145,9 @@ void sched_async_ended(action_run *r) {
 stet_status sched_async_wait(stet_sched *s, int64_t ms, stet_error *err) {
     sched_async *x = s->async;
     size_t before = x->runs.len;
-    if (ms > 0 && s->members.len > 0) { /* what waits to be stored does not wait longer than it should */
-        int64_t age = (stet_clock_monotonic_us() - s->group_since) / 1000, most = STET_SCHED_GROUP_MS;
-        ms = age >= most ? 0 : ms < most - age ? ms : most - age;
+    if (ms > 0 && s->members.len > 0) { /* what waits to be stored does not wait longer than it should, nor spins */
+        int64_t rest = sched_flush_in_us(s);
+        ms = rest < 0 ? 0 : ms < rest / 1000 + 1 ? ms : rest / 1000 + 1;
     }
     if (ms > 0)
         uv_timer_start(&x->timer, no_more, (uint64_t)ms, 0);

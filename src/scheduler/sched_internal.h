@@ -260,6 +260,7 @@ extern const stet_run_ops sched_run_ops;
 /* sched_store.c */
 STET_CHECKED stet_status sched_flush(stet_sched *s, stet_error *err);
 STET_CHECKED stet_status sched_flush_due(stet_sched *s, stet_error *err); /* if it is time */
+int64_t sched_flush_in_us(const stet_sched *s); /* how long the group may still wait; negative: it is time */
 /* Tells the plan of commits by others. */
 STET_CHECKED stet_status sched_news(stet_sched *s, bool *any, stet_error *err);
 STET_CHECKED stet_status sched_tell_changes(stet_sched *s, const stet_doc_change *changes, size_t count, uint32_t by,

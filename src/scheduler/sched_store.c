@@ -18,14 +18,17 @@ stet_status sched_tell_changes(stet_sched *s, const stet_doc_change *changes, si
     return STET_OK;
 }
 
-stet_status sched_flush_due(stet_sched *s, stet_error *err) {
-    size_t most = s->opts.group_runs ? s->opts.group_runs : STET_SCHED_GROUP_RUNS;
+int64_t sched_flush_in_us(const stet_sched *s) {
     int64_t long_us = (s->opts.group_ms ? s->opts.group_ms : STET_SCHED_GROUP_MS) * 1000;
     /* Storing must not take most of the time: on a slow disk groups are longer. */
     if (!s->opts.group_ms && s->flush_us * 4 > long_us)
         long_us = s->flush_us * 4;
-    if (s->members.len > 0 &&
-        (s->opts.no_group || s->members.len >= most || stet_clock_monotonic_us() - s->group_since > long_us))
+    return s->group_since + long_us - stet_clock_monotonic_us();
+}
+
+stet_status sched_flush_due(stet_sched *s, stet_error *err) {
+    size_t most = s->opts.group_runs ? s->opts.group_runs : STET_SCHED_GROUP_RUNS;
+    if (s->members.len > 0 && (s->opts.no_group || s->members.len >= most || sched_flush_in_us(s) < 0))
         return sched_flush(s, err);
     return STET_OK;
 }
