@@ -40,7 +40,7 @@ show "stet run"
 
 say "A sentence is added to one page. What does not stand, and why?"
 show "cp pages/runs.md before.md"
-show "echo 'What stands is not run again.' >> pages/runs.md"
+show "printf '\\nIt stands.\\n' >> pages/runs.md"
 show "stet run --dry-run"
 
 say "Two commands run. The other pages stand; and since no heading changed, nor what is related," \

@@ -11,7 +11,7 @@ sentences = []
 for path in map(pathlib.Path, sys.argv[1:]):
     for text in re.split(r"\n\s*\n|(?<=[.:;])\s", path.read_text(encoding="utf-8")):
         text = re.sub(r"[^a-z]+", " ", text.lower())
-        if len(text) > 20:
+        if len(text) > 20:  # a short one is like many
             sentences.append((path.stem, collections.Counter(text[i:i + 3] for i in range(len(text) - 2))))
 found_in = collections.Counter(group for _, groups in sentences for group in groups)
 vectors = []
