@@ -229,6 +229,30 @@ static void damaged_row_is_named_and_mended(void **state) {
     kit_stop(w);
 }
 
+/* The tables of the scheduler hold no user data: without them everything is unknown, and runs. */
+static void lost_records_make_everything_unknown(void **state) {
+    (void)state;
+    world *w = kit_start();
+    kit_install(w, "t", two);
+    kit_install(w, "u", two);
+    kit_run(w, "t");
+    kit_run(w, "u");
+    ok(stet_observe_forget(w->space, 0, "piece:t", NULL, NULL, 0, &err));
+    kit_restart(w);
+    kit_run(w, "u");
+    kit_ran(w, "");
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, "q x");
+    kit_is(w, "piece:t", "[2,3]");
+    assert_int_equal(w->report.causes[0], 2);
+    kit_restart(w);
+    kit_run(w, "t");
+    kit_ran(w, "");
+    kit_sound(w);
+    kit_stop(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gone_node_takes_what_is_its_own_and_nothing_else),
@@ -237,6 +261,7 @@ int main(void) {
         cmocka_unit_test(snapshot_has_modules_bindings_and_whole_schemas),
         cmocka_unit_test(unknown_module_fails_alone),
         cmocka_unit_test(damaged_row_is_named_and_mended),
+        cmocka_unit_test(lost_records_make_everything_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

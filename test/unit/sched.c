@@ -665,6 +665,7 @@ static void branch_is_unknown(void **state) {
     stet_sched_report r;
     ok(stet_sched_settle(on_branch, &r, &err));
     assert_int_equal(r.ran, 4);
+    assert_int_equal(stet_observe_counted(w->space).runs[STET_REASON_BRANCH], 4);
     stet_release(r.problems);
     stet_sched_close(on_branch);
     ok(stet_sched_open(w->project, w->space, "try", &w->opts, &on_branch, &err));
