@@ -163,6 +163,24 @@ static void runs_are_counted_by_what_was_known_against_the_action(void **state) 
     stet_release(v);
 }
 
+/* A change in another space that this handle finds out about by itself, because nobody told it. */
+static void a_run_for_a_change_in_another_space_is_counted_as_that(void **state) {
+    (void)state;
+    cross("x", 1); /* never ran */
+    stet_observe_switch(b, false);
+    set(b, "", "far", "2");
+    stet_observe_switch(b, true);
+    ok(stet_observe_catch_up(a, &err));
+    assert_int_equal(state_of("x"), STET_DIRTY);
+    cross("x", 2);
+    stet_observe_stats st;
+    ok(stet_observe_stat(a, &st, &err));
+    assert_int_equal(st.runs[STET_REASON_NEVER], 1);
+    assert_int_equal(st.runs[STET_REASON_CHANGED], 1);
+    assert_int_equal(st.runs[STET_REASON_NONE], 0);
+    assert_int_equal(state_of("x"), STET_STANDS);
+}
+
 static void a_run_that_is_not_stored_is_not_counted(void **state) {
     (void)state;
     set(a, "", "in", "1");
@@ -246,6 +264,7 @@ int main(void) {
         test(gc_takes_what_is_beyond_the_setting_or_of_an_earlier_generation),
         test(gc_takes_actions_of_an_earlier_generation_whose_node_is_gone),
         test(runs_are_counted_by_what_was_known_against_the_action),
+        test(a_run_for_a_change_in_another_space_is_counted_as_that),
         test(a_run_that_is_not_stored_is_not_counted),
         test(what_was_left_standing_is_counted_by_those_who_ran_something),
         test(the_number_kept_is_a_setting_of_the_project),
