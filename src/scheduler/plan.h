@@ -133,6 +133,8 @@ STET_CHECKED stet_status stet_plan_changed(stet_plan *p, uint32_t doc, stet_path
 /* Demand. Clearing it forgets all that was known about liveness. */
 void stet_plan_demand(stet_plan *p, uint32_t doc, stet_pathref path);
 void stet_plan_demand_node(stet_plan *p, uint32_t node);
+/* It is known to be live from now on, as if it had been added so; clearing demands does not change that. */
+void stet_plan_set_certain(stet_plan *p, uint32_t node);
 void stet_plan_demand_clear(stet_plan *p);
 
 typedef enum stet_plan_step_kind {

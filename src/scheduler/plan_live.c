@@ -271,14 +271,22 @@ void stet_plan_demand(stet_plan *p, uint32_t d, stet_pathref path) {
     revive(p, d, path);
 }
 
-void stet_plan_demand_node(stet_plan *p, uint32_t id) {
+static void want(stet_plan *p, uint32_t id, uint32_t flag) {
     node *n = &p->nodes.at[id];
-    n->flags |= N_DEMANDED;
+    n->flags |= flag;
     if (n->flags & N_PARKED)
         plan_queue_push(p, id);
     n->none_at = 0;
     for (uint32_t r = 0; r < n->read_count; r++)
         revive(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path));
+}
+
+void stet_plan_demand_node(stet_plan *p, uint32_t id) {
+    want(p, id, N_DEMANDED);
+}
+
+void stet_plan_set_certain(stet_plan *p, uint32_t id) {
+    want(p, id, N_CERTAIN);
 }
 
 void stet_plan_demand_clear(stet_plan *p) {

@@ -343,6 +343,19 @@ static stet_status read_binding(stet_reader *r, stet_value binding, stet_pathref
     return materialize(r, cur, true, out, err);
 }
 
+stet_status stet_reader_place_read(stet_reader *r, const stet_reader_place *at, stet_error *err) {
+    stet_value ignored;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = stet_tx_read(r->tx, at->space, &(stet_docname){at->id, at->scope}, stet_path_ref(&at->path),
+                                      STET_SHALLOW, &ignored, &mine);
+    if (status == STET_NOT_FOUND)
+        status = STET_OK;
+    if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
 void stet_reader_place_release(stet_reader_place *p) {
     stet_free(p->id);
     stet_free(p->scope);

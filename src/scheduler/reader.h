@@ -46,6 +46,8 @@ typedef struct stet_reader_place {
 STET_CHECKED stet_status stet_reader_locate(stet_reader *r, stet_value binding, stet_pathref path,
                                             stet_reader_place *out, stet_error *err);
 void stet_reader_place_release(stet_reader_place *p);
+/* That nothing else leads on from there is a read, too: for who does not write there. */
+STET_CHECKED stet_status stet_reader_place_read(stet_reader *r, const stet_reader_place *at, stet_error *err);
 /* The same, recursively, with links inside the value as they are and not read. */
 STET_CHECKED stet_status stet_reader_raw(stet_reader *r, stet_value binding, stet_pathref path, stet_value *out,
                                          stet_error *err);

@@ -419,10 +419,22 @@ static stet_status load_unrecorded(stet_sched *s, sched_piece *p, stet_error *er
     return status == STET_OK ? load_nodes(s, p, true, err) : status;
 }
 
+/* Those of its actions that are in memory were loaded when only a part of it was wanted, by a demand or by an event. */
+static void want_loaded(stet_sched *s, const sched_piece *p) {
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        const sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
+        if (a && a->piece == p && a->id == i && stet_as_bool(stet_get(a->row, "certain")) &&
+            stet_plan_find(s->plan, stet_plan_name(s->plan, (uint32_t)i),
+                           strlen(stet_plan_name(s->plan, (uint32_t)i))) == i)
+            stet_plan_set_certain(s->plan, (uint32_t)i);
+    }
+}
+
 /* What a start has to do for a piece that is wanted as a whole. */
 static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
     stet_status status = STET_OK;
     p->entered = true;
+    want_loaded(s, p);
     stet_binding_walk(stet_get(p->piece->envelope, "value"), demand_link, s);
     if (s->opts.retry_failed)
         status = mark_failed(s, p, err);

@@ -71,6 +71,8 @@ stet_status sched_cell_send(action_run *r, stet_pathref path, stet_value value, 
     }
     if (status == STET_OK)
         status = stet_reader_locate(&r->reader, r->base.bindings, path, &at, err);
+    if (status == STET_OK)
+        status = stet_reader_place_read(&r->reader, &at, err);
     const char *part = status == STET_OK && strncmp(at.id, "piece:", 6) == 0 ? strchr(at.id + 6, ':') : NULL;
     if (status == STET_OK) {
         stet_path root = STET_PATH_INIT;

@@ -88,6 +88,8 @@ static stet_status by_result(sending *e, stet_tx *tx, const sched_piece *p, cons
     stet_status status = stet_path_of_pointer(&path, pointer, strlen(pointer), err);
     if (status == STET_OK)
         status = stet_reader_locate(&r, binding, stet_path_ref(&path), &at, err);
+    if (status == STET_OK)
+        status = stet_reader_place_read(&r, &at, err);
     if (status == STET_OK) {
         stet_pathref in = stet_path_ref(&at.path), value = stet_path_ref(&path);
         stet_path_set(&path, STET_PATH_ROOT);

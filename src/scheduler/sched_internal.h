@@ -24,7 +24,7 @@ typedef struct sched_piece {
     bool entered;         /* what a start has to do for it was done */
     bool loaded;          /* nothing is recorded, and all of it is in memory */
     bool outdated;        /* somebody else has set it up anew: what is in memory of it is of the graph before */
-    bool looked, failing; /* did something fail when this process first asked? */
+    bool looked, failing; /* did something fail, as far as this process has looked? */
     bool known_failures;  /* what failed before is in memory, for whoever would wait for it */
 } sched_piece;
 

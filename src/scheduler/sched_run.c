@@ -225,7 +225,7 @@ static stet_status attach(action_run *r, stet_error *err) {
 static bool was_failing(stet_sched *s, sched_piece *p) {
     stet_value failures;
     if (!p->looked && sched_failures(s, p, &failures, NULL) == STET_OK) {
-        p->failing = stet_count(failures) > 0;
+        p->failing |= stet_count(failures) > 0;
         stet_release(failures);
     }
     p->looked = true;
@@ -245,6 +245,7 @@ static stet_status note_failure(action_run *r, stet_error *err) {
     stet_path_push(&path, a->node);
     stet_status status;
     if (r->failed) {
+        a->piece->failing = true;
         stet_value e = stet_error_value(&r->error);
         stet_remove(&e, "details", 7);
         status = stet_tx_write(r->tx, &name, stet_path_ref(&path), e, err);

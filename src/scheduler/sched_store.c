@@ -106,6 +106,11 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
         s->version = version;
         s->others = true;
         sched_forget_asked(s);
+        const void *key;
+        size_t len;
+        stet_slot *slot;
+        for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);)
+            ((sched_piece *)slot->p)->looked = false; /* and some of them may have failed */
     }
     /* Own commits alone: nothing to read back. */
     if (head - s->seen == (int64_t)s->mine.len) {

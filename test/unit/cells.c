@@ -546,6 +546,68 @@ static void a_materializer_runs_at_idle(void **state) {
     kit_stop(w);
 }
 
+/* A node fails, then gets other code, in one process: it is not listed as failing any more. */
+static void a_failure_of_older_code_is_taken_back(void **state) {
+    (void)state;
+    world *w = kit_start();
+    static const char other[] =
+        "{'pattern':1,'name':'t','argument':{'default':{'rows':[{'id':1}]}},'nodes':[{'id':'rows',"
+        "'inputs':{'list':{'$':'argument/rows'}},'module':{'type':'ref','ref':'map','key':'id',"
+        "'pattern':{'pattern':1,'name':'c','nodes':[{'id':'x','inputs':{'e':{'$':"
+        "'argument/element/id'}},'module':#({e}) => { %s return e }#}],'result':{'$':'x'}}}}],"
+        "'result':{'$':'rows'}}";
+    static const char *const codes[] = {"", "throw new Error(`no`);", "e += 1;"};
+    for (int i = 0; i < 3; i++) {
+        char *text = stet_asprintf(other, codes[i]);
+        kit_install(w, "t", text);
+        kit_run(w, "t");
+        assert_int_equal(w->report.failed, i == 1);
+        stet_free(text);
+    }
+    kit_is(w, "piece:t:failures", "{}");
+    kit_is(w, "piece:t", "[2]");
+    kit_sound(w);
+    kit_stop(w);
+}
+
+/* What was loaded for a part of a piece, or before an event, is wanted when all of it is. */
+static void an_effect_that_was_met_before_runs(void **state) {
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        world *w = kit_start();
+        stet_path path = STET_PATH_INIT;
+        stet_error e = STET_ERROR_INIT;
+        kit_install(
+            w, "t",
+            "{'pattern':1,'name':'t','argument':{'default':{'n':1}},'cells':{'done':{'default':0},'c':{'default':0}},"
+            "'nodes':[{'id':'x','inputs':[{'$':'argument/n'},1],'module':{'type':'ref','ref':'add'}},"
+            "{'id':'act','kind':'effect','inputs':{'x':{'$':'x'},'done':{'$':'done','asCell':true}},"
+            "'module':#({x, done}) => { done.set(x) }#},"
+            "{'id':'h','stream':{'$':'h'},'inputs':{'c':{'$':'c','asCell':true},'x':{'$':'x'}},'module':"
+            "^(e, {c, x}) => { c.set(x) }^}],'result':{'x':{'$':'x'}}}");
+        for (int again = 0; again < 2; again++) {
+            stet_path_set(&path, STET_PATH_ROOT);
+            stet_path_push(&path, "value");
+            stet_path_push(&path, "x");
+            if (how == 0)
+                ok(stet_sched_demand_cell(w->sched, "piece:t", NULL, stet_path_ref(&path), &err));
+            if (how == 0)
+                kit_settle(w);
+            else
+                assert_int_equal(kit_send(w, "t", "h", "1", NULL, &e), STET_OK);
+            kit_ran(w, "x");
+            kit_run(w, "t");
+            kit_ran(w, "act");
+            kit_is(w, "piece:t:cell:done", again ? "8" : "2");
+            kit_set(w, "piece:t:argument/n", "7");
+            kit_restart(w);
+        }
+        stet_path_release(&path);
+        kit_sound(w);
+        kit_stop(w);
+    }
+}
+
 static void patterns_with_wrong_cells_are_refused(void **state) {
     (void)state;
     kit_refused("{'pattern':1,'name':'t','cells':{'c':{}},'nodes':["
@@ -597,6 +659,8 @@ int main(void) {
         cmocka_unit_test(a_materializer_fans_out_only_through_what_changed),
         cmocka_unit_test(a_materializer_is_promoted_by_demand_and_preflight),
         cmocka_unit_test(a_materializer_runs_at_idle),
+        cmocka_unit_test(an_effect_that_was_met_before_runs),
+        cmocka_unit_test(a_failure_of_older_code_is_taken_back),
         cmocka_unit_test(patterns_with_wrong_cells_are_refused),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

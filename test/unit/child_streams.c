@@ -109,6 +109,17 @@ static void an_event_for_an_element_that_has_just_come_finds_it(void **state) {
     kit_set(w, "piece:t:argument/rows", "[{'id':'d','n':3},{'id':'c','n':3}]");
     sent(w, "items/0/add", "4", NULL, "rows rows[d].scaled"); /* what is first now */
     kit_is(w, "piece:t:cell:rows[d].count", "4");
+    /* The same where nothing was before: by its place in the result, and sent to by a handler. */
+    kit_set(w, "piece:t:argument/rows", "[]");
+    kit_run(w, "t");
+    kit_set(w, "piece:t:argument/rows", "[{'id':'x','n':3}]");
+    kit_restart(w);
+    sent(w, "all", "1", NULL, "rows rows[x].scaled");
+    kit_is(w, "piece:t:cell:rows[x].count", "1");
+    kit_set(w, "piece:t:argument/rows", "[{'id':'x','n':3},{'id':'y','n':3}]");
+    kit_restart(w);
+    sent(w, "items/1/add", "2", NULL, "rows rows[y].scaled");
+    kit_is(w, "piece:t:cell:rows[y].count", "2");
     kit_sound(w);
     kit_stop(w);
 }
