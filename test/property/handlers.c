@@ -601,7 +601,7 @@ static void incremental_equals_from_scratch_with_events(void **state) {
     (void)state;
     const char *seed = getenv("STET_TEST_SEED"), *longer = getenv("STET_TEST_LONG"),
                *shorter = getenv("STET_TEST_SHORT");
-    long steps = longer ? 1000000 : shorter ? 600 : 20000;
+    long steps = longer ? 1000000 : shorter ? 600 : 5000;
     test *t = stet_alloc_zero(sizeof *t);
     t->random = seed ? strtoull(seed, NULL, 10) : 2463534242110031ull;
     t->w = kit_start();

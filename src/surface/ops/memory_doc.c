@@ -33,10 +33,10 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     if (st == STET_OK && !d.exists)
         st = stet_fail(err, STET_NOT_FOUND, "no document \"%s\"%s%s in space \"%s\"", id, *c.scope ? " of scope " : "",
                        c.scope, c.space_name);
+    else if (st == STET_OK && stet_as_bool(stet_get(args, "fresh")))
+        v = fresh; /* with links followed, on the way, too */
     else if (st == STET_OK && !stet_path_lookup(d.value, stet_path_ref(&path), &v))
         st = stet_fail(err, STET_NOT_FOUND, "nothing at %s in space \"%s\"", cell, c.space_name);
-    if (st == STET_OK && stet_as_bool(stet_get(args, "fresh")))
-        v = fresh; /* with links followed */
     if (st == STET_OK) {
         char hex[STET_HASH_HEX];
         stet_hash_hex(stet_hash_value(v), hex);
