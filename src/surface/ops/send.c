@@ -80,7 +80,6 @@ static const stet_param send_params[] = {
 
 static const stet_example send_examples[] = {
     {"piece send counter add 5", "apply an event"},
-    {"piece send todo 'items[a].toggle'", "to the element whose key is \"a\""},
     {"piece send counter add 5 --id order-17 --settle", "once, however often this is typed, and run what follows"},
     {0},
 };
