@@ -147,9 +147,12 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
         stet_arena_release(&arena);
     }
     stet_plan_listen(s->plan, NULL);
-    /* Others may have run what their commits reach. Nothing of our own is unstored here, so the record tells. */
-    for (size_t i = 0; i < heard.len && status == STET_OK && s->members.len == 0; i++)
+    /* Others may have run what their commits reach. Nothing of our own is unstored here, so the record tells. What came
+     * through this connection was an edit: it ran nothing, and a look at each reader costs as much as running it. */
+    bool look = s->others && s->members.len == 0, held = look && heard.len > 1 && stet_memo_hold(s->space);
+    for (size_t i = 0; i < heard.len && status == STET_OK && look; i++)
         status = sched_look_again(s, heard.at[i], err);
+    stet_memo_let_go(s->space, held);
     stet_vec_release(&heard);
     if (status == STET_OK)
         stet_vec_clear(&s->mine);
