@@ -306,6 +306,8 @@ static void task_ended(command_run *c) {
     c->state->running--;
     c->was_cancelled = c->cancelled;
     c->end = *stet_task_exit(c->task);
+    stet_free(c->output_path); /* of an earlier time, when an input changed meanwhile */
+    stet_free(c->error_path);
     c->output_path = stet_task_output_path(c->task, false);
     c->error_path = stet_task_output_path(c->task, true);
     begin_work(c, command_collect_work);
@@ -479,10 +481,43 @@ static void pump(command_state *s) {
     set_watching(s);
 }
 
+/* Two nodes that write one file would undo each other's work for ever: the second is refused. */
+static stet_status claim_outputs(command_run *c, stet_error *err) {
+    command_state *s = c->state;
+    for (size_t i = 0; i < c->spec.outputs.len; i++) {
+        const char *path = c->spec.outputs.at[i].path;
+        stet_slot *slot = stet_map_get(&s->claimed, path, strlen(path));
+        if (!slot) {
+            char *name = stet_strdup(c->run->name);
+            stet_map_put(&s->claimed, path, strlen(path), (stet_slot){.p = name});
+        } else if (strcmp(slot->p, c->run->name) != 0) {
+            stet_fail(err, STET_FAILED, "%s: its output %s is written by %s as well", c->run->name, path,
+                      (const char *)slot->p);
+            stet_hint(err, "let one of them write another file");
+            return STET_FAILED;
+        }
+    }
+    return STET_OK;
+}
+
+static void release_claims(command_state *s) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&s->claimed, &i, &key, &len, &slot);)
+        stet_free(slot->p);
+    stet_map_release(&s->claimed);
+    s->claimed = (stet_map){0};
+}
+
 /* From an evaluated spec: an earlier outcome, or the queue. */
 static void step(command_run *c) {
     command_state *s = c->state;
     stet_error err = STET_ERROR_INIT;
+    if (claim_outputs(c, &err) != STET_OK) {
+        fail_run(c, &err);
+        return;
+    }
     if (c->spec.cache && !stet_run_is_effect(c->run) && look_up(c, &err) == STET_OK) {
         c->hit = true;
         c->result = stet_retain(c->entry.result);
@@ -571,6 +606,7 @@ static void command_close(void *state) {
     stet_local_close(s->local);
     stet_lock_close(s->lock);
     stet_persist_close(s->persist);
+    release_claims(s);
     stet_vec_release(&s->queue);
     stet_vec_release(&s->active);
     stet_free(s->root);
@@ -581,6 +617,8 @@ static void command_close(void *state) {
 /* Others may run commands now, and whoever watches may look at what these have written. */
 static void command_idle(void *state) {
     command_state *s = state;
+    if (s->active.len == 0) /* what follows may be another graph */
+        release_claims(s);
     if (s->active.len == 0 && s->lock) {
         stet_lock_drop(s->lock);
         s->locked = false;

@@ -6,6 +6,7 @@
 
 #include <uv.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "module/command.h"
 #include "os/lock.h"
@@ -40,6 +41,7 @@ struct command_state {
     stet_module_host host;
     char *root, *temp_dir;
     stet_files *files;
+    stet_map claimed; /* path of an output -> name of the node that writes it, own; in one settling */
     stet_persist *persist;
     stet_local *local;
     stet_lock *lock;

@@ -114,6 +114,10 @@ write("stet.toml", TOML.replace("build/{source.dir}/{source.stem}.o", "build/{so
 r = stet("run")
 t("two files that would be one: refused, before any command, with both names", r.returncode == 1 and "src/a.c and src/x/a.c would both write build/a.o"
   in r.stdout and "{in.dir}" in r.stdout, r.stdout)
+write("stet.toml", TOML.replace('each     = "$compile.out"', 'each = "src/*.c"').replace("{in}.sum", "build/src/{in.stem}.o"))
+r = stet("run", "-k")
+t("two nodes that write one file: the second is refused, and nothing goes round in circles",
+  r.returncode == 1 and "is written by p/" in r.stdout and "did not come to rest" not in r.stdout, r.stdout)
 write("stet.toml", TOML)
 os.remove(root / "src/y/a.c")
 ran()
