@@ -448,6 +448,15 @@ static bool same_seen(const seen *a, const seen *b) {
     return true;
 }
 
+/* In memory; one that has left it stands. */
+static bool is_dirty(world *w, int p, int n) {
+    char name[32];
+    snprintf(name, sizeof name, "p%d/n%d", p, n);
+    stet_plan *plan = stet_sched_plan(w->sched);
+    uint32_t id = stet_plan_find(plan, name, strlen(name));
+    return id != STET_PLAN_NONE && stet_plan_is_dirty(plan, id);
+}
+
 /* Who ran, and whether it had to. */
 static void compare_runs(world *w) {
     judge j = {.w = w};
@@ -456,10 +465,12 @@ static void compare_runs(world *w) {
             if (w->runs[p][n] == 0)
                 continue;
             answer a = eval(&j, p, n);
-            /* One that ran twice (it closes a circle) may have written something in between. */
-            if (w->runs[p][n] > 1 || !a.known || !w->out_known[p][n] || a.value != w->out_value[p][n])
+            /* One that ran twice (it closes a circle) may have written something in between; one that is dirty again,
+             * and not wanted any more, has written something else. */
+            bool again = is_dirty(w, p, n);
+            if (w->runs[p][n] > 1 || again || !a.known || !w->out_known[p][n] || a.value != w->out_value[p][n])
                 w->out_changes[p][n]++;
-            w->out_known[p][n] = a.known;
+            w->out_known[p][n] = a.known && !again;
             w->out_value[p][n] = a.value;
         }
     }
@@ -480,11 +491,7 @@ static void compare_runs(world *w) {
             }
             /* One that was wanted, ran, and is dirty again because something changed it when nobody wanted it any more,
              * has a reason to run next time. */
-            char name[16];
-            snprintf(name, sizeof name, "p%d/n%d", p, n);
-            stet_plan *plan = stet_sched_plan(w->sched);
-            uint32_t id = stet_plan_find(plan, name, strlen(name));
-            if (known && (id == STET_PLAN_NONE || !stet_plan_is_dirty(plan, id))) /* one that left memory stands */
+            if (known && !is_dirty(w, p, n))
                 *was = now;
             else
                 was->ran = false;
