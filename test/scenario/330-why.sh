@@ -38,7 +38,7 @@ t "a name that is neither is refused"                refuses 3 'no piece "fourth
 stet -q set piece:chain:argument/n 5
 t "a write: which cell, which sequence, by whom"     says "chain/other is dirty: something it read changed: piece:chain:argument/n was written at sequence [0-9]+ by no action, from outside at 20" stet why other
 echo two >>in.txt
-stet -q run --dry-run >/dev/null
+stet -q file scan >/dev/null
 t "a file, by a look at the files"                   says "chain/first is dirty: .*file:in.txt/hash was written at sequence [0-9]+ by a look at the files" stet why first
 t "what is stale names the way to the cause"         says "chain/third is stale: it reads chain/second, which reads chain/first, and chain/first is dirty: .*file:in.txt" stet why third
 t "an action that wrote is named"                    bash -c '"$STET" -q run && "$STET" set piece:chain:node:first "{\"stdout\": \"by hand\"}" -q; "$STET" why first | grep -q "somebody else changed what it had written"'
@@ -58,7 +58,7 @@ t "status counts it as failed, not as standing"      same "3 1" "$(stet status -
 t "and says the name once"                           says "^failed chain/first: exit status 1" stet status
 t "so does the list of actions"                      says "first +failed" stet action list
 echo four >>in.txt
-stet -q run --dry-run >/dev/null
+stet -q file scan >/dev/null
 t "failed and dirty: both"                           says "chain/first failed .*; chain/first is dirty: .*file:in.txt" stet why first
 t "stale below a failure: both"                      says "chain/third is stale: .*file:in.txt.*; its last run failed: exit status 1" stet why third
 
