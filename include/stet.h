@@ -285,10 +285,10 @@ STET_API STET_CHECKED stet_status stet_space_transact(stet_space *s, const char 
  * run in one transaction, on what they read, made fresh first. With an `id` an event is applied once, however often it
  * is sent, also if a sender died between sending and hearing the answer: the answer then has `applied` false, and the
  * sequence of the first time. The same id with another event is STET_CONFLICT. STET_NOT_FOUND: no such piece or stream.
- * `stream` is the name of a stream or of a handler ("add"), for that of a child with its key ("items[a].add"), or a path
- * in the result that leads to it ("items/0/add"). An event for a child that is not there is STET_NOT_FOUND.
- * A handler that fails leaves nothing behind; its error is the function's. What follows from the event runs when
- * somebody runs the piece. */
+ * `stream` is the name of a stream or of a handler ("add"), for that of a child with its key ("items[a].add"), or a
+ * path in the result that leads to it ("items/0/add"). An event for a child that is not there is STET_NOT_FOUND. A
+ * handler that fails leaves nothing behind; its error is the function's. What follows from the event runs when somebody
+ * runs the piece. */
 typedef struct stet_event {
     const char *space, *branch; /* NULL: "main", the default branch */
     const char *piece, *stream;
