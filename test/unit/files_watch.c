@@ -412,7 +412,7 @@ static void whatever_happens(void **state) {
             else if (kind == 7)
                 make_all();
             else if (kind == 8)
-                link_instead(path, random() % 2 ? "/nowhere" : paths[random() % FILES]);
+                link_instead(path, random() % 2 ? "nowhere/at/all" : paths[random() % FILES]);
             else if (kind == 9)
                 chmod(path, random() % 2 ? 0755 : 0644);
             else if (kind == 10 && stet_file_exists("moved"))
