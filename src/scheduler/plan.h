@@ -28,7 +28,9 @@
  * only its run tells where. An envelope is a way to a demand: whoever is wanted and reads inside it comes after the
  * materializer, if that is dirty. It is no fan-out: readers inside it are marked by what really changed, and by nothing
  * else. A dirty materializer that nothing wanted leads to runs when there is nothing else to do (stet_plan_idle). Its
- * ordinary writes are as anybody's.
+ * ordinary writes are as anybody's. R9. While a late action runs, all that is downstream of it is loaded, what stands
+ * too: nothing begins that it leads to, over however many others; and who reads the output of a coordinator waits for
+ * the children in it.
  *
  * The graph in memory is a cache of the durable index, filled on touch: before a change is followed to its readers, the
  * source is asked to load those that are only on disk. Loaded actions are the truth, and the source must not overwrite
