@@ -166,3 +166,20 @@ bool stet_base64url_decode(const char *text, size_t len, void *out, size_t *out_
     *out_len = n;
     return true;
 }
+
+uint64_t stet_checksum(const char *bytes, size_t len) {
+    uint64_t a = 0x9E3779B97F4A7C15u, b = len;
+    size_t i = 0;
+    for (; i + 16 <= len; i += 16) {
+        uint64_t x, y;
+        memcpy(&x, bytes + i, 8);
+        memcpy(&y, bytes + i + 8, 8);
+        a = (a ^ x) * 0xD6E8FEB86659FD93u;
+        a ^= a >> 32;
+        b = (b ^ y) * 0xA0761D6478BD642Fu;
+        b ^= b >> 29;
+    }
+    for (; i < len; i++)
+        a = (a ^ (unsigned char)bytes[i]) * 0x100000001B3u;
+    return a ^ (b << 1 | b >> 63);
+}

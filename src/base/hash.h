@@ -24,6 +24,10 @@ stet_hasher *stet_hasher_begin(void);
 void stet_hasher_add(stet_hasher *h, const void *bytes, size_t len);
 stet_hash stet_hasher_end(stet_hasher *h);
 
+/* Of derived files: against torn and rotten ones, not against people, who could write anything there. Part of their
+ * formats. */
+uint64_t stet_checksum(const char *bytes, size_t len);
+
 bool stet_hash_equal(stet_hash a, stet_hash b);
 int stet_hash_compare(stet_hash a, stet_hash b);
 bool stet_hash_is_zero(stet_hash h);

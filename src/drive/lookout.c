@@ -127,24 +127,32 @@ static stet_status follow_reads(stet_files *files, stet_space *space, int64_t br
     return status;
 }
 
-stet_status stet_lookout_follow_all(stet_files *files, stet_space *space, const char *branch, stet_error *err) {
-    int64_t number;
+stet_status stet_lookout_names_all(stet_space *space, int64_t branch, void (*each)(void *ctx, const char *id),
+                                   void *ctx, stet_error *err) {
     char *after = NULL;
     bool more = true;
-    stet_status status = stet_space_branch(space, branch ? branch : "", &number, err);
+    stet_status status = STET_OK;
     while (more && status == STET_OK) {
         stet_value names = stet_null();
-        status = stet_piece_names(space, number, after, PAGE, &names, &more, err);
+        status = stet_piece_names(space, branch, after, PAGE, &names, &more, err);
         for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
             stet_value v = stet_at(names, i);
             stet_free(after);
             after = stet_strdup(stet_as_string(&v, NULL));
-            status = stet_lookout_names(space, number, after, follow, files, err);
+            status = stet_lookout_names(space, branch, after, each, ctx, err);
         }
         more = more && stet_count(names) > 0;
         stet_release(names);
     }
     stet_free(after);
+    return status;
+}
+
+stet_status stet_lookout_follow_all(stet_files *files, stet_space *space, const char *branch, stet_error *err) {
+    int64_t number;
+    stet_status status = stet_space_branch(space, branch ? branch : "", &number, err);
+    if (status == STET_OK)
+        status = stet_lookout_names_all(space, number, follow, files, err);
     return status == STET_OK ? follow_reads(files, space, number, err) : status;
 }
 

@@ -26,6 +26,10 @@ STET_CHECKED stet_status stet_lookout_follow_all(stet_files *files, stet_space *
 STET_CHECKED stet_status stet_lookout_names(stet_space *space, int64_t branch, const char *piece,
                                             void (*each)(void *ctx, const char *id), void *ctx, stet_error *err);
 
+/* Of all pieces of the branch. */
+STET_CHECKED stet_status stet_lookout_names_all(stet_space *space, int64_t branch,
+                                                void (*each)(void *ctx, const char *id), void *ctx, stet_error *err);
+
 typedef struct stet_lookout stet_lookout;
 typedef enum stet_lookout_state {
     STET_LOOKOUT_STARTING,

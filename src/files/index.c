@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "os/file.h"
 #include "os/lock.h"
 
@@ -34,23 +35,10 @@ typedef struct batch_header {
     uint64_t base; /* the checksum of the index that it belongs to */
 } batch_header;
 
-/* Against torn and rotten files, not against people. */
+/* 0 stands for none. */
 static uint64_t checksum(const char *bytes, size_t len) {
-    uint64_t a = 0x9E3779B97F4A7C15u, b = len;
-    size_t i = 0;
-    for (; i + 16 <= len; i += 16) {
-        uint64_t x, y;
-        memcpy(&x, bytes + i, 8);
-        memcpy(&y, bytes + i + 8, 8);
-        a = (a ^ x) * 0xD6E8FEB86659FD93u;
-        a ^= a >> 32;
-        b = (b ^ y) * 0xA0761D6478BD642Fu;
-        b ^= b >> 29;
-    }
-    for (; i < len; i++)
-        a = (a ^ (unsigned char)bytes[i]) * 0x100000001B3u;
-    a ^= b << 1 | b >> 63;
-    return a ? a : 1; /* 0 stands for none */
+    uint64_t sum = stet_checksum(bytes, len);
+    return sum ? sum : 1;
 }
 
 static int by_key(const void *a, const void *b) {

@@ -72,6 +72,14 @@ char *stet_file_of_id(const char *id, size_t len) {
     return stet_buf_take(&b, NULL);
 }
 
+stet_value stet_file_link(const char *id) {
+    stet_value link = stet_object(), sigil = stet_object(), r = stet_object();
+    stet_put(&link, "id", stet_string(id));
+    stet_put(&sigil, "link@1", link);
+    stet_put(&r, "/", sigil);
+    return r;
+}
+
 /* Appends the parts of `path` to a normal path. Of a relative one, ".." at the start stay. */
 static void append_parts(stet_buf *b, const char *path) {
     bool absolute = b->len > 0 && b->data[0] == '/';

@@ -23,6 +23,9 @@ char *stet_file_id(const char *path);
 /* The path of an id "file:..."; caller frees. NULL if it is none. */
 char *stet_file_of_id(const char *id, size_t len);
 
+/* {"/": {"link@1": {"id": ID}}} */
+stet_value stet_file_link(const char *id);
+
 /* `path` as seen from directory `from` (relative to the root; "" is the root itself), made normal: relative to `root`
  * if it lies in it, else absolute or, if it was given so, with `..` at its start. `root` NULL: not known, by text
  * alone. Links are not followed. STET_INVALID for an empty one, for the root itself, and for .stet and what is in it.

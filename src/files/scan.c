@@ -259,10 +259,7 @@ stet_status stet_files_expand(stet_files *f, const char *pattern, stet_names *ou
 
 static stet_value link_to_file(const char *path) {
     char *id = stet_file_id(path);
-    stet_value link = stet_object(), sigil = stet_object(), v = stet_object();
-    stet_put(&link, "id", stet_string(id));
-    stet_put(&sigil, "link@1", link);
-    stet_put(&v, "/", sigil);
+    stet_value v = stet_file_link(id);
     stet_free(id);
     return v;
 }

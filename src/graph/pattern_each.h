@@ -6,7 +6,7 @@
 #ifndef STET_GRAPH_PATTERN_EACH_H
 #define STET_GRAPH_PATTERN_EACH_H
 
-#include "base/value.h"
+#include "base/error.h"
 
 /* Appends the two nodes to `nodes`. Consumes `node`. */
 void stet_pattern_each(stet_value node, const char *name, stet_value *nodes);

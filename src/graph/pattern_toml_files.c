@@ -11,10 +11,7 @@ static stet_value link_to(const char *prefix, const char *path) {
     stet_buf id = STET_BUF(0);
     stet_buf_str(&id, prefix);
     stet_path_escape(path, &id);
-    stet_value link = stet_object(), sigil = stet_object(), r = stet_object();
-    stet_put(&link, "id", stet_string_n(id.data, id.len));
-    stet_put(&sigil, "link@1", link);
-    stet_put(&r, "/", sigil);
+    stet_value r = stet_file_link(stet_buf_cstr(&id));
     stet_buf_release(&id);
     return r;
 }

@@ -8,15 +8,12 @@
 #include "exec/record.h"
 #include "files/glob.h"
 #include "files/path.h"
+#include "graph/pattern.h"
 #include "module/command.h"
 #include "os/file.h"
 
 /* Passed on to every command, and no part of its identity: where things are on this machine. */
 static const char *const passed[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"};
-static const char *const members[] = {
-    "type",          "argv",          "shell",          "produces",     "files",   "depfile",    "env",
-    "cwd",           "stdout",        "stdin",          "timeout",      "cache",   "max-memory", "max-cpu",
-    "max-file-size", "allow-outside", "argumentSchema", "resultSchema", "metadata"};
 
 command_file *command_files_add(command_files *f, const char *name, const char *path) {
     command_file *x = stet_vec_add(f);
@@ -56,162 +53,6 @@ void command_spec_release(command_spec *s) {
     *s = (command_spec){0};
 }
 
-/* ---- Checking ------------------------------------------------------------------------------------------------- */
-
-static const char *text_of(const stet_value *v, size_t *len) {
-    size_t n;
-    const char *s = stet_typeof(*v) == STET_STRING ? stet_as_string(v, &n) : NULL;
-    if (s && strlen(s) != n)
-        return NULL; /* a NUL can't be passed to a program */
-    if (s && len)
-        *len = n;
-    return s;
-}
-
-static bool all_texts(stet_value list) {
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value v = stet_at(list, i);
-        if (!text_of(&v, NULL))
-            return false;
-    }
-    return true;
-}
-
-static bool env_name(const char *s, size_t len) {
-    for (size_t i = 0; i < len; i++)
-        if (!((s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= 'a' && s[i] <= 'z') || s[i] == '_' ||
-              (i && s[i] >= '0' && s[i] <= '9')))
-            return false;
-    return len > 0;
-}
-
-/* Seconds as a number, or "90s", "10m", "2h"; -1 if it is neither. */
-static int64_t milliseconds(stet_value v) {
-    if (stet_typeof(v) == STET_INT || stet_typeof(v) == STET_DOUBLE) {
-        double s = stet_as_double(v);
-        return s > 0 && s < 1e9 ? (int64_t)(s * 1000) : -1;
-    }
-    const char *text = text_of(&v, NULL);
-    char unit = 0, more;
-    double n;
-    if (!text || sscanf(text, "%lf%c%c", &n, &unit, &more) != 2 || !(n > 0) || n > 1e6)
-        return -1;
-    return unit == 's'   ? (int64_t)(n * 1000)
-           : unit == 'm' ? (int64_t)(n * 60000)
-           : unit == 'h' ? (int64_t)(n * 3600000)
-                         : -1;
-}
-
-/* Bytes as an integer, or "512M", "2G"; 0 if it is neither. */
-static uint64_t bytes_of(stet_value v) {
-    if (stet_typeof(v) == STET_INT)
-        return stet_as_int(v) > 0 ? (uint64_t)stet_as_int(v) : 0;
-    const char *text = text_of(&v, NULL);
-    char unit = 0, more;
-    unsigned long long n;
-    if (!text || sscanf(text, "%llu%c%c", &n, &unit, &more) != 2 || n == 0 || n > 1000000)
-        return 0;
-    return unit == 'K' ? n << 10 : unit == 'M' ? n << 20 : unit == 'G' ? n << 30 : 0;
-}
-
-static stet_status wrong(stet_error *err, const char *member, const char *what, const char *hint) {
-    stet_fail(err, STET_INVALID, "\"%s\" of a command %s", member, what);
-    stet_hint(err, "%s", hint);
-    return STET_INVALID;
-}
-
-static stet_status check_files(stet_value d, stet_value node, stet_error *err) {
-    stet_value v, inputs = stet_get(node, "inputs"), outside = stet_get(d, "allow-outside");
-    if (stet_find(d, "files", 5, &v)) {
-        if (stet_typeof(v) != STET_ARRAY || !all_texts(v))
-            return wrong(err, "files", "is no list of names", "name the inputs that are files");
-        for (size_t i = 0; i < stet_count(v); i++) {
-            stet_value name = stet_at(v, i);
-            size_t len = 0;
-            const char *s = text_of(&name, &len);
-            if (!stet_find(inputs, s, len, NULL))
-                return wrong(err, "files", "names no input", "each name must be one of the node's inputs");
-        }
-    }
-    if (stet_find(d, "produces", 8, &v)) {
-        if (stet_typeof(v) != STET_OBJECT || !all_texts(v))
-            return wrong(err, "produces", "is no object of paths", "write {\"NAME\": \"PATH\"}");
-        for (size_t i = 0; i < stet_count(v); i++) {
-            stet_value path = stet_at(v, i);
-            char *normal;
-            stet_status status = stet_path_normal(NULL, "", text_of(&path, NULL), &normal, err);
-            if (status != STET_OK)
-                return status;
-            bool leaves = normal[0] == '/' || strncmp(normal, "../", 3) == 0;
-            stet_free(normal);
-            if (leaves && !stet_as_bool(outside))
-                return wrong(err, "produces", "has a path outside the project",
-                             "write to a file of the project, or say allow-outside = true");
-        }
-    }
-    return STET_OK;
-}
-
-stet_status command_check(stet_value d, stet_value node, stet_error *err) {
-    stet_value v;
-    for (size_t i = 0; i < stet_count(d); i++) {
-        const char *key = stet_key_at(d, i, NULL);
-        bool known = false;
-        for (size_t k = 0; k < sizeof members / sizeof *members; k++)
-            known |= strcmp(key, members[k]) == 0;
-        if (!known) {
-            stet_fail(err, STET_INVALID, "a command has no member \"%.100s\"", key);
-            stet_hint(err, "docs/pipelines.md lists what there is");
-            return STET_INVALID;
-        }
-    }
-    bool argv = stet_find(d, "argv", 4, &v), shell;
-    if (argv && (stet_typeof(v) != STET_ARRAY || stet_count(v) == 0 || !all_texts(v)))
-        return wrong(err, "argv", "is no list of strings", "write [\"PROGRAM\", \"ARGUMENT\"]");
-    shell = stet_find(d, "shell", 5, &v);
-    if (shell && !text_of(&v, NULL))
-        return wrong(err, "shell", "is no string", "write the command as you would type it");
-    if (argv == shell)
-        return stet_fail(err, STET_INVALID, "a command has either \"argv\" or \"shell\"");
-    stet_status status = check_files(d, node, err);
-    if (status != STET_OK)
-        return status;
-    if (stet_find(d, "env", 3, &v)) {
-        bool fine = (stet_typeof(v) == STET_ARRAY || stet_typeof(v) == STET_OBJECT) && all_texts(v);
-        for (size_t i = 0; fine && i < stet_count(v); i++) {
-            size_t len = 0;
-            stet_value item = stet_at(v, i);
-            const char *name = stet_typeof(v) == STET_OBJECT ? stet_key_at(v, i, &len) : text_of(&item, &len);
-            fine = env_name(name, len);
-        }
-        if (!fine)
-            return wrong(err, "env", "is neither a list of names nor an object of strings",
-                         "write [\"CC\"] to pass variables on, or {\"CC\": \"gcc\"} to set them");
-    }
-    if (stet_find(d, "timeout", 7, &v) && milliseconds(v) < 0)
-        return wrong(err, "timeout", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
-    static const char *const sizes[] = {"max-memory", "max-file-size"};
-    for (int i = 0; i < 2; i++)
-        if (stet_find(d, sizes[i], strlen(sizes[i]), &v) && bytes_of(v) == 0)
-            return wrong(err, sizes[i], "is no size", "write bytes, or \"512M\", \"2G\"");
-    if (stet_find(d, "max-cpu", 7, &v) && milliseconds(v) < 0)
-        return wrong(err, "max-cpu", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
-    static const char *const texts[] = {"cwd", "depfile"};
-    for (int i = 0; i < 2; i++)
-        if (stet_find(d, texts[i], strlen(texts[i]), &v) && !text_of(&v, NULL))
-            return wrong(err, texts[i], "is no path", "write a path relative to the project");
-    static const char *const flags[] = {"cache", "stdin", "allow-outside"};
-    for (int i = 0; i < 3; i++)
-        if (stet_find(d, flags[i], strlen(flags[i]), &v) && stet_typeof(v) != STET_BOOL)
-            return wrong(err, flags[i], "is neither true nor false", "write true or false");
-    if (stet_find(d, "stdout", 6, &v)) {
-        const char *s = text_of(&v, NULL);
-        if (!s || (strcmp(s, "log") != 0 && strcmp(s, "text") != 0 && strcmp(s, "json") != 0))
-            return wrong(err, "stdout", "is not one of its words", "write \"log\", \"text\" or \"json\"");
-    }
-    return STET_OK;
-}
-
 /* ---- Inputs ---------------------------------------------------------------------------------------------------- */
 
 typedef struct evaluation {
@@ -234,9 +75,8 @@ static stet_status missing(evaluation *e, const char *path) {
 
 /* The id that a link names, or NULL. */
 static const char *link_id(stet_value binding, stet_value *hold) {
-    stet_value sigil, link;
-    if (stet_typeof(binding) != STET_OBJECT || !stet_find(binding, "/", 1, &sigil) ||
-        !stet_find(sigil, "link@1", 6, &link))
+    stet_value link;
+    if (!stet_link_is(binding, &link))
         return NULL;
     *hold = stet_get(link, "id");
     return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : NULL;
@@ -739,13 +579,13 @@ stet_status command_evaluate(stet_run *run, const char *root, command_spec *out,
         out->json_output = strcmp(m, "json") == 0;
         out->text_output = strcmp(m, "text") == 0;
         if (stet_find(d, "timeout", 7, &v))
-            out->timeout_ms = milliseconds(v);
+            out->timeout_ms = command_milliseconds(v);
         if (stet_find(d, "max-memory", 10, &v))
-            out->max_memory = bytes_of(v);
+            out->max_memory = command_bytes(v);
         if (stet_find(d, "max-file-size", 13, &v))
-            out->max_file_size = bytes_of(v);
+            out->max_file_size = command_bytes(v);
         if (stet_find(d, "max-cpu", 7, &v))
-            out->max_cpu_s = (uint64_t)(milliseconds(v) + 999) / 1000;
+            out->max_cpu_s = (uint64_t)(command_milliseconds(v) + 999) / 1000;
         if (stet_as_bool(stet_get(d, "stdin")))
             out->standard_input = stet_json_print(e.values, STET_JSON_CANONICAL, &out->standard_input_len);
         if (out->argv.len == 0)

@@ -174,14 +174,11 @@ static stet_status files(ref_call *call, stet_value *out, stet_error *err) {
         *out = stet_array();
     for (size_t i = 0; i < l.paths.len; i++) {
         if (status == STET_OK) {
-            stet_value element = stet_object(), link = stet_object(), sigil = stet_object(), file = stet_object();
+            stet_value element = stet_object();
             char *id = stet_asprintf(STET_FILE_PREFIX "%s", l.paths.at[i]);
-            stet_put(&link, "id", stet_string(id));
-            stet_free(id);
-            stet_put(&sigil, "link@1", link);
-            stet_put(&file, "/", sigil);
             stet_put(&element, "path", stet_string(l.paths.at[i]));
-            stet_put(&element, "file", file);
+            stet_put(&element, "file", stet_file_link(id));
+            stet_free(id);
             stet_push(out, element);
         }
         stet_free(l.paths.at[i]);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "persist/internal.h"
 
 #define MAGIC     "stetplog"
@@ -25,24 +26,6 @@ typedef struct row {
     uint32_t text_at, text_len, module_at, block_at, block_len;
     char hash[STET_PERSIST_HASH_SHORT];
 } row;
-
-/* Against torn and rotten files and edits, not against people: those who can write here can write anything. */
-static uint64_t sum_of(const char *bytes, size_t len) {
-    uint64_t a = 0x9E3779B97F4A7C15u, b = len;
-    size_t i = 0;
-    for (; i + 16 <= len; i += 16) {
-        uint64_t x, y;
-        memcpy(&x, bytes + i, 8);
-        memcpy(&y, bytes + i + 8, 8);
-        a = (a ^ x) * 0xD6E8FEB86659FD93u;
-        a ^= a >> 32;
-        b = (b ^ y) * 0xA0761D6478BD642Fu;
-        b ^= b >> 29;
-    }
-    for (; i < len; i++)
-        a = (a ^ (unsigned char)bytes[i]) * 0x100000001B3u;
-    return a ^ (b << 1 | b >> 63);
-}
 
 static char *index_path(const stet_persist *p) {
     return stet_ppath(p->local, FILE_NAME);
@@ -67,11 +50,11 @@ static bool read_both(const stet_persist *p, int fd, int64_t size, header *h, ch
         memcpy(h, *rows, sizeof *h);
     fine = fine && memcmp(h->magic, MAGIC, 8) == 0 && h->covered > 0 && h->covered <= (uint64_t)size &&
            h->covered < UINT32_MAX && h->rows <= len / sizeof(row) && len == sizeof *h + h->rows * sizeof(row) &&
-           sum_of(*rows + 16, len - 16) == h->check && lseek(fd, 0, SEEK_SET) == 0;
+           stet_checksum(*rows + 16, len - 16) == h->check && lseek(fd, 0, SEEK_SET) == 0;
     if (fine) {
         *text = stet_alloc((size_t)h->covered + 1);
         fine = stet_file_read_all(fd, p->log_path, *text, (size_t)h->covered, &got, NULL) == STET_OK &&
-               got == h->covered && sum_of(*text, got) == h->sum;
+               got == h->covered && stet_checksum(*text, got) == h->sum;
     }
     if (fine)
         (*text)[h->covered] = 0;
@@ -182,9 +165,9 @@ void stet_plog_keep_index(stet_persist *p) {
     }
     char *text = fine && !b.overflow ? whole(l) : NULL;
     if (text) {
-        h.sum = sum_of(text, (size_t)l->offset);
+        h.sum = stet_checksum(text, (size_t)l->offset);
         memcpy(b.data, &h, sizeof h);
-        h.check = sum_of(b.data + 16, b.len - 16);
+        h.check = stet_checksum(b.data + 16, b.len - 16);
         memcpy(b.data, &h, sizeof h);
         write_index(p, &b);
         l->indexed = l->offset;

@@ -11,7 +11,6 @@
 #include "os/file.h"
 #include "surface/op.h"
 
-#define PIECES   1000 /* at a time */
 #define BRANCHES 1000 /* with more of them nothing is forgotten */
 
 static char *index_of(stet_project *p) {
@@ -37,27 +36,6 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
 
 static void name(void *ctx, const char *id) {
     stet_map_put(ctx, id, strlen(id), (stet_slot){.n = 1});
-}
-
-/* What the graphs of all pieces of a branch name. */
-static stet_status name_all(stet_space *s, int64_t branch, stet_map *named, stet_error *err) {
-    char *after = NULL;
-    bool more = true;
-    stet_status status = STET_OK;
-    while (more && status == STET_OK) {
-        stet_value names = stet_null();
-        status = stet_piece_names(s, branch, after, PIECES, &names, &more, err);
-        for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
-            stet_value v = stet_at(names, i);
-            stet_free(after);
-            after = stet_strdup(stet_as_string(&v, NULL));
-            status = stet_lookout_names(s, branch, after, name, named, err);
-        }
-        more = more && stet_count(names) > 0;
-        stet_release(names);
-    }
-    stet_free(after);
-    return status;
 }
 
 /* Does any action read or write it? */
@@ -118,7 +96,7 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
         status = stet_space_branches(s, NULL, false, BRANCHES, &arena, &branches, &count, err);
     bool all = count < BRANCHES;
     for (size_t i = 0; i < count && status == STET_OK && all; i++)
-        status = name_all(s, branches[i].branch, &named, err);
+        status = stet_lookout_names_all(s, branches[i].branch, name, &named, err);
     char *id;
     stet_look look;
     for (size_t i = 0; status == STET_OK && all && !stet_files_was_lost(f) && stet_files_at(f, i, &id, &look); i++) {
