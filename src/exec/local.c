@@ -30,7 +30,7 @@ struct stet_task {
     stet_hash key;
     char *node;
     stet_proc_id proc;
-    bool started, collected, told;
+    bool begun, started, collected, told;
     stet_task_end end;
     char *message;
     void *data;
@@ -97,6 +97,7 @@ static void take_line(stet_local *l, drive *d, const char *line, size_t len) {
         stet_task *known = task_of(l, d, number);
         if (known) { /* our own, made when it was asked for */
             known->end.started_ns = time;
+            known->begun = true;
             return;
         }
         stet_task *t = stet_alloc_zero(sizeof *t);
@@ -463,6 +464,11 @@ stet_task *stet_local_next(stet_local *l) {
         }
     }
     return NULL;
+}
+
+bool stet_local_begun(stet_local *l, stet_task *t) {
+    hear(l);
+    return t->begun || !t->d->own;
 }
 
 const stet_task_end *stet_task_exit(const stet_task *t) {

@@ -81,6 +81,9 @@ bool stet_local_adopted(stet_local *l); /* is something of an earlier drive runn
 /* The next command that ended since the last call; NULL if none has. */
 stet_task *stet_local_next(stet_local *l);
 size_t stet_local_running(const stet_local *l); /* of our own */
+/* Has the supervisor written down that it was asked for this? From then on everybody who looks finds it. False for ever
+ * if the supervisor is gone. */
+bool stet_local_begun(stet_local *l, stet_task *t);
 
 const stet_task_end *stet_task_exit(const stet_task *t);
 void *stet_task_data(const stet_task *t);

@@ -69,10 +69,6 @@ STET_CHECKED stet_status command_evaluate(stet_run *run, const char *root, comma
 void command_spec_release(command_spec *s);
 bool command_reads_pattern(stet_run *run); /* is one of its inputs a pattern of files? */
 stet_status command_check(stet_value descriptor, stet_value node, stet_error *err);
-/* Seconds as a number, or "90s", "10m", "2h"; -1 if it is neither. */
-int64_t command_milliseconds(stet_value v);
-/* Bytes as an integer, or "512M", "2G"; 0 if it is neither. */
-uint64_t command_bytes(stet_value v);
 /* The second id: over what the dependency file named as well. */
 STET_CHECKED stet_status command_second_id(const command_spec *s, const command_files *found, stet_hash *out,
                                            stet_error *err);

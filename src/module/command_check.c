@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/units.h"
 #include "files/path.h"
 #include "module/command.h"
 
@@ -35,33 +36,6 @@ static bool env_name(const char *s, size_t len) {
               (i && s[i] >= '0' && s[i] <= '9')))
             return false;
     return len > 0;
-}
-
-int64_t command_milliseconds(stet_value v) {
-    if (stet_typeof(v) == STET_INT || stet_typeof(v) == STET_DOUBLE) {
-        double s = stet_as_double(v);
-        return s > 0 && s < 1e9 ? (int64_t)(s * 1000) : -1;
-    }
-    const char *text = text_of(&v, NULL);
-    char unit = 0, more;
-    double n;
-    if (!text || sscanf(text, "%lf%c%c", &n, &unit, &more) != 2 || !(n > 0) || n > 1e6)
-        return -1;
-    return unit == 's'   ? (int64_t)(n * 1000)
-           : unit == 'm' ? (int64_t)(n * 60000)
-           : unit == 'h' ? (int64_t)(n * 3600000)
-                         : -1;
-}
-
-uint64_t command_bytes(stet_value v) {
-    if (stet_typeof(v) == STET_INT)
-        return stet_as_int(v) > 0 ? (uint64_t)stet_as_int(v) : 0;
-    const char *text = text_of(&v, NULL);
-    char unit = 0, more;
-    unsigned long long n;
-    if (!text || sscanf(text, "%llu%c%c", &n, &unit, &more) != 2 || n == 0 || n > 1000000)
-        return 0;
-    return unit == 'K' ? n << 10 : unit == 'M' ? n << 20 : unit == 'G' ? n << 30 : 0;
 }
 
 static stet_status wrong(stet_error *err, const char *member, const char *what, const char *hint) {
@@ -138,13 +112,13 @@ stet_status command_check(stet_value d, stet_value node, stet_error *err) {
             return wrong(err, "env", "is neither a list of names nor an object of strings",
                          "write [\"CC\"] to pass variables on, or {\"CC\": \"gcc\"} to set them");
     }
-    if (stet_find(d, "timeout", 7, &v) && command_milliseconds(v) < 0)
+    if (stet_find(d, "timeout", 7, &v) && stet_units_ms(v) < 0)
         return wrong(err, "timeout", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
     static const char *const sizes[] = {"max-memory", "max-file-size"};
     for (int i = 0; i < 2; i++)
-        if (stet_find(d, sizes[i], strlen(sizes[i]), &v) && command_bytes(v) == 0)
+        if (stet_find(d, sizes[i], strlen(sizes[i]), &v) && stet_units_bytes(v) == 0)
             return wrong(err, sizes[i], "is no size", "write bytes, or \"512M\", \"2G\"");
-    if (stet_find(d, "max-cpu", 7, &v) && command_milliseconds(v) < 0)
+    if (stet_find(d, "max-cpu", 7, &v) && stet_units_ms(v) < 0)
         return wrong(err, "max-cpu", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
     static const char *const texts[] = {"cwd", "depfile"};
     for (int i = 0; i < 2; i++)

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "exec/record.h"
+#include "exec/units.h"
 #include "files/glob.h"
 #include "files/path.h"
 #include "graph/pattern.h"
@@ -579,13 +580,13 @@ stet_status command_evaluate(stet_run *run, const char *root, command_spec *out,
         out->json_output = strcmp(m, "json") == 0;
         out->text_output = strcmp(m, "text") == 0;
         if (stet_find(d, "timeout", 7, &v))
-            out->timeout_ms = command_milliseconds(v);
+            out->timeout_ms = stet_units_ms(v);
         if (stet_find(d, "max-memory", 10, &v))
-            out->max_memory = command_bytes(v);
+            out->max_memory = stet_units_bytes(v);
         if (stet_find(d, "max-file-size", 13, &v))
-            out->max_file_size = command_bytes(v);
+            out->max_file_size = stet_units_bytes(v);
         if (stet_find(d, "max-cpu", 7, &v))
-            out->max_cpu_s = (uint64_t)(command_milliseconds(v) + 999) / 1000;
+            out->max_cpu_s = (uint64_t)(stet_units_ms(v) + 999) / 1000;
         if (stet_as_bool(stet_get(d, "stdin")))
             out->standard_input = stet_json_print(e.values, STET_JSON_CANONICAL, &out->standard_input_len);
         if (out->argv.len == 0)
