@@ -1,5 +1,6 @@
 #include "exec/record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,10 @@
 #include "base/vec.h"
 #include "exec/text.h"
 
-static const char *const type_names[] = {"datum", "node", "dag", "exec"};
+#define MAX_PARENTS 64
+
+static const char *const type_names[STET_RECORD_TYPES] = {"datum", "node",   "dag",     "exec",
+                                                          "tree",  "commit", "execmap", "tombstone"};
 
 const char *stet_record_type_name(stet_record_type type) {
     return type_names[type];
@@ -21,13 +25,17 @@ stet_value stet_hash_text(stet_hash id) {
 
 /* ---- Fields --------------------------------------------------------------------------------------------------- */
 
-static bool is_id(stet_value v) {
-    stet_hash h;
+bool stet_hash_of_text(stet_value v, stet_hash *out) {
     size_t len;
     if (stet_typeof(v) != STET_STRING)
         return false;
     const char *s = stet_as_string(&v, &len);
-    return stet_hash_of_hex(s, len, &h);
+    return stet_hash_of_hex(s, len, out);
+}
+
+static bool is_id(stet_value v) {
+    stet_hash h;
+    return stet_hash_of_text(v, &h);
 }
 
 static bool text_is(stet_value v, const char *text) {
@@ -180,9 +188,69 @@ static const char *check_exec(stet_value r) {
     return NULL;
 }
 
+static const char *check_tree(stet_value r) {
+    return stet_count(r) == 2 && named_ids(stet_get(r, "dags"))
+               ? NULL
+               : "a tree has dags, an object of ids by names in normal form C";
+}
+
+static bool is_time(stet_value v) {
+    return stet_typeof(v) == STET_INT && stet_as_int(v) >= 0;
+}
+
+static const char *check_commit(stet_value r) {
+    stet_value parents = stet_get(r, "parents");
+    if (stet_count(r) != 6 || !is_id(stet_get(r, "tree")) || !is_id(stet_get(r, "execs")) || !ids_of(parents))
+        return "a commit has a tree, execs and parents, ids";
+    if (stet_count(parents) > MAX_PARENTS)
+        return "a commit has at most 64 parents";
+    for (size_t i = 0; i < stet_count(parents); i++)
+        for (size_t j = 0; j < i; j++)
+            if (stet_equal(stet_at(parents, i), stet_at(parents, j)))
+                return "the parents of a commit are different ones";
+    return is_text(stet_get(r, "message")) && is_time(stet_get(r, "time"))
+               ? NULL
+               : "a commit has a message, a string in normal form C, and a time in milliseconds";
+}
+
+/* Which shape a map has follows from how many entries it has; here is seen what one record alone tells of it. */
+static const char *check_execmap(stet_value r) {
+    stet_value execs = stet_get(r, "execs"), parts = stet_get(r, "parts"), count = stet_get(r, "count");
+    if (stet_count(r) == 2) {
+        stet_hash h;
+        size_t len;
+        if (stet_typeof(execs) != STET_OBJECT || stet_count(execs) > STET_EXECMAP_LEAF)
+            return "the execs of an exec map are an object of at most 16 ids";
+        for (size_t i = 0; i < stet_count(execs); i++) {
+            const char *key = stet_key_at(execs, i, &len);
+            if (!stet_hash_of_hex(key, len, &h) || !is_id(stet_at(execs, i)))
+                return "the execs of an exec map are ids by ids";
+        }
+        return NULL;
+    }
+    if (stet_count(r) != 3 || stet_typeof(count) != STET_INT || stet_as_int(count) <= STET_EXECMAP_LEAF ||
+        stet_typeof(parts) != STET_OBJECT || stet_count(parts) < 1)
+        return "an exec map has execs, or else a count and parts";
+    for (size_t i = 0; i < stet_count(parts); i++) {
+        size_t len;
+        const char *key = stet_key_at(parts, i, &len);
+        if (len != 1 || !strchr("0123456789abcdef", key[0]) || !is_id(stet_at(parts, i)))
+            return "the parts of an exec map are ids by a hexadecimal digit";
+    }
+    return NULL;
+}
+
+static const char *check_tombstone(stet_value r) {
+    return stet_count(r) == 4 && is_id(stet_get(r, "object")) && is_text(stet_get(r, "reason")) &&
+                   is_time(stet_get(r, "time"))
+               ? NULL
+               : "a tombstone has an object, an id, a reason, a string in normal form C, and a time";
+}
+
 /* NULL, or what is wrong. */
 static const char *check(stet_value r, stet_record_type type) {
-    static const char *(*const checks[])(stet_value) = {check_datum, check_node, check_dag, check_exec};
+    static const char *(*const checks[STET_RECORD_TYPES])(stet_value) = {
+        check_datum, check_node, check_dag, check_exec, check_tree, check_commit, check_execmap, check_tombstone};
     if (stet_typeof(r) != STET_OBJECT || !text_is(stet_get(r, "type"), type_names[type]))
         return "it is of another type";
     return checks[type](r);
@@ -233,6 +301,79 @@ stet_status stet_record_read(stet_hash id, const char *bytes, size_t len, stet_r
     }
     *out = record;
     return STET_OK;
+}
+
+bool stet_record_says(const char *bytes, size_t len, stet_record_type *type) {
+    for (int t = 0; t < STET_RECORD_TYPES; t++) {
+        /* Keys are sorted, and no record has one beyond "type": it comes last. */
+        char end[32];
+        size_t n = (size_t)snprintf(end, sizeof end, "\"type\":\"%s\"}", type_names[t]);
+        if (len > n && memcmp(bytes + len - n, end, n) == 0) {
+            *type = (stet_record_type)t;
+            return true;
+        }
+    }
+    return false;
+}
+
+stet_status stet_record_read_any(stet_hash id, const char *bytes, size_t len, stet_record_type *type, stet_value *out,
+                                 stet_error *err) {
+    if (!stet_record_says(bytes, len, type)) {
+        char hex[STET_HASH_HEX];
+        stet_hash_hex(id, hex);
+        return stet_fail(err, STET_CORRUPT, "record %s: it has no type", hex);
+    }
+    return stet_record_read(id, bytes, len, *type, out, err);
+}
+
+static void name(stet_record_list *out, stet_value id, stet_record_type type) {
+    stet_record_name n = {.type = type};
+    if (stet_hash_of_text(id, &n.id))
+        *stet_vec_add(out) = n;
+}
+
+static void name_each(stet_record_list *out, stet_value list, stet_record_type type) {
+    for (size_t i = 0; i < stet_count(list); i++)
+        name(out, stet_at(list, i), type);
+}
+
+void stet_record_named(stet_value r, stet_record_type type, stet_record_list *out) {
+    stet_value kind = stet_get(r, "kind"), payload = stet_get(r, "payload");
+    switch (type) {
+    case STET_RECORD_DATUM:
+        if (text_is(kind, "list") || text_is(kind, "set"))
+            name_each(out, payload, STET_RECORD_DATUM);
+        else if (text_is(kind, "map"))
+            for (size_t i = 0; i < stet_count(payload); i++)
+                name_each(out, stet_at(payload, i), STET_RECORD_DATUM);
+        break;
+    case STET_RECORD_NODE:
+        name(out, stet_get(r, "target"), text_is(kind, "import") ? STET_RECORD_DAG : STET_RECORD_DATUM);
+        name_each(out, stet_get(r, "inputs"), STET_RECORD_NODE);
+        break;
+    case STET_RECORD_DAG:
+        name(out, stet_get(r, "root"), STET_RECORD_NODE);
+        name_each(out, stet_get(r, "names"), STET_RECORD_NODE);
+        break;
+    case STET_RECORD_EXEC:
+        name(out, stet_get(r, "node"), STET_RECORD_NODE);
+        name(out, stet_get(r, "result"), STET_RECORD_DAG);
+        break;
+    case STET_RECORD_TREE:
+        name_each(out, stet_get(r, "dags"), STET_RECORD_DAG);
+        break;
+    case STET_RECORD_COMMIT:
+        name(out, stet_get(r, "tree"), STET_RECORD_TREE);
+        name(out, stet_get(r, "execs"), STET_RECORD_EXECMAP);
+        name_each(out, stet_get(r, "parents"), STET_RECORD_COMMIT);
+        break;
+    case STET_RECORD_EXECMAP:
+        name_each(out, stet_get(r, "execs"), STET_RECORD_EXEC);
+        name_each(out, stet_get(r, "parts"), STET_RECORD_EXECMAP);
+        break;
+    case STET_RECORD_TOMBSTONE:
+        break;
+    }
 }
 
 static stet_status make(stet_value record, stet_record_type type, const stet_record_sink *sink, stet_hash *id,

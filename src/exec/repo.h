@@ -123,8 +123,8 @@ STET_CHECKED stet_status stet_repo_value(stet_repo *r, stet_hash datum, stet_val
 
 /* What a node means, as a datum: the target of a literal; a builtin applied to its inputs (exec/builtin.h); the root of
  * the DAG that an import names, or that the pinned exec of a call has as its result. STET_NOT_FOUND: a call that is not
- * pinned; STET_FAILED: a call whose pinned exec failed, or a builtin that can't (its message says why). Stores the data
- * that builtins make, unless the handle only reads (then they are STET_DENIED). */
+ * pinned; STET_FAILED: a call whose pinned exec failed, or a builtin that can't (its message says why). What
+ * builtins make is stored, or kept by the handle while it only reads. */
 STET_CHECKED stet_status stet_repo_eval(stet_repo *r, stet_hash node, stet_hash *datum, stet_error *err);
 /* The value of a DAG's root: stet_repo_eval, then stet_repo_value. */
 STET_CHECKED stet_status stet_repo_dag_value(stet_repo *r, stet_hash dag, stet_value *out, stet_error *err);

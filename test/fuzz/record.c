@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "base/vec.h"
 #include "exec/record.h"
 #include "exec/text.h"
 
@@ -21,11 +22,16 @@ static bool same(const stet_buf *b, const char *text, size_t len) {
 
 static void as_record(const char *bytes, size_t len) {
     stet_hash id = stet_hash_of(bytes, len), again;
-    for (int type = STET_RECORD_DATUM; type <= STET_RECORD_EXEC; type++) {
+    for (int type = STET_RECORD_DATUM; type < STET_RECORD_TYPES; type++) {
         stet_value r;
         if (stet_record_read(id, bytes, len, (stet_record_type)type, &r, NULL) != STET_OK)
             continue;
         must(stet_record_make(r, (stet_record_type)type, NULL, &again, NULL) == STET_OK && stet_hash_equal(id, again));
+        stet_record_type said;
+        must(stet_record_says(bytes, len, &said) && said == (stet_record_type)type);
+        stet_record_list names = {0};
+        stet_record_named(r, said, &names);
+        stet_vec_release(&names);
         stet_release(r);
     }
 }
