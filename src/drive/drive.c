@@ -10,6 +10,7 @@
 #include "drive/lookout.h"
 #include "drive/scratch.h"
 #include "files/watch.h"
+#include "graph/near.h"
 #include "module/javascript.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -312,9 +313,9 @@ static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
     if (status != STET_OK)
         return status;
     status = stet_piece_row(d->space, branch, p, node, &row, err);
-    stet_piece_free(p);
     if (status == STET_NOT_FOUND)
-        stet_hint(err, "stet pattern show names the nodes");
+        stet_piece_hint_node(d->space, branch, p, node, err);
+    stet_piece_free(p);
     if (status != STET_OK)
         return status;
     stet_link link;
@@ -333,6 +334,7 @@ static stet_status demand(driver *d, stet_error *err) {
     if (stet_count(d->spec->demand) == 0 && stet_count(d->spec->nodes) == 0)
         return stet_sched_demand_piece(d->sched, d->piece, err);
     stet_status status = stet_sched_touch_piece(d->sched, d->piece, err);
+    d->out->part = true;
     for (size_t i = 0; i < stet_count(d->spec->nodes) && status == STET_OK; i++)
         status = demand_node(d, stet_at(d->spec->nodes, i), err);
     char *doc = stet_piece_doc(d->piece);
@@ -353,6 +355,8 @@ static void take_report(driver *d, const stet_sched_report *r) {
     d->out->report = *r;
     size_t off = r->ran + r->aside + r->left + (r->failed > r->failed_now ? r->failed - r->failed_now : 0);
     d->out->stood = r->total > off ? r->total - off : 0;
+    stet_release(d->out->failed_before);
+    d->out->failed_before = stet_retain(stet_sched_failed_before(d->sched));
 }
 
 /* Starts a stopped piece again: whoever drives it wants it to go on. */
@@ -388,13 +392,12 @@ static stet_status drive(driver *d, stet_error *err) {
         if (status != STET_OK || !e->settle)
             return status;
     }
+    if (status == STET_OK)
+        status = demand(d, err);
     if (status == STET_OK && (d->spec->explain || d->spec->dry_run))
         status = drive_explain(d, err);
     d->out->dry = d->spec->dry_run;
     if (status != STET_OK || d->spec->dry_run)
-        return status;
-    status = demand(d, err);
-    if (status != STET_OK)
         return status;
     if (d->spec->watch)
         d->follow = stet_lookout_start(d->project, d->spec->space ? d->spec->space : "main");
@@ -488,6 +491,7 @@ void stet_drive_outcome_release(stet_drive_outcome *out) {
     stet_free(out->run_id);
     stet_release(out->report.problems);
     stet_release(out->actions);
+    stet_release(out->failed_before);
     stet_release(out->metrics);
     *out = (stet_drive_outcome){0};
 }
@@ -534,5 +538,9 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
     stet_put(&v, "runId", out->run_id[0] ? stet_string(out->run_id) : stet_null());
     stet_put(&v, "committed", stet_bool(out->committed));
     stet_put(&v, "problems", stet_retain(r->problems));
+    if (out->part)
+        stet_put(&v, "part", stet_bool(true));
+    if (stet_count(out->failed_before) > 0)
+        stet_put(&v, "failedBefore", stet_retain(out->failed_before));
     return v;
 }

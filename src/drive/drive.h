@@ -62,6 +62,8 @@ typedef struct stet_drive_outcome {
     bool installed_now; /* the program was set up or changed */
     stet_sched_report report;
     size_t stood;
+    bool part;                   /* nodes or parts of the result were asked for: `stood` is not known */
+    stet_value failed_before;    /* [{"piece","node","error"}], at most 1,000: they did not run again; or null */
     bool dry;                    /* nothing was run, because nothing was to be */
     size_t files, files_changed; /* that are followed; that the scan found changed */
     bool watched;                /* a live watch said that documents are current: no file was looked at */

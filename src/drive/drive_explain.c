@@ -80,13 +80,21 @@ static char *waits_for(const explaining *x, const char *node) {
     return found;
 }
 
+/* Of a part of a piece, only what that part needs is going to run. When in doubt it is. */
+static bool is_wanted(const explaining *x, const char *node) {
+    bool wanted = true;
+    if (x->d->out->part && stet_sched_is_wanted(x->d->sched, x->piece->doc, node, &wanted, NULL) != STET_OK)
+        wanted = true;
+    return wanted;
+}
+
 /* ---- The list --------------------------------------------------------------------------------------------------- */
 
 static void explain_action(const explaining *x, int64_t action, bool stale, stet_arena *arena) {
     stet_drive_outcome *out = x->d->out;
     stet_action_record r;
     if (stet_count(out->actions) >= SHOWN || stet_observe_get(x->d->space, action, arena, &r, NULL) != STET_OK ||
-        strcmp(r.key.piece, x->piece->doc) != 0)
+        strcmp(r.key.piece, x->piece->doc) != 0 || !is_wanted(x, r.key.action))
         return;
     stet_value v = stet_object();
     stet_put(&v, "node", stet_string(r.key.action));
@@ -121,6 +129,34 @@ static void note_marked(explaining *x, const stet_marked *marks, size_t count, s
             stet_map_put(&x->marked, r.key.action, strlen(r.key.action), (stet_slot){.n = 1});
 }
 
+/* What failed, and has nothing new to run on: it does not run, unless that is asked for. */
+static void explain_failures(const explaining *x) {
+    stet_drive_outcome *out = x->d->out;
+    stet_value *list = x->d->spec->retry_failed ? &out->actions : &out->failed_before;
+    if (!x->d->spec->retry_failed) {
+        stet_release(out->failed_before);
+        out->failed_before = stet_array();
+    }
+    for (size_t i = 0; i < stet_count(x->failures) && stet_count(*list) < SHOWN; i++) {
+        size_t len;
+        const char *node = stet_key_at(x->failures, i, &len);
+        stet_value v = stet_object();
+        if (stet_map_get(&x->marked, node, len) || !is_wanted(x, node)) {
+            stet_release(v);
+            continue;
+        }
+        stet_put(&v, "node", stet_string(node));
+        if (x->d->spec->retry_failed) {
+            stet_put(&v, "state", stet_string("failed"));
+            stet_put(&v, "reason", stet_string("asked"));
+        } else {
+            stet_put(&v, "piece", stet_string(x->piece->name));
+            stet_put(&v, "error", stet_retain(stet_at(x->failures, i)));
+        }
+        stet_push(list, v);
+    }
+}
+
 stet_status drive_explain(driver *d, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
     stet_marked *marks = NULL;
@@ -152,6 +188,8 @@ stet_status drive_explain(driver *d, stet_error *err) {
     for (size_t i = 0; i < stale.len && status == STET_OK; i++)
         if (!stet_map_get(&numbers, &stale.at[i], sizeof *stale.at))
             explain_action(&x, stale.at[i], true, &arena);
+    if (status == STET_OK)
+        explain_failures(&x);
     stet_map_release(&numbers);
     stet_map_release(&x.marked);
     stet_numbers_release(&stale);

@@ -276,6 +276,8 @@ static void work_done(uv_work_t *w, int status) {
     (void)status;
     c->working = false;
     s->working--;
+    s->failing -= c->failing;
+    c->failing = false;
     if (c->hit && !c->taken) {
         /* An entry whose bytes are not here after all: a miss. */
         stet_error_clear(&c->error);
@@ -310,6 +312,8 @@ static void task_ended(command_run *c) {
     stet_free(c->error_path);
     c->output_path = stet_task_output_path(c->task, false);
     c->error_path = stet_task_output_path(c->task, true);
+    c->failing = c->end.state != STET_TASK_ENDED || c->end.exit.signalled || c->end.exit.code != 0;
+    c->state->failing += c->failing;
     begin_work(c, command_collect_work);
 }
 
@@ -428,7 +432,8 @@ static stet_status launch(command_run *c, stet_error *err) {
 static void advance(command_run *c) {
     command_state *s = c->state;
     stet_error err = STET_ERROR_INIT;
-    if (c->cancelled || (s->host.cancelled && s->host.cancelled(s->host.cancelled_ctx))) {
+    if (c->cancelled || (s->host.stopped && *s->host.stopped) ||
+        (s->host.cancelled && s->host.cancelled(s->host.cancelled_ctx))) {
         stet_fail(&err, STET_CANCELLED, "%s: stopped before it began", c->run->name);
         fail_run(c, &err);
         return;
@@ -458,8 +463,9 @@ static void advance(command_run *c) {
     s->running++;
 }
 
+/* None begins while it is being found out how a failed one ended: that may be the end of all of them. */
 static void pump(command_state *s) {
-    while (s->queue.len > 0 && s->running < s->jobs && s->working < MAX_WORKING && take_lock(s)) {
+    while (s->queue.len > 0 && s->failing == 0 && s->running < s->jobs && s->working < MAX_WORKING && take_lock(s)) {
         command_run *c = s->queue.at[0];
         memmove(s->queue.at, s->queue.at + 1, --s->queue.len * sizeof *s->queue.at);
         if (s->waited && !stet_run_is_effect(c->run) && c->spec.cache && c->again <= MAX_AGAIN) {

@@ -28,6 +28,7 @@ typedef struct command_run {
     bool cancelled;
     bool was_cancelled;  /* when the command ended; for the worker thread */
     bool waits_for_node; /* an earlier drive's command of this node must end first */
+    bool failing;        /* its command ended badly, and that is being looked at */
     int again;
     stet_hash second;
     stet_value result;
@@ -51,6 +52,7 @@ struct command_state {
     size_t jobs;
     size_t running; /* commands */
     size_t working; /* on worker threads: collecting, restoring */
+    size_t failing; /* of these: commands that ended badly */
     STET_VEC(command_run *) queue, active;
     uv_poll_t poll;
     uv_timer_t timer;

@@ -45,6 +45,8 @@ typedef struct stet_module_host {
     int jobs;                     /* how many may be under way at once; 0: the kind decides */
     bool (*cancelled)(void *ctx); /* has somebody asked to stop? May be NULL */
     void *cancelled_ctx;
+    const bool
+        *stopped; /* one has failed: what has not begun yet does not begin, and ends as STET_CANCELLED. May be NULL */
 } stet_module_host;
 
 typedef struct stet_module_kind {

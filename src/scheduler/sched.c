@@ -87,6 +87,7 @@ void stet_sched_close(stet_sched *s) {
     stet_vec_release(&s->mine);
     stet_lock_close(s->effects);
     stet_release(s->report.problems);
+    stet_release(s->failed_before);
     stet_arena_release(&s->arena);
     stet_path_release(&s->ground);
     stet_free(s->branch_name);
@@ -241,7 +242,10 @@ static stet_status touch(stet_sched *s, const char *piece, sched_piece **out, st
 
 stet_status stet_sched_touch_piece(stet_sched *s, const char *piece, stet_error *err) {
     sched_piece *p;
-    return touch(s, piece, &p, err);
+    stet_status status = touch(s, piece, &p, err);
+    if (status == STET_OK)
+        p->part = true;
+    return status;
 }
 
 stet_status stet_sched_demand_piece(stet_sched *s, const char *piece, stet_error *err) {
@@ -342,6 +346,7 @@ static stet_status mark_failed(stet_sched *s, sched_piece *p, stet_error *err) {
     stet_status status = sched_failures(s, p, &failures, err);
     if (status != STET_OK)
         return status;
+    p->retried = true;
     for (size_t i = 0; i < stet_count(failures) && status == STET_OK; i++) {
         uint32_t id;
         stet_error mine = STET_ERROR_INIT;
@@ -462,8 +467,23 @@ static stet_status enter(stet_sched *s, stet_error *err) {
             status = load_unrecorded(s, p, err);
         if (status == STET_OK && p->whole && !p->entered)
             status = enter_piece(s, p, err);
+        else if (status == STET_OK && sched_part(s, p) && s->opts.retry_failed && !p->retried)
+            status = mark_failed(s, p, err);
     }
     return status;
+}
+
+stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_doc, const char *node, bool *wanted,
+                                 stet_error *err) {
+    bool grew;
+    uint32_t id;
+    *wanted = false;
+    stet_status status = stet_map_len(&s->wanted) > 0 ? STET_OK : enter(s, err);
+    if (status == STET_OK && stet_map_len(&s->wanted) == 0)
+        status = demand_cells(s, &grew, err);
+    if (status == STET_OK)
+        status = sched_load(s, piece_doc, node, &id, err);
+    return status == STET_OK ? stet_plan_is_live(s->plan, id, wanted, err) : status;
 }
 
 /* ---- Settling
@@ -472,27 +492,6 @@ static stet_status enter(stet_sched *s, stet_error *err) {
 
 static bool cancelled(stet_sched *s) {
     return s->opts.cancelled && s->opts.cancelled(s->opts.ctx);
-}
-
-static void note_cycles(stet_sched *s) {
-    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
-        sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
-        if (!a || !stet_plan_is_aside(s->plan, (uint32_t)i) || a->conflicts > STET_SCHED_MAX_CONFLICTS)
-            continue;
-        stet_buf way = STET_BUF(512);
-        stet_error e = STET_ERROR_INIT;
-        bool found = stet_plan_cycle(s->plan, (uint32_t)i, &way);
-        s->report.aside++;
-        if (found)
-            stet_fail(&e, STET_LIMIT, "it ran %d times and did not come to rest: %s", STET_PLAN_MAX_RUNS,
-                      stet_buf_cstr(&way));
-        else
-            stet_fail(&e, STET_LIMIT, "it ran %d times and did not come to rest", STET_PLAN_MAX_RUNS);
-        stet_hint(&e, "break the circle, or make it come to rest");
-        sched_problem(s, a, &e, found ? stet_buf_cstr(&way) : NULL);
-        stet_error_clear(&e);
-        stet_buf_release(&way);
-    }
 }
 
 /* At idle the materializers of those pieces run that are wanted as a whole; before an event nothing that it does not
@@ -598,54 +597,6 @@ static stet_status drain(stet_sched *s, stet_error *err) {
     }
 }
 
-static bool is_failed(const sched_action *a) {
-    return a && a->failed;
-}
-
-/* `left` is what is known of how many do not stand, or negative. */
-static stet_status count_ends(stet_sched *s, int64_t left, stet_error *err) {
-    const void *key;
-    size_t len;
-    stet_slot *slot;
-    s->report.failed = 0;
-    s->report.total = 0;
-    s->report.left = 0;
-    for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
-        sched_piece *p = slot->p;
-        if (!p->whole)
-            continue;
-        int64_t known = 0;
-        if (p->piece->has_children && s->memo->durable) {
-            stet_status counted = stet_observe_known(s->space, s->branch, p->piece->doc, &known, err);
-            if (counted != STET_OK)
-                return counted;
-        }
-        size_t nodes = p->piece->node_count - p->piece->handler_count;
-        s->report.total += known > (int64_t)nodes ? (size_t)known : nodes;
-        if (!s->memo->durable)
-            continue;
-        stet_value failures;
-        stet_status status = sched_failures(s, p, &failures, err);
-        if (status != STET_OK)
-            return status;
-        s->report.failed += stet_count(failures);
-        stet_release(failures);
-        size_t marked = 0;
-        if (left < 0)
-            status = s->memo->ops->count(s->memo, p->piece->doc, &marked, err);
-        if (status != STET_OK)
-            return status;
-        s->report.left += marked;
-    }
-    if (!s->memo->durable)
-        for (size_t i = 0; i < stet_plan_count(s->plan); i++)
-            s->report.failed += is_failed(stet_plan_data(s->plan, (uint32_t)i));
-    if (left >= 0)
-        s->report.left = (size_t)left;
-    s->report.left -= s->report.left < s->report.aside ? s->report.left : s->report.aside;
-    return STET_OK;
-}
-
 /* All is done, and what is marked still is not needed: it need not be looked at again for this. To remember that is a
  * help and no more. */
 static void remember(stet_sched *s) {
@@ -696,6 +647,8 @@ static stet_status look_for_survey(stet_sched *s, bool pending, stet_survey *out
 stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
     stet_release(s->report.problems);
     s->report = (stet_sched_report){.problems = stet_array()};
+    stet_release(s->failed_before);
+    s->failed_before = stet_array();
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
         if (a)
@@ -724,9 +677,20 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
         sched_piece *p = slot->p;
         quiet = quiet && p->piece->restart_count == 0;
         p->known_failures = false; /* others may have run since */
+        /* Whether what is wanted needs one that failed, only the graph in memory tells. */
+        if (status == STET_OK && sched_part(s, p) && s->memo->durable) {
+            stet_value failures;
+            status = sched_failures(s, p, &failures, err);
+            if (status == STET_OK && stet_count(failures) > 0) {
+                quiet = false;
+                s->since = 0;
+            }
+            if (status == STET_OK)
+                stet_release(failures);
+        }
     }
-    if (quiet) { /* everything that is needed stands: nothing is loaded at all */
-        status = count_ends(s, !pending ? 0 : survey.same ? survey.left : -1, err);
+    if (quiet && status == STET_OK) { /* everything that is needed stands: nothing is loaded at all */
+        status = sched_report_count(s, !pending ? 0 : survey.same ? survey.left : -1, err);
         *out = s->report;
         out->problems = stet_retain(s->report.problems);
         return status;
@@ -767,10 +731,10 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     if (status == STET_OK)
         status = synced;
     tell_idle(s);
-    note_cycles(s);
+    sched_report_cycles(s);
     s->report.loaded = stet_plan_loaded(s->plan);
     if (status == STET_OK || status == STET_CANCELLED) {
-        stet_status counted = count_ends(s, -1, status == STET_OK ? err : NULL);
+        stet_status counted = sched_report_count(s, -1, status == STET_OK ? err : NULL);
         if (status == STET_OK && counted == STET_OK)
             remember(s);
         if (status == STET_OK)

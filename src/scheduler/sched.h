@@ -101,10 +101,15 @@ STET_CHECKED stet_status stet_sched_touch_piece(stet_sched *s, const char *piece
 STET_CHECKED stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *scope, stet_pathref path,
                                                 stet_error *err);
 
+/* Does what is wanted need this action? Asked before settling, and after everything that is wanted was named. */
+STET_CHECKED stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_doc, const char *node, bool *wanted,
+                                              stet_error *err);
+
 typedef struct stet_sched_report {
-    size_t runs;       /* of actions, those that ran twice counted twice */
-    size_t ran;        /* actions that ran */
-    size_t failed;     /* actions of the demanded pieces whose last run failed, in this settling or before */
+    size_t runs;   /* of actions, those that ran twice counted twice */
+    size_t ran;    /* actions that ran */
+    size_t failed; /* actions of the demanded pieces whose last run failed, in this settling or before; of a piece of
+                      which only a part is wanted, those that the part needs */
     size_t failed_now; /* in this settling */
     size_t aside;      /* put aside: they run in a circle */
     size_t left;       /* of the demanded pieces: still dirty or unknown, because nothing that is wanted needs them or
@@ -120,6 +125,9 @@ typedef struct stet_sched_report {
     stet_value problems; /* [{"piece","node","error","cycle"?}], at most 100; the caller releases it */
 } stet_sched_report;
 STET_CHECKED stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err);
+/* What had failed before the last settling, is wanted, and did not run again because nothing that it read has changed:
+ * [{"piece","node","error"}], at most 100, borrowed until the next settling. */
+stet_value stet_sched_failed_before(const stet_sched *s);
 /* Waits for commits by others, at most so long; true if there were some. For `--watch`. */
 STET_CHECKED stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *news, stet_error *err);
 

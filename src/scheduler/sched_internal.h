@@ -21,6 +21,8 @@ typedef struct sched_piece {
     char *failures;       /* id of the document that lists what fails: {NODE: error} */
     int level;            /* above those of the pieces that it reads; -1: not known yet */
     bool whole;           /* its result and its effects are wanted */
+    bool part;            /* some of it is wanted */
+    bool retried;         /* what failed before was marked, to run again */
     bool entered;         /* what a start has to do for it was done */
     bool loaded;          /* nothing is recorded, and all of it is in memory */
     bool outdated;        /* somebody else has set it up anew: what is in memory of it is of the graph before */
@@ -107,9 +109,10 @@ struct stet_sched {
     size_t preflight_count;
     const char *const *preflight_nodes; /* "piece:NAME NODE" */
     size_t preflight_node_count;
-    bool stopped; /* one failed, and no other is started */
-    bool trouble; /* something that costs much has failed, or waits for what has: others may have to wait */
-    bool reload;  /* what was done to children did not hold: marks are to be looked at again */
+    bool stopped;             /* one failed, and no other is started */
+    bool trouble;             /* something that costs much has failed, or waits for what has: others may have to wait */
+    stet_value failed_before; /* what the last settling found failed already: [{"piece","node","error"}] */
+    bool reload;              /* what was done to children did not hold: marks are to be looked at again */
 };
 
 int64_t sched_now(stet_sched *s);
@@ -122,6 +125,8 @@ STET_CHECKED stet_status sched_piece_of(stet_sched *s, const char *doc, sched_pi
 /* Loads an action, or finds it loaded. STET_NOT_FOUND: its piece or node is gone. */
 STET_CHECKED stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id,
                                     stet_error *err);
+/* The plan's number of an action, or STET_PLAN_NONE. */
+uint32_t sched_find_loaded(stet_sched *s, const sched_piece *piece, const char *node);
 uint32_t sched_doc(stet_sched *s, const char *space_uuid, const stet_docname *name);
 STET_CHECKED stet_status sched_space(void *ctx, const char *name, stet_space **out, stet_error *err);
 stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref path, stet_change_kind kind,
@@ -249,6 +254,13 @@ void sched_async_free(stet_sched *s);
 /* sched.c: settles what is wanted, these cells, and these actions ("piece:NAME NODE"; passed over if not there). */
 STET_CHECKED stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count,
                                           const char *const *nodes, size_t node_count, size_t *runs, stet_error *err);
+
+/* sched_report.c: what a settling has come to */
+void sched_report_cycles(stet_sched *s); /* those that were put aside, each with its circle */
+/* How many failed, are left, and are there. `left`: how many do not stand, if that is known; else negative. */
+STET_CHECKED stet_status sched_report_count(stet_sched *s, int64_t left, stet_error *err);
+/* Is it a piece of which a part is wanted, and not to prepare an event? */
+bool sched_part(const stet_sched *s, const sched_piece *p);
 
 /* sched_run.c */
 STET_CHECKED stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err);

@@ -105,7 +105,8 @@ stet_status sched_kind_state(stet_sched *s, const stet_module_kind *kind, void *
                              .files = s->opts.files,
                              .jobs = s->opts.jobs,
                              .cancelled = s->opts.cancelled,
-                             .cancelled_ctx = s->opts.ctx};
+                             .cancelled_ctx = s->opts.ctx,
+                             .stopped = &s->stopped};
     stet_status status = kind->asynchronous ? sched_async_loop(s, &host.loop, err) : STET_OK;
     if (status == STET_OK)
         status = kind->open(&host, state, err);
@@ -340,12 +341,18 @@ static void know_number(stet_sched *s, sched_action *a, int64_t number) {
     stet_map_put(&s->numbers, &number, sizeof number, (stet_slot){.n = a->id});
 }
 
-/* The plan's number of an action, or STET_PLAN_NONE. */
 static uint32_t find_loaded(stet_sched *s, const sched_piece *piece, const char *node, stet_buf *name) {
     stet_buf_str(name, piece->piece->name);
     stet_buf_char(name, '/');
     stet_buf_str(name, node);
     return stet_plan_find(s->plan, name->data, name->len);
+}
+
+uint32_t sched_find_loaded(stet_sched *s, const sched_piece *piece, const char *node) {
+    stet_buf name = STET_BUF(0);
+    uint32_t id = find_loaded(s, piece, node, &name);
+    stet_buf_release(&name);
+    return id;
 }
 
 static void set_envelopes(stet_sched *s, sched_action *a) {

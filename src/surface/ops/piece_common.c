@@ -157,6 +157,31 @@ static void render_problem(stet_render *r, stet_value p) {
     }
 }
 
+/* One that failed at an earlier start. What it printed was shown then, and is in that run's log. */
+static void render_before(stet_render *r, stet_value list) {
+    size_t n = stet_count(list);
+    for (size_t i = 0; i < n && i < 20; i++) {
+        stet_value p = stet_at(list, i), piece = stet_get(p, "piece"), node = stet_get(p, "node");
+        stet_buf why = STET_BUF(0);
+        stet_text_styled(r, STET_STYLE_BAD, "failed before ");
+        piece_render_text(r, piece);
+        stet_buf_char(r->out, '/');
+        piece_render_text(r, node);
+        stet_buf_str(r->out, ": ");
+        piece_render_message(&why, stet_get(p, "error"),
+                             stet_typeof(piece) == STET_STRING ? stet_as_string(&piece, NULL) : "",
+                             stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "");
+        stet_text_plain(r, stet_buf_cstr(&why), why.len);
+        stet_buf_char(r->out, '\n');
+        stet_buf_release(&why);
+    }
+    if (n > 20)
+        stet_buf_str(r->out, "... and more; stet status shows them\n");
+    if (n > 0)
+        stet_buf_printf(r->out, "nothing that %s read has changed since; stet run --retry-failed runs %s again\n",
+                        n == 1 ? "it" : "they", n == 1 ? "it" : "them");
+}
+
 static void render_reason(stet_render *r, stet_value a) {
     stet_value document = stet_get(a, "document");
     piece_render_text(r, stet_get(a, "node"));
@@ -184,7 +209,8 @@ void piece_render_outcome(stet_render *r, stet_value result) {
     for (size_t i = 0; i < stet_count(problems) && i < 20; i++)
         render_problem(r, stet_at(problems, i));
     if (stet_count(problems) > 20)
-        stet_buf_printf(r->out, "... and %zu more; stet status shows them\n", stet_count(problems) - 20);
+        stet_buf_str(r->out, "... and more; stet status shows them\n");
+    render_before(r, stet_get(result, "failedBefore"));
     if (stet_typeof(setup) == STET_OBJECT && !stet_as_bool(stet_get(setup, "created")))
         stet_buf_printf(
             r->out, "%sgeneration %lld: %lld nodes added, %lld changed, %lld gone, %lld kept\n",
@@ -199,15 +225,19 @@ void piece_render_outcome(stet_render *r, stet_value result) {
             n == 1 ? "%zu action does not stand; nothing was run\n" : "%zu actions do not stand; nothing was run\n", n);
         return;
     }
-    double seconds = (double)stet_as_int(stet_get(result, "durationMs")) / 1000;
-    stet_buf_printf(r->out, "ran %lld, stood %lld, failed %lld", (long long)stet_as_int(stet_get(result, "ran")),
-                    (long long)stet_as_int(stet_get(result, "stood")),
-                    (long long)stet_as_int(stet_get(result, "failed")));
-    if (stet_as_int(stet_get(result, "aside")) > 0)
-        stet_buf_printf(r->out, ", put aside %lld", (long long)stet_as_int(stet_get(result, "aside")));
-    if (stet_as_int(stet_get(result, "left")) > 0)
-        stet_buf_printf(r->out, ", left %lld", (long long)stet_as_int(stet_get(result, "left")));
-    stet_buf_printf(r->out, " in %.2f s\n", seconds);
+    long long failed = stet_as_int(stet_get(result, "failed")), aside = stet_as_int(stet_get(result, "aside")),
+              left = stet_as_int(stet_get(result, "left"));
+    bool part = stet_as_bool(stet_get(result, "part"));
+    stet_buf_printf(r->out, "ran %lld", (long long)stet_as_int(stet_get(result, "ran")));
+    if (!part)
+        stet_buf_printf(r->out, ", stood %lld", (long long)stet_as_int(stet_get(result, "stood")));
+    stet_buf_printf(r->out, ", failed %lld", failed);
+    if (aside > 0)
+        stet_buf_printf(r->out, ", put aside %lld", aside);
+    if (left > 0)
+        stet_buf_printf(r->out, ", left %lld", left);
+    stet_buf_printf(r->out, " in %.2f s%s\n", (double)stet_as_int(stet_get(result, "durationMs")) / 1000,
+                    part && failed + aside + left == 0 ? ": what was asked for stands" : "");
 }
 
 stet_status piece_outcome_verdict(stet_value result) {
@@ -225,6 +255,7 @@ const char piece_outcome_schema[] =
     "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
     "\"integer\"},\"files\":{\"type\":\"integer\"},\"filesChanged\":{\"type\":\"integer\"},"
     "\"watched\":{\"type\":\"boolean\"},\"dryRun\":{\"type\":\"boolean\"},"
+    "\"part\":{\"type\":\"boolean\"},\"failedBefore\":{\"type\":\"array\"},"
     "\"actions\":{\"type\":\"array\"},\"metrics\":{\"type\":\"object\"}"
     ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
     ","

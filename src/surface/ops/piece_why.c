@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "files/path.h"
+#include "graph/near.h"
 #include "os/clock.h"
 #include "surface/ops/piece_common.h"
 
@@ -368,14 +369,20 @@ static stet_status find_subject(piece_call *c, stet_value args, stet_piece **pie
         stet_value row = stet_null(), none = stet_object();
         stet_piece *only = NULL;
         const char *name = piece_text(args, "piece", NULL, hold);
-        if (piece_pick(c, none, &only, NULL) == STET_OK &&
-            stet_piece_row(c->space, c->branch, only, name, &row, NULL) == STET_OK) {
+        if (piece_pick(c, none, &only, NULL) != STET_OK) {
+            /* none, or several: that it is no piece is all there is to say */
+        } else if (stet_piece_row(c->space, c->branch, only, name, &row, NULL) == STET_OK) {
             stet_error_clear(&mine);
             *piece = only;
             *node = name;
             status = STET_OK;
-        } else
+        } else {
+            stet_error_clear(&mine);
+            stet_fail(&mine, STET_NOT_FOUND, "there is no piece \"%s\", and piece \"%s\" has no such node", name,
+                      only->name);
+            stet_piece_hint_node(c->space, c->branch, only, name, &mine);
             stet_piece_free(only);
+        }
         stet_release(row);
         stet_release(none);
     }

@@ -50,8 +50,10 @@ static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path,
     if (*word) {
         *path = word[0] == '/' ? stet_strdup(word) : stet_file_join(ctx->cwd, word);
         size_t len = strlen(word);
-        bool named = strchr(word, '/') ||
-                     (len > 5 && (strcmp(word + len - 5, ".json") == 0 || strcmp(word + len - 5, ".toml") == 0));
+        static const char *const ends[] = {".json", ".toml", ".js", ".mjs"};
+        bool named = strchr(word, '/') != NULL;
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+            named |= len > strlen(ends[i]) && strcmp(word + len - strlen(ends[i]), ends[i]) == 0;
         if (named || stet_file_exists(*path))
             return STET_OK;
         stet_free(*path);
@@ -199,8 +201,9 @@ static stet_status fleet_drive(const stet_drive_request *q, stet_drive_result *o
                 stet_error_clear(err);
             status = STET_OK;
         } else if (o.report.failed > 0 || o.report.aside > 0) {
-            stet_value first = stet_at(o.report.problems, 0), error = stet_get(first, "error"),
-                       node = stet_get(first, "node"), message = stet_get(error, "message");
+            stet_value first = stet_at(stet_count(o.report.problems) ? o.report.problems : o.failed_before, 0),
+                       error = stet_get(first, "error"), node = stet_get(first, "node"),
+                       message = stet_get(error, "message");
             out->verdict = STET_DRIVE_FAILED;
             snprintf(out->reason, sizeof out->reason, "%s: %s",
                      stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "an action",
