@@ -50,17 +50,22 @@ static void name_node(named *n, stet_value node) {
     }
 }
 
-static void name_process(named *n, const stet_process *g) {
-    STET_VEC(stet_value) patterns = {0}; /* of children, however deep: they may not be there yet */
+/* Every node of a graph, and of the patterns of children, however deep: they may not be there yet. `top` is the node of
+ * the graph that it is part of. */
+typedef void each_node(void *ctx, const char *top, stet_value node);
+
+static void walk_process(const stet_process *g, each_node *each, void *ctx) {
+    STET_VEC(stet_value) patterns = {0};
     for (size_t i = 0; i < g->node_count; i++) {
-        stet_value pattern;
-        name_node(n, g->nodes[i].row);
-        if (stet_find(stet_get(g->nodes[i].row, "module"), "pattern", 7, &pattern))
+        stet_value pattern, row = g->nodes[i].row;
+        const char *top = g->nodes[i].id;
+        each(ctx, top, row);
+        if (stet_find(stet_get(row, "module"), "pattern", 7, &pattern))
             *stet_vec_add(&patterns) = pattern;
         while (patterns.len > 0) {
             stet_value nodes = stet_get(patterns.at[--patterns.len], "nodes");
             for (size_t k = 0; stet_typeof(nodes) == STET_ARRAY && k < stet_count(nodes); k++) {
-                name_node(n, stet_at(nodes, k));
+                each(ctx, top, stet_at(nodes, k));
                 if (stet_find(stet_get(stet_at(nodes, k), "module"), "pattern", 7, &pattern))
                     *stet_vec_add(&patterns) = pattern;
             }
@@ -69,23 +74,56 @@ static void name_process(named *n, const stet_process *g) {
     stet_vec_release(&patterns);
 }
 
-stet_status stet_lookout_names(stet_space *space, int64_t branch, const char *piece,
-                               void (*each)(void *ctx, const char *id), void *ctx, stet_error *err) {
+/* `closed_too`: also of a piece that is known to name no files. */
+static stet_status walk_piece(stet_space *space, int64_t branch, const char *piece, bool closed_too, each_node *each,
+                              void *ctx, stet_error *err) {
     stet_piece *p;
     stet_process *g;
-    named n = {each, ctx};
     stet_status status = stet_piece_load(space, branch, piece, -1, &p, err);
     if (status != STET_OK)
         return status;
-    if (!p->closed) {
+    if (closed_too || !p->closed) {
         status = stet_piece_process(space, branch, p, -1, &g, err);
         if (status == STET_OK) {
-            name_process(&n, g);
+            walk_process(g, each, ctx);
             stet_process_free(g);
         }
     }
     stet_piece_free(p);
     return status;
+}
+
+typedef stet_status each_piece(void *ctx, const char *piece, stet_error *err);
+
+static stet_status walk_pieces(stet_space *space, int64_t branch, each_piece *each, void *ctx, stet_error *err) {
+    char *after = NULL;
+    bool more = true;
+    stet_status status = STET_OK;
+    while (more && status == STET_OK) {
+        stet_value names = stet_null();
+        status = stet_piece_names(space, branch, after, PAGE, &names, &more, err);
+        for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
+            stet_value v = stet_at(names, i);
+            stet_free(after);
+            after = stet_strdup(stet_as_string(&v, NULL));
+            status = each(ctx, after, err);
+        }
+        more = more && stet_count(names) > 0;
+        stet_release(names);
+    }
+    stet_free(after);
+    return status;
+}
+
+static void name_one(void *ctx, const char *top, stet_value node) {
+    (void)top;
+    name_node(ctx, node);
+}
+
+stet_status stet_lookout_names(stet_space *space, int64_t branch, const char *piece,
+                               void (*each)(void *ctx, const char *id), void *ctx, stet_error *err) {
+    named n = {each, ctx};
+    return walk_piece(space, branch, piece, false, name_one, &n, err);
 }
 
 static void follow(void *ctx, const char *id) {
@@ -127,25 +165,50 @@ static stet_status follow_reads(stet_files *files, stet_space *space, int64_t br
     return status;
 }
 
+typedef struct all_pieces {
+    stet_space *space;
+    int64_t branch;
+    named n;
+    const char *piece;
+    void (*output)(void *ctx, const char *piece, const char *node, const char *path);
+    void *ctx;
+} all_pieces;
+
+static stet_status name_piece(void *ctx, const char *piece, stet_error *err) {
+    all_pieces *a = ctx;
+    return walk_piece(a->space, a->branch, piece, false, name_one, &a->n, err);
+}
+
 stet_status stet_lookout_names_all(stet_space *space, int64_t branch, void (*each)(void *ctx, const char *id),
                                    void *ctx, stet_error *err) {
-    char *after = NULL;
-    bool more = true;
-    stet_status status = STET_OK;
-    while (more && status == STET_OK) {
-        stet_value names = stet_null();
-        status = stet_piece_names(space, branch, after, PAGE, &names, &more, err);
-        for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
-            stet_value v = stet_at(names, i);
-            stet_free(after);
-            after = stet_strdup(stet_as_string(&v, NULL));
-            status = stet_lookout_names(space, branch, after, each, ctx, err);
-        }
-        more = more && stet_count(names) > 0;
-        stet_release(names);
+    all_pieces a = {.space = space, .branch = branch, .n = {each, ctx}};
+    return walk_pieces(space, branch, name_piece, &a, err);
+}
+
+static void output_one(void *ctx, const char *top, stet_value node) {
+    all_pieces *a = ctx;
+    stet_value module = stet_get(node, "module"), produces = stet_get(module, "produces"),
+               depfile = stet_get(module, "depfile");
+    for (size_t i = 0; stet_typeof(produces) == STET_OBJECT && i < stet_count(produces); i++) {
+        stet_value path = stet_at(produces, i);
+        if (stet_typeof(path) == STET_STRING)
+            a->output(a->ctx, a->piece, top, stet_as_string(&path, NULL));
     }
-    stet_free(after);
-    return status;
+    if (stet_typeof(depfile) == STET_STRING)
+        a->output(a->ctx, a->piece, top, stet_as_string(&depfile, NULL));
+}
+
+static stet_status outputs_of_piece(void *ctx, const char *piece, stet_error *err) {
+    all_pieces *a = ctx;
+    a->piece = piece;
+    return walk_piece(a->space, a->branch, piece, true, output_one, a, err);
+}
+
+stet_status stet_lookout_outputs_all(stet_space *space, int64_t branch,
+                                     void (*each)(void *ctx, const char *piece, const char *node, const char *path),
+                                     void *ctx, stet_error *err) {
+    all_pieces a = {.space = space, .branch = branch, .output = each, .ctx = ctx};
+    return walk_pieces(space, branch, outputs_of_piece, &a, err);
 }
 
 stet_status stet_lookout_follow_all(stet_files *files, stet_space *space, const char *branch, stet_error *err) {

@@ -30,6 +30,14 @@ STET_CHECKED stet_status stet_lookout_names(stet_space *space, int64_t branch, c
 STET_CHECKED stet_status stet_lookout_names_all(stet_space *space, int64_t branch,
                                                 void (*each)(void *ctx, const char *id), void *ctx, stet_error *err);
 
+/* What the nodes of all pieces of the branch say that they write: the paths of `produces` and `depfile` as they are
+ * written, with "{in.stem}" in them where they are made from other names. `node` is the one of the graph that the
+ * command belongs to, which for a command of `each` is not itself. */
+STET_CHECKED stet_status stet_lookout_outputs_all(stet_space *space, int64_t branch,
+                                                  void (*each)(void *ctx, const char *piece, const char *node,
+                                                               const char *path),
+                                                  void *ctx, stet_error *err);
+
 typedef struct stet_lookout stet_lookout;
 typedef enum stet_lookout_state {
     STET_LOOKOUT_STARTING,

@@ -95,8 +95,15 @@ static stet_status publish_outputs(command_run *c, bool there, stet_error *err) 
             stet_error_clear(&none);
         else
             stet_error_move(err, &none);
+        stet_value now = stet_null();
+        if (there) { /* `made`: it is a command's, and goes when that goes and is asked to (drive/leftover.h) */
+            now = stet_look_value(&f->look);
+            stet_put(&now, "made", stet_bool(true));
+        }
         if (status == STET_OK || status == STET_NOT_FOUND)
-            status = stet_run_write_doc(c->run, id, there ? stet_look_value(&f->look) : stet_null(), err);
+            status = stet_run_write_doc(c->run, id, now, err);
+        else
+            stet_release(now);
         stet_free(id);
         stet_look known;
         if (status == STET_OK && !c->state->rematch &&

@@ -159,6 +159,8 @@ typedef struct stet_store {
     /* Frees what nobody needs; `report` is an object to be filled: {"items","bytes", ...}. */
     stet_status (*gc)(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err);
 } stet_store;
+/* Removes the outputs of commands that are gone (drive/leftover.h); `report`: {"removed","kept","bytes"}. */
+stet_status stet_outputs_gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err);
 size_t stet_store_count(void);
 const stet_store *stet_store_at(size_t index);
 

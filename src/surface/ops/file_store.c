@@ -1,17 +1,17 @@
 /* The files that are followed, as a store: `stet gc` stops following what nobody reads, writes or names any more, such
- * as a header that is included no longer. */
-#include <string.h>
-
+ * as a header that is included no longer. What a command wrote that is gone is followed on, as long as it is what the
+ * command wrote: `stet gc --outputs` removes it. */
 #include "base/vec.h"
-#include "drive/lookout.h"
-#include "files/glob.h"
+#include "drive/leftover.h"
 #include "files/path.h"
-#include "graph/piece.h"
-#include "memory/observe.h"
 #include "os/file.h"
+#include "os/lock.h"
 #include "surface/op.h"
 
-#define BRANCHES 1000 /* with more of them nothing is forgotten */
+static bool cancelled(void *ctx) {
+    stet_op_ctx *c = ctx;
+    return c->cancelled(c);
+}
 
 static char *index_of(stet_project *p) {
     return stet_project_path(p, "local/files/main/index");
@@ -34,93 +34,139 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
     return STET_OK;
 }
 
-static void name(void *ctx, const char *id) {
-    stet_map_put(ctx, id, strlen(id), (stet_slot){.n = 1});
-}
-
-/* Does any action read or write it? */
-static stet_status is_used(stet_space *s, int64_t branch, const char *id, bool *used, stet_error *err) {
-    const unsigned surfaces = STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE;
-    stet_numbers found = {0};
-    stet_docname doc = {id, ""};
-    stet_status status = stet_observe_readers(s, branch, &doc, STET_PATH_ROOT, STET_VALUE, &found, err);
-    if (status == STET_OK && found.len == 0)
-        status = stet_observe_writers(s, branch, &doc, STET_PATH_ROOT, surfaces, &found, err);
-    *used |= found.len > 0;
-    stet_numbers_release(&found);
-    return status;
-}
-
-/* Does a pattern that somebody names match it? Then it is followed again by the next scan. */
-static bool is_matched(const stet_map *named, const char *path) {
-    const void *id;
-    size_t len, skip = strlen(STET_GLOB_PREFIX);
-    stet_slot *slot;
-    for (size_t i = 0; stet_map_next(named, &i, &id, &len, &slot);) {
-        stet_buf pattern = STET_BUF(0);
-        bool match = len > skip && memcmp(id, STET_GLOB_PREFIX, skip) == 0 &&
-                     stet_path_unescape((const char *)id + skip, len - skip, &pattern) &&
-                     stet_glob_match(stet_buf_cstr(&pattern), path);
-        stet_buf_release(&pattern);
-        if (match)
-            return true;
-    }
-    return false;
-}
-
-static stet_status is_needed(stet_space *s, const stet_branch_info *branches, size_t count, const stet_map *named,
-                             const char *id, bool *needed, stet_error *err) {
-    stet_status status = STET_OK;
-    *needed = stet_map_get(named, id, strlen(id)) != NULL;
-    for (size_t i = 0; i < count && status == STET_OK && !*needed; i++)
-        status = is_used(s, branches[i].branch, id, needed, err);
-    char *path = *needed ? NULL : stet_file_of_id(id, strlen(id));
-    *needed |= path && is_matched(named, path);
-    stet_free(path);
-    return status;
-}
-
 static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err) {
     stet_space *s;
     stet_files *f = NULL;
-    stet_arena arena = STET_ARENA_INIT;
-    stet_branch_info *branches = NULL;
-    size_t count = 0;
-    stet_map named = {0};
-    STET_VEC(char *) idle = {0};
+    stet_needs *needs = NULL;
+    stet_idles idle = {0};
+    STET_VEC(const char *) ids = {0};
+    size_t outputs = 0;
     stet_status status = stet_space_open(p, "main", dry_run ? STET_SPACE_READ_ONLY : 0, &s, err);
     if (status != STET_OK)
         return status;
     status = stet_files_open(p, s, &f, err);
     if (status == STET_OK)
-        status = stet_space_branches(s, NULL, false, BRANCHES, &arena, &branches, &count, err);
-    bool all = count < BRANCHES;
-    for (size_t i = 0; i < count && status == STET_OK && all; i++)
-        status = stet_lookout_names_all(s, branches[i].branch, name, &named, err);
-    char *id;
-    stet_look look;
-    for (size_t i = 0; status == STET_OK && all && !stet_files_was_lost(f) && stet_files_at(f, i, &id, &look); i++) {
-        bool needed = true;
-        if (id && ctx->cancelled(ctx))
-            status = stet_fail(err, STET_CANCELLED, "interrupted");
-        if (id && status == STET_OK)
-            status = is_needed(s, branches, count, &named, id, &needed, err);
-        if (needed)
-            stet_free(id);
-        else
-            *stet_vec_add(&idle) = id;
+        status = stet_needs_open(p, &needs, err);
+    if (status == STET_LIMIT) { /* then everything is followed on */
+        stet_error_clear(err);
+        status = STET_OK;
+    } else if (status == STET_OK) {
+        status = stet_idle_find(needs, f, "main", cancelled, ctx, &idle, err);
     }
-    if (status == STET_OK && !dry_run && idle.len)
-        status = stet_files_forget(f, (const char *const *)idle.at, idle.len, err);
-    stet_put(report, "items", stet_int((int64_t)idle.len));
+    for (size_t i = 0; i < idle.len; i++) {
+        bool output = idle.at[i].path && !idle.at[i].changed; /* its record is what --outputs goes by */
+        outputs += output && !idle.at[i].kept;
+        if (!output)
+            *stet_vec_add(&ids) = idle.at[i].id;
+    }
+    if (status == STET_OK && !dry_run && ids.len)
+        status = stet_files_forget(f, ids.at, ids.len, err);
+    stet_put(report, "items", stet_int((int64_t)ids.len));
     stet_put(report, "bytes", stet_int(0));
-    for (size_t i = 0; i < idle.len; i++)
-        stet_free(idle.at[i]);
-    stet_vec_release(&idle);
-    stet_map_release(&named);
-    stet_arena_release(&arena);
+    stet_put(report, "outputs", stet_int((int64_t)outputs));
+    stet_vec_release(&ids);
+    stet_idle_release(&idle);
+    stet_needs_close(needs);
     stet_files_close(f);
     stet_space_close(s);
+    return status;
+}
+
+/* ---- Outputs of commands that are gone: gc --outputs ------------------------------------------------------------ */
+
+static void put_path(stet_value *row, const char *path) {
+    stet_buf shown = STET_BUF(0);
+    stet_path_escape(path, &shown);
+    stet_put(row, "path", stet_string_n(shown.data, shown.len));
+    stet_buf_release(&shown);
+}
+
+/* Removes the outputs of one space, then their records: whoever dies in between leaves records of files that are not
+ * there. */
+static stet_status remove_outputs(stet_op_ctx *ctx, stet_project *p, const char *space, bool dry_run, stet_value *gone,
+                                  stet_value *kept, int64_t *bytes, stet_error *err) {
+    stet_space *s;
+    stet_files *f = NULL;
+    stet_needs *needs = NULL;
+    stet_idles idle = {0};
+    STET_VEC(const char *) ids = {0};
+    stet_status status = stet_space_open(p, space, dry_run ? STET_SPACE_READ_ONLY : 0, &s, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_files_open(p, s, &f, err);
+    if (status == STET_OK)
+        status = stet_needs_open(p, &needs, err);
+    if (status == STET_OK)
+        status = stet_idle_find(needs, f, space, cancelled, ctx, &idle, err);
+    for (size_t i = 0; i < idle.len && status == STET_OK; i++) {
+        stet_idle *at = &idle.at[i];
+        if (!at->path)
+            continue;
+        if (!at->kept && !dry_run)
+            status = stet_idle_remove(needs, f, at, err);
+        if (status != STET_OK)
+            break;
+        stet_value row = stet_object();
+        put_path(&row, at->path);
+        if (at->kept) {
+            stet_put(&row, "why", stet_string(at->kept));
+            stet_push(kept, row);
+        } else {
+            stet_put(&row, "size", stet_int((int64_t)at->look.size));
+            stet_push(gone, row);
+            *bytes += at->look.mode == STET_LOOK_DIRECTORY ? 0 : (int64_t)at->look.size;
+            *stet_vec_add(&ids) = at->id;
+        }
+    }
+    if (ids.len && !dry_run) { /* of those that are gone, whatever came then */
+        stet_error second = STET_ERROR_INIT;
+        stet_status forgot = stet_files_forget(f, ids.at, ids.len, &second);
+        if (status == STET_OK) {
+            status = forgot;
+            stet_error_move(err, &second);
+        }
+        stet_error_clear(&second);
+    }
+    stet_vec_release(&ids);
+    stet_idle_release(&idle);
+    stet_needs_close(needs);
+    stet_files_close(f);
+    stet_space_close(s);
+    return status;
+}
+
+stet_status stet_outputs_gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err) {
+    stet_names names = {0};
+    stet_lock *lock = NULL;
+    stet_value gone = stet_array(), kept = stet_array();
+    int64_t bytes = 0;
+    char *path = stet_project_path(p, STET_FILES_COMMANDS_LOCK), *dir = stet_file_dirname(path);
+    stet_status status = STET_OK;
+    if (!dry_run) { /* no drive of commands begins meanwhile */
+        status = stet_file_mkdirs(dir, 0755, err);
+        if (status == STET_OK)
+            status = stet_lock_open(path, STET_LOCK_PLAIN, &lock, err);
+        if (status == STET_OK)
+            status = stet_lock_take(lock, STET_LOCK_EXCLUSIVE, 0, err);
+        if (status == STET_BUSY)
+            stet_fail_in(err, "commands are running");
+    }
+    if (status == STET_OK)
+        status = stet_space_names(p, &names, err);
+    for (size_t i = 0; i < names.len && status == STET_OK; i++) {
+        char *relative = stet_asprintf("local/files/%s/index", names.at[i]), *index = stet_project_path(p, relative);
+        if (stet_file_exists(index))
+            status = remove_outputs(ctx, p, names.at[i], dry_run, &gone, &kept, &bytes, err);
+        stet_free(index);
+        stet_free(relative);
+    }
+    stet_put(report, "removed", gone);
+    stet_put(report, "kept", kept);
+    stet_put(report, "bytes", stet_int(bytes));
+    stet_lock_close(lock);
+    stet_names_release(&names);
+    stet_free(path);
+    stet_free(dir);
     return status;
 }
 

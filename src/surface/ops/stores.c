@@ -199,10 +199,22 @@ static stet_status gc_visit(stet_op_ctx *ctx, stet_project *p, const stet_store 
 
 static stet_status gc_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value rows = stet_array();
+    stet_value outputs = stet_null();
+    stet_project *p;
     bool dry_run = stet_as_bool(stet_get(args, "dry_run")), ok = true;
-    stet_status status = each_store(ctx, args, dry_run, gc_visit, &rows, err);
+    stet_status status = STET_OK;
+    /* Before the stores: they forget what was changed by hand. */
+    if (stet_as_bool(stet_get(args, "outputs"))) {
+        outputs = stet_object();
+        status = ctx->project(ctx, &p, err);
+        if (status == STET_OK)
+            status = stet_outputs_gc(ctx, p, dry_run, &outputs, err);
+    }
+    if (status == STET_OK)
+        status = each_store(ctx, args, dry_run, gc_visit, &rows, err);
     if (status != STET_OK) {
         stet_release(rows);
+        stet_release(outputs);
         return status;
     }
     for (size_t i = 0; i < stet_count(rows); i++) {
@@ -213,7 +225,28 @@ static stet_status gc_run(stet_op_ctx *ctx, stet_value args, stet_value *result,
     stet_put(result, "ok", stet_bool(ok));
     stet_put(result, "dryRun", stet_bool(dry_run));
     stet_put(result, "stores", rows);
+    if (stet_typeof(outputs) == STET_OBJECT)
+        stet_put(result, "outputs", outputs);
     return STET_OK;
+}
+
+/* Which files went, or would; and which stay, and why. */
+static void put_outputs(stet_render *r, stet_value outputs, bool dry_run) {
+    stet_value gone = stet_get(outputs, "removed"), kept = stet_get(outputs, "kept");
+    for (size_t i = 0; i < stet_count(gone); i++) {
+        stet_buf_str(r->out, dry_run ? "  would remove " : "  removed ");
+        put_member(r, stet_at(gone, i), "path");
+        stet_buf_char(r->out, '\n');
+    }
+    for (size_t i = 0; i < stet_count(kept); i++) {
+        stet_buf_str(r->out, "  kept ");
+        put_member(r, stet_at(kept, i), "path");
+        stet_buf_str(r->out, ": ");
+        put_member(r, stet_at(kept, i), "why");
+        stet_buf_char(r->out, '\n');
+    }
+    stet_buf_printf(r->out, "outputs of commands that are gone: %s %zu, kept %zu\n",
+                    dry_run ? "would remove" : "removed", stet_count(gone), stet_count(kept));
 }
 
 static void gc_render(stet_render *r, stet_value result) {
@@ -233,7 +266,13 @@ static void gc_render(stet_render *r, stet_value result) {
             put_member(r, stet_get(row, "error"), "message");
             stet_buf_char(r->out, '\n');
         }
+        int64_t left = stet_as_int(stet_get(stet_get(row, "report"), "outputs"));
+        if (left > 0 && stet_typeof(stet_get(result, "outputs")) != STET_OBJECT)
+            stet_buf_printf(r->out, "  %lld output%s of commands that are gone: stet gc --outputs removes %s\n",
+                            (long long)left, left == 1 ? "" : "s", left == 1 ? "it" : "them");
     }
+    if (stet_typeof(stet_get(result, "outputs")) == STET_OBJECT)
+        put_outputs(r, stet_get(result, "outputs"), dry_run);
 }
 
 #define ONLY                                                                                                           \
@@ -259,6 +298,10 @@ static const stet_param gc_params[] = {
      .type = STET_PARAM_BOOL,
      .summary = "Say what would be freed, and free nothing",
      .default_json = "false"},
+    {.name = "outputs",
+     .type = STET_PARAM_BOOL,
+     .summary = "Also remove files of the project that commands wrote which are gone, if nobody changed or reads them",
+     .default_json = "false"},
     {0},
 };
 
@@ -272,6 +315,7 @@ static const stet_example check_examples[] = {
 static const stet_example gc_examples[] = {
     {"gc --dry-run", "what could be freed"},
     {"gc", "free it"},
+    {"gc --outputs --dry-run", "which outputs of commands that are gone could be removed"},
     {0},
 };
 
@@ -302,7 +346,11 @@ const stet_op stet_ops_stores[] = {
      .summary = "Free what nobody needs any more",
      .description =
          "Goes over every store of the project, or those named with --only. What a store keeps is said by its "
-         "settings in .stet/config.toml. Exit status 1 if a store failed.",
+         "settings in .stet/config.toml. Exit status 1 if a store failed.\n\n"
+         "What commands wrote stays where it is, unless --outputs is given: then files whose command is gone (its node "
+         "was removed, or the file that it was the command of) are removed, if they are byte for byte what it wrote "
+         "and "
+         "no other node reads, names or writes them. Each is named.",
      .params = gc_params,
      .result_schema =
          "{\"type\":\"object\",\"required\":[\"ok\",\"dryRun\",\"stores\"],\"additionalProperties\":false,"
@@ -311,7 +359,11 @@ const stet_op stet_ops_stores[] = {
          "\"type\":\"object\",\"required\":[\"name\",\"status\"],\"additionalProperties\":false,\"properties\":{"
          "\"name\":{\"type\":\"string\"},\"status\":{\"enum\":[\"ok\",\"failed\",\"absent\"]},\"items\":{\"type\":"
          "\"integer\"},\"bytes\":{\"type\":\"integer\"},\"report\":{\"type\":\"object\"},\"error\":{\"type\":"
-         "\"object\"}}}}"
+         "\"object\"}}}},\"outputs\":{\"type\":\"object\",\"required\":[\"removed\",\"kept\",\"bytes\"],\"properties\":"
+         "{"
+         "\"removed\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},\"kept\":{\"type\":\"array\",\"items\":{"
+         "\"type\":"
+         "\"object\"}},\"bytes\":{\"type\":\"integer\"}}}"
          "}}",
      .examples = gc_examples,
      .flags = STET_OP_DESTRUCTIVE | STET_OP_IDEMPOTENT | STET_OP_LONG | STET_OP_COMMON,

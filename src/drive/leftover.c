@@ -1,0 +1,389 @@
+#include "drive/leftover.h"
+
+#include <string.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "drive/lookout.h"
+#include "files/glob.h"
+#include "files/path.h"
+#include "memory/observe.h"
+#include "os/file.h"
+#include "os/sys.h"
+
+#define BRANCHES 1000 /* of a space; with more of them nothing is known to be idle */
+
+typedef struct need_space {
+    char *name;
+    stet_space *space;
+    stet_arena arena;
+    stet_branch_info *branches;
+    size_t count;
+    int64_t seq; /* when it was looked at */
+} need_space;
+
+struct stet_needs {
+    stet_project *project;
+    STET_VEC(need_space) spaces;
+    stet_map named;    /* ids that graphs name */
+    stet_map produced; /* paths that nodes write, by their own word */
+    stet_map makers;   /* "piece:NAME/NODE" of those that make the names of their outputs from others */
+    bool outputs_known;
+    char *due; /* one of them, or of their children, that does not stand; or NULL */
+};
+
+/* ---- What is needed --------------------------------------------------------------------------------------------- */
+
+static void put_text(stet_map *m, const char *text) {
+    stet_map_put(m, text, strlen(text), (stet_slot){.n = 1});
+}
+
+static bool has_text(const stet_map *m, const char *text) {
+    return stet_map_get(m, text, strlen(text)) != NULL;
+}
+
+static void take_name(void *ctx, const char *id) {
+    stet_needs *n = ctx;
+    put_text(&n->named, id);
+}
+
+static char *maker_key(const char *piece_doc, const char *node) {
+    return stet_asprintf("%s/%s", piece_doc, node);
+}
+
+static void take_output(void *ctx, const char *piece, const char *node, const char *path) {
+    stet_needs *n = ctx;
+    char *normal;
+    if (strchr(path, '{')) {
+        char *doc = stet_asprintf("piece:%s", piece), *key = maker_key(doc, node);
+        put_text(&n->makers, key);
+        stet_free(key);
+        stet_free(doc);
+    } else if (stet_path_normal(stet_project_root(n->project), "", path, &normal, NULL) == STET_OK) {
+        put_text(&n->produced, normal);
+        stet_free(normal);
+    }
+}
+
+/* A mark: is it of one whose outputs can't be told by name? Commands of `each` are children, and so are their makers'
+ * marks: what they are to write is not known before they have run. */
+static stet_status take_mark(void *ctx, int64_t action, const char *piece, const char *name, stet_action_state state,
+                             stet_error *err) {
+    stet_needs *n = ctx;
+    (void)action;
+    (void)state;
+    (void)err;
+    if (n->due)
+        return STET_OK;
+    char *key = maker_key(piece, name);
+    const char *child = strchr(name, '[');
+    bool due = has_text(&n->makers, key);
+    if (child) {
+        char *top = stet_strndup(name, (size_t)(child - name)), *top_key = maker_key(piece, top);
+        due |= has_text(&n->makers, top_key);
+        stet_free(top_key);
+        stet_free(top);
+    }
+    stet_free(key);
+    if (due)
+        n->due = stet_strdup(name);
+    return STET_OK;
+}
+
+static stet_status take_space(stet_needs *n, need_space *s, stet_error *err) {
+    stet_status status = stet_space_open(n->project, s->name, STET_SPACE_READ_ONLY, &s->space, err);
+    if (status == STET_OK)
+        status = stet_space_seq(s->space, &s->seq, err);
+    if (status == STET_OK)
+        status = stet_space_branches(s->space, NULL, false, BRANCHES, &s->arena, &s->branches, &s->count, err);
+    if (status == STET_OK && s->count == BRANCHES)
+        status = stet_fail(err, STET_LIMIT, "space \"%s\" has more than %d branches: what is needed can't be told",
+                           s->name, BRANCHES);
+    for (size_t i = 0; i < s->count && status == STET_OK; i++) {
+        status = stet_lookout_names_all(s->space, s->branches[i].branch, take_name, n, err);
+    }
+    return status;
+}
+
+/* What nodes write by their own word: looked for when there is an output that nobody is recorded to have written. */
+static stet_status take_outputs(stet_needs *n, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < n->spaces.len && !n->outputs_known; i++)
+        for (size_t k = 0; k < n->spaces.at[i].count && status == STET_OK; k++) {
+            const need_space *s = &n->spaces.at[i];
+            int64_t branch = s->branches[k].branch;
+            status = stet_lookout_outputs_all(s->space, branch, take_output, n, err);
+            if (status == STET_OK && stet_map_len(&n->makers) > 0)
+                status = stet_observe_each_mark(s->space, branch, 0, 0, SIZE_MAX / 2, take_mark, n, err);
+        }
+    n->outputs_known |= status == STET_OK;
+    return status;
+}
+
+stet_status stet_needs_open(stet_project *p, stet_needs **out, stet_error *err) {
+    stet_names names = {0};
+    stet_needs *n = stet_alloc_zero(sizeof *n);
+    n->project = p;
+    stet_status status = stet_space_names(p, &names, err);
+    for (size_t i = 0; i < names.len && status == STET_OK; i++) {
+        need_space *s = stet_vec_add(&n->spaces);
+        *s = (need_space){.name = stet_strdup(names.at[i]), .arena = STET_ARENA_INIT};
+        status = take_space(n, s, err);
+    }
+    stet_names_release(&names);
+    if (status != STET_OK) {
+        stet_needs_close(n);
+        n = NULL;
+    }
+    *out = n;
+    return status;
+}
+
+void stet_needs_close(stet_needs *n) {
+    if (!n)
+        return;
+    for (size_t i = 0; i < n->spaces.len; i++) {
+        stet_arena_release(&n->spaces.at[i].arena);
+        stet_space_close(n->spaces.at[i].space);
+        stet_free(n->spaces.at[i].name);
+    }
+    stet_vec_release(&n->spaces);
+    stet_map_release(&n->named);
+    stet_map_release(&n->produced);
+    stet_map_release(&n->makers);
+    stet_free(n->due);
+    stet_free(n);
+}
+
+/* Does any action read or write it? */
+static stet_status is_used(stet_space *s, int64_t branch, const char *id, bool *used, stet_error *err) {
+    const unsigned surfaces = STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE;
+    stet_numbers found = {0};
+    stet_docname doc = {id, ""};
+    stet_status status = stet_observe_readers(s, branch, &doc, STET_PATH_ROOT, STET_VALUE, &found, err);
+    if (status == STET_OK && found.len == 0)
+        status = stet_observe_writers(s, branch, &doc, STET_PATH_ROOT, surfaces, &found, err);
+    *used |= found.len > 0;
+    stet_numbers_release(&found);
+    return status;
+}
+
+/* Does a pattern that somebody names match it? Then it is followed again by the next scan. */
+static bool is_matched(const stet_map *named, const char *path) {
+    const void *id;
+    size_t len, skip = strlen(STET_GLOB_PREFIX);
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(named, &i, &id, &len, &slot);) {
+        stet_buf pattern = STET_BUF(0);
+        bool match = len > skip && memcmp(id, STET_GLOB_PREFIX, skip) == 0 &&
+                     stet_path_unescape((const char *)id + skip, len - skip, &pattern) &&
+                     stet_glob_match(stet_buf_cstr(&pattern), path);
+        stet_buf_release(&pattern);
+        if (match)
+            return true;
+    }
+    return false;
+}
+
+static stet_status is_needed(stet_needs *n, const char *id, bool *needed, stet_error *err) {
+    stet_status status = STET_OK;
+    *needed = has_text(&n->named, id);
+    for (size_t i = 0; i < n->spaces.len; i++)
+        for (size_t k = 0; k < n->spaces.at[i].count && status == STET_OK && !*needed; k++)
+            status = is_used(n->spaces.at[i].space, n->spaces.at[i].branches[k].branch, id, needed, err);
+    char *path = *needed ? NULL : stet_file_of_id(id, strlen(id));
+    *needed |= path && is_matched(&n->named, path);
+    stet_free(path);
+    return status;
+}
+
+/* ---- Outputs ---------------------------------------------------------------------------------------------------- */
+
+/* What a command has written there, as the document of any branch says. */
+static stet_status written(const need_space *s, const char *id, bool *made, stet_look *look, stet_error *err) {
+    stet_status status = STET_OK;
+    *made = false;
+    for (size_t i = 0; i < s->count && status == STET_OK && !*made; i++) {
+        stet_doc_state state;
+        status = stet_space_load(s->space, s->branches[i].branch, &(stet_docname){id, NULL}, -1, &state, err);
+        if (status != STET_OK)
+            return status;
+        stet_value v = state.exists ? stet_get(state.value, "value") : stet_null();
+        *made = stet_as_bool(stet_get(v, "made")) && stet_look_of_value(v, look);
+        stet_release(state.value);
+    }
+    return status;
+}
+
+/* Is something in the tree that a look at it does not count: a repository, a project? */
+static bool holds_uncounted(const char *top) {
+    STET_VEC(char *) todo = {0};
+    bool found = false;
+    *stet_vec_add(&todo) = stet_strdup(top);
+    while (todo.len > 0) {
+        char *dir = todo.at[--todo.len];
+        stet_names names = {0};
+        if (!found && stet_file_list(dir, &names, NULL) != STET_OK)
+            found = true; /* what can't be read is left alone */
+        for (size_t i = 0; i < names.len && !found; i++) {
+            struct stat st;
+            char *path = stet_file_join(dir, names.at[i]);
+            found = strcmp(names.at[i], ".git") == 0 || strcmp(names.at[i], ".stet") == 0;
+            if (!found && stet_sys_lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+                *stet_vec_add(&todo) = path;
+            else
+                stet_free(path);
+        }
+        stet_names_release(&names);
+        stet_free(dir);
+    }
+    stet_vec_release(&todo);
+    return found;
+}
+
+/* One of these paths that is a directory above this one or, if this is a directory, that lies in it. Caller frees. */
+static char *overlapping(const stet_map *paths, const char *path, bool directory) {
+    const void *other;
+    size_t len, own = strlen(path);
+    stet_slot *slot;
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/'))
+        if (stet_map_get(paths, path, (size_t)(slash - path)))
+            return stet_strndup(path, (size_t)(slash - path));
+    for (size_t k = 0; directory && stet_map_next(paths, &k, &other, &len, &slot);)
+        if (len > own && memcmp(other, path, own) == 0 && ((const char *)other)[own] == '/')
+            return stet_strndup(other, len);
+    return NULL;
+}
+
+/* Why it stays, or NULL. `needed`: paths of what is followed and needed. */
+static stet_status reason_to_keep(stet_needs *n, const stet_map *needed, stet_idle *i, stet_error *err) {
+    const char *root = stet_project_root(n->project), *path = i->path;
+    struct stat st;
+    bool inside = path[0] != '/' && strncmp(path, "../", 3) != 0;
+    char *full = inside ? stet_file_join(root, path) : stet_strdup(path), *dir = stet_file_dirname(full);
+    stet_status status = inside ? stet_file_inside(root, dir, &inside, err) : STET_OK;
+    if (status != STET_OK) {
+        /* the error is set */
+    } else if (!inside) {
+        i->kept = stet_strdup("it lies outside the project");
+    } else if (stet_sys_lstat(full, &st) != 0 || S_ISLNK(st.st_mode)) {
+        i->kept = stet_strdup("it is a symbolic link");
+    } else if (has_text(&n->produced, path)) {
+        i->kept = stet_strdup("a node says that it writes it");
+    } else if (n->due) {
+        i->kept = stet_asprintf("%s is to run, and may write it", n->due);
+    } else if (i->look.mode == STET_LOOK_DIRECTORY && holds_uncounted(full)) {
+        i->kept = stet_strdup("a repository or a project lies in it");
+    }
+    const stet_map *maps[] = {needed, &n->produced};
+    for (int k = 0; k < 2 && status == STET_OK && !i->kept; k++) {
+        char *other = overlapping(maps[k], path, i->look.mode == STET_LOOK_DIRECTORY);
+        if (other)
+            i->kept = stet_asprintf(k ? "%s is written by a node" : "%s is needed", other);
+        stet_free(other);
+    }
+    stet_free(full);
+    stet_free(dir);
+    return status;
+}
+
+static need_space *space_of(stet_needs *n, const char *name) {
+    for (size_t i = 0; i < n->spaces.len; i++)
+        if (strcmp(n->spaces.at[i].name, name) == 0)
+            return &n->spaces.at[i];
+    return NULL;
+}
+
+/* Is it an output, and still there? */
+static stet_status judge(stet_needs *n, const need_space *s, stet_files *f, const stet_map *needed, stet_idle *i,
+                         stet_error *err) {
+    stet_look was, now;
+    bool made;
+    stet_status status = written(s, i->id, &made, &was, err);
+    char *path = made ? stet_file_of_id(i->id, strlen(i->id)) : NULL;
+    if (status != STET_OK || !path)
+        return status;
+    stet_error none = STET_ERROR_INIT;
+    if (stet_look_at(stet_files_root(f), path, NULL, &now, &none) != STET_OK) {
+        stet_error_clear(&none); /* it is a device by now, or can't be read: it is not what was written */
+        i->changed = true;
+    } else if (!stet_look_there(&now)) {
+        stet_free(path);
+        return STET_OK;
+    } else {
+        i->changed = !stet_look_same(&was, &now);
+    }
+    i->path = path;
+    i->look = was;
+    if (i->changed) {
+        i->kept = stet_strdup("it was changed since");
+        return STET_OK;
+    }
+    status = take_outputs(n, err);
+    return status == STET_OK ? reason_to_keep(n, needed, i, err) : status;
+}
+
+stet_status stet_idle_find(stet_needs *n, stet_files *f, const char *space, bool (*cancelled)(void *ctx), void *ctx,
+                           stet_idles *out, stet_error *err) {
+    const need_space *s = space_of(n, space);
+    stet_map used = {0}; /* paths */
+    stet_status status = STET_OK;
+    char *id;
+    stet_look look;
+    *out = (stet_idles){0};
+    for (size_t i = 0; s && status == STET_OK && !stet_files_was_lost(f) && stet_files_at(f, i, &id, &look); i++) {
+        bool needed = true;
+        if (id && cancelled && cancelled(ctx))
+            status = stet_fail(err, STET_CANCELLED, "interrupted");
+        if (id && status == STET_OK)
+            status = is_needed(n, id, &needed, err);
+        char *path = id && needed ? stet_file_of_id(id, strlen(id)) : NULL;
+        if (path)
+            put_text(&used, path);
+        stet_free(path);
+        if (needed)
+            stet_free(id);
+        else
+            *(stet_idle *)stet_vec_add(out) = (stet_idle){.id = id};
+    }
+    for (size_t i = 0; i < out->len && status == STET_OK; i++)
+        status = judge(n, s, f, &used, &out->at[i], err);
+    stet_map_release(&used);
+    if (status != STET_OK)
+        stet_idle_release(out);
+    return status;
+}
+
+void stet_idle_release(stet_idles *idle) {
+    for (size_t i = 0; i < idle->len; i++) {
+        stet_free(idle->at[i].id);
+        stet_free(idle->at[i].path);
+        stet_free(idle->at[i].kept);
+    }
+    stet_vec_release(idle);
+    *idle = (stet_idles){0};
+}
+
+stet_status stet_idle_remove(stet_needs *n, stet_files *f, stet_idle *i, stet_error *err) {
+    stet_look now;
+    stet_status status = STET_OK;
+    for (size_t k = 0; k < n->spaces.len && status == STET_OK; k++) {
+        int64_t seq;
+        status = stet_space_seq(n->spaces.at[k].space, &seq, err);
+        if (status == STET_OK && seq != n->spaces.at[k].seq)
+            status = stet_fail(err, STET_CONFLICT, "something was committed while outputs were removed");
+    }
+    if (status == STET_OK)
+        status = stet_look_at(stet_files_root(f), i->path, NULL, &now, err);
+    if (status != STET_OK)
+        return status;
+    if (!stet_look_same(&now, &i->look)) {
+        i->changed = true;
+        i->kept = stet_strdup("it was changed since");
+        return STET_OK;
+    }
+    char *full = stet_file_join(stet_project_root(n->project), i->path);
+    status = i->look.mode == STET_LOOK_DIRECTORY ? stet_file_remove_tree(full, err) : stet_file_remove(full, err);
+    stet_free(full);
+    return status;
+}
