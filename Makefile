@@ -49,6 +49,13 @@ MAIN     := $(BUILD)/obj/src/main.o
 PLUGINS  := $(patsubst plugins/%/,%,$(wildcard plugins/*/))
 PLUGIN_SO := $(PLUGINS:%=$(BUILD)/lib/stet/%.so)
 ADAPTERS := $(patsubst adapters/%.c,$(BUILD)/%,$(wildcard adapters/*.c))
+# The Python package: an extension module of the limited API, and classes over it. PYTHONPATH=$(BUILD)/python uses it from here. Below /usr it
+# is installed where Debian's own packages lie, else where python3 looks in PREFIX.
+PYTHON   ?= /usr/bin/python3
+PYSRC    := $(sort $(wildcard python/*.c))
+PYFILES  := $(sort $(wildcard python/stet/*.py))
+PYMODULE := $(BUILD)/python/stet/_stet.abi3.so
+PYTHONDIR ?= $(PREFIX)/lib/$(if $(filter /usr,$(PREFIX)),python3,$(shell $(PYTHON) -c 'import sys; print("python%d.%d" % sys.version_info[:2])'))/dist-packages
 
 TESTKINDS := unit fault crash property
 TESTSRC  := $(sort $(wildcard $(TESTKINDS:%=test/%/*.c)))
@@ -59,14 +66,16 @@ FUZZBIN  := $(FUZZSRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCHSRC := $(sort $(wildcard bench/*.c))
 BENCHBIN := $(BENCHSRC:%.c=$(BUILD)/%)
 
-.PHONY: all objects programs fuzz-programs bench-programs demo test test-programs sanitize lint tidy warnings format format-check fuzz bench soak coverage deps-graph install clean help docs setup setup-test setup-dev
+.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize lint tidy warnings format format-check fuzz bench soak coverage deps-graph install clean help docs setup setup-test setup-dev
 .SECONDARY:
 
-all: programs
+all: programs python
 
 objects: $(OBJ)
 
 programs: $(BUILD)/stet $(BUILD)/libstet.a $(BUILD)/libstet.so $(PLUGIN_SO) $(ADAPTERS)
+
+python: $(PYMODULE) $(PYFILES:python/%=$(BUILD)/python/%)
 
 setup:
 	@tools/setup build
@@ -83,7 +92,7 @@ demo: setup
 JOBS ?= 2
 FILTER ?=
 test: setup-test
-	@$(MAKE) --no-print-directory -j$(JOBS) programs test-programs
+	@$(MAKE) --no-print-directory -j$(JOBS) programs python test-programs
 	@$(MAKE) --no-print-directory deps-graph >/dev/null
 	@test/run --build $(abspath $(BUILD)) --jobs $(JOBS) --filter '$(FILTER)' unit fault crash property scenario
 
@@ -121,7 +130,7 @@ fuzz: setup-dev
 fuzz-programs: $(FUZZBIN)
 
 bench: setup-dev
-	@$(MAKE) --no-print-directory programs bench-programs
+	@$(MAKE) --no-print-directory programs python bench-programs
 	@bench/run $(abspath $(BUILD)) '$(FILTER)'
 bench-programs: $(BENCHBIN)
 
@@ -150,7 +159,7 @@ docs: programs
 	@$(BUILD)/stet help --reference > docs/reference.md
 	@$(BUILD)/stet help --man > man/stet.1
 
-install: programs
+install: programs python
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/stet $(DESTDIR)$(PREFIX)/share/man/man1 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	install -m 755 $(BUILD)/stet $(ADAPTERS) $(DESTDIR)$(PREFIX)/bin/
@@ -161,6 +170,10 @@ install: programs
 	ln -sf libstet.so.0 $(DESTDIR)$(PREFIX)/lib/libstet.so
 	$(if $(PLUGIN_SO),install -m 755 $(PLUGIN_SO) $(DESTDIR)$(PREFIX)/lib/stet/)
 	install -m 644 man/stet.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -d $(DESTDIR)$(PYTHONDIR)/stet $(DESTDIR)$(PYTHONDIR)/stet-$(VERSION).dist-info
+	install -m 644 $(PYFILES) $(PYMODULE) $(DESTDIR)$(PYTHONDIR)/stet/
+	sed -e 's|@VERSION@|$(VERSION)|g' python/METADATA.in > $(DESTDIR)$(PYTHONDIR)/stet-$(VERSION).dist-info/METADATA
+	install -m 644 python/entry_points.txt $(DESTDIR)$(PYTHONDIR)/stet-$(VERSION).dist-info/
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' tools/stet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/stet.pc
 	$(BUILD)/stet help --completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/stet
 	$(BUILD)/stet help --completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_stet
@@ -171,6 +184,7 @@ clean:
 
 help:
 	@echo 'make [all]        programs and libraries in build/'
+	@echo 'make python       the Python package in build/python/'
 	@echo 'make demo         what stet does, on an embedded project'
 	@echo 'make test         every test; FILTER=REGEX some of them'
 	@echo 'make sanitize     unit, fault and short property tests with ASan and UBSan'
@@ -182,7 +196,7 @@ help:
 	@echo 'make coverage     line coverage in build/coverage/html'
 	@echo 'make deps-graph   the include graph between folders; fails on an upward edge'
 	@echo 'make docs         docs/reference.md and man/stet.1 from the operation table'
-	@echo 'make install      DESTDIR= PREFIX=/usr/local'
+	@echo 'make install      DESTDIR= PREFIX=/usr/local PYTHONDIR=PREFIX/lib/python3.N/dist-packages'
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -232,6 +246,16 @@ $(BUILD)/lib/stet/$(1).so: $(wildcard plugins/$(1)/*) $(BUILD)/libstet.a src/sch
 	  -o $$@ plugins/$(1)/*.c $(BUILD)/libstet.a $$$$(pkg-config --libs $$$$(cat plugins/$(1)/packages)) -l:libcrypto.a -lm -ldl -lpthread
 endef
 $(foreach plugin,$(PLUGINS),$(eval $(call PLUGIN_RULE,$(plugin))))
+
+# The shared SQLite, and not a copy of it: the locks that SQLite keeps on a file are those of the process, and Python's own sqlite3 is in it.
+$(PYMODULE): $(PYSRC) python/module.h $(BUILD)/libstet.a Makefile
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) -I$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') $(CFLAGS) -shared -Wl,--exclude-libs,ALL $(LDFLAGS) \
+	  -o $@ $(PYSRC) $(BUILD)/libstet.a $(SHARED)
+$(BUILD)/python/stet/%.py: python/stet/%.py
+	@mkdir -p $(@D)
+	@cp $< $@
 
 $(BUILD)/%: adapters/%.c $(BUILD)/libstet.a
 	$(call say,LINK,$@)

@@ -167,7 +167,7 @@ static stet_status choose(stet_persist *p, plan *l, const stet_persist_cleanup *
     uint64_t hits, misses, saved;
     int64_t cap = how->max_local_bytes ? how->max_local_bytes : p->config.max_local_bytes;
     stet_status status = stet_pmarks_load(p, &marks, err);
-    if (status == STET_OK && ((content && cap > 0) || how->strategy))
+    if (status == STET_OK && ((content && cap > 0) || how->strategy || p->strategy))
         status = stet_puses_load(p, &uses, &hits, &misses, &saved, err);
     l->items = stet_alloc_zero((n + 1) * sizeof *l->items);
     for (size_t i = 0; i < n && status == STET_OK; i++) {
@@ -183,12 +183,15 @@ static stet_status choose(stet_persist *p, plan *l, const stet_persist_cleanup *
                                           .last_use = use ? (int64_t)use->n : stet_persist_created_to_unix(e->created),
                                           .is_call = stet_persist_is_call(e->block, e->block_len),
                                           .in_log = e->in_log,
-                                          .keep = stet_map_get(&marks, key, len) != NULL};
+                                          .keep = stet_map_get(&marks, key, len) != NULL,
+                                          .of = e};
     }
+    stet_persist_strategy strategy = how->strategy ? how->strategy
+                                     : p->strategy ? p->strategy
+                                                   : stet_persist_strategy_default;
+    void *ctx = how->strategy ? how->ctx : p->strategy ? p->strategy_ctx : &p->config.strategy;
     if (status == STET_OK)
-        status = how->strategy
-                     ? how->strategy(how->ctx, l->items, n, stet_persist_now(), err)
-                     : stet_persist_strategy_default(&p->config.strategy, l->items, n, stet_persist_now(), err);
+        status = strategy(ctx, l->items, n, stet_persist_now(), err);
     for (size_t i = 0; i < n; i++)
         l->items[i].remove = l->items[i].remove && !l->items[i].keep;
     if (status == STET_OK && content && cap > 0)
@@ -212,6 +215,15 @@ static stet_status choose(stet_persist *p, plan *l, const stet_persist_cleanup *
     stet_map_release(&marks);
     stet_map_release(&uses);
     return status;
+}
+
+void stet_persist_set_strategy(stet_persist *p, stet_persist_strategy strategy, void *ctx) {
+    p->strategy = strategy;
+    p->strategy_ctx = ctx;
+}
+
+stet_persist_entry *stet_persist_item_entry(const stet_persist_item *item) {
+    return stet_pentry_copy(item->of);
 }
 
 static bool any_object(stet_persist *p) {

@@ -72,8 +72,10 @@ struct stet_persist {
     char *dir, *local, *temp, *trash;
     char *snapshots_dir, *log_dir, *log_path, *objects_dir, *fresh_dir, *locks_dir, *pins_dir;
     char machine_id[40];
-    char read_only[256]; /* why, or "" */
-    atomic_bool ready;   /* the directories are there */
+    char read_only[256];            /* why, or "" */
+    atomic_bool ready;              /* the directories are there */
+    stet_persist_strategy strategy; /* in place of the default one, or NULL */
+    void *strategy_ctx;
 
     pthread_mutex_t write_mutex;
     stet_lock *objects_lock, *modification_lock;

@@ -240,13 +240,20 @@ typedef struct stet_persist_item {
     bool is_call, in_log;
     bool keep;   /* pinned or tagged: a mark in `remove` is overruled */
     bool remove; /* what the strategy sets */
+    const struct stet_pentry *of;
 } stet_persist_item;
+/* All of the entry that an item of a running cleanup stands for; belongs to the caller. */
+stet_persist_entry *stet_persist_item_entry(const stet_persist_item *item);
 /* Marks the items that go. A custom strategy that must agree between machines looks at keys and sizes alone. */
 typedef stet_status (*stet_persist_strategy)(void *ctx, stet_persist_item *items, size_t count, uint64_t now,
                                              stet_error *err);
 /* The default one: ctx is a stet_persist_limits. */
 stet_status stet_persist_strategy_default(void *limits, stet_persist_item *items, size_t count, uint64_t now,
                                           stet_error *err);
+/* In place of the default one with the configured limits, wherever no other is given: when a put merges, in a tick, on
+ * exit. Set before the handle is shared; NULL sets the default one again. A strategy is called with the modification
+ * lock held: it may read from the handle, not write to it. */
+void stet_persist_set_strategy(stet_persist *p, stet_persist_strategy strategy, void *ctx);
 /* Removes nothing: only merges. */
 stet_status stet_persist_strategy_none(void *ctx, stet_persist_item *items, size_t count, uint64_t now,
                                        stet_error *err);

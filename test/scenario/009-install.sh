@@ -39,5 +39,11 @@ t "and runs"                            same "$want" "$(./program)"
 source=program.cc
 t "a C++ program builds"                build g++ -std=c++11
 t "and runs"                            same "$want" "$(./program)"
+packages=$(echo "$root"/usr/local/lib/python3.*/dist-packages)
+t "the Python package loads from there" same "$version" "$(cd / && PYTHONPATH=$packages /usr/bin/python3 -c 'import stet; print(stet.__version__)')"
+t "and marimo would find its store"     same "stet.marimo:StetStore" "$(cd / && PYTHONPATH=$packages /usr/bin/python3 -c '
+import importlib.metadata
+print(*[e.value for e in importlib.metadata.entry_points(group="marimo.cache.store") if e.name == "stet"])')"
+t "below /usr it lies with Debian's"    expect_out /usr/lib/python3/dist-packages/stet env -u MAKEFLAGS -u MAKELEVEL make -n -C "$STET_SOURCE" BUILD="$STET_BUILD" PREFIX=/usr install
 t "the library offers stet_ names alone" same "" "$(nm -D --defined-only "$root/usr/local/lib/libstet.so" | awk '{print $3}' | grep -v '^stet_')"
 finish

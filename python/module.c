@@ -1,0 +1,227 @@
+/* module.c - the module itself: errors, values, gates. */
+#include "module.h"
+
+#include <string.h>
+
+/* ---- errors ---- */
+
+PyObject *stet_py_raise(stet_error *err) {
+    PyObject *errors = PyImport_ImportModule("stet.errors"), *details = NULL, *made = NULL;
+    if (errors && (details = stet_py_from_value(err->details)))
+        made = PyObject_CallMethod(errors, "make", "sssO", stet_status_name(err->status), err->message, err->hint,
+                                   details);
+    if (made)
+        PyErr_SetObject((PyObject *)Py_TYPE(made), made);
+    Py_XDECREF(made);
+    Py_XDECREF(details);
+    Py_XDECREF(errors);
+    stet_error_clear(err);
+    return NULL;
+}
+
+const char *stet_py_text(PyObject *o, const char *what) {
+    Py_ssize_t len;
+    if (!PyUnicode_Check(o)) {
+        PyErr_Format(PyExc_TypeError, "%s: expected a str", what);
+        return NULL;
+    }
+    const char *text = PyUnicode_AsUTF8AndSize(o, &len);
+    if (text && strlen(text) != (size_t)len) {
+        PyErr_Format(PyExc_ValueError, "%s: there is a NUL character in it", what);
+        return NULL;
+    }
+    return text;
+}
+
+bool stet_py_text_or_none(PyObject *o, const char *what, const char **out) {
+    *out = NULL;
+    return o == Py_None || (*out = stet_py_text(o, what));
+}
+
+/* ---- values ---- */
+
+PyObject *stet_py_from_value(stet_value v) {
+    switch (stet_typeof(v)) {
+    case STET_BOOL:
+        return PyBool_FromLong(stet_as_bool(v));
+    case STET_INT:
+        return PyLong_FromLongLong(stet_as_int(v));
+    case STET_DOUBLE:
+        return PyFloat_FromDouble(stet_as_double(v));
+    case STET_STRING: {
+        size_t len;
+        const char *s = stet_as_string(&v, &len);
+        return PyUnicode_FromStringAndSize(s, (Py_ssize_t)len);
+    }
+    case STET_ARRAY: {
+        size_t n = stet_count(v);
+        PyObject *list = PyList_New((Py_ssize_t)n);
+        for (size_t i = 0; list && i < n; i++) { /* values are at most 512 levels deep */
+            PyObject *item = stet_py_from_value(stet_at(v, i));
+            if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) != 0)
+                Py_CLEAR(list);
+        }
+        return list;
+    }
+    case STET_OBJECT: {
+        size_t n = stet_count(v);
+        PyObject *dict = PyDict_New();
+        for (size_t i = 0; dict && i < n; i++) {
+            size_t len;
+            const char *text = stet_key_at(v, i, &len);
+            PyObject *key = PyUnicode_FromStringAndSize(text, (Py_ssize_t)len);
+            PyObject *item = key ? stet_py_from_value(stet_at(v, i)) : NULL;
+            if (!item || PyDict_SetItem(dict, key, item) != 0)
+                Py_CLEAR(dict);
+            Py_XDECREF(key);
+            Py_XDECREF(item);
+        }
+        return dict;
+    }
+    case STET_NULL:
+        break;
+    }
+    Py_RETURN_NONE;
+}
+
+enum { DEPTH_MAX = 512 };
+
+static bool to_value(PyObject *o, int depth, stet_value *out);
+
+static bool array_of(PyObject *o, int depth, stet_value *out) {
+    PyObject *items = PySequence_Tuple(o); /* a copy: nobody changes its length meanwhile */
+    if (!items)
+        return false;
+    *out = stet_array();
+    bool good = true;
+    for (Py_ssize_t i = 0; good && i < PyTuple_Size(items); i++) {
+        stet_value item;
+        if ((good = to_value(PyTuple_GetItem(items, i), depth + 1, &item)))
+            stet_push(out, item);
+    }
+    Py_DECREF(items);
+    if (!good)
+        stet_release(*out);
+    return good;
+}
+
+static bool object_of(PyObject *o, int depth, stet_value *out) {
+    PyObject *items = PyDict_Items(o);
+    if (!items)
+        return false;
+    *out = stet_object();
+    bool good = true;
+    for (Py_ssize_t i = 0; good && i < PyList_Size(items); i++) {
+        PyObject *pair = PyList_GetItem(items, i), *key = PyTuple_GetItem(pair, 0);
+        stet_value item;
+        Py_ssize_t len;
+        const char *text = NULL;
+        if (!PyUnicode_Check(key))
+            PyErr_SetString(PyExc_TypeError, "keys of a document's objects are str");
+        else
+            text = PyUnicode_AsUTF8AndSize(key, &len);
+        good = text && to_value(PyTuple_GetItem(pair, 1), depth + 1, &item);
+        if (good)
+            stet_put_n(out, text, (size_t)len, item);
+    }
+    Py_DECREF(items);
+    if (!good)
+        stet_release(*out);
+    return good;
+}
+
+static bool to_value(PyObject *o, int depth, stet_value *out) {
+    stet_error err = STET_ERROR_INIT;
+    if (depth > DEPTH_MAX) {
+        PyErr_Format(PyExc_ValueError, "deeper than the %d levels that a document may have", DEPTH_MAX);
+        return false;
+    }
+    if (o == Py_None)
+        *out = stet_null();
+    else if (PyBool_Check(o))
+        *out = stet_bool(o == Py_True);
+    else if (PyLong_Check(o)) {
+        int overflow;
+        long long n = PyLong_AsLongLongAndOverflow(o, &overflow);
+        if (overflow) {
+            PyErr_SetString(PyExc_OverflowError, "an integer of a document has 64 bits");
+            return false;
+        }
+        *out = stet_int(n);
+    } else if (PyFloat_Check(o)) {
+        if (stet_double(PyFloat_AsDouble(o), out, &err) != STET_OK)
+            return stet_py_raise(&err) != NULL;
+    } else if (PyUnicode_Check(o)) {
+        Py_ssize_t len;
+        const char *text = PyUnicode_AsUTF8AndSize(o, &len);
+        if (!text)
+            return false;
+        if (stet_string_checked(text, (size_t)len, out, &err) != STET_OK)
+            return stet_py_raise(&err) != NULL;
+    } else if (PyList_Check(o) || PyTuple_Check(o))
+        return array_of(o, depth, out);
+    else if (PyDict_Check(o))
+        return object_of(o, depth, out);
+    else {
+        PyErr_Format(PyExc_TypeError, "a document holds None, bool, int, float, str, list and dict, not %R",
+                     Py_TYPE(o));
+        return false;
+    }
+    return true;
+}
+
+bool stet_py_to_value(PyObject *o, stet_value *out) {
+    return to_value(o, 0, out);
+}
+
+/* ---- gates ---- */
+
+bool stet_py_enter(stet_py_gate *gate, const char *what) {
+    if (gate->closed) {
+        PyErr_Format(PyExc_ValueError, "the %s is closed", what);
+        return false;
+    }
+    gate->inside++;
+    return true;
+}
+
+bool stet_py_leave(stet_py_gate *gate) {
+    return --gate->inside == 0 && gate->closed;
+}
+
+bool stet_py_close(stet_py_gate *gate) {
+    if (gate->closed)
+        return false;
+    gate->closed = true;
+    return gate->inside == 0;
+}
+
+/* ---- the module ---- */
+
+bool stet_py_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **keep) {
+    PyObject *type = PyType_FromSpec(spec);
+    if (!type)
+        return false;
+    if (PyModule_AddObjectRef(module, name, type) != 0) {
+        Py_DECREF(type);
+        return false;
+    }
+    if (keep)
+        *keep = type;
+    else
+        Py_DECREF(type);
+    return true;
+}
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "stet._stet",
+                                        .m_doc = "libstet, as the classes of the package stet use it.", .m_size = -1};
+
+PyMODINIT_FUNC PyInit__stet(void);
+PyMODINIT_FUNC PyInit__stet(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddStringConstant(module, "version", stet_version()) == 0 && stet_py_persist_init(module) &&
+        stet_py_space_init(module))
+        return module;
+    Py_XDECREF(module);
+    return NULL;
+}

@@ -1,0 +1,51 @@
+/* module.h - what the files of the extension module stet._stet share.
+ *
+ * The module is thin: it turns arguments into the library's and answers into Python's, and keeps the rules of CPython.
+ * What a user calls stands in python/stet/. It is compiled against the limited API (one file for every Python from 3.11
+ * on), and has the library in it.
+ *
+ * The interpreter lock is released around every call that may wait, read or write. Handles count who is inside: closing
+ * one takes effect when the last has left, so no thread finds its handle gone. */
+#ifndef STET_PYTHON_MODULE_H
+#define STET_PYTHON_MODULE_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+
+#include "stet.h"
+
+/* Raises the exception of the error's code and clears the error. Returns NULL. */
+PyObject *stet_py_raise(stet_error *err);
+
+/* A new reference, or NULL with an exception. */
+PyObject *stet_py_from_value(stet_value v);
+/* False with an exception: TypeError for what JSON does not know, stet's own for what a document can't hold. */
+bool stet_py_to_value(PyObject *o, stet_value *out);
+
+/* Text of a str that has no NUL in it, valid while `o` lives; NULL with an exception. `what` names it in the message.
+ */
+const char *stet_py_text(PyObject *o, const char *what);
+/* The same, and NULL without an exception for None. */
+bool stet_py_text_or_none(PyObject *o, const char *what, const char **out);
+
+/* A handle that threads share and that may be closed while some are inside. The interpreter lock guards the two fields.
+ */
+typedef struct stet_py_gate {
+    int inside;
+    bool closed;
+} stet_py_gate;
+/* False with an exception if it is closed. */
+bool stet_py_enter(stet_py_gate *gate, const char *what);
+/* True: the caller was the last inside of a closed handle, and frees it. */
+bool stet_py_leave(stet_py_gate *gate);
+/* True: nobody is inside, and the caller frees the handle. */
+bool stet_py_close(stet_py_gate *gate);
+
+/* The type made from `spec`, as an attribute of the module. False with an exception. */
+bool stet_py_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **keep);
+
+bool stet_py_persist_init(PyObject *module);
+bool stet_py_space_init(PyObject *module);
+
+#endif

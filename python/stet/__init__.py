@@ -1,0 +1,20 @@
+"""stet: work that was done, and that nothing has contradicted since, stands.
+
+`persistent_cache` keeps what blocks and functions compute; `FsPersister` is the directory underneath; `Project` and `Space` are documents with transactions.
+docs/python.md is the guide.
+"""
+from ._stet import version as __version__
+from .cache import default_persister, persistent_cache
+from .entry import Entry, EntryMetadata, ExecutionKey
+from .errors import (BusyError, CancelledError, ConflictError, CorruptError, DeniedError, ExecutionKeyClash, FailedError, InternalError, InvalidError, IoError,
+                     LimitError, NotFoundError, StetError, UnsupportedError)
+from .keys import Unhashable
+from .legacy import LegacyPersister
+from .persister import ContentSpec, FsPersister, Persister, StorageWarning
+from .project import Commit, Project, Space, Transaction
+from .strategy import CleanupStrategy, DefaultCleanupStrategy
+
+__all__ = ["BusyError", "CancelledError", "CleanupStrategy", "Commit", "ConflictError", "ContentSpec", "CorruptError", "DefaultCleanupStrategy", "DeniedError", "Entry",
+           "EntryMetadata", "ExecutionKey", "ExecutionKeyClash", "FailedError", "FsPersister", "InternalError", "InvalidError", "IoError", "LegacyPersister",
+           "LimitError", "NotFoundError", "Persister", "Project", "Space", "StetError", "StorageWarning", "Transaction", "Unhashable", "UnsupportedError",
+           "default_persister", "persistent_cache"]
