@@ -51,4 +51,7 @@ void faults_fast_directory(void);
 /* How many names in `dir` (not below) contain `substring`. */
 int faults_names(const char *dir, const char *substring);
 
+/* SQL that takes the reads of every third action out of a space's index. */
+#define LOSE_READS "UPDATE place_index SET reads = reads & 7905747460161236406, shallow = shallow & 7905747460161236406"
+
 #endif

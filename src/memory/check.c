@@ -311,8 +311,7 @@ static void measure(stet_space *s, stet_space_gc_report *out) {
 #define UNUSED_DOCUMENTS                                                                                               \
     " FROM document WHERE doc < (SELECT max(doc) FROM document)"                                                       \
     " AND doc NOT IN (SELECT key & 1099511627775 FROM head)"                                                           \
-    " AND doc NOT IN (SELECT key & 1099511627775 FROM read_index)"                                                     \
-    " AND doc NOT IN (SELECT key & 1099511627775 FROM write_index)"                                                    \
+    " AND doc NOT IN (SELECT key & 1099511627775 FROM place_index)"                                                    \
     " AND doc NOT IN (SELECT key & 1099511627775 FROM mirror)"                                                         \
     " AND doc NOT IN (SELECT piece FROM action) AND doc NOT IN (SELECT doc FROM mark WHERE doc IS NOT NULL)"
 

@@ -91,6 +91,7 @@ void stet_observe_release(stet_space *s) {
     stet_arena_release(&o->tx_arena);
     stet_vec_release(&o->pending);
     stet_vec_release(&o->ops);
+    stet_vec_release(&o->block_rows);
     stet_vec_release(&o->pushes);
     stet_vec_release(&o->leave);
     stet_vec_release(&o->bases);

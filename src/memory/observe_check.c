@@ -185,32 +185,43 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
     return st;
 }
 
-/* Rows of one table against what the observations say. */
-static void check_rows(checker *c, bool write) {
-    stet_stmt *q = write ? stet_db_stmt(c->s->db, "SELECT key, path, action, flags FROM write_index")
-                         : stet_db_stmt(c->s->db, "SELECT key, path, action, flags FROM read_index");
+/* What a row says of one action, against what the observations say. */
+static void check_bit(checker *c, const stet_block_row *r, bool write, int64_t action, unsigned flags, stet_buf *b) {
+    stet_buf_clear(b);
+    stet_buf_char(b, write ? 'w' : 'r');
+    stet_buf_add(b, &r->key, sizeof r->key);
+    stet_buf_add(b, &action, sizeof action);
+    stet_buf_add(b, r->path.bytes, r->path.len);
+    stet_slot *slot = stet_map_get(&c->expected, b->data, b->len);
+    if (!write && flags == 0 && (r->bits[STET_BIT_SHALLOW] & stet_block_bit(action)))
+        flags = ~0u; /* recursive and shallow: not written by stet */
+    if (slot && slot->n == flags) {
+        stet_map_remove(&c->expected, b->data, b->len);
+        return;
+    }
+    report(c, action, write ? "write index" : "read index",
+           slot ? "an index row has other flags than its observation" : "an index row without an observation");
+    if (!slot) /* one with other flags is met again as missing, and replaced */
+        *stet_vec_add(&c->fixes) =
+            (stet_row_op){.key = r->key,
+                          .action = action,
+                          .path = {stet_arena_strndup(&c->arena, r->path.bytes, r->path.len), r->path.len},
+                          .write = write};
+}
+
+static void check_rows(checker *c) {
+    stet_stmt *q = stet_db_stmt(c->s->db, "SELECT " STET_BLOCK_COLUMNS ", key FROM place_index");
     stet_buf b = STET_BUF(0);
     while (stet_step(q)) {
-        int64_t key = stet_column_int(q, 0), action = stet_column_int(q, 2), branch = key >> 40;
-        size_t len;
+        stet_block_row r = stet_observe_block_row(q);
+        r.key = stet_column_int(q, 2 + STET_BIT_KINDS);
+        int64_t branch = r.key >> 40, action;
+        unsigned flags;
         if (stet_map_get(&c->deleted, &branch, sizeof branch))
             continue; /* gc's, not an error */
-        const char *path = stet_column_blob(q, 1, &len);
-        stet_buf_clear(&b);
-        stet_buf_char(&b, write ? 'w' : 'r');
-        stet_buf_add(&b, &key, sizeof key);
-        stet_buf_add(&b, &action, sizeof action);
-        stet_buf_add(&b, path, len);
-        stet_slot *slot = stet_map_get(&c->expected, b.data, b.len);
-        if (slot && slot->n == (uint64_t)stet_column_int(q, 3)) {
-            stet_map_remove(&c->expected, b.data, b.len);
-            continue;
-        }
-        report(c, action, write ? "write index" : "read index",
-               slot ? "an index row has other flags than its observation" : "an index row without an observation");
-        if (!slot) /* one with other flags is met again as missing, and replaced */
-            *stet_vec_add(&c->fixes) = (stet_row_op){
-                key, action, {stet_arena_strndup(&c->arena, path ? path : "", len), len}, 0, false, write, 0};
+        for (int write = 0; write < 2; write++)
+            for (unsigned at = 0; stet_block_next(&r, write != 0, &at, &action, &flags);)
+                check_bit(c, &r, write, action, flags, &b);
     }
     stet_buf_release(&b);
 }
@@ -221,7 +232,7 @@ static void check_missing(checker *c) {
     stet_slot *slot;
     while (stet_map_next(&c->expected, &cursor, &key, &len, &slot)) {
         const char *bytes = key;
-        stet_row_op op = {.add = true, .write = bytes[0] == 'w', .flags = (unsigned)slot->n};
+        stet_row_op op = {.add = true, .write = bytes[0] == 'w', .replaces = true, .flags = (unsigned)slot->n};
         memcpy(&op.key, bytes + 1, sizeof op.key);
         memcpy(&op.action, bytes + 1 + sizeof op.key, sizeof op.action);
         size_t head = 1 + sizeof op.key + sizeof op.action;
@@ -232,27 +243,14 @@ static void check_missing(checker *c) {
 }
 
 static void fix_rows(checker *c) {
+    struct stet_observe *o = stet_observe_of(c->s);
     if (c->fixes.len)
         stet_observe_drop_surveys(c->s);
     for (size_t i = 0; i < c->fixes.len; i++) {
-        const stet_row_op *op = &c->fixes.at[i];
-        stet_stmt *q;
-        if (op->add)
-            q = op->write
-                    ? stet_db_stmt(c->s->db,
-                                   "INSERT OR REPLACE INTO write_index(key, path, action, flags) VALUES(?, ?, ?, ?)")
-                    : stet_db_stmt(c->s->db,
-                                   "INSERT OR REPLACE INTO read_index(key, path, action, flags) VALUES(?, ?, ?, ?)");
-        else
-            q = op->write ? stet_db_stmt(c->s->db, "DELETE FROM write_index WHERE key = ? AND path = ? AND action = ?")
-                          : stet_db_stmt(c->s->db, "DELETE FROM read_index WHERE key = ? AND path = ? AND action = ?");
-        stet_bind_int(q, 1, op->key);
-        stet_bind_blob(q, 2, op->path.bytes, op->path.len);
-        stet_bind_int(q, 3, op->action);
-        if (op->add)
-            stet_bind_int(q, 4, op->flags);
-        stet_run(q);
+        *stet_vec_add(&o->ops) = c->fixes.at[i];
+        o->ops.at[o->ops.len - 1].order = o->op_order++;
     }
+    stet_observe_write_rows(c->s);
 }
 
 static void distrust_wrong(checker *c) {
@@ -374,8 +372,7 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
     }
     st = check_actions(&c, err);
     if (st == STET_OK) {
-        check_rows(&c, false);
-        check_rows(&c, true);
+        check_rows(&c);
         check_missing(&c);
     }
     if (repair && st == STET_OK && c.found) {

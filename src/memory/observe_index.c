@@ -1,23 +1,48 @@
-/* observe_index.c - which actions read a document and which write it: rows of read_index and write_index, those that
- * wait for the end of the transaction included, and the questions about them. */
+/* observe_index.c - which actions read a document and which write it: rows of place_index, what waits for the end of
+ * the transaction included, and the questions about them. */
 #include <stdlib.h>
 
 #include "memory/observe_internal.h"
 
-static void load_rows(stet_space *s, const char *sql, int64_t key, stet_index_doc *d, bool write) {
-    struct stet_observe *o = stet_observe_of(s);
-    stet_stmt *q = stet_db_stmt(s->db, sql);
-    stet_bind_int(q, 1, key);
-    stet_bind_int(q, 2, STET_DOC_ROWS + 1);
-    while (stet_step(q)) {
-        size_t len;
-        const void *path = stet_column_blob(q, 0, &len);
-        stet_index_row r = {
-            {stet_bytes_keep(&o->arena, path, len).at, len}, stet_column_int(q, 1), (unsigned)stet_column_int(q, 2)};
+stet_block_row stet_observe_block_row(stet_stmt *q) {
+    stet_block_row r = {.block = stet_column_int(q, 1)};
+    r.path.bytes = stet_column_blob(q, 0, &r.path.len);
+    if (!r.path.bytes)
+        r.path.bytes = "";
+    for (int i = 0; i < STET_BIT_KINDS; i++)
+        r.bits[i] = (uint64_t)stet_column_int(q, 2 + i);
+    return r;
+}
+
+bool stet_block_next(const stet_block_row *r, bool write, unsigned *at, int64_t *action, unsigned *flags) {
+    const uint64_t *b = r->bits;
+    uint64_t left = write ? b[STET_BIT_KNOWN] | b[STET_BIT_DECLARED] | b[STET_BIT_ENVELOPE]
+                          : b[STET_BIT_READ] | b[STET_BIT_SHALLOW];
+    left = *at < STET_BLOCK_ACTIONS ? left >> *at << *at : 0;
+    if (!left)
+        return false;
+    unsigned bit = (unsigned)__builtin_ctzll(left);
+    *at = bit + 1;
+    *action = (int64_t)((uint64_t)r->block * STET_BLOCK_ACTIONS + bit);
+    if (write)
+        *flags = (unsigned)((b[STET_BIT_KNOWN] >> bit & 1) * STET_WRITE_KNOWN |
+                            (b[STET_BIT_DECLARED] >> bit & 1) * STET_WRITE_DECLARED |
+                            (b[STET_BIT_ENVELOPE] >> bit & 1) * STET_WRITE_ENVELOPE);
+    else
+        *flags = !(b[STET_BIT_READ] >> bit & 1); /* both, which nobody writes: the one that is touched by more */
+    return true;
+}
+
+/* Adds what a row says of the readers (writers) to a document's. */
+static void take_row(struct stet_observe *o, const stet_block_row *r, stet_index_doc *d, bool write) {
+    stet_index_row row = {.path = {NULL, r->path.len}};
+    for (unsigned at = 0; stet_block_next(r, write, &at, &row.action, &row.flags);) {
+        if (!row.path.bytes)
+            row.path.bytes = stet_bytes_keep(&o->arena, r->path.bytes, r->path.len).at;
         if (write)
-            *stet_arena_add(&o->arena, &d->writes) = r;
+            *stet_arena_add(&o->arena, &d->writes) = row;
         else
-            *stet_arena_add(&o->arena, &d->reads) = r;
+            *stet_arena_add(&o->arena, &d->reads) = row;
     }
 }
 
@@ -32,16 +57,24 @@ stet_index_doc *stet_observe_doc(stet_space *s, int64_t key) {
     stet_index_doc *d = o->last_doc = *place = stet_arena_zero(&o->arena, sizeof *d);
     if (o->first_new_doc && (key & (((int64_t)1 << 40) - 1)) >= o->first_new_doc)
         return d;
-    load_rows(s, "SELECT path, action, flags FROM read_index WHERE key = ? LIMIT ?", key, d, false);
-    load_rows(s, "SELECT path, action, flags FROM write_index WHERE key = ? LIMIT ?", key, d, true);
-    d->wide = d->reads.len > STET_DOC_ROWS || d->writes.len > STET_DOC_ROWS;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_BLOCK_COLUMNS " FROM place_index WHERE key = ?");
+    stet_bind_int(q, 1, key);
+    while (stet_step(q)) {
+        stet_block_row r = stet_observe_block_row(q);
+        take_row(o, &r, d, false);
+        take_row(o, &r, d, true);
+        if (d->reads.len <= STET_DOC_ROWS && d->writes.len <= STET_DOC_ROWS)
+            continue;
+        d->wide = true;
+        stet_reset(q);
+        break;
+    }
     return d;
 }
 
+/* Rows of one block come together, and of one action first what is said of its reads. */
 static int by_op(const void *a, const void *b) {
     const stet_row_op *x = a, *y = b;
-    if (x->write != y->write)
-        return x->write ? 1 : -1;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     int order = stet_path_compare(x->path, y->path);
@@ -49,36 +82,61 @@ static int by_op(const void *a, const void *b) {
         return order;
     if (x->action != y->action)
         return x->action < y->action ? -1 : 1;
+    if (x->write != y->write)
+        return x->write ? 1 : -1;
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static bool same_row(const stet_row_op *x, const stet_row_op *y) {
-    return x->action == y->action && x->key == y->key && x->write == y->write &&
+static bool same_block(const stet_row_op *x, const stet_row_op *y) {
+    return x->key == y->key && stet_block_of(x->action) == stet_block_of(y->action) &&
            stet_path_compare(x->path, y->path) == 0;
 }
 
-static void delete_row(stet_space *s, const stet_row_op *op) {
-    stet_stmt *q = op->write ? stet_db_stmt(s->db, "DELETE FROM write_index WHERE key = ? AND path = ? AND action = ?")
-                             : stet_db_stmt(s->db, "DELETE FROM read_index WHERE key = ? AND path = ? AND action = ?");
-    stet_bind_int(q, 1, op->key);
-    stet_bind_blob(q, 2, op->path.bytes, op->path.len);
-    stet_bind_int(q, 3, op->action);
-    stet_run(q);
+/* Takes bits away from a row that may be there, and the row, if that was all. */
+static void clear_bits(stet_space *s, const stet_block_row *r, uint64_t reads, uint64_t writes, bool last) {
+    stet_stmt *q = stet_db_stmt(s->db, "UPDATE place_index SET reads = reads & ?4, shallow = shallow & ?4,"
+                                       " known = known & ?5, declared = declared & ?5, envelopes = envelopes & ?5"
+                                       " WHERE key = ?1 AND path = ?2 AND block = ?3");
+    for (int pass = 0; pass < (last ? 2 : 1); pass++) {
+        stet_bind_int(q, 1, r->key);
+        stet_bind_blob(q, 2, r->path.bytes, r->path.len);
+        stet_bind_int(q, 3, r->block);
+        if (pass == 0) {
+            stet_bind_int(q, 4, (int64_t)~reads);
+            stet_bind_int(q, 5, (int64_t)~writes);
+        }
+        stet_run(q);
+        if (pass == 0 && last)
+            q = stet_db_stmt(s->db, "DELETE FROM place_index WHERE key = ? AND path = ? AND block = ?"
+                                    " AND (reads | shallow | known | declared | envelopes) = 0");
+    }
+}
+
+static void set_bits(stet_block_row *r, const stet_row_op *op) {
+    uint64_t bit = stet_block_bit(op->action);
+    if (!op->write) {
+        r->bits[op->flags & 1 ? STET_BIT_SHALLOW : STET_BIT_READ] |= bit;
+        return;
+    }
+    r->bits[STET_BIT_KNOWN] |= op->flags & STET_WRITE_KNOWN ? bit : 0;
+    r->bits[STET_BIT_DECLARED] |= op->flags & STET_WRITE_DECLARED ? bit : 0;
+    r->bits[STET_BIT_ENVELOPE] |= op->flags & STET_WRITE_ENVELOPE ? bit : 0;
 }
 
 typedef struct row_walk {
-    const stet_row_op *at, *end;
+    const stet_block_row *at, *end;
 } row_walk;
 
 static bool next_row(void *ctx, stet_row *out) {
     row_walk *w = ctx;
     if (w->at == w->end)
         return false;
-    const stet_row_op *op = w->at++;
-    stet_row_int(out, 0, op->key);
-    stet_row_blob(out, 1, op->path.bytes, op->path.len);
-    stet_row_int(out, 2, op->action);
-    stet_row_int(out, 3, op->flags);
+    const stet_block_row *r = w->at++;
+    stet_row_int(out, 0, r->key);
+    stet_row_blob(out, 1, r->path.bytes, r->path.len);
+    stet_row_int(out, 2, r->block);
+    for (int i = 0; i < STET_BIT_KINDS; i++)
+        stet_row_int(out, 3 + i, (int64_t)r->bits[i]);
     return true;
 }
 
@@ -87,26 +145,38 @@ void stet_observe_write_rows(stet_space *s) {
     o->ops_round++;
     if (o->ops.len > 1)
         qsort(o->ops.at, o->ops.len, sizeof *o->ops.at, by_op);
-    size_t adds = 0, reads = 0;
-    for (size_t i = 0; i < o->ops.len; i++) {
-        const stet_row_op *op = &o->ops.at[i];
-        if (i + 1 < o->ops.len && same_row(op, op + 1))
-            continue; /* only the last word about a row counts */
-        o->now.rows++;
-        if (!op->add) {
-            delete_row(s, op);
-            continue;
+    stet_vec_clear(&o->block_rows);
+    const stet_row_op *end = o->ops.at + o->ops.len;
+    for (const stet_row_op *first = o->ops.at, *op = first; first < end; first = op) {
+        stet_block_row r = {.key = first->key, .block = stet_block_of(first->action), .path = first->path};
+        uint64_t clear[2] = {0};
+        bool adds = false;
+        for (; op < end && same_block(first, op); op++) {
+            uint64_t bit = stet_block_bit(op->action);
+            if (op->replaces || !op->add)
+                clear[op->write] |= bit;
+            bool last =
+                op + 1 == end || op[1].action != op->action || op[1].write != op->write || !same_block(first, op + 1);
+            if (!last)
+                continue; /* only the last word about a row counts */
+            o->now.rows++;
+            if (op->add)
+                set_bits(&r, op);
+            adds = adds || op->add;
         }
-        reads += !op->write;
-        o->ops.at[adds++] = *op;
+        if (clear[0] | clear[1])
+            clear_bits(s, &r, clear[0], clear[1], !adds);
+        if (adds)
+            *stet_vec_add(&o->block_rows) = r;
     }
-    row_walk w = {o->ops.at, o->ops.at + reads};
-    if (reads)
-        stet_db_rows(s->db, "INSERT OR REPLACE INTO read_index(key, path, action, flags) SELECT a, b, c, d FROM given",
-                     next_row, &w);
-    w.end = o->ops.at + adds;
-    if (adds > reads)
-        stet_db_rows(s->db, "INSERT OR REPLACE INTO write_index(key, path, action, flags) SELECT a, b, c, d FROM given",
+    row_walk w = {o->block_rows.at, o->block_rows.at + o->block_rows.len};
+    if (o->block_rows.len)
+        stet_db_rows(s->db,
+                     "INSERT INTO place_index(key, path, block, reads, shallow, known, declared, envelopes)"
+                     " SELECT a, b, c, d, e, f, g, h FROM given WHERE true ON CONFLICT(key, path, block) DO UPDATE SET"
+                     " reads = reads | excluded.reads, shallow = shallow | excluded.shallow,"
+                     " known = known | excluded.known, declared = declared | excluded.declared,"
+                     " envelopes = envelopes | excluded.envelopes",
                      next_row, &w);
     stet_vec_clear(&o->ops);
     o->op_order = 0;
@@ -118,7 +188,7 @@ static void row(stet_space *s, int64_t key, stet_pathref path, int64_t action, u
     struct stet_observe *o = stet_observe_of(s);
     stet_index_doc *d = stet_observe_doc(s, key);
     path.bytes = stet_bytes_keep(&o->tx_arena, path.bytes, path.len).at;
-    *stet_vec_add(&o->ops) = (stet_row_op){key, action, path, flags, add, write, o->op_order++};
+    *stet_vec_add(&o->ops) = (stet_row_op){key, action, path, flags, add, write, !added, o->op_order++};
     o->reads_more = o->reads_more || (add && !write);
     if (d->wide) {
         d->waiting = o->ops_round;
@@ -196,8 +266,10 @@ static void merge_rows(stet_space *s, const stet_known_action *a, const stet_pla
         unsigned flags = write ? (unsigned)p->seq : p->flag;
         bool same = order == 0 && (write ? was->at[i].seq == p->seq : was->at[i].flag == p->flag);
         i += order == 0;
+        /* Rows of an action that has no observation, or a damaged one, may be left. */
         if (!same)
-            row(s, stet_space_key(a->branch, p->doc), p->path, a->action, flags, true, write, a->unborn != NULL);
+            row(s, stet_space_key(a->branch, p->doc), p->path, a->action, flags, true, write,
+                order > 0 && (a->unborn || a->observed));
     }
 }
 
@@ -247,18 +319,13 @@ void stet_numbers_settle(stet_numbers *n) {
     n->len = to;
 }
 
-/* Rows of one table at a path, and below it (`below`). */
-static stet_stmt *rows_at(stet_space *s, bool write, int64_t key, stet_pathref path, bool below) {
+/* Rows at a path, and below it (`below`). */
+static stet_stmt *rows_at(stet_space *s, int64_t key, stet_pathref path, bool below) {
     struct stet_observe *o = stet_observe_of(s);
-    stet_stmt *q;
-    if (below)
-        q = write ? stet_db_stmt(s->db,
-                                 "SELECT action, flags, path FROM write_index WHERE key = ? AND path >= ? AND path < ?")
-                  : stet_db_stmt(s->db,
-                                 "SELECT action, flags, path FROM read_index WHERE key = ? AND path >= ? AND path < ?");
-    else
-        q = write ? stet_db_stmt(s->db, "SELECT action, flags, path FROM write_index WHERE key = ? AND path = ?")
-                  : stet_db_stmt(s->db, "SELECT action, flags, path FROM read_index WHERE key = ? AND path = ?");
+    stet_stmt *q =
+        below ? stet_db_stmt(s->db,
+                             "SELECT " STET_BLOCK_COLUMNS " FROM place_index WHERE key = ? AND path >= ? AND path < ?")
+              : stet_db_stmt(s->db, "SELECT " STET_BLOCK_COLUMNS " FROM place_index WHERE key = ? AND path = ?");
     stet_bind_int(q, 1, key);
     stet_bind_blob(q, 2, path.bytes, path.len);
     if (below) {
@@ -270,10 +337,23 @@ static stet_stmt *rows_at(stet_space *s, bool write, int64_t key, stet_pathref p
     return q;
 }
 
-static stet_pathref row_path(stet_stmt *q) {
-    size_t len;
-    const char *bytes = stet_column_blob(q, 2, &len);
-    return (stet_pathref){bytes ? bytes : "", len};
+/* Adds those of a row who read it at all (`change` NULL), or whom the change touches. */
+static void add_readers(const stet_block_row *r, const stet_change *change, stet_numbers *out) {
+    bool touched[2] = {!change || stet_touches(change->path, change->kind, r->path, STET_RECURSIVE),
+                       !change || stet_touches(change->path, change->kind, r->path, STET_SHALLOW)};
+    int64_t action;
+    unsigned flags;
+    for (unsigned at = 0; stet_block_next(r, false, &at, &action, &flags);)
+        if (touched[flags])
+            stet_numbers_add(out, action);
+}
+
+static void add_writers(const stet_block_row *r, unsigned wanted, stet_numbers *out) {
+    int64_t action;
+    unsigned flags;
+    for (unsigned at = 0; stet_block_next(r, true, &at, &action, &flags);)
+        if (flags & wanted)
+            stet_numbers_add(out, action);
 }
 
 /* A document that is asked about: what SQL says of a wide one is then all there is. */
@@ -282,6 +362,30 @@ static const stet_index_doc *asked(stet_space *s, int64_t key) {
     if (d->wide && d->waiting == stet_observe_of(s)->ops_round)
         stet_observe_write_rows(s);
     return d;
+}
+
+/* The rows of a wide document at strict ancestors of a path, one by one, then those at it and below as one range. */
+typedef struct rows_along {
+    stet_space *s;
+    int64_t key;
+    stet_pathref path, up;
+    stet_stmt *q;
+    bool below;
+} rows_along;
+
+static bool next_along(rows_along *w, stet_block_row *out) {
+    for (;;) {
+        if (w->q && stet_step(w->q)) {
+            *out = stet_observe_block_row(w->q);
+            return true;
+        }
+        if (w->below)
+            return false;
+        w->below = w->up.len == 0;
+        if (!w->below)
+            w->up = stet_path_parent(w->up);
+        w->q = rows_at(w->s, w->key, w->below ? w->path : w->up, w->below);
+    }
 }
 
 void stet_observe_readers_of(stet_space *s, int64_t key, const stet_change *change, stet_numbers *out) {
@@ -293,19 +397,9 @@ void stet_observe_readers_of(stet_space *s, int64_t key, const stet_change *chan
                 stet_numbers_add(out, d->reads.at[i].action);
         return;
     }
-    /* Strict ancestors one by one, then the path and all below it as one range. */
-    for (stet_pathref p = change->path; p.len;) {
-        p = stet_path_parent(p);
-        stet_stmt *q = rows_at(s, false, key, p, false);
-        while (stet_step(q))
-            if (stet_touches(change->path, change->kind, p, stet_column_int(q, 1) & 1 ? STET_SHALLOW : STET_RECURSIVE))
-                stet_numbers_add(out, stet_column_int(q, 0));
-    }
-    stet_stmt *q = rows_at(s, false, key, change->path, true);
-    while (stet_step(q))
-        if (stet_touches(change->path, change->kind, row_path(q),
-                         stet_column_int(q, 1) & 1 ? STET_SHALLOW : STET_RECURSIVE))
-            stet_numbers_add(out, stet_column_int(q, 0));
+    stet_block_row r;
+    for (rows_along w = {.s = s, .key = key, .path = change->path, .up = change->path}; next_along(&w, &r);)
+        add_readers(&r, change, out);
 }
 
 static bool along(stet_pathref a, stet_pathref b) {
@@ -320,15 +414,9 @@ void stet_observe_readers_below(stet_space *s, int64_t key, stet_pathref path, s
                 stet_numbers_add(out, d->reads.at[i].action);
         return;
     }
-    for (stet_pathref p = path; p.len;) {
-        p = stet_path_parent(p);
-        stet_stmt *q = rows_at(s, false, key, p, false);
-        while (stet_step(q))
-            stet_numbers_add(out, stet_column_int(q, 0));
-    }
-    stet_stmt *q = rows_at(s, false, key, path, true);
-    while (stet_step(q))
-        stet_numbers_add(out, stet_column_int(q, 0));
+    stet_block_row r;
+    for (rows_along w = {.s = s, .key = key, .path = path, .up = path}; next_along(&w, &r);)
+        add_readers(&r, NULL, out);
 }
 
 void stet_observe_writers_of(stet_space *s, int64_t key, stet_pathref path, unsigned flags, stet_numbers *out) {
@@ -339,15 +427,7 @@ void stet_observe_writers_of(stet_space *s, int64_t key, stet_pathref path, unsi
                 stet_numbers_add(out, d->writes.at[i].action);
         return;
     }
-    for (stet_pathref p = path; p.len;) {
-        p = stet_path_parent(p);
-        stet_stmt *q = rows_at(s, true, key, p, false);
-        while (stet_step(q))
-            if ((unsigned)stet_column_int(q, 1) & flags)
-                stet_numbers_add(out, stet_column_int(q, 0));
-    }
-    stet_stmt *q = rows_at(s, true, key, path, true);
-    while (stet_step(q))
-        if ((unsigned)stet_column_int(q, 1) & flags)
-            stet_numbers_add(out, stet_column_int(q, 0));
+    stet_block_row r;
+    for (rows_along w = {.s = s, .key = key, .path = path, .up = path}; next_along(&w, &r);)
+        add_writers(&r, flags, out);
 }

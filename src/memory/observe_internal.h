@@ -18,10 +18,11 @@
 
 #include "memory/observe_rows.h"
 
-#define STET_ACTION_BITS  22 /* actions per piece: four million */
-#define STET_DOC_ROWS     128
-#define STET_OBSERVE_MAX  ((size_t)96 << 20) /* bytes of cache; beyond, it is emptied */
-#define STET_OBS_NOTE_MAX 4096
+#define STET_ACTION_BITS   22 /* actions per piece: four million */
+#define STET_DOC_ROWS      128
+#define STET_BLOCK_ACTIONS 64                 /* in a row of place_index */
+#define STET_OBSERVE_MAX   ((size_t)96 << 20) /* bytes of cache; beyond, it is emptied */
+#define STET_OBS_NOTE_MAX  4096
 
 /* From numbers to pointers. Numbers are given one after the other, and those that are met together lie together: so one
  * look leads to a block of neighbours, and a large cache does not cost a miss of the processor's for each. */
@@ -76,13 +77,30 @@ typedef struct stet_pending {
     stet_bytes blob; /* in the transaction's arena */
 } stet_pending;
 
+/* One action comes to read (write) a place, or no longer does. */
 typedef struct stet_row_op {
     int64_t key, action;
     stet_pathref path;
     unsigned flags;
     bool add, write;
+    bool replaces; /* it may be there already, with other flags */
     size_t order;
 } stet_row_op;
+
+/* A row of place_index: who of a block reads or writes a place, one bit for each. */
+enum { STET_BIT_READ, STET_BIT_SHALLOW, STET_BIT_KNOWN, STET_BIT_DECLARED, STET_BIT_ENVELOPE, STET_BIT_KINDS };
+typedef struct stet_block_row {
+    int64_t key, block;
+    stet_pathref path;
+    uint64_t bits[STET_BIT_KINDS];
+} stet_block_row;
+static inline int64_t stet_block_of(int64_t action) {
+    return action >> 6;
+}
+static inline uint64_t stet_block_bit(int64_t action) {
+    return (uint64_t)1 << (action & (STET_BLOCK_ACTIONS - 1));
+}
+#define STET_BLOCK_COLUMNS "path, block, reads, shallow, known, declared, envelopes"
 
 /* Up to which change an owner must have been told already, so that telling it what this transaction owes leaves nothing
  * out. */
@@ -116,6 +134,7 @@ struct stet_observe {
     stet_map pending_of; /* action -> position in pending + 1, of those not in by_number */
     uint64_t tx;         /* counts transactions */
     STET_VEC(stet_row_op) ops;
+    STET_VEC(stet_block_row) block_rows; /* those of them to be written */
     size_t op_order;
     uint64_t ops_round;         /* counts how often they were written */
     bool reads_more;            /* in this transaction an action came to read what it did not read before */
@@ -172,6 +191,11 @@ static inline stet_bytes stet_bytes_keep(stet_arena *a, const void *bytes, size_
 
 /* observe_index.c */
 stet_index_doc *stet_observe_doc(stet_space *s, int64_t key);
+/* A row of which STET_BLOCK_COLUMNS are selected first; the path is the statement's, until its next step. */
+stet_block_row stet_observe_block_row(stet_stmt *q);
+/* The actions of a row in the order of their numbers, those that read it (write it), with their flags. From *at = 0 on;
+ * false: no more. */
+bool stet_block_next(const stet_block_row *r, bool write, unsigned *at, int64_t *action, unsigned *flags);
 void stet_observe_write_rows(stet_space *s); /* those that wait, net and in the order of keys */
 /* Adds the numbers of actions whose reads (writes) of a document the change (a change at the path) touches. */
 void stet_observe_readers_of(stet_space *s, int64_t key, const stet_change *change, stet_numbers *out);

@@ -309,6 +309,16 @@ stet_status stet_observe_state(stet_space *s, int64_t branch, int64_t action, st
     return st;
 }
 
+/* How many actions read some place and how many write one, each counted for each place. */
+static void count_places(stet_space *s, int64_t *reads, int64_t *writes) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT reads | shallow, known | declared | envelopes FROM place_index");
+    *reads = *writes = 0;
+    while (stet_step(q)) {
+        *reads += __builtin_popcountll((uint64_t)stet_column_int(q, 0));
+        *writes += __builtin_popcountll((uint64_t)stet_column_int(q, 1));
+    }
+}
+
 stet_status stet_observe_stat(stet_space *s, stet_observe_stats *out, stet_error *err) {
     bool begun;
     stet_status st = stet_observe_enter(s, &begun, err);
@@ -320,8 +330,6 @@ stet_status stet_observe_stat(stet_space *s, stet_observe_stats *out, stet_error
         .observed = stet_observe_int(s, "SELECT count(*) FROM action WHERE observation IS NOT NULL", 0),
         .dirty = stet_observe_int(s, "SELECT count(*) FROM mark WHERE state = 1", 0),
         .unknown = stet_observe_int(s, "SELECT count(*) FROM mark WHERE state = 3", 0),
-        .read_rows = stet_observe_int(s, "SELECT count(*) FROM read_index", 0),
-        .write_rows = stet_observe_int(s, "SELECT count(*) FROM write_index", 0),
         .mirror_rows = stet_observe_int(s, "SELECT count(*) FROM mirror", 0),
         .foreign_spaces = stet_observe_int(s, "SELECT count(*) FROM foreign_space", 0),
         .observation_bytes = stet_observe_int(s, "SELECT coalesce(sum(length(observation)), 0) FROM action", 0),
@@ -331,6 +339,7 @@ stet_status stet_observe_stat(stet_space *s, stet_observe_stats *out, stet_error
         .past_bytes = stet_observe_int(s, "SELECT coalesce(sum(length(observation)), 0) FROM past_observation", 0),
         .stood = stet_observe_int(s, "SELECT runs FROM run_count WHERE reason = -1", 0),
         .handle = o->counts};
+    count_places(s, &out->read_rows, &out->write_rows);
     stet_stmt *q = stet_db_stmt(s->db, "SELECT reason, count(*) FROM mark GROUP BY reason");
     while (stet_step(q)) {
         int64_t reason = stet_column_int(q, 0);

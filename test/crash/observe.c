@@ -227,7 +227,7 @@ static void verify(int round, int64_t acknowledged[CHILDREN][SPACES]) {
         stet_space *hurt = s[rnd(SPACES)];
         OK(stet_db_begin_write(stet_space_db(hurt), &err));
         stet_db_exec(stet_space_db(hurt), "DELETE FROM mark WHERE action % 2");
-        stet_db_exec(stet_space_db(hurt), "DELETE FROM read_index WHERE action % 3 = 0");
+        stet_db_exec(stet_space_db(hurt), LOSE_READS);
         stet_db_exec(stet_space_db(hurt), "UPDATE action SET observation = x'0101' WHERE action % 5 = 0");
         stet_db_exec(stet_space_db(hurt), "DELETE FROM mirror WHERE action % 4 = 1");
         OK(stet_db_commit(stet_space_db(hurt), &err));

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../faults.h"
 #include "db/db.h"
 #include "memory/observe_internal.h"
 #include "os/file.h"
@@ -560,7 +561,7 @@ static void marks_equal_marks_derived_from_scratch(void **state) {
     /* A difference that is put in by hand is found, and repair makes it unknown, not standing. */
     ok(stet_db_begin_write(stet_space_db(spaces[0]), &err));
     stet_db_exec(stet_space_db(spaces[0]), "DELETE FROM mark");
-    stet_db_exec(stet_space_db(spaces[0]), "DELETE FROM read_index WHERE action % 3 = 0");
+    stet_db_exec(stet_space_db(spaces[0]), LOSE_READS);
     ok(stet_db_commit(stet_space_db(spaces[0]), &err));
     stet_buf problems = STET_BUF(0);
     size_t found, repaired;

@@ -549,7 +549,7 @@ static void hurt_and_repair(size_t step) {
     stet_db *db = stet_space_db(own[rnd(SPACES)]);
     OK(stet_db_begin_write(db, &err));
     stet_db_exec(db, "DELETE FROM mark WHERE action % 2");
-    stet_db_exec(db, "DELETE FROM read_index WHERE action % 3 = 0");
+    stet_db_exec(db, LOSE_READS);
     stet_db_exec(db, "UPDATE action SET observation = x'0101' WHERE action % 5 = 0");
     stet_db_exec(db, "DELETE FROM mirror WHERE action % 4 = 1");
     OK(stet_db_commit(db, &err));
