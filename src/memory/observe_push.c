@@ -109,10 +109,6 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     stet_bind_int(q, 10, p->kind);
     stet_bind_int(q, 11, stamp);
     stet_run(q);
-    void **place = owner->observe ? stet_blocks_at(&owner->observe->by_number, p->action, NULL) : NULL;
-    stet_known_action *known = place ? *place : NULL;
-    if (known)
-        known->marked = known->foreign_marked = true;
 }
 
 /* All pushes of one owner, then `pushed` here, if nothing older is left untold. Both transactions end before this
@@ -133,6 +129,7 @@ static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int
             take_mark(owner, s, &o->pushes.at[i], &name);
     }
     stet_arena_release(&arena);
+    stet_observe_empty(owner); /* what its handle holds of marks is not theirs any more, whatever comes of this */
     if (st == STET_OK)
         st = stet_db_commit(owner->db, err);
     else

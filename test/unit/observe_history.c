@@ -181,6 +181,30 @@ static void a_run_for_a_change_in_another_space_is_counted_as_that(void **state)
     assert_int_equal(state_of("x"), STET_STANDS);
 }
 
+/* The same, fetched by the owner: it has the action in memory, with the reason of an older mark. */
+static void a_run_for_a_change_that_was_fetched_is_counted_as_that(void **state) {
+    (void)state;
+    cross("x", 1); /* never ran */
+    stet_action_key key = {"piece", "", "x"};
+    ok(stet_observe_distrust(a, 0, &key, 1, STET_REASON_IMPLEMENTATION, &err));
+    cross("x", 2);
+    stet_db *db = stet_space_db(b);
+    ok(stet_db_begin_write(db, &err)); /* the push will not reach */
+    stet_db_exec(db, "UPDATE mirror_owner SET name = 'nowhere'");
+    ok(stet_db_commit(db, &err));
+    set(b, "", "far", "2");
+    ok(stet_db_begin_write(db, &err));
+    stet_db_exec(db, "UPDATE mirror_owner SET name = 'a'");
+    ok(stet_db_commit(db, &err));
+    assert_int_equal(state_of("x"), STET_DIRTY);
+    cross("x", 3);
+    stet_observe_stats st;
+    ok(stet_observe_stat(a, &st, &err));
+    assert_int_equal(st.runs[STET_REASON_NEVER], 1);
+    assert_int_equal(st.runs[STET_REASON_IMPLEMENTATION], 1);
+    assert_int_equal(st.runs[STET_REASON_CHANGED], 1);
+}
+
 static void a_run_that_is_not_stored_is_not_counted(void **state) {
     (void)state;
     set(a, "", "in", "1");
@@ -265,6 +289,7 @@ int main(void) {
         test(gc_takes_actions_of_an_earlier_generation_whose_node_is_gone),
         test(runs_are_counted_by_what_was_known_against_the_action),
         test(a_run_for_a_change_in_another_space_is_counted_as_that),
+        test(a_run_for_a_change_that_was_fetched_is_counted_as_that),
         test(a_run_that_is_not_stored_is_not_counted),
         test(what_was_left_standing_is_counted_by_those_who_ran_something),
         test(the_number_kept_is_a_setting_of_the_project),
