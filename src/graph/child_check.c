@@ -1,11 +1,14 @@
-/* Are the children there that the indexes name, and no others? */
+/* Are the children there that the indexes name, and no others? Has each action of a piece its record? */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/vec.h"
+#include "db/db.h"
 #include "graph/child.h"
 #include "graph/piece.h"
+#include "graph/stream.h"
 #include "memory/observe.h"
+#include "os/clock.h"
 
 typedef struct checking {
     stet_space *s;
@@ -263,8 +266,13 @@ static stet_status check_all_given(checking *c, stet_error *err) {
     return status;
 }
 
+/* ---- Records ------------------------------------------------------------------------------------------------------
+ *
+ * Who starts a piece asks for what is marked: an action without a record would never run. */
+
 typedef struct gone_list {
     checking *c;
+    stet_map known; /* names of actions that have a record */
     STET_VEC(char *) at;
 } gone_list;
 
@@ -272,27 +280,90 @@ static bool note_action(void *ctx, int64_t action, const char *name, size_t name
     gone_list *l = ctx;
     (void)action, (void)bytes, (void)len;
     char *id = stet_strndup(name, name_len);
-    size_t instance = stet_child_instance(id);
-    if (instance && !stet_process_find(l->c->g, id))
+    stet_map_put(&l->known, id, name_len, (stet_slot){.n = 1});
+    if (!stet_process_find(l->c->g, id))
         *stet_vec_add(&l->at) = id;
     else
         stet_free(id);
     return true;
 }
 
+/* One that was observed in a later generation than the one that was read has its node there. */
+static bool is_of_this(checking *c, const stet_action_key *key) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    bool is = stet_observe_find(c->s, 0, key, &arena, &r, NULL) == STET_OK && r.generation <= c->p->generation;
+    stet_arena_release(&arena);
+    return is;
+}
+
+static stet_status check_left_over(checking *c, gone_list *l, stet_status status, stet_error *err) {
+    for (size_t i = 0; i < l->at.len; i++) {
+        stet_action_key key = {c->p->doc, NULL, l->at.at[i]};
+        bool child = stet_child_instance(key.action) != 0;
+        if (status == STET_OK && (child || is_of_this(c, &key))) {
+            if (c->repair)
+                status = stet_observe_forget(c->s, 0, c->p->doc, NULL, &key, 1, err);
+            if (status == STET_OK)
+                problem(
+                    c, child ? "a record of an action of a child that is gone:" : "a record of an action that is gone:",
+                    key.action, c->repair);
+        }
+        stet_free(l->at.at[i]);
+    }
+    stet_vec_release(&l->at);
+    return status;
+}
+
+/* A child that a coordinator brought forth without recording is its coordinator's matter, which does not stand. */
+static bool is_awaited(checking *c, const char *id) {
+    size_t len = stet_child_instance(id);
+    if (len == 0)
+        return true;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    char *coordinator = stet_child_coordinator(id, len, true);
+    if (!stet_process_find(c->g, coordinator)) {
+        stet_free(coordinator);
+        coordinator = stet_child_coordinator(id, len, false);
+    }
+    stet_action_key key = {c->p->doc, NULL, coordinator};
+    bool stands = stet_observe_find(c->s, 0, &key, &arena, &r, NULL) == STET_OK && r.cause.state == STET_STANDS;
+    stet_free(coordinator);
+    stet_arena_release(&arena);
+    return stands;
+}
+
+static stet_status check_lost(checking *c, const gone_list *l, stet_error *err) {
+    stet_observe_debt debt;
+    stet_status status = stet_observe_owed(c->s, &debt, err);
+    for (size_t i = 0; i < c->g->node_count && status == STET_OK; i++) {
+        const char *id = c->g->nodes[i].id;
+        if (stet_stream_is_handler(c->g->nodes[i].row) || stet_map_get(&l->known, id, strlen(id)) ||
+            (debt.commits && stet_child_instance(id)) || !is_awaited(c, id))
+            continue;
+        stet_action_key key = {c->p->doc, NULL, id};
+        if (c->repair)
+            status = stet_observe_distrust(c->s, 0, &key, 1, STET_REASON_REPAIRED, err);
+        if (status == STET_OK)
+            problem(c, "there is no record of action", id, c->repair);
+    }
+    return status;
+}
+
 static stet_status check_records(checking *c, stet_error *err) {
     gone_list l = {.c = c};
+    stet_value branch = stet_get(stet_get(c->p->envelope, "process"), "branch");
     stet_action_filter all = {.piece = c->p->doc, .generation = -1};
+    if (stet_hash_equal(c->p->runtime, stet_piece_unrecorded()) || stet_typeof(branch) != STET_STRING ||
+        *stet_as_string(&branch, NULL))
+        return STET_OK; /* what there is is not about this graph, and whoever starts it knows */
     stet_status status = stet_observe_scan(c->s, 0, &all, note_action, &l, err);
-    for (size_t i = 0; i < l.at.len; i++) {
-        stet_action_key key = {c->p->doc, NULL, l.at.at[i]};
-        if (status == STET_OK && c->repair)
-            status = stet_observe_forget(c->s, 0, c->p->doc, NULL, &key, 1, err);
-        if (status == STET_OK)
-            problem(c, "a record of an action of a child that is gone:", l.at.at[i], c->repair);
-        stet_free(l.at.at[i]);
-    }
-    stet_vec_release(&l.at);
+    bool some = stet_map_len(&l.known) != 0; /* with none at all the piece is taken for one that was never recorded */
+    status = check_left_over(c, &l, status, err);
+    if (status == STET_OK && some)
+        status = check_lost(c, &l, err);
+    stet_map_release(&l.known);
     return status;
 }
 
@@ -331,17 +402,38 @@ static stet_status check_piece(stet_space *s, const char *name, bool repair, ste
     return status;
 }
 
+/* Setting a program up takes several transactions, and a piece is read in several: what is wrong while others write is
+ * looked at again. */
+static stet_status check_calmly(stet_space *s, const char *name, bool repair, stet_buf *problems, size_t *found,
+                                size_t *repaired, bool *waited, stet_error *err) {
+    enum { ATTEMPTS = 3, PAUSE_MS = 100 };
+    size_t start = problems->len, before = *found;
+    for (int attempt = 1;; attempt++) {
+        int64_t version = stet_db_data_version(stet_space_db(s));
+        stet_status status = check_piece(s, name, repair, problems, found, repaired, err);
+        if (status != STET_OK || repair || *found == before || attempt == ATTEMPTS)
+            return status;
+        if (!*waited)
+            stet_clock_sleep_ms(PAUSE_MS);
+        *waited = true;
+        if (stet_db_data_version(stet_space_db(s)) == version)
+            return status;
+        problems->len = start;
+        *found = before;
+    }
+}
+
 stet_status stet_children_check(stet_space *s, bool repair, stet_buf *problems, size_t *found, size_t *repaired,
                                 stet_error *err) {
     stet_value names;
-    bool more;
+    bool more, waited = false;
     *found = *repaired = 0;
     stet_status status = stet_piece_names(s, 0, NULL, SIZE_MAX, &names, &more, err);
     if (status != STET_OK)
         return status;
     for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
         stet_value name = stet_at(names, i);
-        status = check_piece(s, stet_as_string(&name, NULL), repair, problems, found, repaired, err);
+        status = check_calmly(s, stet_as_string(&name, NULL), repair, problems, found, repaired, &waited, err);
         if (status == STET_NOT_FOUND || status == STET_CORRUPT) { /* no piece, or one that says so when it is opened */
             if (err)
                 stet_error_clear(err);

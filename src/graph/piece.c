@@ -23,6 +23,11 @@ static stet_status damaged(const char *name, const char *what, stet_error *err) 
     return STET_CORRUPT;
 }
 
+stet_hash stet_piece_unrecorded(void) {
+    static const char text[] = "set up without a record";
+    return stet_hash_of(text, sizeof text - 1);
+}
+
 stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int64_t at, stet_piece **out,
                             stet_error *err) {
     if (!stet_piece_name_valid(name)) {

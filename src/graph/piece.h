@@ -41,6 +41,9 @@ typedef struct stet_piece {
 STET_CHECKED stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int64_t at, stet_piece **out,
                                          stet_error *err);
 void stet_piece_free(stet_piece *p);
+/* Stands for the version that ran a piece (`runtime`) if nothing is recorded of what its graph is now: it is none that
+ * ever ran, so that whoever records takes no older record of the piece for one of this graph. */
+stet_hash stet_piece_unrecorded(void);
 /* Names of pieces after `after` (NULL: all), at most `limit`; an array of strings. */
 STET_CHECKED stet_status stet_piece_names(stet_space *s, int64_t branch, const char *after, size_t limit,
                                           stet_value *out, bool *more, stet_error *err);
@@ -92,8 +95,9 @@ STET_CHECKED stet_status stet_piece_set_stopped(stet_tx *tx, const stet_piece *p
 STET_CHECKED stet_status stet_piece_drop(stet_tx *tx, stet_space *s, int64_t branch, const char *name, size_t max,
                                          bool *more, stet_error *err);
 
-/* Are the children of pieces there that the indexes name, documents and records, and no others? On the default branch.
- * One line per problem. With `repair` what is left over goes, and who misses a child is unknown. */
+/* Are the children of pieces there that the indexes name, documents and records, and no others? Is there a record of
+ * each action of a piece, and of no other? On the default branch. One line per problem. With `repair` what is left over
+ * goes, and an action without a record, and who misses a child, is unknown. */
 STET_CHECKED stet_status stet_children_check(stet_space *s, bool repair, stet_buf *problems, size_t *found,
                                              size_t *repaired, stet_error *err);
 

@@ -1,4 +1,4 @@
-/* observe_check.c - deriving marks and index rows again, and removing what nobody needs.
+/* observe_check.c - deriving marks and index rows again, and comparing the tables of the scheduler with each other.
  *
  * A mark is right if it follows from sequences and revisions alone: some change after the sequence that a read saw (or,
  * for what the action wrote, after its observation) overlaps it. A change above marked_through need not have a mark: it
@@ -12,7 +12,7 @@
 typedef struct foreign_space {
     int64_t number;
     stet_space *in; /* NULL: it is not there, or one of the two is an older copy: catching up will tell */
-    int64_t through, stamp;
+    int64_t through, stamp, seen;
 } foreign_space;
 
 typedef struct checker {
@@ -23,7 +23,9 @@ typedef struct checker {
     int64_t through;
     stet_map expected;  /* table, key, action, path -> flags */
     stet_map deleted;   /* branches */
+    stet_map named;     /* documents that have a name, and fingerprints that have a hash: those asked for */
     stet_numbers wrong; /* actions to be made unknown */
+    stet_numbers stray; /* and to be taken out: nobody finds them by their name */
     STET_VEC(stet_row_op) fixes;
     stet_arena arena;
 } checker;
@@ -33,6 +35,13 @@ static void report(checker *c, int64_t action, const char *name, const char *wha
     if (c->found <= 100)
         stet_buf_printf(c->problems, "action %lld (%s): %s\n", (long long)action, name, what);
     stet_numbers_add(&c->wrong, action);
+}
+
+/* What is no single action's. */
+static void report_table(checker *c, const char *what) {
+    c->found++;
+    if (c->found <= 100)
+        stet_buf_printf(c->problems, "%s\n", what);
 }
 
 /* Is there a change after `seq`, up to `upto`? */
@@ -59,25 +68,101 @@ static void expect(checker *c, bool write, int64_t key, int64_t action, stet_pat
     stet_buf_release(&b);
 }
 
+/* A mark as stored. */
+typedef struct mark_row {
+    int64_t state; /* 0: there is none */
+    int64_t branch, reason, seq, doc, kind;
+    stet_pathref path; /* in the checker's arena */
+} mark_row;
+
 typedef struct action_row {
-    int64_t action, branch;
+    int64_t action, branch, piece;
     char *name;
     stet_buf blob;
     int mark; /* state of its own-space mark, 0: none */
 } action_row;
 
+/* Rows that others point at by number: each is asked for once. `table`: 'd' documents, 'f' fingerprints. */
+static bool is_there(checker *c, char table, int64_t number) {
+    char key[1 + sizeof number] = {table};
+    memcpy(key + 1, &number, sizeof number);
+    bool added;
+    stet_slot *slot = stet_map_have(&c->named, key, sizeof key, (stet_slot){.n = 0}, &added);
+    if (!added)
+        return slot->n != 0;
+    stet_stmt *q = table == 'd' ? stet_db_stmt(c->s->db, "SELECT 1 FROM document WHERE doc = ?")
+                                : stet_db_stmt(c->s->db, "SELECT length(hash) = 32 FROM fingerprint WHERE"
+                                                         " fingerprint = ?");
+    stet_bind_int(q, 1, number);
+    uint64_t there = 0;
+    while (stet_step(q))
+        there = stet_column_int(q, 0) != 0;
+    slot->n = there;
+    return there != 0;
+}
+
+static bool all_named(checker *c, const stet_places *p) {
+    for (size_t i = 0; i < p->len; i++)
+        if (!is_there(c, 'd', p->at[i].doc))
+            return false;
+    return true;
+}
+
+/* Did the change happen that a mark names? */
+static bool happened(checker *c, stet_space *in, int64_t branch, int64_t doc, const mark_row *m, stet_status *st,
+                     stet_error *err) {
+    stet_overlap *list;
+    size_t count = 0;
+    if (*st == STET_OK && m->seq > 0)
+        *st = stet_space_overlaps(in, branch, doc, m->path, STET_RECURSIVE, m->seq - 1, m->seq + 1, SIZE_MAX, &c->arena,
+                                  &list, &count, err);
+    for (size_t i = 0; i < count; i++)
+        if (list[i].seq == m->seq && list[i].change.kind == (stet_change_kind)m->kind &&
+            stet_path_compare(list[i].change.path, m->path) == 0)
+            return true;
+    return false;
+}
+
+static mark_row mark_of(checker *c, int64_t action, int64_t space) {
+    mark_row m = {0};
+    stet_stmt *q = stet_db_stmt(
+        c->s->db, "SELECT state, branch, reason, seq, doc, kind, path FROM mark WHERE action = ? AND space = ?");
+    stet_bind_int(q, 1, action);
+    stet_bind_int(q, 2, space);
+    while (stet_step(q)) {
+        size_t len;
+        const char *path = stet_column_blob(q, 6, &len);
+        m = (mark_row){stet_column_int(q, 0),
+                       stet_column_int(q, 1),
+                       stet_column_int(q, 2),
+                       stet_column_int(q, 3),
+                       stet_column_int(q, 4),
+                       stet_column_int(q, 5),
+                       {stet_arena_strndup(&c->arena, path ? path : "", len), len}};
+        if (m.state == 0)
+            m.state = -1; /* none that there is, but a row */
+    }
+    return m;
+}
+
+/* Is it one that could have been set? Dirty, for a change that happened, is looked at with the reads. */
+static bool sound_mark(const mark_row *m, const action_row *row, bool own) {
+    return m->branch == row->branch && stet_path_valid(m->path) &&
+           (m->state == STET_DIRTY || (own && m->state == STET_UNKNOWN)) && (own || m->doc == 0);
+}
+
 static foreign_space *foreign_of(checker *c, int64_t number) {
     for (size_t i = 0; i < c->foreign.len; i++)
         if (c->foreign.at[i].number == number)
-            return c->foreign.at[i].in ? &c->foreign.at[i] : NULL;
+            return &c->foreign.at[i];
     return NULL;
 }
 
-static bool marked_from(checker *c, int64_t action, int64_t space) {
+static bool exists(checker *c, const char *sql, int64_t first, int64_t second) {
     bool found = false;
-    stet_stmt *q = stet_db_stmt(c->s->db, "SELECT 1 FROM mark WHERE action = ? AND space = ?");
-    stet_bind_int(q, 1, action);
-    stet_bind_int(q, 2, space);
+    stet_stmt *q = stet_db_stmt(c->s->db, sql);
+    stet_bind_int(q, 1, first);
+    stet_bind_int(q, 2, second);
     while (stet_step(q))
         found = true;
     return found;
@@ -88,10 +173,18 @@ static stet_status check_foreign(checker *c, const action_row *row, const stet_f
                                  stet_error *err) {
     foreign_space *f = foreign_of(c, at[0].space);
     stet_status st = STET_OK;
-    if (!f || row->mark == STET_UNKNOWN)
+    if (row->mark == STET_UNKNOWN)
         return STET_OK;
-    bool mirrored = true, must = false, may = false, marked = marked_from(c, row->action, at[0].space);
+    if (!exists(c, "SELECT 1 FROM foreign_space WHERE space = ?1 AND ?2 != 0", at[0].space, row->action))
+        report(c, row->action, row->name, "it read a space that is not known");
+    else if (!exists(c, "SELECT 1 FROM foreign_read WHERE space = ? AND action = ?", at[0].space, row->action))
+        report(c, row->action, row->name, "that it read another space is not noted");
+    if (!f || !f->in)
+        return STET_OK;
+    mark_row m = mark_of(c, row->action, at[0].space);
+    bool mirrored = true, must = false, may = false, caused = false, seen = true;
     for (size_t i = 0; i < len && st == STET_OK; i++) {
+        seen = seen && at[i].seq <= f->seen;
         mirrored = mirrored && stet_observe_mirrored(f->in, c->s, row->action, &at[i]);
         stet_docname name = {stet_arena_strndup(&c->arena, at[i].id.at, at[i].id.len),
                              stet_arena_strndup(&c->arena, at[i].scope.at, at[i].scope.len)};
@@ -102,15 +195,22 @@ static stet_status check_foreign(checker *c, const action_row *row, const stet_f
         stet_read_kind kind = at[i].flag ? STET_SHALLOW : STET_RECURSIVE;
         must = must || changed_since(c, f->in, 0, doc, at[i].path, kind, at[i].seq, f->through, &st, err);
         may = may || changed_since(c, f->in, 0, doc, at[i].path, kind, at[i].seq, f->in->known, &st, err);
+        if (m.state && !caused && m.seq > at[i].seq && sound_mark(&m, row, false) &&
+            stet_touches(m.path, (stet_change_kind)m.kind, at[i].path, kind))
+            caused = happened(c, f->in, 0, doc, &m, &st, err);
     }
     if (st != STET_OK)
         return st;
+    if (!seen)
+        report(c, row->action, row->name, "it read another space at a sequence that was not noted");
     if (!mirrored)
         report(c, row->action, row->name, "a read in another space has no mirror there");
-    if (must && !marked)
+    if (must && !m.state)
         report(c, row->action, row->name, "a change in another space overlaps what it read, and it is not marked");
-    if (!may && marked)
+    if (!may && m.state)
         report(c, row->action, row->name, "it is marked by another space, and no change there overlaps what it read");
+    if (may && m.state && !caused)
+        report(c, row->action, row->name, "its mark names a change in another space that is not its cause");
     return STET_OK;
 }
 
@@ -134,8 +234,19 @@ static stet_status check_foreign_reads(checker *c, const action_row *row, const 
 static stet_status check_action(checker *c, const action_row *row, stet_error *err) {
     stet_obs obs;
     stet_status st = STET_OK;
-    if (row->blob.len == 0)
+    if (row->action >> STET_ACTION_BITS != row->piece) {
+        report(c, row->action, row->name, "its number is not one of its piece");
+        stet_numbers_add(&c->stray, row->action);
         return STET_OK;
+    }
+    mark_row m = mark_of(c, row->action, 0);
+    if (m.state && !sound_mark(&m, row, true))
+        report(c, row->action, row->name, "its mark is damaged");
+    if (row->blob.len == 0) {
+        if (!m.state)
+            report(c, row->action, row->name, "it has no observation, and is not marked");
+        return STET_OK;
+    }
     stet_places reads = {0}, known = {0}, declared = {0}, envelopes = {0};
     if (!stet_obs_decode(row->blob.data, row->blob.len, &obs) || !stet_obs_reads(&obs, &reads) ||
         !stet_places_unpack(obs.known.at, obs.known.len, &known) ||
@@ -144,7 +255,12 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
         if (row->mark != STET_UNKNOWN)
             report(c, row->action, row->name, "its observation does not decode");
     } else {
-        bool must = false, may = false;
+        bool must = false, may = false, caused = m.state != STET_DIRTY;
+        if (row->mark != STET_UNKNOWN && !(is_there(c, 'f', obs.implementation) && is_there(c, 'f', obs.runtime)))
+            report(c, row->action, row->name, "what computed it is not known");
+        if (row->mark != STET_UNKNOWN &&
+            !(all_named(c, &reads) && all_named(c, &known) && all_named(c, &declared) && all_named(c, &envelopes)))
+            report(c, row->action, row->name, "a document that it read or wrote has no name");
         for (size_t i = 0; i < reads.len; i++) {
             stet_read_kind kind = reads.at[i].flag ? STET_SHALLOW : STET_RECURSIVE;
             expect(c, false, stet_space_key(row->branch, reads.at[i].doc), row->action, reads.at[i].path,
@@ -154,6 +270,9 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
             may = must || may ||
                   changed_since(c, c->s, row->branch, reads.at[i].doc, reads.at[i].path, kind, reads.at[i].seq,
                                 c->s->known, &st, err);
+            if (!caused && m.reason == STET_REASON_CHANGED && m.doc == reads.at[i].doc && m.seq > reads.at[i].seq &&
+                sound_mark(&m, row, true) && stet_touches(m.path, (stet_change_kind)m.kind, reads.at[i].path, kind))
+                caused = happened(c, c->s, row->branch, m.doc, &m, &st, err);
         }
         for (size_t i = 0; i < known.len; i++) {
             expect(c, true, stet_space_key(row->branch, known.at[i].doc), row->action, known.at[i].path,
@@ -163,6 +282,10 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
             may = must || may ||
                   changed_since(c, c->s, row->branch, known.at[i].doc, known.at[i].path, STET_RECURSIVE,
                                 obs.observed_at, c->s->known, &st, err);
+            if (!caused && m.reason == STET_REASON_OVERWRITTEN && m.doc == known.at[i].doc && m.seq > obs.observed_at &&
+                sound_mark(&m, row, true) &&
+                stet_touches(m.path, (stet_change_kind)m.kind, known.at[i].path, STET_RECURSIVE))
+                caused = happened(c, c->s, row->branch, m.doc, &m, &st, err);
         }
         for (size_t i = 0; i < declared.len; i++)
             expect(c, true, stet_space_key(row->branch, declared.at[i].doc), row->action, declared.at[i].path,
@@ -174,6 +297,8 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
             report(c, row->action, row->name, "a change overlaps what it read or wrote, and it is not marked");
         if (st == STET_OK && !may && row->mark == STET_DIRTY)
             report(c, row->action, row->name, "it is marked dirty, and no change overlaps what it read or wrote");
+        if (st == STET_OK && may && !caused && sound_mark(&m, row, true))
+            report(c, row->action, row->name, "its mark names a change that is not its cause");
         if (st == STET_OK && obs.foreign.len)
             st = check_foreign_reads(c, row, &obs, err);
     }
@@ -242,6 +367,21 @@ static void check_missing(checker *c) {
     }
 }
 
+/* Keys that are no numbers match none: what has such a key is found, and does not go by its key. */
+static void drop_malformed(stet_space *s) {
+    static const char *const statements[] = {
+        "DELETE FROM read_index WHERE typeof(key) != 'integer' OR typeof(path) != 'blob' OR typeof(action) != "
+        "'integer'",
+        "DELETE FROM write_index WHERE typeof(key) != 'integer' OR typeof(path) != 'blob' OR typeof(action) != "
+        "'integer'",
+        "DELETE FROM mirror WHERE typeof(key) != 'integer' OR typeof(path) != 'blob' OR typeof(owner) != 'integer'"
+        " OR typeof(action) != 'integer'",
+        "DELETE FROM mark WHERE typeof(action) != 'integer' OR typeof(space) != 'integer'",
+        "DELETE FROM foreign_read WHERE typeof(action) != 'integer' OR typeof(space) != 'integer'"};
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+        stet_run(stet_db_stmt(s->db, statements[i]));
+}
+
 static void fix_rows(checker *c) {
     struct stet_observe *o = stet_observe_of(c->s);
     if (c->fixes.len)
@@ -255,27 +395,95 @@ static void fix_rows(checker *c) {
 
 static void distrust_wrong(checker *c) {
     stet_numbers_settle(&c->wrong);
+    for (size_t i = 0; i < c->stray.len; i++) {
+        stet_stmt *q = stet_db_stmt(c->s->db, "DELETE FROM action WHERE action = ?");
+        stet_bind_int(q, 1, c->stray.at[i]);
+        stet_run(q);
+    }
     for (size_t i = 0; i < c->wrong.len; i++) {
         int64_t branch = -1;
         stet_stmt *q = stet_db_stmt(c->s->db, "SELECT branch FROM action WHERE action = ?");
         stet_bind_int(q, 1, c->wrong.at[i]);
         while (stet_step(q))
             branch = stet_column_int(q, 0);
+        q = stet_db_stmt(c->s->db, "DELETE FROM mark WHERE action = ?"); /* it may say anything */
+        stet_bind_int(q, 1, c->wrong.at[i]);
+        stet_run(q);
         if (branch >= 0)
             stet_observe_mark(c->s, c->wrong.at[i], branch, STET_UNKNOWN, STET_REASON_REPAIRED, 0, 0, NULL);
     }
-    c->repaired = c->found;
+}
+
+/* Marks of actions that are not there, and from spaces that an action does not read. */
+static void check_marks(checker *c) {
+    stet_stmt *q = stet_db_stmt(
+        c->s->db, "SELECT m.action, a.action FROM mark m LEFT JOIN action a ON a.action = m.action"
+                  " WHERE a.action IS NULL OR (m.space != 0"
+                  " AND NOT EXISTS(SELECT 1 FROM foreign_read r WHERE r.space = m.space AND r.action = m.action)"
+                  " AND NOT EXISTS(SELECT 1 FROM mark u WHERE u.action = m.action AND u.space = 0 AND u.state = 3))");
+    while (stet_step(q))
+        report(c, stet_column_int(q, 0), "marks",
+               stet_column_is_null(q, 1) ? "a mark without an action"
+                                         : "it is marked by a space that it does not read");
+}
+
+/* Numbers that say how far somebody has come, and rows of spaces. */
+static void check_progress(checker *c, bool repair) {
+    static const char through[] = "SELECT count(*) = 1 AND min(typeof(value) = 'integer' AND value BETWEEN 0 AND"
+                                  " (SELECT coalesce(max(seq), 0) FROM commits)) FROM space_meta"
+                                  " WHERE name = 'marked_through'";
+    static const char stamp[] = "SELECT count(*) = 1 AND min(typeof(value) = 'integer' AND"
+                                " value >= max((SELECT coalesce(max(through), 0) FROM survey),"
+                                " (SELECT coalesce(max(stamp), 0) FROM mark))) FROM space_meta"
+                                " WHERE name = 'mark_stamp'";
+    if (!stet_observe_int(c->s, through, 0)) {
+        report_table(c, "up to which commit marks have been set is not known");
+        c->through = c->s->known; /* so each is derived up to the last one, and what differs is made unknown */
+        if (repair)
+            stet_run(stet_db_stmt(c->s->db, "INSERT OR REPLACE INTO space_meta VALUES('marked_through',"
+                                            " (SELECT coalesce(max(seq), 0) FROM commits))"));
+    }
+    if (!stet_observe_int(c->s, stamp, 0)) {
+        report_table(c, "marks may be older than what was found not to be needed says");
+        if (repair) {
+            stet_observe_drop_surveys(c->s);
+            stet_run(stet_db_stmt(c->s->db, "UPDATE mark SET stamp = 0 WHERE typeof(stamp) != 'integer'"));
+            stet_run(stet_db_stmt(c->s->db, "INSERT OR REPLACE INTO space_meta VALUES('mark_stamp',"
+                                            " 1 + (SELECT coalesce(max(stamp), 0) FROM mark))"));
+        }
+    }
+    /* A number 0 says that there is none. */
+#define BAD_SPACE "foreign_space WHERE space <= 0 OR typeof(seen) != 'integer' OR typeof(stamp) != 'integer'"
+#define BAD_OWNER                                                                                                      \
+    "mirror_owner WHERE owner <= 0 OR typeof(stamp) || typeof(pending) || typeof(pushed) != 'integerintegerinteger'"
+#define BAD_FINGERPRINT "fingerprint WHERE fingerprint <= 0"
+    if (stet_observe_int(c->s,
+                         "SELECT (SELECT count(*) FROM " BAD_SPACE ") + (SELECT count(*) FROM " BAD_OWNER
+                         ") + (SELECT count(*) FROM " BAD_FINGERPRINT ")",
+                         0)) {
+        report_table(c, "a row of a space or a fingerprint is damaged");
+        if (repair) {
+            stet_run(stet_db_stmt(c->s->db, "DELETE FROM " BAD_SPACE));
+            stet_run(stet_db_stmt(c->s->db, "DELETE FROM " BAD_OWNER));
+            stet_run(stet_db_stmt(c->s->db, "DELETE FROM " BAD_FINGERPRINT));
+        }
+    }
+    if (stet_observe_int(c->s, "SELECT count(*) FROM mirror WHERE owner NOT IN (SELECT owner FROM mirror_owner)", 0)) {
+        report_table(c, "there are mirrors of actions of a space that is not known");
+        if (repair)
+            stet_run(stet_db_stmt(c->s->db, "DELETE FROM mirror WHERE owner NOT IN (SELECT owner FROM mirror_owner)"));
+    }
 }
 
 static stet_status check_actions(checker *c, stet_error *err) {
     STET_VEC(action_row) rows = {0};
     stet_status st = STET_OK;
-    int64_t after = 0;
-    do { /* in pages: a statement is not held open while others run */
+    int64_t after = INT64_MIN; /* from a file: a number may be anything */
+    do {                       /* in pages: a statement is not held open while others run */
         enum { PAGE = 2000 };
         stet_vec_clear(&rows);
         stet_stmt *q = stet_db_stmt(
-            c->s->db, "SELECT a.action, a.branch, a.name, a.observation, coalesce(m.state, 0) FROM action a"
+            c->s->db, "SELECT a.action, a.branch, a.name, a.observation, coalesce(m.state, 0), a.piece FROM action a"
                       " LEFT JOIN mark m ON m.action = a.action AND m.space = 0"
                       " JOIN branch b ON b.branch = a.branch AND b.deleted_ms IS NULL"
                       " WHERE a.action > ? ORDER BY a.action LIMIT ?");
@@ -292,6 +500,7 @@ static stet_status check_actions(checker *c, stet_error *err) {
             const void *blob = stet_column_blob(q, 3, &len);
             stet_buf_add(&r->blob, blob, len);
             r->mark = (int)stet_column_int(q, 4);
+            r->piece = stet_column_int(q, 5);
         }
         for (size_t i = 0; i < rows.len; i++) {
             if (st == STET_OK)
@@ -307,20 +516,19 @@ static stet_status check_actions(checker *c, stet_error *err) {
 /* The other spaces, and how far each has told this one: looked at before this one's own state is, so that what they
  * have told by then is in it. */
 static stet_status meet_others(checker *c, stet_error *err) {
-    STET_VEC(stet_marked) rows = {0};
     STET_VEC(char *) texts = {0};
     stet_stmt *q = stet_db_stmt(c->s->db, "SELECT space, seen, stamp, name, uuid FROM foreign_space");
     while (stet_step(q)) {
         size_t len;
-        *stet_vec_add(&c->foreign) = (foreign_space){.number = stet_column_int(q, 0), .stamp = stet_column_int(q, 2)};
-        *stet_vec_add(&rows) = (stet_marked){.seq = stet_column_int(q, 1)};
+        *stet_vec_add(&c->foreign) = (foreign_space){
+            .number = stet_column_int(q, 0), .seen = stet_column_int(q, 1), .stamp = stet_column_int(q, 2)};
         for (int i = 3; i < 5; i++) {
             const char *text = stet_column_text(q, i, &len);
             *stet_vec_add(&texts) = stet_strndup(text, len);
         }
     }
     stet_status st = stet_db_status(c->s->db, err);
-    for (size_t i = 0; i < rows.len; i++) {
+    for (size_t i = 0; i < c->foreign.len; i++) {
         foreign_space *f = &c->foreign.at[i];
         stet_space *in;
         int64_t stamp = -1, pending = 0, pushed = 0;
@@ -337,12 +545,11 @@ static stet_status meet_others(checker *c, stet_error *err) {
             if (pending > pushed && pushed < f->through)
                 f->through = pushed;
             st = stet_db_status(in->db, err);
-            f->in = stamp == f->stamp && in->known >= rows.at[i].seq ? in : NULL;
+            f->in = stamp == f->stamp && in->known >= f->seen ? in : NULL;
         }
         free(texts.at[2 * i]);
         free(texts.at[2 * i + 1]);
     }
-    stet_vec_release(&rows);
     stet_vec_release(&texts);
     return st;
 }
@@ -370,14 +577,18 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
         int64_t branch = stet_column_int(q, 0);
         stet_map_put(&c.deleted, &branch, sizeof branch, (stet_slot){.n = 1});
     }
+    check_progress(&c, repair); /* first: whoever needs what it takes away is found */
     st = check_actions(&c, err);
     if (st == STET_OK) {
         check_rows(&c);
         check_missing(&c);
+        check_marks(&c);
     }
     if (repair && st == STET_OK && c.found) {
+        drop_malformed(s);
         fix_rows(&c);
         distrust_wrong(&c);
+        c.repaired = c.found;
     }
     if (repair) {
         if (st == STET_OK) {
@@ -396,7 +607,9 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
     *repaired = st == STET_OK ? c.repaired : 0;
     stet_map_release(&c.expected);
     stet_map_release(&c.deleted);
+    stet_map_release(&c.named);
     stet_numbers_release(&c.wrong);
+    stet_numbers_release(&c.stray);
     stet_vec_release(&c.fixes);
     stet_vec_release(&c.foreign);
     stet_arena_release(&c.arena);
@@ -416,217 +629,4 @@ stet_status stet_observe_check(stet_space *s, bool repair, stet_buf *problems, s
             return st;
         problems->len = start;
     }
-}
-
-/* ---- Cleaning ------------------------------------------------------------------------------------------------- */
-
-/* Actions of deleted branches, and of pieces whose result document is gone on their branch. */
-static stet_status superfluous(stet_space *s, stet_numbers *out, stet_error *err) {
-    STET_VEC(stet_marked) pieces = {0};
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT DISTINCT piece, branch FROM action");
-    while (stet_step(q))
-        *stet_vec_add(&pieces) = (stet_marked){.action = stet_column_int(q, 0), .seq = stet_column_int(q, 1)};
-    stet_status st = stet_db_status(s->db, err);
-    for (size_t i = 0; i < pieces.len && st == STET_OK; i++) {
-        const stet_branch_entry *b = stet_space_branch_entry(s, pieces.at[i].seq);
-        bool gone = !b || b->deleted;
-        if (!gone) {
-            stet_head head;
-            stet_head_load(s, pieces.at[i].seq, pieces.at[i].action, s->known, &head);
-            /* Never written is another matter: observations may come before the document does. */
-            gone = head.seq != 0 && !head.exists;
-            stet_head_release(&head);
-        }
-        st = stet_db_status(s->db, err);
-        if (!gone || st != STET_OK)
-            continue;
-        q = stet_db_stmt(s->db, "SELECT action FROM action WHERE action >= ? AND action < ? AND branch = ?");
-        stet_bind_int(q, 1, pieces.at[i].action << STET_ACTION_BITS);
-        stet_bind_int(q, 2, (pieces.at[i].action + 1) << STET_ACTION_BITS);
-        stet_bind_int(q, 3, pieces.at[i].seq);
-        while (stet_step(q))
-            stet_numbers_add(out, stet_column_int(q, 0));
-    }
-    stet_vec_release(&pieces);
-    return st;
-}
-
-/* Actions whose nodes are gone: a crash between replacing the graph of a piece and forgetting what it no longer has
- * leaves them. Asked before the transaction, because the answer reads documents; whoever was observed again meanwhile
- * is left alone. */
-typedef struct node {
-    int64_t action, branch, piece, generation;
-    char *name;
-} node;
-
-static stet_status gone_nodes(stet_space *s, const stet_observe_gc_opts *opts, stet_numbers *out, stet_error *err) {
-    STET_VEC(node) nodes = {0};
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT action, branch, piece, generation, name FROM action ORDER BY action");
-    while (stet_step(q)) {
-        size_t len;
-        const char *name = stet_column_text(q, 4, &len);
-        *stet_vec_add(&nodes) = (node){stet_column_int(q, 0), stet_column_int(q, 1), stet_column_int(q, 2),
-                                       stet_column_int(q, 3), stet_strndup(name, len)};
-    }
-    stet_status st = stet_db_status(s->db, err);
-    for (size_t i = 0; i < nodes.len; i++) {
-        const node *n = &nodes.at[i];
-        stet_arena arena = STET_ARENA_INIT;
-        stet_docname piece = {0};
-        if (st == STET_OK)
-            st = stet_space_docname(s, n->piece, &arena, &piece, err);
-        stet_action_key key = {piece.id, piece.scope, n->name};
-        if (st == STET_OK && opts->gone(opts->ctx, s, n->branch, &key, n->generation)) {
-            stet_numbers_add(out, n->action);
-            stet_numbers_add(out, n->generation);
-        }
-        stet_arena_release(&arena);
-        stet_free(n->name);
-    }
-    stet_vec_release(&nodes);
-    return st;
-}
-
-static bool still_of(stet_space *s, int64_t action, int64_t generation) {
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT 1 FROM action WHERE action = ? AND generation = ?");
-    stet_bind_int(q, 1, action);
-    stet_bind_int(q, 2, generation);
-    bool same = false;
-    while (stet_step(q))
-        same = true;
-    return same;
-}
-
-/* Replaced observations: beyond what is kept, of another generation than the latest, of actions that are not there. */
-static int64_t old_past(stet_space *s, bool dry_run) {
-    int keep = stet_observe_of(s)->keep;
-    static const char *const sql[] = {
-        "SELECT count(*) FROM past_observation WHERE number <= (SELECT max(p.number) FROM past_observation p WHERE"
-        " p.action = past_observation.action) - ?1 OR generation IS NOT (SELECT a.generation FROM action a WHERE"
-        " a.action = past_observation.action)",
-        "DELETE FROM past_observation WHERE number <= (SELECT max(p.number) FROM past_observation p WHERE"
-        " p.action = past_observation.action) - ?1 OR generation IS NOT (SELECT a.generation FROM action a WHERE"
-        " a.action = past_observation.action)"};
-    stet_stmt *q = stet_db_stmt(s->db, sql[!dry_run]);
-    stet_bind_int(q, 1, keep > 1 ? keep - 1 : 0);
-    int64_t rows = 0;
-    if (!dry_run) {
-        stet_run(q);
-        return stet_db_changes(s->db);
-    }
-    while (stet_step(q))
-        rows = stet_column_int(q, 0);
-    return rows;
-}
-
-/* Fingerprints that no observation names. */
-static int64_t old_fingerprints(stet_space *s, bool dry_run) {
-    stet_map used = {0};
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT observation FROM action WHERE observation IS NOT NULL"
-                                       " UNION ALL SELECT observation FROM past_observation");
-    while (stet_step(q)) {
-        size_t len;
-        const void *blob = stet_column_blob(q, 0, &len);
-        stet_obs obs;
-        if (!len || !stet_obs_decode(blob, len, &obs))
-            continue;
-        stet_map_put(&used, &obs.implementation, sizeof obs.implementation, (stet_slot){.n = 1});
-        stet_map_put(&used, &obs.runtime, sizeof obs.runtime, (stet_slot){.n = 1});
-    }
-    stet_numbers old = {0};
-    q = stet_db_stmt(s->db, "SELECT fingerprint FROM fingerprint");
-    while (stet_step(q)) {
-        int64_t n = stet_column_int(q, 0);
-        if (!stet_map_get(&used, &n, sizeof n))
-            stet_numbers_add(&old, n);
-    }
-    for (size_t i = 0; i < old.len && !dry_run; i++) {
-        q = stet_db_stmt(s->db, "DELETE FROM fingerprint WHERE fingerprint = ?");
-        stet_bind_int(q, 1, old.at[i]);
-        stet_run(q);
-    }
-    int64_t n = (int64_t)old.len;
-    stet_numbers_release(&old);
-    stet_map_release(&used);
-    return n;
-}
-
-/* Mirrors for owners whose file is no longer there. */
-static int64_t lost_owners(stet_space *s, bool dry_run) {
-    stet_numbers gone = {0};
-    char *dir = stet_file_dirname(s->path);
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT owner, name FROM mirror_owner");
-    while (stet_step(q)) {
-        size_t len;
-        const char *name = stet_column_text(q, 1, &len);
-        char *path = stet_asprintf("%s/%.*s.db", dir, (int)len, name);
-        if (!stet_file_exists(path))
-            stet_numbers_add(&gone, stet_column_int(q, 0));
-        stet_free(path);
-    }
-    stet_free(dir);
-    int64_t rows = 0;
-    for (size_t i = 0; i < gone.len; i++) {
-        q = stet_db_stmt(s->db, dry_run ? "SELECT count(*) FROM mirror WHERE owner = ?"
-                                        : "DELETE FROM mirror WHERE owner = ?");
-        stet_bind_int(q, 1, gone.at[i]);
-        if (dry_run) {
-            while (stet_step(q))
-                rows += stet_column_int(q, 0);
-            continue;
-        }
-        stet_run(q);
-        rows += stet_db_changes(s->db);
-        q = stet_db_stmt(s->db, "DELETE FROM mirror_owner WHERE owner = ?");
-        stet_bind_int(q, 1, gone.at[i]);
-        stet_run(q);
-    }
-    stet_numbers_release(&gone);
-    return rows;
-}
-
-stet_status stet_observe_gc(stet_space *s, const stet_observe_gc_opts *opts, int64_t *rows, stet_error *err) {
-    bool begun = false, dry_run = opts->dry_run;
-    stet_numbers gone = {0}; /* pairs: action, generation */
-    stet_status st = stet_observe_sync(s, err);
-    if (st == STET_OK && opts->gone)
-        st = gone_nodes(s, opts, &gone, err);
-    if (st == STET_OK && !dry_run)
-        st = stet_observe_begin(s, &begun, err);
-    else if (st == STET_OK)
-        st = stet_space_enter(s, &begun, err);
-    if (st != STET_OK) {
-        stet_numbers_release(&gone);
-        return st;
-    }
-    stet_numbers actions = {0};
-    st = superfluous(s, &actions, err);
-    for (size_t i = 0; i + 1 < gone.len; i += 2)
-        if (still_of(s, gone.at[i], gone.at[i + 1]))
-            stet_numbers_add(&actions, gone.at[i]);
-    stet_numbers_release(&gone);
-    stet_numbers_settle(&actions);
-    *rows = (int64_t)actions.len;
-    for (size_t i = 0; i < actions.len && st == STET_OK && !dry_run; i++)
-        stet_observe_remove(s, actions.at[i], true);
-    stet_numbers_release(&actions);
-    if (st == STET_OK)
-        *rows += old_past(s, dry_run);
-    if (st == STET_OK) /* in this order: those say which fingerprints are named */
-        *rows += old_fingerprints(s, dry_run) + lost_owners(s, dry_run);
-    if (dry_run) {
-        st = stet_space_leave(s, begun, st, err);
-    } else if (st != STET_OK) {
-        if (begun)
-            stet_db_rollback(s->db);
-        stet_observe_done(s, false);
-    } else {
-        st = stet_observe_end(s, begun, err);
-        stet_observe_empty(s);
-    }
-    if (st == STET_OK && !stet_db_in_transaction(s->db)) {
-        *rows += stet_observe_orphans(s, dry_run);
-        st = stet_db_status(s->db, err);
-    }
-    return st;
 }

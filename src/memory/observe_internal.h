@@ -16,6 +16,7 @@
 #ifndef STET_MEMORY_OBSERVE_INTERNAL_H
 #define STET_MEMORY_OBSERVE_INTERNAL_H
 
+#include "base/utf8.h"
 #include "memory/observe_rows.h"
 
 #define STET_ACTION_BITS   22 /* actions per piece: four million */
@@ -273,10 +274,15 @@ STET_CHECKED stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error
 /* How many other spaces it would have to do something about. */
 STET_CHECKED stet_status stet_observe_foreign_owed(stet_space *s, int64_t *spaces, stet_error *err);
 
+/* A name from a file: it may be anything, and is shown. */
+static inline const char *stet_observe_name(const char *text, size_t len, stet_arena *arena) {
+    return stet_utf8_valid(text, len) ? stet_arena_strndup(arena, text, len) : "(damaged)";
+}
+
 static inline const char *stet_observe_text(stet_stmt *q, int column, stet_arena *arena) {
     size_t len;
     const char *text = stet_column_text(q, column, &len);
-    return stet_arena_strndup(arena, text, len);
+    return stet_observe_name(text, len, arena);
 }
 
 /* batch.c: a transaction that conflicts and only carried an observation: counted as dropped, and no error. */

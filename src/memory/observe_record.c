@@ -87,11 +87,8 @@ static const char *uuid_of(reader *r, int64_t space) {
     const char *uuid = "";
     stet_stmt *q = stet_db_stmt(r->s->db, "SELECT uuid FROM foreign_space WHERE space = ?");
     stet_bind_int(q, 1, space);
-    while (stet_step(q)) {
-        size_t len;
-        const char *text = stet_column_text(q, 0, &len);
-        uuid = stet_arena_strndup(r->arena, text, len);
-    }
+    while (stet_step(q))
+        uuid = stet_observe_text(q, 0, r->arena);
     return uuid;
 }
 
@@ -110,14 +107,13 @@ static stet_status reads_of(reader *r, const stet_obs *obs, stet_action_record *
         if (count)
             memcpy(all, mine, count * sizeof *all);
         for (size_t i = 0; i < other.len; i++)
-            all[count + i] =
-                (stet_observed){uuid_of(r, other.at[i].space),
-                                {stet_arena_strndup(r->arena, other.at[i].id.at, other.at[i].id.len),
-                                 stet_arena_strndup(r->arena, other.at[i].scope.at, other.at[i].scope.len)},
-                                0,
-                                other.at[i].path,
-                                other.at[i].flag ? STET_SHALLOW : STET_RECURSIVE,
-                                other.at[i].seq};
+            all[count + i] = (stet_observed){uuid_of(r, other.at[i].space),
+                                             {stet_observe_name(other.at[i].id.at, other.at[i].id.len, r->arena),
+                                              stet_observe_name(other.at[i].scope.at, other.at[i].scope.len, r->arena)},
+                                             0,
+                                             other.at[i].path,
+                                             other.at[i].flag ? STET_SHALLOW : STET_RECURSIVE,
+                                             other.at[i].seq};
         out->reads = all;
         out->read_count = count + other.len;
     }
@@ -149,10 +145,8 @@ static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_err
         out->seq = stet_column_int(q, 3);
         doc = stet_column_int(q, 4);
         if (!stet_column_is_null(q, 5)) {
-            const char *text = stet_column_text(q, 5, &len);
-            out->name.id = stet_arena_strndup(r->arena, text, len);
-            text = stet_column_text(q, 6, &len);
-            out->name.scope = stet_arena_strndup(r->arena, text, len);
+            out->name.id = stet_observe_text(q, 5, r->arena);
+            out->name.scope = stet_observe_text(q, 6, r->arena);
         }
         const char *path = stet_column_blob(q, 7, &len);
         out->change.path = (stet_pathref){stet_arena_strndup(r->arena, path ? path : "", len), len};
@@ -163,8 +157,13 @@ static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_err
     stet_status st = stet_db_status(r->s->db, err);
     if (st == STET_OK && space)
         out->space = uuid_of(r, space);
-    if (st == STET_OK && doc)
+    if (st == STET_OK && doc && !space)
         st = stet_space_docname(r->s, doc, r->arena, &out->name, err);
+    if (st == STET_CORRUPT) { /* there is a mark, and that is all that is known */
+        stet_error_clear(err);
+        *out = (stet_cause){.state = STET_UNKNOWN, .reason = STET_REASON_CORRUPT};
+        st = STET_OK;
+    }
     return st;
 }
 
@@ -198,7 +197,7 @@ static stet_status decode(reader *r, const stored_row *row, stet_action_record *
     if (stet_obs_decode(row->blob, row->blob_len, &obs)) {
         out->kind = obs.kind;
         out->run = obs.run;
-        out->parent = obs.parent.at ? stet_arena_strndup(r->arena, obs.parent.at, obs.parent.len) : NULL;
+        out->parent = obs.parent.at ? stet_observe_name(obs.parent.at, obs.parent.len, r->arena) : NULL;
         out->observed_at = obs.observed_at;
         out->commit_seq = obs.changed ? obs.observed_at : 0;
         out->time_ms = obs.time_ms;
@@ -241,12 +240,10 @@ static stet_status decode(reader *r, const stored_row *row, stet_action_record *
 }
 
 static void copy_row(stet_stmt *q, stet_arena *arena, stored_row *row) {
-    size_t len;
     row->action = stet_column_int(q, 0);
     row->piece = stet_column_int(q, 1);
     row->generation = stet_column_int(q, 2);
-    const char *name = stet_column_text(q, 3, &len);
-    row->name = stet_arena_strndup(arena, name, len);
+    row->name = stet_observe_text(q, 3, arena);
     const void *blob = stet_column_blob(q, 4, &row->blob_len);
     row->blob = stet_arena_strndup(arena, blob ? blob : "", row->blob_len);
 }

@@ -118,13 +118,6 @@ static stet_status drop_children(installing *in, stet_tx *tx, stet_error *err) {
     return status;
 }
 
-/* Stands for the version that ran a piece if nothing is recorded of what its graph is now: it is none that ever ran, so
- * that whoever records takes no older record of the piece for one of this graph. */
-static stet_hash unrecorded(void) {
-    static const char text[] = "set up without a record";
-    return stet_hash_of(text, sizeof text - 1);
-}
-
 /* The transaction that finishes setup: a group, stored as one. */
 static stet_status install(installing *in, stet_group *g, stet_error *err) {
     stet_piece_setup setup = {.process = in->process,
@@ -132,7 +125,7 @@ static stet_status install(installing *in, stet_group *g, stet_error *err) {
                               .before = in->before,
                               .before_process = in->old,
                               .diff = &in->diff,
-                              .runtime = in->s->memo->durable ? in->s->runtime : unrecorded(),
+                              .runtime = in->s->memo->durable ? in->s->runtime : stet_piece_unrecorded(),
                               .group = g,
                               .branch = in->s->branch_name,
                               .source = in->source,

@@ -69,8 +69,25 @@ t "a setting that makes no sense is named"  expect_err "keep_observations" stet 
 sed -i 's/keep_observations = 0/keep_observations = 1/' .stet/config.toml
 sql "INSERT INTO action(action, branch, piece, generation, name) SELECT max(action) + 1, 0, piece, 0, 'left-by-a-crash' FROM action GROUP BY piece"
 t "an action whose node is gone"            same 9 "$(stats actions)"
+t "is found by check"                       says "a record of an action that is gone: left-by-a-crash"
 t "goes by gc"                              stet gc --only memory
 t "and no other"                            same "8 8" "$(stats actions) $(stats observed)"
+t "check agrees again"                      stet check --only memory
+
+sql "DELETE FROM action WHERE name = 'total'"
+stet -q set piece:totals:argument/prices/apple 10
+t "an action whose record is lost"          says "there is no record of action total"
+t "is unknown after a repair"               stet check --only memory --repair
+t "and why"                                 expect_out "total" stet action list totals --state unknown
+stet -q run totals.json
+t "it runs"                                 same 8 "$(stats observed)"
+t "with what it reads now"                  same 50 "$(stet get piece:totals:node:total)"
+sql "UPDATE action SET name = 'lost' WHERE name = 'total'"
+t "one under another name is both"          says "there is no record of action total"
+t "repaired"                                stet check --only memory --repair
+t "no name is left"                         same 8 "$(stats actions)"
+stet -q run totals.json
+t "and nothing is marked"                   same "8 0 0" "$(stats observed) $(stats dirty) $(stats unknown)"
 
 t "a piece that is deleted"                 stet piece delete totals
 t "leaves nothing after gc"                 stet gc --only memory

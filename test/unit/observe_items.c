@@ -1,72 +1,82 @@
 /* What must hold of observations, item by item, and the test that tries to break it. A test without a file is in this
- * one, or in unit/observe.c; the others are named with theirs.
- *
+ * one, or in unit/observe.c; the others are named with theirs. */
+/* clang-format off */
+/*
  * Invariants
  *   an observation is used only for the action that it names, by piece, branch, scope and own name
- *                             two_uses_of_one_function_never_share_a_row, scope_is_part_of_identity,
- *                             branch_is_part_of_identity, an_observation_keeps_identity_and_fingerprints
+ *       two_uses_of_one_function_never_share_a_row, scope_is_part_of_identity, branch_is_part_of_identity,
+ *       an_observation_keeps_identity_and_fingerprints
  *   and only if code, schema, runtime (with the mode of the scheduler), generation and bindings are those of the action
- *                             an_action_of_other_code_runtime_or_schema_is_unknown;
- *                             unit/sched: changed_program_reuses_what_is_the_same,
- *                             unit/sched_window: another_runtime_makes_everything_unknown
+ *       an_action_of_other_code_runtime_or_schema_is_unknown;
+ *       unit/sched: changed_program_reuses_what_is_the_same,
+ *       unit/sched_window: another_runtime_makes_everything_unknown
  *   an action stands only if no later change overlaps a recursive or shallow read
- *                             a_recursive_read_stands_until_an_overlapping_write,
- *                             a_shallow_read_stands_while_the_key_set_does, property/observe,
- * property/observe_processes a missing or damaged observation is never clean a_missing_observation_is_never_clean,
- * a_damaged_observation_is_never_clean writes are wider than what is certain, never narrower
- *                             a_write_inside_a_declared_output_owns_the_whole_output,
- *                             many_reads_of_one_document_collapse_to_their_common_prefix,
- *                             known_writes_are_the_precise_ones_else_the_previous_else_the_declared
+ *       a_recursive_read_stands_until_an_overlapping_write, a_shallow_read_stands_while_the_key_set_does;
+ *       property/observe, property/observe_processes
+ *   a missing or damaged observation is never clean
+ *       a_missing_observation_is_never_clean, a_damaged_observation_is_never_clean; unit/observe_damage
+ *   writes are wider than what is certain, never narrower
+ *       a_write_inside_a_declared_output_owns_the_whole_output,
+ *       many_reads_of_one_document_collapse_to_their_common_prefix,
+ *       known_writes_are_the_precise_ones_else_the_previous_else_the_declared
  *   an observation is atomic with the commit whose writes it describes
- *                             an_observation_is_stored_with_its_commit_or_not_at_all; crash/observe
+ *       an_observation_is_stored_with_its_commit_or_not_at_all; crash/observe
  *   an observation that can't be stored never fails the data
- *                             fault/observe: a_failing_statement_of_an_observation_does_not_fail_the_data
+ *       fault/observe: a_failing_statement_of_an_observation_does_not_fail_the_data
  *   mirrors are there before the owner's observation, and what a crash left is repaired
- *                             a_mark_that_was_not_pushed_is_fetched_by_the_owner, crash/observe, unit/observe_repair
+ *       a_mark_that_was_not_pushed_is_fetched_by_the_owner; crash/observe, unit/observe_repair
  *   an observation of a run that changed nothing has the head and the sequences that it saw
- *                             a_no_op_records_the_head_and_the_sequences_it_saw
+ *       a_no_op_records_the_head_and_the_sequences_it_saw
  *   every committed change is in the marks before anything is called standing
- *                             with_the_switch_off_nothing_is_stored_and_later_commits_are_looked_at,
- *                             fault/observe: a_failing_statement_of_a_group_harms_nobody
+ *       with_the_switch_off_nothing_is_stored_and_later_commits_are_looked_at;
+ *       fault/observe: a_failing_statement_of_a_group_harms_nobody
  *   changes by nobody's action count as well
- *                             a_commit_by_nobody_in_particular_dirties_readers
+ *       a_commit_by_nobody_in_particular_dirties_readers
  *   a read of another space is held against that space's own sequence
- *                             only_the_space_that_changed_counts
+ *       only_the_space_that_changed_counts
  *   a reader is found though its piece does not run
- *                             a_piece_that_does_not_run_is_found_dirty_when_it_starts,
- * a_piece_is_dirtied_by_another_piece the branch is part of every key; fork and deletion prove nothing
- *                             branch_is_part_of_identity, a_branch_that_is_made_again_under_its_name_knows_nothing,
- *                             gc_removes_actions_of_deleted_pieces_and_branches
+ *       a_piece_that_does_not_run_is_found_dirty_when_it_starts, a_piece_is_dirtied_by_another_piece
+ *   the branch is part of every key; fork and deletion prove nothing
+ *       branch_is_part_of_identity, a_branch_that_is_made_again_under_its_name_knows_nothing,
+ *       gc_removes_actions_of_deleted_pieces_and_branches
  *   attempted writes are no evidence
- *                             an_attempted_write_never_enters
+ *       an_attempted_write_never_enters
  *
  * Observations
  *   built from the transaction: recursive and shallow reads, changed, declared, known, ignored writes, envelopes
- *                             unit/observe_api: a_commit_carries_its_observation
+ *       unit/observe_api: a_commit_carries_its_observation
  *   an aborted transaction leaves none
- *                             an_observation_is_stored_with_its_commit_or_not_at_all
+ *       an_observation_is_stored_with_its_commit_or_not_at_all
  *   a run that changed nothing makes no revision, notifies nobody, and is durable
- *                             a_no_op_makes_no_revision_notifies_nobody_and_is_durable
+ *       a_no_op_makes_no_revision_notifies_nobody_and_is_durable
  *   in a batch each is kept or dropped on its own; a stale one without an error; a data write flushes before itself
- *                             a_no_op_that_is_stale_is_dropped_without_an_error,
- * a_data_write_flushes_the_batch_before_it the same batch again changes nothing
- *                             a_no_op_sent_again_in_its_session_is_stored_once
+ *       a_no_op_that_is_stale_is_dropped_without_an_error, a_data_write_flushes_the_batch_before_it
+ *   the same batch again changes nothing
+ *       a_no_op_sent_again_in_its_session_is_stored_once
  *   only dependencies collected: reads are known, nothing is published
- *                             collecting_dependencies_publishes_nothing_and_calls_nothing_standing
- *   history and counts        unit/observe_history
+ *       collecting_dependencies_publishes_nothing_and_calls_nothing_standing
+ *   history and counts
+ *       unit/observe_history
  *
  * After a restart
- *   clean computations need not run             unit/sched: clean_piece_restarts_with_zero_runs
+ *   clean computations need not run
+ *       unit/sched: clean_piece_restarts_with_zero_runs
  *   an unrelated write dirties nothing, an overlapping one exactly the chain
- *                             after_a_restart_an_overlapping_write_dirties_exactly_the_chain
- *   a condition that turned   when_a_condition_turns_the_branch_not_taken_no_longer_counts
- *   dependencies changed and the output did not  a_no_op_whose_dependencies_changed_is_indexed_anew
+ *       after_a_restart_an_overlapping_write_dirties_exactly_the_chain
+ *   a condition that turned
+ *       when_a_condition_turns_the_branch_not_taken_no_longer_counts
+ *   dependencies changed and the output did not
+ *       a_no_op_whose_dependencies_changed_is_indexed_anew
  *   a materializer: promoted by demand, precise by what it changed
- *                             after_a_restart_a_materializer_is_found_by_demand_and_dirties_what_it_changed,
- *                             a_materializer_has_three_write_surfaces_and_fans_out_through_two
- *   a write in a space dirties an action of another   a_write_in_a_space_that_was_read_dirties_the_owner
- *   memory and scheduler judge overlap alike          one function for both; property/change
- *   large clean start, few dirty, broad materializer  bench/observe, bench/sched */
+ *       after_a_restart_a_materializer_is_found_by_demand_and_dirties_what_it_changed,
+ *       a_materializer_has_three_write_surfaces_and_fans_out_through_two
+ *   a write in a space dirties an action of another
+ *       a_write_in_a_space_that_was_read_dirties_the_owner
+ *   memory and scheduler judge overlap alike
+ *       one function for both; property/change
+ *   large clean start, few dirty, broad materializer
+ *       bench/observe, bench/sched */
+/* clang-format on */
 #include "observe_kit.h"
 
 static stet_action_state stale_state(const char *action) {

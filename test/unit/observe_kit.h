@@ -158,6 +158,34 @@ static inline void cross(const char *action, int64_t n) {
     commit(&r);
 }
 
+/* Reads a document of the other space alone. */
+static inline void cross_from(const char *action, const char *id, const char *out, int64_t n) {
+    run r = begin("", action);
+    reads(&r, b, id, "/value", STET_RECURSIVE);
+    declares(&r, out, "/value");
+    writes(&r, out, n);
+    commit(&r);
+}
+
+/* Damage, or what a crash left. */
+static inline void sql(stet_space *s, const char *text) {
+    ok(stet_db_begin_write(stet_space_db(s), &err));
+    stet_db_exec(stet_space_db(s), text);
+    ok(stet_db_commit(stet_space_db(s), &err));
+}
+
+/* What check finds, and the first of it as text. */
+static inline size_t problems_of(stet_space *s, bool repair, char text[512]) {
+    stet_buf problems = STET_BUF(0);
+    size_t found, repaired;
+    ok(stet_observe_check(s, repair, &problems, &found, &repaired, &err));
+    if (repair)
+        assert_int_equal(found, repaired);
+    snprintf(text, 512, "%s", problems.len ? stet_buf_cstr(&problems) : "");
+    stet_buf_release(&problems);
+    return found;
+}
+
 static inline void copy_file(const char *from, const char *to) {
     ok(stet_file_remove(to, &err));
     if (stet_file_exists(from)) {

@@ -4,31 +4,6 @@
 
 #include "os/clock.h"
 
-static void sql(stet_space *s, const char *text) {
-    ok(stet_db_begin_write(stet_space_db(s), &err));
-    stet_db_exec(stet_space_db(s), text);
-    ok(stet_db_commit(stet_space_db(s), &err));
-}
-
-static size_t problems_of(stet_space *s, bool repair, char text[512]) {
-    stet_buf problems = STET_BUF(0);
-    size_t found, repaired;
-    ok(stet_observe_check(s, repair, &problems, &found, &repaired, &err));
-    if (repair)
-        assert_int_equal(found, repaired);
-    snprintf(text, 512, "%s", problems.len ? stet_buf_cstr(&problems) : "");
-    stet_buf_release(&problems);
-    return found;
-}
-
-static void cross_from(const char *action, const char *id, const char *out, int64_t n) {
-    run r = begin("", action);
-    reads(&r, b, id, "/value", STET_RECURSIVE);
-    declares(&r, out, "/value");
-    writes(&r, out, n);
-    commit(&r);
-}
-
 /* ---- Marks on their way to another space ------------------------------------------------------------------------- */
 
 static void a_push_does_not_hide_an_older_one_that_a_crash_left_undone(void **state) {
