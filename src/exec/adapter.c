@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <uv.h>
@@ -22,7 +22,7 @@
 struct stet_adapter_poll {
     uv_poll_t out, log, process;
     uv_timer_t timer;
-    int handles; /* not yet closed by the loop */
+    int handles;                    /* not yet closed by the loop */
     int out_fd, log_fd, process_fd; /* the last is a copy: waiting for the process closes its own */
     stet_proc proc;
     char name[STET_ADAPTER_NAME_MAX];

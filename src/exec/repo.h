@@ -242,4 +242,32 @@ STET_CHECKED stet_status stet_repo_copy(stet_repo *from, stet_repo *to, const st
                                         const stet_ref_swap *swaps, size_t swap_count, stet_copy_report *report,
                                         stet_error *err);
 
+/* ---- Upkeep ---- */
+
+#define STET_REPO_GRACE_S 3600
+
+/* Takes the bytes of an object away for good and leaves a tombstone with the reason: it reads as STET_CORRUPT, and is
+ * not stored again. Of data, nodes, DAGs and exec records; the history itself stays. Pins of calls whose result it was
+ * are misses for whoever reads them. The file is rewritten, so that nothing is left in unused pages. Not in a
+ * transaction. */
+STET_CHECKED stet_status stet_repo_excise(stet_repo *r, stet_hash id, const char *reason, stet_error *err);
+
+typedef struct stet_repo_gc_opts {
+    bool dry_run;
+    int64_t grace_s; /* what is younger stays; negative: STET_REPO_GRACE_S */
+} stet_repo_gc_opts;
+typedef struct stet_repo_gc_report {
+    int64_t objects, bytes, refs, attempts, incoming;
+} stet_repo_gc_report;
+/* Deletes what no ref reaches: in one transaction, so that nobody sees a part of it. Attempts that are done go with
+ * their refs/exec/UUID. STET_CORRUPT: something that is needed can't be read, and nothing was deleted. */
+STET_CHECKED stet_status stet_repo_gc(stet_repo *r, const stet_repo_gc_opts *opts, stet_repo_gc_report *report,
+                                      stet_error *err);
+
+/* Verifies every object, that what they name is there, every ref, the exec maps, and what is derived from them. A line
+ * in `problems` for each problem. `repair` makes derived tables anew, deletes objects that are damaged (a fetch or a
+ * run brings them again), and unpins calls whose result is no longer whole. */
+STET_CHECKED stet_status stet_repo_check(stet_repo *r, bool repair, stet_buf *problems, size_t *found, size_t *repaired,
+                                         stet_error *err);
+
 #endif

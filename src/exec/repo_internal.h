@@ -68,6 +68,11 @@ void stet_object_keep_all(stet_repo *r);
 /* Puts a tombstone where an object got lost elsewhere, if nothing is there. In a write transaction. */
 stet_status stet_object_store_lost(stet_repo *r, stet_hash id, stet_record_type type, const char *tombstone, size_t len,
                                    stet_error *err);
+/* A datum that stands for itself, seen without reading all of it. */
+bool stet_object_is_plain(stet_record_type type, const char *bytes, size_t len);
+/* What an object names, from its bytes alone; false if they are none of a record. Added to `out`. */
+bool stet_object_names(stet_record_type type, stet_object_state state, const char *bytes, size_t len,
+                       stet_record_list *out);
 /* The tombstone in an excised row, as a failure. */
 stet_status stet_object_excised(stet_hash id, const char *bytes, size_t len, stet_error *err);
 

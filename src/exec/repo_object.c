@@ -215,29 +215,32 @@ stet_status stet_repo_put_bytes(stet_repo *r, stet_hash id, const char *bytes, s
     return stet_repo_leave(r, begun, st, err);
 }
 
-/* Of data that stand for themselves: no need to read them again to see that they name nothing. */
-static bool names_nothing(stet_record_type type, const char *bytes, size_t len) {
+bool stet_object_is_plain(stet_record_type type, const char *bytes, size_t len) {
     static const char start[] = "{\"kind\":\"";
     if (type != STET_RECORD_DATUM || len < sizeof start || memcmp(bytes, start, sizeof start - 1) != 0)
         return false;
     return !strchr("lsm", bytes[sizeof start - 1]) || strncmp(bytes + sizeof start - 1, "string", 6) == 0;
 }
 
+bool stet_object_names(stet_record_type type, stet_object_state state, const char *bytes, size_t len,
+                       stet_record_list *out) {
+    stet_value record;
+    if (state == STET_OBJECT_EXCISED || state == STET_OBJECT_LOST || stet_object_is_plain(type, bytes, len))
+        return true;
+    if (stet_json_parse(bytes, len, &record, NULL) != STET_OK)
+        return false;
+    stet_record_named(record, type, out);
+    stet_release(record);
+    return true;
+}
+
 static stet_status keep(void *ctx, stet_hash id, const char *bytes, size_t len, stet_error *err) {
     stet_repo *r = ctx;
     stet_record_type type;
-    stet_value record;
     bool begun;
     stet_vec_clear(&r->names);
-    if (!stet_record_says(bytes, len, &type))
-        return stet_fail(err, STET_INVALID, "a record without a type");
-    if (!names_nothing(type, bytes, len)) {
-        stet_status st = stet_json_parse(bytes, len, &record, err);
-        if (st != STET_OK)
-            return st;
-        stet_record_named(record, type, &r->names);
-        stet_release(record);
-    }
+    if (!stet_record_says(bytes, len, &type) || !stet_object_names(type, STET_OBJECT_KEPT, bytes, len, &r->names))
+        return stet_fail(err, STET_INVALID, "not a record");
     stet_status st = stet_repo_enter(r, &begun, err);
     if (st == STET_OK)
         st = stet_object_store(r, id, type, STET_OBJECT_KEPT, bytes, len, &r->names, err);

@@ -3,79 +3,9 @@
 
 #include <unistd.h>
 
+#include "../repo_kit.h"
 #include "exec/execmap.h"
-#include "exec/repo.h"
-#include "exec/repo_internal.h"
 #include "os/clock.h"
-
-static stet_value json(const char *text) {
-    stet_value v = stet_null();
-    OK(stet_json_parse(text, strlen(text), &v, &err));
-    return v;
-}
-
-static stet_repo *fresh(const char *path) {
-    stet_repo *r;
-    static const char *const tails[] = {"", "-wal", "-shm", ".writer"};
-    for (size_t i = 0; i < 4; i++) {
-        char name[300];
-        snprintf(name, sizeof name, "%s%s", path, tails[i]);
-        unlink(name);
-    }
-    OK(stet_repo_open_path(path, 0, &r, &err));
-    return r;
-}
-
-static int64_t count(stet_repo *r, const char *sql) {
-    return stet_db_int(r->db, sql, -1);
-}
-
-static stet_hash put(stet_repo *r, const char *text) {
-    stet_value v = json(text);
-    stet_hash id = {{0}};
-    OK(stet_repo_put_value(r, v, &id, &err));
-    stet_release(v);
-    return id;
-}
-
-/* A call with one literal input, and a result for it. */
-static stet_hash call_of(stet_repo *r, int n) {
-    char text[32];
-    snprintf(text, sizeof text, "%d", n);
-    stet_hash datum = put(r, text), node, call;
-    OK(stet_node_literal(datum, stet_repo_sink(r), &node, &err));
-    OK(stet_node_call("dml+exec://test/f", &node, 1, stet_repo_sink(r), &call, &err));
-    return call;
-}
-
-static stet_exec exec_of(stet_repo *r, stet_hash call, const char *result) {
-    stet_exec e = {.node = call, .ok = true, .attempt = 1};
-    stet_value v = json(result);
-    OK(stet_repo_put_result(r, v, &e.result, &err));
-    stet_release(v);
-    return e;
-}
-
-static stet_hash commit_of(stet_repo *r, const stet_hash *parent, const char *message) {
-    stet_value tree = json("{\"dags\":{},\"type\":\"tree\"}"), map = json("{\"execs\":{},\"type\":\"execmap\"}"),
-               c = json("{\"parents\":[],\"time\":1,\"type\":\"commit\"}");
-    stet_hash tree_id, map_id, id;
-    OK(stet_repo_put(r, tree, STET_RECORD_TREE, &tree_id, &err));
-    OK(stet_repo_put(r, map, STET_RECORD_EXECMAP, &map_id, &err));
-    stet_put(&c, "tree", stet_hash_text(tree_id));
-    stet_put(&c, "execs", stet_hash_text(map_id));
-    stet_put(&c, "message", stet_string(message));
-    if (parent) {
-        stet_value parents = stet_array();
-        stet_push(&parents, stet_hash_text(*parent));
-        stet_put(&c, "parents", parents);
-    }
-    OK(stet_repo_put(r, c, STET_RECORD_COMMIT, &id, &err));
-    stet_release(tree);
-    stet_release(map);
-    stet_release(c);
-    return id;
-}
 
 static void nothing_is_created_before_the_first_write(void **state) {
     (void)state;
@@ -95,7 +25,7 @@ static void nothing_is_created_before_the_first_write(void **state) {
     FAILS(stet_repo_put_value(r, stet_int(1), &id, &err), STET_DENIED, "only reads");
     OK(stet_repo_commit(r, &err));
     assert_int_equal(access("new", F_OK), -1);
-    put(r, "1");
+    kit_put(r, "1");
     assert_int_equal(access("new/dir/repo.db", F_OK), 0);
     stet_repo_close(r);
     FAILS(stet_repo_open_path("other.db", STET_REPO_MUST_EXIST, &r, &err), STET_NOT_FOUND, "no repository");
@@ -119,9 +49,9 @@ static void values_come_back_as_they_were(void **state) {
         "{\"/\":{\"map@1\":[[\"/\",{\"uri@1\":\"no uri at all\"}]]}}",
         "{\"/\":{\"set@1\":[{\"/\":{\"set@1\":[]}}]}}",
     };
-    stet_repo *r = fresh("values.db");
+    stet_repo *r = kit_fresh("values.db");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        stet_value v = json(texts[i]), back;
+        stet_value v = kit_json(texts[i]), back;
         stet_hash id;
         OK(stet_repo_put_value(r, v, &id, &err));
         OK(stet_repo_value(r, id, &back, &err));
@@ -133,10 +63,10 @@ static void values_come_back_as_they_were(void **state) {
         stet_release(back);
     }
     /* two ways to write one set, or one text */
-    stet_hash a = put(r, "{\"/\":{\"set@1\":[1,2,1]}}"), b = put(r, "{\"/\":{\"set@1\":[2,1]}}");
+    stet_hash a = kit_put(r, "{\"/\":{\"set@1\":[1,2,1]}}"), b = kit_put(r, "{\"/\":{\"set@1\":[2,1]}}");
     assert_true(stet_hash_equal(a, b));
-    a = put(r, "\"e\u0301\"");
-    b = put(r, "\"\u00e9\"");
+    a = kit_put(r, "\"e\u0301\"");
+    b = kit_put(r, "\"\u00e9\"");
     assert_true(stet_hash_equal(a, b));
     static const struct {
         const char *text, *why;
@@ -148,7 +78,7 @@ static void values_come_back_as_they_were(void **state) {
                {"{\"/\":{\"map@1\":[[1]]}}", "pairs"},
                {"{\"/\":{\"map@1\":[[1,2],[1,3]]}}", "the same"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        stet_value v = json(bad[i].text);
+        stet_value v = kit_json(bad[i].text);
         FAILS(stet_repo_put_value(r, v, &a, &err), STET_INVALID, bad[i].why);
         stet_release(v);
     }
@@ -158,11 +88,11 @@ static void values_come_back_as_they_were(void **state) {
 /* A few shared data can mean an endless value. */
 static void endless_values_are_refused(void **state) {
     (void)state;
-    stet_repo *r = fresh("endless.db");
-    stet_hash id = put(r, "1");
+    stet_repo *r = kit_fresh("endless.db");
+    stet_hash id = kit_put(r, "1");
     OK(stet_repo_begin(r, &err));
     for (int i = 0; i < 60; i++) {
-        stet_value v = json("{\"kind\":\"list\",\"type\":\"datum\"}"), list = stet_array();
+        stet_value v = kit_json("{\"kind\":\"list\",\"type\":\"datum\"}"), list = stet_array();
         stet_push(&list, stet_hash_text(id));
         stet_push(&list, stet_hash_text(id));
         stet_put(&v, "payload", list);
@@ -181,7 +111,7 @@ static void endless_values_are_refused(void **state) {
     }
     OK(stet_repo_begin(r, &err));
     for (int i = 0; i < 600; i++) {
-        stet_value v = json("{\"kind\":\"list\",\"type\":\"datum\"}"), list = stet_array();
+        stet_value v = kit_json("{\"kind\":\"list\",\"type\":\"datum\"}"), list = stet_array();
         stet_push(&list, stet_hash_text(id));
         stet_put(&v, "payload", list);
         OK(stet_repo_put(r, v, STET_RECORD_DATUM, &id, &err));
@@ -195,8 +125,8 @@ static void endless_values_are_refused(void **state) {
 
 static void an_object_needs_what_it_names(void **state) {
     (void)state;
-    stet_repo *r = fresh("names.db");
-    stet_hash absent = stet_hash_of("x", 1), id, datum = put(r, "5");
+    stet_repo *r = kit_fresh("names.db");
+    stet_hash absent = stet_hash_of("x", 1), id, datum = kit_put(r, "5");
     FAILS(stet_node_literal(absent, stet_repo_sink(r), &id, &err), STET_NOT_FOUND, "names the datum");
     OK(stet_node_literal(datum, stet_repo_sink(r), &id, &err));
     /* of another type than it must be */
@@ -204,7 +134,7 @@ static void an_object_needs_what_it_names(void **state) {
     /* in a transaction the failure sticks, and undoes all */
     stet_hash other;
     OK(stet_repo_begin(r, &err));
-    other = put(r, "6");
+    other = kit_put(r, "6");
     FAILS(stet_node_literal(stet_hash_of("y", 1), stet_repo_sink(r), &id, &err), STET_NOT_FOUND, "names");
     FAILS(stet_repo_commit(r, &err), STET_NOT_FOUND, "names");
     bool there;
@@ -215,8 +145,8 @@ static void an_object_needs_what_it_names(void **state) {
 
 static void what_does_not_verify_is_not_handed_out(void **state) {
     (void)state;
-    stet_repo *r = fresh("corrupt.db");
-    stet_hash id = put(r, "\"hello\""), one = put(r, "1");
+    stet_repo *r = kit_fresh("corrupt.db");
+    stet_hash id = kit_put(r, "\"hello\""), one = kit_put(r, "1");
     stet_value v;
     FAILS(stet_repo_get(r, id, STET_RECORD_NODE, &v, &err), STET_CORRUPT, "not a node, but a datum");
     stet_db_exec(r->db, "UPDATE object SET bytes = replace(bytes, 'hello', 'hallo')");
@@ -234,9 +164,9 @@ static void what_does_not_verify_is_not_handed_out(void **state) {
 
 static void ids_are_found_by_their_beginning(void **state) {
     (void)state;
-    stet_repo *r = fresh("find.db");
-    stet_hash id = put(r, "1"), got;
-    put(r, "2");
+    stet_repo *r = kit_fresh("find.db");
+    stet_hash id = kit_put(r, "1"), got;
+    kit_put(r, "2");
     OK(stet_repo_find(r, stet_short(id).text, &got, &err));
     assert_true(stet_hash_equal(id, got));
     OK(stet_repo_find(r, stet_hash_print(id).text, &got, &err));
@@ -248,8 +178,8 @@ static void ids_are_found_by_their_beginning(void **state) {
 
 static void refs_change_by_compare_and_swap(void **state) {
     (void)state;
-    stet_repo *r = fresh("refs.db");
-    stet_hash a = commit_of(r, NULL, "a"), b = commit_of(r, &a, "b"), datum = put(r, "1"), got;
+    stet_repo *r = kit_fresh("refs.db");
+    stet_hash a = kit_commit(r, NULL, 0, "a"), b = kit_commit(r, &a, 1, "b"), datum = kit_put(r, "1"), got;
     bool there;
     OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &a, false}, 1, &err));
     FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &b, false}, 1, &err), STET_CONFLICT,
@@ -286,10 +216,10 @@ static void refs_change_by_compare_and_swap(void **state) {
 
 static void a_claim_leaves_nothing_behind(void **state) {
     (void)state;
-    stet_repo *r = fresh("claims.db");
+    stet_repo *r = kit_fresh("claims.db");
     stet_hash now, next;
     for (int i = 0; i < 50; i++) {
-        stet_value v = json("{\"owner\":\"a\"}");
+        stet_value v = kit_json("{\"owner\":\"a\"}");
         stet_put(&v, "beat", stet_int(i));
         OK(stet_repo_begin(r, &err));
         OK(stet_repo_put_loose(r, v, &next, &err));
@@ -302,7 +232,7 @@ static void a_claim_leaves_nothing_behind(void **state) {
     OK(stet_repo_get_loose(r, now, &back, &err));
     assert_int_equal(stet_as_int(stet_get(back, "beat")), 49);
     stet_release(back);
-    assert_int_equal(count(r, "SELECT count(*) FROM object"), 1);
+    assert_int_equal(kit_count(r, "SELECT count(*) FROM object"), 1);
     /* what somebody else has put too is nobody's alone */
     stet_value text = stet_string("{\"beat\":49,\"owner\":\"a\"}");
     stet_hash same;
@@ -310,7 +240,7 @@ static void a_claim_leaves_nothing_behind(void **state) {
     assert_true(stet_hash_equal(same, now));
     stet_release(text);
     OK(stet_repo_swap(r, &(stet_ref_swap){"refs/exec-claims/k", &now, NULL, true}, 1, &err));
-    assert_int_equal(count(r, "SELECT count(*) FROM object"), 1);
+    assert_int_equal(kit_count(r, "SELECT count(*) FROM object"), 1);
     stet_repo_close(r);
 }
 
@@ -328,10 +258,10 @@ static stet_hash index_map(stet_repo *r) {
 
 static void pins_are_found_and_replaced(void **state) {
     (void)state;
-    stet_repo *r = fresh("pins.db");
+    stet_repo *r = kit_fresh("pins.db");
     bool there;
-    stet_hash call = call_of(r, 1), id, got, *all;
-    stet_exec e = exec_of(r, call, "{\"answer\":42}");
+    stet_hash call = kit_call(r, 1), id, got, *all;
+    stet_exec e = kit_exec(r, call, "{\"answer\":42}");
     OK(stet_repo_pinned(r, call, &there, &got, &err));
     assert_false(there);
     OK(stet_repo_pin_exec(r, &e, &id, &err));
@@ -344,7 +274,7 @@ static void pins_are_found_and_replaced(void **state) {
     assert_int_equal(stet_as_int(stet_get(v, "answer")), 42);
     stet_release(v);
     /* again, with another result: the record before stays */
-    stet_exec f = exec_of(r, call, "{\"answer\":43}");
+    stet_exec f = kit_exec(r, call, "{\"answer\":43}");
     f.attempt = 2;
     stet_hash second;
     OK(stet_repo_pin_exec(r, &f, &second, &err));
@@ -356,11 +286,11 @@ static void pins_are_found_and_replaced(void **state) {
     assert_true(stet_hash_equal(all[0], id) && stet_hash_equal(all[1], second));
     free(all);
     /* a failure is a result too */
-    stet_exec g = exec_of(r, call_of(r, 2), "{\"message\":\"no luck\"}");
+    stet_exec g = kit_exec(r, kit_call(r, 2), "{\"message\":\"no luck\"}");
     g.ok = false;
     OK(stet_repo_pin_exec(r, &g, &id, &err));
     FAILS(stet_repo_eval(r, g.node, &datum, &err), STET_FAILED, "no luck");
-    FAILS(stet_repo_eval(r, call_of(r, 3), &datum, &err), STET_NOT_FOUND, "no result yet");
+    FAILS(stet_repo_eval(r, kit_call(r, 3), &datum, &err), STET_NOT_FOUND, "no result yet");
     /* not of another node */
     FAILS(stet_repo_pin(r, &(stet_pin){call, id}, 1, NULL, &err), STET_INVALID, "is of node");
     /* no longer */
@@ -375,13 +305,13 @@ static void exec_maps_are_the_same_however_they_came(void **state) {
     (void)state;
     enum { NODES = 400 };
     int rounds = getenv("STET_TEST_SHORT") ? 20 : 60;
-    stet_repo *r = fresh("maps.db");
+    stet_repo *r = kit_fresh("maps.db");
     stet_pin all[NODES];
     bool in[NODES] = {false};
     unsigned random = 7;
     OK(stet_repo_begin(r, &err));
     for (int i = 0; i < NODES; i++) {
-        stet_exec e = exec_of(r, call_of(r, i), "1");
+        stet_exec e = kit_exec(r, kit_call(r, i), "1");
         all[i].node = e.node;
         OK(stet_repo_put_exec(r, &e, &all[i].exec, &err));
     }
@@ -408,7 +338,7 @@ static void exec_maps_are_the_same_however_they_came(void **state) {
             assert_memory_equal(have.at, want.at, want.len * sizeof *want.at);
         OK(stet_execmap_id(want.at, want.len, &id, &err));
         assert_true(stet_hash_equal(map, id));
-        assert_int_equal(count(r, "SELECT count(*) FROM pin"), want.len);
+        assert_int_equal(kit_count(r, "SELECT count(*) FROM pin"), want.len);
         for (int i = 0; i < NODES; i += 37) {
             bool there;
             stet_hash exec;
@@ -420,23 +350,23 @@ static void exec_maps_are_the_same_however_they_came(void **state) {
         stet_vec_release(&have);
     }
     /* What the index no longer needs is gone: as many records of maps and commits as one map of this size has. */
-    assert_true(count(r, "SELECT count(*) FROM object WHERE type IN (5, 6)") < 120);
+    assert_true(kit_count(r, "SELECT count(*) FROM object WHERE type IN (5, 6)") < 120);
     stet_repo_close(r);
 }
 
 static void maps_that_others_name_stay(void **state) {
     (void)state;
-    stet_repo *r = fresh("shared.db");
+    stet_repo *r = kit_fresh("shared.db");
     bool there;
     stet_hash id, commit, got;
     for (int i = 0; i < 40; i++) {
-        stet_exec e = exec_of(r, call_of(r, i), "1");
+        stet_exec e = kit_exec(r, kit_call(r, i), "1");
         OK(stet_repo_pin_exec(r, &e, &id, &err));
     }
     OK(stet_repo_ref(r, STET_REPO_INDEX, &there, &commit, &err));
     OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/kept", NULL, &commit, false}, 1, &err));
     for (int i = 40; i < 80; i++) {
-        stet_exec e = exec_of(r, call_of(r, i), "1");
+        stet_exec e = kit_exec(r, kit_call(r, i), "1");
         OK(stet_repo_pin_exec(r, &e, &id, &err));
     }
     stet_pins kept = {0};
@@ -450,15 +380,15 @@ static void maps_that_others_name_stay(void **state) {
     /* putting the index back makes the table follow */
     OK(stet_repo_ref(r, STET_REPO_INDEX, &there, &got, &err));
     OK(stet_repo_swap(r, &(stet_ref_swap){STET_REPO_INDEX, &got, &commit, false}, 1, &err));
-    assert_int_equal(count(r, "SELECT count(*) FROM pin"), 40);
+    assert_int_equal(kit_count(r, "SELECT count(*) FROM pin"), 40);
     OK(stet_repo_swap(r, &(stet_ref_swap){STET_REPO_INDEX, &commit, NULL, false}, 1, &err));
-    assert_int_equal(count(r, "SELECT count(*) FROM pin"), 0);
+    assert_int_equal(kit_count(r, "SELECT count(*) FROM pin"), 0);
     stet_repo_close(r);
 }
 
 static void attempts_move_by_compare_and_set(void **state) {
     (void)state;
-    stet_repo *r = fresh("attempts.db");
+    stet_repo *r = kit_fresh("attempts.db");
     stet_attempt a = {.node = {{1}}, .key = {{2}}, .state = 1, .cache = true, .detail = stet_null()}, b;
     stet_uuid(a.execution);
     OK(stet_attempt_add(r, &a, &err));
@@ -468,7 +398,7 @@ static void attempts_move_by_compare_and_set(void **state) {
     a.token_len = 3;
     a.retries = 4;
     a.next_ms = 99;
-    a.detail = json("{\"pid\":5}");
+    a.detail = kit_json("{\"pid\":5}");
     FAILS(stet_attempt_move(r, &a, 3, &err), STET_CONFLICT, "somebody else");
     OK(stet_attempt_move(r, &a, 1, &err));
     OK(stet_attempt_get(r, a.execution, &b, &err));
@@ -506,14 +436,14 @@ static void attempts_move_by_compare_and_set(void **state) {
 
 static void what_is_missing_is_copied(void **state) {
     (void)state;
-    stet_repo *a = fresh("from.db"), *b = fresh("to.db");
+    stet_repo *a = kit_fresh("from.db"), *b = kit_fresh("to.db");
     stet_hash dag, id;
-    stet_value v = json("{\"rows\":[1,2,3,{\"deep\":[[[\"x\"]]]}]}");
+    stet_value v = kit_json("{\"rows\":[1,2,3,{\"deep\":[[[\"x\"]]]}]}");
     stet_copy_report report;
     OK(stet_repo_put_result(a, v, &dag, &err));
     OK(stet_repo_copy(a, b, &dag, 1, &(stet_ref_swap){"refs/exec/1", NULL, &dag, false}, 1, &report, &err));
-    assert_int_equal(report.objects, count(a, "SELECT count(*) FROM object"));
-    assert_int_equal(report.objects, count(b, "SELECT count(*) FROM object"));
+    assert_int_equal(report.objects, kit_count(a, "SELECT count(*) FROM object"));
+    assert_int_equal(report.objects, kit_count(b, "SELECT count(*) FROM object"));
     stet_value back;
     OK(stet_repo_dag_value(b, dag, &back, &err));
     assert_true(stet_equal(v, back));
@@ -529,9 +459,9 @@ static void what_is_missing_is_copied(void **state) {
     OK(stet_repo_put_result(a, t, &id, &err));
     stet_release(t);
     stet_db_exec(a->db, "UPDATE object SET bytes = replace(bytes, 'to be', 'was a')");
-    int64_t before = count(b, "SELECT count(*) FROM object");
+    int64_t before = kit_count(b, "SELECT count(*) FROM object");
     FAILS(stet_repo_copy(a, b, &id, 1, NULL, 0, &report, &err), STET_CORRUPT, "not those that were written");
-    assert_int_equal(count(b, "SELECT count(*) FROM object"), before);
+    assert_int_equal(kit_count(b, "SELECT count(*) FROM object"), before);
     stet_hash absent = stet_hash_of("x", 1);
     FAILS(stet_repo_copy(a, b, &absent, 1, NULL, 0, &report, &err), STET_NOT_FOUND, "has no object");
     stet_release(v);
@@ -545,10 +475,10 @@ static void repositories_have_addresses(void **state) {
     char *cwd = getcwd(NULL, 0), uri[4200];
     snprintf(uri, sizeof uri, "file://%s/with%%20blank/x.db", cwd);
     OK(stet_repo_open_uri(uri, 0, &r, &err));
-    put(r, "1");
+    kit_put(r, "1");
     char *own = stet_repo_uri(r);
     OK(stet_repo_open_uri(own, STET_REPO_MUST_EXIST, &again, &err));
-    assert_int_equal(count(again, "SELECT count(*) FROM object"), 1);
+    assert_int_equal(kit_count(again, "SELECT count(*) FROM object"), 1);
     stet_repo_close(again);
     stet_repo_close(r);
     stet_free(own);
