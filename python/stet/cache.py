@@ -143,7 +143,7 @@ class persistent_cache:
         for name in ignore:
             if name not in signature.parameters and name not in {n for n, _ in keys.references(function.__code__)[0]} | set(function.__code__.co_freevars):
                 raise ValueError(f"ignore: {function.__qualname__} has no argument and uses no variable {name!r}")
-        label = self._name or f"{function.__module__}.{function.__qualname__}"
+        label = self._name or _label(function)
 
         def key_of(args, kwargs):
             bound = signature.bind(*args, **kwargs)
@@ -153,7 +153,7 @@ class persistent_cache:
             try:
                 hasher.add(("function", arguments))
                 digest = hasher.digest()
-                _add_function(hasher, function, ignore)
+                hasher.add(wrapper)
             except keys.Unhashable as e:
                 raise keys.Unhashable(f"{label}: {e}; leave it out with ignore=, if the result does not depend on it") from None
             # The arguments belong to the block: its versions are those of one call, and limits on the entries of a block count them.
@@ -182,6 +182,7 @@ class persistent_cache:
                 cached.put(key, began, {"return": result}, time.perf_counter() - started)
                 return result
 
+        wrapper._stet_cached = (function, ignore)
         wrapper.execution_key = lambda *args, **kwargs: key_of(args, kwargs)
         return wrapper
 
@@ -290,18 +291,9 @@ def _assign(frame, names):
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
-def _add_function(hasher, function, ignore):
-    if not ignore:
-        hasher.add(function)
-        return
-    code = function.__code__
-    out = bytearray()
-    names, imports = keys.references(code)
-    hasher.add((code, function.__defaults__, function.__kwdefaults__))
-    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-        if name not in ignore:
-            hasher.add((name, cell.cell_contents))
-    hasher.names(out, [n for n in names if n[0] not in ignore], function.__globals__)
-    for name in imports:
-        hasher._imported(out, name, function.__globals__.get("__package__"))
-    hasher.add(bytes(out))
+def _label(function):
+    """The same in a script, in its worker processes, and where it is imported."""
+    module, file = function.__module__, function.__code__.co_filename
+    if module in ("__main__", "__mp_main__") and not file.startswith("<"):
+        module = os.path.splitext(os.path.basename(file))[0]
+    return f"{module}.{function.__qualname__}"

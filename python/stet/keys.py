@@ -273,20 +273,33 @@ class Hasher:
         self._all(out, b"c", (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags))
 
     def _function(self, out, f):
-        if is_library(f.__module__):
+        cached = getattr(f, "_stet_cached", None)
+        if cached is not None:  # of persistent_cache: it gives what the function inside gives
+            self._all(out, b"W", ("stet",))
+            self._code_and_names(out, *cached)
+        elif is_library(f.__module__):
             self._name(out, b"L", f.__module__, f.__qualname__)
-            return
+        else:
+            self._code_and_names(out, f, frozenset())
+
+    def _code_and_names(self, out, f, ignore):
+        code, values = f.__code__, f.__defaults__ or ()
+        defaults = {**dict(zip(code.co_varnames[code.co_argcount - len(values):code.co_argcount], values)), **(f.__kwdefaults__ or {})}
         out += b"d"
-        for part in (f.__code__, f.__defaults__, f.__kwdefaults__):
-            self._feed(out, part)
-        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
+        self._feed(out, code)
+        self._feed(out, {n: v for n, v in defaults.items() if n not in ignore})
+        for name, cell in zip(code.co_freevars, f.__closure__ or ()):
+            if name in ignore:
+                continue
             self._feed(out, name)
             try:
-                self._feed(out, cell.cell_contents)
+                value = cell.cell_contents
             except ValueError:
                 out += b"empty"  # not assigned yet
-        names, imports = references(f.__code__)
-        self.names(out, names, f.__globals__)
+                continue
+            self._feed(out, value)
+        names, imports = references(code)
+        self.names(out, [n for n in names if n[0] not in ignore] if ignore else names, f.__globals__)
         for name in imports:
             self._imported(out, name, f.__globals__.get("__package__"))
 

@@ -124,7 +124,7 @@ class FsPersister(Persister):
     def _open(self):
         config, place = self._config(), self._place
         own = None if self._strategy is None or isinstance(self._strategy, DefaultCleanupStrategy) else self._adapter(self._strategy, {})
-        if place.kind == "stet" and place.base.is_dir():
+        if place.kind == "stet" and where.exists("stet", place.base):
             handle = _stet.open_project(os.fspath(place.base.parent), config, self._read_only, own)
         elif place.kind == "stet":
             local = place.base / "local"
@@ -150,7 +150,7 @@ class FsPersister(Persister):
 
     def _use_for_writing(self):
         handle = self._use()
-        if self._place.kind == "stet" and not self._read_only and not self._place.base.is_dir():
+        if self._place.kind == "stet" and not self._read_only and not where.exists("stet", self._place.base):
             _stet.project_init(os.fspath(self._place.base.parent))
         return handle
 

@@ -42,6 +42,11 @@ class Place:
         return self.base / self.dir_path
 
 
+def exists(kind, base):
+    """A `.stet` is a project's if it has its configuration; a `__marimo__` is a directory."""
+    return (base / "config.toml").is_file() if kind == "stet" else base.is_dir()
+
+
 def find_base(start=None):
     """(kind, path) of the nearest base directory, or of the one that would be made."""
     start = Path(os.path.abspath(start if start is not None else start_directory()))
@@ -50,7 +55,7 @@ def find_base(start=None):
         kinds.reverse()
     for directory in (start, *start.parents):
         for kind, name in kinds:
-            if (directory / name).is_dir():
+            if exists(kind, directory / name):
                 return kind, directory / name
     kind, name = kinds[0]
     return kind, start / name

@@ -25,7 +25,7 @@ def here(tmp_path, monkeypatch, request):
     yield tmp_path
     stet.cache._defaults.clear()
     os.chdir("/")
-    if (tmp_path / ".stet").is_dir() and not request.node.get_closest_marker("broken"):
+    if (tmp_path / ".stet/config.toml").is_file() and not request.node.get_closest_marker("broken"):
         done = subprocess.run([STET, "-C", str(tmp_path), "check"], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
