@@ -370,10 +370,8 @@ static void check_missing(checker *c) {
 /* Keys that are no numbers match none: what has such a key is found, and does not go by its key. */
 static void drop_malformed(stet_space *s) {
     static const char *const statements[] = {
-        "DELETE FROM read_index WHERE typeof(key) != 'integer' OR typeof(path) != 'blob' OR typeof(action) != "
-        "'integer'",
-        "DELETE FROM write_index WHERE typeof(key) != 'integer' OR typeof(path) != 'blob' OR typeof(action) != "
-        "'integer'",
+        "DELETE FROM place_index WHERE typeof(key) != 'integer' OR typeof(path) != 'blob' OR typeof(block) !="
+        " 'integer'",
         "DELETE FROM mirror WHERE typeof(key) != 'integer' OR typeof(path) != 'blob' OR typeof(owner) != 'integer'"
         " OR typeof(action) != 'integer'",
         "DELETE FROM mark WHERE typeof(action) != 'integer' OR typeof(space) != 'integer'",

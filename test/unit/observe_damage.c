@@ -203,11 +203,18 @@ static void check_names_what_is_lost_or_altered(void **state) {
         {'a', "UPDATE action SET observation = x'FF' WHERE name = 'z'", "its observation does not decode"},
         {'a', "UPDATE action SET piece = piece + 1 WHERE name = 'z'", "its number is not one of its piece"},
         {'a', "UPDATE action SET branch = 77 WHERE name = 'z'", "an index row without an observation"},
-        {'a', "DELETE FROM read_index WHERE action = " OF("z"), "an index row is missing"},
-        {'a', "UPDATE read_index SET flags = 0 WHERE action = " OF("s"), "other flags than its observation"},
-        {'a', "UPDATE read_index SET path = x'01' WHERE action = " OF("z"), "an index row"},
-        {'a', "DELETE FROM write_index WHERE action = " OF("z"), "an index row is missing"},
-        {'a', "UPDATE write_index SET flags = 1 WHERE action = " OF("m"), "other flags than its observation"},
+        {'a', "DELETE FROM place_index WHERE key = (SELECT doc FROM document WHERE id = 'out')",
+         "index row is missing"},
+        {'a', "UPDATE place_index SET reads = 0", "an index row is missing"},
+        {'a', "UPDATE place_index SET shallow = 0", "an index row is missing"},
+        {'a', "UPDATE place_index SET reads = shallow, shallow = 0 WHERE shallow", "other flags than its observation"},
+        {'a', "UPDATE place_index SET reads = reads | shallow WHERE shallow", "other flags than its observation"},
+        {'a', "UPDATE place_index SET reads = reads | 1 << 62", "an index row without an observation"},
+        {'a', "UPDATE place_index SET known = 0", "an index row"},
+        {'a', "UPDATE place_index SET declared = 0", "an index row"},
+        {'a', "UPDATE place_index SET envelopes = 0", "an index row is missing"},
+        {'a', "UPDATE place_index SET path = x'01' WHERE reads", "an index row is missing"},
+        {'a', "UPDATE place_index SET block = block + 1", "an index row without an observation"},
         {'a', "DELETE FROM mark WHERE action = " OF("x"), "a change in another space overlaps what it read, and it"},
         {'a', "DELETE FROM mark WHERE action = " OF("y"), "a change overlaps what it read or wrote, and it is not"},
         {'a', "DELETE FROM mark WHERE action = " OF("v"), "it has no observation, and is not marked"},
@@ -272,8 +279,7 @@ static void no_single_row_makes_anything_stand_that_does_not(void **state) {
         const char *table, *key, *columns;
     } tables[] = {
         {'a', "action", "action", "action branch piece generation name observation"},
-        {'a', "read_index", "key, path, action", "key path action flags"},
-        {'a', "write_index", "key, path, action", "key path action flags"},
+        {'a', "place_index", "key, path, block", "key path block reads shallow known declared envelopes"},
         {'a', "mark", "action, space", "action space branch state reason seq doc id scope path kind stamp"},
         {'a', "foreign_space", "space", "space uuid name seen stamp"},
         {'a', "foreign_read", "space, action", "space action"},
@@ -292,7 +298,7 @@ static void no_single_row_makes_anything_stand_that_does_not(void **state) {
         char columns[128];
         snprintf(columns, sizeof columns, "%s", tables[t].columns);
         for (char *column = strtok(columns, " "); column; column = strtok(NULL, " "))
-            for (int row = 0; row < 8; row++)
+            for (int row = 0; row < 12; row++)
                 for (size_t v = 0; v <= VALUES; v++) {
                     if (n++ % step)
                         continue;
