@@ -85,8 +85,10 @@ static const char *const command_members[] = {"depfile", "env",           "cwd",
 static const char *const node_members[] = {"kind",           "onRestart",    "debounceMs", "throttleMs",
                                            "noDebounce",     "verifier",     "title",      "description",
                                            "argumentSchema", "resultSchema", "metadata"};
-static const char *const other_members[] = {"command",  "python", "javascript", "ref", "files",
-                                            "produces", "inputs", "after",      "each"};
+static const char *const other_members[] = {"command", "call",     "python", "javascript", "ref",
+                                            "files",   "produces", "inputs", "after",      "each"};
+/* And to that of a call. */
+static const char *const call_members[] = {"args", "retries", "remote", "timeout"};
 
 /* Members of the whole that stay as they are, and those that become something else. */
 static const char *const root_members[] = {"name", "version", "title", "description", "cells", "metadata"};
@@ -111,7 +113,8 @@ static void check_members(toml_converter *c, stet_value node) {
     for (size_t i = 0; i < stet_count(node); i++) {
         size_t len;
         const char *key = stet_key_at(node, i, &len);
-        if (LISTED(node_members, key) || LISTED(command_members, key) || LISTED(other_members, key))
+        if (LISTED(node_members, key) || LISTED(command_members, key) || LISTED(other_members, key) ||
+            LISTED(call_members, key))
             continue;
         stet_suggest near = stet_suggest_begin(key);
         OFFER(&near, other_members);
@@ -129,10 +132,10 @@ static void check_members(toml_converter *c, stet_value node) {
 }
 
 static stet_value convert_module(toml_converter *c, stet_value node, const char *id) {
-    static const char *const kinds[] = {"command", "python", "javascript", "ref"};
+    static const char *const kinds[] = {"command", "call", "python", "javascript", "ref"};
     stet_value module = stet_object(), v = stet_null();
     const char *kind = NULL;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         stet_value found;
         if (!stet_find(node, kinds[i], strlen(kinds[i]), &found))
             continue;
@@ -142,7 +145,7 @@ static stet_value convert_module(toml_converter *c, stet_value node, const char 
         v = found;
     }
     if (!kind) {
-        toml_problem(c, "add `command = [\"PROGRAM\", \"ARGUMENT\"]`, or `python`, `javascript`, `ref`",
+        toml_problem(c, "add `command = [\"PROGRAM\", \"ARGUMENT\"]`, or `call`, `python`, `javascript`, `ref`",
                      "node \"%s\" says not what it does", id);
         return module;
     }
@@ -170,7 +173,8 @@ static stet_value convert_module(toml_converter *c, stet_value node, const char 
         }
         stet_put(&module, "implementation", implementation);
     } else {
-        stet_put(&module, strcmp(kind, "ref") == 0 ? "ref" : "implementation", string_of(&v));
+        bool ref = strcmp(kind, "ref") == 0, call = strcmp(kind, "call") == 0;
+        stet_put(&module, ref ? "ref" : call ? "function" : "implementation", string_of(&v));
     }
     toml_leave(c, mark);
     return module;
@@ -203,18 +207,22 @@ static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_
     stet_put(&made, "id", stet_retain(id_value));
     check_members(c, node);
     stet_value module = convert_module(c, node, id);
-    bool command = stet_find(node, "command", 7, NULL);
+    bool command = stet_find(node, "command", 7, NULL), call = stet_find(node, "call", 4, NULL);
     for (size_t i = 0; i < stet_count(node); i++) {
         size_t len;
         const char *key = stet_key_at(node, i, &len);
         if (LISTED(node_members, key)) {
             stet_put_n(&made, key, len, stet_retain(stet_at(node, i)));
-        } else if (LISTED(command_members, key)) {
-            if (command)
+        } else if (call && LISTED(call_members, key)) {
+            stet_put_n(&module, key, len, stet_retain(stet_at(node, i)));
+        } else if (LISTED(command_members, key) || LISTED(call_members, key)) {
+            bool fits = command && LISTED(command_members, key);
+            if (fits)
                 stet_put_n(&module, key, len, stet_retain(stet_at(node, i)));
             size_t mark = toml_enter(c, key, len);
-            if (!command)
-                toml_problem(c, "remove it", "`%s` is for commands", key);
+            if (!fits)
+                toml_problem(c, "remove it", "`%s` is for %s", key,
+                             LISTED(command_members, key) ? "commands" : "calls");
             toml_leave(c, mark);
         }
     }

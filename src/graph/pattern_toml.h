@@ -7,6 +7,7 @@
  * docs/pipelines.md describes the form. What becomes what:
  *
  *     command = ["cc", "{src}"]  or  "cc {src}"    module {"type":"command","argv":[...]} or {"shell": "..."}
+ *     call = "dml+exec://ADAPTER/PATH"             module {"type":"call","function":...}, with args, retries, remote
  *     python = "steps.py:load"                     module {"type":"python","implementation":{"file","export"}}
  *     javascript = "..."                           module {"type":"javascript","implementation":"..."}
  *     ref = "sum"                                  module {"type":"ref","ref":"sum"}

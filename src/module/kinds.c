@@ -7,6 +7,7 @@
 static const stet_module_kind *const kinds[] = {
     &stet_module_ref,
     &stet_module_command,
+    &stet_module_call,
     &stet_module_javascript,
 };
 

@@ -6,6 +6,7 @@
 
 extern const stet_module_kind stet_module_ref;
 extern const stet_module_kind stet_module_command;
+extern const stet_module_kind stet_module_call;
 extern const stet_module_kind stet_module_javascript;
 
 #endif

@@ -36,6 +36,8 @@
     X(stet_ops_why)                                                                                                    \
     X(stet_ops_file)                                                                                                   \
     X(stet_ops_convert)                                                                                                \
+    X(stet_ops_call)                                                                                                   \
+    X(stet_ops_worker)                                                                                                 \
     /* one line each */
 
 #define STORES(X)                                                                                                      \

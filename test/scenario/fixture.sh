@@ -50,3 +50,7 @@ cp "$STET_SOURCE/examples/totals.json" .
 # events: a piece with streams
 cp "$STET_SOURCE/examples/counter.json" .
 "$STET" run counter.json
+
+# calls: one that has ended, and one that nobody has taken yet
+"$STET" call run dml+exec://stet-exec-local/cat '{"a": 1}'
+"$STET" call run dml+exec://stet-exec-local/true --remote "file://$PWD/shared.db" --detach

@@ -1,0 +1,202 @@
+/* stet-exec-local - the execution adapter that runs programs on this machine (docs/calls.md).
+ *
+ * One request on standard input, one reply on standard output (src/exec/adapter.h). It is started in the directory of a
+ * project. A call whose snapshot lies in that project's own repository runs here, under a supervisor that outlives this
+ * process; one whose snapshot lies in another repository is left there for a worker. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "exec/adapter.h"
+#include "exec/calls.h"
+#include "exec/orchestrate_local.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+#define REQUEST_MAX ((size_t)64 << 20)
+#define LINGER_MS   200 /* a short job has ended when its first poll is answered */
+#define AFTER_LEAST 50
+#define AFTER_MOST  2000
+
+typedef struct request {
+    bool cancel;
+    char *function, *remote, *ref, *execution;
+    stet_hash node, key;
+    stet_hash *inputs;
+    size_t count;
+    int64_t since_ms; /* when it was first asked for: what the token says */
+} request;
+
+static char *text(stet_value object, const char *name) {
+    stet_value v = stet_get(object, name);
+    size_t len = 0;
+    const char *s = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    return s && strlen(s) == len ? stet_strdup(s) : NULL;
+}
+
+static bool hash(stet_value v, stet_hash *out) {
+    size_t len = 0;
+    const char *hex = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    return hex && stet_hash_of_hex(hex, len, out);
+}
+
+static bool take(stet_value v, request *r) {
+    stet_value snapshot = stet_get(v, "snapshot"), inputs = stet_get(v, "inputs");
+    char *op = text(v, "op"), *token = text(v, "token");
+    r->cancel = op && strcmp(op, "cancel") == 0;
+    bool fine = stet_as_int(stet_get(v, "v")) == 1 && op && (r->cancel || strcmp(op, "poll") == 0) &&
+                hash(stet_get(v, "node"), &r->node) && hash(stet_get(v, "key"), &r->key) &&
+                stet_typeof(inputs) == STET_ARRAY;
+    r->function = text(v, "function");
+    r->execution = text(v, "execution");
+    r->remote = text(snapshot, "remote");
+    r->ref = text(snapshot, "ref");
+    r->count = stet_count(inputs);
+    r->inputs = stet_alloc_zero((r->count + 1) * sizeof *r->inputs);
+    for (size_t i = 0; i < r->count; i++)
+        fine = fine && hash(stet_at(inputs, i), &r->inputs[i]);
+    r->since_ms = token ? strtoll(token, NULL, 10) : 0;
+    stet_free(op);
+    stet_free(token);
+    return fine && r->function && r->execution && r->remote && r->ref;
+}
+
+static stet_status read_request(request *r, stet_error *err) {
+    stet_buf b = STET_BUF(REQUEST_MAX);
+    for (;;) {
+        char block[65536];
+        ssize_t n = stet_sys_read(0, block, sizeof block);
+        if (n <= 0)
+            break;
+        stet_buf_add(&b, block, (size_t)n);
+    }
+    stet_value v = stet_null();
+    stet_status status = b.overflow ? stet_fail(err, STET_LIMIT, "the request is too long")
+                                    : stet_json_parse(stet_buf_cstr(&b), b.len, &v, err);
+    if (status == STET_OK && !take(v, r))
+        status = stet_fail(err, STET_INVALID, "the request is not one of version 1");
+    stet_release(v);
+    stet_buf_release(&b);
+    return status;
+}
+
+/* Is this the repository of that project? */
+static bool same_file(stet_project *p, const stet_repo *remote) {
+    char *own = stet_project_path(p, "local/repo.db");
+    struct stat a, b;
+    bool same = stet_sys_stat(own, &a) == 0 && stet_sys_stat(stet_repo_path(remote), &b) == 0 && a.st_dev == b.st_dev &&
+                a.st_ino == b.st_ino;
+    stet_free(own);
+    return same;
+}
+
+static void print(stet_value reply) {
+    size_t len;
+    char *line = stet_json_print(reply, STET_JSON_CANONICAL, &len);
+    printf("%.*s\n", (int)len, line);
+    stet_free(line);
+    stet_release(reply);
+}
+
+static void reply_pending(const request *r, const stet_orch_answer *a) {
+    int64_t now = stet_clock_ms(), since = r->since_ms > 0 && r->since_ms <= now ? r->since_ms : now;
+    int64_t after = (now - since) / 10;
+    stet_value v = stet_object(), progress = stet_object();
+    after = after < AFTER_LEAST ? AFTER_LEAST : after > AFTER_MOST ? AFTER_MOST : after;
+    stet_put(&progress, "note", stet_string(stet_claim_state_name(a->claim)));
+    stet_put(&v, "v", stet_int(1));
+    stet_put(&v, "status", stet_string("pending"));
+    stet_put(&v, "token", stet_stringf("%lld", (long long)since));
+    stet_put(&v, "poll_after_ms", stet_int(after));
+    stet_put(&v, "progress", progress);
+    print(v);
+}
+
+static void reply_done(const stet_orch_answer *a) {
+    stet_value v = stet_object();
+    stet_put(&v, "v", stet_int(1));
+    stet_put(&v, "status", stet_string("done"));
+    stet_put(&v, "outcome", stet_string(a->state == STET_ORCH_DONE_OK ? "ok" : "error"));
+    stet_put(&v, "result", stet_hash_text(a->result));
+    print(v);
+}
+
+static stet_status serve(stet_orch *o, const request *r, stet_backend_local *backend, stet_error *err) {
+    stet_orch_job job = {.key = r->key,
+                         .node = r->node,
+                         .function = r->function,
+                         .inputs = r->inputs,
+                         .input_count = r->count,
+                         .execution = r->execution,
+                         .ref = r->ref};
+    stet_orch_answer a;
+    if (r->cancel)
+        return stet_orch_cancel(o, &job, err);
+    stet_status status = stet_orch_poll(o, &job, &a, err);
+    if (status == STET_OK && a.state == STET_ORCH_PENDING && backend && a.mine) {
+        stet_backend_local_wait(backend, LINGER_MS);
+        status = stet_orch_poll(o, &job, &a, err);
+    }
+    if (status == STET_OK && a.state == STET_ORCH_PENDING)
+        reply_pending(r, &a);
+    else if (status == STET_OK)
+        reply_done(&a);
+    return status;
+}
+
+static stet_status answer(const request *r, stet_error *err) {
+    stet_repo *remote = NULL;
+    stet_project *p = NULL;
+    stet_backend_local *backend = NULL;
+    stet_calls_config config = {.lease_ms = STET_ORCH_LEASE_MS};
+    char owner[200] = "", *dir = NULL;
+    stet_status status = stet_repo_open_uri(r->remote, STET_REPO_MUST_EXIST, &remote, err);
+    bool here = status == STET_OK && stet_project_find(".", &p, NULL) == STET_OK && same_file(p, remote);
+    if (here) {
+        status = stet_calls_config_read(p, &config, err);
+        dir = stet_calls_dir(p);
+        if (status == STET_OK)
+            status = stet_calls_owner(dir, owner, err);
+        backend = stet_backend_local_open(dir, stet_project_root(p));
+    }
+    stet_orch o = {.remote = remote,
+                   .backend = &stet_backend_local_kind,
+                   .backend_ctx = backend,
+                   .owner = owner,
+                   .lease_ms = config.lease_ms,
+                   .queue = !here};
+    if (status == STET_OK)
+        status = serve(&o, r, backend, err);
+    stet_backend_local_close(backend);
+    stet_repo_close(remote);
+    stet_calls_config_release(&config);
+    stet_project_close(p);
+    stet_free(dir);
+    return status;
+}
+
+int main(void) {
+    stet_error err = STET_ERROR_INIT;
+    request r = {0};
+    if (isatty(0)) {
+        fputs("stet-exec-local is asked by stet: one JSON request on standard input\n", stderr);
+        return 2;
+    }
+    stet_status status = read_request(&r, &err);
+    if (status == STET_OK)
+        status = answer(&r, &err);
+    if (status == STET_OK && (fflush(stdout) != 0 || ferror(stdout)))
+        status = stet_fail(&err, STET_IO, "cannot write the reply");
+    if (status != STET_OK)
+        fprintf(stderr, "stet-exec-local: %s\n", err.message);
+    stet_error_clear(&err);
+    stet_free(r.function);
+    stet_free(r.remote);
+    stet_free(r.ref);
+    stet_free(r.execution);
+    stet_free(r.inputs);
+    bool again = status == STET_BUSY || status == STET_IO || status == STET_CONFLICT || status == STET_NOT_FOUND;
+    return status == STET_OK ? 0 : again ? STET_ADAPTER_TRANSIENT : 1;
+}

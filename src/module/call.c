@@ -1,0 +1,354 @@
+/* call.c - the `call` module: a node whose value is the result of a call (docs/calls.md).
+ *
+ *     {"type": "call", "function": "dml+exec://stet-exec-local/sort", "args": ["rows"], "timeout": "10m"}
+ *
+ * Its inputs are the arguments, in the order of `args`, or of their names. The call is cached, claimed and resumed like
+ * every other (exec/executor.h): a run that died is found again by the call itself, so nothing is remembered here. Like
+ * that of a command its result counts only if the inputs, looked at again on the newest state, still make the same
+ * call.
+ *
+ * A failure that is pinned is not taken for an answer: the scheduler runs a failed action only when there is a reason
+ * to, and then it is run. */
+#include <assert.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/vec.h"
+#include "exec/calls.h"
+#include "exec/units.h"
+#include "module/kinds.h"
+#include "project/project.h"
+
+#define VERSION   "1"
+#define MAX_AGAIN 20
+
+typedef struct call_state call_state;
+
+typedef struct call_run {
+    call_state *state;
+    stet_run *run;
+    stet_hash node;
+    stet_call *call;
+    int again;
+    bool forced; /* the pinned failure is not wanted */
+} call_run;
+
+struct call_state {
+    stet_module_host host;
+    stet_repo *repo;
+    stet_executor *executor;
+    stet_calls_config config;
+    STET_VEC(call_run *) active;
+};
+
+static const char *text_of(const stet_value *v) {
+    size_t len;
+    const char *s = stet_typeof(*v) == STET_STRING ? stet_as_string(v, &len) : NULL;
+    return s && strlen(s) == len ? s : NULL;
+}
+
+/* ---- Descriptors ------------------------------------------------------------------------------------------------ */
+
+static stet_status wrong(stet_error *err, const char *member, const char *what, const char *hint) {
+    stet_fail(err, STET_INVALID, "\"%s\" of a call %s", member, what);
+    stet_hint(err, "%s", hint);
+    return STET_INVALID;
+}
+
+static stet_status check_args(stet_value args, stet_value inputs, stet_error *err) {
+    if (stet_typeof(args) != STET_ARRAY)
+        return wrong(err, "args", "is no list of names", "name the node's inputs in the order of the arguments");
+    for (size_t i = 0; i < stet_count(args); i++) {
+        stet_value name = stet_at(args, i);
+        const char *s = text_of(&name);
+        if (!s || !stet_find(inputs, s, strlen(s), NULL))
+            return wrong(err, "args", "names no input", "each name must be one of the node's inputs");
+    }
+    return STET_OK;
+}
+
+static stet_status call_check(stet_value d, stet_value node, stet_error *err) {
+    static const char *const members[] = {"type",   "function",       "args",         "timeout", "retries",
+                                          "remote", "argumentSchema", "resultSchema", "metadata"};
+    for (size_t i = 0; i < stet_count(d); i++) {
+        const char *key = stet_key_at(d, i, NULL);
+        bool known = false;
+        for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+            known |= strcmp(key, members[k]) == 0;
+        if (!known) {
+            stet_fail(err, STET_INVALID, "a call has no member \"%.100s\"", key);
+            stet_hint(err, "docs/calls.md lists what there is");
+            return STET_INVALID;
+        }
+    }
+    stet_value v = stet_get(d, "function");
+    const char *function = text_of(&v);
+    if (!function)
+        return wrong(err, "function", "is no URI", "write \"dml+exec://stet-exec-local/PROGRAM\"");
+    stet_status status = stet_calls_check(function, err);
+    if (status == STET_OK && stet_find(d, "args", 4, &v))
+        status = check_args(v, stet_get(node, "inputs"), err);
+    if (status == STET_OK && stet_find(d, "timeout", 7, &v) && stet_units_ms(v) < 0)
+        status = wrong(err, "timeout", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
+    if (status == STET_OK && stet_find(d, "retries", 7, &v) &&
+        (stet_typeof(v) != STET_INT || stet_as_int(v) < 0 || stet_as_int(v) > 1000))
+        status = wrong(err, "retries", "is no number from 0 to 1000", "write how often it is tried again");
+    if (status == STET_OK && stet_find(d, "remote", 6, &v) && !text_of(&v))
+        status = wrong(err, "remote", "is no URI", "write \"file:///...\"");
+    return status;
+}
+
+static stet_input_use call_use(stet_value descriptor, const char *input, size_t len) {
+    (void)descriptor;
+    (void)input;
+    (void)len;
+    return STET_INPUT_ALWAYS;
+}
+
+static stet_status call_fingerprint(void *state, stet_value descriptor, stet_hash *out, stet_error *err) {
+    (void)state;
+    (void)err;
+    stet_value v = stet_array();
+    stet_push(&v, stet_string("call " VERSION));
+    stet_push(&v, stet_retain(descriptor));
+    *out = stet_hash_value(v);
+    stet_release(v);
+    return STET_OK;
+}
+
+/* ---- The executor ----------------------------------------------------------------------------------------------- */
+
+static stet_run *run_of(call_state *s, const stet_call *c) {
+    for (size_t i = 0; i < s->active.len; i++)
+        if (s->active.at[i]->call == c)
+            return s->active.at[i]->run;
+    return NULL;
+}
+
+static void on_log(void *ctx, stet_call *c, const char *bytes, size_t len) {
+    stet_run *run = run_of(ctx, c);
+    if (run)
+        stet_run_log(run, "stderr", bytes, len);
+}
+
+static void on_progress(void *ctx, stet_call *c, int64_t done, int64_t total, const char *note) {
+    stet_run *run = run_of(ctx, c);
+    if (run)
+        stet_run_progress(run, done, total, note);
+}
+
+/* A line that is about no call in particular goes to whoever runs. */
+static void on_say(void *ctx, const char *line) {
+    call_state *s = ctx;
+    if (s->active.len > 0)
+        stet_run_log(s->active.at[s->active.len - 1]->run, "stet", line, strlen(line));
+}
+
+static stet_status call_open(const stet_module_host *host, void **state, stet_error *err) {
+    (void)err;
+    call_state *s = stet_alloc_zero(sizeof *s);
+    s->host = *host;
+    *state = s;
+    return STET_OK;
+}
+
+/* With the first call, not before: a run in which all of them stand opens nothing. */
+static stet_status make_ready(call_state *s, stet_error *err) {
+    if (s->executor)
+        return STET_OK;
+    stet_status status = stet_calls_config_read(s->host.project, &s->config, err);
+    if (status == STET_OK && !s->repo)
+        status = stet_repo_open(s->host.project, 0, &s->repo, err);
+    stet_executor_opts more = {.say = on_say, .log = on_log, .progress = on_progress, .ctx = s};
+    if (s->host.jobs > 0 && (size_t)s->host.jobs > s->config.adapters)
+        s->config.adapters = (size_t)s->host.jobs;
+    if (status == STET_OK)
+        status = stet_calls_open(s->host.project, s->repo, s->host.loop, &s->config, NULL, &more, &s->executor, err);
+    return status;
+}
+
+static void call_close(void *state) {
+    call_state *s = state;
+    assert(s->active.len == 0);
+    stet_executor_close(s->executor);
+    stet_repo_close(s->repo);
+    stet_calls_config_release(&s->config);
+    stet_vec_release(&s->active);
+    stet_free(s);
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------------------------- */
+
+static void ended(void *ctx, stet_call *c);
+
+static void run_free(call_run *r) {
+    call_state *s = r->state;
+    for (size_t i = 0; i < s->active.len; i++)
+        if (s->active.at[i] == r) {
+            s->active.at[i] = s->active.at[--s->active.len];
+            break;
+        }
+    stet_call_free(r->call);
+    stet_free(r);
+}
+
+static void fail_run(call_run *r, stet_error *err) {
+    stet_run *run = r->run;
+    run_free(r);
+    stet_run_fail(run, err);
+    stet_error_clear(err);
+}
+
+/* The node of the call, from the inputs as they are now. */
+static stet_status evaluate(call_run *r, stet_hash *node, stet_error *err) {
+    stet_value d = stet_run_descriptor(r->run), order = stet_get(d, "args"), inputs, function = stet_get(d, "function");
+    stet_status status = stet_run_inputs(r->run, &inputs, err);
+    if (status != STET_OK)
+        return status;
+    bool named = stet_typeof(order) == STET_ARRAY;
+    size_t n = named ? stet_count(order) : stet_count(inputs);
+    stet_call_arg *args = stet_alloc_zero((n + 1) * sizeof *args);
+    for (size_t i = 0; i < n; i++) {
+        stet_value name = named ? stet_at(order, i) : stet_null();
+        args[i].value = named ? stet_get(inputs, stet_as_string(&name, NULL)) : stet_at(inputs, i);
+    }
+    status = stet_calls_node(r->state->repo, stet_as_string(&function, NULL), args, n, node, err);
+    stet_free(args);
+    return status;
+}
+
+/* A call without cache of this node that an earlier process has left behind. */
+static bool left_behind(call_run *r, char execution[37]) {
+    stet_attempts list = {0};
+    bool found = false;
+    if (stet_attempt_list(r->state->repo, &r->node, true, 1000, &list, NULL) != STET_OK)
+        return false;
+    for (size_t i = 0; i < list.len && !found; i++)
+        if (!list.at[i].cache) {
+            memcpy(execution, list.at[i].execution, sizeof list.at[i].execution);
+            found = true;
+        }
+    stet_attempts_release(&list);
+    return found;
+}
+
+static stet_status begin(call_run *r, stet_error *err) {
+    stet_value d = stet_run_descriptor(r->run), v;
+    stet_executor *x = r->state->executor;
+    stet_call_free(r->call);
+    r->call = NULL;
+    char execution[37];
+    if (r->forced && left_behind(r, execution))
+        return stet_executor_resume(x, execution, ended, r, &r->call, err);
+    stet_call_request request = {.node = r->node, .cache = !r->forced};
+    if (stet_find(d, "timeout", 7, &v))
+        request.timeout_ms = stet_units_ms(v);
+    if (stet_find(d, "retries", 7, &v))
+        request.attempts = stet_as_int(v) + 1;
+    v = stet_get(d, "remote");
+    request.remote = text_of(&v);
+    return stet_executor_start(x, &request, ended, r, &r->call, err);
+}
+
+/* What a failed call says, as the action's error. */
+static void failure(call_run *r, stet_hash result, stet_error *err) {
+    stet_value v = stet_null(), e, message;
+    if (stet_repo_dag_value(r->state->repo, result, &v, err) != STET_OK)
+        return;
+    e = stet_get(v, "error");
+    message = stet_get(e, "message");
+    const char *text = text_of(&message);
+    stet_fail(err, STET_FAILED, "%s: %s", stet_run_name(r->run), text ? text : "the call failed");
+    stet_value said = stet_get(e, "stderr");
+    size_t len = 0;
+    if (stet_typeof(said) == STET_STRING && stet_as_string(&said, &len) && len > 0)
+        stet_run_log(r->run, "stderr", stet_as_string(&said, NULL), len);
+    for (size_t i = 0; i < stet_count(e); i++)
+        if (strcmp(stet_key_at(e, i, NULL), "message") != 0)
+            stet_detail(err, stet_key_at(e, i, NULL), stet_retain(stet_at(e, i)));
+    if (stet_typeof(e) != STET_OBJECT)
+        stet_detail(err, "failure", stet_retain(v));
+    stet_release(v);
+}
+
+static void ended(void *ctx, stet_call *c) {
+    call_run *r = ctx;
+    stet_error err = STET_ERROR_INIT;
+    stet_hash now;
+    stet_call_state state = stet_call_state_of(c);
+    stet_call_outcome o = *stet_call_outcome_of(c);
+    stet_status status = stet_run_refresh(r->run, &err);
+    if (status == STET_OK)
+        status = evaluate(r, &now, &err);
+    bool same = status == STET_OK && stet_hash_equal(now, r->node);
+    bool again = status == STET_OK && !same;
+    if (same && state == STET_CALL_PINNED_HIT && !o.ok && !r->forced)
+        r->forced = again = true;
+    if (again && ++r->again > MAX_AGAIN)
+        status = stet_fail(&err, STET_CONFLICT, "%s: its inputs change each time it runs", stet_run_name(r->run));
+    else if (again) {
+        if (!same)
+            r->forced = false;
+        r->node = now;
+        status = begin(r, &err);
+        if (status == STET_OK)
+            return;
+    }
+    if (status == STET_OK && state == STET_CALL_FAILED) {
+        stet_fail(&err, o.error->status, "%s: %s", stet_run_name(r->run), o.error->message);
+        stet_hint(&err, "%s", o.error->hint);
+    } else if (status == STET_OK && !o.ok)
+        failure(r, o.result, &err);
+    else if (status == STET_OK) {
+        stet_value v;
+        status = stet_repo_dag_value(r->state->repo, o.result, &v, &err);
+        if (status == STET_OK) {
+            stet_run *run = r->run;
+            run_free(r);
+            stet_run_succeed(run, v);
+            return;
+        }
+    }
+    fail_run(r, &err);
+}
+
+static stet_status call_start(void *state, void *program, stet_run *run, stet_error *err) {
+    (void)program;
+    call_state *s = state;
+    stet_status status = make_ready(s, err);
+    if (status != STET_OK)
+        return status;
+    call_run *r = stet_alloc_zero(sizeof *r);
+    r->state = s;
+    r->run = run;
+    *stet_vec_add(&s->active) = r;
+    status = evaluate(r, &r->node, err);
+    if (status == STET_OK)
+        status = begin(r, err);
+    if (status != STET_OK)
+        run_free(r);
+    return status;
+}
+
+/* The call goes on; whoever wants it next joins it. */
+static void call_cancel(void *state, stet_run *run) {
+    call_state *s = state;
+    for (size_t i = 0; i < s->active.len; i++)
+        if (s->active.at[i]->run == run) {
+            stet_error err = STET_ERROR_INIT;
+            stet_fail(&err, STET_CANCELLED, "%s: stopped waiting for its call", stet_run_name(run));
+            fail_run(s->active.at[i], &err);
+            return;
+        }
+}
+
+const stet_module_kind stet_module_call = {.version = STET_MODULE_VERSION,
+                                           .type = "call",
+                                           .asynchronous = true,
+                                           .open = call_open,
+                                           .close = call_close,
+                                           .check = call_check,
+                                           .use = call_use,
+                                           .fingerprint = call_fingerprint,
+                                           .start = call_start,
+                                           .cancel = call_cancel};
