@@ -59,35 +59,59 @@ static void leave(persist_object *self) {
 
 /* ---- entries ---- */
 
-/* (block, module, created_at, {kind: (id, size, format, bytes or None)}, elapsed_ms, extra or None, hash, in_log) */
-static PyObject *entry_tuple(const stet_persist_entry *e) {
-    PyObject *contents = PyDict_New(), *extra = NULL, *tuple = NULL;
-    for (size_t i = 0; contents && i < e->content_count; i++) {
-        const stet_persist_content *c = &e->contents[i];
-        PyObject *of = c->bytes ? Py_BuildValue("sKsy#", c->id, (unsigned long long)c->size, c->format, c->bytes,
-                                                (Py_ssize_t)c->size)
-                                : Py_BuildValue("sKsO", c->id, (unsigned long long)c->size, c->format, Py_None);
-        if (!of || PyDict_SetItemString(contents, c->kind, of) != 0)
-            Py_CLEAR(contents);
-        Py_XDECREF(of);
-    }
+/* Puts a new reference, or NULL with an exception, into a tuple that is dropped in that case. */
+static void set_item(PyObject **tuple, Py_ssize_t at, PyObject *item) {
+    if (*tuple && (!item || PyTuple_SetItem(*tuple, at, item) != 0))
+        Py_CLEAR(*tuple);
+    else if (!*tuple)
+        Py_XDECREF(item);
+}
+
+static PyObject *content_tuple(const stet_persist_content *c) {
+    PyObject *tuple = PyTuple_New(4);
+    set_item(&tuple, 0, PyUnicode_FromString(c->id));
+    set_item(&tuple, 1, PyLong_FromUnsignedLongLong(c->size));
+    set_item(&tuple, 2, PyUnicode_FromString(c->format));
+    set_item(&tuple, 3, c->bytes ? PyBytes_FromStringAndSize(c->bytes, (Py_ssize_t)c->size) : Py_NewRef(Py_None));
+    return tuple;
+}
+
+static PyObject *extra_of(const stet_persist_entry *e) {
     stet_buf text = STET_BUF(STET_PERSIST_ENTRY_MAX);
-    if (contents && strstr(e->text, "extra") && stet_persist_extra_string(e, NULL, "extra", &text))
+    PyObject *extra = NULL;
+    if (strstr(e->text, "extra") && stet_persist_extra_string(e, NULL, "extra", &text))
         extra = PyUnicode_FromStringAndSize(stet_buf_cstr(&text), (Py_ssize_t)text.len);
     else
         extra = Py_NewRef(Py_None);
     stet_buf_release(&text);
-    PyObject *block = PyUnicode_FromStringAndSize(
-        e->key.block_id, (Py_ssize_t)(e->key.block_len ? e->key.block_len : strlen(e->key.block_id)));
-    PyObject *module = PyUnicode_FromStringAndSize(e->key.module_hash, STET_PERSIST_HASH);
-    if (contents && extra && block && module)
-        tuple = Py_BuildValue("OOKOLOsO", block, module, (unsigned long long)e->key.created_at, contents,
-                              (long long)e->elapsed_ms, extra, e->hash, e->in_log ? Py_True : Py_False);
-    Py_XDECREF(block);
-    Py_XDECREF(module);
-    Py_XDECREF(contents);
-    Py_XDECREF(extra);
+    return extra;
+}
+
+/* (block, module, created_at, {kind: (id, size, format, bytes or None)}, elapsed_ms, extra or None, hash, in_log).
+ * `block` and `module` are the strings of the entry if they are at hand, or NULL. */
+static PyObject *entry_tuple_with(const stet_persist_entry *e, PyObject *block, PyObject *module) {
+    PyObject *contents = PyDict_New(), *tuple = contents ? PyTuple_New(8) : NULL;
+    for (size_t i = 0; contents && i < e->content_count; i++) {
+        PyObject *of = content_tuple(&e->contents[i]);
+        if (!of || PyDict_SetItemString(contents, e->contents[i].kind, of) != 0)
+            Py_CLEAR(contents);
+        Py_XDECREF(of);
+    }
+    size_t block_len = e->key.block_len ? e->key.block_len : strlen(e->key.block_id);
+    set_item(&tuple, 0, block ? Py_NewRef(block) : PyUnicode_FromStringAndSize(e->key.block_id, (Py_ssize_t)block_len));
+    set_item(&tuple, 1,
+             module ? Py_NewRef(module) : PyUnicode_FromStringAndSize(e->key.module_hash, STET_PERSIST_HASH));
+    set_item(&tuple, 2, PyLong_FromUnsignedLongLong(e->key.created_at));
+    set_item(&tuple, 3, contents);
+    set_item(&tuple, 4, PyLong_FromLongLong(e->elapsed_ms));
+    set_item(&tuple, 5, extra_of(e));
+    set_item(&tuple, 6, PyUnicode_FromString(e->hash));
+    set_item(&tuple, 7, Py_NewRef(e->in_log ? Py_True : Py_False));
     return tuple;
+}
+
+static PyObject *entry_tuple(const stet_persist_entry *e) {
+    return entry_tuple_with(e, NULL, NULL);
 }
 
 static bool key_of(PyObject *block, PyObject *module, PyObject *created, stet_persist_key *key) {
@@ -387,7 +411,7 @@ static PyObject *persist_get(PyObject *o, PyObject *const *args, Py_ssize_t coun
     leave(self);
     PyObject *tuple = NULL;
     if (status == STET_OK)
-        tuple = entry_tuple(e);
+        tuple = entry_tuple_with(e, args[0], args[1]);
     else if (status == STET_NOT_FOUND) {
         stet_error_clear(&err);
         tuple = Py_NewRef(Py_None);

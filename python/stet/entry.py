@@ -66,6 +66,16 @@ class Entry:
     elapsed_ms: Optional[int] = None
 
 
+def stored(raw, variables, output, stderr):
+    """The Entry of what the library handed out. Made without __init__: its parts are in order, and frozen dataclasses are slow to make."""
+    key = object.__new__(ExecutionKey)
+    key.__dict__.update(block_id=raw[0], module_hash=raw[1], created_at=_ZERO + timedelta(0, 0, 0, raw[2]))
+    entry = object.__new__(Entry)
+    entry.__dict__.update(execution_key=key, variables=variables, extra=None if raw[5] is None else json.loads(raw[5]), output=output, stderr=stderr,
+                          elapsed_ms=None if raw[4] < 0 else raw[4])
+    return entry
+
+
 class EntryMetadata:
     """What is known of an entry without its contents: their sizes, formats and object ids. The contents themselves may be gone."""
 

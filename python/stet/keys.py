@@ -82,9 +82,19 @@ def _package_version(top):
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
 
-@functools.lru_cache(maxsize=None)
+_codes = {}  # id to (digest, the code itself)
+_references = {}  # the same for what `references` found
+
+
 def references(code):
-    """What code reads by name from outside: [(name, attributes that follow)], and the modules that it imports: [(name, level)]."""
+    """What code reads by name from outside: [(name, attributes that follow)], and the names of the modules that it imports."""
+    known = _references.get(id(code))
+    if known is None:
+        known = _references[id(code)] = (_read_references(code), code)
+    return known[0]
+
+
+def _read_references(code):
     names, imports, todo = set(), set(), [code]
     while todo:
         one = todo.pop()
@@ -268,6 +278,14 @@ class Hasher:
     # ---- code ----
 
     def _code(self, out, code):
+        known = _codes.get(id(code))
+        if known is None:
+            inner = bytearray()
+            self._write_code(inner, code)
+            known = _codes[id(code)] = (hashlib.sha256(inner).digest(), code)
+        out += known[0]
+
+    def _write_code(self, out, code):
         for field in (code.co_code, code.co_exceptiontable, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_consts):
             self._feed(out, field)
         self._all(out, b"c", (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags))

@@ -5,10 +5,11 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
+from pickle import loads
 from typing import Any, Mapping, Optional, Union
 
 from . import _stet, formats, where
-from .entry import CONTENT_KINDS, Entry, EntryMetadata, ExecutionKey, from_millis
+from .entry import CONTENT_KINDS, Entry, EntryMetadata, ExecutionKey, stored
 from .errors import BusyError, ConflictError, CorruptError, DeniedError, ExecutionKeyClash, IoError, NotFoundError
 from .strategy import CleanupStrategy, DefaultCleanupStrategy
 
@@ -95,7 +96,7 @@ class FsPersister(Persister):
         self._read_only = read_only
         self._lock = threading.Lock()
         self._handle = None
-        self._pid = 0
+        self._generation = None
         self._closed = False
         self._warned = set()
         self.last_error = None
@@ -136,17 +137,17 @@ class FsPersister(Persister):
         self._directory = Path(directory)
         if why and not self._read_only:
             self._warn_once("read only", f"{directory} is only read: {why}")
-        self._handle, self._pid = handle, os.getpid()
+        self._handle, self._generation = handle, _generation
         return handle
 
     def _use(self):
         """The handle. A child of a fork opens its own: locks of open files are shared with the parent, and would exclude nobody."""
-        if self._pid == os.getpid() and not self._closed:
+        if self._generation is _generation and not self._closed:
             return self._handle
         with self._lock:
             if self._closed:
                 raise ValueError("the persister is closed")
-            return self._handle if self._pid == os.getpid() else self._open()
+            return self._handle if self._generation is _generation else self._open()
 
     def _use_for_writing(self):
         handle = self._use()
@@ -171,7 +172,7 @@ class FsPersister(Persister):
     def close(self) -> None:
         """Deletes nothing. Calls that are under way in other threads end first."""
         with self._lock:
-            if not self._closed and self._handle is not None and self._pid == os.getpid():
+            if not self._closed and self._handle is not None and self._generation is _generation:
                 self._handle.close()
             self._closed = True
 
@@ -195,7 +196,17 @@ class FsPersister(Persister):
     # ---- get and put ----
 
     def get(self, execution_key, exact_match_created_at=False, content_spec=None, **kwargs):
-        created = execution_key.millis
+        created = 0 if execution_key.created_at is None else execution_key.millis
+        if not (exact_match_created_at or content_spec or kwargs):  # the usual case, without detours
+            handle = self._handle if self._generation is _generation and not self._closed else self._use()
+            raw = handle.get(execution_key.block_id, execution_key.module_hash, created, 0, None)
+            if raw is None:
+                return None
+            contents = raw[3]
+            if len(contents) == 1 and "variables" in contents:
+                _, _, format, data = contents["variables"]
+                if data is not None and format == "pickle":
+                    return stored(raw, loads(data), None, None)
         flags = 0
         if exact_match_created_at:
             if not created:
@@ -215,8 +226,7 @@ class FsPersister(Persister):
             if content_spec is None or all(f in ("auto", raw[3][k][2]) for k, f in content_spec.items()):
                 values = self._values(handle, raw, kinds, kwargs)
                 if values is not None:
-                    key = ExecutionKey(raw[0], raw[1], from_millis(raw[2]))
-                    return Entry(key, values[0], None if raw[5] is None else json.loads(raw[5]), values[1], values[2], None if raw[4] < 0 else raw[4])
+                    return stored(raw, *values)
             if flags:
                 return None
             created = raw[2] - 1  # in another format, or gone since: the next older one
@@ -341,6 +351,17 @@ class FsPersister(Persister):
     def tags(self, execution_key: ExecutionKey):
         """Names of its tags; "" is the pin."""
         return self._use().marks(execution_key.block_id, execution_key.module_hash, execution_key.millis)
+
+
+_generation = object()  # another one in each child of a fork
+
+
+def _forked():
+    global _generation
+    _generation = object()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _again(directory, options, strategy, read_only):
