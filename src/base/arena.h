@@ -5,7 +5,8 @@
  *     ...
  *     stet_arena_release(&a);
  *
- * Allocation is a pointer bump; there is no free of a single piece. stet_arena_clear keeps the largest block for reuse.
+ * Allocation is a pointer bump; there is no free of a single piece. stet_arena_clear keeps the largest block for reuse;
+ * stet_arena_rewind keeps all of them, for one that is filled again as far.
  */
 #ifndef STET_BASE_ARENA_H
 #define STET_BASE_ARENA_H
@@ -14,11 +15,12 @@
 
 typedef struct stet_arena {
     struct stet_arena_block *head;
-    size_t total; /* bytes handed out since init or clear */
+    struct stet_arena_block *spare; /* of before the last rewind, not yet used again */
+    size_t total;                   /* bytes handed out since init or clear */
 } stet_arena;
 
 #define STET_ARENA_INIT                                                                                                \
-    { NULL, 0 }
+    { NULL, NULL, 0 }
 
 void *stet_arena_alloc(stet_arena *a, size_t size) __attribute__((returns_nonnull)); /* aligned to 16 */
 void *stet_arena_zero(stet_arena *a, size_t size) __attribute__((returns_nonnull));
@@ -26,6 +28,7 @@ void *stet_arena_dup(stet_arena *a, const void *bytes, size_t len) __attribute__
 char *stet_arena_strndup(stet_arena *a, const char *s, size_t len) __attribute__((returns_nonnull));
 char *stet_arena_strdup(stet_arena *a, const char *s) __attribute__((returns_nonnull));
 void stet_arena_clear(stet_arena *a);
+void stet_arena_rewind(stet_arena *a);
 void stet_arena_release(stet_arena *a);
 
 #endif

@@ -26,7 +26,7 @@ char *stet_buf_reserve(stet_buf *b, size_t len) {
     return b->data + b->len;
 }
 
-void stet_buf_add(stet_buf *b, const void *bytes, size_t len) {
+void stet_buf_add_slow(stet_buf *b, const void *bytes, size_t len) {
     char *to = stet_buf_reserve(b, len);
     if (!to || !len)
         return;
@@ -36,10 +36,6 @@ void stet_buf_add(stet_buf *b, const void *bytes, size_t len) {
 
 void stet_buf_str(stet_buf *b, const char *s) {
     stet_buf_add(b, s, strlen(s));
-}
-
-void stet_buf_char(stet_buf *b, char c) {
-    stet_buf_add(b, &c, 1);
 }
 
 void stet_buf_printf(stet_buf *b, const char *format, ...) {

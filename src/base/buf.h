@@ -12,6 +12,8 @@
 #ifndef STET_BASE_BUF_H
 #define STET_BASE_BUF_H
 
+#include <string.h>
+
 #include "base/error.h"
 
 #define STET_BUF_MAX ((size_t)1 << 31)
@@ -26,9 +28,21 @@ typedef struct stet_buf {
     bool overflow;
 } stet_buf;
 
-void stet_buf_add(stet_buf *b, const void *bytes, size_t len);
+void stet_buf_add_slow(stet_buf *b, const void *bytes, size_t len);
+/* Here, because most of what is added is a few bytes and fits: then a call would cost more than the work. */
+static inline void stet_buf_add(stet_buf *b, const void *bytes, size_t len) {
+    if (len < b->cap - b->len && !b->overflow && (!b->max || b->len + len <= b->max)) {
+        memcpy(b->data + b->len, bytes, len);
+        b->len += len;
+        b->data[b->len] = 0;
+    } else {
+        stet_buf_add_slow(b, bytes, len);
+    }
+}
+static inline void stet_buf_char(stet_buf *b, char c) {
+    stet_buf_add(b, &c, 1);
+}
 void stet_buf_str(stet_buf *b, const char *s);
-void stet_buf_char(stet_buf *b, char c);
 void stet_buf_printf(stet_buf *b, const char *format, ...) STET_PRINTF(2, 3);
 /* Room for `len` more bytes; NULL on overflow. Write there, then add what was written to b->len. */
 char *stet_buf_reserve(stet_buf *b, size_t len);

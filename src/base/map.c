@@ -1,6 +1,7 @@
 #include "base/map.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -74,7 +75,11 @@ static inline uint64_t rotate(uint64_t x, int by) {
 /* SipHash-1-3: keyed, and quick enough for short keys. */
 uint64_t stet_map_hash(const void *key, size_t len) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_seed);
+    static atomic_bool seeded; /* what pthread_once knows, without the call */
+    if (!atomic_load_explicit(&seeded, memory_order_acquire)) {
+        pthread_once(&once, make_seed);
+        atomic_store_explicit(&seeded, true, memory_order_release);
+    }
     const unsigned char *p = key;
     uint64_t a = seed[0] ^ 0x736f6d6570736575u, b = seed[1] ^ 0x646f72616e646f6du;
     uint64_t c = seed[0] ^ 0x6c7967656e657261u, d = seed[1] ^ 0x7465646279746573u;
@@ -86,9 +91,16 @@ uint64_t stet_map_hash(const void *key, size_t len) {
         SIP_ROUND(a, b, c, d);
         a ^= word;
     }
-    uint64_t last = (uint64_t)len << 56;
-    for (size_t i = 0; i < left; i++)
-        last |= (uint64_t)p[i] << (8 * i);
+    /* The rest, below the length. Where the key has eight bytes they are read from its end, else one by one. */
+    uint64_t last = 0;
+    if (left && len >= 8) {
+        memcpy(&last, p + left - 8, 8);
+        last >>= 8 * (8 - left);
+    } else {
+        for (size_t i = 0; i < left; i++)
+            last |= (uint64_t)p[i] << (8 * i);
+    }
+    last |= (uint64_t)len << 56;
     d ^= last;
     SIP_ROUND(a, b, c, d);
     a ^= last;

@@ -35,6 +35,7 @@ struct stet_group {
     STET_VEC(stet_group_member) members;
     bool flushed;           /* the members are those of the last flush */
     stet_tx_memory *memory; /* of the transactions since the last flush, and of the overlay */
+    stet_tx_memory *spare;  /* of earlier ones, to be filled again: fresh pages for each flush cost a twentieth of it */
     stet_map overlay;       /* id NUL scope -> stet_overlay_doc * */
     uint64_t stores;        /* how often stored */
     stet_tx *live;          /* begun and not yet added or aborted */

@@ -109,7 +109,7 @@ stet_status stet_group_begin(stet_space *s, const char *branch, stet_group **out
     g->space = s;
     g->branch = number;
     g->snapshot = s->known;
-    g->memory = stet_tx_memory_new();
+    g->memory = stet_tx_memory_new(g);
     *out = g;
     return STET_OK;
 }
@@ -281,7 +281,7 @@ stet_status stet_group_flush(stet_group *g, stet_error *err) {
     free(after);
     clear_overlay(g);
     stet_tx_memory_leave(g->memory); /* goes with the last of its transactions */
-    g->memory = stet_tx_memory_new();
+    g->memory = stet_tx_memory_new(g);
     g->snapshot = g->space->known;
     g->flushed = true;
     return STET_OK;
@@ -310,6 +310,10 @@ void stet_group_end(stet_group *g) {
     stet_map_release(&g->overlay);
     if (g->memory) /* a batch has none: its transactions bring their own */
         stet_tx_memory_leave(g->memory);
+    if (g->spare) {
+        stet_arena_release(&g->spare->arena);
+        free(g->spare);
+    }
     free(g);
 }
 

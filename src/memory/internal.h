@@ -170,6 +170,7 @@ typedef struct stet_tx_view {
 typedef struct stet_tx_memory {
     stet_arena arena;
     size_t users;
+    stet_group *group; /* which takes it back, while it lives */
 } stet_tx_memory;
 
 struct stet_tx {
@@ -213,7 +214,7 @@ void *stet_arena_more(stet_arena *a, const void *at, size_t *cap, size_t size);
 
 /* tx.c */
 void stet_tx_free(stet_tx *tx);
-stet_tx_memory *stet_tx_memory_new(void); /* one user */
+stet_tx_memory *stet_tx_memory_new(stet_group *g); /* one user; of a group, or NULL */
 void stet_tx_memory_leave(stet_tx_memory *m);
 /* Takes over one use of `m`. */
 stet_tx *stet_tx_new(stet_space *s, int64_t branch, int64_t snapshot, stet_group *g, stet_tx_memory *m);

@@ -2,7 +2,12 @@
 #include "memory/internal.h"
 
 static stet_status check_text(const char *what, const char *text, size_t max, stet_error *err) {
-    size_t len = strlen(text);
+    size_t len = 0;
+    while ((unsigned char)(text[len] - 0x20) < 0x7F - 0x20) /* most names are plain, and short */
+        len++;
+    if (!text[len] && len <= max)
+        return STET_OK;
+    len = strlen(text);
     if (len > max)
         return stet_fail(err, STET_LIMIT, "%s of %zu bytes: at most %zu are allowed", what, len, max);
     if (!stet_utf8_valid(text, len))

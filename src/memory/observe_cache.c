@@ -52,7 +52,10 @@ void stet_observe_drop_pending(stet_space *s) {
     o->reads_more = o->removed = false;
     o->tx++;
     stet_map_clear(&o->pending_of);
-    stet_arena_clear(&o->tx_arena);
+    if (o->tx_arena.total <= STET_OBSERVE_MAX) /* the next one fills as much: fresh pages are not cheap */
+        stet_arena_rewind(&o->tx_arena);
+    else
+        stet_arena_clear(&o->tx_arena);
 }
 
 void stet_observe_forget_piece(stet_space *s) {

@@ -87,6 +87,50 @@ static int by_op(const void *a, const void *b) {
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
+/* Sorts by by_op. There are several for each action, and comparing them all was a twentieth of storing it; but they
+ * come in the order of actions and differ in the document: so they are dealt out by the digits of that, which keeps the
+ * order they have, and what is left to do within one document is mostly nothing. */
+static void sort_ops(struct stet_observe *o) {
+    enum { DIGIT = 11, VALUES = 1 << DIGIT, FEW = 64 };
+    size_t len = o->ops.len;
+    uint64_t most = 0;
+    for (size_t i = 0; i < len; i++)
+        most |= (uint64_t)o->ops.at[i].key;
+    if (len < FEW || len > UINT32_MAX) {
+        stet_sort(o->ops.at, len, sizeof *o->ops.at, by_op);
+        return;
+    }
+    uint32_t *from = stet_arena_alloc(&o->tx_arena, 2 * len * sizeof *from), *to = from + len;
+    uint32_t *count = stet_arena_alloc(&o->tx_arena, VALUES * sizeof *count);
+    for (size_t i = 0; i < len; i++)
+        from[i] = (uint32_t)i;
+    for (int shift = 0; shift < 64 && most >> shift; shift += DIGIT) {
+        memset(count, 0, VALUES * sizeof *count);
+        for (size_t i = 0; i < len; i++)
+            count[(uint64_t)o->ops.at[i].key >> shift & (VALUES - 1)]++;
+        uint32_t before = 0;
+        for (size_t i = 0; i < VALUES; i++) {
+            uint32_t n = count[i];
+            count[i] = before;
+            before += n;
+        }
+        for (size_t i = 0; i < len; i++)
+            to[count[(uint64_t)o->ops.at[from[i]].key >> shift & (VALUES - 1)]++] = from[i];
+        uint32_t *other = from;
+        from = to;
+        to = other;
+    }
+    stet_row_op *sorted = stet_arena_alloc(&o->tx_arena, len * sizeof *sorted);
+    for (size_t i = 0; i < len; i++)
+        sorted[i] = o->ops.at[from[i]];
+    memcpy(o->ops.at, sorted, len * sizeof *sorted);
+    for (size_t i = 0, end; i < len; i = end) {
+        for (end = i + 1; end < len && sorted[end].key == sorted[i].key;)
+            end++;
+        stet_sort(o->ops.at + i, end - i, sizeof *sorted, by_op);
+    }
+}
+
 static bool same_block(const stet_row_op *x, const stet_row_op *y) {
     return x->key == y->key && stet_block_of(x->action) == stet_block_of(y->action) &&
            stet_path_compare(x->path, y->path) == 0;
@@ -143,8 +187,7 @@ static bool next_row(void *ctx, stet_row *out) {
 void stet_observe_write_rows(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     o->ops_round++;
-    if (o->ops.len > 1)
-        qsort(o->ops.at, o->ops.len, sizeof *o->ops.at, by_op);
+    sort_ops(o);
     stet_vec_clear(&o->block_rows);
     const stet_row_op *end = o->ops.at + o->ops.len;
     for (const stet_row_op *first = o->ops.at, *op = first; first < end; first = op) {
@@ -182,12 +225,11 @@ void stet_observe_write_rows(stet_space *s) {
     o->op_order = 0;
 }
 
-/* `added`: it is known not to be there. */
+/* The path lies in the cache's arena. `added`: it is known not to be there. */
 static void row(stet_space *s, int64_t key, stet_pathref path, int64_t action, unsigned flags, bool add, bool write,
                 bool added) {
     struct stet_observe *o = stet_observe_of(s);
     stet_index_doc *d = stet_observe_doc(s, key);
-    path.bytes = stet_bytes_keep(&o->tx_arena, path.bytes, path.len).at;
     *stet_vec_add(&o->ops) = (stet_row_op){key, action, path, flags, add, write, !added, o->op_order++};
     o->reads_more = o->reads_more || (add && !write);
     if (d->wide) {
@@ -211,11 +253,15 @@ static void row(stet_space *s, int64_t key, stet_pathref path, int64_t action, u
         d->waiting = o->ops_round;
         return;
     }
-    stet_index_row r = {{stet_bytes_keep(&o->arena, path.bytes, path.len).at, path.len}, action, flags};
+    stet_index_row r = {path, action, flags};
     if (write)
         *stet_arena_add(&o->arena, &d->writes) = r;
     else
         *stet_arena_add(&o->arena, &d->reads) = r;
+}
+
+static bool same_bytes(stet_bytes a, stet_bytes b) {
+    return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
 }
 
 /* Adds the places of a packed set with these flags; flags of a place that is there already are joined. */
@@ -237,8 +283,9 @@ static int by_doc_and_path(const void *a, const void *b) {
 
 static void write_rows(stet_bytes known, stet_bytes declared, stet_bytes envelopes, stet_places *out) {
     stet_vec_clear(out);
-    if (!gather(known, STET_WRITE_KNOWN, out) || !gather(declared, STET_WRITE_DECLARED, out) ||
-        !gather(envelopes, STET_WRITE_ENVELOPE, out))
+    bool same = same_bytes(known, declared); /* as of most actions */
+    if (!gather(declared, STET_WRITE_DECLARED | (same ? STET_WRITE_KNOWN : 0), out) ||
+        (!same && !gather(known, STET_WRITE_KNOWN, out)) || !gather(envelopes, STET_WRITE_ENVELOPE, out))
         return; /* packed by this process or checked when it was decoded */
     if (out->len > 1)
         qsort(out->at, out->len, sizeof *out->at, by_doc_and_path);
@@ -273,28 +320,30 @@ static void merge_rows(stet_space *s, const stet_known_action *a, const stet_pla
     }
 }
 
-static bool same_bytes(stet_bytes a, stet_bytes b) {
-    return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
-}
-
 void stet_observe_reindex(stet_space *s, stet_known_action *a, stet_bytes reads, stet_bytes known, stet_bytes declared,
                           stet_bytes envelopes) {
     struct stet_observe *o = stet_observe_of(s);
+    /* Rows, those that wait and those of the cache, point into what is kept of the action. */
     if (!same_bytes(a->reads, reads)) {
+        reads = stet_bytes_keep(&o->arena, reads.at, reads.len);
         stet_vec_clear(&o->places);
         stet_vec_clear(&o->places2);
         if (stet_places_unpack(a->reads.at, a->reads.len, &o->places) &&
             stet_places_unpack(reads.at, reads.len, &o->places2))
             merge_rows(s, a, &o->places, &o->places2, false);
-        a->reads = stet_bytes_keep(&o->arena, reads.at, reads.len);
+        a->reads = reads;
     }
     if (!same_bytes(a->known, known) || !same_bytes(a->declared, declared) || !same_bytes(a->envelopes, envelopes)) {
+        bool same = same_bytes(known, declared);
+        declared = stet_bytes_keep(&o->arena, declared.at, declared.len);
+        known = same ? declared : stet_bytes_keep(&o->arena, known.at, known.len);
+        envelopes = stet_bytes_keep(&o->arena, envelopes.at, envelopes.len);
         write_rows(a->known, a->declared, a->envelopes, &o->places);
         write_rows(known, declared, envelopes, &o->places2);
         merge_rows(s, a, &o->places, &o->places2, true);
-        a->declared = stet_bytes_keep(&o->arena, declared.at, declared.len);
-        a->known = same_bytes(known, declared) ? a->declared : stet_bytes_keep(&o->arena, known.at, known.len);
-        a->envelopes = stet_bytes_keep(&o->arena, envelopes.at, envelopes.len);
+        a->known = known;
+        a->declared = declared;
+        a->envelopes = envelopes;
     }
 }
 

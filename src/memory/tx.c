@@ -24,15 +24,26 @@ void stet_sort(void *at, size_t len, size_t size, int (*order)(const void *a, co
         }
 }
 
-stet_tx_memory *stet_tx_memory_new(void) {
-    stet_tx_memory *m = stet_alloc_zero(sizeof *m);
+stet_tx_memory *stet_tx_memory_new(stet_group *g) {
+    stet_tx_memory *m = g ? g->spare : NULL;
+    if (m)
+        g->spare = NULL;
+    else
+        m = stet_alloc_zero(sizeof *m);
+    m->group = g;
     m->users = 1;
     return m;
 }
 
 void stet_tx_memory_leave(stet_tx_memory *m) {
+    enum { SPARE_MAX = 64 << 20 };
     if (--m->users)
         return;
+    if (m->group && !m->group->spare && m->arena.total <= SPARE_MAX) {
+        stet_arena_rewind(&m->arena);
+        m->group->spare = m;
+        return;
+    }
     stet_arena_release(&m->arena);
     free(m);
 }
@@ -83,7 +94,7 @@ stet_status stet_tx_begin(stet_space *s, const char *branch, stet_tx **out, stet
     if (st == STET_OK)
         st = stet_space_refresh(s, err);
     if (st == STET_OK)
-        *out = stet_tx_new(s, number, s->known, NULL, stet_tx_memory_new());
+        *out = stet_tx_new(s, number, s->known, NULL, stet_tx_memory_new(NULL));
     return st;
 }
 
