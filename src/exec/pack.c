@@ -92,24 +92,8 @@ static stet_status next(reader *in, char *kind, const char **body, size_t *len, 
     return STET_OK;
 }
 
-static stet_status apply_lost(stet_repo *r, const char *body, size_t len, stet_error *err) {
-    stet_hash id, of;
-    stet_value v;
-    if (len < ID + 1 || (unsigned char)body[ID] >= STET_RECORD_TOMBSTONE)
-        return damaged(err, "a tombstone that is none");
-    memcpy(id.bytes, body, ID);
-    const char *text = body + ID + 1;
-    size_t n = len - ID - 1;
-    stet_status st = stet_record_read(stet_hash_of(text, n), text, n, STET_RECORD_TOMBSTONE, &v, err);
-    if (st != STET_OK)
-        return st;
-    bool fits = stet_hash_of_text(stet_get(v, "object"), &of) && stet_hash_equal(of, id);
-    stet_release(v);
-    return fits ? stet_object_store_lost(r, id, (stet_record_type)body[ID], text, n, err)
-                : damaged(err, "the tombstone of another object");
-}
-
-static stet_status apply_one(stet_repo *r, reader *in, stet_copy_report *report, stet_error *err) {
+/* Takes a record apart. `*over`: it was the last one. */
+static stet_status next_object(reader *in, stet_sent *out, stet_error *err) {
     char kind = 0;
     const char *body = NULL;
     size_t len = 0;
@@ -123,30 +107,67 @@ static stet_status apply_one(stet_repo *r, reader *in, stet_copy_report *report,
                    : damaged(err, "its end does not fit what came before");
     }
     in->count++;
-    report->objects++;
-    report->bytes += (int64_t)len;
-    if (kind == 't')
-        return apply_lost(r, body, len, err);
-    if (kind != 'o' || len < ID)
+    size_t head = kind == 't' ? ID + 1 : ID;
+    if ((kind != 'o' && kind != 't') || len < head)
         return damaged(err, "an unknown kind of record");
-    stet_hash id;
-    memcpy(id.bytes, body, ID);
-    return stet_repo_put_bytes(r, id, body + ID, len - ID, err);
+    if (kind == 't' && (unsigned char)body[ID] >= STET_RECORD_TOMBSTONE)
+        return damaged(err, "a tombstone that is none");
+    *out = (stet_sent){.lost = kind == 't', .bytes = body + head, .len = len - head};
+    memcpy(out->id.bytes, body, ID);
+    if (out->lost)
+        out->type = (stet_record_type)body[ID];
+    return STET_OK;
 }
 
-stet_status stet_pack_apply(stet_repo *r, const char *bytes, size_t len, stet_copy_report *report, stet_error *err) {
-    stet_copy_report done = {0};
-    bool begun;
+stet_status stet_pack_each(const char *bytes, size_t len, stet_take_fn *take, void *ctx, stet_error *err) {
     if (len < MAGIC || memcmp(bytes, magic, MAGIC) != 0)
         return damaged(err, "it does not begin as one");
     reader in = {bytes + MAGIC, bytes + len, 0, false};
+    stet_status st = STET_OK;
+    while (st == STET_OK && !in.over) {
+        stet_sent sent;
+        st = next_object(&in, &sent, err);
+        if (st == STET_OK && !in.over)
+            st = take(ctx, &sent, err);
+    }
+    return st;
+}
+
+static stet_status apply_lost(stet_repo *r, const stet_sent *sent, stet_error *err) {
+    stet_hash of;
+    stet_value v;
+    stet_status st =
+        stet_record_read(stet_hash_of(sent->bytes, sent->len), sent->bytes, sent->len, STET_RECORD_TOMBSTONE, &v, err);
+    if (st != STET_OK)
+        return st;
+    bool fits = stet_hash_of_text(stet_get(v, "object"), &of) && stet_hash_equal(of, sent->id);
+    stet_release(v);
+    return fits ? stet_object_store_lost(r, sent->id, sent->type, sent->bytes, sent->len, err)
+                : damaged(err, "the tombstone of another object");
+}
+
+typedef struct applying {
+    stet_repo *r;
+    stet_copy_report report;
+} applying;
+
+static stet_status apply_one(void *ctx, const stet_sent *sent, stet_error *err) {
+    applying *a = ctx;
+    a->report.objects++;
+    a->report.bytes += (int64_t)sent->len;
+    return sent->lost ? apply_lost(a->r, sent, err) : stet_repo_put_bytes(a->r, sent->id, sent->bytes, sent->len, err);
+}
+
+stet_status stet_pack_apply(stet_repo *r, const char *bytes, size_t len, stet_copy_report *report, stet_error *err) {
+    applying a = {.r = r};
+    bool begun;
     stet_status st = stet_repo_enter(r, &begun, err);
-    while (st == STET_OK && !in.over)
-        st = apply_one(r, &in, &done, err);
+    if (st == STET_OK)
+        st = stet_pack_each(bytes, len, apply_one, &a, err);
     st = stet_repo_leave(r, begun, st, err);
     if (st == STET_OK && report) {
-        report->objects += done.objects;
-        report->bytes += done.bytes;
+        report->objects += a.report.objects;
+        report->bytes += a.report.bytes;
     }
     return st;
 }

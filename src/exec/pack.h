@@ -35,6 +35,18 @@ void stet_pack_end(stet_pack *p);
 void stet_pack_clear(stet_pack *p);
 void stet_pack_release(stet_pack *p);
 
+/* An object as it travels. `lost`: `bytes` is a tombstone, and `type` what the object was; else `type` is not set. */
+typedef struct stet_sent {
+    stet_hash id;
+    stet_record_type type;
+    bool lost;
+    const char *bytes;
+    size_t len;
+} stet_sent;
+typedef stet_status stet_take_fn(void *ctx, const stet_sent *sent, stet_error *err);
+
+/* Gives each of its objects to `take`; unverified, but for the stream itself. */
+STET_CHECKED stet_status stet_pack_each(const char *bytes, size_t len, stet_take_fn *take, void *ctx, stet_error *err);
 /* Stores what is in it, in one transaction (its own, or the caller's). STET_CORRUPT: a stream that is cut or damaged,
  * an object that is none. STET_NOT_FOUND: an object names something that is neither there nor before it in the stream.
  */

@@ -18,6 +18,7 @@ typedef struct plan {
     STET_VEC(stet_hash) children;
     STET_VEC(stet_hash) frontier; /* to be looked at */
     size_t got;                   /* objects of the present question that came */
+    stet_pack came;               /* those of them to be put aside: nobody waits for a program with the lock held */
 } plan;
 
 static stet_status stopped(const stet_transfer_opts *o, stet_error *err) {
@@ -26,15 +27,30 @@ static stet_status stopped(const stet_transfer_opts *o, stet_error *err) {
 
 /* ---- Objects that were put aside ---- */
 
-static void put_aside(stet_repo *r, const stet_sent *sent) {
+static stet_status put_one_aside(void *ctx, const stet_sent *sent, stet_error *err) {
+    stet_repo *r = ctx;
     stet_stmt *s = stet_db_stmt(r->db, "INSERT OR REPLACE INTO incoming(id, type, lost, added_s, bytes) "
                                        "VALUES(?, ?, ?, ?, ?)");
     stet_bind_id(s, 1, &sent->id);
-    stet_bind_int(s, 2, sent->type);
+    stet_bind_int(s, 2, sent->lost ? sent->type : STET_RECORD_DATUM);
     stet_bind_int(s, 3, sent->lost);
     stet_bind_int(s, 4, r->now_s);
     stet_bind_blob(s, 5, sent->bytes, sent->len);
     stet_run(s);
+    return stet_db_status(r->db, err);
+}
+
+static stet_status put_aside(stet_repo *r, stet_pack *pack, stet_error *err) {
+    bool begun;
+    if (pack->count == 0)
+        return STET_OK;
+    stet_pack_end(pack);
+    if (pack->bytes.overflow) /* too much at once to be put aside: it is asked for again when it is needed */
+        return STET_OK;
+    stet_status st = stet_repo_enter(r, &begun, err);
+    if (st == STET_OK)
+        st = stet_repo_leave(r, begun, stet_pack_each(pack->bytes.data, pack->bytes.len, put_one_aside, r, err), err);
+    return st;
 }
 
 /* Gives it to `take`, if it is there. */
@@ -129,8 +145,12 @@ static stet_status take_planned(void *ctx, const stet_sent *sent, stet_error *er
 static stet_status take_new(void *ctx, const stet_sent *sent, stet_error *err) {
     plan *p = ctx;
     stet_status st = take_planned(ctx, sent, err);
-    if (st == STET_OK && p->from->costly && p->o->aside)
-        put_aside(p->o->aside, sent);
+    if (st == STET_OK && p->from->costly && p->o->aside) {
+        if (sent->lost)
+            stet_pack_lost(&p->came, sent->id, sent->type, sent->bytes, sent->len);
+        else
+            stet_pack_object(&p->came, sent->id, sent->bytes, sent->len);
+    }
     return st;
 }
 
@@ -138,25 +158,33 @@ static stet_status take_new(void *ctx, const stet_sent *sent, stet_error *err) {
 static stet_status get_portion(plan *p, const stet_hash *ids, size_t count, stet_error *err) {
     stet_hash ask[STET_TRANSFER_IDS];
     size_t n = 0;
-    bool begun = false;
     stet_status st = STET_OK;
     p->got = 0;
     for (size_t i = 0; i < count && st == STET_OK; i++) {
         bool there = false;
-        if (p->from->costly && p->o->aside)
-            st = take_aside(p->o->aside, ids[i], &there, take_planned, p, err);
+        if (p->from->costly && p->o->aside) {
+            stet_error why = STET_ERROR_INIT;
+            st = take_aside(p->o->aside, ids[i], &there, take_planned, p, &why);
+            if (st == STET_CORRUPT) { /* damaged while it lay there */
+                there = false;
+                st = STET_OK;
+            } else if (st != STET_OK) {
+                stet_error_move(err, &why);
+            }
+            stet_error_clear(&why);
+        }
         if (!there)
             ask[n++] = ids[i];
     }
     if (st != STET_OK || n == 0)
         return st;
     size_t before = p->got;
-    if (p->from->costly && p->o->aside)
-        st = stet_repo_enter(p->o->aside, &begun, err);
-    if (st == STET_OK)
-        st = p->from->get(p->from->ctx, ask, n, take_new, p, err);
-    if (begun)
-        st = stet_repo_leave(p->o->aside, begun, st, err);
+    stet_pack_clear(&p->came);
+    st = p->from->get(p->from->ctx, ask, n, take_new, p, err);
+    if (p->o->aside && p->came.count) { /* also of a question that failed half-way: what came, came */
+        stet_status kept = put_aside(p->o->aside, &p->came, st == STET_OK ? err : NULL);
+        st = st == STET_OK ? kept : st;
+    }
     if (st != STET_OK || p->got - before == n)
         return st;
     for (size_t i = 0; i < n; i++) {
@@ -289,7 +317,7 @@ static stet_status send_all(plan *p, const numbers *order, stet_copy_report *rep
 
 stet_status stet_transfer(const stet_side *from, const stet_side *to, const stet_transfer_opts *opts,
                           stet_copy_report *report, stet_error *err) {
-    plan p = {.from = from, .to = to, .o = opts};
+    plan p = {.from = from, .to = to, .o = opts, .came = STET_PACK_INIT};
     numbers order = {0};
     stet_copy_report done = {0};
     stet_status st = make_plan(&p, err);
@@ -305,6 +333,7 @@ stet_status stet_transfer(const stet_side *from, const stet_side *to, const stet
     stet_vec_release(&p.items);
     stet_vec_release(&p.children);
     stet_vec_release(&p.frontier);
+    stet_pack_release(&p.came);
     stet_vec_release(&order);
     return st;
 }

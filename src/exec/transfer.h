@@ -21,16 +21,6 @@
 #define STET_TRANSFER_BYTES ((size_t)4 << 20)  /* bytes of objects in one portion, unless one alone has more */
 #define STET_TRANSFER_MAX   ((size_t)16 << 20) /* objects of one transfer */
 
-/* An object as a side gives it. `lost`: `bytes` is a tombstone, and `type` what the object was. */
-typedef struct stet_sent {
-    stet_hash id;
-    stet_record_type type;
-    bool lost;
-    const char *bytes;
-    size_t len;
-} stet_sent;
-typedef stet_status stet_take_fn(void *ctx, const stet_sent *sent, stet_error *err);
-
 typedef struct stet_side {
     void *ctx;
     const char *name; /* for messages */

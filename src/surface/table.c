@@ -35,6 +35,9 @@
     X(stet_ops_state)                                                                                                  \
     X(stet_ops_why)                                                                                                    \
     X(stet_ops_file)                                                                                                   \
+    X(stet_ops_dag)                                                                                                    \
+    X(stet_ops_dag_object)                                                                                             \
+    X(stet_ops_remote)                                                                                                 \
     X(stet_ops_convert)                                                                                                \
     X(stet_ops_call)                                                                                                   \
     X(stet_ops_worker)                                                                                                 \
@@ -45,6 +48,7 @@
     X(stet_store_memory)                                                                                               \
     X(stet_store_runs)                                                                                                 \
     X(stet_store_persist)                                                                                              \
+    X(stet_store_repo)                                                                                                 \
     X(stet_store_files)                                                                                                \
     /* one line each */
 

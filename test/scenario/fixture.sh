@@ -54,3 +54,8 @@ cp "$STET_SOURCE/examples/counter.json" .
 # calls: one that has ended, and one that nobody has taken yet
 "$STET" call run dml+exec://stet-exec-local/cat '{"a": 1}'
 "$STET" call run dml+exec://stet-exec-local/true --remote "file://$PWD/shared.db" --detach
+# the repository of calls: two heads, and a remote that is a directory
+"$STET" -q dag commit report '{"total":3}' -m "a report"
+"$STET" -q dag commit report '{"total":4}' --head side
+"$STET" -q remote add origin "file://$PWD/elsewhere"
+"$STET" -q remote push origin
