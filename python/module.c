@@ -5,18 +5,37 @@
 
 /* ---- errors ---- */
 
+/* Names of files may be in a message, and need not be UTF-8. */
+static PyObject *shown(const char *text) {
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
 PyObject *stet_py_raise(stet_error *err) {
-    PyObject *errors = PyImport_ImportModule("stet.errors"), *details = NULL, *made = NULL;
-    if (errors && (details = stet_py_from_value(err->details)))
-        made = PyObject_CallMethod(errors, "make", "sssO", stet_status_name(err->status), err->message, err->hint,
-                                   details);
+    PyObject *errors = PyImport_ImportModule("stet.errors"), *made = NULL;
+    PyObject *message = errors ? shown(err->message) : NULL, *hint = message ? shown(err->hint) : NULL;
+    PyObject *details = hint ? stet_py_from_value(err->details) : NULL;
+    if (details)
+        made = PyObject_CallMethod(errors, "make", "sOOO", stet_status_name(err->status), message, hint, details);
     if (made)
         PyErr_SetObject((PyObject *)Py_TYPE(made), made);
     Py_XDECREF(made);
     Py_XDECREF(details);
+    Py_XDECREF(hint);
+    Py_XDECREF(message);
     Py_XDECREF(errors);
     stet_error_clear(err);
     return NULL;
+}
+
+bool stet_py_path(PyObject *o, PyObject **bytes, const char **path) {
+    *path = NULL;
+    *bytes = NULL;
+    if (o == Py_None)
+        return true;
+    if (!PyUnicode_FSConverter(o, bytes))
+        return false;
+    *path = PyBytes_AsString(*bytes);
+    return true;
 }
 
 const char *stet_py_text(PyObject *o, const char *what) {
@@ -31,11 +50,6 @@ const char *stet_py_text(PyObject *o, const char *what) {
         return NULL;
     }
     return text;
-}
-
-bool stet_py_text_or_none(PyObject *o, const char *what, const char **out) {
-    *out = NULL;
-    return o == Py_None || (*out = stet_py_text(o, what));
 }
 
 /* ---- values ---- */

@@ -26,8 +26,9 @@ bool stet_py_to_value(PyObject *o, stet_value *out);
 /* Text of a str that has no NUL in it, valid while `o` lives; NULL with an exception. `what` names it in the message.
  */
 const char *stet_py_text(PyObject *o, const char *what);
-/* The same, and NULL without an exception for None. */
-bool stet_py_text_or_none(PyObject *o, const char *what, const char **out);
+/* A path in the bytes of the file system (NULL for None); `bytes` holds it, and is released by the caller. False with
+ * an exception. */
+bool stet_py_path(PyObject *o, PyObject **bytes, const char **path);
 
 /* A handle that threads share and that may be closed while some are inside. The interpreter lock guards the two fields.
  */

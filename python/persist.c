@@ -266,51 +266,61 @@ static PyObject *made(stet_status status, stet_persist *p, PyObject *strategy, s
 
 static PyObject *open_dir(PyObject *module, PyObject *args) {
     (void)module;
-    const char *dir, *local, *temp;
-    PyObject *given, *strategy;
+    PyObject *given[3], *held[3] = {NULL}, *table, *strategy, *opened = NULL;
+    const char *paths[3] = {NULL};
     int read_only;
-    if (!PyArg_ParseTuple(args, "szzOpO:open_dir", &dir, &local, &temp, &given, &read_only, &strategy))
+    if (!PyArg_ParseTuple(args, "OOOOpO:open_dir", &given[0], &given[1], &given[2], &table, &read_only, &strategy))
         return NULL;
-    stet_value table;
-    if (!config_of(given, &table))
-        return NULL;
-    stet_persist_config config = stet_persist_config_default();
-    change_config(&config, &table);
-    stet_persist_options options = {
-        .dir = dir, .local_dir = local, .temp_dir = temp, .config = &config, .read_only = read_only != 0};
-    stet_persist *p = NULL;
-    stet_error err = STET_ERROR_INIT;
-    stet_status status;
-    PyThreadState *outside = PyEval_SaveThread();
-    status = stet_persist_open(&options, &p, &err);
-    PyEval_RestoreThread(outside);
-    stet_release(table);
-    return made(status, p, strategy, &err);
+    stet_value options;
+    bool good = true;
+    for (int i = 0; good && i < 3; i++)
+        good = stet_py_path(given[i], &held[i], &paths[i]);
+    if (good && config_of(table, &options)) {
+        stet_persist_config config = stet_persist_config_default();
+        change_config(&config, &options);
+        stet_persist_options o = {.dir = paths[0],
+                                  .local_dir = paths[1],
+                                  .temp_dir = paths[2],
+                                  .config = &config,
+                                  .read_only = read_only != 0};
+        stet_persist *p = NULL;
+        stet_error err = STET_ERROR_INIT;
+        PyThreadState *outside = PyEval_SaveThread();
+        stet_status status = stet_persist_open(&o, &p, &err);
+        PyEval_RestoreThread(outside);
+        stet_release(options);
+        opened = made(status, p, strategy, &err);
+    }
+    for (int i = 0; i < 3; i++)
+        Py_XDECREF(held[i]);
+    return opened;
 }
 
 static PyObject *open_project(PyObject *module, PyObject *args) {
     (void)module;
+    PyObject *given, *held, *table, *strategy, *opened = NULL;
     const char *root;
-    PyObject *given, *strategy;
     int read_only;
-    if (!PyArg_ParseTuple(args, "sOpO:open_project", &root, &given, &read_only, &strategy))
+    if (!PyArg_ParseTuple(args, "OOpO:open_project", &given, &table, &read_only, &strategy) ||
+        !stet_py_path(given, &held, &root))
         return NULL;
-    stet_value table;
-    if (!config_of(given, &table))
-        return NULL;
-    stet_persist *p = NULL;
-    stet_error err = STET_ERROR_INIT;
-    stet_status status;
-    PyThreadState *outside = PyEval_SaveThread();
-    stet_project *project;
-    status = stet_project_open(root, &project, &err);
-    if (status == STET_OK) {
-        status = stet_persist_open_project(project, read_only != 0, change_config, &table, &p, &err);
-        stet_project_close(project);
+    stet_value options;
+    if (config_of(table, &options)) {
+        stet_persist *p = NULL;
+        stet_project *project;
+        stet_error err = STET_ERROR_INIT;
+        PyThreadState *outside = PyEval_SaveThread();
+        stet_status status = stet_project_open(root, &project, &err);
+        if (status == STET_OK) {
+            status = stet_persist_open_project(project, read_only != 0, change_config, &options, &p, &err);
+            stet_project_close(project);
+        }
+        PyEval_RestoreThread(outside);
+        stet_release(options);
+        opened = made(status, p, strategy, &err);
     }
-    PyEval_RestoreThread(outside);
-    stet_release(table);
-    return made(status, p, strategy, &err);
+    Py_XDECREF(held);
+    return opened;
 }
 
 static PyObject *persist_close(PyObject *o, PyObject *none) {
@@ -795,10 +805,16 @@ static PyObject *persist_info(PyObject *o, PyObject *none) {
     if (!enter(self, false))
         return NULL;
     const stet_persist_config *c = stet_persist_config_of(self->p);
-    PyObject *tuple =
-        Py_BuildValue("ssz(LLLL)", stet_persist_dir(self->p), c->auto_variables_format, stet_persist_read_only(self->p),
-                      (long long)c->strategy.max_entries_per_block, (long long)c->strategy.max_entries_per_module,
-                      (long long)c->strategy.max_entry_age_days, (long long)c->strategy.max_total_content_size);
+    const char *why = stet_persist_read_only(self->p);
+    PyObject *dir = PyUnicode_DecodeFSDefault(stet_persist_dir(self->p)), *tuple = NULL;
+    PyObject *reason = why ? PyUnicode_DecodeUTF8(why, (Py_ssize_t)strlen(why), "replace") : Py_NewRef(Py_None);
+    if (dir && reason)
+        tuple =
+            Py_BuildValue("OsO(LLLL)", dir, c->auto_variables_format, reason,
+                          (long long)c->strategy.max_entries_per_block, (long long)c->strategy.max_entries_per_module,
+                          (long long)c->strategy.max_entry_age_days, (long long)c->strategy.max_total_content_size);
+    Py_XDECREF(dir);
+    Py_XDECREF(reason);
     leave(self);
     return tuple;
 }

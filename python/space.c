@@ -5,6 +5,7 @@
 #include "module.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "drive/drive.h"
@@ -13,6 +14,7 @@ typedef struct project_object {
     PyObject_HEAD stet_project *p;
     int open; /* spaces, and whoever is inside */
     bool closed;
+    pid_t pid; /* of whoever opened it */
 } project_object;
 
 typedef struct space_object {
@@ -38,11 +40,34 @@ static PyObject *gone(const char *what) {
     return NULL;
 }
 
+/* A database must not be used, nor closed, by a child of the process that opened it. */
+static bool foreign(const project_object *p) {
+    return p->pid != getpid();
+}
+
+static bool usable(const project_object *p) {
+    if (p->closed || foreign(p))
+        PyErr_SetString(PyExc_ValueError,
+                        p->closed ? "the project is closed"
+                                  : "the project was opened by the process that forked this one: open it again");
+    return !p->closed && !foreign(p);
+}
+
+static bool space_usable(const space_object *s) {
+    if (s->s && foreign(s->project))
+        PyErr_SetString(PyExc_ValueError,
+                        "the space was opened by the process that forked this one: open its project again");
+    else if (!s->s)
+        PyErr_SetString(PyExc_ValueError, "the space is closed");
+    return s->s && !foreign(s->project);
+}
+
 /* ---- projects ---- */
 
 static void project_let_go(project_object *self) {
     if (--self->open == 0 && self->closed && self->p) {
-        stet_project_close(self->p);
+        if (!foreign(self))
+            stet_project_close(self->p);
         self->p = NULL;
     }
 }
@@ -56,31 +81,36 @@ static PyObject *project_made(stet_project *p) {
     self->p = p;
     self->open = 0;
     self->closed = false;
+    self->pid = getpid();
     return (PyObject *)self;
 }
 
 static PyObject *project_init(PyObject *module, PyObject *args) {
     (void)module;
+    PyObject *given, *held;
     const char *dir;
-    if (!PyArg_ParseTuple(args, "s:project_init", &dir))
+    if (!PyArg_ParseTuple(args, "O:project_init", &given) || !stet_py_path(given, &held, &dir))
         return NULL;
     bool created = false;
     stet_error err = STET_ERROR_INIT;
     PyThreadState *outside = PyEval_SaveThread();
     stet_status status = stet_project_init(dir, &created, &err);
     PyEval_RestoreThread(outside);
+    Py_XDECREF(held);
     return status == STET_OK ? PyBool_FromLong(created) : stet_py_raise(&err);
 }
 
 static PyObject *opened(PyObject *args, stet_status (*open)(const char *, stet_project **, stet_error *)) {
+    PyObject *given, *held;
     const char *dir;
-    if (!PyArg_ParseTuple(args, "s:project", &dir))
+    if (!PyArg_ParseTuple(args, "O:project", &given) || !stet_py_path(given, &held, &dir))
         return NULL;
     stet_project *p = NULL;
     stet_error err = STET_ERROR_INIT;
     PyThreadState *outside = PyEval_SaveThread();
     stet_status status = open(dir, &p, &err);
     PyEval_RestoreThread(outside);
+    Py_XDECREF(held);
     return status == STET_OK ? project_made(p) : stet_py_raise(&err);
 }
 
@@ -112,7 +142,7 @@ static PyObject *project_close(PyObject *o, PyObject *none) {
 static void project_dealloc(PyObject *o) {
     project_object *self = (project_object *)o;
     PyTypeObject *type = Py_TYPE(o);
-    if (self->p)
+    if (self->p && !foreign(self))
         stet_project_close(self->p);
     PyObject_Free(self);
     Py_DECREF(type);
@@ -124,8 +154,8 @@ static PyObject *project_space(PyObject *o, PyObject *args) {
     unsigned flags;
     if (!PyArg_ParseTuple(args, "sI:space", &name, &flags))
         return NULL;
-    if (self->closed)
-        return gone("project");
+    if (!usable(self))
+        return NULL;
     space_object *space = PyObject_New(space_object, (PyTypeObject *)space_type);
     if (!space)
         return NULL;
@@ -151,8 +181,8 @@ static PyObject *project_send(PyObject *o, PyObject *args) {
     if (!PyArg_ParseTuple(args, "zzssOz:send", &event.space, &event.branch, &event.piece, &event.stream, &value,
                           &event.id))
         return NULL;
-    if (self->closed)
-        return gone("project");
+    if (!usable(self))
+        return NULL;
     if (!stet_py_to_value(value, &event.value))
         return NULL;
     stet_event_result result;
@@ -192,8 +222,8 @@ static PyObject *project_run(PyObject *o, PyObject *args) {
     if (!PyArg_ParseTuple(args, "zzzzOOip:run", &spec.space, &spec.branch, &spec.pattern, &spec.piece, &set, &demand,
                           &jobs, &stop))
         return NULL;
-    if (self->closed)
-        return gone("project");
+    if (!usable(self))
+        return NULL;
     if (!stet_py_to_value(set, &spec.set))
         return NULL;
     if (!stet_py_to_value(demand, &spec.demand)) {
@@ -235,9 +265,11 @@ static void space_end(space_object *self) {
         return;
     stet_space *s = self->s;
     self->s = NULL;
-    PyThreadState *outside = PyEval_SaveThread();
-    stet_space_close(s);
-    PyEval_RestoreThread(outside);
+    if (!foreign(self->project)) {
+        PyThreadState *outside = PyEval_SaveThread();
+        stet_space_close(s);
+        PyEval_RestoreThread(outside);
+    }
     project_let_go(self->project);
 }
 
@@ -270,8 +302,8 @@ static PyObject *space_get(PyObject *o, PyObject *args) {
     long long at;
     if (!PyArg_ParseTuple(args, "zszL:get", &branch, &cell, &scope, &at))
         return NULL;
-    if (!self->s)
-        return gone("space");
+    if (!space_usable(self))
+        return NULL;
     stet_value v = stet_null();
     stet_error err = STET_ERROR_INIT;
     PyThreadState *outside = PyEval_SaveThread();
@@ -283,8 +315,8 @@ static PyObject *space_get(PyObject *o, PyObject *args) {
 static PyObject *space_seq(PyObject *o, PyObject *none) {
     (void)none;
     space_object *self = (space_object *)o;
-    if (!self->s)
-        return gone("space");
+    if (!space_usable(self))
+        return NULL;
     int64_t seq = 0;
     stet_error err = STET_ERROR_INIT;
     PyThreadState *outside = PyEval_SaveThread();
@@ -296,7 +328,7 @@ static PyObject *space_seq(PyObject *o, PyObject *none) {
 static PyObject *space_uuid(PyObject *o, PyObject *none) {
     (void)none;
     space_object *self = (space_object *)o;
-    return self->s ? PyUnicode_FromString(stet_space_uuid(self->s)) : gone("space");
+    return space_usable(self) ? PyUnicode_FromString(stet_space_uuid(self->s)) : NULL;
 }
 
 static PyObject *space_changes(PyObject *o, PyObject *args) {
@@ -306,8 +338,8 @@ static PyObject *space_changes(PyObject *o, PyObject *args) {
     Py_ssize_t limit;
     if (!PyArg_ParseTuple(args, "zszLLn:changes", &branch, &cell, &scope, &after, &before, &limit))
         return NULL;
-    if (!self->s)
-        return gone("space");
+    if (!space_usable(self))
+        return NULL;
     stet_value v = stet_null();
     stet_error err = STET_ERROR_INIT;
     PyThreadState *outside = PyEval_SaveThread();
@@ -324,8 +356,8 @@ static PyObject *space_branch(PyObject *o, PyObject *args) {
     int on;
     if (!PyArg_ParseTuple(args, "szLp:branch", &name, &parent, &at, &on))
         return NULL;
-    if (!self->s)
-        return gone("space");
+    if (!space_usable(self))
+        return NULL;
     stet_error err = STET_ERROR_INIT;
     PyThreadState *outside = PyEval_SaveThread();
     stet_status status =
@@ -351,7 +383,7 @@ static tx_object *tx_made(space_object *space, stet_tx *tx, bool borrowed) {
 static void tx_dealloc(PyObject *o) {
     tx_object *self = (tx_object *)o;
     PyTypeObject *type = Py_TYPE(o);
-    if (self->tx && !self->borrowed)
+    if (self->tx && !self->borrowed && !foreign(self->space->project))
         stet_tx_abort(self->tx);
     Py_DECREF((PyObject *)self->space);
     PyObject_Free(self);
@@ -359,9 +391,10 @@ static void tx_dealloc(PyObject *o) {
 }
 
 static bool running_tx(tx_object *self) {
-    if (!self->tx)
-        PyErr_SetString(PyExc_ValueError, "the transaction has ended");
-    return self->tx != NULL;
+    if (self->tx)
+        return space_usable(self->space);
+    PyErr_SetString(PyExc_ValueError, "the transaction has ended");
+    return false;
 }
 
 static PyObject *none_or(stet_status status, stet_error *err) {
@@ -498,8 +531,8 @@ static PyObject *space_transact(PyObject *o, PyObject *args) {
     transacting t = {.space = self};
     if (!PyArg_ParseTuple(args, "zO:transact", &branch, &t.fn))
         return NULL;
-    if (!self->s)
-        return gone("space");
+    if (!space_usable(self))
+        return NULL;
     stet_commit_result result = {0};
     stet_error err = STET_ERROR_INIT;
     t.outside = PyEval_SaveThread();
@@ -524,8 +557,8 @@ static PyObject *space_begin(PyObject *o, PyObject *args) {
     const char *branch;
     if (!PyArg_ParseTuple(args, "z:begin", &branch))
         return NULL;
-    if (!self->s)
-        return gone("space");
+    if (!space_usable(self))
+        return NULL;
     stet_tx *tx = NULL;
     stet_error err = STET_ERROR_INIT;
     PyThreadState *outside = PyEval_SaveThread();
@@ -562,7 +595,8 @@ static PyObject *tx_abort(PyObject *o, PyObject *none) {
     (void)none;
     tx_object *self = (tx_object *)o;
     if (self->tx && !self->borrowed) {
-        stet_tx_abort(self->tx);
+        if (!foreign(self->space->project))
+            stet_tx_abort(self->tx);
         self->tx = NULL;
     }
     Py_RETURN_NONE;
@@ -576,8 +610,8 @@ static PyObject *space_follow(PyObject *o, PyObject *args) {
     long long after;
     if (!PyArg_ParseTuple(args, "zzzL:follow", &branch, &cell, &scope, &after))
         return NULL;
-    if (!self->s)
-        return gone("space");
+    if (!space_usable(self))
+        return NULL;
     follower_object *follower = PyObject_New(follower_object, (PyTypeObject *)follower_type);
     if (!follower)
         return NULL;
@@ -601,6 +635,8 @@ static PyObject *follower_next(PyObject *o, PyObject *args) {
         return NULL;
     if (!self->f)
         return gone("follower");
+    if (!space_usable(self->space))
+        return NULL;
     stet_value v = stet_null();
     stet_error err = STET_ERROR_INIT;
     PyThreadState *outside = PyEval_SaveThread();
@@ -613,7 +649,7 @@ static PyObject *follower_next(PyObject *o, PyObject *args) {
 }
 
 static void follower_end(follower_object *self) {
-    if (self->f)
+    if (self->f && !foreign(self->space->project))
         stet_follow_end(self->f);
     self->f = NULL;
 }

@@ -215,6 +215,8 @@ def block_of(frame):
     """The block that the `with` statement begins, at which `frame` stands now."""
     at = (frame.f_code, frame.f_lasti)
     if at not in _blocks:
+        if len(_blocks) > 1000:
+            _blocks.clear()
         _blocks[at] = Block(_find(frame).body)
     return _blocks[at]
 

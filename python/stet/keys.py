@@ -90,6 +90,8 @@ def references(code):
     """What code reads by name from outside: [(name, attributes that follow)], and the names of the modules that it imports."""
     known = _references.get(id(code))
     if known is None:
+        if len(_references) > 10_000:  # of a process that makes functions all the time
+            _references.clear()
         known = _references[id(code)] = (_read_references(code), code)
     return known[0]
 
@@ -245,16 +247,17 @@ class Hasher:
         out += hashlib.sha256(view.cast("B") if view.c_contiguous and view.nbytes else view.tobytes()).digest()
 
     def _array(self, out, o):
-        """An array that shows its memory (numpy's, array.array): that memory, with its type and shape."""
+        """An array that is nothing but its memory: that, with its type and shape. (Subclasses may have more to them, a mask or a unit.)"""
+        kind = type(o)
+        if (kind.__module__, kind.__qualname__) not in (("array", "array"), ("numpy", "ndarray")):
+            return False
         try:
             view = memoryview(o)
-        except TypeError:
-            return False
-        except ValueError:
-            return False
-        if "O" in view.format or "&" in view.format:
-            return False  # pointers
-        self._feed(out, type(o))
+        except (TypeError, ValueError):
+            return False  # dates of numpy
+        if "O" in view.format:
+            return False  # addresses of objects
+        self._feed(out, kind)
         self._buffer(out, view)
         return True
 
@@ -282,6 +285,8 @@ class Hasher:
         if known is None:
             inner = bytearray()
             self._write_code(inner, code)
+            if len(_codes) > 10_000:
+                _codes.clear()
             known = _codes[id(code)] = (hashlib.sha256(inner).digest(), code)
         out += known[0]
 

@@ -3,6 +3,7 @@ import json
 import os
 import threading
 import warnings
+import weakref
 from abc import ABC, abstractmethod
 from pathlib import Path
 from pickle import loads
@@ -100,6 +101,7 @@ class FsPersister(Persister):
         self._closed = False
         self._warned = set()
         self.last_error = None
+        _persisters.add(self)
         with self._lock:
             self._open()
 
@@ -354,11 +356,14 @@ class FsPersister(Persister):
 
 
 _generation = object()  # another one in each child of a fork
+_persisters = weakref.WeakSet()
 
 
 def _forked():
     global _generation
     _generation = object()
+    for persister in list(_persisters):  # a thread of the parent may have held it
+        persister._lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -335,6 +335,26 @@ def test_arrays_count_by_their_memory(run):
     assert ran(run, before.format("2.0"), "return A[0] + B[0]") and not ran(run, before.format("2.0"), "return A[0] + B[0]") and ran(run, before.format("3.0"), "return A[0] + B[0]")
 
 
+def test_arrays_of_numpy_count_by_what_they_are_and_not_by_how_they_lie():
+    import numpy
+
+    def key(value):
+        return stet.keys.digest_of(value)
+
+    a = numpy.arange(12.0).reshape(3, 4)
+    assert key(a) == key(a.copy()) == key(numpy.asfortranarray(a)) and key(a[::2]) == key(a[::2].copy())
+    changed = a.copy()
+    changed[1, 1] += 1
+    masked = [numpy.ma.array([1, 2], mask=mask) for mask in ([0, 1], [1, 0])]
+    dates = [numpy.array([day], dtype="M8[D]") for day in ("2024-01-01", "2024-01-02")]
+    things = [numpy.array([1, x, None], dtype=object) for x in ("a", "b")]
+    records = [numpy.array([(1, 2.0)], dtype=[(name, "i4"), ("y", "f8")]) for name in ("x", "z")]
+    all = [a, changed, a.T, a.astype("f4"), a.reshape(4, 3), a.ravel(), *masked, *dates, *things, *records, numpy.float64(1), numpy.float32(1), numpy.zeros(0), numpy.zeros((0, 2)),
+           numpy.random.default_rng(1), numpy.random.default_rng(2), numpy.sum, numpy.dtype("f8")]
+    keys = [key(v) for v in all]
+    assert len(set(keys)) == len(all) and keys == [key(v) for v in all]
+
+
 def test_shared_structure_is_looked_at_once():
     value = [1]
     for _ in range(60):

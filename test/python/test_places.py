@@ -117,3 +117,14 @@ def test_a_project_of_the_same_path_is_the_one_the_program_uses(here):
     p = FsPersister(here / ".stet/persist")
     put(p)
     assert not (here / ".stet/persist/local").exists() and "b" in program("persist", "list", cwd=here).stdout
+
+
+def test_names_that_are_no_utf_8_are_taken_or_refused_with_a_reason(here):
+    name = os.fsencode(here) + b"/caf\xe9"
+    os.mkdir(name)
+    try:
+        p = FsPersister(os.fsdecode(name) + "/persist")
+        put(p)
+        assert p.get(ExecutionKey("b", M)).variables == {"x": 1} and os.fsencode(p.directory) == name + b"/persist"
+    except stet.StetError as e:
+        assert "UTF-8" in str(e)

@@ -259,3 +259,23 @@ def test_closed_handles_say_so_and_projects_are_found(here):
         Project.find().space("NOT VALID")
     with pytest.raises(stet.StetError):
         Project.find().space("other", read_only=True).set("d", 2)
+
+
+def test_a_child_of_a_fork_opens_the_project_again(space):
+    space.set("d", 1)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with pytest.raises(ValueError, match="open its project again"):
+                space.get("d")
+            with pytest.raises(ValueError, match="open it again"):
+                space.project.space()
+            space.close()
+            space.project.close()
+            with Project.find() as own, own.space() as mine:
+                mine.set("d", mine.get("d") + 1)
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0 and space.get("d") == 2
