@@ -14,6 +14,8 @@
 
 #include "base/buf.h"
 #include "engine.h"
+#include "graph/piece.h"
+#include "memory/observe.h"
 #include "scheduler/sched.h"
 
 typedef struct world {
@@ -207,17 +209,46 @@ static inline void kit_is(world *w, const char *cell, const char *expected) {
 
 #define kit_ran(w, expected) assert_string_equal(stet_buf_cstr(&(w)->ran), expected)
 
-/* No mark, index row or mirror differs from what the log says. */
-static inline void kit_sound(world *w) {
+typedef stet_status (*kit_check)(stet_space *s, bool repair, stet_buf *problems, size_t *found, size_t *repaired,
+                                 stet_error *err);
+
+static inline void kit_checks_out(world *w, kit_check check) {
     stet_buf problems = STET_BUF(0);
     size_t found, repaired;
-    ok(stet_observe_check(w->space, false, &problems, &found, &repaired, &err));
-    if (found)
-        fail_msg("check: %s", stet_buf_cstr(&problems));
-    ok(stet_space_check(w->space, false, &problems, &found, &repaired, &err));
+    ok(check(w->space, false, &problems, &found, &repaired, &err));
     if (found)
         fail_msg("check: %s", stet_buf_cstr(&problems));
     stet_buf_release(&problems);
+}
+
+/* No mark, index row, mirror, record or child differs from what the log and the graphs say; and (`kit_sound`) no head
+ * or snapshot differs from the log. */
+static inline void kit_recorded(world *w) {
+    kit_checks_out(w, stet_observe_check);
+    kit_checks_out(w, stet_children_check);
+}
+
+static inline void kit_sound(world *w) {
+    kit_recorded(w);
+    kit_checks_out(w, stet_space_check);
+}
+
+static inline void kit_end(world *w) {
+    kit_sound(w);
+    kit_stop(w);
+}
+
+/* A piece that was set up and ran, and one that runs again: these nodes, in this order. */
+static inline world *kit_piece(const char *piece, const char *pattern) {
+    world *w = kit_start();
+    kit_install(w, piece, pattern);
+    kit_run(w, piece);
+    return w;
+}
+
+static inline void kit_runs(world *w, const char *piece, const char *nodes) {
+    kit_run(w, piece);
+    kit_ran(w, nodes);
 }
 
 #endif

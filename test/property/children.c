@@ -20,11 +20,11 @@
 
 #include <cmocka.h>
 
+#include "../faults.h"
 #include "base/buf.h"
 #include "graph/child.h"
 #include "memory/observe.h"
 #include "os/file.h"
-#include "os/sys.h"
 #include "scheduler/sched.h"
 
 #define MOST  12
@@ -299,21 +299,15 @@ static void settle(world *w, int part) {
     stet_path_release(&path);
 }
 
-static long kill_after;
-static stet_sys_action kill_hook(stet_sys_fault *fault) {
-    (void)fault;
-    return --kill_after == 0 ? STET_SYS_KILL : STET_SYS_GO;
-}
-
 /* Settles in a process that is killed at a random system call. */
 static void settle_and_die(world *w, bool with_program) {
     close_all(w);
-    kill_after = 1 + pick(w, pick(w, 3) ? 600 : 60);
+    long calls = 1 + pick(w, pick(w, 3) ? 600 : 60);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         open_all(w);
-        stet_sys_hook = kill_hook;
+        faults_arm_any(calls, STET_SYS_KILL, 0);
         if (with_program)
             install(w);
         settle(w, -1);

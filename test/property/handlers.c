@@ -6,13 +6,7 @@
  * materialized keys of those before it, conditions among them. Handlers add to cells, store what a node computes (which
  * must be fresh), store a materialized key in the argument, fail, or share a stream. The judge is a naive evaluator and
  * a replay of events. Senders are killed at a random system call in a process of their own, while this one goes on. */
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "../sched_kit.h"
-#include "os/sys.h"
+#include "../sched_other.h"
 
 #define KEYS    5
 #define CELLS   4
@@ -20,8 +14,6 @@
 #define MATKEYS 4
 #define PRIME   97
 #define STREAMS 5
-
-extern char **environ;
 
 typedef struct source {
     enum { CONSTANT, KEY, CELL, OUTPUT, MATKEY } kind;
@@ -480,26 +472,10 @@ static size_t new_event(test *t) {
 /* A process of its own sends the event and dies at a random system call. */
 static void killed_sender(test *t) {
     size_t n = new_event(t);
-    char id[32], value[32], after[32];
+    char id[32];
     event_name(n, id);
-    snprintf(value, sizeof value, "%ld", t->events[n].value);
-    /* At any call, right after a sync (negative: others may see the commit or not), or when it is applied and nobody
-     * has heard of it (zero). */
-    snprintf(after, sizeof after, "%d", pick(t, 2) ? 1 + pick(t, 420) : -pick(t, 3));
-    setenv("HANDLERS_SEND", streams[t->events[n].stream], 1);
-    setenv("HANDLERS_VALUE", value, 1);
-    setenv("HANDLERS_ID", id, 1);
-    setenv("HANDLERS_KILL", after, 1);
-    setenv("HANDLERS_ROOT", stet_project_root(t->w->project), 1);
-    char name[] = "handlers", *argv[] = {name, NULL};
-    pid_t pid;
-    int status;
-    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ), 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-    if (!killed && !WIFEXITED(status))
-        fail_msg("step %ld: the sender ended with status %d", t->step, status);
-    unsetenv("HANDLERS_SEND");
+    bool killed = other_process(t->w, streams[t->events[n].stream], t->events[n].value, id,
+                                pick(t, 2) ? 1 + pick(t, 420) : -pick(t, 3));
     /* Whether it got so far is told by the event's document. */
     char *doc = stet_piece_part("p", "event", id);
     stet_doc_state d;
@@ -515,35 +491,6 @@ static void killed_sender(test *t) {
     }
     compare_state(t);
     send(t, n);
-}
-
-static stet_sys_action kill_hook(stet_sys_fault *fault) {
-    static bool begun;
-    static long left;
-    if (!begun)
-        left = strtol(getenv("HANDLERS_KILL"), NULL, 10);
-    begun = true;
-    if (left > 0)
-        return --left == 0 ? STET_SYS_KILL : STET_SYS_GO;
-    return left < 0 && fault->call == STET_SYS_FSYNC && ++left == 0 ? STET_SYS_KILL_AFTER : STET_SYS_GO;
-}
-
-static int child(void) {
-    world w = {.opts = {.persist = true}};
-    stet_sched_sent sent;
-    stet_sys_hook = kill_hook;
-    if (stet_project_open(getenv("HANDLERS_ROOT"), &w.project, NULL) != STET_OK ||
-        stet_space_open(w.project, "main", 0, &w.space, NULL) != STET_OK ||
-        stet_sched_open(w.project, w.space, "", &w.opts, &w.sched, NULL) != STET_OK)
-        return 1;
-    (void)!stet_sched_send(w.sched, "p", getenv("HANDLERS_SEND"), stet_int(strtol(getenv("HANDLERS_VALUE"), NULL, 10)),
-                           getenv("HANDLERS_ID"), &sent, NULL);
-    if (strcmp(getenv("HANDLERS_KILL"), "0") == 0)
-        kill(getpid(), SIGKILL);
-    stet_sched_close(w.sched);
-    stet_space_close(w.space);
-    stet_project_close(w.project);
-    return 0;
 }
 
 static void edit(test *t) {
@@ -628,7 +575,6 @@ static void incremental_equals_from_scratch_with_events(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(incremental_equals_from_scratch_with_events)};
-    if (getenv("HANDLERS_SEND"))
-        return child();
+    other_main();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,21 +11,13 @@
  * naive evaluator and a replay of the applied events are the judge.
  *
  * STET_TEST_SEED is the seed of the first world; each world is one project and STEPS steps. */
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "../sched_kit.h"
+#include "../sched_other.h"
 #include "graph/child.h"
-#include "os/sys.h"
 
 #define MOST  5
 #define IDS   30
 #define PRIME 97
 #define STEPS 1000 /* of one project: its history grows, and so does what a step costs */
-
-extern char **environ;
 
 typedef struct row {
     int id;
@@ -391,7 +383,7 @@ static void nothing_left_over(test *t) {
     stet_arena arena = STET_ARENA_INIT;
     stet_doc_filter filter = {.prefix = "piece:p:child:items[", .limit = 1000};
     stet_doc_info *at;
-    size_t count, top = 0, found, repaired;
+    size_t count, top = 0;
     bool more;
     ok(stet_space_list(t->w->space, 0, &filter, &arena, &at, &count, &more, &err));
     for (size_t i = 0; i < count; i++)
@@ -399,11 +391,6 @@ static void nothing_left_over(test *t) {
     if (top != (size_t)t->m.len)
         wrong("%d rows, and %zu documents of children", t->m.len, top);
     stet_arena_release(&arena);
-    stet_buf problems = STET_BUF(0);
-    ok(stet_children_check(t->w->space, false, &problems, &found, &repaired, &err));
-    if (found)
-        wrong("check: %s", stet_buf_cstr(&problems));
-    stet_buf_release(&problems);
     kit_sound(t->w);
 }
 
@@ -651,29 +638,11 @@ static void send(test *t, size_t n) {
 
 /* A process of its own that dies at a random system call, sending an event or settling. */
 static bool in_another(test *t, const char *what, size_t event) {
-    char value[32], after[32], id[32];
-    if (strcmp(what, "send") == 0) {
-        snprintf(value, sizeof value, "%ld", t->events[event].value);
-        snprintf(id, sizeof id, "e%zu", event);
-        setenv("MIXED_STREAM", t->events[event].stream, 1);
-        setenv("MIXED_VALUE", value, 1);
-        setenv("MIXED_ID", id, 1);
-    }
-    /* At any call, right after a sync (negative: others may see the commit or not), or when all is done and nobody has
-     * heard of it (zero). */
-    snprintf(after, sizeof after, "%d", pick(t, 2) ? 1 + pick(t, 420) : -pick(t, 3));
-    setenv("MIXED_DO", what, 1);
-    setenv("MIXED_KILL", after, 1);
-    setenv("MIXED_ROOT", stet_project_root(t->w->project), 1);
-    char name[] = "mixed", *argv[] = {name, NULL};
-    pid_t pid;
-    int status;
-    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ), 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    unsetenv("MIXED_DO");
-    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-    if (!killed && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
-        wrong("the other process ended with status %d", status);
+    char id[32];
+    bool sends = strcmp(what, "send") == 0;
+    snprintf(id, sizeof id, "e%zu", event);
+    bool killed = other_process(t->w, sends ? t->events[event].stream : NULL, sends ? t->events[event].value : 0, id,
+                                pick(t, 2) ? 1 + pick(t, 420) : -pick(t, 3));
     t->kills += killed;
     t->others = true;
     unsure(t);
@@ -696,39 +665,6 @@ static void killed_sender(test *t) {
     }
     compare_state(t);
     send(t, n);
-}
-
-static stet_sys_action kill_hook(stet_sys_fault *fault) {
-    static bool begun;
-    static long left;
-    if (!begun)
-        left = strtol(getenv("MIXED_KILL"), NULL, 10);
-    begun = true;
-    if (left > 0)
-        return --left == 0 ? STET_SYS_KILL : STET_SYS_GO;
-    return left < 0 && fault->call == STET_SYS_FSYNC && ++left == 0 ? STET_SYS_KILL_AFTER : STET_SYS_GO;
-}
-
-static int child(void) {
-    world w = {.opts = {.persist = true}};
-    stet_sched_sent sent;
-    stet_sched_report report;
-    engine_find_plugins();
-    stet_sys_hook = kill_hook;
-    if (stet_project_open(getenv("MIXED_ROOT"), &w.project, NULL) != STET_OK ||
-        stet_space_open(w.project, "main", 0, &w.space, NULL) != STET_OK ||
-        stet_sched_open(w.project, w.space, "", &w.opts, &w.sched, NULL) != STET_OK)
-        return 1;
-    if (strcmp(getenv("MIXED_DO"), "send") == 0)
-        (void)!stet_sched_send(w.sched, "p", getenv("MIXED_STREAM"), stet_int(strtol(getenv("MIXED_VALUE"), NULL, 10)),
-                               getenv("MIXED_ID"), &sent, NULL);
-    else if (stet_sched_demand_piece(w.sched, "p", NULL) != STET_OK ||
-             stet_sched_settle(w.sched, &report, NULL) != STET_OK)
-        return 1;
-    if (strcmp(getenv("MIXED_KILL"), "0") == 0)
-        kill(getpid(), SIGKILL);
-    stet_sys_hook = NULL;
-    _exit(0);
 }
 
 /* Somebody else writes what actions computed, where a materializer wrote, or what a coordinator gave. */
@@ -865,8 +801,7 @@ static void everything_is_what_it_would_be_from_scratch(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(everything_is_what_it_would_be_from_scratch)};
-    if (getenv("MIXED_DO"))
-        return child();
+    other_main();
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

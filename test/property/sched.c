@@ -19,9 +19,9 @@
 
 #include <cmocka.h>
 
+#include "../faults.h"
 #include "base/buf.h"
 #include "base/vec.h"
-#include "os/sys.h"
 #include "scheduler/sched.h"
 
 #define KEYS      6
@@ -647,12 +647,6 @@ static void demand_some(world *w) {
     compare_index(w);
 }
 
-static long kill_after;
-static stet_sys_action kill_hook(stet_sys_fault *fault) {
-    (void)fault;
-    return --kill_after == 0 ? STET_SYS_KILL : STET_SYS_GO;
-}
-
 /* A program whose results are three: the second refers to those of the first. */
 static void another_program(world *w, int p) {
     random_pattern(w, p);
@@ -701,8 +695,7 @@ static void die(world *w) {
     assert_true(pid >= 0);
     if (pid == 0) {
         stet_sched_report r;
-        kill_after = after;
-        stet_sys_hook = kill_hook;
+        faults_arm_any(after, STET_SYS_KILL, 0);
         open_all(w);
         w->meddle = 0;
         if (changed >= 0)

@@ -13,18 +13,14 @@ static void a_run_reads_what_it_wrote(void **state) {
         "c.key(`a`).set(n + 10); const seen = c.get().a; c.key(`list`).push(seen); c.key(`list`).push(2); c.update({z: "
         "1}); return [seen, c.get().list.length] }#}],"
         "'result':{'m':{'$':'m'}}}");
-    kit_run(w, "t");
-    kit_ran(w, "m");
+    kit_runs(w, "t", "m");
     kit_is(w, "piece:t/m", "[11,2]");
     kit_is(w, "piece:t:cell:c", "{'a':11,'b':2,'list':[11,2],'z':1}");
-    kit_run(w, "t");
-    kit_ran(w, ""); /* what it changed itself is no reason */
+    kit_runs(w, "t", ""); /* what it changed itself is no reason */
     kit_sound(w);
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "");
+    kit_end(w);
 }
 
 static void what_it_wrote_is_its_own(void **state) {
@@ -39,22 +35,17 @@ static void what_it_wrote_is_its_own(void **state) {
     kit_run(w, "t");
     kit_is(w, "piece:t:cell:c", "{'a':1,'b':1,'x':0}");
     kit_set(w, "piece:t:cell:c/x", "5"); /* not its own */
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     kit_set(w, "piece:t:argument/b", "2"); /* this run changes b alone, and a stays its own */
-    kit_run(w, "t");
-    kit_ran(w, "m");
+    kit_runs(w, "t", "m");
     kit_restart(w);
     kit_set(w, "piece:t:cell:c/a", "77");
     kit_sound(w);
-    kit_run(w, "t");
-    kit_ran(w, "m");
+    kit_runs(w, "t", "m");
     kit_is(w, "piece:t:cell:c", "{'a':1,'b':2,'x':5}");
     kit_set(w, "piece:t:cell:c/a", "78"); /* and in the process that ran it */
-    kit_run(w, "t");
-    kit_ran(w, "m");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "m");
+    kit_end(w);
 }
 
 static void a_failed_run_writes_nothing(void **state) {
@@ -68,21 +59,17 @@ static void a_failed_run_writes_nothing(void **state) {
     kit_run(w, "t");
     kit_is(w, "piece:t:cell:c", "1");
     kit_set(w, "piece:t:argument/n", "2");
-    kit_run(w, "t");
-    kit_ran(w, "m");
+    kit_runs(w, "t", "m");
     assert_int_equal(w->report.failed, 1);
     kit_is(w, "piece:t:cell:c", "1");
     kit_is(w, "piece:t/m", "1");
     kit_sound(w);
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, ""); /* it does not run again before something that it read has changed */
+    kit_runs(w, "t", ""); /* it does not run again before something that it read has changed */
     kit_set(w, "piece:t:argument/n", "0");
-    kit_run(w, "t");
-    kit_ran(w, "m");
+    kit_runs(w, "t", "m");
     kit_is(w, "piece:t:cell:c", "0");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void schemas_hold_for_what_is_written(void **state) {
@@ -116,8 +103,7 @@ static void schemas_hold_for_what_is_written(void **state) {
     ok(kit_send(w, "t", "by", "'b'", NULL, &err));
     kit_is(w, "piece:t", "{'c':['b']}");
     kit_is(w, "piece:t:argument/n", "3");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void cells_lead_through_links_and_not_everywhere(void **state) {
@@ -150,8 +136,7 @@ static void cells_lead_through_links_and_not_everywhere(void **state) {
     assert_int_equal(kit_send(w, "t", "out", "2", NULL, &e), STET_INVALID);
     assert_non_null(strstr(e.message, "node \"n\" computes"));
     stet_error_clear(&e);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void a_users_value_in_a_named_cell_survives(void **state) {
@@ -179,8 +164,7 @@ static void a_users_value_in_a_named_cell_survives(void **state) {
     kit_run(w, "t");
     kit_is(w, "piece:t/x", "60");
     kit_is(w, "piece:t:node:add", "{'$stream':true}");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* ---- Handlers -------------------------------------------------------------------------------------------------- */
@@ -217,11 +201,9 @@ static void an_event_sent_twice_is_applied_once(void **state) {
     assert_non_null(strstr(e.message, "another content"));
     stet_error_clear(&e);
     kit_is(w, "piece:t:argument/rows", "[1,2,3,4]");
-    kit_run(w, "t");
-    kit_ran(w, "scaled total");
+    kit_runs(w, "t", "scaled total");
     kit_is(w, "piece:t/total", "20");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void streams_are_known_after_a_restart(void **state) {
@@ -246,8 +228,7 @@ static void streams_are_known_after_a_restart(void **state) {
     kit_restart(w);
     kit_run(w, "t");
     assert_int_equal(w->report.loaded, 0); /* nor is `unread`, which nobody wanted, looked at again */
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void preflight_makes_fresh_what_the_handler_reads_and_nothing_else(void **state) {
@@ -271,10 +252,8 @@ static void preflight_makes_fresh_what_the_handler_reads_and_nothing_else(void *
     kit_is(w, "piece:t:cell:log", "[12,18,18,300]");
     /* What a piece wants is not changed by that. */
     kit_set(w, "piece:t:argument/factor", "1");
-    kit_run(w, "t");
-    kit_ran(w, "scaled total");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "scaled total");
+    kit_end(w);
 }
 
 static void a_failing_handler_leaves_nothing(void **state) {
@@ -300,8 +279,7 @@ static void a_failing_handler_leaves_nothing(void **state) {
     ok(kit_send(w, "t", "b", "5", "e2", &err)); /* by the name of one of the handlers */
     assert_true(w->sent.applied);
     kit_is(w, "piece:t/c", "10");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void a_conflict_runs_the_handler_again(void **state) {
@@ -328,8 +306,7 @@ static void a_conflict_runs_the_handler_again(void **state) {
     kit_is(w, "piece:t:argument/rows/43", "not_found");
     stet_sched_close(other);
     stet_space_close(second);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void a_handlers_write_overwrites_only_what_an_action_owns(void **state) {
@@ -345,15 +322,12 @@ static void a_handlers_write_overwrites_only_what_an_action_owns(void **state) {
         "'result':{'x':{'$':'x'},'y':{'$':'y'}}}");
     kit_run(w, "t");
     ok(kit_send(w, "t", "set", "['f',5]", NULL, &err));
-    kit_run(w, "t");
-    kit_ran(w, "y"); /* a reader, and nobody that would have been overwritten */
+    kit_runs(w, "t", "y"); /* a reader, and nobody that would have been overwritten */
     ok(kit_send(w, "t", "set", "['o',5]", NULL, &err));
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "x");
+    kit_runs(w, "t", "x");
     kit_is(w, "piece:t", "{'x':1,'y':5}");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void events_without_a_record_of_runs(void **state) {
@@ -391,8 +365,7 @@ static void events_are_forgotten_by_age(void **state) {
     kit_is(w, "piece:t:event:known", "not_found");
     ok(kit_send(w, "t", "add", "1", "known", &err));
     assert_true(w->sent.applied);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* ---- Effects --------------------------------------------------------------------------------------------------- */
@@ -408,21 +381,17 @@ static void a_standing_effect_never_repeats_unless_it_says_so(void **state) {
         "'result':null}");
     kit_run(w, "t");
     assert_int_equal(w->report.effects, 2);
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     for (int i = 0; i < 3; i++) {
         kit_restart(w);
-        kit_run(w, "t");
-        kit_ran(w, "run"); /* once per start */
-        kit_run(w, "t");
-        kit_ran(w, "");
+        kit_runs(w, "t", "run"); /* once per start */
+        kit_runs(w, "t", "");
     }
     kit_set(w, "piece:t:argument/n", "2");
     kit_restart(w);
     kit_run(w, "t");
     assert_int_equal(w->report.runs, 2);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* ---- Materializers --------------------------------------------------------------------------------------------- */
@@ -444,19 +413,15 @@ static const char indexer[] =
 
 static void a_materializer_fans_out_only_through_what_changed(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", indexer);
-    kit_run(w, "t");
+    world *w = kit_piece("t", indexer);
     kit_is(w, "piece:t", "{'far':1,'ra':2,'rb':4}");
     assert_int_equal(w->report.ran, 4); /* it runs before its readers: none of them twice; `count` is not wanted */
     assert_int_equal(w->report.runs, 4);
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     kit_set(w, "piece:t:argument/rows/b", "5");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "index rb");
+    kit_runs(w, "t", "index rb");
     kit_is(w, "piece:t", "{'far':1,'ra':2,'rb':10}");
     kit_sound(w);
     /* The readers of its ordinary output are stale as those of anybody. */
@@ -470,15 +435,12 @@ static void a_materializer_fans_out_only_through_what_changed(void **state) {
     kit_settle(w);
     kit_ran(w, "index count");
     kit_is(w, "piece:t:node:count", "30");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void a_materializer_is_promoted_by_demand_and_preflight(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", indexer);
-    kit_run(w, "t");
+    world *w = kit_piece("t", indexer);
     kit_set(w, "piece:t:argument/rows/b", "6");
     kit_restart(w);
     /* Something else of the piece alone: it stays dirty. */
@@ -506,8 +468,7 @@ static void a_materializer_is_promoted_by_demand_and_preflight(void **state) {
     kit_ran(w, "index");
     kit_is(w, "piece:t:cell:by_id/z/double", "2");
     stet_path_release(&path);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void a_materializer_runs_at_idle(void **state) {
@@ -540,10 +501,8 @@ static void a_materializer_runs_at_idle(void **state) {
     kit_is(w, "piece:t:cell:c", "5");
     kit_is(w, "piece:t:cell:d", "6");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "");
+    kit_end(w);
 }
 
 /* A node fails, then gets other code, in one process: it is not listed as failing any more. */
@@ -566,8 +525,7 @@ static void a_failure_of_older_code_is_taken_back(void **state) {
     }
     kit_is(w, "piece:t:failures", "{}");
     kit_is(w, "piece:t", "[2]");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* What was loaded for a part of a piece, or before an event, is wanted when all of it is. */
@@ -596,8 +554,7 @@ static void an_effect_that_was_met_before_runs(void **state) {
             else
                 assert_int_equal(kit_send(w, "t", "h", "1", NULL, &e), STET_OK);
             kit_ran(w, "x");
-            kit_run(w, "t");
-            kit_ran(w, "act");
+            kit_runs(w, "t", "act");
             kit_is(w, "piece:t:cell:done", again ? "8" : "2");
             kit_set(w, "piece:t:argument/n", "7");
             kit_restart(w);

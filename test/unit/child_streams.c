@@ -29,9 +29,7 @@
     "'result':{'items':{'$':'rows'},'all':{'$':'all'}}}"
 
 static world *with_rows(void) {
-    world *w = kit_start();
-    kit_install(w, "t", OUTER);
-    kit_run(w, "t");
+    world *w = kit_piece("t", OUTER);
     kit_ran(w, "rows rows[a].scaled rows[b].scaled");
     kit_restart(w); /* who sends asks for nothing else */
     return w;
@@ -70,8 +68,7 @@ static void an_event_finds_its_element(void **state) {
     sent(w, "rows[b].h2", "1", NULL, ""); /* by the name of one of them: the same stream */
     assert_string_equal(w->sent.stream, "rows[b].inbox");
     kit_is(w, "piece:t:cell:rows[b].count", "39");
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     kit_is(w, "piece:t/items/1/count", "39");
     refused(w, "rows[a].none", "1", STET_NOT_FOUND, "no stream \"none\"");
     refused(w, "rows[q].add", "1", STET_NOT_FOUND, "no child \"rows[q]\"");
@@ -79,8 +76,7 @@ static void an_event_finds_its_element(void **state) {
     refused(w, "rows[a.add", "1", STET_NOT_FOUND, "no stream");
     refused(w, "items/7/add", "1", STET_NOT_FOUND, "no stream");
     refused(w, "items/0/scaled", "1", STET_NOT_FOUND, "no stream");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void preflight_makes_fresh_what_the_handler_of_a_child_reads_and_nothing_else(void **state) {
@@ -93,10 +89,8 @@ static void preflight_makes_fresh_what_the_handler_of_a_child_reads_and_nothing_
     sent(w, "rows[a].inbox", "1", NULL, "rows"); /* who is there is asked of the list; none of the rows runs */
     sent(w, "rows[b].add", "1", NULL, "rows[b].scaled");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "rows[a].scaled");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "rows[a].scaled");
+    kit_end(w);
 }
 
 static void an_event_for_an_element_that_has_just_come_finds_it(void **state) {
@@ -120,8 +114,7 @@ static void an_event_for_an_element_that_has_just_come_finds_it(void **state) {
     kit_restart(w);
     sent(w, "items/1/add", "2", NULL, "rows rows[y].scaled");
     kit_is(w, "piece:t:cell:rows[y].count", "2");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void an_event_for_an_element_that_is_gone_is_refused(void **state) {
@@ -142,8 +135,7 @@ static void an_event_for_an_element_that_is_gone_is_refused(void **state) {
     kit_set(w, "piece:t:argument/rows", "[]");
     sent(w, "rows[a].add", "4", "first", "");
     assert_false(w->sent.applied); /* also when there is none */
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void documents_of_streams_go_with_their_element(void **state) {
@@ -159,8 +151,7 @@ static void documents_of_streams_go_with_their_element(void **state) {
     ok(stet_children_check(w->space, false, &problems, &found, &repaired, &err));
     assert_string_equal(stet_buf_cstr(&problems), "");
     stet_buf_release(&problems);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void handlers_send_to_children_and_children_to_handlers(void **state) {
@@ -179,8 +170,7 @@ static void handlers_send_to_children_and_children_to_handlers(void **state) {
     kit_is(w, "piece:t:argument/rows", "[{'id':'b','n':2}]");
     kit_run(w, "t");
     kit_is(w, "piece:t/items", "[{'add':{'$stream':true},'count':3,'scaled':20}]");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void events_in_a_circle_end(void **state) {
@@ -203,8 +193,7 @@ static void events_in_a_circle_end(void **state) {
     refused(w, "c", "1", STET_NOT_FOUND, "no stream \"n\"");
     kit_run(w, "t");
     kit_is(w, "piece:t:failures/d/message", "'only an event handler sends events'");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void a_copy_of_an_element_is_not_written_to(void **state) {
@@ -217,8 +206,7 @@ static void a_copy_of_an_element_is_not_written_to(void **state) {
         "'name':'c','nodes':[{'id':'h','stream':{'$':'h'},'inputs':{'e':{'$':'argument/element','asCell':true}},"
         "'module':^(v, {e}) => { e.key(`n`).set(v) }^}],'result':{'$':'argument/element'}}}}],'result':{'$':'rows'}}");
     refused(w, "rows[a].h", "1", STET_INVALID, "a copy of its element");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void streams_of_nested_filtered_folded_and_returned_children(void **state) {
@@ -255,8 +243,7 @@ static void streams_of_nested_filtered_folded_and_returned_children(void **state
     kit_run(w, "t");
     kit_is(w, "piece:t", "{'kept':[],'make':5,'rows':[[0,5]],'sum':6}");
     refused(w, "make", "7", STET_NOT_FOUND, "no stream"); /* what the result shows there is a cell */
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void a_program_with_other_streams(void **state) {
@@ -281,8 +268,7 @@ static void a_program_with_other_streams(void **state) {
     kit_is(w, "piece:t/items/0", "{'add':{'$stream':true},'count':8,'scaled':10}");
     sent(w, "rows[a].add", "1", NULL, "");
     kit_is(w, "piece:t:cell:rows[a].count", "9");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* Somebody takes the element away while the handler runs: the commit does not hold, and the event is refused. */
@@ -304,8 +290,7 @@ static void an_element_that_goes_meanwhile_takes_its_event_along(void **state) {
     refused(w, "rows[a].add", "5", STET_NOT_FOUND, "no child \"rows[a]\"");
     kit_run(w, "t");
     kit_is(w, "piece:t/items", "[{'add':{'$stream':true},'count':0,'scaled':200}]");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void streams_of_children_without_a_record_of_runs(void **state) {

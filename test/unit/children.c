@@ -41,50 +41,37 @@ static bool recorded(world *w, const char *piece, const char *action) {
 
 static void one_edited_field_runs_one_row(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", doubles);
-    kit_run(w, "t");
+    world *w = kit_piece("t", doubles);
     kit_ran(w, "rows rows[a].double rows[b].double rows[c].double");
     kit_is(w, "piece:t", "[2,4,6]");
     for (int i = 0; i < 2; i++) { /* in the same process, and in a new one */
         kit_set(w, "piece:t:argument/rows/1/n", i ? "8" : "7");
-        kit_run(w, "t");
-        kit_ran(w, "rows rows[b].double");
+        kit_runs(w, "t", "rows rows[b].double");
         kit_is(w, "piece:t", i ? "[2,16,6]" : "[2,14,6]");
         kit_restart(w);
-        kit_run(w, "t");
-        kit_ran(w, "");
+        kit_runs(w, "t", "");
     }
     /* A field that the child does not read: its element is given to it, and it stands. */
     kit_set(w, "piece:t:argument/rows/1/text", "\"x\"");
-    kit_run(w, "t");
-    kit_ran(w, "rows");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "rows");
+    kit_end(w);
 }
 
 static void appended_row_runs_alone(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", doubles);
-    kit_run(w, "t");
+    world *w = kit_piece("t", doubles);
     kit_restart(w);
     kit_set(w, "piece:t:argument/rows/3", "{\"id\":\"d\",\"n\":4}");
-    kit_run(w, "t");
-    kit_ran(w, "rows rows[d].double");
+    kit_runs(w, "t", "rows rows[d].double");
     kit_is(w, "piece:t", "[2,4,6,8]");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void first_row_removed_touches_no_other(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", doubles);
-    kit_run(w, "t");
+    world *w = kit_piece("t", doubles);
     kit_set(w, "piece:t:argument/rows", "[{\"id\":\"b\",\"n\":2},{\"id\":\"c\",\"n\":3}]");
-    kit_run(w, "t");
-    kit_ran(w, "rows");
+    kit_runs(w, "t", "rows");
     kit_is(w, "piece:t", "[4,6]");
     assert_int_equal(documents(w, "piece:t:child:rows[a]"), 0);
     assert_int_equal(documents(w, "piece:t:node:rows[a]"), 0);
@@ -92,26 +79,20 @@ static void first_row_removed_touches_no_other(void **state) {
     assert_true(recorded(w, "piece:t", "rows[b].double"));
     kit_sound(w);
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     /* And back: it is a new child. */
     kit_set(w, "piece:t:argument/rows", ROWS);
-    kit_run(w, "t");
-    kit_ran(w, "rows rows[a].double");
+    kit_runs(w, "t", "rows rows[a].double");
     kit_is(w, "piece:t", "[2,4,6]");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void moved_rows_stand(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", doubles);
-    kit_run(w, "t");
+    world *w = kit_piece("t", doubles);
     kit_restart(w);
     kit_set(w, "piece:t:argument/rows", "[{\"id\":\"c\",\"n\":3},{\"id\":\"a\",\"n\":1},{\"id\":\"b\",\"n\":2}]");
-    kit_run(w, "t");
-    kit_ran(w, "rows");
+    kit_runs(w, "t", "rows");
     kit_is(w, "piece:t", "[6,2,4]");
     kit_stop(w);
 }
@@ -122,11 +103,9 @@ static void keys_that_repeat_are_told_apart(void **state) {
     kit_install(w, "t", doubles);
     kit_set(w, "piece:t:argument/rows",
             "[{\"id\":\"x\",\"n\":1},{\"id\":\"x\",\"n\":2},{\"id\":7,\"n\":3},{\"id\":\"7\",\"n\":4},{\"n\":5}]");
-    kit_run(w, "t");
-    kit_ran(w, "rows rows[x].double rows[x,2].double rows[7].double rows[%227%22].double rows[null].double");
+    kit_runs(w, "t", "rows rows[x].double rows[x,2].double rows[7].double rows[%227%22].double rows[null].double");
     kit_is(w, "piece:t", "[2,4,6,8,10]");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void without_a_key_an_element_is_its_own(void **state) {
@@ -137,11 +116,9 @@ static void without_a_key_an_element_is_its_own(void **state) {
                         EACH("rows", "map", "",
                              CHILD(REF("more", "add", "[{\"$\":\"argument/element\"},1]"), "{\"$\":\"more\"}"), LIST),
                         "{\"$\":\"rows\"}"));
-    kit_run(w, "t");
-    kit_ran(w, "rows rows[3].more rows[5].more rows[3,2].more");
+    kit_runs(w, "t", "rows rows[3].more rows[5].more rows[3,2].more");
     kit_set(w, "piece:t:argument/rows", "[5,3,4,3]");
-    kit_run(w, "t");
-    kit_ran(w, "rows rows[4].more");
+    kit_runs(w, "t", "rows rows[4].more");
     kit_is(w, "piece:t", "[6,4,5,4]");
     kit_stop(w);
 }
@@ -167,24 +144,21 @@ static void named_cell_of_a_child_survives(void **state) {
     kit_install(w, "t", first);
     kit_run(w, "t");
     kit_set(w, "piece:t:cell:rows[b].plus", "10");
-    kit_run(w, "t");
-    kit_ran(w, "rows[b].sum");
+    kit_runs(w, "t", "rows[b].sum");
     kit_is(w, "piece:t", "[1,12,3]");
     kit_set(w, "piece:t:argument/rows/1/n", "5");
     kit_run(w, "t");
     kit_is(w, "piece:t", "[1,15,3]");
     kit_restart(w);
     kit_install(w, "t", second);
-    kit_run(w, "t");
-    kit_ran(w, "rows rows[a].sum rows[b].sum rows[c].sum");
+    kit_runs(w, "t", "rows rows[a].sum rows[b].sum rows[c].sum");
     kit_is(w, "piece:t", "[1,-5,3]");
     kit_set(w, "piece:t:argument/rows", "[]");
     kit_run(w, "t");
     kit_is(w, "piece:t", "[]");
     assert_int_equal(documents(w, "piece:t:cell:"), 0);
     assert_int_equal(documents(w, "piece:t:child:"), 0);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void changed_child_pattern_keeps_what_is_the_same(void **state) {
@@ -209,20 +183,16 @@ static void changed_child_pattern_keeps_what_is_the_same(void **state) {
                                    "{\"z\":{\"$\":\"z\"}}"),
                              LIST),
                         "{\"$\":\"rows\"}"));
-    kit_run(w, "t");
-    kit_ran(w, "rows rows[a].z rows[b].z rows[c].z");
+    kit_runs(w, "t", "rows rows[a].z rows[b].z rows[c].z");
     kit_is(w, "piece:t", "[{\"z\":7},{\"z\":8},{\"z\":9}]");
     assert_int_equal(documents(w, "piece:t:node:rows[a].y"), 0);
     assert_false(recorded(w, "piece:t", "rows[a].y"));
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void gone_coordinator_takes_its_children(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", doubles);
-    kit_run(w, "t");
+    world *w = kit_piece("t", doubles);
     kit_install(w, "t",
                 PATTERN("{\"rows\":" ROWS "}", REF("other", "count", "{\"values\":{\"$\":\"argument/rows\"}}"),
                         "{\"$\":\"other\"}"));
@@ -232,8 +202,7 @@ static void gone_coordinator_takes_its_children(void **state) {
     assert_int_equal(documents(w, "piece:t:children:"), 0);
     assert_int_equal(documents(w, "piece:t:node:rows"), 0);
     assert_false(recorded(w, "piece:t", "rows[a].double"));
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void filter_and_reduce(void **state) {
@@ -259,8 +228,7 @@ static void filter_and_reduce(void **state) {
     kit_set(w, "piece:t:argument/rows", "[]");
     kit_run(w, "t");
     kit_is(w, "piece:t", "{\"all\":100,\"big\":[]}");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* Two links of a chain are edited, and others that stand are between them. */
@@ -282,18 +250,15 @@ static void each_link_of_a_chain_runs_once(void **state) {
         kit_set(w, "piece:t:argument/rows/3/n", i ? "50" : "40");
         if (i)
             kit_restart(w);
-        kit_run(w, "t");
-        kit_ran(w, "all all[a].x all[b].x all[c].x all[d].x");
+        kit_runs(w, "t", "all all[a].x all[b].x all[c].x all[d].x");
         kit_is(w, "piece:t", i ? "175" : "155");
     }
     /* In another order: what they read last is not what they read now. */
     kit_set(w, "piece:t:argument/rows",
             "[{\"id\":\"d\",\"n\":1},{\"id\":\"b\",\"n\":2},{\"id\":\"a\",\"n\":3},{\"id\":\"c\",\"n\":5}]");
-    kit_run(w, "t");
-    kit_ran(w, "all all[d].x all[b].x all[a].x all[c].x");
+    kit_runs(w, "t", "all all[d].x all[b].x all[a].x all[c].x");
     kit_is(w, "piece:t", "111");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 #define LINKS 5
@@ -379,12 +344,10 @@ static void move_links(bool two) {
         if (step % 7 == 0) { /* not back to the first one in between */
             expect_chain(order, two, &ch, rows, ran);
             kit_set(w, "piece:t:argument/rows", rows);
-            kit_run(w, "t");
-            kit_ran(w, ran);
+            kit_runs(w, "t", ran);
         }
     } while (next_order(order));
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void moved_links_of_a_chain_run_once(void **state) {
@@ -526,8 +489,7 @@ static void check_finds_what_was_done_to_children(void **state) {
             "\"x\":3},{\"tick\":{\"$stream\":true},\"x\":4}]}");
         stet_buf_release(&problems);
     }
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* Processor time of a demand for the whole output of a map of so many rows, all of them new. */
@@ -589,20 +551,17 @@ static void outer_cells_and_nested_maps(void **state) {
     kit_is(w, "piece:t", "[{\"sum\":30},{\"sum\":30}]");
     kit_restart(w);
     kit_set(w, "piece:t:argument/rows/0/ns/1", "5");
-    kit_run(w, "t");
-    kit_ran(w, "rows rows[a].ns rows[a].ns[5].x rows[a].sum");
+    kit_runs(w, "t", "rows rows[a].ns rows[a].ns[5].x rows[a].sum");
     kit_is(w, "piece:t", "[{\"sum\":60},{\"sum\":30}]");
     kit_set(w, "piece:t:argument/factor", "1");
     kit_run(w, "t");
     kit_is(w, "piece:t", "[{\"sum\":6},{\"sum\":3}]");
     kit_set(w, "piece:t:argument/rows", "[{\"id\":\"b\",\"ns\":[3]}]");
-    kit_run(w, "t");
-    kit_ran(w, "rows");
+    kit_runs(w, "t", "rows");
     assert_int_equal(documents(w, "piece:t:child:rows[a]"), 0);
     assert_int_equal(documents(w, "piece:t:children:rows[a]"), 0);
     assert_false(recorded(w, "piece:t", "rows[a].ns[1].x"));
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void map_over_a_map_runs_one_of_each(void **state) {
@@ -622,8 +581,7 @@ static void map_over_a_map_runs_one_of_each(void **state) {
     kit_run(w, "t");
     assert_int_equal(w->report.runs, 3); /* rows, one of its children, and the one behind it */
     kit_is(w, "piece:t", "[3,21,7]");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void who_only_counts_needs_no_child(void **state) {
@@ -646,16 +604,14 @@ static void untaken_branch_has_no_children(void **state) {
                         EACH("rows", "map", BY_ID, DOUBLE, LIST) "," REF(
                             "x", "when", "{\"condition\":{\"$\":\"argument/want\"},\"value\":{\"$\":\"rows\"}}"),
                         "{\"$\":\"x\"}"));
-    kit_run(w, "t");
-    kit_ran(w, "x");
+    kit_runs(w, "t", "x");
     kit_set(w, "piece:t:argument/want", "true");
     kit_run(w, "t");
     kit_is(w, "piece:t", "[2,4,6]");
     kit_set(w, "piece:t:argument/want", "false");
     kit_run(w, "t");
     kit_set(w, "piece:t:argument/rows/0/n", "9");
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     /* And inside children. */
     kit_install(
         w, "u",
@@ -670,8 +626,7 @@ static void untaken_branch_has_no_children(void **state) {
     kit_run(w, "u");
     kit_is(w, "piece:u", "[2,0]");
     assert_null(strstr(stet_buf_cstr(&w->ran), "rows[b].cost"));
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* Children that were looked at while nobody wanted them are found when somebody does, although it is no run of their
@@ -701,13 +656,11 @@ static void children_wanted_again_run(void **state) {
     kit_set(w, "piece:t:argument/want", "false");
     kit_run(w, "t");
     kit_set(w, "piece:t:argument/factor", "10");
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     kit_set(w, "piece:t:argument/want", "true");
     kit_run(w, "t");
     kit_is(w, "piece:t", "[11,21,31]");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* Only a part is wanted first, then all: one process that is asked twice. */
@@ -740,26 +693,21 @@ static void children_of_another_part_run_when_it_is_wanted(void **state) {
     kit_run(w, "t");
     assert_int_equal(w->report.runs, 3);
     kit_is(w, "piece:t", "{\"n\":3,\"rows\":[10,20,30]}");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* What a coordinator gave its children is its own. */
 static void element_changed_by_somebody_else_is_put_right(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", doubles);
-    kit_run(w, "t");
+    world *w = kit_piece("t", doubles);
     for (int i = 0; i < 2; i++) { /* noticed by one that is there, and by one that starts */
         kit_set(w, "piece:t:child:rows[b]/argument/element/n", "50");
         if (i)
             kit_restart(w);
-        kit_run(w, "t");
-        kit_ran(w, "rows rows[b].double");
+        kit_runs(w, "t", "rows rows[b].double");
         kit_is(w, "piece:t", "[2,4,6]");
         kit_is(w, "piece:t:child:rows[b]/argument/element/n", "2");
-        kit_run(w, "t");
-        kit_ran(w, "");
+        kit_runs(w, "t", "");
     }
     /* Together with an edit of the list. */
     kit_set(w, "piece:t:child:rows[b]/argument/element/n", "50");
@@ -772,8 +720,7 @@ static void element_changed_by_somebody_else_is_put_right(void **state) {
     stet_buf problems = STET_BUF(0);
     size_t found, repaired;
     kit_set(w, "piece:t:child:rows[c]/argument/element/text", "\"mine\"");
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     ok(stet_children_check(w->space, true, &problems, &found, &repaired, &err));
     assert_int_equal(found, 1);
     assert_int_equal(repaired, 1);
@@ -786,8 +733,7 @@ static void element_changed_by_somebody_else_is_put_right(void **state) {
     ok(stet_children_check(w->space, false, &problems, &found, &repaired, &err));
     assert_int_equal(found, 0);
     stet_buf_release(&problems);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* The node computes a pattern, which becomes its child. */
@@ -838,22 +784,18 @@ static void action_that_returns_a_pattern(void **state) {
     kit_run(w, "t");
     kit_is(w, "piece:t", "7");
     kit_set(w, "piece:t:cell:made[].mine", "3");
-    kit_run(w, "t");
-    kit_ran(w, "made[].x made[].y after");
+    kit_runs(w, "t", "made[].x made[].y after");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     kit_is(w, "piece:t", "9");
     kit_set(w, "piece:t:argument/program", two);
-    kit_run(w, "t");
-    kit_ran(w, "made made[].z after"); /* x is what it was */
+    kit_runs(w, "t", "made made[].z after"); /* x is what it was */
     kit_is(w, "piece:t", "{\"z\":80}");
     assert_int_equal(documents(w, "piece:t:node:made[].y"), 0);
     assert_false(recorded(w, "piece:t", "made[].y"));
     kit_restart(w);
     kit_set(w, "piece:t:cell:made[].mine", "4");
-    kit_run(w, "t");
-    kit_ran(w, "made[].x made[].z after");
+    kit_runs(w, "t", "made[].x made[].z after");
     kit_set(w, "piece:t:argument/program", "{\"pattern\":1}");
     kit_run(w, "t");
     assert_int_equal(w->report.failed, 1);
@@ -863,8 +805,7 @@ static void action_that_returns_a_pattern(void **state) {
     kit_is(w, "piece:t", "null");
     assert_int_equal(documents(w, "piece:t:cell:"), 0);
     assert_int_equal(documents(w, "piece:t:child:"), 0);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void bad_children_are_refused(void **state) {
@@ -910,9 +851,7 @@ static void bad_children_are_refused(void **state) {
 
 static void a_list_that_is_none_fails(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", doubles);
-    kit_run(w, "t");
+    world *w = kit_piece("t", doubles);
     kit_set(w, "piece:t:argument/rows", "5");
     kit_run(w, "t");
     assert_int_equal(w->report.failed, 1);
@@ -920,8 +859,7 @@ static void a_list_that_is_none_fails(void **state) {
     kit_set(w, "piece:t:argument/rows", ROWS);
     kit_run(w, "t");
     assert_int_equal(w->report.failed, 0);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void failure_of_a_child_goes_with_it(void **state) {

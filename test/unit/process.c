@@ -68,10 +68,8 @@ static void gone_node_takes_what_is_its_own_and_nothing_else(void **state) {
     assert_false(recorded(w, "shared"));
     assert_int_equal(readers(w, "piece:t:argument", "a"), 1);
     assert_int_equal(readers(w, "piece:t:argument", "b"), 0);
-    kit_run(w, "t");
-    kit_ran(w, "");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "");
+    kit_end(w);
 }
 
 static void output_that_moves_leaves_nothing_behind(void **state) {
@@ -82,17 +80,14 @@ static void output_that_moves_leaves_nothing_behind(void **state) {
     kit_install(w, "t", GRAPH(NODE("x", "add", "{'$':'argument/a'},1", ",'output':{'$':'log/x'}"), "{'$':'x'}"));
     kit_restart(w);
     kit_is(w, "piece:t:node:x", "not_found");
-    kit_run(w, "t");
-    kit_ran(w, "x"); /* other bindings: unknown */
+    kit_runs(w, "t", "x"); /* other bindings: unknown */
     kit_is(w, "piece:t", "2");
     kit_is(w, "piece:t:cell:log", "{'x':2}");
     kit_install(w, "t", GRAPH(NODE("x", "add", "{'$':'argument/a'},1", ""), "{'$':'x'}"));
-    kit_run(w, "t");
-    kit_ran(w, "x");
+    kit_runs(w, "t", "x");
     kit_is(w, "piece:t:node:x", "2");
     kit_is(w, "piece:t:cell:log", "{'x':2}");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 #define WITH_SCHEMA(max)                                                                                               \
@@ -182,9 +177,7 @@ static void damage(world *w, const char *node, const char *member, const char *d
 /* A module that is not there (any more) is a failure of its node, named; the others go on. */
 static void unknown_module_fails_alone(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", two);
-    kit_run(w, "t");
+    world *w = kit_piece("t", two);
     damage(w, "x", "module", "type", "'elsewhere'");
     kit_set(w, "piece:t:argument", "{'a':10,'b':20}");
     kit_restart(w);
@@ -198,8 +191,7 @@ static void unknown_module_fails_alone(void **state) {
     /* Set up again it is what it was, and runs when something changes, as all that failed. */
     kit_install(w, "t", two);
     kit_set(w, "piece:t:argument/a", "30");
-    kit_run(w, "t");
-    kit_ran(w, "x");
+    kit_runs(w, "t", "x");
     assert_int_equal(w->report.failed, 0);
     kit_is(w, "piece:t", "[31,21]");
     kit_stop(w);
@@ -208,9 +200,7 @@ static void unknown_module_fails_alone(void **state) {
 /* A row without a fingerprint says nothing: it is refused by name, and setting the piece up again mends it. */
 static void damaged_row_is_named_and_mended(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", two);
-    kit_run(w, "t");
+    world *w = kit_piece("t", two);
     damage(w, "x", "fingerprint", NULL, "'nonsense'");
     kit_set(w, "piece:t:argument/a", "10");
     kit_restart(w);
@@ -222,11 +212,9 @@ static void damaged_row_is_named_and_mended(void **state) {
     stet_error_clear(&e);
     kit_restart(w);
     kit_install(w, "t", two);
-    kit_run(w, "t");
-    kit_ran(w, "x");
+    kit_runs(w, "t", "x");
     kit_is(w, "piece:t", "[11,3]");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* The tables of the scheduler hold no user data: without them everything is unknown, and runs. */
@@ -239,18 +227,14 @@ static void lost_records_make_everything_unknown(void **state) {
     kit_run(w, "u");
     ok(stet_observe_forget(w->space, 0, "piece:t", NULL, NULL, 0, &err));
     kit_restart(w);
-    kit_run(w, "u");
-    kit_ran(w, "");
+    kit_runs(w, "u", "");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "q x");
+    kit_runs(w, "t", "q x");
     kit_is(w, "piece:t", "[2,3]");
     assert_int_equal(w->report.causes[0], 2);
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "");
+    kit_end(w);
 }
 
 int main(void) {

@@ -22,42 +22,32 @@ static void clean_piece_restarts_with_zero_runs(void **state) {
     assert_int_equal(w->report.runs, 0);
     assert_int_equal(w->report.loaded, 0);
     kit_is(w, "piece:t/z", "13");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void unrelated_write_dirties_nothing(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", chain);
-    kit_run(w, "t");
+    world *w = kit_piece("t", chain);
     kit_restart(w);
     kit_set(w, "other", "1");
     kit_set(w, "piece:t:argument/new", "1");
-    kit_run(w, "t");
-    kit_ran(w, "");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "");
+    kit_end(w);
 }
 
 static void overlapping_write_dirties_the_chain(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", chain);
-    kit_run(w, "t");
+    world *w = kit_piece("t", chain);
     kit_restart(w);
     kit_set(w, "piece:t:argument/a", "2");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "x y z");
+    kit_runs(w, "t", "x y z");
     kit_is(w, "piece:t/z", "14");
     kit_set(w, "piece:t:argument/b", "20");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "z");
+    kit_runs(w, "t", "z");
     kit_is(w, "piece:t/z", "24");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void another_piece_dirties(void **state) {
@@ -79,17 +69,14 @@ static void another_piece_dirties(void **state) {
     kit_run(w, "a"); /* b is not running */
     kit_ran(w, "double");
     kit_restart(w);
-    kit_run(w, "b");
-    kit_ran(w, "plus");
+    kit_runs(w, "b", "plus");
     kit_is(w, "piece:b/r", "110");
     /* Pull crosses pieces: what b needs of a is made fresh first. */
     kit_set(w, "piece:a:argument/n", "7");
     kit_restart(w);
-    kit_run(w, "b");
-    kit_ran(w, "double plus");
+    kit_runs(w, "b", "double plus");
     kit_is(w, "piece:b/r", "114");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void another_space_dirties(void **state) {
@@ -113,18 +100,15 @@ static void another_space_dirties(void **state) {
     ok(stet_tx_begin(other, "", &tx, &err));
     ok(stet_tx_set(tx, "rate/then", NULL, stet_int(3), &err));
     ok(stet_tx_commit(tx, NULL, &err));
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     ok(stet_tx_begin(other, "", &tx, &err));
     ok(stet_tx_set(tx, "rate/now", NULL, stet_int(5), &err));
     ok(stet_tx_commit(tx, NULL, &err));
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "m");
+    kit_runs(w, "t", "m");
     kit_is(w, "piece:t", "10");
     stet_space_close(other);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void condition_that_flips_rewires(void **state) {
@@ -145,23 +129,18 @@ static void condition_that_flips_rewires(void **state) {
     assert_null(strstr(stet_buf_cstr(&w->ran), "right"));
     kit_restart(w);
     kit_set(w, "piece:t:argument/b", "3"); /* read by nobody who counts */
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     kit_set(w, "piece:t:argument/c", "false");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "pick right pick");
+    kit_runs(w, "t", "pick right pick");
     kit_is(w, "piece:t", "23");
     kit_set(w, "piece:t:argument/a", "9");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, ""); /* left is dirty, and nobody wants it */
+    kit_runs(w, "t", ""); /* left is dirty, and nobody wants it */
     kit_set(w, "piece:t:argument/b", "4");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "right pick");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "right pick");
+    kit_end(w);
 }
 
 static void same_value_leaves_the_rest_standing(void **state) {
@@ -175,20 +154,15 @@ static void same_value_leaves_the_rest_standing(void **state) {
     kit_is(w, "piece:t", "4");
     kit_set(w, "piece:t:argument/n", "8");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "cap");
+    kit_runs(w, "t", "cap");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "");
+    kit_end(w);
 }
 
 static void changed_program_reuses_what_is_the_same(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", chain);
-    kit_run(w, "t");
+    world *w = kit_piece("t", chain);
     kit_restart(w);
     /* q is gone, y computes otherwise, n is new; x and z are as they were. */
     stet_sched_installed in = kit_install(
@@ -203,15 +177,12 @@ static void changed_program_reuses_what_is_the_same(void **state) {
     assert_int_equal(in.added, 1);
     assert_int_equal(in.altered, 1);
     assert_int_equal(in.gone, 1);
-    kit_run(w, "t");
-    kit_ran(w, "y z n");
+    kit_runs(w, "t", "y z n");
     kit_is(w, "piece:t", "{\"n\":16,\"z\":14}");
     kit_is(w, "piece:t:node:q", "not_found"); /* what it owned went with it */
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "");
+    kit_end(w);
 }
 
 static void named_cell_survives_a_rebuild(void **state) {
@@ -244,32 +215,26 @@ static void failure_keeps_the_last_good_output(void **state) {
     kit_is(w, "piece:t", "{\"r\":51,\"s\":2}");
     kit_set(w, "piece:t:argument/n", "0");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "inv");
+    kit_runs(w, "t", "inv");
     assert_int_equal(w->report.failed, 1);
     assert_int_equal(w->report.failed_now, 1);
     kit_is(w, "piece:t/r", "51");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, ""); /* not again until something changed */
+    kit_runs(w, "t", ""); /* not again until something changed */
     assert_int_equal(w->report.failed, 1);
     assert_int_equal(w->report.failed_now, 0);
     w->opts.retry_failed = true;
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "inv");
+    kit_runs(w, "t", "inv");
     w->opts.retry_failed = false;
     kit_set(w, "piece:t:argument/n", "4");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "inv next");
+    kit_runs(w, "t", "inv next");
     assert_int_equal(w->report.failed, 0);
     kit_is(w, "piece:t/r", "26");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "");
+    kit_end(w);
 }
 
 static void schemas_hold(void **state) {
@@ -294,22 +259,18 @@ static void schemas_hold(void **state) {
     stet_value first = stet_at(w->report.problems, 0);
     stet_value node = stet_get(first, "node");
     assert_string_equal(stet_as_string(&node, NULL), "in");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void overwritten_output_is_restored(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", chain);
-    kit_run(w, "t");
+    world *w = kit_piece("t", chain);
     kit_set(w, "piece:t:node:y", "77");
     kit_restart(w);
     kit_run(w, "t");
     kit_is(w, "piece:t/z", "13");
     kit_is(w, "piece:t:node:y", "3");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void effects(void **state) {
@@ -328,15 +289,13 @@ static void effects(void **state) {
     kit_settle(w);
     kit_ran(w, "");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "again"); /* one says so, the other has had its effect */
+    kit_runs(w, "t", "again"); /* one says so, the other has had its effect */
     kit_set(w, "piece:t:argument/n", "2");
     kit_restart(w);
     kit_run(w, "t");
     assert_int_equal(w->report.effects, 2);
     kit_is(w, "piece:t:cell:log", "{\"a\":3,\"b\":3}");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void circle_is_named_and_the_rest_goes_on(void **state) {
@@ -371,11 +330,9 @@ static void demand_for_one_cell(void **state) {
     kit_ran(w, "q");
     kit_is(w, "piece:t/q", "6");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "x y z");
+    kit_runs(w, "t", "x y z");
     stet_path_release(&path);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void observe_only_publishes_nothing(void **state) {
@@ -384,23 +341,18 @@ static void observe_only_publishes_nothing(void **state) {
     w->opts.observe_only = true;
     kit_restart(w);
     kit_install(w, "t", PATTERN("{\"n\":1}", REF("x", "add", "[{\"$\":\"argument/n\"},1]"), "{\"$\":\"x\"}"));
-    kit_run(w, "t");
-    kit_ran(w, "x");
+    kit_runs(w, "t", "x");
     kit_is(w, "piece:t:node:x", "not_found");
     w->opts.observe_only = false;
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "x");
+    kit_runs(w, "t", "x");
     kit_is(w, "piece:t", "2");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void switched_off_stores_nothing(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", chain);
-    kit_run(w, "t");
+    world *w = kit_piece("t", chain);
     w->opts.persist = false;
     kit_restart(w);
     kit_run(w, "t");
@@ -415,8 +367,7 @@ static void switched_off_stores_nothing(void **state) {
     kit_restart(w);
     kit_run(w, "t");
     kit_is(w, "piece:t", "{\"q\":7,\"z\":17}");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* A program that came while nothing was recorded: what is recorded of the one before is not about it. */
@@ -435,17 +386,13 @@ static void program_set_up_while_switched_off_is_not_taken_for_known(void **stat
     kit_install(w, "other", chain); /* as it was */
     w->opts.persist = true;
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "x n");
+    kit_runs(w, "t", "x n");
     assert_int_equal(w->report.left, 0);
     kit_is(w, "piece:t", "{\"n\":103,\"x\":3}");
-    kit_run(w, "other");
-    kit_ran(w, "");
+    kit_runs(w, "other", "");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", "");
+    kit_end(w);
 }
 
 /* One cell of a piece nobody has run, with nothing recorded: what it needs runs, through another piece as well. */
@@ -473,8 +420,7 @@ static void switched_off_demand_runs_what_it_needs(void **state) {
     kit_settle(w);
     kit_ran(w, "z plus");
     kit_restart(w);
-    kit_run(w, "b");
-    kit_ran(w, "idle x y z plus");
+    kit_runs(w, "b", "idle x y z plus");
     stet_path_release(&path);
     kit_stop(w);
 }
@@ -505,11 +451,9 @@ static void program_set_up_by_another_process_is_taken_up(void **state) {
     kit_ran(w, "x y n");
     kit_is(w, "piece:t", "{\"n\":1004,\"y\":1003}");
     assert_int_equal(w->report.total, 3);
-    kit_run(b, "t");
-    kit_ran(b, "");
+    kit_runs(b, "t", "");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     kit_sound(w);
     kit_stop(b);
     kit_stop(w);
@@ -550,8 +494,7 @@ static void run_of_the_program_before_does_not_stand(void **state) {
         kit_is(w, "piece:t", "{\"n\":1007,\"y\":1006}");
         kit_is(w, "piece:t:node:z", "not_found");
         kit_restart(b);
-        kit_run(b, "t");
-        kit_ran(b, "");
+        kit_runs(b, "t", "");
         kit_sound(b);
         kit_stop(b);
         kit_stop(w);
@@ -606,8 +549,7 @@ static void conflicts_are_tried_again_up_to_a_bound(void **state) {
             assert_int_equal(w->report.left, 0);
         }
         kit_restart(w);
-        kit_run(w, "t");
-        kit_ran(w, "");
+        kit_runs(w, "t", "");
         kit_sound(w);
         kit_stop(b);
         kit_stop(w);
@@ -655,9 +597,7 @@ static void debounce_waits_and_a_restart_does_not(void **state) {
 
 static void branch_is_unknown(void **state) {
     (void)state;
-    world *w = kit_start();
-    kit_install(w, "t", chain);
-    kit_run(w, "t");
+    world *w = kit_piece("t", chain);
     ok(stet_branch_create(w->space, "try", "", -1, &err));
     stet_sched *on_branch;
     ok(stet_sched_open(w->project, w->space, "try", &w->opts, &on_branch, &err));
@@ -675,10 +615,8 @@ static void branch_is_unknown(void **state) {
     stet_release(r.problems);
     stet_sched_close(on_branch);
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, ""); /* the trunk stands as it did */
-    kit_sound(w);
-    kit_stop(w);
+    kit_runs(w, "t", ""); /* the trunk stands as it did */
+    kit_end(w);
 }
 
 static void deleted_piece_leaves_nothing(void **state) {
@@ -703,8 +641,7 @@ static void deleted_piece_leaves_nothing(void **state) {
     kit_restart(w);
     kit_run(w, "t2");
     assert_int_equal(w->report.ran, 4);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void links_in_values_are_followed(void **state) {
@@ -719,20 +656,17 @@ static void links_in_values_are_followed(void **state) {
     kit_is(w, "piece:t", "13");
     kit_set(w, "prices/pear", "9");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "");
+    kit_runs(w, "t", "");
     kit_set(w, "prices/apple", "5");
     kit_restart(w);
-    kit_run(w, "t");
-    kit_ran(w, "s");
+    kit_runs(w, "t", "s");
     kit_is(w, "piece:t", "15");
     /* A circle of links is a failure, not a hang. */
     kit_set(w, "piece:t:argument/list", "[{\"/\":{\"link@1\":{\"id\":\"round\"}}}]");
     kit_set(w, "round", "{\"/\":{\"link@1\":{\"id\":\"round\"}}}");
     kit_run(w, "t");
     assert_int_equal(w->report.failed, 1);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 int main(void) {

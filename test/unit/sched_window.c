@@ -62,8 +62,7 @@ static void unloaded_actions_come_back(void **state) {
         assert_int_equal(w->report.runs, 30);
         kit_is(w, "piece:c/last", expected);
     }
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* An effect that ranks low is not done before what is not loaded yet, and is done once. */
@@ -153,8 +152,7 @@ static void what_is_not_certain_is_found_to_be_live(void **state) {
     kit_set(w, "piece:c:argument/a", "5");
     kit_run(w, "c");
     kit_is(w, "piece:c/pick", "205");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* An action of a piece that nobody loaded owns a cell; one that runs writes there. */

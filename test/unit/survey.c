@@ -29,8 +29,7 @@ static void null_start_looks_at_nothing_however_much_is_unneeded(void **state) {
     (void)state;
     world *w = kit_start();
     install(w, "p", "", "");
-    kit_run(w, "p");
-    kit_ran(w, "total");
+    kit_runs(w, "p", "total");
     assert_true(w->report.looked >= UNNEEDED + 1);
     assert_int_equal(w->report.left, UNNEEDED);
     for (int i = 0; i < 3; i++) {
@@ -40,8 +39,7 @@ static void null_start_looks_at_nothing_however_much_is_unneeded(void **state) {
         assert_int_equal(w->report.loaded, 0);
         assert_int_equal(w->report.left, UNNEEDED);
     }
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void change_looks_at_what_it_marked_alone(void **state) {
@@ -65,8 +63,7 @@ static void change_looks_at_what_it_marked_alone(void **state) {
     run_anew(w, "p");
     assert_int_equal(w->report.looked, 0);
     assert_int_equal(w->report.loaded, 0);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* Dirty ones: they ran once, for somebody. */
@@ -101,8 +98,7 @@ static void unneeded_dirt_is_looked_at_once(void **state) {
     kit_is(w, "piece:p:node:u7", "37");
     run_anew(w, "p");
     assert_int_equal(w->report.left, UNNEEDED - 1);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* What is of no use to one is of use to the other; both remember. */
@@ -111,8 +107,7 @@ static void each_demand_remembers_by_itself(void **state) {
     world *w = kit_start();
     install(w, "p", "", "");
     install(w, "q", "", "");
-    kit_run(w, "p");
-    kit_ran(w, "total");
+    kit_runs(w, "p", "total");
     run_anew(w, "q");
     kit_ran(w, "total");
     run_anew(w, "p");
@@ -134,8 +129,7 @@ static void each_demand_remembers_by_itself(void **state) {
     kit_is(w, "piece:p/total", "7");
     run_anew(w, "q");
     assert_int_equal(w->report.looked, 0);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static const char choice[] =
@@ -151,8 +145,7 @@ static void other_branch_wakes_what_it_needs(void **state) {
     (void)state;
     world *w = kit_start();
     install(w, "p", choice, ",'either':{'$':'either'}");
-    kit_run(w, "p");
-    kit_ran(w, "total either say");
+    kit_runs(w, "p", "total either say");
     run_anew(w, "p");
     assert_int_equal(w->report.looked, 0);
     kit_set(w, "piece:p:argument/on", "true");
@@ -175,8 +168,7 @@ static void other_branch_wakes_what_it_needs(void **state) {
     run_anew(w, "p");
     kit_is(w, "piece:p:node:say", "204");
     assert_int_equal(w->report.effects, 1);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void new_node_of_the_program_wakes_what_it_needs(void **state) {
@@ -195,8 +187,7 @@ static void new_node_of_the_program_wakes_what_it_needs(void **state) {
     run_anew(w, "p");
     kit_ran(w, "u5");
     kit_is(w, "piece:p/five", "8");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static void another_piece_wakes_what_it_needs(void **state) {
@@ -218,8 +209,7 @@ static void another_piece_wakes_what_it_needs(void **state) {
     run_anew(w, "r");
     kit_ran(w, "u9 n");
     kit_is(w, "piece:r/n", "20");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* A wanted cell that leads elsewhere after a change. */
@@ -242,8 +232,7 @@ static void cell_that_leads_elsewhere_wakes_what_it_needs(void **state) {
     kit_settle(w);
     kit_ran(w, "u2");
     kit_is(w, "here", "5");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 static bool stop_at_once(void *ctx) {
@@ -267,8 +256,7 @@ static void stopped_run_remembers_nothing(void **state) {
     run_anew(w, "p");
     kit_ran(w, "either say");
     kit_is(w, "piece:p:node:say", "3");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* Another process that has the space open, and does not know what this one found. */
@@ -290,8 +278,7 @@ static void other_process_is_told_by_the_record(void **state) {
     kit_is(w, "piece:p/either", "205");
     kit_close(&other);
     stet_buf_release(&other.ran);
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 /* An event makes fresh what its handler reads; what it does not read is looked at for the first event alone. */
@@ -313,8 +300,7 @@ static void events_do_not_look_at_the_unneeded_each_time(void **state) {
     stet_error_clear(&e);
     run_anew(w, "p");
     kit_is(w, "piece:p/total", "33");
-    kit_sound(w);
-    kit_stop(w);
+    kit_end(w);
 }
 
 int main(void) {
