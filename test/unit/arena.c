@@ -60,6 +60,35 @@ static void copies(void **state) {
     stet_arena_release(&a);
 }
 
+static void a_rewound_arena_is_filled_again_in_its_blocks(void **state) {
+    (void)state;
+    enum { PIECES = 3000, SIZE = 500 };
+    static char *was[PIECES];
+    stet_arena a = STET_ARENA_INIT;
+    for (int i = 0; i < PIECES; i++)
+        was[i] = stet_arena_alloc(&a, SIZE);
+    stet_arena_rewind(&a);
+    assert_int_equal(a.total, 0);
+    for (int i = 0; i < PIECES; i++) {
+        char *p = stet_arena_alloc(&a, SIZE);
+        assert_ptr_equal(p, was[i]);
+        memset(p, i & 0x7F, SIZE);
+    }
+    assert_null(a.spare);
+    for (int i = 0; i < PIECES; i++)
+        assert_int_equal(was[i][SIZE - 1], i & 0x7F);
+    /* What does not fit into a kept block gets one of its own, and the kept ones go with the rest. */
+    stet_arena_rewind(&a);
+    memset(stet_arena_alloc(&a, 8 << 20), 1, 8 << 20);
+    assert_non_null(a.spare);
+    stet_arena_clear(&a);
+    assert_null(a.spare);
+    stet_arena_rewind(&a);
+    stet_arena_release(&a);
+    assert_null(a.head);
+    assert_null(a.spare);
+}
+
 static void vectors_grow(void **state) {
     (void)state;
     STET_VEC(int) v = {0};
@@ -81,6 +110,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_aligned_and_apart),
         cmocka_unit_test(copies),
+        cmocka_unit_test(a_rewound_arena_is_filled_again_in_its_blocks),
         cmocka_unit_test(vectors_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
