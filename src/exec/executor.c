@@ -126,18 +126,19 @@ static void overtaken(stet_call *c) {
 }
 
 /* Writes the row down, in the state that the machine is in. False: the call is over, or waits to try again. */
-static bool save(stet_call *c, stet_call_state from) {
+static bool save(stet_call *c) {
     c->row.state = (int)c->m.state;
     c->row.resume = (int)c->m.resume;
     c->row.done = stet_call_terminal(c->m.state);
     stet_error err = STET_ERROR_INIT;
-    stet_status status = stet_attempt_move(c->x->repo, &c->row, (int)from, &err);
+    stet_status status = stet_attempt_move(c->x->repo, &c->row, c->stored, &err);
     if (status == STET_NOT_FOUND && !c->row.done) { /* rows may be dropped: they hold nothing that is not found again */
         stet_error_clear(&err);
         status = stet_attempt_add(c->x->repo, &c->row, &err);
     }
     if (status == STET_OK || (status == STET_NOT_FOUND && c->row.done)) {
         stet_error_clear(&err);
+        c->stored = c->row.state;
         return true;
     }
     if (status == STET_CONFLICT) {
@@ -156,11 +157,10 @@ static bool save(stet_call *c, stet_call_state from) {
 /* ---- The machine ------------------------------------------------------------------------------------------------ */
 
 static void step(stet_call *c, stet_call_event event) {
-    stet_call_state from = c->m.state;
     bool known = stet_call_step(&c->m, event);
     assert(known);
     (void)known;
-    if (c->has_row && !save(c, from))
+    if (c->has_row && !save(c))
         return;
     if (stet_call_terminal(c->m.state))
         stet_call_finish(c);
@@ -262,7 +262,7 @@ static void on_pending(stet_call *c, const stet_adapter_reply *r) {
         /* What somebody else did to the row is looked for all the same. */
         stet_attempt now;
         if (stet_attempt_get(c->x->repo, c->row.execution, &now, NULL) == STET_OK) {
-            bool moved = now.state != (int)c->m.state;
+            bool moved = now.state != c->stored;
             stet_attempt_release(&now);
             if (moved)
                 overtaken(c);
@@ -585,6 +585,10 @@ static stet_call *call_new(stet_executor *x, stet_hash node, stet_call_ended *en
     return c;
 }
 
+stet_status stet_executor_pinned(stet_executor *x, stet_hash node, bool *there, stet_hash *exec, stet_error *err) {
+    return stet_repo_pinned(x->repo, node, there, exec, err);
+}
+
 stet_status stet_executor_start(stet_executor *x, const stet_call_request *r, stet_call_ended *ended, void *ctx,
                                 stet_call **out, stet_error *err) {
     stet_call *c = call_new(x, r->node, ended, ctx);
@@ -601,12 +605,19 @@ stet_status stet_executor_start(stet_executor *x, const stet_call_request *r, st
         detail(c, "attempts", stet_int(r->attempts));
     if (r->timeout_ms > 0)
         detail(c, "deadline", stet_int(stet_clock_ms() + r->timeout_ms));
-    stet_status status = stet_call_read_node(c, err);
+    /* A hit needs no more than the pin. */
+    bool pinned = false;
+    stet_status status = r->cache ? stet_call_look_at_pin(c, &pinned, err) : STET_OK;
+    if (status == STET_OK && pinned)
+        step(c, STET_CALL_PINNED);
+    else if (status == STET_OK)
+        status = stet_call_read_node(c, err);
     if (status != STET_OK) {
         stet_call_free(c);
         return status;
     }
-    act(c);
+    if (!pinned)
+        act(c);
     *out = c;
     return STET_OK;
 }
@@ -663,11 +674,10 @@ stet_status stet_executor_cancel(stet_executor *x, const char *execution, stet_c
         stet_error why = STET_ERROR_INIT, inner = STET_ERROR_INIT;
         stet_fail(&why, STET_CANCELLED, "the call was cancelled");
         detail(c, "error", stet_error_value(&why));
-        stet_call_state from = c->m.state;
         c->row.state = STET_CALL_FAILED;
         c->row.done = true;
         if (status == STET_OK)
-            status = stet_attempt_move(x->repo, &c->row, (int)from, &inner);
+            status = stet_attempt_move(x->repo, &c->row, c->stored, &inner);
         if (status != STET_OK) {
             stet_call_free(c);
             stet_error_clear(&why);
@@ -767,6 +777,8 @@ void stet_executor_close(stet_executor *x) {
         stet_free(x->remotes.at[i].uri);
     }
     stet_vec_release(&x->remotes);
+    stet_map_release(&x->whole);
+    stet_vec_release(&x->outcomes);
     stet_vec_release(&x->calls);
     stet_vec_release(&x->queue);
     stet_free(x->root);

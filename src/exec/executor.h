@@ -67,6 +67,9 @@ typedef struct stet_call_request {
 /* Comes from the loop, once, when the state is terminal; never from within stet_executor_start. */
 typedef void stet_call_ended(void *ctx, stet_call *c);
 
+/* Is a result pinned for this node? One look at an index; whether all of it is there is found out by who reads it. */
+STET_CHECKED stet_status stet_executor_pinned(stet_executor *x, stet_hash node, bool *there, stet_hash *exec,
+                                              stet_error *err);
 STET_CHECKED stet_status stet_executor_start(stet_executor *x, const stet_call_request *r, stet_call_ended *ended,
                                              void *ctx, stet_call **out, stet_error *err);
 /* Goes on with an attempt that is there, or tells how it ended. STET_NOT_FOUND. */

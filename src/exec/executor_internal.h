@@ -5,6 +5,7 @@
 
 #include <uv.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "exec/adapter.h"
 #include "exec/executor.h"
@@ -28,6 +29,9 @@ struct stet_executor {
     bool closing;
     STET_VEC(stet_call *) calls, queue;
     STET_VEC(executor_remote) remotes;
+    stet_map whole; /* exec -> number of its outcome: results that were found to be whole, since somebody last wrote */
+    STET_VEC(stet_call_outcome) outcomes;
+    int64_t news, asked_us;
     void (*say)(void *ctx, const char *line);
     void (*log)(void *ctx, stet_call *c, const char *bytes, size_t len);
     void (*progress)(void *ctx, stet_call *c, int64_t done, int64_t total, const char *note);
@@ -48,6 +52,7 @@ struct stet_call {
     bool over, told; /* the state is terminal; `ended` was called */
     bool dead;       /* freed; it stays until its adapter has ended */
     stet_attempt row;
+    int stored; /* the state that the row was last seen in: what a move expects */
     stet_value token; /* of the row: a string, or null */
     char *function, *remote_uri;
     STET_VEC(stet_hash) inputs;

@@ -7,6 +7,8 @@
 #include "os/clock.h"
 #include "os/file.h"
 
+#define WHOLE_MAX 100000
+
 static void say(stet_executor *x, const char *format, stet_hash id, const char *why) {
     if (!x->say)
         return;
@@ -68,21 +70,50 @@ static stet_status read_exec(stet_call *c, stet_hash id, stet_error *err) {
     return status;
 }
 
-stet_status stet_call_look_at_pin(stet_call *c, bool *pinned, stet_error *err) {
-    stet_hash exec;
+/* What was whole stays so until somebody else has written, who may have swept it. Asked once in a millisecond: the
+ * question costs as much as the look at the pin. */
+static bool known_whole(stet_call *c, stet_hash exec) {
+    stet_executor *x = c->x;
+    int64_t now = stet_clock_monotonic_us(), news = x->news;
+    if (now - x->asked_us >= 1000) {
+        news = stet_repo_news(x->repo);
+        x->asked_us = now;
+    }
+    if (news != x->news || stet_map_len(&x->whole) >= WHOLE_MAX) {
+        stet_map_clear(&x->whole);
+        stet_vec_clear(&x->outcomes);
+        x->news = news;
+    }
+    stet_slot *slot = stet_map_get(&x->whole, exec.bytes, sizeof exec.bytes);
+    if (slot)
+        c->outcome = x->outcomes.at[slot->n];
+    return slot != NULL;
+}
+
+/* Reads all of it. A result of which something is missing is no result. */
+static stet_status read_pinned(stet_call *c, stet_hash exec, bool *pinned, stet_error *err) {
+    stet_executor *x = c->x;
     stet_error inner = STET_ERROR_INIT;
-    stet_status status = stet_repo_pinned(c->x->repo, c->node, pinned, &exec, err);
-    if (status != STET_OK || !*pinned)
-        return status;
-    status = read_exec(c, exec, &inner);
-    if (status == STET_NOT_FOUND || status == STET_CORRUPT) {
-        say(c->x, "the pinned result of %s is not whole and counts as none: %s", c->node, inner.message);
+    stet_status status = read_exec(c, exec, &inner);
+    if (status == STET_OK) {
+        stet_map_put(&x->whole, exec.bytes, sizeof exec.bytes, (stet_slot){.n = x->outcomes.len});
+        *stet_vec_add(&x->outcomes) = c->outcome;
+    } else if (status == STET_NOT_FOUND || status == STET_CORRUPT) {
+        say(x, "the pinned result of %s is not whole and counts as none: %s", c->node, inner.message);
         *pinned = false;
         stet_error_clear(&inner);
         return STET_OK;
     }
     stet_error_move(err, &inner);
     return status;
+}
+
+stet_status stet_call_look_at_pin(stet_call *c, bool *pinned, stet_error *err) {
+    stet_hash exec;
+    stet_status status = stet_repo_pinned(c->x->repo, c->node, pinned, &exec, err);
+    if (status != STET_OK || !*pinned || known_whole(c, exec))
+        return status;
+    return read_pinned(c, exec, pinned, err);
 }
 
 /* ---- Locks ------------------------------------------------------------------------------------------------------ */
@@ -142,6 +173,7 @@ static void take_token(stet_call *c, const stet_attempt *a) {
 void stet_call_adopt(stet_call *c, const stet_attempt *a) {
     stet_release(c->row.detail);
     c->row = *a;
+    c->stored = a->state;
     c->row.detail = stet_retain(a->detail);
     take_token(c, a);
     c->cache = a->cache;
@@ -188,7 +220,7 @@ stet_status stet_call_begin(stet_call *c, stet_error *err) {
         stet_put(&c->row.detail, "remote", stet_string(c->remote_uri));
     bool known = stet_call_step(&c->m, STET_CALL_UNPINNED);
     (void)known;
-    c->row.state = (int)c->m.state;
+    c->row.state = c->stored = (int)c->m.state;
     c->row.resume = (int)c->m.resume;
     stet_status status = stet_repo_begin(c->x->repo, err);
     if (status == STET_OK)
@@ -311,7 +343,7 @@ stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *
         row.done = true;
         row.detail = stet_retain(c->row.detail);
         stet_put(&row.detail, "exec", stet_hash_text(id));
-        status = stet_attempt_move(r, &row, (int)c->m.state, &inner);
+        status = stet_attempt_move(r, &row, c->stored, &inner);
         *moved = status == STET_CONFLICT;
         if (status == STET_NOT_FOUND) { /* rows may be dropped */
             stet_error_clear(&inner);
