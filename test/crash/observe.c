@@ -2,7 +2,7 @@
  * any change to the files: between any two commits, mirrors and owner, data and push. After each round the spaces are
  * opened again: what was acknowledged is there, catching up leaves no difference between the marks stored and the marks
  * derived from sequences and revisions, and so does a repair after marks and rows have been taken away. */
-#include "../expect.h"
+#include "../observe_random.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,22 +16,7 @@
 enum { SPACES = 2, CHILDREN = 3, DOCS = 5, ACTIONS = 8 };
 
 static const char *const names[SPACES] = {"a", "b"};
-static uint64_t seed;
-
-static unsigned rnd(unsigned n) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (unsigned)(seed >> 33) % n;
-}
-
-static stet_space *open_space(int i) {
-    stet_space *s = NULL;
-    char *path = stet_asprintf("%s.db", names[i]);
-    stet_status st = stet_space_open_path(path, names[i], 0, &s, &err);
-    stet_free(path);
-    return st == STET_OK ? s : NULL;
-}
-
-static void random_path(stet_path *p) {
+static void random_side(stet_path *p) {
     stet_path_push(p, "value");
     if (rnd(2))
         stet_path_push(p, rnd(2) ? "l" : "r");
@@ -50,7 +35,7 @@ static stet_status fill(stet_tx *tx, stet_space *other) {
         stet_path p = STET_PATH_INIT;
         stet_value v;
         stet_docname name = random_doc(id);
-        random_path(&p);
+        random_side(&p);
         st = stet_tx_read(tx, rnd(2) ? other : NULL, &name, stet_path_ref(&p), rnd(2) ? STET_SHALLOW : STET_RECURSIVE,
                           &v, &err);
         if (st == STET_NOT_FOUND)
@@ -131,7 +116,7 @@ static stet_status edit(stet_space *s, const char *id, stet_value v, const char 
 
 /* What one process does until it is killed: acknowledges each write of its own counter through the pipe. */
 static _Noreturn void work(int child, int64_t base, int fd, int steps) {
-    stet_space *s[SPACES] = {open_space(0), open_space(1)};
+    stet_space *s[SPACES] = {open_named(names[0]), open_named(names[1])};
     if (!s[0] || !s[1])
         _exit(1);
     for (int i = 0; i < steps; i++) {
@@ -208,7 +193,7 @@ static int64_t counter(stet_space *s, int child, int where) {
 }
 
 static void verify(int round, int64_t acknowledged[CHILDREN][SPACES]) {
-    stet_space *s[SPACES] = {open_space(0), open_space(1)};
+    stet_space *s[SPACES] = {open_named(names[0]), open_named(names[1])};
     for (int i = 0; i < SPACES; i++) {
         assert_non_null(s[i]);
         for (int c = 0; c < CHILDREN; c++)

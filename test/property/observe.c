@@ -4,21 +4,16 @@
  * after each step the stored marks equal marks derived from scratch by a naive model, which knows only reads, sequences
  * and changed leaves, and says exactly which observations are kept. At the end, and now and then, stet_observe_check
  * agrees. One process with several handles; observe_processes.c has several processes, and kills them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "../observe_random.h"
 
-#include <cmocka.h>
+#include <unistd.h>
 
 #include "../faults.h"
 #include "db/db.h"
 #include "memory/observe_internal.h"
 #include "os/file.h"
 
-enum { SPACES = 2, BRANCHES = 2, DOCS = 6, ACTIONS = 14, MAX_READS = 5 };
+enum { SPACES = 2, BRANCHES = 2, DOCS = RANDOM_DOCS, ACTIONS = 14, MAX_READS = 5 };
 
 typedef struct model_read {
     int space, branch, doc;
@@ -46,67 +41,10 @@ static STET_VEC(model_change) history[SPACES];
 static model_action model[BRANCHES][ACTIONS];
 static int64_t looked[SPACES];
 static int writer_of_next = -1;
-static uint64_t seed;
-static stet_error err;
 
 static const char *const branch_names[BRANCHES] = {"", "side"};
-static const char *const doc_ids[DOCS] = {"d0", "d1", "d2", "d3", "d4", "d0"};
-static const char *const doc_scopes[DOCS] = {"", "", "", "", "", "user:x"};
 
-static unsigned rnd(unsigned n) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (unsigned)(seed >> 33) % n;
-}
-
-#define ok(call)                                                                                                       \
-    do {                                                                                                               \
-        stet_status st_ = (call);                                                                                      \
-        if (st_ != STET_OK)                                                                                            \
-            fail_msg("%s: %s: %s", #call, stet_status_name(st_), err.message);                                         \
-    } while (0)
-
-static void random_path(stet_path *p) {
-    static const char *const keys[] = {"a", "b", "0", "1"};
-    stet_path_push(p, "value");
-    for (unsigned n = rnd(4); n; n--)
-        stet_path_push(p, keys[rnd(4)]);
-}
-
-static stet_value random_value(int depth) {
-    switch (rnd(depth > 2 ? 3 : 5)) {
-    case 0:
-        return stet_int(rnd(3));
-    case 1:
-        return stet_string(rnd(2) ? "x" : "y");
-    case 2:
-        return stet_null();
-    case 3: {
-        stet_value v = stet_array();
-        for (unsigned n = rnd(3); n; n--)
-            stet_push(&v, random_value(depth + 1));
-        return v;
-    }
-    default: {
-        stet_value v = stet_object();
-        if (rnd(2))
-            stet_put(&v, "a", random_value(depth + 1));
-        if (rnd(2))
-            stet_put(&v, "b", random_value(depth + 1));
-        return v;
-    }
-    }
-}
-
-/* Which of our documents a name is; outputs of actions are documents of their own, from DOCS on. */
-static int doc_number(const stet_docname *name) {
-    for (int i = 0; i < DOCS; i++)
-        if (strcmp(name->id, doc_ids[i]) == 0 && strcmp(name->scope ? name->scope : "", doc_scopes[i]) == 0)
-            return i;
-    int n;
-    if (sscanf(name->id, "out%d", &n) == 1)
-        return DOCS + n;
-    return -1;
-}
+#define ok OK
 
 /* Takes new commits into the naive history. */
 static void look(int s) {

@@ -8,7 +8,7 @@
  * observations, their sequences, and the changed leaves of all commits, with nothing else. What was acknowledged is
  * there. Now and then marks and rows are taken away by hand and repaired: then too. An action may be unknown, which
  * only means that it runs again, but for a reason that this workload has given. */
-#include "../expect.h"
+#include "../observe_random.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -19,26 +19,9 @@
 #include "memory/observe.h"
 #include "os/file.h"
 
-enum { SPACES = 2, BRANCHES = 2, WORKERS = 3, DOCS = 6, ACTIONS = 10, MAX_READS = 5 };
+enum { SPACES = 2, BRANCHES = 2, WORKERS = 3, DOCS = RANDOM_DOCS, ACTIONS = 10, MAX_READS = 5 };
 static const char *const names[SPACES] = {"a", "b"};
 static const char *const branches[BRANCHES] = {"", "side"}; /* of space a; b has one */
-static const char *const doc_ids[DOCS] = {"d0", "d1", "d2", "d3", "d4", "d0"};
-static const char *const doc_scopes[DOCS] = {"", "", "", "", "", "user:x"};
-
-static uint64_t seed;
-
-static unsigned rnd(unsigned n) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (unsigned)(seed >> 33) % n;
-}
-
-static stet_space *open_space(int i) {
-    stet_space *s = NULL;
-    char *path = stet_asprintf("%s.db", names[i]);
-    stet_status st = stet_space_open_path(path, names[i], 0, &s, &err);
-    stet_free(path);
-    return st == STET_OK ? s : NULL;
-}
 
 /* ---- The processes ---------------------------------------------------------------------------------------------- */
 
@@ -64,37 +47,6 @@ typedef struct answer {
 
 static stet_space *mine[SPACES];
 static stet_tx *held;
-
-static void random_path(stet_path *p) {
-    static const char *const keys[] = {"a", "b", "0", "1"};
-    stet_path_push(p, "value");
-    for (unsigned n = rnd(4); n; n--)
-        stet_path_push(p, keys[rnd(4)]);
-}
-
-static stet_value random_value(int depth) {
-    stet_value v;
-    switch (rnd(depth > 2 ? 3 : 5)) {
-    case 0:
-        return stet_int(rnd(3));
-    case 1:
-        return stet_string(rnd(2) ? "x" : "y");
-    case 2:
-        return stet_null();
-    case 3:
-        v = stet_array();
-        for (unsigned n = rnd(3); n; n--)
-            stet_push(&v, random_value(depth + 1));
-        return v;
-    default:
-        v = stet_object();
-        if (rnd(2))
-            stet_put(&v, "a", random_value(depth + 1));
-        if (rnd(2))
-            stet_put(&v, "b", random_value(depth + 1));
-        return v;
-    }
-}
 
 static stet_docname random_doc(char id[16]) {
     unsigned n = rnd(DOCS + 3);
@@ -250,7 +202,7 @@ static _Noreturn void work(int orders, int answers) {
     order o;
     faults_arm_durable(0, STET_SYS_KILL, 0); /* never; but files have the hook that are opened while there is one */
     for (int i = 0; i < SPACES; i++)
-        if (!(mine[i] = open_space(i))) {
+        if (!(mine[i] = open_named(names[i]))) {
             fprintf(stderr, "# a worker: %s\n", err.message);
             _exit(3);
         }
@@ -363,15 +315,6 @@ static seen_action seen[SPACES][BRANCHES][ACTIONS];
 static int64_t branch_numbers[BRANCHES];
 static int kills, repairs;
 static int64_t count_of[4];
-
-static int doc_number(const stet_docname *name) {
-    int n;
-    for (int i = 0; i < DOCS; i++)
-        if (strcmp(name->id, doc_ids[i]) == 0 && strcmp(name->scope ? name->scope : "", doc_scopes[i]) == 0)
-            return i;
-    assert_int_equal(sscanf(name->id, "out%d", &n), 1);
-    return DOCS + n;
-}
 
 static stet_pathref keep_path(stet_arena *arena, stet_pathref p) {
     return (stet_pathref){stet_arena_strndup(arena, p.bytes, p.len), p.len};
@@ -613,7 +556,7 @@ static void marks_equal_marks_derived_from_scratch_whoever_is_killed(void **stat
     print_message("# seed %llu, %zu steps, %d processes\n", (unsigned long long)seed, steps, WORKERS);
     start_workers();
     for (int s = 0; s < SPACES; s++)
-        assert_non_null(own[s] = open_space(s));
+        assert_non_null(own[s] = open_named(names[s]));
     OK(stet_branch_create(own[0], "side", "", -1, &err));
     OK(stet_space_branch(own[0], "side", &branch_numbers[1], &err));
     order waiting[WORKERS] = {0};

@@ -27,20 +27,21 @@ static stet_status keep(void *ctx, stet_hash id, const char *bytes, size_t len, 
     return STET_OK;
 }
 
-static stet_hash datum(const char *json) {
+static stet_hash id_of(const char *json,
+                       stet_status (*id_by)(stet_value v, const stet_record_sink *sink, stet_hash *id, stet_error *e)) {
     stet_value v = parse(json);
     stet_hash id;
-    OK(stet_datum_id(v, NULL, &id, &err));
+    OK(id_by(v, NULL, &id, &err));
     stet_release(v);
     return id;
 }
 
+static stet_hash datum(const char *json) {
+    return id_of(json, stet_datum_id);
+}
+
 static stet_hash exact(const char *json) {
-    stet_value v = parse(json);
-    stet_hash id;
-    OK(stet_datum_exact_id(v, NULL, &id, &err));
-    stet_release(v);
-    return id;
+    return id_of(json, stet_datum_exact_id);
 }
 
 static stet_hash of_text(const char *record) {

@@ -178,6 +178,61 @@ static void a_no_op_that_is_stale_is_dropped_without_an_error(void **state) {
     stet_space_close(other);
 }
 
+static void a_question_sees_what_is_batched(void **state) {
+    (void)state;
+    stet_action_record *list;
+    stet_observe_stats st;
+    stet_action_state s;
+    size_t count;
+    int64_t next, known;
+    stet_action_filter f = {.generation = -1, .limit = 10};
+    static const char *const names[] = {"x", "y", "z", "w"};
+    for (size_t i = 0; i < 4; i++) {
+        run r = begin("", names[i]);
+        reads(&r, NULL, "in", "/value", STET_RECURSIVE);
+        commit(&r); /* changes nothing: it waits */
+        if (i == 0) {
+            ok(stet_observe_list(a, 0, &f, &arena, &list, &count, &next, &err));
+            assert_int_equal(count, 1);
+        } else if (i == 1) {
+            ok(stet_observe_stat(a, &st, &err));
+            assert_int_equal(st.observed, 2);
+        } else if (i == 2) {
+            ok(stet_observe_known(a, 0, "piece", &known, &err));
+            assert_int_equal(known, 3);
+        } else {
+            ok(stet_observe_state(a, 0, list[0].action + 3, &s, NULL, &err));
+            assert_int_equal(s, STET_STANDS);
+        }
+    }
+}
+
+static void unchanged_rows_are_not_rewritten(void **state) {
+    (void)state;
+    run_simple("x", "in", "/value/p", STET_RECURSIVE, "out", 1);
+    int64_t rows = stet_observe_counted(a).rows;
+    assert_true(rows > 0);
+    run_simple("x", "in", "/value/p", STET_RECURSIVE, "out", 2);
+    assert_int_equal(stet_observe_counted(a).rows, rows);
+    run r = begin("", "x"); /* one more read: that row alone */
+    reads(&r, NULL, "in", "/value/p", STET_RECURSIVE);
+    reads(&r, NULL, "in", "/value/q", STET_SHALLOW);
+    declares(&r, "out", "/value");
+    writes(&r, "out", 3);
+    commit(&r);
+    assert_int_equal(stet_observe_counted(a).rows, rows + 1);
+    reopen(); /* also by a handle that has to read what was there */
+    run_simple("y", "in", "/value/p", STET_RECURSIVE, "out2", 2);
+    rows = stet_observe_counted(a).rows;
+    r = begin("", "x");
+    reads(&r, NULL, "in", "/value/q", STET_SHALLOW);
+    reads(&r, NULL, "in", "/value/p", STET_RECURSIVE);
+    declares(&r, "out", "/value");
+    writes(&r, "out", 4);
+    commit(&r);
+    assert_int_equal(stet_observe_counted(a).rows, rows);
+}
+
 static void a_data_write_flushes_the_batch_before_it(void **state) {
     (void)state;
     set(a, "", "in", "1");
@@ -313,6 +368,22 @@ static void a_write_inside_a_declared_output_owns_the_whole_output(void **state)
     stet_action_record rec = record_on("", "x");
     assert_int_equal(rec.cause.state, STET_DIRTY);
     assert_int_equal(rec.cause.reason, STET_REASON_OVERWRITTEN);
+}
+
+static void a_declared_output_that_a_run_left_as_it_was_stays_its_own(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        run r = begin("", "x");
+        declares(&r, "left", "/value");
+        declares(&r, "right", "/value");
+        writes(&r, "left", i);
+        writes(&r, "right", 1); /* the second time it is so */
+        commit(&r);
+    }
+    assert_int_equal(record_on("", "x").changed_count, 1);
+    assert_int_equal(record_on("", "x").known_count, 2);
+    set(a, "", "right", "9");
+    assert_int_equal(record_on("", "x").cause.reason, STET_REASON_OVERWRITTEN);
 }
 
 static void an_output_overwritten_by_somebody_else_is_dirty(void **state) {
@@ -501,20 +572,12 @@ static void mirrors_in_spaces_no_longer_read_are_removed(void **state) {
 static void a_restored_backup_makes_its_readers_unknown(void **state) {
     (void)state;
     set(b, "", "far", "1");
-    stet_space_close(b);
-    copy_file("b.db", "backup");
-    b = space_named("b");
+    back_up_b();
     set(b, "", "far", "2");
     cross("x", 1);
     run_simple("y", "near", "/value", STET_RECURSIVE, "out2", 2);
     assert_int_equal(state_of("x"), STET_STANDS);
-    stet_space_close(b);
-    stet_space_close(a);
-    ok(stet_file_remove("b.db-wal", &err));
-    ok(stet_file_remove("b.db-shm", &err));
-    copy_file("backup", "b.db");
-    a = space_named("a");
-    b = space_named("b");
+    restore_b();
     stet_action_record rec = record_on("", "x");
     assert_int_equal(rec.cause.state, STET_UNKNOWN);
     assert_int_equal(rec.cause.reason, STET_REASON_RESTORED);
@@ -550,6 +613,25 @@ static void with_the_switch_off_nothing_is_stored_and_later_commits_are_looked_a
     stet_action_filter f = {.generation = -1, .limit = 10};
     ok(stet_observe_list(a, 0, &f, &arena, &list, &count, &next, &err));
     assert_int_equal(count, 0); /* what is stored is inert */
+    stet_observe_switch(a, true);
+    stet_marked *marks;
+    stet_action_key key = {"piece", "", "x"};
+    ok(stet_observe_distrust(a, 0, &key, 1, STET_REASON_SCHEMA, &err));
+    stet_observe_switch(a, false);
+    ok(stet_observe_marks(a, 0, NULL, NULL, &arena, &marks, &count, &err));
+    assert_int_equal(count, 0);
+    ok(stet_observe_count_marks(a, 0, NULL, &count, &err));
+    assert_int_equal(count, 0);
+    stet_numbers readers = {0};
+    ok(stet_observe_readers(a, 0, &(stet_docname){"in", ""}, at("/value"), STET_VALUE, &readers, &err));
+    assert_int_equal(readers.len, 0);
+    stet_action_record rec;
+    assert_int_equal(stet_observe_find(a, 0, &key, &arena, &rec, &err), STET_NOT_FOUND);
+    stet_error_clear(&err);
+    stet_observe_switch(a, true);
+    run_simple("x", "in", "/value", STET_RECURSIVE, "out", 2);
+    stet_observe_switch(a, false);
+    set(a, "", "in", "2");
     stet_observe_switch(a, true);
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));
@@ -726,6 +808,8 @@ int main(void) {
         test(an_observation_is_stored_with_its_commit_or_not_at_all),
         test(a_no_op_records_the_head_and_the_sequences_it_saw),
         test(a_no_op_that_is_stale_is_dropped_without_an_error),
+        test(a_question_sees_what_is_batched),
+        test(unchanged_rows_are_not_rewritten),
         test(a_data_write_flushes_the_batch_before_it),
         test(a_commit_by_nobody_in_particular_dirties_readers),
         test(a_piece_is_dirtied_by_another_piece),
@@ -734,6 +818,7 @@ int main(void) {
         test(an_attempted_write_never_enters),
         test(known_writes_are_the_precise_ones_else_the_previous_else_the_declared),
         test(a_write_inside_a_declared_output_owns_the_whole_output),
+        test(a_declared_output_that_a_run_left_as_it_was_stays_its_own),
         test(an_output_overwritten_by_somebody_else_is_dirty),
         test(ignored_writes_never_enter_the_indexes),
         test(a_materializer_has_three_write_surfaces_and_fans_out_through_two),

@@ -1,32 +1,11 @@
 /* Actions through the public header alone, as a program that embeds the library uses them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../expect.h"
 
-#include <cmocka.h>
-
-#include <stet.h>
-
-static stet_error err;
 static stet_project *project;
 static stet_space *s, *other;
 
-#define ok(call)                                                                                                       \
-    do {                                                                                                               \
-        stet_status st_ = (call);                                                                                      \
-        if (st_ != STET_OK)                                                                                            \
-            fail_msg("%s: status %d: %s", #call, (int)st_, err.message);                                               \
-    } while (0)
-#define fails(call, status, text)                                                                                      \
-    do {                                                                                                               \
-        assert_int_equal((call), (status));                                                                            \
-        if (!strstr(err.message, (text)))                                                                              \
-            fail_msg("%s: %s", #call, err.message);                                                                    \
-        stet_error_clear(&err);                                                                                        \
-    } while (0)
+#define ok    OK
+#define fails FAILS
 
 static void open_all(void) {
     ok(stet_project_open(".", &project, &err));

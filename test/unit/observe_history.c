@@ -131,6 +131,33 @@ static void gc_takes_actions_of_an_earlier_generation_whose_node_is_gone(void **
     assert_int_equal(count, 2); /* its mirror is gone too */
 }
 
+/* It comes back while gc asks about it: another program has a node of that name. */
+static bool gone_and_back(void *ctx, stet_space *s, int64_t branch, const stet_action_key *key, int64_t generation) {
+    (void)branch, (void)key, (void)generation;
+    assert_ptr_equal(s, a);
+    stet_space *mine = a;
+    a = ctx;
+    run r = begin("", "x");
+    r.o.generation = 2;
+    reads(&r, NULL, "in", "/value", STET_RECURSIVE);
+    writes(&r, "out", 2);
+    commit(&r);
+    a = mine;
+    return true;
+}
+
+static void gc_leaves_an_action_that_is_observed_again_meanwhile(void **state) {
+    (void)state;
+    run_simple("x", "in", "/value", STET_RECURSIVE, "out", 1);
+    stet_space *other = space_named("a");
+    int64_t rows;
+    ok(stet_observe_gc(a, &(stet_observe_gc_opts){false, gone_and_back, other}, &rows, &err));
+    assert_int_equal(rows, 0);
+    assert_int_equal(record_on("", "x").generation, 2);
+    assert_int_equal(state_of("x"), STET_STANDS);
+    stet_space_close(other);
+}
+
 static void runs_are_counted_by_what_was_known_against_the_action(void **state) {
     (void)state;
     set(a, "", "in", "1");
@@ -287,6 +314,7 @@ int main(void) {
         test(two_runs_in_one_group_are_two_observations),
         test(gc_takes_what_is_beyond_the_setting_or_of_an_earlier_generation),
         test(gc_takes_actions_of_an_earlier_generation_whose_node_is_gone),
+        test(gc_leaves_an_action_that_is_observed_again_meanwhile),
         test(runs_are_counted_by_what_was_known_against_the_action),
         test(a_run_for_a_change_in_another_space_is_counted_as_that),
         test(a_run_for_a_change_that_was_fetched_is_counted_as_that),

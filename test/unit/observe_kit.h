@@ -2,28 +2,16 @@
 #ifndef STET_TEST_OBSERVE_KIT_H
 #define STET_TEST_OBSERVE_KIT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "../expect.h"
 
 #include "db/db.h"
 #include "memory/observe.h"
 #include "os/file.h"
 
 static stet_space *a, *b;
-static stet_error err;
 static stet_arena arena;
 
-#define ok(call)                                                                                                       \
-    do {                                                                                                               \
-        stet_status st_ = (call);                                                                                      \
-        if (st_ != STET_OK)                                                                                            \
-            fail_msg("%s: %s: %s", #call, stet_status_name(st_), err.message);                                         \
-    } while (0)
+#define ok OK
 
 static inline stet_space *space_named(const char *name) {
     char *path = stet_asprintf("%s.db", name);
@@ -192,6 +180,23 @@ static inline void copy_file(const char *from, const char *to) {
         stet_copy_how how;
         ok(stet_file_copy(from, to, 0644, false, &how, &err));
     }
+}
+
+/* A backup of the space b, and going back to it. */
+static inline void back_up_b(void) {
+    stet_space_close(b);
+    copy_file("b.db", "backup");
+    b = space_named("b");
+}
+
+static inline void restore_b(void) {
+    stet_space_close(b);
+    stet_space_close(a);
+    ok(stet_file_remove("b.db-wal", &err));
+    ok(stet_file_remove("b.db-shm", &err));
+    copy_file("backup", "b.db");
+    a = space_named("a");
+    b = space_named("b");
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

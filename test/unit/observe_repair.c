@@ -85,24 +85,61 @@ static void a_mark_newer_than_a_restored_space_does_not_outlive_the_next_run(voi
     (void)state;
     set(b, "", "far", "1");
     cross("x", 1);
-    stet_space_close(b);
-    copy_file("b.db", "backup");
-    b = space_named("b");
+    back_up_b();
     for (int i = 2; i < 9; i++) {
         char text[16];
         snprintf(text, sizeof text, "%d", i);
         set(b, "", "far", text);
     }
     assert_int_equal(state_of("x"), STET_DIRTY);
-    stet_space_close(b);
-    stet_space_close(a);
-    ok(stet_file_remove("b.db-wal", &err));
-    ok(stet_file_remove("b.db-shm", &err));
-    copy_file("backup", "b.db");
-    a = space_named("a");
-    b = space_named("b");
+    restore_b();
     assert_int_equal(state_of("x"), STET_UNKNOWN);
     cross("x", 2);
+    assert_int_equal(state_of("x"), STET_STANDS);
+}
+
+/* Its sequences have passed those that were read before: the numbers are those of another history. */
+static void a_restored_backup_that_has_gone_on_is_known_by_its_stamp(void **state) {
+    (void)state;
+    set(b, "", "far", "1");
+    back_up_b();
+    set(b, "", "far", "2");
+    cross("x", 1);
+    cross_from("w", "far", "out-w", 1);
+    assert_int_equal(state_of("x"), STET_STANDS);
+    restore_b();
+    for (int i = 0; i < 9; i++)
+        set(b, "", "elsewhere", i % 2 ? "1" : "2");
+    assert_int_equal(record_on("", "x").cause.reason, STET_REASON_RESTORED);
+    assert_int_equal(record_on("", "w").cause.reason, STET_REASON_RESTORED);
+}
+
+static void a_run_that_makes_the_stamps_equal_again_does_not_hide_that_they_differed(void **state) {
+    (void)state;
+    cross_from("x", "other", "out-x", 1);
+    set(b, "", "far", "1");
+    back_up_b();
+    set(b, "", "far", "2");
+    cross_from("w", "far", "out-w", 1);
+    restore_b();
+    for (int i = 0; i < 9; i++)
+        set(b, "", "elsewhere", i % 2 ? "1" : "2");
+    cross_from("x", "other", "out-x", 2); /* before anybody has looked */
+    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(record_on("", "w").cause.reason, STET_REASON_RESTORED);
+}
+
+static void a_mark_that_is_newer_than_what_a_run_saw_stays(void **state) {
+    (void)state;
+    char text[512];
+    cross("x", 1);
+    set(b, "", "far", "1");
+    sql(a, "UPDATE mark SET seq = 1000");
+    reopen();
+    cross("x", 2);
+    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(problems_of(a, true, text), 1); /* and that it can't be is found */
+    cross("x", 3);
     assert_int_equal(state_of("x"), STET_STANDS);
 }
 
@@ -483,6 +520,9 @@ int main(void) {
         test(a_push_does_not_wait_for_a_lock_of_its_own_process),
         test(mirrors_of_a_space_under_an_old_name_are_not_taken_from_the_new_one),
         test(a_mark_newer_than_a_restored_space_does_not_outlive_the_next_run),
+        test(a_restored_backup_that_has_gone_on_is_known_by_its_stamp),
+        test(a_run_that_makes_the_stamps_equal_again_does_not_hide_that_they_differed),
+        test(a_mark_that_is_newer_than_what_a_run_saw_stays),
         test(a_stale_run_over_two_spaces_that_changed_nothing_is_dropped_without_an_error),
         test(a_read_through_a_handle_that_can_not_write_is_never_called_standing),
         test(many_reads_of_one_document_of_another_space_collapse_too),
