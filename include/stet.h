@@ -279,6 +279,35 @@ STET_API STET_CHECKED stet_status stet_space_transact(stet_space *s, const char 
                                                       stet_status (*fn)(stet_tx *tx, void *ctx, stet_error *err),
                                                       void *ctx, stet_commit_result *result, stet_error *err);
 
+/* ---- Running ----
+ *
+ *     stet_pull_request want = {.pattern = "/home/me/site/stet.toml"};
+ *     stet_value report;
+ *     status = stet_pull(project, &want, NULL, &report, &err);   // STET_FAILED: some action did, report says which
+ *
+ * Runs what no longer stands of what is wanted, and nothing else, as `stet run` does: in this process, with commands
+ * under a supervisor of their own (the program `stet-supervise`, found beside the running program, where the library
+ * was installed, or in PATH). */
+typedef struct stet_pull_request {
+    const char *space, *branch;   /* NULL: "main", the default branch */
+    const char *pattern;          /* path of a pattern file, of which the piece is made; NULL: the piece is there */
+    const char *piece;            /* its name; NULL: as the pattern is called */
+    stet_value set;               /* {KEY or /POINTER: value} into the argument before; or null */
+    stet_value nodes;             /* array of names of nodes that alone are wanted; or null */
+    stet_value demand;            /* array of paths into the result that alone are wanted; or null */
+    int jobs;                     /* commands at a time; 0: by the number of processors */
+    bool keep_going;              /* after a command has failed, start those that do not need it */
+    bool retry_failed;            /* run again what failed, though nothing changed since */
+    bool dry_run;                 /* run nothing and change nothing: the report says what does not stand, and why */
+    bool (*cancelled)(void *ctx); /* asked often: true ends it with STET_CANCELLED; what was done is stored. Or NULL */
+    void *ctx;
+} stet_pull_request;
+/* `*result`: the result of the piece, links followed; `*report`: what `stet run --json` prints. Either may be NULL, and
+ * what is given belongs to the caller. With STET_FAILED (an action failed, in this run or before) both are given all
+ * the same, the result with what was made last; with any other failure neither is. */
+STET_API STET_CHECKED stet_status stet_pull(stet_project *p, const stet_pull_request *request, stet_value *result,
+                                            stet_value *report, stet_error *err);
+
 /* ---- Events ----
  *
  * Sends an event to a stream of a piece (`stet run` made it from a pattern with handlers). The handlers of the stream

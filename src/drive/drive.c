@@ -350,11 +350,15 @@ static stet_status demand(driver *d, stet_error *err) {
     return status;
 }
 
+size_t stet_drive_stood(const stet_sched_report *r) {
+    size_t off = r->ran + r->aside + r->left + (r->failed > r->failed_now ? r->failed - r->failed_now : 0);
+    return r->total > off ? r->total - off : 0;
+}
+
 static void take_report(driver *d, const stet_sched_report *r) {
     stet_release(d->out->report.problems);
     d->out->report = *r;
-    size_t off = r->ran + r->aside + r->left + (r->failed > r->failed_now ? r->failed - r->failed_now : 0);
-    d->out->stood = r->total > off ? r->total - off : 0;
+    d->out->stood = stet_drive_stood(r);
     stet_release(d->out->failed_before);
     d->out->failed_before = stet_retain(stet_sched_failed_before(d->sched));
 }
@@ -401,16 +405,17 @@ static stet_status drive(driver *d, stet_error *err) {
         return status;
     if (d->spec->watch)
         d->follow = stet_lookout_start(d->project, d->spec->space ? d->spec->space : "main");
-    for (;;) {
+    for (bool first = true;; first = false) {
         stet_sched_report r = {0};
+        int64_t begun = stet_clock_monotonic_us();
         status = stet_sched_settle(d->sched, &r, err);
         take_report(d, &r);
         if (d->spec->watch && status == STET_OK && r.runs > 0)
             status = stet_files_save(d->files, err);
         if (status != STET_OK || !d->spec->watch)
             return status;
-        if (d->spec->settled && r.runs > 0) {
-            status = d->spec->settled(d->spec->ctx, &r, err);
+        if (d->spec->settled && (first || r.runs > 0)) {
+            status = d->spec->settled(d->spec->ctx, &r, (stet_clock_monotonic_us() - begun) / 1000, err);
             if (status != STET_OK)
                 return status;
         }

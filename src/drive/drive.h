@@ -50,8 +50,8 @@ typedef struct stet_drive_spec {
     void *ctx;
     bool (*cancelled)(void *ctx);                                               /* may be NULL */
     void (*progress)(void *ctx, int64_t done, int64_t total, const char *note); /* may be NULL */
-    /* While watching: after each settling that ran something. May be NULL. */
-    stet_status (*settled)(void *ctx, const stet_sched_report *report, stet_error *err);
+    /* While watching: after the first settling, and after each that ran something. May be NULL. */
+    stet_status (*settled)(void *ctx, const stet_sched_report *report, int64_t duration_ms, stet_error *err);
     /* Something to know that is no failure: files can't be watched, and are looked at now and then. May be NULL. */
     void (*note)(void *ctx, const stet_error *what);
 } stet_drive_spec;
@@ -73,6 +73,9 @@ typedef struct stet_drive_outcome {
     char *run_id; /* "" if none was written */
     bool committed;
 } stet_drive_outcome;
+
+/* How many neither ran nor are in the way of being called standing. */
+size_t stet_drive_stood(const stet_sched_report *r);
 
 STET_CHECKED stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_drive_outcome *out,
                                     stet_error *err);

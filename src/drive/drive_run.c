@@ -60,7 +60,8 @@ static void begin_run(driver *d) {
 
 static void tell_progress(driver *d, bool ended) {
     int64_t now = stet_clock_monotonic_us();
-    if (!d->spec->progress || (!ended && now - d->shown_us < TELL_US))
+    bool waiting = d->running + d->queued == 0; /* a watch, until something changes */
+    if (!d->spec->progress || (!ended && (waiting || now - d->shown_us < TELL_US)))
         return;
     stet_buf note = STET_BUF(4096);
     d->shown_us = now;

@@ -16,6 +16,7 @@ t "the same with --help and -h"           same "$(stet project add --help)" "$(s
 t "help wins over what is too much"       expect_out "usage:" stet init a b --help
 t "help about nothing is not found"       expect_status 3 stet help projct
 t "and names what is near"                expect_err "did you mean: stet help project" stet help projct lst
+t "a noun alone too"                      expect_err "did you mean: stet help piece?" stet help peice
 t "one topic as JSON"                     same '"project add"' "$(stet help project add --json | json operations.0.name | sed 's/.*/"&"/')"
 
 t "an unknown command is invalid"         expect_status 2 stet frobnicate

@@ -71,6 +71,7 @@ t "in pages"                             same 2 "$(stet doc log config --limit 2
 next=$(stet doc log config --limit 2 --json | json next)
 t "the next one"                         expect_out "set" stet doc log config --before "$next"
 t "no log of nothing"                    expect_status 3 stet doc log nobody
+t "that it was made is said in words"      sh -c '"$STET" set made 1 >/dev/null && "$STET" doc log made | grep -q "keys   (the whole document)"'
 for i in 1 2 3 4 5; do stet -q set "page:$i" 1; done
 next=$(stet doc list --prefix page: --limit 3 --json | json next)
 t "lists come in pages"                  same '[{"id":"page:4","scope":"","seq":'$(stet doc get page:4 --json | json seq)'},{"id":"page:5","scope":"","seq":'$(stet doc get page:5 --json | json seq)'}]' "$(stet doc list --prefix page: --after "$next" --json | json documents)"

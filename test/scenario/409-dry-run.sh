@@ -59,4 +59,6 @@ t "and leaves nothing"                          dry ""
 t "as JSON it names its generation"             same true "$(stet run -n --json | json dryRun)"
 mkdir tmp
 t "nothing is left behind where it tried things out" sh -c 'TMPDIR=$PWD/tmp "$STET" run -n && rmdir tmp'
+t "why and status say that they do not look at files" sh -c 'echo 34 > src/3.txt; "$STET" why | grep -q "stet run -n looks at them now" && "$STET" status | grep -q "stet run -n looks at them now"'
+t "to programs too"                             same false "$(stet status --json | json filesLookedAt)"
 finish

@@ -32,6 +32,7 @@ t "or one"                                        same 2 "$(field total runs sea
 t "by status"                                     same '"20260102T000000Z-report-00000002"' "\"$(field records.0.runId runs search --status failed)\""
 t "by words in inputs and title"                  same 1 "$(field total runs search --text "NORTH 00000003")"
 t "by time"                                       same 1 "$(field total runs search --since 2026-01-03T01:00:00+01:00)"
+t "and does not tell to search next"                 sh -c '"$STET" registry refresh --scope home >/dev/null && "$STET" runs search >out.txt && ! grep -q "^next: stet runs search$" out.txt'
 t "by project, named by a directory in it"        same 1 "$(field total runs search --repo ../two/.stet/runs)"
 t "a first page tells that there is more"         expect_out "1 to 1 of 3, oldest first" stet runs search --limit 1
 t "and how to get it"                             expect_out "--order newest" stet runs search --limit 1

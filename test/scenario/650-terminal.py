@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a terminal shows: a line of progress with an estimate from past runs, within its width, and nothing of that, nor colours, where there is none."""
-import fcntl, os, pathlib, pty, re, struct, subprocess, sys, termios
+import fcntl, os, pathlib, pty, re, signal, struct, subprocess, sys, termios, threading
 
 STET = os.environ["STET"]
 count = failed = 0
@@ -15,7 +15,7 @@ def test(name, good, note=""):
         print("# " + line)
 
 
-def on_terminal(*words, columns=80, **extra):
+def on_terminal(*words, columns=80, stop_after=None, **extra):
     pid, fd = pty.fork()
     if pid == 0:
         os.environ.pop("NO_COLOR", None)
@@ -23,6 +23,8 @@ def on_terminal(*words, columns=80, **extra):
         os.execv(STET, [STET, *words])
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     out = b""
+    if stop_after:
+        threading.Timer(stop_after, os.kill, (pid, signal.SIGINT)).start()
     while True:
         try:
             chunk = os.read(fd, 65536)
@@ -63,6 +65,9 @@ pipeline("three")
 done = run("run")
 test("no terminal: no progress, no control characters", done.returncode == 0 and "\x1b" not in done.stdout + done.stderr and not done.stderr, done)
 test("quiet on a terminal: nothing", on_terminal("run", "-q") == (0, ""))
+status, out = on_terminal("run", "--watch", stop_after=2)
+test("a watch says how things stand", re.match(r"ran 0, stood 3, failed 0 in \d\.\d\d s\r\n", out), out)
+test("and nothing while it waits", status == 130 and "\x1b[K" not in out, out)
 status, out = on_terminal("runs", "list")
 test("colour on a terminal", "\x1b[" in out, out)
 test("and none with NO_COLOR", "\x1b[3" not in on_terminal("runs", "list", NO_COLOR="1")[1])

@@ -93,11 +93,15 @@ static bool about(const stet_op *op, const char *topic) {
 
 static stet_status unknown_topic(const char *topic, stet_error *err) {
     stet_suggest s = stet_suggest_begin(topic);
-    for (size_t i = 0; i < stet_op_count(); i++)
-        stet_suggest_offer(&s, stet_op_at(i)->name);
+    for (size_t i = 0; i < stet_op_count(); i++) {
+        const char *name = stet_op_at(i)->name;
+        stet_suggest_offer(&s, name);
+        if (!strchr(topic, ' ')) /* a noun alone */
+            stet_suggest_offer_n(&s, name, strcspn(name, " "));
+    }
     stet_fail(err, STET_NOT_FOUND, "there is no command \"%s\"", topic);
     if (s.best)
-        stet_hint(err, "did you mean: stet help %s?", s.best);
+        stet_hint(err, "did you mean: stet help %.*s?", (int)s.best_len, s.best);
     stet_hint(err, "stet help lists all commands");
     return STET_NOT_FOUND;
 }

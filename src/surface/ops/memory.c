@@ -116,7 +116,13 @@ void memory_render_changes(stet_render *r, stet_value changes, bool ids) {
             }
             stet_buf_char(r->out, ' ');
         }
-        plain(r, stet_get(leaf, "path"));
+        stet_value path = stet_get(leaf, "path");
+        size_t len = 0;
+        stet_as_string(&path, &len);
+        if (len > 0)
+            plain(r, path);
+        else /* the envelope itself appeared or went */
+            stet_buf_str(r->out, "(the whole document)");
         stet_buf_char(r->out, '\n');
     }
 }

@@ -97,6 +97,29 @@ void piece_render_owed(stet_render *r, stet_value owed) {
     stet_buf_str(r->out, "; the next run does, and may find more to do\n");
 }
 
+void piece_put_files(piece_call *c, stet_value *result) {
+    static const char *const prefixes[] = {"file:", "glob:"};
+    bool any = false;
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && !any; i++) {
+        stet_arena arena = STET_ARENA_INIT;
+        stet_doc_filter filter = {.prefix = prefixes[i], .scope = "", .limit = 1};
+        stet_doc_info *at;
+        size_t count = 0;
+        bool more;
+        any = stet_space_list(c->space, c->branch, &filter, &arena, &at, &count, &more, NULL) == STET_OK && count > 0;
+        stet_arena_release(&arena);
+    }
+    if (any)
+        stet_put(result, "filesLookedAt", stet_bool(false));
+}
+
+void piece_render_files(stet_render *r, stet_value result) {
+    if (stet_typeof(stet_get(result, "filesLookedAt")) != STET_BOOL)
+        return;
+    stet_text_styled(r, STET_STYLE_DIM, "files are taken as they were last looked at; stet run -n looks at them now");
+    stet_buf_char(r->out, '\n');
+}
+
 void piece_render_message(stet_buf *out, stet_value failure, const char *piece, const char *node) {
     stet_value message = stet_get(failure, "message");
     size_t len = 0, name = strlen(piece) + 1 + strlen(node);

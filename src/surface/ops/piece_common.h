@@ -59,6 +59,10 @@ stet_value piece_action_value(const stet_action_record *r, stet_action_state sta
 /* {"commits","spaces"} of stet_observe_owed, or null if nothing is owed; and the sentence about it. */
 STET_CHECKED stet_status piece_owed(piece_call *c, stet_value *out, stet_error *err);
 void piece_render_owed(stet_render *r, stet_value owed);
+/* What is told rests on files too, and those were last looked at by a run, a scan or a watch: `filesLookedAt` of a
+ * result is false then, and left out if no file is followed. And the line about it. */
+void piece_put_files(piece_call *c, stet_value *result);
+void piece_render_files(stet_render *r, stet_value result);
 /* The message of a failure, without the name of the action if it begins with that: it is told beside it. */
 void piece_render_message(stet_buf *out, stet_value failure, const char *piece, const char *node);
 

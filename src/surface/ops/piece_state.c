@@ -177,6 +177,7 @@ static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         stet_put(result, "persist", stet_bool(persist));
         stet_put(result, "metrics", stet_observe_stats_value(&st));
         stet_put(result, "owed", owed);
+        piece_put_files(&c, result);
         owed = stet_null();
     }
     stet_release(owed);
@@ -211,6 +212,7 @@ static void status_render(stet_render *r, stet_value result) {
     }
     stet_table_print(&t, r, true);
     piece_render_owed(r, stet_get(result, "owed"));
+    piece_render_files(r, result);
     for (size_t i = 0; i < stet_count(rows); i++) {
         stet_value row = stet_at(rows, i), failures = stet_get(row, "failures");
         for (size_t k = 0; k < stet_count(failures) && k < 20; k++) {
@@ -499,7 +501,8 @@ const stet_op stet_ops_state[] = {
      .params = status_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"pieces\",\"persist\"],\"properties\":{\"pieces\":{\"type\":"
                       "\"array\"},\"persist\":{\"type\":\"boolean\"},\"metrics\":{\"type\":\"object\"},"
-                      "\"owed\":{\"type\":[\"object\",\"null\"]}}}",
+                      "\"owed\":{\"type\":[\"object\",\"null\"]},"
+                      "\"filesLookedAt\":{\"type\":\"boolean\"}}}",
      .examples = status_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
      .run = status_run,

@@ -433,6 +433,7 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         stet_put(result, "piece", stet_string(w.piece->name));
         stet_put(result, "reasons", stet_retain(rows));
         stet_put(result, "owed", stet_retain(owed));
+        piece_put_files(&c, result);
     }
     stet_release(row);
     stet_release(owed);
@@ -455,6 +456,8 @@ static void why_render(stet_render *r, stet_value result) {
     } else if (stet_count(rows) == REASONS_MAX)
         stet_buf_printf(r->out, "and maybe more: at most %d are told\n", REASONS_MAX);
     piece_render_owed(r, stet_get(result, "owed"));
+    if (stet_count(rows) == 0)
+        piece_render_files(r, result);
 }
 
 static const stet_param why_params[] = {
@@ -474,7 +477,8 @@ const stet_op stet_ops_why[] = {
          "left out, before an action too.",
      .params = why_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"reasons\"],\"properties\":{\"piece\":{\"type\":"
-                      "\"string\"},\"reasons\":{\"type\":\"array\"},\"owed\":{\"type\":[\"object\",\"null\"]}}}",
+                      "\"string\"},\"reasons\":{\"type\":\"array\"},\"owed\":{\"type\":[\"object\",\"null\"]},"
+                      "\"filesLookedAt\":{\"type\":\"boolean\"}}}",
      .examples = why_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
      .run = why_run,

@@ -8,14 +8,15 @@
 #include "surface/ops/runs_common.h"
 #include "surface/text.h"
 
-static stet_status settled(void *ctx, const stet_sched_report *report, stet_error *err) {
+static stet_status settled(void *ctx, const stet_sched_report *report, int64_t duration_ms, stet_error *err) {
     stet_op_ctx *c = ctx;
     stet_value event = stet_object();
     stet_put(&event, "ran", stet_int((int64_t)report->ran));
     stet_put(&event, "failed", stet_int((int64_t)report->failed));
-    stet_put(&event, "stood", stet_int((int64_t)(report->total > report->ran ? report->total - report->ran : 0)));
+    stet_put(&event, "stood", stet_int((int64_t)stet_drive_stood(report)));
+    stet_put(&event, "left", stet_int((int64_t)report->left));
     stet_put(&event, "problems", stet_retain(report->problems));
-    stet_put(&event, "durationMs", stet_int(0));
+    stet_put(&event, "durationMs", stet_int(duration_ms));
     stet_status status = c->emit(c, event, err);
     stet_release(event);
     return status;

@@ -23,7 +23,10 @@ static void search_render(stet_render *r, stet_value result) {
         stet_buf_str(r->out, "the newest: --order newest\n");
     stet_runs_put_freshness(r, stet_get(result, "freshness"));
     stet_runs_put_problems(r, stet_get(result, "problems"));
-    stet_runs_put_next(r, stet_get(result, "nextAction"));
+    stet_value next = stet_get(result, "nextAction");
+    const char *step = stet_typeof(next) == STET_STRING ? stet_as_string(&next, NULL) : "";
+    if (strcmp(step, "stet runs search") != 0) /* which is what was just done */
+        stet_runs_put_next(r, next);
 }
 
 /* A run that is there: read again now, whatever the index says. */

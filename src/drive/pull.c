@@ -1,0 +1,72 @@
+/* stet_pull: the public way to run a piece, over one drive of it. */
+#include <string.h>
+
+#include "drive/drive.h"
+
+/* The result of the piece as it is now, links followed. One that nobody has made yet is null. */
+static stet_status read_result(stet_project *project, const stet_pull_request *q, const char *piece, stet_value *out,
+                               stet_error *err) {
+    stet_space *space = NULL;
+    stet_sched *sched = NULL;
+    char *doc = stet_piece_doc(piece);
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    stet_sched_opts opts = {0};
+    stet_status status = stet_space_open(project, q->space ? q->space : "main", STET_SPACE_READ_ONLY, &space, err);
+    if (status == STET_OK)
+        status = stet_sched_open(project, space, q->branch, &opts, &sched, err);
+    if (status == STET_OK)
+        status = stet_sched_get(sched, doc, NULL, stet_path_ref(&path), out, err);
+    stet_sched_close(sched);
+    stet_space_close(space);
+    stet_path_release(&path);
+    stet_free(doc);
+    return status;
+}
+
+/* The first failure, as the error of the whole. */
+static stet_status say_failure(const stet_drive_outcome *o, stet_error *err) {
+    stet_value first = stet_at(stet_count(o->report.problems) ? o->report.problems : o->failed_before, 0);
+    stet_value node = stet_get(first, "node"), message = stet_get(stet_get(first, "error"), "message");
+    const char *who = stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "an action";
+    const char *why = stet_typeof(message) == STET_STRING ? stet_as_string(&message, NULL) : "failed";
+    size_t len = strlen(o->piece);
+    bool named = strncmp(why, o->piece, len) == 0 && why[len] == '/'; /* some say themselves who they are */
+    stet_fail(err, STET_FAILED, "%s%s%s%s%s", named ? "" : o->piece, named ? "" : "/", named ? "" : who,
+              named ? "" : ": ", why);
+    if (stet_count(o->report.problems) == 0)
+        stet_hint(err, "it failed before, and nothing that it read has changed since: retry_failed runs it again");
+    return STET_FAILED;
+}
+
+stet_status stet_pull(stet_project *project, const stet_pull_request *q, stet_value *result, stet_value *report,
+                      stet_error *err) {
+    if (!q->pattern && !q->piece)
+        return stet_fail(err, STET_INVALID, "a pattern or a piece must be named");
+    stet_drive_spec spec = {.space = q->space,
+                            .branch = q->branch,
+                            .pattern = q->pattern,
+                            .piece = q->piece,
+                            .set = q->set,
+                            .nodes = q->nodes,
+                            .demand = q->demand,
+                            .jobs = q->jobs,
+                            .stop_on_failure = !q->keep_going,
+                            .retry_failed = q->retry_failed,
+                            .dry_run = q->dry_run,
+                            .ctx = q->ctx,
+                            .cancelled = q->cancelled};
+    stet_drive_outcome out;
+    stet_value made = stet_null();
+    stet_status status = stet_drive(project, &spec, &out, err);
+    if (status == STET_OK && result && !q->dry_run)
+        status = read_result(project, q, out.piece, &made, err);
+    if (status == STET_OK && result)
+        *result = made;
+    if (status == STET_OK && report)
+        *report = stet_drive_outcome_value(&out);
+    if (status == STET_OK && (out.report.failed > 0 || out.report.aside > 0))
+        status = say_failure(&out, err);
+    stet_drive_outcome_release(&out);
+    return status;
+}
