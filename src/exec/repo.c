@@ -62,7 +62,7 @@ const int stet_repo_migration_count = 1;
 /* ---- Ids ---- */
 
 stet_id_text stet_hash_print(stet_hash id) {
-    stet_id_text t;
+    stet_id_text t = {{0}};
     stet_hash_hex(id, t.text);
     return t;
 }

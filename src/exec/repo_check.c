@@ -163,7 +163,7 @@ static stet_status spread(check *c) {
 
 static stet_status check_map(check *c, const char *ref, stet_hash commit, stet_pins *out) {
     stet_value v;
-    stet_hash map, id;
+    stet_hash map = {{0}}, id = {{0}};
     stet_error why = STET_ERROR_INIT;
     stet_status st = stet_repo_get(c->r, commit, STET_RECORD_COMMIT, &v, &why);
     if (st == STET_OK) {

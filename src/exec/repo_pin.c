@@ -147,7 +147,7 @@ static stet_status check_pin(stet_repo *r, const stet_pin *pin, stet_error *err)
 static stet_status amend(stet_repo *r, const stet_pins *pins, stet_hash *out, stet_error *err) {
     bool there;
     stet_hash old, execs, map;
-    stet_value record;
+    stet_value record = stet_null();
     stet_hashes replaced = {0};
     stet_status st = load_index(r, &there, &old, &record, err);
     if (st != STET_OK)

@@ -81,8 +81,5 @@ STET_CHECKED stet_status stet_files_settle(stet_files *f, stet_error *err);
 
 /* What is followed, sorted by id: false past the end. The id belongs to the caller; NULL: one that no longer is. */
 bool stet_files_at(stet_files *f, size_t index, char **id, stet_look *look);
-/* Paths that a pattern matches now, relative to the project, sorted. */
-struct stet_names;
-STET_CHECKED stet_status stet_files_expand(stet_files *f, const char *pattern, struct stet_names *out, stet_error *err);
 
 #endif

@@ -253,10 +253,6 @@ stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit
     return status;
 }
 
-stet_status stet_files_expand(stet_files *f, const char *pattern, stet_names *out, stet_error *err) {
-    return stet_files_walk(f, pattern, NULL, NULL, out, err);
-}
-
 static stet_value link_to_file(const char *path) {
     char *id = stet_file_id(path);
     stet_value v = stet_file_link(id);

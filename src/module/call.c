@@ -274,7 +274,7 @@ static void failure(call_run *r, stet_hash result, stet_error *err) {
 static void ended(void *ctx, stet_call *c) {
     call_run *r = ctx;
     stet_error err = STET_ERROR_INIT;
-    stet_hash now;
+    stet_hash now = {{0}};
     stet_call_state state = stet_call_state_of(c);
     stet_call_outcome o = *stet_call_outcome_of(c);
     stet_status status = stet_run_refresh(r->run, &err);

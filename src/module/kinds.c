@@ -13,10 +13,6 @@ static const stet_module_kind *const kinds[] = {
 
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
 
-const stet_module_kind *stet_module_at(size_t index) {
-    return index < KIND_COUNT ? kinds[index] : NULL;
-}
-
 const stet_module_kind *stet_module_find(const char *type) {
     for (size_t i = 0; i < KIND_COUNT; i++)
         if (strcmp(kinds[i]->type, type) == 0)

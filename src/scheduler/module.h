@@ -13,9 +13,8 @@
  *
  * An asynchronous one (`asynchronous` set) returns from start with the work under way, keeps `run`, and calls
  * stet_run_succeed or stet_run_fail later, from the event loop. What it read in start is forgotten then: before it
- * reads, writes or succeeds it calls stet_run_refresh, and reads again what its result rests on. It may store a token
- * with stet_run_remember as soon as the work can be found again; after a restart the scheduler calls `attach` with that
- * token instead of `start`.
+ * reads, writes or succeeds it calls stet_run_refresh, and reads again what its result rests on. Work that outlives the
+ * process is found again by the kind itself, by what identifies it, when the run is started again after a restart.
  *
  * Rules: exactly one of succeed and fail per run; nothing is touched after it. No reading outside the run, no clock, no
  * randomness that the inputs do not carry, unless the node is an effect.
@@ -71,8 +70,6 @@ typedef struct stet_module_kind {
     void (*forget)(void *state, void *program);
 
     stet_status (*start)(void *state, void *program, stet_run *run, stet_error *err);
-    /* Asynchronous kinds: go on with what `token` names. STET_NOT_FOUND: it is gone, start again. */
-    stet_status (*attach)(void *state, void *program, stet_run *run, stet_value token, stet_error *err);
     /* Stop; the run must still end in stet_run_fail(STET_CANCELLED), now or soon. */
     void (*cancel)(void *state, stet_run *run);
     /* A settling is over, and what its runs gave is stored: the kind may let go of what it kept others from. May be
@@ -83,7 +80,6 @@ typedef struct stet_module_kind {
 /* The kinds there are; NULL for an unknown type. Defined in src/module/kinds.c, named here because the scheduler looks
  * kinds up by type and knows nothing else of them. */
 const stet_module_kind *stet_module_find(const char *type);
-const stet_module_kind *stet_module_at(size_t index); /* NULL past the last */
 /* For stet_pattern_checks: known type, and the kind's own check. `ctx` is not used. */
 stet_status stet_module_check(void *ctx, stet_value descriptor, stet_value node, stet_error *err);
 
@@ -116,8 +112,6 @@ STET_CHECKED stet_status stet_run_write(stet_run *run, stet_pathref path, stet_v
 /* Of an event handler: sends an event to the stream that an input bound with asCell stands for, or one below it. It is
  * delivered after this run, in its transaction; if that can't be, this run's event fails. Consumes `event`. */
 STET_CHECKED stet_status stet_run_send(stet_run *run, stet_pathref path, stet_value event, stet_error *err);
-/* Writes to a part of the output before the end (streams of results). Consumes `value`. */
-STET_CHECKED stet_status stet_run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
 
 /* The event of a handler run; null otherwise. Borrowed. */
 stet_value stet_run_event(const stet_run *run);
@@ -147,8 +141,6 @@ STET_CHECKED stet_status stet_run_children(stet_run *run, const stet_run_child *
 
 void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t len); /* "stdout", "stderr", "console" */
 void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *note);
-/* Durable before it returns. Consumes `token`. */
-STET_CHECKED stet_status stet_run_remember(stet_run *run, stet_value token, stet_error *err);
 
 /* Consumes `result`; it becomes the output, unless the node has none. */
 void stet_run_succeed(stet_run *run, stet_value result);
@@ -158,12 +150,10 @@ void stet_run_fail(stet_run *run, const stet_error *err);
 
 typedef struct stet_run_ops {
     stet_status (*read)(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err);
-    stet_status (*write)(stet_run *run, stet_pathref path, stet_value value, stet_error *err);        /* consumes */
-    stet_status (*write_output)(stet_run *run, stet_pathref path, stet_value value, stet_error *err); /* consumes */
-    void (*log)(stet_run *run, const char *stream, const char *bytes, size_t len);                    /* may be NULL */
-    void (*progress)(stet_run *run, int64_t done, int64_t total, const char *note);                   /* may be NULL */
-    stet_status (*remember)(stet_run *run, stet_value token, stet_error *err);                        /* consumes */
-    void (*succeed)(stet_run *run, stet_value result);                                                /* consumes */
+    stet_status (*write)(stet_run *run, stet_pathref path, stet_value value, stet_error *err); /* consumes */
+    void (*log)(stet_run *run, const char *stream, const char *bytes, size_t len);             /* may be NULL */
+    void (*progress)(stet_run *run, int64_t done, int64_t total, const char *note);            /* may be NULL */
+    void (*succeed)(stet_run *run, stet_value result);                                         /* consumes */
     void (*fail)(stet_run *run, const stet_error *err);
     stet_status (*peek)(stet_run *run, stet_pathref path, stet_value *out, stet_error *err); /* may be NULL */
     /* May be NULL: STET_UNSUPPORTED then. */

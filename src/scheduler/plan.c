@@ -127,10 +127,6 @@ void *stet_plan_data(const stet_plan *p, uint32_t id) {
     return p->nodes.at[id].data;
 }
 
-uint32_t stet_plan_rank(const stet_plan *p, uint32_t id) {
-    return p->nodes.at[id].rank;
-}
-
 size_t stet_plan_count(const stet_plan *p) {
     return p->nodes.len;
 }

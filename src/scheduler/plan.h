@@ -97,7 +97,6 @@ uint32_t stet_plan_add(stet_plan *p, const char *name, size_t len, const stet_pl
 uint32_t stet_plan_find(const stet_plan *p, const char *name, size_t len); /* STET_PLAN_NONE */
 const char *stet_plan_name(const stet_plan *p, uint32_t node);
 void *stet_plan_data(const stet_plan *p, uint32_t node);
-uint32_t stet_plan_rank(const stet_plan *p, uint32_t node);
 void stet_plan_set_rank(stet_plan *p, uint32_t node, uint32_t rank);
 size_t stet_plan_count(const stet_plan *p);
 /* What `node` writes is reached through links in the output of `coordinator`: whoever reads all of that output reads

@@ -67,11 +67,6 @@ stet_status stet_run_send(stet_run *run, stet_pathref path, stet_value event, st
     return run->ops->send(run, path, event, err);
 }
 
-stet_status stet_run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
-    assert(!run->ended);
-    return run->ops->write_output(run, path, value, err);
-}
-
 stet_status stet_run_read_doc(stet_run *run, const char *id, stet_value *out, stet_error *err) {
     assert(!run->ended);
     if (!run->ops->read_doc)
@@ -105,11 +100,6 @@ void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *n
     assert(!run->ended);
     if (run->ops->progress)
         run->ops->progress(run, done, total, note);
-}
-
-stet_status stet_run_remember(stet_run *run, stet_value token, stet_error *err) {
-    assert(!run->ended);
-    return run->ops->remember(run, token, err);
 }
 
 void stet_run_succeed(stet_run *run, stet_value result) {

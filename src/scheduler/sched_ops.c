@@ -19,26 +19,6 @@ static stet_status run_write(stet_run *run, stet_pathref path, stet_value value,
     return sched_cell_write((action_run *)run, path, value, err);
 }
 
-static stet_status run_write_output(stet_run *run, stet_pathref path, stet_value value, stet_error *err) {
-    action_run *r = (action_run *)run;
-    if (!r->a->out_id || r->s->opts.observe_only) {
-        stet_release(value);
-        return STET_OK;
-    }
-    stet_path at = STET_PATH_INIT;
-    stet_path_set(&at, stet_path_ref(&r->a->out_path));
-    stet_buf_add(&at.buf, path.bytes, path.len);
-    stet_status status =
-        stet_tx_write(r->tx, &(stet_docname){r->a->out_id, r->a->out_scope}, stet_path_ref(&at), value, err);
-    stet_path_release(&at);
-    return status;
-}
-
-static stet_status run_remember(stet_run *run, stet_value token, stet_error *err) {
-    stet_release(token);
-    return stet_fail(err, STET_UNSUPPORTED, "%s: it can't be found again after a restart", run->name);
-}
-
 static stet_status run_read_doc(stet_run *run, const char *id, stet_value *out, stet_error *err) {
     action_run *r = (action_run *)run;
     stet_path path = STET_PATH_INIT;
@@ -106,8 +86,6 @@ static void run_fail(stet_run *run, const stet_error *err) {
 
 const stet_run_ops sched_run_ops = {.read = run_read,
                                     .write = run_write,
-                                    .write_output = run_write_output,
-                                    .remember = run_remember,
                                     .succeed = run_succeed,
                                     .fail = run_fail,
                                     .log = run_log,

@@ -260,12 +260,6 @@ void stet_runs_age(stet_value object, const char *key, char out[STET_TIME_TEXT])
         stet_duration_print(stet_clock_ms() - ms, out);
 }
 
-void stet_runs_put_age(stet_render *r, stet_value object, const char *key) {
-    char text[STET_TIME_TEXT];
-    stet_runs_age(object, key, text);
-    stet_buf_str(r->out, text);
-}
-
 /* Times of a record that ended, or how long it has been going on. */
 static void duration_text(stet_value record, char out[STET_TIME_TEXT]) {
     stet_value from = stet_get(record, "createdAt"), to = stet_get(record, "updatedAt"),

@@ -105,7 +105,6 @@ void stet_runs_age(stet_value object, const char *key, char out[STET_TIME_TEXT])
 /* What a table says that a run is: its title, else its app, which is under the key `app`. Borrowed from *keep. */
 const char *stet_runs_what(stet_value record, const char *app, stet_value *keep);
 bool stet_runs_several_projects(stet_value rows); /* by their `repo` */
-void stet_runs_put_age(stet_render *r, stet_value object, const char *key);
 void stet_runs_put_records(stet_render *r, stet_value records);
 void stet_runs_put_freshness(stet_render *r, stet_value freshness);
 void stet_runs_put_problems(stet_render *r, stet_value problems);
