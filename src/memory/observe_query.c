@@ -337,7 +337,7 @@ stet_status stet_observe_stat(stet_space *s, stet_observe_stats *out, stet_error
         .seq = s->known,
         .past_rows = stet_observe_int(s, "SELECT count(*) FROM past_observation", 0),
         .past_bytes = stet_observe_int(s, "SELECT coalesce(sum(length(observation)), 0) FROM past_observation", 0),
-        .stood = stet_observe_int(s, "SELECT runs FROM run_count WHERE reason = -1", 0),
+        .stood = stet_observe_int(s, "SELECT value FROM space_meta WHERE name = 'runs:-1'", 0),
         .handle = o->counts};
     count_places(s, &out->read_rows, &out->write_rows);
     stet_stmt *q = stet_db_stmt(s->db, "SELECT reason, count(*) FROM mark GROUP BY reason");
@@ -346,7 +346,7 @@ stet_status stet_observe_stat(stet_space *s, stet_observe_stats *out, stet_error
         if (reason >= 0 && reason < STET_REASONS)
             out->marks[reason] = stet_column_int(q, 1);
     }
-    q = stet_db_stmt(s->db, "SELECT reason, runs FROM run_count");
+    q = stet_db_stmt(s->db, "SELECT substr(name, 6), value FROM space_meta WHERE name GLOB 'runs:[0-9]*'");
     while (stet_step(q)) {
         int64_t reason = stet_column_int(q, 0);
         if (reason >= 0 && reason < STET_REASONS)

@@ -119,14 +119,14 @@ void stet_observe_write(stet_space *s, const stet_pending *p) {
 static void add_runs(stet_space *s, int64_t reason, int64_t runs) {
     if (runs == 0)
         return;
-    stet_stmt *q = stet_db_stmt(s->db, "INSERT INTO run_count(reason, runs) VALUES(?, ?)"
-                                       " ON CONFLICT(reason) DO UPDATE SET runs = runs + excluded.runs");
+    stet_stmt *q = stet_db_stmt(s->db, "INSERT INTO space_meta(name, value) VALUES('runs:' || ?, ?)"
+                                       " ON CONFLICT(name) DO UPDATE SET value = value + excluded.value");
     stet_bind_int(q, 1, reason);
     stet_bind_int(q, 2, runs);
     stet_run(q);
 }
 
-enum { STOOD = -1 }; /* in run_count */
+enum { STOOD = -1 }; /* among the counts of runs by reason */
 
 static void count_runs(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);

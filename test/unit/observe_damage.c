@@ -284,7 +284,6 @@ static void no_single_row_makes_anything_stand_that_does_not(void **state) {
         {'a', "foreign_space", "space", "space uuid name seen stamp"},
         {'a', "foreign_read", "space, action", "space action"},
         {'a', "fingerprint", "fingerprint", "fingerprint hash"},
-        {'a', "run_count", "reason", "reason runs"},
         {'a', "space_meta", "name", "name value"},
         {'b', "space_meta", "name", "name value"},
         {'b', "mirror", "key, path, owner, action", "key path owner action flags"},

@@ -103,6 +103,9 @@ static const char before[] =
     " (known >> n & 1) + (declared >> n & 1) * 2 + (envelopes >> n & 1) * 4 FROM place_index, bit"
     " WHERE (known | declared | envelopes) >> n & 1;"
     "DROP TABLE place_index;"
+    "CREATE TABLE run_count(reason INTEGER PRIMARY KEY, runs INTEGER NOT NULL);"
+    "INSERT INTO run_count SELECT substr(name, 6), value FROM space_meta WHERE name LIKE 'runs:%';"
+    "DELETE FROM space_meta WHERE name LIKE 'runs:%';"
     "PRAGMA user_version = 4";
 
 static void a_file_with_a_row_for_each_action_is_taken_over(void **state) {
@@ -119,6 +122,8 @@ static void a_file_with_a_row_for_each_action_is_taken_over(void **state) {
     assert_int_equal(is.read_rows, was.read_rows);
     assert_int_equal(is.read_rows, MANY + 1);
     assert_int_equal(is.write_rows, was.write_rows);
+    assert_memory_equal(is.runs, was.runs, sizeof is.runs);
+    assert_int_equal(is.runs[STET_REASON_NEVER], MANY + 1);
     char text[512];
     assert_int_equal(problems_of(a, false, text), 0);
     set(a, "", "shared/k0/x", "2");
