@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "../faults.h"
 #include "../repo_kit.h"
 #include "exec/execmap.h"
 #include "os/clock.h"
@@ -504,6 +505,7 @@ static void repositories_have_addresses(void **state) {
 }
 
 int main(void) {
+    faults_fast_directory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_created_before_the_first_write),
         cmocka_unit_test(values_come_back_as_they_were),

@@ -2,6 +2,7 @@
  * builtins. */
 #include "../expect.h"
 
+#include "../faults.h"
 #include "../repo_kit.h"
 #include "exec/builtin.h"
 #include "exec/pack.h"
@@ -480,6 +481,7 @@ static void nodes_mean_what_they_lead_to(void **state) {
 }
 
 int main(void) {
+    faults_fast_directory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gc_keeps_what_a_ref_reaches),
         cmocka_unit_test(gc_leaves_the_young),
