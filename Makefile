@@ -114,7 +114,8 @@ lint: setup-dev
 # clang's warnings over everything that is compiled, tests and benches included, without leaving objects behind.
 warnings: setup-dev
 	@clang $(CPPFLAGS) -std=c11 $(WARN) -Werror -pthread $$(cat $(wildcard plugins/*/packages) /dev/null | xargs -r pkg-config --cflags) -fsyntax-only \
-	  $(TIDYSRC) $(TESTSRC) test/faults.c $(FUZZSRC) $(BENCHSRC) $(wildcard plugins/*/*.c)
+	  -I$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+	  $(TIDYSRC) $(TESTSRC) test/faults.c $(FUZZSRC) $(BENCHSRC) $(wildcard plugins/*/*.c) $(PYSRC)
 tidy: $(TIDYSRC:%.c=$(BUILD)/lint/%.tidy) $(PLUGINS:%=$(BUILD)/lint/plugins/%.tidy)
 
 format: setup-dev

@@ -2,10 +2,8 @@
 import os
 import pathlib
 import re
-import shutil
 
 import pytest
-from conftest import stet as program
 
 from stet import FsPersister
 

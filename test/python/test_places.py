@@ -2,6 +2,7 @@
 import os
 import sys
 import types
+from datetime import datetime, timezone
 
 import pytest
 from conftest import M, stet as program
@@ -9,7 +10,7 @@ from conftest import M, stet as program
 import stet
 from stet import Entry, ExecutionKey, FsPersister, LegacyPersister, default_persister
 
-T = __import__("datetime").datetime.utcnow()
+T = datetime.now(timezone.utc)
 
 
 def put(p, block="b"):

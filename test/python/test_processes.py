@@ -1,14 +1,10 @@
 """Processes that share a directory: each other, the program, and ones that are killed."""
 import os
 import signal
-import subprocess
-import sys
 import time
 
-import pytest
-from conftest import M, STET, stet as program
+from conftest import M, stet as program
 
-import stet
 from stet import Entry, ExecutionKey, FsPersister
 
 WRITER = """

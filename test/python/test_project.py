@@ -2,8 +2,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
