@@ -5,9 +5,13 @@
 
 #include "exec/adapter.h"
 #include "exec/orchestrate_local.h"
+#include "exec/remote.h"
 #include "exec/units.h"
+#include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
+
+#define KEEP_MS ((int64_t)7 * 24 * 3600 * 1000)
 
 static stet_status wrong(stet_error *err, const char *name, const char *what) {
     return stet_fail(err, STET_INVALID, "calls.%s in config.toml is %s", name, what);
@@ -83,14 +87,19 @@ stet_status stet_calls_open(stet_project *p, stet_repo *repo, struct uv_loop_s *
                             const char *remote, const stet_executor_opts *more, stet_executor **out, stet_error *err) {
     stet_executor_opts o = more ? *more : (stet_executor_opts){0};
     char *dir = stet_calls_dir(p);
+    char *uri = NULL;
+    remote = remote ? remote : config->remote;
+    stet_status status = remote ? stet_calls_remote(repo, remote, &uri, err) : STET_OK;
     o.root = stet_project_root(p);
     o.dir = dir;
-    o.remote = remote ? remote : config->remote;
+    o.remote = uri;
     o.backoff = config->backoff;
     o.poll_timeout_ms = config->poll_timeout_ms;
     o.adapters = config->adapters;
-    stet_status status = stet_executor_open(repo, loop, &o, out, err);
+    if (status == STET_OK)
+        status = stet_executor_open(repo, loop, &o, out, err);
     stet_free(dir);
+    stet_free(uri);
     return status;
 }
 
@@ -153,4 +162,68 @@ stet_status stet_calls_owner(const char *dir, char out[200], stet_error *err) {
     stet_free(home);
     stet_free(real);
     return status;
+}
+
+stet_status stet_calls_remote(stet_repo *r, const char *text, char **uri, stet_error *err) {
+    stet_remote_rows rows = {0};
+    if (strncmp(text, "file:", 5) == 0) {
+        *uri = stet_strdup(text);
+        return STET_OK;
+    }
+    stet_status status = stet_remote_list(r, &rows, err);
+    const char *found = NULL;
+    for (size_t i = 0; i < rows.len; i++)
+        if (strcmp(rows.at[i].name, text) == 0)
+            found = rows.at[i].uri;
+    if (status == STET_OK && !found) {
+        status = stet_fail(err, STET_NOT_FOUND, "there is no remote %.200s", text);
+        stet_hint(err, "write file:///PATH, or the name of a remote that `stet remote list` shows");
+    } else if (status == STET_OK && strncmp(found, "file:", 5) != 0)
+        status =
+            stet_fail(err, STET_UNSUPPORTED, "the remote %.200s is no file: one, and only those have workers", text);
+    else if (status == STET_OK)
+        *uri = stet_strdup(found);
+    stet_remote_rows_release(&rows);
+    return status;
+}
+
+/* Logs are named by their execution. */
+static stet_status sweep_logs(stet_project *p, stet_repo *r, int64_t before_ms, bool dry_run, int64_t *count,
+                              stet_error *err) {
+    char *dir = stet_calls_dir(p), *logs = stet_file_join(dir, "logs");
+    stet_names names = {0};
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = stet_file_list(logs, &names, &inner);
+    if (status == STET_NOT_FOUND) {
+        stet_error_clear(&inner);
+        status = STET_OK;
+    }
+    for (size_t i = 0; i < names.len && status == STET_OK; i++) {
+        char *path = stet_file_join(logs, names.at[i]), execution[37] = "";
+        struct stat st;
+        stet_attempt a;
+        snprintf(execution, sizeof execution, "%s", names.at[i]);
+        bool old = stet_sys_stat(path, &st) == 0 && (int64_t)st.st_mtime * 1000 < before_ms;
+        stet_status known = old ? stet_attempt_get(r, execution, &a, &inner) : STET_OK;
+        if (old && known == STET_OK)
+            stet_attempt_release(&a);
+        stet_error_clear(&inner);
+        if (known == STET_NOT_FOUND) {
+            ++*count;
+            if (!dry_run)
+                status = stet_file_remove(path, &inner);
+        }
+        stet_free(path);
+    }
+    stet_error_move(err, &inner);
+    stet_names_release(&names);
+    stet_free(logs);
+    stet_free(dir);
+    return status;
+}
+
+stet_status stet_calls_sweep(stet_project *p, stet_repo *r, bool dry_run, int64_t *count, stet_error *err) {
+    int64_t before_ms = stet_clock_ms() - KEEP_MS;
+    stet_status status = stet_claim_sweep(r, before_ms, dry_run, count, err);
+    return status == STET_OK ? sweep_logs(p, r, before_ms, dry_run, count, err) : status;
 }

@@ -48,6 +48,13 @@ STET_CHECKED stet_status stet_calls_check(const char *function, stet_error *err)
 /* The name under which this machine runs calls of this directory: whoever has it can go on with them. */
 STET_CHECKED stet_status stet_calls_owner(const char *dir, char out[200], stet_error *err);
 
+/* A remote by its name in the repository (`stet remote add`), or a `file:` URI as it is. Caller frees. */
+STET_CHECKED stet_status stet_calls_remote(stet_repo *r, const char *text, char **uri, stet_error *err);
+
+/* What `stet gc` has to do for calls: claims that ended long ago, and logs of attempts that are gone. Their number is
+ * added to `*count`. */
+STET_CHECKED stet_status stet_calls_sweep(stet_project *p, stet_repo *r, bool dry_run, int64_t *count, stet_error *err);
+
 /* ---- Workers ---- */
 
 typedef enum stet_worker_event {

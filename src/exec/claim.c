@@ -140,3 +140,30 @@ stet_status stet_claim_swap(stet_repo *r, stet_hash key, const stet_claim *befor
         after->id = id;
     return status;
 }
+
+stet_status stet_claim_sweep(stet_repo *r, int64_t before_ms, bool dry_run, int64_t *count, stet_error *err) {
+    stet_refs refs = {0};
+    stet_status status = stet_repo_refs(r, STET_CLAIMS, &refs, err);
+    for (size_t i = 0; i < refs.len && status == STET_OK; i++) {
+        stet_claim c;
+        stet_error inner = STET_ERROR_INIT;
+        if (stet_claim_read(r, refs.at[i].target, &c, &inner) != STET_OK) { /* just replaced; or `check` tells */
+            stet_error_clear(&inner);
+            continue;
+        }
+        bool old = c.state >= STET_CLAIM_OK && c.heartbeat_ms < before_ms;
+        stet_claim_release(&c);
+        if (!old)
+            continue;
+        stet_ref_swap swap = {.name = refs.at[i].name, .expect = &refs.at[i].target, .drop = true};
+        stet_status swapped = dry_run ? STET_OK : stet_repo_swap(r, &swap, 1, &inner);
+        *count += swapped == STET_OK;
+        if (swapped == STET_CONFLICT) /* somebody has use for it after all */
+            stet_error_clear(&inner);
+        else
+            status = swapped;
+        stet_error_move(err, &inner);
+    }
+    stet_refs_release(&refs);
+    return status;
+}

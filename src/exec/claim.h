@@ -54,4 +54,9 @@ stet_claim stet_claim_copy(const stet_claim *c); /* the caller's */
 STET_CHECKED stet_status stet_claim_swap(stet_repo *r, stet_hash key, const stet_claim *before, stet_claim *after,
                                          const stet_ref_swap *more, size_t more_count, stet_error *err);
 
+/* Forgets claims that ended before `before_ms`: whoever could still follow them is gone, and results are pinned. Their
+ * number is added to `*count`. */
+STET_CHECKED stet_status stet_claim_sweep(stet_repo *r, int64_t before_ms, bool dry_run, int64_t *count,
+                                          stet_error *err);
+
 #endif

@@ -52,7 +52,7 @@ struct stet_call {
     bool over, told; /* the state is terminal; `ended` was called */
     bool dead;       /* freed; it stays until its adapter has ended */
     stet_attempt row;
-    int stored; /* the state that the row was last seen in: what a move expects */
+    int stored;       /* the state that the row was last seen in: what a move expects */
     stet_value token; /* of the row: a string, or null */
     char *function, *remote_uri;
     STET_VEC(stet_hash) inputs;

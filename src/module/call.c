@@ -94,7 +94,7 @@ static stet_status call_check(stet_value d, stet_value node, stet_error *err) {
         (stet_typeof(v) != STET_INT || stet_as_int(v) < 0 || stet_as_int(v) > 1000))
         status = wrong(err, "retries", "is no number from 0 to 1000", "write how often it is tried again");
     if (status == STET_OK && stet_find(d, "remote", 6, &v) && !text_of(&v))
-        status = wrong(err, "remote", "is no URI", "write \"file:///...\"");
+        status = wrong(err, "remote", "is no text", "write \"file:///...\", or the name of a remote");
     return status;
 }
 
@@ -246,8 +246,13 @@ static stet_status begin(call_run *r, stet_error *err) {
     if (stet_find(d, "retries", 7, &v))
         request.attempts = stet_as_int(v) + 1;
     v = stet_get(d, "remote");
-    request.remote = text_of(&v);
-    return stet_executor_start(x, &request, ended, r, &r->call, err);
+    char *uri = NULL;
+    stet_status status = text_of(&v) ? stet_calls_remote(r->state->repo, text_of(&v), &uri, err) : STET_OK;
+    request.remote = uri;
+    if (status == STET_OK)
+        status = stet_executor_start(x, &request, ended, r, &r->call, err);
+    stet_free(uri);
+    return status;
 }
 
 /* What a failed call says, as the action's error. */

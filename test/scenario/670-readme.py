@@ -25,7 +25,7 @@ def plain(text):
 page = (SOURCE / "README.md").read_text()
 real = {}  # sequences: how many commits a run makes depends on how fast the machine is
 tours = [b for b in re.findall(r"```\n(\$ .*?)```", page, re.S)]
-test("the README has its tours", len(tours) == 2, len(tours))
+test("the README has its tours", len(tours) == 3, len(tours))
 work = HERE / "site"
 shutil.copytree(SOURCE / "examples/site", work)
 for tour in tours:

@@ -402,6 +402,33 @@ static void a_swap_of_what_is_no_longer_there_changes_nothing(void **state) {
     stet_claim_release(&late);
 }
 
+static void claims_that_ended_long_ago_are_forgotten_and_others_not(void **state) {
+    (void)state;
+    backend a = {0};
+    stet_orch x = orch(repo, &a, "x");
+    int64_t count = 0;
+    bool there;
+    stet_claim c;
+    ask(&x, 0);
+    now_ms += 1000000;
+    OK(stet_claim_sweep(repo, now_ms, false, &count, &err)); /* silent for long, but not ended */
+    assert_int_equal(count, 0);
+    a.ended = a.ok = true;
+    ask(&x, 0);
+    OK(stet_claim_sweep(repo, now_ms - 1, false, &count, &err)); /* ended just now */
+    assert_int_equal(count, 0);
+    now_ms += 1000;
+    OK(stet_claim_sweep(repo, now_ms, true, &count, &err));
+    assert_int_equal(count, 1);
+    OK(stet_claim_get(repo, job_of(0).key, &there, &c, &err)); /* only counted */
+    assert_true(there);
+    stet_claim_release(&c);
+    OK(stet_claim_sweep(repo, now_ms, false, &count, &err));
+    assert_int_equal(count, 2);
+    OK(stet_claim_get(repo, job_of(0).key, &there, &c, &err));
+    assert_false(there);
+}
+
 static void records_that_make_no_sense_are_refused(void **state) {
     (void)state;
     static const char *const bad[] = {"5",
@@ -440,6 +467,7 @@ int main(void) {
         T(given_up_it_stays_so_for_its_execution_and_not_for_others),
         T(given_up_before_it_was_claimed_it_does_not_begin),
         T(a_swap_of_what_is_no_longer_there_changes_nothing),
+        T(claims_that_ended_long_ago_are_forgotten_and_others_not),
         T(records_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

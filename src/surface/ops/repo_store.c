@@ -1,6 +1,7 @@
 /* The store "repo": objects and refs of calls. */
 #include <string.h>
 
+#include "exec/calls.h"
 #include "exec/repo.h"
 #include "os/file.h"
 #include "surface/op.h"
@@ -64,6 +65,8 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
     stet_status st = stet_repo_open(p, dry_run ? STET_REPO_READ_ONLY : 0, &r, err);
     if (st == STET_OK)
         st = stet_repo_gc(r, &o, &got, err);
+    if (st == STET_OK)
+        st = stet_calls_sweep(p, r, dry_run, &got.refs, err);
     stet_repo_close(r);
     stet_put(report, "items", stet_int(got.objects + got.refs + got.attempts + got.incoming));
     stet_put(report, "bytes", stet_int(got.bytes));

@@ -66,16 +66,14 @@ static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     status = time_arg(args, "idle", &o.idle_ms, err);
     if (status == STET_OK)
         status = time_arg(args, "lease", &o.lease_ms, err);
-    if (stet_typeof(remote) == STET_STRING)
-        uri = stet_strdup(stet_as_string(&remote, NULL));
-    else if (config.remote)
-        uri = stet_strdup(config.remote);
-    else if (status == STET_OK) {
+    if (status == STET_OK)
         status = stet_repo_open(p, 0, &own, err);
-        if (status == STET_OK)
-            uri = stet_repo_uri(own);
-        stet_repo_close(own);
-    }
+    const char *given = stet_typeof(remote) == STET_STRING ? stet_as_string(&remote, NULL) : config.remote;
+    if (status == STET_OK && given)
+        status = stet_calls_remote(own, given, &uri, err);
+    else if (status == STET_OK)
+        uri = stet_repo_uri(own);
+    stet_repo_close(own);
     if (status == STET_OK) {
         dir = stet_calls_dir(p);
         o.remote = uri;
@@ -111,8 +109,9 @@ static void worker_render(stet_render *r, stet_value v) {
 static const stet_param worker_params[] = {
     {.name = "remote",
      .type = STET_PARAM_STRING,
-     .metavar = "URI",
-     .summary = "Repository whose calls are run (file:...); else the configured one, or this project's"},
+     .metavar = "REMOTE",
+     .summary = "Repository whose calls are run: file:..., or the name of a remote; else the configured one, or this "
+                "project's"},
     {.name = "jobs",
      .letter = 'j',
      .type = STET_PARAM_INT,
