@@ -31,7 +31,8 @@ echo one >in.txt
 stet -q init
 t "no piece yet: it is said, with what to do"        refuses 3 "make one with: stet run" stet why
 t "a first run"                                      stet -q run
-t "the only piece needs no name"                     same "chain stands: nothing is known against any of its actions" "$(stet why)"
+t "the only piece needs no name"  same "chain stands: nothing is known against any of its actions" "$(stet why | head -1)"
+t "and it is said that files were not looked at for that" expect_out "stet run -n looks at them now" stet why
 t "nor does its action"                              says "chain/third stands: nothing that it read has changed since sequence" stet why third
 t "a name that is neither is refused"                refuses 3 'no piece "fourth"' stet why fourth
 
