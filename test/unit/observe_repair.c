@@ -310,6 +310,28 @@ static void many_readers_are_found_and_lost_inside_one_group(void **state) {
     assert_int_equal(state_of("n7"), STET_STANDS);
 }
 
+static void what_a_run_made_unknown_is_not_softened_by_a_change_in_the_same_group(void **state) {
+    (void)state;
+    static const char *const made[] = {"x"};
+    run_simple("x", "in", "/value", STET_RECURSIVE, "out", 1);
+    stet_group *g;
+    ok(stet_group_begin(a, "", &g, &err));
+    run r = {.o = {.key = {"piece", "", "maker"},
+                   .kind = STET_ACTION_COMPUTATION,
+                   .generation = 1,
+                   .run = STET_RUN_ACTION,
+                   .made = made,
+                   .made_count = 1}};
+    ok(stet_tx_begin_in(g, &r.tx, &err));
+    ok(stet_observe_attach(r.tx, &r.o, &err));
+    ok(stet_group_add(g, r.tx, NULL, NULL, &err));
+    add_edit(g, "in", 2);
+    ok(stet_group_flush(g, &err));
+    stet_group_end(g);
+    assert_int_equal(record_on("", "x").cause.reason, STET_REASON_NEVER);
+    assert_int_equal(state_of("x"), STET_UNKNOWN);
+}
+
 static void a_failed_transaction_leaves_no_numbers_behind(void **state) {
     (void)state;
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 1);
@@ -530,6 +552,7 @@ int main(void) {
         test(check_knows_that_marks_above_the_last_look_may_be_there),
         test(the_last_of_two_runs_in_a_group_decides_its_rows),
         test(many_readers_are_found_and_lost_inside_one_group),
+        test(what_a_run_made_unknown_is_not_softened_by_a_change_in_the_same_group),
         test(a_failed_transaction_leaves_no_numbers_behind),
         test(a_number_given_again_after_forgetting_takes_nothing_over),
         test(a_run_after_a_damaged_observation_is_indexed_whole),
