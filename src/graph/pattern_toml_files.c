@@ -86,10 +86,11 @@ static stet_value node_file(toml_converter *c, const char *text, size_t len) {
 
 /* Which nodes with `each` may give what `wanted` names is known when they have run: it waits for them. */
 static void each_file(toml_converter *c, const char *wanted, const char *id, stet_value *list) {
-    for (size_t i = 0; i < c->outs.len; i++)
-        if (c->outs.at[i].each && strcmp(stet_as_string(&c->outs.at[i].node, NULL), id) != 0 &&
-            stet_pattern_each_gives(c->outs.at[i].path, wanted))
-            stet_push(list, made_by(&c->outs.at[i], wanted));
+    for (size_t i = 0; i < c->eaches.len; i++) {
+        const toml_produced *p = &c->outs.at[c->eaches.at[i]];
+        if (strcmp(stet_as_string(&p->node, NULL), id) != 0 && stet_pattern_each_gives(p->path, wanted))
+            stet_push(list, made_by(p, wanted));
+    }
 }
 
 /* One entry of `files`: its binding(s), pushed to `list`. */
@@ -259,8 +260,11 @@ void toml_collect_produced(toml_converter *c) {
                     if (!stet_map_get(&c->firsts, id, len))
                         stet_map_put(&c->firsts, id, len, (stet_slot){.n = c->outs.len});
                     stet_map_put(&c->paths, path, strlen(path), (stet_slot){.n = c->outs.len});
-                    *stet_vec_add(&c->outs) = (toml_produced){stet_string_n(id, len), stet_string_n(name, name_len),
-                                                              path, stet_find(node, "each", 4, NULL)};
+                    bool each = stet_find(node, "each", 4, NULL);
+                    if (each)
+                        *stet_vec_add(&c->eaches) = c->outs.len;
+                    *stet_vec_add(&c->outs) =
+                        (toml_produced){stet_string_n(id, len), stet_string_n(name, name_len), path, each};
                 }
             }
             toml_leave(c, mark);
@@ -289,6 +293,7 @@ void toml_release_files(toml_converter *c) {
         stet_free(c->outs.at[i].path);
     }
     stet_vec_release(&c->outs);
+    stet_vec_release(&c->eaches);
     stet_map_release(&c->paths);
     stet_map_release(&c->names);
     stet_map_release(&c->firsts);

@@ -28,6 +28,7 @@ typedef struct toml_converter {
     stet_map names;  /* "NODE/NAME" -> index in outs */
     stet_map firsts; /* node -> index of its first in outs; those of a node follow each other */
     STET_VEC(toml_produced) outs;
+    STET_VEC(size_t) eaches; /* those of nodes with `each`, in outs: every path that is read is compared with them */
     stet_buf at;
 } toml_converter;
 

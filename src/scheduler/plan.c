@@ -155,12 +155,78 @@ void stet_plan_remove(stet_plan *p, uint32_t id) {
     stet_plan_forget_asked(p); /* it may come back */
 }
 
+/* Is something that is running upstream of this action, as far as loaded actions tell? Those that stand between are
+ * loaded (plan_load_downstream). */
+static bool upstream_runs(stet_plan *p, uint32_t id) {
+    if (p->running == 0)
+        return false;
+    uint32_t stamp = ++p->stamp;
+    /* A child reads what its coordinator wrote for it, and nothing through it: its brothers may run beside it. */
+    for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE; c = plan_leader(p, c))
+        p->nodes.at[c].own = stamp;
+    stet_plan_nodes stack = {0};
+    bool behind = false;
+    *stet_vec_add(&stack) = id;
+    p->nodes.at[id].seen = stamp;
+    while (stack.len > 0 && !behind) {
+        const node *n = &p->nodes.at[stack.at[--stack.len]];
+        for (uint32_t r = 0; r < n->read_count && !behind; r++) {
+            stet_vec_clear(&p->found);
+            plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
+            for (size_t i = 0; i < p->found.len; i++) {
+                node *w = &p->nodes.at[p->found.at[i]];
+                if (w->seen == stamp)
+                    continue;
+                w->seen = stamp;
+                if ((w->flags & N_RUNNING) || (w->below > 0 && w->own != stamp)) {
+                    behind = true;
+                    break;
+                }
+                *stet_vec_add(&stack) = p->found.at[i];
+            }
+        }
+    }
+    stet_vec_release(&stack);
+    return behind;
+}
+
+/* An effect is seen outside: it waits for all. */
+static bool behind_running(stet_plan *p, uint32_t id) {
+    return upstream_runs(p, id) || (p->running > 0 && (p->nodes.at[id].flags & N_EFFECT));
+}
+
+/* What is downstream of those upstream of this action is no longer all loaded: if one of them runs again, it is loaded
+ * then. */
+static void forget_downstream(stet_plan *p, uint32_t id) {
+    stet_plan_nodes stack = {0};
+    *stet_vec_add(&stack) = id;
+    while (stack.len > 0) {
+        const node *n = &p->nodes.at[stack.at[--stack.len]];
+        for (uint32_t r = 0; r < n->read_count; r++) {
+            stet_vec_clear(&p->found);
+            plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
+            for (size_t i = 0; i < p->found.len; i++) {
+                node *w = &p->nodes.at[p->found.at[i]];
+                if (w->flags & N_LEADS) /* and so are all that lead into it */
+                    p->down_epoch++;
+                if (w->down_at != p->down_epoch)
+                    continue;
+                w->down_at = 0;
+                *stet_vec_add(&stack) = p->found.at[i];
+            }
+        }
+    }
+    stet_vec_release(&stack);
+}
+
 bool stet_plan_unload(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
     if (n->flags & ~(uint32_t)(N_CERTAIN | N_EFFECT | N_LATE)) /* and none that leads to others */
         return false;
-    if (p->running > 0 && n->down_at == p->down_epoch)
-        return false; /* it may stand between one that runs and one that has to wait for that */
+    if (upstream_runs(p, id))
+        return false; /* it may stand between that and one that has to wait for it */
+    n->down_at = 0;
+    forget_downstream(p, id);
     stet_map_remove(&p->node_names, n->name, strlen(n->name));
     edge *edges[2] = {n->reads, n->writes};
     uint32_t counts[2] = {n->read_count, n->write_count};
@@ -330,41 +396,6 @@ static bool put_behind_writer(stet_plan *p, uint32_t id) {
     n->rank = above;
     plan_queue_push(p, id);
     return true;
-}
-
-/* Is something that is running upstream of this action, as far as loaded actions tell? */
-static bool behind_running(stet_plan *p, uint32_t id) {
-    if (p->running == 0)
-        return false;
-    uint32_t stamp = ++p->stamp;
-    /* A child reads what its coordinator wrote for it, and nothing through it: its brothers may run beside it. */
-    for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE; c = plan_leader(p, c))
-        p->nodes.at[c].own = stamp;
-    stet_plan_nodes stack = {0};
-    bool behind = false;
-    *stet_vec_add(&stack) = id;
-    p->nodes.at[id].seen = stamp;
-    while (stack.len > 0 && !behind) {
-        const node *n = &p->nodes.at[stack.at[--stack.len]];
-        for (uint32_t r = 0; r < n->read_count && !behind; r++) {
-            stet_vec_clear(&p->found);
-            plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
-            for (size_t i = 0; i < p->found.len; i++) {
-                node *w = &p->nodes.at[p->found.at[i]];
-                if (w->seen == stamp)
-                    continue;
-                w->seen = stamp;
-                if ((w->flags & N_RUNNING) || (w->below > 0 && w->own != stamp)) {
-                    behind = true;
-                    break;
-                }
-                *stet_vec_add(&stack) = p->found.at[i];
-            }
-        }
-    }
-    stet_vec_release(&stack);
-    /* An effect is seen outside: it waits for all. */
-    return behind || (p->nodes.at[id].flags & N_EFFECT);
 }
 
 stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_error *err) {

@@ -1,5 +1,6 @@
 #include "scheduler/plan_index.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +57,7 @@ static void settle(plan_index *x, const plan_paths *paths) {
     free(x->at);
     x->at = out;
     x->cap = x->len ? x->len : 1;
-    x->len = x->sorted = n;
+    x->len = x->sorted = (uint32_t)n;
     x->dead = 0;
 }
 
@@ -66,7 +67,11 @@ static void settle_if_long(plan_index *x, const plan_paths *paths) {
 }
 
 void plan_index_add(plan_index *x, uint32_t path, uint32_t node, uint32_t kind) {
-    stet_vec_reserve(x, x->len + 1);
+    if (x->len == x->cap) {
+        assert(x->cap < UINT32_MAX / 2);
+        x->cap = x->cap ? 2 * x->cap : 1;
+        x->at = stet_realloc(x->at, x->cap * sizeof *x->at);
+    }
     x->at[x->len++] = (plan_entry){path, node, kind};
 }
 

@@ -29,10 +29,10 @@ typedef struct plan_entry {
 #define PLAN_DEAD 0x80000000u
 
 typedef struct plan_index {
-    plan_entry *at;
-    size_t len, cap;
-    size_t sorted; /* at[0, sorted) is in order */
-    size_t dead;
+    plan_entry *at; /* most documents have one or two: small, and grown from one */
+    uint32_t len, cap;
+    uint32_t sorted; /* at[0, sorted) is in order */
+    uint32_t dead;
 } plan_index;
 
 void plan_index_add(plan_index *x, uint32_t path, uint32_t node, uint32_t kind);

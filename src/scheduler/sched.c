@@ -84,6 +84,7 @@ void stet_sched_close(stet_sched *s) {
     stet_vec_release(&s->wanted_cells);
     stet_map_release(&s->wanted);
     stet_vec_release(&s->members);
+    stet_vec_release(&s->stored);
     stet_vec_release(&s->mine);
     stet_lock_close(s->effects);
     stet_release(s->report.problems);
@@ -428,7 +429,7 @@ static stet_status load_unrecorded(stet_sched *s, sched_piece *p, stet_error *er
 static void want_loaded(stet_sched *s, const sched_piece *p) {
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         const sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
-        if (a && a->piece == p && a->id == i && stet_as_bool(stet_get(a->row, "certain")) &&
+        if (a && a->piece == p && a->id == i && a->certain &&
             stet_plan_find(s->plan, stet_plan_name(s->plan, (uint32_t)i),
                            strlen(stet_plan_name(s->plan, (uint32_t)i))) == i)
             stet_plan_set_certain(s->plan, (uint32_t)i);

@@ -62,6 +62,7 @@ static void forget(stet_sched *s, action_run *r) {
 static stet_status end_run(action_run *r, stet_error *err) {
     stet_sched *s = r->s;
     stet_status status = STET_OK;
+    bool dropped = false; /* with its child */
     if (r->failed && r->error.status == STET_CANCELLED) {
         drop_transaction(r);
         /* One whose child is gone was stopped for that, and does not come back. */
@@ -69,6 +70,7 @@ static stet_status end_run(action_run *r, stet_error *err) {
             status = sched_run_transaction(r, err);
         if (r->tx && !sched_child_there(r)) {
             sched_run_drop(r);
+            dropped = true;
         } else {
             drop_transaction(r);
             stet_plan_finish(s->plan, r->a->id, STET_PLAN_AGAIN, sched_now(s));
@@ -80,6 +82,7 @@ static stet_status end_run(action_run *r, stet_error *err) {
             status = sched_run_transaction(r, err);
         if (status == STET_OK && !sched_child_there(r)) {
             sched_run_drop(r);
+            dropped = true;
         } else if (status == STET_OK) {
             s->stopped |= r->failed && s->opts.stop_on_failure;
             sched_run_check(r);
@@ -92,6 +95,8 @@ static stet_status end_run(action_run *r, stet_error *err) {
         sched_effect_done(s);
     }
     forget(s, r);
+    if (!dropped)
+        sched_row_drop(r->a);
     stet_free(r);
     return status;
 }

@@ -214,6 +214,8 @@ static stet_status run_handler(sending *e, stet_tx *tx, sched_piece *p, const ch
     a->id = STET_PLAN_NONE;
     a->row = stet_retain(row);
     stet_status status = sched_decode_row(a, err);
+    if (status == STET_OK)
+        status = sched_row_take(s, a, err);
     if (status == STET_OK) {
         action_run r = {.s = s, .a = a, .tx = tx, .log = log};
         r.reader = (stet_reader){.tx = tx, .record = true, .space = sched_space, .ctx = s};

@@ -34,8 +34,8 @@ typedef struct sched_piece {
 typedef struct sched_action {
     sched_piece *piece;
     const char *node;
-    stet_value row;
-    stet_value view; /* the row with its id, as module kinds see it */
+    stet_value row;  /* of a command: null but while it runs (sched_row_take) */
+    stet_value view; /* the row with its id, as module kinds see it; null until it runs */
     const stet_module_kind *kind;
     stet_hash fingerprint;
     char *out_id, *out_scope; /* where its result goes; NULL: nowhere */
@@ -48,6 +48,7 @@ typedef struct sched_action {
     char *child_doc;                 /* of a child's node: the document that is there as long as the child */
     bool verify;                     /* a coordinator that must look at every child (children.c, K4) */
     bool effect, verifier;
+    bool certain; /* whoever wants the piece wants it */
     bool materializer;
     bool has_cells; /* it may write through its inputs */
     bool same_code; /* the record is of the code that it has now */
@@ -93,6 +94,7 @@ struct stet_sched {
     STET_VEC(stet_value) schema_values;
     stet_group *group;
     stet_plan_nodes members; /* plan ids, in the order of the group */
+    stet_plan_nodes stored;  /* those of groups that are stored, until there are enough to look which may go */
     int64_t group_since, flush_us;
     int64_t seen;                  /* commits up to here are known to the plan */
     STET_VEC(int64_t) mine;        /* sequences of own commits above `seen` */
@@ -215,6 +217,13 @@ void sched_run_check(action_run *r); /* the result, and its place in the transac
 STET_CHECKED stet_status sched_run_store(action_run *r, stet_error *err);
 void sched_effect_done(stet_sched *s); /* gives up the lock between processes */
 void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a, const stet_error *error);
+
+/* The row of one that is about to run, and its view. STET_NOT_FOUND: the graph has another in its place, or none; its
+ * piece is outdated then. */
+STET_CHECKED stet_status sched_row_take(stet_sched *s, sched_action *a, stet_error *err);
+/* Of one that waits to run or has run: a first build of many commands has most of them in memory at once, and a row is
+ * read again in no time beside a command. */
+void sched_row_drop(sched_action *a);
 
 /* Fills an action from its row. */
 STET_CHECKED stet_status sched_decode_row(sched_action *a, stet_error *err);

@@ -193,8 +193,7 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
         a->child_doc = stet_piece_part(a->piece->piece->name, "child", id);
         stet_free(id);
     }
-    a->view = stet_retain(a->row);
-    stet_put(&a->view, "id", stet_string(a->node));
+    a->certain = stet_as_bool(stet_get(a->row, "certain"));
     return STET_OK;
 }
 
@@ -441,7 +440,7 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
         .effect = a->effect,
         .materializer = a->materializer,
         .late = a->kind && a->kind->asynchronous,
-        .certain = piece->whole && stet_as_bool(stet_get(a->row, "certain")),
+        .certain = piece->whole && a->certain,
         .debounce_ms = stet_as_bool(stet_get(a->row, "noDebounce")) ? 0 : stet_as_int(stet_get(a->row, "debounceMs")),
         .throttle_ms = stet_as_int(stet_get(a->row, "throttleMs")),
         .data = a};
@@ -476,7 +475,45 @@ static stet_status load_action(stet_sched *s, const char *piece_doc, const char 
     else if (x->state == STET_DIRTY)
         stet_plan_mark(s->plan, a->id, STET_PLAN_DIRTY, INT64_MIN / 2);
     if (trusted && x->state == STET_DIRTY)
-        return sched_child_mend(s, a, err);
+        status = sched_child_mend(s, a, err);
+    sched_row_drop(a);
+    return status;
+}
+
+/* Of all others more than their run needs the row: children, whoever writes through inputs. */
+static bool row_may_go(const sched_action *a) {
+    return a->kind && a->kind->asynchronous && a->role == STET_CHILD_NONE && !a->child_doc && !a->has_cells &&
+           !a->materializer && !a->effect;
+}
+
+void sched_row_drop(sched_action *a) {
+    if (!row_may_go(a))
+        return;
+    stet_release(a->row);
+    stet_release(a->view);
+    a->row = a->view = stet_null();
+}
+
+stet_status sched_row_take(stet_sched *s, sched_action *a, stet_error *err) {
+    if (stet_typeof(a->row) == STET_NULL) {
+        stet_child_docs docs = {s, load_value};
+        stet_process_modules modules = sched_modules(s);
+        stet_hash print;
+        size_t len = 0;
+        stet_status status = stet_child_row(&docs, a->piece->piece, a->node, &modules, &s->templates, &a->row, err);
+        if (status != STET_OK)
+            return status;
+        stet_value text = stet_get(a->row, "fingerprint");
+        const char *hex = stet_as_string(&text, &len);
+        if (!hex || !stet_hash_of_hex(hex, len, &print) || !stet_hash_equal(print, a->fingerprint)) {
+            sched_row_drop(a);
+            return stet_fail(err, STET_NOT_FOUND, "%s/%s is another by now", a->piece->piece->name, a->node);
+        }
+    }
+    if (stet_typeof(a->view) == STET_NULL) {
+        a->view = stet_retain(a->row);
+        stet_put(&a->view, "id", stet_string(a->node));
+    }
     return STET_OK;
 }
 
@@ -746,12 +783,20 @@ stet_status sched_load_pending(stet_sched *s, stet_error *err) {
     return status;
 }
 
+#define UNLOAD_AT_ONCE 1024 /* looking whether any may go costs a look at all that are loaded */
+
 void sched_unload(stet_sched *s) {
-    if (!s->memo->durable || stet_plan_loaded(s->plan) <= 2 * s->window || sched_async_count(s) > 0 ||
-        stet_plan_any_parked(s->plan))
+    if (!s->memo->durable || stet_plan_loaded(s->plan) <= 2 * s->window) {
+        stet_vec_clear(&s->stored);
         return;
-    for (size_t i = 0; i < s->members.len; i++) {
-        uint32_t id = s->members.at[i];
+    }
+    for (size_t i = 0; i < s->members.len; i++)
+        *stet_vec_add(&s->stored) = s->members.at[i];
+    if (s->stored.len < (s->window < UNLOAD_AT_ONCE ? s->window : UNLOAD_AT_ONCE))
+        return;
+    bool parked = stet_plan_any_parked(s->plan);
+    for (size_t i = 0; i < s->stored.len && !parked; i++) {
+        uint32_t id = s->stored.at[i];
         sched_action *a = stet_plan_data(s->plan, id);
         /* A coordinator stays: its children refer to it. */
         if (!a || !a->number || a->role != STET_CHILD_NONE || a->stays || a->conflicts > 0 || a->failed || a->effect ||
@@ -761,4 +806,5 @@ void sched_unload(stet_sched *s) {
         stet_map_put(&s->gone, &a->number, sizeof a->number, (stet_slot){.n = 1});
         sched_action_free(a);
     }
+    stet_vec_clear(&s->stored);
 }

@@ -349,7 +349,9 @@ stet_status sched_run_transaction(action_run *r, stet_error *err) {
 
 stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_error *err) {
     *r = (action_run){.s = s, .a = a};
-    stet_status status = sched_run_transaction(r, err);
+    stet_status status = sched_row_take(s, a, err);
+    if (status == STET_OK)
+        status = sched_run_transaction(r, err);
     if (status != STET_OK)
         return status;
     r->base = (stet_run){.ops = &sched_run_ops,
@@ -589,7 +591,18 @@ stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
     }
     if (a->effect)
         return run_effect(s, a, err);
-    if (a->kind && a->kind->asynchronous)
+    stet_error gone = STET_ERROR_INIT;
+    status = sched_row_take(s, a, &gone);
+    if (status == STET_NOT_FOUND) { /* somebody has set the piece up anew, and it was not heard of yet */
+        stet_error_clear(&gone);
+        a->piece->outdated = s->outdated = true;
+        stet_plan_finish(s->plan, id, STET_PLAN_NOT_YET, sched_now(s));
+        return STET_OK;
+    }
+    stet_error_move(err, &gone);
+    if (status != STET_OK)
+        stet_plan_finish(s->plan, id, STET_PLAN_AGAIN, sched_now(s));
+    else if (a->kind && a->kind->asynchronous)
         status = sched_async_run(s, a, err);
     else
         status = run_once(s, a, err);

@@ -2,7 +2,9 @@
  * memory, and none of that can be told from the results. */
 #include "../sched_kit.h"
 
+#include "files/files.h"
 #include "memory/observe.h"
+#include "os/file.h"
 
 /* `length` nodes n0..., each one more than the one before; n0 reads argument/a. */
 static void chain(world *w, const char *piece, int length, const char *more) {
@@ -199,6 +201,59 @@ static void another_runtime_makes_everything_unknown(void **state) {
     kit_stop(w);
 }
 
+/* Commands leave memory while others run, and those that depend on them find them again. */
+static void commands_that_ran_leave_memory_while_others_run(void **state) {
+    (void)state;
+    enum { WIDE = 10, DEEP = 4 };
+    char *program = stet_file_join(getenv("STET_BUILD"), "stet-supervise");
+    setenv("STET_SUPERVISE", program, 1);
+    stet_free(program);
+    world *w = start_with(3);
+    stet_files *files;
+    stet_sched_close(w->sched);
+    ok(stet_files_open(w->project, w->space, &files, &err));
+    w->opts.files = files;
+    w->opts.jobs = 3;
+    ok(stet_sched_open(w->project, w->space, "", &w->opts, &w->sched, &err));
+    stet_buf b = STET_BUF(0);
+    stet_buf_str(&b, "{'pattern':1,'name':'c','argument':{'default':{'a':1}},'nodes':[");
+    for (int k = 0; k < DEEP; k++)
+        for (int i = 0; i < WIDE; i++) {
+            stet_buf_printf(&b, "%s{'id':'l%dn%d','module':{'type':'command','shell':'echo {x} {y} %d | cksum',",
+                            k + i ? "," : "", k, i, i);
+            if (k == 0)
+                stet_buf_str(&b, "'stdout':'text'},'inputs':{'x':{'$':'argument/a'},'y':0}}");
+            else
+                stet_buf_printf(&b, "'stdout':'text'},'inputs':{'x':{'$':'l%dn%d/stdout'},'y':{'$':'l%dn%d/stdout'}}}",
+                                k - 1, i, k - 1, (i + 1) % WIDE);
+        }
+    stet_buf_str(&b, "],'result':{'all':[");
+    for (int i = 0; i < WIDE; i++)
+        stet_buf_printf(&b, "%s{'$':'l%dn%d/stdout'}", i ? "," : "", DEEP - 1, i);
+    stet_buf_str(&b, "]}}");
+    kit_install(w, "c", stet_buf_cstr(&b));
+    stet_buf_release(&b);
+    for (int turn = 0; turn < 3; turn++) {
+        char value[8];
+        snprintf(value, sizeof value, "%d", turn + 2);
+        kit_set(w, "piece:c:argument/a", value);
+        kit_run(w, "c");
+        assert_int_equal(w->report.failed, 0);
+        assert_int_equal(w->report.ran, WIDE * DEEP);
+        assert_int_equal(w->report.runs, WIDE * DEEP);
+        assert_true(w->report.loaded < WIDE * DEEP / 2);
+        kit_run(w, "c");
+        assert_int_equal(w->report.runs, 0);
+    }
+    kit_sound(w);
+    stet_sched_close(w->sched);
+    w->sched = NULL;
+    stet_files_close(files);
+    w->opts.files = NULL;
+    ok(stet_sched_open(w->project, w->space, "", &w->opts, &w->sched, &err));
+    kit_stop(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_window_at_a_time_runs_each_once),
@@ -209,6 +264,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_certain_is_found_to_be_live),
         cmocka_unit_test(overwritten_by_another_piece_is_restored_at_once),
         cmocka_unit_test(another_runtime_makes_everything_unknown),
+        cmocka_unit_test(commands_that_ran_leave_memory_while_others_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
