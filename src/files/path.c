@@ -1,5 +1,6 @@
 #include "files/path.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -153,27 +154,49 @@ bool stet_path_part(const char *path, const char *part, size_t len, stet_buf *ou
     return true;
 }
 
+size_t stet_path_place(const char *text, size_t len, bool (*has)(void *ctx, const char *name, size_t len), void *ctx,
+                       const char **part) {
+    *part = NULL;
+    if (has(ctx, text, len))
+        return len;
+    size_t dot = len;
+    while (dot > 0 && text[dot - 1] != '.')
+        dot--;
+    stet_buf scratch = STET_BUF(0);
+    bool known = dot > 1 && stet_path_part("x", text + dot, len - dot, &scratch) && has(ctx, text, dot - 1);
+    stet_buf_release(&scratch);
+    if (!known)
+        return 0;
+    *part = text + dot;
+    return dot - 1;
+}
+
+typedef struct filling {
+    const char *(*path_of)(void *ctx, const char *name, size_t len);
+    void *ctx;
+} filling;
+
+static bool has_path(void *ctx, const char *name, size_t len) {
+    const filling *f = ctx;
+    return f->path_of(f->ctx, name, len) != NULL;
+}
+
 void stet_path_fill(const char *text, const char *(*path_of)(void *ctx, const char *name, size_t len), void *ctx,
                     stet_buf *out) {
+    filling f = {path_of, ctx};
     while (*text) {
-        const char *close = *text == '{' ? strchr(text, '}') : NULL, *path = NULL;
-        bool filled = false;
-        if (close) {
-            const char *name = text + 1, *dot = close;
-            path = path_of(ctx, name, (size_t)(close - name));
-            if (path) {
-                stet_buf_str(out, path);
-                filled = true;
-            } else {
-                while (dot > name && *dot != '.')
-                    dot--;
-                path = dot > name ? path_of(ctx, name, (size_t)(dot - name)) : NULL;
-                filled = path && stet_path_part(path, dot + 1, (size_t)(close - dot) - 1, out);
-            }
-        }
-        if (filled)
-            text = close + 1;
-        else
+        const char *close = *text == '{' ? strchr(text, '}') : NULL, *part;
+        size_t len = close ? (size_t)(close - text) - 1 : 0;
+        size_t name_len = close ? stet_path_place(text + 1, len, has_path, &f, &part) : 0;
+        const char *path = name_len ? path_of(ctx, text + 1, name_len) : NULL;
+        if (!path) {
             stet_buf_char(out, *text++);
+            continue;
+        }
+        if (!part)
+            stet_buf_str(out, path);
+        else if (!stet_path_part(path, part, (size_t)(close - part), out))
+            assert(!"a part that there is of every path");
+        text = close + 1;
     }
 }

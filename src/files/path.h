@@ -36,6 +36,10 @@ STET_CHECKED stet_status stet_path_normal(const char *root, const char *from, co
 /* A part of a path by its name: `name` the last part, `stem` that without its extension, `ext` the extension with its
  * dot or nothing, `dir` what is before the name, "." if nothing is. Appended; false for any other name. */
 bool stet_path_part(const char *path, const char *part, size_t len, stet_buf *out);
+/* What stands between braces: the bytes of its NAME, whether it is that alone (*part NULL) or NAME.PART; 0 if it is
+ * neither. `has` says which names there are. Names may have dots in them: one that is there as it stands comes first. */
+size_t stet_path_place(const char *text, size_t len, bool (*has)(void *ctx, const char *name, size_t len), void *ctx,
+                       const char **part);
 /* `text` with "{NAME}" and "{NAME.PART}" replaced by the path that `path_of` gives for NAME, or by a part of it.
  * Appended. What it gives none for (NULL) stays as it is. */
 void stet_path_fill(const char *text, const char *(*path_of)(void *ctx, const char *name, size_t len), void *ctx,

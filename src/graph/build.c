@@ -17,12 +17,8 @@ static char *part(const stet_build *b, const char *what, const char *name) {
 }
 
 static stet_value with_cell(stet_value out, bool as_cell) {
-    if (!as_cell)
-        return out;
-    stet_value sigil = stet_retain(stet_get(out, "/")), link = stet_retain(stet_get(sigil, "link@1"));
-    stet_put(&link, "asCell", stet_bool(true));
-    stet_put(&sigil, "link@1", link);
-    stet_put(&out, "/", sigil);
+    if (as_cell)
+        stet_link_put(&out, "asCell", stet_bool(true));
     return out;
 }
 
@@ -35,15 +31,13 @@ static stet_value below(stet_value binding, stet_pathref path, bool as_cell) {
     bool literal = false, there = true;
     while (there) {
         if (!literal && stet_link_is(cur, &link)) {
-            stet_value made = stet_retain(link), sigil = stet_object(), out = stet_object(), keys;
+            stet_value made = stet_retain(link), keys;
             stet_value all = stet_find(link, "path", 4, &keys) ? stet_retain(keys) : stet_array();
             while (stet_path_next(path, &cursor, &scratch, &key, &len))
                 stet_push(&all, stet_string_n(key, len));
             stet_put(&made, "path", all);
-            stet_put(&sigil, "link@1", made);
-            stet_put(&out, "/", sigil);
             stet_buf_release(&scratch);
-            return with_cell(out, as_cell);
+            return with_cell(stet_link_wrap(made), as_cell);
         }
         if (!literal && stet_binding_is_literal(cur, &inner)) {
             cur = inner;
@@ -114,11 +108,9 @@ static stet_value link_of_ref(stet_build *b, const stet_pattern_ref *r) {
     if (whole && stet_typeof(b->links[r->index]) != STET_NULL)
         return stet_retain(b->links[r->index]);
     if (r->kind == STET_REF_LINK) {
-        stet_value link = stet_retain(r->link), sigil = stet_object(), out = stet_object();
+        stet_value link = stet_retain(r->link);
         stet_put(&link, "path", stet_path_to_value(r->path));
-        stet_put(&sigil, "link@1", link);
-        stet_put(&out, "/", sigil);
-        return out;
+        return stet_link_wrap(link);
     }
     if (r->kind == STET_REF_ARGUMENT && b->instance)
         return child_argument(b, r);

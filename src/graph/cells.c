@@ -32,13 +32,6 @@ bool stet_cells_by_schema(stet_value node, stet_value module, const char *key, s
            schema_says(stet_get(module, "argumentSchema"), handler, key, len);
 }
 
-static void mark_link(stet_value *link) {
-    stet_value sigil = stet_retain(stet_get(*link, "/")), inner = stet_retain(stet_get(sigil, "link@1"));
-    stet_put(&inner, "asCell", stet_bool(true));
-    stet_put(&sigil, "link@1", inner);
-    stet_put(link, "/", sigil);
-}
-
 void stet_cells_mark(stet_value *inputs, stet_value node, stet_value module) {
     for (size_t i = 0; i < stet_count(*inputs); i++) {
         size_t len;
@@ -47,7 +40,7 @@ void stet_cells_mark(stet_value *inputs, stet_value node, stet_value module) {
             continue;
         char *name = stet_strndup(key, len);
         stet_value link = stet_retain(stet_at(*inputs, i));
-        mark_link(&link);
+        stet_link_put(&link, "asCell", stet_bool(true));
         stet_put_n(inputs, name, len, link);
         stet_free(name);
     }
@@ -100,12 +93,8 @@ static stet_value extended(stet_value link, stet_pathref rest) {
     if (stet_link_read(link, &l, &path)) {
         stet_buf_add(&path.buf, rest.bytes, rest.len);
         out = stet_link_make(l.id, stet_path_ref(&path));
-        if (l.scope[0]) {
-            stet_value sigil = stet_retain(stet_get(out, "/")), inner = stet_retain(stet_get(sigil, "link@1"));
-            stet_put(&inner, "scope", stet_string(l.scope));
-            stet_put(&sigil, "link@1", inner);
-            stet_put(&out, "/", sigil);
-        }
+        if (l.scope[0])
+            stet_link_put(&out, "scope", stet_string(l.scope));
     }
     stet_path_release(&path);
     return out;

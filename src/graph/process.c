@@ -81,12 +81,24 @@ bool stet_link_read(stet_value v, stet_link *out, stet_path *path) {
 }
 
 stet_value stet_link_make(const char *id, stet_pathref path) {
-    stet_value link = stet_object(), sigil = stet_object(), out = stet_object();
+    stet_value link = stet_object();
     stet_put(&link, "id", stet_string(id));
     stet_put(&link, "path", stet_path_to_value(path));
-    stet_put(&sigil, "link@1", link);
+    return stet_link_wrap(link);
+}
+
+stet_value stet_link_wrap(stet_value members) {
+    stet_value sigil = stet_object(), out = stet_object();
+    stet_put(&sigil, "link@1", members);
     stet_put(&out, "/", sigil);
     return out;
+}
+
+void stet_link_put(stet_value *link, const char *member, stet_value value) {
+    stet_value sigil = stet_retain(stet_get(*link, "/")), members = stet_retain(stet_get(sigil, "link@1"));
+    stet_put(&members, member, value);
+    stet_put(&sigil, "link@1", members);
+    stet_put(link, "/", sigil);
 }
 
 stet_process *stet_process_new(const char *piece) {

@@ -94,6 +94,10 @@ typedef struct stet_link {
 bool stet_link_read(stet_value v, stet_link *out, stet_path *path);
 /* A link to a cell of the own space. `path` is relative to the value. */
 stet_value stet_link_make(const char *id, stet_pathref path);
+/* {"/": {"link@1": MEMBERS}}. Consumes them. */
+stet_value stet_link_wrap(stet_value members);
+/* Sets a member of a link: "asCell", "scope". Consumes `value`. */
+void stet_link_put(stet_value *link, const char *member, stet_value value);
 
 /* Differences, node by node. */
 typedef struct stet_process_change {

@@ -15,20 +15,17 @@
 #include "os/lock.h"
 #include "persist/project_dir.h"
 
-#define VERSION     "1"
 #define MAX_AGAIN   20                /* how often a result is thrown away because an input changed meanwhile */
 #define MAX_LISTS   8                 /* older lists of a dependency file that are tried */
 #define POLL_MS     25                /* how often what has no descriptor is looked at */
 #define SHOWN_BYTES ((size_t)1 << 20) /* of a failed command's output */
 #define MAX_WORKING 16                /* collecting waits for the disk: enough of them share its syncs */
-#define CANCEL_MS   2000
 
-static void step(command_run *c);
 static void pump(command_state *s);
 
 /* ---- Small things ----------------------------------------------------------------------------------------------- */
 
-static void run_free(command_run *c) {
+void command_run_free(command_run *c) {
     command_state *s = c->state;
     for (size_t i = 0; i < s->active.len; i++)
         if (s->active.at[i] == c) {
@@ -48,13 +45,13 @@ static void run_free(command_run *c) {
     stet_free(c);
 }
 
-static void fail_run(command_run *c, stet_error *err) {
+void command_fail_run(command_run *c, stet_error *err) {
     stet_run *run = c->run;
     if (c->task && stet_task_exit(c->task)->state != STET_TASK_RUNNING) {
         stet_local_collected(c->state->local, c->task);
         c->task = NULL;
     }
-    run_free(c);
+    command_run_free(c);
     stet_run_fail(run, err);
     stet_error_clear(err);
 }
@@ -157,7 +154,7 @@ static void conclude(command_run *c) {
     if (status == STET_OK)
         status = command_evaluate(c->run, s->root, &now, &err);
     if (status != STET_OK) {
-        fail_run(c, &err);
+        command_fail_run(c, &err);
         return;
     }
     bool same = stet_hash_equal(now.call, c->spec.call) && !c->changed;
@@ -176,10 +173,10 @@ static void conclude(command_run *c) {
         if (++c->again > MAX_AGAIN) {
             stet_fail(&err, STET_CONFLICT, "%s: its inputs change each time it runs", c->run->name);
             stet_hint(&err, "does it write to a file that it reads?");
-            fail_run(c, &err);
+            command_fail_run(c, &err);
             return;
         }
-        step(c);
+        command_step(c);
         return;
     }
     command_spec_release(&now);
@@ -188,11 +185,11 @@ static void conclude(command_run *c) {
         status = publish_outputs(c, c->taken, &err);
     if (status != STET_OK || !c->taken) {
         if (status != STET_OK) {
-            fail_run(c, &err);
+            command_fail_run(c, &err);
         } else {
             stet_error own = c->error;
             c->error = (stet_error)STET_ERROR_INIT;
-            fail_run(c, &own);
+            command_fail_run(c, &own);
         }
         return;
     }
@@ -204,7 +201,7 @@ static void conclude(command_run *c) {
     stet_run *run = c->run;
     stet_value result = c->result;
     c->result = stet_null();
-    run_free(c);
+    command_run_free(c);
     stet_run_succeed(run, result);
 }
 
@@ -442,7 +439,7 @@ static void advance(command_run *c) {
     if (c->cancelled || (s->host.stopped && *s->host.stopped) ||
         (s->host.cancelled && s->host.cancelled(s->host.cancelled_ctx))) {
         stet_fail(&err, STET_CANCELLED, "%s: stopped before it began", c->run->name);
-        fail_run(c, &err);
+        command_fail_run(c, &err);
         return;
     }
     stet_task *left = stet_local_find(s->local, c->spec.call);
@@ -464,7 +461,7 @@ static void advance(command_run *c) {
         return;
     }
     if (launch(c, &err) != STET_OK) {
-        fail_run(c, &err);
+        command_fail_run(c, &err);
         return;
     }
     s->running++;
@@ -513,7 +510,7 @@ static stet_status claim_outputs(command_run *c, stet_error *err) {
     return STET_OK;
 }
 
-static void release_claims(command_state *s) {
+void command_release_claims(command_state *s) {
     const void *key;
     size_t len;
     stet_slot *slot;
@@ -524,11 +521,11 @@ static void release_claims(command_state *s) {
 }
 
 /* From an evaluated spec: an earlier outcome, or the queue. */
-static void step(command_run *c) {
+void command_step(command_run *c) {
     command_state *s = c->state;
     stet_error err = STET_ERROR_INIT;
     if (claim_outputs(c, &err) != STET_OK) {
-        fail_run(c, &err);
+        command_fail_run(c, &err);
         return;
     }
     if (c->spec.cache && !stet_run_is_effect(c->run) && look_up(c, &err) == STET_OK) {
@@ -553,164 +550,3 @@ static void step(command_run *c) {
     *stet_vec_add(&s->queue) = c;
     pump(s);
 }
-
-/* ---- The kind --------------------------------------------------------------------------------------------------- */
-
-static stet_status command_open(const stet_module_host *host, void **state, stet_error *err) {
-    command_state *s = stet_alloc_zero(sizeof *s);
-    s->host = *host;
-    s->root = stet_strdup(host->project_root);
-    s->temp_dir = stet_strdup(host->temp_dir);
-    s->files = host->files;
-    stet_value v = stet_get(host->config, "hardlink");
-    s->hardlink = stet_as_bool(v);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    stet_value jobs = stet_get(host->config, "jobs");
-    s->jobs = host->jobs > 0                                           ? (size_t)host->jobs
-              : stet_typeof(jobs) == STET_INT && stet_as_int(jobs) > 0 ? (size_t)stet_as_int(jobs)
-              : cores <= 1                                             ? 2
-              : cores == 2                                             ? 3
-                                                                       : (size_t)cores + 2;
-    stet_status status = STET_OK;
-    if (!s->files || !host->loop)
-        status = stet_fail(err, STET_UNSUPPORTED, "commands need the files of a project and an event loop");
-    if (status == STET_OK) {
-        uv_timer_init(host->loop, &s->timer);
-        s->timer.data = s;
-        *state = s;
-        return STET_OK;
-    }
-    stet_free(s->root);
-    stet_free(s->temp_dir);
-    stet_free(s);
-    return status;
-}
-
-/* What running needs, with the first run: whoever only sets nodes up leaves no trace. */
-static stet_status make_ready(command_state *s, stet_error *err) {
-    if (s->local)
-        return STET_OK;
-    char *dir = stet_project_path(s->host.project, "local/exec");
-    char *lock = stet_project_path(s->host.project, STET_FILES_COMMANDS_LOCK);
-    stet_status status = stet_file_mkdirs(dir, 0755, err);
-    if (status == STET_OK)
-        status = stet_file_mkdirs(s->temp_dir, 0755, err);
-    if (status == STET_OK && !s->lock)
-        status = stet_lock_open(lock, STET_LOCK_PLAIN, &s->lock, err);
-    if (status == STET_OK && !s->persist)
-        status = stet_persist_open_project(s->host.project, false, NULL, NULL, &s->persist, err);
-    if (status == STET_OK)
-        status = stet_local_open(dir, &s->local, err);
-    stet_free(dir);
-    stet_free(lock);
-    return status;
-}
-
-static void command_close(void *state) {
-    command_state *s = state;
-    assert(s->active.len == 0);
-    if (s->polling)
-        uv_poll_stop(&s->poll);
-    uv_timer_stop(&s->timer);
-    uv_close((uv_handle_t *)&s->timer, NULL);
-    if (s->poll.data)
-        uv_close((uv_handle_t *)&s->poll, NULL);
-    uv_run(s->host.loop, UV_RUN_NOWAIT); /* handles are closed by the loop */
-    stet_local_close(s->local);
-    stet_lock_close(s->lock);
-    stet_persist_close(s->persist);
-    release_claims(s);
-    stet_vec_release(&s->queue);
-    stet_vec_release(&s->active);
-    stet_free(s->root);
-    stet_free(s->temp_dir);
-    stet_free(s);
-}
-
-/* Others may run commands now, and whoever watches may look at what these have written. */
-static void command_idle(void *state) {
-    command_state *s = state;
-    if (s->active.len == 0) /* what follows may be another graph */
-        release_claims(s);
-    if (s->active.len == 0 && s->lock) {
-        stet_lock_drop(s->lock);
-        s->locked = false;
-    }
-}
-
-static stet_input_use command_use(stet_value descriptor, const char *input, size_t len) {
-    (void)descriptor;
-    (void)input;
-    (void)len;
-    return STET_INPUT_ALWAYS;
-}
-
-static stet_status command_fingerprint(void *state, stet_value descriptor, stet_hash *out, stet_error *err) {
-    (void)state;
-    (void)err;
-    stet_value v = stet_array();
-    stet_push(&v, stet_string("command " VERSION));
-    stet_push(&v, stet_retain(descriptor));
-    *out = stet_hash_value(v);
-    stet_release(v);
-    return STET_OK;
-}
-
-static stet_status command_start(void *state, void *program, stet_run *run, stet_error *err) {
-    (void)program;
-    command_state *s = state;
-    command_run *c = stet_alloc_zero(sizeof *c);
-    c->run = run;
-    c->state = s;
-    c->result = stet_null();
-    *stet_vec_add(&s->active) = c;
-    stet_status status = make_ready(s, err);
-    if (status == STET_OK && s->rematch &&
-        command_reads_pattern(run)) { /* it must not run again for files that were made before it */
-        s->rematch = false;
-        status = stet_files_rematch(s->files, err);
-        if (status == STET_OK)
-            status = stet_run_refresh(run, err);
-    }
-    if (status == STET_OK)
-        status = command_evaluate(run, s->root, &c->spec, err);
-    if (status != STET_OK) {
-        run_free(c);
-        return status;
-    }
-    step(c);
-    return STET_OK;
-}
-
-static void command_cancel(void *state, stet_run *run) {
-    command_state *s = state;
-    for (size_t i = 0; i < s->active.len; i++) {
-        command_run *c = s->active.at[i];
-        if (c->run != run || c->cancelled)
-            continue;
-        c->cancelled = true;
-        if (c->task)
-            stet_local_cancel(s->local, c->task, CANCEL_MS);
-        for (size_t k = 0; k < s->queue.len; k++)
-            if (s->queue.at[k] == c) {
-                memmove(s->queue.at + k, s->queue.at + k + 1, (--s->queue.len - k) * sizeof *s->queue.at);
-                stet_error err = STET_ERROR_INIT;
-                stet_fail(&err, STET_CANCELLED, "%s: stopped before it began", run->name);
-                fail_run(c, &err);
-                return;
-            }
-        return;
-    }
-}
-
-const stet_module_kind stet_module_command = {.version = STET_MODULE_VERSION,
-                                              .type = "command",
-                                              .asynchronous = true,
-                                              .open = command_open,
-                                              .close = command_close,
-                                              .check = command_check,
-                                              .use = command_use,
-                                              .fingerprint = command_fingerprint,
-                                              .start = command_start,
-                                              .cancel = command_cancel,
-                                              .idle = command_idle};

@@ -1,5 +1,6 @@
-/* command_run.h - one run of a command, shared by the loop (command.c) and by what is done on worker threads
- * (command_collect.c). While `working` is set the run belongs to its worker; the loop touches nothing but `cancelled`.
+/* command_run.h - one run of a command, shared by the kind (command_kind.c), the loop (command.c) and by what is done
+ * on worker threads (command_collect.c). While `working` is set the run belongs to its worker; the loop touches nothing
+ * but `cancelled`.
  */
 #ifndef STET_MODULE_COMMAND_RUN_H
 #define STET_MODULE_COMMAND_RUN_H
@@ -61,6 +62,13 @@ struct command_state {
 
 /* Of a file of the project or an absolute one. Caller frees. */
 char *command_full_path(const command_state *s, const char *path);
+
+/* From an evaluated spec: an earlier outcome, or the queue. */
+void command_step(command_run *c);
+void command_run_free(command_run *c);
+/* Ends the run, and frees it; clears the error. */
+void command_fail_run(command_run *c, stet_error *err);
+void command_release_claims(command_state *s); /* which node writes which file, in one settling */
 
 /* On worker threads. The outputs of an entry are put in place. */
 void command_restore_work(uv_work_t *w);

@@ -271,13 +271,8 @@ static stet_status take_inputs(evaluation *e, stet_value d) {
 
 /* ---- Outputs, environment, places ------------------------------------------------------------------------------- */
 
-/* Does "NAME" or "NAME.PART" name this file? *part: what follows the dot, NULL for the whole path. */
-static bool names_file(const command_file *f, const char *name, size_t len, const char **part) {
-    size_t own = strlen(f->name);
-    if (own > len || memcmp(f->name, name, own) != 0 || (own < len && name[own] != '.'))
-        return false;
-    *part = own < len ? name + own + 1 : NULL;
-    return true;
+static bool is_named(const command_file *f, const char *name, size_t len) {
+    return strlen(f->name) == len && memcmp(f->name, name, len) == 0;
 }
 
 typedef struct only_file {
@@ -290,7 +285,7 @@ static const char *path_of_only(void *ctx, const char *name, size_t len) {
     const char *path = NULL;
     size_t count = 0;
     for (size_t i = 0; i < o->files->len; i++)
-        if (strlen(o->files->at[i].name) == len && memcmp(o->files->at[i].name, name, len) == 0) {
+        if (is_named(&o->files->at[i], name, len)) {
             path = o->files->at[i].path;
             count++;
         }
@@ -392,27 +387,34 @@ static void quote(stet_buf *out, const char *s) {
     stet_buf_char(out, '\'');
 }
 
+static bool has_file(void *ctx, const char *name, size_t len) {
+    const command_spec *s = ctx;
+    const command_files *lists[] = {&s->inputs, &s->outputs};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < lists[k]->len; i++)
+            if (is_named(&lists[k]->at[i], name, len))
+                return true;
+    return false;
+}
+
 /* Paths, parts of them and values by name: "{name}", "{name.stem}". */
 static bool named(evaluation *e, const char *name, size_t len, command_words *out) {
     const command_files *lists[] = {&e->s->inputs, &e->s->outputs};
-    bool found = false;
+    const char *part;
+    size_t name_len = stet_path_place(name, len, has_file, e->s, &part);
+    bool found = name_len > 0;
     stet_value v, names = stet_get(stet_run_descriptor(e->run), "files");
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2 && found; k++)
         for (size_t i = 0; i < lists[k]->len; i++) {
             const command_file *f = &lists[k]->at[i];
-            const char *part;
-            if (!names_file(f, name, len, &part))
+            if (!is_named(f, name, name_len))
                 continue;
-            stet_buf text = STET_BUF(0);
-            if (part && !stet_path_part(f->path, part, len - (size_t)(part - name), &text))
-                continue;
-            found = true;
-            if (part) {
-                command_words_add(out, stet_buf_take(&text, NULL));
-                continue;
-            }
             bool whole = f->path[0] == '/' || !*e->s->cwd_rel;
-            command_words_add(out, whole ? stet_strdup(f->path) : stet_file_join(e->root, f->path));
+            stet_buf text = STET_BUF(0);
+            if (part && stet_path_part(f->path, part, len - (size_t)(part - name), &text))
+                command_words_add(out, stet_buf_take(&text, NULL));
+            else
+                command_words_add(out, whole ? stet_strdup(f->path) : stet_file_join(e->root, f->path));
         }
     for (size_t i = 0; i < stet_count(names) && !found; i++) { /* a pattern that matches nothing */
         stet_value n = stet_at(names, i);

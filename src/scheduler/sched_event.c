@@ -79,12 +79,11 @@ static stet_status by_result(sending *e, stet_tx *tx, const sched_piece *p, cons
     stet_reader r = {.tx = tx, .record = true, .space = sched_space, .ctx = e->s};
     stet_reader_place at = {.path = STET_PATH_INIT};
     stet_path path = STET_PATH_INIT;
-    stet_value link = stet_object(), sigil = stet_object(), binding = stet_object();
+    stet_value link = stet_object();
     char *pointer = stet_asprintf("%s%s", text[0] == '/' ? "" : "/", text);
     stet_put(&link, "id", stet_string(p->piece->doc));
     stet_put(&link, "asCell", stet_bool(true));
-    stet_put(&sigil, "link@1", link);
-    stet_put(&binding, "/", sigil);
+    stet_value binding = stet_link_wrap(link);
     stet_status status = stet_path_of_pointer(&path, pointer, strlen(pointer), err);
     if (status == STET_OK)
         status = stet_reader_locate(&r, binding, stet_path_ref(&path), &at, err);

@@ -127,6 +127,9 @@ STET_CHECKED stet_status sched_piece_of(stet_sched *s, const char *doc, sched_pi
 /* Loads an action, or finds it loaded. STET_NOT_FOUND: its piece or node is gone. */
 STET_CHECKED stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id,
                                     stet_error *err);
+/* The same with its number and what the record has of it; NULL: nothing that can be trusted. */
+STET_CHECKED stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *node, int64_t number,
+                                           const stet_memo_action *x, uint32_t *id, stet_error *err);
 /* The plan's number of an action, or STET_PLAN_NONE. */
 uint32_t sched_find_loaded(stet_sched *s, const sched_piece *piece, const char *node);
 uint32_t sched_doc(stet_sched *s, const char *space_uuid, const stet_docname *name);
@@ -259,6 +262,14 @@ action_run *sched_async_running(const stet_sched *s, const sched_action *a); /* 
 void sched_async_cancel(stet_sched *s);                                      /* and waits until all have ended */
 STET_CHECKED stet_status sched_async_loop(stet_sched *s, struct uv_loop_s **out, stet_error *err);
 void sched_async_free(stet_sched *s);
+
+/* sched_want.c: what is wanted */
+/* For stet_binding_walk over a result: what a link leads to is wanted. `ctx` is the scheduler. */
+bool sched_demand_link(void *ctx, stet_value binding, stet_pathref place);
+/* Wanted cells, and where they lead now; *grew: to more than before. */
+STET_CHECKED stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err);
+/* What a start has to do for the pieces that are wanted. */
+STET_CHECKED stet_status sched_enter(stet_sched *s, stet_error *err);
 
 /* sched.c: settles what is wanted, these cells, and these actions ("piece:NAME NODE"; passed over if not there). */
 STET_CHECKED stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count,

@@ -40,15 +40,6 @@ uint32_t sched_doc(stet_sched *s, const char *space_uuid, const stet_docname *na
     return doc;
 }
 
-/* The inverse: pointers into the plan's memory. */
-static void doc_parts(stet_sched *s, uint32_t doc, const char **uuid, stet_docname *name) {
-    size_t len;
-    const char *key = stet_plan_doc_name(s->plan, doc, &len);
-    *uuid = key[0] ? key : NULL;
-    name->scope = key + strlen(key) + 1;
-    name->id = name->scope + strlen(name->scope) + 1;
-}
-
 stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, stet_error *err) {
     const stet_slot *slot = stet_map_get(&s->pieces, doc, strlen(doc));
     if (slot) {
@@ -405,9 +396,8 @@ static stet_status join_coordinator(stet_sched *s, sched_action *a, stet_error *
     return status;
 }
 
-/* `x` is what the record has of it, or NULL: nothing that can be trusted. */
-static stet_status load_action(stet_sched *s, const char *piece_doc, const char *node, int64_t number,
-                               const stet_memo_action *x, uint32_t *id, stet_error *err) {
+stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *node, int64_t number,
+                              const stet_memo_action *x, uint32_t *id, stet_error *err) {
     stet_buf name = STET_BUF(0);
     sched_piece *piece;
     stet_status status = sched_piece_of(s, piece_doc, &piece, err);
@@ -530,13 +520,13 @@ stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, u
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x;
     bool known = s->memo->ops->load(s->memo, piece_doc, node, &arena, &x, NULL) == STET_OK;
-    status = load_action(s, piece_doc, node, known ? x.number : 0, known ? &x : NULL, id, err);
+    status = sched_load_action(s, piece_doc, node, known ? x.number : 0, known ? &x : NULL, id, err);
     stet_arena_release(&arena);
     return status;
 }
 
 stet_status sched_load_new(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id, stet_error *err) {
-    return load_action(s, piece_doc, node, 0, NULL, id, err);
+    return sched_load_action(s, piece_doc, node, 0, NULL, id, err);
 }
 
 stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err) {
@@ -565,246 +555,4 @@ stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err) {
         stet_error_move(err, &mine);
     stet_error_clear(&mine);
     return status == STET_NOT_FOUND ? STET_OK : status;
-}
-
-/* ---- Many -------------------------------------------------------------------------------------------------------- */
-
-/* Loads one by its number. Passed over if its piece or node is gone: its row is a left-over that `stet gc` removes. */
-static stet_status load_number(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err) {
-    stet_error mine = STET_ERROR_INIT;
-    stet_memo_action x;
-    uint32_t id;
-    stet_arena_clear(arena);
-    stet_status status = s->memo->ops->get(s->memo, number, arena, &x, &mine);
-    if (status == STET_OK)
-        status = load_action(s, x.piece, x.action, number, &x, &id, &mine);
-    if (status == STET_NOT_FOUND)
-        status = STET_OK;
-    if (status != STET_OK && err)
-        stet_error_move(err, &mine);
-    stet_error_clear(&mine);
-    return status;
-}
-
-/* Those that are not loaded yet. */
-typedef struct number_list {
-    stet_sched *s;
-    STET_VEC(int64_t) at;
-} number_list;
-
-static stet_status note_number(void *ctx, int64_t number, stet_error *err) {
-    number_list *l = ctx;
-    (void)err;
-    if (!stet_map_get(&l->s->numbers, &number, sizeof number))
-        *stet_vec_add(&l->at) = number;
-    return STET_OK;
-}
-
-stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref path, stet_change_kind kind,
-                          bool *covered, stet_error *err) {
-    stet_sched *s = ctx;
-    (void)p;
-    const char *uuid;
-    stet_docname name;
-    number_list l = {.s = s};
-    doc_parts(s, doc, &uuid, &name);
-    /* One snapshot for all the look-ups: beginning one for each costs more than the look-up. */
-    bool held = !s->holding && stet_memo_hold(s->space);
-    if (held && s->hold) {
-        s->holding = true; /* until the plan has said what is next */
-        held = false;
-    }
-    stet_status status = s->memo->ops->readers(s->memo, uuid, &name, path, kind, note_number, &l, covered, err);
-    stet_arena arena = STET_ARENA_INIT;
-    for (size_t i = 0; i < l.at.len && status == STET_OK; i++)
-        status = load_number(s, l.at.at[i], &arena, err);
-    stet_memo_let_go(s->space, held);
-    stet_arena_release(&arena);
-    stet_vec_release(&l.at);
-    return status;
-}
-
-typedef struct mark_entry {
-    int64_t number;
-    const char *piece, *action; /* of unknown ones: all that is needed of them is the name */
-} mark_entry;
-
-typedef struct mark_list {
-    stet_sched *s;
-    STET_VEC(mark_entry) fresh; /* not loaded yet */
-    const char *piece;
-    stet_arena arena;
-    size_t seen;
-    int64_t last;
-} mark_list;
-
-static stet_status note_mark(void *ctx, int64_t number, const char *piece, const char *action, stet_action_state state,
-                             stet_error *err) {
-    mark_list *l = ctx;
-    stet_sched *s = l->s;
-    (void)err;
-    l->seen++;
-    l->last = number;
-    const stet_slot *slot = stet_map_get(&s->numbers, &number, sizeof number);
-    if (slot) {
-        /* One that was loaded before may have been marked since, by another process. */
-        uint32_t id = (uint32_t)slot->n;
-        ((sched_action *)stet_plan_data(s->plan, id))->verify |= state == STET_UNKNOWN;
-        if (!stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
-            stet_plan_mark(s->plan, id, state == STET_UNKNOWN ? STET_PLAN_UNKNOWN : STET_PLAN_DIRTY, sched_now(s));
-        return STET_OK;
-    }
-    mark_entry e = {.number = number};
-    if (state == STET_UNKNOWN) {
-        if (!l->piece || strcmp(l->piece, piece) != 0)
-            l->piece = stet_arena_strdup(&l->arena, piece);
-        e.piece = l->piece;
-        e.action = stet_arena_strdup(&l->arena, action);
-    }
-    *stet_vec_add(&l->fresh) = e;
-    return STET_OK;
-}
-
-/* A record that says it is unknown tells nothing else. One that is in memory under its name only (its number was not
- * known then) is marked here. */
-static stet_status load_unknown(stet_sched *s, const mark_entry *e, stet_error *err) {
-    stet_error mine = STET_ERROR_INIT;
-    uint32_t id;
-    stet_status status = load_action(s, e->piece, e->action, e->number, NULL, &id, &mine);
-    if (status == STET_OK)
-        ((sched_action *)stet_plan_data(s->plan, id))->verify = true;
-    if (status == STET_OK && !stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
-        stet_plan_mark(s->plan, id, STET_PLAN_UNKNOWN, sched_now(s));
-    if (status == STET_NOT_FOUND)
-        status = STET_OK;
-    if (status != STET_OK && err)
-        stet_error_move(err, &mine);
-    stet_error_clear(&mine);
-    return status;
-}
-
-static stet_status load_dirty(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err) {
-    stet_status status = load_number(s, number, arena, err);
-    const stet_slot *slot = status == STET_OK ? stet_map_get(&s->numbers, &number, sizeof number) : NULL;
-    if (slot && !stet_plan_is_dirty(s->plan, (uint32_t)slot->n) && !stet_plan_is_unknown(s->plan, (uint32_t)slot->n))
-        stet_plan_mark(s->plan, (uint32_t)slot->n, STET_PLAN_DIRTY, sched_now(s));
-    return status;
-}
-
-void sched_wake(stet_sched *s) {
-    if (s->since == 0)
-        return;
-    s->since = s->after = 0;
-    s->more = s->woken = true;
-    stet_plan_known(s->plan, false);
-}
-
-/* Stands for all that is wanted: pieces as they were set up, and cells with where they lead now. */
-static stet_hash demand_hash(stet_sched *s) {
-    stet_buf b = STET_BUF(0);
-    const void *key;
-    size_t len;
-    stet_slot *slot;
-    stet_buf_printf(&b, "%d\n", s->preflight);
-    for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
-        const stet_piece *p = ((sched_piece *)slot->p)->piece;
-        if (((sched_piece *)slot->p)->whole)
-            stet_buf_printf(&b, "%s %lld\n", p->doc, (long long)p->seq);
-    }
-    size_t place;
-    for (size_t i = 0; stet_map_next(&s->wanted, &i, &key, &place, &slot);) {
-        uint32_t doc;
-        memcpy(&doc, key, sizeof doc);
-        const char *name = stet_plan_doc_name(s->plan, doc, &len);
-        stet_buf_printf(&b, "%zu %zu\n", len, place - sizeof doc);
-        stet_buf_add(&b, name, len);
-        stet_buf_add(&b, (const char *)key + sizeof doc, place - sizeof doc);
-    }
-    for (size_t i = 0; i < s->preflight_node_count; i++)
-        stet_buf_printf(&b, "%s\n", s->preflight_nodes[i]);
-    for (size_t i = 0; i < s->preflight_count; i++) {
-        const stet_tx_read_record *r = &s->preflight_reads[i];
-        stet_buf_printf(&b, "%s\n%s\n%s\n%zu\n", r->space == s->space ? "" : stet_space_uuid(r->space), r->name.id,
-                        r->name.scope ? r->name.scope : "", r->path.len);
-        stet_buf_add(&b, r->path.bytes, r->path.len);
-    }
-    stet_hash h = stet_hash_of(b.data ? b.data : "", b.len);
-    stet_buf_release(&b);
-    return h;
-}
-
-stet_status sched_survey(stet_sched *s, stet_survey *out, stet_error *err) {
-    s->since = 0;
-    s->demand = demand_hash(s);
-    if (!s->memo->durable || s->opts.observe_only)
-        return STET_NOT_FOUND;
-    stet_status status = s->memo->ops->survey(s->memo, s->demand, out, err);
-    if (status == STET_OK)
-        s->since = out->through;
-    return status;
-}
-
-stet_status sched_load_more(stet_sched *s, stet_error *err) {
-    mark_list l = {.s = s};
-    stet_arena arena = STET_ARENA_INIT;
-    s->woken = false;
-    /* What is of no use now may be of use to one that is not loaded yet: then there is no telling without all. */
-    size_t limit = stet_plan_any_parked(s->plan) ? SIZE_MAX : s->window;
-    stet_status status = s->memo->ops->pending(s->memo, s->since, s->after, limit, note_mark, &l, err);
-    s->report.looked += l.seen;
-    s->more = l.seen == limit;
-    s->after = l.last;
-    s->left = l.seen < s->left ? s->left - l.seen : 0;
-    bool held = status == STET_OK && l.fresh.len > 1 && stet_memo_hold(s->space);
-    for (size_t i = 0; i < l.fresh.len && status == STET_OK; i++)
-        status = l.fresh.at[i].piece ? load_unknown(s, &l.fresh.at[i], err)
-                                     : load_dirty(s, l.fresh.at[i].number, &arena, err);
-    stet_memo_let_go(s->space, held);
-    stet_plan_known(s->plan, !s->more);
-    stet_vec_release(&l.fresh);
-    stet_arena_release(&l.arena);
-    stet_arena_release(&arena);
-    return status;
-}
-
-stet_status sched_load_pending(stet_sched *s, stet_error *err) {
-    stet_survey survey;
-    s->others = false;
-    s->after = 0;
-    s->left = 0;
-    s->looked = stet_memo_version(s->space);
-    stet_status status = s->since > 0 ? sched_survey(s, &survey, err) : STET_OK;
-    if (status == STET_OK || status == STET_NOT_FOUND)
-        status = sched_load_more(s, err);
-    if (status == STET_OK && s->more) {
-        status = s->memo->ops->count(s->memo, NULL, &s->left, err);
-        s->left = s->left > s->window ? s->left - s->window : 0;
-    }
-    return status;
-}
-
-#define UNLOAD_AT_ONCE 1024 /* looking whether any may go costs a look at all that are loaded */
-
-void sched_unload(stet_sched *s) {
-    if (!s->memo->durable || stet_plan_loaded(s->plan) <= 2 * s->window) {
-        stet_vec_clear(&s->stored);
-        return;
-    }
-    for (size_t i = 0; i < s->members.len; i++)
-        *stet_vec_add(&s->stored) = s->members.at[i];
-    if (s->stored.len < (s->window < UNLOAD_AT_ONCE ? s->window : UNLOAD_AT_ONCE))
-        return;
-    bool parked = stet_plan_any_parked(s->plan);
-    for (size_t i = 0; i < s->stored.len && !parked; i++) {
-        uint32_t id = s->stored.at[i];
-        sched_action *a = stet_plan_data(s->plan, id);
-        /* A coordinator stays: its children refer to it. */
-        if (!a || !a->number || a->role != STET_CHILD_NONE || a->stays || a->conflicts > 0 || a->failed || a->effect ||
-            a->has_cells || a->asked || !stet_plan_unload(s->plan, id))
-            continue;
-        stet_map_remove(&s->numbers, &a->number, sizeof a->number);
-        stet_map_put(&s->gone, &a->number, sizeof a->number, (stet_slot){.n = 1});
-        sched_action_free(a);
-    }
-    stet_vec_clear(&s->stored);
 }

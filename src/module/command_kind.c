@@ -1,0 +1,171 @@
+/* command_kind.c - the module kind `command`: what it keeps for a process, and where runs begin and are stopped. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "module/command_run.h"
+#include "os/file.h"
+#include "persist/project_dir.h"
+
+#define VERSION   "1"
+#define CANCEL_MS 2000
+
+static stet_status command_open(const stet_module_host *host, void **state, stet_error *err) {
+    command_state *s = stet_alloc_zero(sizeof *s);
+    s->host = *host;
+    s->root = stet_strdup(host->project_root);
+    s->temp_dir = stet_strdup(host->temp_dir);
+    s->files = host->files;
+    stet_value v = stet_get(host->config, "hardlink");
+    s->hardlink = stet_as_bool(v);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    stet_value jobs = stet_get(host->config, "jobs");
+    s->jobs = host->jobs > 0                                           ? (size_t)host->jobs
+              : stet_typeof(jobs) == STET_INT && stet_as_int(jobs) > 0 ? (size_t)stet_as_int(jobs)
+              : cores <= 1                                             ? 2
+              : cores == 2                                             ? 3
+                                                                       : (size_t)cores + 2;
+    stet_status status = STET_OK;
+    if (!s->files || !host->loop)
+        status = stet_fail(err, STET_UNSUPPORTED, "commands need the files of a project and an event loop");
+    if (status == STET_OK) {
+        uv_timer_init(host->loop, &s->timer);
+        s->timer.data = s;
+        *state = s;
+        return STET_OK;
+    }
+    stet_free(s->root);
+    stet_free(s->temp_dir);
+    stet_free(s);
+    return status;
+}
+
+/* What running needs, with the first run: whoever only sets nodes up leaves no trace. */
+static stet_status make_ready(command_state *s, stet_error *err) {
+    if (s->local)
+        return STET_OK;
+    char *dir = stet_project_path(s->host.project, "local/exec");
+    char *lock = stet_project_path(s->host.project, STET_FILES_COMMANDS_LOCK);
+    stet_status status = stet_file_mkdirs(dir, 0755, err);
+    if (status == STET_OK)
+        status = stet_file_mkdirs(s->temp_dir, 0755, err);
+    if (status == STET_OK && !s->lock)
+        status = stet_lock_open(lock, STET_LOCK_PLAIN, &s->lock, err);
+    if (status == STET_OK && !s->persist)
+        status = stet_persist_open_project(s->host.project, false, NULL, NULL, &s->persist, err);
+    if (status == STET_OK)
+        status = stet_local_open(dir, &s->local, err);
+    stet_free(dir);
+    stet_free(lock);
+    return status;
+}
+
+static void command_close(void *state) {
+    command_state *s = state;
+    assert(s->active.len == 0);
+    if (s->polling)
+        uv_poll_stop(&s->poll);
+    uv_timer_stop(&s->timer);
+    uv_close((uv_handle_t *)&s->timer, NULL);
+    if (s->poll.data)
+        uv_close((uv_handle_t *)&s->poll, NULL);
+    uv_run(s->host.loop, UV_RUN_NOWAIT); /* handles are closed by the loop */
+    stet_local_close(s->local);
+    stet_lock_close(s->lock);
+    stet_persist_close(s->persist);
+    command_release_claims(s);
+    stet_vec_release(&s->queue);
+    stet_vec_release(&s->active);
+    stet_free(s->root);
+    stet_free(s->temp_dir);
+    stet_free(s);
+}
+
+/* Others may run commands now, and whoever watches may look at what these have written. */
+static void command_idle(void *state) {
+    command_state *s = state;
+    if (s->active.len == 0) /* what follows may be another graph */
+        command_release_claims(s);
+    if (s->active.len == 0 && s->lock) {
+        stet_lock_drop(s->lock);
+        s->locked = false;
+    }
+}
+
+static stet_input_use command_use(stet_value descriptor, const char *input, size_t len) {
+    (void)descriptor;
+    (void)input;
+    (void)len;
+    return STET_INPUT_ALWAYS;
+}
+
+static stet_status command_fingerprint(void *state, stet_value descriptor, stet_hash *out, stet_error *err) {
+    (void)state;
+    (void)err;
+    stet_value v = stet_array();
+    stet_push(&v, stet_string("command " VERSION));
+    stet_push(&v, stet_retain(descriptor));
+    *out = stet_hash_value(v);
+    stet_release(v);
+    return STET_OK;
+}
+
+static stet_status command_start(void *state, void *program, stet_run *run, stet_error *err) {
+    (void)program;
+    command_state *s = state;
+    command_run *c = stet_alloc_zero(sizeof *c);
+    c->run = run;
+    c->state = s;
+    c->result = stet_null();
+    *stet_vec_add(&s->active) = c;
+    stet_status status = make_ready(s, err);
+    if (status == STET_OK && s->rematch &&
+        command_reads_pattern(run)) { /* it must not run again for files that were made before it */
+        s->rematch = false;
+        status = stet_files_rematch(s->files, err);
+        if (status == STET_OK)
+            status = stet_run_refresh(run, err);
+    }
+    if (status == STET_OK)
+        status = command_evaluate(run, s->root, &c->spec, err);
+    if (status != STET_OK) {
+        command_run_free(c);
+        return status;
+    }
+    command_step(c);
+    return STET_OK;
+}
+
+static void command_cancel(void *state, stet_run *run) {
+    command_state *s = state;
+    for (size_t i = 0; i < s->active.len; i++) {
+        command_run *c = s->active.at[i];
+        if (c->run != run || c->cancelled)
+            continue;
+        c->cancelled = true;
+        if (c->task)
+            stet_local_cancel(s->local, c->task, CANCEL_MS);
+        for (size_t k = 0; k < s->queue.len; k++)
+            if (s->queue.at[k] == c) {
+                memmove(s->queue.at + k, s->queue.at + k + 1, (--s->queue.len - k) * sizeof *s->queue.at);
+                stet_error err = STET_ERROR_INIT;
+                stet_fail(&err, STET_CANCELLED, "%s: stopped before it began", run->name);
+                command_fail_run(c, &err);
+                return;
+            }
+        return;
+    }
+}
+
+const stet_module_kind stet_module_command = {.version = STET_MODULE_VERSION,
+                                              .type = "command",
+                                              .asynchronous = true,
+                                              .open = command_open,
+                                              .close = command_close,
+                                              .check = command_check,
+                                              .use = command_use,
+                                              .fingerprint = command_fingerprint,
+                                              .start = command_start,
+                                              .cancel = command_cancel,
+                                              .idle = command_idle};

@@ -1,0 +1,353 @@
+/* What is wanted, and what a start has to do for it: pieces that this version has not met yet, cells and where they
+ * lead, what failed before. */
+#include "graph/stream.h"
+#include "scheduler/sched_internal.h"
+
+typedef struct adopting {
+    stet_sched *s;
+    stet_piece *piece;
+} adopting;
+
+static stet_status write_header(stet_tx *tx, void *ctx, stet_error *err) {
+    adopting *a = ctx;
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(a->s->runtime, hex);
+    stet_path path = STET_PATH_INIT;
+    stet_docname name = {a->piece->doc, NULL};
+    stet_path_push(&path, "process");
+    stet_path_push(&path, "runtime");
+    stet_status status = stet_tx_write(tx, &name, stet_path_ref(&path), stet_string(hex), err);
+    stet_path_pop(&path);
+    stet_path_push(&path, "branch");
+    if (status == STET_OK)
+        status = stet_tx_write(tx, &name, stet_path_ref(&path), stet_string(a->s->branch_name), err);
+    stet_path_release(&path);
+    return status;
+}
+
+typedef struct left_over {
+    const stet_process *now;
+    STET_VEC(const char *) ids;
+    stet_arena arena;
+} left_over;
+
+static bool note_left_over(void *ctx, int64_t action, const char *name, size_t len, const void *bytes, size_t size) {
+    left_over *l = ctx;
+    (void)action, (void)bytes, (void)size;
+    char *id = stet_arena_strndup(&l->arena, name, len);
+    if (!stet_process_find(l->now, id))
+        *stet_vec_add(&l->ids) = id;
+    return true;
+}
+
+/* Records of nodes that went while nothing was recorded. */
+static stet_status forget_left_over(stet_sched *s, const sched_piece *p, const stet_process *now, stet_error *err) {
+    left_over l = {.now = now};
+    stet_action_filter filter = {.piece = p->piece->doc, .generation = -1};
+    stet_status status = stet_observe_scan(s->space, s->branch, &filter, note_left_over, &l, err);
+    if (status == STET_OK && l.ids.len > 0)
+        status = s->memo->ops->forget(s->memo, p->piece->doc, l.ids.at, l.ids.len, err);
+    stet_vec_release(&l.ids);
+    stet_arena_release(&l.arena);
+    return status;
+}
+
+/* The graph is as it was, but what was recorded is not about here and now: another version of stet ran it, it was
+ * observed on another branch, or the records are gone. Everything is unknown, and then the piece is taken over. */
+static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
+    bool knows = true;
+    stet_reason reason = STET_REASON_NONE;
+    stet_value branch = stet_get(stet_get(p->piece->envelope, "process"), "branch");
+    stet_status status = STET_OK;
+    if (!s->memo->durable || p->piece->node_count == p->piece->handler_count)
+        return STET_OK;
+    if (stet_typeof(branch) != STET_STRING || strcmp(stet_as_string(&branch, NULL), s->branch_name) != 0) {
+        reason = STET_REASON_BRANCH;
+    } else if (!stet_hash_equal(p->piece->runtime, s->runtime)) {
+        reason = STET_REASON_RUNTIME;
+    } else {
+        status = s->memo->ops->knows(s->memo, p->piece->doc, &knows, err);
+        if (!knows)
+            reason = STET_REASON_LOST;
+    }
+    if (status != STET_OK || reason == STET_REASON_NONE)
+        return status;
+    stet_process *g;
+    status = stet_piece_process(s->space, s->branch, p->piece, -1, &g, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_piece_children(s->space, s->branch, -1, g, NULL, err);
+    STET_VEC(const char *) ids = {0};
+    for (size_t i = 0; i < g->node_count; i++)
+        if (!stet_stream_is_handler(g->nodes[i].row))
+            *stet_vec_add(&ids) = g->nodes[i].id;
+    if (status == STET_OK)
+        status = s->memo->ops->distrust(s->memo, p->piece->doc, ids.at, ids.len, reason, err);
+    if (status == STET_OK)
+        status = forget_left_over(s, p, g, err);
+    stet_vec_release(&ids);
+    stet_process_free(g);
+    if (status == STET_OK)
+        status = stet_space_transact(s->space, s->branch_name, write_header, &(adopting){s, p->piece}, NULL, err);
+    stet_piece *fresh;
+    if (status == STET_OK)
+        status = stet_piece_load(s->space, s->branch, p->piece->name, -1, &fresh, err);
+    if (status == STET_OK) {
+        stet_piece_free(p->piece);
+        p->piece = fresh;
+    }
+    return status;
+}
+
+static stet_status touch(stet_sched *s, const char *piece, sched_piece **out, stet_error *err) {
+    char *doc = stet_piece_doc(piece);
+    stet_status status = sched_piece_of(s, doc, out, err);
+    stet_free(doc);
+    return status == STET_OK ? adopt(s, *out, err) : status;
+}
+
+stet_status stet_sched_touch_piece(stet_sched *s, const char *piece, stet_error *err) {
+    sched_piece *p;
+    stet_status status = touch(s, piece, &p, err);
+    if (status == STET_OK)
+        p->part = true;
+    return status;
+}
+
+stet_status stet_sched_demand_piece(stet_sched *s, const char *piece, stet_error *err) {
+    sched_piece *p;
+    stet_status status = touch(s, piece, &p, err);
+    if (status == STET_OK)
+        p->whole = true;
+    return status;
+}
+
+stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *scope, stet_pathref path,
+                                   stet_error *err) {
+    stet_docname name = {id, scope};
+    stet_status status = stet_docname_check(&name, err);
+    if (status != STET_OK)
+        return status;
+    stet_value cell = stet_array();
+    stet_push(&cell, stet_string(id));
+    stet_push(&cell, stet_string(scope ? scope : ""));
+    stet_push(&cell, stet_path_to_value(path));
+    *stet_vec_add(&s->wanted_cells) = stet_json_print(cell, STET_JSON_CANONICAL, NULL);
+    stet_release(cell);
+    return STET_OK;
+}
+
+bool sched_demand_link(void *ctx, stet_value binding, stet_pathref place) {
+    stet_sched *s = ctx;
+    (void)place;
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    if (stet_link_read(binding, &l, &path)) {
+        stet_space *space = NULL;
+        if (!l.space || (sched_space(s, l.space, &space, NULL) == STET_OK))
+            stet_plan_demand(s->plan,
+                             sched_doc(s, space ? stet_space_uuid(space) : NULL, &(stet_docname){l.id, l.scope}),
+                             stet_path_ref(&path));
+    }
+    stet_path_release(&path);
+    return true;
+}
+
+/* The cells that a wanted cell consists of right now: those that reading it reads. `*grew`: some are new. */
+stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err) {
+    *grew = false;
+    for (size_t i = 0; i < s->wanted_cells.len; i++) {
+        stet_value cell;
+        stet_status status = stet_json_parse(s->wanted_cells.at[i], strlen(s->wanted_cells.at[i]), &cell, err);
+        if (status != STET_OK)
+            return status;
+        stet_value id = stet_at(cell, 0), scope = stet_at(cell, 1), got;
+        stet_path path = STET_PATH_INIT;
+        stet_reader r = {.record = true, .space = sched_space, .ctx = s};
+        stet_error ignored = STET_ERROR_INIT;
+        status = stet_path_of_value(&path, stet_at(cell, 2), err);
+        if (status == STET_OK)
+            status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
+        if (status == STET_OK) {
+            stet_docname name = {stet_as_string(&id, NULL), stet_as_string(&scope, NULL)};
+            if (stet_reader_cell(&r, NULL, &name, stet_path_ref(&path), STET_RECURSIVE, &got, &ignored) != STET_OK)
+                stet_error_clear(&ignored); /* not there yet: that is a read, too */
+            const stet_tx_read_record *at;
+            size_t count;
+            stet_arena arena = STET_ARENA_INIT;
+            stet_buf place = STET_BUF(0);
+            stet_tx_reads(r.tx, &arena, &at, &count);
+            for (size_t k = 0; k < count; k++) {
+                const char *uuid = at[k].space == s->space ? NULL : stet_space_uuid(at[k].space);
+                uint32_t doc = sched_doc(s, uuid, &at[k].name);
+                stet_buf_clear(&place);
+                stet_buf_add(&place, &doc, sizeof doc);
+                stet_buf_add(&place, at[k].path.bytes, at[k].path.len);
+                if (stet_map_get(&s->wanted, place.data, place.len))
+                    continue;
+                *grew = true;
+                stet_map_put(&s->wanted, place.data, place.len, (stet_slot){.n = 1});
+                stet_plan_demand(s->plan, doc, at[k].path);
+            }
+            stet_buf_release(&place);
+            stet_arena_release(&arena);
+            stet_reader_release(&r);
+            stet_tx_abort(r.tx);
+        }
+        stet_path_release(&path);
+        stet_release(cell);
+        if (status != STET_OK)
+            return status;
+    }
+    return STET_OK;
+}
+
+/* ---- Starting
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
+
+static stet_status mark_failed(stet_sched *s, sched_piece *p, stet_error *err) {
+    stet_value failures;
+    stet_status status = sched_failures(s, p, &failures, err);
+    if (status != STET_OK)
+        return status;
+    p->retried = true;
+    for (size_t i = 0; i < stet_count(failures) && status == STET_OK; i++) {
+        uint32_t id;
+        stet_error mine = STET_ERROR_INIT;
+        status = sched_load(s, p->piece->doc, stet_key_at(failures, i, NULL), &id, &mine);
+        if (status == STET_OK) {
+            sched_action *a = stet_plan_data(s->plan, id);
+            a->asked = !stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id);
+            stet_plan_mark(s->plan, id, STET_PLAN_DIRTY, INT64_MIN / 2);
+        } else if (status == STET_NOT_FOUND) {
+            stet_error_clear(&mine);
+            status = STET_OK;
+        } else if (err) {
+            stet_error_move(err, &mine);
+        }
+    }
+    stet_release(failures);
+    return status;
+}
+
+/* Brings nodes of a piece into memory: all of them, or those that run at every start, which are marked. */
+static stet_status load_nodes(stet_sched *s, sched_piece *p, bool all, stet_error *err) {
+    stet_process *g;
+    stet_status status = stet_piece_process(s->space, s->branch, p->piece, -1, &g, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_piece_children(s->space, s->branch, -1, g, NULL, err);
+    for (size_t i = 0; i < g->node_count && status == STET_OK; i++) {
+        stet_value again = stet_get(g->nodes[i].row, "onRestart");
+        bool restart = stet_typeof(again) == STET_STRING && strcmp(stet_as_string(&again, NULL), "run") == 0;
+        uint32_t id;
+        if ((!all && !restart) || stet_stream_is_handler(g->nodes[i].row))
+            continue;
+        status = sched_load(s, p->piece->doc, g->nodes[i].id, &id, err);
+        if (status == STET_OK && !all) {
+            sched_action *a = stet_plan_data(s->plan, id);
+            a->asked = true;
+            stet_plan_mark(s->plan, id, STET_PLAN_DIRTY, INT64_MIN / 2);
+        }
+    }
+    stet_process_free(g);
+    return status;
+}
+
+/* The piece that a document belongs to, if it is that of a piece and there. */
+static stet_status meet_piece(stet_sched *s, const char *id, stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    sched_piece *p;
+    if (strncmp(id, "piece:", 6) != 0)
+        return STET_OK;
+    char *doc = stet_strndup(id, 6 + strcspn(id + 6, ":"));
+    stet_status status = sched_piece_of(s, doc, &p, &mine);
+    stet_free(doc);
+    if (status == STET_NOT_FOUND || status == STET_INVALID || status == STET_CORRUPT)
+        status = STET_OK;
+    if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+/* Where nothing is recorded nobody can tell who writes what is wanted: everything is unknown, in the piece and in those
+ * that it reads. */
+static stet_status load_unrecorded(stet_sched *s, sched_piece *p, stet_error *err) {
+    stet_value names = stet_get(stet_get(p->piece->envelope, "process"), "pieces");
+    stet_status status = STET_OK;
+    p->loaded = true;
+    for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
+        stet_value name = stet_at(names, i);
+        if (stet_typeof(name) != STET_STRING)
+            continue;
+        char *doc = stet_piece_doc(stet_as_string(&name, NULL));
+        status = meet_piece(s, doc, err);
+        stet_free(doc);
+    }
+    return status == STET_OK ? load_nodes(s, p, true, err) : status;
+}
+
+/* Those of its actions that are in memory were loaded when only a part of it was wanted, by a demand or by an event. */
+static void want_loaded(stet_sched *s, const sched_piece *p) {
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        const sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
+        if (a && a->piece == p && a->id == i && a->certain &&
+            stet_plan_find(s->plan, stet_plan_name(s->plan, (uint32_t)i),
+                           strlen(stet_plan_name(s->plan, (uint32_t)i))) == i)
+            stet_plan_set_certain(s->plan, (uint32_t)i);
+    }
+}
+
+/* What a start has to do for a piece that is wanted as a whole. */
+static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
+    stet_status status = STET_OK;
+    p->entered = true;
+    want_loaded(s, p);
+    stet_binding_walk(stet_get(p->piece->envelope, "value"), sched_demand_link, s);
+    if (s->opts.retry_failed)
+        status = mark_failed(s, p, err);
+    return status == STET_OK && p->piece->restart_count > 0 ? load_nodes(s, p, false, err) : status;
+}
+
+stet_status sched_enter(stet_sched *s, stet_error *err) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    stet_status status = STET_OK;
+    for (size_t i = 0; !s->memo->durable && i < s->wanted_cells.len && status == STET_OK; i++) {
+        stet_value cell;
+        status = stet_json_parse(s->wanted_cells.at[i], strlen(s->wanted_cells.at[i]), &cell, err);
+        if (status != STET_OK)
+            return status;
+        stet_value id = stet_at(cell, 0);
+        status = meet_piece(s, stet_as_string(&id, NULL), err);
+        stet_release(cell);
+    }
+    /* Pieces may be added while we load: the map keeps its order. */
+    for (size_t i = 0; status == STET_OK && stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
+        sched_piece *p = slot->p;
+        if (!s->memo->durable && !p->loaded)
+            status = load_unrecorded(s, p, err);
+        if (status == STET_OK && p->whole && !p->entered)
+            status = enter_piece(s, p, err);
+        else if (status == STET_OK && sched_part(s, p) && s->opts.retry_failed && !p->retried)
+            status = mark_failed(s, p, err);
+    }
+    return status;
+}
+
+stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_doc, const char *node, bool *wanted,
+                                 stet_error *err) {
+    bool grew;
+    uint32_t id;
+    *wanted = false;
+    stet_status status = stet_map_len(&s->wanted) > 0 ? STET_OK : sched_enter(s, err);
+    if (status == STET_OK && stet_map_len(&s->wanted) == 0)
+        status = sched_demand_cells(s, &grew, err);
+    if (status == STET_OK)
+        status = sched_load(s, piece_doc, node, &id, err);
+    return status == STET_OK ? stet_plan_is_live(s->plan, id, wanted, err) : status;
+}
