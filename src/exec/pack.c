@@ -49,7 +49,7 @@ void stet_pack_end(stet_pack *p) {
     char count[8];
     for (size_t i = 0; i < 8; i++)
         count[i] = (char)(p->count >> (8 * i) & 0xFF);
-    add(p, 'e', count, 8, NULL, 0);
+    add(p, 'e', count, 8, "", 0);
 }
 
 void stet_pack_clear(stet_pack *p) {

@@ -100,11 +100,12 @@ static stet_status end_talk(const stet_external *x, talk *t, stet_status st, ste
     if (st != STET_OK)
         stet_proc_kill(&t->proc, SIGKILL);
     int64_t left = (t->deadline_us - stet_clock_monotonic_us()) / 1000;
-    stet_status waited = stet_proc_wait(&t->proc, (int)(st == STET_OK && left > 0 ? left : 1000), &ended, NULL);
-    if (waited != STET_OK && st == STET_OK) {
+    int patience = st == STET_OK && left > 0 ? (int)left : 1000;
+    if (stet_proc_wait(&t->proc, patience, &ended, NULL) != STET_OK && st == STET_OK) {
         st = stet_fail(err, STET_BUSY, "%s has answered, but does not end", x->program);
         stet_proc_kill(&t->proc, SIGKILL);
-        waited = stet_proc_wait(&t->proc, 1000, &ended, NULL);
+        if (stet_proc_wait(&t->proc, 1000, &ended, NULL) != STET_OK)
+            stet_hint(err, "it could not be ended either: it hangs in the kernel");
     }
     if (st == STET_OK && (ended.signalled || ended.code != 0)) {
         const char *line;

@@ -325,7 +325,7 @@ static stet_status with_bytes(stet_repo *r, stet_hash id, use_fn *use, void *ctx
 typedef struct wanted {
     bool any;
     stet_record_type type;
-    stet_value *out;
+    stet_value record;
 } wanted;
 
 static stet_status as_record(void *ctx, stet_hash id, stet_record_type type, const char *bytes, size_t len,
@@ -337,21 +337,26 @@ static stet_status as_record(void *ctx, stet_hash id, stet_record_type type, con
             return stet_fail(err, STET_CORRUPT, "record %s: not a %s, but a %s", stet_hash_print(id).text,
                              stet_record_type_name(w->type), stet_record_type_name(type));
     }
-    stet_status st = stet_record_read(id, bytes, len, type, w->out, err);
+    stet_status st = stet_record_read(id, bytes, len, type, &w->record, err);
     w->type = type;
     return st;
 }
 
 stet_status stet_repo_get(stet_repo *r, stet_hash id, stet_record_type type, stet_value *out, stet_error *err) {
-    wanted w = {false, type, out};
-    return with_bytes(r, id, as_record, &w, err);
+    wanted w = {.type = type};
+    stet_status st = with_bytes(r, id, as_record, &w, err);
+    if (st == STET_OK)
+        *out = w.record;
+    return st;
 }
 
 stet_status stet_repo_get_any(stet_repo *r, stet_hash id, stet_record_type *type, stet_value *out, stet_error *err) {
-    wanted w = {true, STET_RECORD_DATUM, out};
+    wanted w = {.any = true};
     stet_status st = with_bytes(r, id, as_record, &w, err);
-    if (st == STET_OK)
+    if (st == STET_OK) {
+        *out = w.record;
         *type = w.type;
+    }
     return st;
 }
 

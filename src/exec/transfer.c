@@ -69,7 +69,7 @@ static stet_status take_aside(stet_repo *r, stet_hash id, bool *there, stet_take
         sent.type = (stet_record_type)stet_column_int(s, 0);
         sent.lost = stet_column_int(s, 1) != 0;
         *there = true;
-        stet_buf_add(&bytes, text, sent.len); /* `take` may use the database */
+        stet_buf_add(&bytes, text ? text : "", sent.len); /* `take` may use the database */
         sent.bytes = stet_buf_cstr(&bytes);
     }
     stet_reset(s);

@@ -20,7 +20,7 @@ static stet_status get_one(stet_repo *r, stet_hash id, stet_take_fn *take, void 
         const char *text = stet_column_blob(s, 2, &sent.len);
         sent.type = (stet_record_type)stet_column_int(s, 0);
         sent.lost = state == STET_OBJECT_EXCISED || state == STET_OBJECT_LOST;
-        stet_buf_add(&bytes, text, sent.len); /* `take` may use the database */
+        stet_buf_add(&bytes, text ? text : "", sent.len); /* `take` may use the database */
         sent.bytes = stet_buf_cstr(&bytes);
     }
     stet_reset(s);

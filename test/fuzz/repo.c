@@ -1,5 +1,6 @@
 /* Bytes that come into the repository of calls from elsewhere: streams of objects, replies of programs that speak for
  * remotes, names of refs, and records as they lie in its file. None of them crashes, and what is accepted is whole. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -31,7 +31,7 @@ static void fine(stet_status st) {
 /* A node of any kind; calls are pinned, so that all of it has a value. */
 static stet_status random_node(stet_repo *r, int depth, stet_hash *out) {
     static const char *const builtins[] = {"dml://list/of", "dml://set/of", "dml://list/of"};
-    stet_hash in[3], datum, dag, exec;
+    stet_hash in[3], datum, dag = {{0}}, exec;
     stet_status st = STET_OK;
     unsigned kind = depth == 0 ? 0 : pick(4), count = 1 + pick(3);
     if (kind == 0) {

@@ -15,7 +15,7 @@ const char *stet_repo_op_text(const stet_value *v, const char *otherwise) {
 
 void stet_repo_op_short(stet_value id, char out[16]) {
     if (stet_typeof(id) != STET_STRING) {
-        strcpy(out, "-");
+        memcpy(out, "-", 2);
         return;
     }
     const char *text = stet_as_string(&id, NULL);
