@@ -444,7 +444,8 @@ static void give_up(stet_call *c, stet_error *err) {
 static void resolve(stet_call *c) {
     stet_error err = STET_ERROR_INIT;
     bool pinned = false, locked = false;
-    stet_status status = c->cache ? stet_call_look_at_pin(c, &pinned, &err) : STET_OK;
+    stet_status status = c->cache && !c->looked ? stet_call_look_at_pin(c, &pinned, &err) : STET_OK;
+    c->looked = false;
     if (status == STET_OK && pinned) {
         if (!end_row(c))
             step(c, STET_CALL_PINNED);
@@ -608,6 +609,7 @@ stet_status stet_executor_start(stet_executor *x, const stet_call_request *r, st
     /* A hit needs no more than the pin. */
     bool pinned = false;
     stet_status status = r->cache ? stet_call_look_at_pin(c, &pinned, err) : STET_OK;
+    c->looked = true;
     if (status == STET_OK && pinned)
         step(c, STET_CALL_PINNED);
     else if (status == STET_OK)

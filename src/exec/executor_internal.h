@@ -47,6 +47,7 @@ struct stet_call {
     bool resuming;  /* `row.execution` is, and is to be taken up */
     bool published; /* the snapshot is in the remote */
     bool waited;    /* somebody else held the lock */
+    bool looked;    /* at the pin, just now */
     bool submitted, queued;
     bool late;       /* its work is to be ended */
     bool over, told; /* the state is terminal; `ended` was called */

@@ -347,6 +347,7 @@ static const stet_param run_params[] = {
      .summary = "The call is given up after this: seconds, or 90s, 10m, 2h"},
     {.name = "remote",
      .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_CLI_ONLY, /* where data is sent to is for a person to say */
      .metavar = "REMOTE",
      .summary = "Repository whose workers run it: file:..., or the name of a remote; instead of the configured one"},
     {.name = "wait", .type = STET_PARAM_BOOL, .summary = "Wait for the result, as without it"},
@@ -424,7 +425,7 @@ const stet_op stet_ops_call[] = {
      .params = run_params,
      .result_schema = CALL_SCHEMA,
      .examples = run_examples,
-     .flags = STET_OP_LONG | STET_OP_COMMON,
+     .flags = STET_OP_LONG,
      .run = run_run,
      .render = run_render,
      .verdict = call_verdict},
