@@ -234,13 +234,31 @@ const char *stet_repo_path(const stet_repo *r) {
 
 /* ---- Transactions ---- */
 
-static stet_status open_db(stet_repo *r, bool create, stet_error *err) {
+static stet_status open_as(stet_repo *r, bool read_only, bool create, stet_db **out, stet_error *err) {
     stet_db_opts o = {.kind = "repo",
                       .migrations = stet_repo_migrations,
                       .migration_count = stet_repo_migration_count,
-                      .read_only = r->read_only,
+                      .read_only = read_only,
                       .must_exist = !create};
-    return stet_db_open(r->path, &o, &r->db, err);
+    return stet_db_open(r->path, &o, out, err);
+}
+
+/* Somebody who was killed while making the file has left a journal, and whoever only reads can't undo it: it is opened
+ * once by who can. */
+static stet_status open_db(stet_repo *r, bool create, stet_error *err) {
+    stet_error why = STET_ERROR_INIT;
+    stet_status st = open_as(r, r->read_only, create, &r->db, &why);
+    if (st == STET_IO && r->read_only) {
+        stet_db *db;
+        if (open_as(r, false, false, &db, NULL) == STET_OK) {
+            stet_db_close(db);
+            stet_error_clear(&why);
+            st = open_as(r, true, create, &r->db, &why);
+        }
+    }
+    if (st != STET_OK)
+        stet_error_move(err, &why);
+    return st;
 }
 
 stet_status stet_repo_ready(stet_repo *r, bool *nothing, stet_error *err) {

@@ -65,6 +65,38 @@ static void killed_everywhere(void **state) {
     }
 }
 
+/* Whoever only looks at a repository whose maker was killed sees an empty one. */
+static void killed_while_it_is_made(void **state) {
+    (void)state;
+    for (int64_t n = 1;; n++) {
+        int status;
+        kit_remove("made.db");
+        pid_t child = fork();
+        if (child == 0) {
+            stet_repo *r;
+            stet_hash id;
+            faults_arm_durable(n, n % 2 ? STET_SYS_KILL : STET_SYS_KILL_AFTER, 0);
+            if (stet_repo_open_path("made.db", 0, &r, &err) != STET_OK ||
+                stet_repo_put_value(r, stet_int(1), &id, &err) != STET_OK)
+                _exit(3);
+            stet_repo_close(r);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        stet_repo *r;
+        stet_refs refs = {0};
+        OK(stet_repo_open_path("made.db", STET_REPO_READ_ONLY, &r, &err));
+        OK(stet_repo_refs(r, "", &refs, &err));
+        assert_int_equal(refs.len, 0);
+        kit_sound(r);
+        stet_repo_close(r);
+        if (!WIFSIGNALED(status)) {
+            assert_int_equal(WEXITSTATUS(status), 0);
+            break;
+        }
+    }
+}
+
 /* Processes that pin, swap and sweep one repository at once, and are killed meanwhile. */
 static void work_for_ever(int me, int out) {
     stet_repo *r;
@@ -147,6 +179,7 @@ int main(void) {
     faults_fast_directory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_everywhere),
+        cmocka_unit_test(killed_while_it_is_made),
         cmocka_unit_test(many_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
