@@ -29,7 +29,8 @@ typedef struct stet_buf {
 } stet_buf;
 
 void stet_buf_add_slow(stet_buf *b, const void *bytes, size_t len);
-/* Here, because most of what is added is a few bytes and fits: then a call would cost more than the work. */
+/* Here, because most of what is added is a few bytes and fits: then a call would cost more than the work. NULL is
+ * allowed for no bytes. */
 static inline void stet_buf_add(stet_buf *b, const void *bytes, size_t len) {
     if (len && len < b->cap - b->len && !b->overflow && (!b->max || b->len + len <= b->max)) {
         memcpy(b->data + b->len, bytes, len);
