@@ -331,7 +331,9 @@ stet_status stet_idle_find(stet_needs *n, stet_files *f, const char *space, bool
     char *id;
     stet_look look;
     *out = (stet_idles){0};
-    for (size_t i = 0; s && status == STET_OK && !stet_files_was_lost(f) && stet_files_at(f, i, &id, &look); i++) {
+    if (!s)
+        return STET_OK;
+    for (size_t i = 0; status == STET_OK && !stet_files_was_lost(f) && stet_files_at(f, i, &id, &look); i++) {
         bool needed = true;
         if (id && cancelled && cancelled(ctx))
             status = stet_fail(err, STET_CANCELLED, "interrupted");
