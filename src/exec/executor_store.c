@@ -343,12 +343,14 @@ stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *
         row.done = true;
         row.detail = stet_retain(c->row.detail);
         stet_put(&row.detail, "exec", stet_hash_text(id));
-        status = stet_attempt_move(r, &row, c->stored, &inner);
-        *moved = status == STET_CONFLICT;
-        if (status == STET_NOT_FOUND) { /* rows may be dropped */
-            stet_error_clear(&inner);
+        /* Rows may be dropped. Asked first: a move that finds none would be the end of the transaction. */
+        stet_attempt there = {.detail = stet_null()};
+        if (stet_attempt_get(r, row.execution, &there, NULL) == STET_NOT_FOUND)
             status = stet_attempt_add(r, &row, &inner);
-        }
+        else
+            status = stet_attempt_move(r, &row, c->stored, &inner);
+        stet_attempt_release(&there);
+        *moved = status == STET_CONFLICT;
         stet_release(row.detail);
     }
     if (status == STET_OK)

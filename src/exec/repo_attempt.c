@@ -201,7 +201,11 @@ stet_status stet_attempt_list(stet_repo *r, const stet_hash *node, bool live, si
             *stet_vec_add(out) = a;
     }
     stet_reset(s);
-    return st == STET_OK ? stet_db_status(r->db, err) : st;
+    if (st == STET_OK)
+        st = stet_db_status(r->db, err);
+    if (st != STET_OK)
+        stet_attempts_release(out);
+    return st;
 }
 
 void stet_attempt_release(stet_attempt *a) {

@@ -9,20 +9,32 @@
 
 /* ---- Garbage ---- */
 
-/* Objects are marked by their number. */
+/* Objects are marked by their number. Numbers count from one; a database that says otherwise is damaged, and still
+ * asks for no more memory than that, and loses nothing. */
+#define MARK_BITS_MAX ((int64_t)1 << 31)
 typedef struct marks {
     stet_repo *r;
-    uint8_t *bits;
+    uint8_t *bits; /* of 0 to max */
     int64_t max;
+    stet_map far; /* the others */
     STET_VEC(int64_t) stack;
     stet_record_list names;
     stet_error *err;
 } marks;
 
+static bool is_marked(const marks *m, int64_t number) {
+    if (number < 0 || number > m->max)
+        return stet_map_get(&m->far, &number, sizeof number) != NULL;
+    return m->bits[number / 8] >> (number % 8) & 1;
+}
+
 static void mark(marks *m, int64_t number) {
-    if (number < 1 || number > m->max || m->bits[number / 8] >> (number % 8) & 1)
+    if (is_marked(m, number))
         return;
-    m->bits[number / 8] |= (uint8_t)(1u << (number % 8));
+    if (number < 0 || number > m->max)
+        stet_map_put(&m->far, &number, sizeof number, (stet_slot){.n = 1});
+    else
+        m->bits[number / 8] |= (uint8_t)(1u << (number % 8));
     *stet_vec_add(&m->stack) = number;
 }
 
@@ -97,7 +109,7 @@ static stet_status sweep(marks *m, bool dry_run, stet_repo_gc_report *report) {
     stet_stmt *s = stet_db_stmt(m->r->db, "SELECT number, length(bytes) FROM object");
     while (stet_step(s)) {
         int64_t number = stet_column_int(s, 0);
-        if (number >= 1 && number <= m->max && m->bits[number / 8] >> (number % 8) & 1)
+        if (is_marked(m, number))
             continue;
         *stet_vec_add(&gone) = number;
         report->objects++;
@@ -153,7 +165,8 @@ static int64_t drop_incoming(stet_repo *r, int64_t before_s, bool dry_run) {
 
 static stet_status collect(stet_repo *r, bool dry_run, int64_t grace_s, stet_repo_gc_report *report, stet_error *err) {
     int64_t now_ms = stet_clock_ms(), before_s = now_ms / 1000 - grace_s;
-    marks m = {.r = r, .max = stet_db_int(r->db, "SELECT max(number) FROM object", 0), .err = err};
+    int64_t max = stet_db_int(r->db, "SELECT max(number) FROM object", 0);
+    marks m = {.r = r, .max = max < 0 ? 0 : max > MARK_BITS_MAX ? MARK_BITS_MAX : max, .err = err};
     stet_refs refs = {0};
     stet_attempts done = {0};
     m.bits = stet_alloc_zero((size_t)m.max / 8 + 1);
@@ -178,6 +191,7 @@ static stet_status collect(stet_repo *r, bool dry_run, int64_t grace_s, stet_rep
     stet_attempts_release(&done);
     stet_vec_release(&m.stack);
     stet_vec_release(&m.names);
+    stet_map_release(&m.far);
     free(m.bits);
     return st == STET_OK ? stet_db_status(r->db, err) : st;
 }

@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "exec/calls.h"
+#include "exec/repo_internal.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "project/project.h"
@@ -312,6 +313,21 @@ static void rows_that_were_dropped_are_made_again(void **state) {
     assert_int_equal(execs(node), 1);
 }
 
+static void rows_that_were_dropped_before_the_result_was_pinned_are_made_again(void **state) {
+    (void)state;
+    adapter("done_ok");
+    char *sql = stet_asprintf("CREATE TRIGGER dropped AFTER UPDATE ON attempt WHEN new.state = %d BEGIN"
+                              " DELETE FROM attempt WHERE execution = new.execution; END",
+                              STET_CALL_INTEGRATE_OK);
+    stet_db_exec(repo->db, sql);
+    stet_free(sql);
+    stet_hash node = node_of(1);
+    assert_int_equal(run(node), STET_CALL_COMPLETED_OK);
+    assert_int_equal(execs(node), 1);
+    assert_int_equal(polls(), 1);
+    assert_int_equal(stet_db_int(repo->db, "SELECT count(*) FROM attempt WHERE done = 1", 0), 1);
+}
+
 /* A row in any state, as a process that died would leave it, or as damage would. */
 static void rows_in_every_state_are_taken_up(void **state) {
     (void)state;
@@ -446,6 +462,7 @@ int main(void) {
         T(the_budget_is_that_of_the_call),
         T(results_that_are_not_there_are_waited_for_and_given_up),
         T(rows_that_were_dropped_are_made_again),
+        T(rows_that_were_dropped_before_the_result_was_pinned_are_made_again),
         T(rows_in_every_state_are_taken_up),
         T(cancelled_by_somebody_else_it_ends),
         T(its_time_is_over),

@@ -425,6 +425,10 @@ static void attempts_move_by_compare_and_set(void **state) {
     assert_int_equal(list.len, 1);
     assert_string_equal(list.at[0].execution, c.execution);
     stet_attempts_release(&list);
+    stet_db_exec(r->db, "UPDATE attempt SET detail = '{' WHERE done = 1");
+    FAILS(stet_attempt_list(r, NULL, false, 10, &list, &err), STET_CORRUPT, "damaged");
+    assert_int_equal(list.len, 0); /* nothing is left to be released */
+    assert_null(list.at);
     stet_attempt big = {.detail = stet_null(), .token = "x", .token_len = STET_REPO_TOKEN_MAX + 1};
     stet_uuid(big.execution);
     FAILS(stet_attempt_add(r, &big, &err), STET_LIMIT, "token");

@@ -126,6 +126,29 @@ static void gc_stops_where_something_is_damaged(void **state) {
     stet_repo_close(r);
 }
 
+/* Numbers that only damage can make: they cost no memory, and what a ref reaches stays. */
+static void gc_bears_numbers_of_any_size(void **state) {
+    (void)state;
+    static const char *const damage[] = {"UPDATE object SET number = number + 9223372036854770000",
+                                         "UPDATE object SET number = -9223372036854770000 - number",
+                                         "UPDATE object SET number = 9223372036854775807 WHERE number = 1"};
+    for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
+        char name[30];
+        snprintf(name, sizeof name, "number%zu.db", i);
+        stet_repo *r = kit_fresh(name);
+        stet_hash c = kit_commit(r, NULL, 0, "c"), lone = kit_put(r, "\"nobody\"");
+        OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &c, false}, 1, &err));
+        stet_db_exec(r->db, "UPDATE object SET added_s = 1");
+        stet_db_exec(r->db, damage[i]);
+        assert_int_equal(swept(r, &at_once), 1);
+        bool there;
+        OK(stet_repo_has(r, lone, &there, &err));
+        assert_false(there);
+        kit_sound(r);
+        stet_repo_close(r);
+    }
+}
+
 static bool file_holds(const char *path, const char *text) {
     stet_buf b = STET_BUF(0);
     if (stet_file_read(path, 0, &b, NULL) != STET_OK)
@@ -487,6 +510,7 @@ int main(void) {
         cmocka_unit_test(gc_leaves_the_young),
         cmocka_unit_test(gc_ends_what_is_done),
         cmocka_unit_test(gc_stops_where_something_is_damaged),
+        cmocka_unit_test(gc_bears_numbers_of_any_size),
         cmocka_unit_test(excised_objects_do_not_come_back),
         cmocka_unit_test(derived_tables_are_made_anew),
         cmocka_unit_test(a_damaged_result_is_a_miss_after_repair),
