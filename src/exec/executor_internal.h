@@ -1,5 +1,5 @@
-/* executor_internal.h - one call, shared by the loop (executor.c) and by what it does with the repository
- * (executor_store.c). Private to those two. */
+/* executor_internal.h - one call, shared by those who begin and end it (executor.c), by the loop that drives it
+ * (executor_loop.c) and by what it does with the repository (executor_store.c). Private to those three. */
 #ifndef STET_EXEC_EXECUTOR_INTERNAL_H
 #define STET_EXEC_EXECUTOR_INTERNAL_H
 
@@ -69,9 +69,22 @@ struct stet_call {
 };
 
 /* executor.c */
+
+/* Gives back all it has; its memory goes when the loop has closed the timer. No adapter may be running for it. */
+void stet_call_bury(stet_call *c);
+
+/* executor_loop.c */
+
+/* Does what the state of the call asks for, up to where it has to wait. */
+void stet_call_act(stet_call *c);
+/* Takes the machine on, with the row if there is one. The call may be over afterwards. */
+void stet_call_advance(stet_call *c, stet_call_event event);
+/* Sets a member of the row's detail, which is written with the next move. Takes over `v`. */
+void stet_call_detail(stet_call *c, const char *key, stet_value v);
+/* Adapters for those who wait for one to be free. */
 void stet_executor_pump(stet_executor *x);
+/* The state is terminal: ends what still runs, and has `ended` called from the loop. */
 void stet_call_finish(stet_call *c);
-void stet_call_tell(stet_call *c);
 
 /* executor_store.c */
 
