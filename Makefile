@@ -249,7 +249,7 @@ endef
 $(foreach plugin,$(PLUGINS),$(eval $(call PLUGIN_RULE,$(plugin))))
 
 # The shared SQLite, and not a copy of it: the locks that SQLite keeps on a file are those of the process, and Python's own sqlite3 is in it.
-$(PYMODULE): $(PYSRC) python/module.h $(BUILD)/libstet.a Makefile
+$(PYMODULE): $(PYSRC) $(wildcard python/*.h) $(BUILD)/libstet.a Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS) -I$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') $(CFLAGS) -shared -Wl,--exclude-libs,ALL $(LDFLAGS) \

@@ -188,13 +188,28 @@ bool stet_py_to_value(PyObject *o, stet_value *out) {
     return to_value(o, 0, out);
 }
 
+PyObject *stet_py_none_or(stet_status status, stet_error *err) {
+    return status == STET_OK ? Py_NewRef(Py_None) : stet_py_raise(err);
+}
+
+PyObject *stet_py_value_or(stet_status status, stet_value v, stet_error *err) {
+    if (status != STET_OK)
+        return stet_py_raise(err);
+    PyObject *out = stet_py_from_value(v);
+    stet_release(v);
+    return out;
+}
+
 /* ---- gates ---- */
 
+PyObject *stet_py_gone(const char *what) {
+    PyErr_Format(PyExc_ValueError, "the %s is closed", what);
+    return NULL;
+}
+
 bool stet_py_enter(stet_py_gate *gate, const char *what) {
-    if (gate->closed) {
-        PyErr_Format(PyExc_ValueError, "the %s is closed", what);
-        return false;
-    }
+    if (gate->closed)
+        return stet_py_gone(what) != NULL;
     gate->inside++;
     return true;
 }
@@ -227,6 +242,13 @@ bool stet_py_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyO
     return true;
 }
 
+void stet_py_free(PyObject *o, PyObject *owner) {
+    PyTypeObject *type = Py_TYPE(o);
+    Py_XDECREF(owner);
+    PyObject_Free(o);
+    Py_DECREF(type);
+}
+
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "stet._stet",
                                         .m_doc = "libstet, as the classes of the package stet use it.", .m_size = -1};
 
@@ -234,7 +256,7 @@ PyMODINIT_FUNC PyInit__stet(void);
 PyMODINIT_FUNC PyInit__stet(void) {
     PyObject *module = PyModule_Create(&definition);
     if (module && PyModule_AddStringConstant(module, "version", stet_version()) == 0 && stet_py_persist_init(module) &&
-        stet_py_space_init(module))
+        stet_py_project_init(module) && stet_py_space_init(module) && stet_py_tx_init(module))
         return module;
     Py_XDECREF(module);
     return NULL;

@@ -18,6 +18,20 @@
 /* Raises the exception of the error's code and clears the error. Returns NULL. */
 PyObject *stet_py_raise(stet_error *err);
 
+/* ValueError: the `what` is closed. Returns NULL. */
+PyObject *stet_py_gone(const char *what);
+/* What a method returns: None, or the value, which is released; or NULL with the exception of the error. */
+PyObject *stet_py_none_or(stet_status status, stet_error *err);
+PyObject *stet_py_value_or(stet_status status, stet_value v, stet_error *err);
+
+/* Does it without the interpreter lock. */
+#define STET_PY_OUTSIDE(...)                                                                                           \
+    do {                                                                                                               \
+        PyThreadState *outside_ = PyEval_SaveThread();                                                                 \
+        __VA_ARGS__;                                                                                                   \
+        PyEval_RestoreThread(outside_);                                                                                \
+    } while (0)
+
 /* A new reference, or NULL with an exception. */
 PyObject *stet_py_from_value(stet_value v);
 /* False with an exception: TypeError for what JSON does not know, stet's own for what a document can't hold. */
@@ -46,7 +60,21 @@ bool stet_py_close(stet_py_gate *gate);
 /* The type made from `spec`, as an attribute of the module. False with an exception. */
 bool stet_py_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **keep);
 
+/* The end of a dealloc: lets go of `owner`, which may be NULL, and frees the object. */
+void stet_py_free(PyObject *o, PyObject *owner);
+/* NAME_spec of a type that has NAME_object, NAME_dealloc and these methods, and that only this module makes. */
+#define STET_PY_TYPE(lower, text, ...)                                                                                 \
+    static PyMethodDef lower##_methods[] = {__VA_ARGS__, {0}};                                                         \
+    static PyType_Slot lower##_slots[] = {                                                                             \
+        {Py_tp_dealloc, (void *)(uintptr_t)lower##_dealloc}, {Py_tp_methods, lower##_methods}, {0, NULL}};             \
+    static PyType_Spec lower##_spec = {.name = "stet._stet." text,                                                     \
+                                       .basicsize = sizeof(lower##_object),                                            \
+                                       .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,                \
+                                       .slots = lower##_slots}
+
 bool stet_py_persist_init(PyObject *module);
+bool stet_py_project_init(PyObject *module);
 bool stet_py_space_init(PyObject *module);
+bool stet_py_tx_init(PyObject *module);
 
 #endif

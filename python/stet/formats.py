@@ -38,6 +38,13 @@ def check_spec(spec):
             raise ValueError(f"content_spec: {format!r} is no format for {kind}; there are {', '.join(FORMATS[kind])}")
 
 
+def check_put(key, spec, options):
+    if key.created_at is None:
+        raise ValueError("an entry that is put has an execution_key.created_at")
+    check_options(options)
+    check_spec(spec)
+
+
 def _trivial(value):
     if isinstance(value, float):
         return "nan" if math.isnan(value) else None

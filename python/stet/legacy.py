@@ -101,10 +101,7 @@ class LegacyPersister(Persister):
 
     def put(self, entry, content_spec=None, **kwargs):
         key = entry.execution_key
-        if key.created_at is None:
-            raise ValueError("an entry that is put has an execution_key.created_at")
-        formats.check_options(kwargs)
-        formats.check_spec(content_spec)
+        formats.check_put(key, content_spec, kwargs)
         if entry.variables is None:
             raise ValueError("a legacy cache holds variables, and the entry has none")
         if not re.fullmatch(r"[A-Za-z0-9_=-]+", key.module_hash):

@@ -254,10 +254,7 @@ class FsPersister(Persister):
 
     def put(self, entry, content_spec=None, **kwargs):
         key = entry.execution_key
-        if key.created_at is None:
-            raise ValueError("an entry that is put has an execution_key.created_at")
-        formats.check_options(kwargs)
-        formats.check_spec(content_spec)
+        formats.check_put(key, content_spec, kwargs)
         contents = []
         for kind in CONTENT_KINDS:
             value = getattr(entry, kind)

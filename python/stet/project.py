@@ -22,7 +22,21 @@ Commit.__doc__ = "`seq`: of this commit, or of the space if there was nothing to
 _NONE = object()
 
 
-class Project:
+class _Handle:
+    """Something that is open, and closed with its `with`. Its lock is that of its project."""
+
+    def close(self):
+        with self._lock:
+            self._raw.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+class Project(_Handle):
     """A directory with `.stet/` in it."""
 
     def __init__(self, root="."):
@@ -57,21 +71,11 @@ class Project:
         with self._lock:
             return self._raw.send(space, branch, piece, stream, value, id)
 
-    def close(self):
-        with self._lock:
-            self._raw.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.close()
-
     def __repr__(self):
         return f"Project({self.root!r})"
 
 
-class Space:
+class Space(_Handle):
     """One file of JSON documents with one sequence."""
 
     def __init__(self, project, name, flags):
@@ -157,16 +161,6 @@ class Space:
     def delete_branch(self, name):
         with self._lock:
             self._raw.branch(name, None, -1, False)
-
-    def close(self):
-        with self._lock:
-            self._raw.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.close()
 
     def __repr__(self):
         return f"Space({self.name!r} of {self.project.root!r})"
