@@ -62,11 +62,12 @@ t "what is no function" expect_status 2 stet call run http://example.org/
 t "an adapter that is not there" expect_err "no adapter nobody on" stet call run dml+exec://nobody/x
 
 # Left alone and found again.
-slow="$L/?command=touch+began%3B+sleep+0.6%3B+echo+5"
+slow="$L/?command=touch+began%3B+while+!+test+-e+go%3B+do+sleep+0.05%3B+done%3B+echo+5"
 t "a call is left under way" expect_out "stet call wait" stet call run "$slow" --detach
 id=$(stet --json call list --state live | json calls.0.id)
 t "it is in the list" expect_out poll_adapter stet call list --state live
 t "waiting has its own time" expect_status 5 stet call wait "$id" --timeout 0.1s
+touch go
 t "it is waited for, by a part of its id" expect_out 5 stet call wait "${id:0:8}"
 t "and again" expect_out 5 stet call wait "$id"
 t "it ran" test -e began
