@@ -150,6 +150,21 @@ static inline char *step_state(void) {
     return stet_buf_take(&b, NULL);
 }
 
+static inline void step_run(const struct step *s) {
+    stet_repo *x;
+    OK(stet_repo_open_path("x.db", 0, &x, &err));
+    OK(s->run(x, &err));
+    stet_repo_close(x);
+}
+
+/* What is seen before the step, and after it if nothing goes wrong. */
+static inline void step_states(const struct step *s, char **before, char **after) {
+    step_prepare();
+    *before = step_state();
+    step_run(s);
+    *after = step_state();
+}
+
 /* Before, or after; pushing has one more: the remote has it, and this side does not know yet. */
 static inline void step_expect(const struct step *s, const char *before, const char *after, const char *what) {
     char *now = step_state();

@@ -4,16 +4,12 @@
 #include "../expect.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
-#include <uv.h>
 
+#include "../calls_kit.h"
 #include "../faults.h"
 #include "base/vec.h"
-#include "exec/calls.h"
 #include "exec/orchestrate_local.h"
 #include "os/clock.h"
-#include "os/file.h"
-#include "project/project.h"
 
 #define FUNCTION "dml+exec://stet-exec-local/?command=echo+x+%3E%3E+count%3B+cat"
 
@@ -22,11 +18,7 @@ static char top[4096];
 /* ---- A project of its own for each time ---- */
 
 static void fresh(void) {
-    bool created;
-    assert_int_equal(chdir(top), 0);
-    OK(stet_file_remove_tree("p", &err));
-    OK(stet_project_init("p", &created, &err));
-    assert_int_equal(chdir("p"), 0);
+    kit_fresh_project(top);
 }
 
 static stet_hash make_node(stet_repo *r) {
@@ -45,11 +37,6 @@ static void check_value(stet_repo *r, stet_hash dag) {
 
 /* ---- What is killed ---- */
 
-static void stop_loop(void *ctx, stet_call *c) {
-    (void)c;
-    uv_stop(ctx);
-}
-
 static void run_executor(void) {
     stet_project *p;
     stet_repo *r;
@@ -62,7 +49,8 @@ static void run_executor(void) {
     OK(stet_repo_open(p, 0, &r, &err));
     uv_loop_init(&loop);
     OK(stet_calls_open(p, r, &loop, &config, NULL, NULL, &x, &err));
-    OK(stet_executor_start(x, &(stet_call_request){.node = make_node(r), .cache = true}, stop_loop, &loop, &c, &err));
+    OK(stet_executor_start(x, &(stet_call_request){.node = make_node(r), .cache = true}, kit_stop_loop, &loop, &c,
+                           &err));
     uv_run(&loop, UV_RUN_DEFAULT);
     const stet_call_outcome *o = stet_call_outcome_of(c);
     if (stet_call_state_of(c) == STET_CALL_FAILED)
@@ -191,38 +179,36 @@ static int64_t stride(void) {
     return getenv("STET_TEST_LONG") ? 1 : getenv("STET_TEST_SHORT") ? 23 : 3;
 }
 
-static void the_executor(void **state) {
-    (void)state;
+/* Killed at one step after the other, looked at, and run again to its end. */
+static void at_each_step(void (*what)(void), void (*holds)(int64_t at, bool finished), const char *name) {
     bool more = true;
     uint64_t from;
     stet_random(&from, sizeof from);
     for (int64_t n = 1 + (int64_t)(from % (uint64_t)stride()); more; n += stride()) {
         fresh();
-        more = killed(run_executor, n, n % 2 ? STET_SYS_KILL : STET_SYS_KILL_AFTER);
-        look(n, !more);
+        more = killed(what, n, n % 2 ? STET_SYS_KILL : STET_SYS_KILL_AFTER);
+        holds(n, !more);
         if (more)
-            assert_false(killed(run_executor, 0, STET_SYS_GO));
-        look(n, true);
+            assert_false(killed(what, 0, STET_SYS_GO));
+        holds(n, true);
         if (!more)
-            print_message("# the executor takes fewer than %lld durable steps\n", (long long)n);
+            print_message("# the %s takes fewer than %lld durable steps\n", name, (long long)n);
     }
+}
+
+static void ran_once(int64_t at, bool finished) {
+    if (finished && lines("count") != 1)
+        fail_msg("killed at step %lld: %d runs", (long long)at, lines("count"));
+}
+
+static void the_executor(void **state) {
+    (void)state;
+    at_each_step(run_executor, look, "executor");
 }
 
 static void the_adapter(void **state) {
     (void)state;
-    bool more = true;
-    uint64_t from;
-    stet_random(&from, sizeof from);
-    for (int64_t n = 1 + (int64_t)(from % (uint64_t)stride()); more; n += stride()) {
-        fresh();
-        more = killed(run_adapter, n, n % 2 ? STET_SYS_KILL : STET_SYS_KILL_AFTER);
-        if (more)
-            assert_false(killed(run_adapter, 0, STET_SYS_GO));
-        if (lines("count") != 1)
-            fail_msg("killed at step %lld: %d runs", (long long)n, lines("count"));
-        if (!more)
-            print_message("# the adapter takes fewer than %lld durable steps\n", (long long)n);
-    }
+    at_each_step(run_adapter, ran_once, "adapter");
 }
 
 /* Both in turn: whoever is killed, the other's work is found. */

@@ -33,13 +33,8 @@ static void killed_everywhere(void **state) {
     (void)state;
     for (size_t i = 0; i < STEPS; i++) {
         const struct step *s = &steps[i];
-        stet_repo *x;
-        step_prepare();
-        char *before = step_state();
-        OK(stet_repo_open_path("x.db", 0, &x, &err));
-        OK(s->run(x, &err));
-        stet_repo_close(x);
-        char *after = step_state();
+        char *before, *after;
+        step_states(s, &before, &after);
         int64_t n = 1, stride = 1;
         for (;; n += stride) {
             stet_sys_action action = n % 2 ? STET_SYS_KILL : STET_SYS_KILL_AFTER;
@@ -51,9 +46,7 @@ static void killed_everywhere(void **state) {
             if (!killed)
                 break;
             if (n % 5 == 0) {
-                OK(stet_repo_open_path("x.db", 0, &x, &err));
-                OK(s->run(x, &err));
-                stet_repo_close(x);
+                step_run(s);
                 step_expect(s, after, after, "again");
             }
             if (n >= 40)

@@ -4,13 +4,9 @@
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
-#include <uv.h>
 
+#include "../calls_kit.h"
 #include "../faults.h"
-#include "exec/calls.h"
-#include "os/file.h"
-#include "project/project.h"
 
 static char top[4096];
 static stet_project *project;
@@ -34,21 +30,12 @@ static void adapter(void) {
 }
 
 static void fresh(void) {
-    bool created;
-    assert_int_equal(chdir(top), 0);
-    OK(stet_file_remove_tree("p", &err));
-    OK(stet_project_init("p", &created, &err));
-    assert_int_equal(chdir("p"), 0);
+    kit_fresh_project(top);
     OK(stet_project_open(".", &project, &err));
     OK(stet_repo_open(project, 0, &repo, &err));
     OK(stet_repo_put_result(repo, stet_int(42), &good, &err));
     stet_repo_close(repo); /* what is opened under a fault feels it */
     adapter();
-}
-
-static void stop(void *ctx, stet_call *c) {
-    (void)c;
-    uv_stop(ctx);
 }
 
 /* The state that one call ends in; FAILED also if it could not be begun. */
@@ -71,7 +58,8 @@ static stet_call_state one_call(stet_hash *node, stet_status *status) {
     if (*status == STET_OK)
         *status = stet_calls_node(repo, "dml+exec://test-adapter/f", &arg, 1, node, &e);
     if (*status == STET_OK)
-        *status = stet_executor_start(x, &(stet_call_request){.node = *node, .cache = true}, stop, &loop, &c, &e);
+        *status =
+            stet_executor_start(x, &(stet_call_request){.node = *node, .cache = true}, kit_stop_loop, &loop, &c, &e);
     if (*status == STET_OK) {
         uv_run(&loop, UV_RUN_DEFAULT);
         state = stet_call_state_of(c);

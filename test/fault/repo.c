@@ -9,12 +9,8 @@
 
 static void fail_everywhere(const struct step *s, int error_number, bool sticky) {
     stet_repo *x;
-    step_prepare();
-    char *before = step_state();
-    OK(stet_repo_open_path("x.db", 0, &x, &err));
-    OK(s->run(x, &err));
-    stet_repo_close(x);
-    char *after = step_state();
+    char *before, *after;
+    step_states(s, &before, &after);
     int64_t n = 1, last = 0, stride = 1;
     for (;; n += stride) {
         stet_error why = STET_ERROR_INIT;
@@ -41,9 +37,7 @@ static void fail_everywhere(const struct step *s, int error_number, bool sticky)
             break;
         last = n;
         if (n % 7 == 0) { /* the same step works afterwards */
-            OK(stet_repo_open_path("x.db", 0, &x, &err));
-            OK(s->run(x, &err));
-            stet_repo_close(x);
+            step_run(s);
             step_expect(s, after, after, "again");
         }
         if (n >=
