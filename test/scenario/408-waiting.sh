@@ -69,7 +69,7 @@ t "with the new content"                           same 3 "$(cat b/third)"
 # The same while it goes on: --watch takes up the mended command and then what waited for it.
 rm allowed
 echo 4 >in
-stet run --watch -k >watch.txt 2>&1 &
+"$STET" run --watch -k >watch.txt 2>&1 &
 watch=$!
 until_it() { for _ in $(seq 300); do "$@" && return; sleep 0.05; done; return 1; }
 t "a watch sees it fail"                           until_it grep -q bad log

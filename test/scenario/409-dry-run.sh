@@ -48,7 +48,7 @@ t "a pattern with a mistake is refused"         expect_err "stet.toml" stet run 
 write_toml three
 STET_FAULT=call=sql,n=40,action=kill faulty run >/dev/null 2>&1
 t "after a kill, with a log that nobody has read" dry "all n1 n2 n3 "
-stet file watch >/dev/null 2>&1 &
+"$STET" file watch >/dev/null 2>&1 &
 watch=$!
 sleep 0.3
 t "beside a watch: from the files as they are"  sh -c 'echo 33 > src/3.txt; "$STET" run -n | grep -q "^n3:"'

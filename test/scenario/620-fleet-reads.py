@@ -66,7 +66,7 @@ test("system calls can be traced", can_trace)
 for refreshed in False, True:
     if refreshed:
         run("registry", "refresh")
-    run("status")  # the two files are there from here on
+    run("status"), run("call", "list")  # the two files of each are there from here on
     before = snapshot()
     for look in looks:
         trace = HERE / "trace"
