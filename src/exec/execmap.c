@@ -12,6 +12,16 @@ static unsigned digit_of(stet_hash id, unsigned depth) {
     return depth % 2 ? byte & 0x0F : byte >> 4;
 }
 
+static stet_hash with_digit(stet_hash id, unsigned depth, unsigned digit) {
+    id.bytes[depth / 2] |= (unsigned char)(depth % 2 ? digit : digit << 4);
+    return id;
+}
+
+static bool same_start(stet_hash a, stet_hash b, unsigned depth) {
+    return memcmp(a.bytes, b.bytes, depth / 2) == 0 &&
+           (depth % 2 == 0 || digit_of(a, depth - 1) == digit_of(b, depth - 1));
+}
+
 /* ---- Reading ---- */
 
 /* A record of a map: entries, or parts. */
@@ -55,6 +65,11 @@ static stet_status load(stet_repo *r, stet_hash id, unsigned depth, chunk *c, st
     return STET_OK;
 }
 
+static stet_status misplaced(stet_hash id, stet_error *err) {
+    return stet_fail(err, STET_CORRUPT, "record %s: its entries belong elsewhere in the exec map",
+                     stet_hash_print(id).text);
+}
+
 stet_status stet_execmap_get(stet_repo *r, stet_hash map, stet_hash node, bool *there, stet_hash *exec,
                              stet_error *err) {
     chunk c;
@@ -91,12 +106,14 @@ stet_status stet_execmap_list(stet_repo *r, stet_hash map, stet_pins *out, stet_
     while (stack.len && st == STET_OK) {
         place at = stack.at[--stack.len];
         st = load(r, at.id, at.depth, c, err);
+        /* An empty part is no part: maps that have them could name one part in more places than can be walked. */
+        if (st == STET_OK && c->leaf && c->count == 0 && at.depth)
+            st = misplaced(at.id, err);
         if (st != STET_OK)
             break;
         for (int64_t i = 0; c->leaf && i < c->count; i++) {
             if (out->len && stet_hash_compare(out->at[out->len - 1].node, c->entries[i].node) >= 0) {
-                st = stet_fail(err, STET_CORRUPT, "record %s: its entries belong elsewhere in the exec map",
-                               stet_hash_print(at.id).text);
+                st = misplaced(at.id, err);
                 break;
             }
             *stet_vec_add(out) = c->entries[i];
@@ -116,6 +133,7 @@ typedef struct pair {
     bool has_from, has_to;
     stet_hash from, to;
     unsigned depth;
+    stet_hash place; /* its first `depth` digits */
 } pair;
 
 /* Two small or unlike maps, entry by entry. */
@@ -132,8 +150,14 @@ static void merge(const stet_pins *from, const stet_pins *to, stet_pins *out) {
     }
 }
 
-static stet_status list_of(stet_repo *r, bool has, stet_hash id, stet_pins *out, stet_error *err) {
-    return has ? stet_execmap_list(r, id, out, err) : STET_OK;
+/* The entries of a part, which are some, and all of this place: so each part is named in one place. */
+static stet_status list_of(stet_repo *r, bool has, stet_hash id, const pair *at, stet_pins *out, stet_error *err) {
+    stet_status st = has ? stet_execmap_list(r, id, out, err) : STET_OK;
+    if (st != STET_OK || !has || at->depth == 0)
+        return st;
+    bool fine = out->len && same_start(out->at[0].node, at->place, at->depth) &&
+                same_start(out->at[out->len - 1].node, at->place, at->depth);
+    return fine ? STET_OK : misplaced(id, err);
 }
 
 stet_status stet_execmap_diff(stet_repo *r, const stet_hash *from, const stet_hash *to, stet_pins *out,
@@ -160,13 +184,14 @@ stet_status stet_execmap_diff(stet_repo *r, const stet_hash *from, const stet_ha
             break;
         if (at.has_from && at.has_to && !a->leaf && !b->leaf) {
             for (unsigned d = 16; d-- > 0;)
-                *stet_vec_add(&stack) = (pair){a->has[d], b->has[d], a->parts[d], b->parts[d], at.depth + 1};
+                *stet_vec_add(&stack) = (pair){a->has[d],   b->has[d],    a->parts[d],
+                                               b->parts[d], at.depth + 1, with_digit(at.place, at.depth, d)};
             continue;
         }
         stet_pins old = {0}, new = {0};
-        st = list_of(r, at.has_from, at.from, &old, err);
+        st = list_of(r, at.has_from, at.from, &at, &old, err);
         if (st == STET_OK)
-            st = list_of(r, at.has_to, at.to, &new, err);
+            st = list_of(r, at.has_to, at.to, &at, &new, err);
         if (st == STET_OK)
             merge(&old, &new, out);
         stet_vec_release(&old);
@@ -287,6 +312,14 @@ static stet_status collapse(edit *e, const chunk *c, stet_hash *id) {
     return st;
 }
 
+/* Do the entries of a leaf begin as those do that are looked for there? A map of somebody else's may say anything. */
+static bool belongs(const chunk *c, stet_hash node, unsigned depth) {
+    for (int64_t i = 0; i < c->count; i++)
+        if (!same_start(c->entries[i].node, node, depth))
+            return false;
+    return true;
+}
+
 /* The map `*id` (if `has`) with changes; `*now` is how many entries it has then, and `*id` is set unless that is 0
  * below the root. */
 static stet_status change(edit *e, bool has, stet_hash *id, const stet_pin *pins, size_t count, unsigned depth,
@@ -296,6 +329,8 @@ static stet_status change(edit *e, bool has, stet_hash *id, const stet_pin *pins
     c->leaf = true;
     stet_status st = has ? load(e->r, *id, depth, c, e->err) : STET_OK;
     *before = c->count;
+    if (st == STET_OK && c->leaf && depth && !belongs(c, pins[0].node, depth))
+        st = misplaced(old, e->err);
     if (st == STET_OK && c->leaf) {
         st = change_leaf(e, c, pins, count, depth, id, now);
     } else if (st == STET_OK) {

@@ -213,6 +213,9 @@ static const char *check_commit(stet_value r) {
                : "a commit has a message, a string in normal form C, and a time in milliseconds";
 }
 
+/* No map has as many entries; counts up to it can be added up. */
+#define EXECMAP_MAX ((int64_t)1 << 53)
+
 /* Which shape a map has follows from how many entries it has; here is seen what one record alone tells of it. */
 static const char *check_execmap(stet_value r) {
     stet_value execs = stet_get(r, "execs"), parts = stet_get(r, "parts"), count = stet_get(r, "count");
@@ -229,12 +232,12 @@ static const char *check_execmap(stet_value r) {
         return NULL;
     }
     if (stet_count(r) != 3 || stet_typeof(count) != STET_INT || stet_as_int(count) <= STET_EXECMAP_LEAF ||
-        stet_typeof(parts) != STET_OBJECT || stet_count(parts) < 1)
+        stet_as_int(count) > EXECMAP_MAX || stet_typeof(parts) != STET_OBJECT || stet_count(parts) < 1)
         return "an exec map has execs, or else a count and parts";
     for (size_t i = 0; i < stet_count(parts); i++) {
         size_t len;
         const char *key = stet_key_at(parts, i, &len);
-        if (len != 1 || !strchr("0123456789abcdef", key[0]) || !is_id(stet_at(parts, i)))
+        if (len != 1 || !memchr("0123456789abcdef", key[0], 16) || !is_id(stet_at(parts, i)))
             return "the parts of an exec map are ids by a hexadecimal digit";
     }
     return NULL;

@@ -355,6 +355,98 @@ static void exec_maps_are_the_same_however_they_came(void **state) {
     stet_repo_close(r);
 }
 
+/* A map that says it is large, with one part under each of these digits. */
+static stet_hash hostile_map(stet_repo *r, const char *digits, stet_hash part) {
+    stet_value v = kit_json("{\"count\":17,\"type\":\"execmap\"}"), parts = stet_object();
+    stet_hash id = {{0}};
+    for (; *digits; digits++)
+        stet_put_n(&parts, digits, 1, stet_hash_text(part));
+    stet_put(&v, "parts", parts);
+    OK(stet_object_make(r, v, STET_RECORD_EXECMAP, STET_OBJECT_KEPT, &id, &err));
+    stet_release(v);
+    return id;
+}
+
+static stet_hash hostile_leaf(stet_repo *r, stet_value execs) {
+    stet_value v = kit_json("{\"type\":\"execmap\"}");
+    stet_hash id = {{0}};
+    stet_put(&v, "execs", execs);
+    OK(stet_object_make(r, v, STET_RECORD_EXECMAP, STET_OBJECT_KEPT, &id, &err));
+    stet_release(v);
+    return id;
+}
+
+/* Sixteen entries that differ from what is pinned in the first two digits alone, in the place where those are the
+ * same: no further digit would ever tell them apart. */
+static void exec_maps_with_entries_in_the_wrong_place_are_refused(void **state) {
+    (void)state;
+    stet_repo *r = kit_fresh("wrong-place.db");
+    stet_exec e = kit_exec(r, kit_call(r, 1), "1");
+    stet_hash exec, out;
+    stet_value execs = stet_object();
+    OK(stet_repo_put_exec(r, &e, &exec, &err));
+    for (int i = 1; i <= STET_EXECMAP_LEAF; i++) {
+        stet_hash node = e.node;
+        node.bytes[0] = (unsigned char)(node.bytes[0] + i);
+        stet_put(&execs, stet_hash_print(node).text, stet_hash_text(exec));
+    }
+    OK(stet_repo_begin(r, &err));
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(e.node, hex);
+    stet_hash map = hostile_map(r, (char[]){hex[1], 0}, hostile_leaf(r, execs));
+    map = hostile_map(r, (char[]){hex[0], 0}, map);
+    FAILS(stet_execmap_set(r, &map, &(stet_pin){e.node, exec}, 1, STET_OBJECT_KEPT, &out, NULL, &err), STET_CORRUPT,
+          "belong elsewhere");
+    stet_repo_rollback(r);
+    stet_repo_close(r);
+}
+
+/* Sixty levels, each of which names the one below sixteen times: nobody could walk all of its places. */
+static void exec_maps_that_name_a_part_in_many_places_are_refused(void **state) {
+    (void)state;
+    stet_repo *r = kit_fresh("many-places.db");
+    stet_exec e = kit_exec(r, kit_call(r, 1), "1");
+    stet_hash exec, map[3];
+    stet_pins out = {0};
+    OK(stet_repo_put_exec(r, &e, &exec, &err));
+    OK(stet_repo_begin(r, &err));
+    for (int i = 0; i < 3; i++) { /* without entries, with one, with another one */
+        stet_value execs = stet_object();
+        stet_hash node = {{0}};
+        node.bytes[31] = (unsigned char)i;
+        if (i)
+            stet_put(&execs, stet_hash_print(node).text, stet_hash_text(exec));
+        map[i] = hostile_leaf(r, execs);
+        for (int depth = 0; depth < 60; depth++)
+            map[i] = hostile_map(r, "0123456789abcdef", map[i]);
+        FAILS(stet_execmap_list(r, map[i], &out, &err), STET_CORRUPT, "belong elsewhere");
+        stet_vec_clear(&out);
+    }
+    for (int i = 0; i < 3; i++)
+        FAILS(stet_execmap_diff(r, &map[i], &map[(i + 1) % 3], &out, &err), STET_CORRUPT, "belong elsewhere");
+    stet_vec_release(&out);
+    stet_repo_rollback(r);
+    stet_repo_close(r);
+}
+
+static void exec_maps_with_parts_that_are_no_digits_are_refused(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"{\"count\":17,\"parts\":{\"\\u0000\":\"%s\"},\"type\":\"execmap\"}",
+                                        "{\"count\":17,\"parts\":{\"g\":\"%s\"},\"type\":\"execmap\"}",
+                                        "{\"count\":17,\"parts\":{\"\":\"%s\"},\"type\":\"execmap\"}",
+                                        "{\"count\":16,\"parts\":{\"0\":\"%s\"},\"type\":\"execmap\"}",
+                                        "{\"count\":9223372036854775807,\"parts\":{\"0\":\"%s\"},\"type\":"
+                                        "\"execmap\"}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[200];
+        stet_hash id = stet_hash_of("x", 1);
+        stet_value v;
+        int len = snprintf(text, sizeof text, wrong[i], stet_hash_print(id).text);
+        id = stet_hash_of(text, (size_t)len);
+        FAILS(stet_record_read(id, text, (size_t)len, STET_RECORD_EXECMAP, &v, &err), STET_CORRUPT, "exec map");
+    }
+}
+
 static void maps_that_others_name_stay(void **state) {
     (void)state;
     stet_repo *r = kit_fresh("shared.db");
@@ -521,6 +613,9 @@ int main(void) {
         cmocka_unit_test(a_claim_leaves_nothing_behind),
         cmocka_unit_test(pins_are_found_and_replaced),
         cmocka_unit_test(exec_maps_are_the_same_however_they_came),
+        cmocka_unit_test(exec_maps_with_entries_in_the_wrong_place_are_refused),
+        cmocka_unit_test(exec_maps_that_name_a_part_in_many_places_are_refused),
+        cmocka_unit_test(exec_maps_with_parts_that_are_no_digits_are_refused),
         cmocka_unit_test(maps_that_others_name_stay),
         cmocka_unit_test(attempts_move_by_compare_and_set),
         cmocka_unit_test(what_is_missing_is_copied),
