@@ -90,10 +90,9 @@ static stet_status by_result(sending *e, stet_tx *tx, const sched_piece *p, cons
     if (status == STET_OK)
         status = stet_reader_place_read(&r, &at, err);
     if (status == STET_OK) {
-        stet_pathref in = stet_path_ref(&at.path), value = stet_path_ref(&path);
         stet_path_set(&path, STET_PATH_ROOT);
         stet_path_push(&path, "value");
-        value = stet_path_ref(&path);
+        stet_pathref in = stet_path_ref(&at.path), value = stet_path_ref(&path);
         bool below = stet_path_is_prefix(value, in);
         stet_pathref rest = below ? (stet_pathref){in.bytes + value.len, in.len - value.len} : STET_PATH_ROOT;
         if (!below || (at.space && at.space != e->s->space) || !stet_stream_name(p->piece->name, at.id, rest, name))

@@ -118,8 +118,11 @@ void sched_run_execute(action_run *r) {
     void *state = NULL;
     stet_status status = STET_OK;
     bool begun = false;
-    if (!a->kind)
+    if (!a->kind) {
         status = stet_module_check(NULL, module, a->view, &err);
+        if (status == STET_OK)
+            status = stet_fail(&err, STET_CORRUPT, "its module is of another type than when it was loaded");
+    }
     if (status == STET_OK)
         status = sched_kind_state(r->s, a->kind, &state, &err);
     if (status == STET_OK)
