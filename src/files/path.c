@@ -185,7 +185,7 @@ void stet_path_fill(const char *text, const char *(*path_of)(void *ctx, const ch
                     stet_buf *out) {
     filling f = {path_of, ctx};
     while (*text) {
-        const char *close = *text == '{' ? strchr(text, '}') : NULL, *part;
+        const char *close = *text == '{' ? strchr(text, '}') : NULL, *part = NULL;
         size_t len = close ? (size_t)(close - text) - 1 : 0;
         size_t name_len = close ? stet_path_place(text + 1, len, has_path, &f, &part) : 0;
         const char *path = name_len ? path_of(ctx, text + 1, name_len) : NULL;
