@@ -41,18 +41,25 @@ static void bind_rest(stet_stmt *s, int at, const stet_attempt *a, const stet_bu
         stet_bind_text(s, at + 8, detail->data, detail->len);
 }
 
+/* Of a row that is to be written: in order, with its details as text, and the transaction begun. The caller ends that
+ * and releases the text, unless this fails. */
+static stet_status begin(stet_repo *r, const stet_attempt *a, stet_buf *detail, bool *begun, stet_error *err) {
+    stet_status st = check(a, err);
+    if (st == STET_OK)
+        st = detail_text(a, detail, err);
+    if (st == STET_OK)
+        st = stet_repo_enter(r, begun, err);
+    if (st != STET_OK)
+        stet_buf_release(detail);
+    return st;
+}
+
 stet_status stet_attempt_add(stet_repo *r, const stet_attempt *a, stet_error *err) {
     bool begun;
     stet_buf detail = STET_BUF(ATTEMPT_DETAIL_MAX);
-    stet_status st = check(a, err);
-    if (st == STET_OK)
-        st = detail_text(a, &detail, err);
-    if (st == STET_OK)
-        st = stet_repo_enter(r, &begun, err);
-    if (st != STET_OK) {
-        stet_buf_release(&detail);
+    stet_status st = begin(r, a, &detail, &begun, err);
+    if (st != STET_OK)
         return st;
-    }
     stet_stmt *s =
         stet_db_stmt(r->db, "INSERT OR IGNORE INTO attempt(execution, node, key, created_ms, state, resume, done, "
                             "cache, retries, next_ms, updated_ms, token, detail) "
@@ -86,15 +93,9 @@ stet_status stet_attempt_move(stet_repo *r, const stet_attempt *a, int from, ste
     bool begun;
     int64_t state = 0;
     stet_buf detail = STET_BUF(ATTEMPT_DETAIL_MAX);
-    stet_status st = check(a, err);
-    if (st == STET_OK)
-        st = detail_text(a, &detail, err);
-    if (st == STET_OK)
-        st = stet_repo_enter(r, &begun, err);
-    if (st != STET_OK) {
-        stet_buf_release(&detail);
+    stet_status st = begin(r, a, &detail, &begun, err);
+    if (st != STET_OK)
         return st;
-    }
     st = state_of(r, a->execution, &state, err);
     if (st == STET_OK && state != from) {
         st = stet_fail(err, STET_CONFLICT, "execution %s has been moved on by somebody else", a->execution);

@@ -211,7 +211,6 @@ typedef struct stet_tx_read_record {
 /* The reads so far, by space, document, path; in memory of `arena`. */
 void stet_tx_reads(const stet_tx *tx, stet_arena *arena, const stet_tx_read_record **out, size_t *count);
 stet_space *stet_tx_space(const stet_tx *tx);
-int64_t stet_tx_branch(const stet_tx *tx);
 bool stet_tx_empty(const stet_tx *tx); /* nothing written that would change anything, as far as can be told now */
 
 /* ---- Changes ------------------------------------------------------------------------------------------------ */

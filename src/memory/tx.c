@@ -109,10 +109,6 @@ stet_space *stet_tx_space(const stet_tx *tx) {
     return tx->space;
 }
 
-int64_t stet_tx_branch(const stet_tx *tx) {
-    return tx->branch;
-}
-
 bool stet_tx_empty(const stet_tx *tx) {
     for (size_t i = 0; i < tx->docs.len; i++) {
         const stet_tx_doc *d = tx->docs.at[i];

@@ -70,22 +70,15 @@ static stet_status check_args(stet_value args, stet_value inputs, stet_error *er
 static stet_status call_check(stet_value d, stet_value node, stet_error *err) {
     static const char *const members[] = {"type",   "function",       "args",         "timeout", "retries",
                                           "remote", "argumentSchema", "resultSchema", "metadata"};
-    for (size_t i = 0; i < stet_count(d); i++) {
-        const char *key = stet_key_at(d, i, NULL);
-        bool known = false;
-        for (size_t k = 0; k < sizeof members / sizeof *members; k++)
-            known |= strcmp(key, members[k]) == 0;
-        if (!known) {
-            stet_fail(err, STET_INVALID, "a call has no member \"%.100s\"", key);
-            stet_hint(err, "docs/calls.md lists what there is");
-            return STET_INVALID;
-        }
-    }
+    stet_status status =
+        stet_module_members(d, members, sizeof members / sizeof *members, "call", "docs/calls.md", err);
+    if (status != STET_OK)
+        return status;
     stet_value v = stet_get(d, "function");
     const char *function = text_of(&v);
     if (!function)
         return wrong(err, "function", "is no URI", "write \"dml+exec://stet-exec-local/PROGRAM\"");
-    stet_status status = stet_calls_check(function, err);
+    status = stet_calls_check(function, err);
     if (status == STET_OK && stet_find(d, "args", 4, &v))
         status = check_args(v, stet_get(node, "inputs"), err);
     if (status == STET_OK && stet_find(d, "timeout", 7, &v) && stet_units_ms(v) < 0)

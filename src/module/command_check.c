@@ -78,17 +78,10 @@ static stet_status check_files(stet_value d, stet_value node, stet_error *err) {
 
 stet_status command_check(stet_value d, stet_value node, stet_error *err) {
     stet_value v;
-    for (size_t i = 0; i < stet_count(d); i++) {
-        const char *key = stet_key_at(d, i, NULL);
-        bool known = false;
-        for (size_t k = 0; k < sizeof members / sizeof *members; k++)
-            known |= strcmp(key, members[k]) == 0;
-        if (!known) {
-            stet_fail(err, STET_INVALID, "a command has no member \"%.100s\"", key);
-            stet_hint(err, "docs/pipelines.md lists what there is");
-            return STET_INVALID;
-        }
-    }
+    stet_status status =
+        stet_module_members(d, members, sizeof members / sizeof *members, "command", "docs/pipelines.md", err);
+    if (status != STET_OK)
+        return status;
     bool argv = stet_find(d, "argv", 4, &v), shell;
     if (argv && (stet_typeof(v) != STET_ARRAY || stet_count(v) == 0 || !all_texts(v)))
         return wrong(err, "argv", "is no list of strings", "write [\"PROGRAM\", \"ARGUMENT\"]");
@@ -97,7 +90,7 @@ stet_status command_check(stet_value d, stet_value node, stet_error *err) {
         return wrong(err, "shell", "is no string", "write the command as you would type it");
     if (argv == shell)
         return stet_fail(err, STET_INVALID, "a command has either \"argv\" or \"shell\"");
-    stet_status status = check_files(d, node, err);
+    status = check_files(d, node, err);
     if (status != STET_OK)
         return status;
     if (stet_find(d, "env", 3, &v)) {

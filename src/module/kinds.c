@@ -36,3 +36,19 @@ stet_status stet_module_check(void *ctx, stet_value descriptor, stet_value node,
     }
     return kind->check ? kind->check(descriptor, node, err) : STET_OK;
 }
+
+stet_status stet_module_members(stet_value descriptor, const char *const *names, size_t count, const char *what,
+                                const char *docs, stet_error *err) {
+    for (size_t i = 0; i < stet_count(descriptor); i++) {
+        const char *key = stet_key_at(descriptor, i, NULL);
+        bool known = false;
+        for (size_t k = 0; k < count; k++)
+            known |= strcmp(key, names[k]) == 0;
+        if (!known) {
+            stet_fail(err, STET_INVALID, "a %s has no member \"%.100s\"", what, key);
+            stet_hint(err, "%s lists what there is", docs);
+            return STET_INVALID;
+        }
+    }
+    return STET_OK;
+}

@@ -9,4 +9,9 @@ extern const stet_module_kind stet_module_command;
 extern const stet_module_kind stet_module_call;
 extern const stet_module_kind stet_module_javascript;
 
+/* Of a descriptor: a member that is none of `names` is refused. `what` names the kind, `docs` the page that lists them.
+ */
+STET_CHECKED stet_status stet_module_members(stet_value descriptor, const char *const *names, size_t count,
+                                             const char *what, const char *docs, stet_error *err);
+
 #endif

@@ -111,9 +111,6 @@ const stet_persist_config *stet_persist_config_of(const stet_persist *p);
 const char *stet_persist_dir(const stet_persist *p);
 /* Why the handle reads only, or NULL if it may write. */
 const char *stet_persist_read_only(const stet_persist *p);
-/* Looks at the directory now: what other processes and machines brought. get and put do it by themselves. `changed` may
- * be NULL. */
-STET_CHECKED stet_status stet_persist_refresh(stet_persist *p, bool *changed, stet_error *err);
 
 /* ---- Keys, contents, entries ----------------------------------------------------------------------------------- */
 

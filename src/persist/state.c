@@ -358,16 +358,6 @@ stet_status stet_persist_reload(stet_persist *p, bool locked, stet_error *err) {
     return load(p, locked, true, err);
 }
 
-stet_status stet_persist_refresh(stet_persist *p, bool *changed, stet_error *err) {
-    pthread_mutex_lock(&p->state_mutex);
-    uint64_t before = p->generation;
-    stet_status status = stet_persist_load(p, false, err);
-    if (changed)
-        *changed = p->generation != before;
-    pthread_mutex_unlock(&p->state_mutex);
-    return status;
-}
-
 void stet_persist_state_release(stet_persist *p) {
     stet_pset_release(&p->live);
     stet_plog_release(&p->log);

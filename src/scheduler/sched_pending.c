@@ -11,7 +11,17 @@ static void doc_parts(stet_sched *s, uint32_t doc, const char **uuid, stet_docna
     name->id = name->scope + strlen(name->scope) + 1;
 }
 
-/* Loads one by its number. Passed over if its piece or node is gone: its row is a left-over that `stet gc` removes. */
+/* One whose piece or node is gone is passed over: its row is a left-over that `stet gc` removes. */
+static stet_status pass_over(stet_status status, stet_error *mine, stet_error *err) {
+    if (status == STET_NOT_FOUND)
+        status = STET_OK;
+    if (status != STET_OK)
+        stet_error_move(err, mine);
+    stet_error_clear(mine);
+    return status;
+}
+
+/* Loads one by its number. */
 static stet_status load_number(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
     stet_memo_action x;
@@ -20,12 +30,7 @@ static stet_status load_number(stet_sched *s, int64_t number, stet_arena *arena,
     stet_status status = s->memo->ops->get(s->memo, number, arena, &x, &mine);
     if (status == STET_OK)
         status = sched_load_action(s, x.piece, x.action, number, &x, &id, &mine);
-    if (status == STET_NOT_FOUND)
-        status = STET_OK;
-    if (status != STET_OK && err)
-        stet_error_move(err, &mine);
-    stet_error_clear(&mine);
-    return status;
+    return pass_over(status, &mine, err);
 }
 
 /* Those that are not loaded yet. */
@@ -117,12 +122,7 @@ static stet_status load_unknown(stet_sched *s, const mark_entry *e, stet_error *
         ((sched_action *)stet_plan_data(s->plan, id))->verify = true;
     if (status == STET_OK && !stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
         stet_plan_mark(s->plan, id, STET_PLAN_UNKNOWN, sched_now(s));
-    if (status == STET_NOT_FOUND)
-        status = STET_OK;
-    if (status != STET_OK && err)
-        stet_error_move(err, &mine);
-    stet_error_clear(&mine);
-    return status;
+    return pass_over(status, &mine, err);
 }
 
 static stet_status load_dirty(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err) {

@@ -161,6 +161,12 @@ typedef struct stet_store {
 } stet_store;
 /* Removes the outputs of commands that are gone (drive/leftover.h); `report`: {"removed","kept","bytes"}. */
 stet_status stet_outputs_gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err);
+/* Adds a problem, as `check` of a store does: `what` has `len` bytes, and may be whatever a damaged file holds. */
+void stet_store_problem(stet_value *problems, const char *store, const char *where, const char *what, size_t len,
+                        bool repaired);
+/* One for each line. */
+void stet_store_problems(stet_value *problems, const char *store, const char *where, const stet_buf *lines,
+                         bool repaired);
 size_t stet_store_count(void);
 const stet_store *stet_store_at(size_t index);
 

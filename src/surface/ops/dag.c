@@ -51,20 +51,26 @@ static void cell_id(stet_table *t, stet_value row, const char *key) {
     stet_table_cell(t, text);
 }
 
-static void refs_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_get(result, "refs");
+typedef struct column {
+    const char *key;
+    bool id; /* shown by its first digits */
+} column;
+
+/* A line for each row, or `none`. */
+static void rows_render(stet_render *r, stet_value rows, const column columns[3], const char *none) {
     stet_table t = {.columns = 3};
-    if (stet_count(rows) == 0) {
-        stet_buf_str(r->out, "no refs\n");
-        return;
-    }
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value row = stet_at(rows, i);
-        cell_id(&t, row, "target");
-        cell(&t, row, "type");
-        cell(&t, row, "name");
-    }
-    stet_table_print(&t, r, false);
+    for (size_t i = 0; i < stet_count(rows); i++)
+        for (size_t k = 0; k < 3; k++)
+            (columns[k].id ? cell_id : cell)(&t, stet_at(rows, i), columns[k].key);
+    if (stet_count(rows))
+        stet_table_print(&t, r, false);
+    else
+        stet_buf_str(r->out, none);
+}
+
+static void refs_render(stet_render *r, stet_value result) {
+    static const column columns[] = {{"target", true}, {"type", false}, {"name", false}};
+    rows_render(r, stet_get(result, "refs"), columns, "no refs\n");
 }
 
 /* ---- list ---- */
@@ -123,19 +129,8 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 }
 
 static void list_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_get(result, "dags");
-    stet_table t = {.columns = 3};
-    if (stet_count(rows) == 0) {
-        stet_buf_str(r->out, "no DAGs; stet dag commit NAME VALUE makes one\n");
-        return;
-    }
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value row = stet_at(rows, i);
-        cell(&t, row, "head");
-        cell_id(&t, row, "dag");
-        cell(&t, row, "name");
-    }
-    stet_table_print(&t, r, false);
+    static const column columns[] = {{"head", false}, {"dag", true}, {"name", false}};
+    rows_render(r, stet_get(result, "dags"), columns, "no DAGs; stet dag commit NAME VALUE makes one\n");
 }
 
 /* ---- log ---- */
@@ -177,16 +172,8 @@ static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 }
 
 static void log_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_get(result, "commits");
-    stet_table t = {.columns = 3};
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value row = stet_at(rows, i);
-        cell_id(&t, row, "commit");
-        cell(&t, row, "time");
-        cell(&t, row, "message");
-    }
-    if (stet_count(rows))
-        stet_table_print(&t, r, false);
+    static const column columns[] = {{"commit", true}, {"time", false}, {"message", false}};
+    rows_render(r, stet_get(result, "commits"), columns, "");
 }
 
 /* ---- diff ---- */

@@ -15,27 +15,6 @@ static bool present(stet_project *p) {
     return some;
 }
 
-static void add_problem(stet_value *problems, const char *where, const char *what, size_t len, bool repaired) {
-    stet_value problem = stet_object(), text, place;
-    if (stet_string_checked(what, len, &text, NULL) != STET_OK)
-        text = stet_string("damaged");
-    if (stet_string_checked(where, strlen(where), &place, NULL) != STET_OK)
-        place = stet_string("");
-    stet_put(&problem, "store", stet_string("memory"));
-    stet_put(&problem, "where", place);
-    stet_put(&problem, "what", text);
-    stet_put(&problem, "repaired", stet_bool(repaired));
-    stet_push(problems, problem);
-}
-
-static void add_lines(stet_value *problems, const char *where, const stet_buf *lines, bool repaired) {
-    for (size_t at = 0; at < lines->len;) {
-        size_t len = strcspn(lines->data + at, "\n");
-        add_problem(problems, where, lines->data + at, len, repaired);
-        at += len + 1;
-    }
-}
-
 typedef stet_status (*check_fn)(stet_space *s, bool repair, stet_buf *problems, size_t *found, size_t *repaired,
                                 stet_error *err);
 
@@ -44,7 +23,7 @@ static stet_status check_with(check_fn fn, stet_space *s, bool repair, stet_valu
     size_t found, repaired;
     stet_status st = fn(s, repair, &lines, &found, &repaired, err);
     if (st == STET_OK)
-        add_lines(problems, stet_space_path(s), &lines, found && repaired == found);
+        stet_store_problems(problems, "memory", stet_space_path(s), &lines, found && repaired == found);
     stet_buf_release(&lines);
     return st;
 }
@@ -62,7 +41,7 @@ static stet_status check_one(stet_project *p, const char *name, bool repair, ste
         st = check_with(stet_children_check, s, repair, problems, &why);
     stet_space_close(s);
     if (st == STET_CORRUPT || st == STET_UNSUPPORTED || st == STET_INVALID) {
-        add_problem(problems, name, why.message, strlen(why.message), false);
+        stet_store_problem(problems, "memory", name, why.message, strlen(why.message), false);
         stet_error_clear(&why);
         return STET_OK;
     }

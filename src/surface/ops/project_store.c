@@ -12,14 +12,7 @@ static bool present(stet_project *p) {
 }
 
 static void add_problem(stet_value *problems, const char *where, const char *what, bool repaired) {
-    stet_value problem = stet_object(), place;
-    if (stet_string_checked(where, strlen(where), &place, NULL) != STET_OK)
-        place = stet_string("");
-    stet_put(&problem, "store", stet_string("project"));
-    stet_put(&problem, "where", place);
-    stet_put(&problem, "what", stet_string(what));
-    stet_put(&problem, "repaired", stet_bool(repaired));
-    stet_push(problems, problem);
+    stet_store_problem(problems, "project", where, what, strlen(what), repaired);
 }
 
 static bool has_line(const char *text, const char *line) {

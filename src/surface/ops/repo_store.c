@@ -13,19 +13,6 @@ static bool present(stet_project *p) {
     return there;
 }
 
-static void add_problem(stet_value *problems, const char *where, const char *what, size_t len, bool repaired) {
-    stet_value problem = stet_object(), text, place;
-    if (stet_string_checked(what, len, &text, NULL) != STET_OK)
-        text = stet_string("damaged");
-    if (stet_string_checked(where, strlen(where), &place, NULL) != STET_OK)
-        place = stet_string("");
-    stet_put(&problem, "store", stet_string("repo"));
-    stet_put(&problem, "where", place);
-    stet_put(&problem, "what", text);
-    stet_put(&problem, "repaired", stet_bool(repaired));
-    stet_push(problems, problem);
-}
-
 static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_value *problems, stet_error *err) {
     (void)ctx;
     stet_repo *r = NULL;
@@ -36,13 +23,10 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
     stet_status st = stet_repo_open(p, repair ? 0 : STET_REPO_READ_ONLY, &r, &why);
     if (st == STET_OK)
         st = stet_repo_check(r, repair, &lines, &found, &repaired, &why);
-    for (size_t at = 0; st == STET_OK && at < lines.len;) {
-        size_t len = strcspn(lines.data + at, "\n");
-        add_problem(problems, path, lines.data + at, len, found && repaired == found);
-        at += len + 1;
-    }
+    if (st == STET_OK)
+        stet_store_problems(problems, "repo", path, &lines, found && repaired == found);
     if (st == STET_CORRUPT || st == STET_UNSUPPORTED || st == STET_INVALID) {
-        add_problem(problems, path, why.message, strlen(why.message), false);
+        stet_store_problem(problems, "repo", path, why.message, strlen(why.message), false);
         st = STET_OK;
     } else if (st != STET_OK) {
         stet_error_move(err, &why);

@@ -19,14 +19,7 @@ static bool present(stet_project *p) {
 }
 
 static void add(stet_value *problems, const char *where, const char *what, bool repaired) {
-    stet_value v = stet_object(), place;
-    if (stet_string_checked(where, strlen(where), &place, NULL) != STET_OK)
-        place = stet_string("");
-    stet_put(&v, "store", stet_string("runs"));
-    stet_put(&v, "where", place);
-    stet_put(&v, "what", stet_string(what));
-    stet_put(&v, "repaired", stet_bool(repaired));
-    stet_push(problems, v);
+    stet_store_problem(problems, "runs", where, what, strlen(what), repaired);
 }
 
 /* Every state.json of the project is read. A damaged index is mended by a new one; what a run or a person said is not

@@ -82,6 +82,29 @@ static stet_status each_store(stet_op_ctx *ctx, stet_value args, bool flag, visi
     return status;
 }
 
+void stet_store_problem(stet_value *problems, const char *store, const char *where, const char *what, size_t len,
+                        bool repaired) {
+    stet_value problem = stet_object(), text, place;
+    if (stet_string_checked(what, len, &text, NULL) != STET_OK)
+        text = stet_string("damaged");
+    if (stet_string_checked(where, strlen(where), &place, NULL) != STET_OK)
+        place = stet_string("");
+    stet_put(&problem, "store", stet_string(store));
+    stet_put(&problem, "where", place);
+    stet_put(&problem, "what", text);
+    stet_put(&problem, "repaired", stet_bool(repaired));
+    stet_push(problems, problem);
+}
+
+void stet_store_problems(stet_value *problems, const char *store, const char *where, const stet_buf *lines,
+                         bool repaired) {
+    for (size_t at = 0; at < lines->len;) {
+        size_t len = strcspn(lines->data + at, "\n");
+        stet_store_problem(problems, store, where, lines->data + at, len, repaired);
+        at += len + 1;
+    }
+}
+
 static stet_value problem_of_error(const stet_store *store, const stet_error *why) {
     stet_value problem = stet_object();
     stet_put(&problem, "store", stet_string(store->name));
