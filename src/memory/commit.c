@@ -149,8 +149,8 @@ static stet_status check_need(const stet_tx_doc *d, const stet_head *h, stet_err
         return STET_CONFLICT;
     }
     stet_value value;
-    if (d->need_hash &&
-        !(h->exists && stet_find(h->value, "value", 5, &value) && stet_hash_equal(stet_hash_value(value), d->hash))) {
+    if (d->need_hash && !(h->exists && stet_find(h->value, "value", 5, &value) &&
+                          stet_hash_equal(stet_hash_value(value), *d->need_hash))) {
         stet_fail(err, STET_CONFLICT, "document \"%s\" has another value than the one required%s", d->name.id,
                   h->exists ? "" : ": it does not exist");
         stet_detail(err, "seq", stet_int(h->seq));

@@ -153,8 +153,8 @@ typedef struct stet_tx_doc {
     stet_patches ops;             /* STET_TX_PATCH: values retained; all else in the arena, the array too */
     STET_VEC(stet_tx_path) reads; /* in the arena */
     bool reads_collapsed;
-    bool need_absent, need_hash;
-    stet_hash hash;
+    bool need_absent;
+    const stet_hash *need_hash; /* of its value, or NULL; in the arena */
     const stet_change *changes; /* from before to after, if known; in the arena */
     size_t change_count;
     bool changes_known;

@@ -6,7 +6,9 @@
 #include "memory/record.h"
 
 static const stet_address *copy_addresses(stet_arena *a, const stet_address *at, size_t len) {
-    stet_address *out = stet_arena_alloc(a, (len ? len : 1) * sizeof *out);
+    if (len == 0) /* most of the lists of most actions */
+        return NULL;
+    stet_address *out = stet_arena_alloc(a, len * sizeof *out);
     for (size_t i = 0; i < len; i++) {
         out[i].space = at[i].space ? stet_arena_strdup(a, at[i].space) : NULL;
         out[i].name.id = stet_arena_strdup(a, at[i].name.id);
@@ -27,7 +29,9 @@ static stet_status check_addresses(const stet_address *at, size_t len, stet_erro
 }
 
 static const char *const *copy_names(stet_arena *a, const char *const *at, size_t len) {
-    const char **out = stet_arena_alloc(a, (len ? len : 1) * sizeof *out);
+    if (len == 0)
+        return NULL;
+    const char **out = stet_arena_alloc(a, len * sizeof *out);
     for (size_t i = 0; i < len; i++)
         out[i] = stet_arena_strdup(a, at[i]);
     return out;
@@ -61,7 +65,7 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     c->key.scope = stet_arena_strdup(a, o->key.scope ? o->key.scope : "");
     c->key.action = stet_arena_strdup(a, o->key.action);
     c->parent = o->parent ? stet_arena_strdup(a, o->parent) : NULL;
-    c->rests_on.bytes = stet_arena_strndup(a, o->rests_on.bytes, o->rests_on.len);
+    c->rests_on.bytes = o->rests_on.len ? stet_arena_strndup(a, o->rests_on.bytes, o->rests_on.len) : "";
     c->declared_writes = copy_addresses(a, o->declared_writes, o->declared_count);
     c->envelopes = copy_addresses(a, o->envelopes, o->envelope_count);
     c->ignored_writes = copy_addresses(a, o->ignored_writes, o->ignored_count);

@@ -11,9 +11,9 @@ static stet_hash content_of(const stet_tx *tx) {
         if (d->write == STET_TX_NONE && !d->need_absent && !d->need_hash)
             continue;
         stet_buf_printf(&b, "%s%c%s%c%d%d%d", d->name.id, 0, d->name.scope, 0, (int)d->write, d->need_absent,
-                        d->need_hash);
+                        d->need_hash != NULL);
         if (d->need_hash)
-            stet_buf_add(&b, d->hash.bytes, sizeof d->hash.bytes);
+            stet_buf_add(&b, d->need_hash->bytes, sizeof d->need_hash->bytes);
         size_t at = b.len;
         if (d->write == STET_TX_SET)
             stet_json_write(&b, d->after, STET_JSON_CANONICAL);

@@ -508,10 +508,8 @@ stet_status stet_tx_need_absent(stet_tx *tx, const stet_docname *name, stet_erro
 stet_status stet_tx_need_hash(stet_tx *tx, const stet_docname *name, stet_hash hash, stet_error *err) {
     stet_tx_doc *d = NULL;
     stet_status st = touch_to_write(tx, name, &d, err);
-    if (st == STET_OK) {
-        d->need_hash = true;
-        d->hash = hash;
-    }
+    if (st == STET_OK)
+        d->need_hash = stet_arena_dup(tx->arena, &hash, sizeof hash);
     return st;
 }
 
