@@ -17,7 +17,7 @@ def test(name, good, note=""):
 
 
 def plain(text):
-    for pattern, word in (r"\d+\.\d\d s\b", "T s"), (r"20\d\d-\d\d-\d\dT[\d:.]+Z", "TIME"), (r"the project /\S+", "the project DIR"), (r"sequence \d+", "sequence N"), (r"20\d{6}T\d{6}Z-\w+-[0-9a-f]+", "RUN"):
+    for pattern, word in (r"\d+\.\d\d s\b", "T s"), (r"20\d\d-\d\d-\d\dT[\d:.]+Z", "TIME"), (r"the project /\S+", "the project DIR"), (r"sequence \d+", "sequence N"), (r"20\d{6}T\d{6}Z-\w+-[0-9a-f]+", "RUN"), (r" {2,}", "  "):  # the width of a column goes by what is in it
         text = re.sub(pattern, word, text)
     return text.strip()
 
