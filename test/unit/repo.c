@@ -431,12 +431,10 @@ static void exec_maps_that_name_a_part_in_many_places_are_refused(void **state) 
 
 static void exec_maps_with_parts_that_are_no_digits_are_refused(void **state) {
     (void)state;
-    static const char *const wrong[] = {"{\"count\":17,\"parts\":{\"\\u0000\":\"%s\"},\"type\":\"execmap\"}",
-                                        "{\"count\":17,\"parts\":{\"g\":\"%s\"},\"type\":\"execmap\"}",
-                                        "{\"count\":17,\"parts\":{\"\":\"%s\"},\"type\":\"execmap\"}",
-                                        "{\"count\":16,\"parts\":{\"0\":\"%s\"},\"type\":\"execmap\"}",
-                                        "{\"count\":9223372036854775807,\"parts\":{\"0\":\"%s\"},\"type\":"
-                                        "\"execmap\"}"};
+#define MAP(count, digit) "{\"count\":" count ",\"parts\":{\"" digit "\":\"%s\"},\"type\":\"execmap\"}"
+    static const char *const wrong[] = {MAP("17", "\\u0000"), MAP("17", "g"), MAP("17", ""), MAP("16", "0"),
+                                        MAP("9223372036854775807", "0")};
+#undef MAP
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char text[200];
         stet_hash id = stet_hash_of("x", 1);
