@@ -33,29 +33,35 @@ ifneq ($(COVERAGE),)
 SANFLAGS += --coverage
 endif
 
-CPPFLAGS += -Iinclude -Isrc -D_GNU_SOURCE -DSTET_PREFIX='"$(PREFIX)"'
-CFLAGS   += -std=c11 $(OPT) $(WARN) $(WERROR) -fPIC -fvisibility=hidden -fno-math-errno -pthread $(SANFLAGS)
-LDFLAGS  += $(SANFLAGS)
+# `override` keeps these flags when a user gives CFLAGS= on the command line; the user's flags come last and win.
+override CPPFLAGS := -Iinclude -Isrc -D_GNU_SOURCE -DSTET_PREFIX='"$(PREFIX)"' $(CPPFLAGS)
+override CFLAGS   := -std=c11 $(OPT) $(WARN) $(WERROR) -fPIC -fvisibility=hidden -fno-math-errno -pthread $(SANFLAGS) $(CFLAGS)
+override LDFLAGS  := $(SANFLAGS) $(LDFLAGS)
 # SQLite, libuv, zstd, utf8proc and libcrypto are linked statically into the program, so that it starts without loading and relocating them;
 # libstet.so uses the shared ones. CPU time of `stet --version`, process start included (bench/start.c; /bin/true: 0.69 ms): all static 0.92;
 # libcrypto shared 1.80; all shared 2.14. Without PIE it would be 0.85: not worth a program whose addresses are known.
 STATIC   := -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libcrypto.a -lm -ldl -lpthread
 SHARED   := -lsqlite3 -luv -lzstd -lutf8proc -lcrypto -lm -ldl -lpthread
 
-SRC      := $(sort $(wildcard src/*/*.c src/*/*/*.c))
+# The command line and the MCP server are programs over the library, not part of it.
+SURFACES := cli mcp
+SRC      := $(sort $(filter-out $(SURFACES:%=src/%/%),$(wildcard src/*/*.c)))
 OBJ      := $(SRC:%.c=$(BUILD)/obj/%.o)
+SURFACE_SRC := $(sort $(wildcard $(SURFACES:%=src/%/*.c)))
+SURFACE  := $(BUILD)/libsurface.a
 MAIN     := $(BUILD)/obj/src/main.o
 # A plug-in is a folder of plugins/; its packages stand in plugins/NAME/packages for pkg-config.
 PLUGINS  := $(patsubst plugins/%/,%,$(wildcard plugins/*/))
 PLUGIN_SO := $(PLUGINS:%=$(BUILD)/lib/stet/%.so)
 ADAPTERS := $(patsubst adapters/%.c,$(BUILD)/%,$(wildcard adapters/*.c))
-# The Python package: an extension module of the limited API, and classes over it. PYTHONPATH=$(BUILD)/python uses it from here. Below /usr it
-# is installed where Debian's own packages lie, else where python3 looks in PREFIX.
+# The Python package: an extension module of the limited API, and classes over it. PYTHONPATH=$(BUILD)/python uses it from here. It is
+# installed where Debian's python3 looks: dist-packages below /usr and /usr/local, site-packages in a home directory (PREFIX=~/.local) or a venv.
 PYTHON   ?= /usr/bin/python3
 PYSRC    := $(sort $(wildcard python/*.c))
 PYFILES  := $(sort $(wildcard python/stet/*.py))
 PYMODULE := $(BUILD)/python/stet/_stet.abi3.so
-PYTHONDIR ?= $(PREFIX)/lib/$(if $(filter /usr,$(PREFIX)),python3,$(shell $(PYTHON) -c 'import sys; print("python%d.%d" % sys.version_info[:2])'))/dist-packages
+PYTHONLIB := $(if $(filter /usr,$(PREFIX)),python3,$(shell $(PYTHON) -c 'import sys; print("python%d.%d" % sys.version_info[:2])'))
+PYTHONDIR ?= $(PREFIX)/lib/$(PYTHONLIB)/$(if $(filter /usr /usr/local,$(PREFIX)),dist,site)-packages
 
 TESTKINDS := unit fault crash property
 TESTSRC  := $(sort $(wildcard $(TESTKINDS:%=test/%/*.c)))
@@ -66,7 +72,7 @@ FUZZBIN  := $(FUZZSRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCHSRC := $(sort $(wildcard bench/*.c))
 BENCHBIN := $(BENCHSRC:%.c=$(BUILD)/%)
 
-.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize lint tidy warnings format format-check fuzz bench soak coverage deps-graph install clean help docs setup setup-test setup-dev
+.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize lint tidy warnings format format-check fuzz bench soak coverage deps-graph install uninstall clean help docs setup setup-test setup-dev
 .SECONDARY:
 
 all: programs python
@@ -105,7 +111,7 @@ sanitize: setup-test
 
 # clang-tidy needs some seconds for each file: a stamp for each, so that a second run looks only at what has changed. The stamp hangs on
 # the object, which make already rebuilds when one of the file's headers has changed. cppcheck keeps its own notes in its directory.
-TIDYSRC := $(SRC) src/main.c $(wildcard adapters/*.c)
+TIDYSRC := $(SRC) $(SURFACE_SRC) src/main.c $(wildcard adapters/*.c)
 lint: setup-dev
 	@mkdir -p $(BUILD)/lint/cppcheck
 	@cppcheck --quiet --error-exitcode=1 --cppcheck-build-dir=$(BUILD)/lint/cppcheck --enable=warning,performance,portability --inline-suppr \
@@ -180,6 +186,13 @@ install: programs python
 	$(BUILD)/stet help --completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_stet
 	$(BUILD)/stet help --completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/stet.fish
 
+# Removes what install puts there, and the directories that are stet's own.
+uninstall:
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,stet $(notdir $(ADAPTERS))) $(DESTDIR)$(PREFIX)/include/stet.h
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/,libstet.a libstet.so libstet.so.0 libstet.so.$(VERSION) pkgconfig/stet.pc)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1/stet.1 bash-completion/completions/stet zsh/site-functions/_stet fish/vendor_completions.d/stet.fish)
+	rm -rf $(DESTDIR)$(PREFIX)/lib/stet $(DESTDIR)$(PYTHONDIR)/stet $(DESTDIR)$(PYTHONDIR)/stet-$(VERSION).dist-info
+
 clean:
 	rm -rf $(BUILD)
 
@@ -197,7 +210,8 @@ help:
 	@echo 'make coverage     line coverage in build/coverage/html'
 	@echo 'make deps-graph   the include graph between folders; fails on an upward edge'
 	@echo 'make docs         docs/reference.md and man/stet.1 from the operation table'
-	@echo 'make install      DESTDIR= PREFIX=/usr/local PYTHONDIR=PREFIX/lib/python3.N/dist-packages'
+	@echo 'make install      DESTDIR= PREFIX=/usr/local PYTHONDIR=PREFIX/lib/python3.N/{dist,site}-packages'
+	@echo 'make uninstall    removes what install put there; give it the same DESTDIR, PREFIX and PYTHONDIR'
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -209,34 +223,39 @@ $(BUILD)/libstet.a: $(OBJ)
 	$(call say,AR,$@)
 	$(Q)ar rcs $@ $(OBJ)
 
+$(SURFACE): $(SURFACE_SRC:%.c=$(BUILD)/obj/%.o)
+	@rm -f $@
+	$(call say,AR,$@)
+	$(Q)ar rcs $@ $^
+
 $(BUILD)/libstet.so: $(OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -Wl,-soname,libstet.so.0 -Wl,--no-undefined $(LDFLAGS) -o $@ $(OBJ) $(SHARED)
 
-$(BUILD)/stet: $(MAIN) $(BUILD)/libstet.a
+$(BUILD)/stet: $(MAIN) $(SURFACE) $(BUILD)/libstet.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) -Wl,--gc-sections -rdynamic -o $@ $(MAIN) $(BUILD)/libstet.a $(STATIC)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--gc-sections -rdynamic -o $@ $(MAIN) $(SURFACE) $(BUILD)/libstet.a $(STATIC)
 
 # The program as the tests use it where they inject faults: the same objects, and the hook of os/sys.h set from STET_FAULT.
-$(BUILD)/test/stet: $(MAIN) $(TESTOBJ) $(BUILD)/libstet.a
+$(BUILD)/test/stet: $(MAIN) $(TESTOBJ) $(SURFACE) $(BUILD)/libstet.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $(MAIN) $(TESTOBJ) $(BUILD)/libstet.a $(STATIC)
+	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $(MAIN) $(TESTOBJ) $(SURFACE) $(BUILD)/libstet.a $(STATIC)
 
-$(BUILD)/test/%: $(BUILD)/obj/test/%.o $(TESTOBJ) $(BUILD)/libstet.a
+$(BUILD)/test/%: $(BUILD)/obj/test/%.o $(TESTOBJ) $(SURFACE) $(BUILD)/libstet.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(TESTOBJ) $(BUILD)/libstet.a -lcmocka -ljansson $(STATIC)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(TESTOBJ) $(SURFACE) $(BUILD)/libstet.a -lcmocka -ljansson $(STATIC)
 
 $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(BUILD)/libstet.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/libstet.a -ljansson $(STATIC)
 
-$(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/%.o $(BUILD)/libstet.a
+$(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/%.o $(SURFACE) $(BUILD)/libstet.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libstet.a $(STATIC)
+	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(SURFACE) $(BUILD)/libstet.a $(STATIC)
 
 # A plug-in has a copy of what it needs of libstet in it, hidden: values have one layout, and functions keep no state.
 define PLUGIN_RULE
@@ -274,4 +293,4 @@ $(BUILD)/lint/plugins/%.tidy: $(BUILD)/lib/stet/%.so .clang-tidy
 	$(Q)clang-tidy --quiet plugins/$*/*.c -- $(CPPFLAGS) -std=c11 $$(pkg-config --cflags $$(cat plugins/$*/packages)) 2>$@.log || { cat $@.log >&2; exit 1; }
 	@touch $@
 
--include $(OBJ:.o=.d) $(MAIN:.o=.d) $(TESTSRC:%.c=$(BUILD)/obj/%.d) $(BENCHSRC:%.c=$(BUILD)/obj/%.d) $(FUZZSRC:%.c=$(BUILD)/obj/%.d) $(TESTOBJ:.o=.d)
+-include $(OBJ:.o=.d) $(SURFACE_SRC:%.c=$(BUILD)/obj/%.d) $(MAIN:.o=.d) $(TESTSRC:%.c=$(BUILD)/obj/%.d) $(BENCHSRC:%.c=$(BUILD)/obj/%.d) $(FUZZSRC:%.c=$(BUILD)/obj/%.d) $(TESTOBJ:.o=.d)

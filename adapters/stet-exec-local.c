@@ -1,17 +1,19 @@
-/* stet-exec-local - the execution adapter that runs programs on this machine (docs/calls.md).
+/* stet-exec-local.c - the execution adapter that runs programs on this machine (docs/calls.md).
  *
- * One request on standard input, one reply on standard output (src/exec/adapter.h). It is started in the directory of a
- * project. A call whose snapshot lies in that project's own repository runs here, under a supervisor that outlives this
- * process; one whose snapshot lies in another repository is left there for a worker. */
+ * The adapter reads one request on standard input and writes one reply on standard output (src/call/adapter.h). It is
+ * started in the directory of a project. A call whose snapshot lies in that project's own repository runs here, under a
+ * supervisor that outlives this process. A call whose snapshot lies in another repository is left there for a worker.
+ */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "exec/adapter.h"
-#include "exec/calls.h"
-#include "exec/orchestrate_local.h"
+#include "call/adapter.h"
+#include "call/calls.h"
+#include "call/orchestrate_local.h"
 #include "os/clock.h"
 #include "os/file.h"
 

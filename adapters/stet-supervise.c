@@ -1,8 +1,14 @@
-/* stet-supervise DIR - runs commands for a client on standard input, and writes down in DIR how they ended. Started by
- * the library (src/exec/local.h); of no use to people. */
+/* stet-supervise.c - runs commands for a client and records in DIR how they ended.
+ *
+ *     stet-supervise DIR
+ *
+ * The library starts this program and talks to it on standard input (src/process/local.h). It is not meant to be run by
+ * hand.
+ */
+
 #include <unistd.h>
 
-#include "exec/local.h"
+#include "process/local.h"
 
 int main(int argc, char **argv) {
     if (argc != 2 || isatty(0))

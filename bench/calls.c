@@ -1,5 +1,9 @@
-/* Calls: how fast a pinned one is answered, by the look-up alone and by an executor with all that stands around it; and
- * what a call costs that runs a program through stet-exec-local. Processor time, since the disk is shared. */
+/* calls.c - how fast a pinned call is answered, and what a call costs that runs a program.
+ *
+ * A pinned call is answered by the look-up alone, and by a complete executor. The program runs through stet-exec-local.
+ * Times are processor time, since the disk is shared.
+ */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +11,7 @@
 #include <time.h>
 #include <uv.h>
 
-#include "exec/calls.h"
+#include "call/calls.h"
 
 enum { PINS = 10000, HITS = 300000, LOOKS = 1000000, COLD = 100 };
 

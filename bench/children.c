@@ -1,6 +1,9 @@
-/* A map over 10,000 rows: what one edit, one append and the removal of the first row cost, CPU time of a process from
- * opening the project to the end of the settling, and how many actions run. There is no peer; the goals say what must
- * not depend on the number of rows: runs. */
+/* children.c - a map over 10,000 rows: the cost of one edit, one append and the removal of the first row.
+ *
+ * Measures the CPU time of a process from opening the project to the end of the settling, and how many actions run.
+ * There is no peer; the goal is that the number of runs does not depend on the number of rows.
+ */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

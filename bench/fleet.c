@@ -1,7 +1,11 @@
-/* The registry over 10,000 runs of 37 KB: refresh from nothing, look, search, archive; as the program does it, process
- * start included. "cold" is with the page cache dropped, inodes and directories too, where that is allowed; else with
- * the files' pages let go by posix_fadvise. STET_BENCH_RUNS makes it smaller. The peer is the goal that was set for it;
- * beside it stands the floor, what the same looks or reads cost alone in the same minute. */
+/* fleet.c - the registry over 10,000 runs of 37 KB: refresh from nothing, look, search, archive.
+ *
+ * Everything is done as the program does it, process start included. "cold" means with the page cache dropped, inodes
+ * and directories too, where that is allowed; otherwise posix_fadvise drops the pages of the files. STET_BENCH_RUNS
+ * makes it smaller. The peer is the goal that was set. Beside it stands the floor: what the same looks or reads cost
+ * alone in the same minute.
+ */
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

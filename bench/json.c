@@ -1,5 +1,9 @@
-/* Reading and printing JSON, beside jansson: a document of 50 MB of mixed content (records with short and long strings,
- * escapes, letters beyond ASCII, integers, decimals, nested arrays and objects), compact and indented. */
+/* json.c - reading and printing JSON, compared with jansson.
+ *
+ * The document is 50 MB of mixed content (records with short and long strings, escapes, letters beyond ASCII, integers,
+ * decimals, nested arrays and objects), compact and indented.
+ */
+
 #include "base/json.h"
 
 #include <jansson.h>

@@ -1,6 +1,9 @@
-/* What an MCP client waits for: the first answer after the start of the program, a warm small call, a warm read of a
- * document; and what 10,000 calls leave behind in memory. The peer of a call is the same frames through `cat`: what two
- * processes and two pipes cost at all. */
+/* mcp.c - how long an MCP client waits, and what 10,000 calls leave behind in memory.
+ *
+ * Measures the first answer after the start of the program, a warm small call, and a warm read of a document. The peer
+ * of a call is the same frames through `cat`: the bare cost of two processes and two pipes.
+ */
+
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdbool.h>

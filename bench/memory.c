@@ -1,7 +1,11 @@
-/* Commits, groups of commits, reads and opening of a space, beside a bare SQLite loop that writes the same bytes (the
- * same rows, keys and blob lengths) with the same durability in the same run.
+/* memory.c - commits, groups of commits, reads and opening of a space.
  *
- *     memory [DIR]     works in a new directory below DIR (default: the current one) */
+ * The peer is a bare SQLite loop that writes the same bytes (the same rows, keys and blob lengths) with the same
+ * durability in the same run.
+ *
+ *     memory [DIR]     works in a new directory below DIR (default: the current one)
+ */
+
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +44,6 @@ static double cpu_seconds(void) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
-
-/* ---- The peer: one commit row and one head row per commit, nothing else ---- */
 
 typedef struct peer {
     sqlite3 *db;
@@ -126,8 +128,6 @@ static void weigh(const char *path, size_t *changes, size_t *body, size_t *value
     sqlite3_finalize(s);
     sqlite3_close(db);
 }
-
-/* ---- Ours ---- */
 
 static stet_pathref value_key(stet_path *p, const char *key) {
     stet_path_set(p, STET_PATH_ROOT);

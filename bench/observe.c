@@ -1,5 +1,9 @@
-/* Observations: marking, listing, storing, bytes per action; beside the same number of bare SQLite rows where that says
- * something. Prints "NAME: ours X, peer Y, ratio Z (goal G)". */
+/* observe.c - observations: marking, listing, storing, bytes per action.
+ *
+ * The peer is the same number of bare SQLite rows, where that comparison makes sense. Prints "NAME: ours X, peer Y,
+ * ratio Z (goal G)".
+ */
+
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -356,21 +360,13 @@ static double derive_stale(const char *dir, const char *name, int actions, size_
     double best = 1e9;
     for (int i = 0; i < 20; i++) {
         s = open_in(dir, name);
-        stet_arena arena = STET_ARENA_INIT;
-        stet_marked *marks;
-        size_t count;
+        stet_standing all = {0};
         double start = cpu();
-        ok(stet_observe_marks(s, 0, NULL, NULL, &arena, &marks, &count, &err));
-        int64_t roots[16];
-        for (size_t k = 0; k < count && k < 16; k++)
-            roots[k] = marks[k].action;
-        stet_numbers down = {0};
-        ok(stet_observe_downstream(s, 0, roots, count < 16 ? count : 16, 0, &down, &err));
+        ok(stet_observe_standing(s, 0, NULL, &all, &err));
         double took = cpu() - start;
         best = took < best ? took : best;
-        *reached = down.len;
-        stet_numbers_release(&down);
-        stet_arena_release(&arena);
+        *reached = all.stale.len;
+        stet_standing_release(&all);
         stet_space_close(s);
     }
     return best;

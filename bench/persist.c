@@ -1,4 +1,5 @@
-/* Persist beside a bare loop of write, fsync, rename and SHA-256, and beside joblib.Memory and diskcache. */
+/* persist.c - persist, compared with a bare loop of write, fsync, rename and SHA-256, joblib.Memory and diskcache. */
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

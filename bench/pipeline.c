@@ -1,7 +1,11 @@
-/* Pipelines beside ninja and make: a scan against a bare loop of stat, a first build of trivial commands, a null build
- * without and with a live watch, one changed input, a large output put back. CPU time of the process and its children
- * where the work is our own, wall time where the commands' work counts. STET_BENCH_FILES, STET_BENCH_COMMANDS and
- * STET_BENCH_RESTORE_MB change the sizes. */
+/* pipeline.c - pipelines, compared with ninja and make.
+ *
+ * Measures a scan against a bare loop of stat, a first build of trivial commands, a null build without and with a live
+ * watch, one changed input, and restoring a large output. CPU time of the process and its children is measured where
+ * the work is our own, wall time where the commands' work counts. STET_BENCH_FILES, STET_BENCH_COMMANDS and
+ * STET_BENCH_RESTORE_MB change the sizes.
+ */
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

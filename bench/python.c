@@ -1,4 +1,5 @@
-/* python - a get through the Python package, beside Python's own persistent caches (python_get.py). */
+/* python.c - a get through the Python package, compared with Python's own persistent caches (python_get.py). */
+
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,12 +1,15 @@
-/* Running and not running: null starts, a few changes among many, early cut-off, propagation; beside ninja on the same
- * graph, where its files and processes are another case than documents and are named so. CPU time of whole processes
- * for starts, CPU time inside this one for propagation.
+/* sched.c - running and not running: null starts, a few changes among many, early cut-off, propagation.
  *
- *     build/bench/sched [ACTIONS [FILTER]]         100,000 actions in the large graphs unless told otherwise; FILTER is
- *                                                  one of starts, unneeded, set, chain, propagation
+ * The peer is ninja on the same graph; its files and processes are a different case from documents, and are labelled
+ * so. Starts are measured as CPU time of whole processes, propagation as CPU time inside this one.
  *
- * A process is started with posix_spawn, so that it is not charged with copying this one, and what is short is measured
- * as the best mean of some runs: a single one is charged by the tick, and the first finds nothing in the caches. */
+ *     build/bench/sched [ACTIONS [FILTER]]    100,000 actions in the large graphs by default; FILTER is
+ *                                             one of starts, unneeded, set, chain, propagation
+ *
+ * A process is started with posix_spawn, so that copying this one is not charged to it. Short runs are measured as the
+ * best mean of several: a single run is charged by the tick, and the first finds nothing in the caches.
+ */
+
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -19,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "os/clock.h"
 #include "os/file.h"
 #include "scheduler/sched.h"
 
@@ -77,8 +81,6 @@ static double cpu_now(void) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
-
-/* ---- Graphs ------------------------------------------------------------------------------------------------------ */
 
 /* `layers` times `width` nodes; each reads `fan` above it. A chain is a width of 1. With `gates` every node of the
  * first layer reads the node "gate" too, whose value does not follow the cell it reads, and 1, 10, 100 and 1000 of the
@@ -189,8 +191,6 @@ static void ninja_files(const graph *g) {
 static void write_ninja(const graph *g) {
     apart(ninja_files, g);
 }
-
-/* ---- Whole processes --------------------------------------------------------------------------------------------- */
 
 static char program[4096];
 
@@ -389,7 +389,45 @@ static void chain(int n) {
     must(stet_file_remove_tree("ninja", &err));
 }
 
-/* ---- In one process ---------------------------------------------------------------------------------------------- */
+/* Refs that add a text to a number fail; in a circle each waits for the one before. */
+static double run_refs(const char *name, int n, const char *term, bool circle) {
+    char file[64];
+    snprintf(file, sizeof file, "%s.json", name);
+    FILE *f = fopen(file, "w");
+    if (!f)
+        exit(1);
+    fprintf(f, "{\"pattern\":1,\"name\":\"%s\",\"argument\":{\"default\":{\"s\":%s}},\"nodes\":[", name, term);
+    for (int i = 0; i < n; i++) {
+        fprintf(f, "%s{\"id\":\"n%d\",\"module\":{\"type\":\"ref\",\"ref\":\"add\"},\"inputs\":[", i ? "," : "", i);
+        if (circle)
+            fprintf(f, "{\"$\":\"n%d\"},1]}", (i + n - 1) % n);
+        else
+            fprintf(f, "{\"$\":\"argument/s\"},%d]}", i);
+    }
+    fprintf(f, "],\"result\":{");
+    for (int i = 0; i < (circle ? 1 : n); i++)
+        fprintf(f, "%s\"r%d\":{\"$\":\"n%d\"}", i ? "," : "", i, i);
+    fprintf(f, "}}");
+    if (fclose(f) != 0)
+        exit(1);
+    char *argv[] = {program, (char *)"run", (char *)"-k", file, NULL};
+    int64_t start = stet_clock_monotonic_us();
+    long kb;
+    (void)run_once(argv, &kb);
+    return (double)(stet_clock_monotonic_us() - start) / 1000;
+}
+
+static void failures(int n) {
+    double good = run_refs("succeed", n, "1", false), bad = run_refs("fail", n, "\"x\"", false);
+    printf("sched first run of %d refs: %.0f ms elapsed if they succeed, %.0f ms if they fail, ratio %.2f (goal 3)\n",
+           n, good, bad, bad / good);
+    for (int size = 1000; size <= 20 * n; size *= size < 10000 ? 10 : 2) {
+        double ms = run_refs(size == 1000 ? "circle1" : size == 10000 ? "circle2" : "circle3", size, "1", true);
+        printf("sched first run of a circle of %d refs: %.0f ms elapsed, %.1f us an action (goal: the same for each "
+               "size)\n",
+               size, ms, ms * 1000 / size);
+    }
+}
 
 /* Runs per second, everything stored. */
 static void propagation(const graph *g, double goal) {
@@ -479,6 +517,8 @@ int main(int argc, char **argv) {
         set_inputs(10000, 100);
     if (chosen("chain"))
         chain(actions);
+    if (chosen("failures"))
+        failures(1000);
     if (chosen("propagation")) {
         propagation(&(graph){"fan-out-1000", 1, 1000, 1, 1, false, NULL, false}, 50000);
         propagation(&(graph){"chain-1000", 1000, 1, 1, 1, false, NULL, false}, 50000);

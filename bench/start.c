@@ -1,5 +1,9 @@
-/* What it costs to start the program: CPU time of whole processes, best mean of 25 runs in 8 interleaved rounds, beside
- * /bin/true, which is what a process costs here at all. */
+/* start.c - what it costs to start the program, compared with /bin/true.
+ *
+ * CPU time of whole processes, best mean of 25 runs in 8 interleaved rounds. /bin/true shows what any process costs
+ * here.
+ */
+
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdint.h>

@@ -1,8 +1,10 @@
-/* Actions whose work stands until something that they read changes: a report over two spaces.
+/* actions.c - actions that run again only when something they read has changed: a report over two spaces.
  *
  *     gcc -o actions actions.c $(pkg-config --cflags --libs stet) && ./actions DIR
  *
- * Compiles as C11 and as C++17. Run it twice: the second time nothing is computed. */
+ * It compiles as C11 and as C++17. Run it twice: the second time nothing is computed.
+ */
+
 #include <stdio.h>
 #include <string.h>
 

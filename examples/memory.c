@@ -2,7 +2,9 @@
  *
  *     cc -o memory memory.c -lstet && ./memory /tmp/notes
  *
- * It compiles as C and as C++. */
+ * It compiles as C and as C++.
+ */
+
 #include <stdio.h>
 #include <string.h>
 

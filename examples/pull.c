@@ -1,8 +1,10 @@
-/* pull.c - runs a pattern from C, and prints its result: what `stet run FILE` does, inside your own program.
+/* pull.c - runs a pattern from C and prints its result, as `stet run FILE` does.
  *
  *     cc -o pull pull.c $(pkg-config --cflags --libs stet) && ./pull site/stet.toml
  *
- * It compiles as C and as C++. */
+ * It compiles as C and as C++.
+ */
+
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -7,24 +7,24 @@
  *     if (stet_json_parse(text, strlen(text), &doc, &err) != STET_OK) {
  *         fprintf(stderr, "%s\n", err.message);
  *         stet_error_clear(&err);
- *         return 1;
+ *         return STET_INVALID;
  *     }
- *     stet_value name = stet_get(doc, "name");      // borrowed from doc
- *     ...
+ *     stet_value name = stet_get(doc, "name"); // borrowed from doc
+ *     printf("%s\n", stet_as_string(&name, NULL));
  *     stet_release(doc);
  *
  * Conventions, everywhere in this header
  *
- *  - A function that can fail returns a stet_status and takes a `stet_error *` last; NULL is allowed there. On
- *    failure the error carries the same status, a message that names the thing and what was expected, and often
- *    a hint that says what to do. Output parameters are untouched unless the function says otherwise.
- *  - Inputs are borrowed for the call. A stet_value that a function returns directly from another value is
- *    borrowed from it (stet_get, stet_at); one that is made (stet_string, stet_json_parse) belongs to the caller, who
- *    releases it with stet_release. Functions that take over a value say "consumes".
- *  - Values are immutable once shared and may be used from many threads at once; their reference counts are
- *    atomic. Any other handle is used by one thread at a time unless it says otherwise.
- *  - Out of memory ends the process. Nothing else that comes from outside does.
- *  - Strings are UTF-8. Lengths are in bytes.
+ *   - A function that can fail returns a stet_status and takes a `stet_error *` as its last parameter; NULL is allowed
+ *     there. On failure the error carries the same status, a message that names the thing and what was expected, and
+ *     often a hint that says what to do. Output parameters are untouched unless the function says otherwise.
+ *   - Inputs are borrowed for the call. A stet_value that a function returns directly from another value is borrowed
+ *     from it (stet_get, stet_at). A value that is made (stet_string, stet_json_parse) belongs to the caller, who
+ *     releases it with stet_release. Functions that take over a value say "consumes".
+ *   - Values are immutable once shared and may be used from many threads at once; their reference counts are atomic.
+ *     Any other handle is used by one thread at a time unless its description says otherwise.
+ *   - Running out of memory ends the process. No other input or condition does.
+ *   - Strings are UTF-8. Lengths are in bytes.
  */
 #ifndef STET_H
 #define STET_H
@@ -50,22 +50,20 @@ extern "C" {
 #define STET_PRINTF(f, a)
 #endif
 
-/* The version of the library that runs, as against the header compiled with. */
+/* The version of the library in use, which may differ from the header compiled with. */
 STET_API const char *stet_version(void);
 STET_API int stet_version_number(void);
 
-/* ---- Status and errors ------------------------------------------------------------------------------------ */
-
-/* The numbers are the exit statuses of the program, and stable. */
+/* The numbers are stable, and are the exit statuses of the program. */
 typedef enum stet_status {
     STET_OK = 0,
     STET_FAILED = 1,  /* an action, a call or a check failed */
     STET_INVALID = 2, /* usage or bad input */
     STET_NOT_FOUND = 3,
-    STET_CONFLICT = 4,    /* somebody else changed what this relied on */
-    STET_BUSY = 5,        /* a lock or a time-out; trying again later may work */
+    STET_CONFLICT = 4,    /* another process or thread changed what this relied on */
+    STET_BUSY = 5,        /* a lock or a timeout; trying again later may work */
     STET_CORRUPT = 6,     /* stored bytes are not what was written */
-    STET_IO = 7,          /* the file system said no: disk full, permission, device error */
+    STET_IO = 7,          /* the file system refused: disk full, permission, device error */
     STET_UNSUPPORTED = 8, /* a missing part or a newer format */
     STET_DENIED = 9,      /* refused by policy */
     STET_LIMIT = 10,      /* larger, deeper or more than a stated maximum */
@@ -97,13 +95,11 @@ typedef struct stet_error {
     { 0 }
 #endif
 
-/* Frees what the error holds and makes it STET_OK again. A stet_error is cleared before it is used for a new call only
- * if the old call failed. */
+/* Frees what the error holds and resets it to STET_OK. Clear an error before using it again only if the call before
+ * failed. */
 STET_API void stet_error_clear(stet_error *err);
-/* {"code","message","hint","details"}: the object that --json and MCP carry. Belongs to the caller. */
+/* The object that --json and MCP carry, {"code","message","hint","details"}. It belongs to the caller. */
 STET_API stet_value stet_error_value(const stet_error *err);
-
-/* ---- Values ------------------------------------------------------------------------------------------------- */
 
 typedef enum stet_type { STET_NULL, STET_BOOL, STET_INT, STET_DOUBLE, STET_STRING, STET_ARRAY, STET_OBJECT } stet_type;
 
@@ -115,35 +111,37 @@ STET_API void stet_release(stet_value v);      /* one less */
 STET_API stet_value stet_null(void);
 STET_API stet_value stet_bool(bool b);
 STET_API stet_value stet_int(int64_t i);
-/* An integral double of magnitude up to 2^53 becomes that integer, -0.0 becomes 0. NaN and infinities are refused. */
+/* An integral double of magnitude up to 2^53 becomes that integer; -0.0 becomes 0. NaN and infinities are refused. */
 STET_API STET_CHECKED stet_status stet_double(double d, stet_value *out, stet_error *err);
 /* `utf8` must be valid UTF-8: asserted. For bytes from outside use stet_string_checked. */
 STET_API stet_value stet_string(const char *utf8);
 STET_API stet_value stet_string_n(const char *utf8, size_t len);
 STET_API STET_CHECKED stet_status stet_string_checked(const char *bytes, size_t len, stet_value *out, stet_error *err);
-/* What is not UTF-8 in the result becomes U+FFFD. */
+/* Bytes of the result that are not valid UTF-8 become U+FFFD. */
 STET_API stet_value stet_stringf(const char *format, ...) STET_PRINTF(1, 2);
 STET_API stet_value stet_array(void);  /* empty */
 STET_API stet_value stet_object(void); /* empty */
 
 /* Readers. A reader of the wrong type returns false, 0, NULL, or null: check stet_typeof where that matters. */
 STET_API bool stet_as_bool(stet_value v);
-STET_API int64_t stet_as_int(stet_value v);   /* of STET_INT alone */
-STET_API double stet_as_double(stet_value v); /* of STET_INT or STET_DOUBLE */
-/* The bytes of a string, NUL-terminated, and their length (NULs inside are possible). They live as long as the storage
- * `*v` does, short strings being held inside it: hence the pointer. */
+STET_API int64_t stet_as_int(stet_value v);   /* STET_INT only */
+STET_API double stet_as_double(stet_value v); /* STET_INT or STET_DOUBLE */
+/* The bytes of a string, NUL-terminated, and their length (NULs inside are possible). Short strings lie inside the
+ * value itself, so the bytes live only as long as the storage that `v` points to. */
 STET_API const char *stet_as_string(const stet_value *v, size_t *len);
-STET_API size_t stet_count(stet_value v); /* elements of an array, members of an object, else 0 */
-/* Element `index` of an array or null; value of member `index` of an object in key order. Borrowed. */
+STET_API size_t stet_count(stet_value v); /* elements of an array, members of an object, otherwise 0 */
+/* Element `index` of an array, or the value of member `index` of an object in key order; null out of range. Borrowed.
+ */
 STET_API stet_value stet_at(stet_value v, size_t index);
-/* Key of member `index` of an object, keys sorted by their bytes. NULL out of range. Lives as long as the object. */
+/* Key of member `index` of an object; keys are sorted by their bytes. NULL out of range. Lives as long as the object.
+ */
 STET_API const char *stet_key_at(stet_value object, size_t index, size_t *len);
-/* Value of a member, or null if there is none (stet_find tells the two apart). Borrowed. */
+/* Value of a member, or null if there is none (stet_find tells the two cases apart). Borrowed. */
 STET_API stet_value stet_get(stet_value object, const char *key);
 STET_API bool stet_find(stet_value object, const char *key, size_t key_len, stet_value *out);
 
-/* Changers. They change `*v` in place if nobody shares it, and a copy otherwise, so that whoever else holds the old
- * value keeps seeing it unchanged. They consume `item`. `*v` must be of the right type: asserted. */
+/* Changers. They change `*v` in place if nobody else holds it, and otherwise a copy, so that other holders keep seeing
+ * the old value. They consume `item`. `*v` must be of the right type: asserted. */
 STET_API void stet_push(stet_value *array, stet_value item);
 STET_API void stet_put_at(stet_value *array, size_t index, stet_value item);    /* index < count */
 STET_API void stet_insert_at(stet_value *array, size_t index, stet_value item); /* index <= count */
@@ -152,62 +150,72 @@ STET_API void stet_put(stet_value *object, const char *key, stet_value item);   
 STET_API void stet_put_n(stet_value *object, const char *key, size_t key_len, stet_value item);
 STET_API bool stet_remove(stet_value *object, const char *key, size_t key_len); /* was it there? */
 
-/* Deep equality and a total order (null < bool < number < string < array < object). Costs the size of what differs in
- * identity: two values that share structure are compared only where they do not. */
+/* Deep equality, and a total order (null < bool < number < string < array < object). Parts that both values share are
+ * not compared. */
 STET_API bool stet_equal(stet_value a, stet_value b);
 STET_API int stet_compare(stet_value a, stet_value b);
 
-/* ---- JSON --------------------------------------------------------------------------------------------------- */
-
-/* Strict RFC 8259. A literal without fraction or exponent is an integer and refused outside int64; duplicate keys,
- * lone surrogates, invalid UTF-8, trailing bytes, and nesting beyond 512 are refused, with line and column. */
+/* Reads strict RFC 8259 JSON. A number without fraction or exponent is an integer, and is refused outside int64.
+ * Duplicate keys, lone surrogates, invalid UTF-8, trailing bytes and nesting beyond 512 are refused, with line and
+ * column. */
 STET_API STET_CHECKED stet_status stet_json_parse(const char *text, size_t len, stet_value *out, stet_error *err);
 
 typedef enum stet_json_style {
-    STET_JSON_CANONICAL, /* sorted keys, no white space, numbers as ECMAScript prints them: what every hash is over */
+    STET_JSON_CANONICAL, /* sorted keys, no white space, numbers as in ECMAScript: what every hash is over */
     STET_JSON_PRETTY     /* the same with two-space indentation and a newline at the end */
 } stet_json_style;
 
-/* A double beyond 2^53 is always printed with an exponent (1e+17, where ECMAScript prints 100000000000000000 up to
+/* Prints into memory from malloc, NUL-terminated; the caller frees it with stet_free. `len` may be NULL.
+ *
+ * A double beyond 2^53 is always printed with an exponent (1e+17, where ECMAScript prints 100000000000000000 up to
  * 1e21): without one it would be read as an integer, or refused. So every value reads back as itself, and different
  * values never print alike.
- *
- * Prints into memory from malloc, NUL-terminated; the caller frees it with stet_free. `len` may be NULL. */
+ */
 STET_API char *stet_json_print(stet_value v, stet_json_style style, size_t *len);
 STET_API void stet_free(void *p);
 
-/* ---- Projects, spaces, documents ------------------------------------------------------------------------------
- *
- *     stet_project *p;
- *     stet_space *s;
- *     if (stet_project_find(".", &p, &err) != STET_OK || stet_space_open(p, "main", 0, &s, &err) != STET_OK) ...
+/* Projects, spaces and documents
  *
  *     static stet_status bump(stet_tx *tx, void *ctx, stet_error *err) {
  *         stet_value n;
- *         stet_status st = stet_tx_get(tx, "counter/n", NULL, &n, err);       // borrowed from tx
- *         if (st != STET_OK)
- *             return st;
+ *         stet_status status = stet_tx_get(tx, "counter/n", NULL, &n, err); // borrowed from tx
+ *         if (status != STET_OK)
+ *             return status;
  *         return stet_tx_set(tx, "counter/n", NULL, stet_int(stet_as_int(n) + 1), err);
  *     }
- *     status = stet_space_transact(s, NULL, bump, NULL, NULL, &err);          // again on conflict, until it holds
  *
- * A space is one file of JSON documents with one sequence; acknowledged commits survive a power cut. A cell is
- * addressed by text, "ID[/KEY...]", with ~1 for a slash and ~0 for a tilde in id and keys: "config/theme",
- * "list/0/name". Scope NULL is "", the common one. Branch NULL is "", the default branch.
+ *     stet_error err = STET_ERROR_INIT;
+ *     stet_project *p;
+ *     stet_space *s;
+ *     stet_status status = stet_project_find(".", &p, &err);
+ *     if (status != STET_OK)
+ *         return status;
+ *     status = stet_space_open(p, "main", 0, &s, &err);
+ *     if (status == STET_OK) {
+ *         status = stet_space_transact(s, NULL, bump, NULL, NULL, &err); // retried on conflict
+ *         stet_space_close(s);
+ *     }
+ *     stet_project_close(p);
  *
- * Limits: a document 64 MiB of text and 511 levels; an id or scope 512 bytes of UTF-8 without control characters. */
+ * A space is one file of JSON documents with one sequence of commits; acknowledged commits survive a power cut. A cell
+ * is addressed by text, "ID[/KEY...]", with ~1 for a slash and ~0 for a tilde in id and keys: "config/theme",
+ * "list/0/name". Scope NULL is "", the common scope. Branch NULL is "", the default branch.
+ *
+ * Limits: a document has at most 64 MiB of text and 511 levels; an id or scope at most 512 bytes of UTF-8 without
+ * control characters.
+ */
 
 typedef struct stet_project stet_project;
 typedef struct stet_space stet_space;
 typedef struct stet_tx stet_tx;
 typedef struct stet_follower stet_follower;
 
-/* Creates .stet/ in `dir` (created if absent). An existing project is left as it is: *created says which. */
+/* Creates .stet/ in `dir` (which is created if absent). An existing project is left as it is; *created tells which. */
 STET_API STET_CHECKED stet_status stet_project_init(const char *dir, bool *created, stet_error *err);
-/* Walks up from `from`. */
+/* Finds the project that contains `from`: searches `from` and then its parents. */
 STET_API STET_CHECKED stet_status stet_project_find(const char *from, stet_project **out, stet_error *err);
 STET_API STET_CHECKED stet_status stet_project_open(const char *root, stet_project **out, stet_error *err);
-STET_API void stet_project_close(stet_project *p); /* after everything opened from it */
+STET_API void stet_project_close(stet_project *p); /* close everything opened from it first */
 STET_API const char *stet_project_root(const stet_project *p);
 
 enum {
@@ -215,114 +223,125 @@ enum {
     STET_SPACE_MUST_EXIST = 2 /* STET_NOT_FOUND instead of creating the file */
 };
 
-/* Opens a space by name ([a-z0-9._-]+). Costs the same however many documents are in it. */
+/* Opens a space by name ([a-z0-9._-]+). The cost does not depend on the number of documents in it. */
 STET_API STET_CHECKED stet_status stet_space_open(stet_project *p, const char *name, unsigned flags, stet_space **out,
                                                   stet_error *err);
-STET_API void stet_space_close(stet_space *s); /* NULL is fine; after everything begun on it has ended */
+STET_API void stet_space_close(stet_space *s); /* NULL is fine; end everything begun on it first */
 STET_API const char *stet_space_name(const stet_space *s);
 STET_API const char *stet_space_uuid(const stet_space *s);
-/* The sequence of the newest commit by anybody, 0 in a new space. */
+/* The sequence of the newest commit by any process; 0 in a new space. */
 STET_API STET_CHECKED stet_status stet_space_seq(stet_space *s, int64_t *seq, stet_error *err);
-/* Bytes of decoded documents kept for the next read; 32 MiB unless set. */
+/* Bytes of decoded documents kept for the next read; the default is 32 MiB. */
 STET_API void stet_space_set_cache(stet_space *s, size_t bytes);
-/* Makes durable what was batched (observations of runs that changed nothing). Data is durable when its commit returns.
+/* Makes batched observations durable (of runs that changed nothing). Data is already durable when its commit returns.
  */
 STET_API STET_CHECKED stet_status stet_sync(stet_space *s, stet_error *err);
 
-/* A read outside any transaction, at sequence `at` or (negative) now. `*out` belongs to the caller. */
+/* Reads a cell outside any transaction, at sequence `at` or, if `at` is negative, now. `*out` belongs to the caller. */
 STET_API STET_CHECKED stet_status stet_space_get(stet_space *s, const char *branch, const char *cell, const char *scope,
                                                  int64_t at, stet_value *out, stet_error *err);
 
-/* An optimistic transaction: reads see one snapshot and the transaction's own writes. */
+/* Begins an optimistic transaction: reads see one snapshot and the transaction's own writes. */
 STET_API STET_CHECKED stet_status stet_tx_begin(stet_space *s, const char *branch, stet_tx **out, stet_error *err);
 STET_API void stet_tx_abort(stet_tx *tx); /* NULL is fine */
-/* The value at a cell, recorded as a read of everything below it. Borrowed until the transaction ends. */
+/* The value at a cell, recorded as a read of everything below the cell. Borrowed until the transaction ends. */
 STET_API STET_CHECKED stet_status stet_tx_get(stet_tx *tx, const char *cell, const char *scope, stet_value *out,
                                               stet_error *err);
 /* The same, but the caller promises to look only at the type, the key set or length, or the scalar itself. */
 STET_API STET_CHECKED stet_status stet_tx_get_shallow(stet_tx *tx, const char *cell, const char *scope, stet_value *out,
                                                       stet_error *err);
-/* Reads from another space than the one written to. */
+/* Reads from a space other than the one written to. */
 STET_API STET_CHECKED stet_status stet_tx_get_from(stet_tx *tx, stet_space *other, const char *cell, const char *scope,
                                                    stet_value *out, stet_error *err);
-/* Sets the value at a cell; document and missing parents are created. Consumes `value`. */
+/* Writes. Documents that belong to stet (the result of a piece, `piece:NAME`, its graph, programs, schemas) can't be
+ * written or deleted, and an argument or cell of a piece can't be deleted: STET_INVALID. A value set in an argument or
+ * a cell overrides the pattern's default, as `stet set` does, and must match the schema there. The output of a node may
+ * be written: the node runs again and restores it. */
+/* Sets the value at a cell; the document and missing parents are created. Consumes `value`. */
 STET_API STET_CHECKED stet_status stet_tx_set(stet_tx *tx, const char *cell, const char *scope, stet_value value,
                                               stet_error *err);
-/* An array of patch operations on a document's value, all or none (docs/memory.md): replace, add, remove, move, splice,
- * append, add-unique, remove-by-value, increment. `operations` stays the caller's. */
+/* Applies an array of patch operations to a document's value, all or none (docs/memory.md): replace, add, remove, move,
+ * splice, append, add-unique, remove-by-value, increment. `operations` stays the caller's. */
 STET_API STET_CHECKED stet_status stet_tx_patch_value(stet_tx *tx, const char *id, const char *scope,
                                                       stet_value operations, stet_error *err);
 STET_API STET_CHECKED stet_status stet_tx_delete(stet_tx *tx, const char *id, const char *scope, stet_error *err);
-/* Preconditions: the document is not there; the SHA-256 (hex) of its value's canonical text is this. */
+/* Preconditions: the document does not exist; the SHA-256 (hex) of its value's canonical text is `hex`. */
 STET_API STET_CHECKED stet_status stet_tx_require_absent(stet_tx *tx, const char *id, const char *scope,
                                                          stet_error *err);
 STET_API STET_CHECKED stet_status stet_tx_require_hash(stet_tx *tx, const char *id, const char *scope, const char *hex,
                                                        stet_error *err);
-/* Names the commit: the same (session, local) with the same content returns the first answer and does nothing more;
+/* Names the commit. A repeated (session, local) with the same content returns the first answer and does nothing more;
  * with other content it is STET_CONFLICT. */
 STET_API STET_CHECKED stet_status stet_tx_session(stet_tx *tx, const char *session, int64_t local, stet_error *err);
 
 typedef struct stet_commit_result {
-    int64_t seq;   /* of this commit; of the space, if nothing changed */
+    int64_t seq;   /* of this commit; of the space if nothing changed */
     bool changed;  /* false: there was nothing to change */
-    bool replayed; /* the answer to an earlier commit of this session */
+    bool replayed; /* the answer repeats that of an earlier commit of this session */
 } stet_commit_result;
 
-/* All or nothing, durable on return. Ends the transaction, whatever it returns. STET_CONFLICT: somebody changed what
- * was read, or a precondition does not hold; the details name the read, the change and its sequence. `result` may be
- * NULL. */
+/* Commits: all or nothing, durable on return. Ends the transaction, whatever it returns. STET_CONFLICT: another commit
+ * changed what was read, or a precondition does not hold; the details name the read, the change and its sequence.
+ * `result` may be NULL. */
 STET_API STET_CHECKED stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *err);
 
-/* Calls `fn` in a transaction and commits, again on a conflict. From the fourth attempt on it runs with the write lock
- * held, so that it cannot be overtaken. Any other failure of `fn` aborts and is returned. */
+/* Calls `fn` in a transaction and commits; retries on a conflict. From the fourth attempt on it holds the write lock,
+ * so that it can't be overtaken. Any other failure of `fn` aborts the transaction and is returned. */
 STET_API STET_CHECKED stet_status stet_space_transact(stet_space *s, const char *branch,
                                                       stet_status (*fn)(stet_tx *tx, void *ctx, stet_error *err),
                                                       void *ctx, stet_commit_result *result, stet_error *err);
 
-/* ---- Running ----
+/* Runs a piece
  *
  *     stet_pull_request want = {.pattern = "/home/me/site/stet.toml"};
  *     stet_value report;
- *     status = stet_pull(project, &want, NULL, &report, &err);   // STET_FAILED: some action did, report says which
+ *     stet_status status = stet_pull(project, &want, NULL, &report, &err);
+ *     if (status == STET_OK || status == STET_FAILED) // STET_FAILED: the report says which action failed
+ *         stet_release(report);
  *
- * Runs what no longer stands of what is wanted, and nothing else, as `stet run` does: in this process, with commands
- * under a supervisor of their own (the program `stet-supervise`, found beside the running program, where the library
- * was installed, or in PATH). */
+ * Runs the outdated actions that are needed for what is wanted, and nothing else, as `stet run` does. Actions run in
+ * this process; commands run under a supervisor of their own (the program `stet-supervise`, found beside the running
+ * program, where the library was installed, or in PATH).
+ */
 typedef struct stet_pull_request {
-    const char *space, *branch;   /* NULL: "main", the default branch */
-    const char *pattern;          /* path of a pattern file, of which the piece is made; NULL: the piece is there */
-    const char *piece;            /* its name; NULL: as the pattern is called */
-    stet_value set;               /* {KEY or /POINTER: value} into the argument before; or null */
-    stet_value nodes;             /* array of names of nodes that alone are wanted; or null */
-    stet_value demand;            /* array of paths into the result that alone are wanted; or null */
-    int jobs;                     /* commands at a time; 0: by the number of processors */
-    bool keep_going;              /* after a command has failed, start those that do not need it */
-    bool retry_failed;            /* run again what failed, though nothing changed since */
-    bool dry_run;                 /* run nothing and change nothing: the report says what does not stand, and why */
-    bool (*cancelled)(void *ctx); /* asked often: true ends it with STET_CANCELLED; what was done is stored. Or NULL */
+    const char *space, *branch; /* NULL: "main", the default branch */
+    const char *pattern;        /* path of the pattern file; NULL: the piece already exists */
+    const char *piece;          /* name of the piece; NULL: the name of the pattern */
+    stet_value set;             /* {KEY or /POINTER: value} to set in the argument first; or null */
+    stet_value nodes;           /* array of node names: bring only these up to date; or null */
+    stet_value demand;          /* array of paths into the result: bring only these up to date; or null */
+    int jobs;                   /* commands at the same time; 0: the number of processors */
+    bool keep_going;            /* after a command has failed, keep starting commands that do not need it */
+    bool retry_failed;          /* no effect: failed actions run again by default, see no_retry_failed */
+    bool dry_run;               /* run nothing and change nothing; the report says what is outdated, and why */
+    bool no_retry_failed;       /* run a failed action again only if something that it read has changed */
+    /* Polled often. If it returns true, the pull ends with STET_CANCELLED; finished work is stored. NULL: never
+     * cancelled. */
+    bool (*cancelled)(void *ctx);
     void *ctx;
 } stet_pull_request;
-/* `*result`: the result of the piece, links followed; `*report`: what `stet run --json` prints. Either may be NULL, and
- * what is given belongs to the caller. With STET_FAILED (an action failed, in this run or before) both are given all
- * the same, the result with what was made last; with any other failure neither is. */
+/* `*result` is the result of the piece with links followed; `*report` is what `stet run --json` prints. Either pointer
+ * may be NULL; the values belong to the caller. With STET_FAILED (an action failed, in this run or an earlier one) both
+ * are still set, and the result holds the last good values. With any other failure neither is set. */
 STET_API STET_CHECKED stet_status stet_pull(stet_project *p, const stet_pull_request *request, stet_value *result,
                                             stet_value *report, stet_error *err);
 
-/* ---- Events ----
+/* Sends an event to a stream of a piece (`stet run` made the piece from a pattern with handlers). What the handlers
+ * read is brought up to date first; then the handlers of the stream run in one transaction. What follows from the event
+ * runs with the next run of the piece. A handler that fails leaves nothing behind; its error is returned.
  *
- * Sends an event to a stream of a piece (`stet run` made it from a pattern with handlers). The handlers of the stream
- * run in one transaction, on what they read, made fresh first. With an `id` an event is applied once, however often it
- * is sent, also if a sender died between sending and hearing the answer: the answer then has `applied` false, and the
- * sequence of the first time. The same id with another event is STET_CONFLICT. STET_NOT_FOUND: no such piece or stream.
- * `stream` is the name of a stream or of a handler ("add"), for that of a child with its key ("items[a].add"), or a
- * path in the result that leads to it ("items/0/add"). An event for a child that is not there is STET_NOT_FOUND. A
- * handler that fails leaves nothing behind; its error is the function's. What follows from the event runs when somebody
- * runs the piece. */
+ * `stream` is the name of a stream or of a handler ("add"), the key and stream of a child ("items[a].add"), or a path
+ * in the result that leads to the stream ("items/0/add"). STET_NOT_FOUND: there is no such piece, stream or child.
+ *
+ * With an `id` an event is applied once, however often it is sent, even if a sender died before it got the answer. The
+ * answer to a repeated event has `applied` false, and the sequence of the first time. The same id with another event is
+ * STET_CONFLICT.
+ */
 typedef struct stet_event {
     const char *space, *branch; /* NULL: "main", the default branch */
     const char *piece, *stream;
     stet_value value;
-    const char *id; /* NULL: one is made up; up to 200 bytes */
+    const char *id; /* NULL: one is generated; up to 200 bytes */
 } stet_event;
 typedef struct stet_event_result {
     bool applied;
@@ -333,29 +352,35 @@ typedef struct stet_event_result {
 STET_API STET_CHECKED stet_status stet_send(stet_project *p, const stet_event *event, stet_event_result *result,
                                             stet_error *err);
 
-/* A branch sees its parent as of sequence `at` (negative: now) and keeps its own changes. Costs the same whatever the
- * size of the space. Deletion is soft until `stet gc`; the name is free again at once. */
+/* A branch sees its parent as of sequence `at` (negative: now) and keeps its own changes. The cost does not depend on
+ * the size of the space. Deletion is soft until `stet gc`; the name can be used again at once. */
 STET_API STET_CHECKED stet_status stet_branch_create(stet_space *s, const char *name, const char *parent, int64_t at,
                                                      stet_error *err);
 STET_API STET_CHECKED stet_status stet_branch_delete(stet_space *s, const char *name, stet_error *err);
 
-/* Follows the commits of a branch, by any process, in order, each once. `cell` NULL: every document. `after`: a
- * sequence; negative: from now on. */
+/* Follows the commits of a branch, by any process, in order, each once. `cell` NULL: every document. `after`: the
+ * sequence to start after; negative: from now on. */
 STET_API STET_CHECKED stet_status stet_follow(stet_space *s, const char *branch, const char *cell, const char *scope,
                                               int64_t after, stet_follower **out, stet_error *err);
-/* {"seq","time","branch","changes":[{"id","scope","path","kind"}]}: the changed leaves that touch the cell; `kind` is
- * "keys" if the path appeared or went, else "value"; paths are JSON Pointers into the whole document ("/value/n").
- * STET_BUSY when timeout_ms (negative: for ever) is over. `*event` belongs to the caller. */
+/* Waits for the next commit that touches the cell. `*event` belongs to the caller:
+ *
+ *   {"seq", "time", "branch", "changes": [{"id", "scope", "path", "kind"}]}
+ *
+ * `changes` lists the changed leaves that touch the cell. `kind` is "keys" if the path was added or removed, otherwise
+ * "value". Paths are JSON Pointers into the whole document ("/value/n"). STET_BUSY: timeout_ms is over (negative: wait
+ * for ever).
+ */
 STET_API STET_CHECKED stet_status stet_follow_next(stet_follower *f, int timeout_ms, stet_value *event,
                                                    stet_error *err);
 STET_API void stet_follow_end(stet_follower *f);
 
-/* ---- Actions: what ran, what it read, whether it still stands ---------------------------------------------------
+/* Actions
  *
- * An action is a computation of the caller's that reads cells and writes others. Its run is a transaction, to which
- * the caller attaches who ran; what it read, at which sequence, and what it changed is taken from the transaction
- * itself and stored in the same commit. From then on every commit, by any process, that changes something the action
- * read marks it, and after any restart the question whether it stands costs a look at an index.
+ * An action is a computation of the caller's that reads cells and writes others. Its run is a transaction, to which the
+ * caller attaches the identity of the action. What the action read, at which sequence, and what it changed is taken
+ * from the transaction itself and stored in the same commit. From then on every commit, by any process, that changes
+ * something the action read marks it. After any restart, asking whether the action is up to date costs one index
+ * look-up.
  *
  *     stet_cell out = {"report/total", NULL};
  *     stet_action_run run = STET_ACTION_RUN_INIT;
@@ -365,21 +390,32 @@ STET_API void stet_follow_end(stet_follower *f);
  *     run.writes = &out;
  *     run.write_count = 1;
  *     stet_action_state state;
- *     status = stet_action_state_of(s, NULL, &run.key, &state, &err);      // STET_UNKNOWN: it never ran
- *     if (status == STET_OK && state != STET_STANDS) {
- *         status = stet_tx_begin(s, NULL, &tx, &err);
- *         ... stet_tx_get, stet_tx_set ...
+ *     stet_status status = stet_action_state_of(s, NULL, &run.key, &state, &err); // STET_UNKNOWN: it never ran
+ *     if (status != STET_OK || state == STET_STANDS)
+ *         return status;
+ *     stet_tx *tx;
+ *     status = stet_tx_begin(s, NULL, &tx, &err);
+ *     if (status != STET_OK)
+ *         return status;
+ *     stet_value rows;
+ *     status = stet_tx_get(tx, "rows", NULL, &rows, &err);
+ *     if (status == STET_OK)
+ *         status = stet_tx_set(tx, "report/total", NULL, stet_int((int64_t)stet_count(rows)), &err);
+ *     if (status == STET_OK)
  *         status = stet_tx_observe(tx, &run, &err);
- *         status = stet_tx_commit(tx, NULL, &err);
- *     }
+ *     if (status == STET_OK)
+ *         return stet_tx_commit(tx, NULL, &err); // ends the transaction
+ *     stet_tx_abort(tx);
  *
- * A run that changed nothing makes no revision: its observation waits in a batch, which the next commit of the handle,
- * stet_sync, any question below and closing make durable. Each of the batch is kept or dropped on its own; one whose
- * reads no longer hold is dropped without an error, and its action keeps the mark it had. An observation that can't be
- * stored never fails the commit: its action is unknown then. An aborted transaction leaves none.
+ * A run that changed nothing makes no revision. Its observation waits in a batch, which the handle's next commit,
+ * stet_sync, any question below and closing the space make durable. Each observation of the batch is kept or dropped on
+ * its own: one whose reads no longer hold is dropped without an error, and its action keeps the mark it had. An
+ * observation that can't be stored never fails the commit: its action is unknown then. An aborted transaction leaves no
+ * observation.
  *
- * Who compares fingerprints is the caller: an action whose code has changed is made unknown with stet_action_distrust,
- * or run again. docs/observations.md says what is stored and how marks come and go. */
+ * Comparing implementations is up to the caller: an action whose code has changed is made unknown with
+ * stet_action_distrust, or run again. docs/observations.md says what is stored and how marks come and go.
+ */
 
 typedef enum stet_action_kind {
     STET_ACTION_COMPUTATION = 1,
@@ -388,17 +424,18 @@ typedef enum stet_action_kind {
 } stet_action_kind;
 typedef enum stet_action_state {
     STET_STANDS,
-    STET_DIRTY,  /* a later change overlaps what it read, or somebody else changed what it wrote */
-    STET_STALE,  /* derived: something upstream of it is dirty or unknown */
-    STET_UNKNOWN /* no observation that can be trusted */
+    STET_DIRTY,  /* a later change overlaps what it read, or another writer changed what it wrote */
+    STET_STALE,  /* derived: an action upstream of it is dirty or unknown */
+    STET_UNKNOWN /* there is no observation that can be trusted */
 } stet_action_state;
 typedef enum stet_run_kind {
-    STET_RUN_DEPENDENCIES = 1, /* reads recorded, writes not published */
+    /* Records reads only: everything that the transaction wrote is discarded at its commit. */
+    STET_RUN_DEPENDENCIES = 1,
     STET_RUN_ACTION = 2,
     STET_RUN_PREFLIGHT = 3
 } stet_run_kind;
 
-/* Who an action is. Owner space and branch are those of the transaction. */
+/* The identity of an action. Its owner space and branch are those of the transaction. */
 typedef struct stet_action_key {
     const char *piece;  /* id of the document that the action belongs to */
     const char *scope;  /* of that document; NULL is "" */
@@ -413,19 +450,20 @@ typedef struct stet_cell {
 typedef struct stet_action_run {
     stet_action_key key;
     stet_action_kind kind; /* 0: a computation */
-    stet_run_kind run;     /* 0: a run */
-    int64_t generation;    /* of the graph that the action is a node of, if there is one */
-    /* Any text that changes when what computes, or what runs it, does; its hash is stored. NULL is "". */
+    stet_run_kind run;     /* 0: STET_RUN_ACTION */
+    int64_t generation;    /* of the graph that the action belongs to, if there is one */
+    /* Any text that changes when the code of the action, or what runs it, changes; its hash is stored. NULL is "". */
     const char *implementation, *runtime;
-    const char *parent;      /* action that made this one; NULL: none */
-    const stet_cell *writes; /* where it is going to write: its outputs are its own, whole */
+    const char *parent;      /* the action that created this one; NULL: none */
+    const stet_cell *writes; /* where it will write; its outputs belong to it entirely */
     size_t write_count;
-    const stet_cell *envelopes; /* where it may write: they say who is asked first, and mark nobody */
+    /* Cells the action may write. They order it before their readers; they never mark a reader dirty. */
+    const stet_cell *envelopes;
     size_t envelope_count;
-    const stet_cell *ignored; /* writes that are no output: never indexed */
+    const stet_cell *ignored; /* writes that are not outputs: never indexed */
     size_t ignored_count;
     stet_value options; /* {"debounceMs","noDebounce","throttleMs","onRestart"} or null; stays the caller's */
-    const char *error;  /* what it failed with; NULL: it succeeded. Its hash is stored */
+    const char *error;  /* the error message; NULL: it succeeded. Its hash is stored */
     stet_value note;    /* small, for people; null: none. Stays the caller's */
 } stet_action_run;
 
@@ -437,59 +475,133 @@ typedef struct stet_action_run {
     { .kind = STET_ACTION_COMPUTATION }
 #endif
 
-/* Attaches an observation to a transaction; once. Everything is copied. */
+/* Attaches an observation to a transaction; at most once. Everything is copied. */
 STET_API STET_CHECKED stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *run, stet_error *err);
 
-/* "stands", "dirty", "stale", "unknown". */
+/* "stands" (up to date), "dirty", "stale" or "unknown". */
 STET_API const char *stet_state_name(stet_action_state state);
 
-/* Questions. Each first stores what is batched and looks at what nobody has looked at yet: commits made while observing
- * was off, marks that other spaces could not deliver. Not inside a transaction of the handle that holds the write lock.
- * Values that they give belong to the caller. */
+/* Questions. Each first stores what is batched and processes what was not processed yet: commits made while observing
+ * was off, and marks that other spaces could not deliver. Do not call them inside a transaction of the handle that
+ * holds the write lock. The values that they return belong to the caller. */
 
-/* Whether an action stands; STET_UNKNOWN also for one that nobody has heard of. */
+/* The state of an action; STET_UNKNOWN also for an action that was never recorded. A failed action stays up to date as
+ * long as nothing that it read has changed, because running it again would fail again. Its readers are stale. */
 STET_API STET_CHECKED stet_status stet_action_state_of(stet_space *s, const char *branch, const stet_action_key *key,
                                                        stet_action_state *out, stet_error *err);
-/* An action as stored, with its state and the cause of its mark: {"piece","scope","action","state","observed","kind",
- * "run","generation","observedAt","commitSeq","timeMs","implementation","runtime","parent"?,"failed","error"?,
- * "reads":[{"cell","scope"?,"space"?,"kind","seq"}],"changedWrites":[...],"knownWrites","declaredWrites","envelopes",
- * "ignoredWrites","options","note","cause"?,"via"?}. `cause`: {"reason","seq","cell","scope"?,"space"?,"kind"}, the
- * newest change against it; `via`: the marked action upstream that makes it stale. STET_NOT_FOUND: nobody has heard of
- * it. */
+/* An action as stored, with its state ("failed" for a failed action that is otherwise up to date) and the cause of its
+ * mark. STET_NOT_FOUND: the action was never recorded.
+ *
+ *   {"piece", "scope", "action", "state", "observed", "kind", "run", "generation", "observedAt", "commitSeq",
+ *    "timeMs", "implementation", "runtime", "parent"?, "failed", "error"?,
+ *    "reads": [{"cell", "scope"?, "space"?, "kind", "seq"}], "changedWrites": [...], "knownWrites",
+ *    "declaredWrites", "envelopes", "ignoredWrites", "options", "note", "cause"?, "via"?}
+ *
+ * `cause` is the newest change that made the action outdated: {"reason","seq","cell","scope"?,"space"?,"kind"}. `via`
+ * is the marked or failed action upstream that makes it stale.
+ */
 STET_API STET_CHECKED stet_status stet_action_get(stet_space *s, const char *branch, const stet_action_key *key,
                                                   stet_value *out, stet_error *err);
-/* Actions of a piece (NULL: of the branch), as stet_action_get gives them but without `via`, at most `limit`, in an
- * order that never changes. `generation` negative: any. `after`: 0, then what `*next` was; `*next` is 0 at the end. */
+/* Actions of a piece (NULL: of the branch), as stet_action_get returns them but without `via`, at most `limit`, in an
+ * order that never changes. `generation` negative: any. `after` is 0 at first, then the last `*next`; `*next` is 0 at
+ * the end. */
 STET_API STET_CHECKED stet_status stet_actions_list(stet_space *s, const char *branch, const char *piece,
                                                     const char *scope, int64_t generation, int64_t after, size_t limit,
                                                     stet_value *out, int64_t *next, stet_error *err);
-/* The state of a piece (NULL: of the branch): {"actions","stands","dirty","stale","unknown","failed"}, how many. */
+/* How many actions of a piece (NULL: of the branch) are in which state:
+ * {"actions","stands","dirty","stale","unknown","failed"}. A failed action is not counted under "stands". */
 STET_API STET_CHECKED stet_status stet_actions_count(stet_space *s, const char *branch, const char *piece,
                                                      const char *scope, stet_value *out, stet_error *err);
-/* Who would be marked if the cell were written, {"readers": [...], "writers": [...]}:
- * {"space","piece","scope","action"}, readers of other spaces included (one whose space can't be opened has "number"
- * instead of its name). */
+/* The actions that a write to the cell would mark: {"readers": [...], "writers": [...]}, each
+ * {"space","piece","scope","action"}. Readers in other spaces are included; one whose space can't be opened has
+ * "number" instead of its name. */
 STET_API STET_CHECKED stet_status stet_readers_of(stet_space *s, const char *branch, const char *cell,
                                                   const char *scope, stet_value *out, stet_error *err);
-/* Changes that overlap a read of the cell, with a sequence above `after` and (0: any) below `before`, newest first, at
+/* Changes that overlap a read of the cell, with a sequence above `after` and below `before` (0: any), newest first, at
  * most `limit`: [{"seq","path","kind"}], as in stet_follow_next. */
 STET_API STET_CHECKED stet_status stet_changes_after(stet_space *s, const char *branch, const char *cell,
                                                      const char *scope, bool shallow, int64_t after, int64_t before,
                                                      size_t limit, stet_value *out, stet_error *err);
-/* Counts of the space and of this handle: {"actions","observed","dirty","unknown","readRows",...,"runsByCause",
- * "unknownByReason","skipped","handle":{...}}; docs/observations.md. */
+/* Counts of the space and of this handle (docs/observations.md):
+ * {"actions","observed","dirty","unknown","readRows",...,"runsByCause","unknownByReason","skipped","handle":{...}}. */
 STET_API STET_CHECKED stet_status stet_actions_stats(stet_space *s, stet_value *out, stet_error *err);
 
-/* Makes actions unknown (reason "requested"): they have to run again. Those not heard of are made known as names. */
+/* Makes actions unknown (reason "requested"), so that they run again. An action that was never recorded is recorded by
+ * name. */
 STET_API STET_CHECKED stet_status stet_action_distrust(stet_space *s, const char *branch, const stet_action_key *keys,
                                                        size_t count, stet_error *err);
-/* Takes actions of a piece out of every table, in other spaces too; all of it if `keys` is NULL. */
+/* Removes actions of a piece from every table, in other spaces too; all actions of the piece if `keys` is NULL. */
 STET_API STET_CHECKED stet_status stet_actions_forget(stet_space *s, const char *branch, const char *piece,
                                                       const char *scope, const stet_action_key *keys, size_t count,
                                                       stet_error *err);
-/* Off: nothing is stored, marked or listed by this handle; what is stored is inert. On is the default; what was
- * committed meanwhile is looked at by the first question then. */
+/* Switches observing off or on (the default). While it is off, this handle stores, marks and lists nothing, and stored
+ * observations have no effect. After switching on, the first question processes what was committed meanwhile. */
 STET_API void stet_actions_switch(stet_space *s, bool on);
+
+/* Operations
+ *
+ * Each command of the program is an operation with a name, named arguments and a result (docs/reference.md). A context
+ * says where an operation works and who receives its events:
+ *
+ *     stet_context_options options = STET_CONTEXT_OPTIONS_INIT;
+ *     options.dir = "/home/me/site";
+ *     stet_context *context;
+ *     stet_status status = stet_context_new(&options, &context, &err);
+ *     if (status != STET_OK)
+ *         return status;
+ *     stet_value args = stet_object(), result;
+ *     stet_put(&args, "text", stet_string("site"));
+ *     status = stet_invoke(context, "runs search", args, &result, &err); // stet runs search --text site --json
+ *     stet_release(args);
+ *     stet_release(result);
+ *     stet_context_free(context);
+ *
+ * A context is used by one thread at a time. Only stet_context_cancel may be called from any thread, and from a signal
+ * handler. Callbacks are called by the thread that invokes, or by a thread that works for it while it waits.
+ */
+typedef struct stet_context stet_context;
+
+typedef struct stet_context_options {
+    size_t size;           /* of this struct, as compiled: STET_CONTEXT_OPTIONS_INIT sets it */
+    stet_project *project; /* the project to work on; NULL: found from `dir` by the first operation that needs one */
+    const char *dir;       /* the directory that relative paths start from; NULL: the current one */
+    void *user;            /* passed to the callbacks, each of which may be NULL */
+    /* An event of an operation that streams (`watch`, `run` with watch). A status other than STET_OK ends the
+     * operation. */
+    stet_status (*event)(void *user, stet_value event, stet_error *err);
+    /* Progress of a long operation; `total` is 0 if unknown, `note` may be NULL. */
+    void (*progress)(void *user, int64_t done, int64_t total, const char *note);
+    void (*warning)(void *user, const char *text);
+    /* Bytes of an operation that outputs bytes (`persist get`) instead of a result. NULL: the operation returns a
+     * result. */
+    stet_status (*output)(void *user, const void *bytes, size_t len, stet_error *err);
+} stet_context_options;
+
+#ifdef __cplusplus
+#define STET_CONTEXT_OPTIONS_INIT                                                                                      \
+    { sizeof(stet_context_options) }
+#else
+#define STET_CONTEXT_OPTIONS_INIT                                                                                      \
+    { .size = sizeof(stet_context_options) }
+#endif
+
+/* The options are copied, except for the project, which must outlive the context. */
+STET_API STET_CHECKED stet_status stet_context_new(const stet_context_options *options, stet_context **out,
+                                                   stet_error *err);
+STET_API void stet_context_free(stet_context *context); /* NULL is fine */
+/* The running operation ends with STET_CANCELLED the next time it checks, and so does every later one of the context.
+ */
+STET_API void stet_context_cancel(stet_context *context);
+
+/* Runs the operation with this name: "get", "runs search". `args` is an object with the names of docs/reference.md,
+ * with underscores for hyphens, or null. `*result` is what the program prints with --json. It belongs to the caller and
+ * is always set, to null if there is none. STET_NOT_FOUND: no such operation. An answer that is not a success (`check`
+ * found problems, an action failed in `run`) returns the status that the program exits with, and the result as well. */
+STET_API STET_CHECKED stet_status stet_invoke(stet_context *context, const char *operation, stet_value args,
+                                              stet_value *result, stet_error *err);
+/* All operations, by name. Belongs to the caller:
+ * [{"name","summary","description","readOnly","destructive","argumentsSchema","resultSchema"}]. */
+STET_API stet_value stet_operations(void);
 
 #ifdef __cplusplus
 }

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-/* ---- errors ---- */
-
 /* Names of files may be in a message, and need not be UTF-8. */
 static PyObject *shown(const char *text) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
@@ -51,8 +49,6 @@ const char *stet_py_text(PyObject *o, const char *what) {
     }
     return text;
 }
-
-/* ---- values ---- */
 
 PyObject *stet_py_from_value(stet_value v) {
     switch (stet_typeof(v)) {
@@ -200,8 +196,6 @@ PyObject *stet_py_value_or(stet_status status, stet_value v, stet_error *err) {
     return out;
 }
 
-/* ---- gates ---- */
-
 PyObject *stet_py_gone(const char *what) {
     PyErr_Format(PyExc_ValueError, "the %s is closed", what);
     return NULL;
@@ -224,8 +218,6 @@ bool stet_py_close(stet_py_gate *gate) {
     gate->closed = true;
     return gate->inside == 0;
 }
-
-/* ---- the module ---- */
 
 bool stet_py_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **keep) {
     PyObject *type = PyType_FromSpec(spec);

@@ -29,8 +29,6 @@ void stet_py_persist_leave(persist_object *self) {
         destroy(self);
 }
 
-/* ---- open and close ---- */
-
 static bool config_of(PyObject *given, stet_value *table) {
     *table = stet_null();
     if (given == Py_None)
@@ -142,8 +140,6 @@ static void persist_dealloc(PyObject *o) {
     stet_py_free(o, self->strategy);
 }
 
-/* ---- get ---- */
-
 typedef struct room {
     char *at;
     size_t len, size;
@@ -228,8 +224,6 @@ static PyObject *persist_get(PyObject *o, PyObject *const *args, Py_ssize_t coun
     stet_persist_entry_free(e);
     return tuple;
 }
-
-/* ---- everything else ---- */
 
 typedef struct collecting {
     PyThreadState *state;
@@ -491,8 +485,6 @@ static PyObject *persist_now(PyObject *module, PyObject *none) {
     (void)module, (void)none;
     return PyLong_FromUnsignedLongLong(stet_persist_now());
 }
-
-/* ---- types ---- */
 
 STET_PY_TYPE(persist, "Persist",
              {"get", (PyCFunction)(void (*)(void))persist_get, METH_FASTCALL,

@@ -135,14 +135,14 @@ static bool interrupted(void *ctx) {
     return r->stopped;
 }
 
-/* run(space, branch, pattern, piece, set, demand, jobs, stop_on_failure): what `stet run --json` says. */
+/* run(space, branch, pattern, piece, set, demand, jobs, stop_on_failure, retry_failed): what `stet run --json` says. */
 static PyObject *project_run(PyObject *o, PyObject *args) {
     project_object *self = (project_object *)o;
     stet_drive_spec spec = {0};
     PyObject *set, *demand;
-    int jobs, stop;
-    if (!PyArg_ParseTuple(args, "zzzzOOip:run", &spec.space, &spec.branch, &spec.pattern, &spec.piece, &set, &demand,
-                          &jobs, &stop) ||
+    int jobs, stop, retry;
+    if (!PyArg_ParseTuple(args, "zzzzOOipp:run", &spec.space, &spec.branch, &spec.pattern, &spec.piece, &set, &demand,
+                          &jobs, &stop, &retry) ||
         !stet_py_project_usable(self) || !stet_py_to_value(set, &spec.set))
         return NULL;
     if (!stet_py_to_value(demand, &spec.demand)) {
@@ -152,6 +152,7 @@ static PyObject *project_run(PyObject *o, PyObject *args) {
     running r = {0};
     spec.jobs = jobs;
     spec.stop_on_failure = stop != 0;
+    spec.retry_failed = retry != 0;
     spec.cancelled = interrupted;
     spec.ctx = &r;
     stet_drive_outcome out = {0};

@@ -8,8 +8,6 @@ typedef struct follower_object {
 
 static PyObject *space_type, *follower_type;
 
-/* ---- spaces ---- */
-
 bool stet_py_space_usable(const space_object *s) {
     if (s->s && stet_py_foreign(s->project))
         PyErr_SetString(PyExc_ValueError,
@@ -124,8 +122,6 @@ static PyObject *space_branch(PyObject *o, PyObject *args) {
     return stet_py_none_or(status, &err);
 }
 
-/* ---- followers ---- */
-
 static PyObject *space_follow(PyObject *o, PyObject *args) {
     space_object *self = (space_object *)o;
     const char *branch, *cell, *scope;
@@ -183,8 +179,6 @@ static void follower_dealloc(PyObject *o) {
     follower_end(self);
     stet_py_free(o, (PyObject *)self->space);
 }
-
-/* ---- types ---- */
 
 STET_PY_TYPE(space, "Space", {"get", space_get, METH_VARARGS, NULL}, {"seq", space_seq, METH_NOARGS, NULL},
              {"uuid", space_uuid, METH_NOARGS, NULL}, {"changes", space_changes, METH_VARARGS, NULL},

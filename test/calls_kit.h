@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "exec/calls.h"
+#include "call/calls.h"
 #include "os/file.h"
 #include "project/project.h"
 

@@ -1,9 +1,10 @@
-/* expect.h - cmocka, and two ways to say what a call must return. Include first of all in a test program.
+/* expect.h - cmocka, and two ways to say what a call must return. Include it first in a test program.
  *
- *     OK(stet_file_remove(path, &err));                             // STET_OK, or the message is shown
- *     FAILS(stet_file_read(path, 0, &b, &err), STET_LIMIT, path);   // this status, and this text in the message
+ *     OK(stet_json_parse(text, len, &v, &err));                       // STET_OK, or the message is shown
+ *     FAILS(stet_json_parse("[", 1, &v, &err), STET_INVALID, "line"); // this status, and this text in the message
  *
- * Both use the program's `err`, which is clear before and after. */
+ * Both use the program's `err`, which is clear before and after.
+ */
 #ifndef STET_TEST_EXPECT_H
 #define STET_TEST_EXPECT_H
 

@@ -2,28 +2,32 @@
  *
  * From outside, for any program that links faults.c (every test program, and build/test/stet):
  *
- *     STET_FAULT="call=write,n=3,action=fail,errno=ENOSPC,path=spaces,sticky=1"  the third write, and all after it, of
- * a file whose path contains "spaces" STET_FAULT_COUNT=FILE                                              at exit, how
- * many calls matched
+ *   STET_FAULT="call=write,n=3,action=fail,errno=ENOSPC,path=spaces,sticky=1"
+ *                             the third write, and all after it, of a file whose path contains "spaces"
+ *   STET_FAULT_COUNT=FILE     at exit, writes how many calls matched
  *
- *     call    a name of stet_sys_call_name; "any" (the default); or "durable": those that change what is on disk
- *     n       counted from 1; 0 or absent: never, only count
- *     action  fail (the default), short, eintr, kill, kill_after
- *     errno   EIO (the default), ENOSPC, EACCES, ...
- *     path    a substring; where only a descriptor is known, of what it is open on
- *     sticky  1: all matching calls from the n-th on
+ *   call    a name of stet_sys_call_name; "any" (the default); or "durable": those that change what is on disk
+ *   n       counted from 1; 0 or absent: never, only count
+ *   action  fail (the default), short, eintr, kill, kill_after
+ *   errno   EIO (the default), ENOSPC, EACCES, ...
+ *   path    a substring of the path; if only a descriptor is known, of the path that it is open on
+ *   sticky  1: all matching calls from the n-th on
  *
  * From inside:
  *
  *     for (int n = 1;; n++) {
  *         faults_arm(STET_SYS_WRITE, n, STET_SYS_FAIL, ENOSPC);
- *         status = ...;
+ *         status = work();
  *         faults_disarm();
- *         if (!faults_fired()) break;          // the run passed untouched
- *         ... nothing or everything must have happened
+ *         if (!faults_fired())
+ *             break;                   // the run passed untouched
+ *         assert(status != STET_OK);   // and nothing or everything must have happened
  *     }
  *
- * The counter is atomic; arming is for one thread. */
+ * The counter is atomic; arming is for one thread.
+ *
+ * With STET_UNGUARDED set, writes from outside can also change the documents of pieces: for tests of damage.
+ */
 #ifndef STET_TEST_FAULTS_H
 #define STET_TEST_FAULTS_H
 

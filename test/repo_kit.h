@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "exec/repo.h"
-#include "exec/repo_internal.h"
+#include "repo/repo.h"
+#include "repo/repo_internal.h"
 
 static inline stet_value kit_json(const char *text) {
     stet_value v = stet_null();

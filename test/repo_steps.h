@@ -5,9 +5,9 @@
 #ifndef STET_TEST_REPO_STEPS_H
 #define STET_TEST_REPO_STEPS_H
 
-#include "exec/history.h"
-#include "exec/remote.h"
 #include "os/file.h"
+#include "repo/history.h"
+#include "repo/remote.h"
 #include "repo_kit.h"
 
 #define STEP_SECRET "\"the secret word\""

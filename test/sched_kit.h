@@ -167,7 +167,12 @@ static inline void kit_run(world *w, const char *piece) {
 static inline void kit_set(world *w, const char *cell, const char *json) {
     stet_tx *tx;
     ok(stet_tx_begin(w->space, "", &tx, &err));
-    ok(stet_tx_set(tx, cell, NULL, kit_value(json), &err));
+    char *id;
+    stet_path path = STET_PATH_INIT;
+    ok(stet_cell_parse(cell, false, &id, &path, &err));
+    ok(stet_tx_write(tx, &(stet_docname){id, NULL}, stet_path_ref(&path), kit_value(json), &err)); /* unguarded */
+    stet_free(id);
+    stet_path_release(&path);
     ok(stet_tx_commit(tx, NULL, &err));
 }
 

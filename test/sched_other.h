@@ -1,9 +1,10 @@
-/* sched_other.h - a process of its own that works on the same piece, and dies: at any system call, right after a sync
- * (others may see the commit or not), or when all is done and nobody has heard of it.
+/* sched_other.h - a process of its own that works on the same piece, and dies.
  *
- *     int main(void) { other_main(); ... }                          // first of all: it is the same program
- *     killed = other_process(w, "add", 7, "e1", other_end(r));      // sends an event to piece "p"; stream NULL:
- * settles
+ * It dies at any system call, right after a sync (others may see the commit or not), or when everything is done and
+ * nobody knows about it yet.
+ *
+ *     other_main(); // first in main: the other process is the same program
+ *     bool killed = other_process(w, "add", 7, "e1", 3); // sends an event to piece "p"; stream NULL: settles
  */
 #ifndef TEST_SCHED_OTHER_H
 #define TEST_SCHED_OTHER_H

@@ -1,18 +1,21 @@
-/* The machine and its limits.
+/* engine.c - the JavaScript engine of one process, its limits, and running functions in it.
  *
- * The engine asks, at points where a script can be stopped, whether it should be; a stop can't be caught by the script,
- * and the machine is as good as new afterwards. It asks at the earliest POLL_S of processor time after it was entered,
- * and must be told to ask again. Memory has no limit in the engine: the size of the process is looked at each time.
+ * At certain points the engine asks whether the script should be stopped. A script can't catch a stop, and the engine
+ * is as good as new afterwards. The engine asks at the earliest POLL_S of processor time after it was entered, and must
+ * be told to ask again. The engine has no memory limit of its own, so each time it asks, the size of the process is
+ * checked.
  *
- * Between two such points may lie one long operation of the engine's own. A regular expression that backtracks without
- * end is given up by the engine after a second or more, with the answer that it does not match; that would be wrong, so
- * an operation of more than STUCK_US ends the run.
+ * A single long operation of the engine may lie between two such points. The engine gives up a regular expression that
+ * backtracks without end after a second or more, and answers that it does not match. That answer would be wrong, so an
+ * operation of more than STUCK_US ends the run.
  *
- * Steps of promises would run after the script has returned, each as an entry of its own with its own time, so that an
- * endless chain of them could not be stopped. (A time limit of next to nothing makes the engine ask at each step, but
- * its timer then ends the process now and then.) There is nothing to wait for in an action, so there are none: realm.js
- * takes away all that makes or takes a promise, and async functions are refused. What is one is the engine's parser to
- * say: text in which another word stands for `async` is still right only if that word was no keyword. */
+ * Promise jobs would run after the script has returned, each entered anew with its own time limit, so an endless chain
+ * of them could not be stopped. (With a time limit close to zero the engine asks at each job, but its timer then
+ * sometimes ends the process.) An action has nothing to wait for, so there are no promises: realm.js removes everything
+ * that makes or takes one, and async functions are refused. The engine's parser decides what is an async function: a
+ * text in which another word replaces `async` still parses only if `async` was not a keyword there.
+ */
+
 #include "engine.h"
 
 #include <assert.h>
@@ -42,8 +45,6 @@ EMBED(javascript_realm, "plugins/javascript/realm.js");
 EMBED(javascript_expression, "plugins/javascript/expression.js");
 EMBED(javascript_machine, "plugins/javascript/machine.js");
 EMBED(javascript_regexp, "plugins/javascript/regexp.js");
-
-/* ---- Limits ------------------------------------------------------------------------------------------------------ */
 
 static int64_t cpu_us(void) {
     struct timespec t;
@@ -99,6 +100,7 @@ stet_status engine_stopped(stet_javascript_engine *e, stet_error *err) {
     JSStringRef nothing = JSStringCreateWithUTF8CString("0");
     stop_reason reason = e->stopped;
     e->stopped = STOP_NONE;
+    e->worn = true;
     e->start_us = e->looked_us = cpu_us();
     JSEvaluateScript(e->context, nothing, NULL, NULL, 1, NULL);
     JSStringRelease(nothing);
@@ -129,9 +131,6 @@ stet_status engine_stopped(stet_javascript_engine *e, stet_error *err) {
     stet_buf_release(&expression);
     return STET_LIMIT;
 }
-
-/* ---- Opening ------------------------------------------------------------------------------------------------------
- */
 
 stet_status engine_evaluate(stet_javascript_engine *e, const char *text, size_t len, const char *file, JSValueRef *out,
                             stet_error *err) {
@@ -224,9 +223,6 @@ static stet_status open_engine(stet_javascript_engine **out, stet_error *err) {
     *out = e;
     return STET_OK;
 }
-
-/* ---- Programs -----------------------------------------------------------------------------------------------------
- */
 
 static void forget(stet_javascript_engine *e, stet_javascript_program *p) {
     /* The collector does not know how much hangs on a small function, and would let it pile up. */
@@ -362,9 +358,6 @@ static stet_status prepare(stet_javascript_engine *e, const stet_javascript_sour
     return STET_OK;
 }
 
-/* ---- Runs ---------------------------------------------------------------------------------------------------------
- */
-
 /* The event as the realm takes it: a scalar, or JSON text with *big 0 or 1. */
 static JSValueRef event_of(stet_javascript_engine *e, stet_value event, double *big) {
     *big = -1;
@@ -440,11 +433,16 @@ static void start(stet_javascript_engine *e, stet_javascript_program *p, stet_ru
     }
 }
 
+static bool worn(const stet_javascript_engine *e) {
+    return e->worn;
+}
+
 extern const stet_javascript_plugin stet_plugin_javascript;
 __attribute__((visibility("default"))) const stet_javascript_plugin stet_plugin_javascript = {
     .version = STET_VERSION,
     .open = open_engine,
     .close = close_engine,
+    .worn = worn,
     .prepare = prepare,
     .forget = forget,
     .start = start,

@@ -1,3 +1,5 @@
+/* failure.c - turns a JavaScript exception into a stet_error with the place in the author's file. */
+
 #include "engine.h"
 
 #include <stdlib.h>

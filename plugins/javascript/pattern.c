@@ -1,4 +1,5 @@
-/* Patterns written in JavaScript: the file is run once, with the functions of builder.js in its scope. */
+/* pattern.c - patterns written in JavaScript: the file runs once, with the functions of builder.js in its scope. */
+
 #include "engine.h"
 
 #include <string.h>

@@ -630,16 +630,14 @@ function allowOverride(prototype, keys) {
     }
 }
 
-function harden() {
-    const errors = [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, AggregateError];
-    allowOverride(Object.prototype, Object.getOwnPropertyNames(Object.prototype));
-    for (const error of errors)
-        allowOverride(error.prototype, ['constructor', 'name', 'message', 'toString']);
+let frozen = new Set(); // the realm
+
+// Freezes everything that can be reached from these objects, except for the realm itself.
+function freezeFrom(...todo) {
     const seen = new Set();
-    const todo = [global, ...hidden()];
     while (todo.length > 0) {
         const object = todo.pop();
-        if ((typeof object !== 'object' && typeof object !== 'function') || object === null || seen.has(object))
+        if ((typeof object !== 'object' && typeof object !== 'function') || object === null || seen.has(object) || frozen.has(object))
             continue;
         seen.add(object);
         todo.push(Object.getPrototypeOf(object));
@@ -653,6 +651,15 @@ function harden() {
     }
     for (const object of seen)
         Object.freeze(object);
+    return seen;
+}
+
+function harden() {
+    const errors = [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, AggregateError];
+    allowOverride(Object.prototype, Object.getOwnPropertyNames(Object.prototype));
+    for (const error of errors)
+        allowOverride(error.prototype, ['constructor', 'name', 'message', 'toString']);
+    frozen = freezeFrom(global, ...hidden());
 }
 
 removeAmbient();
@@ -660,5 +667,7 @@ limitSizes();
 regexps.install();
 Object.defineProperty(global, 'console', { value: console, writable: false, enumerable: false, configurable: false });
 harden();
-return { invoke, forget, freeze: Object.freeze, parse, serialize };
+// A function's own objects (its prototype) live as long as it does, over many runs.
+const freeze = made => { freezeFrom(made); };
+return { invoke, forget, freeze, parse, serialize };
 })

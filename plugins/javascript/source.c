@@ -1,12 +1,13 @@
-/* The text of functions and files. There is no parser here: the engine has one. What is needed beyond it is told by a
- * scanner that knows strings, templates, comments, regular expressions and brackets. */
+/* source.c - the text of functions and files.
+ *
+ * There is no parser here, because the engine has one. What is needed beyond it comes from a scanner that knows
+ * strings, templates, comments, regular expressions and brackets.
+ */
+
 #include "engine.h"
 
 #include <ctype.h>
 #include <string.h>
-
-/* ---- One function -------------------------------------------------------------------------------------------------
- */
 
 /* Passes over space and comments. */
 static size_t skip_blank(const char *text, size_t len, size_t i) {
@@ -55,9 +56,6 @@ bool source_without_async(const char *text, size_t len, stet_buf *out) {
     stet_buf_add(out, text + from, len - from);
     return from > 0;
 }
-
-/* ---- Files --------------------------------------------------------------------------------------------------------
- */
 
 #define MAX_NESTING 1024
 #define MAX_EXPORTS 10000

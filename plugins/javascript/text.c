@@ -1,3 +1,5 @@
+/* text.c - values and strings between the engine (UTF-16) and stet (UTF-8). */
+
 #include "engine.h"
 
 #include <math.h>

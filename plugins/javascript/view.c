@@ -1,13 +1,19 @@
-/* Inputs as the realm sees them. A function that takes a container gets a proxy whose traps (realm.js) come here by the
- * view's number. What it looks at is noted, and recorded with the run in the end, or before a write:
+/* view.c - inputs as the script sees them, and the record of what it looked at.
  *
- *   - a scalar that was taken, and a key that is not there: a shallow read of that path;
- *   - key set, length or presence looked at: a shallow read of the container;
- *   - a container that was taken and then not looked into: a shallow read, for its type was seen;
- *   - more than MAX_READS reads below a container: one recursive read of it.
+ * A function that takes a container gets a proxy whose traps (realm.js) call functions of this file with the number of
+ * the view. What the script looks at is noted, and recorded with the run at its end or before a write:
  *
- * So a function that takes `rows[3].name` reads that path alone: a change of the type of `rows` or of `rows[3]` touches
- * it too, as a change above it does. */
+ *   - a scalar that was taken, or a key that is absent: a shallow read of that path;
+ *   - a key that is present and whose link leads to nothing: a read of that path too, whatever else was read of the
+ *     container;
+ *   - a look at the key set, the length or the presence of a key: a shallow read of the container;
+ *   - a container that was taken but not looked into: a shallow read, because its type was seen;
+ *   - more than MAX_READS reads below a container: one recursive read of the container.
+ *
+ * So a function that takes `rows[3].name` reads that path alone. A change of the type of `rows` or of `rows[3]` touches
+ * the read too, as any change above a path does.
+ */
+
 #include "engine.h"
 
 #include <assert.h>
@@ -47,8 +53,6 @@ static bool schema_cell(stet_value owner, const char *key, size_t len) {
     return stet_typeof(properties) == STET_OBJECT && stet_find(properties, key, len, &v) &&
            stet_typeof(v) == STET_OBJECT && stet_as_bool(stet_get(v, "asCell"));
 }
-
-/* ---- The set of views ------------------------------------------------------------------------------------------- */
 
 static uint32_t add_path(view_set *s, uint32_t parent, const char *key, size_t len, uint32_t *path_len) {
     const view *p = &s->views.at[parent];
@@ -119,20 +123,36 @@ static view *view_of(stet_javascript_engine *e, double number, uint32_t *index) 
     return &s->views.at[*index];
 }
 
-/* ---- Reads ------------------------------------------------------------------------------------------------------ */
-
 static stet_status record(stet_javascript_engine *e, uint32_t path, uint32_t len, stet_read_kind kind,
                           stet_error *err) {
     stet_value ignored;
+    stet_status status = stet_run_read(e->run, path_at(&e->views, path, len), kind, &ignored, err);
+    if (status != STET_NOT_FOUND)
+        return status;
+    stet_error_clear(err);
+    return STET_OK;
+}
+
+/* A read that fails (links in a circle) has recorded what it met. The others are recorded all the same; the first error
+ * is the one that is told. */
+static void record_shallow(stet_javascript_engine *e, uint32_t path, uint32_t len, stet_status *status,
+                           stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = stet_run_read(e->run, path_at(&e->views, path, len), kind, &ignored, &mine);
-    if (status == STET_NOT_FOUND) {
-        stet_error_clear(&mine);
-        return STET_OK;
-    }
-    if (status != STET_OK)
+    stet_status now = record(e, path, len, STET_SHALLOW, &mine);
+    if (now != STET_OK && *status == STET_OK) {
+        *status = now;
         stet_error_move(err, &mine);
-    return status;
+    }
+    stet_error_clear(&mine);
+}
+
+/* In place of the many reads below it. If that meets a circle where the function did not look, the many are recorded.
+ */
+static void record_whole(stet_javascript_engine *e, view *v) {
+    stet_error mine = STET_ERROR_INIT;
+    v->recursive = v->recursive_done = record(e, v->path, v->path_len, STET_RECURSIVE, &mine) == STET_OK;
+    v->shallow |= !v->recursive;
+    stet_error_clear(&mine);
 }
 
 stet_status views_flush(stet_javascript_engine *e, stet_error *err) {
@@ -146,7 +166,7 @@ stet_status views_flush(stet_javascript_engine *e, stet_error *err) {
     memset(counts, 0, n * sizeof *counts);
     for (size_t i = 0; i < s->leaves.len; i++) {
         const leaf *l = &s->leaves.at[i];
-        if (!l->absent || !s->views.at[l->parent].shallow)
+        if (!l->missing || !s->views.at[l->parent].shallow)
             counts[l->parent]++;
     }
     /* Children stand after their parents: counted from the end, a container knows all that is below it. */
@@ -173,7 +193,7 @@ stet_status views_flush(stet_javascript_engine *e, stet_error *err) {
             s->views.at[v->parent].covered = true;
         counts[v->parent] += counts[i];
     }
-    for (size_t i = 0; i < n && status == STET_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         view *v = &s->views.at[i];
         if (v->parent == i)
             continue;
@@ -181,19 +201,20 @@ stet_status views_flush(stet_javascript_engine *e, stet_error *err) {
         bool hidden = above->recursive && v->parent != above->parent;
         if (hidden) { /* what is above it was read whole */
             v->recursive = v->recursive_done = true;
-        } else if (v->recursive && !v->recursive_done) {
-            status = record(e, v->path, v->path_len, STET_RECURSIVE, err);
-            v->recursive_done = true;
-        } else if (v->shallow && !v->shallow_done && !v->recursive) {
-            status = record(e, v->path, v->path_len, STET_SHALLOW, err);
+            continue;
+        }
+        if (v->recursive && !v->recursive_done)
+            record_whole(e, v);
+        if (v->shallow && !v->shallow_done && !v->recursive) {
+            record_shallow(e, v->path, v->path_len, &status, err);
             v->shallow_done = true;
         }
     }
-    for (size_t i = 0; i < s->leaves.len && status == STET_OK; i++) {
+    for (size_t i = 0; i < s->leaves.len; i++) {
         const leaf *l = &s->leaves.at[i];
         const view *above = &s->views.at[l->parent];
-        if (!above->recursive && !(l->absent && above->shallow))
-            status = record(e, l->path, l->path_len, STET_SHALLOW, err);
+        if (!above->recursive && !(l->missing && above->shallow))
+            record_shallow(e, l->path, l->path_len, &status, err);
     }
     stet_vec_clear(&s->leaves);
     return status;
@@ -206,11 +227,10 @@ stet_status views_whole(stet_javascript_engine *e, double number, stet_value *ou
         return stet_fail(err, STET_INVALID, "an input of a run that is over");
     stet_status status = stet_run_read(e->run, path_at(&e->views, v->path, v->path_len), STET_RECURSIVE, out, err);
     v = &e->views.views.at[i];
-    v->recursive = v->recursive_done = v->covered = true;
+    if (status == STET_OK)
+        v->recursive = v->recursive_done = v->covered = true;
     return status;
 }
-
-/* ---- What the realm calls ---------------------------------------------------------------------------------------- */
 
 static JSValueRef throw_text(JSContextRef context, JSValueRef *exception, const char *text) {
     JSValueRef message = js_text(context, text, strlen(text));
@@ -311,8 +331,8 @@ static JSValueRef absent(stet_javascript_engine *e, JSContextRef context) {
     return JSValueMakeUndefined(context);
 }
 
-static void add_leaf(view_set *s, uint32_t parent, uint32_t path, uint32_t path_len, bool is_absent) {
-    *stet_vec_add(&s->leaves) = (leaf){parent, path, path_len, is_absent};
+static void add_leaf(view_set *s, uint32_t parent, uint32_t path, uint32_t path_len, bool missing) {
+    *stet_vec_add(&s->leaves) = (leaf){parent, path, path_len, missing};
 }
 
 /* fetch(view, key): what is there. */
@@ -333,8 +353,7 @@ OF_VIEW(fetch) {
         return absent(e, context);
     }
     if (!root && ++v->touched > MAX_READS && !v->bound) {
-        v->recursive = true;
-        e->out[0] = BULK;
+        e->out[0] = BULK; /* text() follows */
         key_release(&key);
         return JSValueMakeUndefined(context);
     }
@@ -345,7 +364,7 @@ OF_VIEW(fetch) {
         stet_fail(&err, STET_LIMIT, "paths of the inputs that were read take more than 2 GiB, or one of them 64 KiB");
         return throw_error(e, context, exception, &err);
     }
-    bool bound = v->bound;
+    bool bound = v->bound, missing = !there;
     if (bound)
         child_of(v->binding, &key, &binding);
     if (bound && (marked_cell(binding) || (root && (schema_cell(stet_run_descriptor(e->run), key.text, key.len) ||
@@ -367,6 +386,7 @@ OF_VIEW(fetch) {
         there = status == STET_OK;
         if (status != STET_OK && status != STET_NOT_FOUND) {
             key_release(&key);
+            add_leaf(s, i, path, path_len, false); /* what is in the way there is read */
             return throw_error(e, context, exception, &err);
         }
         stet_error_clear(&err);
@@ -376,7 +396,7 @@ OF_VIEW(fetch) {
     key_release(&key);
     if (!there) {
         if (countable)
-            add_leaf(s, i, path, path_len, true);
+            add_leaf(s, i, path, path_len, missing);
         return absent(e, context);
     }
     JSValueRef result = answer(e, context, i, path, path_len, child, binding);
@@ -454,8 +474,6 @@ OF_VIEW(place) {
     return result;
 }
 
-/* ---- Cells */
-
 /* peek(cell): its value. */
 OF_VIEW(peek) {
     view *v = &e->views.views.at[i];
@@ -463,8 +481,10 @@ OF_VIEW(peek) {
     stet_value value = stet_null();
     uint32_t path = v->path, path_len = v->path_len;
     stet_status status = stet_run_peek(e->run, path_at(&e->views, path, path_len), &value, &err);
-    if (status != STET_OK && status != STET_NOT_FOUND)
+    if (status != STET_OK && status != STET_NOT_FOUND) {
+        add_leaf(&e->views, i, path, path_len, false);
         return throw_error(e, context, exception, &err);
+    }
     stet_error_clear(&err);
     if (status == STET_NOT_FOUND) {
         add_leaf(&e->views, i, path, path_len, false);

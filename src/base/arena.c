@@ -1,3 +1,5 @@
+/* arena.c - memory that is freed all at once. */
+
 #include "base/arena.h"
 
 #include <stdint.h>

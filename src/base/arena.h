@@ -2,11 +2,10 @@
  *
  *     stet_arena a = STET_ARENA_INIT;
  *     char *s = stet_arena_strndup(&a, p, n);
- *     ...
- *     stet_arena_release(&a);
+ *     stet_arena_release(&a); // frees s too
  *
- * Allocation is a pointer bump; there is no free of a single piece. stet_arena_clear keeps the largest block for reuse;
- * stet_arena_rewind keeps all of them, for one that is filled again as far.
+ * An allocation moves a pointer; a single piece can't be freed. stet_arena_clear keeps the largest block for reuse.
+ * stet_arena_rewind keeps all blocks, for an arena that is filled again to the same size.
  */
 #ifndef STET_BASE_ARENA_H
 #define STET_BASE_ARENA_H
@@ -15,7 +14,7 @@
 
 typedef struct stet_arena {
     struct stet_arena_block *head;
-    struct stet_arena_block *spare; /* of before the last rewind, not yet used again */
+    struct stet_arena_block *spare; /* blocks from before the last rewind, not used again yet */
     size_t total;                   /* bytes handed out since init or clear */
 } stet_arena;
 

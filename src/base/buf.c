@@ -1,3 +1,5 @@
+/* buf.c - a growing byte buffer with a maximum size. */
+
 #include "base/buf.h"
 
 #include <assert.h>

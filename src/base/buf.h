@@ -1,13 +1,15 @@
-/* buf.h - a growing byte buffer with a maximum.
+/* buf.h - a growing byte buffer with a maximum size.
  *
- *     stet_buf b = STET_BUF(64 * 1024);          // at most 64 KiB; 0 means STET_BUF_MAX
+ *     stet_buf b = STET_BUF(64 * 1024); // at most 64 KiB; 0 means STET_BUF_MAX
  *     stet_buf_str(&b, "hello");
  *     stet_buf_printf(&b, " %d", 3);
- *     if (b.overflow) ...                        // sticky: once too large, nothing more is added
- *     use(b.data, b.len);                        // always NUL-terminated when data is not NULL
+ *     if (b.overflow) // sticky: once too large, nothing more is added
+ *         stet_fail(err, STET_LIMIT, "more than %zu bytes", b.max);
+ *     else
+ *         fwrite(b.data, 1, b.len, file); // NUL-terminated unless data is NULL
  *     stet_buf_release(&b);
  *
- * Writers need not look at each call: check `overflow` once, at the end.
+ * Writers need not check each call: check `overflow` once, at the end.
  */
 #ifndef STET_BASE_BUF_H
 #define STET_BASE_BUF_H
@@ -29,8 +31,8 @@ typedef struct stet_buf {
 } stet_buf;
 
 void stet_buf_add_slow(stet_buf *b, const void *bytes, size_t len);
-/* Here, because most of what is added is a few bytes and fits: then a call would cost more than the work. NULL is
- * allowed for no bytes. */
+/* Inline, because most additions are a few bytes that fit: a call would cost more than the work. NULL is allowed for no
+ * bytes. */
 static inline void stet_buf_add(stet_buf *b, const void *bytes, size_t len) {
     if (len && len < b->cap - b->len && !b->overflow && (!b->max || b->len + len <= b->max)) {
         memcpy(b->data + b->len, bytes, len);
@@ -45,7 +47,7 @@ static inline void stet_buf_char(stet_buf *b, char c) {
 }
 void stet_buf_str(stet_buf *b, const char *s);
 void stet_buf_printf(stet_buf *b, const char *format, ...) STET_PRINTF(2, 3);
-/* Room for `len` more bytes; NULL on overflow. Write there, then add what was written to b->len. */
+/* Room for `len` more bytes; NULL on overflow. Write there, then add the number of bytes written to b->len. */
 char *stet_buf_reserve(stet_buf *b, size_t len);
 /* "" rather than NULL for an empty buffer. */
 const char *stet_buf_cstr(const stet_buf *b);

@@ -1,3 +1,5 @@
+/* change.c - compares two values and lists the leaves that changed; decides which reads a change touches. */
+
 #include "base/change.h"
 
 #include <assert.h>
@@ -59,10 +61,17 @@ static bool identical(stet_value a, stet_value b) {
     return a.bits[0] == b.bits[0] && a.bits[1] == b.bits[1];
 }
 
+/* {"/": ...}: a link, or another value that stands for something else. */
+static bool is_sigil(stet_value v) {
+    size_t len;
+    return stet_typeof(v) == STET_OBJECT && stet_count(v) == 1 && stet_key_at(v, 0, &len)[0] == '/' && len == 1;
+}
+
 /* Two values at the current path that are not identical: a leaf, or one more container to walk. */
 static void differ(walk *w, stet_value before, stet_value after) {
     stet_type type = stet_typeof(before);
-    if (type == stet_typeof(after) && (type == STET_ARRAY || type == STET_OBJECT))
+    if (type == stet_typeof(after) && (type == STET_ARRAY || type == STET_OBJECT) && !is_sigil(before) &&
+        !is_sigil(after))
         *stet_vec_add(&w->stack) = (frame){before, after, 0, 0, w->path.buf.len, type == STET_OBJECT};
     else if (!stet_equal(before, after))
         add_leaf(w, STET_VALUE);

@@ -1,3 +1,5 @@
+/* error.c - makes, passes on and prints errors. */
+
 #include "base/error.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* error.h - making and passing on errors.
  *
- * Every fallible function ends in `stet_error *err`, which may be NULL, and returns the status it set:
+ * Every function that can fail ends in `stet_error *err`, which may be NULL, and returns the status it set:
  *
  *     if (n > max)
  *         return stet_fail(err, STET_LIMIT, "%s: %zu bytes, more than the %zu allowed", name, n, max);
@@ -15,32 +15,32 @@
 
 #include "stet.h"
 
-/* Sets status and message unless `err` holds a failure already; returns `status` either way. Over-long messages are cut
- * at a character boundary with "...". */
+/* Sets status and message unless `err` already holds a failure; returns `status` either way. Messages that are too long
+ * are cut at a character boundary, with "...". */
 stet_status stet_fail(stet_error *err, stet_status status, const char *format, ...) STET_PRINTF(3, 4);
 stet_status stet_vfail(stet_error *err, stet_status status, const char *format, va_list args);
-/* "<what>: <strerror>" with the status that fits the errno: ENOENT not_found, EEXIST conflict, ETIMEDOUT busy, else io
- * (with a hint for ENOSPC, EROFS, EACCES). */
+/* Fails with "<what>: <strerror>" and the status for the errno: ENOENT not_found, EEXIST conflict, ETIMEDOUT busy,
+ * otherwise io (with a hint for ENOSPC, EROFS, EACCES). */
 stet_status stet_fail_errno(stet_error *err, int error_number, const char *format, ...) STET_PRINTF(3, 4);
 #ifdef __clang_analyzer__
-/* The analyzer looks at one file at a time. Told what these two return, it no longer takes a failure for a success
- * whose outputs were not set. */
+/* The analyzer looks at one file at a time. If it knows what these two return, it does not mistake a failure for a
+ * success whose outputs were not set. */
 #define stet_fail(err, status, ...)       ((void)(stet_fail)((err), (status), __VA_ARGS__), (status))
 #define stet_fail_errno(err, number, ...) ((void)(stet_fail_errno)((err), (number), __VA_ARGS__), STET_IO)
 #endif
-/* Puts "prefix: " before the message of a set error. Returns err's status (STET_INTERNAL if err is NULL is never right:
- * pass the status through yourself). */
+/* Puts "prefix: " before the message of a set error. The status stays as it is; return the one you got. */
 void stet_fail_in(stet_error *err, const char *format, ...) STET_PRINTF(2, 3);
 /* Sets the hint of a set error, if it has none. */
 void stet_hint(stet_error *err, const char *format, ...) STET_PRINTF(2, 3);
 /* Adds a member to the details of a set error. Consumes `item`. */
 void stet_detail(stet_error *err, const char *key, stet_value item);
-/* Moves `from` into `to` unless `to` is set (then `from` is cleared); `from` is OK afterwards. */
+/* Moves `from` into `to` unless `to` is set (then `from` is cleared); `from` is STET_OK afterwards. */
 void stet_error_move(stet_error *to, stet_error *from);
 /* The inverse of stet_status_name; false for an unknown name. */
 bool stet_status_of_name(const char *name, stet_status *out);
 
-/* malloc and friends that end the process when there is no memory (see stet.h), with a line on standard error. */
+/* malloc and related functions. They end the process when there is no memory (see stet.h), with a line on standard
+ * error. */
 void *stet_alloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *stet_alloc_zero(size_t size) __attribute__((malloc, returns_nonnull));
 void *stet_realloc(void *p, size_t size) __attribute__((returns_nonnull));

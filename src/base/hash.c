@@ -1,3 +1,5 @@
+/* hash.c - SHA-256 of bytes and values, and its hex and base64url forms. */
+
 #include "base/hash.h"
 
 /* The plain SHA-256 functions, which OpenSSL 3 calls deprecated in favour of EVP. EVP looks the algorithm up in a

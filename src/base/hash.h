@@ -1,7 +1,8 @@
-/* hash.h - SHA-256, the one hash of the system, in hex and in base64url.
+/* hash.h - SHA-256, the only hash in stet, with its hex and base64url forms.
  *
- * libcrypto computes it (hash.c says which part of it, and why). Nothing here has state: any thread may call. A
- * stet_hasher is used by one at a time. */
+ * libcrypto computes it (hash.c says which part of libcrypto, and why). Nothing here has state: any thread may call. A
+ * stet_hasher is used by one thread at a time.
+ */
 #ifndef STET_BASE_HASH_H
 #define STET_BASE_HASH_H
 
@@ -24,8 +25,8 @@ stet_hasher *stet_hasher_begin(void);
 void stet_hasher_add(stet_hasher *h, const void *bytes, size_t len);
 stet_hash stet_hasher_end(stet_hasher *h);
 
-/* Of derived files: against torn and rotten ones, not against people, who could write anything there. Part of their
- * formats. */
+/* A checksum for derived files, against torn and rotten ones. It does not protect against people, who could write
+ * anything there. It is part of the formats of those files. */
 uint64_t stet_checksum(const char *bytes, size_t len);
 
 bool stet_hash_equal(stet_hash a, stet_hash b);

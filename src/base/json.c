@@ -1,6 +1,9 @@
-/* The JSON reader. One loop over the text with two stacks: the values read so far, and the containers that are open. A
- * container that closes takes its elements off the first stack in one move, so that arrays and objects are allocated
- * once, at their size. */
+/* json.c - the JSON reader.
+ *
+ * One loop over the text with two stacks: the values read so far, and the open containers. A container that closes
+ * takes its elements off the first stack in one move, so arrays and objects are allocated once, at their final size.
+ */
+
 #include "base/json.h"
 
 #include <assert.h>

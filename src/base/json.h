@@ -1,16 +1,17 @@
-/* json.h - reading and printing values, beyond what stet.h shows.
+/* json.h - reading and printing values, beyond what stet.h offers.
  *
- * The reader is strict and iterative (no recursion on the C stack). Its limits come from stet_json_limits; a text
- * beyond them is refused with STET_LIMIT, anything malformed with STET_INVALID, and both name line, column and byte
- * offset in message and details. */
+ * The reader is strict and iterative (no recursion on the C stack). Its limits come from stet_json_limits. A text
+ * beyond them is refused with STET_LIMIT, a malformed one with STET_INVALID. Both name line, column and byte offset in
+ * message and details.
+ */
 #ifndef STET_BASE_JSON_H
 #define STET_BASE_JSON_H
 
 #include "base/buf.h"
 
 typedef struct stet_json_limits {
-    size_t max_depth; /* containers inside each other; 0: 512 */
-    size_t max_bytes; /* of the text; 0: 1 GiB; never more than 2 GiB */
+    size_t max_depth; /* nested containers; 0: 512 */
+    size_t max_bytes; /* of the text; 0: 1 GiB; at most 2 GiB */
 } stet_json_limits;
 
 STET_CHECKED stet_status stet_json_read(const char *text, size_t len, const stet_json_limits *limits, stet_value *out,
@@ -18,13 +19,13 @@ STET_CHECKED stet_status stet_json_read(const char *text, size_t len, const stet
 
 #define STET_JSON_WANTED_MAX 8
 
-/* For texts whose bulk is one array of records that are looked at one by one: the elements of the array that is the
- * root's member `member` are handed over as they are read, and are not in the value read, where the array is empty.
- * The text is held to the same rules as ever, to its end: what was handed over counts only if the reading succeeded. */
+/* Reads a text that mostly consists of one array of records, one record at a time. The elements of the array in the
+ * root's member `member` are handed over as they are read; in the value that is returned, that array is empty. The
+ * whole text must still be valid: elements that were handed over count only if the reading succeeded. */
 typedef struct stet_json_stream {
     const char *member;
-    /* Ends with NULL: strings that are other members of an element may be handed over as "". At most
-     * STET_JSON_WANTED_MAX names of at most 14 bytes. */
+    /* The names of members that are needed, ending with NULL: at most STET_JSON_WANTED_MAX names of at most 14 bytes.
+     * String values of other members may be handed over as "". */
     const char *const *wanted;
     void (*element)(void *ctx, stet_value element); /* borrowed */
     void *ctx;

@@ -1,4 +1,5 @@
-/* The JSON printer: one loop over a stack of open containers. */
+/* json_write.c - the JSON printer: one loop over a stack of open containers. */
+
 #include <assert.h>
 #include <stdlib.h>
 

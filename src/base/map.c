@@ -1,3 +1,5 @@
+/* map.c - a hash map from bytes to a pointer or a number, iterated in insertion order. */
+
 #include "base/map.h"
 
 #include <pthread.h>

@@ -1,3 +1,5 @@
+/* number.c - reads and prints doubles exactly: the shortest text that reads back as the same number. */
+
 #include "base/number.h"
 
 #include <assert.h>

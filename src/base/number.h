@@ -1,6 +1,7 @@
-/* number.h - what the JSON reader and printer need of number.c beyond json.h.
+/* number.h - what the JSON reader and printer need from number.c beyond json.h.
  *
- * Reading and printing are both correctly rounded, over one table of powers of ten (powers.h). */
+ * Reading and printing are both correctly rounded, with one table of powers of ten (powers.h).
+ */
 #ifndef STET_BASE_NUMBER_H
 #define STET_BASE_NUMBER_H
 

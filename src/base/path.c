@@ -1,3 +1,5 @@
+/* path.c - encoded paths inside a document: building, comparing, decoding, JSON Pointers. */
+
 #include "base/path.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* pool.c - allocates the blocks of one large document side by side in chunks. */
+
 #include "base/pool.h"
 
 #include <assert.h>

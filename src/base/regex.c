@@ -1,3 +1,5 @@
+/* regex.c - checks a POSIX extended regular expression before it is compiled, and bounds what it may match. */
+
 #include "base/regex.h"
 
 #include <limits.h>

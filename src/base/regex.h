@@ -1,17 +1,18 @@
 /* regex.h - POSIX extended regular expressions from outside, made safe to compile and to run.
  *
  *     stet_regex *r;
- *     if (stet_regex_compile(pattern, len, &r, &err) != STET_OK) ...
- *     if (stet_regex_matches(r, text, text_len)) ...          // anywhere in the text, unless anchored
+ *     if (stet_regex_compile(pattern, len, &r, &err) != STET_OK)
+ *         return err.status;
+ *     bool matches = stet_regex_matches(r, text, text_len); // anywhere in the text, unless anchored
  *     stet_regex_free(r);
  *
- * The C library compiles and matches. Refused before it sees them: patterns that take it exponential time or memory
- * (back references, large bounds), and what ECMAScript and POSIX read differently, because patterns come from JSON
- * Schemas: letter escapes but \w \W \s \S \b \B, (?...), lazy and stacked quantifiers, a backslash inside [...] other
- * than \\. A match is by characters of UTF-8, whatever the locale; "." matches a newline too, but no NUL. Failure is
- * STET_INVALID or STET_LIMIT.
+ * The C library compiles and matches. Two kinds of patterns are refused before it sees them:
+ *   - patterns that take it exponential time or memory: back references, large bounds;
+ *   - what ECMAScript and POSIX read differently, because patterns come from JSON Schemas: letter escapes other than \w
+ *     \W \s \S \b \B, (?...), lazy and stacked quantifiers, a backslash inside [...] other than \\.
  *
- * A stet_regex is used by one thread at a time.
+ * A match is by UTF-8 characters, whatever the locale; "." matches a newline too, but not NUL. Failure is STET_INVALID
+ * or STET_LIMIT. A stet_regex is used by one thread at a time.
  */
 #ifndef STET_BASE_REGEX_H
 #define STET_BASE_REGEX_H

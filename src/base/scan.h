@@ -1,5 +1,7 @@
-/* scan.h - the inner loops of the JSON reader and printer: sixteen bytes at a time where SSE2 is there, eight or one
- * elsewhere. */
+/* scan.h - the inner loops of the JSON reader and printer.
+ *
+ * They work on sixteen bytes at a time where there is SSE2, on eight or one elsewhere.
+ */
 #ifndef STET_BASE_SCAN_H
 #define STET_BASE_SCAN_H
 
@@ -14,7 +16,7 @@
 #include <emmintrin.h>
 #endif
 
-/* Does a string literal have to be looked at here: a quote, a backslash, a control character? */
+/* Does the string reader have to stop here: a quote, a backslash, a control character? */
 static inline bool stet_scan_is_special(char c) {
     return (unsigned char)c < 0x20 || c == '"' || c == '\\';
 }
@@ -60,7 +62,7 @@ static inline const char *stet_scan_space_bytes(const char *p, const char *end) 
     return p;
 }
 
-/* The first byte from p on that is no white space of JSON, or `end`. */
+/* The first byte from p on that is not JSON white space, or `end`. */
 #ifdef __SSE2__
 static inline const char *stet_scan_space(const char *p, const char *end) {
     while (end - p >= 16) {
@@ -108,7 +110,7 @@ static inline uint32_t stet_scan_8_digits(const char *p) {
     return (uint32_t)word;
 }
 
-/* A short string whose bytes begin at p, where sixteen may be read. */
+/* A short string whose bytes begin at p, where sixteen bytes can be read. */
 static inline stet_value stet_value_short_of_16(const char *p, size_t len) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     stet_value v;

@@ -1,3 +1,5 @@
+/* schema.c - checks a value against a JSON Schema. */
+
 #include "base/schema.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* schema_keywords.c - the table of schema keywords, and what shape the argument of each must have. */
+
 #include "base/schema_keywords.h"
 
 #include <string.h>

@@ -1,11 +1,13 @@
-/* schema_keywords.h - the keywords of the dialect in base/schema.h, one table for both who check a schema and who apply
- * it. Private to src/base/schema*.c. */
+/* schema_keywords.h - the keywords of the dialect in base/schema.h, one table for checking and applying schemas.
+ *
+ * Private to src/base/schema*.c.
+ */
 #ifndef STET_BASE_SCHEMA_KEYWORDS_H
 #define STET_BASE_SCHEMA_KEYWORDS_H
 
 #include "base/error.h"
 
-/* What an argument of a keyword must be. */
+/* What the argument of a keyword must be. */
 typedef enum stet_schema_shape {
     STET_SHAPE_ANYTHING,
     STET_SHAPE_TYPES,       /* the name of a type, or a list of them */
@@ -20,11 +22,11 @@ typedef enum stet_schema_shape {
     STET_SHAPE_BOOLEAN,
     STET_SHAPE_PATTERN,
     STET_SHAPE_REFERENCE,
-    STET_SHAPE_UNSUPPORTED /* of the draft, and not enforced here */
+    STET_SHAPE_UNSUPPORTED /* part of the draft, but not supported here */
 } stet_schema_shape;
 
 typedef enum stet_schema_keyword_id {
-    STET_KEYWORD_INERT, /* asserts nothing by itself, or is refused for its shape */
+    STET_KEYWORD_INERT, /* asserts nothing by itself, or is refused because of its shape */
     STET_KEYWORD_REF,
     STET_KEYWORD_ADDITIONAL_PROPERTIES,
     STET_KEYWORD_ALL_OF,
@@ -60,16 +62,16 @@ typedef struct stet_schema_keyword {
     stet_schema_keyword_id id;
 } stet_schema_keyword;
 
-/* NULL: an annotation, or misspelt. */
+/* NULL: the name is an annotation or misspelt. */
 const stet_schema_keyword *stet_schema_keyword_find(const char *name, size_t len);
-/* The keyword that this name, which is none, is a slip of the fingers away from, or NULL. */
+/* The keyword that this unknown name is probably a misspelling of, or NULL. */
 const char *stet_schema_keyword_meant(const char *name, size_t len);
-/* What the argument should have been, or NULL if it is that. Looks at the argument itself, not at what lies in it. */
+/* What the argument should have been, or NULL if it is right. Checks the argument itself, not what it contains. */
 const char *stet_schema_wrong_shape(stet_schema_shape wanted, stet_value argument);
 
 bool stet_schema_is(stet_value v); /* an object or a boolean */
 bool stet_schema_is_number(stet_value v);
-/* The name, a constant, if `v` names a type, else NULL. */
+/* The name as a constant if `v` names a type, otherwise NULL. */
 const char *stet_schema_type_name(stet_value v);
 /* The target of a $ref: "#" or "#/$defs/NAME". */
 bool stet_schema_resolve(stet_value root, stet_value reference, stet_value *out);

@@ -1,3 +1,5 @@
+/* schema_valid.c - checks that a JSON Schema itself is valid. */
+
 #include "base/path.h"
 #include "base/regex.h"
 #include "base/schema.h"

@@ -1,3 +1,5 @@
+/* suggest.c - finds the offered name that is nearest to a misspelt one. */
+
 #include "base/suggest.h"
 
 #include <ctype.h>

@@ -1,3 +1,5 @@
+/* toml.c - the TOML 1.0 reader: tables, arrays of tables and values, over the scanner of toml_scan.c. */
+
 #include "base/toml.h"
 
 #include <assert.h>
@@ -15,9 +17,9 @@
  *
  *   T1. a table is opened by one [header] at most, and never if a dotted key or an inline table made it;
  *   T2. a dotted key goes through tables that dotted keys made, or that stand only as a step of a longer [header]:
- * those it takes over, and T1 holds from then on; T3. an inline table and an array value are complete where they end:
- * nothing is added later, at any depth; T4. only [[header]] adds to an array of tables, and a [header] below one means
- * its last table.
+ *       those it takes over, and T1 holds from then on;
+ *   T3. an inline table and an array value are complete where they end: nothing is added later, at any depth;
+ *   T4. only [[header]] adds to an array of tables, and a [header] below one means its last table.
  */
 #define MAX_BYTES ((size_t)64 << 20)
 #define MAX_DEPTH 128

@@ -1,3 +1,5 @@
+/* toml_scan.c - the tokens of TOML: white space, comments, keys, strings, numbers, dates. */
+
 #include "base/toml_scan.h"
 
 #include <assert.h>

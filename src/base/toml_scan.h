@@ -1,7 +1,8 @@
-/* toml_scan.h - the words of TOML: white space, comments, keys, strings, numbers, dates. Private to src/base/toml*.c.
+/* toml_scan.h - the tokens of TOML: white space, comments, keys, strings, numbers, dates.
  *
- * A function that can fail returns false with the error set ("line 3, column 7: ...") and the scanner stopped at the
- * place. What it gives lies in the scanner's arena. */
+ * Private to src/base/toml*.c. A function that can fail returns false with the error set ("line 3, column 7: ...") and
+ * the scanner stopped at that place. Its results lie in the scanner's arena.
+ */
 #ifndef STET_BASE_TOML_SCAN_H
 #define STET_BASE_TOML_SCAN_H
 
@@ -30,15 +31,15 @@ typedef struct stet_toml_scalar {
 bool stet_toml_fail(stet_toml_scan *s, size_t at, stet_status status, const char *format, ...) STET_PRINTF(4, 5);
 void stet_toml_place(const char *text, size_t at, size_t *line, size_t *column); /* column in characters, from 1 */
 
-/* The byte here, or -1 at the end. */
+/* The next byte, or -1 at the end. */
 int stet_toml_peek(const stet_toml_scan *s);
-bool stet_toml_take(stet_toml_scan *s, char c); /* if it is here */
+bool stet_toml_take(stet_toml_scan *s, char c); /* if it is next */
 void stet_toml_skip_blank(stet_toml_scan *s);   /* spaces and tabs */
-bool stet_toml_take_newline(stet_toml_scan *s); /* LF or CRLF, if it is here */
-bool stet_toml_skip_comment(stet_toml_scan *s); /* if one is here */
-/* Blanks, newlines and comments. */
+bool stet_toml_take_newline(stet_toml_scan *s); /* LF or CRLF, if it is next */
+bool stet_toml_skip_comment(stet_toml_scan *s); /* if one is next */
+/* Skips blanks, newlines and comments. */
 bool stet_toml_skip_space(stet_toml_scan *s);
-/* Nothing but blanks and a comment up to the end of the line, which is taken. */
+/* Takes the end of the line; only blanks and a comment may come before it. */
 bool stet_toml_end_line(stet_toml_scan *s);
 
 /* One part of a key: bare or quoted. */

@@ -1,3 +1,5 @@
+/* utf8.c - checks and encodes UTF-8, and measures its width on a terminal. */
+
 #include "base/utf8.h"
 
 #include <string.h>

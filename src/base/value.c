@@ -1,3 +1,5 @@
+/* value.c - JSON values: making, reading, changing, comparing and freeing them. */
+
 #include "base/value.h"
 
 #include <assert.h>

@@ -1,20 +1,22 @@
-/* value.h - the bits of a stet_value, for value.c and the readers and printers that build values in bulk. Everybody
- * else uses stet.h.
+/* value.h - the representation of a stet_value.
+ *
+ * For value.c and the readers and printers that build values in bulk. All other code uses stet.h.
  *
  * A value is 16 bytes. The last byte holds the tag in its low four bits.
  *
- *   null, bool, int, double   the payload is bits[0]
- *   short string              up to 14 bytes from byte 0 on, zeros after them up to byte 14, and the length in the high
- * four bits of byte 15 long string, array,       bits[0] points at a block with a reference count; NULL for an empty
- * array or object object
+ *   null, bool, int, double      the payload is bits[0]
+ *   short string                 up to 14 bytes from byte 0 on, zeros after them up to byte 14, and the length in the
+ *                                high four bits of byte 15
+ *   long string, array, object   bits[0] points to a block with a reference count; NULL for an empty array or object
  *
  * Therefore
- *   V1. a string of up to 14 bytes is always short, a longer one always long: one representation per string;
+ *
+ *   V1. a string of up to 14 bytes is always short, a longer one always long: each string has one representation;
  *   V2. two short strings order as their two words do when read with the first byte as the highest (zeros pad, and the
  *       length decides last, so "a" < "a\0");
  *   V3. an empty array or object has no block;
- *   V4. a double that is integral with a magnitude up to 2^53 is never kept as a double: it is that integer;
- *   V5. the members of an object are sorted by the bytes of their keys, no key twice;
+ *   V4. an integral double with a magnitude up to 2^53 is never kept as a double: it is that integer;
+ *   V5. the members of an object are sorted by the bytes of their keys, and no key occurs twice;
  *   V6. a block with a count above one is never changed.
  */
 #ifndef STET_BASE_VALUE_H
@@ -47,17 +49,17 @@ enum stet_tag {
 #define STET_BIG_ENDIAN(word) (word)
 #endif
 
-/* What all three kinds of block begin with. While a block waits to be freed, `next` links it to the others that do:
- * freeing deep values needs no stack. */
+/* The head of all three kinds of block. While blocks wait to be freed, `next` links them, so that freeing deep values
+ * needs no stack. */
 typedef struct stet_block {
     _Atomic uint32_t refs;
     uint32_t len; /* bytes, elements or members */
     union {
         struct {
             uint32_t cap;  /* elements or members */
-            uint32_t home; /* where it lies in its chunk (base/pool.h); 0: it was allocated by itself */
+            uint32_t home; /* offset in its chunk (base/pool.h); 0: allocated by itself */
         };
-        struct stet_block *next; /* then `refs` is what `home` was */
+        struct stet_block *next; /* then `refs` holds what `home` was */
     };
 } stet_block;
 
@@ -107,18 +109,18 @@ static inline stet_value stet_value_short(const char *bytes, size_t len) {
     return v;
 }
 
-/* Of bytes that are known to be valid UTF-8. `pool`, here and below: where the new block is taken from; NULL: by
- * itself. */
+/* Makes a string of bytes that are known to be valid UTF-8. Here and below, new blocks are taken from `pool`; NULL:
+ * from malloc. */
 stet_value stet_value_string(const char *bytes, size_t len, stet_pool *pool);
-/* A finite double, made canonical. */
+/* Makes the canonical value of a finite double. */
 stet_value stet_value_double(double d);
-/* An array of `n` values, which are moved into it. */
+/* Makes an array of `n` values, which are moved into it. */
 stet_value stet_value_array(const stet_value *items, size_t n, stet_pool *pool);
-/* An object of `n` members, in any order, which are moved into it. The members are sorted in place first. If a key
- * stands twice, nothing is moved and its first later occurrence is told by `*duplicate`, an index of the sorted
- * members. */
+/* Makes an object of `n` members, given in any order, which are moved into it. The members are sorted in place first.
+ * If a key occurs twice, nothing is moved, and `*duplicate` is the index of its first repetition in the sorted members.
+ */
 bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate, stet_pool *pool);
-/* Order of two strings by their bytes, of which one at least is long. */
+/* Order of two strings by their bytes, at least one of which is long. */
 int stet_value_compare_long(const stet_value *a, const stet_value *b);
 
 /* Order of two strings by their bytes. */

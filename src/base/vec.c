@@ -1,3 +1,5 @@
+/* vec.c - grows the arrays of vec.h. */
+
 #include "base/vec.h"
 
 #include <stdint.h>

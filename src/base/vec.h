@@ -1,9 +1,10 @@
-/* vec.h - growable arrays, as a few macros over any struct { T *at; size_t len, cap; }.
+/* vec.h - growable arrays: macros over any struct { T *at; size_t len, cap; }.
  *
  *     typedef STET_VEC(int) ints;
  *     ints v = {0};
  *     *stet_vec_add(&v) = 3;
- *     for (size_t i = 0; i < v.len; i++) use(v.at[i]);
+ *     for (size_t i = 0; i < v.len; i++)
+ *         total += v.at[i];
  *     stet_vec_release(&v);
  */
 #ifndef STET_BASE_VEC_H
@@ -21,7 +22,7 @@
 
 /* Grows to hold at least `want` elements. */
 #define stet_vec_reserve(v, want) ((v)->at = stet_vec_grow((v)->at, &(v)->cap, (want), sizeof *(v)->at))
-/* Adds one element, uninitialised, and points at it. */
+/* Adds one uninitialised element and returns a pointer to it. */
 #define stet_vec_add(v)     (stet_vec_reserve((v), (v)->len + 1), &(v)->at[(v)->len++])
 #define stet_vec_clear(v)   ((v)->len = 0)
 #define stet_vec_release(v) (free((v)->at), (v)->at = NULL, (v)->len = (v)->cap = 0)

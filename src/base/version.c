@@ -1,3 +1,5 @@
+/* version.c - the version of the library. */
+
 #include "stet.h"
 
 const char *stet_version(void) {

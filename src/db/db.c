@@ -93,6 +93,11 @@ void stet_db_fail(stet_db *db, stet_status status, const char *format, ...) {
     va_end(args);
 }
 
+void stet_db_hint(stet_db *db, const char *hint) {
+    if (db->failed.status != STET_OK && !db->failed.hint[0])
+        stet_hint(&db->failed, "%s", hint);
+}
+
 /* A copy of the sticky failure for the caller; the failure stays. */
 static stet_status report(const stet_db *db, stet_error *err) {
     if (err && err->status == STET_OK) {
@@ -116,6 +121,10 @@ stet_status stet_db_status(stet_db *db, stet_error *err) {
     return db->state == DB_NONE ? report_and_forget(db, err) : report(db, err);
 }
 
+bool stet_db_failed(const stet_db *db) {
+    return db->failed.status != STET_OK;
+}
+
 const char *stet_db_path(const stet_db *db) {
     return db->path;
 }
@@ -126,6 +135,16 @@ bool stet_db_read_only(const stet_db *db) {
 
 int db_exec_raw(stet_db *db, const char *sql) {
     return sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
+}
+
+/* BEGIN, COMMIT and the like, whatever sticks: prepared once, as a small transaction costs less than parsing these. */
+static int control(stet_db *db, const char *sql) {
+    stet_stmt *s;
+    int rc = db_prepare(db, sql, &s);
+    if (rc != SQLITE_OK)
+        return rc;
+    sqlite3_step(s->handle);
+    return sqlite3_reset(s->handle);
 }
 
 void stet_db_exec(stet_db *db, const char *sql) {
@@ -185,7 +204,7 @@ stet_status stet_db_begin_read(stet_db *db, stet_error *err) {
     if (db->failed.status != STET_OK)
         return report_and_forget(db, err);
     db_reset_active(db);
-    int rc = db_exec_raw(db, "BEGIN");
+    int rc = control(db, "BEGIN");
     if (rc != SQLITE_OK)
         return db_fail_rc(db->handle, rc, db->path, "cannot begin to read", err);
     db->state = DB_READ;
@@ -208,7 +227,7 @@ stet_status stet_db_begin_write(stet_db *db, stet_error *err) {
     stet_status status = db_lock_writer(db, err);
     if (status != STET_OK)
         return status;
-    int rc = db_exec_raw(db, "BEGIN IMMEDIATE");
+    int rc = control(db, "BEGIN IMMEDIATE");
     if (rc != SQLITE_OK) {
         status = db_fail_rc(db->handle, rc, db->path, "cannot begin to write", err);
         db_unlock_writer(db);
@@ -222,7 +241,7 @@ stet_status stet_db_begin_write(stet_db *db, stet_error *err) {
 static void roll_back(stet_db *db) {
     db_reset_active(db);
     if (!sqlite3_get_autocommit(db->handle)) {
-        int rc = db_exec_raw(db, "ROLLBACK");
+        int rc = control(db, "ROLLBACK");
         /* A rollback that meets an I/O error leaves the transaction ended none the less. */
         assert(rc == SQLITE_OK || sqlite3_get_autocommit(db->handle));
         (void)rc;
@@ -245,7 +264,7 @@ stet_status stet_db_commit(stet_db *db, stet_error *err) {
         if (stet_sys_ask(STET_SYS_SQL, db->path, &error_number) == STET_SYS_FAIL) {
             stet_fail_errno(&db->failed, error_number, "%s: cannot commit", db->path);
         } else {
-            int rc = db_exec_raw(db, "COMMIT");
+            int rc = control(db, "COMMIT");
             if (rc != SQLITE_OK)
                 db_fail_sqlite(db, rc, "cannot commit");
         }
@@ -282,7 +301,7 @@ void stet_db_savepoint(stet_db *db) {
     db->savepoints[i].made = false;
     if (db->savepoints[i].failed_before)
         return;
-    int rc = db_exec_raw(db, "SAVEPOINT s");
+    int rc = control(db, "SAVEPOINT s");
     if (rc != SQLITE_OK)
         db_fail_sqlite(db, rc, "cannot set a savepoint");
     db->savepoints[i].made = rc == SQLITE_OK;
@@ -293,7 +312,7 @@ stet_status stet_db_savepoint_release(stet_db *db, stet_error *err) {
     bool made = db->savepoints[--db->savepoint_count].made;
     if (db->failed.status == STET_OK && made) {
         db_reset_active(db);
-        int rc = db_exec_raw(db, "RELEASE s");
+        int rc = control(db, "RELEASE s");
         if (rc != SQLITE_OK)
             db_fail_sqlite(db, rc, "cannot release a savepoint");
     }
@@ -310,7 +329,9 @@ void stet_db_savepoint_undo(stet_db *db) {
      * failure stays for the commit to report. */
     if (!db->savepoints[i].made || sqlite3_get_autocommit(db->handle))
         return;
-    int rc = db_exec_raw(db, "ROLLBACK TO s; RELEASE s");
+    int rc = control(db, "ROLLBACK TO s");
+    if (rc == SQLITE_OK)
+        rc = control(db, "RELEASE s");
     stet_error_clear(&db->failed);
     if (rc != SQLITE_OK)
         db_fail_sqlite(db, rc, "cannot undo to a savepoint");

@@ -1,14 +1,15 @@
-/* open.c - opening: what may be opened, how SQLite is set up, and the schema's migrations. Part of db.h.
+/* open.c - opens a database: what may be opened, how SQLite is configured, and migrations. Part of db.h.
  *
  * Choices
- *  - No memory-mapped reads: a file that is truncated under a mapping kills the process with SIGBUS, where read(2)
- * gives an error. Nor are they faster for the small reads made here.
- *  - What an open costs is system calls, so settings go through sqlite3_db_config where they can, and nothing is
- * written to a database that has its version and journal mode already.
- *  - A WAL database in a directory that this user can't write is opened if SQLite can (its -wal and -shm are there).
- * The way out that SQLite offers otherwise, immutable=1, reads wrongly if anybody else writes; so it is taken only
- * where nobody can, on a file system mounted read-only.
+ *   - No memory-mapped reads. If a mapped file is truncated, the process is killed with SIGBUS, where read(2) returns
+ *     an error. Mapped reads are not faster for the small reads made here.
+ *   - An open costs system calls. So settings go through sqlite3_db_config where possible, and nothing is written to a
+ *     database that already has the right version and journal mode.
+ *   - A WAL database in a directory that this user can't write is opened if SQLite can do so (its -wal and -shm files
+ *     exist). Otherwise SQLite offers immutable=1, which reads wrongly if anybody else writes. So immutable=1 is used
+ *     only on a file system that is mounted read-only, where nobody can write.
  */
+
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -145,6 +146,10 @@ static stet_status connect(stet_db *db, const found *f, bool volatile_sync, stet
     stet_free(name);
     if (rc != SQLITE_OK)
         return db_fail_rc(db->handle, rc, db->path, "cannot open the database", err);
+    db->file = db_file_connected(db->path);
+    rc = db_declare_sums(db->handle);
+    if (rc != SQLITE_OK)
+        return db_fail_rc(db->handle, rc, db->path, "cannot open the database", err);
     sqlite3_busy_handler(db->handle, on_busy, db);
     sqlite3_wal_autocheckpoint(db->handle, WAL_PAGES);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
@@ -276,26 +281,15 @@ static stet_status open_all(stet_db *db, const stet_db_opts *opts, stet_error *e
     return status;
 }
 
-stet_status stet_db_open(const char *path, const stet_db_opts *opts, stet_db **out, stet_error *err) {
-    assert(opts->kind && opts->kind[0] && opts->migration_count >= 0);
-    stet_db *db = stet_alloc_zero(sizeof *db);
-    db->path = stet_strdup(path);
-    db->busy_ms = opts->busy_ms > 0 ? opts->busy_ms : DEFAULT_BUSY_MS;
-    db->read_only = opts->read_only;
-    stet_status status = open_all(db, opts, err);
-    if (status != STET_OK) {
-        stet_db_close(db);
-        return status;
-    }
-    *out = db;
-    return STET_OK;
-}
+/* Connections that a test keeps: see stet_db_keep_connections. */
+enum { KEPT_MAX = 16 };
+static struct {
+    bool on;
+    stet_db *idle[KEPT_MAX]; /* the oldest first */
+    int count;
+} kept;
 
-void stet_db_close(stet_db *db) {
-    if (!db)
-        return;
-    stet_db_rollback(db);
-    db_reset_active(db);
+static void close_connection(stet_db *db) {
     const void *key;
     size_t key_len;
     stet_slot *slot;
@@ -308,8 +302,90 @@ void stet_db_close(stet_db *db) {
     int rc = sqlite3_close(db->handle);
     assert(rc == SQLITE_OK);
     (void)rc;
+    db_file_disconnected(db->file);
     stet_lock_close(db->writer);
     stet_error_clear(&db->failed);
     stet_free(db->path);
     stet_free(db);
+}
+
+static void forget_kept(int i) {
+    kept.count--;
+    memmove(kept.idle + i, kept.idle + i + 1, (size_t)(kept.count - i) * sizeof *kept.idle);
+}
+
+static stet_db *take_kept(const char *path, const stet_db_opts *opts) {
+    for (int i = kept.count - 1; i >= 0; i--) {
+        stet_db *db = kept.idle[i];
+        struct stat st;
+        if (strcmp(db->path, path) != 0 || db->read_only != opts->read_only || db->volatile_sync != opts->volatile_sync)
+            continue;
+        bool same = stat(path, &st) == 0 && st.st_dev == db->device && st.st_ino == db->inode;
+        assert(same);
+        (void)same;
+        forget_kept(i);
+        db->busy_ms = opts->busy_ms > 0 ? opts->busy_ms : DEFAULT_BUSY_MS;
+        return db;
+    }
+    return NULL;
+}
+
+static bool keep(stet_db *db) {
+    struct stat st;
+    if (!kept.on || db->failed.status != STET_OK || !db->handle || stat(db->path, &st) != 0)
+        return false;
+    db->device = st.st_dev;
+    db->inode = st.st_ino;
+    if (kept.count == KEPT_MAX) {
+        close_connection(kept.idle[0]);
+        forget_kept(0);
+    }
+    kept.idle[kept.count++] = db;
+    return true;
+}
+
+void stet_db_keep_connections(bool on) {
+    kept.on = on;
+    if (!on)
+        stet_db_drop_connections("");
+}
+
+void stet_db_drop_connections(const char *prefix) {
+    for (int i = kept.count - 1; i >= 0; i--) {
+        if (strncmp(kept.idle[i]->path, prefix, strlen(prefix)) != 0)
+            continue;
+        close_connection(kept.idle[i]);
+        forget_kept(i);
+    }
+}
+
+stet_status stet_db_open(const char *path, const stet_db_opts *opts, stet_db **out, stet_error *err) {
+    assert(opts->kind && opts->kind[0] && opts->migration_count >= 0);
+    stet_db *db = kept.on ? take_kept(path, opts) : NULL;
+    stet_status status = STET_OK;
+    if (!db) {
+        db = stet_alloc_zero(sizeof *db);
+        db->path = stet_strdup(path);
+        db->read_only = opts->read_only;
+        db->volatile_sync = opts->volatile_sync;
+        db->busy_ms = opts->busy_ms > 0 ? opts->busy_ms : DEFAULT_BUSY_MS;
+        status = open_all(db, opts, err);
+    }
+    if (status != STET_OK) {
+        stet_db_rollback(db);
+        db_reset_active(db);
+        close_connection(db);
+        return status;
+    }
+    *out = db;
+    return STET_OK;
+}
+
+void stet_db_close(stet_db *db) {
+    if (!db)
+        return;
+    stet_db_rollback(db);
+    db_reset_active(db);
+    if (!keep(db))
+        close_connection(db);
 }

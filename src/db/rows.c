@@ -1,8 +1,10 @@
-/* rows.c - many rows in one statement: the virtual table `given`, whose rows come from a function of the caller. Part
- * of db.h.
+/* rows.c - many rows in one statement: the virtual table `given`. Part of db.h.
  *
- * What it saves is the statement: binding, entering and leaving SQLite, and opening a cursor and walking down from the
- * root for each row. Where the rows come in the order of the key, the cursor stays where the next one goes. */
+ * The rows of the table come from a function of the caller. This saves, for each row, binding values, entering and
+ * leaving SQLite, opening a cursor and walking down from the root. If the rows come in the order of the key, the cursor
+ * stays where the next row goes.
+ */
+
 #include <assert.h>
 #include <stdlib.h>
 

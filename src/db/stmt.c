@@ -37,6 +37,26 @@ void db_reset_active(stet_db *db) {
         reset(db->active);
 }
 
+int db_prepare(stet_db *db, const char *sql, stet_stmt **out) {
+    stet_slot *slot = stet_map_get(&db->statements, &sql, sizeof sql);
+    if (slot) {
+        *out = slot->p;
+        return SQLITE_OK;
+    }
+    sqlite3_stmt *handle = NULL;
+    const char *tail = "";
+    int rc = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &handle, &tail);
+    if (rc != SQLITE_OK)
+        return rc;
+    assert(handle && tail[strspn(tail, " \t\n;")] == 0); /* one statement, not none and not two */
+    assert(stet_map_len(&db->statements) < STATEMENTS_MAX);
+    stet_stmt *s = stet_alloc_zero(sizeof *s);
+    *s = (stet_stmt){.db = db, .handle = handle, .sql = sql};
+    stet_map_put(&db->statements, &sql, sizeof sql, (stet_slot){.p = s});
+    *out = s;
+    return SQLITE_OK;
+}
+
 stet_stmt *stet_db_stmt(stet_db *db, const char *sql) {
     stet_slot *slot = stet_map_get(&db->statements, &sql, sizeof sql);
     if (slot) {
@@ -48,19 +68,19 @@ stet_stmt *stet_db_stmt(stet_db *db, const char *sql) {
     db->broken = (stet_stmt){.db = db, .sql = sql};
     if (db->failed.status != STET_OK)
         return &db->broken;
-    sqlite3_stmt *handle = NULL;
-    const char *tail = "";
-    int rc = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &handle, &tail);
-    if (rc != SQLITE_OK) {
+    stet_stmt *s;
+    int rc = db_prepare(db, sql, &s);
+    if (rc == SQLITE_OK)
+        return s;
+    /* The statements are stet's own: if a table or column is missing, the file is not as stet made it. */
+    const char *said = sqlite3_errmsg(db->handle);
+    if (rc == SQLITE_ERROR && strncmp(said, "no such ", 8) == 0) {
+        stet_db_fail(db, STET_CORRUPT, "%s: its tables are damaged: %s", db->path, said);
+        stet_db_hint(db, "run `stet check`, or restore the file from a backup");
+    } else {
         db_fail_sqlite(db, rc, sql);
-        return &db->broken;
     }
-    assert(handle && tail[strspn(tail, " \t\n;")] == 0); /* one statement, not none and not two */
-    assert(stet_map_len(&db->statements) < STATEMENTS_MAX);
-    stet_stmt *s = stet_alloc_zero(sizeof *s);
-    *s = (stet_stmt){.db = db, .handle = handle, .sql = sql};
-    stet_map_put(&db->statements, &sql, sizeof sql, (stet_slot){.p = s});
-    return s;
+    return &db->broken;
 }
 
 static void bound(stet_stmt *s, int rc) {

@@ -1,3 +1,5 @@
+/* version.c - the version of the SQLite library in use. */
+
 #include <sqlite3.h>
 
 #include "db/db.h"

@@ -1,7 +1,9 @@
-/* vfs.c - SQLite's file operations through the hook of os/sys.h, so that a test can fail or kill at any of them.
+/* vfs.c - SQLite's file operations through the hook of os/sys.h, so that a test can fail or kill at each one.
  *
- * A shim over SQLite's own unix layer: each operation that matters asks first. It is registered when a database is
- * opened while the hook is set; without the hook SQLite's layer is used bare, at no cost. */
+ * This is a shim over SQLite's own unix layer: each operation that matters asks the hook first. The shim is registered
+ * when a database is opened while the hook is set. Without the hook SQLite's own layer is used, at no cost.
+ */
+
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+/* drive.c - one run of a piece: set it up, settle it, report the result. */
+
 #include "drive/drive_internal.h"
 
 #include <errno.h>
@@ -10,15 +12,13 @@
 #include "drive/lookout.h"
 #include "drive/scratch.h"
 #include "files/watch.h"
+#include "graph/argument.h"
 #include "graph/near.h"
 #include "module/javascript.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/sys.h"
-
-/* A file whose last change is nearer than this to the moment it was read may have been changed again within the same
- * tick of the file system's clock: its times prove nothing. */
-#define TICK_NS 20000000
+#include "scheduler/standing.h"
 
 bool stet_drive_persist(const stet_project *project) {
     stet_value v = stet_project_setting(project, "scheduler.persist");
@@ -39,77 +39,94 @@ stet_status stet_drive_demand_path(const char *text, stet_path *out, stet_error 
     return STET_OK;
 }
 
-/* ---- The program
- * ------------------------------------------------------------------------------------------------------------ */
+#define ASK_MS  1000 /* how long a process that watches has for its answer */
+#define LOOK_MS 300  /* while watching: how often others are looked for, and files where there is no watch */
 
-static stet_value source_of(const char *file, const struct stat *st, int64_t seen_ns) {
-    stet_value v = stet_object();
-    stet_put(&v, "file", stet_string(file));
-    stet_put(&v, "size", stet_int(st->st_size));
-    stet_put(&v, "mtimeNs", stet_int((int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec));
-    stet_put(&v, "ctimeNs", stet_int((int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec));
-    stet_put(&v, "inode", stet_int((int64_t)st->st_ino));
-    stet_put(&v, "device", stet_int((int64_t)st->st_dev));
-    stet_put(&v, "seenNs", stet_int(seen_ns));
-    return v;
-}
-
-/* Is the file provably the one that the piece was set up from? */
-static bool same_source(stet_value was, stet_value now) {
-    static const char *const keys[] = {"file", "size", "mtimeNs", "ctimeNs", "inode", "device"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (!stet_equal(stet_get(was, keys[i]), stet_get(now, keys[i])))
-            return false;
-    int64_t seen = stet_as_int(stet_get(was, "seenNs"));
-    return stet_as_int(stet_get(was, "mtimeNs")) + TICK_NS < seen &&
-           stet_as_int(stet_get(was, "ctimeNs")) + TICK_NS < seen;
-}
-
-typedef struct small_change {
-    const char *piece, *doc;
-    stet_value source, set, schema;
-} small_change;
-
-static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
-    small_change *c = ctx;
-    stet_status status = STET_OK;
-    stet_path path = STET_PATH_INIT;
-    if (stet_typeof(c->source) != STET_NULL) {
-        stet_path_push(&path, "source");
-        status = stet_tx_write(tx, &(stet_docname){c->doc, NULL}, stet_path_ref(&path), stet_retain(c->source), err);
-        stet_path_pop(&path);
-    }
-    if (status == STET_OK && stet_count(c->set) > 0)
-        status = stet_piece_set_argument(tx, c->piece, c->set, c->schema, err);
-    stet_path_release(&path);
+/* For the commands of another space. */
+static stet_status files_of(void *ctx, stet_space *space, void **files, stet_error *err) {
+    driver *d = ctx;
+    stet_files *f;
+    stet_status status = stet_files_open(d->project, space, &f, err);
+    if (status == STET_OK)
+        *files = *stet_vec_add(&d->far_files) = f;
     return status;
 }
 
-/* ---- Files ----------------------------------------------------------------------------------------------------- */
+/* Looks at the files of one other space; adds the spaces that it reads. */
+static stet_status look_at_far(driver *d, const char *name, stet_names *names, stet_error *err) {
+    stet_space *space = NULL;
+    stet_files *files = NULL;
+    stet_files_report r = {0};
+    stet_status status = stet_space_open(d->project, name, STET_SPACE_MUST_EXIST, &space, err);
+    if (status == STET_OK)
+        status = stet_observe_others(space, names, err);
+    if (status == STET_OK)
+        status = stet_files_open(d->project, space, &files, err);
+    if (status == STET_OK && (stet_files_unsettled(files) || stet_files_was_lost(files)))
+        status = stet_lookout_follow_all(files, space, "", err);
+    if (status == STET_OK)
+        status = stet_files_refresh(files, &r, err);
+    if (status == STET_OK)
+        status = stet_files_settle(files, err);
+    if (status == STET_OK)
+        status = stet_files_save(files, err);
+    stet_release(r.list);
+    stet_files_close(files);
+    stet_space_close(space);
+    return status;
+}
 
-#define ASK_MS       1000  /* how long a process that watches has for its answer */
-#define USE_UP_NODES 10000 /* a larger pattern is released while its graph is built */
-#define LOOK_MS      300   /* while watching: how often others are looked for, and files where there is no watch */
+/* What is read in other spaces may rest on files, too. */
+static stet_status bring_far_files_up(driver *d, stet_error *err) {
+    stet_names names = {0};
+    stet_status status = stet_observe_others(d->space, &names, err);
+    for (size_t i = 0; i < names.len && status == STET_OK; i++) {
+        stet_error mine = STET_ERROR_INIT;
+        bool before = strcmp(names.at[i], stet_space_name(d->space)) == 0;
+        for (size_t k = 0; k < i && !before; k++)
+            before = strcmp(names.at[k], names.at[i]) == 0;
+        char *name = stet_strdup(names.at[i]);
+        if (!before)
+            status = look_at_far(d, name, &names, &mine);
+        stet_free(name);
+        if (status == STET_NOT_FOUND) /* its readers are told elsewhere */
+            status = STET_OK;
+        else if (status != STET_OK && err)
+            stet_error_move(err, &mine);
+        stet_error_clear(&mine);
+    }
+    stet_names_release(&names);
+    return status;
+}
 
 /* Documents of files become what files are: by asking whoever watches, else by looking at all of them. */
-static stet_status bring_files_up(driver *d, stet_error *err) {
+stet_status drive_bring_files_up(driver *d, stet_error *err) {
     stet_files_report r;
     stet_status status = STET_OK;
     bool watched = !d->spec->no_scan && stet_files_ask(d->files, ASK_MS);
     if (stet_files_unsettled(d->files) || (!watched && stet_files_was_lost(d->files)))
         status = stet_lookout_follow_all(d->files, d->space, d->spec->branch, err);
-    else if (d->out->installed_now)
-        status = stet_lookout_follow(d->files, d->space, d->spec->branch, d->piece, err);
+    if (d->set_up)
+        stet_files_nodes_changed(d->files);
     if (status != STET_OK || d->spec->no_scan)
         return status;
     status = stet_files_refresh(d->files, &r, err);
     if (status == STET_OK)
         status = stet_files_settle(d->files, err);
+    if (status == STET_OK)
+        status = bring_far_files_up(d, err);
     d->out->files = r.followed;
     d->out->files_changed = r.changed + r.appeared + r.vanished;
     d->out->watched = watched;
     stet_release(r.list);
     return status;
+}
+
+/* Commands have run, and commands of lists have come and gone: what patterns match is what is there now. */
+static stet_status on_rested(void *ctx, stet_error *err) {
+    driver *d = ctx;
+    stet_files_nodes_changed(d->files);
+    return stet_files_rematch(d->files, err);
 }
 
 /* While watching: the next commit that others, or the thread that watches files, have made. */
@@ -129,177 +146,6 @@ static stet_status await_news(driver *d, bool *news, stet_error *err) {
     }
     return status;
 }
-
-/* ---- The program ----------------------------------------------------------------------------------------------- */
-
-/* Parts of the argument of a piece whose program is as it was: its schema is kept with it, the file is not read. */
-static stet_status set_argument(driver *d, const stet_piece *piece, int64_t branch, stet_error *err) {
-    stet_value hash = stet_get(stet_get(piece->envelope, "process"), "argumentSchema");
-    stet_doc_state state = {0};
-    if (stet_typeof(hash) == STET_STRING) {
-        char *id = stet_asprintf("schema:%s", stet_as_string(&hash, NULL));
-        stet_status status = stet_space_load(d->space, branch, &(stet_docname){id, NULL}, -1, &state, err);
-        stet_free(id);
-        if (status != STET_OK)
-            return status;
-    }
-    small_change c = {.piece = piece->name,
-                      .doc = piece->doc,
-                      .set = d->spec->set,
-                      .schema = state.exists ? stet_get(state.value, "value") : stet_null()};
-    stet_status status = stet_space_transact(d->space, d->spec->branch, write_small, &c, NULL, err);
-    stet_release(state.value);
-    return status;
-}
-
-/* Makes the piece what the file says; no more than a stat if nothing changed. */
-static stet_status set_up(driver *d, stet_error *err) {
-    const stet_drive_spec *spec = d->spec;
-    struct stat st;
-    char *file;
-    stet_status status = stet_file_realpath(spec->pattern, &file, err);
-    if (status != STET_OK)
-        return status;
-    int64_t seen = stet_clock_ns(), branch;
-    if (stet_sys_stat(file, &st) != 0) {
-        status = stet_fail_errno(err, errno, "%s", spec->pattern);
-        stet_free(file);
-        return status;
-    }
-    stet_value source = source_of(file, &st, seen);
-    stet_free(file);
-    stet_piece *before = NULL;
-    status = stet_space_branch(d->space, spec->branch ? spec->branch : "", &branch, err);
-    if (status == STET_OK && d->piece && stet_piece_load(d->space, branch, d->piece, -1, &before, NULL) == STET_OK &&
-        same_source(stet_get(before->envelope, "source"), source)) {
-        if (stet_count(spec->set) > 0)
-            status = set_argument(d, before, branch, err);
-        stet_piece_free(before);
-        stet_release(source);
-        return status;
-    }
-    stet_pattern *pattern = NULL;
-    stet_pattern_checks checks = {.module = stet_module_check, .script = stet_javascript_pattern};
-    if (status == STET_OK)
-        status = stet_pattern_load(spec->pattern, &checks, &pattern, NULL, err);
-    if (status == STET_OK && !d->piece) {
-        d->piece = stet_strdup(pattern->name);
-        if (stet_piece_load(d->space, branch, d->piece, -1, &before, NULL) != STET_OK)
-            before = NULL;
-    }
-    if (status == STET_OK && before && stet_hash_equal(before->program, pattern->hash)) {
-        small_change c = {before->name, before->doc, source, spec->set, pattern->argument_schema};
-        status = stet_space_transact(d->space, spec->branch, write_small, &c, NULL, err);
-    } else if (status == STET_OK) {
-        pattern->use_up = pattern->node_count > USE_UP_NODES;
-        status = stet_files_unsettle(d->files, err);
-        if (status == STET_OK)
-            status = stet_sched_install(d->sched, pattern, d->piece, source, spec->set, &d->out->installed, err);
-        d->out->installed_now = status == STET_OK;
-    }
-    stet_piece_free(before);
-    stet_pattern_free(pattern);
-    stet_release(source);
-    return status;
-}
-
-/* A cheap way to the name of the piece that a file was set up as: the file's name is no help, so the pattern's own name
- * is needed, which is in the file. It is kept beside the source of the pieces, by the file's path. */
-static stet_status piece_of_file(driver *d, stet_error *err) {
-    if (d->spec->piece) {
-        d->piece = stet_strdup(d->spec->piece);
-        return STET_OK;
-    }
-    if (!d->spec->pattern)
-        return stet_fail(err, STET_INVALID, "neither a pattern nor a piece was named");
-    char *file;
-    stet_status status = stet_file_realpath(d->spec->pattern, &file, err);
-    if (status != STET_OK)
-        return status;
-    int64_t branch;
-    stet_doc_state state;
-    char hex[STET_HASH_HEX];
-    stet_hash_hex(stet_hash_of(file, strlen(file)), hex);
-    char *id = stet_asprintf("pattern-file:%s", hex);
-    status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
-    if (status == STET_OK)
-        status = stet_space_load(d->space, branch, &(stet_docname){id, NULL}, -1, &state, err);
-    if (status == STET_OK) {
-        stet_value name = state.exists ? stet_get(stet_get(state.value, "value"), "piece") : stet_null();
-        if (stet_typeof(name) == STET_STRING)
-            d->piece = stet_strdup(stet_as_string(&name, NULL));
-        stet_release(state.value);
-    }
-    stet_free(id);
-    stet_free(file);
-    return status;
-}
-
-typedef struct remember_file {
-    const char *id, *piece, *file;
-} remember_file;
-
-static stet_status write_remember(stet_tx *tx, void *ctx, stet_error *err) {
-    remember_file *r = ctx;
-    stet_value envelope = stet_object(), value = stet_object();
-    stet_put(&value, "piece", stet_string(r->piece));
-    stet_put(&value, "file", stet_string(r->file));
-    stet_put(&envelope, "value", value);
-    return stet_tx_put(tx, &(stet_docname){r->id, NULL}, envelope, err);
-}
-
-static stet_status remember_piece(driver *d, const char *known, stet_error *err) {
-    if (!d->spec->pattern || d->spec->piece || (known && strcmp(known, d->piece) == 0))
-        return STET_OK;
-    char *file, hex[STET_HASH_HEX];
-    stet_status status = stet_file_realpath(d->spec->pattern, &file, err);
-    if (status != STET_OK)
-        return status;
-    stet_hash_hex(stet_hash_of(file, strlen(file)), hex);
-    char *id = stet_asprintf("pattern-file:%s", hex);
-    remember_file r = {id, d->piece, file};
-    status = stet_space_transact(d->space, d->spec->branch, write_remember, &r, NULL, err);
-    stet_free(id);
-    stet_free(file);
-    return status;
-}
-
-/* A pattern file may have been given another name inside since: then it is another piece. */
-static stet_status prepare(driver *d, stet_error *err) {
-    stet_status status = piece_of_file(d, err);
-    if (status != STET_OK || !d->spec->pattern)
-        return status;
-    char *known = d->piece ? stet_strdup(d->piece) : NULL;
-    if (known && !d->spec->piece) {
-        /* Trust the name only if the file is provably the same. */
-        int64_t branch;
-        stet_piece *p = NULL;
-        struct stat st;
-        char *file = NULL;
-        bool same = false;
-        if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) == STET_OK &&
-            stet_piece_load(d->space, branch, known, -1, &p, NULL) == STET_OK &&
-            stet_file_realpath(d->spec->pattern, &file, NULL) == STET_OK && stet_sys_stat(file, &st) == 0) {
-            stet_value now = source_of(file, &st, stet_clock_ns());
-            same = same_source(stet_get(p->envelope, "source"), now);
-            stet_release(now);
-        }
-        stet_piece_free(p);
-        stet_free(file);
-        if (!same) {
-            stet_free(d->piece);
-            d->piece = NULL;
-        }
-    }
-    status = set_up(d, err);
-    if (status == STET_OK)
-        status = remember_piece(d, known, err);
-    stet_free(known);
-    return status;
-}
-
-/* ---- Driving
- * ------------------------------------------------------------------------------------------------------------------ */
 
 /* The output of one node, which must be there. */
 static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
@@ -350,15 +196,10 @@ static stet_status demand(driver *d, stet_error *err) {
     return status;
 }
 
-size_t stet_drive_stood(const stet_sched_report *r) {
-    size_t off = r->ran + r->aside + r->left + (r->failed > r->failed_now ? r->failed - r->failed_now : 0);
-    return r->total > off ? r->total - off : 0;
-}
-
 static void take_report(driver *d, const stet_sched_report *r) {
     stet_release(d->out->report.problems);
     d->out->report = *r;
-    d->out->stood = stet_drive_stood(r);
+    d->out->stood = r->stood;
     stet_release(d->out->failed_before);
     d->out->failed_before = stet_retain(stet_sched_failed_before(d->sched));
 }
@@ -383,13 +224,53 @@ static stet_status wake(driver *d, bool *stopped, bool start, stet_error *err) {
     return status;
 }
 
+/* A misspelt space must not go unnoticed: what it holds is read as absent, and nothing fails. Each is told once. */
+static stet_status note_absent(driver *d, stet_error *err) {
+    int64_t branch;
+    stet_value now = stet_null();
+    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    if (status == STET_OK)
+        status = stet_standing_absent(d->space, branch, d->piece, &now, err);
+    if (status != STET_OK)
+        return status;
+    for (size_t i = 0; i < stet_count(now) && d->spec->note; i++) {
+        bool told = false;
+        for (size_t k = 0; k < stet_count(d->out->absent) && !told; k++)
+            told = stet_equal(stet_at(now, i), stet_at(d->out->absent, k));
+        stet_error what = STET_ERROR_INIT;
+        stet_buf b = STET_BUF(0);
+        stet_standing_print_absent(stet_at(now, i), &b);
+        stet_fail(&what, STET_NOT_FOUND, "%s", stet_buf_cstr(&b));
+        stet_hint(&what, "its documents are read as absent; a space is created by the first write to it");
+        if (!told)
+            d->spec->note(d->spec->ctx, &what);
+        stet_error_clear(&what);
+        stet_buf_release(&b);
+    }
+    stet_release(d->out->absent);
+    d->out->absent = now;
+    return STET_OK;
+}
+
+/* While watching: what patterns are by now. One that is wrong, as it may be in the middle of an edit, is told once, and
+ * what was there goes on. */
+static stet_status watch_patterns(driver *d, bool *news, stet_error *err) {
+    d->named = d->set_up = false;
+    stet_status status = drive_renew_all(d, err);
+    if (status != STET_OK || !d->set_up)
+        return status;
+    *news = true;
+    status = drive_bring_files_up(d, err);
+    return status == STET_OK ? demand(d, err) : status;
+}
+
 static stet_status drive(driver *d, stet_error *err) {
     bool stopped, news;
-    stet_status status = prepare(d, err);
+    stet_status status = drive_prepare(d, err);
     if (status == STET_OK)
         status = wake(d, &stopped, !d->spec->send || d->spec->send->settle, err);
     if (status == STET_OK)
-        status = bring_files_up(d, err);
+        status = drive_bring_files_up(d, err);
     if (status == STET_OK && d->spec->send) {
         const stet_drive_event *e = d->spec->send;
         status = stet_sched_send(d->sched, d->piece, e->stream, e->event, e->id, e->sent, err);
@@ -401,15 +282,21 @@ static stet_status drive(driver *d, stet_error *err) {
     if (status == STET_OK && (d->spec->explain || d->spec->dry_run))
         status = drive_explain(d, err);
     d->out->dry = d->spec->dry_run;
+    if (status == STET_OK && d->spec->dry_run)
+        status = note_absent(d, err);
     if (status != STET_OK || d->spec->dry_run)
         return status;
     if (d->spec->watch)
         d->follow = stet_lookout_start(d->project, d->spec->space ? d->spec->space : "main");
+    if (d->spec->watch)
+        d->live = stet_live_open(d->project);
     for (bool first = true;; first = false) {
         stet_sched_report r = {0};
         int64_t begun = stet_clock_monotonic_us();
         status = stet_sched_settle(d->sched, &r, err);
         take_report(d, &r);
+        if (status == STET_OK)
+            status = note_absent(d, err);
         if (d->spec->watch && status == STET_OK && r.runs > 0)
             status = stet_files_save(d->files, err);
         if (status != STET_OK || !d->spec->watch)
@@ -424,9 +311,14 @@ static stet_status drive(driver *d, stet_error *err) {
                 return stet_fail(err, STET_CANCELLED, "stopped");
             status = await_news(d, &news, err);
             if (status == STET_OK)
+                status = watch_patterns(d, &news, err);
+            if (status == STET_OK)
                 status = wake(d, &stopped, false, err);
             if (status == STET_OK && stopped)
                 return STET_OK; /* stet piece stop */
+            if (status == STET_OK && !news)
+                stet_live_answer(d->live, d->sched, stet_space_name(d->space), d->spec->branch ? d->spec->branch : "",
+                                 d->piece);
         } while (status == STET_OK && !news);
         if (status != STET_OK)
             return status;
@@ -445,12 +337,16 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
                             .cancelled = drive_is_cancelled,
                             .event = drive_on_event,
                             .log = drive_on_log,
+                            .rested = on_rested,
+                            .files_of = files_of,
                             .jobs = spec->jobs,
                             .stop_on_failure = spec->stop_on_failure};
     stet_status status = stet_space_open(project, spec->space ? spec->space : "main", 0, &d.space, err);
     if (status == STET_OK) {
         stet_observe_switch(d.space, opts.persist);
         status = stet_files_open(project, d.space, &d.files, err);
+        if (status == STET_OK)
+            status = stet_files_set_branch(d.files, spec->branch, err);
         opts.files = d.files;
     }
     if (status == STET_OK) {
@@ -461,16 +357,23 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
     if (d.sched)
         status = drive_end_run(&d, status, err);
     out->piece = d.piece ? d.piece : stet_strdup("");
+    stet_map_release(&d.wrong);
     if (!out->run_id)
         out->run_id = stet_strdup("");
+    stet_live_close(d.live);
     stet_lookout_stop(d.follow);
     if (d.files && out->report.runs > 0 && status != STET_INTERNAL) {
         /* A failure here costs the next run a second look at some files. */
         stet_status saved = stet_files_save(d.files, status == STET_OK ? err : NULL);
         status = status == STET_OK ? saved : status;
     }
+    for (size_t i = 0; i < d.far_files.len && out->report.runs > 0 && status == STET_OK; i++)
+        status = stet_files_save(d.far_files.at[i], err);
     stet_sched_close(d.sched);
     stet_files_close(d.files);
+    for (size_t i = 0; i < d.far_files.len; i++)
+        stet_files_close(d.far_files.at[i]);
+    stet_vec_release(&d.far_files);
     out->duration_ms = (stet_clock_monotonic_us() - start) / 1000;
     stet_space_close(d.space);
     return status;
@@ -498,6 +401,7 @@ void stet_drive_outcome_release(stet_drive_outcome *out) {
     stet_release(out->actions);
     stet_release(out->failed_before);
     stet_release(out->metrics);
+    stet_release(out->absent);
     *out = (stet_drive_outcome){0};
 }
 
@@ -506,10 +410,11 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
     const struct {
         const char *name;
         size_t n;
-    } counts[] = {{"ran", r->ran},           {"stood", out->stood},       {"failed", r->failed},
-                  {"aside", r->aside},       {"left", r->left},           {"runs", r->runs},
-                  {"nodes", r->total},       {"unchanged", r->unchanged}, {"effects", r->effects},
-                  {"conflicts", r->dropped}, {"loaded", r->loaded},       {"flushes", r->flushes}};
+    } counts[] = {{"ran", r->ran},         {"stood", out->stood},     {"failed", r->failed},
+                  {"aside", r->aside},     {"left", r->left},         {"waiting", r->waiting},
+                  {"runs", r->runs},       {"nodes", r->total},       {"unchanged", r->unchanged},
+                  {"effects", r->effects}, {"conflicts", r->dropped}, {"loaded", r->loaded},
+                  {"flushes", r->flushes}};
     stet_value v = stet_object(), causes = stet_object();
     stet_put(&v, "piece", stet_string(out->piece));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -537,6 +442,8 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
         stet_put(&v, "dryRun", stet_bool(true));
     if (stet_typeof(out->actions) == STET_ARRAY)
         stet_put(&v, "actions", stet_retain(out->actions));
+    if (stet_count(out->absent) > 0)
+        stet_put(&v, "absentSpaces", stet_retain(out->absent));
     if (stet_typeof(out->metrics) == STET_OBJECT)
         stet_put(&v, "metrics", stet_retain(out->metrics));
     stet_put(&v, "durationMs", stet_int(out->duration_ms));

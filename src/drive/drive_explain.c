@@ -1,9 +1,11 @@
-/* What a run would do, and why: actions that do not stand, those that may follow, and those that have to wait. */
+/* drive_explain.c - what a run would do and why: outdated actions, and actions that may follow or must wait. */
+
 #include <string.h>
 
 #include "base/map.h"
 #include "base/vec.h"
 #include "drive/drive_internal.h"
+#include "scheduler/standing.h"
 
 #define SHOWN 1000 /* actions */
 
@@ -15,8 +17,6 @@ typedef struct explaining {
     stet_map marked;     /* nodes of the piece that are dirty or unknown */
     char *prefix;        /* of the documents of its nodes' outputs */
 } explaining;
-
-/* ---- Waiting ---------------------------------------------------------------------------------------------------- */
 
 /* Nodes whose outputs one reads, the nearest first. */
 typedef struct makers {
@@ -88,13 +88,11 @@ static bool is_wanted(const explaining *x, const char *node) {
     return wanted;
 }
 
-/* ---- The list --------------------------------------------------------------------------------------------------- */
-
 static void explain_action(const explaining *x, int64_t action, bool stale, stet_arena *arena) {
     stet_drive_outcome *out = x->d->out;
     stet_action_record r;
     if (stet_count(out->actions) >= SHOWN || stet_observe_get(x->d->space, action, arena, &r, NULL) != STET_OK ||
-        strcmp(r.key.piece, x->piece->doc) != 0 || !is_wanted(x, r.key.action))
+        !stet_piece_has(x->piece->doc, &r.key) || !is_wanted(x, r.key.action))
         return;
     stet_value v = stet_object();
     stet_put(&v, "node", stet_string(r.key.action));
@@ -102,6 +100,8 @@ static void explain_action(const explaining *x, int64_t action, bool stale, stet
     stet_put(&v, "reason", stet_string(stale ? "upstream" : stet_reason_name(r.cause.reason)));
     if (!stale && r.cause.name.id)
         stet_put(&v, "document", stet_string(r.cause.name.id));
+    if (!stale && r.cause.name.id && r.cause.name.scope && *r.cause.name.scope)
+        stet_put(&v, "scope", stet_string(r.cause.name.scope));
     char *failed = stale ? NULL : waits_for(x, r.key.action);
     if (failed)
         stet_put(&v, "waitsFor", stet_string(failed));
@@ -109,23 +109,11 @@ static void explain_action(const explaining *x, int64_t action, bool stale, stet
     stet_push(&out->actions, v);
 }
 
-static stet_status load_failures(explaining *x, stet_error *err) {
-    stet_doc_state state;
-    char *id = stet_piece_part(x->piece->name, "failures", NULL);
-    stet_status status = stet_space_load(x->d->space, x->branch, &(stet_docname){id, NULL}, -1, &state, err);
-    stet_free(id);
-    if (status == STET_OK && state.exists)
-        x->failures = stet_retain(stet_get(state.value, "value"));
-    if (status == STET_OK)
-        stet_release(state.value);
-    return status;
-}
-
 static void note_marked(explaining *x, const stet_marked *marks, size_t count, stet_arena *arena) {
     stet_action_record r;
     for (size_t i = 0; i < count && stet_count(x->failures) > 0; i++)
         if (stet_observe_get(x->d->space, marks[i].action, arena, &r, NULL) == STET_OK &&
-            strcmp(r.key.piece, x->piece->doc) == 0)
+            stet_piece_has(x->piece->doc, &r.key))
             stet_map_put(&x->marked, r.key.action, strlen(r.key.action), (stet_slot){.n = 1});
 }
 
@@ -157,46 +145,86 @@ static void explain_failures(const explaining *x) {
     }
 }
 
+/* Effects that run at every start, up to date or not. A run of a part does not start them. */
+static stet_status explain_restarts(const explaining *x, stet_error *err) {
+    stet_drive_outcome *out = x->d->out;
+    stet_process *g = NULL;
+    stet_map listed = {0};
+    if (out->part || x->piece->restart_count == 0)
+        return STET_OK;
+    for (size_t i = 0; i < stet_count(out->actions); i++) {
+        stet_value v = stet_at(out->actions, i), node = stet_get(v, "node");
+        size_t len;
+        const char *id = stet_as_string(&node, &len);
+        if (stet_typeof(stet_get(v, "piece")) != STET_STRING)
+            stet_map_put(&listed, id, len, (stet_slot){.n = 1});
+    }
+    stet_status status = stet_piece_process(x->d->space, x->branch, x->piece, -1, &g, err);
+    if (status == STET_OK)
+        status = stet_piece_children(x->d->space, x->branch, -1, g, NULL, err);
+    for (size_t i = 0; status == STET_OK && i < g->node_count && stet_count(out->actions) < SHOWN; i++) {
+        stet_value again = stet_get(g->nodes[i].row, "onRestart"), v;
+        if (stet_typeof(again) != STET_STRING || strcmp(stet_as_string(&again, NULL), "run") != 0 ||
+            stet_map_get(&listed, g->nodes[i].id, strlen(g->nodes[i].id)))
+            continue;
+        v = stet_object();
+        stet_put(&v, "node", stet_string(g->nodes[i].id));
+        stet_put(&v, "state", stet_string(stet_state_name(STET_STANDS)));
+        stet_put(&v, "reason", stet_string("restart"));
+        stet_push(&out->actions, v);
+    }
+    stet_map_release(&listed);
+    stet_process_free(g);
+    return status;
+}
+
+/* What other pieces have to run first, because the result links to it. */
+static stet_status explain_leads(const explaining *x, const stet_standing *all, stet_error *err) {
+    stet_drive_outcome *out = x->d->out;
+    stet_value list = stet_null();
+    stet_status status = out->part ? STET_OK : stet_sched_leads_to(x->d->sched, x->piece->doc, all, &list, err);
+    for (size_t i = 0; i < stet_count(list) && stet_count(out->actions) < SHOWN; i++) {
+        stet_value v = stet_retain(stet_at(list, i));
+        stet_put(&v, "reason", stet_string("linked"));
+        stet_push(&out->actions, v);
+    }
+    stet_release(list);
+    return status;
+}
+
 stet_status drive_explain(driver *d, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
-    stet_marked *marks = NULL;
-    size_t count = 0;
-    stet_numbers stale = {0};
+    stet_standing all = {0};
     explaining x = {.d = d, .failures = stet_null(), .prefix = stet_piece_part(d->piece, "node", "")};
     d->out->actions = stet_array();
     stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &x.branch, err);
     if (status == STET_OK)
         status = stet_piece_load(d->space, x.branch, d->piece, -1, &x.piece, err);
     if (status == STET_OK)
-        status = load_failures(&x, err);
+        status = stet_observe_failures(d->space, x.branch, x.piece->doc, &x.failures, err);
     if (status == STET_OK)
         status = stet_observe_catch_up(d->space, err);
     if (status == STET_OK)
-        status = stet_observe_marks(d->space, x.branch, NULL, NULL, &arena, &marks, &count, err);
-    int64_t *roots = stet_alloc((count ? count : 1) * sizeof *roots);
-    for (size_t i = 0; i < count; i++)
-        roots[i] = marks[i].action;
-    if (status == STET_OK && count)
-        status = stet_observe_downstream(d->space, x.branch, roots, count, 0, &stale, err);
+        status = stet_standing_adopt(d->space, x.branch, err);
     if (status == STET_OK)
-        note_marked(&x, marks, count, &arena);
-    stet_map numbers = {0};
-    for (size_t i = 0; i < count && status == STET_OK; i++) {
-        stet_map_put(&numbers, &roots[i], sizeof *roots, (stet_slot){.n = 1});
-        explain_action(&x, roots[i], false, &arena);
-    }
-    for (size_t i = 0; i < stale.len && status == STET_OK; i++)
-        if (!stet_map_get(&numbers, &stale.at[i], sizeof *stale.at))
-            explain_action(&x, stale.at[i], true, &arena);
+        status = stet_standing_load(d->space, x.branch, &all, err);
+    if (status == STET_OK)
+        note_marked(&x, all.marked, all.marked_count, &arena);
+    for (size_t i = 0; i < all.marked_count && status == STET_OK; i++)
+        explain_action(&x, all.marked[i].action, false, &arena);
+    for (size_t i = 0; i < all.stale.len && status == STET_OK; i++)
+        explain_action(&x, all.stale.at[i], true, &arena);
+    if (status == STET_OK)
+        status = explain_leads(&x, &all, err);
     if (status == STET_OK)
         explain_failures(&x);
-    stet_map_release(&numbers);
+    if (status == STET_OK)
+        status = explain_restarts(&x, err);
     stet_map_release(&x.marked);
-    stet_numbers_release(&stale);
+    stet_standing_release(&all);
     stet_piece_free(x.piece);
     stet_release(x.failures);
     stet_free(x.prefix);
-    stet_free(roots);
     stet_arena_release(&arena);
     return status;
 }

@@ -1,7 +1,9 @@
-/* drive_internal.h - what the files of a drive share. Nobody else includes it. */
+/* drive_internal.h - what the files of a drive share. Not included anywhere else. */
 #ifndef STET_DRIVE_DRIVE_INTERNAL_H
 #define STET_DRIVE_DRIVE_INTERNAL_H
 
+#include "base/map.h"
+#include "drive/drift.h"
 #include "drive/drive.h"
 #include "drive/estimate.h"
 #include "drive/lookout.h"
@@ -13,25 +15,63 @@ typedef struct driver {
     stet_space *space;
     stet_sched *sched;
     stet_files *files;
-    stet_lookout *follow; /* the watch of a drive that goes on */
+    STET_VEC(stet_files *) far_files; /* files of other spaces whose actions may run */
+    stet_lookout *follow;             /* the watch of a drive with `watch` */
+    stet_live *live;                  /* answers questions about what it holds in memory */
     char *piece;
+    bool named;     /* its pattern was given and is set up */
+    bool set_up;    /* some piece was set up */
+    stet_map wrong; /* reported problems of patterns */
     stet_runfile *run;
-    bool run_failed; /* the run's files can't be written: said once, at the end */
+    bool run_failed; /* the run's files can't be written: reported once, at the end */
     stet_error run_error;
-    stet_estimate *estimate; /* from the first action that is worth it; NULL before */
+    stet_estimate *estimate; /* created with the first action that is worth it; NULL before */
     size_t done, running, queued, total;
-    int64_t shown_us; /* when progress was last told */
+    int64_t shown_us; /* when progress was last reported */
+    stet_map failed;  /* "PIECE/NODE" of actions that failed at some time */
 } driver;
 
-/* drive_run.c: the files of the run, made with the first action that is worth a line in them or at the end, and what is
- * told while it goes. The first three are the scheduler's callbacks; `ctx` is the driver. */
+/* In drive_run.c: the files of the run, created with the first action that is worth a line in them or at the end, and
+ * progress. The first three are the scheduler's callbacks; `ctx` is the driver. */
 void drive_on_event(void *ctx, const stet_sched_event *e);
 void drive_on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
 bool drive_is_cancelled(void *ctx);
-/* drive_explain.c: what does not stand, what may follow from it, and what waits, into the outcome. */
-STET_CHECKED stet_status drive_explain(driver *d, stet_error *err);
-/* Completes and closes the run's files, if there are any or should be. `status`: how the drive went; what it is then.
+/* In setup.c: finds the piece that the spec names and sets it up, and every piece whose pattern file has changed. */
+STET_CHECKED stet_status drive_prepare(driver *d, stet_error *err);
+/* Sets up a piece as its file says; costs only a stat if nothing changed. `*piece` NULL: it has the name of the
+ * pattern. `own`: it is the piece that is driven, and gets the values to set. STET_INVALID also if the file no longer
+ * defines this piece (docs/pattern-format.md, "Pieces and pattern files"); a file that the spec names may define any.
  */
+STET_CHECKED stet_status drive_set_up(driver *d, const char *path, char **piece, bool own, stet_error *err);
+/* May the file differ from the one that the piece was set up from, or must its graph be rebuilt? */
+bool drive_source_changed(const stet_project *project, const stet_piece *p);
+/* The path of the pattern file of a piece with this source; NULL: it came from none. The caller frees it. */
+char *drive_source_path(const stet_project *p, stet_value source);
+/* In accept.c: do the requested nodes and parts of the result exist, in the graph that is going to be set up (`ctx` is
+ * the driver) or in the stored one? They also bring the patterns that the piece reads from up to date. */
+STET_CHECKED stet_status drive_accept_new(void *ctx, const stet_process *g, stet_error *err);
+STET_CHECKED stet_status drive_accept_stored(driver *d, const stet_piece *p, stet_error *err);
+/* In renew.c: sets up again those of the named pieces, and of the pieces that they link to, whose pattern files have
+ * changed. An invalid pattern is an error. */
+STET_CHECKED stet_status drive_renew_patterns(driver *d, stet_value names, stet_error *err);
+/* The same for all pieces of the branch and of all other spaces. An invalid pattern is reported, and its piece stays as
+ * it was. */
+STET_CHECKED stet_status drive_renew_all(driver *d, stet_error *err);
+/* May a pattern file differ from the one that its piece was set up from? */
+STET_CHECKED stet_status drive_patterns_changed(stet_project *project, stet_space *space, const char *branch,
+                                                bool *changed, stet_error *err);
+/* In fresh.c: opens the space, files and scheduler of a spec, which must exist. */
+STET_CHECKED stet_status drive_open(driver *d, stet_sched_opts *opts, stet_error *err);
+/* Brings a branch of a copy up to date with patterns and files. An invalid pattern is reported (`note` of the spec),
+ * and its piece stays as it was. */
+STET_CHECKED stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, stet_error *err);
+void drive_close(driver *d);
+/* In drive.c: brings the documents of files up to date. */
+STET_CHECKED stet_status drive_bring_files_up(driver *d, stet_error *err);
+/* In drive_explain.c: adds to the outcome what is outdated, what may follow from it, and what waits. */
+STET_CHECKED stet_status drive_explain(driver *d, stet_error *err);
+/* Completes and closes the run's files, if there are any or should be. `status` is how the drive went; returns the
+ * final status. */
 STET_CHECKED stet_status drive_end_run(driver *d, stet_status status, stet_error *err);
 
 #endif

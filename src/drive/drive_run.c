@@ -1,9 +1,12 @@
-/* The files of a run: when they are made, what is entered, how they end. */
+/* drive_run.c - the run file of a drive: when it is created, what is recorded in it, and how it ends. */
+
 #include <stdio.h>
+#include <string.h>
 
 #include "drive/drive_internal.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "scheduler/standing.h"
 
 static stet_value text_or_null(stet_value v) {
     return stet_typeof(v) == STET_STRING ? v : stet_null();
@@ -91,14 +94,21 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
         bool there = d->run && stet_runfile_has_task(d->run, e->node, &was);
         if (there || (d->run && listed))
             stet_runfile_task_done(d->run, e->node, NULL);
-    } else if (e->kind == STET_SCHED_FAILED) {
+    } else if (e->kind == STET_SCHED_FAILED || e->kind == STET_SCHED_ASIDE) {
         begin_run(d);
         if (d->run)
             stet_runfile_task_failed(d->run, e->node, e->error);
+        char *name = stet_asprintf("%s/%s", e->piece, e->node);
+        stet_map_put(&d->failed, name, strlen(name), (stet_slot){.n = 1});
+        stet_free(name);
+    } else if (e->kind == STET_SCHED_CANCELLED) {
+        stet_task_status was;
+        if (d->run && stet_runfile_has_task(d->run, e->node, &was))
+            stet_runfile_task_reset(d->run, e->node);
     }
     if (d->run && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
         d->run_failed = true;
-    bool ended = e->kind == STET_SCHED_DONE || e->kind == STET_SCHED_FAILED;
+    bool ended = e->kind != STET_SCHED_STARTED && e->kind != STET_SCHED_FLUSHED;
     if (ended && d->estimate)
         stet_estimate_ended(d->estimate, e->node);
     d->running += e->kind == STET_SCHED_STARTED;
@@ -137,8 +147,50 @@ bool drive_is_cancelled(void *ctx) {
     return (d->spec->cancelled && d->spec->cancelled(d->spec->ctx)) || (d->run && stet_runfile_cancelled(d->run));
 }
 
+/* A verifier that did not run is a check of the result, too: passed if it is up to date, and otherwise missing, since
+ * nobody asked for it. */
+static stet_status enter_verifiers(driver *d, const stet_piece *p, int64_t branch, stet_error *err) {
+    stet_process *g = NULL;
+    stet_standing all = {0};
+    stet_status status = stet_piece_process(d->space, branch, p, -1, &g, err);
+    if (status == STET_OK)
+        status = stet_piece_children(d->space, branch, -1, g, NULL, err);
+    if (status == STET_OK)
+        status = stet_standing_load(d->space, branch, &all, err);
+    for (size_t i = 0; status == STET_OK && i < g->node_count; i++) {
+        const char *id = g->nodes[i].id;
+        stet_arena arena = STET_ARENA_INIT;
+        stet_action_record r;
+        stet_task_status was;
+        stet_action_key key = {.piece = p->doc, .action = id};
+        if (!stet_as_bool(stet_get(g->nodes[i].row, "verifier")) || stet_runfile_has_task(d->run, id, &was))
+            continue;
+        bool passed = stet_observe_find(d->space, branch, &key, &arena, &r, NULL) == STET_OK && r.observed &&
+                      !r.failed && stet_standing_of(&all, r.action) == STET_STANDS;
+        stet_runfile_task(d->run, id, &(stet_task_spec){.kind = "computation", .verifier = true});
+        if (passed)
+            stet_runfile_task_done(d->run, id, NULL);
+        else
+            stet_runfile_task_skipped(d->run, id, "not asked for: the result has no verdict");
+        stet_arena_release(&arena);
+    }
+    if (status == STET_OK)
+        stet_standing_release(&all);
+    stet_process_free(g);
+    return status;
+}
+
 /* What the run's result is: the state of the space at its end. */
 static bool commit_run(driver *d) {
+    stet_piece *p = NULL;
+    int64_t branch;
+    if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) != STET_OK ||
+        stet_piece_load(d->space, branch, d->piece, -1, &p, NULL) != STET_OK)
+        return false;
+    bool known = !p->has_verifiers || enter_verifiers(d, p, branch, NULL) == STET_OK;
+    stet_piece_free(p);
+    if (!known)
+        return false;
     int64_t seq = 0;
     char text[96];
     if (stet_space_seq(d->space, &seq, NULL) != STET_OK)
@@ -177,6 +229,41 @@ static int64_t time_saved(driver *d) {
     return saved;
 }
 
+/* Those that fail are failed tasks, whether they ran or not. */
+static void list_failed(driver *d, stet_value list) {
+    for (size_t i = 0; i < stet_count(list); i++) {
+        stet_value p = stet_at(list, i), node = stet_get(p, "node"), said = stet_get(stet_get(p, "error"), "message");
+        const char *id = stet_as_string(&node, NULL);
+        stet_task_status was;
+        stet_error e = STET_ERROR_INIT;
+        if (!id) /* a problem of a whole space */
+            continue;
+        if (stet_runfile_has_task(d->run, id, &was) && was == STET_TASK_FAILED)
+            continue;
+        stet_fail(&e, STET_FAILED, "%s", stet_typeof(said) == STET_STRING ? stet_as_string(&said, NULL) : "it failed");
+        stet_runfile_task_failed(d->run, id, &e);
+        stet_error_clear(&e);
+    }
+}
+
+/* The run's tasks say what its summary says: some that failed meanwhile wait now, or are not wanted any more. */
+static void agree(driver *d) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&d->failed, &i, &key, &len, &slot);) {
+        char *piece = stet_strndup(key, len), *node = strchr(piece, '/') + 1;
+        stet_task_status was;
+        node[-1] = 0;
+        if (stet_runfile_has_task(d->run, node, &was) && was == STET_TASK_FAILED &&
+            !stet_sched_fails(d->sched, piece, node))
+            stet_runfile_task_skipped(d->run, node, "it waits for what failed, or is not needed any more");
+        stet_free(piece);
+    }
+    list_failed(d, d->out->report.problems);
+    list_failed(d, d->out->failed_before);
+}
+
 stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
     const stet_sched_report *r = &d->out->report;
     stet_observe_stood(d->space, (int64_t)d->out->stood);
@@ -199,16 +286,23 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
         stet_runfile_summary(d->run, "runs", stet_int((int64_t)r->runs));
         stet_runfile_summary(d->run, "stood", stet_int((int64_t)d->out->stood));
         stet_runfile_summary(d->run, "failed", stet_int((int64_t)r->failed));
+        stet_runfile_summary(d->run, "aside", stet_int((int64_t)r->aside));
+        stet_runfile_summary(d->run, "left", stet_int((int64_t)r->left));
+        stet_runfile_summary(d->run, "waiting", stet_int((int64_t)r->waiting));
+        if (status == STET_OK)
+            agree(d);
         if (status == STET_OK)
             stet_runfile_summary(d->run, "savedMs", stet_int(time_saved(d)));
         stet_runfile_summary(d->run, "metrics", stet_retain(d->out->metrics));
+        if (status == STET_CANCELLED || d->spec->run_id) /* a run that is resumed may have been cancelled before */
+            stet_runfile_summary(d->run, "cancelled", stet_bool(status == STET_CANCELLED));
         if (status == STET_CANCELLED) {
-            stet_runfile_event(d->run, "stopped", stet_null());
+            stet_runfile_event(d->run, "cancelled", stet_null());
             if (stet_runfile_flush(d->run, &d->run_error) != STET_OK)
                 d->run_failed = true;
         } else if (status == STET_OK) {
             stet_runfile_stage(d->run, STET_STAGE_VERIFYING);
-            if (r->failed_now == 0 && r->aside == 0)
+            if (r->failed == 0 && r->aside == 0)
                 d->out->committed = commit_run(d);
             if (stet_runfile_finish(d->run, &d->run_error) != STET_OK)
                 d->run_failed = true;
@@ -216,6 +310,7 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
         stet_runfile_close(d->run);
         d->run = NULL;
     }
+    stet_map_release(&d->failed);
     stet_estimate_free(d->estimate);
     d->estimate = NULL;
     if (d->run_failed && status == STET_OK) {

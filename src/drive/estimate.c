@@ -1,3 +1,5 @@
+/* estimate.c - estimates how long a drive will still take, from the times of earlier runs. */
+
 #include "drive/estimate.h"
 
 #include <stdlib.h>

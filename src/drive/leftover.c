@@ -1,3 +1,5 @@
+/* leftover.c - finds followed files that nothing needs any more, among them outputs of removed commands. */
+
 #include "drive/leftover.h"
 
 #include <string.h>
@@ -12,6 +14,9 @@
 #include "os/sys.h"
 
 #define BRANCHES 1000 /* of a space; with more of them nothing is known to be idle */
+
+/* Why something that is followed is needed. */
+enum { NAMED = 1, READ = 2, WRITTEN = 4, MATCHED = 8 };
 
 typedef struct need_space {
     char *name;
@@ -31,8 +36,6 @@ struct stet_needs {
     bool outputs_known;
     char *due; /* one of them, or of their children, that does not stand; or NULL */
 };
-
-/* ---- What is needed --------------------------------------------------------------------------------------------- */
 
 static void put_text(stet_map *m, const char *text) {
     stet_map_put(m, text, strlen(text), (stet_slot){.n = 1});
@@ -60,20 +63,21 @@ static void take_output(void *ctx, const char *piece, const char *node, const ch
         stet_free(key);
         stet_free(doc);
     } else if (stet_path_normal(stet_project_root(n->project), "", path, &normal, NULL) == STET_OK) {
-        put_text(&n->produced, normal);
+        stet_map_put(&n->produced, normal, strlen(normal), (stet_slot){.n = WRITTEN});
         stet_free(normal);
     }
 }
 
 /* A mark: is it of one whose outputs can't be told by name? Commands of `each` are children, and so are their makers'
  * marks: what they are to write is not known before they have run. */
-static stet_status take_mark(void *ctx, int64_t action, const char *piece, const char *name, stet_action_state state,
-                             stet_error *err) {
+static stet_status take_mark(void *ctx, int64_t action, const stet_docname *of, const char *name,
+                             stet_action_state state, stet_error *err) {
     stet_needs *n = ctx;
     (void)action;
     (void)state;
     (void)err;
-    if (n->due)
+    const char *piece = of->id;
+    if (n->due || *of->scope)
         return STET_OK;
     char *key = maker_key(piece, name);
     const char *child = strchr(name, '[');
@@ -156,14 +160,16 @@ void stet_needs_close(stet_needs *n) {
 }
 
 /* Does any action read or write it? */
-static stet_status is_used(stet_space *s, int64_t branch, const char *id, bool *used, stet_error *err) {
+static stet_status is_used(stet_space *s, int64_t branch, const char *id, unsigned *needed, stet_error *err) {
     const unsigned surfaces = STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE;
     stet_numbers found = {0};
     stet_docname doc = {id, ""};
     stet_status status = stet_observe_readers(s, branch, &doc, STET_PATH_ROOT, STET_VALUE, &found, err);
-    if (status == STET_OK && found.len == 0)
+    *needed |= found.len > 0 ? READ : 0;
+    stet_vec_clear(&found);
+    if (status == STET_OK)
         status = stet_observe_writers(s, branch, &doc, STET_PATH_ROOT, surfaces, &found, err);
-    *used |= found.len > 0;
+    *needed |= found.len > 0 ? WRITTEN : 0;
     stet_numbers_release(&found);
     return status;
 }
@@ -185,19 +191,17 @@ static bool is_matched(const stet_map *named, const char *path) {
     return false;
 }
 
-static stet_status is_needed(stet_needs *n, const char *id, bool *needed, stet_error *err) {
+static stet_status why_needed(stet_needs *n, const char *id, unsigned *needed, stet_error *err) {
     stet_status status = STET_OK;
-    *needed = has_text(&n->named, id);
+    *needed = has_text(&n->named, id) ? NAMED : 0;
     for (size_t i = 0; i < n->spaces.len; i++)
-        for (size_t k = 0; k < n->spaces.at[i].count && status == STET_OK && !*needed; k++)
+        for (size_t k = 0; k < n->spaces.at[i].count && status == STET_OK && !(*needed & WRITTEN); k++)
             status = is_used(n->spaces.at[i].space, n->spaces.at[i].branches[k].branch, id, needed, err);
     char *path = *needed ? NULL : stet_file_of_id(id, strlen(id));
-    *needed |= path && is_matched(&n->named, path);
+    *needed |= path && is_matched(&n->named, path) ? MATCHED : 0;
     stet_free(path);
     return status;
 }
-
-/* ---- Outputs ---------------------------------------------------------------------------------------------------- */
 
 /* What a command has written there, as the document of any branch says. */
 static stet_status written(const need_space *s, const char *id, bool *made, stet_look *look, stet_error *err) {
@@ -241,13 +245,14 @@ static bool holds_uncounted(const char *top) {
     return found;
 }
 
-/* One of these paths that is a directory above this one or, if this is a directory, that lies in it. Caller frees. */
+/* One of these paths that is a directory above this one and is written or, if this is a directory, that lies in it.
+ * Slots say why they are needed. Caller frees. */
 static char *overlapping(const stet_map *paths, const char *path, bool directory) {
     const void *other;
     size_t len, own = strlen(path);
     stet_slot *slot;
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/'))
-        if (stet_map_get(paths, path, (size_t)(slash - path)))
+        if ((slot = stet_map_get(paths, path, (size_t)(slash - path))) != NULL && (slot->n & WRITTEN))
             return stet_strndup(path, (size_t)(slash - path));
     for (size_t k = 0; directory && stet_map_next(paths, &k, &other, &len, &slot);)
         if (len > own && memcmp(other, path, own) == 0 && ((const char *)other)[own] == '/')
@@ -334,22 +339,33 @@ stet_status stet_idle_find(stet_needs *n, stet_files *f, const char *space, bool
     if (!s)
         return STET_OK;
     for (size_t i = 0; status == STET_OK && !stet_files_was_lost(f) && stet_files_at(f, i, &id, &look); i++) {
-        bool needed = true;
+        unsigned needed = NAMED;
         if (id && cancelled && cancelled(ctx))
             status = stet_fail(err, STET_CANCELLED, "interrupted");
         if (id && status == STET_OK)
-            status = is_needed(n, id, &needed, err);
-        char *path = id && needed ? stet_file_of_id(id, strlen(id)) : NULL;
+            status = why_needed(n, id, &needed, err);
+        char *path = id && (needed & ~(unsigned)MATCHED) ? stet_file_of_id(id, strlen(id)) : NULL;
         if (path)
-            put_text(&used, path);
+            stet_map_put(&used, path, strlen(path), (stet_slot){.n = needed});
         stet_free(path);
-        if (needed)
+        if (needed & ~(unsigned)MATCHED)
             stet_free(id);
         else
-            *(stet_idle *)stet_vec_add(out) = (stet_idle){.id = id};
+            *(stet_idle *)stet_vec_add(out) = (stet_idle){.id = id, .matched = needed != 0};
     }
-    for (size_t i = 0; i < out->len && status == STET_OK; i++)
-        status = judge(n, s, f, &used, &out->at[i], err);
+    size_t kept = 0;
+    for (size_t i = 0; i < out->len; i++) {
+        if (status == STET_OK)
+            status = judge(n, s, f, &used, &out->at[i], err);
+        if (status == STET_OK && out->at[i].matched && (!out->at[i].path || out->at[i].changed)) {
+            stet_free(out->at[i].id); /* a file like others: the pattern matches it */
+            stet_free(out->at[i].path);
+            stet_free(out->at[i].kept);
+            continue;
+        }
+        out->at[kept++] = out->at[i];
+    }
+    out->len = kept;
     stet_map_release(&used);
     if (status != STET_OK)
         stet_idle_release(out);

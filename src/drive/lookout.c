@@ -1,3 +1,5 @@
+/* lookout.c - which files a piece follows, and the watch over them during a drive. */
+
 #include "drive/lookout.h"
 
 #include <pthread.h>
@@ -14,8 +16,6 @@
 #define PAGE    1000 /* pieces, actions at a time */
 #define STEP_MS 100  /* how often the thread looks whether it should end */
 #define TAKE_MS 1000 /* how often it tries to take over from another process */
-
-/* ---- What is followed ------------------------------------------------------------------------------------------- */
 
 typedef struct named {
     void (*each)(void *ctx, const char *id);
@@ -36,10 +36,20 @@ static bool name_link(void *ctx, stet_value binding, stet_pathref place) {
     return true;
 }
 
-/* What one node names: in its inputs, and the variables of the environment that a command is given. */
+/* What one node names: in its inputs, the file of its code, and the variables of the environment that a command is
+ * given. */
 static void name_node(named *n, stet_value node) {
     stet_binding_walk(stet_get(node, "inputs"), name_link, n);
-    stet_value env = stet_get(stet_get(node, "module"), "env");
+    stet_value module = stet_get(node, "module"), env = stet_get(module, "env"),
+               code = stet_get(stet_get(module, "implementation"), "file");
+    char *path;
+    if (stet_typeof(code) == STET_STRING &&
+        stet_path_normal(NULL, "", stet_as_string(&code, NULL), &path, NULL) == STET_OK) {
+        char *id = stet_file_id(path);
+        n->each(n->ctx, id);
+        stet_free(id);
+        stet_free(path);
+    }
     for (size_t k = 0; stet_typeof(env) == STET_ARRAY && k < stet_count(env); k++) {
         stet_value name = stet_at(env, k);
         if (stet_typeof(name) != STET_STRING)
@@ -50,33 +60,9 @@ static void name_node(named *n, stet_value node) {
     }
 }
 
-/* Every node of a graph, and of the patterns of children, however deep: they may not be there yet. `top` is the node of
- * the graph that it is part of. */
-typedef void each_node(void *ctx, const char *top, stet_value node);
-
-static void walk_process(const stet_process *g, each_node *each, void *ctx) {
-    STET_VEC(stet_value) patterns = {0};
-    for (size_t i = 0; i < g->node_count; i++) {
-        stet_value pattern, row = g->nodes[i].row;
-        const char *top = g->nodes[i].id;
-        each(ctx, top, row);
-        if (stet_find(stet_get(row, "module"), "pattern", 7, &pattern))
-            *stet_vec_add(&patterns) = pattern;
-        while (patterns.len > 0) {
-            stet_value nodes = stet_get(patterns.at[--patterns.len], "nodes");
-            for (size_t k = 0; stet_typeof(nodes) == STET_ARRAY && k < stet_count(nodes); k++) {
-                each(ctx, top, stet_at(nodes, k));
-                if (stet_find(stet_get(stet_at(nodes, k), "module"), "pattern", 7, &pattern))
-                    *stet_vec_add(&patterns) = pattern;
-            }
-        }
-    }
-    stet_vec_release(&patterns);
-}
-
 /* `closed_too`: also of a piece that is known to name no files. */
-static stet_status walk_piece(stet_space *space, int64_t branch, const char *piece, bool closed_too, each_node *each,
-                              void *ctx, stet_error *err) {
+static stet_status walk_piece(stet_space *space, int64_t branch, const char *piece, bool closed_too,
+                              stet_node_visit each, void *ctx, stet_error *err) {
     stet_piece *p;
     stet_process *g;
     stet_status status = stet_piece_load(space, branch, piece, -1, &p, err);
@@ -85,7 +71,7 @@ static stet_status walk_piece(stet_space *space, int64_t branch, const char *pie
     if (closed_too || !p->closed) {
         status = stet_piece_process(space, branch, p, -1, &g, err);
         if (status == STET_OK) {
-            walk_process(g, each, ctx);
+            stet_process_walk(g, each, ctx);
             stet_process_free(g);
         }
     }
@@ -218,8 +204,6 @@ stet_status stet_lookout_follow_all(stet_files *files, stet_space *space, const 
         status = stet_lookout_names_all(space, number, follow, files, err);
     return status == STET_OK ? follow_reads(files, space, number, err) : status;
 }
-
-/* ---- The thread ------------------------------------------------------------------------------------------------- */
 
 struct stet_lookout {
     char *root, *space;

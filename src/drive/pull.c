@@ -1,4 +1,5 @@
-/* stet_pull: the public way to run a piece, over one drive of it. */
+/* pull.c - stet_pull, the public way to run a piece. */
+
 #include <string.h>
 
 #include "drive/drive.h"
@@ -35,7 +36,8 @@ static stet_status say_failure(const stet_drive_outcome *o, stet_error *err) {
     stet_fail(err, STET_FAILED, "%s%s%s%s%s", named ? "" : o->piece, named ? "" : "/", named ? "" : who,
               named ? "" : ": ", why);
     if (stet_count(o->report.problems) == 0)
-        stet_hint(err, "it failed before, and nothing that it read has changed since: retry_failed runs it again");
+        stet_hint(
+            err, "it failed before, and nothing that it read has changed since: without no_retry_failed it runs again");
     return STET_FAILED;
 }
 
@@ -52,7 +54,7 @@ stet_status stet_pull(stet_project *project, const stet_pull_request *q, stet_va
                             .demand = q->demand,
                             .jobs = q->jobs,
                             .stop_on_failure = !q->keep_going,
-                            .retry_failed = q->retry_failed,
+                            .retry_failed = !q->no_retry_failed,
                             .dry_run = q->dry_run,
                             .ctx = q->ctx,
                             .cancelled = q->cancelled};

@@ -1,9 +1,12 @@
+/* scratch.c - a temporary copy of a project's spaces and file index. */
+
 #include "drive/scratch.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "db/db.h"
 #include "os/clock.h"
 #include "os/file.h"
 
@@ -20,12 +23,12 @@ static bool same_file(const struct stat *a, const struct stat *b) {
 }
 
 /* What is not there is not copied. */
-static stet_status copy_if_there(const char *from, const char *to, stet_error *err) {
+static stet_status copy_if_there(const char *from, const char *to, bool database, stet_error *err) {
     stet_error inner = STET_ERROR_INIT;
     stet_status status = stet_file_remove(to, err);
     if (status != STET_OK)
         return status;
-    status = stet_file_copy(from, to, 0600, false, NULL, &inner);
+    status = database ? stet_db_copy_file(from, to, &inner) : stet_file_copy(from, to, 0600, false, NULL, &inner);
     if (status == STET_NOT_FOUND) {
         stet_error_clear(&inner);
         status = STET_OK;
@@ -46,9 +49,9 @@ static stet_status copy_space(const char *from, const char *to, stet_error *err)
             stet_clock_sleep_ms(TICK_NS / 1000000);
             continue;
         }
-        status = copy_if_there(from, to, err);
+        status = copy_if_there(from, to, true, err);
         if (status == STET_OK)
-            status = copy_if_there(log, log_to, err);
+            status = copy_if_there(log, log_to, false, err);
         good = status == STET_OK && stet_sys_stat(from, &after) == 0 && same_file(&before, &after);
     }
     if (status == STET_OK && !good && stet_file_exists(from))
@@ -106,7 +109,7 @@ static stet_status copy_index(const char *from, const char *to, stet_error *err)
         if (strcmp(name, "index") != 0 && strcmp(name, "index.log") != 0 && strncmp(name, "unsettled", 9) != 0)
             continue;
         char *a = stet_file_join(from, name), *b = stet_file_join(to, name);
-        status = copy_if_there(a, b, err);
+        status = copy_if_there(a, b, false, err);
         stet_free(a);
         stet_free(b);
     }

@@ -1,16 +1,19 @@
-/* scratch.h - a project to try things in: spaces and the index of files as they are now, copied aside.
+/* scratch.h - a temporary copy of a project's spaces and file index.
  *
  *     stet_scratch s;
- *     status = stet_scratch_open(project, &s, &err);
- *     ... s.project: whatever is done to its spaces and files' documents is done to the copy ...
- *     stet_scratch_close(&s);                             // removes it
+ *     stet_status status = stet_scratch_open(project, &s, &err);
+ *     if (status == STET_OK) {
+ *         use(s.project);         // changes its spaces and documents in the copy only
+ *         stet_scratch_close(&s); // removes the copy
+ *     }
  *
- * A dry run sets up a changed program and looks at files as a run does, and must leave no trace: so it does that here.
+ * A dry run sets up a changed program and looks at files as a run does, but must leave no trace: so it works here.
  * Nothing in the project is written, locked or created, and it may be read-only. The copy lies in $TMPDIR or /tmp.
  *
  * Spaces are copied as files while others may write to them. A copy is good if the database itself was the same file
- * before and after: then nobody moved the log into it meanwhile, and of the log, which is copied after it, a torn end
- * does not count. STET_BUSY if that does not come about. */
+ * before and after: then nobody moved the log into it meanwhile. The log is copied after it, and a torn end of the log
+ * does not count. STET_BUSY: no good copy could be made.
+ */
 #ifndef STET_DRIVE_SCRATCH_H
 #define STET_DRIVE_SCRATCH_H
 

@@ -1,4 +1,5 @@
-/* stet_send: the public way to send an event, over one drive of its piece. */
+/* send.c - stet_send, the public way to send an event. */
+
 #include <stdio.h>
 #include <string.h>
 

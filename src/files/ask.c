@@ -75,7 +75,7 @@ bool stet_files_ask(stet_files *f, int timeout_ms) {
 }
 
 /* Are the variables of this process those that documents speak of? */
-static bool same_variables(stet_value said) {
+static bool same_variables(const stet_files *f, stet_value said) {
     size_t n = stet_typeof(said) == STET_OBJECT ? stet_count(said) : 0;
     for (size_t i = 0; i < n; i++) {
         size_t len;
@@ -84,7 +84,7 @@ static bool same_variables(stet_value said) {
         stet_buf name = STET_BUF(0);
         size_t skip = strlen(STET_ENV_PREFIX);
         bool same = len > skip && stet_path_unescape(id + skip, len - skip, &name);
-        stet_look now = same ? stet_files_variable(stet_buf_cstr(&name)) : (stet_look){0}, was = {0};
+        stet_look now = same ? stet_files_variable(f, stet_buf_cstr(&name)) : (stet_look){0}, was = {0};
         if (stet_typeof(v) != STET_NULL)
             same = same && stet_look_of_value(v, &was);
         same = same && stet_look_same(&was, &now);
@@ -95,28 +95,34 @@ static bool same_variables(stet_value said) {
     return true;
 }
 
+bool stet_files_is_overruled(stet_files *f, const char *name, stet_value said) {
+    stet_look was = {0}, now = stet_files_variable(f, name);
+    if (!stet_map_get(&f->told, name, strlen(name)))
+        return false;
+    return !(stet_typeof(said) == STET_NULL || stet_look_of_value(said, &was)) || !stet_look_same(&was, &now);
+}
+
 /* What the watcher can't know: variables, and what was followed just now and by nobody before. */
 stet_status stet_files_look_at_rest(stet_files *f, stet_files_report *report, stet_error *err) {
     stet_status status = stet_files_reconcile(f, err);
     stet_files_batch b = {.f = f, .report = report};
-    for (size_t i = 0; i < f->index.at.len && status == STET_OK; i++) {
-        const stet_files_entry *e = &f->index.at.at[i];
-        if (e->key[0] == 'g' && !e->gone && (!e->looked || e->doubt))
-            status = stet_files_scan_glob(&b, i, NULL, NULL, err);
-    }
+    if (status == STET_OK)
+        status = stet_files_scan_doubted(&b, err);
     for (size_t i = 0; i < f->index.at.len && status == STET_OK; i++) {
         stet_files_entry *e = &f->index.at.at[i];
         bool variable = e->key[0] == 'e';
-        if (e->gone || e->key[0] == 'g' || (!variable && e->looked && !e->doubt))
+        if (e->gone || e->key[0] == 'g' || (variable ? !stet_files_tells(f, e) : e->looked && !e->doubt))
             continue;
         stet_look now = {0};
         if (variable)
-            now = stet_files_variable(e->key + 1);
+            now = stet_files_variable(f, e->key + 1);
         else
             status = stet_look_at(f->root_fd, e->key + 1, e->looked ? &e->look : NULL, &now, err);
         if (status == STET_OK && (!e->looked || e->doubt || memcmp(&e->look, &now, sizeof now) != 0))
             status = stet_files_bring_up(&b, e, &now, err);
     }
+    if (status == STET_OK)
+        status = stet_files_scan_doubted(&b, err);
     status = stet_files_batch_end(&b, status, err);
     if (status == STET_OK && f->index.dirty)
         status = stet_files_save(f, err);
@@ -130,7 +136,7 @@ stet_status stet_files_refresh(stet_files *f, stet_files_report *report, stet_er
     f->fresh = stet_null(); /* it is true of this moment */
     stet_status status = STET_OK;
     *report = (stet_files_report){.list = stet_array(), .followed = (size_t)stet_as_int(stet_get(said, "followed"))};
-    if (f->loaded || !same_variables(stet_get(said, "variables"))) {
+    if (f->loaded || !same_variables(f, stet_get(said, "variables"))) {
         status = stet_files_ready(f, err);
         if (status == STET_OK)
             status = stet_files_catch_up(f, err);
@@ -139,5 +145,7 @@ stet_status stet_files_refresh(stet_files *f, stet_files_report *report, stet_er
         report->followed = f->index.at.len - f->index.gone;
     }
     stet_release(said);
-    return status;
+    if (status == STET_OK && f->branch_name)
+        status = stet_files_ready(f, err);
+    return status == STET_OK ? stet_files_mirror(f, NULL, 0, err) : status;
 }

@@ -1,3 +1,5 @@
+/* files.c - opens the files of a project, and records which ones are followed. */
+
 #include "files/files.h"
 
 #include <errno.h>
@@ -97,6 +99,7 @@ stet_status stet_files_ready(stet_files *f, stet_error *err) {
             status = rebuild(f, STET_ENV_PREFIX, &inner);
         if (status == STET_OK)
             status = stet_space_seq(f->space, &f->index.seq, &inner);
+        f->index.dirty = true; /* so that the next start does not find it lost again */
     }
     f->loaded = status == STET_OK;
     if (status != STET_OK)
@@ -118,8 +121,10 @@ void stet_files_close(stet_files *f) {
         stet_sys_close(f->root_fd);
     stet_error_clear(&f->broken);
     stet_release(f->fresh);
+    stet_map_release(&f->told);
     stet_names_release(&f->dead);
     stet_free(f->unsettled);
+    stet_free(f->branch_name);
     stet_free(f->root);
     stet_free(f->dir);
     stet_free(f);
@@ -162,32 +167,6 @@ bool stet_files_known(stet_files *f, const char *path, stet_look *out) {
     return true;
 }
 
-void stet_files_note(stet_files *f, const char *path, const stet_look *look) {
-    if (!ready(f))
-        return;
-    stet_files_entry *e = entry_of(f, path, true);
-    e->look = *look;
-    e->looked = true;
-    stet_files_index_touch(&f->index, e);
-}
-
-stet_status stet_files_update(stet_files *f, const char *const *paths, const stet_look *looks, size_t count,
-                              stet_error *err) {
-    stet_files_batch b = {.f = f};
-    stet_status status = stet_files_ready(f, err);
-    for (size_t i = 0; i < count && status == STET_OK; i++) {
-        stet_files_entry *e = entry_of(f, paths[i], true);
-        stet_look now;
-        if (looks)
-            now = looks[i];
-        else
-            status = stet_look_at(f->root_fd, paths[i], e->looked ? &e->look : NULL, &now, err);
-        if (status == STET_OK)
-            status = stet_files_bring_up(&b, entry_of(f, paths[i], true), &now, err);
-    }
-    return stet_files_batch_end(&b, status, err);
-}
-
 /* Patterns stand behind everything else in what is sorted. */
 static stet_files_entry *next_pattern(stet_files *f, size_t *at) {
     stet_files_index *x = &f->index;
@@ -209,19 +188,128 @@ static stet_files_entry *next_pattern(stet_files *f, size_t *at) {
     return NULL;
 }
 
-bool stet_files_matched(stet_files *f, const char *path) {
-    const stet_files_entry *e;
+void stet_files_doubt(stet_files *f, stet_files_entry *e) {
+    e->doubt = true;
+    stet_files_index_touch(&f->index, e);
+}
+
+/* Patterns that can match the path or, of a directory, something below it. */
+static void doubt_patterns(stet_files *f, const char *path, bool directory) {
+    stet_files_entry *e;
+    for (size_t at = 0; (e = next_pattern(f, &at)) != NULL;)
+        if (!e->doubt && (stet_glob_match(e->key + 1, path) || (directory && stet_glob_below(e->key + 1, path))))
+            stet_files_doubt(f, e);
+}
+
+/* Directories above it, and what is below it. */
+static void doubt_around(stet_files *f, const char *path, bool directory) {
+    stet_files_index *x = &f->index;
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char *above = stet_strndup(path, (size_t)(slash - path));
+        stet_files_entry *e = entry_of(f, above, false);
+        stet_free(above);
+        if (e)
+            stet_files_doubt(f, e);
+    }
+    size_t len = strlen(path);
+    for (size_t i = 0; directory && i < x->at.len; i++) {
+        stet_files_entry *e = &x->at.at[i];
+        if (e->key[0] == 'f' && !e->gone && e->key_len > len + 1 && e->key[len + 1] == '/' &&
+            memcmp(e->key + 1, path, len) == 0)
+            stet_files_doubt(f, e);
+    }
+}
+
+void stet_files_made_or_not(stet_files *f, const stet_files_entry *e) {
+    doubt_patterns(f, e->key + 1, e->look.mode == STET_LOOK_DIRECTORY);
+}
+
+void stet_files_note(stet_files *f, const char *path, const stet_look *look) {
+    if (!ready(f))
+        return;
+    stet_files_entry *e = entry_of(f, path, true);
+    bool directory = look->mode == STET_LOOK_DIRECTORY || (e->looked && e->look.mode == STET_LOOK_DIRECTORY);
+    bool other = !e->looked || directory || stet_look_there(&e->look) != stet_look_there(look) ||
+                 ((e->look.flags ^ look->flags) & STET_LOOK_MADE) != 0;
+    e->look = *look;
+    e->looked = true;
+    e->doubt = f->branch_name != NULL; /* the document that says so is not on the default branch */
+    e->noted = stet_look_there(look);
+    stet_files_index_touch(&f->index, e);
+    if (other)
+        doubt_patterns(f, path, directory);
+    doubt_around(f, path, directory);
+}
+
+stet_status stet_files_update(stet_files *f, const char *const *paths, const stet_look *looks, size_t count,
+                              stet_error *err) {
+    stet_files_batch b = {.f = f};
+    stet_status status = stet_files_ready(f, err);
+    for (size_t i = 0; i < count && status == STET_OK; i++) {
+        stet_files_entry *e = entry_of(f, paths[i], true);
+        stet_look now;
+        if (looks)
+            now = looks[i];
+        else
+            status = stet_look_at(f->root_fd, paths[i], e->looked ? &e->look : NULL, &now, err);
+        if (status == STET_OK)
+            status = stet_files_bring_up(&b, entry_of(f, paths[i], true), &now, err);
+    }
+    return stet_files_batch_end(&b, status, err);
+}
+
+bool stet_files_in_doubt(stet_files *f, const char *id) {
+    stet_buf key = STET_BUF(0);
+    const stet_files_entry *e =
+        ready(f) && stet_files_key(id, &key) ? stet_files_index_find(&f->index, key.data, key.len) : NULL;
+    stet_buf_release(&key);
+    return e && (e->doubt || !e->looked);
+}
+
+bool stet_files_is_stale(stet_files *f, const char *path) {
+    const stet_files_entry *e = ready(f) ? entry_of(f, path, false) : NULL;
+    return e && (e->doubt || !e->looked) && !e->noted;
+}
+
+bool stet_files_follows(stet_files *f, const char *id) {
+    stet_buf key = STET_BUF(0);
+    bool follows = ready(f) && stet_files_key(id, &key) && stet_files_index_find(&f->index, key.data, key.len);
+    stet_buf_release(&key);
+    return follows;
+}
+
+bool stet_files_is_made(stet_files *f, const char *path) {
+    bool made = false;
+    for (size_t end = strlen(path); end > 0 && !made && ready(f);) {
+        char *part = stet_strndup(path, end);
+        const stet_files_entry *e = entry_of(f, part, false);
+        made = e && e->looked && (e->look.flags & STET_LOOK_MADE) != 0;
+        stet_free(part);
+        while (end > 0 && path[end - 1] != '/')
+            end--;
+        end -= end > 0;
+    }
+    return made;
+}
+
+void stet_files_distrust_pattern(stet_files *f, const char *pattern) {
+    stet_files_entry *e;
     for (size_t at = 0; ready(f) && (e = next_pattern(f, &at)) != NULL;)
-        if (stet_glob_match(e->key + 1, path))
-            return true;
-    return false;
+        if (strcmp(e->key + 1, pattern) == 0)
+            stet_files_doubt(f, e);
+}
+
+void stet_files_nodes_changed(stet_files *f) {
+    stet_files_entry *e;
+    for (size_t i = 0; ready(f) && i < f->index.at.len; i++)
+        f->index.at.at[i].noted = false;
+    for (size_t at = 0; ready(f) && (e = next_pattern(f, &at)) != NULL;)
+        if (e->look.flags & STET_LOOK_MADE)
+            stet_files_doubt(f, e);
 }
 
 stet_status stet_files_rematch(stet_files *f, stet_error *err) {
-    stet_files_entry *e;
     stet_status status = stet_files_ready(f, err);
-    for (size_t at = 0; status == STET_OK && (e = next_pattern(f, &at)) != NULL;)
-        e->doubt = true;
     return status == STET_OK ? stet_files_look_at_rest(f, NULL, err) : status;
 }
 
@@ -240,8 +328,6 @@ stet_status stet_files_save(stet_files *f, stet_error *err) {
     f->reloads += reloaded;
     return status;
 }
-
-/* ---- Across a death --------------------------------------------------------------------------------------------- */
 
 #define NOTE_PREFIX "unsettled"
 #define NOTE_AGE_S  (365 * 86400)
@@ -326,7 +412,7 @@ stet_status stet_files_catch_up(stet_files *f, stet_error *err) {
         return STET_OK;
     stet_status status = stet_files_index_catch_up(f->dir, stet_space_uuid(f->space), &f->index, &reloaded, err);
     f->reloads += reloaded;
-    return status;
+    return status == STET_OK ? stet_files_mirror(f, NULL, 0, err) : status;
 }
 
 bool stet_files_at(stet_files *f, size_t index, char **id, stet_look *look) {

@@ -1,3 +1,5 @@
+/* glob.c - matches file names against patterns. */
+
 #include "files/glob.h"
 
 #include <string.h>

@@ -1,11 +1,16 @@
 /* glob.h - patterns of file names.
  *
- *     stet_glob_match("src/[a-m]*.c", path)
+ *     bool matches = stet_glob_match("src/[a-m]*.c", path);
  *
- * `*` any bytes but a slash, `?` one character but a slash, `[a-z]` `[!a-z]` one character, `**` as a whole part any
- * number of directories (none too), `\x` the character x. A leading dot is matched by a dot alone, never by a wildcard;
- * `.stet` and
- * `.git` by nothing. Parts are compared as bytes; `?` and `[]` take a whole UTF-8 character, or one byte that is none.
+ *   *          any bytes except a slash
+ *   ?          one character except a slash
+ *   [a-z]      one of these characters
+ *   [!a-z]     one other character
+ *   **         as a whole part: any number of directories, including none
+ *   \x         the character x
+ *
+ * Wildcards skip hidden files unless the pattern starts with a dot; nothing matches `.stet` and `.git`. Parts are
+ * compared as bytes. `?` and `[]` match a whole UTF-8 character, or one byte that is not part of one.
  */
 #ifndef STET_FILES_GLOB_H
 #define STET_FILES_GLOB_H
@@ -14,11 +19,11 @@
 
 #define STET_GLOB_MAX 4096
 
-bool stet_glob_is(const char *text); /* does it hold a wildcard that is not escaped? */
-/* Relative, no part is `.` or `..` or empty, brackets are closed. */
+bool stet_glob_is(const char *text); /* does it contain a wildcard that is not escaped? */
+/* Checks a pattern: relative, no part is `.` or `..` or empty, brackets are closed. */
 STET_CHECKED stet_status stet_glob_check(const char *pattern, stet_error *err);
 bool stet_glob_match(const char *pattern, const char *path);
-/* Could something below directory `dir` ("" is the top) match? For leaving out what can't. */
+/* Could something below directory `dir` ("" is the top) match? For skipping directories. */
 bool stet_glob_below(const char *pattern, const char *dir);
 /* Length of the directory part before the first part with a wildcard: "src/a" of "src/a/x?.c" is 5; 0 if none. */
 size_t stet_glob_prefix(const char *pattern);

@@ -1,3 +1,5 @@
+/* index.c - reads and writes the index of followed files. */
+
 #include "files/index.h"
 
 #include <errno.h>
@@ -7,8 +9,8 @@
 #include "os/file.h"
 #include "os/lock.h"
 
-#define MAGIC     "stetfil2"
-#define LOG_MAGIC "stetlog2"
+#define MAGIC     "stetfil3"
+#define LOG_MAGIC "stetlog3"
 #define BASE_FILE "index"
 #define LOG_FILE  "index.log"
 #define LOCK_FILE "index.lock"
@@ -47,8 +49,6 @@ static int by_key(const void *a, const void *b) {
     int order = memcmp(x->key, y->key, n);
     return order ? order : (x->key_len > y->key_len) - (x->key_len < y->key_len);
 }
-
-/* ---- Reading -------------------------------------------------------------------------------------------------- */
 
 static bool row_fits(const stet_index_row *r, const char *keys, uint64_t key_bytes) {
     return (uint64_t)r->key_at + r->key_len < key_bytes && r->key_len > 1 && keys[r->key_at + r->key_len] == 0;
@@ -271,8 +271,6 @@ stet_status stet_files_index_catch_up(const char *dir, const char *space_uuid, s
     return status;
 }
 
-/* ---- Writing -------------------------------------------------------------------------------------------------- */
-
 void stet_files_index_sort(stet_files_index *x) {
     if (x->sorted == x->at.len)
         return;
@@ -396,8 +394,6 @@ stet_status stet_files_index_save(const char *dir, const char *space_uuid, stet_
     x->dirty = false;
     return STET_OK;
 }
-
-/* ---- In memory ------------------------------------------------------------------------------------------------ */
 
 void stet_files_index_release(stet_files_index *x) {
     for (size_t i = 0; i < x->keys.len; i++)

@@ -11,55 +11,67 @@
 
 #define STET_WATCH_LOCK "watch.lock"
 #define STET_ASK_PREFIX "ask."
-#define STET_ANSWER_MAX 4000 /* bytes: less than a pipe takes at once */
+#define STET_ANSWER_MAX 4000 /* bytes: less than a pipe accepts at once */
 
 struct stet_files {
     stet_space *space;
-    char *dir, *root; /* of the index; of the project */
+    char *dir, *root; /* directory of the index; root of the project */
     int root_fd;
+    char *branch_name; /* a branch other than the default one, or NULL */
+    int64_t branch;
     stet_files_index index;
     bool loaded, lost;
-    bool no_variables; /* those of this process are nobody's business: it only watches */
-    unsigned reloads;  /* how often the index was read anew: keys of before are void */
-    stet_error broken; /* the index can't be read at all: told by whatever needs it next */
-    stet_value fresh;  /* what a live watch said (watch.h), or null */
+    bool no_variables; /* ignore the variables of this process: it only watches */
+    /* Variables whose values this handle has written once: a process that writes another value comes later, and is
+     * right. */
+    stet_map told;
+    unsigned reloads;  /* how often the index was reloaded: older keys are invalid */
+    stet_error broken; /* the index can't be read at all: reported by the next call that needs it */
+    stet_value fresh;  /* the answer of a live watch (watch.h), or null */
     char *unsettled;   /* the note of this process (files.h), or NULL */
     stet_names dead;   /* notes of processes that died */
 };
 
-/* Reads the index, or makes it again from the documents: on first use. */
+/* Reads the index, or rebuilds it from the documents, on first use. */
 STET_CHECKED stet_status stet_files_ready(stet_files *f, stet_error *err);
-/* Key of the index for a document's id. False if it is none of a file, pattern or variable. */
+/* The key in the index for a document's id. False: not a file, pattern or variable. */
 bool stet_files_key(const char *id, stet_buf *key);
-char *stet_files_id(const stet_files_entry *e); /* the other way; caller frees */
+char *stet_files_id(const stet_files_entry *e); /* the inverse; caller frees */
 
-/* Compares documents that somebody changed since with what is known; entries that differ are in doubt. */
+/* Compares documents that others changed with what is known; entries that differ are in doubt. */
 STET_CHECKED stet_status stet_files_reconcile(stet_files *f, stet_error *err);
 
-/* Documents to be written, in transactions of some thousand. Rows of the index are ahead of them until they are
- * committed: those that are not are in doubt, or the next look would find nothing to write. */
+/* Copies documents from the default branch to the handle's branch: those of these keys or, if NULL, of everything
+ * followed. */
+STET_CHECKED stet_status stet_files_mirror(stet_files *f, const char *const *keys, size_t count, stet_error *err);
+
+/* Documents to write, in transactions of some thousand. Rows of the index are ahead of them until they are committed.
+ * Rows whose documents are not committed are in doubt, otherwise the next look would find nothing to write. */
 typedef struct stet_files_batch {
     stet_files *f;
     stet_tx *tx;
     STET_VEC(const char *) put; /* keys of the documents in `tx` */
     stet_files_report *report;  /* or NULL */
 } stet_files_batch;
-/* The end of all batches: commits, or takes back if `status` is not STET_OK. */
+/* Ends all batches: commits, or rolls back if `status` is not STET_OK. */
 STET_CHECKED stet_status stet_files_batch_end(stet_files_batch *b, stet_status status, stet_error *err);
-/* Makes the document of an entry what `now` says, if it does not say so yet. */
+/* Writes the document of an entry so that it agrees with `now`, if it does not already. */
 STET_CHECKED stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const stet_look *now,
                                              stet_error *err);
 
-/* Told of every directory that decides what a pattern matches, before it is listed, and of every link among what it
- * matches. */
-typedef void (*stet_files_visit)(void *ctx, const char *path, bool link);
-STET_CHECKED stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit visit, void *ctx,
-                                         stet_names *out, stet_error *err);
-/* Expands the pattern at this place of the index, follows what it matches, and brings its document up to date. */
+void stet_files_doubt(stet_files *f, stet_files_entry *e);
+/* It has become a command's output, or is no longer one: patterns that match it are in doubt. */
+void stet_files_made_or_not(stet_files *f, const stet_files_entry *e);
+
+/* Expands the pattern at this index, follows what it matches, and brings its document up to date. */
 STET_CHECKED stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_visit visit, void *ctx,
                                               stet_error *err);
-stet_look stet_files_variable(const char *name); /* of the environment, as a look */
-/* Looks at what nobody has looked at, and at what is in doubt. */
+/* The same for all patterns in doubt. */
+STET_CHECKED stet_status stet_files_scan_doubted(stet_files_batch *b, stet_error *err);
+stet_look stet_files_variable(const stet_files *f, const char *name); /* an environment variable, as a look */
+/* Does this handle decide what the variable is? Once; what PATH finds may change at any time. */
+bool stet_files_tells(stet_files *f, const stet_files_entry *e);
+/* Looks at entries without a look, and at entries in doubt. */
 STET_CHECKED stet_status stet_files_look_at_rest(stet_files *f, stet_files_report *report, stet_error *err);
 
 #endif

@@ -1,18 +1,26 @@
-/* look.h - what a file is now: its hash, size and mode, found with as little reading as is safe.
+/* look.h - what a file is now: its hash, size and mode, with as little reading as is safe.
  *
  *     stet_look now;
- *     status = stet_look_at(root_fd, "src/a.c", &known, &now, &err);   // known: an earlier look, or NULL
- *     if (!stet_look_same(&known, &now)) ...
+ *     stet_status status = stet_look_at(root_fd, "src/a.c", &known, &now, &err); // known: an earlier look, or NULL
+ *     if (status == STET_OK && !stet_look_same(&known, &now))
+ *         changed++;
  *
- * A file whose size, times, inode and mode are those of an earlier look is not read again, unless that look came so
- * soon after the file's last change that a change right after it could have left the same times (`racy`): such a file
- * is read again, until a look finds it old enough.
+ * A file whose size, times, inode and mode are those of an earlier look is not read again. The exception is a look so
+ * soon after the file's last change that another change right after it could have left the same times (`racy`): such a
+ * file is read again, until a look finds it old enough.
  *
- * A symbolic link is followed: a file is what a program that opens it reads. A directory counts as everything in it,
- * links in it as themselves; `.stet` and `.git` in it do not count. What is there and is neither (a device, a pipe) is
- * STET_INVALID. Nothing there: no error, `there` is false.
+ * What counts:
+ *   - A symbolic link counts twice: as what a program that opens it reads and, in `link`, by its target. A dangling
+ *     link does not exist.
+ *   - A directory counts as everything in it, including empty directories, but not `.stet` and `.git`. A link in it
+ *     counts as itself and as the file that it leads to, or as everything in the directory of the project that it leads
+ *     to.
+ *   - Anything else (a device, a pipe, a socket) does not exist.
+ *   - A file or directory that can't be read counts by its stat.
+ *   - If nothing is there, that is not an error: stet_look_there is false.
  *
- * Functions here have no state: any thread may call them. */
+ * Functions here have no state: any thread may call them.
+ */
 #ifndef STET_FILES_LOOK_H
 #define STET_FILES_LOOK_H
 
@@ -26,28 +34,54 @@
 
 typedef struct stet_look {
     stet_hash hash;
-    int64_t mtime, ctime; /* nanoseconds since 1970; of a directory: a fingerprint of what is in it */
-    uint64_t inode, size; /* of a directory: files in it */
-    uint32_t mode;        /* one of the above; 0: not there */
+    /* Nanoseconds since 1970. For a directory: fingerprints of the stat of everything in it, with all changes of
+     * attributes in `ctime` alone. */
+    int64_t mtime, ctime;
+    uint64_t inode, size; /* for a directory: the number of files in it */
+    uint64_t link;        /* for a symbolic link: a fingerprint of its target; 0: not a link */
+    uint32_t mode;        /* one of the above; 0: does not exist */
     uint32_t flags;
 } stet_look;
 
-enum { STET_LOOK_RACY = 1 };
+enum {
+    STET_LOOK_RACY = 1,
+    STET_LOOK_MADE = 2 /* set by files.c: it is still as a command wrote it */
+};
 
 STET_CHECKED stet_status stet_look_at(int root_fd, const char *path, const stet_look *known, stet_look *out,
                                       stet_error *err);
-/* A file that was just put in place by somebody who knows its hash, and what stat said of it before: it is not read,
- * unless it is another one by now. */
+/* The same, but always reads, and searches for a text on the way: *found is set if a file, a file in the directory, or
+ * the target of a link in it contains these bytes. Searching costs a small part of hashing. */
+STET_CHECKED stet_status stet_look_search(int root_fd, const char *path, const char *text, bool *found, stet_look *out,
+                                          stet_error *err);
+/* Looks at a file that was just put in place, with its known hash and its stat before that. It is not read, unless it
+ * was replaced meanwhile. */
 STET_CHECKED stet_status stet_look_placed(int root_fd, const char *path, stet_hash hash, const struct stat *as,
                                           stet_look *out, stet_error *err);
 static inline bool stet_look_there(const stet_look *l) {
     return l->mode != 0;
 }
-/* The same content and mode (or both not there)? */
+/* Do both have the same content, mode and link, or both not exist? */
 bool stet_look_same(const stet_look *a, const stet_look *b);
-/* {"hash","mode","size"}; mode as in Git: 420 (0644), 493 (0755), or 16877 for a directory. */
+
+/* What happened to a file between two looks that found it the same. Another file may have been in its place for a
+ * while. */
+typedef enum stet_look_rest {
+    STET_LOOK_UNTOUCHED,
+    STET_LOOK_ATTRIBUTES, /* its change time differs: a new name, a mode, a rename there and back */
+    STET_LOOK_REWRITTEN   /* it was written, or is another file */
+} stet_look_rest;
+stet_look_rest stet_look_between(const stet_look *was, const stet_look *now);
+/* The clock that file systems use: whatever changes from now on has this time or a later one. */
+int64_t stet_look_clock(void);
+/* Has the file, or anything in the directory, changed in any way since that time? True if unsure. */
+bool stet_look_changed_since(int root_fd, const char *path, int64_t since);
+/* The target of a symbolic link, or NULL. Caller frees. */
+char *stet_look_target(int root_fd, const char *path);
+
+/* {"hash","mode","size"} and, for a link, "link"; mode as in Git: 420 (0644), 493 (0755), or 16877 for a directory. */
 stet_value stet_look_value(const stet_look *l);
-/* The other way: hash, size and mode alone. False if it is no such value. */
+/* The inverse: hash, size, mode and link only. False: not such a value. */
 bool stet_look_of_value(stet_value v, stet_look *out);
 
 #endif

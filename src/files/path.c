@@ -1,10 +1,16 @@
+/* path.c - converts between file paths and document ids. */
+
 #include "files/path.h"
 
 #include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "os/file.h"
 
 static int digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
@@ -135,6 +141,54 @@ stet_status stet_path_normal(const char *root, const char *from, const char *pat
     stet_buf_release(&b);
     stet_buf_release(&whole);
     return status;
+}
+
+/* Appends a name to a real path, or puts what it leads to before the rest. False: too many links, or too long. */
+static bool real_step(stet_buf *at, const char *name, size_t len, char **rest, int *links) {
+    size_t before = at->len;
+    char target[PATH_MAX];
+    if (len == 2 && name[0] == '.' && name[1] == '.') {
+        while (at->len > 0 && at->data[--at->len] != '/')
+            ;
+        return true;
+    }
+    if (len == 0 || (len == 1 && name[0] == '.'))
+        return true;
+    stet_buf_printf(at, "/%.*s", (int)len, name);
+    ssize_t n = readlink(stet_buf_cstr(at), target, sizeof target - 1);
+    if (n <= 0)
+        return at->len < PATH_MAX;
+    target[n] = 0;
+    at->len = target[0] == '/' ? 0 : before;
+    char *more = stet_asprintf("%s/%s", target, *rest);
+    stet_free(*rest);
+    *rest = more;
+    return ++*links <= 40 && strlen(more) < PATH_MAX;
+}
+
+char *stet_path_real(const char *root, const char *path) {
+    char *top = NULL, *rest = stet_strdup(path), *out = NULL;
+    stet_buf at = STET_BUF(0);
+    int links = 0;
+    bool fine = stet_file_realpath(root, &top, NULL) == STET_OK;
+    if (fine && path[0] != '/')
+        stet_buf_str(&at, strcmp(top, "/") == 0 ? "" : top);
+    while (fine && *rest) {
+        size_t n = strcspn(rest, "/"), used = n + strspn(rest + n, "/");
+        char *name = stet_strndup(rest, n);
+        memmove(rest, rest + used, strlen(rest + used) + 1);
+        fine = real_step(&at, name, n, &rest, &links);
+        stet_free(name);
+    }
+    const char *real = stet_buf_cstr(&at);
+    size_t len = fine && strcmp(top, "/") != 0 ? strlen(top) : 0;
+    if (fine && at.len > len + 1 && strncmp(real, top, len) == 0 && real[len] == '/' &&
+        !(strncmp(real + len + 1, ".stet", 5) == 0 && (!real[len + 6] || real[len + 6] == '/')))
+        out = stet_strdup(real + len + 1);
+    stet_buf_release(&at);
+    stet_free(rest);
+    free(top);
+    return out;
 }
 
 bool stet_path_part(const char *path, const char *part, size_t len, stet_buf *out) {

@@ -1,3 +1,5 @@
+/* places.c - which directories must be watched so that no change of a followed file is missed. */
+
 #include "files/places.h"
 
 #include <errno.h>
@@ -99,8 +101,6 @@ size_t stet_places_count(const stet_places *p) {
     return stet_map_len(&p->at);
 }
 
-/* ---- Listening ------------------------------------------------------------------------------------------------ */
-
 /* Changes that other machines make on a network file system are never told. */
 static stet_status check_device(stet_places *p, const char *path, dev_t device, stet_error *err) {
     for (size_t i = 0; i < p->device_count; i++)
@@ -178,8 +178,6 @@ static void interest_in(stet_places *p, place *at, const char *name, const char 
         slot = stet_map_put(&at->names, name, len, (stet_slot){.n = 0});
     slot->n = add_interest(p, (uint32_t)slot->n, key, false);
 }
-
-/* ---- Paths ---------------------------------------------------------------------------------------------------- */
 
 /* A path on its way from a directory that is reached, one part at a time. */
 typedef struct walk {
@@ -316,8 +314,6 @@ stet_status stet_places_deep(stet_places *p, const char *key, const char *dir, b
     stet_free(full);
     return status;
 }
-
-/* ---- Events --------------------------------------------------------------------------------------------------- */
 
 bool stet_places_heard(stet_places *p, const stet_watch_event *event, stet_places_each each, void *ctx) {
     stet_slot *slot = stet_map_get(&p->at, &event->number, sizeof event->number);

@@ -1,4 +1,5 @@
-/* scan.c - looking at everything that is followed, and bringing documents up to date. */
+/* scan.c - looks at every followed file and brings the documents up to date. */
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,12 +8,14 @@
 #include "files/glob.h"
 #include "files/internal.h"
 #include "files/path.h"
+#include "memory/observe.h"
+#include "os/proc.h"
 
 #define THREADS     2
 #define COMMIT_DOCS 20000
 #define LIST_MAX    1000
 
-/* ---- Documents ------------------------------------------------------------------------------------------------ */
+extern char **environ;
 
 /* What the document says. A damaged one says nothing that any file could be: it is written again. */
 static stet_status document_look(stet_files *f, const char *id, stet_look *out, stet_error *err) {
@@ -23,13 +26,10 @@ static stet_status document_look(stet_files *f, const char *id, stet_look *out, 
         return status;
     if (doc.exists && !stet_look_of_value(stet_get(doc.value, "value"), out))
         *out = (stet_look){.mode = 3};
+    else if (doc.exists && stet_as_bool(stet_get(stet_get(doc.value, "value"), "made")))
+        out->flags = STET_LOOK_MADE;
     stet_release(doc.value);
     return STET_OK;
-}
-
-static void in_doubt(stet_files *f, stet_files_entry *e) {
-    e->doubt = true;
-    stet_files_index_touch(&f->index, e);
 }
 
 /* F2: documents that somebody changed since the index was written. */
@@ -40,7 +40,7 @@ stet_status stet_files_reconcile(stet_files *f, stet_error *err) {
     stet_buf key = STET_BUF(0);
     if (status == STET_OK && head < f->index.seq) /* an older copy of the space was put back */
         for (size_t i = 0; i < f->index.at.len; i++)
-            in_doubt(f, &f->index.at.at[i]);
+            stet_files_doubt(f, &f->index.at.at[i]);
     while (status == STET_OK && f->index.seq < head) {
         stet_arena arena = STET_ARENA_INIT;
         stet_commit_record *at;
@@ -69,11 +69,11 @@ stet_status stet_files_reconcile(stet_files *f, stet_error *err) {
         stet_files_key(text, &key);
         stet_files_entry *e = stet_files_index_add(&f->index, key.data, key.len);
         if (e->key[0] == 'g') {
-            in_doubt(f, e);
+            stet_files_doubt(f, e);
         } else {
             status = document_look(f, text, &said, err);
-            if (!e->looked || !stet_look_same(&said, &e->look))
-                in_doubt(f, e);
+            if (!e->looked || !stet_look_same(&said, &e->look) || ((said.flags ^ e->look.flags) & STET_LOOK_MADE) != 0)
+                stet_files_doubt(f, e);
         }
         stet_free(text);
     }
@@ -91,6 +91,8 @@ static stet_status flush(stet_files_batch *b, stet_status status, stet_error *er
         /* Nobody else in between: nothing to compare next time. */
         if (status == STET_OK && result.changed && result.seq == x->seq + 1)
             x->seq = result.seq;
+        if (status == STET_OK)
+            status = stet_files_mirror(b->f, b->put.at, b->put.len, err);
     } else {
         stet_tx_abort(b->tx);
     }
@@ -98,7 +100,7 @@ static stet_status flush(stet_files_batch *b, stet_status status, stet_error *er
     for (size_t i = 0; i < b->put.len && status != STET_OK; i++) {
         stet_files_entry *e = stet_files_index_find(x, b->put.at[i], strlen(b->put.at[i]));
         if (e)
-            in_doubt(b->f, e);
+            stet_files_doubt(b->f, e);
     }
     stet_vec_clear(&b->put);
     return status;
@@ -139,7 +141,8 @@ static stet_status batch_put(stet_files_batch *b, const stet_files_entry *e, con
 
 /* Makes the document of a file what `now` says, if it does not say so yet. */
 stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const stet_look *now, stet_error *err) {
-    stet_look before = e->look;
+    stet_look before = e->look, kept = *now;
+    bool was_made = e->looked && (e->look.flags & STET_LOOK_MADE) != 0;
     char *id = NULL;
     stet_status status = STET_OK;
     if (!e->looked || e->doubt) {
@@ -157,11 +160,17 @@ stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const 
         }
     }
     if (status == STET_OK) {
-        if (!e->looked || e->doubt || memcmp(&e->look, now, sizeof *now) != 0)
+        kept.flags &= ~(uint32_t)STET_LOOK_MADE;
+        if (stet_look_same(&before, now)) /* as long as it is as it was written */
+            kept.flags |= before.flags & STET_LOOK_MADE;
+        if (!e->looked || e->doubt || memcmp(&e->look, &kept, sizeof kept) != 0)
             stet_files_index_touch(&b->f->index, e);
-        e->look = *now;
+        bool looked = e->looked;
+        e->look = kept;
         e->looked = true;
         e->doubt = false;
+        if (looked && was_made != ((kept.flags & STET_LOOK_MADE) != 0))
+            stet_files_made_or_not(b->f, e);
     }
     stet_free(id);
     return status;
@@ -188,18 +197,18 @@ stet_status stet_files_forget(stet_files *f, const char *const *ids, size_t coun
     return status == STET_OK ? stet_files_save(f, err) : status;
 }
 
-/* ---- Patterns ------------------------------------------------------------------------------------------------- */
-
-/* Is it a file, links followed? And a directory, links not followed? */
-static void kind_of(const char *path, unsigned char type, bool *file, bool *dir) {
+/* Is it a file, links followed? And a directory? Links to directories are followed where that can't go round in
+ * circles: by patterns that name each level, as a shell does. */
+static void kind_of(const char *path, unsigned char type, bool follow, bool *file, bool *dir) {
     struct stat st;
     *file = type == DT_REG;
     *dir = type == DT_DIR;
-    if (type == DT_LNK)
-        *file = stet_sys_stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    if (type == DT_UNKNOWN && stet_sys_lstat(path, &st) == 0) {
-        *dir = S_ISDIR(st.st_mode);
-        *file = S_ISREG(st.st_mode) || (S_ISLNK(st.st_mode) && stet_sys_stat(path, &st) == 0 && S_ISREG(st.st_mode));
+    if (*file || *dir)
+        return;
+    bool link = type == DT_LNK || (type == DT_UNKNOWN && stet_sys_lstat(path, &st) == 0 && S_ISLNK(st.st_mode));
+    if ((link || type == DT_UNKNOWN) && stet_sys_stat(path, &st) == 0) {
+        *file = S_ISREG(st.st_mode);
+        *dir = S_ISDIR(st.st_mode) && (follow || !link);
     }
 }
 
@@ -213,6 +222,7 @@ stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit
     stet_status status = stet_glob_check(pattern, err);
     if (status != STET_OK)
         return status;
+    bool follow = !strstr(pattern, "**");
     *stet_vec_add(&todo) = stet_strndup(pattern, stet_glob_prefix(pattern));
     while (todo.len > 0 && status == STET_OK) {
         char *below = todo.at[--todo.len], *full = *below ? stet_file_join(f->root, below) : stet_strdup(f->root);
@@ -229,9 +239,9 @@ stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit
             bool match = stet_glob_match(pattern, path), descend = stet_glob_below(pattern, path), file, is_dir;
             if (match || descend) {
                 char *at = stet_file_join(f->root, path);
-                if (visit && match && d->d_type != DT_REG && d->d_type != DT_DIR)
-                    visit(ctx, path, true); /* a link that leads nowhere now may lead to a file later */
-                kind_of(at, d->d_type, &file, &is_dir);
+                if (visit && (match || follow) && d->d_type != DT_REG && d->d_type != DT_DIR)
+                    visit(ctx, path, true); /* a link that leads nowhere now may lead somewhere later */
+                kind_of(at, d->d_type, follow, &file, &is_dir);
                 if (match && file)
                     *stet_vec_add(out) = stet_strdup(path);
                 if (descend && is_dir)
@@ -260,6 +270,131 @@ static stet_value link_to_file(const char *path) {
     return v;
 }
 
+static stet_status find_writers(stet_files *f, const char *path, stet_numbers *out, stet_error *err) {
+    const unsigned surfaces = STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE;
+    char *id = stet_file_id(path);
+    stet_docname doc = {id, ""};
+    stet_status status = stet_observe_writers(f->space, 0, &doc, STET_PATH_ROOT, surfaces, out, err);
+    if (status == STET_OK && out->len == 0 && f->branch_name)
+        status = stet_observe_writers(f->space, f->branch, &doc, STET_PATH_ROOT, surfaces, out, err);
+    stet_free(id);
+    return status;
+}
+
+/* Does an action write it? */
+static stet_status is_written(stet_files *f, const char *path, bool *out, stet_error *err) {
+    stet_numbers found = {0};
+    stet_status status = find_writers(f, path, &found, err);
+    *out = found.len > 0;
+    stet_numbers_release(&found);
+    return status;
+}
+
+bool stet_files_is_written_by(stet_files *f, const char *path, const char *piece, const char *prefix) {
+    stet_arena arena = STET_ARENA_INIT;
+    bool by = false;
+    for (size_t end = strlen(path); end > 0 && !by;) { /* itself, or a directory that it is in */
+        stet_numbers found = {0};
+        char *part = stet_strndup(path, end);
+        if (find_writers(f, part, &found, NULL) == STET_OK)
+            for (size_t i = 0; i < found.len && !by; i++) {
+                stet_action_record r;
+                by = stet_observe_brief(f->space, found.at[i], &arena, &r, NULL) == STET_OK &&
+                     strcmp(r.key.piece, piece) == 0 && strncmp(r.key.action, prefix, strlen(prefix)) == 0;
+            }
+        stet_numbers_release(&found);
+        stet_free(part);
+        while (end > 0 && path[end - 1] != '/')
+            end--;
+        end -= end > 0;
+    }
+    stet_arena_release(&arena);
+    return by;
+}
+
+bool stet_files_is_written_by_other(stet_files *f, const char *path, const char *name) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_numbers found = {0};
+    bool other = find_writers(f, path, &found, NULL) != STET_OK;
+    for (size_t i = 0; i < found.len && !other; i++) {
+        stet_action_record r;
+        other = stet_observe_brief(f->space, found.at[i], &arena, &r, NULL) != STET_OK;
+        char *whose =
+            other ? NULL
+                  : stet_asprintf("%s/%s", strncmp(r.key.piece, "piece:", 6) == 0 ? r.key.piece + 6 : r.key.piece,
+                                  r.key.action);
+        other = other || strcmp(whose, name) != 0;
+        stet_free(whose);
+    }
+    stet_numbers_release(&found);
+    stet_arena_release(&arena);
+    return other;
+}
+
+/* Is the file, or the directory, as a command wrote it? What was never looked at is what its document says. *noted:
+ * just now. */
+static stet_status is_made(stet_files *f, const char *path, size_t len, bool *out, bool *noted, stet_error *err) {
+    stet_buf key = STET_BUF(0);
+    stet_status status = STET_OK;
+    stet_buf_char(&key, 'f');
+    stet_buf_add(&key, path, len);
+    const stet_files_entry *e = stet_files_index_find(&f->index, key.data, key.len);
+    stet_look look = e ? e->look : (stet_look){0};
+    if (e && !e->looked) {
+        char *id = stet_files_id(e);
+        status = document_look(f, id, &look, err);
+        stet_free(id);
+    }
+    *out = (look.flags & STET_LOOK_MADE) != 0;
+    *noted = e && e->noted;
+    stet_buf_release(&key);
+    return status;
+}
+
+/* Is it an output (*made), itself or as part of a directory, and one that nobody writes any more (*left)? */
+static stet_status is_leftover(stet_files *f, const char *path, bool *made, bool *left, stet_error *err) {
+    stet_status status = STET_OK;
+    size_t len = strlen(path);
+    *left = false;
+    bool written = false, output = false;
+    for (size_t end = len; end > 0 && status == STET_OK && !output;) {
+        status = is_made(f, path, end, &output, &written, err);
+        if (status == STET_OK && output && !written) {
+            char *part = stet_strndup(path, end);
+            status = is_written(f, part, &written, err);
+            stet_free(part);
+        }
+        while (end > 0 && path[end - 1] != '/')
+            end--;
+        end -= end > 0;
+    }
+    *made |= output;
+    *left = output && !written;
+    return status;
+}
+
+char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool left) {
+    size_t len = strlen(top);
+    if (stet_files_ready(f, NULL) != STET_OK)
+        return NULL;
+    for (size_t i = 0; i < f->index.at.len; i++) {
+        const stet_files_entry *e = &f->index.at.at[i];
+        const char *path = e->key + 1;
+        if (e->key[0] != 'f' || e->gone || !e->looked || !(e->look.flags & STET_LOOK_MADE) ||
+            !stet_look_there(&e->look))
+            continue;
+        if (pattern ? !stet_glob_match(top, path) : strncmp(path, top, len) != 0 || path[len] != '/')
+            continue;
+        bool made = false, nobody = false;
+        struct stat st;
+        if (left && (is_leftover(f, path, &made, &nobody, NULL) != STET_OK || !nobody))
+            continue;
+        if (fstatat(f->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            return stet_strdup(path);
+    }
+    return NULL;
+}
+
 stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_visit visit, void *ctx,
                                  stet_error *err) {
     stet_files *f = b->f;
@@ -268,15 +403,43 @@ stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_v
     stet_status status = stet_files_walk(f, pattern, visit, ctx, &names, err);
     stet_hasher *h = stet_hasher_begin();
     stet_buf key = STET_BUF(0);
+    size_t kept = 0;
+    bool made = false;
+    char *dir = NULL, *real = NULL; /* that the last one was in, and where that lies */
     for (size_t i = 0; i < names.len; i++) {
-        stet_hasher_add(h, names.at[i], strlen(names.at[i]) + 1);
+        bool left = false;
         stet_buf_clear(&key);
         stet_buf_char(&key, 'f');
         stet_buf_str(&key, names.at[i]);
-        stet_files_index_add(&f->index, key.data, key.len);
+        stet_files_index_add(&f->index, key.data, key.len); /* a leftover too: it counts when somebody edits it */
+        if (status == STET_OK)
+            status = is_leftover(f, names.at[i], &made, &left, err);
+        const char *slash = strrchr(names.at[i], '/'); /* names are sorted: many are in one directory */
+        size_t dir_len = slash ? (size_t)(slash - names.at[i]) : 0;
+        if (!dir || strlen(dir) != dir_len || strncmp(dir, names.at[i], dir_len) != 0) {
+            stet_free(dir);
+            stet_free(real);
+            dir = stet_strndup(names.at[i], dir_len);
+            real = dir_len > 0 ? stet_path_real(f->root, dir) : NULL;
+        }
+        if (status == STET_OK && !left && real && strcmp(real, dir) != 0) { /* reached through a link */
+            char *other = stet_asprintf("%s%s", real, slash);
+            status = is_leftover(f, other, &made, &left, err);
+            stet_free(other);
+        }
+        if (left) {
+            stet_free(names.at[i]);
+            continue;
+        }
+        stet_hasher_add(h, names.at[i], strlen(names.at[i]) + 1);
+        names.at[kept++] = names.at[i];
     }
+    names.len = kept;
+    stet_free(dir);
+    stet_free(real);
     stet_files_entry *e = &f->index.at.at[index]; /* adding may have moved it; its place is the same */
-    stet_look now = {.hash = stet_hasher_end(h), .size = names.len, .mode = STET_GLOB_LOOKED};
+    stet_look now = {
+        .hash = stet_hasher_end(h), .size = names.len, .mode = STET_GLOB_LOOKED, .flags = made ? STET_LOOK_MADE : 0};
     if (status == STET_OK && (!e->looked || e->doubt || !stet_hash_equal(now.hash, e->look.hash))) {
         stet_value v = stet_object();
         for (size_t i = 0; i < names.len; i++) {
@@ -295,6 +458,9 @@ stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_v
             e->doubt = false;
             stet_files_index_touch(&f->index, e);
         }
+    } else if (status == STET_OK && e->look.flags != now.flags) {
+        e->look = now;
+        stet_files_index_touch(&f->index, e);
     }
     stet_buf_release(&key);
     stet_names_release(&names);
@@ -302,7 +468,16 @@ stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_v
     return status;
 }
 
-/* ---- The scan ------------------------------------------------------------------------------------------------- */
+/* Those that what was found out about files has put in doubt. */
+stet_status stet_files_scan_doubted(stet_files_batch *b, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < b->f->index.at.len && status == STET_OK; i++) {
+        const stet_files_entry *e = &b->f->index.at.at[i];
+        if (e->key[0] == 'g' && !e->gone && (!e->looked || e->doubt))
+            status = stet_files_scan_glob(b, i, NULL, NULL, err);
+    }
+    return status;
+}
 
 typedef struct worker {
     stet_files *f;
@@ -312,12 +487,30 @@ typedef struct worker {
     stet_error err;
 } worker;
 
-stet_look stet_files_variable(const char *name) {
-    const char *value = getenv(name);
+stet_look stet_files_variable(const stet_files *f, const char *name) {
+    const char *value = strcmp(name, STET_PLACE_VARIABLE) == 0 ? f->root : getenv(name);
+    char *program = NULL;
+    if (strncmp(name, STET_PATH_VARIABLE, strlen(STET_PATH_VARIABLE)) == 0)
+        value = program = stet_proc_find(name + strlen(STET_PATH_VARIABLE), (const char *const *)environ, NULL);
     if (!value)
         return (stet_look){0};
     size_t len = strlen(value);
-    return (stet_look){.hash = stet_hash_of(value, len), .size = len, .mode = STET_LOOK_FILE};
+    stet_look look = {.hash = stet_hash_of(value, len), .size = len, .mode = STET_LOOK_FILE};
+    stet_free(program);
+    return look;
+}
+
+bool stet_files_tells(stet_files *f, const stet_files_entry *e) {
+    const char *name = e->key + 1;
+    if (f->no_variables || strchr(name, '='))
+        return !f->no_variables;
+    stet_look now = stet_files_variable(f, name); /* this process may have set it since */
+    stet_slot print = {0}, *slot = stet_map_get(&f->told, name, strlen(name));
+    memcpy(&print.n, now.hash.bytes, sizeof print.n);
+    if (slot && slot->n == print.n)
+        return false;
+    stet_map_put(&f->told, name, strlen(name), print);
+    return true;
 }
 
 static void *look_at_range(void *ctx) {
@@ -327,7 +520,7 @@ static void *look_at_range(void *ctx) {
         if (e->gone || (e->key[0] == 'e' && w->f->no_variables))
             continue;
         if (e->key[0] == 'e')
-            w->now[i] = stet_files_variable(e->key + 1);
+            w->now[i] = stet_files_variable(w->f, e->key + 1);
         if (e->key[0] != 'f')
             continue;
         w->status = stet_look_at(w->f->root_fd, e->key + 1, e->looked ? &e->look : NULL, &w->now[i], &w->err);
@@ -383,13 +576,17 @@ stet_status stet_files_scan(stet_files *f, stet_files_report *report, stet_error
         status = look_at_all(f, now, &report->hashed, err);
     for (size_t i = 0; i < n && status == STET_OK; i++) {
         stet_files_entry *e = &f->index.at.at[i];
-        if (e->key[0] == 'g' || e->gone || (e->key[0] == 'e' && f->no_variables))
+        if (e->key[0] == 'g' || e->gone || (e->key[0] == 'e' && !stet_files_tells(f, e)))
             continue;
         if (!e->looked || e->doubt || memcmp(&e->look, &now[i], sizeof *now) != 0)
             status = stet_files_bring_up(&b, e, &now[i], err);
     }
     stet_free(now);
+    if (status == STET_OK)
+        status = stet_files_scan_doubted(&b, err);
     status = stet_files_batch_end(&b, status, err);
+    if (status == STET_OK)
+        status = stet_files_mirror(f, NULL, 0, err);
     report->followed = n - f->index.gone;
     if (status == STET_OK && f->index.dirty)
         status = stet_files_save(f, err);

@@ -1,8 +1,11 @@
-/* watch.c - the process that watches. */
+/* watch.c - the process that watches files and keeps their documents up to date. */
+
 #include "files/watch.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -115,8 +118,6 @@ size_t stet_watcher_count(const stet_watcher *w) {
     return stet_places_count(w->places);
 }
 
-/* ---- Listening ------------------------------------------------------------------------------------------------ */
-
 typedef struct visit {
     stet_watcher *w;
     const char *key;
@@ -134,9 +135,26 @@ static void place_visited(void *ctx, const char *path, bool link) {
     }
 }
 
+/* Does a link lead to a directory of the project that was not entered before? As where a directory is looked at
+ * (look.h), or more: who listens to too much hears of changes that are none. */
+static bool enters(const stet_watcher *w, const char *at, stet_names *entered) {
+    char real[PATH_MAX];
+    struct stat st;
+    size_t n = strlen(w->f->root);
+    if (stet_sys_stat(at, &st) != 0 || !S_ISDIR(st.st_mode) || !realpath(at, real) ||
+        strncmp(real, w->f->root, n) != 0 || real[n] != '/')
+        return false;
+    for (size_t i = 0; i < entered->len; i++)
+        if (strcmp(entered->at[i], real) == 0)
+            return false;
+    *stet_vec_add(entered) = stet_strdup(real);
+    return true;
+}
+
 /* Everything below a directory that is an input. */
 static stet_status place_tree(stet_watcher *w, const char *key, const char *top, stet_error *err) {
     STET_VEC(char *) todo = {0};
+    stet_names entered = {0};
     stet_status status = STET_OK;
     *stet_vec_add(&todo) = stet_strdup(top);
     while (todo.len > 0 && status == STET_OK) {
@@ -153,8 +171,10 @@ static stet_status place_tree(stet_watcher *w, const char *key, const char *top,
             bool there = stet_sys_lstat(at, &st) == 0;
             if (there && S_ISDIR(st.st_mode))
                 *stet_vec_add(&todo) = stet_strdup(path);
-            else if (there && S_ISREG(st.st_mode) && st.st_nlink > 1)
+            else if (there && (S_ISLNK(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink > 1)))
                 status = stet_places_put(w->places, key, path, err);
+            if (there && S_ISLNK(st.st_mode) && enters(w, at, &entered))
+                *stet_vec_add(&todo) = stet_strdup(path);
             stet_free(path);
             stet_free(at);
         }
@@ -165,6 +185,7 @@ static stet_status place_tree(stet_watcher *w, const char *key, const char *top,
     for (size_t i = 0; i < todo.len; i++)
         stet_free(todo.at[i]);
     stet_vec_release(&todo);
+    stet_names_release(&entered);
     return status;
 }
 
@@ -186,8 +207,6 @@ static bool is_directory(const stet_watcher *w, const char *key) {
     struct stat st;
     return key[0] == 'f' && fstatat(w->f->root_fd, key + 1, &st, 0) == 0 && S_ISDIR(st.st_mode);
 }
-
-/* ---- Looking -------------------------------------------------------------------------------------------------- */
 
 static stet_status look_at_key(stet_watcher *w, stet_files_batch *b, const char *key, size_t len, stet_error *err) {
     stet_files_entry *e = stet_files_index_find(&w->f->index, key, len);
@@ -229,6 +248,8 @@ static stet_status look_at_dirty(stet_watcher *w, stet_files_report *report, ste
         if (!e->gone && (!e->placed || (e->doubt && e->key[0] != 'e')))
             status = look_at_key(w, &b, e->key, e->key_len, err);
     }
+    if (status == STET_OK)
+        status = stet_files_scan_doubted(&b, err);
     status = stet_files_batch_end(&b, status, err);
     if (status == STET_OK)
         stet_map_clear(&w->dirty);
@@ -270,8 +291,6 @@ static stet_status look_at_all(stet_watcher *w, stet_files_report *report, stet_
         stet_places_end(w->places);
     return status;
 }
-
-/* ---- Questions ------------------------------------------------------------------------------------------------ */
 
 /* What is followed of the environment: who asks compares it with its own. */
 static stet_value variables(stet_watcher *w) {
@@ -323,8 +342,6 @@ static void answer(stet_watcher *w, bool current) {
     stet_free(text);
     stet_release(v);
 }
-
-/* ---- The loop ------------------------------------------------------------------------------------------------- */
 
 static stet_status hear(stet_watcher *w, stet_error *err) {
     stet_watch_event e;

@@ -1,3 +1,5 @@
+/* bundle.c - packs one run into a single self-verifying file, and unpacks it. */
+
 #include "fleet/bundle.h"
 
 #include <errno.h>

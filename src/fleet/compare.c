@@ -1,4 +1,5 @@
-/* Two runs side by side, and many runs in figures. */
+/* compare.c - compares two runs, and computes statistics over many. */
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* index.c - reads and writes index.json, the derived table of records. */
+
 #include "fleet/index.h"
 
 #include <stdio.h>

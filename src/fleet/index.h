@@ -1,9 +1,10 @@
-/* index.h - index.json, the derived table of records: one row per line, so that it is read without holding all of it
- * twice.
+/* index.h - index.json, the derived table of records.
  *
- * The file is JSON: a line that opens {"schemaVersion", "scope", "root", "generatedAt", "sourceFingerprint", "repos",
- * "records":[, then one line per record, then a line ],"check":"<SHA-256 of all bytes before this line>"}. A row with
- * another byte in it is therefore not believed: a damaged index is STET_CORRUPT as a whole, and rebuilt by a refresh.
+ * It has one row per line, so that it can be read without holding all of it twice. The file is JSON:
+ *   1. a line {"schemaVersion", "scope", "root", "generatedAt", "sourceFingerprint", "repos", "records":[
+ *   2. one line per record
+ *   3. a line ],"check":"<SHA-256 of all bytes before this line>"}
+ * So a row with a changed byte is not believed: a damaged index is STET_CORRUPT as a whole, and a refresh rebuilds it.
  */
 #ifndef STET_FLEET_INDEX_H
 #define STET_FLEET_INDEX_H
@@ -22,17 +23,17 @@ typedef struct stet_fleet_index {
     stet_hash fingerprint;
     const char **repos; /* in the arena */
     size_t repo_count;
-    stet_fleet_records rows; /* in the order of the file; structs in the arena, the vector to be released */
+    stet_fleet_records rows; /* in the order of the file; the structs are in the arena, the vector must be released */
 } stet_fleet_index;
 
-/* An absent file is STET_OK with present false. */
+/* Loads the index. An absent file is STET_OK with present false. */
 STET_CHECKED stet_status stet_fleet_index_load(const char *path, stet_arena *arena, stet_fleet_index *out,
                                                stet_error *err);
 /* Each row's repo_index must be the position of its repo in `repos`. */
 STET_CHECKED stet_status stet_fleet_index_store(const char *path, const char *scope, const char *root,
                                                 const char *generated_at, const char *const *repos, size_t repo_count,
                                                 const stet_fleet_records *rows, stet_error *err);
-/* SHA-256 over repo, id and fingerprint of each, in their order. */
+/* SHA-256 over repo, id and fingerprint of each record, in order. */
 stet_hash stet_fleet_index_fingerprint(const stet_fleet_records *rows);
 
 #endif

@@ -1,3 +1,5 @@
+/* manage.c - archives, labels and repeats runs without changing them. */
+
 #include "fleet/manage.h"
 
 #include <stdio.h>

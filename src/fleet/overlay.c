@@ -1,3 +1,5 @@
+/* overlay.c - marks on runs, kept in one small file per kind and project. */
+
 #include "fleet/overlay.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* query.c - selects, sorts and pages records. */
+
 #include "fleet/query.h"
 
 #include <stdio.h>

@@ -1,9 +1,13 @@
-/* Invariants
- *  Q1  An entry is in the file from its addition until it is pruned after its end; nothing else removes one.
- *  Q2  Every change happens under queue.lock, on what the file holds then.
- *  Q3  Only the token of its lease settles or renews a leased entry.
- *  Q4  attempts counts leases, and never exceeds maxAttempts.
+/* queue.c - the queue of runs to do: one file, changed under a lock.
+ *
+ * Invariants
+ *   Q1  An entry is in the file from the time it is added until it is pruned after its end. Nothing else removes an
+ *       entry.
+ *   Q2  Every change is made under queue.lock, on what the file holds at that moment.
+ *   Q3  Only the token of its lease settles or renews a leased entry.
+ *   Q4  attempts counts leases and never exceeds maxAttempts.
  */
+
 #include "fleet/queue.h"
 
 #include <stdio.h>

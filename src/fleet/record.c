@@ -1,3 +1,5 @@
+/* record.c - derives the record of a run from its state.json. */
+
 #include "fleet/record.h"
 
 #include <stddef.h>

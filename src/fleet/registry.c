@@ -1,10 +1,14 @@
-/* Invariants
- *  G1  A load makes no file, changes no file and takes no lock.
- *  G2  What a record says of a run's state was read from its state.json by somebody who saw exactly these bytes: now,
- * or at an earlier look since which the file's stamp did not change. G3  Every directory under runs/ is a record, or is
- * named as unreadable, or is somebody's half-made one ("~new.*"). G4  Damage of one file hides nothing but what that
- * file alone says.
+/* registry.c - the registry: records of all runs of all known projects.
+ *
+ * Invariants
+ *   G1  Loading creates no file, changes no file and takes no lock.
+ *   G2  What a record says about a run's state was read from exactly the bytes of its state.json: now, or at an earlier
+ *       look since which the file's stamp has not changed.
+ *   G3  Every directory under runs/ becomes a record, or is reported as unreadable, or is one that somebody is still
+ *       creating ("~new.*").
+ *   G4  Damage to one file hides only what that file alone says.
  */
+
 #include "fleet/registry.h"
 
 #include <assert.h>

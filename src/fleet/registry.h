@@ -2,21 +2,25 @@
  *
  *     stet_registry *reg;
  *     stet_registry_opts opts = {.home = home, .root = root, .scope = STET_SCOPE_HOME};
- *     status = stet_registry_load(&opts, &reg, &err);            // looks at every source; writes nothing, locks
- * nothing for (size_t i = 0; i < reg->records.len; i++) use(reg->records.at[i]); stet_registry_free(reg);
+ *     stet_status status = stet_registry_load(&opts, &reg, &err); // looks at every source; writes and locks nothing
+ *     if (status != STET_OK)
+ *         return status;
+ *     for (size_t i = 0; i < reg->records.len; i++)
+ *         printf("%s\n", reg->records.at[i]->id);
+ *     stet_registry_free(reg);
  *
- * The registry is derived. index.json holds rows of an earlier look; a row is used in place of the source only if size,
- * inode, time of modification and time of change of state.json are what they were, and that was long enough before the
- * look that a later write would show (else, and always with `verify`, the content is read and hashed again). What is
- * told as the state of a run is therefore always its source's.
+ * The registry is derived. index.json holds rows of an earlier look. A row replaces reading the source only if size,
+ * inode, modification time and change time of state.json are the same, and if they were old enough at that look that a
+ * later write would show. Otherwise, and always with `verify`, the content is read and hashed again. So the state that
+ * is shown for a run is always that of its source.
  *
- * Fail closed. A source that is gone is named in `missing` and is no record; one that can't be read, or says what is
- * not understood, is named in `unreadable` with the reason, and is no record either, whatever its row said. A damaged
- * index, overlay, project or list of projects is named in `problems`; everything else is still shown. The load itself
- * fails only when there is nothing to stand on (no home, no project).
+ * Fail closed. A source that is gone is listed in `missing` and is not a record. A source that can't be read, or whose
+ * content is not understood, is listed in `unreadable` with the reason; it is not a record either, whatever its row
+ * said. A damaged index, overlay, project or list of projects is listed in `problems`; everything else is still shown.
+ * Loading itself fails only if there is nothing to start from (no home, no project).
  *
- * stet_registry_refresh does the same and then writes the index: of the project with STET_SCOPE_REPO, and the one of
- * all projects in either case. It puts the current project on the list of known ones.
+ * stet_registry_refresh does the same and then writes the index: that of the project with STET_SCOPE_REPO, and that of
+ * all projects in both cases. It adds the current project to the list of known ones.
  */
 #ifndef STET_FLEET_REGISTRY_H
 #define STET_FLEET_REGISTRY_H
@@ -34,7 +38,7 @@ typedef enum stet_fleet_index_status {
 
 typedef struct stet_registry_opts {
     const char *home; /* STET_HOME */
-    const char *root; /* the current project, any path into it; NULL: none (then scope must be home) */
+    const char *root; /* any path in the current project; NULL: none (then scope must be home) */
     stet_scope scope;
     bool verify;
     bool (*cancelled)(void *context); /* may be NULL */
@@ -42,7 +46,7 @@ typedef struct stet_registry_opts {
 } stet_registry_opts;
 
 typedef struct stet_unreadable {
-    const char *name; /* of the directory: the id that it should have */
+    const char *name; /* name of the directory: the id that it should have */
     const char *repo;
     stet_status status;
     const char *reason;
@@ -51,25 +55,25 @@ typedef struct stet_unreadable {
 typedef struct stet_registry_repo {
     const char *root;         /* real path */
     const char *runs_dir;     /* <root>/.stet/runs */
-    const char *registry_dir; /* where its overlays and index are */
-    bool present;             /* a project is there */
+    const char *registry_dir; /* directory of its overlays and index */
+    bool present;             /* the project exists */
     stet_value overlays[3];   /* by stet_overlay; empty objects if absent or damaged */
 } stet_registry_repo;
 
 typedef struct stet_registry {
     stet_scope scope;
-    const char *home, *root; /* root: of the current project, or NULL */
+    const char *home, *root; /* root of the current project, or NULL */
     stet_arena arena;
     STET_VEC(stet_registry_repo) repos;   /* sorted by root */
     stet_fleet_records records;           /* sorted by stet_fleet_record_compare */
     STET_VEC(stet_unreadable) unreadable; /* sorted by repo and name */
     stet_value problems;                  /* array of {"repo", "path", "code", "message"} */
-    stet_fleet_index index;               /* what was persisted */
+    stet_fleet_index index;               /* the stored index */
     stet_fleet_index_status status;
     stet_hash fingerprint;                    /* of the records */
     stet_fleet_records stale, fresh, missing; /* fresh: not in the index yet; missing: rows without a source */
     size_t counts[STET_LIFECYCLES];
-    size_t read;               /* how many sources had to be read */
+    size_t read;               /* number of sources that were read */
     struct stet_arena *arenas; /* of the threads that read */
     size_t arena_count;
 } stet_registry;
@@ -80,11 +84,11 @@ void stet_registry_free(stet_registry *reg); /* NULL is fine */
 
 const char *stet_fleet_index_status_name(stet_fleet_index_status s);
 
-/* The run that `id` names: the exact id, or the only one that begins with it (at least 6 characters). Several projects
- * may have it: `repo` (NULL: any) says which; else the current project's wins (`*from` tells "repo" or "home"); else it
- * is STET_CONFLICT, with the projects in the details. STET_NOT_FOUND, or STET_CORRUPT and STET_UNSUPPORTED with the
- * reason if its state is not to be trusted. `last` (may be NULL) is the row that the index still has of a missing one,
- * else NULL. */
+/* Finds a run by its id, or by a unique prefix of its id (at least 6 characters). If several projects have it, `repo`
+ * (NULL: any) decides, otherwise the current project's run wins (`*from` is "repo" or "home"), otherwise it is
+ * STET_CONFLICT, with the projects in the details. STET_NOT_FOUND: no such run. STET_CORRUPT, STET_UNSUPPORTED: its
+ * state can't be trusted; the message has the reason. `last` (may be NULL) is the row that the index still has of a
+ * missing run, otherwise NULL. */
 STET_CHECKED stet_status stet_registry_find(const stet_registry *reg, const char *id, const char *repo,
                                             const stet_fleet_record **out, const char **from,
                                             const stet_fleet_record **last, stet_error *err);
@@ -96,10 +100,10 @@ stet_value stet_registry_freshness(const stet_registry *reg, size_t max);
 /* {total, queued, running, blocked, completed, failed, archived, interrupted, unreadable} */
 stet_value stet_registry_counts(const stet_registry *reg);
 stet_value stet_registry_repos(const stet_registry *reg); /* array of roots */
-/* What to do next, as a command. Belongs to the caller. */
+/* The recommended next command. Belongs to the caller. */
 stet_value stet_registry_next_action(const stet_registry *reg);
 
-/* The state itself, read now, whatever the stamps say. */
+/* Reads the state itself now, whatever the stamps say. */
 STET_CHECKED stet_status stet_fleet_record_reread(const stet_fleet_record *r, stet_state *out, stet_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* What a registry that was loaded answers: finding one run, and the values that every surface shows. */
+/* report.c - finds runs in a loaded registry, and makes the values that every surface shows. */
+
 #include <string.h>
 
 #include "fleet/registry.h"

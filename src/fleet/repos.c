@@ -1,3 +1,5 @@
+/* repos.c - the list of projects that this user's registry knows. */
+
 #include "fleet/repos.h"
 
 #include <string.h>

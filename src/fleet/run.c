@@ -1,9 +1,12 @@
-/* Invariants
- *  R1  A run's directory appears under its id only with a whole state.json in it, and with its lock taken.
- *  R2  state.json is replaced only by whoever holds driver.lock.
- *  R3  events.jsonl gets the lines of a change before the state.json that shows it.
- *  R4  After the first failure nothing is written any more: the disk keeps the last whole state.
+/* run.c - creates the files of a run and replaces its state.json.
+ *
+ * Invariants
+ *   R1  A run's directory appears under its id only with a complete state.json in it, and with its lock taken.
+ *   R2  state.json is replaced only by the holder of driver.lock.
+ *   R3  events.jsonl gets the lines of a change before the state.json that shows the change.
+ *   R4  After the first failure nothing more is written: the disk keeps the last complete state.
  */
+
 #include "fleet/run.h"
 
 #include <assert.h>
@@ -270,6 +273,8 @@ static void take_over(stet_runfile *run, stet_state *s) {
     run->tasks = stet_retain(stet_get(s->root, "tasks"));
     v = stet_get(s->root, "feedback");
     run->feedback = stet_typeof(v) == STET_ARRAY ? stet_retain(v) : stet_array();
+    for (size_t i = 0; i < stet_count(run->feedback); i++)
+        stet_runfile_index_feedback(run, i);
     v = stet_get(s->root, "commits");
     run->commits = stet_typeof(v) == STET_ARRAY ? stet_retain(v) : stet_array();
     run->summary = object_or_empty(stet_get(s->root, "summary"));
@@ -339,6 +344,7 @@ void stet_runfile_close(stet_runfile *run) {
     stet_release(run->feedback);
     stet_release(run->commits);
     stet_release(run->summary);
+    stet_map_release(&run->told_index);
     stet_map_release(&run->task_index);
     stet_buf_release(&run->events);
     stet_error_clear(&run->failure);

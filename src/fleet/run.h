@@ -1,34 +1,38 @@
-/* run.h - writing a run's own files, which are the truth about it.
+/* run.h - writes a run's own files, which are the truth about the run.
  *
- *     .stet/runs/<id>/state.json      what the run is and how far it came; replaced atomically
- *     .stet/runs/<id>/events.jsonl    one line per change of a task; only ever appended to
- *     .stet/runs/<id>/logs/           what tasks printed
- *     .stet/runs/<id>/driver.lock     locked while somebody drives the run; names who. It stays when the driver goes: a
- *                                     free one beside an unfinished run tells that the driver died
- *     .stet/runs/<id>/cancel.json     somebody asks the driver to stop
+ *   .stet/runs/<id>/state.json      what the run is and how far it came; replaced atomically
+ *   .stet/runs/<id>/events.jsonl    one line per change of a task; only appended to
+ *   .stet/runs/<id>/logs/           what tasks printed
+ *   .stet/runs/<id>/driver.lock     locked while somebody drives the run; names the driver. It stays when the driver
+ *                                   ends: a free lock beside an unfinished run shows that the driver died
+ *   .stet/runs/<id>/cancel.json     a request to the driver to stop
  *
- * Calling sequence of whoever drives a run
+ * Calling sequence of a driver
  *
  *     stet_runfile *run;
- *     status = stet_runfile_create(project, &(stet_runfile_spec){.name = "report", ...}, &run, &err);
- *       or     stet_runfile_open(project, id, &run, &err)            // to go on with one; STET_BUSY names the driver
+ *     stet_runfile_spec spec = {.name = "report", .app_id = "report"};
+ *     stet_status status = stet_runfile_create(project, &spec, &run, &err); // or stet_runfile_open, to continue one
+ *     if (status != STET_OK)
+ *         return status;
  *     stet_runfile_stage(run, STET_STAGE_RUNNING);
  *     stet_runfile_task(run, "fetch", &(stet_task_spec){.action = "fetch", .kind = "command"});
  *     stet_runfile_task_start(run, "fetch");
- *     ...  stet_runfile_tick(run, &err)                              // in the event loop, as often as one likes
- *     stet_runfile_task_done(run, "fetch", &digest);                 // or _failed, _skipped
- *     stet_runfile_commit(run, &result_digest);                      // what the verifiers allow
- *     status = stet_runfile_finish(run, &err);                       // stage `done`, written and synced
- *     stet_runfile_close(run);                                       // without finish: the run is left to be resumed
+ *     status = stet_runfile_tick(run, &err);         // in the event loop, as often as you like
+ *     stet_runfile_task_done(run, "fetch", &digest); // or _failed, _skipped
+ *     if (!stet_runfile_commit(run, &result_digest)) // false: a verifier did not pass
+ *         stet_runfile_cancel_rest(run, "not verified");
+ *     status = stet_runfile_finish(run, &err); // stage `done`, written and synced
+ *     stet_runfile_close(run);                 // without finish: the run can be resumed
  *
  * Writing. The file is rewritten at most once a second (STET_RUNFILE_THROTTLE_MS), and at once when it matters:
- * creation, a failed task, a stage, a commit, the end. Between, changes wait for stet_runfile_tick. A crash loses at
- * most what happened since: tasks that were running then are run again or found to stand.
+ * creation, a failed task (at most one in STET_RUNFILE_FAILED_MS), a stage, a commit, the end. Otherwise changes wait
+ * for stet_runfile_tick. A crash loses at most what happened since: tasks that were running then run again or are found
+ * up to date.
  *
- * Failure. Changes return nothing; the first failure sticks to the handle, later changes are not written, and tick and
+ * Failure. Changes return nothing. The first failure sticks to the handle, later changes are not written, and tick and
  * finish return it. Changing a task that was not declared declares it.
  *
- * Ownership. Strings and values given are borrowed for the call. One thread at a time.
+ * Ownership. Strings and values passed in are borrowed for the call. A handle is used by one thread at a time.
  */
 #ifndef STET_FLEET_RUN_H
 #define STET_FLEET_RUN_H
@@ -38,6 +42,7 @@
 #include "project/project.h"
 
 #define STET_RUNFILE_THROTTLE_MS 1000
+#define STET_RUNFILE_FAILED_MS   100
 
 typedef struct stet_runfile stet_runfile;
 
@@ -45,27 +50,28 @@ typedef struct stet_runfile_spec {
     const char *name;                             /* becomes part of the id, cleaned and cut to 40 bytes; NULL: "run" */
     const char *app_id, *app_version, *app_title; /* the pattern */
     const char *piece;                            /* or NULL */
-    const char *workflow_id;                      /* or NULL: the app's id */
-    const char *title;                            /* or NULL: the app's title */
-    const char *actor;                            /* who asked for it; NULL: the user's name */
+    const char *workflow_id;                      /* NULL: the app's id */
+    const char *title;                            /* NULL: the app's title */
+    const char *actor;                            /* who requested it; NULL: the user's name */
     stet_value inputs, options;                   /* objects, or null */
     stet_value labels;                            /* array of strings, or null */
     stet_value provenance;                        /* {rerunOf, ...} or null */
-    stet_stage stage; /* that it is born in. Setup: to be driven later. Any other, and whoever makes it drives it: if
-                         that process dies at once, the run is interrupted and not queued. */
+    /* The first stage. STET_STAGE_SETUP: it will be driven later. Any other: the creator drives it, so that the run is
+     * interrupted and not queued if that process dies at once. */
+    stet_stage stage;
 } stet_runfile_spec;
 
 typedef struct stet_task_spec {
-    const char *action; /* what it executes; NULL: its id */
+    const char *action; /* what the task executes; NULL: its id */
     const char *kind;   /* "command", "call", "python", "effect", ...; may be NULL */
-    bool verifier;      /* its success is a condition for a verifier-gated commit */
+    bool verifier;      /* a verifier-gated commit requires its success */
 } stet_task_spec;
 
-/* Makes the run's directory with a state.json in it, at once visible whole, and takes its lock. */
+/* Creates the run's directory with a state.json in it, visible only when complete, and takes its lock. */
 STET_CHECKED stet_status stet_runfile_create(stet_project *p, const stet_runfile_spec *spec, stet_runfile **out,
                                              stet_error *err);
-/* Goes on with a run. STET_BUSY if somebody drives it, STET_NOT_FOUND, STET_CORRUPT or STET_UNSUPPORTED if its state
- * can't be trusted. Tasks that were running are pending again; an old request to cancel is forgotten. */
+/* Continues a run. STET_BUSY: it is being driven. STET_NOT_FOUND: no such run. STET_CORRUPT, STET_UNSUPPORTED: its
+ * state can't be trusted. Tasks that were running are pending again; an old request to cancel is forgotten. */
 STET_CHECKED stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **out, stet_error *err);
 
 const char *stet_runfile_id(const stet_runfile *run);
@@ -74,53 +80,53 @@ stet_value stet_runfile_state(stet_runfile *run);      /* as it would be written
 bool stet_runfile_has_task(const stet_runfile *run, const char *id, stet_task_status *status);
 
 void stet_runfile_stage(stet_runfile *run, stet_stage stage);
-void stet_runfile_task(stet_runfile *run, const char *id, const stet_task_spec *spec);   /* declares it, pending */
-void stet_runfile_task_start(stet_runfile *run, const char *id);                         /* one more attempt */
+void stet_runfile_task(stet_runfile *run, const char *id, const stet_task_spec *spec); /* declares the task, pending */
+void stet_runfile_task_start(stet_runfile *run, const char *id);                       /* one more attempt */
 void stet_runfile_task_done(stet_runfile *run, const char *id, const stet_hash *result); /* resolves its feedback */
 void stet_runfile_task_failed(stet_runfile *run, const char *id, const stet_error *why); /* opens feedback */
 void stet_runfile_task_skipped(stet_runfile *run, const char *id, const char *why);
-void stet_runfile_task_reset(stet_runfile *run, const char *id); /* pending again, whatever it was */
-/* A path for what the task prints, recorded in the task; its directory exists. Absolute; belongs to the handle, valid
- * until the next call. NULL after a failure. */
+void stet_runfile_task_reset(stet_runfile *run, const char *id); /* pending again, from any status */
+/* A path for the output of the task, recorded in the task; its directory exists. Absolute; belongs to the handle, and
+ * is valid until the next call. NULL after a failure. */
 const char *stet_runfile_task_log(stet_runfile *run, const char *id);
 
-/* Counts of what is too cheap to list, and whatever else a summary should tell ("stood", "ran", "savedMs"). */
+/* Counts actions that are too cheap to list, and sets other members of the summary ("stood", "ran", "savedMs"). */
 void stet_runfile_count(stet_runfile *run, const char *name, int64_t add);
 void stet_runfile_summary(stet_runfile *run, const char *name, stet_value item); /* consumes item */
 
-/* Enters the result into `commits`. With verifier tasks the commit is gated: it is made only if each of them completed,
- * and lists them as checks. False: a verifier did not pass, and nothing was committed. */
+/* Adds the result to `commits`. If there are verifier tasks the commit is gated: it is made only if each of them
+ * completed, and lists them as checks. False: a verifier did not pass, and nothing was committed. */
 bool stet_runfile_commit(stet_runfile *run, const stet_hash *result);
 
-/* A free line into events.jsonl: {"at", "event", ...fields}. `fields` is an object or null. */
+/* Adds a line of any kind to events.jsonl: {"at", "event", ...fields}. `fields` is an object or null. */
 void stet_runfile_event(stet_runfile *run, const char *event, stet_value fields);
 
-/* Has somebody asked this run to stop? Looks at the disk at most four times a second. */
+/* Was this run asked to stop? Looks at the disk at most four times a second. */
 bool stet_runfile_cancelled(stet_runfile *run);
-/* What was left when the driver stops on request: running and pending tasks become failed with status cancelled. */
+/* For a driver that stops on request: running and pending tasks become failed with status cancelled. */
 void stet_runfile_cancel_rest(stet_runfile *run, const char *reason);
 
-/* Writes if it is time. */
+/* Call often; writes the run file at most once a second. */
 STET_CHECKED stet_status stet_runfile_tick(stet_runfile *run, stet_error *err);
 /* Writes now. */
 STET_CHECKED stet_status stet_runfile_flush(stet_runfile *run, stet_error *err);
-/* The drive came to its end: stage `done`, tasks that are still pending become skipped, and all of it is on disk. */
+/* Ends the drive: stage `done`, tasks that are still pending become skipped, and everything is on disk. */
 STET_CHECKED stet_status stet_runfile_finish(stet_runfile *run, stet_error *err);
-void stet_runfile_close(stet_runfile *run); /* NULL is fine. Frees the lock; writes nothing. */
+void stet_runfile_close(stet_runfile *run); /* NULL is fine. Releases the lock; writes nothing. */
 
-/* What others may do with a run that they do not drive. */
+/* For processes that do not drive the run. */
 
 typedef enum stet_driver_state {
-    STET_DRIVER_NONE,   /* nobody ever locked it: another program's, or not yet driven */
+    STET_DRIVER_NONE,   /* never locked: made by another program, or not driven yet */
     STET_DRIVER_ALIVE,  /* the lock is held */
-    STET_DRIVER_GONE,   /* the lock is free, and who had it last was a process of this machine */
-    STET_DRIVER_UNKNOWN /* the lock is free here, but who had it last was on another machine */
+    STET_DRIVER_GONE,   /* the lock is free, and its last holder was a process of this machine */
+    STET_DRIVER_UNKNOWN /* the lock is free here, but its last holder was on another machine */
 } stet_driver_state;
 
-/* Who drives the run in `run_dir`? Writes nothing, creates nothing. `owner` (may be NULL) is what the lock file says,
- * or null; belongs to the caller. */
+/* Who drives the run in `run_dir`? Writes and creates nothing. `owner` (may be NULL) is what the lock file says, or
+ * null; belongs to the caller. */
 stet_driver_state stet_runfile_driver(const char *run_dir, stet_value *owner);
-/* "process 4711 on host since 2026-..." of an owner. */
+/* Appends a description of an owner: "process 4711 on host since 2026-...". */
 void stet_runfile_owner_text(stet_value owner, stet_buf *out);
 /* Asks the driver to stop. */
 STET_CHECKED stet_status stet_runfile_ask_cancel(const char *run_dir, const char *reason, stet_error *err);

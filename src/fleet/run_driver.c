@@ -1,4 +1,5 @@
-/* Who drives a run: the lock, what it says, and what others may ask of its holder. */
+/* run_driver.c - who drives a run: the lock, what it says, and requests to its holder. */
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,8 +1,10 @@
-/* What happens in a run: tasks and their feedback, stages, counts, commits, its end. */
+/* run_tasks.c - records what happens in a run: tasks and their feedback, stages, counts, commits, its end. */
+
 #include <stdio.h>
 #include <string.h>
 
 #include "fleet/run_internal.h"
+#include "os/clock.h"
 #include "os/file.h"
 
 static stet_value find_task(const stet_runfile *run, const char *id, size_t *index) {
@@ -76,8 +78,21 @@ void stet_runfile_task_start(stet_runfile *run, const char *id) {
     stet_runfile_changed(run, false);
 }
 
+void stet_runfile_index_feedback(stet_runfile *run, size_t at) {
+    stet_value task = stet_get(stet_at(run->feedback, at), "task");
+    size_t len;
+    const char *id = stet_as_string(&task, &len);
+    if (id != NULL && stet_map_get(&run->told_index, id, len) == NULL)
+        stet_map_put(&run->told_index, id, len, (stet_slot){.n = at});
+}
+
 /* Where the next message about the task is, from `at` on, that is not resolved; the number of all if there is none. */
 static size_t unresolved(const stet_runfile *run, const char *id, size_t at) {
+    const stet_slot *first = stet_map_get(&run->told_index, id, strlen(id));
+    if (first == NULL)
+        return stet_count(run->feedback);
+    if (at < first->n)
+        at = (size_t)first->n;
     for (; at < stet_count(run->feedback); at++) {
         stet_value f = stet_at(run->feedback, at), task = stet_get(f, "task"), status = stet_get(f, "status");
         const char *of = stet_as_string(&task, NULL), *is = stet_as_string(&status, NULL);
@@ -127,6 +142,7 @@ static void open_feedback(stet_runfile *run, const char *id, const char *message
     stet_put(&f, "message", stet_runfile_text(message));
     stet_put(&f, "createdAt", stet_runfile_now());
     stet_push(&run->feedback, f);
+    stet_runfile_index_feedback(run, stet_count(run->feedback) - 1);
 }
 
 static void fail_task(stet_runfile *run, const char *id, const stet_error *why) {
@@ -140,7 +156,12 @@ static void fail_task(stet_runfile *run, const char *id, const stet_error *why) 
 void stet_runfile_task_failed(stet_runfile *run, const char *id, const stet_error *why) {
     fail_task(run, id, why);
     open_feedback(run, id, why->message);
-    stet_runfile_changed(run, true);
+    /* Many that fail at once are written together: each by itself would cost a sync. */
+    int64_t now = stet_clock_monotonic_us();
+    bool at_once = run->failed_us == 0 || now - run->failed_us >= (int64_t)STET_RUNFILE_FAILED_MS * 1000;
+    if (at_once)
+        run->failed_us = now;
+    stet_runfile_changed(run, at_once);
 }
 
 void stet_runfile_task_skipped(stet_runfile *run, const char *id, const char *why) {

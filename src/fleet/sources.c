@@ -1,3 +1,5 @@
+/* sources.c - finds the runs under the runs/ directories of projects, and reads their states. */
+
 #include "fleet/sources.h"
 
 #include <dirent.h>

@@ -1,14 +1,16 @@
-/* sources.h - the states under the runs/ of projects: which there are, and what they say.
+/* sources.h - the runs under the runs/ directories of projects: which exist, and what their states say.
  *
  *     stet_sights seen = {0};
- *     stet_sources_look(runs_dir, repo, true, &arena, &seen, &err);    // a look at each, nothing is opened
- *     stet_source_job jobs[] = {{.runs_dir = ..., .name = ...}, ...};
- *     stet_sources_read(&opts, jobs, count, &arenas, &arena_count);    // reads them, in threads
+ *     stet_status status = stet_sources_look(runs_dir, repo, true, &arena, &seen, &err); // opens no file
+ *     stet_source_job jobs[] = {{.runs_dir = runs_dir, .name = "run-1", .root = root}};
+ *     stet_sources_read(&opts, jobs, 1, &arenas, &arena_count); // reads the files, in threads
+ *     stet_vec_release(&seen);
  *
- * Thousands of small files cost waiting, not work, when the file system does not have them in memory: then many threads
- * wait at once. When it has, there is no use for more threads than processors.
+ * If the file system does not have the files in memory, thousands of small files cost waiting, not work: then many
+ * threads wait at the same time. If it has, more threads than processors do not help.
  *
- * Writes nothing and locks nothing. One source's failure is that source's, in its sight or job.
+ * Nothing is written or locked. The failure of one source concerns that source alone, and is recorded in its sight or
+ * job.
  */
 #ifndef STET_FLEET_SOURCES_H
 #define STET_FLEET_SOURCES_H
@@ -16,42 +18,44 @@
 #include "base/vec.h"
 #include "fleet/record.h"
 
-/* What one look at a directory under runs/ found. */
+/* What a look at one directory under runs/ found. */
 typedef struct stet_sight {
     const char *name;
     uint32_t repo; /* the caller's number of the project */
     stet_status status;
-    const char *reason; /* if the status is not STET_OK: why it is no run */
+    const char *reason; /* if the status is not STET_OK: why it is not a run */
     stet_state_stamp stamp;
-    uint64_t place; /* the directory's inode: sources are looked at in the order in which they lie on the disk */
+    uint64_t place; /* inode of the directory: sources are read in the order in which they lie on the disk */
 } stet_sight;
 
 typedef STET_VEC(stet_sight) stet_sights;
 
-/* Adds a sight of each directory under `runs_dir` but half-made ones ("~new.*"). Names lie in `arena`. No such
- * directory: nothing is added. Fails only if the directory can't be read; what was seen till then is there.
- * Without `stamps` the sources themselves are not looked at: for who will read them all anyway. */
+/* Adds a sight of each directory under `runs_dir` except unfinished ones ("~new.*"). Names lie in `arena`. If
+ * `runs_dir` does not exist, nothing is added. Fails only if the directory can't be read; the sights so far are kept.
+ * Without `stamps` the files themselves are not looked at: for callers that will read them all anyway. */
 STET_CHECKED stet_status stet_sources_look(const char *runs_dir, uint32_t repo, bool stamps, stet_arena *arena,
                                            stet_sights *out, stet_error *err);
 
-/* A source to be read. */
+/* A source to read. */
 typedef struct stet_source_job {
-    const char *name, *runs_dir, *root; /* root: of its project */
+    const char *name, *runs_dir, *root; /* root: that of its project */
     uint32_t repo;
     stet_fleet_record *row;    /* the caller's */
-    stet_fleet_record *record; /* the result, or NULL with */
-    stet_status status;        /* this; STET_OK means that it was not come to: cancelled */
+    stet_fleet_record *record; /* the result; NULL: see status and reason */
+    stet_status status;        /* STET_OK without a record: cancelled before it was read */
     const char *reason;
 } stet_source_job;
 
 typedef struct stet_sources_opts {
     int64_t
-        started_ns; /* when the sources were looked at: what was written shortly before may be written again unseen */
-    bool (*cancelled)(void *context); /* may be NULL; asked by any thread */
+        /* When the sources were looked at. A file written shortly before that may be written again without a visible
+         * change. */
+        started_ns;
+    bool (*cancelled)(void *context); /* may be NULL; called by any thread */
     void *context;
 } stet_sources_opts;
 
-/* Records and reasons lie in new arenas, which are the caller's. */
+/* Reads the sources. Records and reasons lie in new arenas, which belong to the caller. */
 void stet_sources_read(const stet_sources_opts *opts, stet_source_job *jobs, size_t count, stet_arena **arenas,
                        size_t *arena_count);
 

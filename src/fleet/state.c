@@ -1,3 +1,5 @@
+/* state.c - reads a run's state.json, whichever program wrote it, and classifies it. */
+
 #include "fleet/state.h"
 
 #include <errno.h>

@@ -1,17 +1,23 @@
-/* state.h - reading a run's state.json, from whichever program, and classifying it.
+/* state.h - reads a run's state.json, whichever program wrote it, and classifies it.
  *
  *     stet_state s;
- *     if (stet_state_read(path, &s, &err) == STET_OK) {      // validated and migrated
+ *     if (stet_state_read(path, NULL, NULL, &s, &err) == STET_OK) { // validated and migrated
  *         stet_lifecycle l = stet_lifecycle_of(&s.counts);
  *         stet_value tasks = stet_get(s.root, "tasks");
+ *         printf("%s: %zu tasks\n", stet_lifecycle_name(l), stet_count(tasks));
  *         stet_state_release(&s);
  *     }
  *
- * Everything fails closed: a missing file is STET_NOT_FOUND, one that can't be read or is not conforming STET_CORRUPT,
- * a newer schema STET_UNSUPPORTED, a too large one STET_LIMIT; the message says what is wrong with which member. A
- * status or a stage that is not known makes the whole run unreadable, never something that it might be.
+ * Everything fails closed; the message says what is wrong with which member:
  *
- * The schema is docs/run-state.schema.json, version 2. Version 1 (an object `workflow` {id, title, app} in place of the
+ *   STET_NOT_FOUND    the file is missing
+ *   STET_CORRUPT      the file can't be read or is not valid
+ *   STET_UNSUPPORTED  a newer schema
+ *   STET_LIMIT        the file is too large
+ *
+ * An unknown status or stage makes the whole run unreadable; it is never guessed.
+ *
+ * The schema is docs/run-state.schema.json, version 2. Version 1 (an object `workflow` {id, title, app} instead of the
  * members app, workflowId and title) is migrated in memory, and never written back.
  */
 #ifndef STET_FLEET_STATE_H
@@ -45,7 +51,7 @@ typedef enum stet_stage {
     STET_STAGES
 } stet_stage;
 
-/* The seven that a record may show. The first five are derived from source; the last two are laid over them. */
+/* The seven states that a record may show. The first five are derived from the source; the last two are overlays. */
 typedef enum stet_lifecycle {
     STET_LIFE_QUEUED,
     STET_LIFE_RUNNING,
@@ -57,15 +63,15 @@ typedef enum stet_lifecycle {
     STET_LIFECYCLES
 } stet_lifecycle;
 
-/* What the classifier looks at, and all that it looks at. */
+/* Everything that the classifier looks at. */
 typedef struct stet_state_counts {
     uint32_t tasks[STET_TASK_STATUSES];
     uint32_t total;
-    uint32_t open_feedback; /* open or tasked: not resolved */
+    uint32_t open_feedback; /* open or tasked, not resolved */
     uint32_t commits, gated_commits;
 } stet_state_counts;
 
-/* What tells whether a file is the one that was read. */
+/* Identifies the version of a file that was read. */
 typedef struct stet_state_stamp {
     int64_t size, mtime_ns, ctime_ns;
     uint64_t inode;
@@ -89,27 +95,27 @@ bool stet_lifecycle_of_name(const char *name, stet_lifecycle *out);
 /* [A-Za-z0-9._:-]+, at most STET_RUN_ID_MAX bytes, neither "." nor "..". */
 bool stet_run_id_valid(const char *id, size_t len);
 
-/* First match wins:
- *   1. running tasks > 0                              running
- *   2. open feedback > 0                              blocked
- *   3. failed tasks > 0                               failed
- *   4. tasks > 0 and all completed                    completed   (a skipped task has nothing left to do, and counts
- * here)
- *   5. verifier-gated commits > 0, nothing pending    completed
- *   6. completed tasks > 0                            running     (mid-flight)
- *   7. otherwise                                      queued */
+/* Classifies a run. The first match wins:
+ *   1. running tasks > 0 ^running
+ *   2. open feedback > 0 ^blocked
+ *   3. failed tasks > 0 ^failed
+ *   4. tasks > 0 and all completed ^completed (a skipped task has nothing left to do, and counts as completed)
+ *   5. verifier-gated commits > 0, nothing pending ^completed
+ *   6. completed tasks > 0 ^running (in progress)
+ *   7. otherwise ^queued
+ */
 stet_lifecycle stet_lifecycle_of(const stet_state_counts *c);
 
-/* Reads, validates, migrates. `expected_id` (NULL: any) is the name of the directory: another id inside is
- * STET_CORRUPT. No symlink is followed, nothing but a regular file is opened. `scratch` (may be NULL) is reused between
+/* Reads, validates and migrates a state. `expected_id` (NULL: any) is the name of the directory: another id in the file
+ * is STET_CORRUPT. No symlink is followed, and only a regular file is opened. `scratch` (may be NULL) is reused between
  * calls. */
 STET_CHECKED stet_status stet_state_read(const char *path, const char *expected_id, stet_buf *scratch, stet_state *out,
                                          stet_error *err);
-/* The same judgement of the same file, at half the cost, for whoever looks at thousands: the tasks are checked and
- * counted, but `tasks` of the root is empty. */
+/* The same checks at half the cost, for callers that read thousands of files: the tasks are checked and counted, but
+ * `tasks` of the root is empty. */
 STET_CHECKED stet_status stet_state_survey(const char *path, const char *expected_id, stet_buf *scratch,
                                            stet_state *out, stet_error *err);
-/* As stet_state_read and stet_state_survey, from bytes; stamp is left zero. */
+/* Like stet_state_read and stet_state_survey, from bytes; the stamp stays zero. */
 STET_CHECKED stet_status stet_state_parse(const char *bytes, size_t len, const char *expected_id, stet_state *out,
                                           stet_error *err);
 STET_CHECKED stet_status stet_state_parse_survey(const char *bytes, size_t len, const char *expected_id,

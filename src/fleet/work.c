@@ -1,4 +1,5 @@
-/* The queue's workers: threads that lease, drive and settle, and one that renews their leases meanwhile. */
+/* work.c - the queue's workers: threads that lease, drive and settle, and one that renews their leases. */
+
 #include <pthread.h>
 #include <string.h>
 #include <time.h>

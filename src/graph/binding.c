@@ -1,4 +1,5 @@
-/* Bindings: references, links and literals, and what a reference stands for in its pattern. */
+/* binding.c - bindings: references, links and literals, and what a reference stands for in its pattern. */
+
 #include <string.h>
 
 #include "base/suggest.h"
@@ -76,8 +77,6 @@ bool stet_binding_walk(stet_value binding, stet_binding_visit visit, void *ctx) 
     stet_path_release(&place);
     return go;
 }
-
-/* ---- References --------------------------------------------------------------------------------------------- */
 
 /* Splits "NAME/KEY/KEY" and encodes the keys. */
 static bool split_reference(const char *text, size_t len, size_t *name_len, stet_path *path, stet_error *err) {

@@ -1,3 +1,5 @@
+/* build.c - makes rows of the process graph from nodes of a pattern. */
+
 #include "graph/build.h"
 
 #include <assert.h>
@@ -7,8 +9,6 @@
 
 #include "base/vec.h"
 #include "graph/cells.h"
-
-/* ---- References ------------------------------------------------------------------------------------------------ */
 
 /* "piece:NAME:node:rows[7].double" */
 static char *part(const stet_build *b, const char *what, const char *name) {
@@ -127,8 +127,6 @@ static stet_value link_of_ref(stet_build *b, const stet_pattern_ref *r) {
     return out;
 }
 
-/* ---- Bindings --------------------------------------------------------------------------------------------------- */
-
 typedef struct copy_frame {
     stet_value from, to;
     size_t next;
@@ -202,7 +200,8 @@ static void copy_member(stet_value from, const char *key, stet_value *to) {
         stet_put(to, key, stet_retain(v));
 }
 
-/* The fingerprint covers what makes the result: code, bindings, schemas, kind. Not: rank, options of timing, texts. */
+/* The fingerprint covers what makes the result: code, bindings, schemas, kind. Not: rank, options of timing, texts. Of
+ * `after`: what a node read as somebody's file another node may write from now on, and comes first. */
 static stet_status fingerprint(stet_build *b, const char *id, stet_value descriptor, stet_value *row, stet_error *err) {
     stet_hash code = {{0}};
     stet_status status = b->modules ? b->modules->fingerprint(b->modules->ctx, descriptor, &code, err) : STET_OK;
@@ -210,8 +209,8 @@ static stet_status fingerprint(stet_build *b, const char *id, stet_value descrip
         stet_fail_in(err, "node \"%s\"", id);
         return status;
     }
-    static const char *const covered[] = {"inputs",         "output",       "stream", "kind",
-                                          "argumentSchema", "resultSchema", "module", "returns"};
+    static const char *const covered[] = {"inputs",       "output", "stream",  "kind",  "argumentSchema",
+                                          "resultSchema", "module", "returns", "after", "materializerWriteInputPaths"};
     stet_value all = stet_object();
     for (size_t i = 0; i < sizeof covered / sizeof *covered; i++)
         copy_member(*row, covered[i], &all);
@@ -250,8 +249,12 @@ static stet_status add_template(stet_build *b, const stet_pattern_node *n, stet_
         stet_put(row, "span", stet_int(role == STET_CHILD_REDUCE ? STET_CHILD_CHAIN : (int64_t)t->span));
         if (t->effects)
             stet_put(row, "effects", stet_int(t->effects));
+        if (t->verifiers)
+            stet_put(row, "verifiers", stet_int(t->verifiers));
         if (t->restarts)
             stet_put(row, "restarts", stet_int(t->restarts));
+        if (stet_count(t->passes) > 0)
+            stet_put(row, "passes", stet_retain(t->passes));
         for (size_t i = 0; i < stet_count(t->shape->schemas); i++) {
             size_t len;
             const char *key = stet_key_at(t->shape->schemas, i, &len);
@@ -291,6 +294,9 @@ static stet_status build_row(stet_build *b, const stet_pattern_node *n, stet_val
         stet_cells_mark(&inputs, n->value, n->module);
         stet_put(&row, "inputs", inputs);
     }
+    stet_value after;
+    if (stet_find(b->p->after, n->id, strlen(n->id), &after))
+        stet_put(&row, "after", stet_build_binding(b, after));
     stet_put(&row, n->kind == STET_NODE_HANDLER ? "stream" : "output",
              stet_typeof(link) == STET_NULL ? link_of_ref(b, &n->output) : stet_retain(link));
     if (n->kind == STET_NODE_EFFECT)
@@ -300,7 +306,8 @@ static stet_status build_row(stet_build *b, const stet_pattern_node *n, stet_val
     keep_schema(b, n->value, "argumentSchema", &row);
     keep_schema(b, n->value, "resultSchema", &row);
     static const char *const options[] = {"debounceMs", "throttleMs", "noDebounce",
-                                          "onRestart",  "verifier",   "materializerWriteInputPaths"};
+                                          "onRestart",  "verifier",   "materializerWriteInputPaths",
+                                          "title",      "metadata"}; /* the last two: for people */
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         copy_member(n->value, options[i], &row);
     stet_status status = role == STET_CHILD_NONE ? STET_OK : add_template(b, n, role, &row, err);

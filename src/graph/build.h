@@ -1,8 +1,10 @@
-/* build.h - rows of the process graph from nodes of a pattern: every reference becomes a link. Used by process.c for a
- * piece and by child.c for the children of a node; nobody else includes it.
+/* build.h - makes rows of the process graph from nodes of a pattern: every reference becomes a link.
  *
- * In a child (`instance` is not NULL) ids of documents carry the instance, and the argument is the child's own: what
- * its coordinator's inputs give it under their names (`outer`), and else the document of the child. */
+ * Used by process.c for a piece and by child.c for the children of a node; not included anywhere else.
+ *
+ * In a child (`instance` is not NULL) ids of documents contain the instance, and the argument is the child's own: what
+ * its coordinator's inputs give it under their names (`outer`), and otherwise the document of the child.
+ */
 #ifndef STET_GRAPH_BUILD_H
 #define STET_GRAPH_BUILD_H
 
@@ -14,15 +16,14 @@ typedef struct stet_build {
     const stet_process_modules *modules;
     const char *instance; /* "rows[7]"; NULL: the piece itself */
     stet_value outer;     /* {NAME: binding}; null: none */
-    stet_value own;       /* names of members of the argument that lie in the child's document */
-    int depth;            /* of child patterns inside each other */
-    stet_value *links;    /* of stet_build_all: to the outputs of nodes, made once; null: not made yet */
+    stet_value own;       /* names of members of the argument that are in the child's document */
+    int depth;            /* nesting depth of child patterns */
+    stet_value *links;    /* for stet_build_all: links to the outputs of nodes, made once; null: not made yet */
 } stet_build;
 
-/* All nodes of the pattern into `g`, with the binding of its result. */
+/* Adds all nodes of the pattern to `g`, with the binding of its result. */
 STET_CHECKED stet_status stet_build_all(stet_build *b, stet_error *err);
-/* Rows of one node: one, or two for a `filter`, whose coordinator has an id of its own. `ids` are from the arena of g.
- */
+/* Rows of one node: one, or two for a `filter`, whose coordinator has an id of its own. `ids` are in the arena of g. */
 typedef struct stet_built {
     const char *id[2];
     stet_value row[2];

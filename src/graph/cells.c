@@ -1,11 +1,11 @@
+/* cells.c - which inputs of a node are cells, and where the node may write through them. */
+
 #include "graph/cells.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "graph/child.h"
-
-/* ---- Cells by schema ------------------------------------------------------------------------------------------- */
 
 static bool says_cell(stet_value schema) {
     return stet_typeof(schema) == STET_OBJECT && stet_as_bool(stet_get(schema, "asCell"));
@@ -46,8 +46,6 @@ void stet_cells_mark(stet_value *inputs, stet_value node, stet_value module) {
     }
 }
 
-/* ---- Paths into inputs ----------------------------------------------------------------------------------------- */
-
 bool stet_cells_input_path(stet_value v, stet_path *out) {
     if (stet_typeof(v) == STET_ARRAY)
         return stet_count(v) > 0 && stet_path_of_value(out, v, NULL) == STET_OK;
@@ -83,7 +81,18 @@ bool stet_cells_reference(stet_value inputs, stet_pathref path, stet_value *refe
     return there;
 }
 
-/* ---- Envelopes ------------------------------------------------------------------------------------------------- */
+bool stet_cells_closed(const char *id) {
+    static const char *const kept[] = {"file:", "glob:", "program:", "schema:"};
+    static const char *const parts[] = {":node:", ":child:", ":children:", ":process:", ":event:"};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (strncmp(id, kept[i], strlen(kept[i])) == 0)
+            return true;
+    const char *part = strncmp(id, "piece:", 6) == 0 ? strchr(id + 6, ':') : NULL;
+    for (size_t i = 0; part && i < sizeof parts / sizeof *parts; i++)
+        if (strncmp(part, parts[i], strlen(parts[i])) == 0)
+            return true;
+    return stet_piece_name_of(id) != NULL;
+}
 
 /* The link with more keys at its end. */
 static stet_value extended(stet_value link, stet_pathref rest) {
@@ -116,17 +125,57 @@ static void declared(stet_value row, stet_value paths, stet_value *out) {
 
 typedef struct cell_list {
     stet_value links;
+    bool all; /* whatever is linked to, and not only what is given as a cell */
 } cell_list;
+
+static void add_link(stet_value *links, stet_value link) {
+    for (size_t i = 0; i < stet_count(*links); i++)
+        if (stet_equal(stet_at(*links, i), link)) {
+            stet_release(link);
+            return;
+        }
+    stet_push(links, link);
+}
 
 static bool add_cell(void *ctx, stet_value binding, stet_pathref place) {
     cell_list *c = ctx;
     stet_link l;
     stet_path path = STET_PATH_INIT;
     (void)place;
-    if (stet_link_read(binding, &l, &path) && l.as_cell && !l.space)
-        stet_push(&c->links, extended(binding, STET_PATH_ROOT));
+    if (stet_link_read(binding, &l, &path) && (l.as_cell || c->all) && !l.space)
+        add_link(&c->links, extended(binding, STET_PATH_ROOT));
     stet_path_release(&path);
     return true;
+}
+
+/* What lies at a path into the inputs: one link with more keys, or all links below. */
+static void add_passed(stet_value inputs, stet_pathref path, stet_value *out) {
+    stet_value cur = inputs;
+    size_t cursor = 0, len, index;
+    const char *key;
+    stet_buf scratch = STET_BUF(0);
+    bool there = true;
+    while (there && !stet_link_is(cur, NULL) && !stet_binding_is_literal(cur, NULL) &&
+           stet_path_next(path, &cursor, &scratch, &key, &len)) {
+        if (stet_typeof(cur) == STET_OBJECT)
+            there = stet_find(cur, key, len, &cur);
+        else if (stet_typeof(cur) == STET_ARRAY && stet_path_index(key, len, &index) && index < stet_count(cur))
+            cur = stet_at(cur, index);
+        else
+            there = false;
+    }
+    stet_buf_release(&scratch);
+    stet_link l;
+    stet_path to = STET_PATH_INIT;
+    if (there && stet_link_is(cur, NULL)) {
+        if (stet_link_read(cur, &l, &to) && !l.space)
+            add_link(out, extended(cur, (stet_pathref){path.bytes + cursor, path.len - cursor}));
+    } else if (there) {
+        cell_list all = {*out, true};
+        stet_binding_walk(cur, add_cell, &all);
+        *out = all.links;
+    }
+    stet_path_release(&to);
 }
 
 static bool note_read(void *ctx, stet_value binding, stet_pathref place) {
@@ -134,20 +183,84 @@ static bool note_read(void *ctx, stet_value binding, stet_pathref place) {
     stet_link l;
     stet_path path = STET_PATH_INIT;
     (void)place;
-    if (stet_link_read(binding, &l, &path))
+    if (stet_link_read(binding, &l, &path) && !l.space && !*l.scope)
         stet_map_put(read, l.id, strlen(l.id), (stet_slot){.n = 1});
     stet_path_release(&path);
     return true;
 }
 
+static bool is_declared(stet_value row) {
+    return stet_find(row, "materializerWriteInputPaths", 27, NULL);
+}
+
 stet_value stet_cells_row_envelopes(stet_value row) {
-    stet_value paths;
-    cell_list cells = {stet_array()};
-    if (stet_find(row, "materializerWriteInputPaths", 27, &paths))
-        declared(row, paths, &cells.links);
-    else
-        stet_binding_walk(stet_get(row, "inputs"), add_cell, &cells);
+    stet_value paths = stet_get(row, "materializerWriteInputPaths"), inputs = stet_get(row, "inputs"),
+               passes = stet_get(row, "passes");
+    cell_list cells = {stet_array(), false};
+    declared(row, paths, &cells.links);
+    /* What a coordinator says of itself does not bind its children. */
+    if (!is_declared(row) || stet_child_role_of(row) != STET_CHILD_NONE)
+        stet_binding_walk(inputs, add_cell, &cells);
+    for (size_t i = 0; i < stet_count(passes); i++) {
+        stet_value to = stet_at(passes, i);
+        stet_path path = STET_PATH_INIT;
+        if (stet_link_is(to, NULL))
+            add_link(&cells.links, stet_retain(to));
+        else if (stet_path_of_value(&path, to, NULL) == STET_OK)
+            add_passed(inputs, stet_path_ref(&path), &cells.links);
+        stet_path_release(&path);
+    }
     return cells.links;
+}
+
+/* The input of a coordinator from which a member of its children's argument comes, if that has another name. */
+static const char *input_behind(const char *key, size_t len) {
+    if (len == 7 && memcmp(key, "element", 7) == 0)
+        return "list"; /* a copy, but links in it lead where they lead */
+    return len == 11 && memcmp(key, "accumulator", 11) == 0 ? "initial" : NULL;
+}
+
+/* A place in the argument of a child. */
+static void add_pass(stet_pathref path, stet_value *out) {
+    stet_buf scratch = STET_BUF(0);
+    size_t cursor = 0, len;
+    const char *key, *input = NULL;
+    stet_value keys = stet_array();
+    bool some = stet_path_next(path, &cursor, &scratch, &key, &len); /* "argument" */
+    while (some && stet_path_next(path, &cursor, &scratch, &key, &len)) {
+        if (stet_count(keys) == 0)
+            input = input_behind(key, len);
+        stet_push(&keys, stet_string_n(key, len));
+    }
+    add_link(out, keys);
+    if (input) {
+        stet_value behind = stet_array();
+        stet_push(&behind, stet_string(input));
+        add_link(out, behind);
+    }
+    stet_buf_release(&scratch);
+}
+
+stet_value stet_cells_passes(const stet_process *shape) {
+    stet_value out = stet_array();
+    char *argument = stet_piece_part(shape->piece, "child", STET_CHILD_SHAPE),
+         *own = stet_asprintf("piece:%s:", shape->piece);
+    for (size_t i = 0; i < shape->node_count; i++) {
+        stet_value links = stet_get(shape->nodes[i].row, "materializer");
+        for (size_t k = 0; k < stet_count(links); k++) {
+            stet_link l;
+            stet_path path = STET_PATH_INIT;
+            bool there = stet_link_read(stet_at(links, k), &l, &path);
+            if (there && strcmp(l.id, argument) == 0)
+                add_pass(stet_path_ref(&path), &out);
+            else if (there && strncmp(l.id, own, strlen(own)) != 0) /* not a cell of the child itself */
+                add_link(&out, stet_retain(stet_at(links, k)));
+            stet_path_release(&path);
+        }
+    }
+    stet_free(argument);
+    stet_free(own);
+    return out;
 }
 
 /* The document that is the node's own output, or NULL. */
@@ -159,35 +272,39 @@ static char *own_output(stet_value row) {
     return id;
 }
 
+/* The pattern node that a row was made from: that of a filter's coordinator is called NAME[]. */
+static const stet_pattern_node *authored(const stet_pattern *p, const char *id) {
+    size_t len = strlen(id);
+    if (len > 2 && strcmp(id + len - 2, "[]") == 0)
+        len -= 2;
+    const stet_slot *slot = stet_map_get(&p->names, id, len);
+    return slot ? &p->nodes[slot->n / 2] : NULL;
+}
+
 void stet_cells_envelopes(stet_process *g, const stet_pattern *p) {
     stet_map read = {0};
     bool looked = false;
     for (size_t i = 0; i < g->node_count; i++) {
-        stet_value *row = &g->nodes[i].row, envelopes = stet_null();
-        const stet_slot *slot = stet_map_get(&p->names, g->nodes[i].id, strlen(g->nodes[i].id));
-        if (!slot || stet_child_role_of(*row) != STET_CHILD_NONE) /* a coordinator only passes cells on */
+        stet_value *row = &g->nodes[i].row;
+        const stet_pattern_node *n = authored(p, g->nodes[i].id);
+        if (!n || n->kind == STET_NODE_HANDLER)
             continue;
-        const stet_pattern_node *n = &p->nodes[slot->n / 2];
-        if (n->kind != STET_NODE_HANDLER && stet_find(*row, "materializerWriteInputPaths", 27, NULL)) {
-            envelopes = stet_cells_row_envelopes(*row);
-        } else if (n->kind == STET_NODE_COMPUTATION && !n->explicit_output) {
-            envelopes = stet_cells_row_envelopes(*row);
-            for (size_t k = 0; !looked && stet_count(envelopes) > 0 && k <= g->node_count; k++) {
-                stet_binding_walk(k < g->node_count ? stet_get(g->nodes[k].row, "inputs") : g->binding, note_read,
-                                  &read);
-                looked = k == g->node_count;
-            }
-            char *own = stet_count(envelopes) > 0 ? own_output(*row) : NULL;
-            if (own && stet_map_get(&read, own, strlen(own))) {
-                stet_release(envelopes);
-                envelopes = stet_null();
-            }
-            stet_free(own);
-        }
-        if (stet_count(envelopes) > 0)
-            stet_put(row, "materializer", envelopes);
-        else
+        stet_value envelopes = stet_cells_row_envelopes(*row);
+        if (stet_count(envelopes) == 0) {
             stet_release(envelopes);
+            continue;
+        }
+        stet_put(row, "materializer", envelopes);
+        if (is_declared(*row))
+            continue;
+        for (size_t k = 0; !looked && k <= g->node_count; k++) {
+            stet_binding_walk(k < g->node_count ? stet_get(g->nodes[k].row, "inputs") : g->binding, note_read, &read);
+            looked = k == g->node_count;
+        }
+        char *own = own_output(*row);
+        if (n->kind != STET_NODE_COMPUTATION || n->explicit_output || (own && stet_map_get(&read, own, strlen(own))))
+            stet_put(row, "onDemand", stet_bool(true));
+        stet_free(own);
     }
     stet_map_release(&read);
 }

@@ -1,3 +1,5 @@
+/* child.c - children: ids, templates, and the graphs that a node creates while it runs. */
+
 #include "graph/child.h"
 
 #include <assert.h>
@@ -9,8 +11,6 @@
 #include "graph/build.h"
 #include "graph/cells.h"
 #include "graph/order.h"
-
-/* ---- Roles ------------------------------------------------------------------------------------------------------ */
 
 static bool text_is(stet_value v, const char *text) {
     return stet_typeof(v) == STET_STRING && strcmp(stet_as_string(&v, NULL), text) == 0;
@@ -37,8 +37,6 @@ bool stet_child_input_own(stet_child_role role, const char *name, size_t len) {
             return true;
     return false;
 }
-
-/* ---- Ids -------------------------------------------------------------------------------------------------------- */
 
 static bool key_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
@@ -129,11 +127,10 @@ void stet_child_key_text(stet_value key, stet_buf *out) {
     stet_buf_release(&raw);
 }
 
-/* ---- Templates -------------------------------------------------------------------------------------------------- */
-
 static void template_free(stet_template *t) {
     stet_process_free(t->shape);
     stet_pattern_free(t->pattern);
+    stet_release(t->passes);
     free(t);
 }
 
@@ -182,6 +179,7 @@ static void measure(stet_template *t) {
         if (top > (int64_t)t->span)
             t->span = top < INT32_MAX ? (uint32_t)top : INT32_MAX;
         t->effects += text_is(stet_get(row, "kind"), "effect") + stet_as_int(stet_get(row, "effects"));
+        t->verifiers += stet_as_bool(stet_get(row, "verifier")) + stet_as_int(stet_get(row, "verifiers"));
         t->restarts += text_is(stet_get(row, "onRestart"), "run") + stet_as_int(stet_get(row, "restarts"));
     }
 }
@@ -205,8 +203,11 @@ stet_status stet_template_of(stet_templates *all, stet_value pattern, const stet
     t->hash = hash;
     stet_status status = stet_pattern_of_value("child", stet_retain(pattern), NULL, &t->pattern, NULL, err);
     if (status == STET_OK) {
-        stet_build b = {
-            .p = t->pattern, .g = stet_process_new("-"), .modules = modules, .instance = "-[-]", .depth = depth};
+        stet_build b = {.p = t->pattern,
+                        .g = stet_process_new("-"),
+                        .modules = modules,
+                        .instance = STET_CHILD_SHAPE,
+                        .depth = depth};
         b.g->template = true;
         t->shape = b.g;
         status = stet_build_all(&b, err);
@@ -217,14 +218,13 @@ stet_status stet_template_of(stet_templates *all, stet_value pattern, const stet
     }
     stet_order_compute(t->shape, modules);
     measure(t);
+    t->passes = stet_cells_passes(t->shape);
     t->index = names_index(t->pattern);
     t->fresh = t->pattern->arena.total;
     stet_map_put(&all->by_hash, hash.bytes, sizeof hash.bytes, (stet_slot){.p = t});
     *out = t;
     return STET_OK;
 }
-
-/* ---- Rows of a child --------------------------------------------------------------------------------------------- */
 
 static void begin(stet_build *b, stet_template *t, const char *piece, stet_value row, const char *instance) {
     stet_child_role role = stet_child_role_of(row);
@@ -270,6 +270,22 @@ static stet_status refresh(stet_template *t, stet_error *err) {
     return status;
 }
 
+/* What it is given as a cell may be one for its coordinator alone: the shape does not know of that. It runs unasked if
+ * it would as a part of its pattern, or if the coordinator does: then nobody looks at what comes of either. */
+static void place_cells(stet_value shape, stet_value parent, stet_value *row) {
+    if (stet_find(*row, "stream", 6, NULL))
+        return;
+    stet_value envelopes = stet_cells_row_envelopes(*row);
+    if (stet_count(envelopes) == 0) {
+        stet_release(envelopes);
+        return;
+    }
+    bool unasked = stet_find(parent, "materializer", 12, NULL) && !stet_as_bool(stet_get(parent, "onDemand"));
+    stet_put(row, "materializer", envelopes);
+    if (!unasked && (!stet_find(shape, "materializer", 12, NULL) || stet_as_bool(stet_get(shape, "onDemand"))))
+        stet_put(row, "onDemand", stet_bool(true));
+}
+
 /* What the row of a child has beside its bindings: its place in the order, whether it is wanted, whose child it is. */
 static void place(stet_template *t, const char *local, const char *coordinator, stet_value parent, stet_value *row) {
     const stet_process_node *shape = stet_process_find(t->shape, local);
@@ -282,8 +298,7 @@ static void place(stet_template *t, const char *local, const char *coordinator, 
                              (wanted && stet_as_bool(stet_get(shape->row, "certain"))));
     if (shape)
         rank += stet_as_int(stet_get(shape->row, "rank"));
-    if (shape && stet_find(shape->row, "materializer", 12, NULL))
-        stet_put(row, "materializer", stet_cells_row_envelopes(*row));
+    place_cells(shape ? shape->row : stet_null(), parent, row);
     stet_put(row, "rank", stet_int(rank));
     if (certain)
         stet_put(row, "certain", stet_bool(true));

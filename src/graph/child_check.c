@@ -1,4 +1,5 @@
-/* Are the children there that the indexes name, and no others? Has each action of a piece its record? */
+/* child_check.c - checks that the stored children match the indexes, and that each action has its record. */
+
 #include <stdio.h>
 #include <string.h>
 
@@ -82,6 +83,30 @@ static bool belongs(checking *c, const char *what, size_t skip) {
     return slot != NULL;
 }
 
+/* Is its record one of a run that went well, whatever changed since? One that failed after its program was changed has
+ * left the children of the program before as they were, and so may a node without a record: it looks at all of them
+ * when it runs. What is neither recorded nor a node never will. */
+static bool has_succeeded(checking *c, const stet_action_key *key) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    bool has = stet_observe_find(c->s, 0, key, &arena, &r, NULL) == STET_OK ? r.cause.state != STET_UNKNOWN && !r.failed
+                                                                            : !stet_process_find(c->g, key->action);
+    stet_arena_release(&arena);
+    return has;
+}
+
+/* Does something of a child, by its name, wait for one of those above it to succeed? */
+static bool awaits(checking *c, const char *id) {
+    bool waits = false;
+    for (const char *at = strchr(id, '['); at && !waits; at = strchr(at + 1, '[')) {
+        char *above = stet_strndup(id, (size_t)(at - id));
+        stet_action_key key = {c->p->doc, NULL, above};
+        waits = !has_succeeded(c, &key);
+        stet_free(above);
+    }
+    return waits;
+}
+
 static stet_status check_docs(checking *c, const char *kind, stet_error *err) {
     char *prefix = stet_asprintf("piece:%s:%s:", c->p->name, kind);
     char *last = NULL;
@@ -97,7 +122,7 @@ static stet_status check_docs(checking *c, const char *kind, stet_error *err) {
         for (size_t i = 0; i < count && status == STET_OK; i++) {
             char *id = stet_strdup(at[i].name.id);
             size_t own = strlen(c->p->doc) + 1;
-            if (!belongs(c, id + own, strlen(kind) + 1)) {
+            if (!belongs(c, id + own, strlen(kind) + 1) && !awaits(c, id + own + strlen(kind) + 1)) {
                 if (c->repair)
                     status = stet_space_transact(c->s, "", drop, id, NULL, err);
                 problem(c, "a document of a child that is gone:", id, c->repair && status == STET_OK);
@@ -112,12 +137,13 @@ static stet_status check_docs(checking *c, const char *kind, stet_error *err) {
     return status;
 }
 
-static bool is_unknown(checking *c, const stet_action_key *key) {
-    stet_arena arena = STET_ARENA_INIT;
-    stet_action_record r;
-    bool unknown = stet_observe_find(c->s, 0, key, &arena, &r, NULL) == STET_OK && r.cause.state == STET_UNKNOWN;
-    stet_arena_release(&arena);
-    return unknown;
+/* The coordinator that a child's action, or a child, belongs to. The caller frees it. */
+static char *coordinator_of(checking *c, const char *id, size_t len) {
+    char *coordinator = stet_child_coordinator(id, len, true);
+    if (stet_process_find(c->g, coordinator))
+        return coordinator;
+    stet_free(coordinator);
+    return stet_child_coordinator(id, len, false);
 }
 
 /* A child without its document is made whole by its coordinator, which looks at all of them when it is unknown: then
@@ -130,13 +156,9 @@ static stet_status check_missing(checking *c, stet_error *err) {
     for (size_t i = 0; status == STET_OK && stet_map_next(&c->children, &i, &key, &len, &slot);) {
         if (slot->n)
             continue;
-        char *instance = stet_strndup(key, len), *coordinator = stet_child_coordinator(instance, len, true);
-        if (!stet_process_find(c->g, coordinator)) {
-            stet_free(coordinator);
-            coordinator = stet_child_coordinator(instance, len, false);
-        }
+        char *instance = stet_strndup(key, len), *coordinator = coordinator_of(c, instance, len);
         stet_action_key action = {c->p->doc, NULL, coordinator};
-        if (!is_unknown(c, &action)) {
+        if (has_succeeded(c, &action)) {
             if (c->repair)
                 status = stet_observe_distrust(c->s, 0, &action, 1, STET_REASON_REPAIRED, err);
             problem(c, "the document is missing of child", instance, c->repair && status == STET_OK);
@@ -237,7 +259,7 @@ static stet_status check_given(checking *c, const stet_process_node *n, stet_tem
     char *id = stet_child_index_doc(c->p->name, n->id);
     stet_status status = load_value(c->s, id, &v, err);
     stet_free(id);
-    if (status == STET_OK && stet_child_index_read(v, &index) && index.count > 0 && !is_unknown(c, &action)) {
+    if (status == STET_OK && stet_child_index_read(v, &index) && index.count > 0 && has_succeeded(c, &action)) {
         bool is = true;
         status = stet_child_template(&docs, c->p->name, n->id, n->row, NULL, all, &t, err);
         for (size_t i = 0; i < index.count && is && status == STET_OK; i++) {
@@ -266,9 +288,7 @@ static stet_status check_all_given(checking *c, stet_error *err) {
     return status;
 }
 
-/* ---- Records ------------------------------------------------------------------------------------------------------
- *
- * Who starts a piece asks for what is marked: an action without a record would never run. */
+/* Who starts a piece asks for what is marked: an action without a record would never run. */
 
 typedef struct gone_list {
     checking *c;
@@ -303,7 +323,8 @@ static stet_status check_left_over(checking *c, gone_list *l, stet_status status
     for (size_t i = 0; i < l->at.len; i++) {
         stet_action_key key = {c->p->doc, NULL, l->at.at[i]};
         bool child = stet_child_instance(key.action) != 0;
-        if (status == STET_OK && (child || is_of_this(c, &key))) {
+        bool left = child ? !awaits(c, key.action) : is_of_this(c, &key);
+        if (status == STET_OK && left) {
             if (c->repair)
                 status = stet_observe_forget(c->s, 0, c->p->doc, NULL, &key, 1, err);
             if (status == STET_OK && child)
@@ -322,13 +343,10 @@ static bool is_awaited(checking *c, const char *id) {
         return true;
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
-    char *coordinator = stet_child_coordinator(id, len, true);
-    if (!stet_process_find(c->g, coordinator)) {
-        stet_free(coordinator);
-        coordinator = stet_child_coordinator(id, len, false);
-    }
+    char *coordinator = coordinator_of(c, id, len);
     stet_action_key key = {c->p->doc, NULL, coordinator};
-    bool stands = stet_observe_find(c->s, 0, &key, &arena, &r, NULL) == STET_OK && r.cause.state == STET_STANDS;
+    bool stands =
+        stet_observe_find(c->s, 0, &key, &arena, &r, NULL) == STET_OK && r.cause.state == STET_STANDS && !r.failed;
     stet_free(coordinator);
     stet_arena_release(&arena);
     return stands;
@@ -353,10 +371,8 @@ static stet_status check_lost(checking *c, const gone_list *l, stet_error *err) 
 
 static stet_status check_records(checking *c, stet_error *err) {
     gone_list l = {.c = c};
-    stet_value branch = stet_get(stet_get(c->p->envelope, "process"), "branch");
     stet_action_filter all = {.piece = c->p->doc, .generation = -1};
-    if (stet_hash_equal(c->p->runtime, stet_piece_unrecorded()) || stet_typeof(branch) != STET_STRING ||
-        *stet_as_string(&branch, NULL))
+    if (stet_hash_equal(c->p->runtime, stet_piece_unrecorded()))
         return STET_OK; /* what there is is not about this graph, and whoever starts it knows */
     stet_status status = stet_observe_scan(c->s, 0, &all, note_action, &l, err);
     bool some = stet_map_len(&l.known) != 0; /* with none at all the piece is taken for one that was never recorded */
@@ -365,6 +381,10 @@ static stet_status check_records(checking *c, stet_error *err) {
         status = check_lost(c, &l, err);
     stet_map_release(&l.known);
     return status;
+}
+
+static stet_status mark_rebuild(stet_tx *tx, void *ctx, stet_error *err) {
+    return stet_piece_set_rebuild(tx, ctx, err);
 }
 
 static stet_status check_piece(stet_space *s, const char *name, bool repair, stet_buf *problems, size_t *found,
@@ -379,9 +399,17 @@ static stet_status check_piece(stet_space *s, const char *name, bool repair, ste
     c.p = p;
     if (status == STET_OK)
         status = stet_piece_children(s, 0, -1, c.g, NULL, &mine);
-    if (status == STET_CORRUPT && p) {
-        problem(&c, "its graph:", mine.message, false);
+    if (status == STET_CORRUPT && p && p->rebuild) { /* the next run sets it up again */
         status = STET_OK;
+    } else if (status == STET_CORRUPT && p) {
+        stet_error why = STET_ERROR_INIT;
+        status = repair ? stet_space_transact(s, "", mark_rebuild, p, NULL, &why) : STET_OK;
+        problem(&c, "its graph:", mine.message, repair && status == STET_OK);
+        if (status != STET_OK) {
+            stet_error_clear(&mine);
+            stet_error_move(&mine, &why);
+        }
+        stet_error_clear(&why);
     } else if (status == STET_OK) {
         status = note_children(&c, &mine);
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STET_OK; i++)

@@ -1,4 +1,5 @@
-/* Children as stored: rows that follow from the coordinator's, the index of a coordinator, what belongs to a child. */
+/* child_store.c - stored children: rows derived from the coordinator's, its index, and what belongs to a child. */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,8 +66,6 @@ static stet_status load_index(const stet_child_docs *docs, const char *piece, co
     return status;
 }
 
-/* ---- Rows ------------------------------------------------------------------------------------------------------- */
-
 stet_status stet_child_template(const stet_child_docs *docs, const char *piece, const char *coordinator, stet_value row,
                                 const stet_process_modules *modules, stet_templates *all, stet_template **out,
                                 stet_error *err) {
@@ -105,9 +104,13 @@ static stet_status static_row(const stet_child_docs *docs, const stet_piece *p, 
     stet_free(id);
     if (status != STET_OK)
         return status;
-    if (stet_find(rows, node, strlen(node), &found) && stet_typeof(found) == STET_OBJECT)
+    bool there = stet_find(rows, node, strlen(node), &found);
+    if (there && stet_typeof(found) == STET_OBJECT) {
         *row = stet_retain(found);
-    else
+    } else if (there || (stet_typeof(rows) != STET_OBJECT && stet_typeof(rows) != STET_NULL)) {
+        status = stet_fail(err, STET_CORRUPT, "piece \"%s\": a part of its graph is damaged", p->name);
+        stet_hint(err, "stet check --repair has the next stet run of its pattern rebuild it");
+    } else
         status = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no node \"%s\"", p->name, node);
     stet_release(rows);
     return status;
@@ -175,6 +178,27 @@ stet_status stet_child_row(const stet_child_docs *docs, const stet_piece *p, con
     return status;
 }
 
+/* A template that changed is not in force until its coordinator has run: until then a child has the nodes that it was
+ * made with, and of those the ones that the new template still has. A record of any other node would belong to nobody,
+ * and outlive a return to the old template. */
+static stet_value rows_of_made(const stet_child_index *index, const stet_template *t, const char *instance,
+                               stet_value rows) {
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(t->hash, hex);
+    if (strcmp(stet_as_string(&index->template, NULL), hex) == 0)
+        return rows;
+    stet_value some = stet_object();
+    size_t skip = strlen(instance) + 1; /* and a dot */
+    for (size_t i = 0; i < stet_count(index->nodes); i++) {
+        stet_value name = stet_at(index->nodes, i);
+        for (size_t k = 0; k < stet_count(rows); k++)
+            if (strcmp(stet_key_at(rows, k, NULL) + skip, stet_as_string(&name, NULL)) == 0)
+                stet_put(&some, stet_key_at(rows, k, NULL), stet_retain(stet_at(rows, k)));
+    }
+    stet_release(rows);
+    return some;
+}
+
 stet_status stet_child_add_all(const stet_child_docs *docs, stet_process *g, const stet_process_modules *modules,
                                stet_error *err) {
     stet_templates mine = {0}, *all = modules && modules->templates ? modules->templates : &mine;
@@ -197,6 +221,7 @@ stet_status stet_child_add_all(const stet_child_docs *docs, stet_process *g, con
             char *instance = stet_child_instance_id(coordinator, stet_as_string(&key, NULL));
             status = stet_child_rows(t, g->piece, coordinator, row, instance, NULL, modules, &rows, err);
             if (status == STET_OK) {
+                rows = rows_of_made(&index, t, instance, rows);
                 status = stet_process_add_rows(g, rows, err);
                 stet_release(rows);
             }
@@ -211,9 +236,6 @@ stet_status stet_child_add_all(const stet_child_docs *docs, stet_process *g, con
     stet_templates_release(&mine);
     return status;
 }
-
-/* ---- What belongs to a child --------------------------------------------------------------------------------------
- */
 
 static stet_status visit_doc(const stet_child_visitor *v, const char *piece, const char *what, const char *instance,
                              stet_value name, stet_error *err) {

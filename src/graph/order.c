@@ -1,16 +1,20 @@
+/* order.c - ranks nodes, and finds those that are certain to be wanted. */
+
 #include "graph/order.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
+#include "graph/cells.h"
 #include "graph/child.h"
 
 #define NONE UINT32_MAX
 
 typedef struct writer {
     uint32_t node, next; /* next writer of the same document */
-    bool perhaps;        /* it may write there: an envelope */
+    bool perhaps;        /* it may write there: an envelope, */
+    bool said;           /* which it names itself */
     stet_pathref path;
 } writer;
 
@@ -31,6 +35,7 @@ typedef struct work {
     /* of the walk under way */
     uint32_t reader; /* NONE: the result */
     stet_value module;
+    bool before; /* it only comes after what it is bound to */
     stet_path path;
     stet_buf key;
 } work;
@@ -45,10 +50,14 @@ static bool doc_key(const stet_link *l, stet_buf *key) {
     return !key->overflow;
 }
 
+static bool is_said(stet_value row) {
+    return stet_find(row, "materializerWriteInputPaths", 27, NULL);
+}
+
 static void add_writer(work *w, uint32_t node, stet_value output, bool perhaps) {
     stet_link l;
     w->path.buf.len = 0;
-    if (!stet_link_read(output, &l, &w->path) || !doc_key(&l, &w->key))
+    if (!stet_link_read(output, &l, &w->path) || !doc_key(&l, &w->key) || (perhaps && stet_cells_closed(l.id)))
         return;
     stet_pathref p = stet_path_ref(&w->path);
     stet_slot *slot = stet_map_get(&w->docs, w->key.data, w->key.len);
@@ -56,6 +65,7 @@ static void add_writer(work *w, uint32_t node, stet_value output, bool perhaps) 
     *stet_vec_add(&w->writers) = (writer){node,
                                           slot ? (uint32_t)slot->n : NONE,
                                           perhaps,
+                                          is_said(w->g->nodes[node].row),
                                           {stet_arena_strndup(&w->arena, p.bytes ? p.bytes : "", p.len), p.len}};
     stet_map_put(&w->docs, w->key.data, w->key.len, (stet_slot){.n = at});
 }
@@ -65,6 +75,13 @@ static void now_certain(work *w, uint32_t node) {
         return;
     w->certain[node] = true;
     *stet_vec_add(&w->queue) = node;
+}
+
+/* A cell that two nodes are given, and neither says what it does with it: that is no reason to put one behind the
+ * other, let alone each behind the other. What they read is known when they have run. */
+static bool share(const work *w, const stet_link *l) {
+    stet_value row = w->g->nodes[w->reader].row;
+    return l->as_cell && !is_said(row) && stet_find(row, "materializer", 12, NULL);
 }
 
 /* One link of a node's inputs, or of the result. */
@@ -77,8 +94,8 @@ static bool visit(void *ctx, stet_value binding, stet_pathref place) {
     const stet_slot *slot = stet_map_get(&w->docs, w->key.data, w->key.len);
     if (!slot)
         return true;
-    bool always = true;
-    if (w->reader != NONE) {
+    bool always = !w->before;
+    if (w->reader != NONE && always) {
         size_t cursor = 0, len;
         const char *input;
         stet_buf scratch = STET_BUF(0);
@@ -94,7 +111,7 @@ static bool visit(void *ctx, stet_value binding, stet_pathref place) {
             continue;
         if (w->reader == NONE && !x->perhaps)
             w->shown[x->node] = true;
-        else if (w->reader != NONE && w->reader != x->node)
+        else if (w->reader != NONE && w->reader != x->node && !(x->perhaps && !x->said && share(w, &l)))
             *stet_vec_add(&w->edges) = (edge){x->node, w->reader, always && covers && !x->perhaps};
     }
     return true;
@@ -118,10 +135,16 @@ static void collect(work *w) {
         w->reader = (uint32_t)i;
         w->module = stet_get(g->nodes[i].row, "module");
         stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), visit, w);
+        w->before = true;
+        stet_binding_walk(stet_get(g->nodes[i].row, "after"), visit, w);
+        w->before = false;
         stet_value kind = stet_get(g->nodes[i].row, "kind");
-        /* Effects among its children are wanted as its own would be. */
+        /* A verdict is wanted whether or not the result leads to it; effects and verifiers among its children are
+         * wanted as its own would be. */
         if (g->wants_all || (stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0) ||
-            stet_as_int(stet_get(g->nodes[i].row, "effects")) > 0)
+            stet_as_bool(stet_get(g->nodes[i].row, "verifier")) ||
+            stet_as_int(stet_get(g->nodes[i].row, "effects")) > 0 ||
+            stet_as_int(stet_get(g->nodes[i].row, "verifiers")) > 0)
             now_certain(w, (uint32_t)i);
     }
 }
@@ -200,11 +223,29 @@ static uint32_t components(const work *w, const adjacency *out, uint32_t *compon
     return count;
 }
 
+/* Nodes in a circle say which, by the smallest name in it: that one is the first to run of them, so that a circle which
+ * fails does so at the same node every time. */
+static void name_circles(const work *w, const uint32_t *component, uint32_t count) {
+    uint32_t *least = stet_alloc_zero(((size_t)count + 1) * sizeof *least);
+    size_t *size = stet_alloc_zero(((size_t)count + 1) * sizeof *size), n = w->g->node_count;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t c = component[i];
+        if (size[c]++ == 0 || strcmp(w->g->nodes[i].id, w->g->nodes[least[c]].id) < 0)
+            least[c] = (uint32_t)i;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (size[component[i]] > 1)
+            stet_put(&w->g->nodes[i].row, "circle", stet_string(w->g->nodes[least[component[i]]].id));
+    free(least);
+    free(size);
+}
+
 static void rank_nodes(const work *w, uint32_t *rank) {
     size_t n = w->g->node_count;
     adjacency out = by_end(w, true);
     uint32_t *component = stet_alloc((n ? n : 1) * sizeof *component);
     uint32_t count = components(w, &out, component);
+    name_circles(w, component, count);
     /* Nodes by component, sources first: the last number first. */
     uint32_t *start = stet_alloc_zero(((size_t)count + 2) * sizeof *start),
              *order = stet_alloc((n ? n : 1) * sizeof *order);

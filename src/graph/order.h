@@ -1,7 +1,8 @@
-/* order.h - ranks of nodes, and which of them are certain to be wanted; see process.h for what the words mean.
+/* order.h - ranks of nodes, and which nodes are certain to be wanted. See process.h for both terms.
  *
- * Puts "rank" (an integer) and, where it holds, "certain" into each row. Linear in nodes and links, iterative: chains
- * and cycles of any length are fine. */
+ * Sets "rank" (an integer) and, where it holds, "certain" in each row. Linear in nodes and links, and iterative: chains
+ * and cycles of any length are fine.
+ */
 #ifndef STET_GRAPH_ORDER_H
 #define STET_GRAPH_ORDER_H
 

@@ -1,3 +1,5 @@
+/* pattern.c - reads a pattern from JSON or TOML, and reports its problems. */
+
 #include "graph/pattern.h"
 
 #include <stdio.h>
@@ -34,8 +36,11 @@ static stet_status finish(pattern_checker *c, stet_value root, stet_pattern **ou
     c->p = stet_alloc_zero(sizeof *c->p);
     c->p->root = root;
     c->p->name = c->p->version = c->p->title = "";
+    c->p->after = stet_null();
     c->problems = stet_array();
     pattern_check_root(c, root);
+    if (stet_count(c->problems) == 0)
+        pattern_check_names(c);
     stet_buf_release(&c->at);
     stet_status status = STET_OK;
     if (stet_count(c->problems) > 0) {
@@ -150,6 +155,7 @@ void stet_pattern_free(stet_pattern *p) {
     if (!p)
         return;
     stet_release(p->root);
+    stet_release(p->after);
     stet_map_release(&p->names);
     stet_arena_release(&p->arena);
     free(p->nodes);

@@ -1,21 +1,24 @@
-/* pattern.h - reading and checking patterns: the authored form of a graph.
+/* pattern.h - reads and checks patterns: the authored form of a graph.
  *
  *     stet_pattern *p;
- *     stet_value problems;
- *     status = stet_pattern_parse("totals.json", text, len, &checks, &p, &problems, &err);
- *     if (status == STET_INVALID) ...                  // problems: every mistake, with line, column and fix
- *     for (size_t i = 0; i < p->node_count; i++) use(p->nodes[i].id);
- *     stet_pattern_free(p);
+ *     stet_value problems; // every mistake, with line, column and fix
+ *     stet_status status = stet_pattern_parse("totals.json", text, len, &checks, &p, &problems, &err);
+ *     if (status == STET_OK) {
+ *         for (size_t i = 0; i < p->node_count; i++)
+ *             printf("%s\n", p->nodes[i].id);
+ *         stet_pattern_free(p);
+ *     }
+ *     stet_release(problems);
  *
- * The format is described in docs/pattern-format.md. A pattern that parses is right as far as can be told without
- * running it: every reference names something, ids are unique, no two nodes write the same cell, schemas are schemas,
- * and the kind of each module has accepted its descriptor (`checks`, because this layer knows no module kinds).
+ * docs/pattern-format.md describes the format. A pattern that parses is valid as far as can be checked without running
+ * it: every reference names something, ids are unique, no two nodes write the same cell, schemas are valid, and the
+ * kind of each module has accepted its descriptor (`checks`, because this layer knows no module kinds).
  *
  * Ownership: the pattern holds the parsed value; strings and values in it are borrowed and live until
- * stet_pattern_free. `problems` belongs to the caller (an array of {"file","line","column","pointer","message","fix"},
- * at most STET_PATTERN_MAX_PROBLEMS; an error is set from its first).
+ * stet_pattern_free. `problems` belongs to the caller: an array of {"file","line","column","pointer","message","fix"},
+ * at most STET_PATTERN_MAX_PROBLEMS. The error is made from the first.
  *
- * Nothing recurses over the text: a pattern may hold a million nodes, and chains as long.
+ * Nothing recurses over the text: a pattern may have a million nodes, and chains as long.
  */
 #ifndef STET_GRAPH_PATTERN_H
 #define STET_GRAPH_PATTERN_H
@@ -24,6 +27,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/path.h"
+#include "graph/use.h"
 
 #define STET_PATTERN_FORMAT       1
 #define STET_PATTERN_MAX_NODES    2000000
@@ -33,7 +37,7 @@
 
 typedef enum stet_ref_kind { STET_REF_ARGUMENT, STET_REF_CELL, STET_REF_NODE, STET_REF_LINK } stet_ref_kind;
 
-/* What a `{"$": "NAME/KEY"}` or a link stands for. */
+/* What a `{"$": "NAME/KEY"}` or a link refers to. */
 typedef struct stet_pattern_ref {
     stet_ref_kind kind;
     uint32_t index;    /* of the cell or the node */
@@ -61,7 +65,7 @@ typedef struct stet_pattern_node {
     bool run_on_restart;
     bool no_debounce;
     int64_t debounce_ms, throttle_ms;
-    stet_pattern_ref output; /* explicit one, or STET_REF_NODE with the own index; of a handler: its stream */
+    stet_pattern_ref output; /* the explicit output, or STET_REF_NODE with its own index; for a handler: its stream */
     bool explicit_output;
 } stet_pattern_node;
 
@@ -74,31 +78,39 @@ typedef struct stet_pattern {
     stet_value argument_schema, argument_default;
     bool has_argument_default;
     stet_value result; /* a binding, or null */
-    bool wants_all;    /* every node counts as wanted, whether or not the result leads to it */
+    bool wants_all;    /* every node is wanted, whether or not the result leads to it */
     stet_pattern_cell *cells;
     size_t cell_count;
     stet_pattern_node *nodes;
     size_t node_count;
-    stet_map names;   /* of cells (index * 2) and nodes (index * 2 + 1) */
-    bool use_up;      /* set by who needs no node any more once the process graph is built: they are released then */
+    /* {ID: [reference...]}: what must exist before the node runs for the first time, although its inputs do not name it
+     * (pattern_names.c); null: nothing. */
+    stet_value after;
+    stet_map names; /* of cells (index * 2) and nodes (index * 2 + 1) */
+    /* Set by a caller that needs no node after the process graph is built: they are released then. */
+    bool use_up;
     stet_arena arena; /* of paths */
 } stet_pattern;
 
 typedef struct stet_pattern_checks {
     void *ctx;
-    /* Is this module known, and its descriptor right? May be NULL: then any object with a `type` is accepted. */
+    /* Is this module known, and its descriptor valid? May be NULL: then any object with a `type` is accepted. */
     stet_status (*module)(void *ctx, stet_value descriptor, stet_value node, stet_error *err);
-    /* The JSON form of a pattern written in JavaScript (a file named *.js or *.mjs). May be NULL: then there are none.
-     */
+    /* The JSON form of a pattern written in JavaScript (a file named *.js or *.mjs). NULL: such patterns are not
+     * supported. */
     stet_status (*script)(const char *file, const char *text, size_t len, stet_value *out, stet_error *err);
+    /* Tells which files a node names by its module alone. May be NULL: then nothing is known of that. */
+    void (*names)(void *ctx, stet_value descriptor, stet_value node, stet_named_fn each, void *each_ctx);
+    /* The project: files may have other names through the links in it. May be NULL: then paths are taken as text. */
+    const char *root;
 } stet_pattern_checks;
 
-/* `file` is for messages. `problems` may be NULL; it is set (to an empty array too) whenever it is not. */
+/* `file` is for messages. `problems` may be NULL; otherwise it is always set, to an empty array if there are none. */
 STET_CHECKED stet_status stet_pattern_parse(const char *file, const char *text, size_t len,
                                             const stet_pattern_checks *checks, stet_pattern **out, stet_value *problems,
                                             stet_error *err);
-/* The same from a value that has no text (the JSON form that other authored forms become): problems have pointers
- * and no lines. Consumes `root`. */
+/* The same for a value without text (the JSON form of another authored form): problems have pointers but no lines.
+ * Consumes `root`. */
 STET_CHECKED stet_status stet_pattern_of_value(const char *file, stet_value root, const stet_pattern_checks *checks,
                                                stet_pattern **out, stet_value *problems, stet_error *err);
 /* Reads a file, at most 256 MiB. */
@@ -106,12 +118,12 @@ STET_CHECKED stet_status stet_pattern_load(const char *file, const stet_pattern_
                                            stet_value *problems, stet_error *err);
 void stet_pattern_free(stet_pattern *p); /* NULL is fine */
 
-/* Is this binding a reference? Resolves names against `p`; the path lands in the pattern's arena. False for anything
- * that is a plain value. Assumes a pattern that parsed. */
+/* Is this binding a reference? Resolves names in `p`; the path is put in the pattern's arena. False for a plain value.
+ * The pattern must have parsed. */
 bool stet_pattern_resolve(stet_pattern *p, stet_value binding, stet_pattern_ref *out);
 
-/* Walks a binding, depth first, and stops at references: calls `visit` with each reference value and its place. Goes no
- * deeper than a reference or a `{"$literal": ...}`. Returns false as soon as visit does. */
+/* Walks a binding depth first and calls `visit` with each reference and its place. It does not descend into a reference
+ * or a `{"$literal": ...}`. Returns false as soon as visit does. */
 typedef bool (*stet_binding_visit)(void *ctx, stet_value binding, stet_pathref place);
 bool stet_binding_walk(stet_value binding, stet_binding_visit visit, void *ctx);
 bool stet_binding_is_ref(stet_value v);                        /* {"$": "..."} */

@@ -1,4 +1,5 @@
-/* Reading a parsed pattern: every mistake is noted with its place and its remedy, up to a bound. */
+/* pattern_check.c - checks a parsed pattern; reports each mistake with its place and a fix, up to a limit. */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,6 @@
 #include "graph/pattern_internal.h"
 
 typedef pattern_checker checker;
-
-/* ---- Problems ----------------------------------------------------------------------------------------------- */
 
 static bool full(const checker *c) {
     return stet_count(c->problems) >= STET_PATTERN_MAX_PROBLEMS;
@@ -78,13 +77,18 @@ static void leave(checker *c, size_t mark) {
         c->at.data[mark] = 0;
 }
 
+void pattern_problem_of(checker *c, size_t node, const char *fix, const char *message) {
+    size_t mark = enter_str(c, "nodes");
+    enter_index(c, node);
+    problem(c, fix, "%s", message);
+    leave(c, mark);
+}
+
 static const char *type_name(stet_value v) {
     static const char *const names[] = {"null",     "a boolean", "a number", "a number",
                                         "a string", "an array",  "an object"};
     return names[stet_typeof(v)];
 }
-
-/* ---- Checking ------------------------------------------------------------------------------------------------ */
 
 /* Refuses members that the format does not have. `known` is one string with spaces around each name. */
 static void check_members(checker *c, stet_value object, const char *what, const char *known) {
@@ -142,6 +146,23 @@ static void check_schema_member(checker *c, stet_value object, const char *key, 
         *out = v;
     stet_error_clear(&err);
     leave(c, mark);
+}
+
+/* Does it describe a list of arguments? It says so by its type, or by its items; or it says nothing, or refers to
+ * another. */
+static bool describes_list(stet_value schema) {
+    stet_value type;
+    if (stet_typeof(schema) != STET_OBJECT)
+        return true;
+    if (!stet_find(schema, "type", 4, &type))
+        return stet_count(schema) == 0 || stet_find(schema, "prefixItems", 11, NULL) ||
+               stet_find(schema, "items", 5, NULL) || stet_find(schema, "$ref", 4, NULL);
+    bool list = stet_typeof(type) == STET_STRING && strcmp(stet_as_string(&type, NULL), "array") == 0;
+    for (size_t i = 0; stet_typeof(type) == STET_ARRAY && i < stet_count(type); i++) {
+        stet_value one = stet_at(type, i);
+        list = list || (stet_typeof(one) == STET_STRING && strcmp(stet_as_string(&one, NULL), "array") == 0);
+    }
+    return list;
 }
 
 typedef struct binding_check {
@@ -372,6 +393,12 @@ static void check_module(checker *c, stet_pattern_node *n, bool ask) {
             stet_error_clear(&err);
         }
         check_schema_member(c, module, "argumentSchema", NULL);
+        if (stet_find(module, "argumentSchema", 14, &type) && !describes_list(type))
+            problem(
+                c,
+                "write {\"type\": \"array\", \"prefixItems\": [{\"properties\": {...}}]}, or put the schema of named "
+                "inputs on the node",
+                "the argumentSchema of the module of node \"%s\" does not describe a list of arguments", n->id);
         check_schema_member(c, module, "resultSchema", NULL);
     }
     leave(c, mark);
@@ -471,8 +498,6 @@ static void check_node(checker *c, stet_pattern_node *n) {
     check_returns(c, n);
 }
 
-/* ---- Outputs that overlap ------------------------------------------------------------------------------------- */
-
 typedef struct claim {
     char *doc; /* "c<index>" or the link's id and scope */
     stet_pathref path;
@@ -528,8 +553,6 @@ static void check_claims(checker *c) {
     }
     stet_vec_release(&claims);
 }
-
-/* ---- The whole ------------------------------------------------------------------------------------------------ */
 
 static void check_argument(checker *c, stet_value root) {
     stet_value argument;

@@ -1,3 +1,5 @@
+/* pattern_each.c - expands `each` in stet.toml: one command for each of many files. */
+
 #include "graph/pattern_each.h"
 
 #include <stdio.h>
@@ -5,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
-#include "files/glob.h"
 #include "graph/pattern.h"
 
 /* What stays with the list; all else of a node is about its commands. */
@@ -134,66 +135,4 @@ stet_value stet_pattern_each_files(const char *id, const char *name, const char 
     if (matching)
         stet_put(&v, "matching", stet_string(matching));
     return v;
-}
-
-/* Does the pattern match a path like those that `text` gives? */
-static bool sample_matches(const char *text, const char *wanted) {
-    stet_buf path = STET_BUF(0);
-    while (*text) {
-        const char *close = *text == '{' ? strchr(text, '}') : NULL;
-        stet_buf_char(&path, close ? 'x' : *text);
-        text = close ? close + 1 : text + 1;
-    }
-    bool matches = stet_glob_match(wanted, stet_buf_cstr(&path));
-    stet_buf_release(&path);
-    return matches;
-}
-
-/* After the last slash that is not inside of {...}. */
-static const char *last_part(const char *text) {
-    const char *last = text;
-    for (const char *close; *text; text++) {
-        if (*text == '{' && (close = strchr(text, '}')) != NULL)
-            text = close;
-        else if (*text == '/')
-            last = text + 1;
-    }
-    return last;
-}
-
-/* Has it a {...} that stands for any number of directories? */
-static bool has_directories(const char *text) {
-    for (const char *open = text, *close; (open = strchr(open, '{')) && (close = strchr(open, '}')); open = close) {
-        const char *dot = close;
-        while (dot > open && *dot != '.')
-            dot--;
-        if (dot == open || (close - dot == 4 && memcmp(dot, ".dir", 4) == 0))
-            return true;
-    }
-    return false;
-}
-
-bool stet_pattern_each_gives(const char *text, const char *wanted) {
-    if (stet_glob_is(wanted) &&
-        has_directories(text)) { /* by the name alone then; what does not match is left out later */
-        const char *slash = strrchr(wanted, '/');
-        return sample_matches(last_part(text), slash ? slash + 1 : wanted);
-    }
-    if (stet_glob_is(wanted))
-        return sample_matches(text, wanted);
-    /* The plain parts of the text, in their order, whatever is between them. */
-    for (bool first = true; *text; first = false) {
-        size_t n = strcspn(text, "{");
-        const char *close = text[n] ? strchr(text + n, '}') : NULL;
-        if (!close)
-            n = strlen(text);
-        char *part = stet_strndup(text, n);
-        const char *at = first ? (strncmp(wanted, part, n) == 0 ? wanted : NULL) : strstr(wanted, part);
-        stet_free(part);
-        if (!at)
-            return false;
-        wanted = at + n;
-        text = close ? close + 1 : text + n;
-    }
-    return true;
 }

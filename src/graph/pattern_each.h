@@ -1,8 +1,9 @@
 /* pattern_each.h - a command for each of many files (`each` in stet.toml), as nodes of the JSON form.
  *
- * The node of one command, whose input NAME is a list of files, becomes two: `ID.files`, the list of the files there
- * are, and `ID`, a `map` over it whose children run the command. References to other nodes are handed to the children
- * with their argument; links to documents stay as they are. */
+ * The node of one command, whose input NAME is a list of files, becomes two: `ID.files`, the list of existing files,
+ * and `ID`, a `map` over it whose children run the command. References to other nodes are passed to the children with
+ * their argument; links to documents stay as they are.
+ */
 #ifndef STET_GRAPH_PATTERN_EACH_H
 #define STET_GRAPH_PATTERN_EACH_H
 
@@ -10,10 +11,8 @@
 
 /* Appends the two nodes to `nodes`. Consumes `node`. */
 void stet_pattern_each(stet_value node, const char *name, stet_value *nodes);
-/* {"each": {"$": ID}, "name": NAME}: the files NAME of all its commands; `matching` (or NULL): of those, the files that
- * match this pattern. */
+/* {"each": {"$": ID}, "name": NAME}: the files NAME of all its commands; with `matching` (may be NULL) only the files
+ * that match this pattern. */
 stet_value stet_pattern_each_files(const char *id, const char *name, const char *matching);
-/* Might the pattern or path `wanted` take in a file whose path is made from `text`, with {...} in it? */
-bool stet_pattern_each_gives(const char *text, const char *wanted);
 
 #endif

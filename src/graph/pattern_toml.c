@@ -1,3 +1,5 @@
+/* pattern_toml.c - converts a pattern written in TOML (stet.toml) to the JSON form. */
+
 #include "graph/pattern_toml.h"
 
 #include <stdio.h>
@@ -79,9 +81,9 @@ static stet_value convert_value(stet_value v) {
 }
 
 /* Members of a TOML node that go to the module of a command as they are, and those that go to the node. */
-static const char *const command_members[] = {"depfile", "env",           "cwd",          "stdout",
-                                              "stdin",   "cache",         "timeout",      "max-memory",
-                                              "max-cpu", "max-file-size", "allow-outside"};
+static const char *const command_members[] = {"depfile",       "env",     "cwd",        "stdout",  "stdin",
+                                              "cache",         "timeout", "max-memory", "max-cpu", "max-file-size",
+                                              "allow-outside", "scripts", "place"};
 static const char *const node_members[] = {"kind",           "onRestart",    "debounceMs", "throttleMs",
                                            "noDebounce",     "verifier",     "title",      "description",
                                            "argumentSchema", "resultSchema", "metadata"};
@@ -200,6 +202,24 @@ static const char *convert_each(toml_converter *c, stet_value node, const char *
     return NULL;
 }
 
+typedef struct waiting {
+    toml_converter *c;
+    const char *id;
+} waiting;
+
+static bool waits_for_value(void *ctx, stet_value binding, stet_pathref place) {
+    const waiting *w = ctx;
+    stet_value text;
+    size_t len;
+    (void)place;
+    if (stet_binding_is_ref(binding) && stet_find(binding, "$", 1, &text)) {
+        const char *s = stet_as_string(&text, &len), *slash = s ? memchr(s, '/', len) : NULL;
+        if (s)
+            toml_waits(w->c, w->id, s, slash ? (size_t)(slash - s) : len, NULL, NULL);
+    }
+    return true;
+}
+
 /* The node, or the two that one with `each` becomes, pushed to `list`. */
 static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_value node, stet_value *list) {
     stet_value made = stet_object(), inputs = stet_object(), names = stet_array(), v;
@@ -229,9 +249,10 @@ static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_
     if (stet_find(node, "inputs", 6, &v)) {
         size_t mark = toml_enter(c, "inputs", 6);
         stet_release(inputs);
-        if (stet_typeof(v) == STET_OBJECT)
+        if (stet_typeof(v) == STET_OBJECT) {
             inputs = convert_value(v);
-        else {
+            stet_binding_walk(inputs, waits_for_value, &(waiting){c, id});
+        } else {
             inputs = stet_object();
             toml_problem(c, "write a table: { NAME = VALUE }", "`inputs` is a table");
         }
@@ -248,9 +269,14 @@ static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_
             size_t len;
             const char *name = stet_as_string(&item, &len);
             if (!name || !stet_find(c->nodes, name, len, NULL))
-                toml_problem(c, "name nodes of this file", "`after` names what is no node");
-            else
+                toml_problem(c, "name nodes of this file", "`after` names \"%.100s\", which is not a node",
+                             name ? name : "");
+            else if (strcmp(name, id) == 0)
+                toml_problem(c, "remove the name", "node \"%s\" cannot run after itself", id);
+            else {
                 stet_push(&before, toml_reference(name, len));
+                toml_waits(c, id, name, len, NULL, NULL);
+            }
         }
         if (stet_typeof(v) != STET_ARRAY)
             toml_problem(c, "write a list of node names", "`after` is a list");
@@ -338,6 +364,7 @@ static stet_value convert_root(toml_converter *c) {
 
 static void release(toml_converter *c) {
     toml_release_files(c);
+    toml_release_circles(c);
     stet_release(c->root);
     stet_buf_release(&c->at);
 }
@@ -360,8 +387,14 @@ static stet_status convert(toml_converter *c, stet_value *json, stet_value *prob
     c->nodes = stet_get(c->root, "nodes");
     if (stet_typeof(c->nodes) != STET_OBJECT)
         toml_problem(c, "add [nodes.NAME] with a `command`", "%s", "there are no nodes in it");
+    for (size_t i = 0; i < stet_count(c->nodes); i++) {
+        size_t len;
+        const char *id = stet_key_at(c->nodes, i, &len);
+        stet_map_put(&c->numbers, id, len, (stet_slot){.n = i});
+    }
     toml_collect_produced(c);
     stet_value made = convert_root(c);
+    toml_check_circles(c);
     if (stet_count(c->problems) > 0) {
         stet_release(made);
         return toml_say(c, problems, err);
@@ -386,7 +419,7 @@ stet_status stet_pattern_toml_convert(const char *file, const char *text, size_t
 
 stet_status stet_pattern_toml_parse(const char *file, const char *text, size_t len, const stet_pattern_checks *checks,
                                     stet_pattern **out, stet_value *problems, stet_error *err) {
-    toml_converter c = {.file = file, .text = text, .len = len};
+    toml_converter c = {.file = file, .text = text, .len = len, .project = checks ? checks->root : NULL};
     stet_value json, found = stet_null();
     stet_error inner = STET_ERROR_INIT;
     stet_status status = convert(&c, &json, problems, err);

@@ -1,26 +1,28 @@
 /* pattern_toml.h - patterns written in TOML (stet.toml), made for pipelines of commands over files.
  *
  *     stet_value json, problems;
- *     status = stet_pattern_toml_convert("stet.toml", text, len, &json, &problems, &err);   // the JSON form
- *     status = stet_pattern_toml_parse("stet.toml", text, len, &checks, &pattern, &problems, &err);   // and checked
+ *     stet_status status = stet_pattern_toml_convert("stet.toml", text, len, &json, &problems, &err); // the JSON form
+ *     stet_pattern *pattern; // or checked too
+ *     status = stet_pattern_toml_parse("stet.toml", text, len, &checks, &pattern, &problems, &err);
  *
- * docs/pipelines.md describes the form. What becomes what:
+ * docs/pipelines.md describes the form. It is converted as follows:
  *
- *     command = ["cc", "{src}"]  or  "cc {src}"    module {"type":"command","argv":[...]} or {"shell": "..."}
- *     call = "dml+exec://ADAPTER/PATH"             module {"type":"call","function":...}, with args, retries, remote
- *     python = "steps.py:load"                     module {"type":"python","implementation":{"file","export"}}
- *     javascript = "..."                           module {"type":"javascript","implementation":"..."}
- *     ref = "sum"                                  module {"type":"ref","ref":"sum"}
- *     files.src = "a.c"                            input src: a link to the document file:a.c
- *     files.src = "src/x*.c"                       input src: a link to the document glob:src/x*.c, and beside it a
- *                                                  reference to each file of another node that it matches
- *     files.src = "$other.out", or a path that     input src: {"$": "other/files/out"}
- *       another node produces
- *     inputs.x = "$other/rows"                     input x: {"$": "other/rows"}; "$$" at the start is one dollar
- *     each.src = "src/x*.c"                        a command for each file: two nodes (pattern_each.h)
- *     after = ["other"]                            input "after": [{"$": "other"}]
+ *   command = ["cc", "{src}"]          module {"type":"command","argv":[...]}
+ *   command = "cc {src}"               module {"type":"command","shell":"..."}
+ *   call = "dml+exec://ADAPTER/PATH"   module {"type":"call","function":...}, with args, retries, remote
+ *   python = "steps.py:load"           module {"type":"python","implementation":{"file","export"}}
+ *   javascript = "..."                 module {"type":"javascript","implementation":"..."}
+ *   ref = "sum"                        module {"type":"ref","ref":"sum"}
+ *   files.src = "a.c"                  input src: a link to the document file:a.c
+ *   files.src = "src/x*.c"             input src: a link to the document glob:src/x*.c, and a reference to each file of
+ *                                      another node that it matches
+ *   files.src = "$other.out"           input src: {"$": "other/files/out"}; so is a path that another node produces
+ *   inputs.x = "$other/rows"           input x: {"$": "other/rows"}; "$$" at the start is one dollar
+ *   each.src = "src/x*.c"              a command for each file: two nodes (pattern_each.h)
+ *   after = ["other"]                  input "after": [{"$": "other"}]
  *
- * Errors name line and column of the TOML text. Ownership as in pattern.h. */
+ * Errors name line and column of the TOML text. Ownership as in pattern.h.
+ */
 #ifndef STET_GRAPH_PATTERN_TOML_H
 #define STET_GRAPH_PATTERN_TOML_H
 
@@ -28,7 +30,7 @@
 
 #define STET_PATTERN_TOML "stet.toml"
 
-/* Is it one by its name? */
+/* Is this a pattern in TOML by its name? */
 bool stet_pattern_is_toml(const char *file);
 STET_CHECKED stet_status stet_pattern_toml_convert(const char *file, const char *text, size_t len, stet_value *json,
                                                    stet_value *problems, stet_error *err);

@@ -1,9 +1,13 @@
+/* pattern_toml_files.c - turns file names of a stet.toml node into bindings, one producer per file. */
+
 #include "graph/pattern_toml_internal.h"
+#include "os/file.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "files/glob.h"
+#include "files/meet.h"
 #include "files/path.h"
 #include "graph/pattern_each.h"
 
@@ -44,11 +48,26 @@ static stet_value made_by(const toml_produced *p, const char *matching) {
 static char *normal(toml_converter *c, const char *text) {
     char *path;
     stet_error err = STET_ERROR_INIT;
-    if (stet_path_normal(NULL, "", text, &path, &err) == STET_OK)
-        return path;
+    if (stet_path_normal(c->project, "", text, &path, &err) == STET_OK) {
+        if (!c->project || !strstr(text, ".."))
+            return path;
+        /* Behind a link ".." is another directory than the text says. */
+        char *leads = stet_path_real(c->project, text), *real = stet_path_real(c->project, path);
+        bool other = leads && (!real || strcmp(leads, real) != 0);
+        stet_free(real);
+        stet_free(other ? path : leads);
+        return other ? leads : path;
+    }
     toml_problem(c, "write a path of a file, relative to the project", "%s", err.message);
     stet_error_clear(&err);
     return NULL;
+}
+
+static bool is_this_file(const toml_converter *c, const char *path) {
+    char *full = c->project ? stet_file_join(c->project, path) : stet_strdup(path);
+    bool same = strcmp(full, c->file) == 0;
+    stet_free(full);
+    return same;
 }
 
 static void name_key(stet_buf *key, const char *node, size_t node_len, const char *name, size_t len) {
@@ -66,15 +85,17 @@ static stet_slot *find_name(toml_converter *c, const char *node, size_t node_len
 }
 
 /* "$NODE.NAME": the longest node name that fits. Null after a problem. */
-static stet_value node_file(toml_converter *c, const char *text, size_t len) {
+static stet_value node_file(toml_converter *c, const char *text, size_t len, const char *id) {
     for (size_t dot = len; dot-- > 1;) {
         stet_value node;
         if (text[dot] != '.' || !stet_find(c->nodes, text, dot, &node))
             continue;
         const char *name = text + dot + 1;
         stet_slot *slot = find_name(c, text, dot, name, len - dot - 1);
-        if (slot)
+        if (slot) {
+            toml_waits(c, id, text, dot, text - 1, c->outs.at[slot->n].path);
             return made_by(&c->outs.at[slot->n], NULL);
+        }
         toml_problem(c, "name one of its `produces`", "node \"%.*s\" produces no file \"%.*s\"", (int)dot, text,
                      (int)(len - dot - 1), name);
         return stet_null();
@@ -84,12 +105,64 @@ static stet_value node_file(toml_converter *c, const char *text, size_t len) {
     return stet_null();
 }
 
+static bool is_of(const toml_produced *p, const char *id) {
+    return strcmp(stet_as_string(&p->node, NULL), id) == 0;
+}
+
+/* Binds an output that `wanted` can take in. `matching` NULL: the output itself is what is wanted. */
+static void bind_output(toml_converter *c, const toml_produced *p, const char *wanted, const char *matching,
+                        const char *id, stet_value *list) {
+    size_t len;
+    const char *writer = stet_as_string(&p->node, &len);
+    stet_value binding = made_by(p, matching);
+    if (matching && !p->each) {
+        stet_value v = stet_object();
+        stet_put(&v, "made", binding);
+        stet_put(&v, "matching", stet_string(matching));
+        binding = v;
+    }
+    stet_push(list, binding);
+    if (!p->each || !matching || stet_glob_is(wanted)) /* else it is no more than possible */
+        toml_waits(c, id, writer, len, wanted, p->path);
+}
+
 /* Which nodes with `each` may give what `wanted` names is known when they have run: it waits for them. */
-static void each_file(toml_converter *c, const char *wanted, const char *id, stet_value *list) {
+static void each_file(toml_converter *c, const char *wanted, bool pattern, const char *id, stet_value *list) {
     for (size_t i = 0; i < c->eaches.len; i++) {
         const toml_produced *p = &c->outs.at[c->eaches.at[i]];
-        if (strcmp(stet_as_string(&p->node, NULL), id) != 0 && stet_pattern_each_gives(p->path, wanted))
-            stet_push(list, made_by(p, wanted));
+        if (!is_of(p, id) && stet_path_meets(p->shape ? p->shape : p->path, wanted, pattern))
+            bind_output(c, p, wanted, wanted, id, list);
+    }
+}
+
+/* A directory that changes whenever the command runs: it would never be done. */
+static void own_inside(toml_converter *c, const toml_produced *p, const char *dir, const char *id) {
+    toml_problem(c, "let it write elsewhere, or name the files that it reads, by a pattern for example",
+                 "node \"%s\" reads the directory \"%.100s\", and its own output \"%.100s\" lies in it", id, dir,
+                 p->path);
+}
+
+/* A path that no node names as its output may be part of one that does, a directory, or a directory of such. */
+static void bind_around(toml_converter *c, const char *path, const char *id, stet_value *list) {
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        stet_slot *slot = stet_map_get(&c->paths, path, (size_t)(slash - path));
+        if (slot && !c->outs.at[slot->n].each && !is_of(&c->outs.at[slot->n], id))
+            bind_output(c, &c->outs.at[slot->n], path, "", id, list);
+    }
+    size_t len = strlen(path);
+    for (size_t i = 0; stet_map_get(&c->above, path, len) && i < c->outs.len; i++) {
+        const toml_produced *p = &c->outs.at[i];
+        if (p->each || strncmp(p->path, path, len) != 0 || p->path[len] != '/')
+            continue;
+        if (is_of(p, id))
+            own_inside(c, p, path, id);
+        else
+            bind_output(c, p, path, "", id, list);
+    }
+    for (size_t i = 0; i < c->eaches.len; i++) {
+        const toml_produced *p = &c->outs.at[c->eaches.at[i]];
+        if (is_of(p, id) && strncmp(p->path, path, len) == 0 && p->path[len] == '/')
+            own_inside(c, p, path, id);
     }
 }
 
@@ -102,7 +175,7 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
     }
     const char *s = stet_as_string(&v, &len);
     if (len > 1 && s[0] == '$') {
-        stet_value r = node_file(c, s + 1, len - 1);
+        stet_value r = node_file(c, s + 1, len - 1, id);
         if (stet_typeof(r) != STET_NULL)
             stet_push(list, r);
         return;
@@ -116,12 +189,14 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
         if (!path)
             return;
         stet_slot *slot = stet_map_get(&c->paths, path, strlen(path));
-        if (slot && !c->outs.at[slot->n].each)
-            stet_push(list, made_by(&c->outs.at[slot->n], NULL));
-        else
+        if (slot && !c->outs.at[slot->n].each) {
+            bind_output(c, &c->outs.at[slot->n], path, NULL, id, list);
+        } else {
             stet_push(list, link_to(STET_FILE_PREFIX, path));
+            bind_around(c, path, id, list);
+        }
         if (!slot)
-            each_file(c, path, id, list);
+            each_file(c, path, false, id, list);
         stet_free(path);
         return;
     }
@@ -134,11 +209,12 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
         return;
     }
     stet_push(list, link_to(STET_GLOB_PREFIX, s));
-    for (size_t i = 0; i < c->outs.len; i++)
-        if (!c->outs.at[i].each && stet_glob_match(s, c->outs.at[i].path) &&
-            strcmp(stet_as_string(&c->outs.at[i].node, NULL), id) != 0)
-            stet_push(list, made_by(&c->outs.at[i], NULL));
-    each_file(c, s, id, list);
+    for (size_t i = 0; i < c->outs.len; i++) {
+        const toml_produced *p = &c->outs.at[i];
+        if (!p->each && !is_of(p, id) && (stet_glob_match(s, p->path) || stet_glob_below(s, p->path)))
+            bind_output(c, p, s, s, id, list);
+    }
+    each_file(c, s, true, id, list);
 }
 
 /* As {NAME: ...}; a string or a list alone is named "in". */
@@ -213,13 +289,87 @@ static bool check_places(toml_converter *c, stet_value node, const char *text) {
     return many == any;
 }
 
+/* Notes an output. Takes over `path`. */
+static void add_output(toml_converter *c, const char *id, size_t len, const char *name, size_t name_len, char *path,
+                       bool each) {
+    stet_buf key = STET_BUF(0);
+    name_key(&key, id, len, name, name_len);
+    stet_map_put(&c->names, key.data, key.len, (stet_slot){.n = c->outs.len});
+    stet_buf_release(&key);
+    if (!stet_map_get(&c->firsts, id, len))
+        stet_map_put(&c->firsts, id, len, (stet_slot){.n = c->outs.len});
+    stet_map_put(&c->paths, path, strlen(path), (stet_slot){.n = c->outs.len});
+    if (each)
+        *stet_vec_add(&c->eaches) = c->outs.len;
+    for (const char *slash = strchr(path, '/'); slash && !each; slash = strchr(slash + 1, '/'))
+        stet_map_put(&c->above, path, (size_t)(slash - path), (stet_slot){.n = 1});
+    *stet_vec_add(&c->outs) = (toml_produced){stet_string_n(id, len), stet_string_n(name, name_len), path, each, NULL};
+}
+
+/* Does a path or pattern that some node reads take in what is made from `text`? */
+static bool is_wanted(toml_converter *c, const char *text) {
+    static const char *const members[] = {"files", "each"};
+    for (size_t i = 0; i < stet_count(c->nodes); i++)
+        for (int m = 0; m < 2; m++) {
+            stet_value v = stet_get(stet_at(c->nodes, i), members[m]);
+            bool table = stet_typeof(v) == STET_OBJECT;
+            for (size_t k = 0; k < (table ? stet_count(v) : 1); k++) {
+                stet_value one = table ? stet_at(v, k) : v;
+                bool list = stet_typeof(one) == STET_ARRAY;
+                for (size_t j = 0; j < (list ? stet_count(one) : 1); j++) {
+                    stet_value item = list ? stet_at(one, j) : one;
+                    const char *s = stet_typeof(item) == STET_STRING ? stet_as_string(&item, NULL) : "";
+                    while (s[0] == '.' && s[1] == '/')
+                        s += 2;
+                    if (*s && *s != '$' && stet_path_meets(text, s, stet_glob_is(s)))
+                        return true;
+                }
+            }
+        }
+    return false;
+}
+
+/* A dependency file that somebody reads is an output like others: it is put back with them. */
+static void collect_depfile(toml_converter *c, const char *id, size_t len, stet_value node) {
+    stet_value depfile = stet_get(node, "depfile");
+    const char *text = stet_typeof(depfile) == STET_STRING ? stet_as_string(&depfile, NULL) : NULL;
+    stet_error none = STET_ERROR_INIT;
+    char *path;
+    if (!text || stet_path_normal(NULL, "", text, &path, &none) != STET_OK) {
+        stet_error_clear(&none);
+        return; /* the command says what is wrong with it */
+    }
+    if (!stet_map_get(&c->paths, path, strlen(path)) && !find_name(c, id, len, "depfile", 7) && is_wanted(c, path))
+        add_output(c, id, len, "depfile", 7, path, stet_find(node, "each", 4, NULL));
+    else
+        stet_free(path);
+}
+
+/* A directory is its node's as a whole: it is removed and made as one. */
+static void check_inside(toml_converter *c, const toml_produced *p) {
+    for (const char *slash = strchr(p->path, '/'); slash && !p->each; slash = strchr(slash + 1, '/')) {
+        stet_slot *slot = stet_map_get(&c->paths, p->path, (size_t)(slash - p->path));
+        const toml_produced *other = slot ? &c->outs.at[slot->n] : NULL;
+        if (!other || other->each || stet_equal(other->node, p->node))
+            continue;
+        toml_problem(c, "let one of them write elsewhere",
+                     "\"%.200s\" lies in \"%.200s\", which node \"%s\" produces as a whole", p->path, other->path,
+                     stet_as_string(&other->node, NULL));
+        return;
+    }
+}
+
 void toml_collect_produced(toml_converter *c) {
     for (size_t i = 0; i < stet_count(c->nodes); i++) {
         size_t len;
         const char *id = stet_key_at(c->nodes, i, &len);
         stet_value produces, node = stet_at(c->nodes, i);
-        if (stet_typeof(node) != STET_OBJECT || !stet_find(node, "produces", 8, &produces))
+        if (stet_typeof(node) != STET_OBJECT)
             continue;
+        if (!stet_find(node, "produces", 8, &produces)) {
+            collect_depfile(c, id, len, node);
+            continue;
+        }
         bool table = stet_typeof(produces) == STET_OBJECT, array = stet_typeof(produces) == STET_ARRAY;
         toml_leave(c, 0);
         toml_enter(c, "nodes", 5);
@@ -252,25 +402,28 @@ void toml_collect_produced(toml_converter *c) {
                                  "\"%.200s\" is produced by node \"%s\" as well", text,
                                  stet_as_string(&c->outs.at[other->n].node, NULL));
                     stet_free(path);
+                } else if (path && is_this_file(c, path)) {
+                    toml_problem(c, "let it write another file", "\"%.200s\" is the file that says so", text);
+                    stet_free(path);
                 } else if (path) {
-                    stet_buf key = STET_BUF(0);
-                    name_key(&key, id, len, name, name_len);
-                    stet_map_put(&c->names, key.data, key.len, (stet_slot){.n = c->outs.len});
-                    stet_buf_release(&key);
-                    if (!stet_map_get(&c->firsts, id, len))
-                        stet_map_put(&c->firsts, id, len, (stet_slot){.n = c->outs.len});
-                    stet_map_put(&c->paths, path, strlen(path), (stet_slot){.n = c->outs.len});
-                    bool each = stet_find(node, "each", 4, NULL);
-                    if (each)
-                        *stet_vec_add(&c->eaches) = c->outs.len;
-                    *stet_vec_add(&c->outs) =
-                        (toml_produced){stet_string_n(id, len), stet_string_n(name, name_len), path, each};
+                    add_output(c, id, len, name, name_len, path, stet_find(node, "each", 4, NULL));
                 }
             }
             toml_leave(c, mark);
         }
+        collect_depfile(c, id, len, node);
+    }
+    for (size_t i = 0; i < c->outs.len; i++) {
+        size_t len;
+        const char *id = stet_as_string(&c->outs.at[i].node, &len);
+        toml_leave(c, 0);
+        toml_enter(c, "nodes", 5);
+        toml_enter(c, id, len);
+        toml_enter(c, "produces", 8);
+        check_inside(c, &c->outs.at[i]);
     }
     toml_leave(c, 0);
+    toml_shape_outputs(c);
 }
 
 void toml_convert_produces(toml_converter *c, stet_value id, stet_value *module) {
@@ -291,9 +444,11 @@ void toml_release_files(toml_converter *c) {
         stet_release(c->outs.at[i].node);
         stet_release(c->outs.at[i].name);
         stet_free(c->outs.at[i].path);
+        stet_free(c->outs.at[i].shape);
     }
     stet_vec_release(&c->outs);
     stet_vec_release(&c->eaches);
+    stet_map_release(&c->above);
     stet_map_release(&c->paths);
     stet_map_release(&c->names);
     stet_map_release(&c->firsts);

@@ -1,3 +1,5 @@
+/* pattern_toml_say.c - collects problems in a stet.toml, each with its line and column. */
+
 #include "graph/pattern_toml_internal.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Reading pieces as they are stored. */
+/* piece.c - reads stored pieces. */
+
 #include "graph/piece.h"
 
 #include <stdio.h>
@@ -6,7 +7,15 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "db/db.h"
 #include "graph/child.h"
+#include "graph/guard.h"
+
+/* Here and not in guard.c, so that every program that can have pieces has their guard linked in. */
+__attribute__((constructor)) static void offer_guard(void) {
+    if (!stet_outside_guard.before)
+        stet_outside_guard = stet_piece_guard;
+}
 
 static bool hex_member(stet_value object, const char *key, const char *prefix, stet_hash *out) {
     stet_value v = stet_get(object, key);
@@ -19,7 +28,8 @@ static bool hex_member(stet_value object, const char *key, const char *prefix, s
 
 static stet_status damaged(const char *name, const char *what, stet_error *err) {
     stet_fail(err, STET_CORRUPT, "piece \"%s\": %s", name, what);
-    stet_hint(err, "stet run its pattern again to rebuild it, or stet piece delete %s", name);
+    stet_hint(err, "stet check --repair has the next stet run of its pattern rebuild it; or stet piece delete %s",
+              name);
     return STET_CORRUPT;
 }
 
@@ -58,9 +68,12 @@ stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int
     p->generation = stet_as_int(stet_get(process, "generation"));
     int64_t chunks = stet_as_int(stet_get(process, "chunks")), nodes = stet_as_int(stet_get(process, "nodes"));
     p->stopped = stet_as_bool(stet_get(process, "stopped"));
+    p->marked = stet_as_bool(stet_get(process, STET_PROCESS_MARKED));
+    p->rebuild = stet_as_bool(stet_get(process, "rebuild")) || !stet_as_bool(stet_get(process, STET_PROCESS_ENVELOPES));
     p->closed = stet_as_bool(stet_get(process, "closed"));
     p->effect_count = (size_t)stet_as_int(stet_get(process, "effects"));
     p->restart_count = (size_t)stet_as_int(stet_get(process, "onRestart"));
+    p->has_verifiers = stet_as_int(stet_get(process, "verifiers")) > 0;
     p->has_children = stet_as_int(stet_get(process, "coordinators")) > 0;
     int64_t handlers = stet_as_int(stet_get(process, "handlers"));
     p->handler_count = handlers > 0 && handlers <= nodes ? (size_t)handlers : 0;
@@ -92,18 +105,29 @@ void stet_piece_free(stet_piece *p) {
     free(p);
 }
 
+/* Anybody may call a document of his own like the result of a piece. */
+static stet_status has_graph(stet_space *s, int64_t branch, const stet_docname *name, bool *out, stet_error *err) {
+    stet_doc_state state;
+    stet_status status = stet_space_load(s, branch, name, -1, &state, err);
+    if (status != STET_OK)
+        return status;
+    *out = state.exists && stet_typeof(stet_get(state.value, "process")) == STET_OBJECT;
+    stet_release(state.value);
+    return STET_OK;
+}
+
 stet_status stet_piece_names(stet_space *s, int64_t branch, const char *after, size_t limit, stet_value *out,
                              bool *more, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
     stet_value names = stet_array();
     stet_status status = STET_OK;
-    /* Documents of one piece stand together, after its result document: each group is skipped with one look. ';' is the
-     * byte after ':'. */
+    /* Documents of one piece stand together, after its result document: each group is skipped with one look, of two
+     * documents. ';' is the byte after ':'. */
     char *cursor = after ? stet_asprintf("piece:%s", after) : stet_strdup("piece:");
     *more = false;
     while (status == STET_OK) {
         stet_docname last = {cursor, ""};
-        stet_doc_filter filter = {.prefix = "piece:", .scope = "", .after = &last, .limit = 64};
+        stet_doc_filter filter = {.prefix = "piece:", .scope = "", .after = &last, .limit = 2};
         stet_doc_info *at;
         size_t count;
         bool rest, skipped = false;
@@ -119,7 +143,10 @@ stet_status stet_piece_names(stet_space *s, int64_t branch, const char *after, s
                 continue;
             }
             cursor = stet_strdup(at[i].name.id);
-            if (!name)
+            bool is_piece = false;
+            if (name)
+                status = has_graph(s, branch, &at[i].name, &is_piece, err);
+            if (!is_piece)
                 continue;
             if (stet_count(names) >= limit) {
                 *more = true;
@@ -139,6 +166,28 @@ stet_status stet_piece_names(stet_space *s, int64_t branch, const char *after, s
         *out = names;
     else
         stet_release(names);
+    return status;
+}
+
+stet_status stet_piece_each(stet_space *s, int64_t branch, void (*each)(void *ctx, const stet_piece *p), void *ctx,
+                            stet_error *err) {
+    bool more, begun = !stet_db_in_transaction(stet_space_db(s));
+    stet_value names = stet_null();
+    stet_status status = begun ? stet_db_begin_read(stet_space_db(s), err) : STET_OK;
+    if (status != STET_OK)
+        return status;
+    status = stet_piece_names(s, branch, NULL, SIZE_MAX, &names, &more, err);
+    for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
+        stet_value name = stet_at(names, i);
+        stet_piece *p;
+        if (stet_piece_load(s, branch, stet_as_string(&name, NULL), -1, &p, NULL) != STET_OK)
+            continue;
+        each(ctx, p);
+        stet_piece_free(p);
+    }
+    stet_release(names);
+    if (begun)
+        stet_db_rollback(stet_space_db(s));
     return status;
 }
 

@@ -1,12 +1,13 @@
-/* Writing a piece: program and schemas, result document, argument, cells, rows of its graph; teardown. */
+/* piece_setup.c - writes a piece: program, schemas, result, argument, cells, rows of its graph; and tears it down. */
+
 #include "graph/piece.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/schema.h"
 #include "base/vec.h"
+#include "graph/argument.h"
 #include "graph/child.h"
 #include "graph/stream.h"
 
@@ -80,87 +81,10 @@ stet_status stet_piece_keep_schemas(stet_space *s, const char *branch, const ste
     return status;
 }
 
-/* ---- Setting up
- * --------------------------------------------------------------------------------------------------------- */
-
-static bool exists(stet_tx *tx, const char *id) {
-    stet_value v;
-    return stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &v, NULL) == STET_OK;
-}
-
 static stet_status put_value(stet_tx *tx, const char *id, stet_value value, stet_error *err) {
     stet_value envelope = stet_object();
     stet_put(&envelope, "value", value);
     return stet_tx_put(tx, &(stet_docname){id, NULL}, envelope, err);
-}
-
-static stet_status check_argument(stet_tx *tx, const char *piece, const char *id, stet_value schema, stet_error *err) {
-    stet_path path = STET_PATH_INIT;
-    stet_value v;
-    stet_status status = STET_OK;
-    stet_path_push(&path, "value");
-    if (stet_typeof(schema) != STET_NULL &&
-        stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, stet_path_ref(&path), &v, NULL) == STET_OK) {
-        status = stet_schema_check(schema, v, err);
-        if (status != STET_OK)
-            stet_fail_in(err, "the argument of piece \"%s\" does not match its schema", piece);
-    }
-    stet_path_release(&path);
-    return status;
-}
-
-stet_status stet_piece_set_argument(stet_tx *tx, const char *piece, stet_value set, stet_value schema,
-                                    stet_error *err) {
-    char *id = stet_piece_part(piece, "argument", NULL);
-    stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_count(set) && status == STET_OK; i++) {
-        size_t len;
-        const char *key = stet_key_at(set, i, &len);
-        stet_path path = STET_PATH_INIT;
-        stet_path_push(&path, "value");
-        if (len > 0 && key[0] == '/') {
-            stet_path below = STET_PATH_INIT;
-            status = stet_path_of_pointer(&below, key, len, err);
-            stet_buf_add(&path.buf, stet_path_ref(&below).bytes, stet_path_ref(&below).len);
-            stet_path_release(&below);
-        } else if (len > 0) {
-            stet_path_push_n(&path, key, len);
-        }
-        if (status == STET_OK)
-            status =
-                stet_tx_write(tx, &(stet_docname){id, NULL}, stet_path_ref(&path), stet_retain(stet_at(set, i)), err);
-        stet_path_release(&path);
-    }
-    if (status == STET_OK)
-        status = check_argument(tx, piece, id, schema, err);
-    stet_free(id);
-    return status;
-}
-
-static stet_status write_argument(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
-    const stet_pattern *p = s->pattern;
-    char *id = stet_piece_part(s->process->piece, "argument", NULL);
-    stet_status status = STET_OK;
-    if (!exists(tx, id))
-        status = put_value(tx, id, p->has_argument_default ? stet_retain(p->argument_default) : stet_object(), err);
-    if (status == STET_OK && stet_count(s->set) > 0)
-        status = stet_piece_set_argument(tx, s->process->piece, s->set, p->argument_schema, err);
-    else if (status == STET_OK)
-        status = check_argument(tx, s->process->piece, id, p->argument_schema, err);
-    stet_free(id);
-    return status;
-}
-
-static stet_status write_cells(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
-    stet_status status = STET_OK;
-    for (size_t i = 0; i < s->pattern->cell_count && status == STET_OK; i++) {
-        const stet_pattern_cell *c = &s->pattern->cells[i];
-        char *id = stet_piece_part(s->process->piece, "cell", c->name);
-        if (c->has_default && !exists(tx, id))
-            status = put_value(tx, id, stet_retain(c->initial), err);
-        stet_free(id);
-    }
-    return status;
 }
 
 /* Some parts of the graph as one member of the group. All of them in one commit would have to be read for any of them.
@@ -236,7 +160,7 @@ static uint32_t chunks_of(const stet_piece_setup *s) {
 stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err) {
     uint32_t chunks = chunks_of(s);
     const stet_process *g = s->process;
-    bool all = !s->before || s->before->chunks != chunks;
+    bool all = !s->before || !s->before_process || s->before->chunks != chunks;
     bool *touched = stet_alloc_zero(chunks * sizeof *touched);
     stet_value *rows = stet_alloc_zero(chunks * sizeof *rows);
     stet_status status = STET_OK;
@@ -277,24 +201,6 @@ stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err) {
     return status;
 }
 
-/* What is gone does not fail any more. */
-static stet_status drop_failure(stet_tx *tx, const char *piece, const char *node, stet_error *err) {
-    char *id = stet_piece_part(piece, "failures", NULL);
-    stet_docname name = {id, NULL};
-    stet_path path = STET_PATH_INIT;
-    stet_value there;
-    stet_status status = STET_OK;
-    stet_path_push(&path, "value");
-    stet_path_push(&path, node);
-    if (stet_tx_peek(tx, NULL, &name, stet_path_ref(&path), &there, NULL) == STET_OK) {
-        stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = stet_path_ref(&path)};
-        status = stet_tx_patch(tx, &name, &gone, 1, err);
-    }
-    stet_path_release(&path);
-    stet_free(id);
-    return status;
-}
-
 /* A node that is gone takes the document with it that was its own; a cell that it shared or that people edit stays. */
 static stet_status tear_down(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
     stet_status status = STET_OK;
@@ -304,15 +210,13 @@ static stet_status tear_down(stet_tx *tx, const stet_piece_setup *s, stet_error 
         const stet_process_node *now = stet_process_find(s->process, c->id);
         if (!was)
             continue;
-        if (!now)
-            status = drop_failure(tx, s->process->piece, c->id, err);
         stet_value link = stet_get(was->row, stet_stream_is_handler(was->row) ? "stream" : "output");
         if (now && stet_equal(link, stet_get(now->row, stet_stream_is_handler(now->row) ? "stream" : "output")))
             continue;
         stet_link l;
         stet_path path = STET_PATH_INIT;
         char *own = stet_piece_part(s->process->piece, "node", c->id);
-        if (status == STET_OK && stet_link_read(link, &l, &path) && !l.space && strcmp(l.id, own) == 0)
+        if (status == STET_OK && stet_link_read(link, &l, &path) && !l.space && !*l.scope && strcmp(l.id, own) == 0)
             status = stet_tx_drop(tx, &(stet_docname){own, NULL}, err);
         stet_free(own);
         stet_path_release(&path);
@@ -320,8 +224,8 @@ static stet_status tear_down(stet_tx *tx, const stet_piece_setup *s, stet_error 
     return status;
 }
 
-static void count_effects(const stet_process *g, int64_t *effects, int64_t *restart) {
-    *effects = *restart = 0;
+static void count_effects(const stet_process *g, int64_t *effects, int64_t *restart, int64_t *verifiers) {
+    *effects = *restart = *verifiers = 0;
     for (size_t i = 0; i < g->node_count; i++) {
         stet_value kind = stet_get(g->nodes[i].row, "kind"), again = stet_get(g->nodes[i].row, "onRestart");
         if (stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0)
@@ -329,6 +233,8 @@ static void count_effects(const stet_process *g, int64_t *effects, int64_t *rest
         if (stet_typeof(again) == STET_STRING && strcmp(stet_as_string(&again, NULL), "run") == 0)
             ++*restart;
         *effects += stet_as_int(stet_get(g->nodes[i].row, "effects"));
+        *verifiers +=
+            stet_as_bool(stet_get(g->nodes[i].row, "verifier")) + stet_as_int(stet_get(g->nodes[i].row, "verifiers"));
         *restart += stet_as_int(stet_get(g->nodes[i].row, "restarts"));
     }
 }
@@ -346,8 +252,9 @@ static bool note_linked(void *ctx, stet_value binding, stet_pathref place) {
     stet_path path = STET_PATH_INIT;
     (void)place;
     bool is_link = stet_link_read(binding, &link, &path);
-    l->open = l->open || (is_link && (link.space || strncmp(link.id, "piece:", 6) != 0));
-    if (is_link && !link.space && strncmp(link.id, "piece:", 6) == 0) {
+    bool of_piece = is_link && !link.space && !*link.scope && strncmp(link.id, "piece:", 6) == 0;
+    l->open = l->open || (is_link && !of_piece);
+    if (of_piece) {
         size_t len = strcspn(link.id + 6, ":");
         if (stet_name_valid(link.id + 6, len) &&
             (len != strlen(l->g->piece) || memcmp(link.id + 6, l->g->piece, len) != 0) &&
@@ -360,14 +267,19 @@ static bool note_linked(void *ctx, stet_value binding, stet_pathref place) {
     return true;
 }
 
-/* Names of the other pieces that the bindings lead to: those come first in the order of running. `*closed`: no binding
- * leads anywhere but to pieces, and no module names variables of the environment. */
-static stet_value linked_pieces(const stet_process *g, bool *closed) {
+/* Code in a file, variables of the environment, and links of nodes that are not there yet. */
+static void note_outside(void *ctx, const char *top, stet_value node) {
+    linked *l = ctx;
+    stet_value module = stet_get(node, "module");
+    (void)top;
+    l->open =
+        l->open || stet_find(module, "env", 3, NULL) || stet_typeof(stet_get(module, "implementation")) == STET_OBJECT;
+    stet_binding_walk(stet_get(node, "inputs"), note_linked, l);
+}
+
+stet_value stet_process_linked(const stet_process *g, bool *closed) {
     linked l = {.g = g, .names = stet_array()};
-    for (size_t i = 0; i < g->node_count; i++) {
-        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), note_linked, &l);
-        l.open = l.open || stet_find(stet_get(g->nodes[i].row, "module"), "env", 3, NULL);
-    }
+    stet_process_walk(g, note_outside, &l);
     stet_map_release(&l.seen);
     *closed = !l.open;
     return l.names;
@@ -391,11 +303,22 @@ static void put_cell_schemas(const stet_pattern *p, stet_value *header) {
     stet_release(cells);
 }
 
+static void put_cell_uses(const stet_piece_setup *s, stet_value *header) {
+    stet_value outputs = s->pattern->cell_count > 0 ? stet_piece_cell_outputs(s->process) : stet_null();
+    if (stet_count(outputs) > 0)
+        stet_put(header, "cellOutputs", stet_retain(outputs));
+    stet_release(outputs);
+    stet_value inputs = stet_piece_cell_inputs(s->process);
+    if (stet_count(inputs) > 0)
+        stet_put(header, "cellInputs", stet_retain(inputs));
+    stet_release(inputs);
+}
+
 static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
     char hex[STET_HASH_HEX];
     stet_value h = stet_object();
-    int64_t effects, restart;
-    count_effects(s->process, &effects, &restart);
+    int64_t effects, restart, verifiers;
+    count_effects(s->process, &effects, &restart, &verifiers);
     stet_put(&h, "version", stet_int(1));
     stet_hash_hex(s->process->program, hex);
     stet_put(&h, "program", stet_stringf("cid:%s", hex));
@@ -404,6 +327,8 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
     stet_put(&h, "chunks", stet_int(chunks));
     stet_put(&h, "effects", stet_int(effects));
     stet_put(&h, "onRestart", stet_int(restart));
+    if (verifiers > 0)
+        stet_put(&h, "verifiers", stet_int(verifiers));
     int64_t coordinators = 0;
     for (size_t i = 0; i < s->process->node_count; i++)
         coordinators += stet_child_role_of(s->process->nodes[i].row) != STET_CHILD_NONE;
@@ -421,13 +346,15 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
         stet_put(&h, "childStreams", stet_retain(streams));
     stet_release(streams);
     put_cell_schemas(s->pattern, &h);
+    put_cell_uses(s, &h);
     bool closed;
-    stet_put(&h, "pieces", linked_pieces(s->process, &closed));
+    stet_put(&h, "pieces", stet_process_linked(s->process, &closed));
     if (closed)
         stet_put(&h, "closed", stet_bool(true));
     stet_hash_hex(s->runtime, hex);
     stet_put(&h, "runtime", stet_string(hex));
-    stet_put(&h, "branch", stet_string(s->branch ? s->branch : ""));
+    stet_put(&h, STET_PROCESS_MARKED, stet_bool(true));
+    stet_put(&h, STET_PROCESS_ENVELOPES, stet_bool(true));
     /* Schemas that were ever used: what is stored may still have been made under an older one. */
     stet_value history =
         s->before ? stet_retain(stet_get(stet_get(s->before->envelope, "process"), "schemas")) : stet_null();
@@ -459,9 +386,7 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
 
 stet_status stet_piece_write(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
     uint32_t chunks = chunks_of(s);
-    stet_status status = write_argument(tx, s, err);
-    if (status == STET_OK)
-        status = write_cells(tx, s, err);
+    stet_status status = stet_piece_follow(tx, s, err);
     if (status == STET_OK)
         status = tear_down(tx, s, err);
     if (status == STET_OK)
@@ -485,14 +410,21 @@ stet_status stet_piece_write(stet_tx *tx, const stet_piece_setup *s, stet_error 
     return stet_tx_put(tx, &(stet_docname){s->process->result, NULL}, envelope, err);
 }
 
-stet_status stet_piece_set_stopped(stet_tx *tx, const stet_piece *p, bool stopped, stet_error *err) {
+static stet_status set_flag(stet_tx *tx, const stet_piece *p, const char *flag, bool value, stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_path_push(&path, "process");
-    stet_path_push(&path, "stopped");
-    stet_status status =
-        stet_tx_write(tx, &(stet_docname){p->doc, NULL}, stet_path_ref(&path), stet_bool(stopped), err);
+    stet_path_push(&path, flag);
+    stet_status status = stet_tx_write(tx, &(stet_docname){p->doc, NULL}, stet_path_ref(&path), stet_bool(value), err);
     stet_path_release(&path);
     return status;
+}
+
+stet_status stet_piece_set_stopped(stet_tx *tx, const stet_piece *p, bool stopped, stet_error *err) {
+    return set_flag(tx, p, "stopped", stopped, err);
+}
+
+stet_status stet_piece_set_rebuild(stet_tx *tx, const stet_piece *p, stet_error *err) {
+    return set_flag(tx, p, "rebuild", true, err);
 }
 
 stet_status stet_piece_drop(stet_tx *tx, stet_space *s, int64_t branch, const char *name, size_t max, bool *more,
@@ -500,7 +432,7 @@ stet_status stet_piece_drop(stet_tx *tx, stet_space *s, int64_t branch, const ch
     stet_arena arena = STET_ARENA_INIT;
     char *doc = stet_piece_doc(name), *prefix = stet_asprintf("piece:%s:", name);
     stet_status status = stet_tx_drop(tx, &(stet_docname){doc, NULL}, err);
-    stet_doc_filter filter = {.prefix = prefix, .limit = max};
+    stet_doc_filter filter = {.prefix = prefix, .scope = "", .limit = max};
     stet_doc_info *at;
     size_t count = 0;
     *more = false;

@@ -1,3 +1,5 @@
+/* process.c - builds, stores and compares process graphs. */
+
 #include "graph/process.h"
 
 #include <assert.h>
@@ -9,8 +11,6 @@
 #include "graph/build.h"
 #include "graph/child.h"
 #include "graph/order.h"
-
-/* ---- Names ------------------------------------------------------------------------------------------------------ */
 
 bool stet_piece_name_valid(const char *name) {
     return stet_name_valid(name, strlen(name));
@@ -30,6 +30,14 @@ const char *stet_piece_name_of(const char *id) {
     return id + 6;
 }
 
+const char *stet_piece_name_of_key(const stet_action_key *key) {
+    return key->scope && *key->scope ? NULL : stet_piece_name_of(key->piece);
+}
+
+bool stet_piece_has(const char *doc, const stet_action_key *key) {
+    return strcmp(key->piece, doc) == 0 && !(key->scope && *key->scope);
+}
+
 uint32_t stet_process_chunks(size_t nodes) {
     uint32_t n = 1;
     while ((size_t)n * STET_PROCESS_PER_CHUNK < nodes)
@@ -45,8 +53,6 @@ uint32_t stet_process_chunk(const char *id, uint32_t chunks) {
     h ^= h >> 15;
     return h & (chunks - 1);
 }
-
-/* ---- Links ------------------------------------------------------------------------------------------------------- */
 
 bool stet_link_read(stet_value v, stet_link *out, stet_path *path) {
     stet_value link, keys;
@@ -170,8 +176,25 @@ const stet_process_node *stet_process_find(const stet_process *g, const char *id
     return slot ? &g->nodes[slot->n] : NULL;
 }
 
-/* ---- Differences
- * ------------------------------------------------------------------------------------------------------ */
+void stet_process_walk(const stet_process *g, stet_node_visit each, void *ctx) {
+    STET_VEC(stet_value) patterns = {0};
+    for (size_t i = 0; i < g->node_count; i++) {
+        stet_value pattern, row = g->nodes[i].row;
+        const char *top = g->nodes[i].id;
+        each(ctx, top, row);
+        if (stet_find(stet_get(row, "module"), "pattern", 7, &pattern))
+            *stet_vec_add(&patterns) = pattern;
+        while (patterns.len > 0) {
+            stet_value nodes = stet_get(patterns.at[--patterns.len], "nodes");
+            for (size_t k = 0; stet_typeof(nodes) == STET_ARRAY && k < stet_count(nodes); k++) {
+                each(ctx, top, stet_at(nodes, k));
+                if (stet_find(stet_get(stet_at(nodes, k), "module"), "pattern", 7, &pattern))
+                    *stet_vec_add(&patterns) = pattern;
+            }
+        }
+    }
+    stet_vec_release(&patterns);
+}
 
 static int change_compare(const void *a, const void *b) {
     return strcmp(((const stet_process_change *)a)->id, ((const stet_process_change *)b)->id);
@@ -203,6 +226,41 @@ void stet_process_compare(const stet_process *before, const stet_process *after,
     }
     if (out->len > 1)
         qsort(out->at, out->len, sizeof *out->at, change_compare);
+}
+
+static bool members_differ(stet_value was, stet_value now, const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!stet_equal(stet_get(was, names[i]), stet_get(now, names[i])))
+            return true;
+    return false;
+}
+
+stet_value stet_process_differences(stet_value was, stet_value now) {
+    static const char *const bindings[] = {"inputs", "output", "stream", "after"};
+    static const char *const schemas[] = {"argumentSchema", "resultSchema"};
+    static const char *const options[] = {"debounceMs", "throttleMs", "noDebounce", "onRestart",
+                                          "verifier",   "title",      "metadata",   "materializerWriteInputPaths"};
+    stet_value a = stet_retain(stet_get(was, "module")), b = stet_retain(stet_get(now, "module")), list = stet_array();
+    bool schema = members_differ(was, now, schemas, 2) || members_differ(a, b, schemas, 2);
+    for (int i = 0; i < 2; i++) {
+        stet_remove(&a, schemas[i], strlen(schemas[i]));
+        stet_remove(&b, schemas[i], strlen(schemas[i]));
+    }
+    bool binding = members_differ(was, now, bindings, 4);
+    bool print = !stet_equal(stet_get(was, "fingerprint"), stet_get(now, "fingerprint"));
+    /* The version of a kind is part of its code, and is seen in the fingerprint alone. */
+    if (!stet_equal(a, b) || !stet_equal(stet_get(was, "kind"), stet_get(now, "kind")) ||
+        (print && !schema && !binding))
+        stet_push(&list, stet_string("code"));
+    if (binding)
+        stet_push(&list, stet_string("binding"));
+    if (schema)
+        stet_push(&list, stet_string("schema"));
+    if (members_differ(was, now, options, sizeof options / sizeof *options))
+        stet_push(&list, stet_string("options"));
+    stet_release(a);
+    stet_release(b);
+    return list;
 }
 
 void stet_process_diff_release(stet_process_diff *d) {

@@ -1,33 +1,44 @@
-/* process.h - the process graph: a pattern made concrete for one piece, and what is kept of it.
+/* process.h - the process graph: a pattern made concrete for one piece, and how it is stored.
  *
  *     stet_process *g;
- *     status = stet_process_build(pattern, "totals", &modules, &g, &err);   // pure: every binding is a cell now
- *     stet_process_diff d = stet_process_diff_of(old, g, ...);
- *     ...
+ *     stet_status status = stet_process_build(pattern, "totals", &modules, &g, &err); // pure: bindings become cells
+ *     if (status != STET_OK)
+ *         return status;
+ *     stet_process_diff d = {0};
+ *     stet_process_compare(old, g, &d);
+ *     stet_process_diff_release(&d);
  *     stet_process_free(g);
  *
- * A piece called NAME owns the documents
+ * A piece called NAME owns these documents and no others:
  *
- *     piece:NAME                 the result; its members source, pattern and process say what the piece is
- *     piece:NAME:argument        what people set
- *     piece:NAME:cell:CELL       named cells
- *     piece:NAME:node:NODE       outputs of nodes that name none
- *     piece:NAME:failures        what fails: {NODE: error}
- *     piece:NAME:process:N       rows of the process graph, some nodes in each, by the hash of their id
+ *   piece:NAME                 the result; its members source, pattern and process describe the piece
+ *   piece:NAME:argument        what people set
+ *   piece:NAME:cell:CELL       named cells
+ *   piece:NAME:node:NODE       outputs of nodes without an explicit output
+ *   piece:NAME:process:N       rows of the process graph, some nodes in each, by the hash of their id
  *
- * and nothing else: a teardown removes these alone. The ids depend on names alone, so they are the same on every start.
+ * A teardown removes only these. The ids depend only on names, so they are the same at every start.
  *
- * A row is what is stored of a node: {"module","inputs","output"|"stream", "kind", "rank", "certain", "fingerprint",
- * "argumentSchema"?, "resultSchema"?, options}. Bindings in it are links; schemas are hashes of documents
- * `schema:HASH`. GraphSnapshotV1 is assembled from the rows when somebody asks for it (stet_process_snapshot).
+ * A row is what is stored about a node:
+ * {"module","inputs","output"|"stream","kind","rank","certain","fingerprint","argumentSchema"?,"resultSchema"?,
+ * "after"?, options}. Bindings in it are links; schemas are hashes of documents `schema:HASH`. GraphSnapshotV1 is
+ * assembled from the rows on demand (stet_process_snapshot).
  *
- * The row of a coordinator (child.h) has "span" (ranks that its children take), "template" or "returns", "effects" and
- * "restarts" (of the template); that of a child's node has "parent". shown: its output is part of the result.
- *
- * rank: writers have a lower one than their readers; nodes of one cycle share theirs. certain: from here a way of
- * inputs that are always read leads to the result or to an effect (or everything is wanted), so that the node is live
- * whenever the whole piece is wanted, without looking. fingerprint: what it computes from what to where; equal ones
- * keep cells, observation and state.
+ *   rank           writers have a lower rank than their readers; nodes of one cycle share theirs
+ *   circle         of a node in a cycle: the smallest name of the nodes in it
+ *   certain        a path of inputs that are always read leads from here to the result or to an effect (or everything
+ *                  is wanted), so that the node is live whenever the whole piece is wanted, without a walk
+ *   fingerprint    what it computes, from what, and where to; nodes with equal fingerprints keep cells, observation and
+ *                  state
+ *   after          links to what must exist before a first run, besides the inputs: outputs of nodes whose files the
+ *                  node reads without declaring it. After that run it is known what it has read
+ *   span           of a coordinator (child.h): ranks that its children take
+ *   template, returns
+ *                  of a coordinator
+ *   effects, verifiers, restarts
+ *                  of a coordinator: those of the template
+ *   parent         of a child's node
+ *   shown          its output is part of the result
  */
 #ifndef STET_GRAPH_PROCESS_H
 #define STET_GRAPH_PROCESS_H
@@ -35,7 +46,7 @@
 #include "graph/pattern.h"
 #include "graph/use.h"
 
-#define STET_PROCESS_PER_CHUNK 4 /* small enough that most parts are kept whole in their heads */
+#define STET_PROCESS_PER_CHUNK 4 /* small enough that most parts are kept completely in their heads */
 #define STET_PIECE_MAX_NAME    STET_PATTERN_MAX_NAME
 
 typedef struct stet_process_node {
@@ -49,19 +60,19 @@ typedef struct stet_process {
     int64_t generation;
     stet_hash program;
     stet_value binding; /* the result binding with links, or null */
-    bool wants_all;     /* as the pattern has it */
+    bool wants_all;     /* as in the pattern */
     stet_process_node *nodes;
     size_t node_count;
     stet_map ids;       /* id -> index */
     stet_value schemas; /* {HASH: schema} used by the rows */
-    bool template;      /* of children: what is wanted of it depends on where it is used */
+    bool template;      /* of children: what is wanted depends on where it is used */
     stet_arena arena;
 } stet_process;
 
-/* What the graph must know of module kinds. */
+/* What the graph must know about module kinds. */
 typedef struct stet_process_modules {
     void *ctx;
-    struct stet_templates *templates; /* where patterns of children are kept; NULL: each is read anew */
+    struct stet_templates *templates; /* where templates of children are kept; NULL: each is read anew */
     stet_status (*fingerprint)(void *ctx, stet_value descriptor, stet_hash *out, stet_error *err);
     stet_input_use (*use)(void *ctx, stet_value descriptor, const char *input, size_t len);
 } stet_process_modules;
@@ -71,26 +82,35 @@ char *stet_piece_doc(const char *piece);                                      /*
 char *stet_piece_part(const char *piece, const char *part, const char *name); /* name NULL: "piece:NAME:part" */
 /* NAME of "piece:NAME", or NULL if the id is not that of a result document. Points into `id`. */
 const char *stet_piece_name_of(const char *id);
+/* The same of the piece that an action belongs to. Pieces lie in the common scope: an action that a program recorded
+ * for a document of the same id in another scope is none of theirs. */
+const char *stet_piece_name_of_key(const stet_action_key *key);
+/* Is it an action of the piece with this result document? */
+bool stet_piece_has(const char *doc, const stet_action_key *key);
 
 STET_CHECKED stet_status stet_process_build(stet_pattern *p, const char *piece, const stet_process_modules *modules,
                                             stet_process **out, stet_error *err);
-/* From stored rows: an object {ID: ROW} at a time. Rows that make no sense are STET_CORRUPT. */
+/* From stored rows: add one object {ID: ROW} at a time. Malformed rows are STET_CORRUPT. */
 stet_process *stet_process_new(const char *piece);
 STET_CHECKED stet_status stet_process_add_rows(stet_process *g, stet_value rows, stet_error *err);
 void stet_process_free(stet_process *g); /* NULL is fine */
+/* Visits every node of a graph and of the patterns of children, at any depth; those children may not exist yet. `top`
+ * is the node of the graph that it is part of; `node` is a row or, inside the pattern of children, as authored. */
+typedef void (*stet_node_visit)(void *ctx, const char *top, stet_value node);
+void stet_process_walk(const stet_process *g, stet_node_visit each, void *ctx);
 const stet_process_node *stet_process_find(const stet_process *g, const char *id);
 
-/* How many chunks for so many nodes (a power of two), and which one a node is in. */
+/* The number of chunks for this many nodes (a power of two), and the chunk of a node. */
 uint32_t stet_process_chunks(size_t nodes);
 uint32_t stet_process_chunk(const char *id, uint32_t chunks);
 
-/* A link as it stands in a row. `id` and `scope` are borrowed from the value, `space` NULL for the own one. */
+/* A link in a row. `id` and `scope` are borrowed from the value; `space` is NULL for the own space. */
 typedef struct stet_link {
     stet_value id_value, scope_value, space_value;
     const char *id, *scope, *space;
     bool as_cell;
 } stet_link;
-/* Decodes a link; keys are put on `path`, which is not cleared. False if `v` is none, or a damaged one. */
+/* Decodes a link; appends its keys to `path`, which is not cleared. False: `v` is not a link, or a damaged one. */
 bool stet_link_read(stet_value v, stet_link *out, stet_path *path);
 /* A link to a cell of the own space. `path` is relative to the value. */
 stet_value stet_link_make(const char *id, stet_pathref path);
@@ -107,8 +127,7 @@ typedef struct stet_process_change {
         STET_CHANGE_CHANGED,
         STET_CHANGE_GONE,
         STET_CHANGE_MOVED
-    } kind; /* moved: same
-computation, other place in the order or other options */
+    } kind; /* moved: the same computation with another rank or other options */
 } stet_process_change;
 typedef struct stet_process_diff {
     stet_process_change *at; /* ids borrowed from the two graphs */
@@ -116,13 +135,15 @@ typedef struct stet_process_diff {
     size_t kept;
 } stet_process_diff;
 void stet_process_compare(const stet_process *before, const stet_process *after, stet_process_diff *out);
+/* What differs in a node that is in both: an array of "code", "binding", "schema" and "options". */
+stet_value stet_process_differences(stet_value was, stet_value now);
 void stet_process_diff_release(stet_process_diff *d);
 
-/* GraphSnapshotV1: {"version":1,"program","generation","nodes":[...]}, nodes in the order of rank and id; schemas in
- * place (looked up in `schemas`, {HASH: schema}); argument schemas that were not given filled in as prefixItems. */
+/* GraphSnapshotV1: {"version":1,"program","generation","nodes":[...]}, nodes in the order of rank and id. Schemas are
+ * inserted (looked up in `schemas`, {HASH: schema}); missing argument schemas are filled in as prefixItems. */
 stet_value stet_process_snapshot(const stet_process *g, stet_value schemas);
 
-/* Pictures. `snapshot` as above. */
+/* Pictures, in the languages of Graphviz and Mermaid. */
 void stet_process_dot(const stet_process *g, stet_buf *out);
 void stet_process_mermaid(const stet_process *g, stet_buf *out);
 

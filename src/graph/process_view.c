@@ -1,4 +1,5 @@
-/* The process graph as others see it: GraphSnapshotV1, Graphviz, Mermaid. */
+/* process_view.c - the process graph for other programs: GraphSnapshotV1, Graphviz, Mermaid. */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "graph/process.h"
+#include "graph/stream.h"
 
 typedef struct ordered {
     int64_t rank;
@@ -28,9 +30,6 @@ static ordered *in_order(const stet_process *g) {
     return o;
 }
 
-/* ---- GraphSnapshotV1 ----------------------------------------------------------------------------------------------
- */
-
 /* Puts the schema in the place of its hash; leaves the hash if the schema is not at hand. */
 static void expand(stet_value *object, const char *key, stet_value schemas) {
     stet_value hash, schema;
@@ -42,9 +41,12 @@ static void expand(stet_value *object, const char *key, stet_value schemas) {
         stet_put(object, key, stet_retain(schema));
 }
 
-/* {"type":"array","prefixItems":[...]}: one item per position, or one object for all named inputs. */
-static stet_value tuple_schema(stet_value inputs) {
+/* {"type":"array","prefixItems":[...]}: one item per position, or one object for all named inputs. A handler is called
+ * with the event first. */
+static stet_value tuple_schema(stet_value inputs, bool handler) {
     stet_value schema = stet_object(), items = stet_array();
+    if (handler)
+        stet_push(&items, stet_object());
     size_t n = stet_count(inputs), index;
     bool positions = n > 0;
     for (size_t i = 0; i < n; i++) {
@@ -81,7 +83,7 @@ static stet_value node_snapshot(const stet_process_node *n, stet_value schemas) 
     expand(&module, "argumentSchema", schemas);
     expand(&module, "resultSchema", schemas);
     if (!stet_find(module, "argumentSchema", 14, NULL))
-        stet_put(&module, "argumentSchema", tuple_schema(stet_get(n->row, "inputs")));
+        stet_put(&module, "argumentSchema", tuple_schema(stet_get(n->row, "inputs"), stet_stream_is_handler(n->row)));
     stet_put(&out, "module", module);
     expand(&out, "argumentSchema", schemas);
     expand(&out, "resultSchema", schemas);
@@ -105,12 +107,9 @@ stet_value stet_process_snapshot(const stet_process *g, stet_value schemas) {
     return out;
 }
 
-/* ---- Pictures
- * -------------------------------------------------------------------------------------------------------- */
-
 typedef struct picture {
     const stet_process *g;
-    stet_map docs; /* document -> number of the node that writes it, plus one; 0: a place of its own */
+    stet_map docs; /* key of a document -> number of the node that writes it */
     stet_map outside;
     stet_buf *out;
     size_t to; /* node being drawn; SIZE_MAX: the result */
@@ -165,6 +164,21 @@ static void quote(const picture *p, const char *s) {
         quote_dot(p->out, s);
 }
 
+/* Space, scope and id: documents that share an id are different ones. */
+static char *doc_key(const stet_link *l) {
+    return stet_asprintf("%s\n%s\n%s", l->space ? l->space : "", l->scope, l->id);
+}
+
+static void name_document(const picture *p, const stet_link *l, stet_buf *out) {
+    size_t own = strlen(p->g->result);
+    bool mine = !l->space && !*l->scope && strncmp(l->id, p->g->result, own) == 0 && l->id[own] == ':';
+    stet_buf_str(out, mine ? l->id + own + 1 : l->id);
+    if (*l->scope)
+        stet_buf_printf(out, " (scope %s)", l->scope);
+    if (l->space)
+        stet_buf_printf(out, " in space %s", l->space);
+}
+
 static bool draw_link(void *ctx, stet_value binding, stet_pathref place) {
     picture *p = ctx;
     stet_link l;
@@ -174,23 +188,23 @@ static bool draw_link(void *ctx, stet_value binding, stet_pathref place) {
         return true;
     stet_buf text = STET_BUF(0);
     stet_path_print(stet_path_ref(&p->path), &text);
-    const stet_slot *slot = stet_map_get(&p->docs, l.id, strlen(l.id));
+    char *key = doc_key(&l);
+    const stet_slot *slot = stet_map_get(&p->docs, key, strlen(key));
     char from[32], to[32];
-    if (slot && !l.space) {
+    if (slot) {
         snprintf(from, sizeof from, "n%llu", (unsigned long long)slot->n);
     } else {
-        stet_slot *o = stet_map_get(&p->outside, l.id, strlen(l.id));
+        stet_slot *o = stet_map_get(&p->outside, key, strlen(key));
         uint64_t number = o ? o->n : stet_map_len(&p->outside);
         snprintf(from, sizeof from, "d%llu", (unsigned long long)number);
         if (!o) {
-            stet_map_put(&p->outside, l.id, strlen(l.id), (stet_slot){.n = number});
-            const char *shown = l.id;
-            size_t own = strlen(p->g->result);
-            if (strncmp(l.id, p->g->result, own) == 0 && l.id[own] == ':')
-                shown = l.id + own + 1;
+            stet_buf shown = STET_BUF(0);
+            stet_map_put(&p->outside, key, strlen(key), (stet_slot){.n = number});
+            name_document(p, &l, &shown);
             stet_buf_printf(p->out, p->mermaid ? "  %s[(" : "  %s [shape=note, label=", from);
-            quote(p, shown);
+            quote(p, stet_buf_cstr(&shown));
             stet_buf_str(p->out, p->mermaid ? ")]\n" : "];\n");
+            stet_buf_release(&shown);
         }
     }
     if (p->to == SIZE_MAX)
@@ -215,6 +229,7 @@ static bool draw_link(void *ctx, stet_value binding, stet_pathref place) {
         stet_buf_str(p->out, ";\n");
     }
     stet_buf_release(&text);
+    stet_free(key);
     return true;
 }
 
@@ -224,8 +239,11 @@ static void draw(const stet_process *g, stet_buf *out, bool mermaid) {
     for (size_t i = 0; i < g->node_count; i++) {
         stet_link l;
         p.path.buf.len = 0;
-        if (stet_link_read(stet_get(o[i].node->row, "output"), &l, &p.path))
-            stet_map_put(&p.docs, l.id, strlen(l.id), (stet_slot){.n = i});
+        if (stet_link_read(stet_get(o[i].node->row, "output"), &l, &p.path)) {
+            char *key = doc_key(&l);
+            stet_map_put(&p.docs, key, strlen(key), (stet_slot){.n = i});
+            stet_free(key);
+        }
     }
     stet_buf_str(out, mermaid ? "flowchart LR\n" : "digraph piece {\n  rankdir=LR;\n  node [shape=box];\n");
     for (size_t i = 0; i < g->node_count; i++) {

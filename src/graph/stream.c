@@ -1,3 +1,5 @@
+/* stream.c - finds the streams of a piece and its children, and their handlers. */
+
 #include "graph/stream.h"
 
 #include <stdlib.h>
@@ -25,8 +27,8 @@ bool stet_stream_name(const char *piece, const char *id, stet_pathref path, stet
 static bool name_of(const char *piece, stet_value link, stet_buf *out) {
     stet_link l;
     stet_path path = STET_PATH_INIT;
-    bool found =
-        stet_link_read(link, &l, &path) && !l.space && stet_stream_name(piece, l.id, stet_path_ref(&path), out);
+    bool found = stet_link_read(link, &l, &path) && !l.space && !*l.scope &&
+                 stet_stream_name(piece, l.id, stet_path_ref(&path), out);
     stet_path_release(&path);
     return found;
 }
@@ -60,8 +62,6 @@ stet_value stet_streams_of(const stet_process *g, size_t *handlers) {
     }
     return streams;
 }
-
-/* ---- Of children, as patterns have them ------------------------------------------------------------------------ */
 
 typedef struct level {
     char *prefix; /* "rows[KEY]." */
@@ -103,8 +103,6 @@ stet_value stet_streams_of_children(const stet_process *g) {
     return out;
 }
 
-/* ---- Writing --------------------------------------------------------------------------------------------------- */
-
 static stet_status write_own(stet_tx *tx, const char *piece, const char *node, stet_value row, stet_error *err) {
     stet_value link;
     stet_status status = STET_OK;
@@ -113,7 +111,7 @@ static stet_status write_own(stet_tx *tx, const char *piece, const char *node, s
     stet_link l;
     stet_path path = STET_PATH_INIT;
     char *own = stet_piece_part(piece, "node", node);
-    if (stet_link_read(link, &l, &path) && !l.space && strcmp(l.id, own) == 0) {
+    if (stet_link_read(link, &l, &path) && !l.space && !*l.scope && strcmp(l.id, own) == 0) {
         stet_value envelope = stet_object(), value = stet_object();
         stet_put(&value, "$stream", stet_bool(true));
         stet_put(&envelope, "value", value);
@@ -130,8 +128,6 @@ stet_status stet_streams_write(stet_tx *tx, const stet_process *g, stet_error *e
         status = write_own(tx, g->piece, g->nodes[i].id, g->nodes[i].row, err);
     return status;
 }
-
-/* ---- Finding --------------------------------------------------------------------------------------------------- */
 
 void stet_stream_release(stet_stream *s) {
     stet_free(s->name);

@@ -1,4 +1,5 @@
-/* api.c - the public functions that take cells as text. Each is a thin form of one in space.h. */
+/* api.c - the public functions that take cells as text; each is a thin wrapper over space.h. */
+
 #include "memory/internal.h"
 
 typedef struct cell {
@@ -66,11 +67,50 @@ stet_status stet_tx_get_from(stet_tx *tx, stet_space *other, const char *text, c
     return get(tx, other, text, scope, STET_RECURSIVE, out, err);
 }
 
+stet_write_guard stet_outside_guard;
+
+static stet_status guarded(stet_tx *tx, const stet_docname *name, const stet_patch *at, size_t len, bool done,
+                           stet_error *err) {
+    stet_status (*ask)(stet_tx *, const stet_docname *, const stet_patch *, size_t, stet_error *) =
+        done ? stet_outside_guard.after : stet_outside_guard.before;
+    return ask ? ask(tx, name, at, len, err) : STET_OK;
+}
+
+stet_status stet_tx_patch_outside(stet_tx *tx, const stet_docname *name, const stet_patch *at, size_t len,
+                                  stet_error *err) {
+    static const stet_patch nothing;
+    stet_status st = guarded(tx, name, at ? at : &nothing, len, false, err);
+    if (st == STET_OK)
+        st = stet_tx_patch(tx, name, at, len, err);
+    return st == STET_OK ? guarded(tx, name, at ? at : &nothing, len, true, err) : st;
+}
+
+stet_status stet_tx_write_outside(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value value,
+                                  stet_error *err) {
+    stet_patch op = {.kind = STET_PATCH_REPLACE, .path = path, .value = value};
+    stet_status st = guarded(tx, name, &op, 1, false, err);
+    if (st != STET_OK) {
+        stet_release(value);
+        return st;
+    }
+    stet_retain(value);
+    st = path.len == 0 ? stet_tx_put(tx, name, value, err) : stet_tx_write(tx, name, path, value, err);
+    if (st == STET_OK)
+        st = guarded(tx, name, &op, 1, true, err);
+    stet_release(op.value);
+    return st;
+}
+
+stet_status stet_tx_drop_outside(stet_tx *tx, const stet_docname *name, stet_error *err) {
+    stet_status st = guarded(tx, name, NULL, 0, false, err);
+    return st == STET_OK ? stet_tx_drop(tx, name, err) : st;
+}
+
 stet_status stet_tx_set(stet_tx *tx, const char *text, const char *scope, stet_value value, stet_error *err) {
     cell c;
     stet_status st = open_cell(&c, text, scope, err);
     if (st == STET_OK)
-        st = stet_tx_write(tx, &c.name, stet_path_ref(&c.path), value, err);
+        st = stet_tx_write_outside(tx, &c.name, stet_path_ref(&c.path), value, err);
     else
         stet_release(value);
     close_cell(&c);
@@ -84,7 +124,7 @@ stet_status stet_tx_patch_value(stet_tx *tx, const char *id, const char *scope, 
     stet_docname name = {id, scope};
     stet_status st = stet_patches_of_value(operations, false, &arena, &ops, err);
     if (st == STET_OK)
-        st = stet_tx_patch(tx, &name, ops.at, ops.len, err);
+        st = stet_tx_patch_outside(tx, &name, ops.at, ops.len, err);
     stet_patches_release(&ops);
     stet_arena_release(&arena);
     return st;
@@ -92,7 +132,7 @@ stet_status stet_tx_patch_value(stet_tx *tx, const char *id, const char *scope, 
 
 stet_status stet_tx_delete(stet_tx *tx, const char *id, const char *scope, stet_error *err) {
     stet_docname name = {id, scope};
-    return stet_tx_drop(tx, &name, err);
+    return stet_tx_drop_outside(tx, &name, err);
 }
 
 stet_status stet_tx_require_absent(stet_tx *tx, const char *id, const char *scope, stet_error *err) {
@@ -107,8 +147,6 @@ stet_status stet_tx_require_hash(stet_tx *tx, const char *id, const char *scope,
         return stet_fail(err, STET_INVALID, "hash \"%.80s\": expected 64 hexadecimal digits in lower case", hex);
     return stet_tx_need_hash(tx, &name, h, err);
 }
-
-/* ---- Following ---- */
 
 struct stet_follower {
     stet_feed *feed;

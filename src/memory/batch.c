@@ -1,9 +1,11 @@
 /* batch.c - observations of runs that changed nothing.
  *
- * They need no sync of their own: losing one means that its action runs again. So they wait here, as the members of a
- * group, and are stored together: by the next data commit of the handle before its own, by stet_sync, by any question
- * about actions, when there are many, and at close. Each is validated then, kept or dropped on its own; a dropped one
- * is no error, its action keeps the mark it had. */
+ * Such an observation needs no sync of its own: if it is lost, its action runs again. So observations wait here as
+ * members of a group and are stored together: before the handle's next data commit, by stet_sync, before any question
+ * about actions, when there are many, and at close. Each is validated then, and kept or dropped on its own. A dropped
+ * one is not an error: its action keeps the mark it had.
+ */
+
 #include "memory/commit.h"
 #include "memory/observe_internal.h"
 

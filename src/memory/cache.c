@@ -1,7 +1,9 @@
-/* cache.c - decoded documents of one handle, the least recently used dropped first.
+/* cache.c - decoded documents of one handle; the least recently used is dropped first.
  *
- * An entry that is not old is the document as of every sequence from head.seq to the handle's `known`. One that is old
- * stays as a base for the patches after it: following a large document that others patch then costs the patches. */
+ * An entry that is not old is the document as of every sequence from head.seq to the handle's `known`. An old entry
+ * stays as a base for the patches after it: following a large document that others patch then costs only the patches.
+ */
+
 #include "memory/internal.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* commit.c - storing a group of transactions, all or nothing in SQLite's terms, one by one in the group's.
+/* commit.c - stores a group of transactions: one SQLite transaction, each member kept or dropped on its own.
  *
  * Invariants
  *   C1. Nothing of the handle (cache, known, snapshot) changes before SQLite has committed.
@@ -6,7 +6,9 @@
  *       before it that it did not see as they were stored (dropped, or applied to another state than staged).
  *   C3. Commit rows are inserted in the order of their sequences, heads once per document and in the order of keys,
  *       many of each in one statement. Until then nobody asks the tables for what the group has done.
- *   C4. Changed leaves come from the values before and after, never from the operations. */
+ *   C4. Changed leaves come from the values before and after, never from the operations.
+ */
+
 #include "memory/commit.h"
 #include "memory/walk.h"
 
@@ -242,8 +244,8 @@ static stet_status pack_into(store *c, int64_t seq, size_t *body_of, stet_error 
             bytes = text_length(c->s, o->value); /* the bound is loose: look */
         if (bytes > (int64_t)STET_DOC_MAX_BYTES)
             return too_large(o, bytes, err);
-        stet_record_add(&c->changes, &last, o->w->doc, kind, o->w->head.seq ? seq - o->w->head.seq : 0, body_of[i],
-                        o->at, o->len);
+        stet_record_add(&c->changes, &last, o->w->doc, kind, o->w->head.seq ? seq - o->w->head.seq : 0,
+                        c->body.data + start, body_of[i], o->at, o->len);
     }
     return c->changes.overflow ? stet_fail(err, STET_LIMIT, "a commit with too many changes") : STET_OK;
 }
@@ -253,11 +255,9 @@ static bool next_commit(void *ctx, stet_row *out) {
     if (c->row == c->rows.len)
         return false;
     const commit_row *r = &c->rows.at[c->row++];
-    stet_row_int(out, 0, r->seq);
-    stet_row_int(out, 1, c->g->branch);
-    stet_row_int(out, 2, c->time_ms);
-    stet_row_blob(out, 3, c->changes.data + r->changes_at, r->changes_len);
-    stet_row_blob(out, 4, r->body_len ? c->body.data + r->body_at : "", r->body_len);
+    stet_commit_fields(out, r->seq, c->g->branch, c->time_ms, c->changes.data + r->changes_at, r->changes_len);
+    stet_row_blob(out, STET_COMMIT_CHANGES, c->changes.data + r->changes_at, r->changes_len);
+    stet_row_blob(out, STET_COMMIT_CHANGES + 1, r->body_len ? c->body.data + r->body_at : "", r->body_len);
     return true;
 }
 
@@ -265,7 +265,7 @@ static void write_commits(store *c) {
     c->row = 0;
     if (c->rows.len)
         stet_db_rows(c->s->db,
-                     "INSERT OR FAIL INTO commits(seq, branch, time_ms, changes, body) SELECT a, b, c, d, e FROM given",
+                     "INSERT OR FAIL INTO commits(" STET_COMMIT_COLUMNS ", body) SELECT a, b, c, d, e, f, g FROM given",
                      next_commit, c);
     stet_vec_clear(&c->rows);
     stet_buf_clear(&c->changes);
@@ -293,7 +293,8 @@ static stet_status pack(store *c, int64_t seq, size_t *body_of, stet_error *err)
 }
 
 static void insert_snapshot(stet_space *s, int64_t key, int64_t seq, const stet_buf *text) {
-    stet_stmt *q = stet_db_stmt(s->db, "INSERT OR REPLACE INTO snapshot(key, seq, value) VALUES(?, ?, ?)");
+    stet_stmt *q = stet_db_stmt(s->db, "INSERT OR REPLACE INTO snapshot(key, seq, value, sum)"
+                                       " VALUES(?1, ?2, ?3, row_sum(?1, ?2, ?3))");
     stet_bind_int(q, 1, key);
     stet_bind_int(q, 2, seq);
     if (text)
@@ -314,6 +315,7 @@ static void revise(store *c, outcome_doc *o, stet_revision_kind kind, size_t bod
     if (!h->own) { /* the links of the parent are counted there */
         h->own = true;
         h->links = h->chain = 0;
+        stet_space_note_written(c->s, o->w->doc, c->g->branch);
     }
     h->links++;
     if (kind == STET_REVISION_PATCH) {
@@ -363,6 +365,7 @@ static bool next_head(void *ctx, stet_row *out) {
         stet_row_blob(out, 6, c->s->text.data, c->s->text.len);
     else
         stet_row_null(out, 6);
+    stet_row_sum(out, 7);
     return true;
 }
 
@@ -371,8 +374,8 @@ static void write_heads(store *c) {
     c->row = 0;
     if (c->wrote)
         stet_db_rows(c->s->db,
-                     "INSERT OR REPLACE INTO head(key, seq, live, links, chain, bytes, value)"
-                     " SELECT a, b, c, d, e, f, g FROM given",
+                     "INSERT OR REPLACE INTO head(key, seq, live, links, chain, bytes, value, sum)"
+                     " SELECT a, b, c, d, e, f, g, h FROM given",
                      next_head, c);
 }
 
@@ -386,10 +389,14 @@ static stet_status publish(store *c, stet_group_member *m, stet_error *err) {
     if (st != STET_OK)
         return st;
     stet_doc_change *list = stet_arena_alloc(m->tx->arena, (n + 1) * sizeof *list);
+    const stet_observation *seen = m->tx->observation;
+    m->own = seen && seen->ignored_count ? stet_arena_alloc(m->tx->arena, (n + 1) * sizeof *m->own) : NULL;
     for (size_t i = 0; i < n; i++) {
         outcome_doc *o = &c->outcomes.at[i];
         stet_revision_kind kind = kind_of(o);
         list[i] = (stet_doc_change){o->w->doc, o->d->name, kind, o->at, o->len};
+        if (m->own)
+            m->own[i] = stet_observe_beside(seen, &list[i], o->exists ? o->value : o->w->head.value, m->tx->arena);
         revise(c, o, kind, body_of[i], seq);
     }
     m->changes = list;
@@ -408,6 +415,7 @@ static void store_member(store *c, stet_group_member *m) {
     stet_group_member_clear(m);
     m->outcome = STET_MEMBER_STAGED;
     m->moved = m->stale = false;
+    m->own = NULL;
     m->reads = NULL;
     m->read_count = 0;
     m->result = (stet_commit_result){0};
@@ -471,6 +479,7 @@ static void observe(store *c) {
         a->seq = m->result.changed ? m->result.seq : 0;
         a->changes = m->changes;
         a->change_count = m->change_count;
+        a->own = m->own ? m->own : m->changes;
         a->observation = m->tx->observation;
         c->wrote = c->wrote || a->observation;
         a->reads = m->reads;

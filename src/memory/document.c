@@ -1,11 +1,16 @@
 /* document.c - a document as of a sequence: from the cache, from its head, or rebuilt from the log.
  *
- * Invariants of the log that this file relies on and check.c proves:
- *   L1. A revision names the one before it of the same document (`back`); the first one on a branch names the parent's
- *       newest up to the fork. So the links go down in sequence and cross branches by themselves.
- *   L2. A revision of a document that did not exist sets the whole; a patch always has something to be applied to.
+ * Invariants of the log that this file relies on and check.c verifies
+ *   L1. A revision names its predecessor, the previous revision of the same document (`back`). The first one on a
+ *       branch names the parent's newest up to the fork. So the links always lead to lower sequences, and cross
+ *       branches by themselves.
+ *   L2. A revision of a document that did not exist sets the whole document; a patch always has something to be applied
+ *       to.
  *   L3. A snapshot row (key, seq) with a value is the text of the document after revision `seq`.
  */
+
+#include <stdio.h>
+
 #include "memory/internal.h"
 #include "memory/record.h"
 
@@ -14,14 +19,40 @@ void stet_head_release(stet_head *h) {
     h->value = stet_null();
 }
 
-static bool read_text(stet_space *s, const char *text, size_t len, int64_t seq, stet_value *out) {
-    if (stet_json_read(text, len, NULL, out, NULL) == STET_OK) {
+void stet_space_damaged(stet_space *s, int64_t doc, const char *format, ...) {
+    if (s->probing)
+        s->damaged = true;
+    if (s->probing || stet_db_failed(s->db))
+        return;
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    stet_arena arena = STET_ARENA_INIT;
+    stet_docname name = {0};
+    stet_status st = doc ? stet_space_docname(s, doc, &arena, &name, NULL) : STET_NOT_FOUND;
+    if (st == STET_OK)
+        stet_db_fail(s->db, STET_CORRUPT, "%s: document \"%s\": %s", s->path, name.id, what);
+    else if (doc)
+        stet_db_fail(s->db, STET_CORRUPT, "%s: document number %lld: %s", s->path, (long long)doc, what);
+    else
+        stet_db_fail(s->db, STET_CORRUPT, "%s: %s", s->path, what);
+    stet_db_hint(s->db,
+                 "`stet check` lists all that is damaged, `stet check --repair` restores what another copy vouches "
+                 "for and names what is lost");
+    stet_arena_release(&arena);
+}
+
+/* A text whose checksum was right. */
+static bool read_text(stet_space *s, int64_t doc, const char *text, size_t len, int64_t seq, stet_value *out) {
+    if (text && stet_json_read(text, len, NULL, out, NULL) == STET_OK) {
         if (stet_typeof(*out) == STET_OBJECT)
             return true;
         stet_release(*out);
         *out = stet_null();
     }
-    stet_db_fail(s->db, STET_CORRUPT, "%s: text of a document at sequence %lld is damaged", s->path, (long long)seq);
+    stet_space_damaged(s, doc, "its text at sequence %lld is damaged", (long long)seq);
     return false;
 }
 
@@ -35,15 +66,21 @@ static int64_t whole_text_upto(stet_space *s, int64_t key, int64_t seq) {
     return found;
 }
 
+/* False: there is none that can be trusted. That is no failure: the log has the same. */
 static bool snapshot_text(stet_space *s, int64_t key, int64_t seq, stet_value *out) {
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT value FROM snapshot WHERE key = ? AND seq = ?");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT key, seq, value, sum FROM snapshot WHERE key = ? AND seq = ?");
     stet_bind_int(q, 1, key);
     stet_bind_int(q, 2, seq);
     bool ok = false;
-    if (stet_step(q)) {
+    if (stet_step(q) && stet_column_sound(q, 0, 3)) {
         size_t len;
-        const char *text = stet_column_blob(q, 0, &len);
-        ok = read_text(s, text, len, seq, out);
+        const char *text = stet_column_blob(q, 2, &len);
+        ok = text && stet_json_read(text, len, NULL, out, NULL) == STET_OK;
+        if (ok && stet_typeof(*out) != STET_OBJECT) {
+            stet_release(*out);
+            *out = stet_null();
+            ok = false;
+        }
     }
     stet_reset(q);
     return ok;
@@ -55,7 +92,7 @@ typedef struct chain {
     STET_VEC(size_t) lengths;
 } chain;
 
-static bool apply_chain(stet_space *s, chain *c, int64_t seq, stet_value *doc) {
+static bool apply_chain(stet_space *s, int64_t number, chain *c, int64_t seq, stet_value *doc) {
     size_t end = c->bytes.len;
     for (size_t i = c->lengths.len; i-- > 0;) {
         size_t len = c->lengths.at[i];
@@ -65,8 +102,7 @@ static bool apply_chain(stet_space *s, chain *c, int64_t seq, stet_value *doc) {
                   stet_patches_apply(ops.at, ops.len, doc, NULL) == STET_OK;
         stet_patches_release(&ops);
         if (!ok) {
-            stet_db_fail(s->db, STET_CORRUPT, "%s: a patch up to sequence %lld is damaged or does not apply", s->path,
-                         (long long)seq);
+            stet_space_damaged(s, number, "a patch up to sequence %lld does not apply", (long long)seq);
             return false;
         }
     }
@@ -78,41 +114,48 @@ typedef enum step { STEP_FOUND, STEP_ABSENT, STEP_ON, STEP_FAILED } step;
 
 static step step_back(stet_space *s, int64_t doc, int64_t *seq, bool use_cache, int64_t *branch, int64_t *whole,
                       chain *c, stet_value *out) {
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT branch, changes, body FROM commits WHERE seq = ?");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_COMMIT_COLUMNS ", body FROM commits WHERE seq = ?");
     stet_bind_int(q, 1, *seq);
     if (!stet_step(q)) {
-        stet_db_fail(s->db, STET_CORRUPT, "%s: commit %lld is missing", s->path, (long long)*seq);
+        stet_space_damaged(s, doc, "commit %lld is missing", (long long)*seq);
         return STEP_FAILED;
     }
     step found = STEP_FAILED;
-    int64_t here = stet_column_int(q, 0), key = stet_space_key(here, doc);
+    size_t changes_len, body_len;
+    const char *changes, *body;
+    if (!stet_commit_sound(q, &changes, &changes_len)) {
+        stet_space_damaged(s, doc, "commit %lld is damaged", (long long)*seq);
+        stet_reset(q);
+        return STEP_FAILED;
+    }
+    int64_t here = stet_column_int(q, STET_COMMIT_BRANCH), key = stet_space_key(here, doc);
     if (here != *branch) {
         *branch = here;
         *whole = whole_text_upto(s, key, *seq);
     }
     stet_cached *near = use_cache ? stet_cache_find(s, key) : NULL;
-    size_t changes_len, body_len;
     stet_record_rev rev;
     bool damaged;
     if (near && near->head.own && near->head.exists && near->head.seq == *seq) {
         *out = stet_retain(near->head.value);
         found = STEP_FOUND;
-    } else if (*whole == *seq) {
-        found = snapshot_text(s, key, *seq, out) ? STEP_FOUND : STEP_FAILED;
+    } else if (*whole == *seq && snapshot_text(s, key, *seq, out)) {
+        found = STEP_FOUND;
     } else {
-        const char *changes = stet_column_blob(q, 1, &changes_len);
-        const char *body = stet_column_blob(q, 2, &body_len);
-        if (!stet_record_find(changes, changes_len, doc, &rev, &damaged) || rev.body_at > body_len ||
-            rev.body_len > body_len - rev.body_at || (rev.kind == STET_REVISION_PATCH && rev.back == 0) ||
-            rev.back >= *seq) {
-            stet_db_fail(s->db, STET_CORRUPT, "%s: commit %lld is damaged or lacks document %lld", s->path,
-                         (long long)*seq, (long long)doc);
+        body = stet_column_blob(q, STET_COMMIT_CHANGES + 1, &body_len);
+        if (!stet_record_find(changes, changes_len, doc, &rev, &damaged) ||
+            (rev.kind == STET_REVISION_PATCH && rev.back == 0) || rev.back >= *seq) {
+            stet_space_damaged(s, doc, "commit %lld does not have it", (long long)*seq);
+        } else if (rev.kind == STET_REVISION_LOST) {
+            stet_space_damaged(s, doc, "what it was at sequence %lld is lost", (long long)*seq);
+        } else if (!(body = stet_record_body(&rev, body, body_len))) {
+            stet_space_damaged(s, doc, "what commit %lld says of it is damaged", (long long)*seq);
         } else if (rev.kind == STET_REVISION_SET) {
-            found = read_text(s, body + rev.body_at, rev.body_len, *seq, out) ? STEP_FOUND : STEP_FAILED;
+            found = read_text(s, doc, body, rev.body_len, *seq, out) ? STEP_FOUND : STEP_FAILED;
         } else if (rev.kind == STET_REVISION_DELETE) {
             found = STEP_ABSENT;
         } else {
-            stet_buf_add(&c->bytes, body + rev.body_at, rev.body_len);
+            stet_buf_add(&c->bytes, body, rev.body_len);
             *stet_vec_add(&c->lengths) = rev.body_len;
             *seq -= rev.back;
             found = STEP_ON;
@@ -131,8 +174,8 @@ bool stet_document_rebuild(stet_space *s, int64_t doc, int64_t seq, bool use_cac
         ;
     bool exists = found == STEP_FOUND;
     if (found == STEP_ABSENT && c.lengths.len)
-        stet_db_fail(s->db, STET_CORRUPT, "%s: a patch after the deletion at %lld", s->path, (long long)at);
-    if (exists && (c.bytes.overflow || !apply_chain(s, &c, seq, out))) {
+        stet_space_damaged(s, doc, "a patch follows the deletion at %lld", (long long)at);
+    if (exists && (c.bytes.overflow || !apply_chain(s, doc, &c, seq, out))) {
         stet_release(*out);
         *out = stet_null();
         exists = false;
@@ -148,25 +191,29 @@ static int64_t walk_down(stet_space *s, int64_t branch, int64_t doc, int64_t fro
     int64_t seq = from;
     *left = false;
     while (seq > at) {
-        stet_stmt *q = stet_db_stmt(s->db, "SELECT branch, changes FROM commits WHERE seq = ?");
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_COMMIT_COLUMNS " FROM commits WHERE seq = ?");
         stet_bind_int(q, 1, seq);
         if (!stet_step(q)) {
-            stet_db_fail(s->db, STET_CORRUPT, "%s: commit %lld is missing", s->path, (long long)seq);
+            stet_space_damaged(s, doc, "commit %lld is missing", (long long)seq);
             return 0;
         }
         size_t len;
+        const char *changes;
         stet_record_rev rev;
-        bool damaged, here = stet_column_int(q, 0) == branch;
-        const char *changes = stet_column_blob(q, 1, &len);
-        bool found = here && stet_record_find(changes, len, doc, &rev, &damaged);
+        bool damaged, sound = stet_commit_sound(q, &changes, &len);
+        bool here = stet_column_int(q, STET_COMMIT_BRANCH) == branch;
+        bool found = sound && here && stet_record_find(changes, len, doc, &rev, &damaged);
         stet_reset(q);
+        if (!sound) {
+            stet_space_damaged(s, doc, "commit %lld is damaged", (long long)seq);
+            return 0;
+        }
         if (!here) {
             *left = true;
             return 0;
         }
         if (!found || rev.back >= seq) {
-            stet_db_fail(s->db, STET_CORRUPT, "%s: commit %lld is damaged or lacks document %lld", s->path,
-                         (long long)seq, (long long)doc);
+            stet_space_damaged(s, doc, "commit %lld does not have it", (long long)seq);
             return 0;
         }
         if (rev.back == 0)
@@ -176,25 +223,73 @@ static int64_t walk_down(stet_space *s, int64_t branch, int64_t doc, int64_t fro
     return seq;
 }
 
+/* The row of the table head. False if there is none, and on failure. */
+static bool read_head(stet_space *s, int64_t branch, int64_t doc, stet_head *out, bool *inlined, bool with_value) {
+    stet_stmt *q =
+        stet_db_stmt(s->db, "SELECT key, seq, live, links, chain, bytes, value, sum FROM head WHERE key = ?");
+    stet_bind_int(q, 1, stet_space_key(branch, doc));
+    bool there = stet_step(q);
+    if (there && !stet_column_sound(q, 0, 7)) {
+        stet_space_damaged(s, doc, "its newest revision is not known: the row that names it is damaged");
+        there = false;
+    } else if (there) {
+        *out = (stet_head){.seq = stet_column_int(q, 1),
+                           .own = true,
+                           .exists = stet_column_int(q, 2) != 0,
+                           .links = stet_column_int(q, 3),
+                           .chain = stet_column_int(q, 4),
+                           .bytes = stet_column_int(q, 5)};
+        *inlined = out->exists && !stet_column_is_null(q, 6);
+        if (*inlined && with_value) {
+            size_t len;
+            const char *text = stet_column_blob(q, 6, &len);
+            out->exists = read_text(s, doc, text, len, out->seq, &out->value);
+        }
+    } else if (stet_space_written(s, doc, branch)) {
+        stet_space_damaged(s, doc, "its newest revision is not known: the row that names it is gone");
+    }
+    stet_reset(q);
+    return there;
+}
+
+/* A revision of the document above `at`, from which the way down is shorter than from `head`. What a snapshot says is
+ * not taken on trust, and a large text is not read for its checksum: the commit is asked. */
+static int64_t anchor_above(stet_space *s, int64_t branch, int64_t doc, int64_t at, int64_t head) {
+    int64_t anchor = 0;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT seq FROM snapshot WHERE key = ? AND seq > ? ORDER BY seq LIMIT 1");
+    stet_bind_int(q, 1, stet_space_key(branch, doc));
+    stet_bind_int(q, 2, at);
+    if (stet_step(q))
+        anchor = stet_column_int(q, 0);
+    stet_reset(q);
+    if (anchor <= at || anchor >= head)
+        return head;
+    q = stet_db_stmt(s->db, "SELECT " STET_COMMIT_COLUMNS " FROM commits WHERE seq = ?");
+    stet_bind_int(q, 1, anchor);
+    bool good = false, damaged;
+    if (stet_step(q)) {
+        size_t len;
+        const char *changes;
+        stet_record_rev rev;
+        good = stet_commit_sound(q, &changes, &len) && stet_column_int(q, STET_COMMIT_BRANCH) == branch &&
+               stet_record_find(changes, len, doc, &rev, &damaged);
+    }
+    stet_reset(q);
+    return good ? anchor : head;
+}
+
 int64_t stet_document_revision_at(stet_space *s, int64_t branch, int64_t doc, int64_t at) {
     for (;;) {
-        int64_t key = stet_space_key(branch, doc), head = 0, anchor = 0;
-        stet_stmt *q = stet_db_stmt(s->db, "SELECT seq FROM head WHERE key = ?");
-        stet_bind_int(q, 1, key);
-        if (stet_step(q))
-            head = stet_column_int(q, 0);
-        stet_reset(q);
+        stet_head h = {0};
+        bool inlined;
+        if (!read_head(s, branch, doc, &h, &inlined, false) && ((s->probing && s->damaged) || stet_db_failed(s->db)))
+            return 0;
+        int64_t head = h.seq;
         if (head && head <= at)
             return head;
         if (head) {
-            q = stet_db_stmt(s->db, "SELECT seq FROM snapshot WHERE key = ? AND seq > ? ORDER BY seq LIMIT 1");
-            stet_bind_int(q, 1, key);
-            stet_bind_int(q, 2, at);
-            if (stet_step(q))
-                anchor = stet_column_int(q, 0);
-            stet_reset(q);
             bool left;
-            int64_t found = walk_down(s, branch, doc, anchor ? anchor : head, at, &left);
+            int64_t found = walk_down(s, branch, doc, anchor_above(s, branch, doc, at, head), at, &left);
             if (!left)
                 return found;
         }
@@ -206,33 +301,10 @@ int64_t stet_document_revision_at(stet_space *s, int64_t branch, int64_t doc, in
     }
 }
 
-/* The row of the table head. False if there is none. */
-static bool read_head(stet_space *s, int64_t key, stet_head *out, bool *inlined) {
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT seq, live, links, chain, bytes, value FROM head WHERE key = ?");
-    stet_bind_int(q, 1, key);
-    bool there = stet_step(q);
-    if (there) {
-        *out = (stet_head){.seq = stet_column_int(q, 0),
-                           .own = true,
-                           .exists = stet_column_int(q, 1) != 0,
-                           .links = stet_column_int(q, 2),
-                           .chain = stet_column_int(q, 3),
-                           .bytes = stet_column_int(q, 4)};
-        *inlined = out->exists && !stet_column_is_null(q, 5);
-        if (*inlined) {
-            size_t len;
-            const char *text = stet_column_blob(q, 5, &len);
-            out->exists = read_text(s, text, len, out->seq, &out->value);
-        }
-    }
-    stet_reset(q);
-    return there;
-}
-
 /* After a failure nothing that was read means anything, absence least of all. */
 static bool sound(stet_space *s) {
     assert(stet_db_in_transaction(s->db));
-    return stet_db_status(s->db, NULL) == STET_OK;
+    return !stet_db_failed(s->db);
 }
 
 void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet_head *out) {
@@ -249,7 +321,7 @@ void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet
     }
     s->misses++;
     bool inlined;
-    if (read_head(s, key, out, &inlined) && out->seq <= at) {
+    if (read_head(s, branch, doc, out, &inlined, true) && out->seq <= at) {
         if (out->exists && !inlined)
             out->exists = stet_document_rebuild(s, doc, out->seq, true, &out->value);
         if (sound(s))
@@ -259,6 +331,8 @@ void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet
     /* Not on this branch, or newer than asked for. The newest one is worth keeping, an older one is not. */
     bool own = out->own;
     stet_head_release(out);
+    if (!sound(s))
+        return;
     *out = (stet_head){.seq = stet_document_revision_at(s, branch, doc, at), .own = false};
     if (out->seq)
         out->exists = stet_document_rebuild(s, doc, out->seq, false, &out->value);

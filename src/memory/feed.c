@@ -1,7 +1,9 @@
-/* feed.c - commits as they come, in order, each once.
+/* feed.c - delivers commits as they come: in order, each once.
  *
- * The log is the queue: a feed is a position in it. A commit by another process shows in the file's data version, which
- * is looked at every few milliseconds while waiting; no process has to tell another. */
+ * The log is the queue, and a feed is a position in it. A commit by another process shows in the file's data version,
+ * which is checked every few milliseconds while waiting. No process has to notify another.
+ */
+
 #include "memory/internal.h"
 
 #define FEED_BATCH 256

@@ -59,13 +59,15 @@ bool stet_group_overlay(stet_group *g, stet_tx_doc *d) {
     return true;
 }
 
-void stet_group_forget(stet_tx *tx) {
-    if (!tx->group)
-        return;
-    *(tx->prev ? &tx->prev->next : &tx->group->live) = tx->next;
+stet_group *stet_group_forget(stet_tx *tx) {
+    stet_group *g = tx->group;
+    if (!g)
+        return NULL;
+    *(tx->prev ? &tx->prev->next : &g->live) = tx->next;
     if (tx->next)
         tx->next->prev = tx->prev;
     tx->group = NULL;
+    return g;
 }
 
 const stet_change *stet_space_compare(stet_space *s, bool before_exists, stet_value before, bool after_exists,
@@ -188,7 +190,9 @@ static void advance_overlay(stet_group *g, size_t member, stet_tx_doc *d) {
 
 stet_status stet_group_add(stet_group *g, stet_tx *tx, const stet_doc_change **changes, size_t *count,
                            stet_error *err) {
-    assert(tx->group == g);
+    if (!g || tx->group != g)
+        return stet_fail(err, STET_CONFLICT, "the group of the transaction has ended");
+    stet_tx_withhold(tx);
     if (g->flushed)
         clear_members(g);
     if (tx->doomed)
@@ -302,8 +306,13 @@ void stet_group_at(const stet_group *g, size_t index, stet_member *out) {
 void stet_group_end(stet_group *g) {
     if (!g)
         return;
-    while (g->live)
-        stet_tx_abort(g->live);
+    g->ended = true;
+    stet_group_leave(g);
+}
+
+void stet_group_leave(stet_group *g) {
+    if (!g || !g->ended || g->live)
+        return;
     clear_members(g);
     clear_overlay(g);
     stet_vec_release(&g->members);
@@ -316,8 +325,6 @@ void stet_group_end(stet_group *g) {
     }
     free(g);
 }
-
-/* ---- One transaction ---- */
 
 static bool only_reads(const stet_tx *tx) {
     for (size_t i = 0; i < tx->docs.len; i++) {
@@ -337,9 +344,11 @@ static void drop_early_lock(stet_tx *tx) {
 stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *err) {
     stet_status st = STET_OK;
     stet_commit_result r = {0};
+    stet_tx_withhold(tx);
     if (tx->group) {
         st = stet_fail(err, STET_INVALID, "a transaction of a group is added to it, not committed alone");
-        stet_group_forget(tx);
+        stet_tx_abort(tx);
+        return st;
     } else if (only_reads(tx)) { /* what it read is one consistent state already */
         r.seq = tx->views.at[0].snapshot;
         if (tx->locked)

@@ -9,21 +9,21 @@ bool stet_walk_next(stet_walk *w, stet_arena *arena) {
     if (w->next <= 0)
         return false;
     w->seq = w->next;
-    stet_stmt *q = stet_db_stmt(w->s->db, "SELECT branch, time_ms, changes FROM commits WHERE seq = ?");
+    stet_stmt *q = stet_db_stmt(w->s->db, "SELECT " STET_COMMIT_COLUMNS " FROM commits WHERE seq = ?");
     stet_bind_int(q, 1, w->seq);
     bool good = false, damaged = false;
     if (stet_step(q)) {
         size_t len;
-        const void *changes = stet_column_blob(q, 2, &len);
-        w->branch = stet_column_int(q, 0);
-        w->time_ms = stet_column_int(q, 1);
-        good = stet_record_find(changes, len, w->doc, &w->rev, &damaged) && w->rev.back < w->seq &&
+        const char *changes;
+        bool sound = stet_commit_sound(q, &changes, &len);
+        w->branch = stet_column_int(q, STET_COMMIT_BRANCH);
+        w->time_ms = stet_column_int(q, STET_COMMIT_TIME);
+        good = sound && stet_record_find(changes, len, w->doc, &w->rev, &damaged) && w->rev.back < w->seq &&
                (w->leaves = stet_record_leaves(&w->rev, arena)) != NULL;
     }
     stet_reset(q);
     if (!good) {
-        stet_db_fail(w->s->db, STET_CORRUPT, "%s: commit %lld is damaged or lacks document %lld", w->s->path,
-                     (long long)w->seq, (long long)w->doc);
+        stet_space_damaged(w->s, w->doc, "commit %lld is damaged or gone, or does not have it", (long long)w->seq);
         w->next = 0;
         return false;
     }
@@ -66,24 +66,24 @@ stet_status stet_space_overlaps(stet_space *s, int64_t branch, int64_t doc, stet
     return st;
 }
 
-/* ---- Commits ---- */
-
 static bool decode_commit(stet_space *s, stet_stmt *q, stet_arena *arena, stet_commit_record *out) {
     size_t len;
-    const void *changes = stet_column_blob(q, 3, &len);
+    const char *changes;
+    bool sound = stet_commit_sound(q, &changes, &len);
     STET_VEC(stet_doc_change) list = {0};
     stet_record r;
     stet_record_rev rev;
     *out = (stet_commit_record){
         .seq = stet_column_int(q, 0), .branch = stet_column_int(q, 1), .time_ms = stet_column_int(q, 2)};
     stet_record_begin(&r, changes, len);
+    r.damaged = r.damaged || !sound;
     while (stet_record_next(&r, &rev)) {
         const stet_change *leaves = stet_record_leaves(&rev, arena);
         r.damaged = r.damaged || !leaves;
         *stet_vec_add(&list) = (stet_doc_change){.doc = rev.doc, .kind = rev.kind, .at = leaves, .len = rev.leaf_count};
     }
     if (r.damaged)
-        stet_db_fail(s->db, STET_CORRUPT, "%s: commit %lld is damaged", s->path, (long long)out->seq);
+        stet_space_damaged(s, 0, "commit %lld is damaged", (long long)out->seq);
     out->at = stet_arena_dup(arena, list.at, list.len * sizeof *list.at);
     out->len = list.len;
     stet_vec_release(&list);
@@ -117,7 +117,7 @@ stet_status stet_space_commits(stet_space *s, int64_t after, int64_t upto, size_
     stet_status st = stet_space_enter(s, &begun, err);
     if (st != STET_OK)
         return st;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT seq, branch, time_ms, changes FROM commits WHERE seq > ? AND seq <= ?"
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_COMMIT_COLUMNS " FROM commits WHERE seq > ? AND seq <= ?"
                                        " ORDER BY seq LIMIT ?");
     stet_bind_int(q, 1, after);
     stet_bind_int(q, 2, upto > 0 ? upto : INT64_MAX);
@@ -140,8 +140,6 @@ stet_status stet_space_commits(stet_space *s, int64_t after, int64_t upto, size_
     stet_vec_release(&found);
     return st;
 }
-
-/* ---- Whole documents, revisions ---- */
 
 stet_status stet_space_load(stet_space *s, int64_t branch, const stet_docname *name, int64_t at, stet_doc_state *out,
                             stet_error *err) {
@@ -174,7 +172,7 @@ stet_status stet_space_load(stet_space *s, int64_t branch, const stet_docname *n
 
 static stet_value payload_of(stet_space *s, const stet_walk *w) {
     stet_value v = stet_null();
-    if (w->rev.kind == STET_REVISION_DELETE)
+    if (w->rev.kind == STET_REVISION_DELETE || w->rev.kind == STET_REVISION_LOST)
         return v;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT body FROM commits WHERE seq = ?");
     stet_bind_int(q, 1, w->seq);
@@ -183,17 +181,18 @@ static stet_value payload_of(stet_space *s, const stet_walk *w) {
         size_t len;
         const char *body = stet_column_blob(q, 0, &len);
         stet_patches ops = {0};
-        if (w->rev.body_at > len || w->rev.body_len > len - w->rev.body_at)
+        body = stet_record_body(&w->rev, body, len);
+        if (!body)
             good = false;
         else if (w->rev.kind == STET_REVISION_SET)
-            good = stet_json_read(body + w->rev.body_at, w->rev.body_len, NULL, &v, NULL) == STET_OK;
-        else if ((good = stet_patches_decode(body + w->rev.body_at, w->rev.body_len, &ops)))
+            good = stet_json_read(body, w->rev.body_len, NULL, &v, NULL) == STET_OK;
+        else if ((good = stet_patches_decode(body, w->rev.body_len, &ops)))
             v = stet_patches_to_value(ops.at, ops.len);
         stet_patches_release(&ops);
     }
     stet_reset(q);
     if (!good)
-        stet_db_fail(s->db, STET_CORRUPT, "%s: the body of commit %lld is damaged", s->path, (long long)w->seq);
+        stet_space_damaged(s, w->doc, "what commit %lld says of it is damaged", (long long)w->seq);
     return v;
 }
 
@@ -224,8 +223,6 @@ stet_status stet_space_history(stet_space *s, int64_t branch, const stet_docname
     return st;
 }
 
-/* ---- Lists ---- */
-
 /* Is the document there on a branch that has no revision of it, seen through to its parents? */
 static bool seen_through(stet_space *s, int64_t branch, int64_t doc, int64_t *seq, stet_arena *arena) {
     *seq = stet_document_revision_at(s, branch, doc, INT64_MAX);
@@ -246,7 +243,8 @@ stet_status stet_space_list(stet_space *s, int64_t branch, const stet_doc_filter
         return st;
     }
     stet_stmt *q = stet_db_stmt(
-        s->db, "SELECT d.doc, d.id, d.scope, h.seq, h.live, h.bytes FROM document d LEFT JOIN head h"
+        s->db, "SELECT d.doc, d.id, d.scope, d.written, d.sum, h.key, h.seq, h.live, h.links, h.chain, h.bytes,"
+               " h.value, h.sum FROM document d LEFT JOIN head h"
                " ON h.key = (?1 << 40) + d.doc WHERE (d.id, d.scope) > (?2, ?3) AND d.id >= ?4 AND d.id < ?5"
                " AND (?6 IS NULL OR d.scope = ?6) ORDER BY d.id, d.scope");
     stet_bind_int(q, 1, branch);
@@ -263,9 +261,15 @@ stet_status stet_space_list(stet_space *s, int64_t branch, const stet_doc_filter
     bool extra = false;
     while (!extra && stet_step(q)) {
         stet_doc_info d = {
-            .doc = stet_column_int(q, 0), .seq = stet_column_int(q, 3), .bytes = (size_t)stet_column_int(q, 5)};
-        bool there = stet_column_is_null(q, 3) ? branch != 0 && seen_through(s, branch, d.doc, &d.seq, arena)
-                                               : stet_column_int(q, 4) != 0;
+            .doc = stet_column_int(q, 0), .seq = stet_column_int(q, 6), .bytes = (size_t)stet_column_int(q, 10)};
+        bool own = !stet_column_is_null(q, 5);
+        if (!stet_column_sound(q, 0, 4) || (own && !stet_column_sound(q, 5, 7)) ||
+            (!own && branch < STET_WRITTEN_BRANCHES && (stet_column_int(q, 3) >> branch & 1))) {
+            stet_reset(q);
+            stet_space_damaged(s, d.doc, "the row that names its newest revision is damaged or gone");
+            break;
+        }
+        bool there = own ? stet_column_int(q, 7) != 0 : branch != 0 && seen_through(s, branch, d.doc, &d.seq, arena);
         if (!there)
             continue;
         extra = found.len == filter->limit;
@@ -294,7 +298,8 @@ stet_status stet_space_branches(stet_space *s, const char *after, bool deleted_t
                                 stet_branch_info **out, size_t *count, stet_error *err) {
     STET_VEC(stet_branch_info) found = {0};
     stet_stmt *q =
-        stet_db_stmt(s->db, "SELECT b.branch, b.name, p.name, b.fork, b.created_ms, b.deleted_ms FROM branch b"
+        stet_db_stmt(s->db, "SELECT b.branch, b.name, b.parent, b.fork, b.created_ms, b.deleted_ms, b.sum, p.name"
+                            " FROM branch b"
                             " LEFT JOIN branch p ON p.branch = b.parent"
                             " WHERE (?1 IS NULL OR b.name > ?1) AND (?2 OR b.deleted_ms IS NULL)"
                             " ORDER BY b.name, b.branch LIMIT ?3");
@@ -310,10 +315,15 @@ stet_status stet_space_branches(stet_space *s, const char *after, bool deleted_t
                               .fork = stet_column_int(q, 3),
                               .created_ms = stet_column_int(q, 4),
                               .deleted = !stet_column_is_null(q, 5)};
+        if (!stet_column_sound(q, 0, 6)) {
+            stet_reset(q);
+            stet_space_damaged(s, 0, "branch number %lld is damaged", (long long)b.branch);
+            break;
+        }
         const char *text = stet_column_text(q, 1, &len);
         b.name = stet_arena_strndup(arena, text, len);
-        if (!stet_column_is_null(q, 2)) {
-            text = stet_column_text(q, 2, &len);
+        if (!stet_column_is_null(q, 7)) {
+            text = stet_column_text(q, 7, &len);
             b.parent = stet_arena_strndup(arena, text, len);
         }
         *stet_vec_add(&found) = b;

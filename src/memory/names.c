@@ -94,7 +94,7 @@ void stet_cell_print(const char *id, stet_pathref path, stet_buf *out) {
     stet_buf scratch = STET_BUF(0);
     bool value = stet_path_next(path, &cursor, &scratch, &key, &len) && len == 5 && memcmp(key, "value", 5) == 0;
     stet_buf_release(&scratch);
-    if (!value)
+    if (!value && path.len > 0)
         stet_buf_char(out, '/');
     stet_path_print(value ? (stet_pathref){path.bytes + cursor, path.len - cursor} : path, out);
 }

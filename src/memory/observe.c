@@ -1,3 +1,5 @@
+/* observe.c - opens, stores and answers questions about observations: the entry points of observe.h. */
+
 #include "memory/observe.h"
 
 #include <stdlib.h>
@@ -54,7 +56,7 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     if ((st = stet_docname_check(&piece, err)) != STET_OK || (st = stet_docname_check(&action, err)) != STET_OK ||
         (st = check_addresses(o->declared_writes, o->declared_count, err)) != STET_OK ||
         (st = check_addresses(o->envelopes, o->envelope_count, err)) != STET_OK ||
-        (st = check_addresses(o->cells, o->cell_count, err)) != STET_OK ||
+        (st = check_addresses(o->written, o->written_count, err)) != STET_OK ||
         (st = check_addresses(o->ignored_writes, o->ignored_count, err)) != STET_OK ||
         (st = check_names(o->made, o->made_count, err)) != STET_OK ||
         (st = check_names(o->gone, o->gone_count, err)) != STET_OK)
@@ -69,7 +71,7 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     c->declared_writes = copy_addresses(a, o->declared_writes, o->declared_count);
     c->envelopes = copy_addresses(a, o->envelopes, o->envelope_count);
     c->ignored_writes = copy_addresses(a, o->ignored_writes, o->ignored_count);
-    c->cells = copy_addresses(a, o->cells, o->cell_count);
+    c->written = copy_addresses(a, o->written, o->written_count);
     c->made = copy_names(a, o->made, o->made_count);
     c->gone = copy_names(a, o->gone, o->gone_count);
     c->options = stet_retain(o->options);
@@ -77,8 +79,6 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     tx->observation = c;
     return STET_OK;
 }
-
-/* ---- Storing one observation ---------------------------------------------------------------------------------- */
 
 static stet_bytes packed(stet_space *s, stet_places *p) {
     struct stet_observe *o = stet_observe_of(s);
@@ -105,51 +105,80 @@ static stet_bytes addresses(stet_space *s, const stet_address *at, size_t len, c
     return packed(s, &o->places);
 }
 
-/* Adds what was known before, as far as it stays the action's own. */
-static void keep_known(stet_space *s, const stet_applied *m, const stet_known_action *before, stet_places *out) {
-    struct stet_observe *o = stet_observe_of(s);
-    const stet_observation *in = m->observation;
-    size_t from = out->len, to = from;
-    if (!stet_places_unpack(before->known.at, before->known.len, out))
-        assert(!"packed here");
-    if (in->keeps_known)
-        return;
-    stet_bytes cells = addresses(s, in->cells, in->cell_count, m);
-    stet_vec_clear(&o->skip);
-    if (!stet_places_unpack(cells.at, cells.len, &o->skip))
-        assert(!"packed here");
-    for (size_t i = from; i < out->len; i++)
-        for (size_t n = 0; n < o->skip.len; n++)
-            if (o->skip.at[n].doc == out->at[i].doc && stet_path_is_prefix(o->skip.at[n].path, out->at[i].path)) {
-                out->at[to++] = out->at[i];
-                break;
-            }
-    out->len = to;
+/* Is everything at `path` ignored? `*below`: or something below it. */
+static bool is_ignored(const stet_observation *o, const stet_docname *name, stet_pathref path, bool *below) {
+    *below = false;
+    for (size_t i = 0; i < o->ignored_count; i++) {
+        const stet_address *a = &o->ignored_writes[i];
+        if (strcmp(a->name.id, name->id) != 0 || strcmp(a->name.scope, name->scope) != 0)
+            continue;
+        if (stet_path_is_prefix(a->path, path))
+            return true;
+        *below = *below || stet_path_is_prefix(path, a->path);
+    }
+    return false;
 }
 
-/* What the run changed, and what counts as its own from now on: precise writes, those inside a declared one widened to
- * it (the output cell is the action's as a whole, also where this run left it as it was); without any, what was known
- * before; else what is declared. Ignored writes are neither. */
-static void written(stet_space *s, const stet_applied *m, stet_bytes declared, stet_bytes ignored,
-                    const stet_known_action *before, stet_bytes *actual, stet_bytes *known) {
-    bool keeps = before->observed && (m->observation->keeps_known || m->observation->cell_count > 0);
+stet_doc_change stet_observe_beside(const stet_observation *o, const stet_doc_change *c, stet_value value,
+                                    stet_arena *arena) {
+    stet_doc_change out = *c;
+    stet_changes kept = {0}, waiting = {0};
+    stet_path path = STET_PATH_INIT;
+    for (size_t i = c->len; i-- > 0;)
+        *stet_vec_add(&waiting) = c->at[i];
+    while (waiting.len) {
+        stet_change at = waiting.at[--waiting.len];
+        stet_value v;
+        bool below;
+        if (is_ignored(o, &c->name, at.path, &below))
+            continue;
+        if (!below || at.kind != STET_KEYSET || !stet_path_lookup(value, at.path, &v) || stet_count(v) == 0) {
+            *stet_vec_add(&kept) = at;
+            continue;
+        }
+        for (size_t i = stet_count(v); i-- > 0;) {
+            size_t len;
+            const char *key = stet_key_at(v, i, &len);
+            stet_path_set(&path, at.path);
+            if (key)
+                stet_path_push_n(&path, key, len);
+            else
+                stet_path_push_index(&path, i);
+            stet_pathref to = stet_path_ref(&path);
+            if (to.len == at.path.len) /* no path can name it */
+                *stet_vec_add(&kept) = at;
+            else
+                *stet_vec_add(&waiting) = (stet_change){{stet_arena_dup(arena, to.bytes, to.len), to.len}, STET_KEYSET};
+        }
+    }
+    out.at = kept.len ? stet_arena_dup(arena, kept.at, kept.len * sizeof *kept.at) : NULL;
+    out.len = kept.len;
+    stet_path_release(&path);
+    stet_changes_release(&kept);
+    stet_changes_release(&waiting);
+    return out;
+}
+
+/* What the run changed, and what counts as its own from now on: what it tells; otherwise precise writes, those inside a
+ * declared one widened to it (the output cell is the action's as a whole, also where this run left it as it was);
+ * without any, what was known before, if the same code wrote it; else what is declared. Ignored writes are neither: they are not among m->own. */
+static void written(stet_space *s, const stet_applied *m, stet_bytes declared, const stet_known_action *before,
+                    stet_bytes *actual, stet_bytes *known) {
+    const stet_observation *in = m->observation;
     struct stet_observe *o = stet_observe_of(s);
-    stet_places *out = &o->out, *own = &o->own, *skip = &o->skip;
+    stet_places *out = &o->out, *own = &o->own;
+    stet_bytes told = in->tells_written ? addresses(s, in->written, in->written_count, m) : (stet_bytes){"", 0};
     stet_vec_clear(&o->places);
     stet_vec_clear(out);
     stet_vec_clear(own);
-    stet_vec_clear(skip);
-    if (!stet_places_unpack(declared.at, declared.len, own) || !stet_places_unpack(ignored.at, ignored.len, skip))
+    if (!stet_places_unpack(declared.at, declared.len, own))
         assert(!"packed here");
     for (size_t i = 0; i < m->change_count; i++)
-        for (size_t k = 0; k < m->changes[i].len; k++) {
-            stet_place p = {m->changes[i].doc, m->changes[i].at[k].path, 0, 0};
-            bool left_out = m->observation->declared_alone;
+        for (size_t k = 0; k < m->own[i].len; k++) {
+            stet_place p = {m->own[i].doc, m->own[i].at[k].path, 0, 0};
+            bool left_out = in->declared_alone;
             for (size_t n = 0; n < own->len && left_out; n++)
                 left_out = own->at[n].doc != p.doc;
-            for (size_t n = 0; n < skip->len && !left_out; n++)
-                left_out = skip->at[n].doc == p.doc && (stet_path_is_prefix(skip->at[n].path, p.path) ||
-                                                        stet_path_is_prefix(p.path, skip->at[n].path));
             if (left_out)
                 continue;
             *stet_vec_add(&o->places) = p;
@@ -163,14 +192,17 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, s
             *stet_vec_add(out) = p;
         }
     *actual = packed(s, &o->places);
-    if (out->len) {
+    if (in->tells_written) {
+        stet_vec_clear(out);
+        if (!stet_places_unpack(told.at, told.len, out))
+            assert(!"packed here");
+    }
+    if (out->len || in->tells_written) {
         /* Declared outputs that this run did not touch stay its own. */
         for (size_t n = 0; n < own->len; n++)
             *stet_vec_add(out) = own->at[n];
-        if (keeps)
-            keep_known(s, m, before, out);
         *known = packed(s, out);
-    } else if (before->observed && before->known.len) {
+    } else if (before->observed && before->known.len && !in->new_code) {
         *known = before->known;
     } else {
         *known = declared;
@@ -184,7 +216,7 @@ static stet_bytes text_of(stet_space *s, stet_value v) {
         return (stet_bytes){"", 0};
     stet_buf_clear(&o->buf);
     stet_json_write(&o->buf, v, STET_JSON_CANONICAL);
-    if (o->buf.len > STET_OBS_NOTE_MAX)
+    if (o->buf.len > STET_OBSERVE_NOTE_MAX)
         return (stet_bytes){"", 0};
     return (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
 }
@@ -252,7 +284,7 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
     obs.declared = addresses(s, in->declared_writes, in->declared_count, m);
     obs.envelopes = addresses(s, in->envelopes, in->envelope_count, m);
     obs.ignored = addresses(s, in->ignored_writes, in->ignored_count, m);
-    written(s, m, obs.declared, obs.ignored, a, &obs.actual, &obs.known);
+    written(s, m, obs.declared, a, &obs.actual, &obs.known);
     obs.known_is_declared =
         obs.known.len == obs.declared.len && memcmp(obs.known.at, obs.declared.at, obs.known.len) == 0;
     obs.options = text_of(s, in->options);
@@ -286,7 +318,7 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
         a->ran = false;
         stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_NEVER, 0, 0, NULL);
     }
-    if (!mirrored)
+    if (!mirrored || in->doubtful)
         stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
     a->observed = true;
     o->now.stored++;
@@ -442,8 +474,6 @@ struct stet_observe_counts stet_observe_counted(stet_space *s) {
     return stet_observe_of(s)->counts;
 }
 
-/* ---- Being current ------------------------------------------------------------------------------------------ */
-
 /* A change is against an action only if its observation is older: what was stored since has seen it. */
 static void drop_overtaken(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
@@ -451,11 +481,11 @@ static void drop_overtaken(stet_space *s) {
         stet_pending *p = &o->pending.at[i];
         if (!p->set || p->state != STET_DIRTY)
             continue;
-        stet_stmt *q = stet_db_stmt(s->db, "SELECT observation FROM action WHERE action = ?");
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_ACTION_COLUMNS " FROM action WHERE action = ?");
         stet_bind_int(q, 1, p->action);
         while (stet_step(q)) {
             size_t len;
-            const void *blob = stet_column_blob(q, 0, &len);
+            const void *blob = stet_observe_blob(q, 0, &len);
             stet_obs obs;
             stet_vec_clear(&o->places);
             if (!len || !stet_obs_decode(blob, len, &obs) || !stet_obs_reads(&obs, &o->places))
@@ -466,6 +496,37 @@ static void drop_overtaken(stet_space *s) {
             p->set = p->seq > seen;
         }
     }
+}
+
+/* A commit without records that changed what a piece is made of, other than its argument: actions of it ran, were made
+ * or are gone, and nothing of that is recorded. Whatever the record says of the piece is about another time. */
+typedef struct unrecorded {
+    int64_t piece, branch;
+} unrecorded;
+
+static void distrust_piece(stet_space *s, unrecorded *last, int64_t branch, const char *id) {
+    const char *part = strncmp(id, "piece:", 6) == 0 ? strchr(id + 6, ':') : NULL;
+    if (strncmp(id, "piece:", 6) != 0 || (part && strcmp(part, ":argument") == 0))
+        return;
+    char *name = part ? stet_strndup(id, (size_t)(part - id)) : stet_strdup(id);
+    int64_t piece = stet_space_known_doc(s, &(stet_docname){name, ""});
+    free(name);
+    if (piece == 0 || (piece == last->piece && branch == last->branch))
+        return;
+    *last = (unrecorded){piece, branch};
+    stet_numbers found = {0};
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT action FROM action WHERE action >= ? AND action < ? AND branch = ?");
+    stet_bind_int(q, 1, piece << STET_ACTION_BITS);
+    stet_bind_int(q, 2, (piece + 1) << STET_ACTION_BITS);
+    stet_bind_int(q, 3, branch);
+    while (stet_step(q))
+        stet_numbers_add(&found, stet_column_int(q, 0));
+    for (size_t i = 0; i < found.len; i++)
+        stet_observe_mark(s, found.at[i], branch, STET_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
+    stet_numbers_release(&found);
+    q = stet_db_stmt(s->db, "DELETE FROM complete_branch WHERE branch = ?");
+    stet_bind_int(q, 1, branch);
+    stet_run(q);
 }
 
 stet_status stet_observe_look(stet_space *s, stet_error *err) {
@@ -481,10 +542,15 @@ stet_status stet_observe_look(stet_space *s, stet_error *err) {
         stet_commit_record *list = NULL;
         size_t count = 0;
         st = stet_space_commits(s, o->marked_through, 0, BATCH, &arena, &list, &count, err);
+        unrecorded last = {0};
         for (size_t i = 0; i < count && st == STET_OK; i++)
             stet_observe_changes(s, list[i].branch, list[i].seq, list[i].at, list[i].len, 0);
         if (st == STET_OK) {
             drop_overtaken(s);
+            for (size_t i = 0; i < count; i++)
+                for (size_t k = 0; k < list[i].len; k++)
+                    if (!list[i].at[k].name.scope || !*list[i].at[k].name.scope)
+                        distrust_piece(s, &last, list[i].branch, list[i].at[k].name.id);
             stet_observe_set_marked_through(s, count == BATCH ? list[count - 1].seq : s->known);
         }
         stet_arena_release(&arena);
@@ -500,12 +566,68 @@ stet_status stet_observe_look(stet_space *s, stet_error *err) {
     }
 }
 
+/* A mark is missing, and nobody knows whose. */
+static stet_status distrust_all(stet_space *s, stet_error *err) {
+    bool begun;
+    stet_status st = stet_observe_begin(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    if (!stet_observe_digests_fit(s, true)) { /* as it is now, under the lock */
+        STET_VEC(stet_marked) all = {0};
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT action, branch FROM action");
+        while (stet_step(q))
+            *stet_vec_add(&all) = (stet_marked){.action = stet_column_int(q, 0), .seq = stet_column_int(q, 1)};
+        stet_observe_digests_renew(s);
+        stet_observe_empty(s);
+        stet_observe_fresh(s);
+        for (size_t i = 0; i < all.len; i++)
+            stet_observe_mark(s, all.at[i].action, all.at[i].seq, STET_UNKNOWN, STET_REASON_CORRUPT, 0, 0, NULL);
+        stet_vec_release(&all);
+    }
+    return stet_observe_end(s, begun, err);
+}
+
+/* Rows that can't be decoded: their actions are unknown. Looked at again when somebody else has written. */
+static stet_status distrust_damaged(stet_space *s, stet_error *err) {
+    struct stet_observe *o = stet_observe_of(s);
+    int64_t version = stet_db_data_version(s->db);
+    if (o->verified == version)
+        return STET_OK;
+    bool begun, fit = true;
+    stet_status st = stet_observe_enter(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    fit = stet_observe_digests_fit(s, false);
+    stet_numbers branches = {0};
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT branch FROM branch WHERE deleted_ms IS NULL");
+    while (stet_step(q))
+        stet_numbers_add(&branches, stet_column_int(q, 0));
+    st = stet_space_leave(s, begun, STET_OK, err);
+    if (st == STET_OK && !fit)
+        st = distrust_all(s, err);
+    for (size_t i = 0; i < branches.len && st == STET_OK; i++) {
+        stet_numbers damaged = {0};
+        st = stet_observe_damaged(s, branches.at[i], &damaged, err);
+        if (st == STET_OK && damaged.len > 0 && (st = stet_observe_begin(s, &begun, err)) == STET_OK) {
+            for (size_t k = 0; k < damaged.len; k++)
+                stet_observe_mark(s, damaged.at[k], branches.at[i], STET_UNKNOWN, STET_REASON_CORRUPT, 0, 0, NULL);
+            st = stet_observe_end(s, begun, err);
+        }
+        stet_numbers_release(&damaged);
+    }
+    stet_numbers_release(&branches);
+    if (st == STET_OK)
+        o->verified = version;
+    return st;
+}
+
 stet_status stet_observe_catch_up(stet_space *s, stet_error *err) {
     struct stet_observe *o = stet_observe_of(s);
     if (o->off)
         return STET_OK;
     if (stet_db_in_transaction(s->db)) /* other spaces are written to, and they take their locks in order */
         return stet_fail(err, STET_INVALID, "space \"%s\": catching up inside a transaction", s->name);
+    stet_observe_drop_replaced(s);
     stet_status st = stet_observe_sync(s, err);
     if (st == STET_OK)
         st = stet_space_refresh(s, err);
@@ -515,14 +637,16 @@ stet_status stet_observe_catch_up(stet_space *s, stet_error *err) {
     st = stet_space_enter(s, &begun, err);
     if (st != STET_OK)
         return st;
-    int64_t through = stet_observe_meta(s, "marked_through", 0);
+    int64_t through = stet_observe_through(s);
     bool foreign = stet_observe_int(s, "SELECT count(*) FROM (SELECT 1 FROM foreign_space LIMIT 1)", 0) != 0;
     st = stet_space_leave(s, begun, STET_OK, err);
     if (st == STET_OK && through < s->known)
         st = stet_observe_look(s, err);
     if (st == STET_OK && foreign)
         st = stet_observe_foreign_catch_up(s, err);
-    return st;
+    if (st == STET_OK)
+        st = stet_observe_absent_catch_up(s, err);
+    return st == STET_OK ? distrust_damaged(s, err) : st;
 }
 
 stet_status stet_observe_owed(stet_space *s, stet_observe_debt *out, stet_error *err) {
@@ -530,18 +654,25 @@ stet_status stet_observe_owed(stet_space *s, stet_observe_debt *out, stet_error 
     *out = (stet_observe_debt){0};
     if (stet_observe_of(s)->off)
         return STET_OK;
+    stet_observe_drop_replaced(s);
     stet_status st = stet_space_refresh(s, err);
     if (st == STET_OK)
         st = stet_space_enter(s, &begun, err);
     if (st != STET_OK)
         return st;
-    int64_t through = stet_observe_meta(s, "marked_through", 0);
+    int64_t through = stet_observe_through(s);
     out->commits = through < s->known ? s->known - through : 0;
     st = stet_space_leave(s, begun, STET_OK, err);
-    return st == STET_OK ? stet_observe_foreign_owed(s, &out->spaces, err) : st;
+    if (st == STET_OK)
+        st = stet_observe_foreign_owed(s, &out->spaces, err);
+    stet_appeared appeared = {0};
+    if (st == STET_OK)
+        st = stet_observe_appeared(s, &appeared, err);
+    for (size_t i = 0; i < appeared.len; i++) /* they come by document */
+        out->spaces += i == 0 || appeared.at[i].doc != appeared.at[i - 1].doc;
+    stet_vec_release(&appeared);
+    return st;
 }
-
-/* ---- Marks from outside ------------------------------------------------------------------------------------- */
 
 stet_status stet_observe_distrust(stet_space *s, int64_t branch, const stet_action_key *keys, size_t len,
                                   stet_reason reason, stet_error *err) {
@@ -621,6 +752,10 @@ const char *stet_reason_name(stet_reason r) {
         return "repaired";
     case STET_REASON_REQUESTED:
         return "requested";
+    case STET_REASON_SPACE:
+        return "space";
+    case STET_REASON_WAITS:
+        return "waits";
     }
     return "other";
 }

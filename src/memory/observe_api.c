@@ -1,5 +1,5 @@
-/* observe_api.c - the public functions about actions: cells as text in, values out. Each is a thin form of something in
- * observe.h. */
+/* observe_api.c - the public functions about actions: cells as text in, values out; thin wrappers over observe.h. */
+
 #include <stdlib.h>
 
 #include "memory/observe_internal.h"
@@ -69,53 +69,10 @@ static stet_status ask(stet_space *s, const char *branch, int64_t *number, stet_
     return st == STET_OK ? stet_space_branch(s, branch, number, err) : st;
 }
 
-/* What is marked on a branch, and what follows from it. */
-typedef struct states {
-    stet_arena arena;
-    stet_marked *marks;
-    size_t mark_count;
-    stet_numbers stale; /* sorted */
-} states;
-
-static stet_status load_states(stet_space *s, int64_t branch, states *out, stet_error *err) {
-    *out = (states){.arena = STET_ARENA_INIT};
-    stet_status st = stet_observe_marks(s, branch, NULL, NULL, &out->arena, &out->marks, &out->mark_count, err);
-    if (st != STET_OK || out->mark_count == 0)
-        return st;
-    int64_t *roots = stet_arena_alloc(&out->arena, out->mark_count * sizeof *roots);
-    for (size_t i = 0; i < out->mark_count; i++)
-        roots[i] = out->marks[i].action;
-    return stet_observe_downstream(s, branch, roots, out->mark_count, 0, &out->stale, err);
-}
-
-static void free_states(states *s) {
-    stet_arena_release(&s->arena);
-    stet_numbers_release(&s->stale);
-}
-
-static int compare_marked(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = ((const stet_marked *)b)->action;
-    return x < y ? -1 : x > y;
-}
-
-static int compare_number(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static stet_action_state state_in(const states *s, int64_t action) {
-    const stet_marked *m =
-        s->mark_count ? bsearch(&action, s->marks, s->mark_count, sizeof *s->marks, compare_marked) : NULL;
-    if (m)
-        return m->state;
-    return s->stale.len && bsearch(&action, s->stale.at, s->stale.len, sizeof *s->stale.at, compare_number)
-               ? STET_STALE
-               : STET_STANDS;
-}
-
 static stet_value with_state(const stet_action_record *r, stet_action_state state) {
     stet_value v = stet_action_value(r);
-    stet_put(&v, "state", stet_string(stet_state_name(state)));
+    bool failed = stet_action_fails(r) && state == STET_STANDS;
+    stet_put(&v, "state", stet_string(failed ? "failed" : stet_state_name(state)));
     if (r->cause.state != STET_STANDS)
         stet_put(&v, "cause", stet_cause_value(&r->cause));
     return v;
@@ -141,28 +98,39 @@ stet_status stet_action_state_of(stet_space *s, const char *branch, const stet_a
     return st;
 }
 
+/* What makes an action stale: {"space","piece","scope","action"}, of an action of another space or of this one. */
+static stet_value root_value(stet_space *s, const stet_stale_root *root, stet_arena *arena) {
+    stet_action_record r;
+    stet_value v = stet_object();
+    if (root->space != s)
+        stet_put(&v, "space", stet_string(root->space->name));
+    if (root->action && stet_observe_get(root->space, root->action, arena, &r, NULL) == STET_OK) {
+        stet_put(&v, "piece", stet_string(r.key.piece));
+        stet_put(&v, "scope", stet_string(r.key.scope));
+        stet_put(&v, "action", stet_string(r.key.action));
+    } else if (!root->piece && root->name) {
+        stet_put(&v, "space", stet_string(root->name));
+    }
+    return v;
+}
+
 stet_status stet_action_get(stet_space *s, const char *branch, const stet_action_key *key, stet_value *out,
                             stet_error *err) {
-    int64_t number, via = 0;
+    int64_t number;
     stet_arena arena = STET_ARENA_INIT;
-    stet_action_record r, root;
-    stet_action_state state = STET_UNKNOWN;
+    stet_action_record r;
+    stet_standing all = {0};
     stet_status st = ask(s, branch, &number, err);
     if (st == STET_OK)
         st = stet_observe_find(s, number, key, &arena, &r, err);
     if (st == STET_OK)
-        st = stet_observe_state(s, number, r.action, &state, &via, err);
-    if (st == STET_OK && state == STET_STALE)
-        st = stet_observe_get(s, via, &arena, &root, err);
+        st = stet_observe_standing(s, number, NULL, &all, err);
     if (st == STET_OK) {
+        stet_action_state state = r.cause.state != STET_STANDS ? r.cause.state : stet_standing_of(&all, r.action);
         *out = with_state(&r, state);
-        if (state == STET_STALE) {
-            stet_value v = stet_object();
-            stet_put(&v, "piece", stet_string(root.key.piece));
-            stet_put(&v, "scope", stet_string(root.key.scope));
-            stet_put(&v, "action", stet_string(root.key.action));
-            stet_put(out, "via", v);
-        }
+        if (state == STET_STALE)
+            stet_put(out, "via", root_value(s, stet_standing_root(&all, r.action), &arena));
+        stet_standing_release(&all);
     }
     stet_arena_release(&arena);
     return st;
@@ -172,7 +140,7 @@ stet_status stet_actions_list(stet_space *s, const char *branch, const char *pie
                               int64_t generation, int64_t after, size_t limit, stet_value *out, int64_t *next,
                               stet_error *err) {
     int64_t number, following = 0;
-    states marked = {.arena = STET_ARENA_INIT};
+    stet_standing marked = {0};
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record *at = NULL;
     size_t count = 0;
@@ -180,27 +148,33 @@ stet_status stet_actions_list(stet_space *s, const char *branch, const char *pie
         .piece = piece, .scope = scope, .generation = generation, .after = after, .limit = limit ? limit : 1};
     stet_status st = ask(s, branch, &number, err);
     if (st == STET_OK)
-        st = load_states(s, number, &marked, err);
+        st = stet_observe_standing(s, number, NULL, &marked, err);
     if (st == STET_OK)
         st = stet_observe_list(s, number, &f, &arena, &at, &count, &following, err);
     if (st == STET_OK) {
         stet_value list = stet_array();
         for (size_t i = 0; i < count; i++) {
             stet_action_state state = at[i].cause.state;
-            stet_push(&list, with_state(&at[i], state == STET_STANDS ? state_in(&marked, at[i].action) : state));
+            stet_push(&list,
+                      with_state(&at[i], state == STET_STANDS ? stet_standing_of(&marked, at[i].action) : state));
         }
         *out = list;
         *next = following;
     }
-    free_states(&marked);
+    stet_standing_release(&marked);
     stet_arena_release(&arena);
     return st;
 }
 
 typedef struct counting {
-    const states *states;
+    const stet_standing *states;
     int64_t actions, by_state[4], failed;
 } counting;
+
+static int by_action(const void *key, const void *mark) {
+    int64_t a = *(const int64_t *)key, b = ((const stet_marked *)mark)->action;
+    return a < b ? -1 : a > b;
+}
 
 static bool count_one(void *ctx, int64_t action, const char *name, size_t name_len, const void *bytes, size_t len) {
     (void)name;
@@ -209,20 +183,28 @@ static bool count_one(void *ctx, int64_t action, const char *name, size_t name_l
     stet_obs obs;
     bool good = len && stet_obs_decode(bytes, len, &obs);
     c->actions++;
-    c->by_state[good ? state_in(c->states, action) : STET_UNKNOWN]++;
-    c->failed += good && obs.failed;
+    stet_action_state state = good ? stet_standing_of(c->states, action) : STET_UNKNOWN;
+    const stet_marked *mark = c->states->marked_count ? bsearch(&action, c->states->marked, c->states->marked_count,
+                                                                sizeof *c->states->marked, by_action)
+                                                      : NULL;
+    stet_action_record r = {.observed = good, .failed = good && obs.failed};
+    if (mark)
+        r.cause = (stet_cause){.state = mark->state, .reason = mark->reason};
+    bool failed = stet_action_fails(&r);
+    c->by_state[state] += !(failed && state == STET_STANDS);
+    c->failed += failed;
     return true;
 }
 
 stet_status stet_actions_count(stet_space *s, const char *branch, const char *piece, const char *scope, stet_value *out,
                                stet_error *err) {
     int64_t number = 0;
-    states marked = {.arena = STET_ARENA_INIT};
+    stet_standing marked = {0};
     counting c = {.states = &marked};
     stet_action_filter f = {.piece = piece, .scope = scope, .generation = -1};
     stet_status st = ask(s, branch, &number, err);
     if (st == STET_OK)
-        st = load_states(s, number, &marked, err);
+        st = stet_observe_standing(s, number, NULL, &marked, err);
     if (st == STET_OK)
         st = stet_observe_scan(s, number, &f, count_one, &c, err);
     if (st == STET_OK) {
@@ -233,7 +215,7 @@ stet_status stet_actions_count(stet_space *s, const char *branch, const char *pi
         stet_put(&v, "failed", stet_int(c.failed));
         *out = v;
     }
-    free_states(&marked);
+    stet_standing_release(&marked);
     return st;
 }
 

@@ -103,7 +103,6 @@ void stet_observe_release(stet_space *s) {
     stet_vec_release(&o->places2);
     stet_vec_release(&o->own);
     stet_vec_release(&o->out);
-    stet_vec_release(&o->skip);
     stet_vec_release(&o->other);
     free(o->last_piece);
     stet_numbers_release(&o->scratch);
@@ -130,12 +129,43 @@ int64_t stet_observe_meta(stet_space *s, const char *name, int64_t otherwise) {
     return v;
 }
 
+int64_t stet_observe_progress(stet_space *s, const char *name, int64_t otherwise) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT name, value, sum FROM space_meta WHERE name = ?");
+    stet_bind_text(q, 1, name, strlen(name));
+    int64_t v = otherwise;
+    while (stet_step(q))
+        if (stet_column_sound(q, 0, 2))
+            v = stet_column_int(q, 1);
+    return v;
+}
+
+void stet_observe_set_progress(stet_space *s, const char *name, int64_t value) {
+    stet_stmt *q =
+        stet_db_stmt(s->db, "INSERT OR REPLACE INTO space_meta(name, value, sum) VALUES(?1, ?2, row_sum(?1, ?2))");
+    stet_bind_text(q, 1, name, strlen(name));
+    stet_bind_int(q, 2, value);
+    stet_run(q);
+}
+
+void stet_observe_damage(stet_space *s, const char *what) {
+    stet_db_fail(s->db, STET_CORRUPT, "space \"%s\": %s is damaged", s->name, what);
+    stet_db_hint(s->db, "run `stet check --repair`");
+    stet_observe_of(s)->fresh = false; /* what was read before the damaged row must not be taken for all of it */
+}
+
+int64_t stet_observe_through(stet_space *s) {
+    int64_t through = stet_observe_progress(s, "marked_through", -1);
+    if (through < 0)
+        stet_observe_damage(s, "up to which commit marks have been set");
+    return through < 0 ? 0 : through;
+}
+
 void stet_observe_fresh(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     int64_t now = stet_db_data_version(s->db);
     if (!o->fresh || now != o->data_version || o->arena.total > STET_OBSERVE_MAX) {
         stet_observe_empty(s);
-        o->marked_through = stet_observe_meta(s, "marked_through", 0);
+        o->marked_through = stet_observe_progress(s, "marked_through", -1);
         o->data_version = now;
         o->fresh = true;
     }
@@ -149,9 +179,7 @@ void stet_observe_set_marked_through(stet_space *s, int64_t seq) {
     struct stet_observe *o = stet_observe_of(s);
     if (o->marked_through == seq)
         return;
-    stet_stmt *q = stet_db_stmt(s->db, "UPDATE space_meta SET value = ? WHERE name = 'marked_through'");
-    stet_bind_int(q, 1, seq);
-    stet_run(q);
+    stet_observe_set_progress(s, "marked_through", seq);
     o->marked_through = seq;
 }
 
@@ -166,7 +194,7 @@ static stet_slot *counter_of(stet_space *s, int64_t piece) {
     stet_stmt *q = stet_db_stmt(s->db, "SELECT max(action) FROM action WHERE action >= ? AND action < ?");
     stet_bind_int(q, 1, first);
     stet_bind_int(q, 2, first + ((int64_t)1 << STET_ACTION_BITS));
-    uint64_t next = ((uint64_t)first + 1) * 2 + (stet_db_status(s->db, NULL) == STET_OK);
+    uint64_t next = ((uint64_t)first + 1) * 2 + (!stet_db_failed(s->db));
     while (stet_step(q))
         if (!stet_column_is_null(q, 0))
             next = ((uint64_t)stet_column_int(q, 0) + 1) * 2;
@@ -184,6 +212,14 @@ void stet_observe_restart(stet_space *s, int64_t piece, int64_t next) {
     stet_observe_fresh(s);
     o->first_new_doc = 0;
     stet_map_put(&o->counters, &piece, sizeof piece, (stet_slot){.n = (uint64_t)next * 2});
+}
+
+const void *stet_observe_blob(stet_stmt *q, int first, size_t *len) {
+    if (!stet_column_sound(q, first, STET_ACTION_BLOB + 1)) {
+        *len = 1;
+        return "\xFF"; /* no version of an observation begins so */
+    }
+    return stet_column_blob(q, first + STET_ACTION_BLOB, len);
 }
 
 /* What the cache keeps of a stored observation. Damaged bytes count as none. */
@@ -227,7 +263,7 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
     stet_slot *counter = counter_of(s, piece);
     if (!(counter->n & 1)) {
         stet_stmt *q = stet_db_stmt(
-            s->db, "SELECT a.action, a.observation,"
+            s->db, "SELECT a.action, a.branch, a.piece, a.generation, a.name, a.observation, a.sum,"
                    /* Unknown (3) before dirty, then the own space. Sorting them would make a table for each action. */
                    " coalesce((SELECT m.reason FROM mark m WHERE m.action = a.action AND m.state = 3 LIMIT 1),"
                    " (SELECT m.reason FROM mark m WHERE m.action = a.action LIMIT 1)),"
@@ -238,18 +274,18 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
         stet_bind_text(q, 3, name, name_len);
         while (stet_step(q)) {
             size_t len;
-            const void *blob = stet_column_blob(q, 1, &len);
+            const void *blob = stet_observe_blob(q, 0, &len);
             found.action = stet_column_int(q, 0);
-            found.marked = !stet_column_is_null(q, 2);
-            int64_t reason = stet_column_int(q, 2); /* from a file: it may be anything */
+            found.marked = !stet_column_is_null(q, 7);
+            int64_t reason = stet_column_int(q, 7); /* from a file: it may be anything */
             found.reason = reason > 0 && reason < STET_REASONS ? (stet_reason)reason : STET_REASON_CORRUPT;
-            found.foreign_marked = stet_column_int(q, 3) != 0;
+            found.foreign_marked = stet_column_int(q, 8) != 0;
             learn(o, &found, blob, len);
             found.ran = found.ran || (found.observed && !found.marked); /* it stands, so it ran */
         }
     }
     if (found.action == 0) {
-        if (!make || stet_db_status(s->db, NULL) != STET_OK)
+        if (!make || stet_db_failed(s->db))
             return NULL;
         found.action = (int64_t)(counter->n / 2);
         counter->n += 2;
@@ -271,8 +307,8 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
 }
 
 void stet_observe_insert_action(stet_space *s, stet_known_action *a, int64_t generation, stet_bytes blob) {
-    stet_stmt *q = stet_db_stmt(
-        s->db, "INSERT INTO action(action, branch, piece, generation, name, observation) VALUES(?, ?, ?, ?, ?, ?)");
+    stet_stmt *q = stet_db_stmt(s->db, "INSERT INTO action(" STET_ACTION_COLUMNS ")"
+                                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, row_sum(?1, ?2, ?3, ?4, ?5, ?6))");
     stet_bind_int(q, 1, a->action);
     stet_bind_int(q, 2, a->branch);
     stet_bind_int(q, 3, a->piece);
@@ -297,12 +333,19 @@ int64_t stet_observe_fingerprint(stet_space *s, stet_hash h) {
     if (slot)
         return (int64_t)slot->n;
     int64_t number = 0;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT fingerprint FROM fingerprint WHERE hash = ?");
+    int64_t damaged = 0;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT fingerprint, hash, sum FROM fingerprint WHERE hash = ?");
     stet_bind_blob(q, 1, h.bytes, sizeof h.bytes);
     while (stet_step(q))
-        number = stet_column_int(q, 0);
+        *(stet_column_sound(q, 0, 2) ? &number : &damaged) = stet_column_int(q, 0);
+    if (damaged) { /* whoever has this number is unknown from now on */
+        q = stet_db_stmt(s->db, "DELETE FROM fingerprint WHERE fingerprint = ?");
+        stet_bind_int(q, 1, damaged);
+        stet_run(q);
+    }
     if (number == 0) {
-        q = stet_db_stmt(s->db, "INSERT INTO fingerprint(hash) VALUES(?)");
+        q = stet_db_stmt(s->db, "INSERT INTO fingerprint(fingerprint, hash, sum) SELECT n, ?1, row_sum(n, ?1) FROM"
+                                " (SELECT 1 + coalesce(max(fingerprint), 0) AS n FROM fingerprint)");
         stet_bind_blob(q, 1, h.bytes, sizeof h.bytes);
         stet_run(q);
         number = stet_db_last_id(s->db);

@@ -1,9 +1,11 @@
-/* observe_check.c - deriving marks and index rows again, and comparing the tables of the scheduler with each other.
+/* observe_check.c - derives marks and index rows again, and compares the scheduler's tables with each other.
  *
- * A mark is right if it follows from sequences and revisions alone: some change after the sequence that a read saw (or,
- * for what the action wrote, after its observation) overlaps it. A change above marked_through need not have a mark: it
- * has not been looked at, and everybody knows; but it may have one. The same for reads in other spaces, where the bound
- * is what has been pushed. */
+ * A mark is right if it follows from sequences and revisions alone: a change after the sequence that a read saw (or,
+ * for what the action wrote, after its observation) overlaps it. A change above marked_through need not have a mark,
+ * because it has not been processed yet; but it may have one. The same holds for reads in other spaces, where the bound
+ * is what has been pushed.
+ */
+
 #include <stdlib.h>
 
 #include "memory/observe_internal.h"
@@ -26,6 +28,7 @@ typedef struct checker {
     stet_map named;     /* documents that have a name, and fingerprints that have a hash: those asked for */
     stet_numbers wrong; /* actions to be made unknown */
     stet_numbers stray; /* and to be taken out: nobody finds them by their name */
+    bool all;           /* every action is to be made unknown: a mark is missing, and nobody knows whose */
     STET_VEC(stet_row_op) fixes;
     stet_arena arena;
 } checker;
@@ -79,7 +82,8 @@ typedef struct action_row {
     int64_t action, branch, piece;
     char *name;
     stet_buf blob;
-    int mark; /* state of its own-space mark, 0: none */
+    bool sound; /* the checksum is right */
+    int mark;   /* state of its own-space mark, 0: none */
 } action_row;
 
 /* Rows that others point at by number: each is asked for once. `table`: 'd' documents, 'f' fingerprints. */
@@ -91,7 +95,8 @@ static bool is_there(checker *c, char table, int64_t number) {
     if (!added)
         return slot->n != 0;
     stet_stmt *q = table == 'd' ? stet_db_stmt(c->s->db, "SELECT 1 FROM document WHERE doc = ?")
-                                : stet_db_stmt(c->s->db, "SELECT length(hash) = 32 FROM fingerprint WHERE"
+                                : stet_db_stmt(c->s->db, "SELECT length(hash) = 32 AND sum ="
+                                                         " row_sum(fingerprint, hash) FROM fingerprint WHERE"
                                                          " fingerprint = ?");
     stet_bind_int(q, 1, number);
     uint64_t there = 0;
@@ -248,6 +253,11 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
         return STET_OK;
     }
     stet_places reads = {0}, known = {0}, declared = {0}, envelopes = {0};
+    if (!row->sound && stet_obs_decode(row->blob.data, row->blob.len, &obs)) { /* else what follows says more */
+        if (row->mark != STET_UNKNOWN)
+            report(c, row->action, row->name, "its row is damaged");
+        return STET_OK;
+    }
     if (!stet_obs_decode(row->blob.data, row->blob.len, &obs) || !stet_obs_reads(&obs, &reads) ||
         !stet_places_unpack(obs.known.at, obs.known.len, &known) ||
         !stet_places_unpack(obs.declared.at, obs.declared.len, &declared) ||
@@ -335,11 +345,14 @@ static void check_bit(checker *c, const stet_block_row *r, bool write, int64_t a
 }
 
 static void check_rows(checker *c) {
-    stet_stmt *q = stet_db_stmt(c->s->db, "SELECT " STET_BLOCK_COLUMNS ", key FROM place_index");
+    stet_stmt *q = stet_db_stmt(c->s->db, "SELECT " STET_BLOCK_COLUMNS ", sum FROM place_index");
     stet_buf b = STET_BUF(0);
     while (stet_step(q)) {
-        stet_block_row r = stet_observe_block_row(q);
-        r.key = stet_column_int(q, 2 + STET_BIT_KINDS);
+        stet_block_row r;
+        if (!stet_observe_block_row(q, &r)) {
+            report_table(c, "a row of readers and writers is damaged"); /* what it has to say is met as missing */
+            continue;
+        }
         int64_t branch = r.key >> 40, action;
         unsigned flags;
         if (stet_map_get(&c->deleted, &branch, sizeof branch))
@@ -371,9 +384,9 @@ static void check_missing(checker *c) {
 static void drop_malformed(stet_space *s) {
     static const char *const statements[] = {
         "DELETE FROM place_index WHERE typeof(key) != 'integer' OR typeof(path) != 'blob' OR typeof(block) !="
-        " 'integer'",
+        " 'integer' OR sum IS NOT " STET_BLOCK_SUM,
         "DELETE FROM mirror WHERE typeof(key) != 'integer' OR typeof(path) != 'blob' OR typeof(owner) != 'integer'"
-        " OR typeof(action) != 'integer'",
+        " OR typeof(action) != 'integer' OR sum IS NOT " STET_MIRROR_SUM,
         "DELETE FROM mark WHERE typeof(action) != 'integer' OR typeof(space) != 'integer'",
         "DELETE FROM foreign_read WHERE typeof(action) != 'integer' OR typeof(space) != 'integer'"};
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
@@ -392,6 +405,9 @@ static void fix_rows(checker *c) {
 }
 
 static void distrust_wrong(checker *c) {
+    stet_stmt *every = c->all ? stet_db_stmt(c->s->db, "SELECT action FROM action") : NULL;
+    while (every && stet_step(every))
+        stet_numbers_add(&c->wrong, stet_column_int(every, 0));
     stet_numbers_settle(&c->wrong);
     for (size_t i = 0; i < c->stray.len; i++) {
         stet_stmt *q = stet_db_stmt(c->s->db, "DELETE FROM action WHERE action = ?");
@@ -404,7 +420,11 @@ static void distrust_wrong(checker *c) {
         stet_bind_int(q, 1, c->wrong.at[i]);
         while (stet_step(q))
             branch = stet_column_int(q, 0);
-        q = stet_db_stmt(c->s->db, "DELETE FROM mark WHERE action = ?"); /* it may say anything */
+        stet_observe_drop_marks(c->s, c->wrong.at[i], -1); /* it may say anything */
+        q = stet_db_stmt(c->s->db,
+                         "UPDATE action SET observation = NULL, sum = row_sum(action, branch, piece, generation,"
+                         " name, NULL) WHERE action = ? AND sum IS NOT row_sum(action, branch, piece,"
+                         " generation, name, observation)");
         stet_bind_int(q, 1, c->wrong.at[i]);
         stet_run(q);
         if (branch >= 0)
@@ -427,10 +447,10 @@ static void check_marks(checker *c) {
 
 /* Numbers that say how far somebody has come, and rows of spaces. */
 static void check_progress(checker *c, bool repair) {
-    static const char through[] = "SELECT count(*) = 1 AND min(typeof(value) = 'integer' AND value BETWEEN 0 AND"
+    static const char through[] = "SELECT count(*) = 1 AND min(sum IS row_sum(name, value) AND value BETWEEN 0 AND"
                                   " (SELECT coalesce(max(seq), 0) FROM commits)) FROM space_meta"
                                   " WHERE name = 'marked_through'";
-    static const char stamp[] = "SELECT count(*) = 1 AND min(typeof(value) = 'integer' AND"
+    static const char stamp[] = "SELECT count(*) = 1 AND min(sum IS row_sum(name, value) AND"
                                 " value >= max((SELECT coalesce(max(through), 0) FROM survey),"
                                 " (SELECT coalesce(max(stamp), 0) FROM mark))) FROM space_meta"
                                 " WHERE name = 'mark_stamp'";
@@ -438,23 +458,23 @@ static void check_progress(checker *c, bool repair) {
         report_table(c, "up to which commit marks have been set is not known");
         c->through = c->s->known; /* so each is derived up to the last one, and what differs is made unknown */
         if (repair)
-            stet_run(stet_db_stmt(c->s->db, "INSERT OR REPLACE INTO space_meta VALUES('marked_through',"
-                                            " (SELECT coalesce(max(seq), 0) FROM commits))"));
+            stet_observe_set_progress(c->s, "marked_through",
+                                      stet_observe_int(c->s, "SELECT coalesce(max(seq), 0) FROM commits", 0));
     }
     if (!stet_observe_int(c->s, stamp, 0)) {
         report_table(c, "marks may be older than what was found not to be needed says");
         if (repair) {
             stet_observe_drop_surveys(c->s);
             stet_run(stet_db_stmt(c->s->db, "UPDATE mark SET stamp = 0 WHERE typeof(stamp) != 'integer'"));
-            stet_run(stet_db_stmt(c->s->db, "INSERT OR REPLACE INTO space_meta VALUES('mark_stamp',"
-                                            " 1 + (SELECT coalesce(max(stamp), 0) FROM mark))"));
+            stet_observe_set_progress(c->s, "mark_stamp",
+                                      1 + stet_observe_int(c->s, "SELECT coalesce(max(stamp), 0) FROM mark", 0));
         }
     }
     /* A number 0 says that there is none. */
-#define BAD_SPACE "foreign_space WHERE space <= 0 OR typeof(seen) != 'integer' OR typeof(stamp) != 'integer'"
-#define BAD_OWNER                                                                                                      \
-    "mirror_owner WHERE owner <= 0 OR typeof(stamp) || typeof(pending) || typeof(pushed) != 'integerintegerinteger'"
-#define BAD_FINGERPRINT "fingerprint WHERE fingerprint <= 0"
+#define BAD_SPACE       "foreign_space WHERE space <= 0 OR sum IS NOT " STET_FOREIGN_SUM
+#define BAD_OWNER       "mirror_owner WHERE owner <= 0 OR sum IS NOT " STET_OWNER_SUM
+#define BAD_FINGERPRINT "fingerprint WHERE fingerprint <= 0 OR sum IS NOT row_sum(fingerprint, hash)"
+#define BAD_PAST        "past_observation WHERE sum IS NOT row_sum(action, number, generation, observation)"
     if (stet_observe_int(c->s,
                          "SELECT (SELECT count(*) FROM " BAD_SPACE ") + (SELECT count(*) FROM " BAD_OWNER
                          ") + (SELECT count(*) FROM " BAD_FINGERPRINT ")",
@@ -465,6 +485,27 @@ static void check_progress(checker *c, bool repair) {
             stet_run(stet_db_stmt(c->s->db, "DELETE FROM " BAD_OWNER));
             stet_run(stet_db_stmt(c->s->db, "DELETE FROM " BAD_FINGERPRINT));
         }
+    }
+    if (stet_observe_int(c->s,
+                         "SELECT (SELECT count(*) FROM survey WHERE sum IS NOT " STET_SURVEY_SUM
+                         ") + (SELECT count(*) FROM complete_branch WHERE sum IS NOT row_sum(branch, runtime))",
+                         0)) {
+        report_table(c, "a row that says what need not be looked at is damaged");
+        if (repair) {
+            stet_observe_drop_surveys(c->s);
+            stet_run(stet_db_stmt(c->s->db, "DELETE FROM complete_branch"));
+        }
+    }
+    if (stet_observe_int(c->s, "SELECT count(*) FROM mirror WHERE sum IS NOT " STET_MIRROR_SUM, 0))
+        report_table(c, "a row of readers in another space is damaged");
+    if (!stet_observe_digests_fit(c->s, true)) {
+        report_table(c, "a mark, or a note of what is read in another space, is missing or damaged");
+        c->all = true;
+    }
+    if (stet_observe_int(c->s, "SELECT count(*) FROM " BAD_PAST, 0)) {
+        report_table(c, "an observation that a later one has replaced is damaged");
+        if (repair)
+            stet_run(stet_db_stmt(c->s->db, "DELETE FROM " BAD_PAST));
     }
     if (stet_observe_int(c->s, "SELECT count(*) FROM mirror WHERE owner NOT IN (SELECT owner FROM mirror_owner)", 0)) {
         report_table(c, "there are mirrors of actions of a space that is not known");
@@ -480,26 +521,32 @@ static stet_status check_actions(checker *c, stet_error *err) {
     do {                       /* in pages: a statement is not held open while others run */
         enum { PAGE = 2000 };
         stet_vec_clear(&rows);
-        stet_stmt *q = stet_db_stmt(
-            c->s->db, "SELECT a.action, a.branch, a.name, a.observation, coalesce(m.state, 0), a.piece FROM action a"
-                      " LEFT JOIN mark m ON m.action = a.action AND m.space = 0"
-                      " JOIN branch b ON b.branch = a.branch AND b.deleted_ms IS NULL"
-                      " WHERE a.action > ? ORDER BY a.action LIMIT ?");
+        stet_stmt *q =
+            stet_db_stmt(c->s->db, "SELECT a.action, a.branch, a.piece, a.generation, a.name, a.observation, a.sum,"
+                                   " coalesce(m.state, 0) FROM action a"
+                                   " LEFT JOIN mark m ON m.action = a.action AND m.space = 0"
+                                   " JOIN branch b ON b.branch = a.branch AND b.deleted_ms IS NULL"
+                                   " WHERE a.action > ? ORDER BY a.action LIMIT ?");
         stet_bind_int(q, 1, after);
         stet_bind_int(q, 2, PAGE);
         while (stet_step(q)) {
             action_row *r = stet_vec_add(&rows);
             size_t len;
-            r->action = after = stet_column_int(q, 0);
-            r->branch = stet_column_int(q, 1);
-            const char *text = stet_column_text(q, 2, &len);
+            r->sound = stet_column_sound(q, 0, STET_ACTION_BLOB + 1);
+            r->action = stet_column_int(q, 0);
+            if (r->action <= after) /* in a damaged file: the next page would begin with these rows again, for ever */
+                stet_db_fail(c->s->db, STET_CORRUPT, "%s: the numbers of actions are out of order", c->s->path);
+            after = r->action;
+            r->branch = stet_column_int(q, STET_ACTION_BRANCH);
+            const char *text = stet_column_text(q, STET_ACTION_NAME, &len);
             r->name = stet_strndup(text, len);
             r->blob = (stet_buf)STET_BUF(0);
-            const void *blob = stet_column_blob(q, 3, &len);
+            const void *blob = stet_column_blob(q, STET_ACTION_BLOB, &len);
             stet_buf_add(&r->blob, blob, len);
-            r->mark = (int)stet_column_int(q, 4);
-            r->piece = stet_column_int(q, 5);
+            r->mark = (int)stet_column_int(q, 7);
+            r->piece = stet_column_int(q, STET_ACTION_PIECE);
         }
+        st = stet_db_status(c->s->db, err);
         for (size_t i = 0; i < rows.len; i++) {
             if (st == STET_OK)
                 st = check_action(c, &rows.at[i], err);
@@ -515,7 +562,8 @@ static stet_status check_actions(checker *c, stet_error *err) {
  * have told by then is in it. */
 static stet_status meet_others(checker *c, stet_error *err) {
     STET_VEC(char *) texts = {0};
-    stet_stmt *q = stet_db_stmt(c->s->db, "SELECT space, seen, stamp, name, uuid FROM foreign_space");
+    stet_stmt *q = stet_db_stmt(c->s->db, "SELECT space, seen, stamp, name, uuid FROM foreign_space WHERE sum IS"
+                                          " " STET_FOREIGN_SUM);
     while (stet_step(q)) {
         size_t len;
         *stet_vec_add(&c->foreign) = (foreign_space){
@@ -532,14 +580,15 @@ static stet_status meet_others(checker *c, stet_error *err) {
         int64_t stamp = -1, pending = 0, pushed = 0;
         if (st == STET_OK && stet_observe_sibling(c->s, texts.at[2 * i], texts.at[2 * i + 1], &in, NULL) == STET_OK &&
             (st = stet_space_refresh(in, err)) == STET_OK) {
-            q = stet_db_stmt(in->db, "SELECT stamp, pending, pushed FROM mirror_owner WHERE uuid = ?");
+            q = stet_db_stmt(in->db, "SELECT stamp, pending, pushed FROM mirror_owner WHERE uuid = ? AND sum IS"
+                                     " " STET_OWNER_SUM);
             stet_bind_text(q, 1, c->s->uuid, strlen(c->s->uuid));
             while (stet_step(q)) {
                 stamp = stet_column_int(q, 0);
                 pending = stet_column_int(q, 1);
                 pushed = stet_column_int(q, 2);
             }
-            f->through = stet_observe_meta(in, "marked_through", 0);
+            f->through = stet_observe_progress(in, "marked_through", 0);
             if (pending > pushed && pushed < f->through)
                 f->through = pushed;
             st = stet_db_status(in->db, err);
@@ -568,8 +617,12 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
         stet_vec_release(&c.foreign);
         return st;
     }
+    if (repair) { /* what is cached of marks may be what somebody has altered since */
+        stet_observe_empty(s);
+        stet_observe_fresh(s);
+    }
     stet_space_catch_up(s);
-    c.through = stet_observe_meta(s, "marked_through", 0);
+    c.through = stet_observe_progress(s, "marked_through", 0);
     stet_stmt *q = stet_db_stmt(s->db, "SELECT branch FROM branch WHERE deleted_ms IS NOT NULL");
     while (stet_step(q)) {
         int64_t branch = stet_column_int(q, 0);
@@ -584,6 +637,8 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
     }
     if (repair && st == STET_OK && c.found) {
         drop_malformed(s);
+        stet_observe_digests_renew(s);
+        stet_run(stet_db_stmt(s->db, "DELETE FROM complete_branch")); /* a row of an action may be among what is gone */
         fix_rows(&c);
         distrust_wrong(&c);
         c.repaired = c.found;

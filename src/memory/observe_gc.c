@@ -1,5 +1,9 @@
-/* observe_gc.c - removing what nobody needs: actions of deleted branches, of deleted pieces and of nodes that are gone,
- * replaced observations, fingerprints that nobody names, mirrors of owners and readers that are no more. */
+/* observe_gc.c - removes actions, observations, fingerprints and mirrors that nothing needs any more.
+ *
+ * These are actions of deleted branches, of deleted pieces and of removed nodes; replaced observations; fingerprints
+ * that nothing names; and mirrors of owners and readers that no longer exist.
+ */
+
 #include <stdlib.h>
 
 #include "memory/observe_internal.h"
@@ -194,6 +198,9 @@ stet_status stet_observe_gc(stet_space *s, const stet_observe_gc_opts *opts, int
     for (size_t i = 0; i < actions.len && st == STET_OK && !dry_run; i++)
         stet_observe_remove(s, actions.at[i], true);
     stet_numbers_release(&actions);
+    if (st == STET_OK && !dry_run) /* the number of a branch that is gone may be given again */
+        stet_run(stet_db_stmt(s->db, "DELETE FROM complete_branch WHERE branch NOT IN"
+                                     " (SELECT branch FROM branch WHERE deleted_ms IS NULL)"));
     if (st == STET_OK)
         *rows += old_past(s, dry_run);
     if (st == STET_OK) /* in this order: those say which fingerprints are named */

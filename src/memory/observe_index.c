@@ -1,17 +1,28 @@
-/* observe_index.c - which actions read a document and which write it: rows of place_index, what waits for the end of
- * the transaction included, and the questions about them. */
+/* observe_index.c - which actions read a document and which write it: the rows of place_index.
+ *
+ * Questions about them include rows that wait for the end of the transaction.
+ */
+
 #include <stdlib.h>
 
 #include "memory/observe_internal.h"
 
-stet_block_row stet_observe_block_row(stet_stmt *q) {
-    stet_block_row r = {.block = stet_column_int(q, 1)};
-    r.path.bytes = stet_column_blob(q, 0, &r.path.len);
-    if (!r.path.bytes)
-        r.path.bytes = "";
+bool stet_observe_block_row(stet_stmt *q, stet_block_row *out) {
+    *out = (stet_block_row){.key = stet_column_int(q, 0), .block = stet_column_int(q, 2)};
+    out->path.bytes = stet_column_blob(q, 1, &out->path.len);
+    if (!out->path.bytes)
+        out->path.bytes = "";
     for (int i = 0; i < STET_BIT_KINDS; i++)
-        r.bits[i] = (uint64_t)stet_column_int(q, 2 + i);
-    return r;
+        out->bits[i] = (uint64_t)stet_column_int(q, 3 + i);
+    return stet_column_sound(q, 0, STET_BLOCK_SUMMED);
+}
+
+static bool take_block_row(stet_space *s, stet_stmt *q, stet_block_row *out) {
+    if (stet_observe_block_row(q, out))
+        return true;
+    stet_observe_damage(s, "a row of readers and writers");
+    stet_reset(q);
+    return false;
 }
 
 bool stet_block_next(const stet_block_row *r, bool write, unsigned *at, int64_t *action, unsigned *flags) {
@@ -57,10 +68,10 @@ stet_index_doc *stet_observe_doc(stet_space *s, int64_t key) {
     stet_index_doc *d = o->last_doc = *place = stet_arena_zero(&o->arena, sizeof *d);
     if (o->first_new_doc && (key & (((int64_t)1 << 40) - 1)) >= o->first_new_doc)
         return d;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_BLOCK_COLUMNS " FROM place_index WHERE key = ?");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_BLOCK_COLUMNS ", sum FROM place_index WHERE key = ?");
     stet_bind_int(q, 1, key);
-    while (stet_step(q)) {
-        stet_block_row r = stet_observe_block_row(q);
+    stet_block_row r;
+    while (stet_step(q) && take_block_row(s, q, &r)) {
         take_row(o, &r, d, false);
         take_row(o, &r, d, true);
         if (d->reads.len <= STET_DOC_ROWS && d->writes.len <= STET_DOC_ROWS)
@@ -136,11 +147,18 @@ static bool same_block(const stet_row_op *x, const stet_row_op *y) {
            stet_path_compare(x->path, y->path) == 0;
 }
 
+/* The sum of a row whose bits become `bits`. One that is damaged stays so: it must not be taken for right by what is
+ * added to it. */
+#define SUM_AFTER(bits)                                                                                                \
+    "CASE WHEN sum = " STET_BLOCK_SUM " THEN row_sum(key, path, block, " bits ") ELSE ~" STET_BLOCK_SUM " END"
+
 /* Takes bits away from a row that may be there, and the row, if that was all. */
 static void clear_bits(stet_space *s, const stet_block_row *r, uint64_t reads, uint64_t writes, bool last) {
-    stet_stmt *q = stet_db_stmt(s->db, "UPDATE place_index SET reads = reads & ?4, shallow = shallow & ?4,"
-                                       " known = known & ?5, declared = declared & ?5, envelopes = envelopes & ?5"
-                                       " WHERE key = ?1 AND path = ?2 AND block = ?3");
+    stet_stmt *q =
+        stet_db_stmt(s->db, "UPDATE place_index SET reads = reads & ?4, shallow = shallow & ?4,"
+                            " known = known & ?5, declared = declared & ?5, envelopes = envelopes & ?5,"
+                            " sum = " SUM_AFTER("reads & ?4, shallow & ?4, known & ?5, declared & ?5,"
+                                                " envelopes & ?5") " WHERE key = ?1 AND path = ?2 AND block = ?3");
     for (int pass = 0; pass < (last ? 2 : 1); pass++) {
         stet_bind_int(q, 1, r->key);
         stet_bind_blob(q, 2, r->path.bytes, r->path.len);
@@ -181,6 +199,7 @@ static bool next_row(void *ctx, stet_row *out) {
     stet_row_int(out, 2, r->block);
     for (int i = 0; i < STET_BIT_KINDS; i++)
         stet_row_int(out, 3 + i, (int64_t)r->bits[i]);
+    stet_row_sum(out, STET_BLOCK_SUMMED);
     return true;
 }
 
@@ -215,11 +234,13 @@ void stet_observe_write_rows(stet_space *s) {
     row_walk w = {o->block_rows.at, o->block_rows.at + o->block_rows.len};
     if (o->block_rows.len)
         stet_db_rows(s->db,
-                     "INSERT INTO place_index(key, path, block, reads, shallow, known, declared, envelopes)"
-                     " SELECT a, b, c, d, e, f, g, h FROM given WHERE true ON CONFLICT(key, path, block) DO UPDATE SET"
-                     " reads = reads | excluded.reads, shallow = shallow | excluded.shallow,"
+                     "INSERT INTO place_index(" STET_BLOCK_COLUMNS ", sum)"
+                     " SELECT a, b, c, d, e, f, g, h, i FROM given WHERE true ON CONFLICT(key, path, block) DO UPDATE"
+                     " SET reads = reads | excluded.reads, shallow = shallow | excluded.shallow,"
                      " known = known | excluded.known, declared = declared | excluded.declared,"
-                     " envelopes = envelopes | excluded.envelopes",
+                     " envelopes = envelopes | excluded.envelopes, sum ="
+                     " " SUM_AFTER("reads | excluded.reads, shallow | excluded.shallow, known | excluded.known,"
+                                   " declared | excluded.declared, envelopes | excluded.envelopes"),
                      next_row, &w);
     stet_vec_clear(&o->ops);
     o->op_order = 0;
@@ -372,9 +393,9 @@ void stet_numbers_settle(stet_numbers *n) {
 static stet_stmt *rows_at(stet_space *s, int64_t key, stet_pathref path, bool below) {
     struct stet_observe *o = stet_observe_of(s);
     stet_stmt *q =
-        below ? stet_db_stmt(s->db,
-                             "SELECT " STET_BLOCK_COLUMNS " FROM place_index WHERE key = ? AND path >= ? AND path < ?")
-              : stet_db_stmt(s->db, "SELECT " STET_BLOCK_COLUMNS " FROM place_index WHERE key = ? AND path = ?");
+        below ? stet_db_stmt(s->db, "SELECT " STET_BLOCK_COLUMNS
+                                    ", sum FROM place_index WHERE key = ? AND path >= ? AND path < ?")
+              : stet_db_stmt(s->db, "SELECT " STET_BLOCK_COLUMNS ", sum FROM place_index WHERE key = ? AND path = ?");
     stet_bind_int(q, 1, key);
     stet_bind_blob(q, 2, path.bytes, path.len);
     if (below) {
@@ -424,10 +445,8 @@ typedef struct rows_along {
 
 static bool next_along(rows_along *w, stet_block_row *out) {
     for (;;) {
-        if (w->q && stet_step(w->q)) {
-            *out = stet_observe_block_row(w->q);
-            return true;
-        }
+        if (w->q && stet_step(w->q))
+            return take_block_row(w->s, w->q, out);
         if (w->below)
             return false;
         w->below = w->up.len == 0;

@@ -1,23 +1,29 @@
 /* observe_mirror.c - reads across spaces.
  *
- * The owner space of an action holds the truth: its observation, its marks. In every other space that the action read
- * lie mirror rows, so that a change there finds the reader.
+ * The owner space of an action holds the truth: its observation and its marks. Every other space that the action read
+ * holds mirror rows, so that a change there finds the reader.
  *
  *   M1. Mirror first. The commit that stores an observation holds the write locks of the spaces read, writes their
- *       mirror rows, commits those spaces, then the owner. A crash in between leaves mirror rows too many, which cost a
- *       look, and never one too few.
- *   M2. A change that touches a mirror notes `pending` for that owner in its own transaction, and after it pushes the
- *       marks to the owner and notes `pushed`. pending > pushed means: a crash came in between. The owner looks at that
- *       (stet_observe_catch_up) before it calls anything standing, and does the rest.
- *   M3. A pushed mark counts only if the action's observation, as it is now, has a read that the change touches and
- *       that saw less. So a late push harms nobody.
- *   M4. `stamp` is written to both sides with each observation. Where they differ, or the space read is below what was
- *       seen of it, or is another one, one of the two is an older copy, or a crash came between them: its readers
- * become unknown, before the next stamp makes the two equal again.
+ *       mirror rows, commits those spaces, then the owner. A crash in between leaves too many mirror rows, which cost a
+ *       look, and never too few.
+ *   M2. A change that touches a mirror notes `pending` for that owner in its own transaction. After it, the marks are
+ *       pushed to the owner and `pushed` is noted. pending > pushed means that a crash came in between. The owner
+ *       checks that (stet_observe_catch_up) before it calls anything up to date, and does the rest.
+ *   M3. A pushed mark counts only if the action's current observation has a read that the change touches and that saw
+ *       an earlier sequence. So a late push does no harm.
+ *   M4. `stamp` is written to both sides with each observation, and each push moves `seen` of the owner before
+ *       `pushed`. One of the two spaces is an older copy, or a crash came between them,
+ *         - if the stamps differ,
+ *         - if the space read is below `seen`, or is another space,
+ *         - if `pushed` is above `seen` (the marks were lost with the newer file of the owner).
+ *       Then its readers become unknown, before the next stamp makes the two equal again.
  */
+
 #include <stdlib.h>
 
 #include "memory/observe_internal.h"
+
+enum { MIRROR_SUMMED = 5 }; /* columns before the sum */
 
 static stet_status sibling(stet_space *s, const char *name, stet_space **out, stet_error *err) {
     struct stet_observe *o = stet_observe_of(s);
@@ -48,9 +54,20 @@ static stet_status sibling(stet_space *s, const char *name, stet_space **out, st
 
 stet_status stet_observe_sibling(stet_space *s, const char *name, const char *uuid, stet_space **out, stet_error *err) {
     stet_status st = sibling(s, name, out, err);
-    if (st == STET_OK && strcmp((*out)->uuid, uuid) != 0)
+    if (st == STET_OK && uuid && strcmp((*out)->uuid, uuid) != 0)
         st = stet_fail(err, STET_NOT_FOUND, "space \"%s\" beside \"%s\" is another one than it was", name, s->name);
     return st;
+}
+
+void stet_observe_drop_replaced(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    size_t to = 0;
+    for (size_t i = 0; i < o->owner_count; i++)
+        if (stet_space_replaced(o->owners[i]))
+            stet_space_close(o->owners[i]);
+        else
+            o->owners[to++] = o->owners[i];
+    o->owner_count = to;
 }
 
 void stet_observe_close_owners(stet_space *s) {
@@ -63,18 +80,28 @@ void stet_observe_close_owners(stet_space *s) {
 }
 
 int64_t stet_observe_foreign(stet_space *s, const char *uuid, const char *name, int64_t seen) {
-    stet_stmt *q = stet_db_stmt(s->db, "INSERT INTO foreign_space(uuid, name, seen, stamp) VALUES(?, ?, ?, 0)"
-                                       " ON CONFLICT(uuid) DO UPDATE SET name = excluded.name,"
-                                       " seen = max(seen, excluded.seen)");
-    stet_bind_text(q, 1, uuid, strlen(uuid));
-    stet_bind_text(q, 2, name, strlen(name));
-    stet_bind_int(q, 3, seen);
-    stet_run(q);
-    q = stet_db_stmt(s->db, "SELECT space FROM foreign_space WHERE uuid = ?");
-    stet_bind_text(q, 1, uuid, strlen(uuid));
     int64_t number = 0;
-    while (stet_step(q))
+    bool sound = true;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_FOREIGN_COLUMNS ", sum FROM foreign_space WHERE uuid = ?");
+    stet_bind_text(q, 1, uuid, strlen(uuid));
+    while (stet_step(q)) {
+        sound = stet_column_sound(q, 0, 5);
         number = stet_column_int(q, 0);
+    }
+    if (!sound)
+        stet_observe_damage(s, "what is known of another space");
+    q = number ? stet_db_stmt(s->db, "UPDATE foreign_space SET name = ?3, seen = max(seen, ?4), sum ="
+                                     " row_sum(space, uuid, ?3, max(seen, ?4), stamp) WHERE space = ?1 AND uuid = ?2")
+               : stet_db_stmt(s->db, "INSERT INTO foreign_space(" STET_FOREIGN_COLUMNS ", sum)"
+                                     " SELECT n, ?2, ?3, ?4, 0, row_sum(n, ?2, ?3, ?4, 0) FROM (SELECT 1 +"
+                                     " coalesce(max(space), ?1) AS n FROM foreign_space)");
+    stet_bind_int(q, 1, number);
+    stet_bind_text(q, 2, uuid, strlen(uuid));
+    stet_bind_text(q, 3, name, strlen(name));
+    stet_bind_int(q, 4, seen);
+    stet_run(q);
+    if (number == 0)
+        number = stet_db_last_id(s->db);
     stet_observe_of(s)->has_foreign = 1;
     return number;
 }
@@ -87,7 +114,9 @@ int64_t stet_observe_owner_number(stet_space *in, const stet_space *owner, bool 
     while (stet_step(q))
         number = stet_column_int(q, 0);
     if (number == 0 && make) {
-        q = stet_db_stmt(in->db, "INSERT INTO mirror_owner(uuid, name, stamp, pending, pushed) VALUES(?, ?, 0, 0, 0)");
+        q = stet_db_stmt(in->db, "INSERT INTO mirror_owner(" STET_OWNER_COLUMNS ", sum) SELECT n, ?1, ?2, 0, 0, 0,"
+                                 " row_sum(n, ?1, ?2, 0, 0, 0) FROM (SELECT 1 + coalesce(max(owner), 0) AS n FROM"
+                                 " mirror_owner)");
         stet_bind_text(q, 1, owner->uuid, strlen(owner->uuid));
         stet_bind_text(q, 2, owner->name, strlen(owner->name));
         stet_run(q);
@@ -119,8 +148,8 @@ static bool mirror_into(stet_space *in, stet_space *s, int64_t action, const ste
     }
     stet_places_settle(&p);
     for (size_t i = 0; i < p.len; i++) {
-        stet_stmt *q = stet_db_stmt(
-            in->db, "INSERT OR REPLACE INTO mirror(key, path, owner, action, flags) VALUES(?, ?, ?, ?, ?)");
+        stet_stmt *q = stet_db_stmt(in->db, "INSERT OR REPLACE INTO mirror(" STET_MIRROR_COLUMNS ", sum)"
+                                            " VALUES(?1, ?2, ?3, ?4, ?5, row_sum(?1, ?2, ?3, ?4, ?5))");
         stet_bind_int(q, 1, stet_space_key(0, p.at[i].doc));
         stet_bind_blob(q, 2, p.at[i].path.bytes, p.at[i].path.len);
         stet_bind_int(q, 3, owner);
@@ -129,7 +158,9 @@ static bool mirror_into(stet_space *in, stet_space *s, int64_t action, const ste
         stet_run(q);
     }
     stet_vec_release(&p);
-    stet_stmt *q = stet_db_stmt(in->db, "UPDATE mirror_owner SET stamp = ?, name = ? WHERE owner = ?");
+    stet_stmt *q = stet_db_stmt(in->db, "UPDATE mirror_owner SET stamp = ?1, name = ?2, sum ="
+                                        " row_sum(owner, uuid, ?2, ?1, pending, pushed) WHERE owner = ?3 AND sum ="
+                                        " " STET_OWNER_SUM);
     stet_bind_int(q, 1, stamp);
     stet_bind_text(q, 2, s->name, strlen(s->name));
     stet_bind_int(q, 3, owner);
@@ -151,14 +182,14 @@ bool stet_observe_mirrored(stet_space *in, const stet_space *owner, int64_t acti
     bool there = false;
     if (stet_docname_check(&name, NULL) == STET_OK)
         doc = stet_space_find_doc(in, &name);
-    stet_stmt *q =
-        stet_db_stmt(in->db, "SELECT flags FROM mirror WHERE key = ? AND path = ? AND owner = ? AND action = ?");
+    stet_stmt *q = stet_db_stmt(in->db, "SELECT " STET_MIRROR_COLUMNS
+                                        ", sum FROM mirror WHERE key = ? AND path = ? AND owner = ? AND action = ?");
     stet_bind_int(q, 1, stet_space_key(0, doc));
     stet_bind_blob(q, 2, r->path.bytes, r->path.len);
     stet_bind_int(q, 3, number);
     stet_bind_int(q, 4, action);
     while (stet_step(q))
-        there = stet_column_int(q, 0) == (int64_t)r->flag;
+        there = stet_column_sound(q, 0, MIRROR_SUMMED) && stet_column_int(q, 4) == (int64_t)r->flag;
     stet_arena_release(&arena);
     return there && doc && number;
 }
@@ -174,44 +205,38 @@ void stet_observe_distrust_readers(stet_space *s, int64_t space) {
     for (size_t i = 0; i < list.len; i++)
         stet_observe_mark(s, list.at[i].action, list.at[i].seq, STET_UNKNOWN, STET_REASON_RESTORED, 0, 0, NULL);
     stet_vec_release(&list);
-    q = stet_db_stmt(s->db, "DELETE FROM mark WHERE space = ?");
-    stet_bind_int(q, 1, space);
-    stet_run(q);
+    stet_observe_drop_marks(s, 0, space);
 }
 
 /* M4, under both locks: the stamp for the next observation. If the two sides differ, that is told now, because writing
  * a new one to both would hide it. */
 static bool next_stamp(stet_space *s, stet_space *in, int64_t space, int64_t *stamp) {
-    int64_t here = 0, seen = 0, there = 0;
+    int64_t here = 0, seen = 0, there = 0, pushed = 0;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT stamp, seen FROM foreign_space WHERE space = ?");
     stet_bind_int(q, 1, space);
     while (stet_step(q)) {
         here = stet_column_int(q, 0);
         seen = stet_column_int(q, 1);
     }
-    q = stet_db_stmt(in->db, "SELECT stamp FROM mirror_owner WHERE uuid = ?");
+    q = stet_db_stmt(in->db, "SELECT stamp, pushed FROM mirror_owner WHERE uuid = ?");
     stet_bind_text(q, 1, s->uuid, strlen(s->uuid));
-    while (stet_step(q))
+    while (stet_step(q)) {
         there = stet_column_int(q, 0);
+        pushed = stet_column_int(q, 1);
+    }
     here = here == STET_STAMP_GONE ? 0 : here;
     if (stet_db_status(in->db, NULL) != STET_OK)
         return false;
-    if (here != there || in->known < seen) {
+    if (here != there || in->known < seen || seen < pushed) {
         stet_observe_distrust_readers(s, space);
-        q = stet_db_stmt(s->db, "UPDATE foreign_space SET seen = ? WHERE space = ?");
+        q = stet_db_stmt(s->db, "UPDATE foreign_space SET seen = ?1, sum = row_sum(space, uuid, name, ?1, stamp)"
+                                " WHERE space = ?2 AND sum = " STET_FOREIGN_SUM);
         stet_bind_int(q, 1, in->known);
         stet_bind_int(q, 2, space);
         stet_run(q);
     }
     *stamp = (here > there ? here : there) + 1;
     return true;
-}
-
-static void foreign_read(stet_space *s, const char *sql, int64_t space, int64_t action) {
-    stet_stmt *q = stet_db_stmt(s->db, sql);
-    stet_bind_int(q, 1, space);
-    stet_bind_int(q, 2, action);
-    stet_run(q);
 }
 
 bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, const stet_applied *m,
@@ -229,7 +254,7 @@ bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, co
             again = is.at[k].space == was.at[i].space;
         if (again)
             continue;
-        foreign_read(s, "DELETE FROM foreign_read WHERE space = ? AND action = ?", was.at[i].space, a->action);
+        stet_observe_drop_foreign(s, was.at[i].space, a->action);
         *stet_vec_add(&o->leave) = (stet_marked){.action = a->action, .seq = was.at[i].space};
     }
     stet_space *done[64];
@@ -252,11 +277,13 @@ bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, co
             continue;
         }
         stet_observe_foreign(s, in->uuid, in->name, m->reads[i].seq);
-        stet_stmt *q = stet_db_stmt(s->db, "UPDATE foreign_space SET stamp = ? WHERE space = ?");
+        stet_stmt *q = stet_db_stmt(s->db, "UPDATE foreign_space SET stamp = ?1, sum ="
+                                           " row_sum(space, uuid, name, seen, ?1) WHERE space = ?2 AND sum ="
+                                           " " STET_FOREIGN_SUM);
         stet_bind_int(q, 1, stamp);
         stet_bind_int(q, 2, space);
         stet_run(q);
-        foreign_read(s, "INSERT OR IGNORE INTO foreign_read(space, action) VALUES(?, ?)", space, a->action);
+        stet_observe_note_foreign(s, space, a->action);
     }
     a->foreign = foreign.len != 0;
     a->foreign_reads = (stet_bytes){foreign.len ? stet_arena_dup(&o->arena, foreign.at, foreign.len) : "", foreign.len};
@@ -279,13 +306,8 @@ bool stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreig
         if (!keep)
             *stet_vec_add(&gone) = stet_column_int(q, 0);
     }
-    for (size_t i = 0; i < gone.len; i++) {
-        q = stet_db_stmt(s->db, "DELETE FROM mark WHERE action = ? AND space = ?");
-        stet_bind_int(q, 1, action);
-        stet_bind_int(q, 2, gone.at[i]);
-        stet_run(q);
-        stet_observe_of(s)->now.marks_cleared++;
-    }
+    for (size_t i = 0; i < gone.len; i++)
+        stet_observe_of(s)->now.marks_cleared += stet_observe_drop_marks(s, action, gone.at[i]);
     stet_vec_release(&gone);
     stet_vec_release(&reads);
     return left;
@@ -301,25 +323,29 @@ void stet_observe_mirrors_of(stet_space *s, int64_t doc, const stet_change *c, i
     for (bool below = true;; below = false) {
         stet_stmt *q;
         if (below) {
-            q = stet_db_stmt(s->db,
-                             "SELECT owner, action, flags, path FROM mirror WHERE key = ? AND path >= ? AND path < ?");
+            q = stet_db_stmt(s->db, "SELECT " STET_MIRROR_COLUMNS
+                                    ", sum FROM mirror WHERE key = ? AND path >= ? AND path < ?");
             stet_buf_clear(&o->buf2);
             stet_buf_add(&o->buf2, p.bytes, p.len);
             stet_buf_char(&o->buf2, (char)0xFF);
             stet_bind_blob(q, 3, o->buf2.data, o->buf2.len);
         } else {
-            q = stet_db_stmt(s->db, "SELECT owner, action, flags, path FROM mirror WHERE key = ? AND path = ?");
+            q = stet_db_stmt(s->db, "SELECT " STET_MIRROR_COLUMNS ", sum FROM mirror WHERE key = ? AND path = ?");
         }
         stet_bind_int(q, 1, key);
         stet_bind_blob(q, 2, p.bytes, p.len);
         while (stet_step(q)) {
             size_t len;
-            const char *path = stet_column_blob(q, 3, &len);
-            if ((only == 0 || stet_column_int(q, 0) == only) &&
+            const char *path = stet_column_blob(q, 1, &len);
+            if (!stet_column_sound(q, 0, MIRROR_SUMMED)) {
+                stet_observe_damage(s, "a row of readers in another space");
+                continue;
+            }
+            if ((only == 0 || stet_column_int(q, 2) == only) &&
                 stet_touches(c->path, c->kind, (stet_pathref){path ? path : "", len},
-                             stet_column_int(q, 2) & 1 ? STET_SHALLOW : STET_RECURSIVE))
+                             stet_column_int(q, 4) & 1 ? STET_SHALLOW : STET_RECURSIVE))
                 *stet_vec_add(&o->pushes) =
-                    (stet_owed){stet_column_int(q, 0), stet_column_int(q, 1), seq, doc, c->path, c->kind};
+                    (stet_owed){stet_column_int(q, 2), stet_column_int(q, 3), seq, doc, c->path, c->kind};
         }
         if (p.len == 0)
             break;

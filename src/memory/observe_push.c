@@ -1,8 +1,16 @@
-/* observe_push.c - marks on their way between spaces: what a change in a space that was read owes to the owners of its
- * readers, telling them, and what an owner fetches that nobody told it. Rules M2 to M4 of observe_mirror.c. */
+/* observe_push.c - carries marks between spaces. Rules M2 to M4 of observe_mirror.c.
+ *
+ * It records what a change in a space owes to the owners of its readers, notifies those owners, and fetches for an
+ * owner what nobody told it.
+ */
+
 #include <stdlib.h>
 
 #include "memory/observe_internal.h"
+
+enum { OWNER_SUMMED = 6, FOREIGN_SUMMED = 5 }; /* columns before the sum */
+#define OWNER_DAMAGED   "what another space is to be told"
+#define FOREIGN_DAMAGED "what is known of another space"
 
 /* M2. `pushed` never passes a change that was not told: what this transaction tells moves it only if everything up to
  * the `pending` that it found had been told. A commit looked at late (above marked_through, but below `pushed`) moves
@@ -14,18 +22,22 @@ static void note_pending(stet_space *s, int64_t owner, int64_t seq) {
         if (o->bases.at[i].owner == owner)
             base = &o->bases.at[i];
     int64_t pending = 0;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT pending FROM mirror_owner WHERE owner = ?");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_OWNER_COLUMNS ", sum FROM mirror_owner WHERE owner = ?");
     stet_bind_int(q, 1, owner);
-    while (stet_step(q))
-        pending = stet_column_int(q, 0);
+    while (stet_step(q)) {
+        if (!stet_column_sound(q, 0, OWNER_SUMMED))
+            stet_observe_damage(s, OWNER_DAMAGED);
+        pending = stet_column_int(q, 4);
+    }
     if (!base) {
         base = stet_vec_add(&o->bases);
         *base = (stet_owed_base){owner, pending};
     }
     if (seq <= pending)
         base->base = INT64_MAX;
-    q = stet_db_stmt(
-        s->db, "UPDATE mirror_owner SET pending = max(pending, ?1), pushed = min(pushed, ?1 - 1) WHERE owner = ?2");
+    q = stet_db_stmt(s->db,
+                     "UPDATE mirror_owner SET pending = max(pending, ?1), pushed = min(pushed, ?1 - 1), sum ="
+                     " row_sum(owner, uuid, name, stamp, max(pending, ?1), min(pushed, ?1 - 1)) WHERE owner = ?2");
     stet_bind_int(q, 1, seq);
     stet_bind_int(q, 2, owner);
     stet_run(q);
@@ -66,13 +78,13 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
         return;
     bool counts = false;
     stet_foreign_places reads = {0};
-    q = stet_db_stmt(owner->db, "SELECT branch, observation FROM action WHERE action = ?");
+    q = stet_db_stmt(owner->db, "SELECT " STET_ACTION_COLUMNS " FROM action WHERE action = ?");
     stet_bind_int(q, 1, p->action);
     while (stet_step(q)) {
         size_t len;
-        const void *blob = stet_column_blob(q, 1, &len);
+        const void *blob = stet_observe_blob(q, 0, &len);
         stet_obs obs;
-        branch = stet_column_int(q, 0);
+        branch = stet_column_int(q, STET_ACTION_BRANCH);
         if (!len || !stet_obs_decode(blob, len, &obs) || !stet_foreign_unpack(obs.foreign, &reads))
             continue;
         for (size_t i = 0; i < reads.len && !counts; i++) {
@@ -86,17 +98,16 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     stet_vec_release(&reads);
     if (!counts)
         return;
-    q = stet_db_stmt(owner->db, "UPDATE foreign_space SET seen = max(seen, ?) WHERE space = ?");
-    stet_bind_int(q, 1, p->seq);
-    stet_bind_int(q, 2, space);
-    stet_run(q);
     int64_t stamp = stet_observe_stamp(owner);
-    q = stet_db_stmt(owner->db,
-                     "INSERT INTO mark(action, space, branch, state, reason, seq, id, scope, path, kind, stamp)"
-                     " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                     " ON CONFLICT(action, space) DO UPDATE SET state = excluded.state, reason = excluded.reason,"
-                     " seq = excluded.seq, id = excluded.id, scope = excluded.scope, path = excluded.path,"
-                     " kind = excluded.kind WHERE excluded.seq > seq AND excluded.state >= state");
+    stet_old_mark old;
+    if (stet_observe_old_mark(owner, p->action, space, &old)) {
+        if (p->seq <= old.seq || old.state > STET_DIRTY)
+            return;
+        stet_observe_digest(owner, STET_DIGEST_MARK, -1, old.sum);
+        stamp = old.stamp;
+    }
+    q = stet_db_stmt(owner->db, "INSERT OR REPLACE INTO mark(" STET_MARK_COLUMNS ")"
+                                " VALUES(?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?)");
     stet_bind_int(q, 1, p->action);
     stet_bind_int(q, 2, space);
     stet_bind_int(q, 3, branch);
@@ -108,6 +119,18 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     stet_bind_blob(q, 9, p->path.bytes, p->path.len);
     stet_bind_int(q, 10, p->kind);
     stet_bind_int(q, 11, stamp);
+    stet_run(q);
+    if (stet_observe_old_mark(owner, p->action, space, &old))
+        stet_observe_digest(owner, STET_DIGEST_MARK, 1, old.sum);
+}
+
+/* In the write transaction of the owner: it was told of everything there up to this sequence. */
+static void take_seen(stet_space *owner, const stet_space *from, int64_t through) {
+    stet_stmt *q = stet_db_stmt(owner->db, "UPDATE foreign_space SET seen = max(seen, ?1), sum ="
+                                           " row_sum(space, uuid, name, max(seen, ?1), stamp) WHERE uuid = ?2 AND"
+                                           " seen < ?1 AND sum = " STET_FOREIGN_SUM);
+    stet_bind_int(q, 1, through);
+    stet_bind_text(q, 2, from->uuid, strlen(from->uuid));
     stet_run(q);
 }
 
@@ -128,6 +151,7 @@ static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int
         if (st == STET_OK)
             take_mark(owner, s, &o->pushes.at[i], &name);
     }
+    take_seen(owner, s, through);
     stet_arena_release(&arena);
     stet_observe_empty(owner); /* what its handle holds of marks is not theirs any more, whatever comes of this */
     if (st == STET_OK)
@@ -136,8 +160,9 @@ static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int
         stet_db_rollback(owner->db);
     if (st != STET_OK || stet_db_begin_write(s->db, NULL) != STET_OK)
         return st;
-    stet_stmt *q =
-        stet_db_stmt(s->db, "UPDATE mirror_owner SET pushed = max(pushed, ?) WHERE owner = ? AND pushed >= ?");
+    stet_stmt *q = stet_db_stmt(s->db, "UPDATE mirror_owner SET pushed = max(pushed, ?1), sum ="
+                                       " row_sum(owner, uuid, name, stamp, pending, max(pushed, ?1))"
+                                       " WHERE owner = ?2 AND pushed >= ?3 AND sum = " STET_OWNER_SUM);
     stet_bind_int(q, 1, through);
     stet_bind_int(q, 2, number);
     stet_bind_int(q, 3, base);
@@ -176,9 +201,7 @@ void stet_observe_leave_all(stet_space *s, int64_t action) {
     stet_bind_int(q, 1, action);
     while (stet_step(q))
         *stet_vec_add(&stet_observe_of(s)->leave) = (stet_marked){.action = action, .seq = stet_column_int(q, 0)};
-    q = stet_db_stmt(s->db, "DELETE FROM foreign_read WHERE action = ?");
-    stet_bind_int(q, 1, action);
-    stet_run(q);
+    stet_observe_drop_foreign(s, 0, action);
 }
 
 /* A commit does not wait long for another space's writers: what is not told now is fetched. Least of all may it wait
@@ -255,26 +278,6 @@ void stet_observe_push(stet_space *s) {
         stet_error_clear(&stuck);
 }
 
-typedef struct foreign_row {
-    int64_t space, seen, stamp;
-    char *uuid, *name;
-} foreign_row;
-
-/* What is known of the space is what it is now. */
-static stet_status distrust_space(stet_space *s, const foreign_row *f, int64_t seen, int64_t stamp, stet_error *err) {
-    bool begun;
-    stet_status st = stet_observe_begin(s, &begun, err);
-    if (st != STET_OK)
-        return st;
-    stet_observe_distrust_readers(s, f->space);
-    stet_stmt *q = stet_db_stmt(s->db, "UPDATE foreign_space SET seen = ?, stamp = ? WHERE space = ?");
-    stet_bind_int(q, 1, seen);
-    stet_bind_int(q, 2, stamp);
-    stet_bind_int(q, 3, f->space);
-    stet_run(q);
-    return stet_observe_end(s, begun, err);
-}
-
 /* M2: commits that touched mirrors of this owner and were not told to it. */
 static stet_status fetch(stet_space *s, stet_space *in, int64_t number, int64_t pushed, int64_t pending,
                          stet_error *err) {
@@ -307,14 +310,70 @@ typedef struct owner_row {
 
 static stet_status owner_row_of(stet_space *in, const stet_space *s, owner_row *out, stet_error *err) {
     *out = (owner_row){0};
-    stet_stmt *q = stet_db_stmt(in->db, "SELECT owner, stamp, pending, pushed FROM mirror_owner WHERE uuid = ?");
+    stet_stmt *q = stet_db_stmt(in->db, "SELECT " STET_OWNER_COLUMNS ", sum FROM mirror_owner WHERE uuid = ?");
     stet_bind_text(q, 1, s->uuid, strlen(s->uuid));
-    while (stet_step(q))
-        *out = (owner_row){stet_column_int(q, 0), stet_column_int(q, 1), stet_column_int(q, 2), stet_column_int(q, 3)};
+    while (stet_step(q)) {
+        if (!stet_column_sound(q, 0, OWNER_SUMMED))
+            stet_observe_damage(in, OWNER_DAMAGED);
+        *out = (owner_row){stet_column_int(q, 0), stet_column_int(q, 3), stet_column_int(q, 4), stet_column_int(q, 5)};
+    }
+    if (out->pending > in->known) /* damaged: nothing above that can be owed */
+        out->pending = in->known;
     return stet_db_status(in->db, err);
 }
 
-static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err) {
+/* M4. Was an older copy of either space put back? `seen` is asked for again, because somebody may have pushed since the
+ * row was read: it is written before `pushed`. */
+static bool is_older(const stet_space *s, const owner_row *row, const stet_space *in, const stet_foreign_row *f) {
+    if (row->stamp != f->stamp || in->known < f->seen)
+        return true;
+    if (f->seen >= row->pushed)
+        return false;
+    int64_t seen = 0;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT seen FROM foreign_space WHERE space = ?");
+    stet_bind_int(q, 1, f->space);
+    while (stet_step(q))
+        seen = stet_column_int(q, 0);
+    return seen < row->pushed;
+}
+
+/* Is what is known of the space not what it is now? `in` NULL: it is gone; `row`: it does not know this one. */
+static bool differs(const stet_space *s, const stet_space *in, const owner_row *row, const stet_foreign_row *f) {
+    return !in || row->number == 0 ? f->stamp != STET_STAMP_GONE : is_older(s, row, in, f);
+}
+
+/* Looks again, and if it is so still, every reader becomes unknown. Under the lock of `s`: another process that stores
+ * an observation changes both sides, and releases that lock after the second of them. Without it, who looks in between
+ * takes a run that has just ended for a space that was restored. */
+static stet_status distrust_space(stet_space *s, stet_space *in, const stet_foreign_row *f, stet_error *err) {
+    bool begun;
+    owner_row row = {0};
+    stet_foreign_row now = *f; /* its strings are not looked at */
+    stet_status st = stet_observe_begin(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT seen, stamp FROM foreign_space WHERE space = ?");
+    stet_bind_int(q, 1, f->space);
+    while (stet_step(q)) {
+        now.seen = stet_column_int(q, 0);
+        now.stamp = stet_column_int(q, 1);
+    }
+    if (in && (st = stet_space_refresh(in, err)) == STET_OK)
+        st = owner_row_of(in, s, &row, err);
+    if (st == STET_OK && differs(s, in, &row, &now)) {
+        stet_observe_distrust_readers(s, f->space);
+        q = stet_db_stmt(s->db, "UPDATE foreign_space SET seen = ?1, stamp = ?2, sum ="
+                                " row_sum(space, uuid, name, ?1, ?2) WHERE space = ?3");
+        stet_bind_int(q, 1, in ? in->known : 0);
+        stet_bind_int(q, 2, row.number ? row.stamp : STET_STAMP_GONE);
+        stet_bind_int(q, 3, f->space);
+        stet_run(q);
+    }
+    stet_status ended = stet_observe_end(s, begun, st == STET_OK ? err : NULL);
+    return st == STET_OK ? ended : st;
+}
+
+static stet_status look_at(stet_space *s, const stet_foreign_row *f, stet_error *err) {
     stet_space *in;
     stet_error ours = STET_ERROR_INIT;
     stet_status st = stet_observe_sibling(s, f->name, f->uuid, &in, &ours);
@@ -324,7 +383,7 @@ static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err)
     }
     stet_error_clear(&ours);
     if (st != STET_OK)
-        return f->stamp == STET_STAMP_GONE ? STET_OK : distrust_space(s, f, 0, STET_STAMP_GONE, err);
+        return f->stamp == STET_STAMP_GONE ? STET_OK : distrust_space(s, NULL, f, err);
     st = stet_space_refresh(in, err);
     owner_row row;
     if (st == STET_OK)
@@ -332,7 +391,7 @@ static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err)
     if (st != STET_OK)
         return st;
     /* Commits there that nobody has looked at, made with the switch off, may owe marks too. */
-    int64_t through = stet_observe_meta(in, "marked_through", 0);
+    int64_t through = stet_observe_through(in);
     if ((st = stet_db_status(in->db, err)) == STET_OK && row.number && through < in->known) {
         st = stet_observe_look(in, err);
         if (st == STET_OK)
@@ -340,36 +399,34 @@ static stet_status look_at(stet_space *s, const foreign_row *f, stet_error *err)
     }
     if (st != STET_OK)
         return st;
-    if (row.number == 0)
-        return f->stamp == STET_STAMP_GONE ? STET_OK : distrust_space(s, f, in->known, STET_STAMP_GONE, err);
-    if (row.stamp != f->stamp || in->known < f->seen)
-        st = distrust_space(s, f, in->known, row.stamp, err);
-    if (st == STET_OK && row.pending > row.pushed)
+    if (differs(s, in, &row, f))
+        st = distrust_space(s, in, f, err);
+    if (st == STET_OK && row.number && row.pending > row.pushed)
         st = fetch(s, in, row.number, row.pushed, row.pending, err);
     return st;
 }
 
-typedef STET_VEC(foreign_row) foreign_rows;
-
-static stet_status foreign_spaces(stet_space *s, foreign_rows *rows, stet_error *err) {
+stet_status stet_observe_foreign_rows(stet_space *s, stet_foreign_rows *rows, stet_error *err) {
     stet_stmt *q =
-        stet_db_stmt(s->db, "SELECT space, seen, stamp, uuid, name FROM foreign_space"
+        stet_db_stmt(s->db, "SELECT " STET_FOREIGN_COLUMNS ", sum FROM foreign_space"
                             " WHERE EXISTS(SELECT 1 FROM foreign_read r WHERE r.space = foreign_space.space)");
     while (stet_step(q)) {
-        foreign_row *f = stet_vec_add(rows);
+        stet_foreign_row *f = stet_vec_add(rows);
         size_t len;
+        if (!stet_column_sound(q, 0, FOREIGN_SUMMED))
+            stet_observe_damage(s, FOREIGN_DAMAGED);
         f->space = stet_column_int(q, 0);
-        f->seen = stet_column_int(q, 1);
-        f->stamp = stet_column_int(q, 2);
-        const char *text = stet_column_text(q, 3, &len);
+        f->seen = stet_column_int(q, 3);
+        f->stamp = stet_column_int(q, 4);
+        const char *text = stet_column_text(q, 1, &len);
         f->uuid = stet_strndup(text, len);
-        text = stet_column_text(q, 4, &len);
+        text = stet_column_text(q, 2, &len);
         f->name = stet_strndup(text, len);
     }
     return stet_db_status(s->db, err);
 }
 
-static void free_rows(foreign_rows *rows) {
+void stet_foreign_rows_release(stet_foreign_rows *rows) {
     for (size_t i = 0; i < rows->len; i++) {
         free(rows->at[i].uuid);
         free(rows->at[i].name);
@@ -378,39 +435,42 @@ static void free_rows(foreign_rows *rows) {
 }
 
 stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err) {
-    foreign_rows rows = {0};
-    stet_status st = foreign_spaces(s, &rows, err);
+    stet_foreign_rows rows = {0};
+    stet_status st = stet_observe_foreign_rows(s, &rows, err);
     for (size_t i = 0; i < rows.len && st == STET_OK; i++)
         st = look_at(s, &rows.at[i], err);
-    free_rows(&rows);
+    stet_foreign_rows_release(&rows);
     return st;
 }
 
 /* The conditions of look_at. */
-static stet_status owes(stet_space *s, const foreign_row *f, bool *out, stet_error *err) {
-    stet_space *in;
+stet_status stet_observe_owes(const stet_space *s, stet_space *in, const stet_foreign_row *f, bool *out,
+                              stet_error *err) {
     owner_row row = {0};
     *out = f->stamp != STET_STAMP_GONE;
-    if (stet_observe_sibling(s, f->name, f->uuid, &in, NULL) != STET_OK)
+    if (!in)
         return STET_OK;
     stet_status st = stet_space_refresh(in, err);
     if (st == STET_OK)
         st = owner_row_of(in, s, &row, err);
     if (st != STET_OK || row.number == 0)
         return st;
-    int64_t through = stet_observe_meta(in, "marked_through", 0);
-    *out = through < in->known || row.stamp != f->stamp || in->known < f->seen || row.pending > row.pushed;
+    int64_t through = stet_observe_through(in);
+    *out = through < in->known || is_older(s, &row, in, f) || row.pending > row.pushed;
     return stet_db_status(in->db, err);
 }
 
 stet_status stet_observe_foreign_owed(stet_space *s, int64_t *spaces, stet_error *err) {
-    foreign_rows rows = {0};
-    stet_status st = foreign_spaces(s, &rows, err);
+    stet_foreign_rows rows = {0};
+    stet_status st = stet_observe_foreign_rows(s, &rows, err);
     for (size_t i = 0; i < rows.len && st == STET_OK; i++) {
         bool some = false;
-        st = owes(s, &rows.at[i], &some, err);
+        stet_space *in;
+        if (stet_observe_sibling(s, rows.at[i].name, rows.at[i].uuid, &in, NULL) != STET_OK)
+            in = NULL;
+        st = stet_observe_owes(s, in, &rows.at[i], &some, err);
         *spaces += some;
     }
-    free_rows(&rows);
+    stet_foreign_rows_release(&rows);
     return st;
 }

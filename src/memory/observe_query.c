@@ -1,8 +1,9 @@
-/* observe_query.c - questions about many actions: marks, readers, writers, what is downstream, counts. They read, and
- * change nothing. What is known of one action: observe_record.c. */
-#include "memory/observe_internal.h"
+/* observe_query.c - questions about many actions: marks, readers, writers, what is downstream, counts.
+ *
+ * Nothing here changes anything. What is known about one action is in observe_record.c.
+ */
 
-/* ---- Marks ---------------------------------------------------------------------------------------------------- */
+#include "memory/observe_internal.h"
 
 static stet_status piece_range(stet_space *s, const char *piece, const char *scope, int64_t *first, int64_t *last,
                                stet_error *err) {
@@ -89,6 +90,23 @@ stet_status stet_observe_count_marks(stet_space *s, int64_t branch, const char *
     return stet_db_status(s->db, err);
 }
 
+stet_status stet_observe_failed(stet_space *s, int64_t branch, const char *piece, stet_numbers *out, stet_error *err) {
+    int64_t first, last;
+    stet_status st = stet_observe_sync(s, err);
+    if (st == STET_OK)
+        st = piece_range(s, piece, NULL, &first, &last, err);
+    if (st != STET_OK || stet_observe_of(s)->off)
+        return st;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT action FROM action INDEXED BY action_failed WHERE branch = ? AND"
+                                       " action >= ? AND action < ? AND " STET_ACTION_FAILED " ORDER BY action");
+    stet_bind_int(q, 1, branch);
+    stet_bind_int(q, 2, first);
+    stet_bind_int(q, 3, last);
+    while (stet_step(q))
+        stet_numbers_add(out, stet_column_int(q, 0));
+    return stet_db_status(s->db, err);
+}
+
 /* Few marks are found by their stamps and sorted; of many every mark is looked at, in order. */
 static stet_stmt *marks_since(stet_space *s, int64_t since) {
     enum { FEW = 10000 };
@@ -115,8 +133,8 @@ static stet_stmt *marks_since(stet_space *s, int64_t since) {
 }
 
 stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t since, int64_t after, size_t limit,
-                                   stet_status (*visit)(void *ctx, int64_t action, const char *piece, const char *name,
-                                                        stet_action_state state, stet_error *err),
+                                   stet_status (*visit)(void *ctx, int64_t action, const stet_docname *piece,
+                                                        const char *name, stet_action_state state, stet_error *err),
                                    void *ctx, stet_error *err) {
     bool begun;
     stet_status st = stet_observe_enter(s, &begun, err);
@@ -146,7 +164,7 @@ stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t since,
                 piece_doc = doc;
             }
             if (st == STET_OK)
-                st = visit(ctx, action, piece.id, stet_column_text(q, 3, &len),
+                st = visit(ctx, action, &piece, stet_column_text(q, 3, &len),
                            stet_column_int(q, 1) == STET_DIRTY ? STET_DIRTY : STET_UNKNOWN, err);
         }
         if (st != STET_OK)
@@ -174,10 +192,8 @@ stet_status stet_observe_any(stet_space *s, int64_t branch, const char *piece, c
     return stet_db_status(s->db, err);
 }
 
-/* ---- Readers, writers, downstream ----------------------------------------------------------------------------- */
-
 /* The cache may be used if it is right now: it is, under a read transaction, if nobody else committed. */
-static stet_status rows_ready(stet_space *s, bool *begun, stet_error *err) {
+stet_status stet_observe_rows_ready(stet_space *s, bool *begun, stet_error *err) {
     stet_status st = stet_observe_enter(s, begun, err);
     if (st == STET_OK)
         stet_observe_fresh(s);
@@ -188,7 +204,7 @@ stet_status stet_observe_readers(stet_space *s, int64_t branch, const stet_docna
                                  stet_change_kind kind, stet_numbers *out, stet_error *err) {
     bool begun;
     int64_t doc = 0;
-    stet_status st = rows_ready(s, &begun, err);
+    stet_status st = stet_observe_rows_ready(s, &begun, err);
     if (st != STET_OK)
         return st;
     st = stet_space_doc(s, name, &doc, err);
@@ -203,7 +219,7 @@ stet_status stet_observe_writers(stet_space *s, int64_t branch, const stet_docna
                                  unsigned flags, stet_numbers *out, stet_error *err) {
     bool begun;
     int64_t doc = 0;
-    stet_status st = rows_ready(s, &begun, err);
+    stet_status st = stet_observe_rows_ready(s, &begun, err);
     if (st != STET_OK)
         return st;
     st = stet_space_doc(s, name, &doc, err);
@@ -213,100 +229,64 @@ stet_status stet_observe_writers(stet_space *s, int64_t branch, const stet_docna
     return stet_space_leave(s, begun, st, err);
 }
 
-/* Readers of what an action may write, by its stored current-known writes. */
-static void readers_of_action(stet_space *s, int64_t branch, int64_t action, stet_places *places, stet_numbers *out) {
-    stet_buf blob = STET_BUF(0);
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT observation FROM action WHERE action = ?");
+void stet_observe_writes_of(stet_space *s, int64_t action, stet_buf *blob, stet_places *out, stet_places *envelopes) {
+    stet_buf_clear(blob);
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_ACTION_COLUMNS " FROM action WHERE action = ?");
     stet_bind_int(q, 1, action);
     while (stet_step(q)) {
         size_t len;
-        const void *bytes = stet_column_blob(q, 0, &len);
-        stet_buf_add(&blob, bytes, len);
+        const void *bytes = stet_observe_blob(q, 0, &len);
+        stet_buf_add(blob, bytes, len);
     }
     stet_obs obs;
-    stet_vec_clear(places);
-    if (blob.len && stet_obs_decode(blob.data, blob.len, &obs) &&
-        stet_places_unpack(obs.known.at, obs.known.len, places))
-        for (size_t i = 0; i < places->len; i++)
-            stet_observe_readers_below(s, stet_space_key(branch, places->at[i].doc), places->at[i].path, out);
-    stet_buf_release(&blob);
+    stet_vec_clear(out);
+    stet_vec_clear(envelopes);
+    if (!blob->len || !stet_obs_decode(blob->data, blob->len, &obs) ||
+        !stet_places_unpack(obs.known.at, obs.known.len, out) ||
+        !stet_places_unpack(obs.envelopes.at, obs.envelopes.len, envelopes)) {
+        stet_vec_clear(out);
+        stet_vec_clear(envelopes);
+    }
 }
 
-/* Breadth first; `goal` 0: all. `from` (may be NULL) maps each action reached to the root that reached it. */
-static stet_status walk_down(stet_space *s, int64_t branch, const int64_t *roots, size_t count, size_t max,
-                             int64_t goal, int64_t *via, stet_numbers *out, stet_error *err) {
+/* Children of `rows` are called `rows[KEY].NODE`. Those of a filter have another coordinator, `rows[]`, which `rows`
+ * reads.
+ */
+void stet_observe_children_of(stet_space *s, int64_t action, stet_numbers *out) {
+    stet_stmt *q = stet_db_stmt(
+        s->db, "SELECT c.action FROM (SELECT *, CASE WHEN name LIKE '%[]' THEN substr(name, 1, length(name) - 2) ELSE"
+               " name END AS base FROM action WHERE action = ?) a JOIN action c ON c.piece = a.piece AND"
+               " c.branch = a.branch AND c.name > a.base || '[' AND c.name < a.base || '\\' WHERE c.action <> a.action"
+               " AND (a.name <> a.base OR NOT EXISTS (SELECT 1 FROM action f WHERE f.piece = a.piece AND"
+               " f.branch = a.branch AND f.name = a.name || '[]'))");
+    stet_bind_int(q, 1, action);
+    while (stet_step(q))
+        stet_numbers_add(out, stet_column_int(q, 0));
+}
+
+#define VERIFIED 256 /* rows: reading all of a large graph would cost more than starting it (1,024 rows: 1 ms) */
+
+stet_status stet_observe_damaged(stet_space *s, int64_t branch, stet_numbers *out, stet_error *err) {
     bool begun;
-    stet_status st = rows_ready(s, &begun, err);
+    if (stet_observe_of(s)->off)
+        return STET_OK;
+    stet_status st = stet_observe_enter(s, &begun, err);
     if (st != STET_OK)
         return st;
-    stet_map seen = {0};
-    stet_numbers queue = {0}, origin = {0}, found = {0};
-    stet_places places = {0};
-    for (size_t i = 0; i < count; i++) {
-        stet_numbers_add(&queue, roots[i]);
-        stet_numbers_add(&origin, roots[i]);
+    bool fit = stet_observe_digests_fit(s, false); /* else a mark may be missing, of any action */
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_ACTION_COLUMNS " FROM (SELECT * FROM action ORDER BY action LIMIT"
+                                       " ?1) WHERE branch = ?2 AND (observation IS NOT NULL OR ?3)");
+    stet_bind_int(q, 1, fit ? VERIFIED : -1);
+    stet_bind_int(q, 2, branch);
+    stet_bind_int(q, 3, !fit);
+    while (stet_step(q)) {
+        size_t len = 0;
+        const void *blob = fit ? stet_observe_blob(q, 0, &len) : NULL;
+        stet_obs obs;
+        if (!len || !stet_obs_decode(blob, len, &obs) || !stet_obs_sound(&obs))
+            stet_numbers_add(out, stet_column_int(q, 0));
     }
-    bool stop = false;
-    for (size_t at = 0; at < queue.len && !stop; at++) {
-        stet_vec_clear(&found);
-        readers_of_action(s, branch, queue.at[at], &places, &found);
-        for (size_t i = 0; i < found.len && !stop; i++) {
-            if (stet_map_get(&seen, &found.at[i], sizeof found.at[i]))
-                continue;
-            stet_map_put(&seen, &found.at[i], sizeof found.at[i], (stet_slot){.n = 1});
-            if (out)
-                stet_numbers_add(out, found.at[i]);
-            stet_numbers_add(&queue, found.at[i]);
-            int64_t root = origin.at[at];
-            stet_numbers_add(&origin, root);
-            if (goal && found.at[i] == goal) {
-                *via = root;
-                stop = true;
-            }
-            stop = stop || (max && out && out->len >= max);
-        }
-    }
-    if (out)
-        stet_numbers_settle(out);
-    stet_map_release(&seen);
-    stet_numbers_release(&queue);
-    stet_numbers_release(&origin);
-    stet_numbers_release(&found);
-    stet_vec_release(&places);
     return stet_space_leave(s, begun, STET_OK, err);
-}
-
-stet_status stet_observe_downstream(stet_space *s, int64_t branch, const int64_t *roots, size_t root_count, size_t max,
-                                    stet_numbers *out, stet_error *err) {
-    return walk_down(s, branch, roots, root_count, max, 0, NULL, out, err);
-}
-
-stet_status stet_observe_state(stet_space *s, int64_t branch, int64_t action, stet_action_state *out, int64_t *via,
-                               stet_error *err) {
-    stet_arena arena = STET_ARENA_INIT;
-    stet_marked *marks;
-    size_t count = 0;
-    stet_action_record record;
-    stet_status st = stet_observe_get(s, action, &arena, &record, err);
-    if (st == STET_OK)
-        st = stet_observe_marks(s, branch, NULL, NULL, &arena, &marks, &count, err);
-    if (st == STET_OK) {
-        *out = record.cause.state;
-        int64_t root = action;
-        if (*out == STET_STANDS && count) {
-            int64_t *roots = stet_arena_alloc(&arena, count * sizeof *roots);
-            for (size_t i = 0; i < count; i++)
-                roots[i] = marks[i].action;
-            root = 0;
-            st = walk_down(s, branch, roots, count, 0, action, &root, NULL, err);
-            if (st == STET_OK && root)
-                *out = STET_STALE;
-        }
-        if (via)
-            *via = root;
-    }
-    stet_arena_release(&arena);
-    return st;
 }
 
 /* How many actions read some place and how many write one, each counted for each place. */

@@ -1,8 +1,10 @@
-/* observe_record.c - stored observations as records: one by its number or key, past ones, lists in the order of
- * numbers. Numbers become names here. Nothing is changed. Questions about many actions at once: observe_query.c. */
-#include "memory/observe_internal.h"
+/* observe_record.c - stored observations as records: by number or key, past ones, and lists by number.
+ *
+ * Numbers become names here. Nothing here changes anything. Questions about many actions at once are in
+ * observe_query.c.
+ */
 
-/* ---- One record ----------------------------------------------------------------------------------------------- */
+#include "memory/observe_internal.h"
 
 typedef struct reader {
     stet_space *s;
@@ -72,12 +74,13 @@ static stet_status loose_section(reader *r, stet_bytes b, const stet_observed **
 
 static stet_status hash_of(reader *r, int64_t number, stet_hash *out, stet_error *err) {
     memset(out, 0, sizeof *out);
-    stet_stmt *q = stet_db_stmt(r->s->db, "SELECT hash FROM fingerprint WHERE fingerprint = ?");
+    stet_stmt *q = stet_db_stmt(r->s->db, "SELECT fingerprint, hash, sum FROM fingerprint WHERE fingerprint = ?");
     stet_bind_int(q, 1, number);
     while (stet_step(q)) {
         size_t len;
-        const void *bytes = stet_column_blob(q, 0, &len);
-        if (len == sizeof out->bytes)
+        bool sound = stet_column_sound(q, 0, 2);
+        const void *bytes = stet_column_blob(q, 1, &len);
+        if (sound && len == sizeof out->bytes)
             memcpy(out->bytes, bytes, len);
     }
     return stet_db_status(r->s->db, err);
@@ -90,6 +93,15 @@ static const char *uuid_of(reader *r, int64_t space) {
     while (stet_step(q))
         uuid = stet_observe_text(q, 0, r->arena);
     return uuid;
+}
+
+const char *stet_observe_space_name(stet_space *s, const char *uuid, stet_arena *arena) {
+    const char *name = uuid;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT name FROM foreign_space WHERE uuid = ?");
+    stet_bind_text(q, 1, uuid, strlen(uuid));
+    while (stet_step(q))
+        name = stet_observe_text(q, 0, arena);
+    return name;
 }
 
 static stet_status reads_of(reader *r, const stet_obs *obs, stet_action_record *out, stet_error *err) {
@@ -126,11 +138,13 @@ static stet_status reads_of(reader *r, const stet_obs *obs, stet_action_record *
 static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_error *err) {
     *out = (stet_cause){.state = STET_STANDS};
     if (r->brief) {
-        stet_stmt *b = stet_db_stmt(r->s->db, "SELECT state FROM mark WHERE action = ?");
+        stet_stmt *b = stet_db_stmt(r->s->db, "SELECT state, reason FROM mark WHERE action = ?");
         stet_bind_int(b, 1, action);
         while (stet_step(b))
-            if (out->state != STET_UNKNOWN)
+            if (out->state != STET_UNKNOWN) {
                 out->state = stet_column_int(b, 0) == STET_DIRTY ? STET_DIRTY : STET_UNKNOWN;
+                out->reason = (stet_reason)stet_column_int(b, 1);
+            }
         return stet_db_status(r->s->db, err);
     }
     int64_t doc = 0, space = 0;
@@ -240,15 +254,13 @@ static stet_status decode(reader *r, const stored_row *row, stet_action_record *
 }
 
 static void copy_row(stet_stmt *q, stet_arena *arena, stored_row *row) {
+    const void *blob = stet_observe_blob(q, 0, &row->blob_len);
     row->action = stet_column_int(q, 0);
-    row->piece = stet_column_int(q, 1);
-    row->generation = stet_column_int(q, 2);
-    row->name = stet_observe_text(q, 3, arena);
-    const void *blob = stet_column_blob(q, 4, &row->blob_len);
+    row->piece = stet_column_int(q, STET_ACTION_PIECE);
+    row->generation = stet_column_int(q, STET_ACTION_GENERATION);
+    row->name = stet_observe_text(q, STET_ACTION_NAME, arena);
     row->blob = stet_arena_strndup(arena, blob ? blob : "", row->blob_len);
 }
-
-/* ---- Finding and listing -------------------------------------------------------------------------------------- */
 
 stet_status stet_observe_enter(stet_space *s, bool *begun, stet_error *err) {
     stet_status st = stet_observe_sync(s, err);
@@ -262,8 +274,7 @@ static stet_status get(stet_space *s, int64_t action, bool brief, stet_arena *ar
     if (st != STET_OK)
         return st;
     stored_row row = {0};
-    stet_stmt *q =
-        stet_db_stmt(s->db, "SELECT action, piece, generation, name, observation FROM action WHERE action = ?");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_ACTION_COLUMNS " FROM action WHERE action = ?");
     stet_bind_int(q, 1, action);
     while (stet_step(q)) {
         copy_row(q, arena, &row);
@@ -291,12 +302,22 @@ stet_status stet_observe_past(stet_space *s, int64_t action, stet_arena *arena, 
     if (st != STET_OK)
         return st;
     STET_VEC(stored_row) rows = {0};
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT a.action, a.piece, p.generation, a.name, p.observation"
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT p.action, p.number, p.generation, p.observation, p.sum, a.piece, a.name"
                                        " FROM past_observation p JOIN action a ON a.action = p.action"
                                        " WHERE p.action = ? ORDER BY p.number DESC");
     stet_bind_int(q, 1, action);
-    while (stet_step(q))
-        copy_row(q, arena, stet_vec_add(&rows));
+    while (stet_step(q)) {
+        size_t len;
+        if (!stet_column_sound(q, 0, 4)) /* it only tells what was */
+            continue;
+        const void *blob = stet_column_blob(q, 3, &len);
+        *stet_vec_add(&rows) = (stored_row){stet_column_int(q, 0),
+                                            stet_column_int(q, 5),
+                                            stet_column_int(q, 2),
+                                            stet_observe_text(q, 6, arena),
+                                            stet_arena_strndup(arena, blob ? blob : "", len),
+                                            len};
+    }
     reader r = {.s = s, .arena = arena, .past = true};
     *out = stet_arena_zero(arena, (rows.len + 1) * sizeof **out);
     for (size_t i = 0; i < rows.len && st == STET_OK && !stet_observe_of(s)->off; i++) {
@@ -356,7 +377,7 @@ static stet_status select_rows(stet_space *s, int64_t branch, const stet_action_
     }
     if (f->after >= first)
         first = f->after + 1;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT action, piece, generation, name, observation FROM action"
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_ACTION_COLUMNS " FROM action"
                                        " WHERE action >= ? AND action < ? AND branch = ? AND (? < 0 OR generation = ?)"
                                        " ORDER BY action LIMIT ?");
     stet_bind_int(q, 1, first);
@@ -412,8 +433,8 @@ stet_status stet_observe_scan(stet_space *s, int64_t branch, const stet_action_f
     if (st == STET_OK && !stet_observe_of(s)->off)
         for (size_t n = 0; stet_step(q); n++) {
             size_t name_len, len;
-            const char *name = stet_column_text(q, 3, &name_len);
-            const void *blob = stet_column_blob(q, 4, &len);
+            const void *blob = stet_observe_blob(q, 0, &len);
+            const char *name = stet_column_text(q, STET_ACTION_NAME, &name_len);
             if ((f->limit && n == f->limit) || !each(ctx, stet_column_int(q, 0), name, name_len, blob, len)) {
                 stet_reset(q);
                 break;

@@ -1,3 +1,5 @@
+/* observe_rows.c - sets of places in documents, and the blob that an observation is stored as. */
+
 #include "memory/observe_rows.h"
 
 #include <stdlib.h>

@@ -1,28 +1,28 @@
 /* observe_rows.h - sets of places in documents, and the blob that an observation is stored as.
  *
- * A place is (document number, path, flag). A set of places is kept sorted by document and path, each once; a recursive
- * read swallows a shallow one of the same path; more than STET_PLACES_PER_DOC of one document collapse to their common
- * prefix, recursive: wider, never narrower.
+ * A place is (document number, path, flag). A set of places is sorted by document and path, each once. A recursive read
+ * replaces a shallow one of the same path. More than STET_PLACES_PER_DOC places of one document collapse to their
+ * common prefix, recursive: wider, never narrower.
  *
- * Packed, a set is, for each document: varint difference of its number to the one before, varint count, and for each
- * path varint (length * 2 + flag) and its bytes. Equal sets have equal bytes, so that "the reads are the same as last
- * time" is one memcmp, and index rows are not touched then.
+ * A packed set is, for each document: varint difference of its number to the one before, varint count, and for each
+ * path varint (length * 2 + flag) and its bytes. Equal sets have equal bytes. So "the reads are the same as last time"
+ * is one memcmp, and then index rows are not touched.
  *
  * The observation: version byte 1, then
  *
- *     byte     kind (2 bits), run kind (2), failed, changed, has parent, known is declared
- *     varint   fingerprint numbers of implementation and runtime
- *     varint   observed_at; time in ms
- *     bytes    parent if any (varint length first); error hash if failed (32 bytes)
- *     bytes    own reads (varint length, packed), then one byte: 0 if every read holds through observed_at, else 1 and
- *              a length and a varint difference for each
- *     bytes    known (absent if it is declared), declared, changed, envelopes, ignored: varint length, packed
- *     bytes    foreign reads: varint length; for each space varint its number, varint count of reads; for each read
- *              varint length and bytes of id, of scope; varint (path length * 2 + flag), path; varint sequence; varint
- *              document
- *     bytes    options and note: varint length, canonical JSON ("" is null)
+ *   byte     kind (2 bits), run kind (2), failed, changed, has parent, known is declared
+ *   varint   fingerprint numbers of implementation and runtime
+ *   varint   observed_at; time in ms
+ *   bytes    parent if any (varint length first); error hash if failed (32 bytes)
+ *   bytes    own reads (varint length, packed), then one byte: 0 if every read holds through observed_at, otherwise 1
+ *            and a length and a varint difference for each
+ *   bytes    known (absent if it is declared), declared, changed, envelopes, ignored: varint length, packed
+ *   bytes    foreign reads: varint length; for each space varint its number, varint count of reads; for each read
+ *            varint length and bytes of id, of scope; varint (path length * 2 + flag), path; varint sequence; varint
+ *            document
+ *   bytes    options and note: varint length, canonical JSON ("" is null)
  *
- * Readers take hostile bytes: what does not decode is damaged, never a crash.
+ * Readers accept hostile bytes: what does not decode is damaged, never a crash.
  */
 #ifndef STET_MEMORY_OBSERVE_ROWS_H
 #define STET_MEMORY_OBSERVE_ROWS_H
@@ -43,10 +43,10 @@ typedef struct stet_places {
     size_t len, cap;
 } stet_places;
 
-/* Sorts, merges, collapses. Collapsed paths point into the ones that were there. */
+/* Sorts, merges and collapses. Collapsed paths point into existing ones. */
 void stet_places_settle(stet_places *p);
 void stet_places_pack(const stet_places *p, stet_buf *out);
-/* Paths point into `bytes`. False: damaged; `out` is then incomplete. `out` NULL: only looks. */
+/* Paths point into `bytes`. False: damaged, and `out` is incomplete. `out` NULL: only checks. */
 bool stet_places_unpack(const char *bytes, size_t len, stet_places *out);
 
 typedef struct stet_bytes {
@@ -79,14 +79,32 @@ typedef struct stet_obs {
     stet_bytes options, note;
 } stet_obs;
 
+/* SQL over the table `action`: did the run of the observation fail? An index has the same condition (schema.c). */
+#define STET_ACTION_FAILED "hex(substr(observation, 2, 1)) GLOB '[13579BDF]?'"
+
+/* Columns of the scheduler's tables in the order of their checksums (schema.c), and the checksums in SQL. */
+#define STET_MARK_COLUMNS    "action, space, branch, state, reason, seq, doc, id, scope, path, kind, stamp"
+#define STET_MARK_SUM        "row_sum(" STET_MARK_COLUMNS ")"
+#define STET_MARK_DIGEST     "row_digest(" STET_MARK_COLUMNS ")"
+#define STET_FOREIGN_DIGEST  "row_digest(space, action)" /* of foreign_read */
+#define STET_BLOCK_COLUMNS   "key, path, block, reads, shallow, known, declared, envelopes"
+#define STET_BLOCK_SUM       "row_sum(" STET_BLOCK_COLUMNS ")"
+#define STET_MIRROR_COLUMNS  "key, path, owner, action, flags"
+#define STET_MIRROR_SUM      "row_sum(" STET_MIRROR_COLUMNS ")"
+#define STET_OWNER_COLUMNS   "owner, uuid, name, stamp, pending, pushed" /* of mirror_owner */
+#define STET_OWNER_SUM       "row_sum(" STET_OWNER_COLUMNS ")"
+#define STET_FOREIGN_COLUMNS "space, uuid, name, seen, stamp" /* of foreign_space */
+#define STET_FOREIGN_SUM     "row_sum(" STET_FOREIGN_COLUMNS ")"
+#define STET_SURVEY_SUM      "row_sum(branch, demand, through, unneeded)"
+
 void stet_obs_encode(const stet_obs *o, stet_buf *out);
 bool stet_obs_decode(const void *bytes, size_t len, stet_obs *out);
-/* Do the sections that have index rows unpack? */
+/* Can the sections that have index rows be unpacked? */
 bool stet_obs_sound(const stet_obs *o);
 /* The own reads with their sequences. */
 bool stet_obs_reads(const stet_obs *o, stet_places *out);
 typedef STET_VEC(stet_foreign_place) stet_foreign_places;
-/* Sorts, merges, collapses, as stet_places_settle does. */
+/* Sorts, merges and collapses, like stet_places_settle. */
 void stet_foreign_settle(stet_foreign_places *f);
 void stet_foreign_pack(const stet_foreign_places *p, stet_buf *out); /* sorted by space */
 bool stet_foreign_unpack(stet_bytes b, stet_foreign_places *out);

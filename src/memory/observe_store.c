@@ -1,9 +1,16 @@
-/* observe_store.c - what a transaction does to actions, collected and written at its end: marks, observations, index
- * rows. With observe_cache.c, observe_index.c and, for the tables of other spaces' readers, observe_mirror.c and
- * observe_push.c the only file that writes the tables of the scheduler. */
+/* observe_store.c - collects what a transaction does to actions, and writes it at the end of the transaction.
+ *
+ * That is: marks, observations and index rows. The scheduler's tables are written only by this file, observe_cache.c,
+ * observe_index.c and, for the readers of other spaces, observe_mirror.c and observe_push.c.
+ */
+
 #include <stdlib.h>
 
 #include "memory/observe_internal.h"
+
+#define FORGET_OBSERVATION                                                                                             \
+    "UPDATE action SET observation = NULL, sum = row_sum(action, branch, piece, generation, name, NULL)"               \
+    " WHERE action = ?"
 
 stet_pending *stet_observe_pending(stet_space *s, int64_t action, int64_t branch) {
     struct stet_observe *o = stet_observe_of(s);
@@ -89,9 +96,11 @@ static void keep_past(stet_space *s, int64_t action) {
         return;
     stet_stmt *q = stet_db_stmt(
         s->db,
-        "INSERT INTO past_observation(action, number, generation, observation)"
-        " SELECT a.action, 1 + coalesce((SELECT max(p.number) FROM past_observation p WHERE p.action = a.action),"
-        " 0), a.generation, a.observation FROM action a WHERE a.action = ? AND a.observation IS NOT NULL");
+        "INSERT INTO past_observation(action, number, generation, observation, sum)"
+        " SELECT a.action, n, a.generation, a.observation, row_sum(a.action, n, a.generation, a.observation) FROM"
+        " action a, (SELECT 1 + coalesce(max(number), 0) AS n FROM past_observation WHERE action = ?1)"
+        " WHERE a.action = ?1 AND a.observation IS NOT NULL"
+        " AND a.sum = row_sum(a.action, a.branch, a.piece, a.generation, a.name, a.observation)");
     stet_bind_int(q, 1, action);
     stet_run(q);
     q = stet_db_stmt(s->db, "DELETE FROM past_observation WHERE action = ?1 AND number <="
@@ -109,10 +118,19 @@ void stet_observe_write(stet_space *s, const stet_pending *p) {
     if (!p->store)
         return;
     keep_past(s, p->action);
-    stet_stmt *q = stet_db_stmt(s->db, "UPDATE action SET generation = ?, observation = ? WHERE action = ?");
+    /* Who it is comes from the cache, which found the row by its name: if the row says otherwise, the sum shows it. */
+    const stet_known_action *a = p->known;
+    stet_stmt *q = a ? stet_db_stmt(s->db, "UPDATE action SET generation = ?1, observation = ?2, sum ="
+                                           " row_sum(action, ?4, ?5, ?1, name, ?2) WHERE action = ?3")
+                     : stet_db_stmt(s->db, "UPDATE action SET generation = ?1, observation = ?2, sum = row_sum(action,"
+                                           " branch, piece, ?1, name, ?2) WHERE action = ?3");
     stet_bind_int(q, 1, p->generation);
     stet_bind_blob(q, 2, p->blob.at, p->blob.len);
     stet_bind_int(q, 3, p->action);
+    if (a) {
+        stet_bind_int(q, 4, a->branch);
+        stet_bind_int(q, 5, a->piece);
+    }
     stet_run(q);
 }
 
@@ -163,6 +181,7 @@ static int64_t stamp_now(stet_space *s) {
 typedef struct pending_walk {
     const stet_pending *at, *end;
     int64_t stamp;
+    int64_t digest; /* of the marks that came, and of those that went */
 } pending_walk;
 
 static bool next_born(void *ctx, stet_row *out) {
@@ -182,28 +201,33 @@ static bool next_born(void *ctx, stet_row *out) {
         stet_row_blob(out, 5, p->blob.at, p->blob.len);
     else
         stet_row_null(out, 5);
+    stet_row_sum(out, 6);
     return true;
 }
 
 static bool next_mark(void *ctx, stet_row *out) {
     pending_walk *w = ctx;
-    while (w->at < w->end && !w->at->set)
+    while (w->at < w->end && (!w->at->set || w->at->kept))
         w->at++;
     if (w->at == w->end)
         return false;
     const stet_pending *p = w->at++;
     stet_row_int(out, 0, p->action);
-    stet_row_int(out, 1, p->branch);
-    stet_row_int(out, 2, p->state);
-    stet_row_int(out, 3, p->reason);
-    stet_row_int(out, 4, p->seq);
+    stet_row_int(out, 1, 0);
+    stet_row_int(out, 2, p->branch);
+    stet_row_int(out, 3, p->state);
+    stet_row_int(out, 4, p->reason);
+    stet_row_int(out, 5, p->seq);
     if (p->doc)
-        stet_row_int(out, 5, p->doc);
+        stet_row_int(out, 6, p->doc);
     else
-        stet_row_null(out, 5);
-    stet_row_blob(out, 6, p->path.bytes, p->path.len);
-    stet_row_int(out, 7, p->kind);
-    stet_row_int(out, 8, w->stamp); /* one that is there keeps its own */
+        stet_row_null(out, 6);
+    stet_row_null(out, 7);
+    stet_row_null(out, 8);
+    stet_row_blob(out, 9, p->path.bytes, p->path.len);
+    stet_row_int(out, 10, p->kind);
+    stet_row_int(out, 11, p->stamp < 0 ? w->stamp : p->stamp); /* one that is there keeps its own */
+    w->digest = stet_digest_add(w->digest, 1, stet_fields_sum(out->at, 12));
     return true;
 }
 
@@ -218,11 +242,9 @@ static void write_actions(stet_space *s) {
         else
             stet_observe_write(s, p);
     }
-    pending_walk w = {o->pending.at, o->pending.at + o->pending.len, 0};
+    pending_walk w = {o->pending.at, o->pending.at + o->pending.len, 0, 0};
     if (unborn)
-        stet_db_rows(s->db,
-                     "INSERT OR FAIL INTO action(action, branch, piece, generation, name, observation)"
-                     " SELECT a, b, c, d, e, f FROM given",
+        stet_db_rows(s->db, "INSERT OR FAIL INTO action(" STET_ACTION_COLUMNS ") SELECT a, b, c, d, e, f, g FROM given",
                      next_born, &w);
     for (size_t i = 0; i < o->pending.len && unborn; i++)
         if (o->pending.at[i].known)
@@ -232,17 +254,25 @@ static void write_actions(stet_space *s) {
 static void write_marks(stet_space *s, int64_t stamp) {
     struct stet_observe *o = stet_observe_of(s);
     size_t set = 0;
+    pending_walk w = {o->pending.at, o->pending.at + o->pending.len, stamp, 0};
     for (size_t i = 0; i < o->pending.len; i++) {
-        const stet_pending *p = &o->pending.at[i];
+        stet_pending *p = &o->pending.at[i];
         stet_known_action *a = p->known;
-        if (p->clear && (p->set || !a || a->marked)) {
+        stet_old_mark old;
+        bool may_be = (p->set || p->clear) && (!a || a->marked || (p->set && p->clear));
+        bool there = may_be && stet_observe_old_mark(s, p->action, 0, &old);
+        p->kept = there && !p->clear && p->set && old.state > (int64_t)p->state;
+        p->stamp = there && !p->clear ? old.stamp : -1;
+        if (there && !p->kept) /* it goes, or is replaced */
+            w.digest = stet_digest_add(w.digest, -1, old.sum);
+        if (there && p->clear) {
             stet_stmt *q = stet_db_stmt(s->db, "DELETE FROM mark WHERE action = ? AND space = 0");
             stet_bind_int(q, 1, p->action);
             stet_run(q);
-            o->now.marks_cleared += stet_db_changes(s->db);
-            if (a && !p->set)
-                a->marked = a->foreign_marked;
+            o->now.marks_cleared++;
         }
+        if (p->clear && a && !p->set)
+            a->marked = a->foreign_marked;
         if (!p->set)
             continue;
         set++;
@@ -251,15 +281,13 @@ static void write_marks(stet_space *s, int64_t stamp) {
         if (a)
             a->marked = true;
     }
-    pending_walk w = {o->pending.at, o->pending.at + o->pending.len, stamp};
     if (set)
         stet_db_rows(s->db,
-                     "INSERT INTO mark(action, space, branch, state, reason, seq, doc, path, kind, stamp)"
-                     " SELECT a, 0, b, c, d, e, f, g, h, i FROM given WHERE true"
-                     " ON CONFLICT(action, space) DO UPDATE SET state = excluded.state, reason = excluded.reason,"
-                     " seq = excluded.seq, doc = excluded.doc, path = excluded.path, kind = excluded.kind"
-                     " WHERE excluded.state >= state",
+                     "INSERT OR REPLACE INTO mark(" STET_MARK_COLUMNS ")"
+                     " SELECT a, b, c, d, e, f, g, h, i, j, k, l FROM given",
                      next_mark, &w);
+    if (w.digest)
+        stet_observe_digest(s, STET_DIGEST_MARK, w.digest >> 32, w.digest);
     o->now.marks_set += (int64_t)set;
 }
 
@@ -294,10 +322,10 @@ void stet_observe_remove(stet_space *s, int64_t action, bool row_too) {
         return;
     stet_bytes none = {"", 0};
     stet_observe_reindex(s, a, none, none, none, none);
-    static const char *const statements[] = {
-        "DELETE FROM mark WHERE action = ?", "DELETE FROM past_observation WHERE action = ?",
-        "UPDATE action SET observation = NULL WHERE action = ?", "DELETE FROM action WHERE action = ?"};
-    for (size_t i = 0; i < (row_too ? 4u : 3u); i++) {
+    stet_observe_drop_marks(s, action, -1);
+    static const char *const statements[] = {"DELETE FROM past_observation WHERE action = ?", FORGET_OBSERVATION,
+                                             "DELETE FROM action WHERE action = ?"};
+    for (size_t i = 0; i < (row_too ? 3u : 2u); i++) {
         q = stet_db_stmt(s->db, statements[i]);
         stet_bind_int(q, 1, action);
         stet_run(q);

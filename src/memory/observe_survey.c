@@ -1,13 +1,15 @@
-/* observe_survey.c - what was looked at and found not to be needed, so that no start has to look at it again.
+/* observe_survey.c - remembers which marked actions were found not to be needed, so that no start checks them again.
  *
- * Whether a marked action is needed depends on three things: on what is wanted, on who reads what, and on which actions
- * have no reads that can be trusted (their bindings count then). A survey says: for this demand, everything that was
- * marked when the stamp stood at `through` is not needed. It holds until an action reads what it did not read before or
- * becomes unknown; then all surveys are gone, in the same transaction. Marks set later have a higher stamp, and are the
- * only ones worth a look. An action that ran and reads the same, one that becomes dirty, one that reads less: none of
- * them makes another needed that was not.
+ * Whether a marked action is needed depends on three things: what is wanted, who reads what, and which actions have no
+ * reads that can be trusted (their bindings count then). A survey says: for this demand, everything that was marked
+ * when the stamp stood at `through` is not needed. It holds until an action reads something it did not read before, or
+ * becomes unknown; then all surveys are deleted, in the same transaction. Marks set later have a higher stamp, and only
+ * they need a look. An action that ran and reads the same, one that becomes dirty, and one that reads less can't make
+ * another action needed.
  *
- * Stamps are given only while there is a survey: where nothing is left unneeded, marks cost what they always did. */
+ * Stamps are assigned only while a survey exists: where nothing is unneeded, marks cost what they always did.
+ */
+
 #include "memory/observe_internal.h"
 
 #define SURVEYS 32 /* demands that are remembered, of all branches */
@@ -19,10 +21,12 @@ static bool any_survey(stet_space *s) {
 int64_t stet_observe_stamp(stet_space *s) {
     if (!any_survey(s))
         return 0;
-    int64_t stamp = stet_observe_meta(s, "mark_stamp", 0) + 1;
-    stet_stmt *q = stet_db_stmt(s->db, "UPDATE space_meta SET value = ? WHERE name = 'mark_stamp'");
-    stet_bind_int(q, 1, stamp);
-    stet_run(q);
+    int64_t stamp = stet_observe_progress(s, "mark_stamp", -1) + 1;
+    if (stamp == 0) { /* a number that is too low would hide the mark behind a survey */
+        stet_observe_drop_surveys(s);
+        return 0;
+    }
+    stet_observe_set_progress(s, "mark_stamp", stamp);
     return stamp;
 }
 
@@ -38,7 +42,8 @@ stet_status stet_observe_survey(stet_space *s, int64_t branch, stet_hash demand,
         st = stet_space_enter(s, &begun, err);
     if (st != STET_OK)
         return st;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT through, unneeded FROM survey WHERE branch = ? AND demand = ?");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT through, unneeded FROM survey WHERE branch = ? AND demand = ?"
+                                       " AND sum = " STET_SURVEY_SUM);
     stet_bind_int(q, 1, branch);
     stet_bind_blob(q, 2, demand.bytes, sizeof demand.bytes);
     while (stet_step(q)) {
@@ -46,8 +51,10 @@ stet_status stet_observe_survey(stet_space *s, int64_t branch, stet_hash demand,
         out->left = stet_column_int(q, 1);
         found = true;
     }
+    int64_t stamp = found ? stet_observe_progress(s, "mark_stamp", -1) : -1;
+    found = stamp >= 0;
     if (found) {
-        out->same = stet_observe_meta(s, "mark_stamp", 0) == out->through;
+        out->same = stamp == out->through;
         q = stet_db_stmt(s->db, "SELECT 1 FROM mark WHERE stamp > 0 AND stamp > ? AND branch = ? LIMIT 1");
         stet_bind_int(q, 1, out->through);
         stet_bind_int(q, 2, branch);
@@ -68,12 +75,13 @@ stet_status stet_observe_surveyed(stet_space *s, int64_t branch, stet_hash deman
     stet_status st = stet_observe_begin(s, &begun, err);
     if (st != STET_OK)
         return st;
-    if (stet_db_data_version(s->db) == version) {
-        stet_stmt *q = stet_db_stmt(s->db, "INSERT OR REPLACE INTO survey(branch, demand, through, unneeded)"
-                                           " VALUES(?, ?, ?, ?)");
+    int64_t stamp = stet_observe_progress(s, "mark_stamp", -1);
+    if (stamp >= 0 && stet_db_data_version(s->db) == version) {
+        stet_stmt *q = stet_db_stmt(s->db, "INSERT OR REPLACE INTO survey(branch, demand, through, unneeded, sum)"
+                                           " VALUES(?1, ?2, ?3, ?4, row_sum(?1, ?2, ?3, ?4))");
         stet_bind_int(q, 1, branch);
         stet_bind_blob(q, 2, demand.bytes, sizeof demand.bytes);
-        stet_bind_int(q, 3, stet_observe_meta(s, "mark_stamp", 0));
+        stet_bind_int(q, 3, stamp);
         stet_bind_int(q, 4, left);
         stet_run(q);
         q = stet_db_stmt(s->db, "DELETE FROM survey WHERE (branch, demand) IN (SELECT branch, demand FROM survey"

@@ -1,5 +1,5 @@
-/* observe_value.c - actions, their observations and their counts as values: what the public functions, the program and
- * agents show. */
+/* observe_value.c - actions, their observations and their counts as JSON values, for every surface. */
+
 #include "memory/observe_internal.h"
 
 static stet_value cell_value(const stet_docname *name, stet_pathref path) {
@@ -142,4 +142,44 @@ stet_value stet_observe_counts_value(const struct stet_observe_counts *c) {
     put_counts(&v, sizeof names / sizeof *names, names, counts);
     stet_put(&v, "runsByCause", stet_reasons_value(c->runs, STET_REASON_NONE));
     return v;
+}
+
+bool stet_action_fails(const stet_action_record *r) {
+    bool waits = r->cause.state == STET_UNKNOWN &&
+                 (r->cause.reason == STET_REASON_WAITS || r->cause.reason == STET_REASON_NEVER);
+    return r->observed && r->failed && !waits;
+}
+
+stet_status stet_observe_failures(stet_space *s, int64_t branch, const char *piece, stet_value *out, stet_error *err) {
+    stet_numbers failed = {0};
+    stet_status st = stet_observe_failed(s, branch, piece, &failed, err);
+    *out = stet_object();
+    for (size_t i = 0; i < failed.len && st == STET_OK; i++) {
+        stet_arena arena = STET_ARENA_INIT;
+        stet_action_record r;
+        stet_value note = stet_null(), error;
+        st = stet_observe_get(s, failed.at[i], &arena, &r, err);
+        if (st == STET_OK && stet_action_fails(&r)) {
+            if (!r.note_len || stet_json_parse(r.note, r.note_len, &note, NULL) != STET_OK)
+                note = stet_null();
+            error = stet_get(note, "error");
+            if (stet_typeof(error) == STET_OBJECT) {
+                error = stet_retain(error);
+                stet_remove(&error, "details", 7);
+            } else {
+                error = stet_object();
+                stet_put(&error, "code", stet_string("failed"));
+                stet_put(&error, "message", stet_string("it failed; what it said was too long to be kept"));
+            }
+            stet_put(out, r.key.action, error);
+            stet_release(note);
+        }
+        stet_arena_release(&arena);
+    }
+    stet_numbers_release(&failed);
+    if (st != STET_OK) {
+        stet_release(*out);
+        *out = stet_null();
+    }
+    return st;
 }

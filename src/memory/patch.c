@@ -11,6 +11,7 @@
  * Applying walks down to the container that holds the last key, taking each container out of its parent on the way, so
  * that one nobody else shares is changed in place, and puts them back on the way up. No recursion: paths are data.
  */
+
 #include <math.h>
 
 #include "memory/internal.h"
@@ -28,8 +29,6 @@ static const kind_row kinds[] = {
     [STET_PATCH_ADD_UNIQUE] = {"add-unique", true}, [STET_PATCH_REMOVE_VALUE] = {"remove-by-value", true},
     [STET_PATCH_INCREMENT] = {"increment", true}};
 #define KINDS (sizeof kinds / sizeof *kinds)
-
-/* ---- As a value ---- */
 
 static const char *value_member(stet_patch_kind kind) {
     switch (kind) {
@@ -201,8 +200,6 @@ void stet_patches_release(stet_patches *p) {
         stet_release(p->at[i].value);
     stet_vec_release(p);
 }
-
-/* ---- Applying ---- */
 
 /* A container on the way down, taken out of its parent, and the key in it that is followed. */
 typedef struct level {
@@ -592,8 +589,6 @@ stet_status stet_patches_apply(const stet_patch *at, size_t len, stet_value *doc
     edit_end(&e);
     return st;
 }
-
-/* ---- Binary ---- */
 
 static void put_bytes(stet_buf *out, const char *bytes, size_t len) {
     stet_varint_put(out, len);

@@ -1,6 +1,10 @@
+/* record.c - the two blobs of a commit row: writing and reading them. */
+
 #include "memory/record.h"
 
 #include <string.h>
+
+#include "base/crc32c.h"
 
 void stet_varint_put(stet_buf *b, uint64_t n) {
     char bytes[10];
@@ -29,15 +33,17 @@ bool stet_varint_get(const char **p, const char *end, uint64_t *n) {
 }
 
 void stet_record_start(stet_buf *changes) {
-    stet_buf_char(changes, 1);
+    stet_buf_char(changes, 2);
 }
 
 void stet_record_add(stet_buf *changes, int64_t *last, int64_t doc, stet_revision_kind kind, int64_t back,
-                     size_t body_len, const stet_change *at, size_t len) {
+                     const char *body, size_t body_len, const stet_change *at, size_t len) {
+    uint32_t sum = body_len ? stet_crc32c(0, body, body_len) : 0;
     stet_varint_put(changes, (uint64_t)(doc - *last));
     stet_varint_put(changes, (uint64_t)kind);
     stet_varint_put(changes, (uint64_t)back);
     stet_varint_put(changes, body_len);
+    stet_buf_add(changes, (char[]){(char)sum, (char)(sum >> 8), (char)(sum >> 16), (char)(sum >> 24)}, 4);
     stet_varint_put(changes, len);
     stet_pathref before = STET_PATH_ROOT;
     for (size_t i = 0; i < len; i++) {
@@ -53,10 +59,25 @@ void stet_record_add(stet_buf *changes, int64_t *last, int64_t doc, stet_revisio
 }
 
 void stet_record_begin(stet_record *r, const void *bytes, size_t len) {
+    *r = (stet_record){.p = bytes, .end = (const char *)bytes + len, .sums = true};
+    r->damaged = len == 0 || *r->p++ != 2;
+}
+
+void stet_record_begin_old(stet_record *r, const void *bytes, size_t len) {
     *r = (stet_record){.p = bytes, .end = (const char *)bytes + len};
-    if (len == 0) /* emptied by gc */
-        return;
-    r->damaged = *r->p++ != 1;
+    r->damaged = len != 0 && *r->p++ != 1;
+}
+
+/* The checksum of a part of the body. */
+static bool get_sum(stet_record *r, uint32_t *sum) {
+    *sum = 0;
+    if (!r->sums)
+        return true;
+    if (r->end - r->p < 4)
+        return false;
+    for (int i = 0; i < 4; i++)
+        *sum |= (uint32_t)(unsigned char)*r->p++ << (8 * i);
+    return true;
 }
 
 /* Skips the leaves of a revision, so that the next one can be found. */
@@ -75,12 +96,13 @@ bool stet_record_next(stet_record *r, stet_record_rev *out) {
     if (r->damaged || r->p == r->end)
         return false;
     uint64_t doc, kind, back, body, leaves;
+    uint32_t sum = 0;
     const char *start;
     if (!stet_varint_get(&r->p, r->end, &doc) || !stet_varint_get(&r->p, r->end, &kind) ||
-        !stet_varint_get(&r->p, r->end, &back) || !stet_varint_get(&r->p, r->end, &body) ||
-        !stet_varint_get(&r->p, r->end, &leaves) || doc == 0 || doc >= ((uint64_t)1 << 40) || kind < 1 || kind > 3 ||
-        back > INT64_MAX || body > STET_BUF_MAX || leaves > (size_t)(r->end - r->p) ||
-        (start = r->p, !skip_leaves(r, leaves))) {
+        !stet_varint_get(&r->p, r->end, &back) || !stet_varint_get(&r->p, r->end, &body) || !get_sum(r, &sum) ||
+        !stet_varint_get(&r->p, r->end, &leaves) || doc == 0 || doc >= ((uint64_t)1 << 40) ||
+        kind < STET_REVISION_SET || kind > STET_REVISION_LOST || back > INT64_MAX || body > STET_BUF_MAX ||
+        leaves > (size_t)(r->end - r->p) || (start = r->p, !skip_leaves(r, leaves))) {
         r->damaged = true;
         return false;
     }
@@ -90,6 +112,7 @@ bool stet_record_next(stet_record *r, stet_record_rev *out) {
                              .back = (int64_t)back,
                              .body_at = r->body_at,
                              .body_len = body,
+                             .body_sum = sum,
                              .leaf_count = leaves,
                              .leaves = start,
                              .leaves_len = (size_t)(r->p - start)};
@@ -132,4 +155,31 @@ const stet_change *stet_record_leaves(const stet_record_rev *rev, stet_arena *ar
             return NULL;
     }
     return out;
+}
+
+const char *stet_record_body(const stet_record_rev *rev, const char *body, size_t body_len) {
+    if (rev->body_at > body_len || rev->body_len > body_len - rev->body_at)
+        return NULL;
+    if (rev->body_len == 0)
+        return "";
+    const char *part = body + rev->body_at;
+    return stet_crc32c(0, part, rev->body_len) == rev->body_sum ? part : NULL;
+}
+
+static int64_t content_of(const char *changes, size_t len) {
+    return (int32_t)(len ? stet_crc32c(0, changes, len) : 0);
+}
+
+bool stet_commit_sound(stet_stmt *q, const char **changes, size_t *len) {
+    bool sound = stet_column_sound(q, STET_COMMIT_SEQ, STET_COMMIT_SUM);
+    *changes = stet_column_blob(q, STET_COMMIT_CHANGES, len);
+    return sound && content_of(*changes, *len) == stet_column_int(q, STET_COMMIT_CONTENT);
+}
+
+void stet_commit_fields(stet_row *out, int64_t seq, int64_t branch, int64_t time_ms, const char *changes, size_t len) {
+    stet_row_int(out, STET_COMMIT_SEQ, seq);
+    stet_row_int(out, STET_COMMIT_BRANCH, branch);
+    stet_row_int(out, STET_COMMIT_TIME, time_ms);
+    stet_row_int(out, STET_COMMIT_CONTENT, content_of(changes, len));
+    stet_row_sum(out, STET_COMMIT_SUM);
 }

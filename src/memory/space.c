@@ -2,6 +2,7 @@
 #include "memory/internal.h"
 #include "memory/observe_internal.h"
 #include "memory/record.h"
+#include "os/sys.h"
 
 #define CATCH_UP_MAX 10000 /* commits by others looked at one by one; beyond: the cache is dropped */
 
@@ -55,21 +56,20 @@ void stet_space_forget_branches(stet_space *s) {
     stet_map_clear(&s->branch_names);
 }
 
-/* ---- What others did ---- */
-
 static void see_commits(stet_space *s) {
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT branch, changes FROM commits WHERE seq > ?");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_COMMIT_COLUMNS " FROM commits WHERE seq > ?");
     stet_bind_int(q, 1, s->known);
     while (stet_step(q)) {
         size_t len;
-        const void *changes = stet_column_blob(q, 1, &len);
-        int64_t branch = stet_column_int(q, 0);
+        const char *changes;
+        bool sound = stet_commit_sound(q, &changes, &len);
+        int64_t branch = stet_column_int(q, STET_COMMIT_BRANCH);
         stet_record r;
         stet_record_rev rev;
         stet_record_begin(&r, changes, len);
-        while (stet_record_next(&r, &rev))
+        while (sound && stet_record_next(&r, &rev))
             stet_cache_old(s, stet_space_key(branch, rev.doc));
-        if (r.damaged) { /* whatever it said: trust nothing held */
+        if (!sound || r.damaged) { /* whatever it said: trust nothing held */
             stet_reset(q);
             stet_cache_clear(s);
             return;
@@ -81,10 +81,13 @@ void stet_space_catch_up(stet_space *s) {
     int64_t version = stet_db_data_version(s->db);
     if (version == s->data_version)
         return;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT max(seq) FROM commits");
-    int64_t seq = stet_step(q) ? stet_column_int(q, 0) : 0;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_COMMIT_HEAD " FROM commits ORDER BY seq DESC LIMIT 1");
+    bool any = stet_step(q), sound = !any || stet_column_sound(q, STET_COMMIT_SEQ, STET_COMMIT_SUM);
+    int64_t seq = stet_column_int(q, STET_COMMIT_SEQ);
     stet_reset(q);
-    if (stet_db_status(s->db, NULL) != STET_OK)
+    if (!sound && !s->care) /* a number that nobody vouches for would be counted on from */
+        stet_space_damaged(s, 0, "commit %lld, the newest, is damaged", (long long)seq);
+    if (stet_db_failed(s->db))
         return;
     stet_space_forget_branches(s);
     int64_t gone = stet_observe_meta(s, "names_gone", 0);
@@ -98,7 +101,7 @@ void stet_space_catch_up(stet_space *s) {
     } else if (seq > s->known && s->data_version != -1) { /* a handle that was just opened holds nothing yet */
         see_commits(s);
     }
-    if (stet_db_status(s->db, NULL) != STET_OK)
+    if (stet_db_failed(s->db))
         return;
     s->known = seq;
     s->data_version = version;
@@ -119,8 +122,6 @@ stet_status stet_space_refresh(stet_space *s, stet_error *err) {
     stet_space_catch_up(s);
     return stet_space_leave(s, begun, STET_OK, err);
 }
-
-/* ---- Open and close ---- */
 
 static stet_status read_uuid(stet_space *s, stet_error *err) {
     stet_stmt *q = stet_db_stmt(s->db, "SELECT value FROM space_meta WHERE name = 'uuid'");
@@ -143,6 +144,7 @@ stet_status stet_space_open_path(const char *path, const char *name, unsigned fl
     s->name = stet_strdup(name);
     s->path = stet_strdup(path);
     s->read_only = (flags & STET_SPACE_READ_ONLY) != 0;
+    s->care = (flags & STET_SPACE_CARE) != 0;
     s->cache_max = (size_t)32 << 20;
     s->text = (stet_buf)STET_BUF(0);
     s->data_version = -1;
@@ -152,6 +154,11 @@ stet_status stet_space_open_path(const char *path, const char *name, unsigned fl
                       .read_only = s->read_only,
                       .must_exist = s->read_only || (flags & STET_SPACE_MUST_EXIST)};
     stet_status st = stet_db_open(path, &o, &s->db, err);
+    struct stat file;
+    if (st == STET_OK && stet_sys_stat(path, &file) == 0) {
+        s->device = (uint64_t)file.st_dev;
+        s->inode = (uint64_t)file.st_ino;
+    }
     if (st == STET_OK)
         st = read_uuid(s, err);
     if (st == STET_OK)
@@ -198,6 +205,12 @@ const char *stet_space_uuid(const stet_space *s) {
     return s->uuid;
 }
 
+bool stet_space_replaced(const stet_space *s) {
+    struct stat st;
+    return s->inode &&
+           (stet_sys_stat(s->path, &st) != 0 || (uint64_t)st.st_ino != s->inode || (uint64_t)st.st_dev != s->device);
+}
+
 const char *stet_space_path(const stet_space *s) {
     return s->path;
 }
@@ -225,8 +238,6 @@ void stet_space_set_cache(stet_space *s, size_t bytes) {
     s->cache_max = bytes;
     stet_cache_shrink(s);
 }
-
-/* ---- Documents' names ---- */
 
 #define NAME_KEY (2 * STET_ID_MAX + 2)
 
@@ -256,14 +267,15 @@ static void remember_name(stet_space *s, const char *key, size_t len, uint64_t d
  * there, and a new name costs no look at the file. */
 static void take_names(stet_space *s) {
     uint64_t epoch = s->names_epoch;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT doc, id, scope FROM document WHERE doc > ?");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT doc, id, scope, written, sum FROM document WHERE doc > ?");
     stet_bind_int(q, 1, s->names_through);
     while (stet_step(q)) {
         size_t id_len, scope_len;
         char key[NAME_KEY];
+        bool sound = stet_column_sound(q, 0, 4);
         const char *id = stet_column_text(q, 1, &id_len), *scope = stet_column_text(q, 2, &scope_len);
         int64_t doc = stet_column_int(q, 0);
-        if (id_len > STET_ID_MAX || scope_len > STET_ID_MAX || doc <= s->names_through ||
+        if (!sound || id_len > STET_ID_MAX || scope_len > STET_ID_MAX || doc <= s->names_through ||
             stet_map_len(&s->names) >= STET_NAMES_MAX) { /* damaged, or too many */
             stet_reset(q);
             s->names_through = 0;
@@ -275,7 +287,7 @@ static void take_names(stet_space *s) {
         stet_map_put(&s->names, key, id_len + 1 + scope_len, (stet_slot){.n = (uint64_t)doc});
         s->names_through = doc;
     }
-    if (stet_db_status(s->db, NULL) == STET_OK)
+    if (!stet_db_failed(s->db))
         s->names_whole = epoch;
     else
         s->names_through = 0;
@@ -319,12 +331,21 @@ static int64_t find_doc(stet_space *s, const stet_docname *name, bool as_known) 
         }
     }
     size_t id_len = strlen(name->id);
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT doc FROM document WHERE id = ? AND scope = ?");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT doc, id, scope, written, sum FROM document WHERE id = ? AND scope = ?");
     stet_bind_text(q, 1, key, id_len);
     stet_bind_text(q, 2, key + id_len + 1, len - id_len - 1);
-    int64_t doc = stet_step(q) ? stet_column_int(q, 0) : 0;
+    int64_t doc = 0;
+    if (stet_step(q)) {
+        bool sound = stet_column_sound(q, 0, 4);
+        doc = stet_column_int(q, 0);
+        stet_reset(q);
+        if (!sound) {
+            stet_space_damaged(s, 0, "the name of document \"%s\" is damaged", name->id);
+            return 0;
+        }
+    }
     stet_reset(q);
-    if (doc || stet_db_status(s->db, NULL) == STET_OK)
+    if (doc || !stet_db_failed(s->db))
         remember_name(s, key, len, doc ? (uint64_t)doc : ABSENT | s->names_epoch);
     return doc;
 }
@@ -347,11 +368,13 @@ stet_status stet_space_doc(stet_space *s, const stet_docname *name, int64_t *doc
 
 /* A row of its own, at once. 0: a failure sticks. */
 static int64_t insert_name(stet_space *s, const char *id, size_t id_len, const char *scope, size_t scope_len) {
-    stet_stmt *q = stet_db_stmt(s->db, "INSERT OR IGNORE INTO document(id, scope) VALUES(?, ?)");
+    stet_stmt *q = stet_db_stmt(s->db, "INSERT OR IGNORE INTO document(doc, id, scope, written, sum) SELECT n, ?1, ?2,"
+                                       " 0, row_sum(n, ?1, ?2, 0) FROM (SELECT 1 + coalesce(max(doc), 0) AS n FROM"
+                                       " document)");
     stet_bind_text(q, 1, id, id_len);
     stet_bind_text(q, 2, scope, scope_len);
     stet_run(q);
-    if (stet_db_status(s->db, NULL) != STET_OK)
+    if (stet_db_failed(s->db))
         return 0;
     if (stet_db_changes(s->db) == 0) /* somebody gave it one since this handle looked */
         return stet_space_find_doc(s, &(stet_docname){id, scope});
@@ -366,7 +389,7 @@ static int64_t hold_name(stet_space *s, const char *id, size_t id_len, const cha
         stet_stmt *q = stet_db_stmt(s->db, "SELECT max(doc) FROM document");
         s->names_next = (stet_step(q) ? stet_column_int(q, 0) : 0) + 1;
         stet_reset(q);
-        if (stet_db_status(s->db, NULL) != STET_OK) {
+        if (stet_db_failed(s->db)) {
             s->names_next = 0;
             return 0;
         }
@@ -374,7 +397,9 @@ static int64_t hold_name(stet_space *s, const char *id, size_t id_len, const cha
     char *copy = stet_arena_alloc(&s->names_arena, id_len + 1 + scope_len + 1);
     memcpy(copy, id, id_len + 1);
     memcpy(copy + id_len + 1, scope, scope_len + 1);
-    *stet_vec_add(&s->names_new) = (stet_new_name){s->names_next, copy, copy + id_len + 1, id_len, scope_len};
+    if (s->names_new.len == 0)
+        s->names_held = s->names_next;
+    *stet_vec_add(&s->names_new) = (stet_new_name){s->names_next, 0, copy, copy + id_len + 1, id_len, scope_len};
     s->names_given++;
     if (s->names_first == 0)
         s->names_first = s->names_next;
@@ -397,7 +422,7 @@ int64_t stet_space_intern(stet_space *s, const stet_docname *name) {
     } else {
         doc = stet_space_known_doc(s, name);
     }
-    if (doc || stet_db_status(s->db, NULL) != STET_OK)
+    if (doc || stet_db_failed(s->db))
         return doc;
     doc = s->names_wait ? hold_name(s, key, id_len, scope, scope_len) : insert_name(s, key, id_len, scope, scope_len);
     if (doc >= (int64_t)1 << 40) {
@@ -437,6 +462,8 @@ static bool next_name(void *ctx, stet_row *out) {
     stet_row_int(out, 0, n->doc);
     stet_row_text(out, 1, n->id, n->id_len);
     stet_row_text(out, 2, n->scope, n->scope_len);
+    stet_row_int(out, 3, n->written);
+    stet_row_sum(out, 4);
     return true;
 }
 
@@ -447,44 +474,83 @@ void stet_space_write_names(stet_space *s) {
     /* In the order of the index: the rows of the table all go to its end anyway. */
     qsort(s->names_new.at, s->names_new.len, sizeof *s->names_new.at, by_name);
     names_walk w = {&s->names_new, 0};
-    stet_db_rows(s->db, "INSERT OR FAIL INTO document(doc, id, scope) SELECT a, b, c FROM given", next_name, &w);
+    stet_db_rows(s->db, "INSERT OR FAIL INTO document(doc, id, scope, written, sum) SELECT a, b, c, d, e FROM given",
+                 next_name, &w);
     stet_vec_clear(&s->names_new);
     stet_arena_clear(&s->names_arena);
 }
 
-stet_status stet_space_docname(stet_space *s, int64_t doc, stet_arena *arena, stet_docname *out, stet_error *err) {
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT id, scope FROM document WHERE doc = ?");
+void stet_space_note_written(stet_space *s, int64_t doc, int64_t branch) {
+    if (branch >= STET_WRITTEN_BRANCHES)
+        return;
+    int64_t bit = (int64_t)1 << branch;
+    if (s->names_new.len && doc >= s->names_held && doc < s->names_held + (int64_t)s->names_new.len) {
+        s->names_new.at[doc - s->names_held].written |= bit;
+        return;
+    }
+    stet_stmt *q = stet_db_stmt(s->db, "UPDATE document SET written = written | ?2, sum = row_sum(doc, id, scope,"
+                                       " written | ?2) WHERE doc = ?1 AND sum = row_sum(doc, id, scope, written)");
     stet_bind_int(q, 1, doc);
-    bool there = stet_step(q);
+    stet_bind_int(q, 2, bit);
+    stet_run(q);
+    if (!stet_db_failed(s->db) && stet_db_changes(s->db) != 1)
+        stet_space_damaged(s, 0, "the name of document number %lld is damaged", (long long)doc);
+}
+
+bool stet_space_written(stet_space *s, int64_t doc, int64_t branch) {
+    bool written = false, sound = true;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT doc, id, scope, written, sum FROM document WHERE doc = ?");
+    stet_bind_int(q, 1, doc);
+    if (stet_step(q)) {
+        sound = stet_column_sound(q, 0, 4);
+        written = branch < STET_WRITTEN_BRANCHES && (stet_column_int(q, 3) >> branch & 1);
+    }
+    stet_reset(q);
+    if (!sound)
+        stet_space_damaged(s, 0, "the name of document number %lld is damaged", (long long)doc);
+    return sound && written;
+}
+
+stet_status stet_space_docname(stet_space *s, int64_t doc, stet_arena *arena, stet_docname *out, stet_error *err) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT doc, id, scope, written, sum FROM document WHERE doc = ?");
+    stet_bind_int(q, 1, doc);
+    bool there = stet_step(q) && stet_column_sound(q, 0, 4);
     if (there) {
         size_t len;
-        const char *text = stet_column_text(q, 0, &len);
+        const char *text = stet_column_text(q, 1, &len);
         out->id = stet_arena_strndup(arena, text, len);
-        text = stet_column_text(q, 1, &len);
+        text = stet_column_text(q, 2, &len);
         out->scope = stet_arena_strndup(arena, text, len);
     }
     stet_reset(q);
     stet_status st = stet_db_status(s->db, err);
     if (st == STET_OK && !there)
-        st = stet_fail(err, STET_CORRUPT, "%s: document %lld has no name", s->path, (long long)doc);
+        st = stet_fail(err, STET_CORRUPT, "%s: the name of document number %lld is damaged or gone", s->path,
+                       (long long)doc);
     return st;
 }
 
-/* ---- Branches ---- */
+#define STET_BRANCH_COLUMNS "branch, name, parent, fork, created_ms, deleted_ms, sum"
 
 const stet_branch_entry *stet_space_branch_entry(stet_space *s, int64_t branch) {
     stet_slot *slot = stet_map_get(&s->branches, &branch, sizeof branch);
     if (slot)
         return slot->p;
     stet_branch_entry *b = NULL;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT parent, fork, deleted_ms FROM branch WHERE branch = ?");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_BRANCH_COLUMNS " FROM branch WHERE branch = ?");
     stet_bind_int(q, 1, branch);
-    if (stet_step(q)) {
+    bool there = stet_step(q);
+    if (there && !stet_column_sound(q, 0, 6)) {
+        stet_reset(q);
+        stet_space_damaged(s, 0, "branch number %lld is damaged", (long long)branch);
+        return NULL;
+    }
+    if (there) {
         b = stet_alloc(sizeof *b);
         *b = (stet_branch_entry){.branch = branch,
-                                 .parent = stet_column_is_null(q, 0) ? -1 : stet_column_int(q, 0),
-                                 .fork = stet_column_int(q, 1),
-                                 .deleted = !stet_column_is_null(q, 2)};
+                                 .parent = stet_column_is_null(q, 2) ? -1 : stet_column_int(q, 2),
+                                 .fork = stet_column_int(q, 3),
+                                 .deleted = !stet_column_is_null(q, 5)};
         if (b->parent >= branch) { /* a parent is older than its child: else reading through might not end */
             stet_db_fail(s->db, STET_CORRUPT, "%s: branch %lld has a younger parent", s->path, (long long)branch);
             free(b);
@@ -513,11 +579,14 @@ stet_status stet_space_branch(stet_space *s, const char *name, int64_t *branch, 
         *branch = (int64_t)slot->n;
         return STET_OK;
     }
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT branch FROM branch WHERE name = ? AND deleted_ms IS NULL");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_BRANCH_COLUMNS " FROM branch WHERE name = ?"
+                                       " AND deleted_ms IS NULL");
     stet_bind_text(q, 1, name, len);
-    bool there = stet_step(q);
+    bool there = stet_step(q), sound = !there || stet_column_sound(q, 0, 6);
     int64_t found = there ? stet_column_int(q, 0) : 0;
     stet_reset(q);
+    if (!sound)
+        stet_space_damaged(s, 0, "branch \"%s\" is damaged", name);
     if ((st = stet_db_status(s->db, err)) != STET_OK)
         return st;
     if (!there) {
@@ -540,7 +609,8 @@ static stet_status insert_branch(stet_space *s, const char *name, int64_t parent
         return stet_fail(err, STET_CONFLICT, "branch \"%s\" exists in space \"%s\"", name, s->name);
     if (stet_db_int(s->db, "SELECT max(branch) FROM branch", 0) >= STET_BRANCH_MAX)
         return stet_fail(err, STET_LIMIT, "space \"%s\" has had %d branches, the maximum", s->name, STET_BRANCH_MAX);
-    q = stet_db_stmt(s->db, "INSERT INTO branch(name, parent, fork, created_ms) VALUES(?, ?, ?, ?)");
+    q = stet_db_stmt(s->db, "INSERT INTO branch(" STET_BRANCH_COLUMNS ") SELECT n, ?1, ?2, ?3, ?4, NULL,"
+                            " row_sum(n, ?1, ?2, ?3, ?4, NULL) FROM (SELECT 1 + max(branch) AS n FROM branch)");
     stet_bind_text(q, 1, name, len);
     stet_bind_int(q, 2, parent);
     stet_bind_int(q, 3, fork);
@@ -582,7 +652,9 @@ stet_status stet_branch_delete(stet_space *s, const char *name, stet_error *err)
     stet_space_catch_up(s);
     st = stet_space_branch(s, name, &branch, err);
     if (st == STET_OK) {
-        stet_stmt *q = stet_db_stmt(s->db, "UPDATE branch SET deleted_ms = ? WHERE branch = ?");
+        stet_stmt *q =
+            stet_db_stmt(s->db, "UPDATE branch SET deleted_ms = ?1, sum = row_sum(branch, name, parent, fork,"
+                                " created_ms, ?1) WHERE branch = ?2");
         stet_bind_int(q, 1, stet_clock_ms());
         stet_bind_int(q, 2, branch);
         stet_run(q);

@@ -1,8 +1,10 @@
-/* tx.c - what a transaction has read and written so far. Committing is commit.c.
+/* tx.c - what a transaction has read and written so far. commit.c commits it.
  *
- * A document that is touched is loaded once, as of the snapshot (in a group: of the overlay at that moment); `before`
- * is what was there, `after` what the transaction has made of it. Writes are kept as operations too, because at commit
- * they are applied to what is there then. */
+ * A document that is touched is loaded once, as of the snapshot (in a group: as of the overlay at that moment).
+ * `before` is what was there, `after` what the transaction has made of it. Writes are kept as operations too, because
+ * at commit they are applied to what is there then.
+ */
+
 #include "memory/commit.h"
 #include "memory/internal.h"
 
@@ -71,6 +73,21 @@ static void free_doc(stet_tx_doc *d) {
     drop_ops(d);
 }
 
+void stet_tx_withhold(stet_tx *tx) {
+    if (!tx->observation || tx->observation->run != STET_RUN_DEPENDENCIES)
+        return;
+    for (size_t i = 0; i < tx->docs.len; i++) {
+        stet_tx_doc *d = tx->docs.at[i];
+        if (d->write == STET_TX_NONE)
+            continue;
+        drop_ops(d);
+        stet_release(d->after);
+        d->after = stet_null();
+        d->after_exists = d->changes_known = false;
+        d->write = STET_TX_NONE;
+    }
+}
+
 void stet_tx_free(stet_tx *tx) {
     for (size_t i = 0; i < tx->docs.len; i++)
         free_doc(tx->docs.at[i]);
@@ -98,11 +115,19 @@ stet_status stet_tx_begin(stet_space *s, const char *branch, stet_tx **out, stet
     return st;
 }
 
+stet_status stet_tx_begin_at(stet_space *s, const char *branch, int64_t at, stet_tx **out, stet_error *err) {
+    stet_status st = stet_tx_begin(s, branch, out, err);
+    if (st == STET_OK && at >= 0)
+        (*out)->views.at[0].snapshot = at;
+    return st;
+}
+
 void stet_tx_abort(stet_tx *tx) {
     if (!tx)
         return;
-    stet_group_forget(tx);
+    stet_group *g = stet_group_forget(tx);
     stet_tx_free(tx);
+    stet_group_leave(g); /* last: the transaction lay in its memory */
 }
 
 stet_space *stet_tx_space(const stet_tx *tx) {
@@ -118,8 +143,6 @@ bool stet_tx_empty(const stet_tx *tx) {
     }
     return true;
 }
-
-/* ---- Touching ---- */
 
 static stet_status view_of(stet_tx *tx, stet_space *from, size_t *index, stet_error *err) {
     for (size_t i = 0; i < tx->views.len; i++)
@@ -257,8 +280,6 @@ static stet_status touch(stet_tx *tx, stet_space *from, const stet_docname *name
     return STET_OK;
 }
 
-/* ---- Reading ---- */
-
 static void collapse_reads(stet_tx *tx, stet_tx_doc *d, stet_pathref path) {
     stet_pathref common = path;
     for (size_t i = 0; i < d->reads.len; i++)
@@ -375,8 +396,6 @@ void stet_tx_reads(const stet_tx *tx, stet_arena *arena, const stet_tx_read_reco
         qsort(list, *count, sizeof *list, compare_reads);
     *out = list;
 }
-
-/* ---- Writing ---- */
 
 /* A document of the space written to, about to be changed. */
 static stet_status touch_to_write(stet_tx *tx, const stet_docname *name, stet_tx_doc **out, stet_error *err) {

@@ -1,5 +1,9 @@
-/* validate.c - do the reads of a transaction still hold? Against commits by others since it looked, and against members
- * of its group that were not stored as it saw them (C2 of commit.c). Under the write locks of all spaces it read. */
+/* validate.c - checks whether the reads of a transaction still hold.
+ *
+ * They are checked against commits by others since the transaction looked, and against members of its group that were
+ * not stored as it saw them (C2 of commit.c), under the write locks of all spaces it read.
+ */
+
 #include <string.h>
 
 #include "memory/commit.h"
@@ -98,7 +102,7 @@ static stet_status check_members(const stet_group *g, const stet_tx_doc *d, stet
 static stet_status check_ground(stet_group *g, const stet_observation *o, int64_t start, stet_arena *arena,
                                 stet_error *err) {
     if (g->ground && g->ground_start == start && g->ground_since == o->rests_since &&
-        strcmp(g->ground, o->key.piece) == 0)
+        strcmp(g->ground, o->key.piece) == 0 && strcmp(g->ground_scope, o->key.scope) == 0)
         return STET_OK;
     stet_tx_path path = {o->rests_on, STET_RECURSIVE};
     stet_tx_doc d = {.space = g->space,
@@ -109,9 +113,29 @@ static stet_status check_ground(stet_group *g, const stet_observation *o, int64_
     stet_status st = check_committed(&d, start, arena, err);
     if (st == STET_OK) {
         g->ground = o->key.piece;
+        g->ground_scope = o->key.scope;
         g->ground_since = o->rests_since;
         g->ground_start = start;
     }
+    return st;
+}
+
+stet_status stet_tx_holds(stet_tx *tx, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_status st = STET_OK;
+    for (size_t i = 0; i < tx->views.len && st == STET_OK; i++) {
+        stet_space *s = tx->views.at[i].space;
+        bool begun;
+        st = stet_space_enter(s, &begun, err);
+        if (st != STET_OK)
+            break;
+        stet_space_catch_up(s);
+        for (size_t k = 0; k < tx->docs.len && st == STET_OK; k++)
+            if (tx->docs.at[k]->space == s && tx->docs.at[k]->reads.len > 0)
+                st = check_committed(tx->docs.at[k], s->known, &arena, err);
+        st = stet_space_leave(s, begun, st, err);
+    }
+    stet_arena_release(&arena);
     return st;
 }
 

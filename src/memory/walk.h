@@ -2,9 +2,11 @@
  *
  *     stet_walk w;
  *     stet_walk_begin(&w, s, doc, newest_seq);
- *     while (stet_walk_next(&w, arena)) use(w.seq, w.rev, w.leaves);
+ *     while (stet_walk_next(&w, &arena))
+ *         printf("%lld: %zu leaves\n", (long long)w.seq, w.rev.leaf_count);
  *
- * Inside stet_space_enter; failures stick to the database and end the walk. */
+ * Call inside stet_space_enter; failures stick to the database and end the walk.
+ */
 #ifndef STET_MEMORY_WALK_H
 #define STET_MEMORY_WALK_H
 
@@ -16,7 +18,7 @@ typedef struct stet_walk {
     int64_t doc;
     int64_t next; /* 0: no more */
     int64_t seq, branch, time_ms;
-    stet_record_rev rev; /* its `leaves` are not valid: use the decoded ones */
+    stet_record_rev rev; /* its `leaves` are not valid: use the decoded `leaves` */
     const stet_change *leaves;
 } stet_walk;
 

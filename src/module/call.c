@@ -2,20 +2,21 @@
  *
  *     {"type": "call", "function": "dml+exec://stet-exec-local/sort", "args": ["rows"], "timeout": "10m"}
  *
- * Its inputs are the arguments, in the order of `args`, or of their names. The call is cached, claimed and resumed like
- * every other (exec/executor.h): a run that died is found again by the call itself, so nothing is remembered here. Like
- * that of a command its result counts only if the inputs, looked at again on the newest state, still make the same
- * call.
+ * The inputs are the arguments, in the order of `args`, or else of their names. The call is cached, claimed and resumed
+ * like every other (call/executor.h): the call itself finds a run that died, so nothing is remembered here. As with a
+ * command, the result counts only if the inputs, read again on the newest state, still make the same call.
  *
- * A failure that is pinned is not taken for an answer: the scheduler runs a failed action only when there is a reason
- * to, and then it is run. */
+ * A pinned failure is not taken as an answer: the scheduler runs a failed action only when there is a reason to, and
+ * then the call runs.
+ */
+
 #include <assert.h>
 #include <string.h>
 #include <uv.h>
 
+#include "base/units.h"
 #include "base/vec.h"
-#include "exec/calls.h"
-#include "exec/units.h"
+#include "call/calls.h"
 #include "module/kinds.h"
 #include "project/project.h"
 
@@ -46,8 +47,6 @@ static const char *text_of(const stet_value *v) {
     const char *s = stet_typeof(*v) == STET_STRING ? stet_as_string(v, &len) : NULL;
     return s && strlen(s) == len ? s : NULL;
 }
-
-/* ---- Descriptors ------------------------------------------------------------------------------------------------ */
 
 static stet_status wrong(stet_error *err, const char *member, const char *what, const char *hint) {
     stet_fail(err, STET_INVALID, "\"%s\" of a call %s", member, what);
@@ -109,8 +108,6 @@ static stet_status call_fingerprint(void *state, stet_value descriptor, stet_has
     return STET_OK;
 }
 
-/* ---- The executor ----------------------------------------------------------------------------------------------- */
-
 static stet_run *run_of(call_state *s, const stet_call *c) {
     for (size_t i = 0; i < s->active.len; i++)
         if (s->active.at[i]->call == c)
@@ -169,8 +166,6 @@ static void call_close(void *state) {
     stet_vec_release(&s->active);
     stet_free(s);
 }
-
-/* ---- Runs ------------------------------------------------------------------------------------------------------- */
 
 static void ended(void *ctx, stet_call *c);
 
@@ -282,18 +277,22 @@ static void ended(void *ctx, stet_call *c) {
     bool again = status == STET_OK && !same;
     if (same && state == STET_CALL_PINNED_HIT && !o.ok && !r->forced)
         r->forced = again = true;
-    if (again && ++r->again > MAX_AGAIN)
-        status = stet_fail(&err, STET_CONFLICT, "%s: its inputs change each time it runs", stet_run_name(r->run));
+    if (again && ++r->again > MAX_AGAIN) /* not its failure: it stays outdated */
+        status = stet_fail(&err, STET_BUSY, "%s: its inputs changed %d times before the call was done",
+                           stet_run_name(r->run), MAX_AGAIN);
     else if (again) {
         if (!same)
             r->forced = false;
         r->node = now;
+        stet_run_suspend(r->run);
         status = begin(r, &err);
         if (status == STET_OK)
             return;
     }
     if (status == STET_OK && state == STET_CALL_FAILED) {
-        stet_fail(&err, o.error->status, "%s: %s", stet_run_name(r->run), o.error->message);
+        /* Cancelled by somebody else: it is outdated still, but is not begun again at once. */
+        stet_fail(&err, o.error->status == STET_CANCELLED ? STET_BUSY : o.error->status, "%s: %s",
+                  stet_run_name(r->run), o.error->message);
         stet_hint(&err, "%s", o.error->hint);
     } else if (status == STET_OK && !o.ok)
         failure(r, o.result, &err);
@@ -313,9 +312,13 @@ static void ended(void *ctx, stet_call *c) {
 static stet_status call_start(void *state, void *program, stet_run *run, stet_error *err) {
     (void)program;
     call_state *s = state;
-    stet_status status = make_ready(s, err);
-    if (status != STET_OK)
-        return status;
+    stet_error own = STET_ERROR_INIT;
+    stet_status status = make_ready(s, &own);
+    if (status != STET_OK) { /* what all calls need: not the failure of this one */
+        stet_run_decline(run, &own);
+        stet_error_clear(&own);
+        return STET_OK;
+    }
     call_run *r = stet_alloc_zero(sizeof *r);
     r->state = s;
     r->run = run;

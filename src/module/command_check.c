@@ -1,15 +1,16 @@
-/* command_check.c - is the description of a command right, as far as can be told without running it? */
+/* command_check.c - checks the description of a command, as far as that is possible without running it. */
+
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/units.h"
+#include "base/units.h"
 #include "files/path.h"
 #include "module/command.h"
 
 static const char *const members[] = {
-    "type",          "argv",          "shell",          "produces",     "files",   "depfile",    "env",
-    "cwd",           "stdout",        "stdin",          "timeout",      "cache",   "max-memory", "max-cpu",
-    "max-file-size", "allow-outside", "argumentSchema", "resultSchema", "metadata"};
+    "type",          "argv",          "shell",   "produces", "files",          "depfile",      "env",
+    "cwd",           "stdout",        "stdin",   "timeout",  "cache",          "max-memory",   "max-cpu",
+    "max-file-size", "allow-outside", "scripts", "place",    "argumentSchema", "resultSchema", "metadata"};
 
 static const char *text_of(const stet_value *v, size_t *len) {
     size_t n;
@@ -41,6 +42,12 @@ static bool env_name(const char *s, size_t len) {
 static stet_status wrong(stet_error *err, const char *member, const char *what, const char *hint) {
     stet_fail(err, STET_INVALID, "\"%s\" of a command %s", member, what);
     stet_hint(err, "%s", hint);
+    return STET_INVALID;
+}
+
+static stet_status is_empty(stet_error *err, const char *member) {
+    stet_fail(err, STET_INVALID, "the command is empty: nothing stands in \"%s\"", member);
+    stet_hint(err, "write [\"PROGRAM\", \"ARGUMENT\"], or a string for a shell");
     return STET_INVALID;
 }
 
@@ -83,11 +90,15 @@ stet_status command_check(stet_value d, stet_value node, stet_error *err) {
     if (status != STET_OK)
         return status;
     bool argv = stet_find(d, "argv", 4, &v), shell;
+    if (argv && stet_typeof(v) == STET_ARRAY && stet_count(v) == 0)
+        return is_empty(err, "argv");
     if (argv && (stet_typeof(v) != STET_ARRAY || stet_count(v) == 0 || !all_texts(v)))
         return wrong(err, "argv", "is no list of strings", "write [\"PROGRAM\", \"ARGUMENT\"]");
     shell = stet_find(d, "shell", 5, &v);
     if (shell && !text_of(&v, NULL))
         return wrong(err, "shell", "is no string", "write the command as you would type it");
+    if (shell && !text_of(&v, NULL)[strspn(text_of(&v, NULL), " \t\r\n")])
+        return is_empty(err, "shell");
     if (argv == shell)
         return stet_fail(err, STET_INVALID, "a command has either \"argv\" or \"shell\"");
     status = check_files(d, node, err);
@@ -117,8 +128,8 @@ stet_status command_check(stet_value d, stet_value node, stet_error *err) {
     for (int i = 0; i < 2; i++)
         if (stet_find(d, texts[i], strlen(texts[i]), &v) && !text_of(&v, NULL))
             return wrong(err, texts[i], "is no path", "write a path relative to the project");
-    static const char *const flags[] = {"cache", "stdin", "allow-outside"};
-    for (int i = 0; i < 3; i++)
+    static const char *const flags[] = {"cache", "stdin", "allow-outside", "scripts", "place"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (stet_find(d, flags[i], strlen(flags[i]), &v) && stet_typeof(v) != STET_BOOL)
             return wrong(err, flags[i], "is neither true nor false", "write true or false");
     if (stet_find(d, "stdout", 6, &v)) {

@@ -1,11 +1,13 @@
-/* command_collect.c - what is done for a run on worker threads: outputs put back, the outcome of a command gathered. */
+/* command_collect.c - work of a run on worker threads: restores outputs, and gathers the outcome of a command. */
+
 #include <string.h>
 
-#include "exec/depfile.h"
 #include "files/path.h"
 #include "module/command_run.h"
+#include "module/depfile.h"
 #include "os/file.h"
 
+#define TICK_NS      10000000           /* times of files are behind the clock by so much at most */
 #define RESULT_BYTES ((size_t)16 << 20) /* of standard output that is a result */
 
 char *command_full_path(const command_state *s, const char *path) {
@@ -20,7 +22,7 @@ void command_restore_work(uv_work_t *w) {
 }
 
 /* Standard output as the result asks for it. */
-static stet_status take_output(command_run *c, stet_value *result, stet_error *err) {
+static stet_status take_output(command_run *c, stet_value *result, stet_value *places, stet_error *err) {
     if (!c->spec.json_output && !c->spec.text_output)
         return STET_OK;
     stet_buf b = STET_BUF(RESULT_BYTES);
@@ -34,6 +36,8 @@ static stet_status take_output(command_run *c, stet_value *result, stet_error *e
         stet_fail_in(err, "%s: its standard output", c->run->name);
         status = err->status = STET_FAILED;
     } else {
+        if (b.len && memmem(b.data, b.len, c->state->root, strlen(c->state->root)))
+            stet_push(places, stet_string("stdout"));
         stet_put(result, "stdout", v);
     }
     stet_buf_release(&b);
@@ -80,29 +84,128 @@ static stet_status read_depfile(command_run *c, stet_error *err) {
     return status;
 }
 
-/* Looks at inputs and found files as they are now. */
-static stet_status look_again(command_run *c, stet_error *err) {
-    int root = stet_files_root(c->state->files);
+static void note_moved(command_run *c, const char *path) {
+    c->changed = true;
+    if (!c->moved)
+        c->moved = stet_strdup(path);
+}
+
+/* Was it another file for a while, though it is the same now (command_guard.c)? `attributed`: files of which only
+ * attributes changed are added. */
+static bool was_touched(const command_run *c, const char *path, const stet_look *was, const stet_look *now,
+                        command_files *attributed) {
+    stet_look_rest rest = STET_LOOK_UNTOUCHED;
+    int64_t since = c->launched_ns ? c->launched_ns : c->end.started_ns - TICK_NS;
+    if (!stet_look_there(now))
+        return false;
+    if (was->inode) /* else it ran before this process looked at its inputs */
+        rest = stet_look_between(was, now);
+    else if (stet_look_changed_since(stet_files_root(c->state->files), path, since))
+        rest = STET_LOOK_ATTRIBUTES;
+    if (rest == STET_LOOK_ATTRIBUTES)
+        command_files_add(attributed, "", path);
+    return rest == STET_LOOK_REWRITTEN;
+}
+
+static bool is_among(const command_files *files, const char *path) {
+    for (size_t i = 0; i < files->len; i++)
+        if (strcmp(files->at[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* What its words name may be what it writes, undeclared: it runs again without, and that shows. */
+static stet_status look_at_scripts(command_run *c, int root, command_files *attributed, stet_error *err) {
     stet_status status = STET_OK;
-    for (size_t i = 0; i < c->spec.inputs.len && status == STET_OK; i++) {
-        stet_look now, *was = &c->spec.inputs.at[i].look;
-        status = stet_look_at(root, c->spec.inputs.at[i].path, was->inode ? was : NULL, &now, err);
-        if (status == STET_OK && !stet_look_same(&now, was))
-            c->changed = true;
+    bool edited = false;
+    for (size_t i = 0; i < c->suspects.len && status == STET_OK; i++) {
+        command_file *f = &c->suspects.at[i];
+        stet_look now, *was = &f->look;
+        status = stet_look_at(root, f->path, NULL, &now, err);
+        bool same = stet_look_same(&now, was);
+        edited |= same && stet_look_between(was, &now) == STET_LOOK_UNTOUCHED;
+        if (strcmp(f->name, COMMAND_MADE) != 0) {
+            stet_free(f->name);
+            f->name = stet_strdup(same && stet_look_there(&now) ? COMMAND_TOUCHED : "");
+        }
         *was = now;
     }
-    for (size_t i = 0; i < c->found.len && status == STET_OK; i++) {
-        stet_look now, *was = &c->found.at[i].look;
-        status = stet_look_at(root, c->found.at[i].path, was->inode ? was : NULL, &now, err);
+    if (edited && status == STET_OK) {
+        command_files_release(&c->suspects);
+        c->changed = true;
+    }
+    for (size_t i = 0; i < c->suspects.len && status == STET_OK; i++)
+        stet_fail(&c->warning, STET_INVALID,
+                  "it writes %s, which its command names: list that in `produces`, or set "
+                  "`scripts = false`",
+                  c->suspects.at[i].path);
+    for (size_t i = 0; i < c->spec.scripts.len && status == STET_OK; i++) {
+        stet_look now, *was = &c->spec.scripts.at[i].look;
+        const char *path = c->spec.scripts.at[i].path;
+        status = stet_look_at(root, path, was->inode ? was : NULL, &now, err);
+        if (status != STET_OK)
+            break;
+        bool same = stet_look_same(&now, was), touched = same && was_touched(c, path, was, &now, attributed);
+        if (touched && !is_among(&c->touched, path)) {
+            note_moved(c, path);
+            command_files_add(&c->touched, "", path);
+        } else if (!same) {
+            /* What was not there before it made, if its words say so; else somebody may have, and nobody knows whether
+             * it read that: it runs again with it. An effect is not done twice for that. */
+            bool made = !stet_look_there(was) && (c->spec.scripts.at[i].may_write || stet_run_is_effect(c->run));
+            if (!made || edited)
+                note_moved(c, path);
+            if (!edited)
+                command_files_add(&c->suspects, made ? COMMAND_MADE : "", path)->look = now;
+        }
         *was = now;
-        /* One that changed since the command began may have been read before or after. */
-        if (status == STET_OK && now.mode && now.mode != STET_LOOK_DIRECTORY && now.mtime > c->end.started_ns)
-            c->changed = true;
     }
     return status;
 }
 
-static void remove_outputs(command_run *c) {
+/* Looks at inputs and found files as they are now: c->changed if one of them was not the same all the time. */
+static stet_status look_again(command_run *c, stet_error *err) {
+    int root = stet_files_root(c->state->files);
+    stet_status status = STET_OK;
+    command_files attributed = {0};
+    for (size_t i = 0; i < c->spec.inputs.len && status == STET_OK; i++) {
+        const char *path = c->spec.inputs.at[i].path;
+        stet_look now, *was = &c->spec.inputs.at[i].look;
+        status = stet_look_at(root, path, was->inode ? was : NULL, &now, err);
+        if (status == STET_OK && (!stet_look_same(&now, was) || was_touched(c, path, was, &now, &attributed)))
+            note_moved(c, path);
+        if (status == STET_OK)
+            *was = now;
+    }
+    if (status == STET_OK)
+        status = look_at_scripts(c, root, &attributed, err);
+    for (size_t i = 0; i < c->found.len && status == STET_OK; i++) {
+        const char *path = c->found.at[i].path;
+        stet_look now, *was = &c->found.at[i].look;
+        status = stet_look_at(root, path, was->inode ? was : NULL, &now, err);
+        /* What was not looked at before may have been read before or after it changed. */
+        if (status == STET_OK && was_touched(c, path, was, &now, &attributed))
+            note_moved(c, path);
+        if (status == STET_OK)
+            *was = now;
+    }
+    char *matched = command_patterns_heard(c);
+    if (matched)
+        note_moved(c, matched);
+    c->rematch = matched != NULL;
+    stet_free(matched);
+    bool guarded = !command_guard_heard(c);
+    for (size_t i = 0; i < attributed.len && status == STET_OK; i++)
+        if (!guarded || !is_among(&c->attributed, attributed.at[i].path))
+            note_moved(c, attributed.at[i].path);
+    if (attributed.len > 0) {
+        command_files_release(&c->attributed);
+        c->attributed = attributed;
+    }
+    return status;
+}
+
+void command_remove_outputs(command_run *c) {
     for (size_t i = 0; i < c->spec.outputs.len; i++) {
         char *full = command_full_path(c->state, c->spec.outputs.at[i].path);
         if (stet_file_remove_tree(full, NULL) != STET_OK) {
@@ -116,12 +219,12 @@ static void remove_outputs(command_run *c) {
 static stet_status judge(command_run *c, stet_error *err) {
     const stet_task_end *e = &c->end;
     const char *name = c->run->name;
-    if (c->was_cancelled)
+    if (c->was_cancelled || e->cancelled)
         return stet_fail(err, STET_CANCELLED, "%s: stopped", name);
     if (e->state == STET_TASK_REFUSED)
         return stet_fail(err, STET_FAILED, "%s: %s", name, e->message);
     if (e->state == STET_TASK_LOST)
-        return stet_fail(err, STET_FAILED, "%s: its supervisor was killed", name);
+        return stet_fail(err, STET_IO, "%s: its supervisor was killed, and the command with it", name);
     if (e->timed_out)
         return stet_fail(err, STET_FAILED, "%s: not done after %lld ms, the time it is given", name,
                          (long long)c->spec.timeout_ms);
@@ -130,6 +233,31 @@ static stet_status judge(command_run *c, stet_error *err) {
     if (e->exit.code != 0)
         return stet_fail(err, STET_FAILED, "%s: exit status %d", name, e->exit.code);
     return STET_OK;
+}
+
+/* It ended well, and there is no file or directory in that place. */
+static void not_written(command_run *c, const char *path) {
+    stet_buf shown = STET_BUF(600);
+    char *full = command_full_path(c->state, path);
+    struct stat st;
+    bool there = stet_sys_lstat(full, &st) == 0;
+    stet_path_escape(path, &shown);
+    if (!there)
+        stet_fail(&c->error, STET_FAILED, "%s: it ended well and did not write %s", c->run->name,
+                  stet_buf_cstr(&shown));
+    else
+        stet_fail(&c->error, STET_FAILED, "%s: its output %s is %s", c->run->name, stet_buf_cstr(&shown),
+                  S_ISLNK(st.st_mode) ? "a symbolic link that leads to no file" : "neither a file nor a directory");
+    stet_buf_release(&shown);
+    stet_free(full);
+}
+
+/* What it made of a file that it wrote as well says nothing of that file as it is, nor of its absence. */
+static bool read_what_it_writes(const command_run *c) {
+    for (size_t i = 0; i < c->suspects.len; i++)
+        if (strcmp(c->suspects.at[i].name, COMMAND_MADE) != 0)
+            return true;
+    return false;
 }
 
 void command_collect_work(uv_work_t *w) {
@@ -147,32 +275,47 @@ void command_collect_work(uv_work_t *w) {
     if (look_again(c, &looking) != STET_OK && status == STET_OK)
         stet_error_move(&c->error, &looking);
     stet_error_clear(&looking);
+    stet_value places = stet_array(); /* outputs that hold the path of the project */
     for (size_t i = 0; i < c->spec.outputs.len && c->error.status == STET_OK; i++) {
         command_file *f = &c->spec.outputs.at[i];
-        status = stet_look_at(stet_files_root(s->files), f->path, NULL, &f->look, &c->error);
-        if (status == STET_OK && !stet_look_there(&f->look)) {
-            stet_buf shown = STET_BUF(600);
-            stet_path_escape(f->path, &shown);
-            stet_fail(&c->error, STET_FAILED, "%s: it ended well and did not write %s", c->run->name,
-                      stet_buf_cstr(&shown));
-            stet_buf_release(&shown);
+        bool bound = false;
+        status = stet_look_search(stet_files_root(s->files), f->path, s->root, &bound, &f->look, &c->error);
+        if (bound)
+            stet_push(&places, stet_string(f->name));
+        stet_free(f->target);
+        f->target = status == STET_OK && f->look.link ? stet_look_target(stet_files_root(s->files), f->path) : NULL;
+        if (status == STET_OK && !stet_look_there(&f->look) && c->found_ended) {
+            c->changed = true; /* whoever took it away since, the command may have written it */
+        } else if (status == STET_OK && !stet_look_there(&f->look)) {
+            not_written(c, f->path);
         }
-        /* Left behind by an earlier drive, and somebody wrote to it since. */
+        /* Somebody wrote to it since the command ended. One that was found ended may have waited for long, and times
+         * can be set back: what counts is the last change of any kind, which of a directory nobody can tell. */
         if (status == STET_OK && f->look.mode != STET_LOOK_DIRECTORY && f->look.mtime > c->end.ended_ns + 50000000)
+            c->changed = true;
+        if (status == STET_OK && c->found_ended &&
+            (f->look.mode == STET_LOOK_DIRECTORY || f->look.ctime > c->end.ended_ns))
             c->changed = true;
     }
     stet_value result = stet_object();
     stet_put(&result, "files", command_result_files(&c->spec));
-    if (c->error.status == STET_OK && take_output(c, &result, &c->error) != STET_OK) {
+    if (c->error.status == STET_OK && take_output(c, &result, &places, &c->error) != STET_OK) {
         /* the error is set */
     }
+    bool bound = stet_count(places) > 0 || c->spec.place;
+    if (bound)
+        stet_put(&result, "bound", places);
+    else
+        stet_release(places);
     c->taken = c->error.status == STET_OK;
     if (!c->taken || c->changed)
-        remove_outputs(c);
-    if (c->taken && !c->changed && c->spec.cache && !stet_run_is_effect(c->run)) {
+        command_remove_outputs(c);
+    if (c->taken && !c->changed && c->spec.cache && !read_what_it_writes(c) && !stet_run_is_effect(c->run)) {
         status = command_second_id(&c->spec, &c->found, &c->second, &c->warning);
         if (!c->spec.depfile)
             c->second = c->spec.call;
+        if (bound)
+            c->second = command_placed_id(c->second, s->root);
         if (status == STET_OK &&
             command_store(s->persist, s->root, &c->spec, c->second, &c->found, result, c->output_path, c->error_path,
                           (c->end.ended_ns - c->end.started_ns) / 1000000, &c->warning) != STET_OK) {

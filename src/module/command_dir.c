@@ -1,11 +1,17 @@
-/* command_dir.c - a directory that a command produced, as one object: written member by member, and made again from it.
+/* command_dir.c - a directory that a command produced, stored as one object and restored from it.
  *
- * "stet-directory 1\n", then for each member, in order of paths, one line of canonical JSON and its bytes:
+ * The object is "stet-directory 1\n", then for each member, in order of paths, one line of canonical JSON and its
+ * bytes:
+ *
  *     {"kind":"d"|"f"|"l"|"x","path":PATH,"size":N}\n BYTES
- * directory, file, symbolic link (its bytes are where it leads) and executable file. Paths are escaped as in ids.
  *
- * It is made again beside its place and moved there whole. What comes from disk is not trusted: paths that lead out of
- * the directory are refused, and links are made last, so that nothing is written through one. */
+ * The kinds are directory, file, symbolic link (its bytes are its target) and executable file. Paths are escaped as in
+ * ids.
+ *
+ * A directory is restored beside its place and moved there whole. What comes from disk is not trusted: paths that lead
+ * out of the directory are refused, and links are made last, so that nothing is written through one.
+ */
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,8 +24,6 @@
 #define MAGIC    "stet-directory 1\n"
 #define MAX_LINE 65536
 #define MAX_LINK 4096
-
-/* ---- Writing ---------------------------------------------------------------------------------------------------- */
 
 static void put_head(stet_persist_put *w, const char *kind, const char *path, uint64_t size) {
     stet_value v = stet_object();
@@ -116,8 +120,6 @@ stet_status command_dir_put(stet_persist_put *w, const char *top, stet_error *er
     stet_vec_release(&todo);
     return status;
 }
-
-/* ---- Making it again -------------------------------------------------------------------------------------------- */
 
 typedef struct pending_link {
     char *path, *target;

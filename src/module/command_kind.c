@@ -1,14 +1,16 @@
-/* command_kind.c - the module kind `command`: what it keeps for a process, and where runs begin and are stopped. */
+/* command_kind.c - the module kind `command`: what it keeps per process, and how runs begin and are stopped. */
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "module/bound.h"
 #include "module/command_run.h"
 #include "os/file.h"
 #include "persist/project_dir.h"
 
-#define VERSION   "1"
+#define VERSION   "2"
 #define CANCEL_MS 2000
 
 static stet_status command_open(const stet_module_host *host, void **state, stet_error *err) {
@@ -64,16 +66,14 @@ static stet_status make_ready(command_state *s, stet_error *err) {
 static void command_close(void *state) {
     command_state *s = state;
     assert(s->active.len == 0);
-    if (s->polling)
-        uv_poll_stop(&s->poll);
+    command_stop_polling(s);
     uv_timer_stop(&s->timer);
     uv_close((uv_handle_t *)&s->timer, NULL);
-    if (s->poll.data)
-        uv_close((uv_handle_t *)&s->poll, NULL);
     uv_run(s->host.loop, UV_RUN_NOWAIT); /* handles are closed by the loop */
     stet_local_close(s->local);
     stet_lock_close(s->lock);
     stet_persist_close(s->persist);
+    stet_error_clear(&s->unseen);
     command_release_claims(s);
     stet_vec_release(&s->queue);
     stet_vec_release(&s->active);
@@ -83,14 +83,19 @@ static void command_close(void *state) {
 }
 
 /* Others may run commands now, and whoever watches may look at what these have written. */
-static void command_idle(void *state) {
+static void command_pause(void *state) {
     command_state *s = state;
-    if (s->active.len == 0) /* what follows may be another graph */
-        command_release_claims(s);
     if (s->active.len == 0 && s->lock) {
         stet_lock_drop(s->lock);
         s->locked = false;
     }
+}
+
+static void command_idle(void *state) {
+    command_state *s = state;
+    if (s->active.len == 0) /* what follows may be another graph */
+        command_release_claims(s);
+    command_pause(s);
 }
 
 static stet_input_use command_use(stet_value descriptor, const char *input, size_t len) {
@@ -111,6 +116,33 @@ static stet_status command_fingerprint(void *state, stet_value descriptor, stet_
     return STET_OK;
 }
 
+/* Scripts and programs that nobody has followed get their documents before the command runs: a document that comes to
+ * be while it runs would be a change to what it reads. */
+static stet_status follow_scripts(command_state *s, const command_spec *spec, bool *fresh, stet_error *err) {
+    STET_VEC(const char *) paths = {0};
+    STET_VEC(stet_look) looks = {0};
+    bool absent = false;
+    for (size_t i = 0; i < spec->scripts.len; i++) {
+        stet_look known;
+        if (stet_files_known(s->files, spec->scripts.at[i].path, &known))
+            continue;
+        *stet_vec_add(&paths) = spec->scripts.at[i].path;
+        *stet_vec_add(&looks) = spec->scripts.at[i].look;
+        absent |= !stet_look_there(&spec->scripts.at[i].look);
+    }
+    stet_status status = STET_OK;
+    if (paths.len)
+        status = stet_files_update(s->files, paths.at, looks.at, paths.len, err);
+    if (status == STET_OK && spec->new_tools)
+        status = stet_files_rematch(s->files, err);
+    if (status == STET_OK && (absent || spec->new_tools)) /* known from the index alone */
+        status = stet_files_keep(s->files, err);
+    *fresh = paths.len > 0 || spec->new_tools;
+    stet_vec_release(&paths);
+    stet_vec_release(&looks);
+    return status;
+}
+
 static stet_status command_start(void *state, void *program, stet_run *run, stet_error *err) {
     (void)program;
     command_state *s = state;
@@ -119,16 +151,24 @@ static stet_status command_start(void *state, void *program, stet_run *run, stet
     c->state = s;
     c->result = stet_null();
     *stet_vec_add(&s->active) = c;
-    stet_status status = make_ready(s, err);
-    if (status == STET_OK && s->rematch &&
-        command_reads_pattern(run)) { /* it must not run again for files that were made before it */
-        s->rematch = false;
-        status = stet_files_rematch(s->files, err);
-        if (status == STET_OK)
-            status = stet_run_refresh(run, err);
+    stet_error own = STET_ERROR_INIT; /* of what running needs, whatever is run */
+    stet_status status = make_ready(s, &own);
+    if (status != STET_OK) {
+        command_decline_run(c, &own);
+        return STET_OK;
     }
+    status = stet_bound_ready(run, s->files, err);
     if (status == STET_OK)
-        status = command_evaluate(run, s->root, &c->spec, err);
+        status = command_evaluate(run, s->root, s->files, &c->suspects, &c->spec, err);
+    bool fresh = false;
+    if (status == STET_OK)
+        status = follow_scripts(s, &c->spec, &fresh, err);
+    if (status == STET_OK && fresh) { /* what it reads from now on is in documents */
+        command_spec_release(&c->spec);
+        status = stet_run_refresh(run, err);
+        if (status == STET_OK)
+            status = command_evaluate(run, s->root, s->files, &c->suspects, &c->spec, err);
+    }
     if (status != STET_OK) {
         command_run_free(c);
         return status;
@@ -151,7 +191,7 @@ static void command_cancel(void *state, stet_run *run) {
                 memmove(s->queue.at + k, s->queue.at + k + 1, (--s->queue.len - k) * sizeof *s->queue.at);
                 stet_error err = STET_ERROR_INIT;
                 stet_fail(&err, STET_CANCELLED, "%s: stopped before it began", run->name);
-                command_fail_run(c, &err);
+                command_decline_run(c, &err);
                 return;
             }
         return;
@@ -168,4 +208,6 @@ const stet_module_kind stet_module_command = {.version = STET_MODULE_VERSION,
                                               .fingerprint = command_fingerprint,
                                               .start = command_start,
                                               .cancel = command_cancel,
-                                              .idle = command_idle};
+                                              .idle = command_idle,
+                                              .pause = command_pause,
+                                              .names = command_names};

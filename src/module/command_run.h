@@ -1,6 +1,7 @@
-/* command_run.h - one run of a command, shared by the kind (command_kind.c), the loop (command.c) and by what is done
- * on worker threads (command_collect.c). While `working` is set the run belongs to its worker; the loop touches nothing
- * but `cancelled`.
+/* command_run.h - one run of a command.
+ *
+ * It is shared by the kind (command_kind.c), the loop (command.c) and the work on worker threads (command_collect.c).
+ * While `working` is set the run belongs to its worker; the loop touches only `cancelled`.
  */
 #ifndef STET_MODULE_COMMAND_RUN_H
 #define STET_MODULE_COMMAND_RUN_H
@@ -10,30 +11,60 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "module/command.h"
+#include "os/file.h"
 #include "os/lock.h"
+#include "os/watch.h"
 
 typedef struct command_state command_state;
+
+#define COMMAND_MADE    "made"    /* name of a suspect that did not exist before */
+#define COMMAND_TOUCHED "touched" /* name of one that is written and stays the same: an edit by others counts */
 
 /* One run. */
 typedef struct command_run {
     stet_run *run;
     command_state *state;
     command_spec spec;
-    command_files found; /* what the dependency file named, beyond the inputs */
-    command_entry entry; /* a hit */
+    command_files found; /* files from the dependency file, beyond the inputs */
+    /* Files that its words name and that changed while it ran. If they change a second time, the command writes them,
+     * and they are not inputs. If they do not, somebody edited them, and they are inputs again. A file that did not
+     * exist before, and that the command may write according to its words, is read as the command left it: editing it
+     * later makes the command run again. So is a file that the command writes and that stays the same
+     * (`touch f; cat f`). */
+    command_files suspects;
+    /* Files that its words name, and that were written during the last run and stayed the same. If that happens a
+     * second time, the command does it, and they stay inputs. */
+    command_files touched;
+    /* Files of which only attributes changed during the last run. They are watched when it runs again
+     * (command_guard.c). */
+    command_files attributed;
+    stet_watch *guard;   /* or NULL */
+    stet_watch *listens; /* watches for files that patterns match, added or removed (command_patterns.c), or NULL */
+    bool listening;      /* that was begun for the present command, even if the kernel can't tell */
+    bool rematch;        /* something was added or removed: the patterns must be matched again */
+    char *late;          /* a file that matched when the command began, and is not one of its inputs; or NULL */
+    stet_names heard;    /* added or removed files that only words match */
+    command_entry entry; /* a cache hit */
     stet_task *task;
     uv_work_t work;
     bool working;    /* on a worker thread */
-    bool hit, taken; /* outputs come from an entry; the collected outcome is good */
-    bool changed;    /* an input was not what it was: look, commit, again */
+    bool hit, taken; /* hit: outputs come from an entry; taken: the collected outcome is good */
+    bool changed;    /* an input changed: look, commit, run again */
+    char *moved;     /* the first such input, for the message; or NULL */
+    bool wrote;      /* outputs may have been written for the spec, by a command or from an entry */
+    bool reconsider; /* it waited: evaluate its inputs again before it begins */
+    /* Its task had ended before this process found it: anybody may have written to its files since. */
+    bool found_ended;
+    int64_t launched_ns;   /* by the clock of the file system; 0: not known, another process started it */
+    int64_t not_before_us; /* monotonic; wait in the queue until then */
     bool cancelled;
     bool was_cancelled;  /* when the command ended; for the worker thread */
     bool waits_for_node; /* an earlier drive's command of this node must end first */
-    bool failing;        /* its command ended badly, and that is being looked at */
+    bool failing;        /* its command failed, and that is being examined */
     int again;
     stet_hash second;
     stet_value result;
-    stet_error error; /* of the collected outcome; STET_FAILED: the command's own */
+    stet_error error; /* of the collected outcome; STET_FAILED: the command's own failure */
     stet_error warning;
     char *output_path, *error_path;
     stet_task_end end;
@@ -43,36 +74,61 @@ struct command_state {
     stet_module_host host;
     char *root, *temp_dir;
     stet_files *files;
-    stet_map claimed; /* path of an output -> name of the node that writes it, own; in one settling */
+    /* Path of an output -> name of the node that writes it (owned); for one settling. */
+    stet_map claimed;
     stet_persist *persist;
     stet_local *local;
     stet_lock *lock;
-    bool locked, waited;
-    bool rematch; /* a file was made or removed that a pattern matches */
+    bool locked;
+    bool nudged;       /* something was queued: process it with the next turn of the loop */
+    stet_error unseen; /* why the commands of earlier drives can't be found; then nothing may run */
     bool hardlink;
     size_t jobs;
     size_t running; /* commands */
-    size_t working; /* on worker threads: collecting, restoring */
-    size_t failing; /* of these: commands that ended badly */
+    size_t working; /* runs on worker threads: collecting, restoring */
+    size_t failing; /* of these: commands that failed */
     STET_VEC(command_run *) queue, active;
-    uv_poll_t poll;
+    uv_poll_t *poll; /* for news from the supervisor; NULL: not polling */
     uv_timer_t timer;
-    bool polling, timing;
+    int64_t timing_ms; /* what the timer was set to; -1: it is off */
 };
 
-/* Of a file of the project or an absolute one. Caller frees. */
+/* The full path of a file of the project, or of an absolute path. Caller frees. */
 char *command_full_path(const command_state *s, const char *path);
 
-/* From an evaluated spec: an earlier outcome, or the queue. */
+/* Continues from an evaluated spec: takes an earlier outcome, or queues the command. */
 void command_step(command_run *c);
 void command_run_free(command_run *c);
-/* Ends the run, and frees it; clears the error. */
+/* Each ends the run, frees it, and clears the error. Failing records the failure of the action; declining leaves the
+ * action outdated (scheduler/module.h). */
 void command_fail_run(command_run *c, stet_error *err);
-void command_release_claims(command_state *s); /* which node writes which file, in one settling */
+void command_decline_run(command_run *c, stet_error *err);
+void command_remove_outputs(command_run *c);
+void command_release_claims(command_state *s); /* forgets which node writes which file in this settling */
 
-/* On worker threads. The outputs of an entry are put in place. */
+void command_stop_polling(command_state *s);
+
+/* In command_notes.c: writes what the inputs were when it began as lines for the journal, and reads them from a task
+ * that another process began. */
+void command_notes_write(const command_run *c, command_words *out);
+void command_notes_read(command_run *c, const stet_task *t);
+
+/* Starts watching the files in c->attributed. */
+void command_guard_begin(command_run *c);
+/* Was any of them written, moved or replaced since? True if unsure. Ends the watch. */
+bool command_guard_heard(command_run *c);
+void command_guard_end(command_run *c);
+
+/* Begins to watch the directories of the patterns; command_guard_begin calls it. */
+void command_patterns_begin(command_run *c);
+/* An added or removed path that a pattern can match, or NULL; caller frees. Ends the watching. Any thread. */
+char *command_patterns_heard(command_run *c);
+void command_patterns_end(command_run *c);
+STET_CHECKED stet_status command_patterns_match_again(const command_run *c, stet_error *err);
+
+/* On a worker thread: restores the outputs of an entry. */
 void command_restore_work(uv_work_t *w);
-/* A command has ended: what does that mean, what did it read and write; a good outcome is stored. */
+/* On a worker thread, after a command has ended: finds out what it read and wrote, and stores a good outcome. */
 void command_collect_work(uv_work_t *w);
 
 #endif

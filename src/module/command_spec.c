@@ -1,17 +1,19 @@
-/* command_spec.c - from a node and its inputs to what would run, and its identity. */
+/* command_spec.c - turns a node and its inputs into the command that would run, and computes its identity. */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
+#include "base/units.h"
 #include "base/vec.h"
-#include "exec/record.h"
-#include "exec/units.h"
 #include "files/glob.h"
 #include "files/path.h"
 #include "graph/pattern.h"
+#include "module/bound.h"
 #include "module/command.h"
 #include "os/file.h"
+#include "repo/record.h"
 
 /* Passed on to every command, and no part of its identity: where things are on this machine. */
 static const char *const passed[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"};
@@ -26,6 +28,7 @@ void command_files_release(command_files *f) {
     for (size_t i = 0; i < f->len; i++) {
         stet_free(f->at[i].name);
         stet_free(f->at[i].path);
+        stet_free(f->at[i].target);
     }
     stet_vec_release(f);
 }
@@ -45,6 +48,8 @@ void command_words_release(command_words *w) {
 void command_spec_release(command_spec *s) {
     command_files_release(&s->inputs);
     command_files_release(&s->outputs);
+    command_files_release(&s->patterns);
+    command_files_release(&s->scripts);
     command_words_release(&s->argv);
     command_words_release(&s->env);
     stet_free(s->cwd);
@@ -54,11 +59,15 @@ void command_spec_release(command_spec *s) {
     *s = (command_spec){0};
 }
 
-/* ---- Inputs ---------------------------------------------------------------------------------------------------- */
-
 typedef struct evaluation {
     stet_run *run;
     const char *root;
+    stet_files *files; /* or NULL */
+    bool stale;        /* one of its files has a document that may be out of date */
+    bool overruled;    /* by a run that has another value of a variable */
+    bool has_nul;      /* a value can't be passed to a program */
+    bool linked;       /* a pattern goes through a link */
+    bool again;        /* documents were brought up to date just now */
     command_spec *s;
     stet_value values; /* inputs that are no files */
     stet_map seen;     /* name and path of each file: a pattern and another node may both give it */
@@ -67,25 +76,45 @@ typedef struct evaluation {
 
 static stet_status missing(evaluation *e, const char *path) {
     stet_buf shown = STET_BUF(600);
+    char *full = path[0] == '/' ? stet_strdup(path) : stet_file_join(e->root, path);
+    struct stat st;
+    bool there = stet_sys_lstat(full, &st) == 0;
     stet_path_escape(path, &shown);
-    stet_fail(e->err, STET_FAILED, "%s: there is no file %s", e->run->name, stet_buf_cstr(&shown));
+    if (!there || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+        stet_fail(e->err, STET_FAILED, "%s: there is no file %s", e->run->name, stet_buf_cstr(&shown));
+    else
+        stet_fail(e->err, STET_FAILED, "%s: its input %s is %s", e->run->name, stet_buf_cstr(&shown),
+                  S_ISLNK(st.st_mode) ? "a symbolic link that leads to no file" : "neither a file nor a directory");
     stet_hint(e->err, "make it, or correct its path");
+    stet_free(full);
     stet_buf_release(&shown);
     return STET_FAILED;
 }
 
-/* The id that a link names, or NULL. */
-static const char *link_id(stet_value binding, stet_value *hold) {
-    stet_value link;
-    if (!stet_link_is(binding, &link))
-        return NULL;
-    *hold = stet_get(link, "id");
-    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : NULL;
+/* There is no document of it: but a command may have written it by another name, to which a link leads. */
+static bool look_behind_link(evaluation *e, const char *path, stet_look *look) {
+    char *real = path[0] == '/' || strncmp(path, "../", 3) == 0 ? NULL : stet_path_real(e->root, path);
+    bool found = false;
+    if (real && strcmp(real, path) != 0) {
+        stet_value v;
+        stet_error none = STET_ERROR_INIT;
+        char *id = stet_file_id(real);
+        if (stet_run_read_doc(e->run, id, &v, &none) != STET_OK)
+            stet_error_clear(&none); /* who makes it has this run again */
+        found = e->files && stet_look_at(stet_files_root(e->files), path, NULL, look, NULL) == STET_OK &&
+                stet_look_there(look);
+        stet_free(id);
+    }
+    stet_free(real);
+    return found;
 }
 
 static stet_status add_input(evaluation *e, const char *name, const char *path, stet_value value) {
     stet_look look;
-    if (!stet_look_of_value(value, &look))
+    e->stale |= e->files && stet_files_is_stale(e->files, path);
+    if (e->files)
+        command_read_made_above(e->run, e->files, path);
+    if (!stet_look_of_value(value, &look) && !look_behind_link(e, path, &look))
         return missing(e, path);
     stet_buf key = STET_BUF(0);
     stet_buf_printf(&key, "%s/%s", name, path); /* no slash in a name */
@@ -105,11 +134,6 @@ static bool made_path(stet_value value, stet_buf *path) {
     size_t len;
     const char *escaped = stet_typeof(text) == STET_STRING ? stet_as_string(&text, &len) : NULL;
     return escaped && stet_path_unescape(escaped, len, path);
-}
-
-/* {"each": LIST, "name": NAME}: the files NAME of all commands of a list. */
-static bool is_each(stet_value binding) {
-    return stet_typeof(binding) == STET_OBJECT && stet_find(binding, "each", 4, NULL);
 }
 
 static size_t each_count(stet_value value) {
@@ -133,11 +157,30 @@ typedef struct matched {
 } matched;
 typedef STET_VEC(matched) matches;
 
-/* What was seen comes before what was told of the same file: the first counts. */
+/* What its node tells of a file comes before what was seen: the first counts. */
 static int by_path(const void *a, const void *b) {
     const matched *x = a, *y = b;
     int order = strcmp(x->path, y->path);
-    return order ? order : (int)x->made - (int)y->made;
+    return order ? order : (int)y->made - (int)x->made;
+}
+
+static bool is_directory(stet_value file) {
+    stet_look look;
+    return stet_look_of_value(file, &look) && look.mode == STET_LOOK_DIRECTORY;
+}
+
+/* Is the directory that a pattern begins with reached through a link? */
+static bool behind_link(const evaluation *e, const char *pattern) {
+    size_t n = strcspn(pattern, "*?[\\");
+    while (n > 0 && pattern[n - 1] != '/')
+        n--;
+    if (n < 2 || pattern[0] == '/')
+        return false;
+    char *dir = stet_strndup(pattern, n - 1), *real = stet_path_real(e->root, dir);
+    bool other = real && strcmp(real, dir) != 0;
+    stet_free(real);
+    stet_free(dir);
+    return other;
 }
 
 /* All that a pattern matches, in the order of names: those that were there when files were looked at, and those that
@@ -149,28 +192,38 @@ static stet_status take_pattern(evaluation *e, const char *name, const char *id,
     matches found = {0};
     stet_buf pattern = STET_BUF(0);
     bool valid = stet_path_unescape(id + strlen(STET_GLOB_PREFIX), strlen(id) - strlen(STET_GLOB_PREFIX), &pattern);
+    if (valid)
+        command_files_add(&e->s->patterns, name, stet_buf_cstr(&pattern))->matched = true;
+    bool linked = valid && behind_link(e, stet_buf_cstr(&pattern));
+    e->linked |= linked;
+    if (linked && e->files && !e->again) {
+        stet_files_distrust_pattern(e->files, stet_buf_cstr(&pattern)); /* a command may have written there */
+        e->stale = true;
+    }
     for (size_t i = 0; i < stet_count(value) && status == STET_OK; i++) {
         size_t len;
         const char *key = stet_key_at(value, i, &len);
         stet_buf path = STET_BUF(0);
         if (!key || !stet_path_unescape(key, len, &path))
             status = stet_fail(e->err, STET_CORRUPT, "%s: the document %s holds no paths", e->run->name, id);
-        else
+        else if (stet_typeof(stet_at(value, i)) == STET_OBJECT) /* else its maker is at it just now */
             *stet_vec_add(&found) = (matched){stet_strdup(path.data), stet_at(value, i), false};
         stet_buf_release(&path);
     }
     for (size_t i = 0; valid && i < stet_count(list) && status == STET_OK; i++) {
         stet_value hold;
         stet_buf path = STET_BUF(0);
-        const char *other = link_id(stet_at(list, i), &hold);
+        const char *other = stet_bound_id(stet_at(list, i), &hold);
         bool file = other && (strncmp(other, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
                               strncmp(other, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0);
-        bool each = !other && is_each(stet_at(list, i));
+        bool each = !other && stet_bound_is_each(stet_at(list, i));
         stet_value made = stet_at(values, i);
+        if (!other && stet_bound_is_made(stet_at(list, i)))
+            made = stet_get(made, "made");
         for (size_t k = 0; !file && k < (each ? each_count(made) : 1); k++) {
             stet_value one = each ? each_at(made, k) : made;
             stet_buf_clear(&path);
-            if (made_path(one, &path) && stet_glob_match(stet_buf_cstr(&pattern), path.data))
+            if (made_path(one, &path) && !is_directory(one) && stet_glob_match(stet_buf_cstr(&pattern), path.data))
                 *stet_vec_add(&found) = (matched){stet_strdup(path.data), one, true};
         }
         stet_buf_release(&path);
@@ -178,13 +231,27 @@ static stet_status take_pattern(evaluation *e, const char *name, const char *id,
     if (found.len)
         qsort(found.at, found.len, sizeof *found.at, by_path);
     for (size_t i = 0; i < found.len; i++) {
+        size_t before = e->s->inputs.len;
         if (status == STET_OK)
             status = add_input(e, name, found.at[i].path, found.at[i].value);
+        if (e->s->inputs.len > before)
+            e->s->inputs.at[before].matched = true;
         stet_free(found.at[i].path);
     }
     stet_vec_release(&found);
     stet_buf_release(&pattern);
     return status;
+}
+
+/* A node that has not made its file is waited for before the command begins, so nothing there means that another
+ * process has just run that node, and failed: that says nothing about this command, and is not recorded as its failure.
+ */
+static stet_status not_made(evaluation *e, const char *name, stet_value value) {
+    if (stet_typeof(value) == STET_NULL)
+        return stet_fail(e->err, STET_BUSY,
+                         "%s: its input \"%s\" is not there: the node that makes it has not succeeded", e->run->name,
+                         name);
+    return stet_fail(e->err, STET_FAILED, "%s: its input \"%s\" is not a file", e->run->name, name);
 }
 
 /* What says itself where it is: another node's output, or an element of the list that ref `files` gives. */
@@ -193,10 +260,8 @@ static stet_status take_made(evaluation *e, const char *name, stet_value value, 
     stet_value file;
     stet_status status = STET_OK;
     if (!made_path(value, &path))
-        status =
-            stet_fail(e->err, STET_FAILED, "%s: its input \"%s\" is no file: the node that makes it has not succeeded",
-                      e->run->name, name);
-    else if (!matching || stet_glob_match(matching, path.data))
+        status = not_made(e, name, value);
+    else if (!matching || (stet_glob_match(matching, path.data) && !is_directory(value)))
         status = add_input(e, name, path.data, stet_find(value, "file", 4, &file) ? file : value);
     stet_buf_release(&path);
     return status;
@@ -207,7 +272,7 @@ static stet_status take_made(evaluation *e, const char *name, stet_value value, 
 static stet_status take_file(evaluation *e, const char *name, stet_value binding, stet_value value, stet_value list,
                              stet_value values) {
     stet_value hold;
-    const char *id = link_id(binding, &hold);
+    const char *id = stet_bound_id(binding, &hold);
     size_t prefix = strlen(STET_FILE_PREFIX);
     if (id && strncmp(id, STET_GLOB_PREFIX, prefix) == 0)
         return take_pattern(e, name, id, value, list, values);
@@ -219,27 +284,18 @@ static stet_status take_file(evaluation *e, const char *name, stet_value binding
         stet_free(path);
         return status;
     }
-    stet_value matching = is_each(binding) ? stet_get(value, "matching") : stet_null();
-    if (!is_each(binding))
+    bool each = stet_bound_is_each(binding), made = stet_bound_is_made(binding);
+    stet_value matching = each || made ? stet_get(value, "matching") : stet_null();
+    if (made)
+        return take_made(e, name, stet_get(value, "made"), stet_as_string(&matching, NULL));
+    if (!each)
         return take_made(e, name, value, NULL);
+    if (stet_typeof(stet_get(value, "each")) != STET_ARRAY)
+        return not_made(e, name, stet_get(value, "each"));
     stet_status status = STET_OK;
     for (size_t i = 0; i < each_count(value) && status == STET_OK; i++)
         status = take_made(e, name, each_at(value, i), stet_as_string(&matching, NULL));
     return status;
-}
-
-bool command_reads_pattern(stet_run *run) {
-    stet_value bindings = stet_run_bindings(run), hold;
-    bool found = false;
-    for (size_t i = 0; i < stet_count(bindings) && !found; i++) {
-        stet_value binding = stet_at(bindings, i);
-        bool list = stet_typeof(binding) == STET_ARRAY;
-        for (size_t k = 0; k < (list ? stet_count(binding) : 1) && !found; k++) {
-            const char *id = link_id(list ? stet_at(binding, k) : binding, &hold);
-            found = id && strncmp(id, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0;
-        }
-    }
-    return found;
 }
 
 static stet_status take_inputs(evaluation *e, stet_value d) {
@@ -268,8 +324,6 @@ static stet_status take_inputs(evaluation *e, stet_value d) {
     }
     return status;
 }
-
-/* ---- Outputs, environment, places ------------------------------------------------------------------------------- */
 
 static bool is_named(const command_file *f, const char *name, size_t len) {
     return strlen(f->name) == len && memcmp(f->name, name, len) == 0;
@@ -336,6 +390,32 @@ static stet_status take_outputs(evaluation *e, stet_value d) {
                                                 : STET_OK;
 }
 
+/* Is it the path, or below it? */
+static bool is_at(const char *path, const char *top) {
+    size_t n = strlen(top);
+    return strncmp(path, top, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+/* What a command writes itself is nothing that its patterns match. */
+static void drop_own(evaluation *e) {
+    command_files *in = &e->s->inputs;
+    size_t kept = 0;
+    for (size_t i = 0; i < in->len; i++) {
+        bool own = e->s->depfile && strcmp(in->at[i].path, e->s->depfile) == 0;
+        char *real = e->linked && in->at[i].matched ? stet_path_real(e->root, in->at[i].path) : NULL;
+        for (size_t k = 0; k < e->s->outputs.len && !own; k++)
+            own = is_at(in->at[i].path, e->s->outputs.at[k].path) || (real && is_at(real, e->s->outputs.at[k].path));
+        stet_free(real);
+        if (own && in->at[i].matched) {
+            stet_free(in->at[i].name);
+            stet_free(in->at[i].path);
+        } else {
+            in->at[kept++] = in->at[i];
+        }
+    }
+    in->len = kept;
+}
+
 /* The variables that count: {NAME: value, or null if it is not set}. They go to the command, with those that do not. */
 static stet_value take_env(evaluation *e, stet_value d) {
     stet_value env = stet_get(d, "env"), counted = stet_object();
@@ -347,8 +427,15 @@ static stet_value take_env(evaluation *e, stet_value d) {
             stet_error none = STET_ERROR_INIT;
             char *id = stet_asprintf(STET_ENV_PREFIX "%s", name);
             stet_value seen;
-            if (stet_run_read_doc(e->run, id, &seen, &none) != STET_OK)
+            stet_status status = stet_run_read_doc(e->run, id, &seen, &none);
+            if (status != STET_OK)
                 stet_error_clear(&none);
+            if ((status == STET_OK || status == STET_NOT_FOUND) && e->files && !e->overruled &&
+                stet_files_is_overruled(e->files, name, status == STET_OK ? seen : stet_null())) {
+                e->overruled = true;
+                stet_fail(e->err, STET_BUSY, "%s: another run has begun with another value of %s", e->run->name, name);
+                stet_hint(e->err, "end one of them, or run them in two copies of the project");
+            }
             stet_free(id);
         }
         if (!value) {
@@ -372,8 +459,6 @@ static stet_value take_env(evaluation *e, stet_value d) {
         command_words_add(&e->s->env, stet_strdup("STET=1"));
     return counted;
 }
-
-/* ---- Words ------------------------------------------------------------------------------------------------------ */
 
 /* In single quotes, whatever is in it. */
 static void quote(stet_buf *out, const char *s) {
@@ -425,6 +510,12 @@ static bool named(evaluation *e, const char *name, size_t len, command_words *ou
     if (!found && stet_find(e->values, name, len, &v) && (len != 5 || memcmp(name, "after", 5) != 0)) {
         size_t text_len;
         const char *s = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &text_len) : NULL;
+        if (s && strlen(s) != text_len && !e->has_nul) {
+            e->has_nul = true;
+            stet_fail(e->err, STET_FAILED, "%s: its input \"%.*s\" holds a NUL, which cannot be part of an argument",
+                      e->run->name, (int)len, name);
+            stet_hint(e->err, "pass the value on standard input (stdin = true), or write it to a file");
+        }
         command_words_add(out, s ? stet_strndup(s, text_len) : stet_json_print(v, STET_JSON_CANONICAL, NULL));
         found = true;
     }
@@ -467,8 +558,6 @@ static void expand(evaluation *e, const char *text, bool shell, command_words *l
     stet_buf_release(&out);
 }
 
-/* ---- Identity --------------------------------------------------------------------------------------------------- */
-
 /* Names of files, words, values and environment reach the command byte for byte, so ids are exact: two names that are
  * one text in normal form C are two files, and two calls. */
 
@@ -480,9 +569,19 @@ static stet_value file_identity(const command_file *f) {
     if (stet_look_there(&f->look)) {
         stet_push(&v, stet_hash_text(f->look.hash));
         stet_push(&v, stet_int(f->look.mode));
+        if (f->look.link)
+            stet_push(&v, stet_int((int64_t)(f->look.link >> 12))); /* as many bits as a number keeps */
     }
     stet_buf_release(&path);
     return v;
+}
+
+/* Of a program outside the project: its name and content. Where it lies differs from machine to machine. */
+static stet_value script_identity(const command_file *f) {
+    command_file named = *f;
+    if (f->path[0] == '/' || strncmp(f->path, "../", 3) == 0)
+        named.path = (char *)(uintptr_t)stet_file_basename(f->path);
+    return file_identity(&named);
 }
 
 static stet_status call_id(evaluation *e, stet_value d, stet_value env, stet_hash *out) {
@@ -504,6 +603,11 @@ static stet_status call_id(evaluation *e, stet_value d, stet_value env, stet_has
         stet_push(&list, file_identity(f));
         stet_put(&files, f->name, list);
     }
+    stet_value scripts = stet_array();
+    for (size_t i = 0; i < e->s->scripts.len; i++)
+        if (stet_look_there(&e->s->scripts.at[i].look))
+            stet_push(&scripts, script_identity(&e->s->scripts.at[i]));
+    stet_put(&spec, "scripts", scripts);
     stet_value values = stet_retain(e->values);
     stet_put(&spec, "files", files);
     stet_put(&spec, "inputs", values);
@@ -531,8 +635,12 @@ stet_status command_second_id(const command_spec *s, const command_files *found,
     return status == STET_OK ? stet_node_call(STET_COMMAND_FUNCTION, nodes, 2, NULL, out, err) : status;
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------------------------
- */
+stet_hash command_placed_id(stet_hash id, const char *root) {
+    stet_hasher *h = stet_hasher_begin();
+    stet_hasher_add(h, id.bytes, sizeof id.bytes);
+    stet_hasher_add(h, root, strlen(root));
+    return stet_hasher_end(h);
+}
 
 static stet_status take_places(evaluation *e, stet_value d) {
     command_spec *s = e->s;
@@ -550,9 +658,10 @@ static stet_status take_places(evaluation *e, stet_value d) {
     return STET_OK;
 }
 
-stet_status command_evaluate(stet_run *run, const char *root, command_spec *out, stet_error *err) {
+static stet_status evaluate(stet_run *run, const char *root, stet_files *files, const command_files *except, bool again,
+                            command_spec *out, bool *stale, stet_error *err) {
     stet_value d = stet_run_descriptor(run), v;
-    evaluation e = {.run = run, .root = root, .s = out, .err = err};
+    evaluation e = {.run = run, .root = root, .files = files, .again = again, .s = out, .err = err};
     *out = (command_spec){.cache = !stet_find(d, "cache", 5, &v) || stet_as_bool(v)};
     e.values = stet_null();
     stet_status status = take_places(&e, d);
@@ -560,12 +669,11 @@ stet_status command_evaluate(stet_run *run, const char *root, command_spec *out,
         status = take_inputs(&e, d);
     if (status == STET_OK)
         status = take_outputs(&e, d);
+    if (status == STET_OK)
+        drop_own(&e);
     stet_value env = stet_null();
     if (status == STET_OK) {
         env = take_env(&e, d);
-        status = call_id(&e, d, env, &out->call);
-    }
-    if (status == STET_OK) {
         if (stet_find(d, "shell", 5, &v)) {
             command_words_add(&out->argv, stet_strdup("/bin/sh"));
             command_words_add(&out->argv, stet_strdup("-c"));
@@ -577,8 +685,16 @@ stet_status command_evaluate(stet_run *run, const char *root, command_spec *out,
                 expand(&e, stet_as_string(&word, NULL), false, &out->argv);
             }
         }
+        status = e.overruled ? STET_BUSY
+                 : e.has_nul ? STET_FAILED
+                             : command_scripts(run, root, files, except, out, err);
+    }
+    if (status == STET_OK)
+        status = call_id(&e, d, env, &out->call);
+    if (status == STET_OK) {
         stet_value mode = stet_get(d, "stdout");
         const char *m = stet_typeof(mode) == STET_STRING ? stet_as_string(&mode, NULL) : "log";
+        out->place = stet_as_bool(stet_get(d, "place"));
         out->json_output = strcmp(m, "json") == 0;
         out->text_output = strcmp(m, "text") == 0;
         if (stet_find(d, "timeout", 7, &v))
@@ -599,5 +715,23 @@ stet_status command_evaluate(stet_run *run, const char *root, command_spec *out,
     stet_map_release(&e.seen);
     if (status != STET_OK)
         command_spec_release(out);
+    *stale = e.stale;
     return status;
+}
+
+stet_status command_evaluate(stet_run *run, const char *root, stet_files *files, const command_files *except,
+                             command_spec *out, stet_error *err) {
+    bool stale;
+    stet_error first = STET_ERROR_INIT;
+    stet_status status = evaluate(run, root, files, except, false, out, &stale, &first);
+    if (!stale) {
+        stet_error_move(err, &first);
+        return status;
+    }
+    stet_error_clear(&first); /* a command has written around it since: once more, with what is there now */
+    command_spec_release(out);
+    status = stet_files_rematch(files, err);
+    if (status == STET_OK)
+        status = stet_run_refresh(run, err);
+    return status == STET_OK ? evaluate(run, root, files, except, true, out, &stale, err) : status;
 }

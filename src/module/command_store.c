@@ -1,4 +1,5 @@
-/* command_store.c - outcomes of commands in the persist directory: stored, found again, put back into place. */
+/* command_store.c - outcomes of commands in the persist directory: stores, finds and restores them. */
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,10 +25,26 @@ stet_value command_result_files(const command_spec *s) {
         stet_value v = stet_look_value(&s->outputs.at[i].look);
         stet_path_escape(s->outputs.at[i].path, &path);
         stet_put(&v, "path", stet_string_n(path.data, path.len));
+        if (s->outputs.at[i].target) {
+            stet_buf_clear(&path);
+            stet_path_escape(s->outputs.at[i].target, &path);
+            stet_put(&v, "target", stet_string_n(path.data, path.len));
+        }
         stet_put(&files, s->outputs.at[i].name, v);
         stet_buf_release(&path);
     }
     return files;
+}
+
+/* Where an output that is a link says it leads. Caller frees; NULL if the result does not tell. */
+static char *stored_target(stet_value file) {
+    stet_value v = stet_get(file, "target");
+    size_t len;
+    const char *text = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    stet_buf target = STET_BUF(0);
+    char *out = text && stet_path_unescape(text, len, &target) ? stet_strdup(target.data) : NULL;
+    stet_buf_release(&target);
+    return out;
 }
 
 /* Is the stored result about exactly these outputs? Takes over what they were. */
@@ -38,7 +55,12 @@ static bool fits(const command_entry *e, command_spec *s) {
     for (size_t i = 0; i < s->outputs.len; i++) {
         stet_look look;
         char kind[32];
-        if (!stet_look_of_value(stet_get(files, s->outputs.at[i].name), &look))
+        stet_value file = stet_get(files, s->outputs.at[i].name);
+        if (!stet_look_of_value(file, &look))
+            return false;
+        stet_free(s->outputs.at[i].target);
+        s->outputs.at[i].target = stored_target(file);
+        if ((look.link != 0) != (s->outputs.at[i].target != NULL))
             return false;
         snprintf(kind, sizeof kind, "file-%zu", i);
         if (!stet_persist_entry_content(e->entry, kind))
@@ -124,6 +146,24 @@ static stet_status restore_file(stet_persist *p, int root_fd, const char *full, 
     return status;
 }
 
+/* A link, in place of whatever is there. What it leads to now may be something else than it was: then the outcome is
+ * not this one. */
+static stet_status restore_link(int root_fd, const char *full, const command_file *f, stet_look *now, stet_error *err) {
+    char *dir = stet_file_dirname(full), *temp = stet_file_temp_name(dir, ".stet-restore");
+    stet_status status = STET_OK;
+    if (stet_sys_symlink(f->target, temp) != 0)
+        status = stet_fail_errno(err, errno, "%s: cannot make the link", full);
+    else if (stet_sys_rename(temp, full) != 0) {
+        status = stet_fail_errno(err, errno, "%s: cannot put it in place", full);
+        unlink(temp);
+    }
+    if (status == STET_OK)
+        status = stet_look_at(root_fd, f->path, NULL, now, err);
+    stet_free(dir);
+    stet_free(temp);
+    return status;
+}
+
 stet_status command_restore(stet_persist *p, int root_fd, const char *root, const char *temp_dir, command_spec *s,
                             const command_entry *e, bool hardlink, stet_error *err) {
     for (size_t i = 0; i < s->outputs.len; i++) {
@@ -140,14 +180,16 @@ stet_status command_restore(stet_persist *p, int root_fd, const char *root, cons
                  *dir = stet_file_dirname(full);
             struct stat st;
             status = stet_file_mkdirs(dir, 0755, err);
-            bool directory = f->look.mode == STET_LOOK_DIRECTORY;
+            bool directory = f->look.mode == STET_LOOK_DIRECTORY && !f->target;
             if (status == STET_OK && !directory && stet_sys_lstat(full, &st) == 0 && S_ISDIR(st.st_mode))
                 status = stet_file_remove_tree(full, err);
             if (status == STET_OK && directory) {
                 status = command_dir_restore(p, c, temp_dir, full, err);
                 if (status == STET_OK)
                     status = stet_look_at(root_fd, f->path, NULL, &now, err);
-            } else if (status == STET_OK)
+            } else if (status == STET_OK && f->target)
+                status = restore_link(root_fd, full, f, &now, err);
+            else if (status == STET_OK)
                 status = restore_file(p, root_fd, full, f, c, hardlink, &now, err);
             if (status == STET_OK && !stet_look_same(&now, &f->look))
                 status = stet_fail(err, STET_NOT_FOUND, "%s: restored and changed at once by somebody else", f->path);
@@ -222,7 +264,9 @@ stet_status command_store(stet_persist *p, const char *root, const command_spec 
         snprintf(kind, sizeof kind, "file-%zu", i);
         char *full = f->path[0] == '/' ? stet_strdup(f->path) : stet_file_join(root, f->path);
         stet_persist_put_content(w, kind, "bytes");
-        if (f->look.mode != STET_LOOK_DIRECTORY)
+        if (f->target)
+            stet_persist_put_bytes(w, f->target, strlen(f->target));
+        else if (f->look.mode != STET_LOOK_DIRECTORY)
             stet_persist_put_file(w, full);
         else if (status == STET_OK)
             status = command_dir_put(w, full, err);

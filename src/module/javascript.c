@@ -1,12 +1,17 @@
+/* javascript.c - the module kind `javascript`: loads the plug-in and runs functions in it. */
+
 #include "module/javascript.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/map.h"
+#include "files/files.h"
+#include "files/path.h"
 #include "module/kinds.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -16,10 +21,11 @@
 
 typedef struct javascript {
     char *root;
+    stet_files *files; /* of the space that is run, or NULL */
     stet_javascript_limits limits;
     const stet_javascript_plugin *plugin; /* NULL until something runs */
     stet_javascript_engine *engine;
-    stet_map files;    /* path to file_mark */
+    stet_map marks;    /* path to file_mark */
     stet_map programs; /* what was prepared for runs that came without: by kept_key */
 } javascript;
 
@@ -61,8 +67,6 @@ stet_status stet_javascript_pattern(const char *file, const char *text, size_t l
     plugin->close(engine);
     return status;
 }
-
-/* ---- Descriptors ------------------------------------------------------------------------------------------------ */
 
 static stet_status refuse(stet_error *err, const char *hint, const char *message) {
     stet_fail(err, STET_INVALID, "%s", message);
@@ -143,8 +147,6 @@ static stet_status check(stet_value descriptor, stet_value node, stet_error *err
     return check_implementation(stet_get(descriptor, "implementation"), err);
 }
 
-/* ---- Files ------------------------------------------------------------------------------------------------------ */
-
 /* The file of an implementation; the caller frees the path. */
 static stet_status file_of(const javascript *js, stet_value implementation, char **path, stet_error *err) {
     stet_value file = stet_get(implementation, "file");
@@ -169,7 +171,7 @@ static bool same_time(struct timespec a, struct timespec b) {
 
 static stet_status hash_file(javascript *js, const char *path, stet_hash *out, stet_error *err) {
     struct stat st;
-    stet_slot *slot = stet_map_get(&js->files, path, strlen(path));
+    stet_slot *slot = stet_map_get(&js->marks, path, strlen(path));
     file_mark *mark = slot ? slot->p : NULL;
     int64_t now = stet_clock_ms() / 1000;
     bool there = stat(path, &st) == 0;
@@ -183,7 +185,7 @@ static stet_status hash_file(javascript *js, const char *path, stet_hash *out, s
         return status;
     if (!mark) {
         mark = stet_alloc_zero(sizeof *mark);
-        stet_map_put(&js->files, path, strlen(path), (stet_slot){.p = mark});
+        stet_map_put(&js->marks, path, strlen(path), (stet_slot){.p = mark});
     }
     /* Two writes within one tick of the file system's clock look alike: only an old time can be trusted. */
     *mark = (file_mark){.size = -1};
@@ -191,8 +193,6 @@ static stet_status hash_file(javascript *js, const char *path, stet_hash *out, s
         *mark = (file_mark){st.st_mtim, st.st_ctim, st.st_size, st.st_ino, *out};
     return STET_OK;
 }
-
-/* ---- The kind --------------------------------------------------------------------------------------------------- */
 
 static int64_t setting(stet_value config, const char *name, int64_t otherwise) {
     stet_value v = stet_typeof(config) == STET_OBJECT ? stet_get(config, name) : stet_null();
@@ -203,6 +203,7 @@ static stet_status open_kind(const stet_module_host *host, void **state, stet_er
     (void)err;
     javascript *js = stet_alloc_zero(sizeof *js);
     js->root = stet_strdup(host->project_root);
+    js->files = host->files;
     js->limits.time_ms = setting(host->config, "time_limit_ms", STET_JAVASCRIPT_TIME_MS);
     js->limits.memory_mb = setting(host->config, "memory_limit_mb", STET_JAVASCRIPT_MEMORY_MB);
     *state = js;
@@ -218,18 +219,52 @@ static void forget_programs(javascript *js) {
     stet_map_clear(&js->programs);
 }
 
+/* A process that asks for it keeps one engine that nobody uses for the next state that the same thread opens: an engine
+ * takes longer to make than a small piece to run, and no run can leave anything behind in it (one frozen realm,
+ * ARCHITECTURE.md). A process that was forked off has no threads of it, and does not touch it. */
+static _Thread_local bool keeping;
+static _Thread_local const stet_javascript_plugin *spare_plugin;
+static _Thread_local stet_javascript_engine *spare;
+static _Thread_local pid_t spare_pid;
+
+void stet_javascript_keep_engine(bool keep) {
+    keeping = keep;
+    if (!keep && spare && spare_pid == getpid())
+        spare_plugin->close(spare);
+    if (!keep)
+        spare = NULL;
+}
+
+static void put_engine(javascript *js) {
+    if (!keeping || spare || js->plugin->worn(js->engine)) {
+        js->plugin->close(js->engine);
+        return;
+    }
+    spare_plugin = js->plugin;
+    spare = js->engine;
+    spare_pid = getpid();
+}
+
+static bool take_engine(javascript *js) {
+    if (!spare || spare_pid != getpid())
+        return false;
+    js->engine = spare;
+    spare = NULL;
+    return true;
+}
+
 static void close_kind(void *state) {
     javascript *js = state;
     forget_programs(js);
     stet_map_release(&js->programs);
     if (js->engine)
-        js->plugin->close(js->engine);
+        put_engine(js);
     const void *key;
     size_t len;
     stet_slot *slot;
-    for (size_t i = 0; stet_map_next(&js->files, &i, &key, &len, &slot);)
+    for (size_t i = 0; stet_map_next(&js->marks, &i, &key, &len, &slot);)
         free(slot->p);
-    stet_map_release(&js->files);
+    stet_map_release(&js->marks);
     free(js->root);
     free(js);
 }
@@ -241,27 +276,20 @@ static stet_input_use use(stet_value descriptor, const char *input, size_t len) 
     return STET_INPUT_MAYBE;
 }
 
+/* The text of a file is not part of it: that is read while running, and recorded as a read (program_of_file). */
 static stet_status fingerprint(void *state, stet_value descriptor, stet_hash *out, stet_error *err) {
-    stet_value implementation = stet_get(descriptor, "implementation");
-    stet_hash file = {{0}};
-    if (stet_typeof(implementation) == STET_OBJECT) {
-        char *path;
-        stet_status status = file_of(state, implementation, &path, err);
-        if (status == STET_OK) {
-            status = hash_file(state, path, &file, err);
-            stet_free(path);
-        }
-        if (status != STET_OK)
-            return status;
-    }
+    (void)state;
+    stet_value implementation = stet_get(descriptor, "implementation"), limits;
+    stet_status status = check_implementation(implementation, err);
+    if (status != STET_OK)
+        return status;
     stet_value all = stet_object();
-    char hex[STET_HASH_HEX];
-    stet_hash_hex(file, hex);
     stet_put(&all, "kind", stet_string("javascript"));
     stet_put(&all, "version", stet_int(STET_JAVASCRIPT_VERSION));
     stet_put(&all, "implementation", stet_retain(implementation));
-    stet_put(&all, "content", stet_string(hex));
     stet_put(&all, "handler", stet_bool(stet_as_bool(stet_get(descriptor, "handler"))));
+    if (stet_find(descriptor, "limits", 6, &limits))
+        stet_put(&all, "limits", stet_retain(limits));
     *out = stet_hash_value(all);
     stet_release(all);
     return STET_OK;
@@ -271,46 +299,49 @@ static stet_status engine_of(javascript *js, stet_error *err) {
     stet_status status = STET_OK;
     if (!js->plugin)
         status = stet_javascript_load(&js->plugin, err);
-    if (status == STET_OK && !js->engine)
+    if (status == STET_OK && !js->engine && !take_engine(js))
         status = js->plugin->open(&js->engine, err);
+    return status;
+}
+
+/* `text` is that of the file, if the implementation is one. */
+static stet_status compile(javascript *js, stet_value descriptor, const stet_buf *text, void **program,
+                           stet_error *err) {
+    stet_value implementation = stet_get(descriptor, "implementation"), limits = stet_get(descriptor, "limits");
+    stet_value file = stet_get(implementation, "file"), export_name = stet_get(implementation, "export");
+    stet_javascript_source source = {.handler = stet_as_bool(stet_get(descriptor, "handler"))};
+    source.limits.time_ms = setting(limits, "timeMs", js->limits.time_ms);
+    source.limits.memory_mb = setting(limits, "memoryMb", js->limits.memory_mb);
+    if (text) {
+        source.file = stet_as_string(&file, NULL);
+        source.export_name = stet_typeof(export_name) == STET_STRING ? stet_as_string(&export_name, NULL) : "default";
+        source.text = text->data;
+        source.len = text->len;
+    } else {
+        source.text = stet_as_string(&implementation, &source.len);
+    }
+    stet_javascript_program *made;
+    stet_status status = engine_of(js, err);
+    if (status == STET_OK)
+        status = js->plugin->prepare(js->engine, &source, &made, err);
+    if (status == STET_OK)
+        *program = made;
     return status;
 }
 
 static stet_status prepare(void *state, stet_value descriptor, void **program, stet_error *err) {
     javascript *js = state;
-    stet_value implementation = stet_get(descriptor, "implementation"), limits = stet_get(descriptor, "limits");
-    stet_value file = stet_null(), export_name = stet_null();
-    stet_javascript_source source = {.handler = stet_as_bool(stet_get(descriptor, "handler"))};
+    stet_value implementation = stet_get(descriptor, "implementation");
     stet_buf text = STET_BUF(STET_JAVASCRIPT_MAX_TEXT + 1);
-    stet_status status = check_implementation(implementation, err);
-    if (status != STET_OK)
-        return status;
-    source.limits.time_ms = setting(limits, "timeMs", js->limits.time_ms);
-    source.limits.memory_mb = setting(limits, "memoryMb", js->limits.memory_mb);
-    if (stet_typeof(implementation) == STET_OBJECT) {
-        char *path;
-        file = stet_get(implementation, "file");
-        export_name = stet_get(implementation, "export");
-        status = file_of(js, implementation, &path, err);
-        if (status == STET_OK) {
-            status = stet_file_read(path, STET_JAVASCRIPT_MAX_TEXT, &text, err);
-            stet_free(path);
-        }
-        source.file = stet_as_string(&file, NULL);
-        source.export_name = stet_typeof(export_name) == STET_STRING ? stet_as_string(&export_name, NULL) : "default";
-        source.text = stet_buf_cstr(&text);
-        source.len = text.len;
-    } else {
-        source.text = stet_as_string(&implementation, &source.len);
-    }
+    bool file = stet_typeof(implementation) == STET_OBJECT;
+    char *path = NULL;
+    stet_status status = file ? file_of(js, implementation, &path, err) : check_implementation(implementation, err);
+    if (status == STET_OK && file)
+        status = stet_file_read(path, STET_JAVASCRIPT_MAX_TEXT, &text, err);
     if (status == STET_OK)
-        status = engine_of(js, err);
-    stet_javascript_program *made;
-    if (status == STET_OK)
-        status = js->plugin->prepare(js->engine, &source, &made, err);
-    if (status == STET_OK)
-        *program = made;
+        status = compile(js, descriptor, file ? &text : NULL, program, err);
     stet_buf_release(&text);
+    stet_free(path);
     return status;
 }
 
@@ -319,55 +350,167 @@ static void forget(void *state, void *program) {
     js->plugin->forget(js->engine, program);
 }
 
-/* What tells programs apart: the descriptor, and a file's content. */
-static stet_status kept_key(javascript *js, stet_value descriptor, stet_buf *out, stet_error *err) {
-    stet_value implementation = stet_get(descriptor, "implementation");
-    if (stet_typeof(implementation) == STET_OBJECT) {
-        stet_hash hash;
-        char *path;
-        stet_status status = file_of(js, implementation, &path, err);
-        if (status == STET_OK) {
-            status = hash_file(js, path, &hash, err);
-            stet_free(path);
-        }
-        if (status != STET_OK)
-            return status;
-        stet_buf_add(out, hash.bytes, sizeof hash.bytes);
-    }
-    stet_json_write(out, descriptor, STET_JSON_CANONICAL);
-    return STET_OK;
+static void keep_program(javascript *js, const stet_buf *key, void *program) {
+    if (stet_map_len(&js->programs) >= MAX_PROGRAMS)
+        forget_programs(js);
+    stet_map_put(&js->programs, key->data, key->len, (stet_slot){.p = program});
 }
 
-static stet_status kept_program(javascript *js, stet_value descriptor, void **program, stet_error *err) {
+static stet_status program_of_text(javascript *js, stet_value descriptor, void **program, stet_error *err) {
     stet_buf key = STET_BUF(0);
-    stet_status status = kept_key(js, descriptor, &key, err);
+    stet_json_write(&key, descriptor, STET_JSON_CANONICAL);
+    stet_slot *slot = stet_map_get(&js->programs, key.data, key.len);
+    stet_status status = STET_OK;
+    if (slot) {
+        *program = slot->p;
+    } else {
+        status = prepare(js, descriptor, program, err);
+        if (status == STET_OK)
+            keep_program(js, &key, *program);
+    }
+    stet_buf_release(&key);
+    return status;
+}
+
+/* The file of an implementation is an input like any other: the run reads the document of the file, so that a change of
+ * it makes the action dirty. What is compiled must be what the document says (C1): otherwise a file that changed
+ * between the scan and the run, and changed back afterwards, would leave a result of code that no document ever spoke
+ * of. Where the two differ the document is brought up to date first. That conflicts with the read of this run, which is
+ * then dropped and repeated by the scheduler.
+ *
+ * Programs are kept by the hash of their text (C2): a process that runs for long never mixes two versions. */
+
+#define MAX_LOOKS 10 /* at a file that changes all the time */
+
+/* The program of a file as it is now, and the hash of its text. */
+static stet_status compile_file(javascript *js, stet_value descriptor, stet_hash *hash, void **program,
+                                stet_error *err) {
+    stet_buf key = STET_BUF(0), text = STET_BUF(STET_JAVASCRIPT_MAX_TEXT + 1);
+    char *path;
+    stet_status status = file_of(js, stet_get(descriptor, "implementation"), &path, err);
+    if (status != STET_OK)
+        return status;
+    stet_slot *slot = NULL;
+    status = hash_file(js, path, hash, err);
     if (status == STET_OK) {
-        stet_slot *slot = stet_map_get(&js->programs, stet_buf_cstr(&key), key.len);
-        if (slot) {
-            *program = slot->p;
-        } else {
-            status = prepare(js, descriptor, program, err);
-            if (status == STET_OK) {
-                if (stet_map_len(&js->programs) >= MAX_PROGRAMS)
-                    forget_programs(js);
-                stet_map_put(&js->programs, stet_buf_cstr(&key), key.len, (stet_slot){.p = *program});
+        stet_buf_add(&key, hash->bytes, sizeof hash->bytes);
+        stet_json_write(&key, descriptor, STET_JSON_CANONICAL);
+        slot = stet_map_get(&js->programs, key.data, key.len);
+    }
+    if (slot) {
+        *program = slot->p;
+    } else if (status == STET_OK) {
+        status = stet_file_read(path, STET_JAVASCRIPT_MAX_TEXT, &text, err);
+        if (status == STET_OK) { /* it may be another one than was hashed */
+            *hash = stet_hash_of(text.data, text.len);
+            status = compile(js, descriptor, &text, program, err);
+        }
+        if (status == STET_OK) {
+            stet_buf_clear(&key);
+            stet_buf_add(&key, hash->bytes, sizeof hash->bytes);
+            stet_json_write(&key, descriptor, STET_JSON_CANONICAL);
+            slot = stet_map_get(&js->programs, key.data, key.len);
+            if (slot) {
+                forget(js, *program);
+                *program = slot->p;
+            } else {
+                keep_program(js, &key, *program);
             }
         }
     }
     stet_buf_release(&key);
+    stet_buf_release(&text);
+    stet_free(path);
+    return status;
+}
+
+/* What the document of a file says in the run's snapshot; that it was asked is recorded. */
+static stet_status read_code(stet_run *run, const char *id, stet_look *out, stet_error *err) {
+    stet_value v;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = stet_run_read_doc(run, id, &v, &mine);
+    *out = (stet_look){0};
+    if (status == STET_OK && !stet_look_of_value(v, out))
+        *out = (stet_look){.mode = 3}; /* damaged: no file is like that */
+    if (status == STET_NOT_FOUND)
+        status = STET_OK;
+    else if (status != STET_OK)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+static bool agrees(const stet_look *look, bool there, stet_hash hash) {
+    return stet_look_there(look) == there && (!there || stet_hash_equal(look->hash, hash));
+}
+
+/* C1. A failure to compile is returned as such, once it is known to be a failure of the text that the document says. */
+static stet_status program_of_file(javascript *js, stet_run *run, void **program, stet_error *err) {
+    stet_value descriptor = stet_run_descriptor(run), file = stet_get(stet_get(descriptor, "implementation"), "file");
+    stet_hash hash = {{0}};
+    char *path = NULL;
+    bool recorded = js->files && !stet_as_bool(stet_get(descriptor, "handler"));
+    if (!recorded) /* a handler runs the code that is there when the event comes, and no record is kept of it */
+        return compile_file(js, descriptor, &hash, program, err);
+    stet_status status = stet_path_normal(js->root, "", stet_as_string(&file, NULL), &path, err);
+    if (status != STET_OK)
+        return status;
+    char *id = stet_file_id(path);
+    stet_look said, known;
+    status = read_code(run, id, &said, err);
+    if (status == STET_OK && !stet_files_known(js->files, path, &known)) {
+        /* Nobody followed it: a child whose pattern was made by a run. */
+        status = stet_files_update(js->files, (const char *const[]){path}, NULL, 1, err);
+        if (status == STET_OK)
+            status = stet_files_keep(js->files, err);
+    }
+    bool settled = false;
+    for (int i = 0; status == STET_OK && !settled && i < MAX_LOOKS; i++) {
+        stet_error mine = STET_ERROR_INIT;
+        stet_hash none = {{0}};
+        hash = none;
+        stet_status made = compile_file(js, descriptor, &hash, program, &mine);
+        bool there = made == STET_OK || !stet_hash_equal(hash, none);
+        settled = agrees(&said, there, hash);
+        if (!settled && !there && made != STET_NOT_FOUND && stet_look_there(&said)) {
+            /* Something is there that can't be read: a directory, a file without permission. */
+            status = stet_files_said(js->files, path, &known, err);
+            settled = status == STET_OK && stet_look_there(&known);
+        }
+        if (status == STET_OK && !settled) {
+            status = stet_files_update(js->files, (const char *const[]){path}, NULL, 1, err);
+            if (status == STET_OK)
+                status = stet_files_said(js->files, path, &known, err);
+            /* The document has changed since this run read it: this run will be dropped. */
+            settled = status == STET_OK && agrees(&known, there, hash);
+        }
+        if (status == STET_OK && settled && made == STET_NOT_FOUND) {
+            status = stet_fail(err, STET_NOT_FOUND, "%s: no such file (the code of %s)", path, stet_run_name(run));
+        } else if (status == STET_OK && settled && made != STET_OK) {
+            status = made;
+            stet_error_move(err, &mine);
+        }
+        stet_error_clear(&mine);
+    }
+    if (status == STET_OK && !settled)
+        status = stet_fail(err, STET_CONFLICT, "%s changes each time it is read", path);
+    stet_free(id);
+    stet_free(path);
     return status;
 }
 
 /* `program` may be NULL: then one is prepared, and kept. */
 static stet_status start(void *state, void *program, stet_run *run, stet_error *err) {
     javascript *js = state;
-    if (!program) {
-        stet_status status = kept_program(js, stet_run_descriptor(run), &program, err);
-        if (status != STET_OK)
-            return status;
-    }
-    js->plugin->start(js->engine, program, run);
-    return STET_OK;
+    stet_value implementation = stet_get(stet_run_descriptor(run), "implementation");
+    stet_status status = STET_OK;
+    if (!program)
+        status = stet_typeof(implementation) == STET_OBJECT
+                     ? program_of_file(js, run, &program, err)
+                     : program_of_text(js, stet_run_descriptor(run), &program, err);
+    if (status == STET_OK)
+        js->plugin->start(js->engine, program, run);
+    return status;
 }
 
 const stet_module_kind stet_module_javascript = {

@@ -1,3 +1,5 @@
+/* ref.c - the module kind `ref`: finds the builtin function, checks its inputs and runs it. */
+
 #include "module/ref.h"
 
 #include <assert.h>
@@ -23,8 +25,6 @@ static const ref_row *find(const char *name) {
             return rows[i];
     return NULL;
 }
-
-/* ---- The form of inputs --------------------------------------------------------------------------------------- */
 
 typedef struct form_word {
     const char *name;
@@ -233,8 +233,6 @@ void ref_text(stet_buf *b, stet_value v) {
     }
 }
 
-/* ---- The kind ------------------------------------------------------------------------------------------------- */
-
 static const ref_row *row_of(stet_value descriptor) {
     stet_value name = stet_get(descriptor, "ref");
     return stet_typeof(name) == STET_STRING ? find(stet_as_string(&name, NULL)) : NULL;
@@ -397,13 +395,19 @@ static stet_status fingerprint(void *state, stet_value descriptor, stet_hash *ou
     return STET_OK;
 }
 
+/* Its state is the files of the project, if there are any. */
+static stet_status open_kind(const stet_module_host *host, void **state, stet_error *err) {
+    (void)err;
+    *state = host->files;
+    return STET_OK;
+}
+
 static stet_status start(void *state, void *program, stet_run *run, stet_error *err) {
-    (void)state;
     (void)program;
     const ref_row *row = row_of(stet_run_descriptor(run));
     if (!row)
         return check_ref_name(stet_run_descriptor(run), err);
-    ref_call call = {run, row, stet_run_bindings(run)};
+    ref_call call = {run, row, stet_run_bindings(run), state};
     stet_value result = stet_null();
     stet_error mine = STET_ERROR_INIT;
     if (row->run(&call, &result, &mine) == STET_OK) {
@@ -419,6 +423,7 @@ static stet_status start(void *state, void *program, stet_run *run, stet_error *
 const stet_module_kind stet_module_ref = {
     .version = STET_MODULE_VERSION,
     .type = "ref",
+    .open = open_kind,
     .check = check,
     .use = use,
     .fingerprint = fingerprint,

@@ -1,5 +1,9 @@
-/* map, filter, reduce: one child for each element of a list. The coordinator alone reads the list, and reads it without
- * following links in it: what a link leads to is read by the child whose element it is. */
+/* ref_children.c - the builtin functions map, filter and reduce: one child for each element of a list.
+ *
+ * Only the coordinator reads the list, and it does not follow links in it: what a link leads to is read by the child
+ * whose element it is.
+ */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +11,6 @@
 #include "base/vec.h"
 #include "graph/child.h"
 #include "module/ref.h"
-
-/* ---- Checking -----------------------------------------------------------------------------------------------------
- */
 
 typedef struct argument_check {
     stet_pattern *p;
@@ -136,9 +137,6 @@ stet_status ref_check_children(const ref_row *row, stet_value descriptor, stet_v
     stet_pattern_free(p);
     return status;
 }
-
-/* ---- Keys ----------------------------------------------------------------------------------------------------------
- */
 
 typedef struct children {
     ref_call *call;
@@ -280,9 +278,6 @@ static stet_status run_children(ref_call *call, stet_value *out, stet_error *err
     stet_path_release(&c.key_path);
     return status;
 }
-
-/* ---- filter --------------------------------------------------------------------------------------------------------
- */
 
 /* [{"element": LINK, "keep": LINK}]: those whose `keep` is true. */
 static stet_status keep_elements(ref_call *call, stet_value *out, stet_error *err) {

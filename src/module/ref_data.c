@@ -1,6 +1,9 @@
-/* Taking values apart and putting them together, and choosing between them. Each reads no more than its answer needs:
- * `keys` and `length` look at the key set alone, `get` and `pick` at the keys they were asked for, `ifElse` at the
- * condition and one branch. */
+/* ref_data.c - builtin functions that take values apart, put them together, and choose between them.
+ *
+ * Each reads no more than its answer needs: `keys` and `length` look at the key set alone, `get` and `pick` at the
+ * requested keys, `ifElse` at the condition and one branch.
+ */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -370,8 +373,6 @@ static stet_status hash(ref_call *call, stet_value *out, stet_error *err) {
     return STET_OK;
 }
 const ref_row ref_row_hash = {"hash", "value", hash, NULL, NULL};
-
-/* ---- Choice ------------------------------------------------------------------------------------------------------ */
 
 /* The value of input `name` if the condition has this truth, else of `other` (NULL: null). The one not taken is not
  * read. */

@@ -1,13 +1,18 @@
-/* files: the files that bindings name, one element each, for `map` over commands. It looks at which files there are and
- * not into them: an edit of one runs its child and nothing here. */
+/* ref_files.c - the builtin function `files`: one element for each file that its bindings name.
+ *
+ * It is made for `map` over commands. It looks at which files exist and not into them: an edit of a file runs its child
+ * and nothing here.
+ */
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
 #include "base/vec.h"
 #include "files/glob.h"
+#include "files/meet.h"
 #include "files/path.h"
-#include "graph/pattern.h"
+#include "module/bound.h"
 #include "module/ref.h"
 
 typedef struct listing {
@@ -24,7 +29,8 @@ static void add(listing *l, const char *path, size_t len) {
     *stet_vec_add(&l->paths) = stet_strndup(path, len);
 }
 
-/* A file that another node has made says where it is; nothing else of it is read. */
+/* A file that another node has made says where it is; nothing else of it is read. `file` is the link to it: whoever
+ * reads the element waits for that node. */
 static stet_status add_made(listing *l, const char *matching, stet_error *err) {
     stet_value path;
     size_t len;
@@ -40,10 +46,55 @@ static stet_status add_made(listing *l, const char *matching, stet_error *err) {
         return stet_fail(err, STET_FAILED, "an input is no file: the node that makes it has not succeeded");
     }
     stet_buf plain = STET_BUF(0);
-    if (!matching || (stet_path_unescape(text, len, &plain) && stet_glob_match(matching, stet_buf_cstr(&plain))))
-        add(l, text, len);
+    bool matches =
+        !matching || (stet_path_unescape(text, len, &plain) && stet_glob_match(matching, stet_buf_cstr(&plain)));
     stet_buf_release(&plain);
-    return STET_OK;
+    if (matches && matching) { /* a pattern matches files; those in a directory are in the document of the pattern */
+        stet_value mode;
+        stet_path_push(&l->at, "mode");
+        status = stet_run_read(l->call->run, stet_path_ref(&l->at), STET_RECURSIVE, &mode, err);
+        stet_path_pop(&l->at);
+        matches = status == STET_OK && stet_as_int(mode) != STET_LOOK_DIRECTORY;
+        if (status == STET_NOT_FOUND && err)
+            stet_error_clear(err);
+        status = status == STET_NOT_FOUND ? STET_OK : status;
+    }
+    if (matches)
+        add(l, text, len);
+    return status == STET_NOT_FOUND ? STET_OK : status;
+}
+
+/* Does a command of this list write it, as it was when that ran last? Its outputs may have other paths by now: then the
+ * file is about to be a leftover, and the list must not be made from it. */
+static bool is_of_children(listing *l, const char *path) {
+    static const char suffix[] = ".files";
+    const char *name = stet_run_name(l->call->run), *node = strchr(name, '/');
+    size_t len = node ? strlen(++node) : 0;
+    if (len < sizeof suffix || strcmp(node + len - (sizeof suffix - 1), suffix) != 0)
+        return false;
+    char *piece = stet_asprintf("piece:%.*s", (int)(node - name - 1), name),
+         *prefix = stet_asprintf("%.*s[", (int)(len - (sizeof suffix - 1)), node);
+    bool of = stet_files_is_written_by(l->call->files, path, piece, prefix);
+    stet_free(piece);
+    stet_free(prefix);
+    return of;
+}
+
+/* Is what a pattern matches an output of a command of this very list? That is no read: these commands depend on the
+ * list, and what becomes of their outputs otherwise shows in the document of the pattern. */
+static bool is_own(listing *l, const char *key, size_t len) {
+    stet_value templates = stet_get(stet_run_descriptor(l->call->run), "distinct");
+    stet_buf path = STET_BUF(0);
+    bool could = false;
+    if (l->call->files && stet_path_unescape(key, len, &path))
+        for (size_t i = 0; i < stet_count(templates) && !could; i++) {
+            stet_value text = stet_at(templates, i);
+            could = stet_path_meets(stet_as_string(&text, NULL), stet_buf_cstr(&path), false);
+        }
+    bool own = stet_count(templates) > 0 && path.len && stet_files_is_made(l->call->files, stet_buf_cstr(&path)) &&
+               (could || is_of_children(l, stet_buf_cstr(&path)));
+    stet_buf_release(&path);
+    return own;
 }
 
 /* {"each": LIST, "name": NAME}: the files NAME of all commands of a list. */
@@ -69,12 +120,8 @@ static stet_status add_each(listing *l, stet_value binding, stet_error *err) {
 }
 
 static stet_status add_binding(listing *l, stet_value binding, stet_error *err) {
-    stet_value link, id, value;
-    const char *text = NULL;
-    if (stet_link_is(binding, &link)) {
-        id = stet_get(link, "id");
-        text = stet_as_string(&id, NULL);
-    }
+    stet_value hold, value;
+    const char *text = stet_bound_id(binding, &hold);
     size_t prefix = strlen(STET_FILE_PREFIX);
     if (text && strncmp(text, STET_FILE_PREFIX, prefix) == 0) {
         add(l, text + prefix, strlen(text) - prefix);
@@ -90,17 +137,21 @@ static stet_status add_binding(listing *l, stet_value binding, stet_error *err) 
         for (size_t i = 0; status == STET_OK && i < stet_count(value); i++) {
             size_t len;
             const char *key = stet_key_at(value, i, &len);
-            if (key)
+            if (key && !is_own(l, key, len))
                 add(l, key, len);
         }
         return status;
     }
-    if (stet_typeof(binding) == STET_OBJECT && stet_find(binding, "each", 4, NULL))
+    if (stet_bound_is_each(binding))
         return add_each(l, binding, err);
-    return add_made(l, NULL, err);
+    if (!stet_bound_is_made(binding))
+        return add_made(l, NULL, err);
+    stet_value matching = stet_get(binding, "matching");
+    stet_path_push(&l->at, "made");
+    stet_status status = add_made(l, stet_as_string(&matching, NULL), err);
+    stet_path_pop(&l->at);
+    return status;
 }
-
-/* ---- Distinct ------------------------------------------------------------------------------------------------- */
 
 /* The commands of a list write files whose paths are made from those in it: two must not write the same. Told here,
  * before any of them has run. */
@@ -114,18 +165,32 @@ static const char *path_of_element(void *ctx, const char *name, size_t len) {
     return strlen(e->name) == len && memcmp(e->name, name, len) == 0 ? e->path : NULL;
 }
 
-static stet_status check_distinct(const listing *l, const char *name, const char *text, stet_error *err) {
+static bool is_at(const char *path, const char *top) {
+    size_t n = strlen(top);
+    return strncmp(path, top, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+/* Where the command over this file writes what `text` says. Caller frees; NULL: the command says what is wrong with it.
+ */
+static char *output_of(const char *escaped, const char *name, const char *text) {
+    stet_buf path = STET_BUF(0), filled = STET_BUF(0);
+    char *normal = NULL;
+    if (stet_path_unescape(escaped, strlen(escaped), &path)) {
+        one_file e = {name, stet_buf_cstr(&path)};
+        stet_path_fill(text, path_of_element, &e, &filled);
+        if (stet_path_normal(NULL, "", stet_buf_cstr(&filled), &normal, NULL) != STET_OK)
+            normal = NULL;
+    }
+    stet_buf_release(&path);
+    stet_buf_release(&filled);
+    return normal;
+}
+
+static stet_status check_distinct(listing *l, const char *name, const char *text, stet_error *err) {
     stet_map made = {0};
     stet_status status = STET_OK;
     for (size_t i = 0; i < l->paths.len && status == STET_OK; i++) {
-        stet_buf path = STET_BUF(0), filled = STET_BUF(0);
-        char *normal = NULL;
-        if (stet_path_unescape(l->paths.at[i], strlen(l->paths.at[i]), &path)) {
-            one_file e = {name, path.data};
-            stet_path_fill(text, path_of_element, &e, &filled);
-            if (stet_path_normal(NULL, "", stet_buf_cstr(&filled), &normal, NULL) != STET_OK)
-                normal = NULL; /* the command says what is wrong with it */
-        }
+        char *normal = output_of(l->paths.at[i], name, text);
         stet_slot *other = normal ? stet_map_get(&made, normal, strlen(normal)) : NULL;
         if (other) {
             status = stet_fail(err, STET_INVALID, "%s and %s would both write %s", l->paths.at[other->n],
@@ -133,13 +198,49 @@ static stet_status check_distinct(const listing *l, const char *name, const char
             stet_hint(err, "make the path from more of the file's: {in.dir}, {in.name}");
         } else if (normal) {
             stet_map_put(&made, normal, strlen(normal), (stet_slot){.n = i});
+            stet_buf own = STET_BUF(0);
+            if (stet_path_unescape(l->paths.at[i], strlen(l->paths.at[i]), &own) &&
+                is_at(stet_buf_cstr(&own), normal)) {
+                status = stet_fail(err, STET_INVALID, "the command over %s would write over it", l->paths.at[i]);
+                stet_hint(err, "let it write to another path");
+            }
+            stet_buf_release(&own);
         }
         stet_free(normal);
-        stet_buf_release(&path);
-        stet_buf_release(&filled);
     }
     stet_map_release(&made);
     return status;
+}
+
+/* A file in the list that another one's command writes is an output, whoever wrote it last: also one that a command
+ * which runs just now has left there. */
+static void drop_written(listing *l, const char *name, const char *text) {
+    stet_map made = {0}; /* path -> who writes it; SIZE_MAX: several */
+    for (size_t i = 0; i < l->paths.len; i++) {
+        char *normal = output_of(l->paths.at[i], name, text);
+        if (normal) {
+            bool more = stet_map_get(&made, normal, strlen(normal)) != NULL;
+            stet_map_put(&made, normal, strlen(normal), (stet_slot){.n = more ? SIZE_MAX : i});
+        }
+        stet_free(normal);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < l->paths.len; i++) {
+        stet_buf path = STET_BUF(0);
+        bool own = false;
+        if (stet_map_len(&made) > 0 && stet_path_unescape(l->paths.at[i], strlen(l->paths.at[i]), &path))
+            for (size_t end = 1; end <= path.len && !own; end++) {
+                stet_slot *by = end == path.len || path.data[end] == '/' ? stet_map_get(&made, path.data, end) : NULL;
+                own = by && by->n != i;
+            }
+        stet_buf_release(&path);
+        if (own)
+            stet_free(l->paths.at[i]);
+        else
+            l->paths.at[kept++] = l->paths.at[i];
+    }
+    l->paths.len = kept;
+    stet_map_release(&made);
 }
 
 static int by_bytes(const void *a, const void *b) {
@@ -149,37 +250,41 @@ static int by_bytes(const void *a, const void *b) {
 static stet_status files(ref_call *call, stet_value *out, stet_error *err) {
     listing l = {.call = call, .at = STET_PATH_INIT};
     stet_value bound = stet_get(call->bindings, "files");
-    stet_status status = STET_OK;
+    stet_status status = stet_bound_ready(call->run, call->files, err);
     stet_path_push(&l.at, "files");
-    if (stet_typeof(bound) == STET_ARRAY) {
-        for (size_t i = 0; i < stet_count(bound) && status == STET_OK; i++) {
-            stet_path_push_index(&l.at, i);
-            status = add_binding(&l, stet_at(bound, i), err);
+    bool many = stet_typeof(bound) == STET_ARRAY;
+    size_t count = many ? stet_count(bound) : 1;
+    for (size_t k = 0; k < count && status == STET_OK; k++) {
+        if (many)
+            stet_path_push_index(&l.at, k);
+        status = add_binding(&l, many ? stet_at(bound, k) : bound, err);
+        if (many)
             stet_path_pop(&l.at);
-        }
-    } else {
-        status = add_binding(&l, bound, err);
     }
     if (l.paths.len)
         qsort(l.paths.at, l.paths.len, sizeof *l.paths.at, by_bytes);
     stet_value distinct = stet_get(stet_run_descriptor(call->run), "distinct"), name = stet_null();
     if (!stet_find(stet_run_descriptor(call->run), "name", 4, &name))
         name = stet_null();
+    const char *called = stet_typeof(name) == STET_STRING ? stet_as_string(&name, NULL) : "in";
     for (size_t i = 0; i < stet_count(distinct) && status == STET_OK; i++) {
         stet_value text = stet_at(distinct, i);
-        const char *called = stet_as_string(&name, NULL);
-        status = check_distinct(&l, called ? called : "in", stet_as_string(&text, NULL), err);
+        drop_written(&l, called, stet_as_string(&text, NULL));
+    }
+    for (size_t i = 0; i < stet_count(distinct) && status == STET_OK; i++) {
+        stet_value text = stet_at(distinct, i);
+        status = check_distinct(&l, called, stet_as_string(&text, NULL), err);
     }
     if (status == STET_OK)
         *out = stet_array();
     for (size_t i = 0; i < l.paths.len; i++) {
         if (status == STET_OK) {
-            stet_value element = stet_object();
+            stet_value e = stet_object();
+            stet_put(&e, "path", stet_string(l.paths.at[i]));
             char *id = stet_asprintf(STET_FILE_PREFIX "%s", l.paths.at[i]);
-            stet_put(&element, "path", stet_string(l.paths.at[i]));
-            stet_put(&element, "file", stet_file_link(id));
+            stet_put(&e, "file", stet_file_link(id));
             stet_free(id);
-            stet_push(out, element);
+            stet_push(out, e);
         }
         stet_free(l.paths.at[i]);
     }

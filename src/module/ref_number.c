@@ -1,5 +1,8 @@
-/* Arithmetic, comparison, logic, and the functions over lists of numbers. Integers stay exact: a result outside 64 bits
- * is a failure, never a rounded number. */
+/* ref_number.c - builtin arithmetic, comparison and logic, and functions over lists of numbers.
+ *
+ * Integers stay exact: a result outside 64 bits is a failure, never a rounded number.
+ */
+
 #include <math.h>
 #include <stdio.h>
 
@@ -228,8 +231,6 @@ static stet_status run_sqrt(ref_call *call, stet_value *out, stet_error *err) {
 }
 const ref_row ref_row_sqrt = {"sqrt", "value", run_sqrt, NULL, NULL};
 
-/* ---- Comparison ------------------------------------------------------------------------------------------------ */
-
 static stet_status compared(ref_call *call, int *out, stet_error *err) {
     stet_value a, b;
     stet_status status = ref_arg(call, "a", STET_RECURSIVE, &a, err);
@@ -265,8 +266,6 @@ static stet_status compare(ref_call *call, stet_value *out, stet_error *err) {
     return status;
 }
 const ref_row ref_row_compare = {"compare", "a b", compare, NULL, NULL};
-
-/* ---- Logic ----------------------------------------------------------------------------------------------------- */
 
 /* One after the other, and no further than the answer needs: `stop` is the truth that ends it. */
 static stet_status chain(ref_call *call, bool stop, stet_value *out, stet_error *err) {
@@ -340,8 +339,6 @@ static stet_status run_xor(ref_call *call, stet_value *out, stet_error *err) {
     return status;
 }
 const ref_row ref_row_xor = {"xor", "a b", run_xor, NULL, NULL};
-
-/* ---- Over lists ------------------------------------------------------------------------------------------------ */
 
 static stet_status count(ref_call *call, stet_value *out, stet_error *err) {
     bool named = stet_typeof(call->bindings) == STET_OBJECT && stet_find(call->bindings, "values", 6, NULL);

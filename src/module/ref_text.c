@@ -1,4 +1,5 @@
-/* Texts out of values, and back. */
+/* ref_text.c - builtin functions that make texts out of values, and values out of texts. */
+
 #include <string.h>
 
 #include "module/ref.h"

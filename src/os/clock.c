@@ -1,3 +1,5 @@
+/* clock.c - clocks, time stamps as text, and randomness. */
+
 #include "os/clock.h"
 
 #include <assert.h>

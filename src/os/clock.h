@@ -8,17 +8,17 @@ int64_t stet_clock_ms(void); /* UTC, milliseconds since 1970 */
 int64_t stet_clock_ns(void); /* UTC, nanoseconds since 1970 */
 int64_t stet_clock_monotonic_us(void);
 void stet_clock_sleep_ms(int64_t ms);
-extern int64_t (*stet_clock_hook)(void); /* if set: nanoseconds since 1970, for stet_clock_ms and _ns */
+extern int64_t (*stet_clock_hook)(void); /* if set: returns nanoseconds since 1970, for stet_clock_ms and _ns */
 
 #define STET_TIME_TEXT 32
-/* RFC 3339 in UTC with milliseconds: 2026-11-15T17:45:00.123Z */
+/* Prints RFC 3339 in UTC with milliseconds: 2026-11-15T17:45:00.123Z */
 void stet_time_print(int64_t ms, char out[STET_TIME_TEXT]);
-/* RFC 3339 with any offset and fraction, or a date (midnight UTC). */
+/* Reads RFC 3339 with any offset and fraction, or a date (midnight UTC). */
 bool stet_time_parse(const char *text, size_t len, int64_t *ms);
-/* The above, and what people type: "2h", "3d ago", "yesterday", "now"; relative to `now_ms`. Everything else is
+/* Reads the above and what people type: "2h", "3d ago", "yesterday", "now"; relative to `now_ms`. Everything else is
  * STET_INVALID, with a hint. */
 STET_CHECKED stet_status stet_time_parse_human(const char *text, int64_t now_ms, int64_t *ms, stet_error *err);
-/* "3 s", "2 min", "5 h", "12 d" */
+/* Prints "3 s", "2 min", "5 h", "12 d". */
 void stet_duration_print(int64_t ms, char out[STET_TIME_TEXT]);
 
 void stet_random(void *bytes, size_t len);

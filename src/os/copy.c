@@ -103,22 +103,16 @@ static bool cannot_link(int error_number) {
            error_number == EACCES || error_number == ENOSYS;
 }
 
-stet_status stet_file_copy(const char *from, const char *to, mode_t mode, bool allow_hardlink, stet_copy_how *how,
-                           stet_error *err) {
+/* `in` stays open. */
+static stet_status copy_open(int in, const char *from, const char *to, mode_t mode, bool allow_hardlink,
+                             stet_copy_how *how, stet_error *err) {
     stet_copy_how by = STET_COPY_REFLINK;
     struct stat st;
-    int in = stet_sys_open(from, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-    if (in < 0)
-        return stet_fail_errno(err, errno, "%s: cannot open", from);
     stet_status status = STET_OK;
     if (stet_sys_fstat(in, &st) != 0)
-        status = stet_fail_errno(err, errno, "%s: cannot stat", from);
-    else if (!S_ISREG(st.st_mode))
-        status = stet_fail(err, STET_INVALID, "%s: not a regular file", from);
-    if (status != STET_OK) {
-        stet_sys_close(in);
-        return status;
-    }
+        return stet_fail_errno(err, errno, "%s: cannot stat", from);
+    if (!S_ISREG(st.st_mode))
+        return stet_fail(err, STET_INVALID, "%s: not a regular file", from);
 
     bool try_reflink = atomic_load_explicit(&no_reflink, memory_order_relaxed) != (uint64_t)st.st_dev;
     struct stat named;
@@ -160,8 +154,21 @@ stet_status stet_file_copy(const char *from, const char *to, mode_t mode, bool a
         if (status != STET_OK)
             unlink(to);
     }
-    stet_sys_close(in);
     if (status == STET_OK && how)
         *how = by;
     return status;
+}
+
+stet_status stet_file_copy(const char *from, const char *to, mode_t mode, bool allow_hardlink, stet_copy_how *how,
+                           stet_error *err) {
+    int in = stet_sys_open(from, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    if (in < 0)
+        return stet_fail_errno(err, errno, "%s: cannot open", from);
+    stet_status status = copy_open(in, from, to, mode, allow_hardlink, how, err);
+    stet_sys_close(in);
+    return status;
+}
+
+stet_status stet_file_copy_open(int in, const char *from, const char *to, mode_t mode, stet_error *err) {
+    return copy_open(in, from, to, mode, false, NULL, err);
 }

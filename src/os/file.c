@@ -1,3 +1,5 @@
+/* file.c - complete reads and writes, atomic replacement and durable appends. */
+
 #include "os/file.h"
 
 #include <errno.h>

@@ -1,18 +1,19 @@
-/* lock.c - see lock.h.
+/* lock.c - locks between processes and threads. See lock.h.
  *
- * Fairness. A byte-range lock that is dropped and taken again at once goes to whoever asks next, which is nearly always
- * the one that just dropped it: with eight writers the unluckiest waits for seconds. So there is a second byte, the
- * gate. Who wants the lock while another waits for it takes the gate first, and only the one that holds the gate tries
- * the lock; it gives the gate back when it has the lock. So the one that drops the lock can't overtake the one at the
- * gate, and the others draw lots for the gate each time it opens.
+ * Fairness. A byte-range lock that is released and taken again at once nearly always goes to the process that just
+ * released it: with eight writers the unluckiest one waits for seconds. So there is a second byte, the gate. A process
+ * that finds the lock wanted by another takes the gate first. Only the holder of the gate tries the lock, and it
+ * releases the gate once it has the lock. So a process that releases the lock can't overtake the one at the gate, and
+ * the others compete for the gate each time it opens.
  *
- * Waiting is trying again after a short sleep, not F_OFD_SETLKW: that one can't be given up after a time without a
- * signal, and a library has no signal to spare. The one at the gate sleeps short, since there is only one of it.
+ * Waiting means trying again after a short sleep, not F_OFD_SETLKW: that call can't be given up after a time without a
+ * signal, and a library has no signal to spare. The process at the gate sleeps only briefly, since there is just one.
  *
  * Invariants
- *  1. held: exactly the ranges of `mode` are locked by our open file description, and not the gate.
- *  2. not held: our open file description locks nothing. One F_UNLCK over the whole file sees to that.
+ *   1. held: exactly the ranges of `mode` are locked by our open file description, and not the gate.
+ *   2. not held: our open file description locks nothing. One F_UNLCK over the whole file ensures that.
  */
+
 #include "os/lock.h"
 
 #include <assert.h>

@@ -1,7 +1,9 @@
 /* mount.c - what kind of file system a path lies on. Part of file.h.
  *
- * A FUSE file system says only that it is one; its subtype in mountinfo tells a remote one (sshfs) from a local one
- * (an encrypted or an overlay directory), which SQLite may use. */
+ * A FUSE file system reports only that it is FUSE. Its subtype in mountinfo tells a remote one (sshfs) from a local one
+ * (an encrypted or an overlay directory), which SQLite may use.
+ */
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

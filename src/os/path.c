@@ -50,6 +50,37 @@ stet_status stet_file_realpath(const char *path, char **out, stet_error *err) {
     return STET_OK;
 }
 
+stet_status stet_file_absolute(const char *path, char **out, stet_error *err) {
+    stet_buf b = STET_BUF(0);
+    bool firm = true; /* what stands there holds no symlink: ".." can be taken at its word */
+    if (path[0] != '/') {
+        char *cwd = getcwd(NULL, 0);
+        if (!cwd)
+            return stet_fail_errno(err, errno, "%s: the working directory is not known", path);
+        stet_buf_str(&b, strcmp(cwd, "/") == 0 ? "" : cwd);
+        free(cwd);
+    }
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(p, "/");
+        bool up = n == 2 && p[0] == '.' && p[1] == '.';
+        if (up && firm) {
+            while (b.len > 0 && b.data[--b.len] != '/')
+                ;
+        } else if (n > 0 && !(n == 1 && p[0] == '.')) {
+            stet_buf_char(&b, '/');
+            stet_buf_add(&b, p, n);
+            firm = false;
+        }
+        p += n;
+        p += strspn(p, "/");
+    }
+    if (b.len == 0)
+        stet_buf_char(&b, '/');
+    *out = stet_strndup(b.data, b.len);
+    stet_buf_release(&b);
+    return STET_OK;
+}
+
 /* Is there a ".." among the components? What does not exist can't be climbed out of, so such a rest decides nothing. */
 static bool climbs(const char *rest) {
     for (const char *p = rest; *p;) {

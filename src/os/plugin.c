@@ -1,3 +1,5 @@
+/* plugin.c - where the parts of an installation are, and opening those that are heavy to load. */
+
 #include "os/plugin.h"
 
 #include <dlfcn.h>
@@ -7,7 +9,7 @@
 
 #include "os/file.h"
 
-/* Where this code is: the program, or libstet.so. */
+/* Where this code is: the program, libstet.so, or the module of the Python package. */
 static char *own_directory(void) {
     Dl_info info;
     char *real = NULL, *dir = NULL;
@@ -22,28 +24,31 @@ static char *own_directory(void) {
     return dir;
 }
 
-/* DIR/lib/stet/NAME.so and so on: the first that exists; NULL if none does. Caller frees. */
+char *stet_installed(const char *const *places, const char *file) {
+    char *own = own_directory(), *found = NULL;
+    for (size_t i = 0; own && !found && places[i]; i++) {
+        char *dir = stet_file_join(own, places[i]);
+        found = stet_file_join(dir, file);
+        stet_free(dir);
+        if (!stet_file_exists(found)) {
+            stet_free(found);
+            found = NULL;
+        }
+    }
+    stet_free(own);
+    return found;
+}
+
+/* Caller frees; NULL if it is nowhere. */
 static char *find(const char *name) {
-    static const char *const places[] = {"lib/stet", "stet", "../lib/stet"};
+    /* Of the program and of libstet.so, as built and as installed; of the Python module, as built and as installed. */
+    static const char *const places[] = {"lib/stet", "stet", "../lib/stet", "../../lib/stet", "../../../stet", NULL};
     char *file = stet_asprintf("%s.so", name), *found = NULL;
     const char *given = getenv("STET_PLUGINS");
-    if (given && given[0]) {
+    if (given && given[0])
         found = stet_file_join(given, file);
-    } else {
-        char *own = own_directory();
-        for (size_t i = 0; own && !found && i < sizeof places / sizeof *places; i++) {
-            char *dir = stet_file_join(own, places[i]);
-            found = stet_file_join(dir, file);
-            stet_free(dir);
-            if (!stet_file_exists(found)) {
-                stet_free(found);
-                found = NULL;
-            }
-        }
-        stet_free(own);
-        if (!found)
-            found = stet_file_join(STET_PREFIX "/lib/stet", file);
-    }
+    else if (!(found = stet_installed(places, file)))
+        found = stet_file_join(STET_PREFIX "/lib/stet", file);
     stet_free(file);
     if (stet_file_exists(found))
         return found;
@@ -55,7 +60,9 @@ static stet_status load(const char *name, const char *symbol, const char *packag
     char *path = find(name);
     if (!path) {
         stet_fail(err, STET_UNSUPPORTED, "the %s plug-in is not installed (%s.so in lib/stet)", name, name);
-        stet_hint(err, "build stet with its plug-ins (make programs; needs the package %s), or set STET_PLUGINS",
+        stet_hint(err,
+                  "install it beside the program (make install; needs the package %s), or set STET_PLUGINS to its "
+                  "directory",
                   package);
         return STET_UNSUPPORTED;
     }

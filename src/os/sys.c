@@ -1,3 +1,5 @@
+/* sys.c - the system calls that tests can make fail. */
+
 #include "os/sys.h"
 
 #include <errno.h>

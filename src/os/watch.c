@@ -1,3 +1,5 @@
+/* watch.c - inotify watches over directories. */
+
 #include "os/watch.h"
 
 #include <assert.h>
@@ -40,9 +42,9 @@ stet_status stet_watch_open(stet_watch **out, stet_error *err) {
     return STET_OK;
 }
 
-stet_status stet_watch_place(stet_watch *w, const char *path, bool file, int *out, stet_error *err) {
-    const uint32_t mask = IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
-                          IN_DELETE_SELF | IN_MOVE_SELF | IN_EXCL_UNLINK | (file ? 0 : IN_ONLYDIR);
+#define NAMES (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
+
+static stet_status place(stet_watch *w, const char *path, uint32_t mask, int *out, stet_error *err) {
     int error_number = EIO, number = -1;
     if (stet_sys_ask(STET_SYS_WATCH, path, &error_number) == STET_SYS_FAIL)
         errno = error_number;
@@ -66,9 +68,20 @@ stet_status stet_watch_place(stet_watch *w, const char *path, bool file, int *ou
     return STET_OK;
 }
 
+stet_status stet_watch_place(stet_watch *w, const char *path, bool file, int *out, stet_error *err) {
+    const uint32_t mask =
+        IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | NAMES | IN_EXCL_UNLINK | (file ? 0 : (uint32_t)IN_ONLYDIR);
+    return place(w, path, mask, out, err);
+}
+
 stet_status stet_watch_add(stet_watch *w, const char *dir, stet_error *err) {
     int number;
     return stet_watch_place(w, dir, false, &number, err);
+}
+
+stet_status stet_watch_add_names(stet_watch *w, const char *dir, stet_error *err) {
+    int number;
+    return place(w, dir, NAMES | IN_ONLYDIR, &number, err);
 }
 
 /* Forgets a watch number; the directory's name goes to the caller. */
@@ -157,6 +170,7 @@ stet_status stet_watch_next(stet_watch *w, stet_watch_event *out, stet_error *er
                                   .dir = dir,
                                   .name = e->len ? e->name : "",
                                   .is_dir = (e->mask & IN_ISDIR) || e->len == 0,
+                                  .attributes = !(e->mask & IN_ALL_EVENTS & ~(uint32_t)(IN_ATTRIB | IN_CLOSE_WRITE)),
                                   .number = e->wd};
         return STET_OK;
     }

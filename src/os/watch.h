@@ -1,13 +1,18 @@
-/* watch.h - raw inotify over directories.
+/* watch.h - inotify over directories.
  *
  *     stet_watch *w;
- *     stet_watch_open(&w, &err);
- *     stet_watch_add(w, dir, &err);                         // this directory, not what is below
- *     poll(stet_watch_fd(w)) ...
- *     while (stet_watch_next(w, &event, &err) == STET_OK) ...   // STET_NOT_FOUND: nothing more now
+ *     stet_status status = stet_watch_open(&w, &err);
+ *     if (status != STET_OK)
+ *         return status;
+ *     status = stet_watch_add(w, dir, &err); // this directory, not what is below it
+ *     struct pollfd ready = {.fd = stet_watch_fd(w), .events = POLLIN};
+ *     stet_watch_event event;
+ *     while (status == STET_OK && poll(&ready, 1, -1) > 0)
+ *         while ((status = stet_watch_next(w, &event, &err)) == STET_OK) // STET_NOT_FOUND: nothing more now
+ *             printf("%s/%s\n", event.dir, event.name);
  *     stet_watch_close(w);
  *
- * An overflow of the kernel's queue comes as an event with kind STET_WATCH_OVERFLOW: the caller scans everything again.
+ * An overflow of the kernel's queue comes as an event of kind STET_WATCH_OVERFLOW: the caller scans everything again.
  */
 #ifndef STET_OS_WATCH_H
 #define STET_OS_WATCH_H
@@ -24,18 +29,22 @@ typedef enum stet_watch_kind {
 typedef struct stet_watch_event {
     stet_watch_kind kind;
     const char *dir;  /* as given to stet_watch_add; NULL on overflow */
-    const char *name; /* in it; "" for the directory itself. Valid until the next call. */
+    const char *name; /* in `dir`; "" for the directory itself. Valid until the next call. */
     bool is_dir;
-    int number; /* of the watch (stet_watch_place); -1 on overflow */
+    bool attributes; /* only its mode, owner, times or number of names have changed */
+    int number;      /* of the watch (stet_watch_place); -1 on overflow */
 } stet_watch_event;
 
 STET_CHECKED stet_status stet_watch_open(stet_watch **out, stet_error *err);
-STET_CHECKED stet_status stet_watch_add(stet_watch *w, const char *dir,
-                                        stet_error *err); /* STET_LIMIT names the sysctl to raise */
+/* STET_LIMIT: the message names the sysctl to raise. */
+STET_CHECKED stet_status stet_watch_add(stet_watch *w, const char *dir, stet_error *err);
+/* The same, but only reports what is added to the directory and removed from it: writing to files in it fills no queue.
+ * A directory is added in one of the two ways. */
+STET_CHECKED stet_status stet_watch_add_names(stet_watch *w, const char *dir, stet_error *err);
 void stet_watch_remove(stet_watch *w, const char *dir);
-/* The same for callers that keep their own record by the kernel's number, which is that of what is there and not of its
- * name: a directory that is reached by two names, or was moved, has one. `file`: it may be a file, of which changes by
- * any of its names are told. Events name the path that was placed first. */
+/* The same for callers that keep their own record by the kernel's number. The number identifies the file or directory
+ * and not its name: a directory that has two names, or was moved, has one number. `file`: the path may be a file;
+ * changes through any of its names are reported. Events name the path that was placed first. */
 STET_CHECKED stet_status stet_watch_place(stet_watch *w, const char *path, bool file, int *number, stet_error *err);
 void stet_watch_lift(stet_watch *w, int number);
 int stet_watch_fd(const stet_watch *w);

@@ -1,4 +1,5 @@
-/* check.c - statistics, and looking at everything. */
+/* check.c - statistics of a directory, and checking every file in it. */
+
 #include <errno.h>
 #include <string.h>
 
@@ -248,8 +249,6 @@ stet_status stet_persist_check(stet_persist *p, bool repair, stet_persist_found_
     stet_ptrash_release(&c.trash);
     return c.status;
 }
-
-/* ---- statistics ---- */
 
 static uint64_t dir_count(const char *dir, bool (*counts)(const char *name), uint64_t *bytes) {
     stet_names names = {0};

@@ -1,9 +1,12 @@
-/* cleanup.c - new snapshots: merge what is there, let a strategy choose what goes, write the rest.
+/* cleanup.c - writes new snapshots: merges what is there, lets a strategy choose what goes, keeps the rest.
  *
- * C1. Machines that merge the same snapshots with the same strategy write the same bytes: nothing here looks at which
- * objects lie on this machine, except where the cap on local bytes was asked for. C2. The new snapshot is durable
- * before the log is cut and before what it replaces is deleted. C3. Objects are deleted last, only if content was asked
- * for, and never when something that might name them can't be read. */
+ *   C1. Machines that merge the same snapshots with the same strategy write the same bytes: nothing here depends on
+ *       which objects lie on this machine, except where the cap on local bytes was asked for.
+ *   C2. The new snapshot is durable before the log is cut and before what it replaces is deleted.
+ *   C3. Objects are deleted last, only if content was asked for, and never when something that might name them can't be
+ *       read.
+ */
+
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -98,8 +101,6 @@ static size_t use_key(const stet_pentry *e, char out[80]) {
     return STET_PERSIST_HASH + 1 + stet_created_print(e->created, out + STET_PERSIST_HASH + 1);
 }
 
-/* ---- the cap on local bytes ---- */
-
 static int least_recent_first(const void *a, const void *b) {
     const stet_persist_item *x = *(stet_persist_item *const *)a, *y = *(stet_persist_item *const *)b;
     return x->last_use != y->last_use ? (x->last_use > y->last_use ? 1 : -1)
@@ -158,8 +159,6 @@ static void apply_cap(stet_persist *p, plan *l, uint64_t cap) {
     stet_map_release(&users);
     stet_map_release(&sizes);
 }
-
-/* ---- choosing ---- */
 
 static stet_status choose(stet_persist *p, plan *l, const stet_persist_cleanup *how, bool content, stet_error *err) {
     size_t n = l->view.entries.len;
@@ -271,8 +270,6 @@ static bool needs_snapshot(const plan *l) {
     }
     return false;
 }
-
-/* ---- writing ---- */
 
 static stet_status write_temp(stet_persist *p, const stet_buf *text, char **temp, stet_error *err) {
     char *name = stet_file_temp_name(p->temp, "snapshot");

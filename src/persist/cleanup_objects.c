@@ -1,8 +1,10 @@
-/* cleanup_objects.c - which objects and markers go.
+/* cleanup_objects.c - decides which objects and markers are deleted.
  *
- * An object is deleted only if no kept entry names it, no fresh marker stands for it, and either an entry that went
- * named it or, with orphans, it is older than the grace period. Names in objects/ that are no object ids are left
- * alone. */
+ * An object is deleted only if no kept entry names it, no fresh marker stands for it, and either an entry that was
+ * removed named it or, with orphans, it is older than the grace period. Names in objects/ that are not object ids are
+ * left alone.
+ */
+
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>

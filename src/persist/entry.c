@@ -14,8 +14,6 @@ static bool valid_format(const char *s, size_t len) {
     return true;
 }
 
-/* ---- canonical text ---- */
-
 static bool all_bare(const char *s, size_t len) {
     for (size_t i = 0; i < len; i++)
         if (!stet_token_char((unsigned char)s[i]))
@@ -130,8 +128,6 @@ void stet_pentry_scratch_release(stet_pentry_scratch *s) {
     stet_buf_release(&s->preimage);
     stet_buf_release(&s->text);
 }
-
-/* ---- reading ---- */
 
 size_t stet_table_len(const char *text, size_t len) {
     for (const char *p = text, *end = text + len; (p = memchr(p, '\n', (size_t)(end - p)));) {
@@ -377,8 +373,6 @@ stet_pentry_state stet_pentry_parse(const char *text, size_t len, stet_arena *ar
     return stet_pentry_parse_slow(text, len, arena, scratch, out, used, why);
 }
 
-/* ---- contents ---- */
-
 bool stet_pentry_content(const stet_pentry *e, size_t *at, stet_pcontent *out) {
     cursor c = {e->text + *at, e->text + e->text_len};
     while (c.at < c.end) {
@@ -456,8 +450,6 @@ stet_status stet_pentry_make(const stet_persist_key *key, stet_pcontent_in *cont
     return ok ? STET_OK : stet_fail(err, STET_INVALID, "the entry can't be written: %s", why);
 }
 
-/* ---- order ---- */
-
 static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_len) {
     int c = memcmp(a, b, a_len < b_len ? a_len : b_len);
     return c ? c : (a_len > b_len) - (a_len < b_len);
@@ -527,8 +519,6 @@ bool stet_pentry_same_contents(const stet_pentry *a, const stet_pentry *b) {
             return false;
     }
 }
-
-/* ---- what is handed out ---- */
 
 typedef struct handed_out {
     stet_persist_entry e;

@@ -1,8 +1,11 @@
 /* log.c - this machine's log file.
  *
- * L1. What was read is a prefix of the file: `tail`, the last table before `offset`, still stands there. If not, the
- * log was begun anew, and is read from its beginning. L2. An append is one write that begins with a newline, so that a
- * torn line before it ends there. A write that fails is cut back. */
+ *   L1. What was read is a prefix of the file: `tail`, the last table before `offset`, is still there. If it is not,
+ *       the log was started anew, and is read from its beginning.
+ *   L2. An append is one write that begins with a newline, so that a torn line before it ends there. A write that fails
+ *       is cut back.
+ */
+
 #include <errno.h>
 #include <string.h>
 #include <time.h>

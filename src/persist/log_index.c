@@ -1,10 +1,11 @@
-/* log_index.c - where the entries of the log stand, so that a process that wants one of them need not read them all
- * again.
+/* log_index.c - an index of the log, so that a process that wants one entry need not parse them all.
  *
- * Reading a log means taking every table apart and hashing it; the result is a position for each. These are kept in
- * `log-index` of this machine's own directory, for a beginning of the log that is named by its length and by a sum over
- * its bytes: another byte anywhere, and it is not used. It is derived, never synced, and whoever finds it missing,
- * short or damaged reads the log as without it. */
+ * Reading a log means parsing and hashing every table; the result is a position for each. The positions are kept in
+ * `log-index` of this machine's own directory, for a prefix of the log that is identified by its length and a checksum
+ * of its bytes. If any byte differs, the index is not used. The index is derived and never synced; if it is missing,
+ * short or damaged, the log is read in full.
+ */
+
 #include <string.h>
 #include <unistd.h>
 

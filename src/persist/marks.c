@@ -1,5 +1,8 @@
-/* marks.c - pins and tags: empty files pins/MODULE.CREATED_AT and pins/MODULE.CREATED_AT.TAG, which synchronise without
- * ever being in conflict. */
+/* marks.c - pins and tags, kept as empty files.
+ *
+ * They are pins/MODULE.CREATED_AT and pins/MODULE.CREATED_AT.TAG, which synchronise without ever being in conflict.
+ */
+
 #include <errno.h>
 #include <string.h>
 

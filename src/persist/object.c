@@ -1,8 +1,12 @@
-/* object.c - the bytes: looking at them, reading them, putting them back as files.
+/* object.c - the bytes of objects: finding, reading and restoring them as files.
  *
- * O1. Bytes are handed out as right only after their size, and unless told otherwise their hash, was compared with the
- * id. O2. An object lies in objects/ID as it is, or in objects/ID.zst compressed; the id is always that of the plain
- * bytes. O3. A symbolic link is followed only where the hash is checked (git-annex keeps objects so). */
+ *   O1. Bytes are handed out as right only after their size and, unless told otherwise, their hash was compared with
+ *       the id.
+ *   O2. An object lies in objects/ID as it is, or in objects/ID.zst compressed; the id is always that of the plain
+ *       bytes.
+ *   O3. A symbolic link is followed only where the hash is checked (git-annex keeps objects this way).
+ */
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -215,8 +219,6 @@ bool stet_persist_has_object(stet_persist *p, const char *id, uint64_t size, boo
     stet_status status;
     return stet_pobject_read(p, id, size, verify, NULL, NULL, &status, NULL) == STET_POBJECT_GOOD;
 }
-
-/* ---- restore ---- */
 
 typedef struct file_sink {
     int fd;

@@ -1,36 +1,45 @@
-/* persist.h - entries and content-addressed objects in a directory that Git, Dropbox or rsync may carry between
- * machines.
+/* persist.h - entries and content-addressed objects in a directory that Git, Dropbox or rsync may synchronise.
  *
- * An entry says that a block of code, in a certain state of the world, ran at a certain time and left these contents;
- * the bytes of the contents are objects, named by their SHA-256. The format of the directory is described in
- * docs/persist.md.
+ * An entry records that a block of code, in a certain state of the world, ran at a certain time and left these
+ * contents. The bytes of the contents are objects, named by their SHA-256. docs/persist.md describes the format of the
+ * directory.
  *
  *     stet_persist *p;
  *     stet_persist_options o = {.dir = ".stet/persist", .local_dir = ".stet/local/persist"};
- *     status = stet_persist_open(&o, &p, &err);
+ *     stet_status status = stet_persist_open(&o, &p, &err);
+ *     if (status != STET_OK)
+ *         return status;
  *
+ *     stet_persist_entry *entry;
  *     stet_persist_put *w = stet_persist_put_begin(p, &key);
  *     stet_persist_put_content(w, "variables", "pickle");
- *     stet_persist_put_bytes(w, bytes, len);                  // any number of times, objects larger than memory
- *     status = stet_persist_put_end(w, &entry, &err);         // frees w; an error of any earlier step comes out here
+ *     stet_persist_put_bytes(w, bytes, len);          // any number of times, objects larger than memory
+ *     status = stet_persist_put_end(w, &entry, &err); // frees w; reports an error of any earlier step
+ *     if (status == STET_OK)
+ *         stet_persist_entry_free(entry);
  *
- *     status = stet_persist_get(p, &key, STET_PERSIST_LOAD, NULL, &entry, &err);   // STET_NOT_FOUND: a miss
- *     const stet_persist_content *c = stet_persist_entry_content(entry, "variables");
- *     use(c->bytes, c->size);
- *     stet_persist_entry_free(entry);
+ *     status = stet_persist_get(p, &key, STET_PERSIST_LOAD, NULL, &entry, &err); // STET_NOT_FOUND: a cache miss
+ *     if (status == STET_OK) {
+ *         const stet_persist_content *c = stet_persist_entry_content(entry, "variables");
+ *         fwrite(c->bytes, 1, c->size, file);
+ *         stet_persist_entry_free(entry);
+ *     }
  *     stet_persist_close(p);
  *
- * Threads. A handle may be shared by threads; it locks itself. A put in progress belongs to one thread. The directory
- * may be shared by any number of processes: they exclude each other with the lock files, which are SQLite-compatible.
+ * Threads. Threads may share a handle; it locks itself. A put in progress belongs to one thread. Any number of
+ * processes may share the directory: they exclude each other with lock files, which are SQLite-compatible.
  *
  * Ownership. Entries that are handed out are copies (stet_persist_entry_free). Strings in options are copied.
  *
- * Failure. STET_BUSY: a lock was not had in time, nothing was written. STET_CONFLICT from put: the same key with other
- * contents is there (an execution key clash). STET_NOT_FOUND from get: no entry whose objects are here and right.
- * STET_DENIED: the handle reads only, or a deletion was refused as unsafe.
+ * Failures
+ *   STET_BUSY       a lock could not be taken in time; nothing was written
+ *   STET_CONFLICT   from put: the same key already exists with other contents (an execution key clash)
+ *   STET_NOT_FOUND  from get: there is no entry whose objects are present and right
+ *   STET_DENIED     the handle is read-only, or a deletion was refused as unsafe
  *
- * Caveats. put syncs the object and not the log: after a power cut the newest entries may be gone, never wrong. Nothing
- * runs in the background: a long-lived process calls stet_persist_tick. */
+ * Caveats. put syncs the object but not the log: after a power cut the newest entries may be missing, but never wrong.
+ * Nothing runs in the background: a long-lived process calls stet_persist_tick.
+ */
 #ifndef STET_PERSIST_PERSIST_H
 #define STET_PERSIST_PERSIST_H
 
@@ -39,18 +48,16 @@
 
 #include "base/buf.h"
 
-#define STET_PERSIST_HASH         43         /* characters of a SHA-256 in base64url without padding */
-#define STET_PERSIST_ID_MAX       104        /* of an object id, with the NUL: hash.module.created_at */
-#define STET_PERSIST_BLOCK_MAX    1024       /* bytes of a block id */
-#define STET_PERSIST_KIND_MAX     64         /* bytes of a content kind, a format, a tag */
-#define STET_PERSIST_CONTENTS_MAX 4096       /* contents of an entry */
-#define STET_PERSIST_ENTRY_MAX    1048576    /* bytes of an entry's text */
-#define STET_PERSIST_FILE_MAX     (1u << 30) /* bytes of a snapshot or a log */
-#define STET_PERSIST_INLINE_MAX   1048576    /* objects up to this size are handed out in memory by stet_persist_get */
+#define STET_PERSIST_HASH         43               /* characters of a SHA-256 in base64url without padding */
+#define STET_PERSIST_ID_MAX       104              /* bytes of an object id, with the NUL: hash.module.created_at */
+#define STET_PERSIST_BLOCK_MAX    1024             /* bytes of a block id */
+#define STET_PERSIST_KIND_MAX     64               /* bytes of a content kind, a format, a tag */
+#define STET_PERSIST_CONTENTS_MAX 4096             /* contents of an entry */
+#define STET_PERSIST_ENTRY_MAX    1048576          /* bytes of an entry's text */
+#define STET_PERSIST_FILE_MAX     (1u << 30)       /* bytes of a snapshot or a log */
+#define STET_PERSIST_INLINE_MAX   1048576          /* stet_persist_get loads objects up to this size into memory */
 #define STET_PERSIST_CREATED_MAX  999999999999999u /* largest created_at: 15 digits */
 #define STET_PERSIST_CALL_PREFIX  "call:"
-
-/* ---- Configuration --------------------------------------------------------------------------------------------- */
 
 typedef enum stet_persist_id_mode {
     STET_PERSIST_DEDUPLICATION,
@@ -64,55 +71,51 @@ typedef struct stet_persist_limits {
 } stet_persist_limits;
 
 typedef struct stet_persist_config {
-    char dir_path[256];             /* of a project: relative to .stet, or absolute */
-    char auto_variables_format[16]; /* "pickle" or "json": what the format "auto" means */
+    char dir_path[256];             /* in a project: relative to .stet, or absolute */
+    char auto_variables_format[16]; /* "pickle" or "json": the meaning of the format "auto" */
     stet_persist_id_mode object_id_mode;
     stet_persist_verify verify;
     bool use_fresh_object_statuses;
     bool cleanup_default_include_content;
     bool cleanup_default_delete_orphan_objects;
     bool cleanup_on_exit;
-    int64_t entry_merge_timeout_seconds; /* -1: never for age alone */
+    int64_t entry_merge_timeout_seconds; /* -1: never because of age alone */
     int64_t max_entries_in_log;          /* -1: no limit */
-    int64_t grace_days;                  /* an object younger than this is never an orphan */
-    int64_t trash_days;                  /* how long what was deleted can be had back; 0 deletes at once */
-    int64_t marker_days;                 /* a fresh marker that nobody refers to expires after this */
-    int64_t max_local_bytes;             /* cap on the objects here, least recently used first; -1: none */
+    int64_t grace_days;                  /* younger objects never count as orphans */
+    int64_t trash_days;                  /* deleted items can be restored for this long; 0 deletes at once */
+    int64_t marker_days;                 /* an unreferenced fresh marker expires after this */
+    int64_t max_local_bytes;             /* maximum size of local objects, least recently used first; -1: none */
     int64_t lock_timeout_ms;
-    int64_t vanished_wait_ms; /* how long cleanup waits for the successor of a snapshot that went away */
-    bool compress;            /* store objects as zstd where that saves a tenth */
+    int64_t vanished_wait_ms; /* how long cleanup waits for the successor of a vanished snapshot */
+    bool compress;            /* store objects as zstd if that saves at least a tenth */
     stet_persist_limits strategy;
 } stet_persist_config;
 
 stet_persist_config stet_persist_config_default(void);
-/* Takes over what the tables `defaults` and `default_cleanup_strategy` of `table` (an object; null is fine) say.
+/* Reads the tables `defaults` and `default_cleanup_strategy` of `table` (an object; null is fine) into `config`.
  * Unknown keys and values out of range are STET_INVALID. */
 STET_CHECKED stet_status stet_persist_config_read(stet_value table, stet_persist_config *config, stet_error *err);
-/* Each limit is -1 or positive, and one of them is positive. */
+/* Each limit must be -1 or positive, and at least one positive. */
 STET_CHECKED stet_status stet_persist_limits_check(const stet_persist_limits *limits, stet_error *err);
-
-/* ---- The handle ------------------------------------------------------------------------------------------------ */
 
 typedef struct stet_persist stet_persist;
 
 typedef struct stet_persist_options {
-    const char *dir;                   /* created by the first put; never by reading */
-    const char *local_dir;             /* this machine's own, never synchronised; NULL: DIR/local */
-    const char *temp_dir;              /* same file system as DIR, else DIR/local/temp is used; NULL: LOCAL/temp */
-    const char *machine_id;            /* NULL: of this machine (os/proc.h) */
+    const char *dir;        /* created by the first put; never by reading */
+    const char *local_dir;  /* for this machine alone, never synchronised; NULL: DIR/local */
+    const char *temp_dir;   /* on the same file system as DIR, otherwise DIR/local/temp is used; NULL: LOCAL/temp */
+    const char *machine_id; /* NULL: the id of this machine (os/proc.h) */
     const stet_persist_config *config; /* NULL: the defaults */
     bool read_only;
 } stet_persist_options;
 
 STET_CHECKED stet_status stet_persist_open(const stet_persist_options *options, stet_persist **out, stet_error *err);
-/* Flushes use times. Deletes nothing. NULL is fine. */
+/* Writes use times and closes. Deletes nothing. NULL is fine. */
 void stet_persist_close(stet_persist *p);
 const stet_persist_config *stet_persist_config_of(const stet_persist *p);
 const char *stet_persist_dir(const stet_persist *p);
-/* Why the handle reads only, or NULL if it may write. */
+/* Why the handle is read-only, or NULL if it may write. */
 const char *stet_persist_read_only(const stet_persist *p);
-
-/* ---- Keys, contents, entries ----------------------------------------------------------------------------------- */
 
 typedef struct stet_persist_key {
     const char *block_id;
@@ -127,7 +130,7 @@ typedef struct stet_persist_content {
     const char *format;
     uint64_t size;
     const char *extra; /* further keys of the content, as TOML: `, mode = 420, path = "x"`; "" if none */
-    const char *bytes; /* if loaded: `size` verified bytes and a NUL; else NULL */
+    const char *bytes; /* if loaded: `size` verified bytes and a NUL; otherwise NULL */
 } stet_persist_content;
 
 typedef struct stet_persist_entry {
@@ -135,24 +138,24 @@ typedef struct stet_persist_entry {
     stet_persist_content *contents; /* sorted by kind */
     size_t content_count;
     uint64_t total_size; /* of all contents */
-    int64_t elapsed_ms;  /* what the execution took, or -1 if the entry does not say */
-    const char *text;    /* the entry's table as it stands in a snapshot */
+    int64_t elapsed_ms;  /* how long the execution took, or -1 if the entry does not say */
+    const char *text;    /* the entry's table, as in a snapshot */
     char hash[12];
     bool in_log; /* not in a snapshot yet */
 } stet_persist_entry;
 
 const stet_persist_content *stet_persist_entry_content(const stet_persist_entry *e, const char *kind);
 void stet_persist_entry_free(stet_persist_entry *e); /* NULL is fine */
-/* A further key of a content or of the entry itself (content NULL): a string or an integer. False if it isn't there. */
+/* A further key of a content, or of the entry itself (content NULL): a string or an integer. False if it is absent. */
 bool stet_persist_extra_string(const stet_persist_entry *e, const stet_persist_content *c, const char *key,
                                stet_buf *out);
 bool stet_persist_extra_int(const stet_persist_entry *e, const stet_persist_content *c, const char *key, int64_t *out);
 
-/* The key of a call of exec: block "call:FUNCTION", module the call's id. Such entries are met by the limits on age and
- * size of the default strategy, never by those on their number. */
+/* Is this the block of a call? Its block is "call:FUNCTION", its module the call's id. The default strategy applies its
+ * limits on age and size to such entries, never those on their number. */
 bool stet_persist_is_call(const char *block_id, size_t len);
 
-/* created_at and milliseconds since 1970. False: outside the years 1 to 9999. */
+/* Converts between created_at and milliseconds since 1970. False: outside the years 1 to 9999. */
 bool stet_persist_created_of_unix(int64_t unix_ms, uint64_t *created_at);
 int64_t stet_persist_created_to_unix(uint64_t created_at);
 uint64_t stet_persist_now(void); /* created_at of this moment */
@@ -162,44 +165,41 @@ bool stet_persist_valid_id(const char *s, size_t len);   /* an object id of eith
 bool stet_persist_valid_kind(const char *s, size_t len);
 STET_CHECKED stet_status stet_persist_key_check(const stet_persist_key *key, bool with_time, stet_error *err);
 
-/* ---- put ------------------------------------------------------------------------------------------------------- */
-
 typedef struct stet_persist_put stet_persist_put;
 
-/* Never fails by itself: errors wait for stet_persist_put_end. */
+/* Begins a put. Errors are reported by stet_persist_put_end. */
 stet_persist_put *stet_persist_put_begin(stet_persist *p, const stet_persist_key *key);
-/* Begins a content. `format` "auto" is the configured one. Each kind once. */
+/* Begins a content. `format` "auto" means the configured one. Each kind at most once. */
 void stet_persist_put_content(stet_persist_put *w, const char *kind, const char *format);
 void stet_persist_put_bytes(stet_persist_put *w, const void *bytes, size_t len);
-/* All bytes of a file. Long runs of zeros are holes of the object, too. */
+/* Adds all bytes of a file. Long runs of zeros become holes of the object. */
 void stet_persist_put_file(stet_persist_put *w, const char *path);
-void stet_persist_put_fd(stet_persist_put *w, int fd, const char *name); /* to its end */
-/* Stores this content compressed or not, whatever is configured. */
+void stet_persist_put_fd(stet_persist_put *w, int fd, const char *name); /* reads to the end */
+/* Stores this content compressed or not, overriding the configuration. */
 void stet_persist_put_compress(stet_persist_put *w, bool compress);
-/* A further key of the content that was begun, or of the entry if none was yet. */
+/* Adds a further key to the current content, or to the entry before the first content. */
 void stet_persist_put_string(stet_persist_put *w, const char *key, const char *value);
 void stet_persist_put_int(stet_persist_put *w, const char *key, int64_t value);
 void stet_persist_put_elapsed(stet_persist_put *w, int64_t ms);
-/* Stores everything and frees `w`. The entry, if wanted, belongs to the caller. The same key with the same contents is
- * no error, and stores nothing twice. A merge of the log that is due happens here; it deletes no object. */
+/* Stores everything and frees `w`. The entry, if requested, belongs to the caller. Putting the same key with the same
+ * contents again is not an error, and stores nothing twice. If a merge of the log is due, it happens here; it deletes
+ * no object. */
 STET_CHECKED stet_status stet_persist_put_end(stet_persist_put *w, stet_persist_entry **entry, stet_error *err);
 void stet_persist_put_abort(stet_persist_put *w);
 
-/* ---- get ------------------------------------------------------------------------------------------------------- */
-
 enum {
-    STET_PERSIST_EXACT = 1,   /* created_at must match; needs one */
-    STET_PERSIST_LOAD = 2,    /* contents up to STET_PERSIST_INLINE_MAX come along in memory */
-    STET_PERSIST_NO_COUNT = 4 /* neither a hit nor a miss, and no use */
+    STET_PERSIST_EXACT = 1,   /* created_at must be given and match */
+    STET_PERSIST_LOAD = 2,    /* load contents up to STET_PERSIST_INLINE_MAX into memory */
+    STET_PERSIST_NO_COUNT = 4 /* do not count a hit, a miss or a use */
 };
-/* The latest entry of block and module, not younger than key->created_at if that is given, whose objects (`kinds`, a
- * NULL-terminated list, or all of them if NULL) are here and right. An entry that lacks a kind of the list is passed
- * over. */
+/* The latest entry of block and module whose objects are present and right. If key->created_at is given, the entry is
+ * not younger than that. `kinds` is a NULL-terminated list of the kinds that are needed, or NULL for all. An entry that
+ * lacks one of them is skipped. */
 STET_CHECKED stet_status stet_persist_get(stet_persist *p, const stet_persist_key *key, unsigned flags,
                                           const char *const *kinds, stet_persist_entry **entry, stet_error *err);
 
-/* Streams an object to a function; its hash is checked at the end: STET_CORRUPT means that what was given is to be
- * thrown away. The function returns a status to stop. */
+/* Streams an object to a function. The hash is checked at the end: on STET_CORRUPT, discard what was received. The
+ * function returns a status other than STET_OK to stop. */
 typedef stet_status (*stet_persist_sink)(void *ctx, const void *bytes, size_t len, stet_error *err);
 STET_CHECKED stet_status stet_persist_read(stet_persist *p, const char *id, uint64_t size, stet_persist_sink sink,
                                            void *ctx, stet_error *err);
@@ -208,64 +208,62 @@ typedef enum stet_persist_restored {
     STET_PERSIST_HARDLINK,
     STET_PERSIST_COPY
 } stet_persist_restored;
-/* Puts an object's bytes at `path`, whole or not at all, replacing a file there. A hard link shares its bytes (and its
- * read-only mode) with the object: for files that nobody changes in place. Bytes are checked by their hash, unless they
- * are those of a large object that this machine has checked before and that looks untouched since. `as` (may be NULL)
- * is what stat said of the file before it was put in place. */
+/* Restores an object to `path`, completely or not at all, replacing a file there. A hard link shares its bytes and its
+ * read-only mode with the object: use it for files that nobody changes in place. The hash of the bytes is checked,
+ * unless the object is large, was checked on this machine before and looks untouched since. `as` (may be NULL) receives
+ * the stat of the file before it was moved into place. */
 STET_CHECKED stet_status stet_persist_restore(stet_persist *p, const char *id, uint64_t size, const char *path,
                                               mode_t mode, bool allow_hardlink, stet_persist_restored *how,
                                               struct stat *as, stet_error *err);
-/* Is it here, with the right size (and hash if `verify`)? */
+/* Is the object present, with the right size (and hash if `verify`)? */
 bool stet_persist_has_object(stet_persist *p, const char *id, uint64_t size, bool verify);
 
-/* All entries, sorted by key, as they are now; the function may use the handle. It returns false to stop. `block_id`
- * NULL: of all blocks. */
+/* Visits all current entries, sorted by key; the function may use the handle. It returns false to stop. `block_id`
+ * NULL: all blocks. */
 typedef bool (*stet_persist_each_fn)(void *ctx, const stet_persist_entry *entry);
 STET_CHECKED stet_status stet_persist_each(stet_persist *p, const char *block_id, stet_persist_each_fn fn, void *ctx,
                                            stet_error *err);
 
-/* ---- Cleanup --------------------------------------------------------------------------------------------------- */
-
-/* What a strategy sees of an entry: enough to judge, nothing to free. */
+/* What a strategy sees of an entry: enough to decide, nothing to free. */
 typedef struct stet_persist_item {
     const char *block_id;
     size_t block_len;
     const char *module_hash; /* 43 characters, not terminated */
     uint64_t created_at;
     uint64_t size;    /* of all contents */
-    int64_t last_use; /* milliseconds since 1970 on this machine; its creation if it was never used */
+    int64_t last_use; /* milliseconds since 1970, on this machine; the creation time if it was never used */
     bool is_call, in_log;
-    bool keep;   /* pinned or tagged: a mark in `remove` is overruled */
-    bool remove; /* what the strategy sets */
+    bool keep;   /* pinned or tagged: `remove` is ignored */
+    bool remove; /* set by the strategy */
     const struct stet_pentry *of;
 } stet_persist_item;
-/* All of the entry that an item of a running cleanup stands for; belongs to the caller. */
+/* The complete entry behind an item of a running cleanup; belongs to the caller. */
 stet_persist_entry *stet_persist_item_entry(const stet_persist_item *item);
-/* Marks the items that go. A custom strategy that must agree between machines looks at keys and sizes alone. */
+/* Marks the items to remove. A custom strategy that must agree between machines uses only keys and sizes. */
 typedef stet_status (*stet_persist_strategy)(void *ctx, stet_persist_item *items, size_t count, uint64_t now,
                                              stet_error *err);
-/* The default one: ctx is a stet_persist_limits. */
+/* The default strategy; ctx is a stet_persist_limits. */
 stet_status stet_persist_strategy_default(void *limits, stet_persist_item *items, size_t count, uint64_t now,
                                           stet_error *err);
-/* In place of the default one with the configured limits, wherever no other is given: when a put merges, in a tick, on
- * exit. Set before the handle is shared; NULL sets the default one again. A strategy is called with the modification
- * lock held: it may read from the handle, not write to it. */
+/* Sets the strategy that is used wherever no other is given (when a put merges, in a tick, on exit), instead of the
+ * default strategy with the configured limits. Set it before the handle is shared; NULL restores the default. A
+ * strategy is called with the modification lock held: it may read from the handle, but not write to it. */
 void stet_persist_set_strategy(stet_persist *p, stet_persist_strategy strategy, void *ctx);
-/* Removes nothing: only merges. */
+/* A strategy that removes nothing: cleanup only merges. */
 stet_status stet_persist_strategy_none(void *ctx, stet_persist_item *items, size_t count, uint64_t now,
                                        stet_error *err);
 
 typedef enum stet_persist_choice { STET_PERSIST_AS_CONFIGURED, STET_PERSIST_NO, STET_PERSIST_YES } stet_persist_choice;
 
 typedef struct stet_persist_cleanup {
-    stet_persist_strategy strategy; /* NULL: the default one with the configured limits */
+    stet_persist_strategy strategy; /* NULL: the default strategy with the configured limits */
     void *ctx;
     stet_persist_choice include_content;
     stet_persist_choice delete_orphan_objects; /* YES implies content */
-    int64_t max_local_bytes;                   /* 0: as configured; -1: none. Works only with content. */
+    int64_t max_local_bytes;                   /* 0: as configured; -1: none. Works only with content */
     bool dry_run;
-    bool force; /* go on although nothing would be kept */
-    bool purge; /* no trash: what is deleted is gone */
+    bool force; /* continue although nothing would be kept */
+    bool purge; /* no trash: deleted items can't be restored */
 } stet_persist_cleanup;
 
 typedef struct stet_persist_cleaned {
@@ -273,8 +271,8 @@ typedef struct stet_persist_cleaned {
     uint64_t objects_removed, bytes_removed, markers_removed, snapshots_merged;
     uint64_t trash_purged, temp_removed;
     bool wrote_snapshot, dry_run;
-    char snapshot[44]; /* the one that stands now, "" if none */
-    /* What went or would go, for a report: up to 1,000 of each. */
+    char snapshot[44]; /* the current snapshot, "" if none */
+    /* What was removed, or would be, for a report: up to 1,000 of each. */
     stet_value entries; /* array of {"block","module","created_at","size"} */
     stet_value objects; /* array of {"id","size"} */
 } stet_persist_cleaned;
@@ -283,18 +281,15 @@ STET_CHECKED stet_status stet_persist_cleanup_run(stet_persist *p, const stet_pe
                                                   stet_persist_cleaned *out, stet_error *err);
 void stet_persist_cleaned_release(stet_persist_cleaned *c);
 
-/* For a long-lived process: merges what arrived or is due. *next_ms: when to call again at the latest, -1 if nothing is
+/* For a long-lived process: merges what arrived or is due. *next_ms: call again within this time; -1 if nothing is
  * pending. */
 STET_CHECKED stet_status stet_persist_tick(stet_persist *p, int64_t *next_ms, stet_error *err);
-/* Before a long-lived process ends: cleanup with the defaults if cleanup_on_exit says so. A single command never calls
- * it. */
+/* Before a long-lived process ends: cleanup with the defaults if cleanup_on_exit is set. A single command never calls
+ * this. */
 STET_CHECKED stet_status stet_persist_on_exit(stet_persist *p, stet_error *err);
-/* Blocks until something changed in the directory, at most timeout_ms (-1: no limit): STET_BUSY when the time is over.
- */
+/* Waits until something changed in the directory, at most timeout_ms (-1: no limit). STET_BUSY: the time is over. */
 STET_CHECKED stet_status stet_persist_wait(stet_persist *p, int timeout_ms, stet_error *err);
 int stet_persist_watch_fd(stet_persist *p, stet_error *err); /* readable when something changed; -1 on failure */
-
-/* ---- Trash, pins, tags ------------------------------------------------------------------------------------------ */
 
 typedef struct stet_persist_trashed {
     char batch[64];
@@ -303,17 +298,17 @@ typedef struct stet_persist_trashed {
 } stet_persist_trashed;
 typedef bool (*stet_persist_trash_fn)(void *ctx, const stet_persist_trashed *batch);
 STET_CHECKED stet_status stet_persist_trash_each(stet_persist *p, stet_persist_trash_fn fn, void *ctx, stet_error *err);
-/* Brings back what was deleted: the whole batch (NULL: every batch), or what of it belongs to a block or module (either
- * may be NULL). The entries come back through the log. */
+/* Restores deleted items: a whole batch (NULL: every batch), or what belongs to a block or module (either may be NULL).
+ * The entries come back through the log. */
 STET_CHECKED stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char *block_id,
                                                const char *module_hash, bool dry_run, uint64_t *entries,
                                                uint64_t *objects, stet_error *err);
-/* Deletes for good what is older than trash_days, dead temp files and expired markers. */
+/* Permanently deletes trash older than trash_days, abandoned temporary files and expired markers. */
 STET_CHECKED stet_status stet_persist_sweep(stet_persist *p, bool everything, bool dry_run, uint64_t *items,
                                             uint64_t *bytes, stet_error *err);
 
-/* A pin or a tag protects an entry from every strategy. They are empty files, synchronised like objects, named by
- * module and time. `tag` NULL is the pin. */
+/* Sets or removes a pin or a tag, which protects an entry from every strategy. They are empty files, synchronised like
+ * objects, named by module and time. `tag` NULL is the pin. */
 STET_CHECKED stet_status stet_persist_mark(stet_persist *p, const stet_persist_key *key, const char *tag, bool on,
                                            stet_error *err);
 /* Array of tag names; the pin is "". Belongs to the caller. */
@@ -321,19 +316,17 @@ STET_CHECKED stet_status stet_persist_marks(stet_persist *p, const stet_persist_
                                             stet_error *err);
 bool stet_persist_valid_tag(const char *s, size_t len);
 
-/* ---- Statistics and integrity ------------------------------------------------------------------------------------ */
-
 typedef struct stet_persist_stats {
     uint64_t entries, log_entries, call_entries, blocks, modules, snapshots, pinned;
-    uint64_t content_bytes; /* as the entries say, each reference counted */
+    uint64_t content_bytes; /* according to the entries, counting each reference */
     uint64_t objects, object_bytes, missing_objects, fresh_markers;
     uint64_t trash_bytes;
     uint64_t hits, misses, saved_ms; /* on this machine */
 } stet_persist_stats;
 STET_CHECKED stet_status stet_persist_stats_get(stet_persist *p, stet_persist_stats *out, stet_error *err);
 
-/* Looks at everything: each snapshot, log, entry and object (with its hash). Calls `found` for each problem; with
- * `repair`, what can be put right is: wrong names, corrupt files moved to the trash, torn logs rewritten. */
+/* Checks everything: each snapshot, log, entry and object (with its hash). Calls `found` for each problem. With
+ * `repair`, repairs what can be repaired: wrong names, corrupt files (moved to the trash), torn logs (rewritten). */
 typedef struct stet_persist_problem {
     const char *what;  /* a sentence */
     const char *where; /* path in the directory */

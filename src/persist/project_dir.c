@@ -1,3 +1,5 @@
+/* project_dir.c - where the persist directory of a project lies, and how it is configured. */
+
 #include "persist/project_dir.h"
 
 static stet_status read_config(stet_project *project, stet_persist_config *config, stet_error *err) {

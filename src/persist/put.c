@@ -1,8 +1,11 @@
-/* put.c - storing an entry with its contents.
+/* put.c - stores an entry with its contents.
  *
- * P1. Nothing of an entry is visible before put_end; what is left after a kill is a temp file, or an object that no
- * entry names. P2. The log names an object only after it is in place, whole and synced. P3. An object that is there
- * already, and right, is kept; one that is wrong is replaced. */
+ *   P1. Nothing of an entry is visible before put_end; a kill leaves at most a temporary file, or an object that no
+ *       entry names.
+ *   P2. The log names an object only after the object is in place, complete and synced.
+ *   P3. An object that already exists and is right is kept; one that is wrong is replaced.
+ */
+
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -56,8 +59,6 @@ struct stet_persist_put {
     stet_error error; /* the first one */
     stet_status status;
 };
-
-/* ---- building ---- */
 
 static bool fine(stet_persist_put *w) {
     return w->status == STET_OK;
@@ -240,8 +241,6 @@ void stet_persist_put_elapsed(stet_persist_put *w, int64_t ms) {
     }
 }
 
-/* ---- one content complete ---- */
-
 /* A compressed copy beside it, kept if it saves a tenth. */
 static void compress_content(stet_persist_put *w, content *c) {
     char *path = NULL;
@@ -352,8 +351,6 @@ void stet_persist_put_content(stet_persist_put *w, const char *kind, const char 
     c->fd = -1;
     c->compress = w->p->config.compress;
 }
-
-/* ---- storing ---- */
 
 static char *object_path(const stet_persist *p, const content *c, bool compressed) {
     return stet_asprintf("%s/%s%s", p->objects_dir, c->id, compressed ? STET_POBJECT_SUFFIX : "");

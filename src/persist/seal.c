@@ -1,10 +1,11 @@
-/* seal.c - what this machine knows of large objects that it has hashed: that they are right as long as nobody touches
- * them.
+/* seal.c - remembers which large objects were hashed and not touched since.
  *
  * local/sealed/ID holds "SIZE MTIME_NS INODE DEVICE" of the object's file when its bytes were last known to be right. A
- * file that is read-only and looks the same needs no second hash to be linked or cloned. Hard links to it change its
- * change time and the number of its names, which is why those are not in it; a change of bytes, which takes a chmod
- * first, changes the modification time. Losing a seal costs a hash. `stet check` never trusts one. */
+ * read-only file that still looks the same needs no second hash to be linked or cloned. Hard links change the change
+ * time and the link count of the file, so those are not part of the seal. Changing the bytes takes a chmod first and
+ * changes the modification time. Losing a seal costs one hash. `stet check` never trusts a seal.
+ */
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

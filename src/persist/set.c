@@ -1,3 +1,5 @@
+/* set.c - sets of entries with an index, and the texts that entries point into. */
+
 #include "persist/set.h"
 
 #include <assert.h>

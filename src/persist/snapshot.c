@@ -1,10 +1,13 @@
-/* snapshot.c - reading and writing snapshots and logs.
+/* snapshot.c - reads and writes snapshots and logs.
  *
- * S1. A snapshot is taken only if its recorded hash is that of its content; its file name says nothing.
- * S2. The hash is over the entries' recorded hashes, so that one entry whose own text rotted is dropped and the others
- * stay. S3. While hashing, the snapshot's own key in [parents] counts as the empty string: the hash can't contain
- * itself. S4. Ancestry is what a snapshot's own [parents] says. Two snapshots can't each name the other, since hashes
- * are over names. */
+ *   S1. A snapshot is accepted only if its recorded hash is that of its content; its file name says nothing.
+ *   S2. The hash is over the entries' recorded hashes, so that one entry whose own text rotted is dropped and the
+ *       others stay.
+ *   S3. While hashing, the snapshot's own key in [parents] counts as the empty string: the hash can't contain itself.
+ *   S4. Ancestry is what a snapshot's own [parents] says. Two snapshots can't each name the other, since hashes are
+ *       over names.
+ */
+
 #include "persist/snapshot.h"
 
 #include <assert.h>
@@ -375,8 +378,6 @@ bool stet_psnapshot_has_ancestor(const stet_psnapshot *s, const char *id) {
     return found;
 }
 
-/* ---- writing ---- */
-
 /* One generation: ids whose rows come next, sorted and each once. */
 typedef struct ids {
     stet_pid *at;
@@ -505,8 +506,6 @@ void stet_psnapshot_print(const stet_pentry *entries, size_t count, stet_psnapsh
     }
     stet_prows_release(&rows);
 }
-
-/* ---- the log ---- */
 
 void stet_plog_parse(const char *text, size_t len, stet_ptexts *texts, stet_pentries *out, stet_plog_parsed *parsed) {
     stet_pentry_scratch scratch = {0};

@@ -1,8 +1,10 @@
 /* state.c - what is in memory, and how it follows the directory.
  *
  * The entries are those of the tips (the snapshots that no other one descends from) and of the log. A snapshot that
- * this machine knew last and that went away without a descendant being there counts as a tip: its deletion was
- * synchronised before what replaces it. */
+ * this machine knew last, and that disappeared without a descendant being there, counts as a tip: its deletion was
+ * synchronised before what replaces it.
+ */
+
 #include <errno.h>
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,8 @@
-/* strategy.c - which entries go by default.
+/* strategy.c - which entries are removed by default.
  *
- * Ties in time are broken by the key, so that every machine decides alike. */
+ * Ties in time are broken by the key, so that every machine decides alike.
+ */
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,10 +1,12 @@
-/* trash.c - what was deleted, until its time is over.
+/* trash.c - deleted entries and objects, kept until their time is over.
  *
  * Each deletion makes a batch, a directory TRASH/<milliseconds>.<random> with
- *     entries.toml        the entries, in the format of the log
- *     objects/NAME        the objects, moved here
- *     snapshots/NAME      corrupt snapshots that a repair took out of the way
- * The entries are written before they vanish from the snapshots, so that they can always be had back. */
+ *   entries.toml        the entries, in the format of the log
+ *   objects/NAME        the objects, moved here
+ *   snapshots/NAME      corrupt snapshots that a repair took out of the way
+ * The entries are written before they vanish from the snapshots, so that they can always be restored.
+ */
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -146,8 +148,6 @@ stet_status stet_persist_trash_each(stet_persist *p, stet_persist_trash_fn fn, v
     return status;
 }
 
-/* ---- undelete ---- */
-
 static stet_status restore_object(stet_persist *p, const char *dir, const char *id, bool dry_run, uint64_t *objects,
                                   stet_error *err) {
     for (int compressed = 0; compressed < 2; compressed++) {
@@ -275,8 +275,6 @@ stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char
     }
     return status;
 }
-
-/* ---- sweeping ---- */
 
 static stet_status sweep_temp(const char *dir, bool dry_run, uint64_t *items, uint64_t *bytes, stet_error *err) {
     static const char *const ours[] = {"put.", "zstd.", "snapshot.", "restore."};

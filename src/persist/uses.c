@@ -1,9 +1,11 @@
-/* uses.c - when entries were last used on this machine, and how often that saved work.
+/* uses.c - when entries were last used on this machine, and how much work that saved.
  *
- * local/uses is a list of lines, appended to in one write when a handle closes or has gathered many:
- *     u MODULE.CREATED_AT MILLISECONDS       the last use
- *     h HITS MISSES SAVED_MS                 to be added up
- * A torn line is passed over. It is a hint, and losing it loses no data. */
+ * local/uses is a list of lines, appended in one write when a handle closes or has gathered many:
+ *   u MODULE.CREATED_AT MILLISECONDS ^the last use
+ *   h HITS MISSES SAVED_MS ^counts to be added up
+ * A torn line is skipped. The file is a hint: losing it loses no data.
+ */
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

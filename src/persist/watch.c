@@ -1,4 +1,5 @@
-/* watch.c - for long-lived processes: noticing changes, and merging when it is due. */
+/* watch.c - for long-lived processes: notices changes, and merges when that is due. */
+
 #include <errno.h>
 #include <poll.h>
 

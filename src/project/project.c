@@ -1,3 +1,5 @@
+/* project.c - creates, finds and opens projects, and reads their settings. */
+
 #include "project/project.h"
 
 #include <errno.h>

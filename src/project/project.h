@@ -1,13 +1,16 @@
 /* project.h - a project: a directory with .stet/ in it.
  *
  *     stet_project *p;
- *     status = stet_project_find(cwd, &p, &err);      // walks up; STET_NOT_FOUND with the hint `stet init`
+ *     stet_status status = stet_project_find(cwd, &p, &err); // searches upwards; STET_NOT_FOUND hints at `stet init`
+ *     if (status != STET_OK)
+ *         return status;
  *     char *db = stet_project_path(p, "local/spaces/main.db");
+ *     stet_free(db);
  *     stet_project_close(p);
  *
  * Opening reads config.toml and creates nothing. `local = "PATH"` in config.toml moves everything below local/
- * elsewhere (absolute, or relative to the project), which is the way out where the project lies on a network file
- * system. */
+ * elsewhere (absolute, or relative to the project). Use it if the project lies on a network file system.
+ */
 #ifndef STET_PROJECT_PROJECT_H
 #define STET_PROJECT_PROJECT_H
 
@@ -17,13 +20,13 @@
 
 typedef struct stet_project stet_project;
 
-/* Creates .stet/ with config.toml and .gitignore in `dir` (created if absent). An existing project is left as it is:
- * *created says which. */
+/* Creates .stet/ with config.toml and .gitignore in `dir` (which is created if absent). An existing project is left as
+ * it is; *created tells which. */
 STET_CHECKED stet_status stet_project_init(const char *dir, bool *created, stet_error *err);
 STET_CHECKED stet_status stet_project_find(const char *from, stet_project **out, stet_error *err);
 /* `root` itself must hold .stet/. */
 STET_CHECKED stet_status stet_project_open(const char *root, stet_project **out, stet_error *err);
-/* The same project with what lies below local/ in another directory, for whoever must not change anything there. */
+/* The same project with another directory in place of local/, for callers that must not change anything there. */
 STET_CHECKED stet_status stet_project_open_beside(const stet_project *p, const char *local, stet_project **out,
                                                   stet_error *err);
 void stet_project_close(stet_project *p);
@@ -31,9 +34,9 @@ void stet_project_close(stet_project *p);
 const char *stet_project_root(const stet_project *p); /* real path, no trailing slash */
 /* config.toml as a value; borrowed. */
 stet_value stet_project_config(const stet_project *p);
-/* A value of the configuration by dotted name ("persist.defaults.max_bytes"), null if absent. Borrowed. */
+/* A setting by dotted name ("persist.defaults.max_bytes"); null if absent. Borrowed. */
 stet_value stet_project_setting(const stet_project *p, const char *dotted);
-/* Absolute path of something below .stet/ ("persist", "runs/ID", "local/repo.db"); `local/...` honours the redirection.
+/* Absolute path of a name below .stet/ ("persist", "runs/ID", "local/repo.db"); honours the redirection of `local/...`.
  * Caller frees. */
 char *stet_project_path(const stet_project *p, const char *relative);
 

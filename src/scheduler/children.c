@@ -1,8 +1,10 @@
-/* Children of an action: making those that are missing, giving each its element, tearing down those that are gone. The
- * list is compared with the index, and what differs is written. */
-#include "scheduler/children_internal.h"
+/* children.c - the children of an action: creates missing ones, gives each its element, tears down removed ones.
+ *
+ * The list is compared with the index, and only the difference is written.
+ */
 
-/* ---- The list ---------------------------------------------------------------------------------------------------- */
+#include "graph/cells.h"
+#include "scheduler/children_internal.h"
 
 static bool key_is(stet_value keys, size_t i, const char *key) {
     stet_value v = stet_at(keys, i);
@@ -87,8 +89,6 @@ static stet_value slice(stet_value list, size_t from, size_t to) {
     return out;
 }
 
-/* ---- The index --------------------------------------------------------------------------------------------------- */
-
 static stet_value node_names(const reconciling *x) {
     stet_value names = stet_array();
     for (size_t i = 0; x->t && i < x->t->shape->node_count; i++)
@@ -123,6 +123,7 @@ static stet_status put_index(reconciling *x, stet_value keys, stet_value prints,
     stet_put(&v, "cells", cell_names(x));
     stet_put(&v, "keys", stet_retain(keys));
     stet_put(&v, "prints", stet_retain(prints));
+    stet_put(&v, "marks", stet_bool(true)); /* what people and handlers write into cells is marked */
     if (stet_typeof(pattern) != STET_NULL)
         stet_put(&v, "pattern", stet_retain(pattern));
     return children_put(x->tx, x->index_id, v, err);
@@ -184,8 +185,6 @@ static stet_status patch_index(reconciling *x, stet_value keys, stet_value print
     return status;
 }
 
-/* ---- The output -------------------------------------------------------------------------------------------------- */
-
 static stet_value output_entry(const reconciling *x, stet_value key) {
     const char *text = stet_as_string(&key, NULL);
     stet_value link = children_result_link(x, text);
@@ -243,8 +242,6 @@ static stet_status write_output(reconciling *x, stet_value keys, bool changed, s
     return status;
 }
 
-/* ---- The whole --------------------------------------------------------------------------------------------------- */
-
 static stet_status begin(reconciling *x, action_run *r, stet_error *err) {
     *x = (reconciling){.r = r,
                        .s = r->s,
@@ -277,14 +274,11 @@ static stet_status begin(reconciling *x, action_run *r, stet_error *err) {
         x->hold = stet_null();
         x->old = (stet_child_index){0};
     }
-    if (status == STET_OK)
-        status = children_peek(x->tx, x->a->piece->failures, &x->failures, err);
     return status;
 }
 
 static void end(reconciling *x) {
     stet_release(x->hold);
-    stet_release(x->failures);
     stet_map_release(&x->positions);
     stet_free(x->index_id);
 }
@@ -312,13 +306,14 @@ static stet_status reconcile(reconciling *x, const stet_run_child *at, size_t le
     stet_value keys = stet_array(), prints = stet_array();
     bool changed = true;
     if (x->t) {
-        stet_value shown = stet_child_result(x->t, x->piece, x->a->row, "-[-]");
+        stet_value shown = stet_child_result(x->t, x->piece, x->a->row, STET_CHILD_SHAPE);
         stet_hash_hex(x->t->hash, hex);
         x->plain = stet_child_is_cell(shown);
         stet_release(shown);
     }
     x->same = stet_typeof(x->old.template) == STET_STRING && strcmp(stet_as_string(&x->old.template, NULL), hex) == 0;
     x->full = x->a->verify || !x->same;
+    x->passes_cells = !x->same || x->a->materializer;
     x->memory = x->a->children;
     x->known =
         !x->full && x->memory && x->memory->serial == x->old.serial && stet_count(x->memory->elements) == x->old.count;
@@ -331,6 +326,7 @@ static stet_status reconcile(reconciling *x, const stet_run_child *at, size_t le
     }
     if (status == STET_OK)
         status = write_output(x, keys, changed, err);
+    stet_plan_set_filled(x->s->plan, x->a->id, x->old.count == 0 && len > 0);
     if (status == STET_OK)
         remember(x, at, len, changed);
     stet_release(keys);
@@ -370,6 +366,35 @@ static stet_status keep_schemas(reconciling *x, stet_error *err) {
     return status;
 }
 
+/* While the node is outdated nobody knows what it will return: what its children may write must be known without them,
+ * so they take nothing as a cell that the node is not given as one. */
+static stet_status refuse_cells(const reconciling *x, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_count(x->t->passes) && status == STET_OK; i++) {
+        stet_value to = stet_at(x->t->passes, i), given;
+        stet_path path = STET_PATH_INIT;
+        stet_buf name = STET_BUF(0);
+        stet_link l = {0};
+        size_t taken;
+        bool link = stet_link_is(to, NULL), known = !link && stet_path_of_value(&path, to, NULL) == STET_OK;
+        if (link) {
+            status = stet_fail(err, STET_INVALID, "the returned pattern takes a document as a cell that is no input");
+        } else if (known && stet_cells_reference(stet_get(x->a->row, "inputs"), stet_path_ref(&path), &given, &taken)) {
+            stet_path_print(stet_path_ref(&path), &name);
+            stet_path_release(&path);
+            if (stet_link_read(given, &l, &path) && !l.as_cell)
+                status =
+                    stet_fail(err, STET_INVALID, "the returned pattern takes %.200s as a cell, and is given a value",
+                              stet_buf_cstr(&name));
+        }
+        if (status != STET_OK)
+            stet_hint(err, "bind it to an input of node \"%s\" with \"asCell\": true", x->a->node);
+        stet_buf_release(&name);
+        stet_path_release(&path);
+    }
+    return status;
+}
+
 stet_status sched_children_returned(action_run *r, stet_value pattern, stet_error *err) {
     static const stet_pattern_checks checks = {.module = stet_module_check};
     reconciling x;
@@ -387,6 +412,8 @@ stet_status sched_children_returned(action_run *r, stet_value pattern, stet_erro
         for (const char *c = x.a->node; *c; c++)
             depth += *c == ']';
         status = stet_template_of(&r->s->templates, pattern, &x.modules, (int)depth, &x.t, err);
+        if (status == STET_OK)
+            status = refuse_cells(&x, err);
         if (status == STET_OK)
             status = keep_schemas(&x, err);
     }

@@ -1,9 +1,7 @@
-/* One child of an action: its documents, made, changed, looked at and torn down in the transaction of its coordinator.
- */
+/* children_one.c - one child of an action: its documents, in the transaction of its coordinator. */
+
 #include "graph/stream.h"
 #include "scheduler/children_internal.h"
-
-/* ---- Documents through the transaction --------------------------------------------------------------------------- */
 
 stet_status children_peek(void *ctx, const char *id, stet_value *value, stet_error *err) {
     stet_tx *tx = ctx;
@@ -54,8 +52,6 @@ void children_value_path(stet_path *path, const char *key) {
         stet_path_push(path, key);
 }
 
-/* ---- Teardown ---------------------------------------------------------------------------------------------------- */
-
 static stet_status drop_doc(void *ctx, const char *id, stet_error *err) {
     reconciling *x = ctx;
     return stet_tx_drop(x->tx, &(stet_docname){id, NULL}, err);
@@ -64,14 +60,8 @@ static stet_status drop_doc(void *ctx, const char *id, stet_error *err) {
 static stet_status drop_node(void *ctx, const char *id, stet_error *err) {
     reconciling *x = ctx;
     *stet_vec_add(&x->r->children->gone) = stet_strdup(id);
-    if (!stet_find(x->failures, id, strlen(id), NULL))
-        return STET_OK;
-    stet_path path;
-    children_value_path(&path, id);
-    stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = stet_path_ref(&path)};
-    stet_status status = stet_tx_patch(x->tx, &(stet_docname){x->a->piece->failures, NULL}, &gone, 1, err);
-    stet_path_release(&path);
-    return status;
+    /* Cells of a child go with it; what the node wrote into others does not. */
+    return x->passes_cells ? sched_earlier_gone(x->s, x->tx, x->a, id, err) : STET_OK;
 }
 
 static const stet_child_visitor teardown = {NULL, drop_node, drop_doc};
@@ -84,8 +74,6 @@ stet_status children_tear_down(reconciling *x, const char *key, stet_error *err)
     stet_free(instance);
     return status;
 }
-
-/* ---- One child --------------------------------------------------------------------------------------------------- */
 
 /* Where the result of a child is found. */
 stet_value children_result_link(const reconciling *x, const char *key) {
@@ -115,14 +103,38 @@ stet_value children_print_of(const reconciling *x, const stet_run_child *at, siz
                             x->role == STET_CHILD_REDUCE && i ? at[i - 1].key : NULL);
 }
 
-/* Cells of a new child, or those that a new template has more. What is there is somebody's. */
-static stet_status write_cells(reconciling *x, const char *instance, stet_error *err) {
+/* Cells of a new child (`made`), or those that a new template has more or with other defaults. Beside its value a cell
+ * keeps the default that it was given. What was marked is somebody's (graph/argument.h); all else follows a new
+ * default, and the computation that had written there runs again. Cells from before there were marks are taken for
+ * marked. */
+static stet_status write_cell(reconciling *x, const char *id, const stet_pattern_cell *c, bool made, stet_error *err) {
+    stet_value envelope = stet_null(), given = stet_null();
+    stet_docname name = {id, NULL};
+    bool there = stet_tx_peek(x->tx, NULL, &name, STET_PATH_ROOT, &envelope, NULL) == STET_OK;
+    bool had = there && stet_find(envelope, "default", 7, &given), set = false;
+    if (there && !made) {
+        if (had == c->has_default && (!had || stet_equal(given, c->initial)))
+            return STET_OK;
+        bool older = stet_typeof(stet_get(x->hold, "marks")) != STET_BOOL;
+        set = stet_as_bool(stet_get(envelope, "set")) || (!had && older);
+    }
+    if (!c->has_default && !set)
+        return there ? stet_tx_drop(x->tx, &name, err) : STET_OK;
+    stet_value now = stet_object();
+    stet_put(&now, "value", stet_retain(set ? stet_get(envelope, "value") : c->initial));
+    if (c->has_default)
+        stet_put(&now, "default", stet_retain(c->initial));
+    if (set)
+        stet_put(&now, "set", stet_bool(true));
+    return stet_tx_put(x->tx, &name, now, err);
+}
+
+static stet_status write_cells(reconciling *x, const char *instance, bool made, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < x->t->pattern->cell_count && status == STET_OK; i++) {
-        const stet_pattern_cell *c = &x->t->pattern->cells[i];
-        char *local = stet_asprintf("%s.%s", instance, c->name), *id = stet_piece_part(x->piece, "cell", local);
-        if (c->has_default && !children_doc_there(x->tx, id))
-            status = children_put(x->tx, id, stet_retain(c->initial), err);
+        char *local = stet_asprintf("%s.%s", instance, x->t->pattern->cells[i].name);
+        char *id = stet_piece_part(x->piece, "cell", local);
+        status = write_cell(x, id, &x->t->pattern->cells[i], made, err);
         stet_free(local);
         stet_free(id);
     }
@@ -158,7 +170,7 @@ stet_status children_make(reconciling *x, const stet_run_child *at, size_t i, st
         stet_put(&child, "result", stet_child_result(x->t, x->piece, x->a->row, instance));
     stet_status status = children_put(x->tx, id, child, err);
     if (status == STET_OK)
-        status = write_cells(x, instance, err);
+        status = write_cells(x, instance, true, err);
     if (status == STET_OK)
         status = write_streams(x, instance, err);
     for (size_t n = 0; n < x->t->shape->node_count && status == STET_OK; n++) {
@@ -197,8 +209,6 @@ stet_status children_give(reconciling *x, const stet_run_child *at, size_t i, st
     stet_free(id);
     return status;
 }
-
-/* ---- Every child: another template, or records that can't be trusted --------------------------------------------- */
 
 static bool trusted(reconciling *x, const char *id, stet_value row) {
     stet_arena arena = STET_ARENA_INIT;
@@ -252,7 +262,7 @@ stet_status children_look_at(reconciling *x, const stet_run_child *at, size_t i,
     stet_status status = children_put(x->tx, id, child, err);
     note_moved(x, instance);
     if (status == STET_OK)
-        status = write_cells(x, instance, err);
+        status = write_cells(x, instance, false, err);
     if (status == STET_OK && !x->same)
         status = drop_old_nodes(x, instance, err);
     if (status == STET_OK)

@@ -1,7 +1,6 @@
-/* What follows for the plan from what a run did to children, and what others do to them. */
-#include "scheduler/children_internal.h"
+/* children_plan.c - tells the plan what a run, or somebody else, did to children. */
 
-/* ---- What follows for the plan ----------------------------------------------------------------------------------- */
+#include "scheduler/children_internal.h"
 
 void sched_children_forget(sched_action *a) {
     if (!a->children)
@@ -55,11 +54,9 @@ static bool unload(stet_sched *s, const sched_piece *p, const char *node) {
     if (id == STET_PLAN_NONE)
         return false;
     sched_action *a = stet_plan_data(s->plan, id);
-    if (sched_async_running(s, a)) {
-        void *state = NULL;
-        action_run *run = sched_async_running(s, a);
-        if (a->kind->cancel && sched_kind_state(s, a->kind, &state, NULL) == STET_OK)
-            a->kind->cancel(state, &run->base);
+    action_run *run = sched_async_running(s, a);
+    if (run) {
+        sched_async_stop(run);
         return false;
     }
     stet_plan_remove(s->plan, id);
@@ -120,7 +117,7 @@ static void forget_predecessor(stet_sched *s, const sched_piece *p, const char *
         size_t len;
         const char *name = stet_plan_doc_name(s->plan, reads[i].doc, &len); /* space, scope and id */
         const char *scope = name + strlen(name) + 1, *doc = scope + strlen(scope) + 1;
-        if (name[0] || !of_other_link(doc, a, base, instance))
+        if (name[0] || *scope || !of_other_link(doc, a, base, instance))
             reads[kept++] = reads[i];
     }
     if (kept < count)
@@ -184,10 +181,10 @@ stet_status sched_child_mend(stet_sched *s, sched_action *a, stet_error *err) {
 stet_status sched_children_overwritten(stet_sched *s, const stet_doc_change *at, size_t len, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < len; i++)
-        if (strstr(at[i].name.id, ":children:"))
+        if (!*at[i].name.scope && strstr(at[i].name.id, ":children:"))
             return STET_OK; /* a coordinator's */
     for (size_t i = 0; i < len && status == STET_OK; i++) {
-        if (strncmp(at[i].name.id, "piece:", 6) != 0 || !strstr(at[i].name.id, ":child:"))
+        if (*at[i].name.scope || strncmp(at[i].name.id, "piece:", 6) != 0 || !strstr(at[i].name.id, ":child:"))
             continue;
         for (size_t k = 0; k < stet_plan_count(s->plan) && status == STET_OK; k++) {
             sched_action *a = stet_plan_data(s->plan, (uint32_t)k);
@@ -205,6 +202,7 @@ void sched_children_news(stet_sched *s, const char *doc) {
     const char *name = strncmp(doc, "piece:", 6) == 0 ? strstr(doc, ":children:") : NULL;
     if (!name)
         return;
+    s->remade = true;
     char *piece = stet_strndup(doc, (size_t)(name - doc)),
          *children = stet_child_instance_id(name + strlen(":children:"), "");
     size_t len = strlen(children) - 1; /* "rows[": theirs, and those of their own children */

@@ -1,6 +1,9 @@
-/* Making a piece what a pattern says, and unmaking it. */
+/* install.c - sets up a piece as its pattern says, and removes it. */
+
+#include "graph/argument.h"
 #include "graph/stream.h"
 #include "scheduler/sched_internal.h"
+#include "scheduler/standing.h"
 
 static stet_status fingerprint(void *ctx, stet_value descriptor, stet_hash *out, stet_error *err) {
     stet_sched *s = ctx;
@@ -34,7 +37,7 @@ typedef struct installing {
     stet_process *process, *old;
     stet_piece *before;
     stet_process_diff diff;
-    stet_value source, set;
+    stet_value source, set, unset;
     STET_VEC(char *) children; /* actions of children that are gone */
 } installing;
 
@@ -47,7 +50,8 @@ static void look_release(installing *in) {
     in->before = NULL;
 }
 
-/* What is there now, and what differs. A damaged piece counts as none: it is made anew. */
+/* What is there now, and what differs. A damaged piece counts as none, and is made anew; of one whose graph alone is
+ * damaged, what was set is still known. */
 static stet_status look(installing *in, stet_error *err) {
     stet_sched *s = in->s;
     stet_error mine = STET_ERROR_INIT;
@@ -55,10 +59,6 @@ static stet_status look(installing *in, stet_error *err) {
     stet_status status = stet_piece_load(s->space, s->branch, in->process->piece, -1, &in->before, &mine);
     if (status == STET_OK)
         status = stet_piece_process(s->space, s->branch, in->before, -1, &in->old, &mine);
-    if (status == STET_CORRUPT) {
-        stet_piece_free(in->before);
-        in->before = NULL;
-    }
     if (status != STET_OK && status != STET_NOT_FOUND && status != STET_CORRUPT) {
         if (err)
             stet_error_move(err, &mine);
@@ -67,12 +67,14 @@ static stet_status look(installing *in, stet_error *err) {
         return status;
     }
     stet_error_clear(&mine);
+    if (in->before && in->before->rebuild) {
+        stet_process_free(in->old);
+        in->old = NULL;
+    }
     in->process->generation = in->before ? in->before->generation + 1 : 1;
     stet_process_compare(in->old, in->process, &in->diff);
     return STET_OK;
 }
-
-/* ---- Children of nodes that have none any more ---------------------------------------------------------------- */
 
 typedef struct leaving {
     installing *in;
@@ -96,8 +98,8 @@ static stet_status drop_doc(void *ctx, const char *id, stet_error *err) {
 
 static stet_status drop_node(void *ctx, const char *id, stet_error *err) {
     const leaving *l = ctx;
-    (void)err;
     *stet_vec_add(&l->in->children) = stet_strdup(id);
+    (void)err;
     return STET_OK;
 }
 
@@ -118,18 +120,42 @@ static stet_status drop_children(installing *in, stet_tx *tx, stet_error *err) {
     return status;
 }
 
-/* The transaction that finishes setup: a group, stored as one. */
-static stet_status install(installing *in, stet_group *g, stet_error *err) {
-    stet_piece_setup setup = {.process = in->process,
+static stet_piece_setup setup_of(const installing *in, stet_group *g) {
+    return (stet_piece_setup){.process = in->process,
                               .pattern = in->pattern,
                               .before = in->before,
                               .before_process = in->old,
                               .diff = &in->diff,
                               .runtime = in->s->memo->durable ? in->s->runtime : stet_piece_unrecorded(),
+                              .branch = in->s->branch,
                               .group = g,
-                              .branch = in->s->branch_name,
                               .source = in->source,
-                              .set = in->set};
+                              .set = in->set,
+                              .unset = in->unset};
+}
+
+/* Will argument and cells be what the pattern wants? Asked before anything is written. */
+static stet_status rehearse(const installing *in, stet_error *err) {
+    stet_tx *tx;
+    stet_piece_setup setup = setup_of(in, NULL);
+    stet_status status = STET_OK;
+    if (!in->before && stet_count(in->unset) > 0) {
+        stet_piece *p = NULL;
+        status = stet_piece_load(in->s->space, in->s->branch, in->process->piece, -1, &p, err);
+        stet_piece_free(p);
+    }
+    if (status == STET_OK)
+        status = stet_tx_begin(in->s->space, in->s->branch_name, &tx, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_piece_follow(tx, &setup, err);
+    stet_tx_abort(tx);
+    return status;
+}
+
+/* The transaction that finishes setup: a group, stored as one. */
+static stet_status install(installing *in, stet_group *g, stet_error *err) {
+    stet_piece_setup setup = setup_of(in, g);
     stet_tx *tx;
     stet_value seen;
     stet_status status = stet_piece_write_rows(&setup, err);
@@ -204,14 +230,17 @@ static int by_rank(const void *a, const void *b) {
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Which actions can't be trusted after this, and which are gone. */
+/* Which actions can't be trusted after this, and which are gone. A handler has no record: one that was a computation
+ * under the same name leaves that behind. */
 static void sort_out(const installing *in, bool all, id_list *fresh, id_list *gone) {
     for (size_t i = 0; i < in->diff.len; i++) {
-        if (in->diff.at[i].kind == STET_CHANGE_GONE)
-            *stet_vec_add(gone) = in->diff.at[i].id;
-        else if (in->diff.at[i].kind != STET_CHANGE_MOVED && !all &&
-                 !stet_stream_is_handler(stet_process_find(in->process, in->diff.at[i].id)->row))
-            *stet_vec_add(fresh) = in->diff.at[i].id;
+        const stet_process_change *c = &in->diff.at[i];
+        bool handler =
+            c->kind != STET_CHANGE_GONE && stet_stream_is_handler(stet_process_find(in->process, c->id)->row);
+        if (c->kind == STET_CHANGE_GONE || (c->kind == STET_CHANGE_CHANGED && handler))
+            *stet_vec_add(gone) = c->id;
+        else if (c->kind != STET_CHANGE_MOVED && !all && !handler)
+            *stet_vec_add(fresh) = c->id;
     }
     for (size_t i = 0; all && i < in->process->node_count; i++)
         if (!stet_stream_is_handler(in->process->nodes[i].row)) /* no action: nothing is recorded of it */
@@ -237,8 +266,8 @@ static stet_status write_rest(stet_tx *tx, void *ctx, stet_error *err) {
         status = stet_tx_write(tx, &(stet_docname){in->process->result, NULL}, stet_path_ref(&path),
                                stet_retain(in->source), err);
     stet_path_release(&path);
-    if (status == STET_OK && stet_count(in->set) > 0)
-        status = stet_piece_set_argument(tx, in->process->piece, in->set, in->pattern->argument_schema, err);
+    if (status == STET_OK)
+        status = stet_piece_adjust(tx, in->s->branch, in->before, in->unset, in->set, err);
     return status;
 }
 
@@ -247,24 +276,32 @@ static stet_status write_rest(stet_tx *tx, void *ctx, stet_error *err) {
  * between the first and the second step records an observation of the old code: the third takes it back. */
 static stet_status replace(installing *in, stet_sched_installed *out, stet_error *err) {
     stet_sched *s = in->s;
-    stet_status status = look(in, err);
+    /* What the branch inherited is told apart from what is new before the graph is another one. */
+    stet_status status = s->memo->durable ? stet_standing_adopt(s->space, s->branch, err)
+                                          : stet_observe_set_complete(s->space, s->branch, NULL, err);
+    if (status == STET_OK)
+        status = look(in, err);
     if (status != STET_OK)
         return status;
-    stet_value branch = in->before ? stet_get(stet_get(in->before->envelope, "process"), "branch") : stet_null();
-    bool elsewhere = in->before &&
-                     (stet_typeof(branch) != STET_STRING || strcmp(stet_as_string(&branch, NULL), s->branch_name) != 0);
     bool runtime = in->before && s->memo->durable && !stet_hash_equal(in->before->runtime, s->runtime);
-    stet_reason reason = elsewhere    ? STET_REASON_BRANCH
-                         : runtime    ? STET_REASON_RUNTIME
-                         : in->before ? STET_REASON_GENERATION
-                                      : STET_REASON_NEVER;
-    if (in->before && !elsewhere && !runtime && in->diff.len == 0 &&
+    stet_reason reason = runtime ? STET_REASON_RUNTIME : in->before ? STET_REASON_GENERATION : STET_REASON_NEVER;
+    if (in->before && in->old && !runtime && in->before->marked && in->diff.len == 0 &&
         stet_hash_equal(in->before->program, in->process->program)) {
         *out = (stet_sched_installed){.generation = in->before->generation, .kept = in->diff.kept};
         return stet_space_transact(s->space, s->branch_name, write_rest, in, NULL, err);
     }
+    status = rehearse(in, err);
+    if (status == STET_OK && !in->pattern->use_up)
+        status = stet_piece_keep_program(s->space, s->branch_name, in->pattern, err);
+    if (status == STET_OK)
+        status = stet_piece_keep_schemas(s->space, s->branch_name, in->process, err);
+    /* Which nodes there were is not known: nothing that is recorded of them counts. */
+    if (status == STET_OK && in->before && !in->old)
+        status = s->memo->ops->forget(s->memo, in->process->result, NULL, 0, err);
+    if (status != STET_OK)
+        return status;
     id_list fresh = {0}, gone = {0};
-    sort_out(in, runtime || elsewhere, &fresh, &gone);
+    sort_out(in, runtime, &fresh, &gone);
     if (fresh.len > 0)
         status = s->memo->ops->distrust(s->memo, in->process->result, fresh.at, fresh.len, reason, err);
     if (status == STET_OK)
@@ -278,11 +315,11 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
     *out = (stet_sched_installed){.created = !in->before,
                                   .changed = in->before != NULL,
                                   .generation = in->process->generation,
-                                  .gone = gone.len - in->children.len,
                                   .kept = in->diff.kept};
     for (size_t i = 0; i < in->diff.len; i++) {
         out->added += in->diff.at[i].kind == STET_CHANGE_ADDED;
         out->altered += in->diff.at[i].kind == STET_CHANGE_CHANGED;
+        out->gone += in->diff.at[i].kind == STET_CHANGE_GONE;
     }
     stet_vec_release(&fresh);
     stet_vec_release(&gone);
@@ -335,22 +372,26 @@ void sched_renew(stet_sched *s) {
 
 stet_status stet_sched_install(stet_sched *s, stet_pattern *pattern, const char *piece, stet_value source,
                                stet_value set, stet_sched_installed *out, stet_error *err) {
-    if (!stet_piece_name_valid(piece)) {
-        stet_fail(err, STET_INVALID, "\"%s\" is no name for a piece", piece);
+    stet_sched_setup setup = {.pattern = pattern, .piece = piece, .source = source, .set = set};
+    return stet_sched_set_up(s, &setup, out, err);
+}
+
+stet_status stet_sched_set_up(stet_sched *s, const stet_sched_setup *setup, stet_sched_installed *out,
+                              stet_error *err) {
+    stet_pattern *pattern = setup->pattern;
+    if (!stet_piece_name_valid(setup->piece)) {
+        stet_fail(err, STET_INVALID, "\"%s\" is no name for a piece", setup->piece);
         stet_hint(err, "use letters, digits, \"_\", \"-\" and \".\"");
         return STET_INVALID;
     }
     stet_process_modules modules = sched_modules(s);
-    installing in = {.s = s, .pattern = pattern, .source = source, .set = set};
+    installing in = {.s = s, .pattern = pattern, .source = setup->source, .set = setup->set, .unset = setup->unset};
     /* A program whose graph can't be built is not kept, unless it is used up by building it. */
     stet_status status = pattern->use_up ? stet_piece_keep_program(s->space, s->branch_name, pattern, err) : STET_OK;
-    bool kept = pattern->use_up;
     if (status == STET_OK)
-        status = stet_process_build(pattern, piece, &modules, &in.process, err);
-    if (status == STET_OK && !kept)
-        status = stet_piece_keep_program(s->space, s->branch_name, pattern, err);
-    if (status == STET_OK)
-        status = stet_piece_keep_schemas(s->space, s->branch_name, in.process, err);
+        status = stet_process_build(pattern, setup->piece, &modules, &in.process, err);
+    if (status == STET_OK && setup->accept)
+        status = setup->accept(setup->ctx, in.process, err);
     /* One at a time between processes: who distrusts actions must not do it to those that another has just run. */
     stet_lock *lock = NULL;
     char *path = stet_asprintf("%s.setup", stet_space_path(s->space));

@@ -1,10 +1,12 @@
-/* The record of past runs, over the observations of the space. */
+/* memo_durable.c - the record of past runs, over the observations of the space. */
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
 #include "db/db.h"
 #include "scheduler/memo.h"
+#include "scheduler/standing.h"
 
 static void x_close(stet_memo *x) {
     free(x);
@@ -24,10 +26,28 @@ int64_t stet_memo_version(stet_space *s) {
     return stet_db_data_version(stet_space_db(s));
 }
 
+/* Before anything is called standing: marks that are owed, and actions without a record. */
+static stet_status be_current(stet_memo *x, stet_error *err) {
+    stet_status status = stet_observe_catch_up(x->space, err);
+    return status == STET_OK ? stet_standing_adopt(x->space, x->branch, err) : status;
+}
+
+typedef struct visiting {
+    stet_memo_visit_pending visit;
+    void *ctx;
+} visiting;
+
+static stet_status visit_mark(void *ctx, int64_t number, const stet_docname *piece, const char *action,
+                              stet_action_state state, stet_error *err) {
+    const visiting *v = ctx;
+    return v->visit(v->ctx, number, *piece->scope ? NULL : piece->id, action, state, err);
+}
+
 static stet_status x_pending(stet_memo *x, int64_t since, int64_t after, size_t limit, stet_memo_visit_pending visit,
                              void *ctx, stet_error *err) {
-    stet_status status = stet_observe_catch_up(x->space, err);
-    return status == STET_OK ? stet_observe_each_mark(x->space, x->branch, since, after, limit, visit, ctx, err)
+    visiting v = {visit, ctx};
+    stet_status status = be_current(x, err);
+    return status == STET_OK ? stet_observe_each_mark(x->space, x->branch, since, after, limit, visit_mark, &v, err)
                              : status;
 }
 
@@ -36,7 +56,7 @@ static stet_status x_count(stet_memo *x, const char *piece, size_t *out, stet_er
 }
 
 static stet_status x_survey(stet_memo *x, stet_hash demand, stet_survey *out, stet_error *err) {
-    stet_status status = stet_observe_catch_up(x->space, err);
+    stet_status status = be_current(x, err);
     return status == STET_OK ? stet_observe_survey(x->space, x->branch, demand, out, err) : status;
 }
 
@@ -45,7 +65,7 @@ static stet_status x_surveyed(stet_memo *x, stet_hash demand, int64_t version, s
 }
 
 static stet_status x_any(stet_memo *x, bool *out, stet_error *err) {
-    stet_status status = stet_observe_catch_up(x->space, err);
+    stet_status status = be_current(x, err);
     return status == STET_OK ? stet_observe_any(x->space, x->branch, NULL, NULL, out, err) : status;
 }
 
@@ -65,6 +85,10 @@ static stet_status x_readers(stet_memo *x, const char *space, const stet_docname
     return status;
 }
 
+static stet_status x_failed(stet_memo *x, stet_numbers *out, stet_error *err) {
+    return stet_observe_failed(x->space, x->branch, NULL, out, err);
+}
+
 static const stet_memo_cell *cells(stet_arena *arena, const stet_observed *at, size_t count) {
     stet_memo_cell *out = stet_arena_alloc(arena, (count ? count : 1) * sizeof *out);
     for (size_t i = 0; i < count; i++)
@@ -79,9 +103,11 @@ static void describe(const stet_action_record *r, stet_arena *arena, stet_memo_a
                               .observed = r->observed,
                               .failed = r->observed && r->failed,
                               .state = r->cause.state,
+                              .reason = r->cause.reason,
                               .implementation = r->implementation,
                               .runtime = r->runtime,
-                              .generation = r->generation};
+                              .generation = r->generation,
+                              .observed_at = r->observed_at};
     if (r->observed) {
         out->reads = cells(arena, r->reads, r->read_count);
         out->read_count = r->read_count;
@@ -93,6 +119,8 @@ static void describe(const stet_action_record *r, stet_arena *arena, stet_memo_a
 static stet_status x_get(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out, stet_error *err) {
     stet_action_record r;
     stet_status status = stet_observe_brief(x->space, number, arena, &r, err);
+    if (status == STET_OK && *r.key.scope)
+        return stet_fail(err, STET_NOT_FOUND, "\"%s\" of scope \"%s\" is no piece", r.key.piece, r.key.scope);
     if (status == STET_OK)
         describe(&r, arena, out);
     return status;
@@ -154,6 +182,7 @@ static const stet_memo_ops durable_ops = {.close = x_close,
                                           .surveyed = x_surveyed,
                                           .any = x_any,
                                           .readers = x_readers,
+                                          .failed = x_failed,
                                           .load = x_load,
                                           .get = x_get,
                                           .distrust = x_distrust,

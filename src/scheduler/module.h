@@ -1,26 +1,36 @@
 /* module.h - the interface between the scheduler and a kind of module (`ref`, `javascript`, `command`, ...).
  *
- * A new kind is one file in src/module (or a plug-in) that fills one stet_module_kind and is named in
- * src/module/kinds.c. The scheduler decides what runs and when; the kind knows how. It sees no database: it reads
- * inputs and publishes results through the run it is given, which records what was read and written.
+ * A new kind is one file in src/module (or a plug-in) that fills one stet_module_kind and is listed in
+ * src/module/kinds.c. The scheduler decides what runs and when; the kind knows how. A kind does not see the database:
+ * it reads inputs and publishes results through the run it is given, which records what was read and written.
  *
- * One run of a synchronous kind:
+ * A run of a synchronous kind:
  *
- *     start(state, program, run, err)
- *         stet_run_read(run, path, STET_RECURSIVE, &value, &err)     // any number: inputs, by path into `inputs`
- *         stet_run_succeed(run, result)  or  stet_run_fail(run, &err)
- *         return STET_OK
+ *     static stet_status start(void *state, void *program, stet_run *run, stet_error *err) {
+ *         stet_value value;
+ *         stet_status status = stet_run_read(run, STET_PATH_ROOT, STET_RECURSIVE, &value, err); // any number of reads
+ *         if (status == STET_OK)
+ *             stet_run_succeed(run, stet_retain(value));
+ *         else
+ *             stet_run_fail(run, err);
+ *         return STET_OK;
+ *     }
  *
- * An asynchronous one (`asynchronous` set) returns from start with the work under way, keeps `run`, and calls
- * stet_run_succeed or stet_run_fail later, from the event loop. What it read in start is forgotten then: before it
- * reads, writes or succeeds it calls stet_run_refresh, and reads again what its result rests on. Work that outlives the
- * process is found again by the kind itself, by what identifies it, when the run is started again after a restart.
+ * An asynchronous kind (`asynchronous` is set) returns from start with the work under way, keeps `run`, and ends it
+ * later, from the event loop. What it read in start is forgotten then: before it reads, writes or succeeds it calls
+ * stet_run_refresh, and reads again what its result depends on. That opens a section. The section ends when the run
+ * ends, when stet_run_suspend is called, when another run is refreshed, or when the callback returns to the loop.
+ * Reading and writing is allowed only inside a section. If work outlives the process, the kind itself finds it again,
+ * by its identity, when the run is started again after a restart.
  *
- * Rules: exactly one of succeed and fail per run; nothing is touched after it. No reading outside the run, no clock, no
- * randomness that the inputs do not carry, unless the node is an effect.
+ * Rules
+ *
+ *   1. Exactly one of succeed, fail and decline is called per run; nothing is touched after it.
+ *   2. A kind reads only through the run, and uses no clock and no randomness that the inputs do not provide, unless
+ *      the node is an effect.
  *
  * A run is an object with functions (stet_run_ops), so that a kind can be tested without a scheduler: the test gives it
- * a run of its own making (test/unit/ref.c does).
+ * a run of its own (test/unit/ref.c does).
  */
 #ifndef STET_SCHEDULER_MODULE_H
 #define STET_SCHEDULER_MODULE_H
@@ -33,57 +43,64 @@
 
 typedef struct stet_run stet_run; /* one run of one action */
 
-/* What a kind may ask of the scheduler's host, for as long as its state lives. */
+/* What the scheduler's host offers to a kind, for as long as its state lives. */
 typedef struct stet_module_host {
     const char *project_root;     /* absolute */
-    const char *temp_dir;         /* for this kind, same file system as persist */
+    const char *temp_dir;         /* for this kind, on the same file system as persist */
     stet_value config;            /* [module.<type>] of config.toml, or null; borrowed */
     struct uv_loop_s *loop;       /* the event loop of an asynchronous kind */
-    void *project;                /* stet_project *, for kinds that open stores of their own (command, call) */
-    void *files;                  /* stet_files *, of the space that is run; NULL: none, commands can't run */
-    int jobs;                     /* how many may be under way at once; 0: the kind decides */
-    bool (*cancelled)(void *ctx); /* has somebody asked to stop? May be NULL */
+    void *project;                /* stet_project *, for kinds that open their own stores (command, call) */
+    void *files;                  /* stet_files * of the space that is run; NULL: none, commands can't run */
+    int jobs;                     /* maximum number under way; 0: the kind decides */
+    bool (*cancelled)(void *ctx); /* was a stop requested? May be NULL */
     void *cancelled_ctx;
     const bool
-        *stopped; /* one has failed: what has not begun yet does not begin, and ends as STET_CANCELLED. May be NULL */
+        /* Set when one has failed: what has not begun yet does not begin, and ends as STET_CANCELLED. May be NULL. */
+        *stopped;
 } stet_module_host;
 
 typedef struct stet_module_kind {
     int version;       /* STET_MODULE_VERSION */
-    const char *type;  /* as `module.type` names it */
-    bool asynchronous; /* many may be under way at once */
+    const char *type;  /* as in `module.type` */
+    bool asynchronous; /* several runs may be under way at the same time */
 
-    /* Once per process, on first use; may load a plug-in. NULL: nothing to open, the state is NULL. */
+    /* Called once per process, on first use; may load a plug-in. NULL: nothing to open, and the state is NULL. */
     stet_status (*open)(const stet_module_host *host, void **state, stet_error *err);
     void (*close)(void *state);
 
-    /* Is this descriptor right, as far as can be told without running it? `node` is the whole node. Errors name the
+    /* Checks a descriptor, as far as that is possible without running it. `node` is the whole node. Errors name the
      * member; the hint says what to write. Needs no open state. */
     stet_status (*check)(stet_value descriptor, stet_value node, stet_error *err);
     /* How an input (a key of `inputs`) is used. NULL: STET_INPUT_MAYBE for all. Needs no open state. */
     stet_input_use (*use)(stet_value descriptor, const char *input, size_t len);
-    /* What the implementation is: text, content of its files, version of the kind where results may differ. Two equal
-     * fingerprints compute the same from the same inputs. */
+    /* The identity of the implementation: text, content of its files, version of the kind where results may differ.
+     * Equal fingerprints compute the same from the same inputs. */
     stet_status (*fingerprint)(void *state, stet_value descriptor, stet_hash *out, stet_error *err);
     /* Compiled form, kept by the scheduler per fingerprint. May be NULL together with forget. */
     stet_status (*prepare)(void *state, stet_value descriptor, void **program, stet_error *err);
     void (*forget)(void *state, void *program);
 
     stet_status (*start)(void *state, void *program, stet_run *run, stet_error *err);
-    /* Stop; the run must still end in stet_run_fail(STET_CANCELLED), now or soon. */
+    /* Stops a run, which must still end in stet_run_fail(STET_CANCELLED), now or soon. */
     void (*cancel)(void *state, stet_run *run);
-    /* A settling is over, and what its runs gave is stored: the kind may let go of what it kept others from. May be
+    /* A settling is over, and the results of its runs are stored: the kind may release what it kept from others. May be
      * NULL. */
     void (*idle)(void *state);
+    /* No run is under way, and other processes are waited for: the kind releases locks that they may need, and takes
+     * them again with the next run. May be NULL. */
+    void (*pause)(void *state);
+    /* Tells which files the node names by its descriptor and its inputs as they are written. NULL: none. Needs no open
+     * state. */
+    void (*names)(stet_value descriptor, stet_value node, stet_named_fn each, void *ctx);
 } stet_module_kind;
 
-/* The kinds there are; NULL for an unknown type. Defined in src/module/kinds.c, named here because the scheduler looks
- * kinds up by type and knows nothing else of them. */
+/* Finds a kind by its type; NULL: unknown. Defined in src/module/kinds.c, and declared here because the scheduler looks
+ * kinds up by type and knows nothing else about them. */
 const stet_module_kind *stet_module_find(const char *type);
 /* For stet_pattern_checks: known type, and the kind's own check. `ctx` is not used. */
 stet_status stet_module_check(void *ctx, stet_value descriptor, stet_value node, stet_error *err);
-
-/* ---- What a kind does with a run ---------------------------------------------------------------------------- */
+/* The same for `names`. */
+void stet_module_names(void *ctx, stet_value descriptor, stet_value node, stet_named_fn each, void *each_ctx);
 
 stet_value stet_run_descriptor(const stet_run *run); /* the node's module, borrowed */
 stet_value stet_run_node(const stet_run *run);       /* the whole node as in the process graph, borrowed */
@@ -94,45 +111,47 @@ bool stet_run_is_effect(const stet_run *run);
  * Borrowed until the run ends. STET_NOT_FOUND if nothing is there (that is recorded too). */
 STET_CHECKED stet_status stet_run_read(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out,
                                        stet_error *err);
-/* What is there, without recording a read: for a kind that records afterwards, and exactly, what it made of the value.
- * Whoever peeks and lets the value influence the run must stet_run_read that part before the run ends. Where the run's
- * maker has no `peek` it is a shallow read. Borrowed until the run ends. */
+/* Reads without recording: for a kind that records afterwards, and exactly, what it used of the value. If a peeked
+ * value influences the run, stet_run_read must be called for that part before the run ends. If the run's maker has no
+ * `peek`, it is a shallow read. Borrowed until the run ends. */
 STET_CHECKED stet_status stet_run_peek(stet_run *run, stet_pathref path, stet_value *out, stet_error *err);
-/* The same with links inside the value left as they are: what they lead to is not read. For who passes values on. */
+/* The same with links inside the value left as they are: what they lead to is not read. For kinds that pass values on.
+ */
 STET_CHECKED stet_status stet_run_raw(stet_run *run, stet_pathref path, stet_value *out, stet_error *err);
 /* All inputs, recursively: the common case. */
 STET_CHECKED stet_status stet_run_inputs(stet_run *run, stet_value *out, stet_error *err);
-/* The names of the inputs are part of the graph and not a read: `inputs` as bound, an object; values in it are
- * bindings. Borrowed. */
+/* The inputs as bound, an object whose values are bindings. Their names are part of the graph and not a read. Borrowed.
+ */
 stet_value stet_run_bindings(const stet_run *run);
 /* Writes through an input that was bound with asCell. `path` starts at the inputs object. Consumes `value`. Reading
- * such an input, at its path and below, reads the cell's value, with what this run wrote to it; that it is a cell is
- * told by its binding. */
+ * such an input, at its path and below, reads the cell's value, including what this run wrote to it; the binding tells
+ * that it is a cell. */
 STET_CHECKED stet_status stet_run_write(stet_run *run, stet_pathref path, stet_value value, stet_error *err);
-/* Of an event handler: sends an event to the stream that an input bound with asCell stands for, or one below it. It is
- * delivered after this run, in its transaction; if that can't be, this run's event fails. Consumes `event`. */
+/* For an event handler: sends an event to the stream that an input bound with asCell represents, or to one below it. It
+ * is delivered after this run, in its transaction; if that is not possible, this run's event fails. Consumes `event`.
+ */
 STET_CHECKED stet_status stet_run_send(stet_run *run, stet_pathref path, stet_value event, stet_error *err);
 
 /* The event of a handler run; null otherwise. Borrowed. */
 stet_value stet_run_event(const stet_run *run);
 
-/* ---- Documents beyond the inputs: what is known only while running ----
- *
- * The value of any document of the piece's space, recorded as a read like those of the inputs: a header that a compiler
- * found. STET_NOT_FOUND if there is none (recorded too). Borrowed until the run ends or is refreshed. */
+/* Documents beyond the inputs, which are known only while running, such as a header that a compiler found. Reads the
+ * value of any document of the piece's space, recorded like a read of an input. STET_NOT_FOUND: there is none (recorded
+ * too). Borrowed until the run ends or is refreshed. */
 STET_CHECKED stet_status stet_run_read_doc(stet_run *run, const char *id, stet_value *out, stet_error *err);
 /* Sets the value of a document, or deletes it (null), with the result, in one commit. The action owns it from then on:
- * a change by anybody else makes it dirty. Also for a run that fails. Consumes `value`. */
+ * a change by another writer makes the action dirty. Also for a run that fails. Consumes `value`. */
 STET_CHECKED stet_status stet_run_write_doc(stet_run *run, const char *id, stet_value value, stet_error *err);
-/* For asynchronous kinds that look at their inputs again when the work is done: what was read and written so far is
- * forgotten, and what is read from now on is as it is now. Values borrowed before are void. */
+/* For asynchronous kinds that read their inputs again when the work is done: forgets what was read and written so far;
+ * later reads see the current state. Values borrowed before are invalid. */
 STET_CHECKED stet_status stet_run_refresh(stet_run *run, stet_error *err);
+/* Ends the section that a refresh began, without a result; the work continues. */
+void stet_run_suspend(stet_run *run);
 
-/* ---- Children: one graph for each element of a list (graph/child.h) ----
- *
- * What the action's children are from now on, in the order of the list: those that are not there are made, those that
- * are not named are torn down, those whose argument changed get it, all with the result, in one commit. Keys are texts,
- * each once. The output is written, too: stet_run_succeed with null after this. Borrowed for the call. */
+/* Children: one graph for each element of a list (graph/child.h). Sets the action's children, in the order of the list.
+ * Missing ones are created, ones that are not named are torn down, and those whose argument changed get it; all with
+ * the result, in one commit. Keys are texts, each once. The output is written too: call stet_run_succeed with null
+ * after this. Borrowed for the call. */
 typedef struct stet_run_child {
     const char *key;
     stet_value element;
@@ -145,8 +164,18 @@ void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *n
 /* Consumes `result`; it becomes the output, unless the node has none. */
 void stet_run_succeed(stet_run *run, stet_value result);
 void stet_run_fail(stet_run *run, const stet_error *err);
-
-/* ---- What a run is, for those who make one -------------------------------------------------------------------- */
+/* Ends a run that says nothing about the action, because it was stopped or could not be tried. Nothing is recorded, and
+ * the action stays outdated:
+ *
+ *   STET_CANCELLED    it was stopped
+ *   STET_CONFLICT     what it reads was being changed; it is started again in this settling, a limited number of times
+ *   any other         it does not run again in this settling, which reports `err`
+ *
+ * A failure with a status for which stet_run_is_ours is true is treated like this too: a problem of stet itself is
+ * never recorded as the failure of an action.
+ */
+void stet_run_decline(stet_run *run, const stet_error *err);
+bool stet_run_is_ours(stet_status status); /* STET_CANCELLED, STET_CONFLICT, STET_BUSY, STET_IO, STET_INTERNAL */
 
 typedef struct stet_run_ops {
     stet_status (*read)(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err);
@@ -155,6 +184,8 @@ typedef struct stet_run_ops {
     void (*progress)(stet_run *run, int64_t done, int64_t total, const char *note);            /* may be NULL */
     void (*succeed)(stet_run *run, stet_value result);                                         /* consumes */
     void (*fail)(stet_run *run, const stet_error *err);
+    void (*decline)(stet_run *run, const stet_error *err);                                   /* NULL: fail */
+    void (*suspend)(stet_run *run);                                                          /* may be NULL */
     stet_status (*peek)(stet_run *run, stet_pathref path, stet_value *out, stet_error *err); /* may be NULL */
     /* May be NULL: STET_UNSUPPORTED then. */
     stet_status (*read_doc)(stet_run *run, const char *id, stet_value *out, stet_error *err);
@@ -165,7 +196,7 @@ typedef struct stet_run_ops {
     stet_status (*send)(stet_run *run, stet_pathref path, stet_value event, stet_error *err); /* consumes */
 } stet_run_ops;
 
-/* The maker embeds this at the start of its own struct. */
+/* Embedded at the start of the maker's own struct. */
 struct stet_run {
     const stet_run_ops *ops;
     stet_value node;       /* {"id","module","inputs",...}; borrowed */

@@ -1,3 +1,5 @@
+/* plan.c - the planner: which action runs next. Rules R1 to R9 are in plan.h. */
+
 #include "scheduler/plan_internal.h"
 
 #define MAX_BUMPS 8 /* times an action is put behind a writer in one settling; more means that they form a cycle */
@@ -47,8 +49,6 @@ void stet_plan_free(stet_plan *p) {
     free(p);
 }
 
-/* ---- Documents and actions --------------------------------------------------------------------------------------- */
-
 static char *copy_name(const char *name, size_t len) {
     char *copy = stet_alloc(len + 1); /* a document's may have NUL bytes in it */
     memcpy(copy, name, len);
@@ -93,8 +93,9 @@ uint32_t stet_plan_add(stet_plan *p, const char *name, size_t len, const stet_pl
     p->nodes.at[id] = (node){
         .name = copy_name(name, len),
         .flags = (o->effect ? N_EFFECT : 0) | (o->certain ? N_CERTAIN : 0) | (o->effect || o->late ? N_LATE : 0) |
-                 (o->materializer ? N_MATERIALIZER : 0),
+                 (o->materializer ? N_MATERIALIZER : 0) | (o->first ? N_FIRST : 0),
         .rank = o->rank,
+        .circle = o->circle,
         .debounce_ms = o->debounce_ms,
         .throttle_ms = o->throttle_ms,
         .started_at = INT64_MIN,
@@ -125,6 +126,10 @@ const char *stet_plan_name(const stet_plan *p, uint32_t id) {
 
 void *stet_plan_data(const stet_plan *p, uint32_t id) {
     return p->nodes.at[id].data;
+}
+
+void *stet_plan_data_there(const stet_plan *p, uint32_t id) {
+    return p->nodes.at[id].flags & N_GONE ? NULL : p->nodes.at[id].data;
 }
 
 size_t stet_plan_count(const stet_plan *p) {
@@ -161,7 +166,8 @@ static bool upstream_runs(stet_plan *p, uint32_t id) {
     if (p->running == 0)
         return false;
     uint32_t stamp = ++p->stamp;
-    /* A child reads what its coordinator wrote for it, and nothing through it: its brothers may run beside it. */
+    /* A child is there because of the list that its coordinator read: that leads to it, too. Its brothers, which the
+     * coordinator waits for, may run beside it. */
     for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE; c = plan_leader(p, c))
         p->nodes.at[c].own = stamp;
     stet_plan_nodes stack = {0};
@@ -169,19 +175,25 @@ static bool upstream_runs(stet_plan *p, uint32_t id) {
     *stet_vec_add(&stack) = id;
     p->nodes.at[id].seen = stamp;
     while (stack.len > 0 && !behind) {
-        const node *n = &p->nodes.at[stack.at[--stack.len]];
+        uint32_t at = stack.at[--stack.len];
+        const node *n = &p->nodes.at[at];
+        for (uint32_t c = plan_leader(p, at); c != STET_PLAN_NONE; c = plan_leader(p, c))
+            if (p->nodes.at[c].seen != stamp) {
+                p->nodes.at[c].seen = stamp;
+                *stet_vec_add(&stack) = c;
+            }
         for (uint32_t r = 0; r < n->read_count && !behind; r++) {
             stet_vec_clear(&p->found);
-            plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
+            stet_plan_makers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
             for (size_t i = 0; i < p->found.len; i++) {
                 node *w = &p->nodes.at[p->found.at[i]];
-                if (w->seen == stamp)
-                    continue;
-                w->seen = stamp;
-                if ((w->flags & N_RUNNING) || (w->below > 0 && w->own != stamp)) {
+                if (p->found.at[i] != id && ((w->flags & N_RUNNING) || (w->below > 0 && w->own != stamp))) {
                     behind = true;
                     break;
                 }
+                if (w->seen == stamp)
+                    continue;
+                w->seen = stamp;
                 *stet_vec_add(&stack) = p->found.at[i];
             }
         }
@@ -204,7 +216,7 @@ static void forget_downstream(stet_plan *p, uint32_t id) {
         const node *n = &p->nodes.at[stack.at[--stack.len]];
         for (uint32_t r = 0; r < n->read_count; r++) {
             stet_vec_clear(&p->found);
-            plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
+            stet_plan_makers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
             for (size_t i = 0; i < p->found.len; i++) {
                 node *w = &p->nodes.at[p->found.at[i]];
                 if (w->flags & N_LEADS) /* and so are all that lead into it */
@@ -221,7 +233,7 @@ static void forget_downstream(stet_plan *p, uint32_t id) {
 
 bool stet_plan_unload(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
-    if (n->flags & ~(uint32_t)(N_CERTAIN | N_EFFECT | N_LATE)) /* and none that leads to others */
+    if (n->flags & ~(uint32_t)(N_CERTAIN | N_EFFECT | N_LATE | N_FILLED)) /* and none that leads to others */
         return false;
     if (upstream_runs(p, id))
         return false; /* it may stand between that and one that has to wait for it */
@@ -276,8 +288,6 @@ size_t stet_plan_loaded(const stet_plan *p) {
     return p->nodes.len - p->free_nodes.len;
 }
 
-/* ---- Looking up -------------------------------------------------------------------------------------------------- */
-
 static void collect(void *ctx, uint32_t id) {
     stet_plan_nodes *out = ctx;
     *stet_vec_add(out) = id;
@@ -319,8 +329,6 @@ stet_status plan_load_readers(stet_plan *p, uint32_t d, stet_pathref path, stet_
     return STET_OK;
 }
 
-/* ---- Changes ----------------------------------------------------------------------------------------------------- */
-
 static void mark_changed(stet_plan *p, uint32_t id, int64_t now) {
     if (p->heard && !(p->nodes.at[id].flags & (N_PENDING | N_RUNNING)))
         *stet_vec_add(p->heard) = id;
@@ -354,24 +362,30 @@ void stet_plan_listen(stet_plan *p, stet_plan_nodes *heard) {
     p->heard = heard;
 }
 
-/* ---- What next --------------------------------------------------------------------------------------------------- */
-
-void stet_plan_begin(stet_plan *p) {
+static void begin(stet_plan *p, uint32_t released) {
     p->down_epoch++;
     for (size_t i = 0; i < p->nodes.len; i++) {
         node *n = &p->nodes.at[i];
         n->runs = n->bumps = 0;
         n->flags &= ~(uint32_t)N_BLOCKS;
-        if (n->flags & N_IDLE) { /* its turn comes at the end, as that of all */
-            n->flags &= ~(uint32_t)N_IDLE;
+        if (n->flags & (N_IDLE | N_FILLED)) { /* its turn comes at the end, as that of all; who reads it has run */
+            n->flags &= ~(uint32_t)(N_IDLE | N_FILLED);
             p->live_epoch++;
         }
-        if (n->flags & (N_ASIDE | N_LEFT)) {
-            n->flags &= ~(uint32_t)(N_ASIDE | N_LEFT);
-            if ((n->flags & N_PENDING) && !(n->flags & N_PLACED))
+        if (n->flags & released) {
+            n->flags &= ~released;
+            if ((n->flags & N_PENDING) && !(n->flags & (N_PLACED | N_ASIDE)))
                 plan_queue_push(p, (uint32_t)i);
         }
     }
+}
+
+void stet_plan_begin(stet_plan *p) {
+    begin(p, N_ASIDE | N_LEFT);
+}
+
+void stet_plan_resume(stet_plan *p) {
+    begin(p, N_LEFT);
 }
 
 /* Puts an action behind a writer of what it reads, if that waits to run and ranks no lower (R2). */
@@ -382,11 +396,12 @@ static bool put_behind_writer(stet_plan *p, uint32_t id) {
         return false;
     for (uint32_t r = 0; r < n->read_count; r++) {
         stet_vec_clear(&p->found);
-        plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
+        stet_plan_makers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
         for (size_t i = 0; i < p->found.len; i++) {
             const node *w = &p->nodes.at[p->found.at[i]];
-            if (p->found.at[i] != id && (w->flags & N_QUEUED) && (w->flags & N_PENDING) && w->rank >= n->rank &&
-                w->rank + 1 > above)
+            bool follows = (n->flags & N_FIRST) && w->circle == n->circle;
+            if (p->found.at[i] != id && !follows && (w->flags & N_QUEUED) && (w->flags & N_PENDING) &&
+                w->rank >= n->rank && w->rank + 1 > above)
                 above = w->rank + 1;
         }
     }
@@ -509,8 +524,44 @@ bool stet_plan_still_first(stet_plan *p, uint32_t id) {
     return good;
 }
 
+void stet_plan_set_blocks(stet_plan *p, uint32_t id) {
+    p->nodes.at[id].flags |= N_BLOCKS;
+}
+
+void stet_plan_release(stet_plan *p, uint32_t id) {
+    if (p->nodes.at[id].flags & N_LEFT)
+        plan_queue_push(p, id);
+}
+
+/* Those that were left because of it. */
+static void release_left(stet_plan *p, uint32_t id) {
+    stet_vec_clear(&p->found);
+    const node *n = &p->nodes.at[id];
+    for (uint32_t w = 0; w < n->write_count + n->envelope_count; w++) {
+        edge e = w < n->write_count ? n->writes[w] : n->envelopes[w - n->write_count];
+        stet_plan_readers(p, e.doc, plan_path_at(p, e.path), STET_KEYSET, &p->found);
+    }
+    for (size_t i = 0; i < p->found.len; i++)
+        if (p->nodes.at[p->found.at[i]].flags & N_LEFT)
+            plan_queue_push(p, p->found.at[i]);
+}
+
+/* Something ended: those that wait for what runs are looked at again. */
+static void release_waiting(stet_plan *p) {
+    for (size_t i = 0; i < p->waiting.len; i++) {
+        count_below(p, p->waiting.at[i], false);
+        if (p->nodes.at[p->waiting.at[i]].flags & N_WAITING)
+            plan_queue_push(p, p->waiting.at[i]);
+    }
+    stet_vec_clear(&p->waiting);
+}
+
 void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int64_t now) {
     node *n = &p->nodes.at[id];
+    if (n->flags & N_GONE) { /* removed since it was given out */
+        release_waiting(p);
+        return;
+    }
     assert(n->flags & N_RUNNING);
     p->running--;
     count_below(p, id, false);
@@ -531,9 +582,7 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
         n->flags |= N_BLOCKS;
     if (outcome == STET_PLAN_DONE && (n->flags & N_BLOCKS)) {
         n->flags &= ~(uint32_t)N_BLOCKS;
-        for (size_t i = 0; i < p->nodes.len; i++)
-            if (p->nodes.at[i].flags & N_LEFT)
-                plan_queue_push(p, (uint32_t)i);
+        release_left(p, id);
     }
     if (!undone)
         n->flags &= ~(uint32_t)N_PENDING;
@@ -543,12 +592,7 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
         n->dirty_at = now;
         plan_queue_push(p, id);
     }
-    for (size_t i = 0; i < p->waiting.len; i++) {
-        count_below(p, p->waiting.at[i], false);
-        if (p->nodes.at[p->waiting.at[i]].flags & N_WAITING)
-            plan_queue_push(p, p->waiting.at[i]);
-    }
-    stet_vec_clear(&p->waiting);
+    release_waiting(p);
 }
 
 void stet_plan_put_aside(stet_plan *p, uint32_t id) {
@@ -564,8 +608,6 @@ size_t stet_plan_queued(const stet_plan *p) {
 void stet_plan_dropped(stet_plan *p, uint32_t id, int64_t now) {
     stet_plan_mark(p, id, STET_PLAN_DIRTY, now);
 }
-
-/* ---- Telling ----------------------------------------------------------------------------------------------------- */
 
 bool stet_plan_is_dirty(const stet_plan *p, uint32_t id) {
     return p->nodes.at[id].flags & N_DIRTY;

@@ -1,3 +1,5 @@
+/* plan_index.c - who reads and who writes a document, by path. */
+
 #include "scheduler/plan_index.h"
 
 #include <assert.h>

@@ -1,8 +1,9 @@
-/* plan_index.h - who reads and who writes a document, by path; the planner's alone.
+/* plan_index.h - who reads and who writes a document, by path. Private to the planner.
  *
- * Per document a vector of (path, node, kind), sorted by path but for a short tail, so that a change finds what it
- * touches by looking up each prefix of its path and the range below it. Paths are interned: comparing two is comparing
- * pointers first. */
+ * Each document has a vector of (path, node, kind), sorted by path except for a short tail. A change finds what it
+ * touches by looking up each prefix of its path and the range below it. Paths are interned: comparing two compares
+ * pointers first.
+ */
 #ifndef STET_SCHEDULER_PLAN_INDEX_H
 #define STET_SCHEDULER_PLAN_INDEX_H
 
@@ -24,12 +25,12 @@ void plan_paths_release(plan_paths *p);
 typedef struct plan_entry {
     uint32_t path;
     uint32_t node;
-    uint32_t kind; /* stet_read_kind; PLAN_DEAD: removed, and in its place until the next sorting */
+    uint32_t kind; /* stet_read_kind; PLAN_DEAD: removed, but kept in its place until the next sort */
 } plan_entry;
 #define PLAN_DEAD 0x80000000u
 
 typedef struct plan_index {
-    plan_entry *at; /* most documents have one or two: small, and grown from one */
+    plan_entry *at; /* most documents have one or two entries, so it starts small */
     uint32_t len, cap;
     uint32_t sorted; /* at[0, sorted) is in order */
     uint32_t dead;

@@ -1,7 +1,9 @@
-/* plan_internal.h - what the files of the planner share. Nobody else includes it.
+/* plan_internal.h - what the files of the planner share. Not included anywhere else.
  *
- * plan.c keeps documents and actions and says what runs next; plan_queue.c keeps what waits, by rank and by time;
- * plan_live.c keeps edges and demands, and finds out whether a way leads from one to the other. */
+ *   plan.c          documents and actions, and which action runs next
+ *   plan_queue.c    waiting actions, by rank and by time
+ *   plan_live.c     edges and demands, and whether a path leads from one to the other
+ */
 #ifndef STET_SCHEDULER_PLAN_INTERNAL_H
 #define STET_SCHEDULER_PLAN_INTERNAL_H
 
@@ -31,10 +33,12 @@ enum {
     N_MATERIALIZER = 16384,
     N_IDLE = 32768, /* a materializer whose turn has come: wanted until it has run */
     N_LATE = 65536,
-    N_HELD = 131072,   /* late, and waits until all is known */
-    N_LEFT = 262144,   /* not to be run before something changes */
-    N_BLOCKS = 524288, /* failed or was left in this settling: others may be left because of it */
-    N_LEADS = 1048576  /* the output leads to what others write: it is `into` of some */
+    N_HELD = 131072,    /* late, and waits until all is known */
+    N_LEFT = 262144,    /* not to be run before something changes */
+    N_BLOCKS = 524288,  /* failed or was left in this settling: others may be left because of it */
+    N_LEADS = 1048576,  /* the output leads to what others write: it is `into` of some */
+    N_FILLED = 2097152, /* the output led nowhere before its last run */
+    N_FIRST = 4194304   /* of its circle */
 };
 #define N_PENDING (N_DIRTY | N_UNKNOWN)
 #define N_PLACED  (N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_HELD | N_RUNNING)
@@ -57,6 +61,7 @@ typedef struct node {
     uint32_t down_at;          /* epoch in which all that is downstream of it was loaded */
     uint32_t own;              /* stamp of a walk that began at one that leads into it */
     uint32_t below;            /* how many that lead into it run, or wait for what runs */
+    uint32_t circle;           /* which circle it is in; 0: none */
     uint32_t unwanted_at;      /* epoch in which one whose `into` this is was found not to be live */
     int64_t dirty_at, started_at;
     int64_t debounce_ms, throttle_ms;
@@ -121,17 +126,15 @@ static inline stet_pathref plan_path_at(const stet_plan *p, uint32_t path) {
 
 /* plan_live.c: takes an action's edges away, without a thought about liveness. */
 void plan_edges_drop(stet_plan *p, uint32_t id);
-/* plan.c: makes sure that every reader of a change is loaded. */
+/* In plan.c. */
 /* Whose output leads to what this one writes, under the number that it has by now; STET_PLAN_NONE. */
 uint32_t plan_leader(stet_plan *p, uint32_t id);
-/* Makes sure that everything downstream of an action is loaded, also what stands: whoever asks while the action runs
- * whether it is upstream of another has to find the way between them. */
+/* Loads everything downstream of an action, including what is up to date, so that a check whether the running action is
+ * upstream of another finds the path between them. */
 STET_CHECKED stet_status plan_load_downstream(stet_plan *p, uint32_t id, stet_error *err);
+/* Loads every reader of a change. */
 STET_CHECKED stet_status plan_load_readers(stet_plan *p, uint32_t d, stet_pathref path, stet_change_kind kind,
                                            stet_error *err);
-
-/* plan_live.c: those who write what is read there, and those who may: what must be fresh before a reader runs. */
-void plan_upstream(stet_plan *p, uint32_t doc, stet_pathref path, stet_plan_nodes *out);
 
 /* plan_queue.c */
 void plan_queue_push(stet_plan *p, uint32_t id);

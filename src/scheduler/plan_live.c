@@ -1,12 +1,11 @@
-/* Edges and demands: what reads what, and from where a way leads to something wanted. */
+/* plan_live.c - edges and demands: what reads what, and which actions lead to something wanted. */
+
 #include "scheduler/plan_internal.h"
 
 static void collect(void *ctx, uint32_t id) {
     stet_plan_nodes *out = ctx;
     *stet_vec_add(out) = id;
 }
-
-/* ---- Liveness ---------------------------------------------------------------------------------------------------- */
 
 static bool known_live(const stet_plan *p, const node *n) {
     return (n->flags & (N_CERTAIN | N_DEMANDED | N_IDLE)) || n->live_at == p->live_epoch;
@@ -65,8 +64,17 @@ uint32_t plan_leader(stet_plan *p, uint32_t id) {
     return into;
 }
 
-/* A place in the output of its coordinator that only who reads all of it reads: two keys below. The same in the output
- * that leads to that one, if it is a child itself. */
+/* A place in the output of a coordinator that only who reads all of it reads: two keys below. While that was empty
+ * nobody could read further, and who looked at it may do so now: one key below, which who looked at it reads. */
+static void place_below(const stet_plan *p, uint32_t coordinator, edge write, stet_path *out) {
+    stet_path_set(out, plan_path_at(p, write.path));
+    stet_path_push(out, "0");
+    if (!(p->nodes.at[coordinator].flags & N_FILLED))
+        stet_path_push(out, "0");
+}
+
+/* Who reads what it writes through the output of its coordinator, or through the output that leads to that one, if the
+ * coordinator is a child itself. */
 static stet_status descend_into(descent *d, uint32_t id, stet_error *err) {
     stet_plan *p = d->p;
     stet_path path = STET_PATH_INIT;
@@ -74,9 +82,7 @@ static stet_status descend_into(descent *d, uint32_t id, stet_error *err) {
     for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE && !d->live && status == STET_OK; c = plan_leader(p, c))
         for (uint32_t w = 0; w < p->nodes.at[c].write_count && !d->live && status == STET_OK; w++) {
             edge e = p->nodes.at[c].writes[w];
-            stet_path_set(&path, plan_path_at(p, e.path));
-            stet_path_push(&path, "0");
-            stet_path_push(&path, "0");
+            place_below(p, c, e, &path);
             status = descend(d, id, e.doc, stet_path_ref(&path), err);
         }
     stet_path_release(&path);
@@ -146,8 +152,6 @@ again:;
     return STET_OK;
 }
 
-/* ---- Downstream -------------------------------------------------------------------------------------------------- */
-
 static stet_status load_at(stet_plan *p, uint32_t in, stet_pathref path, stet_plan_nodes *stack, stet_error *err) {
     stet_status status = plan_load_readers(p, in, path, STET_KEYSET, err);
     stet_vec_clear(&p->found);
@@ -162,35 +166,60 @@ static stet_status load_at(stet_plan *p, uint32_t in, stet_pathref path, stet_pl
     return status;
 }
 
-stet_status plan_load_downstream(stet_plan *p, uint32_t start, stet_error *err) {
-    if (p->nodes.at[start].down_at == p->down_epoch)
-        return STET_OK;
-    stet_plan_nodes stack = {0};
+/* From those on the stack. Without `met` everybody is loaded who may come to read what they make, those included that
+ * read something in an envelope, or the output of a coordinator which leads there; with it only those are met that have
+ * read what is known to be made. */
+static stet_status go_down(stet_plan *p, stet_plan_nodes *stack, stet_plan_nodes *met, stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_status status = STET_OK;
-    p->nodes.at[start].down_at = p->down_epoch;
-    *stet_vec_add(&stack) = start;
-    while (stack.len > 0 && status == STET_OK) {
-        uint32_t id = stack.at[--stack.len];
+    while (stack->len > 0 && status == STET_OK) {
+        uint32_t id = stack->at[--stack->len];
+        if (met)
+            *stet_vec_add(met) = id;
         /* Edges by number: loading readers may move the nodes. */
-        for (uint32_t w = 0; status == STET_OK && w < p->nodes.at[id].write_count + p->nodes.at[id].envelope_count;
-             w++) {
+        for (uint32_t w = 0;
+             status == STET_OK && w < p->nodes.at[id].write_count + (met ? 0 : p->nodes.at[id].envelope_count); w++) {
             const node *at = &p->nodes.at[id];
             edge e = w < at->write_count ? at->writes[w] : at->envelopes[w - at->write_count];
-            status = load_at(p, e.doc, plan_path_at(p, e.path), &stack, err);
+            status = load_at(p, e.doc, plan_path_at(p, e.path), stack, err);
         }
-        for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE && status == STET_OK; c = plan_leader(p, c))
+        for (uint32_t c = met ? STET_PLAN_NONE : plan_leader(p, id); c != STET_PLAN_NONE && status == STET_OK;
+             c = plan_leader(p, c))
             for (uint32_t w = 0; status == STET_OK && w < p->nodes.at[c].write_count; w++) {
                 edge e = p->nodes.at[c].writes[w];
-                stet_path_set(&path, plan_path_at(p, e.path));
-                stet_path_push(&path, "0");
-                stet_path_push(&path, "0");
-                status = load_at(p, e.doc, stet_path_ref(&path), &stack, err);
+                place_below(p, c, e, &path);
+                status = load_at(p, e.doc, stet_path_ref(&path), stack, err);
             }
     }
     if (status != STET_OK)
         p->down_epoch++; /* what is marked now was not all looked at */
     stet_path_release(&path);
+    return status;
+}
+
+stet_status plan_load_downstream(stet_plan *p, uint32_t start, stet_error *err) {
+    if (p->nodes.at[start].down_at == p->down_epoch)
+        return STET_OK;
+    stet_plan_nodes stack = {0};
+    p->nodes.at[start].down_at = p->down_epoch;
+    *stet_vec_add(&stack) = start;
+    stet_status status = go_down(p, &stack, NULL, err);
+    stet_vec_release(&stack);
+    return status;
+}
+
+stet_status stet_plan_downstream(stet_plan *p, const uint32_t *roots, size_t count, stet_plan_nodes *out,
+                                 stet_error *err) {
+    stet_plan_nodes stack = {0};
+    p->down_epoch++;
+    for (size_t i = 0; i < count; i++) {
+        if (p->nodes.at[roots[i]].down_at == p->down_epoch)
+            continue;
+        p->nodes.at[roots[i]].down_at = p->down_epoch;
+        *stet_vec_add(&stack) = roots[i];
+    }
+    stet_status status = go_down(p, &stack, out, err);
+    p->down_epoch++; /* for plan_load_downstream these were not looked at */
     stet_vec_release(&stack);
     return status;
 }
@@ -198,6 +227,11 @@ stet_status plan_load_downstream(stet_plan *p, uint32_t start, stet_error *err) 
 void stet_plan_set_into(stet_plan *p, uint32_t id, uint32_t coordinator) {
     p->nodes.at[id].into = coordinator;
     p->nodes.at[coordinator].flags |= N_LEADS;
+}
+
+void stet_plan_set_filled(stet_plan *p, uint32_t coordinator, bool filled) {
+    node *n = &p->nodes.at[coordinator];
+    n->flags = filled ? n->flags | N_FILLED : n->flags & ~(uint32_t)N_FILLED;
 }
 
 stet_status stet_plan_is_live(stet_plan *p, uint32_t id, bool *live, stet_error *err) {
@@ -208,7 +242,7 @@ stet_status stet_plan_is_live(stet_plan *p, uint32_t id, bool *live, stet_error 
     return walk_down(p, id, live, err);
 }
 
-void plan_upstream(stet_plan *p, uint32_t d, stet_pathref path, stet_plan_nodes *out) {
+void stet_plan_makers(stet_plan *p, uint32_t d, stet_pathref path, stet_plan_nodes *out) {
     stet_plan_writers(p, d, path, out);
     if (p->docs.at[d].envelopes.len > 0)
         plan_index_touched(&p->docs.at[d].envelopes, &p->paths, path, STET_KEYSET, collect, out);
@@ -237,7 +271,7 @@ static void take_unwanted(stet_plan *p, stet_plan_nodes *out) {
  * of a coordinator that leads there may be: that is asked again. */
 static void revive(stet_plan *p, uint32_t d, stet_pathref path) {
     stet_plan_nodes stack = {0};
-    plan_upstream(p, d, path, &stack);
+    stet_plan_makers(p, d, path, &stack);
     for (bool sure = true; stack.len > 0; sure = false) {
         bool children = false;
         while (stack.len > 0) {
@@ -255,7 +289,7 @@ static void revive(stet_plan *p, uint32_t d, stet_pathref path) {
             if (n->flags & N_PARKED)
                 plan_queue_push(p, id);
             for (uint32_t r = 0; r < n->read_count; r++)
-                plan_upstream(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &stack);
+                stet_plan_makers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &stack);
         }
         if (children)
             take_unwanted(p, &stack);
@@ -303,7 +337,12 @@ void stet_plan_demand_clear(stet_plan *p) {
     }
 }
 
-/* ---- Edges ------------------------------------------------------------------------------------------------------- */
+void stet_plan_doubt_unwanted(stet_plan *p) {
+    p->none_epoch++;
+    for (size_t i = 0; i < p->nodes.len; i++)
+        if (p->nodes.at[i].flags & N_PARKED)
+            plan_queue_push(p, (uint32_t)i);
+}
 
 static bool has_edge(const edge *at, uint32_t len, edge e) {
     for (uint32_t i = 0; i < len; i++)
@@ -317,7 +356,7 @@ static void note_missed(stet_plan *p, uint32_t id, edge read) {
     if (!p->walking || p->missed || p->nodes.at[id].seen == p->walking)
         return;
     stet_vec_clear(&p->scratch);
-    plan_upstream(p, read.doc, plan_path_at(p, read.path), &p->scratch);
+    stet_plan_makers(p, read.doc, plan_path_at(p, read.path), &p->scratch);
     for (size_t i = 0; i < p->scratch.len && !p->missed; i++)
         p->missed = p->nodes.at[p->scratch.at[i]].seen == p->walking;
 }
@@ -383,16 +422,12 @@ bool stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
             continue;
         }
         stet_vec_clear(&p->scratch);
-        plan_upstream(p, l.at[i].doc, plan_path_at(p, l.at[i].path), &p->scratch);
+        stet_plan_makers(p, l.at[i].doc, plan_path_at(p, l.at[i].path), &p->scratch);
         for (size_t k = 0; k < p->scratch.len; k++) {
             const node *writer = &p->nodes.at[p->scratch.at[k]];
             if ((writer->none_at == p->none_epoch || writer->unwanted_at == p->none_epoch) &&
                 n->none_at != p->none_epoch) {
-                /* Not known either way: forget what was found, and ask again. */
-                p->none_epoch++;
-                for (size_t m = 0; m < p->nodes.len; m++)
-                    if (p->nodes.at[m].flags & N_PARKED)
-                        plan_queue_push(p, (uint32_t)m);
+                stet_plan_doubt_unwanted(p); /* not known either way */
                 break;
             }
         }
@@ -453,11 +488,18 @@ void stet_plan_set_writes(stet_plan *p, uint32_t id, const stet_plan_write *at, 
 
 void stet_plan_set_envelopes(stet_plan *p, uint32_t id, const stet_plan_write *at, size_t len) {
     node *n = &p->nodes.at[id];
+    bool same = n->envelope_count == len;
+    for (size_t i = 0; i < len && same; i++)
+        same = n->envelopes[i].doc == at[i].doc && n->envelopes[i].path == plan_path(&p->paths, at[i].path);
+    if (same)
+        return;
     for (uint32_t i = 0; i < n->envelope_count; i++) {
         doc *d = &p->docs.at[n->envelopes[i].doc];
         plan_index_remove(&d->envelopes, &p->paths, n->envelopes[i].path, id, STET_RECURSIVE);
         d->edges--;
     }
+    if (n->envelope_count > 0)
+        stet_plan_doubt_unwanted(p); /* so may what leads to it, if it was found to lead nowhere */
     free(n->envelopes);
     n->envelopes = len > 0 ? stet_alloc(len * sizeof *n->envelopes) : NULL;
     n->envelope_count = (uint32_t)len;

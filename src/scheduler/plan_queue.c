@@ -1,4 +1,5 @@
-/* What waits: a heap by rank and arrival, and one by time. */
+/* plan_queue.c - the waiting actions: a heap by rank and arrival, and a heap by time. */
+
 #include "scheduler/plan_internal.h"
 
 void plan_queue_push(stet_plan *p, uint32_t id) {

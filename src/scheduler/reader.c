@@ -1,6 +1,10 @@
+/* reader.c - reads cells with links followed, through a transaction that records each read. */
+
 #include "scheduler/reader.h"
 
 #include <string.h>
+
+#include "memory/observe.h"
 
 /* Where a read goes: a document and a path in its envelope. */
 typedef struct target {
@@ -11,9 +15,77 @@ typedef struct target {
     stet_value id, scope; /* borrowed from it; short strings lie in these */
 } target;
 
-static stet_status too_many(stet_error *err) {
-    stet_fail(err, STET_LIMIT, "links lead on and on: more than %d one behind the other", STET_READER_MAX_HOPS);
-    stet_hint(err, "one of them leads back to itself");
+/* The links that were followed, each with the one before it: what a chain that is too long, or a circle, consists of.
+ */
+#define NO_STEP SIZE_MAX
+typedef struct step {
+    stet_value link;
+    size_t from; /* NO_STEP: the first */
+} step;
+typedef STET_VEC(step) steps;
+
+static size_t add_step(steps *s, stet_value link, size_t from) {
+    *stet_vec_add(s) = (step){stet_retain(link), from};
+    return s->len - 1;
+}
+
+static void steps_release(steps *s) {
+    for (size_t i = 0; i < s->len; i++)
+        stet_release(s->at[i].link);
+    stet_vec_release(s);
+}
+
+static char *link_text(stet_value link) {
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
+    stet_buf b = STET_BUF(256);
+    if (stet_link_read(link, &l, &path)) {
+        if (l.space)
+            stet_buf_printf(&b, "%s:", l.space);
+        stet_buf_str(&b, l.id);
+        stet_path_print(stet_path_ref(&path), &b);
+    }
+    char *text = stet_strndup(b.data ? b.data : "", b.len);
+    stet_path_release(&path);
+    stet_buf_release(&b);
+    return text;
+}
+
+/* Names the circle, from its smallest member on so that everybody who meets it says the same, or the chain. */
+static stet_status too_many(const steps *s, size_t last, stet_error *err) {
+    enum { SHOWN = 3 }; /* of a chain, at its beginning and at its end */
+    STET_VEC(char *) names = {0};
+    stet_buf b = STET_BUF(2048);
+    for (size_t i = last; i != NO_STEP; i = s->at[i].from)
+        *stet_vec_add(&names) = link_text(s->at[i].link);
+    size_t turn = 1; /* names are from the last to the first: the last one comes again after so many */
+    while (turn < names.len && strcmp(names.at[0], names.at[turn]) != 0)
+        turn++;
+    bool circle = turn < names.len;
+    if (circle) {
+        size_t least = 0;
+        for (size_t i = 1; i < turn; i++)
+            least = strcmp(names.at[i], names.at[least]) < 0 ? i : least;
+        for (size_t i = 0; i <= turn; i++)
+            stet_buf_printf(&b, "%s%s", i ? " -> " : "", names.at[(least + turn - i % turn) % turn]);
+    } else {
+        for (size_t i = names.len; i-- > 0;) {
+            if (names.len > 2 * SHOWN && i == SHOWN)
+                stet_buf_str(&b, " -> ...");
+            if (names.len <= 2 * SHOWN || i < SHOWN || i >= names.len - SHOWN)
+                stet_buf_printf(&b, "%s%s", i + 1 < names.len ? " -> " : "", names.at[i]);
+        }
+    }
+    if (circle)
+        stet_fail(err, STET_LIMIT, "links lead in a circle: %s", stet_buf_cstr(&b));
+    else
+        stet_fail(err, STET_LIMIT, "more than %d links one behind the other: %s", STET_READER_MAX_HOPS,
+                  stet_buf_cstr(&b));
+    stet_hint(err, circle ? "point one of them at a document" : "point one of the first at what the last leads to");
+    for (size_t i = 0; i < names.len; i++)
+        stet_free(names.at[i]);
+    stet_vec_release(&names);
+    stet_buf_release(&b);
     return STET_LIMIT;
 }
 
@@ -24,7 +96,26 @@ static stet_status read_recorded(stet_reader *r, const target *t, stet_pathref p
     return stet_tx_peek(r->tx, t->space, &t->name, path, out, err);
 }
 
-/* Points `t` at what a link leads to, plus `rest`. The link's value must stay alive while `t` is used. */
+/* That there is no such space is what was read (memory/observe.h). STET_NOT_FOUND, unless the read failed. */
+static stet_status read_absent_space(stet_reader *r, const char *name, stet_error *err) {
+    stet_value ignored;
+    stet_error mine = STET_ERROR_INIT;
+    char *id = stet_asprintf(STET_SPACE_PREFIX "%s", name);
+    stet_status status =
+        stet_tx_read(r->tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, STET_RECURSIVE, &ignored, &mine);
+    stet_free(id);
+    if (status == STET_OK || status == STET_NOT_FOUND) {
+        status = STET_NOT_FOUND;
+    } else if (err) {
+        stet_error_clear(err);
+        stet_error_move(err, &mine);
+    }
+    stet_error_clear(&mine);
+    return status;
+}
+
+/* Points `t` at what a link leads to, plus `rest`. A link without a space leads to the space that it lies in: `t` keeps
+ * the one it has. The link's value must stay alive while `t` is used. */
 static stet_status follow(stet_reader *r, stet_value link, stet_pathref rest, target *t, stet_error *err) {
     stet_link l;
     stet_path path = STET_PATH_INIT;
@@ -38,9 +129,11 @@ static stet_status follow(stet_reader *r, stet_value link, stet_pathref rest, ta
         stet_path_release(&path);
         return stet_fail(err, STET_LIMIT, "more than %d links in one read", STET_READER_MAX_LINKS);
     }
-    stet_space *space = NULL;
+    stet_space *space = t->space;
     if (l.space) {
         stet_status status = r->space(r->ctx, l.space, &space, err);
+        if (status == STET_NOT_FOUND && r->record)
+            status = read_absent_space(r, l.space, err);
         if (status != STET_OK) {
             stet_path_release(&path);
             return status;
@@ -59,10 +152,10 @@ static stet_status follow(stet_reader *r, stet_value link, stet_pathref rest, ta
 }
 
 /* Moves `t` on until no link is on its way any more; each link met is read. */
-static stet_status settle_target(stet_reader *r, target *t, stet_error *err) {
+static stet_status move_on(stet_reader *r, target *t, steps *way, size_t *at_step, stet_error *err) {
     for (int hops = 0;; hops++) {
         if (hops > STET_READER_MAX_HOPS)
-            return too_many(err);
+            return too_many(way, *at_step, err);
         stet_value root;
         if (stet_typeof(t->hold) == STET_ARRAY) {
             t->id = stet_at(t->hold, 0);
@@ -108,6 +201,7 @@ static stet_status settle_target(stet_reader *r, target *t, stet_error *err) {
         if (status != STET_OK)
             return status;
         stet_value keep = stet_retain(link);
+        *at_step = add_step(way, link, *at_step);
         stet_path rest = STET_PATH_INIT;
         stet_buf_add(&rest.buf, path.bytes + at, path.len - at);
         status = follow(r, keep, stet_path_ref(&rest), t, err);
@@ -116,6 +210,14 @@ static stet_status settle_target(stet_reader *r, target *t, stet_error *err) {
         if (status != STET_OK)
             return status;
     }
+}
+
+static stet_status settle_target(stet_reader *r, target *t, stet_error *err) {
+    steps way = {0};
+    size_t last = NO_STEP;
+    stet_status status = move_on(r, t, &way, &last, err);
+    steps_release(&way);
+    return status;
 }
 
 /* Reads what `t` points at, following links on the way. */
@@ -129,9 +231,6 @@ static void target_release(target *t) {
     stet_path_release(&t->path);
 }
 
-/* ---- Values with links in them
- * ---------------------------------------------------------------------------------------- */
-
 static bool plain(stet_value v) {
     return stet_typeof(v) != STET_ARRAY && stet_typeof(v) != STET_OBJECT;
 }
@@ -140,6 +239,8 @@ typedef struct frame {
     stet_value from, to;
     size_t next;
     int hops;
+    stet_space *space; /* that `from` lies in; NULL: the transaction's */
+    size_t step;       /* the link that led here, or NO_STEP */
 } frame;
 
 /* Is there a link or, in a binding, a literal anywhere in it? */
@@ -148,7 +249,7 @@ static bool has_links(stet_value v, bool binding) {
         return false;
     STET_VEC(frame) stack = {0};
     bool found = false;
-    *stet_vec_add(&stack) = (frame){v, stet_null(), 0, 0};
+    *stet_vec_add(&stack) = (frame){.from = v};
     while (stack.len > 0 && !found) {
         frame *f = &stack.at[stack.len - 1];
         if (f->next == 0 && (stet_link_is(f->from, NULL) || (binding && stet_binding_is_literal(f->from, NULL))))
@@ -161,7 +262,7 @@ static bool has_links(stet_value v, bool binding) {
             continue;
         }
         stet_value child = stet_at(f->from, f->next++);
-        *stet_vec_add(&stack) = (frame){child, stet_null(), 0, 0};
+        *stet_vec_add(&stack) = (frame){.from = child};
     }
     stet_vec_release(&stack);
     return found;
@@ -171,17 +272,30 @@ bool stet_reader_has_links(stet_value v) {
     return has_links(v, false);
 }
 
-/* Copies `v` with its links replaced; the copy belongs to the reader. */
-static stet_status materialize(stet_reader *r, stet_value v, bool binding, stet_value *out, stet_error *err) {
-    if (!has_links(v, binding)) {
+/* A link that stays in a value which is taken out of its space names that space from then on. */
+static stet_value named(stet_value link, stet_space *space) {
+    stet_value inner;
+    if (space && stet_link_is(link, &inner) && stet_typeof(stet_get(inner, "space")) != STET_STRING)
+        stet_link_put(&link, "space", stet_string(stet_space_name(space)));
+    return link;
+}
+
+typedef enum { OF_BINDING, OF_VALUE, OF_RAW } links_of;
+
+/* Copies `v`, which lies in `space`, with its links replaced, or (OF_RAW) kept; the copy belongs to the reader. */
+static stet_status materialize(stet_reader *r, stet_space *space, stet_value v, links_of of, stet_value *out,
+                               stet_error *err) {
+    bool binding = of == OF_BINDING;
+    if ((of == OF_RAW && !space) || !has_links(v, binding)) {
         *out = v;
         return STET_OK;
     }
     STET_VEC(frame) stack = {0};
+    steps way = {0};
     stet_status status = STET_OK;
     stet_value done = stet_null();
     bool have = false;
-    *stet_vec_add(&stack) = (frame){v, stet_retain(v), 0, 0};
+    *stet_vec_add(&stack) = (frame){v, stet_retain(v), 0, 0, space, NO_STEP};
     while (stack.len > 0 && status == STET_OK) {
         frame *f = &stack.at[stack.len - 1];
         if (have) {
@@ -206,23 +320,26 @@ static stet_status materialize(stet_reader *r, stet_value v, bool binding, stet_
         }
         if (f->next == 0 && stet_link_is(f->from, NULL)) {
             stet_path ignored = STET_PATH_INIT;
-            bool cell = stet_link_read(f->from, &l, &ignored) && l.as_cell;
+            bool cell = of == OF_RAW || (stet_link_read(f->from, &l, &ignored) && l.as_cell);
             stet_path_release(&ignored);
             if (cell) {
-                done = f->to;
+                done = named(f->to, f->space);
                 have = true;
                 stack.len--;
                 continue;
             }
+            size_t last = add_step(&way, f->from, f->step);
             if (f->hops >= STET_READER_MAX_HOPS) {
-                status = too_many(err);
+                status = too_many(&way, last, err);
                 break;
             }
-            target t = {.path = STET_PATH_INIT, .hold = stet_null()};
+            target t = {.space = f->space, .path = STET_PATH_INIT, .hold = stet_null()};
             stet_value got = stet_null();
             status = follow(r, f->from, STET_PATH_ROOT, &t, err);
             if (status == STET_OK)
-                status = read_target(r, &t, STET_RECURSIVE, &got, err);
+                status = move_on(r, &t, &way, &last, err);
+            if (status == STET_OK)
+                status = read_recorded(r, &t, stet_path_ref(&t.path), STET_RECURSIVE, &got, err);
             target_release(&t);
             if (status == STET_NOT_FOUND) {
                 if (err)
@@ -236,7 +353,7 @@ static stet_status materialize(stet_reader *r, stet_value v, bool binding, stet_
             int hops = f->hops + 1;
             stack.len--;
             /* What a link leads to is a value: nothing in it is a binding, but it may hold links. */
-            *stet_vec_add(&stack) = (frame){got, stet_retain(got), 0, hops};
+            *stet_vec_add(&stack) = (frame){got, stet_retain(got), 0, hops, t.space, last};
             if (!has_links(got, false)) {
                 done = stack.at[--stack.len].to;
                 have = true;
@@ -253,12 +370,13 @@ static stet_status materialize(stet_reader *r, stet_value v, bool binding, stet_
             continue;
         }
         stet_value child = stet_at(f->from, f->next);
-        int hops = f->hops;
-        *stet_vec_add(&stack) = (frame){child, stet_retain(child), 0, hops};
+        frame below = {child, stet_retain(child), 0, f->hops, f->space, f->step};
+        *stet_vec_add(&stack) = below;
     }
     for (size_t i = 0; i < stack.len; i++)
         stet_release(stack.at[i].to);
     stet_vec_release(&stack);
+    steps_release(&way);
     if (status != STET_OK) {
         if (have)
             stet_release(done);
@@ -282,11 +400,11 @@ stet_status stet_reader_cell(stet_reader *r, stet_space *space, const stet_docna
         *out = got;
         return STET_OK;
     }
-    return materialize(r, got, false, out, err);
+    return materialize(r, t.space, got, OF_VALUE, out, err);
 }
 
 stet_status stet_reader_value(stet_reader *r, stet_value v, stet_value *out, stet_error *err) {
-    return materialize(r, v, false, out, err);
+    return materialize(r, NULL, v, OF_VALUE, out, err);
 }
 
 static stet_status read_binding(stet_reader *r, stet_value binding, stet_pathref path, stet_read_kind kind, bool raw,
@@ -309,11 +427,11 @@ static stet_status read_binding(stet_reader *r, stet_value binding, stet_pathref
             target_release(&t);
             if (status != STET_OK)
                 return status;
-            if (kind == STET_SHALLOW || raw) {
+            if (kind == STET_SHALLOW) {
                 *out = got;
                 return STET_OK;
             }
-            return materialize(r, got, false, out, err);
+            return materialize(r, t.space, got, raw ? OF_RAW : OF_VALUE, out, err);
         }
         if (!literal && stet_binding_is_literal(cur, &inner)) {
             cur = inner;
@@ -340,7 +458,7 @@ static stet_status read_binding(stet_reader *r, stet_value binding, stet_pathref
         *out = cur;
         return STET_OK;
     }
-    return materialize(r, cur, true, out, err);
+    return materialize(r, NULL, cur, OF_BINDING, out, err);
 }
 
 stet_status stet_reader_place_read(stet_reader *r, const stet_reader_place *at, stet_error *err) {

@@ -1,14 +1,18 @@
-/* reader.h - reading cells with links followed, through a transaction that records each read.
+/* reader.h - reads cells with links followed, through a transaction that records each read.
  *
- *     stet_reader r = {.tx = tx, .record = true, .space = open_space, .ctx = s};
- *     status = stet_reader_binding(&r, inputs, path, STET_RECURSIVE, &v, &err);
- *     ...
- *     stet_reader_release(&r);          // and with it the values that were put together
+ *     stet_reader r = {.tx = tx, .record = true, .space = open_space, .ctx = ctx};
+ *     stet_value v;
+ *     stet_status status = stet_reader_binding(&r, inputs, path, STET_RECURSIVE, &v, &err);
+ *     stet_reader_release(&r); // frees composed values too
  *
  * A link on the way to what is read is itself read, and then what it leads to. Inside a value that is read recursively
- * every link is replaced by what it leads to (null if nothing is there), unless it is marked asCell; a path that leads
- * to such a link, or below it, reads what it leads to. Values without links are given out as they are. Links in a
- * circle, and more than STET_READER_MAX_LINKS of them, are STET_LIMIT.
+ * every link is replaced by what it leads to (null if nothing is there), unless it is marked asCell. A path that leads
+ * to such a link, or below it, reads what it leads to. Values without links are returned as they are. Links in a cycle,
+ * and more than STET_READER_MAX_LINKS of them, are STET_LIMIT.
+ *
+ * A link without `space` leads to a document of the space that contains the link, whichever space reads it. A link that
+ * stays in a value from another space (asCell, stet_reader_raw) is returned with the name of that space in it, so that
+ * it leads to the same cell wherever the value is written. A shallow read leaves the links below its value as they are.
  */
 #ifndef STET_SCHEDULER_READER_H
 #define STET_SCHEDULER_READER_H
@@ -30,14 +34,15 @@ typedef struct stet_reader {
     STET_VEC(stet_value) owned;
 } stet_reader;
 
-/* `path` is in the envelope. Borrowed until the transaction ends or the reader is released. STET_NOT_FOUND. */
+/* Reads a cell; `path` is in the envelope. Borrowed until the transaction ends or the reader is released.
+ * STET_NOT_FOUND: nothing is there. */
 STET_CHECKED stet_status stet_reader_cell(stet_reader *r, stet_space *space, const stet_docname *name,
                                           stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err);
-/* Below a binding whose references are links. */
+/* Reads below a binding whose references are links. */
 STET_CHECKED stet_status stet_reader_binding(stet_reader *r, stet_value binding, stet_pathref path, stet_read_kind kind,
                                              stet_value *out, stet_error *err);
-/* Where a write through a binding goes: below a binding that is a cell (asCell), with links on the way followed, one at
- * the end too, and each of them read. STET_INVALID if no cell is bound there. */
+/* Finds where a write through a binding goes: below a binding that is a cell (asCell), with links on the way followed,
+ * including one at the end, and each of them read. STET_INVALID: no cell is bound there. */
 typedef struct stet_reader_place {
     stet_space *space; /* NULL: the transaction's */
     char *id, *scope;
@@ -46,9 +51,9 @@ typedef struct stet_reader_place {
 STET_CHECKED stet_status stet_reader_locate(stet_reader *r, stet_value binding, stet_pathref path,
                                             stet_reader_place *out, stet_error *err);
 void stet_reader_place_release(stet_reader_place *p);
-/* That nothing else leads on from there is a read, too: for who does not write there. */
+/* Records a read of the place itself, because no link leads on from there: for callers that do not write there. */
 STET_CHECKED stet_status stet_reader_place_read(stet_reader *r, const stet_reader_place *at, stet_error *err);
-/* The same, recursively, with links inside the value as they are and not read. */
+/* Reads recursively, with links inside the value left as they are and not read. */
 STET_CHECKED stet_status stet_reader_raw(stet_reader *r, stet_value binding, stet_pathref path, stet_value *out,
                                          stet_error *err);
 /* A value with its links replaced. */

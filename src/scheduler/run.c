@@ -1,4 +1,5 @@
-/* The functions of module.h that a kind calls: each passes on to the run's maker, with the rules asserted here once. */
+/* run.c - the functions of module.h that a kind calls: checks the rules and passes on to the run's maker. */
+
 #include <assert.h>
 
 #include "scheduler/module.h"
@@ -90,6 +91,12 @@ stet_status stet_run_refresh(stet_run *run, stet_error *err) {
     return run->ops->refresh(run, err);
 }
 
+void stet_run_suspend(stet_run *run) {
+    assert(!run->ended);
+    if (run->ops->suspend)
+        run->ops->suspend(run);
+}
+
 void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t len) {
     assert(!run->ended);
     if (run->ops->log)
@@ -112,4 +119,18 @@ void stet_run_fail(stet_run *run, const stet_error *err) {
     assert(!run->ended);
     run->ended = true;
     run->ops->fail(run, err);
+}
+
+void stet_run_decline(stet_run *run, const stet_error *err) {
+    assert(!run->ended);
+    run->ended = true;
+    if (run->ops->decline)
+        run->ops->decline(run, err);
+    else
+        run->ops->fail(run, err);
+}
+
+bool stet_run_is_ours(stet_status status) {
+    return status == STET_CANCELLED || status == STET_CONFLICT || status == STET_BUSY || status == STET_IO ||
+           status == STET_INTERNAL;
 }

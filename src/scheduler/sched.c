@@ -1,4 +1,11 @@
+/* sched.c - the loop: takes actions from the planner, runs them and settles the demand. */
+
 #include "scheduler/sched_internal.h"
+
+/* Counts up when a run records more of what it rests on than it did before: older records prove too little.
+ * 2: reads behind links. 3: code in files. 4: all that was written through cells, changed or not.
+ * 5: all that may be written through cells, by itself or by children. */
+#define STET_SCHED_RECORD 5
 
 #define MAX_ROUNDS 1000 /* times that others' commits are taken up in one settling */
 
@@ -9,7 +16,7 @@ int64_t sched_now(stet_sched *s) {
 stet_hash stet_sched_runtime(const stet_sched_opts *opts) {
     char text[64];
     (void)opts; /* there is one mode: pull */
-    int n = snprintf(text, sizeof text, "stet %d pull", STET_VERSION_NUMBER / 1000);
+    int n = snprintf(text, sizeof text, "stet %d pull %d", STET_VERSION_NUMBER / 1000, STET_SCHED_RECORD);
     return stet_hash_of(text, (size_t)n);
 }
 
@@ -26,6 +33,8 @@ stet_status stet_sched_open(stet_project *project, stet_space *space, const char
     stet_path_push(&s->ground, "process");
     stet_path_push(&s->ground, "generation");
     stet_status status = stet_space_branch(space, s->branch_name, &s->branch, err);
+    s->envelopes =
+        (stet_envelopes){.space = space, .branch = s->branch, .open = sched_space, .ctx = s, .arena = STET_ARENA_INIT};
     if (status == STET_OK && opts->persist)
         status = stet_memo_open(space, s->branch, &s->memo, err);
     else if (status == STET_OK)
@@ -44,7 +53,7 @@ stet_status stet_sched_open(stet_project *project, stet_space *space, const char
 void stet_sched_close(stet_sched *s) {
     if (!s)
         return;
-    stet_group_end(s->group);
+    sched_group_end(s);
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
         if (a)
@@ -63,6 +72,7 @@ void stet_sched_close(stet_sched *s) {
             kind->close(slot->p);
     }
     sched_async_free(s);
+    sched_far_free(s);
     if (s->memo)
         s->memo->ops->close(s->memo);
     for (size_t i = 0; stet_map_next(&s->spaces, &i, &key, &len, &slot);)
@@ -78,12 +88,15 @@ void stet_sched_close(stet_sched *s) {
     stet_map_release(&s->spaces);
     stet_map_release(&s->schemas);
     stet_map_release(&s->plain);
+    stet_envelopes_release(&s->envelopes);
     stet_templates_release(&s->templates);
     stet_vec_release(&s->schema_values);
     stet_vec_release(&s->wanted_cells);
+    stet_map_release(&s->named_cells);
     stet_map_release(&s->wanted);
     stet_vec_release(&s->members);
     stet_vec_release(&s->stored);
+    stet_vec_release(&s->fell);
     stet_vec_release(&s->mine);
     stet_lock_close(s->effects);
     stet_release(s->report.problems);
@@ -102,9 +115,6 @@ stet_plan *stet_sched_plan(stet_sched *s) {
     return s->plan;
 }
 
-/* ---- Values with links, for showing
- * ------------------------------------------------------------------------------------------- */
-
 stet_status stet_sched_resolve(stet_sched *s, stet_value v, stet_value *out, stet_error *err) {
     stet_reader r = {.space = sched_space, .ctx = s};
     stet_status status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
@@ -121,8 +131,13 @@ stet_status stet_sched_resolve(stet_sched *s, stet_value v, stet_value *out, ste
 
 stet_status stet_sched_get(stet_sched *s, const char *id, const char *scope, stet_pathref path, stet_value *out,
                            stet_error *err) {
+    return stet_sched_get_at(s, id, scope, path, -1, out, err);
+}
+
+stet_status stet_sched_get_at(stet_sched *s, const char *id, const char *scope, stet_pathref path, int64_t at,
+                              stet_value *out, stet_error *err) {
     stet_reader r = {.space = sched_space, .ctx = s};
-    stet_status status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
+    stet_status status = stet_tx_begin_at(s->space, s->branch_name, at, &r.tx, err);
     if (status != STET_OK)
         return status;
     stet_value got;
@@ -133,10 +148,6 @@ stet_status stet_sched_get(stet_sched *s, const char *id, const char *scope, ste
     stet_tx_abort(r.tx);
     return status;
 }
-
-/* ---- Settling
- * ------------------------------------------------------------------------------------------------------------------------
- */
 
 static bool cancelled(stet_sched *s) {
     return s->opts.cancelled && s->opts.cancelled(s->opts.ctx);
@@ -157,10 +168,8 @@ static stet_status look_around(stet_sched *s, stet_error *err) {
     if (s->members.len > 0)
         return STET_OK; /* looked at when they are stored */
     stet_status status = stet_space_seq(s->space, &head, err);
-    if (status == STET_OK && s->group && head != s->group_head) {
-        stet_group_end(s->group);
-        s->group = NULL;
-    }
+    if (status == STET_OK && s->group && head != s->group_head)
+        sched_group_end(s);
     return status == STET_OK ? sched_news(s, &news, err) : status;
 }
 
@@ -174,27 +183,45 @@ static stet_status next_step(stet_sched *s, stet_plan_step *step, stet_error *er
     return status;
 }
 
+static void tell_idle(stet_sched *s) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&s->states, &i, &key, &len, &slot);) {
+        const stet_module_kind *kind = stet_module_find(key);
+        if (kind && kind->idle)
+            kind->idle(slot->p);
+    }
+}
+
 /* Goes on with the graphs that others have set up. */
 static stet_status renew(stet_sched *s, stet_error *err) {
     stet_status status = sched_flush(s, err);
     if (status != STET_OK)
         return status;
     sched_renew(s);
+    tell_idle(s); /* what kinds know of the graph is of the one before: which node writes which file */
     status = sched_enter(s, err);
     return status == STET_OK ? sched_load_pending(s, err) : status;
 }
 
-/* Runs until the plan has nothing left. */
+/* Others have made children: they run before what reads them. */
+static stet_status take_up_children(stet_sched *s, stet_error *err) {
+    stet_status status = sched_flush(s, err);
+    return status == STET_OK ? sched_load_pending(s, err) : status;
+}
+
+/* Runs until the plan has nothing left. What is under way when it fails is the caller's to stop. */
 static stet_status drain(stet_sched *s, stet_error *err) {
     for (;;) {
         stet_plan_step step;
-        if (cancelled(s)) {
-            sched_async_cancel(s);
+        if (cancelled(s))
             return stet_fail(err, STET_CANCELLED, "stopped");
-        }
         stet_status status = STET_OK;
         if (s->outdated && !s->stopped && sched_async_count(s) == 0)
             status = renew(s, err);
+        else if (s->remade && !s->stopped)
+            status = take_up_children(s, err);
         if (status != STET_OK)
             return status;
         /* One failed, or is not what it was: those under way come to their end, no other begins. */
@@ -238,11 +265,21 @@ static stet_status drain(stet_sched *s, stet_error *err) {
                 status = sched_news(s, &news, err);
             }
         }
-        if (status != STET_OK) {
-            sched_async_cancel(s);
+        if (status != STET_OK)
             return status;
-        }
     }
+}
+
+/* A link that is pointed elsewhere can make a materializer needed, and marks nobody for that: a survey that left one
+ * out, or something that leads to one, would not see it. */
+static bool left_materializers(stet_sched *s) {
+    bool any = false;
+    bool parked = stet_plan_any_parked(s->plan);
+    for (size_t i = 0; i < stet_plan_count(s->plan) && parked && !any; i++) {
+        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        any = a && a->materializer;
+    }
+    return any;
 }
 
 /* All is done, and what is marked still is not needed: it need not be looked at again for this. To remember that is a
@@ -251,7 +288,10 @@ static void remember(stet_sched *s) {
     bool any = false;
     stet_survey known;
     if (!s->memo->durable || s->opts.observe_only || s->stopped || s->more || s->others || s->report.aside > 0 ||
-        !stet_plan_at_rest(s->plan) || s->memo->ops->any(s->memo, &any, NULL) != STET_OK || !any)
+        !stet_plan_at_rest(s->plan) || left_materializers(s) || s->memo->ops->any(s->memo, &any, NULL) != STET_OK ||
+        !any)
+        return;
+    if (sched_far_aside(s)) /* who waits for that is not done */
         return;
     int64_t left = (int64_t)(s->report.left);
     if (sched_survey(s, &known, NULL) == STET_OK && known.same && known.left == left)
@@ -269,14 +309,14 @@ static stet_status open_lock(stet_sched *s, stet_error *err) {
     return status;
 }
 
-static void tell_idle(stet_sched *s) {
+void sched_tell_pause(stet_sched *s) {
     const void *key;
     size_t len;
     stet_slot *slot;
     for (size_t i = 0; stet_map_next(&s->states, &i, &key, &len, &slot);) {
         const stet_module_kind *kind = stet_module_find(key);
-        if (kind && kind->idle)
-            kind->idle(slot->p);
+        if (kind && kind->pause)
+            kind->pause(slot->p);
     }
 }
 
@@ -284,30 +324,36 @@ static void tell_idle(stet_sched *s) {
 static stet_status look_for_survey(stet_sched *s, bool pending, stet_survey *out, stet_error *err) {
     bool grew;
     s->since = 0;
-    if (!pending)
-        return STET_OK;
     stet_status status = sched_demand_cells(s, &grew, err); /* where a wanted cell leads is part of what is wanted */
-    if (status == STET_OK)
+    if (status == STET_OK && pending)
         status = sched_survey(s, out, err);
     return status == STET_NOT_FOUND ? STET_OK : status;
 }
 
-stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
+static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
     stet_release(s->report.problems);
     s->report = (stet_sched_report){.problems = stet_array()};
+    s->ran_whole = 0;
     stet_release(s->failed_before);
     s->failed_before = stet_array();
+    /* Another space may be settled several times for one settling of a user's. What was put aside then stays so. */
+    bool again = s->begun == sched_round(s);
+    s->begun = sched_round(s);
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
-        if (a)
+        if (stet_plan_data_there(s->plan, (uint32_t)i))
+            sched_forget_waiting(s, a);
+        if (a) {
             a->ran = a->stays = false;
+            a->declined = a->declined && again;
+            a->conflicts = again ? a->conflicts : 0;
+        }
     }
     stet_map_clear(&s->gone);
-    bool pending = false, news, grew = false;
-    if (s->group) { /* a snapshot of now */
-        stet_group_end(s->group);
-        s->group = NULL;
-    }
+    bool pending = false, news, grew = false, quiet = false;
+    stet_numbers failed = {0};
+    sched_group_end(s); /* a snapshot of now */
+    sched_spaces_look(s);
     stet_status status = sched_news(s, &news, err);
     if (status == STET_OK && s->outdated)
         sched_renew(s);
@@ -316,27 +362,26 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     stet_survey survey = {0};
     if (status == STET_OK)
         status = look_for_survey(s, pending, &survey, err);
-    bool quiet = status == STET_OK && (!pending || (s->since > 0 && !survey.newer)) && s->memo->durable &&
-                 !s->opts.retry_failed && stet_plan_count(s->plan) == 0;
+    if (status == STET_OK)
+        status = s->memo->ops->failed(s->memo, &failed, err);
+    if (status == STET_OK)
+        quiet = (!pending || (s->since > 0 && !survey.newer)) && s->memo->durable && failed.len == 0 &&
+                stet_plan_count(s->plan) == 0 && !s->has_far;
     const void *key;
     size_t len;
     stet_slot *slot;
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
-        sched_piece *p = slot->p;
+        const sched_piece *p = slot->p;
         quiet = quiet && p->piece->restart_count == 0;
-        p->known_failures = false; /* others may have run since */
         /* Whether what is wanted needs one that failed, only the graph in memory tells. */
-        if (status == STET_OK && sched_part(s, p) && s->memo->durable) {
-            stet_value failures;
-            status = sched_failures(s, p, &failures, err);
-            if (status == STET_OK && stet_count(failures) > 0) {
-                quiet = false;
-                s->since = 0;
-            }
-            if (status == STET_OK)
-                stet_release(failures);
-        }
+        if (sched_part(s, p) && failed.len > 0)
+            s->since = 0;
     }
+    stet_numbers_release(&failed);
+    bool far = false; /* something that is read is not up to date in its own space */
+    if (quiet && status == STET_OK)
+        status = sched_far_stale(s, &far, err);
+    quiet = quiet && !far;
     if (quiet && status == STET_OK) { /* everything that is needed stands: nothing is loaded at all */
         status = sched_report_count(s, !pending ? 0 : survey.same ? survey.left : -1, err);
         *out = s->report;
@@ -351,11 +396,25 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
         status = sched_demand_cells(s, &grew, err);
     if (status == STET_OK)
         status = sched_load_pending(s, err);
-    stet_plan_begin(s->plan);
+    if (status == STET_OK)
+        status = sched_envelopes_again(s, err);
+    if (status == STET_OK)
+        sched_retry(s);
+    if (again)
+        stet_plan_resume(s->plan);
+    else
+        stet_plan_begin(s->plan);
     s->stopped = false;
+    far = false;
+    if (status == STET_OK)
+        status = sched_far_fresh(s, &far, err);
+    if (status == STET_OK && far)
+        status = sched_load_pending(s, err);
     for (int round = 0; status == STET_OK && round < MAX_ROUNDS; round++) {
         size_t before = s->report.runs;
         status = drain(s, err);
+        if (status == STET_OK && s->opts.rested && s->report.runs > before && !s->opts.observe_only)
+            status = s->opts.rested(s->opts.ctx, err);
         if (status != STET_OK)
             break;
         /* What others did meanwhile, and where a wanted cell leads now. And marks that own commits set on actions that
@@ -366,15 +425,27 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
         if (status == STET_OK && (news || s->report.runs > before) && !s->opts.observe_only)
             status = sched_load_pending(s, err);
         if (status == STET_OK)
+            status = sched_envelopes_again(s, err);
+        if (status == STET_OK)
             status = sched_demand_cells(s, &grew, err);
         if (grew)
             sched_wake(s);
-        if (status != STET_OK || (!news && !grew && !s->more && stet_plan_queued(s->plan) == 0) || s->stopped)
+        /* Until nothing runs elsewhere, and nobody there wants more of what is here. */
+        if (status == STET_OK && (far || news || grew || s->report.runs > before)) {
+            far = true;
+            status = sched_far_fresh(s, &far, err);
+        }
+        if (status == STET_OK && far)
+            status = sched_load_pending(s, err);
+        if (status != STET_OK || (!news && !grew && !far && !s->more && stet_plan_queued(s->plan) == 0) || s->stopped)
             break;
     }
+    sched_async_cancel(s); /* after a failure, or when it was stopped */
     stet_status stored = sched_flush(s, status == STET_OK ? err : NULL);
     if (status == STET_OK)
         status = stored;
+    if (status == STET_OK)
+        status = sched_doubt_waiting(s, err);
     stet_status synced = stet_sync(s->space, status == STET_OK ? err : NULL);
     if (status == STET_OK)
         status = synced;
@@ -390,6 +461,21 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     }
     *out = s->report;
     out->problems = stet_retain(s->report.problems);
+    return status;
+}
+
+stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
+    s->settling = true;
+    s->far_asked = false;
+    sched_far_begin(s);
+    stet_status status = settle(s, out, err);
+    s->settling = false;
+    if (status == STET_OK) {
+        status = sched_far_end(s, err);
+        sched_far_count(s, out);
+        stet_release(out->problems);
+        out->problems = stet_retain(s->report.problems);
+    }
     return status;
 }
 
@@ -410,12 +496,32 @@ static stet_status demand_action(stet_sched *s, const char *action, stet_error *
     return status;
 }
 
+/* Something of what was wanted could not be had, and was not tried to the end. */
+static stet_status not_settled(const stet_sched_report *r, stet_error *err) {
+    stet_value p = stet_at(r->problems, 0);
+    for (size_t i = 1; i < stet_count(r->problems) && !stet_as_bool(stet_get(p, "outdated")); i++)
+        p = stet_at(r->problems, i);
+    stet_value piece = stet_get(p, "piece"), node = stet_get(p, "node"), error = stet_get(p, "error"),
+               code = stet_get(error, "code"), said = stet_get(error, "message");
+    bool moved = stet_typeof(code) == STET_STRING && strcmp(stet_as_string(&code, NULL), "conflict") == 0;
+    return stet_fail(err, moved ? STET_CONFLICT : STET_FAILED, "not fresh: %s%s%s: %s",
+                     stet_typeof(piece) == STET_STRING ? stet_as_string(&piece, NULL) : "",
+                     stet_typeof(node) == STET_STRING ? "/" : "",
+                     stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "an action",
+                     stet_typeof(said) == STET_STRING ? stet_as_string(&said, NULL) : "it could not be tried");
+}
+
 stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count, const char *const *nodes,
                              size_t node_count, size_t *runs, stet_error *err) {
-    bool pending;
+    bool pending, far = false;
     *runs = 0;
     stet_status status = s->memo->ops->any(s->memo, &pending, err);
-    if (status != STET_OK || (!pending && s->memo->durable))
+    /* What is read in another space, here or by what is read here, may be outdated there without a mark here. */
+    for (size_t i = 0; i < count; i++)
+        far = far || at[i].space != s->space;
+    if (status == STET_OK && !pending && !far)
+        status = sched_far_stale(s, &far, err);
+    if (status != STET_OK || (!pending && !far && s->memo->durable))
         return status;
     for (size_t i = 0; i < node_count && status == STET_OK; i++)
         status = demand_action(s, nodes[i], err);
@@ -435,6 +541,8 @@ stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_
     s->preflight = false;
     s->preflight_count = s->preflight_node_count = 0;
     *runs = report.runs;
+    if (status == STET_OK && report.aside > 0)
+        status = not_settled(&report, err);
     stet_release(report.problems);
     /* What was wanted before is wanted again at the next settling, and nothing else. */
     stet_plan_demand_clear(s->plan);
@@ -457,11 +565,18 @@ stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *news, stet_erro
         stet_status status = stet_space_seq(s->space, &head, err);
         if (status != STET_OK)
             return status;
-        if (head > s->seen + (int64_t)s->mine.len) {
+        /* Marks come from other spaces, too, without a commit here. */
+        if (head > s->seen + (int64_t)s->mine.len || (s->memo->durable && stet_memo_version(s->space) != s->version)) {
             *news = true;
             return STET_OK;
         }
         int64_t rest = until - stet_clock_monotonic_us() / 1000;
+        if (rest <= 0 && s->memo->durable) {
+            stet_observe_debt debt; /* a space appeared, or its changes could not be told */
+            status = stet_observe_owed(s->space, &debt, err);
+            *news = status == STET_OK && debt.commits + debt.spaces > 0;
+            return status == STET_OK && !*news ? sched_far_news(s, news, err) : status;
+        }
         if (rest <= 0 || cancelled(s))
             return STET_OK;
         stet_clock_sleep_ms(rest < 20 ? rest : 20);

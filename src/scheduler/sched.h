@@ -1,26 +1,32 @@
-/* sched.h - running what no longer stands: the loop between the planner, the record of past runs and the module kinds.
+/* sched.h - runs what is out of date: the loop between the planner, the record of past runs and the module kinds.
  *
  *     stet_sched *s;
- *     status = stet_sched_open(project, space, "", &opts, &s, &err);
- *     status = stet_sched_install(s, pattern, "totals", source, set, &installed, &err);   // only if the program
- * changed stet_sched_demand_piece(s, "totals", &err);        // or stet_sched_demand_cell status = stet_sched_settle(s,
- * &report, &err); stet_sched_close(s);
+ *     stet_status status = stet_sched_open(project, space, "", &opts, &s, &err);
+ *     if (status != STET_OK)
+ *         return status;
+ *     status = stet_sched_install(s, pattern, "totals", source, set, &installed, &err); // only if the program changed
+ *     if (status == STET_OK) // or stet_sched_demand_cell
+ *         status = stet_sched_demand_piece(s, "totals", &err);
+ *     if (status == STET_OK)
+ *         status = stet_sched_settle(s, &report, &err);
+ *     stet_sched_close(s);
  *
- * Settling runs every live action that is dirty or unknown, until none is left; it ends early with STET_CANCELLED when
- * opts.cancelled says so, after storing what was done. What a settling does not get to stays dirty, durably.
+ * Settling runs every live action that is dirty or unknown, until none is left. It ends early with STET_CANCELLED when
+ * opts.cancelled returns true, after storing what was done. What a settling does not get to stays dirty, durably.
  *
- * Groups. Actions run on the snapshot of a group plus what the group wrote; the group is stored at 10,000 runs or after
- * 20 ms. A member whose reads no longer hold then is dropped and runs again, up to a bound; then it fails with the
- * conflict as its error. An effect runs only after everything before it is stored, under a lock between processes, and
- * only if it is then still dirty in the record: two processes never do one effect twice.
+ * Groups. Actions run on the snapshot of a group plus what the group wrote; the group is stored after 10,000 runs or 20
+ * ms. A member whose reads no longer hold then is dropped and runs again, a limited number of times; then it is put
+ * aside, still outdated, and the report has the conflict. An effect runs only after everything before it is stored,
+ * under a lock between processes, and only if it is then still dirty in the record: two processes never perform one
+ * effect twice.
  *
- * Lazy. Opening loads nothing. Settling loads what is dirty or unknown, and whatever that reaches when it changes. What
- * is dirty or unknown is taken up a window at a time, in the order of numbers, which is the order of ranks of a graph
- * that was set up whole; once more than two windows are in memory, actions that ran and are stored go. So a first run
- * of a million actions takes the memory of twenty thousand. Effects, and what is asynchronous, wait until all is taken
- * up.
+ * Lazy. Opening loads nothing. Settling loads dirty and unknown actions, and whatever they reach when they change. They
+ * are loaded a window at a time, in the order of numbers, which is the order of ranks of a graph that was set up as a
+ * whole. Once more than two windows are in memory, actions that ran and are stored are unloaded. So a first run of a
+ * million actions takes the memory of twenty thousand. Effects and asynchronous actions wait until everything was
+ * loaded once.
  *
- * Failures of actions are no failures of settling: they are in the report.
+ * Failures of actions do not fail the settling: they are in the report.
  */
 #ifndef STET_SCHEDULER_SCHED_H
 #define STET_SCHEDULER_SCHED_H
@@ -34,7 +40,7 @@
 #define STET_SCHED_GROUP_RUNS    10000
 #define STET_SCHED_GROUP_MS      20
 #define STET_SCHED_MAX_CONFLICTS 10
-#define STET_SCHED_MAX_ASYNC     256 /* started and not ended; how many of them really run is their kind's business */
+#define STET_SCHED_MAX_ASYNC     256 /* started and not ended; their kind decides how many really run */
 
 typedef struct stet_sched stet_sched;
 
@@ -42,7 +48,8 @@ typedef enum stet_sched_event_kind {
     STET_SCHED_STARTED,
     STET_SCHED_DONE,
     STET_SCHED_FAILED,
-    STET_SCHED_ASIDE,
+    STET_SCHED_ASIDE,     /* still outdated, and not tried again in this settling; `error` says why */
+    STET_SCHED_CANCELLED, /* started and cancelled: nothing is recorded */
     STET_SCHED_FLUSHED
 } stet_sched_event_kind;
 
@@ -51,26 +58,34 @@ typedef struct stet_sched_event {
     const char *piece, *node; /* NULL for FLUSHED */
     bool effect, verifier, synchronous;
     const stet_error *error; /* of a failure */
-    size_t done, queued;     /* runs so far, as far as known still to do */
+    size_t done, queued;     /* runs so far, and known actions still to run */
 } stet_sched_event;
 
 typedef struct stet_sched_opts {
-    bool persist;      /* false: nothing is recorded, and what was recorded is not looked at */
-    bool observe_only; /* reads are recorded, writes not published */
+    bool persist; /* false: nothing is recorded, and existing records are ignored */
+    /* Computations run: their reads are recorded, their writes are not published; nothing else starts. */
+    bool observe_only;
     bool retry_failed;
-    bool no_group; /* each run is stored by itself: for tests */
+    bool no_group; /* store each run by itself: for tests */
     size_t group_runs;
     int64_t group_ms;
-    size_t window; /* how many marks are taken up at a time, and half of how many actions stay in memory; 0: 10,000 */
+    /* How many marks are loaded at a time, and half of how many actions stay in memory; 0: 10,000. */
+    size_t window;
     void *ctx;
     bool (*cancelled)(void *ctx);                            /* may be NULL */
     void (*event)(void *ctx, const stet_sched_event *event); /* may be NULL */
     int64_t (*now_ms)(void *ctx);                            /* NULL: the monotonic clock */
-    /* What an action says while it runs: standard streams of a failed command. May be NULL. */
+    /* Output of an action: standard streams of a failed command. May be NULL. */
     void (*log)(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
-    void *files;          /* stet_files *, for commands; NULL: none */
-    int jobs;             /* asynchronous actions under way at once; 0: their kind decides */
-    bool stop_on_failure; /* when an asynchronous action has failed no other is started; the rest stays dirty */
+    void *files; /* stet_files *, for commands; NULL: none */
+    /* The same for another space whose actions run because something here reads what they write. It belongs to the
+     * caller, and is closed after the scheduler. May be NULL: none. */
+    stet_status (*files_of)(void *ctx, stet_space *space, void **files, stet_error *err);
+    /* Called when nothing is left to run, after some actions have run: brings up to date what follows and is not an
+     * action (which files a pattern matches now), by commits that may mark actions. May be NULL. */
+    stet_status (*rested)(void *ctx, stet_error *err);
+    int jobs;             /* maximum number of asynchronous actions under way; 0: their kind decides */
+    bool stop_on_failure; /* start no other asynchronous action after one has failed; the rest stays dirty */
 } stet_sched_opts;
 
 STET_CHECKED stet_status stet_sched_open(stet_project *project, stet_space *space, const char *branch,
@@ -78,93 +93,129 @@ STET_CHECKED stet_status stet_sched_open(stet_project *project, stet_space *spac
 void stet_sched_close(stet_sched *s);
 stet_memo *stet_sched_memo(stet_sched *s);
 stet_plan *stet_sched_plan(stet_sched *s);
-/* The fingerprint of what runs actions: version of the library and scheduler mode. */
+/* The fingerprint of the runtime: version of the library and scheduler mode. */
 stet_hash stet_sched_runtime(const stet_sched_opts *opts);
 
 typedef struct stet_sched_installed {
-    bool created, changed; /* neither: it was there as it is */
+    bool created, changed; /* neither: it already existed like this */
     int64_t generation;
     size_t added, altered, gone, kept;
 } stet_sched_installed;
-/* Makes the piece what the pattern says, in one transaction: nodes that did not change keep their cells, their record
- * and their state. `source` and `set` may be null. */
+/* What to set up. */
+typedef struct stet_sched_setup {
+    stet_pattern *pattern;
+    const char *piece;
+    stet_value source, set, unset; /* as in graph/piece.h; may be null */
+    void *ctx;
+    /* Called before anything is written: is this graph acceptable? May be NULL. */
+    stet_status (*accept)(void *ctx, const stet_process *process, stet_error *err);
+} stet_sched_setup;
+/* Sets up the piece as the pattern says, in one transaction: nodes that did not change keep their cells, their record
+ * and their state. STET_INVALID: refused, and nothing has changed. */
+STET_CHECKED stet_status stet_sched_set_up(stet_sched *s, const stet_sched_setup *setup, stet_sched_installed *out,
+                                           stet_error *err);
+/* The same without `accept` and `unset`. `source` and `set` may be null. */
 STET_CHECKED stet_status stet_sched_install(stet_sched *s, stet_pattern *pattern, const char *piece, stet_value source,
                                             stet_value set, stet_sched_installed *out, stet_error *err);
 /* Deletes a piece with all it owns. */
 STET_CHECKED stet_status stet_sched_delete(stet_sched *s, const char *piece, stet_error *err);
 
-/* What is wanted. A piece: its result and its effects. A cell: what it holds, through links. */
+/* Demands. A piece: its result and its effects. A cell: its value, through links. */
 STET_CHECKED stet_status stet_sched_demand_piece(stet_sched *s, const char *piece, stet_error *err);
-/* The piece is going to be looked at, but not all of it is wanted: makes sure that what is recorded of it is about this
- * version and this branch. */
+/* The piece will be read, but not all of it is wanted: ensures that its records are about this version and this branch.
+ */
 STET_CHECKED stet_status stet_sched_touch_piece(stet_sched *s, const char *piece, stet_error *err);
 STET_CHECKED stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *scope, stet_pathref path,
                                                 stet_error *err);
 
-/* Does what is wanted need this action? Asked before settling, and after everything that is wanted was named. */
+/* Do the demands need this action? Call it before settling, after all demands were made. */
 STET_CHECKED stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_doc, const char *node, bool *wanted,
                                               stet_error *err);
 
+/* Actions of other pieces that are outdated or failed, and that the result of the piece links to:
+ * [{"piece","node","state","space"?}], at most 100. `standing` is that of the scheduler's space and branch. The caller
+ * releases it. */
+STET_CHECKED stet_status stet_sched_leads_to(stet_sched *s, const char *piece_doc, const stet_standing *standing,
+                                             stet_value *out, stet_error *err);
+
 typedef struct stet_sched_report {
-    size_t runs;   /* of actions, those that ran twice counted twice */
-    size_t ran;    /* actions that ran */
-    size_t failed; /* actions of the demanded pieces whose last run failed, in this settling or before; of a piece of
-                      which only a part is wanted, those that the part needs */
-    size_t failed_now; /* in this settling */
-    size_t aside;      /* put aside: they run in a circle */
-    size_t left;       /* of the demanded pieces: still dirty or unknown, because nothing that is wanted needs them or
-                          because it was stopped first */
-    size_t dropped;    /* runs that conflicts undid */
-    size_t unchanged;  /* runs that changed nothing */
-    size_t effects;    /* runs of effects */
+    size_t runs;       /* runs of actions; one that ran twice counts twice */
+    size_t ran;        /* actions that ran */
+    size_t failed;     /* wanted actions whose last run failed, in this settling or before */
+    size_t failed_now; /* runs that failed in this settling; some may have succeeded since */
+    size_t aside;      /* put aside: they run in a cycle, or could not be tried; still outdated */
+    /* Of the demanded pieces: actions that neither ran nor are up to date, because they wait for a failed one, because
+     * nothing wanted needs them, or because the settling was stopped first. */
+    size_t left;
+    size_t waiting;   /* wanted, and downstream of a failed action: they keep their last results */
+    size_t stood;     /* of the demanded pieces: all others, up to date */
+    size_t dropped;   /* runs that were undone by conflicts */
+    size_t unchanged; /* runs that changed nothing */
+    size_t effects;   /* runs of effects */
     size_t flushes;
     size_t loaded;       /* actions in memory at the end */
-    size_t looked;       /* times that a marked action was taken up, to see whether it is needed */
+    size_t looked;       /* how often a marked action was loaded, to see whether it is needed */
     size_t total;        /* nodes of the demanded pieces */
-    size_t causes[3];    /* runs because unknown, dirty, asked for */
+    size_t causes[3];    /* runs because of unknown, dirty, requested */
     stet_value problems; /* [{"piece","node","error","cycle"?}], at most 100; the caller releases it */
 } stet_sched_report;
 STET_CHECKED stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err);
-/* What had failed before the last settling, is wanted, and did not run again because nothing that it read has changed:
- * [{"piece","node","error"}], at most 100, borrowed until the next settling. */
+/* Wanted actions that had failed before the last settling and did not run again: [{"piece","node","error"}], at most
+ * 100, borrowed until the next settling. */
 stet_value stet_sched_failed_before(const stet_sched *s);
-/* Waits for commits by others, at most so long; true if there were some. For `--watch`. */
+/* Is this action wanted, and still failed after the last settling? */
+bool stet_sched_fails(stet_sched *s, const char *piece, const char *node);
+/* Compares what is in memory with the tables, between two settlings and when nothing is new. A difference is a bug in
+ * stet, or somebody has changed the tables. */
+typedef struct stet_sched_drift {
+    size_t actions, differ; /* actions compared; those that differ */
+    stet_value list;        /* [{"piece","action","memory","tables"}], at most 100; the caller releases it */
+} stet_sched_drift;
+STET_CHECKED stet_status stet_sched_compare(stet_sched *s, stet_sched_drift *out, stet_error *err);
+/* Waits for commits by others, at most timeout_ms; `*news`: there were some. For `--watch`. */
 STET_CHECKED stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *news, stet_error *err);
 
-/* ---- Events ----------------------------------------------------------------------------------------------------
+/* Sends an event to the handlers of a stream. They run in one transaction: on what they read, brought up to date first
+ * (preflight). The transaction requires the document `piece:NAME:event:ID` to be absent, and creates it. So an event is
+ * applied once, however often it is sent and wherever a sender dies. A handler that fails leaves nothing behind: its
+ * error is returned. The next run of the piece settles what the event has changed.
  *
- * An event goes to the handlers of a stream. They run in one transaction: on what they read, made fresh first
- * (preflight), and with the document `piece:NAME:event:ID` required to be absent and made by it. So an event is applied
- * once, however often it is sent and wherever a sender dies. A handler that fails leaves nothing: its error is
- * returned. What the event has changed is settled by whoever runs the piece.
- *
- * `stream` is the name of a stream, of one of its handlers, the id of its cell, or a path into the result that leads to
- * it. "rows[7].add" is that of a child: the child is there if its coordinator says so on what is there now (it runs
- * first, if it does not stand), and STET_NOT_FOUND otherwise. Handlers may send events in their turn (stet_run_send):
- * those are delivered in the same transaction. */
+ * `stream` is the name of a stream or of one of its handlers, the id of its cell, or a path into the result that leads
+ * to it. "rows[7].add" is a stream of a child. Its coordinator decides on the current state whether the child exists
+ * (it runs first, if it is outdated); STET_NOT_FOUND otherwise. Handlers may send events in turn (stet_run_send): those
+ * are delivered in the same transaction.
+ */
 #define STET_EVENT_MAX_ID 200
-#define STET_SENT_STREAM  512 /* bytes of the name of a stream that are told */
-#define STET_EVENT_DAYS   30  /* how long an event is remembered, unless [scheduler] event_days says otherwise */
+#define STET_SENT_STREAM  512 /* bytes of a stream's name that are reported */
+#define STET_EVENT_DAYS   30  /* how long an event is remembered by default; see [scheduler] event_days */
 typedef struct stet_sched_sent {
-    bool applied;      /* false: it had been applied before */
+    bool applied;      /* false: it was already applied before */
     int64_t seq;       /* of the commit that applied it */
     size_t made_fresh; /* runs of actions before it */
     char stream[STET_SENT_STREAM];
     char id[STET_EVENT_MAX_ID + 1];
 } stet_sched_sent;
-/* `id` NULL: one is made up. STET_NOT_FOUND: no such piece or stream. STET_CONFLICT: the id was used for another event,
- * or others kept changing what the handler reads. STET_FAILED and others: what a handler said. */
+/* `id` NULL: one is generated. STET_NOT_FOUND: no such piece or stream. STET_CONFLICT: the id was used for another
+ * event, or others kept changing what the handler reads. STET_FAILED and others: the error of a handler. */
 STET_CHECKED stet_status stet_sched_send(stet_sched *s, const char *piece, const char *stream, stet_value event,
                                          const char *id, stet_sched_sent *out, stet_error *err);
-/* Removes documents of events that were applied before `before_ms`: those may be applied again if they are sent again.
- * `*count`: how many there are, or were. */
+/* Removes documents of events that were applied before `before_ms`: such an event may be applied again if it is sent
+ * again. `*count`: their number. */
 STET_CHECKED stet_status stet_sched_forget_events(stet_space *space, const char *branch, int64_t before_ms,
                                                   bool dry_run, size_t *count, stet_error *err);
 
 /* A value with links followed, as of now: for showing results. The caller releases it. */
 STET_CHECKED stet_status stet_sched_resolve(stet_sched *s, stet_value v, stet_value *out, stet_error *err);
-/* The value of a cell, links followed. STET_NOT_FOUND. */
+/* The value of a cell, links followed. STET_NOT_FOUND: nothing is there. */
 STET_CHECKED stet_status stet_sched_get(stet_sched *s, const char *id, const char *scope, stet_pathref path,
                                         stet_value *out, stet_error *err);
+/* The same after a settling that wanted the cell: all that is in it is fresh on one snapshot. What others have made
+ * outdated since is made fresh again. STET_FAILED: that failed. STET_CONFLICT: others keep changing what it is made of.
+ */
+STET_CHECKED stet_status stet_sched_get_fresh(stet_sched *s, const char *id, const char *scope, stet_pathref path,
+                                              stet_value *out, stet_error *err);
+/* The same as stet_sched_get with this space as of sequence `at` (-1: now). */
+STET_CHECKED stet_status stet_sched_get_at(stet_sched *s, const char *id, const char *scope, stet_pathref path,
+                                           int64_t at, stet_value *out, stet_error *err);
 
 #endif

@@ -1,6 +1,17 @@
-/* Actions that are under way while others run: commands and calls. Each is started on a snapshot that is given up at
- * once; its end is stored on a new one, after the kind has read again what its result rests on. So a run of hours holds
- * nothing. */
+/* sched_async.c - actions that are under way while others run: commands and calls.
+ *
+ * Each is started on a snapshot that is released at once. Its end is stored on a new snapshot, after the kind has read
+ * again what its result depends on. So a run of hours holds nothing.
+ *
+ *   A1. A run that is under way has a transaction only inside a section (module.h), and at most one run is in a
+ *       section: `s->section`. Whatever ends a group is called outside of sections, or ends them first
+ *       (sched_group_end).
+ *   A2. Only what says something about the action is recorded. A run that was stopped, or that failed because of stet
+ *       itself, leaves the action as outdated as it was.
+ *   A3. A run counts as under way from before its kind begins with it. The kind may look at what others have stored; an
+ *       action that is taken out of the plan for that, and comes back, would otherwise run twice at the same time.
+ */
+
 #include <uv.h>
 
 #include "scheduler/sched_internal.h"
@@ -43,6 +54,8 @@ action_run *sched_async_running(const stet_sched *s, const sched_action *a) {
 }
 
 static void drop_transaction(action_run *r) {
+    if (r->s->section == r)
+        r->s->section = NULL;
     if (!r->tx)
         return;
     stet_reader_release(&r->reader);
@@ -58,12 +71,25 @@ static void forget(stet_sched *s, action_run *r) {
         }
 }
 
-/* Stores what ended, or leaves it as dirty as it was if somebody stopped it. */
+/* A failure that came without a look at the inputs rests on all of them: any of them may mend it. */
+static stet_status look_at_inputs(action_run *r, stet_error *err) {
+    stet_value seen;
+    stet_error ignored = STET_ERROR_INIT;
+    stet_status status = sched_run_transaction(r, err);
+    if (status == STET_OK &&
+        stet_reader_binding(&r->reader, r->base.bindings, STET_PATH_ROOT, STET_RECURSIVE, &seen, &ignored) != STET_OK)
+        stet_error_clear(&ignored); /* what is absent was looked at, too */
+    return status;
+}
+
+/* Stores what ended, or leaves it as outdated as it was. */
 static stet_status end_run(action_run *r, stet_error *err) {
     stet_sched *s = r->s;
     stet_status status = STET_OK;
     bool dropped = false; /* with its child */
-    if (r->failed && r->error.status == STET_CANCELLED) {
+    if (s->section == r)
+        s->section = NULL;
+    if (sched_run_tells_nothing(r)) {
         drop_transaction(r);
         /* One whose child is gone was stopped for that, and does not come back. */
         if (r->a->child_doc)
@@ -73,13 +99,11 @@ static stet_status end_run(action_run *r, stet_error *err) {
             dropped = true;
         } else {
             drop_transaction(r);
-            stet_plan_finish(s->plan, r->a->id, STET_PLAN_AGAIN, sched_now(s));
-            stet_release(r->result);
-            stet_error_clear(&r->error);
+            sched_run_leave(r);
         }
     } else {
-        if (!r->tx) /* failed without a look: nothing read, nothing to rest on */
-            status = sched_run_transaction(r, err);
+        if (!r->tx)
+            status = look_at_inputs(r, err);
         if (status == STET_OK && !sched_child_there(r)) {
             sched_run_drop(r);
             dropped = true;
@@ -103,37 +127,58 @@ static stet_status end_run(action_run *r, stet_error *err) {
 
 stet_status sched_async_run(stet_sched *s, sched_action *a, stet_error *err) {
     action_run *r = stet_alloc_zero(sizeof *r);
-    stet_status status = sched_run_begin(s, a, r, err);
+    struct uv_loop_s *loop;
+    stet_status status = sched_async_loop(s, &loop, err);
+    if (status == STET_OK)
+        status = sched_run_begin(s, a, r, err);
     if (status != STET_OK) {
         if (a->effect)
             sched_effect_done(s);
         stet_free(r);
         return status;
     }
+    s->section = r;
+    *stet_vec_add(&s->async->runs) = r; /* A3 */
     sched_run_execute(r);
     if (r->base.ended || r->failed)
         return end_run(r, err);
     drop_transaction(r);
     r->asynchronous = true;
-    *stet_vec_add(&s->async->runs) = r;
+    if (r->unwanted)
+        sched_async_stop(r);
     return STET_OK;
+}
+
+void sched_async_stop(action_run *r) {
+    void *state = NULL;
+    r->unwanted = true;
+    if (r->asynchronous && r->a->kind->cancel && sched_kind_state(r->s, r->a->kind, &state, NULL) == STET_OK)
+        r->a->kind->cancel(state, &r->base);
 }
 
 stet_status sched_async_refresh(action_run *r, stet_error *err) {
     stet_sched *s = r->s;
     int64_t head;
     drop_transaction(r);
+    if (s->section) /* the kind turns to another run: A1 */
+        drop_transaction(s->section);
     /* The group's snapshot must have what others committed since, this kind's own commits among them. */
     stet_status status = stet_space_seq(s->space, &head, err);
     if (status == STET_OK && s->group && head != s->group_head) {
         bool news;
         status = s->members.len > 0 ? sched_flush(s, err) : sched_news(s, &news, err);
-        if (s->members.len == 0) {
-            stet_group_end(s->group);
-            s->group = NULL;
-        }
+        if (status == STET_OK)
+            sched_group_end(s);
     }
-    return status == STET_OK ? sched_run_transaction(r, err) : status;
+    if (status == STET_OK)
+        status = sched_run_transaction(r, err);
+    if (status == STET_OK && r->a->kind->asynchronous) /* the transaction of any other ends with its run */
+        s->section = r;
+    return status;
+}
+
+void sched_async_suspend(action_run *r) {
+    drop_transaction(r);
 }
 
 void sched_async_ended(action_run *r) {
@@ -160,6 +205,8 @@ stet_status sched_async_wait(stet_sched *s, int64_t ms, stet_error *err) {
     if (ms > 0 && x->runs.len == before && uv_is_active((uv_handle_t *)&x->timer))
         uv_run(&x->loop, UV_RUN_NOWAIT);
     uv_timer_stop(&x->timer);
+    if (s->section) /* A1 */
+        drop_transaction(s->section);
     stet_status status = x->status;
     x->status = STET_OK;
     if (status != STET_OK)

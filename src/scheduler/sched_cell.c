@@ -1,36 +1,46 @@
-/* Cells that a run is given: writing through an input, what those writes must match, and taking them back when the run
- * fails. What a run wrote lies in its transaction, so that its own reads see it; nobody else does before it is stored.
+/* sched_cell.c - cells that a run is given: writing through an input, checking those writes, and undoing them.
+ *
+ * What a run wrote lies in its transaction: its own reads see it, and nobody else does before it is stored. The writes
+ * of a run that fails are taken back.
  */
+
+#include "graph/argument.h"
+#include "graph/cells.h"
+#include "graph/owned.h"
 #include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
 #define MOST_WRITES                                                                                                    \
     64 /* of one document that are told apart; more are one, at their common prefix (as in the record) */
 
-/* ---- Writing --------------------------------------------------------------------------------------------------- */
-
-static void note_written(action_run *r, const stet_reader_place *at) {
+void sched_cells_note(action_run *r, const stet_docname *name) {
     for (size_t i = 0; i < r->wrote.len; i++)
-        if (strcmp(r->wrote.at[i].id, at->id) == 0 && strcmp(r->wrote.at[i].scope, at->scope) == 0)
+        if (strcmp(r->wrote.at[i].id, name->id) == 0 && strcmp(r->wrote.at[i].scope, name->scope) == 0)
             return;
-    *stet_vec_add(&r->wrote) = (stet_docname){stet_strdup(at->id), stet_strdup(at->scope)};
+    *stet_vec_add(&r->wrote) = (stet_docname){stet_strdup(name->id), stet_strdup(name->scope)};
+}
+
+static void note_set(action_run *r, const stet_docname *name, stet_pathref path) {
+    enum { LAST = 64 }; /* one that is listed twice does no harm */
+    for (size_t i = r->set.len; i > 0 && r->set.len - i < LAST; i--) {
+        const stet_address *s = &r->set.at[i - 1];
+        if (strcmp(s->name.id, name->id) == 0 && strcmp(s->name.scope, name->scope) == 0 &&
+            stet_path_is_prefix(s->path, path))
+            return;
+    }
+    *stet_vec_add(&r->set) = (stet_address){
+        NULL, {stet_strdup(name->id), stet_strdup(name->scope)}, {stet_strndup(path.bytes, path.len), path.len}};
 }
 
 /* Does the document hold what a node computes? Then writing there would be undone by it. */
 static stet_status refuse_output(const action_run *r, const stet_reader_place *at, stet_error *err) {
-    const char *part = strncmp(at->id, "piece:", 6) == 0 ? strchr(at->id + 6, ':') : NULL;
+    bool common = !*at->scope; /* what pieces own, and what stet keeps, lies in the common scope */
+    const char *part = common && strncmp(at->id, "piece:", 6) == 0 ? strchr(at->id + 6, ':') : NULL;
     if (part && strncmp(part, ":node:", 6) == 0) {
         stet_fail(err, STET_INVALID, "node \"%s\" computes what is in that cell: it can't be written to", part + 6);
         stet_hint(err, "write to the argument or to a named cell (\"cells\"), and let the node read that");
         return STET_INVALID;
     }
-    static const char *const kept[] = {"file:", "glob:", "program:", "schema:"};
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        if (strncmp(at->id, kept[i], strlen(kept[i])) == 0)
-            return stet_fail(err, STET_INVALID, "document \"%.200s\" is kept by stet and can't be written to", at->id);
-    if (part && (strncmp(part, ":process:", 9) == 0 || strncmp(part, ":children:", 10) == 0 ||
-                 strcmp(part, ":failures") == 0 || strncmp(part, ":event:", 7) == 0))
-        return stet_fail(err, STET_INVALID, "document \"%.200s\" is kept by stet and can't be written to", at->id);
     if (part && strncmp(part, ":child:", 7) == 0) {
         stet_fail(err, STET_INVALID, "child \"%s\" has a copy of its element there: it can't be written to", part + 7);
         stet_hint(err,
@@ -38,8 +48,10 @@ static stet_status refuse_output(const action_run *r, const stet_reader_place *a
                   "cell of the child");
         return STET_INVALID;
     }
-    if (stet_piece_name_of(at->id))
+    if (common && stet_piece_name_of(at->id))
         return stet_fail(err, STET_INVALID, "the result of a piece can't be written to");
+    if (common && stet_cells_closed(at->id))
+        return stet_fail(err, STET_INVALID, "document \"%.200s\" is kept by stet and can't be written to", at->id);
     if (at->space && at->space != r->s->space)
         return stet_fail(err, STET_INVALID,
                          "the cell lies in space \"%s\": an action writes to the space of its piece alone",
@@ -47,16 +59,53 @@ static stet_status refuse_output(const action_run *r, const stet_reader_place *a
     return STET_OK;
 }
 
+/* Who says where it writes is believed by all who read elsewhere. `path` is one into the inputs. */
+static stet_status refuse_unsaid(const action_run *r, stet_pathref path, stet_error *err) {
+    stet_value paths;
+    if (!stet_find(r->a->row, "materializerWriteInputPaths", 27, &paths))
+        return STET_OK;
+    bool said = false;
+    for (size_t i = 0; i < stet_count(paths) && !said; i++) {
+        stet_path one = STET_PATH_INIT;
+        said = stet_cells_input_path(stet_at(paths, i), &one) && stet_path_is_prefix(stet_path_ref(&one), path);
+        stet_path_release(&one);
+    }
+    if (said)
+        return STET_OK;
+    stet_buf text = STET_BUF(0);
+    stet_path_print(path, &text);
+    stet_fail(err, STET_INVALID, "it writes to its input %.200s, which \"materializerWriteInputPaths\" does not name",
+              stet_buf_cstr(&text));
+    stet_hint(err, "name it there: nobody waits for a write that is not announced");
+    stet_buf_release(&text);
+    return STET_INVALID;
+}
+
 stet_status sched_cell_write(action_run *r, stet_pathref path, stet_value value, stet_error *err) {
     stet_reader_place at = {.path = STET_PATH_INIT};
-    stet_status status = stet_reader_locate(&r->reader, r->base.bindings, path, &at, err);
+    stet_status status = refuse_unsaid(r, path, err);
+    if (status == STET_OK)
+        status = stet_reader_locate(&r->reader, r->base.bindings, path, &at, err);
     if (status == STET_OK)
         status = refuse_output(r, &at, err);
     if (status != STET_OK) {
         stet_release(value);
     } else {
-        status = stet_tx_write(r->tx, &(stet_docname){at.id, at.scope}, stet_path_ref(&at.path), value, err);
-        note_written(r, &at);
+        stet_docname name = {at.id, at.scope};
+        bool handler = stet_stream_is_handler(r->a->row);
+        sched_cells_note(r, &name);
+        if (!handler)
+            status = sched_earlier_before(r, at.id, err);
+        if (status == STET_OK)
+            status = stet_tx_write(r->tx, &name, stet_path_ref(&at.path), value, err);
+        else
+            stet_release(value);
+        /* What a computation writes is its own: a new default there makes it run again. */
+        if (status == STET_OK)
+            status = handler ? stet_piece_mark_set(r->tx, &name, stet_path_ref(&at.path), err)
+                             : stet_piece_mark_own(r->tx, &name, stet_path_ref(&at.path), err);
+        if (status == STET_OK)
+            note_set(r, &name, stet_path_ref(&at.path));
     }
     stet_reader_place_release(&at);
     return status;
@@ -107,19 +156,35 @@ void sched_sent_release(action_run *r) {
     stet_vec_release(&r->sent);
 }
 
-void sched_cells_release(action_run *r) {
-    for (size_t i = 0; i < r->wrote.len; i++) {
-        stet_free((char *)(uintptr_t)r->wrote.at[i].id);
-        stet_free((char *)(uintptr_t)r->wrote.at[i].scope);
-    }
-    stet_vec_release(&r->wrote);
+static void release_name(stet_docname name) {
+    stet_free((char *)(uintptr_t)name.id);
+    stet_free((char *)(uintptr_t)name.scope);
 }
 
-/* ---- What a write must match ----------------------------------------------------------------------------------- */
+/* What the transaction has; what earlier runs wrote is known still. */
+static void forget_written(action_run *r) {
+    for (size_t i = 0; i < r->wrote.len; i++)
+        release_name(r->wrote.at[i]);
+    for (size_t i = 0; i < r->set.len; i++) {
+        release_name(r->set.at[i].name);
+        stet_free((char *)(uintptr_t)r->set.at[i].path.bytes);
+    }
+    stet_vec_release(&r->wrote);
+    stet_vec_release(&r->set);
+    for (size_t i = 0; i < r->docs.len; i++)
+        stet_free(r->docs.at[i]);
+    stet_vec_release(&r->docs);
+}
+
+void sched_cells_release(action_run *r) {
+    forget_written(r);
+    sched_earlier_release(r);
+}
 
 /* The schema that the pattern gives an argument or a named cell; null if there is none. */
-static stet_status schema_of(stet_sched *s, const char *id, stet_value *out, stet_error *err) {
-    const char *part = strncmp(id, "piece:", 6) == 0 ? strchr(id + 6, ':') : NULL;
+static stet_status schema_of(stet_sched *s, const stet_docname *name, stet_value *out, stet_error *err) {
+    const char *id = name->id;
+    const char *part = !*name->scope && strncmp(id, "piece:", 6) == 0 ? strchr(id + 6, ':') : NULL;
     *out = stet_null();
     if (!part || (strcmp(part, ":argument") != 0 && strncmp(part, ":cell:", 6) != 0))
         return STET_OK;
@@ -144,20 +209,22 @@ stet_status sched_cells_check(action_run *r, stet_error *err) {
     stet_path_push(&path, "value");
     for (size_t i = 0; i < r->wrote.len && status == STET_OK; i++) {
         stet_value schema, value;
-        status = schema_of(r->s, r->wrote.at[i].id, &schema, err);
+        status = schema_of(r->s, &r->wrote.at[i], &schema, err);
         if (status != STET_OK || stet_typeof(schema) == STET_NULL)
             continue;
         if (stet_tx_peek(r->tx, NULL, &r->wrote.at[i], stet_path_ref(&path), &value, NULL) != STET_OK)
             value = stet_null();
         status = stet_schema_check(schema, value, err);
+        /* It may be the fault of what was there already. */
+        if (status != STET_OK &&
+            stet_tx_read(r->tx, NULL, &r->wrote.at[i], stet_path_ref(&path), STET_RECURSIVE, &value, NULL) != STET_OK)
+            value = stet_null();
         if (status != STET_OK)
             stet_fail_in(err, "what it wrote to %s does not match the schema there", r->wrote.at[i].id);
     }
     stet_path_release(&path);
     return status;
 }
-
-/* ---- Taking writes back ---------------------------------------------------------------------------------------- */
 
 stet_status sched_cells_drop(action_run *r, stet_error *err) {
     const stet_tx_read_record *at;
@@ -188,11 +255,9 @@ stet_status sched_cells_drop(action_run *r, stet_error *err) {
         stet_error_clear(&mine);
     }
     stet_arena_release(&arena);
-    sched_cells_release(r);
+    forget_written(r);
     return status;
 }
-
-/* ---- What it owns from then on --------------------------------------------------------------------------------- */
 
 typedef STET_VEC(stet_plan_write) write_list;
 
@@ -221,40 +286,34 @@ static void settle_writes(write_list *l) {
     l->len = to;
 }
 
-/* Is it a document of its children, or their index? Those are its children's, or nobody's. */
-static bool of_children(const sched_action *a, const char *id) {
-    size_t own = strlen(a->piece->piece->doc), node = strlen(a->node);
-    if (a->role == STET_CHILD_NONE || strncmp(id, a->piece->piece->doc, own) != 0)
-        return false;
-    const char *part = id + own, *name = part[0] == ':' ? strchr(part + 1, ':') : NULL;
-    return name && strncmp(name + 1, a->node, node) == 0 &&
-           (name[1 + node] == '[' || (name[1 + node] == 0 && strncmp(part, ":children:", 10) == 0));
+size_t sched_cells_set(action_run *r, stet_arena *arena, stet_address **out) {
+    size_t kept = sched_earlier_kept(r, NULL);
+    *out = stet_arena_alloc(arena, (kept + r->set.len + 1) * sizeof **out);
+    for (size_t i = 0; i < r->set.len; i++)
+        (*out)[i] = r->set.at[i];
+    return r->set.len + sched_earlier_kept(r, *out + r->set.len);
 }
 
-void sched_cells_learn(stet_sched *s, const sched_action *a, const stet_doc_change *changes, size_t count) {
+void sched_cells_learn(action_run *r) {
+    stet_sched *s = r->s;
+    const sched_action *a = r->a;
     write_list l = {0};
     if (!a->has_cells)
         return;
-    stet_vec_reserve(&l, stet_plan_writes(s->plan, a->id, NULL, 0) + 1);
-    l.len = stet_plan_writes(s->plan, a->id, l.at, l.cap);
-    size_t before = l.len;
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(changes[i].name.id, a->piece->failures) == 0 || of_children(a, changes[i].name.id))
-            continue;
-        bool own = a->out_id && strcmp(changes[i].name.id, a->out_id) == 0 &&
-                   strcmp(changes[i].name.scope ? changes[i].name.scope : "", a->out_scope) == 0;
-        uint32_t doc = sched_doc(s, NULL, &changes[i].name);
-        for (size_t k = 0; k < changes[i].len; k++) {
-            stet_pathref path = changes[i].at[k].path, out = stet_path_ref(&a->out_path);
-            if (!own || !(stet_path_is_prefix(out, path) || stet_path_is_prefix(path, out)))
-                *stet_vec_add(&l) = (stet_plan_write){doc, path};
-        }
-    }
-    if (l.len > before) {
-        settle_writes(&l);
-        stet_plan_set_writes(s->plan, a->id, l.at, l.len);
-    }
+    stet_arena arena = STET_ARENA_INIT;
+    stet_address *set;
+    size_t count = sched_cells_set(r, &arena, &set);
+    if (a->out_id)
+        *stet_vec_add(&l) = (stet_plan_write){sched_doc(s, NULL, &(stet_docname){a->out_id, a->out_scope}),
+                                              stet_path_ref(&a->out_path)};
+    for (size_t i = 0; i < r->docs.len; i++)
+        *stet_vec_add(&l) = (stet_plan_write){sched_doc(s, NULL, &(stet_docname){r->docs.at[i], ""}), STET_PATH_ROOT};
+    for (size_t i = 0; i < count; i++)
+        *stet_vec_add(&l) = (stet_plan_write){sched_doc(s, NULL, &set[i].name), set[i].path};
+    settle_writes(&l);
+    stet_plan_set_writes(s->plan, a->id, l.at, l.len);
     stet_vec_release(&l);
+    stet_arena_release(&arena);
 }
 
 size_t sched_envelopes(const sched_action *a, stet_arena *arena, stet_address **out) {

@@ -1,17 +1,23 @@
-/* Events: the handlers of a stream run once for each, on fresh inputs, in one transaction.
+/* sched_event.c - events: the handlers of a stream run once for each, on fresh inputs, in one transaction.
  *
  * Preflight. What a handler reads is known only when it runs. So it runs on what is there; then everything it read is
- * wanted, and if making that fresh ran anything at all, the transaction is given up and the handler runs again. Actions
- * that it does not ask for do not run, and a handler whose inputs stand runs once. This is possible because a handler
- * has no effect but its transaction; what it printed is kept back until it is stored.
+ * demanded. If bringing that up to date ran anything at all, the transaction is given up and the handler runs again.
+ * Actions that the handler does not need do not run, and a handler whose inputs are up to date runs once. This works
+ * because a handler has no effect but its transaction; what it printed is held back until it is stored.
  *
- * Streams of children. Which children there are is told by their coordinators, which are wanted, too: an event for an
- * element that has just come finds it, and one for an element that is gone is refused. What they read is read by the
- * transaction, so that it is not stored if the list changes meanwhile.
+ * Others commit meanwhile. What is stored was read before everything was found to be up to date, and the commit proves
+ * that it has not changed since: so it is up to date. The same is proved of what made a handler fail, or be refused,
+ * before that is reported. Otherwise the handler runs again, up to a bound.
  *
- * At most once. The document of the event is made in the same commit and required to be absent: of two commits with the
- * same event one is refused, whoever makes them. Events that handlers send in their turn are delivered in the same
- * transaction, after all handlers of the one before. */
+ * Streams of children. The coordinators, which are demanded too, tell which children exist: an event for an element
+ * that has just been added finds it, and one for a removed element is refused. What the coordinators read is read by
+ * the transaction, so that it is not stored if the list changes meanwhile.
+ *
+ * At most once. The document of the event is created in the same commit and required to be absent: of two commits with
+ * the same event one is refused, whoever makes them. Events that handlers send in turn are delivered in the same
+ * transaction, after all handlers of the event before.
+ */
+
 #include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
@@ -38,6 +44,7 @@ typedef struct sending {
     STET_VEC(char *) coordinators; /* "piece:NAME NODE": on whose word a child is there */
     char hash[STET_HASH_HEX];
     bool known;     /* it was applied before */
+    bool moved;     /* others changed what was read: it is worth another try */
     char *log_node; /* who printed first */
 } sending;
 
@@ -71,8 +78,6 @@ static stet_status enqueue(sending *e, const char *piece, const char *stream, st
     return STET_OK;
 }
 
-/* ---- Where it goes ---------------------------------------------------------------------------------------------- */
-
 /* As a path into the result: where that leads, through links, is the cell of a stream. Each of them is a read. */
 static stet_status by_result(sending *e, stet_tx *tx, const sched_piece *p, const char *text, stet_buf *name,
                              stet_error *err) {
@@ -95,7 +100,8 @@ static stet_status by_result(sending *e, stet_tx *tx, const sched_piece *p, cons
         stet_pathref in = stet_path_ref(&at.path), value = stet_path_ref(&path);
         bool below = stet_path_is_prefix(value, in);
         stet_pathref rest = below ? (stet_pathref){in.bytes + value.len, in.len - value.len} : STET_PATH_ROOT;
-        if (!below || (at.space && at.space != e->s->space) || !stet_stream_name(p->piece->name, at.id, rest, name))
+        if (!below || (at.space && at.space != e->s->space) || *at.scope ||
+            !stet_stream_name(p->piece->name, at.id, rest, name))
             status = STET_NOT_FOUND;
     }
     stet_reader_place_release(&at);
@@ -192,8 +198,6 @@ static stet_status child_there(sending *e, stet_tx *tx, const sched_piece *p, co
     return status;
 }
 
-/* ---- One run --------------------------------------------------------------------------------------------------- */
-
 /* Events that it sent; the first of them that can't be delivered is its failure. */
 static stet_status take_sent(sending *e, action_run *r, stet_error *err) {
     stet_status status = STET_OK;
@@ -246,8 +250,6 @@ static stet_status run_handler(sending *e, stet_tx *tx, sched_piece *p, const ch
     return status;
 }
 
-/* ---- The event's document -------------------------------------------------------------------------------------- */
-
 /* Was it applied before? e->known. Another event under the same id is a conflict. */
 static stet_status look_before(sending *e, stet_error *err) {
     stet_doc_state d;
@@ -292,8 +294,6 @@ static stet_status write_event(sending *e, stet_tx *tx, stet_error *err) {
     }
     return stet_tx_put(tx, &name, envelope, err);
 }
-
-/* ---- Sending --------------------------------------------------------------------------------------------------- */
 
 /* One delivery: all handlers of its stream, in the order of their names. */
 static stet_status deliver(sending *e, stet_tx *tx, size_t i, stet_buf *log, stet_error *err) {
@@ -355,6 +355,37 @@ static stet_status guard(sending *e, stet_tx *tx, stet_error *err) {
     return status;
 }
 
+/* Nothing is applied on what an action made before it failed. */
+static stet_status refuse_old_values(sending *e, const stet_tx_read_record *at, size_t count, stet_error *err) {
+    stet_value list;
+    stet_status status = sched_failed_makers(e->s, at, count, &list, err);
+    if (status == STET_OK && stet_count(list) > 0) {
+        stet_value first = stet_at(list, 0), piece = stet_get(first, "piece"), node = stet_get(first, "node"),
+                   state = stet_get(first, "state");
+        bool failed = strcmp(stet_as_string(&state, NULL), "failed") == 0;
+        status = stet_fail(err, STET_FAILED, "event \"%s\" was not applied: its handler reads %s/%s, which %s",
+                           e->out->id, stet_as_string(&piece, NULL), stet_as_string(&node, NULL),
+                           failed ? "failed" : "waits for an action that failed");
+        stet_hint(err, "mend that and send the event again; stet why %s tells the failure",
+                  stet_as_string(&piece, NULL));
+    }
+    stet_release(list);
+    return status;
+}
+
+/* What is going to be told rests on what was read, and that was found to be fresh: is it so still? */
+static stet_status prove(sending *e, stet_tx *tx, stet_status told, stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = stet_tx_holds(tx, &mine);
+    e->moved = status == STET_CONFLICT;
+    if (status == STET_OK)
+        return told;
+    if (err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
 /* Delivers until everything that was read is fresh. `*out` is the caller's to commit; NULL: it was applied before. What
  * handlers said, on fresh inputs, is returned. */
 static stet_status preflight(sending *e, stet_tx **out, stet_buf *log, stet_error *err) {
@@ -375,6 +406,12 @@ static stet_status preflight(sending *e, stet_tx **out, stet_buf *log, stet_erro
         if (!e->known)
             status = sched_make_fresh(s, at, count, (const char *const *)e->coordinators.at, e->coordinators.len, &runs,
                                       err);
+        e->moved = status == STET_CONFLICT;
+        if (status == STET_OK && runs == 0 && !e->known) {
+            status = refuse_old_values(e, at, count, err);
+            if (status != STET_OK || said != STET_OK)
+                status = prove(e, tx, status, err);
+        }
         stet_arena_release(&arena);
         e->out->made_fresh += runs;
         if (status == STET_OK && runs == 0) {
@@ -402,7 +439,7 @@ static stet_status preflight(sending *e, stet_tx **out, stet_buf *log, stet_erro
 static stet_status attempt(sending *e, bool *done, stet_error *err) {
     stet_tx *tx = NULL;
     stet_buf log = STET_BUF(MAX_LOG);
-    *done = true;
+    e->moved = false;
     stet_status status = preflight(e, &tx, &log, err);
     if (status == STET_OK && tx) {
         stet_commit_result result;
@@ -411,14 +448,15 @@ static stet_status attempt(sending *e, bool *done, stet_error *err) {
             status = stet_tx_commit(tx, &result, err);
         else
             stet_tx_abort(tx);
+        e->moved = status == STET_CONFLICT;
         if (status == STET_OK) {
             e->out->applied = true;
             e->out->seq = result.seq;
             if (e->s->opts.log && log.len > 0)
                 e->s->opts.log(e->s->opts.ctx, e->log_node, "console", log.data, log.len);
         }
-        *done = status != STET_CONFLICT;
     }
+    *done = !e->moved;
     stet_buf_release(&log);
     return status;
 }
@@ -470,6 +508,9 @@ stet_status stet_sched_send(stet_sched *s, const char *piece, const char *stream
         else
             status = attempt(&e, &done, &mine);
         if (status != STET_CONFLICT || done || tries >= STET_SCHED_MAX_CONFLICTS) {
+            if (!done)
+                stet_fail_in(&mine, "event \"%s\" was not applied: others keep changing what its handler reads",
+                             out->id);
             done = true;
             if (err)
                 stet_error_move(err, &mine);
@@ -481,8 +522,6 @@ stet_status stet_sched_send(stet_sched *s, const char *piece, const char *stream
     end_sending(&e);
     return status;
 }
-
-/* ---- Forgetting ------------------------------------------------------------------------------------------------ */
 
 typedef struct forgetting {
     const stet_doc_info *at;

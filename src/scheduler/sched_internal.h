@@ -1,4 +1,4 @@
-/* sched_internal.h - what the files of the loop share. Nobody else includes it. */
+/* sched_internal.h - what the files of the loop share. Not included anywhere else. */
 #ifndef STET_SCHEDULER_SCHED_INTERNAL_H
 #define STET_SCHEDULER_SCHED_INTERNAL_H
 
@@ -13,21 +13,19 @@
 #include "graph/child.h"
 #include "os/clock.h"
 #include "os/lock.h"
+#include "scheduler/envelope.h"
 #include "scheduler/reader.h"
 #include "scheduler/sched.h"
 
 typedef struct sched_piece {
     stet_piece *piece;
-    char *failures;       /* id of the document that lists what fails: {NODE: error} */
-    int level;            /* above those of the pieces that it reads; -1: not known yet */
-    bool whole;           /* its result and its effects are wanted */
-    bool part;            /* some of it is wanted */
-    bool retried;         /* what failed before was marked, to run again */
-    bool entered;         /* what a start has to do for it was done */
-    bool loaded;          /* nothing is recorded, and all of it is in memory */
-    bool outdated;        /* somebody else has set it up anew: what is in memory of it is of the graph before */
-    bool looked, failing; /* did something fail, as far as this process has looked? */
-    bool known_failures;  /* what failed before is in memory, for whoever would wait for it */
+    int level;     /* above those of the pieces that it reads; -1: not known yet */
+    bool whole;    /* its result and its effects are wanted */
+    bool part;     /* some of it is wanted */
+    bool entered;  /* what a start has to do for it was done */
+    bool loaded;   /* nothing is recorded, and all of it is in memory */
+    bool counted;  /* its nodes were, because one was missing */
+    bool outdated; /* somebody else has set it up anew: what is in memory of it is of the graph before */
 } sched_piece;
 
 /* One loaded action. */
@@ -48,15 +46,28 @@ typedef struct sched_action {
     char *child_doc;                 /* of a child's node: the document that is there as long as the child */
     bool verify;                     /* a coordinator that must look at every child (children.c, K4) */
     bool effect, verifier;
-    bool certain; /* whoever wants the piece wants it */
-    bool materializer;
-    bool has_cells; /* it may write through its inputs */
-    bool same_code; /* the record is of the code that it has now */
-    bool observed;  /* the record has reads of it, or has them since this process ran it */
-    bool failed;
-    bool ran; /* in this settling */
+    bool certain;      /* whoever wants the piece wants it */
+    uint32_t circle;   /* of nodes of its piece that read each other; 0: none, */
+    bool first;        /* and whether it is the one that runs first */
+    bool materializer; /* it, or its children, may write through cells (graph/cells.h), */
+    bool unasked;      /* and that is reason enough to run it */
+    bool has_cells;    /* it may write through its inputs */
+    bool same_code;    /* the record is of the code that it has now */
+    bool told;         /* it ran in this process: the plan has all that it wrote, stored or not */
+    bool observed;     /* the record has reads of it, or has them since this process ran it */
+    bool failed;       /* its last run did, */
+    bool doubtful;     /* and nobody can say what that rests on: it is unknown in the record */
+    bool blind;        /* it read nothing: whatever upstream of it fails, it fails */
+    uint64_t tried;    /* the round (sched_round) in which that happened */
+    bool declined;     /* in this settling it could not be tried: it is outdated still, and the report says why */
+    bool ran;          /* in this settling */
     bool asked;
-    bool stays; /* in memory: it was unloaded in this settling before, and came back */
+    bool below;         /* stands or is dirty, and is downstream of what failed, over actions that stand (F5) */
+    uint32_t cause;     /* while it waits: the failed action that it waits for, in the plan */
+    stet_sched *in;     /* of this scheduler: its own, or that of another space */
+    uint32_t own_reads; /* while it waits: how many of its reads in the plan are recorded or declared, plus one */
+    uint8_t postponed;  /* times in this settling that it gave way to one that failed before and runs again */
+    bool stays;         /* in memory: it was unloaded in this settling before, and came back */
 } sched_action;
 
 #define SCHED_WINDOW 10000
@@ -76,20 +87,24 @@ struct stet_sched {
     stet_map numbers; /* number of an action in the record -> plan id; of those loaded */
     int64_t version;  /* of the database, when numbers and what the plan has asked were last known to hold */
     bool others;      /* somebody else has written since the marks were last looked at */
+    bool remade;      /* children among them: those that they made are marks that were not taken up yet */
+    int moves;        /* how often in a row others committed while a snapshot was taken */
     size_t window;
     bool more;     /* there are marks that were not taken up yet, */
     int64_t after; /* above this number, */
     size_t left;   /* about so many */
-    int64_t since; /* marks up to here were found not to be needed for `demand`: they are not taken up; 0: all are */
-    bool woken;    /* they may be needed now */
+    /* Survey stamp: marks at or below it do not affect the current demand and are skipped. 0: consider all. */
+    int64_t since;
+    bool woken; /* they may be needed now */
     stet_hash demand;
     int64_t looked;     /* version of the database when the marks were last looked at */
     bool hold, holding; /* look-ups share one snapshot, which is begun by the first */
     stet_map gone;      /* numbers of actions that were unloaded in this settling */
     stet_map spaces;    /* name -> stet_space * */
     stet_map plain;     /* documents known to hold no links: what is bound to them is read there */
-    stet_map schemas;   /* hash -> position in schema_values */
-    stet_map states;    /* kind type -> state of an opened kind */
+    stet_envelopes envelopes;
+    stet_map schemas; /* hash -> position in schema_values */
+    stet_map states;  /* kind type -> state of an opened kind */
     stet_templates templates;
     STET_VEC(stet_value) schema_values;
     stet_group *group;
@@ -100,60 +115,113 @@ struct stet_sched {
     STET_VEC(int64_t) mine;        /* sequences of own commits above `seen` */
     stet_map wanted;               /* number of a document, path: what wanted cells were found to consist of */
     STET_VEC(char *) wanted_cells; /* for asking again which cells a wanted one leads to */
+    stet_map named_cells;          /* the same, to name each once */
     stet_lock *effects;
     stet_sched_report report;
+    size_t ran_whole; /* of the actions that ran: those of pieces that are wanted as a whole */
     stet_arena arena; /* of one run */
     /* Asynchronous actions (sched_async.c) */
-    struct sched_async *async; /* NULL until there is one */
-    int64_t group_head;        /* sequence of the space when the group's snapshot was taken */
-    bool preflight;            /* settling what a handler is going to read: */
+    struct sched_async *async;  /* NULL until there is one */
+    struct action_run *section; /* the one of them that has a transaction just now (module.h), or NULL */
+    int64_t group_head;         /* sequence of the space when the group's snapshot was taken */
+    bool preflight;             /* settling what a handler is going to read: */
     const stet_tx_read_record *preflight_reads;
     size_t preflight_count;
     const char *const *preflight_nodes; /* "piece:NAME NODE" */
     size_t preflight_node_count;
     bool stopped;             /* one failed, and no other is started */
-    bool trouble;             /* something that costs much has failed, or waits for what has: others may have to wait */
+    bool trouble;             /* something has failed, was declined, or waits for what has: others may have to wait */
+    bool far_trouble;         /* the same of another space that is read */
+    bool below_stale;         /* `below` of actions is to be found again; */
+    stet_plan_nodes fell;     /* or: only these have failed since it was */
+    bool retried;             /* what failed before was marked, to run again */
     stet_value failed_before; /* what the last settling found failed already: [{"piece","node","error"}] */
-    bool reload;              /* what was done to children did not hold: marks are to be looked at again */
+    /* Other spaces (sched_far.c) */
+    stet_sched *root;      /* the scheduler that asked for this one; NULL: a user did */
+    struct sched_far *far; /* of a root: schedulers of other spaces; NULL until there is one */
+    bool far_asked;        /* other spaces want more of this one than before */
+    bool has_far;          /* the plan knows cells of other spaces */
+    bool settling;
+    uint64_t round;       /* see sched_round */
+    uint64_t begun;       /* the round of the last settling */
+    int far_rounds;       /* in this settling: how often something ran elsewhere */
+    stet_hash far_looked; /* what was not up to date elsewhere when the last look for it was made */
+    stet_hash far_seen;   /* what was not up to date elsewhere after the last settling */
+    bool reload;          /* what was done to children did not hold: marks are to be looked at again */
 };
 
 int64_t sched_now(stet_sched *s);
 
-/* sched_load.c */
-/* {NODE: error} of a piece; the caller releases it. */
-STET_CHECKED stet_status sched_failures(stet_sched *s, const sched_piece *p, stet_value *out, stet_error *err);
+/* In sched_load.c. */
+/* Sets the reads and writes of an action to those in the record. */
+void sched_restore(stet_sched *s, sched_action *a, const stet_memo_action *x);
 void sched_piece_free(sched_piece *p);
 STET_CHECKED stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, stet_error *err);
-/* Loads an action, or finds it loaded. STET_NOT_FOUND: its piece or node is gone. */
+/* Loads an action, or finds it loaded. STET_NOT_FOUND: its piece or node no longer exists. */
 STET_CHECKED stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id,
                                     stet_error *err);
-/* The same with its number and what the record has of it; NULL: nothing that can be trusted. */
+/* The same with its number and its record; NULL: no record that can be trusted. */
 STET_CHECKED stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *node, int64_t number,
                                            const stet_memo_action *x, uint32_t *id, stet_error *err);
 /* The plan's number of an action, or STET_PLAN_NONE. */
 uint32_t sched_find_loaded(stet_sched *s, const sched_piece *piece, const char *node);
+/* The inverse of sched_doc: pointers into the plan's memory. `*uuid` NULL: the own space. */
+void sched_doc_parts(const stet_sched *s, uint32_t doc, const char **uuid, stet_docname *name);
+bool sched_doc_is_far(const stet_sched *s, uint32_t doc);
+/* Links may lead elsewhere since materializers were loaded: finds again where they may write. */
+STET_CHECKED stet_status sched_envelopes_again(stet_sched *s, stet_error *err);
+/* Loads an action by its number in the record; one that no longer exists is skipped. */
+STET_CHECKED stet_status sched_load_number(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err);
+
+/* In sched_far.c. */
+void sched_far_begin(stet_sched *s); /* a settling */
+/* Counts the settlings that a user requests. A space that is read may be settled several times for one of those. */
+uint64_t sched_round(const stet_sched *s);
+bool sched_far_aside(const stet_sched *s); /* was something put aside there? */
+/* Brings what is read in other spaces up to date. `*ran`: something ran there; before the call: already in this
+ * settling. */
+STET_CHECKED stet_status sched_far_fresh(stet_sched *s, bool *ran, stet_error *err);
+/* Is something read in another space outdated there? */
+STET_CHECKED stet_status sched_far_stale(stet_sched *s, bool *out, stet_error *err);
+/* Does that differ from the end of the last settling? */
+STET_CHECKED stet_status sched_far_news(stet_sched *s, bool *out, stet_error *err);
+STET_CHECKED stet_status sched_far_end(stet_sched *s, stet_error *err);
+void sched_far_count(const stet_sched *s, stet_sched_report *out); /* adds what failed and was put aside there */
+/* The loaded actions that write a cell of another space; `*in` is the scheduler of that space, NULL if there is none.
+ */
+STET_CHECKED stet_status sched_far_makers(stet_sched *s, uint32_t doc, stet_pathref path, stet_sched **in,
+                                          stet_plan_nodes *out, stet_error *err);
+/* Does this scheduler still exist? Its space may have been replaced. */
+bool sched_far_knows(stet_sched *s, const stet_sched *other);
+void sched_far_free(stet_sched *s);
+
 uint32_t sched_doc(stet_sched *s, const char *space_uuid, const stet_docname *name);
+/* Closes spaces whose file was deleted or replaced. Call it between two groups: no transaction may read them. */
+void sched_spaces_look(stet_sched *s);
 STET_CHECKED stet_status sched_space(void *ctx, const char *name, stet_space **out, stet_error *err);
 stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref path, stet_change_kind kind,
                           bool *covered, stet_error *err);
 STET_CHECKED stet_status sched_kind_state(stet_sched *s, const stet_module_kind *kind, void **state, stet_error *err);
 STET_CHECKED stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_error *err);
-/* Others have written, or actions were taken from the plan: what was asked of the record is asked again. */
+/* Forgets what the record was asked, because others have written, or actions were removed from the plan. */
 void sched_forget_asked(stet_sched *s);
-/* Loads one that was just made: there is no record of it. */
+/* Loads an action that was just created and has no record. */
 STET_CHECKED stet_status sched_load_new(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id,
                                         stet_error *err);
-/* Loads and marks what the record calls dirty or unknown, from the beginning and up to a window of them; s->more: there
- * are more, and sched_load_more goes on. */
+/* Loads and marks dirty and unknown actions from the beginning, up to a window of them; s->more: there are more, and
+ * sched_load_more continues. */
 STET_CHECKED stet_status sched_load_pending(stet_sched *s, stet_error *err);
 STET_CHECKED stet_status sched_load_more(stet_sched *s, stet_error *err);
-/* One that is dirty, and of which the record may know better: it becomes what the record says. */
+/* Can it be replaced in memory by what the record has? Of other actions, more is in memory than what they read and
+ * write. */
+bool sched_restorable(const sched_action *a);
+/* Updates a dirty action from the record, which may know better. */
 STET_CHECKED stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err);
-/* What was found not to be needed may be needed now: it is taken up again, before anything late runs. */
+/* Actions that were found unneeded may be needed now: they are loaded again, before any late action runs. */
 void sched_wake(stet_sched *s);
-/* Asks what was found not to be needed for what is wanted now; `s->since` says. STET_NOT_FOUND: nothing is known. */
+/* Looks up which marks are unneeded for the current demand, and sets `s->since`. STET_NOT_FOUND: nothing is known. */
 STET_CHECKED stet_status sched_survey(stet_sched *s, stet_survey *out, stet_error *err);
-/* After a store: takes actions out of memory that ran, stand and are stored, if there are many. */
+/* After a store: unloads actions that ran, are up to date and stored, if there are many. */
 void sched_unload(stet_sched *s);
 void sched_action_free(sched_action *a);
 
@@ -162,6 +230,15 @@ typedef struct sched_sent {
     char *piece, *stream;
     stet_value event;
 } sched_sent;
+
+/* A place that an earlier run wrote, or that this one has looked at, in the argument or a cell of its piece. */
+typedef struct sched_earlier {
+    char *id;
+    stet_path path; /* in the envelope */
+    int64_t since;  /* sequence of the run that wrote it; -1: not stored, or not known */
+    bool met;       /* taken back, or kept: */
+    bool kept;      /* it stays the action's own */
+} sched_earlier;
 
 /* One run of one action. */
 typedef struct action_run {
@@ -172,128 +249,208 @@ typedef struct action_run {
     stet_reader reader;
     stet_value result;
     STET_VEC(stet_docname) wrote; /* documents written to through cells; the strings are its own */
+    STET_VEC(stet_address) set;   /* places written through cells; the strings are its own */
+    STET_VEC(sched_earlier) earlier, looked;
+    bool earlier_known;
+    STET_VEC(char *) docs; /* ids of documents that it writes as a whole, changed or not: they are its own */
     stet_error error;
     stet_buf *log; /* what it says is kept here instead of being told; NULL: told at once */
     bool failed;
+    bool declined;                /* nothing is recorded of it; `error` says why */
     bool asynchronous;            /* start has returned: its end stores it */
+    bool unwanted;                /* it is stopped as soon as start has returned */
     bool placed;                  /* its output is written already */
     struct sched_lists *children; /* made and gone; NULL: it is no coordinator */
     STET_VEC(sched_sent) sent;    /* by a handler: events that are delivered after it */
 } action_run;
 
-/* children.c */
+/* In children.c. */
 STET_CHECKED stet_status sched_children_set(action_run *r, const stet_run_child *at, size_t len, stet_error *err);
 /* The run returned a pattern, or null. */
 STET_CHECKED stet_status sched_children_returned(action_run *r, stet_value pattern, stet_error *err);
 void sched_children_lists(const action_run *r, stet_observation *o);
-/* The run is in the group: the plan learns of its children. */
+/* The run is in the group: tells the plan about its children. */
 STET_CHECKED stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_lists *lists,
                                               stet_error *err);
 void sched_children_release(action_run *r);
 void sched_children_forget(sched_action *a); /* what is in memory of them */
 bool sched_child_there(action_run *r);       /* has the child that the action belongs to not gone meanwhile? */
-/* How far up in a chain of children its place is, as far as a run of the coordinator in this process tells. */
+/* The place in a chain of children, as far as a run of the coordinator in this process tells. */
 uint32_t sched_child_place(stet_sched *s, const sched_action *a);
-/* Marks the coordinator of a child's action if somebody else wrote into the document of the child since. */
+/* Marks the coordinator of a child's action if another writer has changed the document of the child since. */
 STET_CHECKED stet_status sched_child_mend(stet_sched *s, sched_action *a, stet_error *err);
-/* The same for what a commit of others changed, and actions that are loaded. */
+/* The same for the changes of a commit by others, and loaded actions. */
 STET_CHECKED stet_status sched_children_overwritten(stet_sched *s, const stet_doc_change *at, size_t len,
                                                     stet_error *err);
-/* Somebody else changed this document: if it is an index, rows of those children may be others now. */
+/* Another process changed this document: if it is an index, rows of its children may have changed. */
 void sched_children_news(stet_sched *s, const char *doc);
 
-/* install.c: what the graph must know of module kinds. */
+/* In install.c: what the graph must know about module kinds. */
 stet_process_modules sched_modules(stet_sched *s);
-/* Notes that a commit by others has set up a piece anew that is in memory. */
+/* Notes that a commit by others has set up a loaded piece again. */
 void sched_install_news(stet_sched *s, const stet_doc_change *change, int64_t seq);
-/* Takes what is in memory of such pieces out of it. Nothing of them may be under way or not yet stored. */
+/* Unloads such pieces. None of their actions may be under way or not yet stored. */
 void sched_renew(stet_sched *s);
 
 /* sched_run.c */
-/* Prepares a run on what the group has, and starts its module. */
+/* Prepares a run on the state of the group, and starts its module. */
 STET_CHECKED stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_error *err);
 STET_CHECKED stet_status sched_run_transaction(action_run *r, stet_error *err);
 void sched_run_drop(action_run *r); /* instead of store */
 void sched_run_execute(action_run *r);
 void sched_run_check(action_run *r); /* the result, and its place in the transaction */
-/* Adds it to the group and tells the plan; ends the run. */
+/* Adds the run to the group, tells the plan, and ends the run. */
 STET_CHECKED stet_status sched_run_store(action_run *r, stet_error *err);
+/* Did the run end because of stet itself, or on request? Then it says nothing about the action. */
+bool sched_run_tells_nothing(const action_run *r);
+/* Instead of store, without a transaction: nothing is recorded, the action is as outdated as it was. */
+void sched_run_leave(action_run *r);
 void sched_effect_done(stet_sched *s); /* gives up the lock between processes */
+void sched_tell_pause(stet_sched *s);  /* kinds: others are waited for (module.h) */
 void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a, const stet_error *error);
 
-/* The row of one that is about to run, and its view. STET_NOT_FOUND: the graph has another in its place, or none; its
- * piece is outdated then. */
+/* Loads the row of an action that is about to run, and its view. STET_NOT_FOUND: the graph has another node in its
+ * place, or none; then its piece is outdated. */
 STET_CHECKED stet_status sched_row_take(stet_sched *s, sched_action *a, stet_error *err);
-/* Of one that waits to run or has run: a first build of many commands has most of them in memory at once, and a row is
- * read again in no time beside a command. */
+/* Releases the row of an action that waits to run or has run. In a first build most of many commands are in memory at
+ * once, and reading a row again costs little compared with a command. */
 void sched_row_drop(sched_action *a);
 
 /* Fills an action from its row. */
 STET_CHECKED stet_status sched_decode_row(sched_action *a, stet_error *err);
 
-/* sched_cell.c: writing through inputs */
+/* In sched_cell.c: writing through inputs. */
 /* Consumes `value`. */
 STET_CHECKED stet_status sched_cell_write(action_run *r, stet_pathref path, stet_value value, stet_error *err);
-/* Does what was written match the schemas of the cells? */
+/* Do the writes match the schemas of the cells? */
 STET_CHECKED stet_status sched_cells_check(action_run *r, stet_error *err);
-/* Forgets what was written and keeps what was read: the transaction is begun anew in the group. */
+/* Discards the writes and keeps the reads: the transaction is begun anew in the group. */
 STET_CHECKED stet_status sched_cells_drop(action_run *r, stet_error *err);
 void sched_cells_release(action_run *r);
-/* An event for the stream that a cell stands for. Consumes `value`. */
+/* Sends an event to the stream that a cell represents. Consumes `value`. */
 STET_CHECKED stet_status sched_cell_send(action_run *r, stet_pathref path, stet_value value, stet_error *err);
 void sched_sent_release(action_run *r);
-/* Tells the plan what a run has written beside its output: that is its own, with what it wrote before. */
-void sched_cells_learn(stet_sched *s, const sched_action *a, const stet_doc_change *changes, size_t count);
+/* Notes that the run changes a document through cells. */
+void sched_cells_note(action_run *r, const stet_docname *name);
+/* The places that the run set through cells, and those of earlier runs that stay the action's own. In the arena. */
+size_t sched_cells_set(action_run *r, stet_arena *arena, stet_address **out);
+/* Tells the plan what a run has written besides its output, and so owns. */
+void sched_cells_learn(action_run *r);
 bool sched_has_cells(stet_value inputs);
-/* Where a row says that its node may write: "materializer". In the arena. */
+/* The envelopes in a row, "materializer". In the arena. */
 size_t sched_bound_cells(const sched_action *a, stet_arena *arena, stet_address **out); /* inputs that are cells */
-/* What an action of other code wrote into the cells that it has still: that stays its own. */
+/* Cells that the action still has and that its earlier code wrote stay its own. */
 void sched_cells_recall(stet_sched *s, const sched_action *a);
 size_t sched_envelopes(const sched_action *a, stet_arena *arena, stet_address **out);
 
-/* sched_async.c: actions that are under way while others run */
+/* In sched_earlier.c: what earlier runs wrote through cells. */
+/* Call it before a write into this document. */
+STET_CHECKED stet_status sched_earlier_before(action_run *r, const char *id, stet_error *err);
+/* Call it after a run that succeeded. */
+STET_CHECKED stet_status sched_earlier_end(action_run *r, stet_error *err);
+/* The run reads at a path of its inputs. */
+void sched_earlier_look(action_run *r, stet_pathref path);
+/* The number of places of earlier runs that stay the action's own; copies them to `out`, unless that is NULL. */
+size_t sched_earlier_kept(action_run *r, stet_address *out);
+void sched_earlier_release(action_run *r);
+/* A node of a child was removed: takes back what it wrote. */
+STET_CHECKED stet_status sched_earlier_gone(stet_sched *s, stet_tx *tx, const sched_action *coordinator,
+                                            const char *node, stet_error *err);
+
+/* In sched_async.c: actions that are under way while others run. */
 STET_CHECKED stet_status sched_async_run(stet_sched *s, sched_action *a, stet_error *err);
-void sched_async_ended(action_run *r); /* by succeed or fail */
+void sched_async_ended(action_run *r); /* by succeed, fail or decline */
 stet_status sched_async_refresh(action_run *r, stet_error *err);
-/* Waits until something happens, at most `ms`; reports what storing the results said. */
+void sched_async_suspend(action_run *r);
+/* Waits for events, at most `ms`; returns the status of storing the results. */
 STET_CHECKED stet_status sched_async_wait(stet_sched *s, int64_t ms, stet_error *err);
 size_t sched_async_count(const stet_sched *s);
 action_run *sched_async_running(const stet_sched *s, const sched_action *a); /* NULL: it is not under way */
-void sched_async_cancel(stet_sched *s);                                      /* and waits until all have ended */
+void sched_async_stop(action_run *r);   /* nobody wants it any more: it ends now or soon */
+void sched_async_cancel(stet_sched *s); /* and waits until all have ended */
 STET_CHECKED stet_status sched_async_loop(stet_sched *s, struct uv_loop_s **out, stet_error *err);
 void sched_async_free(stet_sched *s);
 
-/* sched_want.c: what is wanted */
-/* For stet_binding_walk over a result: what a link leads to is wanted. `ctx` is the scheduler. */
+/* In sched_want.c: demands. */
+/* For stet_binding_walk over a result: demands what a link leads to. `ctx` is the scheduler. */
 bool sched_demand_link(void *ctx, stet_value binding, stet_pathref place);
-/* Wanted cells, and where they lead now; *grew: to more than before. */
+/* Demands the wanted cells and what they link to now; *grew: more than before. */
 STET_CHECKED stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err);
 /* What a start has to do for the pieces that are wanted. */
 STET_CHECKED stet_status sched_enter(stet_sched *s, stet_error *err);
 
-/* sched.c: settles what is wanted, these cells, and these actions ("piece:NAME NODE"; passed over if not there). */
+/* In sched.c: settles the demands, these cells, and these actions ("piece:NAME NODE"; skipped if they do not exist). */
 STET_CHECKED stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count,
                                           const char *const *nodes, size_t node_count, size_t *runs, stet_error *err);
 
-/* sched_report.c: what a settling has come to */
+/* In sched_report.c: the outcome of a settling. */
+void sched_problem(stet_sched *s, const sched_action *a, const stet_error *error, const char *cycle);
 void sched_report_cycles(stet_sched *s); /* those that were put aside, each with its circle */
-/* How many failed, are left, and are there. `left`: how many do not stand, if that is known; else negative. */
+/* Counts failed, left and all actions. `left`: how many are outdated, if that is known; otherwise negative. */
 STET_CHECKED stet_status sched_report_count(stet_sched *s, int64_t left, stet_error *err);
-/* Is it a piece of which a part is wanted, and not to prepare an event? */
+/* Is only a part of this piece wanted, and not to prepare an event? */
 bool sched_part(const stet_sched *s, const sched_piece *p);
+
+/* In sched_failed.c: what failed, and what has to wait for it. */
+/* Loads all failed actions, as recorded. None of our own results may be waiting to be stored. */
+STET_CHECKED stet_status sched_meet_failures(stet_sched *s, stet_error *err);
+/* Marks what failed before, so that it runs again if it is wanted. Once for each scheduler. */
+void sched_retry(stet_sched *s);
+typedef enum sched_turn {
+    SCHED_GO,       /* nothing upstream failed */
+    SCHED_WAITS,    /* something did */
+    SCHED_POSTPONED /* something did before, and is going to run again: that comes first */
+} sched_turn;
+/* Is there a failure, here or in a space that is read? */
+bool sched_has_trouble(const stet_sched *s);
+/* Finds the actions downstream of failed ones (F5). Nothing may be under way in a transaction. */
+STET_CHECKED stet_status sched_find_below(stet_sched *s, stet_error *err);
+/* The action failed; an action does not fail any more. */
+void sched_fell(stet_sched *s, const sched_action *a);
+void sched_rose(stet_sched *s);
+/* What is read in other spaces was settled: actions that waited for it and need not any more are considered again, and
+ * those that failed because of it wait. */
+STET_CHECKED stet_status sched_far_judge(stet_sched *s, stet_error *err);
+/* Does the action read, in another space, the output of one that failed or waits there? */
+STET_CHECKED stet_status sched_waits_far(stet_sched *s, sched_action *a, bool *out, stet_error *err);
+/* Can an action run on what it reads? What it has to wait for is among its reads in the plan then. */
+sched_turn sched_turn_of(stet_sched *s, sched_action *a, const stet_tx_read_record *at, size_t count);
+/* The same for an action that must not even begin, by what its inputs lead to now. */
+STET_CHECKED stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, stet_error *err);
+/* The action failed or waits: actions that failed because of it wait too. */
+void sched_failed_upstream(stet_sched *s, const sched_action *a);
+/* At the beginning of a settling: forgets that actions waited in the last one. */
+void sched_forget_waiting(stet_sched *s, sched_action *a);
+/* At the end of a settling: an action that failed once, and waits now, is not known to fail. */
+STET_CHECKED stet_status sched_doubt_waiting(stet_sched *s, stet_error *err);
+/* Does the action fail, as far as is known? */
+bool sched_fails(const stet_sched *s, const sched_action *a);
+
+/* In sched_leads.c: actions that make a part of what was read and that failed, or are stale because of a failure, as
+ * stet_sched_leads_to lists them. The caller releases `*out`, also after a failure. */
+STET_CHECKED stet_status sched_failed_makers(stet_sched *s, const stet_tx_read_record *at, size_t count,
+                                             stet_value *out, stet_error *err);
 
 /* sched_run.c */
 STET_CHECKED stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err);
-void sched_problem(stet_sched *s, const sched_action *a, const stet_error *error, const char *cycle);
 
-/* sched_ops.c: what a module kind may do with a run. */
+/* In sched_ops.c: what a module kind may do with a run. */
 extern const stet_run_ops sched_run_ops;
 
-/* sched_store.c */
+/* In sched_store.c. */
+/* A failure of this settling that was not stored because its reads no longer hold, or that was mended: it is not
+ * reported. `a->failed` stays: the record may have an earlier failure. */
+void sched_take_back(stet_sched *s, const sched_action *a);
+/* Ends the group: the next transaction sees what is committed by now. What the group has not stored is outdated again.
+ */
+void sched_group_end(stet_sched *s);
+/* The action could not be tried, or others kept changing what it reads: it stays outdated, does not run again in this
+ * settling, and the report says why. It must not be under way. */
+void sched_decline(stet_sched *s, sched_action *a, const stet_error *error);
 STET_CHECKED stet_status sched_flush(stet_sched *s, stet_error *err);
 STET_CHECKED stet_status sched_flush_due(stet_sched *s, stet_error *err); /* if it is time */
-int64_t sched_flush_in_us(const stet_sched *s); /* how long the group may still wait; negative: it is time */
-/* Tells the plan of commits by others. */
+int64_t sched_flush_in_us(const stet_sched *s); /* how long the group may still wait; negative: store it now */
+/* Tells the plan about commits by others. */
 STET_CHECKED stet_status sched_news(stet_sched *s, bool *any, stet_error *err);
 STET_CHECKED stet_status sched_tell_changes(stet_sched *s, const stet_doc_change *changes, size_t count, uint32_t by,
                                             stet_error *err);

@@ -1,4 +1,5 @@
-/* Bringing actions into memory: pieces, rows, what the record knows of them. */
+/* sched_load.c - loads actions into memory: pieces, rows, and what the record knows about them. */
+
 #include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
@@ -19,11 +20,26 @@ stet_status sched_space(void *ctx, const char *name, stet_space **out, stet_erro
     return status;
 }
 
+void sched_spaces_look(stet_sched *s) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&s->spaces, &i, &key, &len, &slot);)
+        if (stet_space_replaced(slot->p)) {
+            char *name = stet_strndup(key, len);
+            stet_space_close(slot->p);
+            stet_map_remove(&s->spaces, name, len);
+            stet_free(name);
+            i = 0;
+        }
+}
+
 uint32_t sched_doc(stet_sched *s, const char *space_uuid, const stet_docname *name) {
     char small[512];
     stet_buf b = STET_BUF(0);
     const char *uuid = space_uuid && strcmp(space_uuid, stet_space_uuid(s->space)) != 0 ? space_uuid : "";
     const char *scope = name->scope ? name->scope : "";
+    s->has_far = s->has_far || *uuid;
     size_t u = strlen(uuid), c = strlen(scope), i = strlen(name->id), n = u + c + i + 2;
     char *key = small;
     if (n > sizeof small) {
@@ -55,7 +71,6 @@ stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, st
         return status;
     sched_piece *p = stet_alloc_zero(sizeof *p);
     p->piece = piece;
-    p->failures = stet_piece_part(name, "failures", NULL);
     p->level = -1;
     stet_map_put(&s->pieces, doc, strlen(doc), (stet_slot){.p = p});
     *out = p;
@@ -64,18 +79,7 @@ stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, st
 
 void sched_piece_free(sched_piece *p) {
     stet_piece_free(p->piece);
-    stet_free(p->failures);
     free(p);
-}
-
-stet_status sched_failures(stet_sched *s, const sched_piece *p, stet_value *out, stet_error *err) {
-    stet_doc_state state;
-    stet_status status = stet_space_load(s->space, s->branch, &(stet_docname){p->failures, NULL}, -1, &state, err);
-    if (status != STET_OK)
-        return status;
-    *out = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_object();
-    stet_release(state.value);
-    return STET_OK;
 }
 
 stet_status sched_kind_state(stet_sched *s, const stet_module_kind *kind, void **state, stet_error *err) {
@@ -135,9 +139,6 @@ stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_e
     return STET_OK;
 }
 
-/* ---- One action
- * ---------------------------------------------------------------------------------------------------------- */
-
 void sched_action_free(sched_action *a) {
     stet_release(a->row);
     stet_release(a->view);
@@ -167,6 +168,7 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
     a->effect = text_is(stet_get(a->row, "kind"), "effect");
     a->verifier = stet_as_bool(stet_get(a->row, "verifier"));
     a->materializer = stet_find(a->row, "materializer", 12, NULL);
+    a->unasked = a->materializer && !stet_as_bool(stet_get(a->row, "onDemand"));
     a->role = stet_child_role_of(a->row);
     /* map, filter and reduce only pass cells on to their children. */
     a->has_cells =
@@ -184,7 +186,17 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
         a->child_doc = stet_piece_part(a->piece->piece->name, "child", id);
         stet_free(id);
     }
-    a->certain = stet_as_bool(stet_get(a->row, "certain"));
+    stet_value circle = stet_get(a->row, "circle");
+    if (stet_typeof(circle) == STET_STRING) {
+        stet_buf name = STET_BUF(0);
+        stet_buf_printf(&name, "%s/%s", a->piece->piece->name, stet_as_string(&circle, NULL));
+        stet_hash h = stet_hash_of(name.data, name.len);
+        memcpy(&a->circle, h.bytes, sizeof a->circle);
+        a->circle |= 1; /* not 0 */
+        a->first = strcmp(stet_as_string(&circle, NULL), a->node) == 0;
+        stet_buf_release(&name);
+    }
+    a->certain = a->verifier || stet_as_bool(stet_get(a->row, "certain"));
     return STET_OK;
 }
 
@@ -192,6 +204,7 @@ typedef struct declared {
     stet_sched *s;
     sched_action *a;
     stet_value module;
+    bool before; /* what must be there before, and is no input */
     STET_VEC(stet_plan_read) reads;
     stet_arena arena;
     bool failed;
@@ -202,7 +215,7 @@ static bool is_plain(declared *d, stet_space *space, const stet_link *l) {
     stet_sched *s = d->s;
     const char *own = d->a->piece->piece->doc;
     size_t n = strlen(own);
-    if (!space && strncmp(l->id, own, n) == 0 && strncmp(l->id + n, ":node:", 6) == 0)
+    if (!space && !*l->scope && strncmp(l->id, own, n) == 0 && strncmp(l->id + n, ":node:", 6) == 0)
         return true;
     stet_buf key = STET_BUF(0);
     stet_buf_printf(&key, "%s\n%s\n%s", space ? stet_space_uuid(space) : "", l->scope, l->id);
@@ -252,7 +265,8 @@ static bool declare_read(void *ctx, stet_value binding, stet_pathref place) {
     size_t cursor = 0, len;
     const char *input;
     stet_buf scratch = STET_BUF(0);
-    bool chosen = d->a->kind && d->a->kind->use && stet_path_next(place, &cursor, &scratch, &input, &len) &&
+    bool chosen = !d->before && d->a->kind && d->a->kind->use &&
+                  stet_path_next(place, &cursor, &scratch, &input, &len) &&
                   d->a->kind->use(d->module, input, len) == STET_INPUT_CHOSEN;
     stet_buf_release(&scratch);
     if (chosen)
@@ -260,31 +274,61 @@ static bool declare_read(void *ctx, stet_value binding, stet_pathref place) {
     stet_link l;
     stet_path path = STET_PATH_INIT;
     stet_path_push(&path, "value");
-    if (stet_link_read(binding, &l, &path)) {
+    /* Brothers write to one cell, each what is its own, and their coordinator only gives it to them: who was not seen
+     * to read it is not put behind the others. */
+    bool shared = stet_link_read(binding, &l, &path) && l.as_cell && d->a->materializer && !d->a->effect &&
+                  (d->a->child_doc || d->a->role != STET_CHILD_NONE);
+    if (!shared && stet_link_is(binding, NULL)) {
         const char *uuid = NULL;
         stet_space *space = NULL;
-        if (l.space && sched_space(d->s, l.space, &space, NULL) == STET_OK && space)
+        bool there = !l.space || sched_space(d->s, l.space, &space, NULL) == STET_OK;
+        if (space)
             uuid = stet_space_uuid(space);
-        if (!l.space || uuid || !space) {
+        if (!there) { /* that the space is absent is what it will read */
+            char *id = stet_asprintf(STET_SPACE_PREFIX "%s", l.space);
+            *stet_vec_add(&d->reads) =
+                (stet_plan_read){sched_doc(d->s, NULL, &(stet_docname){id, NULL}), STET_PATH_ROOT, STET_RECURSIVE};
+            stet_free(id);
+        } else {
             stet_pathref p = stet_path_ref(&path);
             *stet_vec_add(&d->reads) = (stet_plan_read){sched_doc(d->s, uuid, &(stet_docname){l.id, l.scope}),
                                                         {stet_arena_strndup(&d->arena, p.bytes, p.len), p.len},
                                                         STET_RECURSIVE};
         }
-        if (!l.as_cell && !is_plain(d, space, &l))
+        if (there && !l.as_cell && !is_plain(d, space, &l))
             declare_through(d, binding);
     }
     stet_path_release(&path);
     return true;
 }
 
+/* What its row, and those of the coordinators above it, say must be there before it runs for the first time. */
+static stet_status declare_before(declared *d, stet_error *err) {
+    stet_status status = STET_OK;
+    const sched_action *at = d->a;
+    d->before = true;
+    while (at && status == STET_OK) {
+        uint32_t above;
+        stet_value parent = stet_get(at->row, "parent");
+        stet_binding_walk(stet_get(at->row, "after"), declare_read, d);
+        if (stet_typeof(parent) != STET_STRING)
+            break;
+        status = sched_load(d->s, d->a->piece->piece->doc, stet_as_string(&parent, NULL), &above, err);
+        at = status == STET_OK ? stet_plan_data(d->s->plan, above) : NULL;
+    }
+    return status;
+}
+
 /* Edges of an action that has no record: what its bindings say it will read. */
-static void declare(stet_sched *s, sched_action *a) {
+static stet_status declare(stet_sched *s, sched_action *a, stet_error *err) {
     declared d = {.s = s, .a = a, .module = stet_get(a->row, "module")};
     stet_binding_walk(stet_get(a->row, "inputs"), declare_read, &d);
+    stet_status status = declare_before(&d, err);
+    a->own_reads = 0;
     stet_plan_set_reads(s->plan, a->id, d.reads.at, d.reads.len);
     stet_vec_release(&d.reads);
     stet_arena_release(&d.arena);
+    return status;
 }
 
 static void own_output(stet_sched *s, sched_action *a) {
@@ -295,18 +339,20 @@ static void own_output(stet_sched *s, sched_action *a) {
 }
 
 /* Edges from the record. What an action may write is its output; the record may know of more (cells given to it). */
-static void restore(stet_sched *s, sched_action *a, const stet_memo_action *x) {
+void sched_restore(stet_sched *s, sched_action *a, const stet_memo_action *x) {
     STET_VEC(stet_plan_read) reads = {0};
     STET_VEC(stet_plan_write) writes = {0};
     for (size_t i = 0; i < x->read_count; i++)
         *stet_vec_add(&reads) =
             (stet_plan_read){sched_doc(s, x->reads[i].space, &x->reads[i].name), x->reads[i].path, x->reads[i].kind};
+    a->own_reads = 0;
     stet_plan_set_reads(s->plan, a->id, reads.at, reads.len);
     if (a->out_id)
         *stet_vec_add(&writes) = (stet_plan_write){sched_doc(s, NULL, &(stet_docname){a->out_id, a->out_scope}),
                                                    stet_path_ref(&a->out_path)};
     for (size_t i = 0; i < x->write_count; i++) {
         if (a->out_id && strcmp(x->writes[i].name.id, a->out_id) == 0 &&
+            strcmp(x->writes[i].name.scope, a->out_scope) == 0 &&
             stet_path_is_prefix(stet_path_ref(&a->out_path), x->writes[i].path))
             continue;
         *stet_vec_add(&writes) =
@@ -345,17 +391,36 @@ uint32_t sched_find_loaded(stet_sched *s, const sched_piece *piece, const char *
     return id;
 }
 
-static void set_envelopes(stet_sched *s, sched_action *a) {
+/* Where it may write as the documents are now. */
+static stet_status set_envelopes(stet_sched *s, sched_action *a, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
-    stet_address *at;
-    size_t n = a->materializer ? sched_envelopes(a, &arena, &at) : 0;
-    if (n > 0) {
-        stet_plan_write *writes = stet_arena_alloc(&arena, n * sizeof *writes);
-        for (size_t i = 0; i < n; i++)
-            writes[i] = (stet_plan_write){sched_doc(s, NULL, &at[i].name), at[i].path};
-        stet_plan_set_envelopes(s->plan, a->id, writes, n);
+    STET_VEC(stet_plan_write) writes = {0};
+    stet_address *cells;
+    size_t n = a->materializer ? sched_envelopes(a, &arena, &cells) : 0;
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < n && status == STET_OK; i++) {
+        const stet_address *at;
+        size_t count = 0;
+        status = stet_envelopes_of(&s->envelopes, &cells[i], &at, &count, err);
+        for (size_t k = 0; k < count && status == STET_OK; k++)
+            *stet_vec_add(&writes) = (stet_plan_write){sched_doc(s, NULL, &at[k].name), at[k].path};
     }
+    if (status == STET_OK && n > 0)
+        stet_plan_set_envelopes(s->plan, a->id, writes.at, writes.len);
+    stet_vec_release(&writes);
     stet_arena_release(&arena);
+    return status;
+}
+
+stet_status sched_envelopes_again(stet_sched *s, stet_error *err) {
+    stet_status status = STET_OK;
+    stet_envelopes_release(&s->envelopes);
+    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (a && a->materializer)
+            status = set_envelopes(s, a, err);
+    }
+    return status;
 }
 
 /* The value of a document, with what the group has written: a coordinator may have run in it. */
@@ -396,6 +461,30 @@ static stet_status join_coordinator(stet_sched *s, sched_action *a, stet_error *
     return status;
 }
 
+/* A node that is recorded and is not there is gone, unless a part of the graph is: then others are missing, too. */
+static stet_status count_nodes(stet_sched *s, sched_piece *p, stet_status status, stet_error *err) {
+    stet_process *g = NULL;
+    stet_error mine = STET_ERROR_INIT;
+    if (p->counted)
+        return status;
+    p->counted = true;
+    /* As it is now: somebody else may have set it up meanwhile. */
+    stet_piece *now = NULL;
+    if (stet_piece_load(s->space, s->branch, p->piece->name, -1, &now, NULL) == STET_OK &&
+        now->generation == p->piece->generation &&
+        stet_piece_process(s->space, s->branch, now, -1, &g, &mine) == STET_CORRUPT) {
+        status = STET_CORRUPT;
+        if (err) {
+            stet_error_clear(err);
+            stet_error_move(err, &mine);
+        }
+    }
+    stet_error_clear(&mine);
+    stet_process_free(g);
+    stet_piece_free(now);
+    return status;
+}
+
 stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *node, int64_t number,
                               const stet_memo_action *x, uint32_t *id, stet_error *err) {
     stet_buf name = STET_BUF(0);
@@ -415,6 +504,8 @@ stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *
     stet_child_docs docs = {s, load_value};
     stet_process_modules modules = sched_modules(s);
     status = stet_child_row(&docs, piece->piece, node, &modules, &s->templates, &a->row, err);
+    if (status == STET_NOT_FOUND && stet_child_instance(node) == 0 && number != 0)
+        status = count_nodes(s, piece, status, err);
     if (status == STET_OK && stet_stream_is_handler(a->row)) /* no action: events run it */
         status = stet_fail(err, STET_NOT_FOUND, "%s/%s is an event handler", piece->piece->name, node);
     if (status == STET_OK)
@@ -428,17 +519,20 @@ stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *
     stet_plan_opts o = {
         .rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank + sched_child_place(s, a) : 0,
         .effect = a->effect,
-        .materializer = a->materializer,
+        .materializer = a->unasked,
+        .circle = a->circle,
+        .first = a->first,
         .late = a->kind && a->kind->asynchronous,
         .certain = piece->whole && a->certain,
         .debounce_ms = stet_as_bool(stet_get(a->row, "noDebounce")) ? 0 : stet_as_int(stet_get(a->row, "debounceMs")),
         .throttle_ms = stet_as_int(stet_get(a->row, "throttleMs")),
         .data = a};
     a->id = *id = stet_plan_add(s->plan, name.data, name.len, &o);
-    set_envelopes(s, a);
     stet_buf_release(&name);
     know_number(s, a, number);
-    status = join_coordinator(s, a, err);
+    status = set_envelopes(s, a, err);
+    if (status == STET_OK)
+        status = join_coordinator(s, a, err);
     if (status != STET_OK) {
         stet_plan_remove(s->plan, a->id);
         sched_forget_asked(s);
@@ -449,12 +543,17 @@ stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *
     if (trusted) {
         a->observed = a->same_code = true;
         a->failed = x->failed;
-        restore(s, a, x);
+        sched_restore(s, a, x);
     } else {
         own_output(s, a);
         if (a->has_cells)
             sched_cells_recall(s, a);
-        declare(s, a);
+        status = declare(s, a, err);
+        if (status != STET_OK) {
+            stet_plan_remove(s->plan, a->id);
+            sched_forget_asked(s);
+            return status;
+        }
     }
     if (!trusted) /* what it is bound to may be the output of one that nothing needed so far */
         sched_wake(s);
@@ -529,21 +628,24 @@ stet_status sched_load_new(stet_sched *s, const char *piece_doc, const char *nod
     return sched_load_action(s, piece_doc, node, 0, NULL, id, err);
 }
 
+bool sched_restorable(const sched_action *a) {
+    return a->role == STET_CHILD_NONE && !a->child_doc && !a->has_cells && !a->materializer;
+}
+
 stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err) {
     sched_action *a = stet_plan_data(s->plan, id);
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x = {0};
     if (!s->memo->durable || !a || a->asked || !stet_plan_is_dirty(s->plan, id) || stet_plan_is_unknown(s->plan, id))
         return STET_OK;
-    /* Of these more is in memory than what they read and write. */
-    if (a->role != STET_CHILD_NONE || a->child_doc || a->has_cells || a->materializer)
+    if (!sched_restorable(a))
         return STET_OK;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, &mine);
     bool trusted = status == STET_OK && x.observed && x.state != STET_UNKNOWN &&
                    stet_hash_equal(x.implementation, a->fingerprint) && stet_hash_equal(x.runtime, s->runtime);
     if (trusted) {
-        restore(s, a, &x);
+        sched_restore(s, a, &x);
         a->failed = x.failed;
     }
     if (trusted && x.state == STET_STANDS)

@@ -1,16 +1,32 @@
-/* What a module kind may do with a run of an action: read, write, end. */
+/* sched_ops.c - what a module kind may do with a run of an action: read, write, end. */
+
 #include "scheduler/sched_internal.h"
+
+/* Every run has a transaction, but for one that is under way outside of a section (module.h). */
+static bool outside(const action_run *r, stet_status *status, stet_error *err) {
+    if (r->tx)
+        return false;
+    *status = stet_fail(err, STET_INTERNAL, "%s: read or written without a new look at its inputs", r->base.name);
+    return true;
+}
 
 static stet_status run_read(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err) {
     action_run *r = (action_run *)run;
+    stet_status status;
+    if (outside(r, &status, err))
+        return status;
+    sched_earlier_look(r, path);
     return stet_reader_binding(&r->reader, run->bindings, path, kind, out, err);
 }
 
 static stet_status run_peek(stet_run *run, stet_pathref path, stet_value *out, stet_error *err) {
     action_run *r = (action_run *)run;
     bool record = r->reader.record;
+    stet_status status;
+    if (outside(r, &status, err))
+        return status;
     r->reader.record = false;
-    stet_status status = stet_reader_binding(&r->reader, run->bindings, path, STET_SHALLOW, out, err);
+    status = stet_reader_binding(&r->reader, run->bindings, path, STET_SHALLOW, out, err);
     r->reader.record = record;
     return status;
 }
@@ -22,8 +38,11 @@ static stet_status run_write(stet_run *run, stet_pathref path, stet_value value,
 static stet_status run_read_doc(stet_run *run, const char *id, stet_value *out, stet_error *err) {
     action_run *r = (action_run *)run;
     stet_path path = STET_PATH_INIT;
+    stet_status status;
+    if (outside(r, &status, err))
+        return status;
     stet_path_push(&path, "value");
-    stet_status status =
+    status =
         stet_reader_cell(&r->reader, NULL, &(stet_docname){id, NULL}, stet_path_ref(&path), STET_RECURSIVE, out, err);
     stet_path_release(&path);
     return status;
@@ -32,15 +51,25 @@ static stet_status run_read_doc(stet_run *run, const char *id, stet_value *out, 
 static stet_status run_write_doc(stet_run *run, const char *id, stet_value value, stet_error *err) {
     action_run *r = (action_run *)run;
     stet_docname name = {id, NULL};
-    if (r->s->opts.observe_only) {
+    stet_status status = STET_OK;
+    if (outside(r, &status, err) || r->s->opts.observe_only) {
         stet_release(value);
-        return STET_OK;
+        return status;
     }
+    bool known = false;
+    for (size_t i = 0; i < r->docs.len && !known; i++)
+        known = strcmp(r->docs.at[i], id) == 0;
+    if (!known)
+        *stet_vec_add(&r->docs) = stet_strdup(id);
     if (stet_typeof(value) == STET_NULL)
         return stet_tx_drop(r->tx, &name, err);
     stet_value envelope = stet_object();
     stet_put(&envelope, "value", value);
     return stet_tx_put(r->tx, &name, envelope, err);
+}
+
+static void run_suspend(stet_run *run) {
+    sched_async_suspend((action_run *)run);
 }
 
 static stet_status run_refresh(stet_run *run, stet_error *err) {
@@ -49,6 +78,10 @@ static stet_status run_refresh(stet_run *run, stet_error *err) {
 
 static stet_status run_raw(stet_run *run, stet_pathref path, stet_value *out, stet_error *err) {
     action_run *r = (action_run *)run;
+    stet_status status;
+    if (outside(r, &status, err))
+        return status;
+    sched_earlier_look(r, path);
     return stet_reader_raw(&r->reader, run->bindings, path, out, err);
 }
 
@@ -84,10 +117,17 @@ static void run_fail(stet_run *run, const stet_error *err) {
         sched_async_ended(r);
 }
 
+static void run_decline(stet_run *run, const stet_error *err) {
+    ((action_run *)run)->declined = true;
+    run_fail(run, err);
+}
+
 const stet_run_ops sched_run_ops = {.read = run_read,
                                     .write = run_write,
                                     .succeed = run_succeed,
                                     .fail = run_fail,
+                                    .decline = run_decline,
+                                    .suspend = run_suspend,
                                     .log = run_log,
                                     .read_doc = run_read_doc,
                                     .write_doc = run_write_doc,

@@ -1,14 +1,21 @@
-/* Many actions at once: what the record calls dirty or unknown, a window at a time; who reads what changed; and what
- * may leave memory again. */
+/* sched_pending.c - loads dirty and unknown actions a window at a time, and unloads finished ones.
+ *
+ * It also finds who reads what changed.
+ */
+
 #include "scheduler/sched_internal.h"
 
-/* The inverse of sched_doc: pointers into the plan's memory. */
-static void doc_parts(stet_sched *s, uint32_t doc, const char **uuid, stet_docname *name) {
+void sched_doc_parts(const stet_sched *s, uint32_t doc, const char **uuid, stet_docname *name) {
     size_t len;
     const char *key = stet_plan_doc_name(s->plan, doc, &len);
     *uuid = key[0] ? key : NULL;
     name->scope = key + strlen(key) + 1;
     name->id = name->scope + strlen(name->scope) + 1;
+}
+
+bool sched_doc_is_far(const stet_sched *s, uint32_t doc) {
+    size_t len;
+    return stet_plan_doc_name(s->plan, doc, &len)[0] != 0;
 }
 
 /* One whose piece or node is gone is passed over: its row is a left-over that `stet gc` removes. */
@@ -22,7 +29,7 @@ static stet_status pass_over(stet_status status, stet_error *mine, stet_error *e
 }
 
 /* Loads one by its number. */
-static stet_status load_number(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err) {
+stet_status sched_load_number(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
     stet_memo_action x;
     uint32_t id;
@@ -54,7 +61,7 @@ stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref pa
     const char *uuid;
     stet_docname name;
     number_list l = {.s = s};
-    doc_parts(s, doc, &uuid, &name);
+    sched_doc_parts(s, doc, &uuid, &name);
     /* One snapshot for all the look-ups: beginning one for each costs more than the look-up. */
     bool held = !s->holding && stet_memo_hold(s->space);
     if (held && s->hold) {
@@ -64,7 +71,7 @@ stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref pa
     stet_status status = s->memo->ops->readers(s->memo, uuid, &name, path, kind, note_number, &l, covered, err);
     stet_arena arena = STET_ARENA_INIT;
     for (size_t i = 0; i < l.at.len && status == STET_OK; i++)
-        status = load_number(s, l.at.at[i], &arena, err);
+        status = sched_load_number(s, l.at.at[i], &arena, err);
     stet_memo_let_go(s->space, held);
     stet_arena_release(&arena);
     stet_vec_release(&l.at);
@@ -85,6 +92,11 @@ typedef struct mark_list {
     int64_t last;
 } mark_list;
 
+/* It failed in this round, and nobody can say what that rests on: the next round is the next chance. */
+static bool tried(const stet_sched *s, const sched_action *a) {
+    return a->doubtful && a->tried == sched_round(s);
+}
+
 static stet_status note_mark(void *ctx, int64_t number, const char *piece, const char *action, stet_action_state state,
                              stet_error *err) {
     mark_list *l = ctx;
@@ -92,11 +104,16 @@ static stet_status note_mark(void *ctx, int64_t number, const char *piece, const
     (void)err;
     l->seen++;
     l->last = number;
+    if (!piece)
+        return STET_OK;
     const stet_slot *slot = stet_map_get(&s->numbers, &number, sizeof number);
     if (slot) {
         /* One that was loaded before may have been marked since, by another process. */
         uint32_t id = (uint32_t)slot->n;
-        ((sched_action *)stet_plan_data(s->plan, id))->verify |= state == STET_UNKNOWN;
+        sched_action *a = stet_plan_data(s->plan, id);
+        a->verify |= state == STET_UNKNOWN;
+        if (tried(s, a))
+            return STET_OK;
         if (!stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
             stet_plan_mark(s->plan, id, state == STET_UNKNOWN ? STET_PLAN_UNKNOWN : STET_PLAN_DIRTY, sched_now(s));
         return STET_OK;
@@ -120,13 +137,14 @@ static stet_status load_unknown(stet_sched *s, const mark_entry *e, stet_error *
     stet_status status = sched_load_action(s, e->piece, e->action, e->number, NULL, &id, &mine);
     if (status == STET_OK)
         ((sched_action *)stet_plan_data(s->plan, id))->verify = true;
-    if (status == STET_OK && !stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
+    if (status == STET_OK && !tried(s, stet_plan_data(s->plan, id)) && !stet_plan_is_dirty(s->plan, id) &&
+        !stet_plan_is_unknown(s->plan, id))
         stet_plan_mark(s->plan, id, STET_PLAN_UNKNOWN, sched_now(s));
     return pass_over(status, &mine, err);
 }
 
 static stet_status load_dirty(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err) {
-    stet_status status = load_number(s, number, arena, err);
+    stet_status status = sched_load_number(s, number, arena, err);
     const stet_slot *slot = status == STET_OK ? stet_map_get(&s->numbers, &number, sizeof number) : NULL;
     if (slot && !stet_plan_is_dirty(s->plan, (uint32_t)slot->n) && !stet_plan_is_unknown(s->plan, (uint32_t)slot->n))
         stet_plan_mark(s->plan, (uint32_t)slot->n, STET_PLAN_DIRTY, sched_now(s));
@@ -147,7 +165,7 @@ static stet_hash demand_hash(stet_sched *s) {
     const void *key;
     size_t len;
     stet_slot *slot;
-    stet_buf_printf(&b, "%d\n", s->preflight);
+    stet_buf_printf(&b, "2 %d\n", s->preflight); /* 2: no survey leaves out a materializer */
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
         const stet_piece *p = ((sched_piece *)slot->p)->piece;
         if (((sched_piece *)slot->p)->whole)
@@ -209,9 +227,25 @@ stet_status sched_load_more(stet_sched *s, stet_error *err) {
     return status;
 }
 
+/* Others have written: what is dirty in memory may have run there. Nobody may be interested in it here, and it would
+ * stay dirty for as long as this process lives. */
+static stet_status look_at_dirty(stet_sched *s, stet_error *err) {
+    stet_status status = STET_OK;
+    bool held = stet_memo_hold(s->space);
+    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
+        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (a && stet_plan_is_dirty(s->plan, a->id) && !stet_plan_is_aside(s->plan, a->id) &&
+            !sched_async_running(s, a))
+            status = sched_look_again(s, a->id, err);
+    }
+    stet_memo_let_go(s->space, held);
+    return status;
+}
+
 stet_status sched_load_pending(stet_sched *s, stet_error *err) {
     stet_survey survey;
-    s->others = false;
+    bool others = s->others;
+    s->others = s->remade = false;
     s->after = 0;
     s->left = 0;
     s->looked = stet_memo_version(s->space);
@@ -222,7 +256,9 @@ stet_status sched_load_pending(stet_sched *s, stet_error *err) {
         status = s->memo->ops->count(s->memo, NULL, &s->left, err);
         s->left = s->left > s->window ? s->left - s->window : 0;
     }
-    return status;
+    if (status == STET_OK && others && s->members.len == 0)
+        status = look_at_dirty(s, err);
+    return status == STET_OK ? sched_meet_failures(s, err) : status;
 }
 
 #define UNLOAD_AT_ONCE 1024 /* looking whether any may go costs a look at all that are loaded */

@@ -1,17 +1,36 @@
-/* What a settling has come to: how many failed, are left or stand, and what runs in a circle. */
+/* sched_report.c - reports what a settling came to: failed, left and up-to-date actions, and cycles. */
+
 #include "scheduler/sched_internal.h"
 
 #define NAMED_FAILURES 100
+#define NAMED_PROBLEMS 100
+
+void sched_problem(stet_sched *s, const sched_action *a, const stet_error *error, const char *cycle) {
+    if (stet_count(s->report.problems) >= NAMED_PROBLEMS)
+        return;
+    stet_value p = stet_object();
+    stet_put(&p, "piece", stet_string(a->piece->piece->name));
+    stet_put(&p, "node", stet_string(a->node));
+    stet_put(&p, "error", stet_error_value(error));
+    if (cycle)
+        stet_put(&p, "cycle", stet_string(cycle));
+    if (a->declined)
+        stet_put(&p, "outdated", stet_bool(true));
+    stet_push(&s->report.problems, p);
+}
 
 void sched_report_cycles(stet_sched *s) {
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
-        sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
-        if (!a || !stet_plan_is_aside(s->plan, (uint32_t)i) || a->conflicts > STET_SCHED_MAX_CONFLICTS)
+        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (!a || !stet_plan_is_aside(s->plan, (uint32_t)i))
+            continue;
+        s->report.aside++;
+        /* One that was declined is told already; and finding a circle costs a walk. */
+        if (a->declined || stet_count(s->report.problems) >= NAMED_PROBLEMS)
             continue;
         stet_buf way = STET_BUF(512);
         stet_error e = STET_ERROR_INIT;
         bool found = stet_plan_cycle(s->plan, (uint32_t)i, &way);
-        s->report.aside++;
         if (found)
             stet_fail(&e, STET_LIMIT, "it ran %d times and did not come to rest: %s", STET_PLAN_MAX_RUNS,
                       stet_buf_cstr(&way));
@@ -28,110 +47,203 @@ bool sched_part(const stet_sched *s, const sched_piece *p) {
     return p->part && !p->whole && !s->preflight;
 }
 
+/* What is recorded of its failure. The caller releases it. */
+static stet_value error_of(stet_sched *s, const sched_action *a) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    stet_value note = stet_null(), error = stet_object();
+    stet_action_key key = {.piece = a->piece->piece->doc, .action = a->node};
+    if (stet_observe_find(s->space, s->branch, &key, &arena, &r, NULL) == STET_OK && r.observed && r.note_len > 0 &&
+        stet_json_parse(r.note, r.note_len, &note, NULL) == STET_OK) {
+        if (stet_typeof(stet_get(note, "error")) == STET_OBJECT) {
+            stet_release(error);
+            error = stet_retain(stet_get(note, "error"));
+            stet_remove(&error, "details", 7);
+        }
+        stet_release(note);
+    }
+    stet_arena_release(&arena);
+    return error;
+}
+
 /* One that failed in an earlier settling, and did not run in this one. */
-static void note_before(stet_sched *s, const sched_piece *p, const char *node, stet_value error) {
-    uint32_t id = sched_find_loaded(s, p, node);
-    const sched_action *a = id == STET_PLAN_NONE ? NULL : stet_plan_data(s->plan, id);
-    if ((a && a->ran) || stet_count(s->failed_before) >= NAMED_FAILURES)
+static void note_before(stet_sched *s, const sched_action *a) {
+    if (stet_count(s->failed_before) >= NAMED_FAILURES)
         return;
     stet_value v = stet_object();
-    stet_put(&v, "piece", stet_string(p->piece->name));
-    stet_put(&v, "node", stet_string(node));
-    stet_put(&v, "error", stet_retain(error));
+    stet_put(&v, "piece", stet_string(a->piece->piece->name));
+    stet_put(&v, "node", stet_string(a->node));
+    stet_put(&v, "error", error_of(s, a));
     stet_push(&s->failed_before, v);
 }
 
-static stet_status count_whole(stet_sched *s, const sched_piece *p, bool marks, stet_error *err) {
+/* How many actions of the piece are there. */
+static stet_status count_all(stet_sched *s, const sched_piece *p, size_t *out, stet_error *err) {
     int64_t known = 0;
     stet_status status = STET_OK;
     if (p->piece->has_children && s->memo->durable)
         status = stet_observe_known(s->space, s->branch, p->piece->doc, &known, err);
-    if (status != STET_OK)
-        return status;
-    size_t nodes = p->piece->node_count - p->piece->handler_count, marked = 0;
-    s->report.total += known > (int64_t)nodes ? (size_t)known : nodes;
-    if (!s->memo->durable)
-        return STET_OK;
-    stet_value failures;
-    status = sched_failures(s, p, &failures, err);
-    if (status != STET_OK)
-        return status;
-    s->report.failed += stet_count(failures);
-    for (size_t i = 0; i < stet_count(failures) && stet_count(s->failed_before) < NAMED_FAILURES; i++)
-        note_before(s, p, stet_key_at(failures, i, NULL), stet_at(failures, i));
-    stet_release(failures);
-    if (marks)
-        status = s->memo->ops->count(s->memo, p->piece->doc, &marked, err);
-    s->report.left += marked;
+    size_t nodes = p->piece->node_count - p->piece->handler_count;
+    *out = known > (int64_t)nodes ? (size_t)known : nodes;
     return status;
 }
 
-/* Of a piece of which only a part is wanted: what that part needs. */
-static stet_status count_part(stet_sched *s, const sched_piece *p, stet_error *err) {
-    stet_value failures;
-    stet_status status = sched_failures(s, p, &failures, err);
-    if (status != STET_OK)
-        return status;
-    size_t failed = 0;
-    for (size_t i = 0; i < stet_count(failures) && status == STET_OK; i++) {
-        const char *node = stet_key_at(failures, i, NULL);
-        stet_error mine = STET_ERROR_INIT;
+typedef struct tally {
+    stet_plan_nodes failed; /* wanted, and their last run failed */
+    size_t before;          /* of those: did not run in this settling */
+    size_t aside;
+    size_t marked; /* what the record has marks for */
+    size_t twice;  /* of those: are counted as something else */
+    size_t more;   /* is left without a mark */
+} tally;
+
+static stet_status count_failed(stet_sched *s, tally *t, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
+        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
         bool live = false;
-        uint32_t id;
-        status = sched_load(s, p->piece->doc, node, &id, &mine);
-        if (status == STET_OK)
-            status = stet_plan_is_live(s->plan, id, &live, &mine);
-        if (status == STET_OK && live) {
-            note_before(s, p, node, stet_at(failures, i));
-            failed++;
-        }
-        if (status == STET_NOT_FOUND) { /* of a node that is gone */
-            stet_error_clear(&mine);
-            status = STET_OK;
-        }
-        stet_error_move(err, &mine);
-    }
-    stet_release(failures);
-    s->report.failed += failed;
-    for (size_t i = 0; i < stet_plan_count(s->plan) && (failed > 0 || s->stopped) && status == STET_OK; i++) {
-        const sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
-        bool live = false;
-        if (!a || a->id != i || a->piece != p || stet_plan_is_aside(s->plan, a->id) ||
-            !(stet_plan_is_dirty(s->plan, a->id) || stet_plan_is_unknown(s->plan, a->id)))
+        if (!a || !sched_fails(s, a))
             continue;
         status = stet_plan_is_live(s->plan, a->id, &live, err);
-        s->report.left += live;
+        if (live)
+            *stet_vec_add(&t->failed) = a->id;
+        if (live && !a->ran)
+            note_before(s, a);
+        t->before += live && !a->ran && a->piece->whole;
+        bool marked = a->doubtful || (!a->asked && stet_plan_is_dirty(s->plan, a->id));
+        t->twice += marked && s->memo->durable && a->piece->whole;
+        t->more += !live && !a->ran && a->piece->whole; /* nothing needs it */
     }
     return status;
 }
 
+/* Those that are in memory and neither stand nor fail. */
+static stet_status count_pending(stet_sched *s, tally *t, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
+        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (!a || sched_fails(s, a))
+            continue;
+        bool aside = stet_plan_is_aside(s->plan, a->id), live = false,
+             pending = stet_plan_is_dirty(s->plan, a->id) || stet_plan_is_unknown(s->plan, a->id);
+        if (a->piece->whole) {
+            t->aside += aside;
+            t->twice += s->memo->durable && pending && (a->ran || aside);
+            t->more += !s->memo->durable && pending && !a->ran && !aside;
+        } else if (pending && !a->ran && !aside && sched_part(s, a->piece)) {
+            status = stet_plan_is_live(s->plan, a->id, &live, err);
+            t->more += live;
+        }
+    }
+    return status;
+}
+
+/* Adds those downstream of what fails: whether they stand or not, they are not what they should be. */
+static stet_status count_waiting(stet_sched *s, tally *t, stet_error *err) {
+    stet_plan_nodes roots = {0}, below = {0};
+    for (size_t i = 0; i < t->failed.len; i++)
+        *stet_vec_add(&roots) = t->failed.at[i];
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++)
+        if (stet_plan_data_there(s->plan, (uint32_t)i) && stet_plan_is_left(s->plan, (uint32_t)i))
+            *stet_vec_add(&roots) = (uint32_t)i;
+    /* And who reads what fails in another space. */
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_plan_count(s->plan) && s->far_trouble && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        bool far = false;
+        if (a && !sched_fails(s, a))
+            status = sched_waits_far(s, a, &far, err);
+        if (far)
+            *stet_vec_add(&roots) = a->id;
+    }
+    if (status == STET_OK)
+        status = roots.len ? stet_plan_downstream(s->plan, roots.at, roots.len, &below, err) : STET_OK;
+    for (size_t i = 0; i < below.len && status == STET_OK; i++) {
+        const sched_action *a = stet_plan_data(s->plan, below.at[i]);
+        bool live = false;
+        if (!a || sched_fails(s, a) || a->ran || stet_plan_is_aside(s->plan, a->id))
+            continue;
+        status = stet_plan_is_live(s->plan, below.at[i], &live, err);
+        s->report.waiting += live;
+        t->more += live && !stet_plan_is_dirty(s->plan, a->id) && !stet_plan_is_unknown(s->plan, a->id) &&
+                   (a->piece->whole || sched_part(s, a->piece));
+    }
+    stet_vec_release(&roots);
+    stet_vec_release(&below);
+    return status;
+}
+
+/* Of the problems that were met only those are told that are still there: some have recovered since, wait, or are not
+ * wanted any more. */
+static void keep_problems(stet_sched *s, const stet_plan_nodes *failed) {
+    stet_value kept = stet_array();
+    stet_map told = {0};
+    for (size_t i = 0; i < failed->len; i++)
+        stet_map_put(&told, &failed->at[i], sizeof *failed->at, (stet_slot){.n = 1});
+    for (size_t i = stet_count(s->report.problems); i > 0; i--) { /* the last of an action is the one that holds */
+        stet_value p = stet_at(s->report.problems, i - 1), piece = stet_get(p, "piece"), node = stet_get(p, "node");
+        if (stet_find(p, "space", 5, NULL)) { /* that space has chosen */
+            stet_insert_at(&kept, 0, stet_retain(p));
+            continue;
+        }
+        stet_buf name = STET_BUF(0);
+        stet_buf_printf(&name, "%s/%s", stet_as_string(&piece, NULL), stet_as_string(&node, NULL));
+        uint32_t id = stet_plan_find(s->plan, name.data, name.len);
+        if (stet_find(p, "cycle", 5, NULL) || (stet_map_get(&told, &id, sizeof id) != NULL) ||
+            (id != STET_PLAN_NONE && stet_plan_is_aside(s->plan, id)))
+            stet_insert_at(&kept, 0, stet_retain(p));
+        stet_map_remove(&told, &id, sizeof id);
+        stet_buf_release(&name);
+    }
+    stet_map_release(&told);
+    stet_release(s->report.problems);
+    s->report.problems = kept;
+}
+
+/* Every action of the pieces that are wanted as a whole is one of these: it ran (and may have failed), failed before,
+ * was put aside, is left (waits for what failed, was not reached, or is not needed), or stood. */
 stet_status sched_report_count(stet_sched *s, int64_t left, stet_error *err) {
     const void *key;
     size_t len;
     stet_slot *slot;
-    stet_status status = STET_OK;
-    s->report.failed = 0;
-    s->report.total = 0;
-    s->report.left = 0;
-    for (size_t i = 0; status == STET_OK && stet_map_next(&s->pieces, &i, &key, &len, &slot);)
-        if (((sched_piece *)slot->p)->whole)
-            status = count_whole(s, slot->p, left < 0, err);
-    if (status != STET_OK)
-        return status;
-    if (left >= 0)
-        s->report.left = (size_t)left;
-    s->report.left -= s->report.left < s->report.aside ? s->report.left : s->report.aside;
-    if (!s->memo->durable) {
-        for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
-            const sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
-            s->report.failed += a && a->failed;
-        }
-        return STET_OK;
+    tally t = {0};
+    s->report.failed = s->report.total = s->report.left = s->report.waiting = s->report.stood = 0;
+    stet_status status = count_failed(s, &t, err);
+    if (status == STET_OK)
+        status = count_pending(s, &t, err);
+    if (status == STET_OK)
+        status = count_waiting(s, &t, err);
+    for (size_t i = 0; status == STET_OK && stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
+        const sched_piece *p = slot->p;
+        size_t n = 0;
+        if (!p->whole)
+            continue;
+        status = count_all(s, p, &n, err);
+        s->report.total += n;
+        n = 0;
+        if (status == STET_OK && left < 0)
+            status = s->memo->ops->count(s->memo, p->piece->doc, &n, err);
+        t.marked += n;
     }
-    for (size_t i = 0; status == STET_OK && stet_map_next(&s->pieces, &i, &key, &len, &slot);)
-        if (sched_part(s, slot->p))
-            status = count_part(s, slot->p, err);
+    if (left >= 0)
+        t.marked = (size_t)left;
+    s->report.failed = t.failed.len;
+    keep_problems(s, &t.failed);
+    s->report.left = t.marked - (t.marked < t.twice ? t.marked : t.twice) + t.more;
+    size_t off = s->ran_whole + t.before + t.aside + s->report.left;
+    s->report.stood = s->report.total > off ? s->report.total - off : 0;
+    stet_vec_release(&t.failed);
     return status;
+}
+
+bool stet_sched_fails(stet_sched *s, const char *piece, const char *node) {
+    stet_buf name = STET_BUF(0);
+    bool live = false;
+    stet_buf_printf(&name, "%s/%s", piece, node);
+    uint32_t id = stet_plan_find(s->plan, name.data, name.len);
+    stet_buf_release(&name);
+    return id != STET_PLAN_NONE && (sched_fails(s, stet_plan_data(s->plan, id)) || stet_plan_is_aside(s->plan, id)) &&
+           stet_plan_is_live(s->plan, id, &live, NULL) == STET_OK && live;
 }
 
 stet_value stet_sched_failed_before(const stet_sched *s) {

@@ -1,9 +1,7 @@
-/* One run of one action: beginning, checks, what is recorded of it, effects. */
+/* sched_run.c - one run of one action: beginning, checks, what is recorded about it, effects. */
+
 #include "graph/stream.h"
 #include "scheduler/sched_internal.h"
-
-/* ---- Checking inputs and results
- * ---------------------------------------------------------------------------------------------- */
 
 /* Inputs by position as an array; named ones as an array with one object. */
 static stet_value as_tuple(stet_value inputs) {
@@ -27,8 +25,8 @@ static stet_value as_tuple(stet_value inputs) {
     return list;
 }
 
-/* The inputs with the values of cells in place of the cells. That these were looked at is no read: a run that does not
- * look at a cell does not depend on it. */
+/* The inputs with the values of cells in place of the cells. They are read, though the run may not look at them:
+ * whether it runs at all depends on what is in them. */
 static stet_status with_cells(action_run *r, stet_value inputs, stet_value *out, stet_error *err) {
     stet_value all = stet_retain(inputs);
     stet_status status = STET_OK;
@@ -42,9 +40,7 @@ static stet_status with_cells(action_run *r, stet_value inputs, stet_value *out,
             stet_error mine = STET_ERROR_INIT;
             stet_path_set(&path, STET_PATH_ROOT);
             stet_path_push_n(&path, key, len);
-            r->reader.record = false;
             status = stet_reader_binding(&r->reader, r->base.bindings, stet_path_ref(&path), STET_RECURSIVE, &v, &mine);
-            r->reader.record = true;
             if (status == STET_OK)
                 stet_put_n(&all, key, len, stet_retain(v));
             else if (status == STET_NOT_FOUND)
@@ -90,6 +86,29 @@ static stet_status check_inputs(action_run *r, stet_value hash, stet_error *err)
     return status;
 }
 
+/* A failure is an observation as a success is. Where the run can't say what its failure rests on, that is all that it
+ * is bound to: each input by itself, since one that can't be read must not hide the others. */
+static void read_all_inputs(action_run *r) {
+    for (size_t i = 0; i < stet_count(r->base.bindings); i++) {
+        size_t len;
+        const char *key = stet_key_at(r->base.bindings, i, &len);
+        stet_path path = STET_PATH_INIT;
+        stet_value seen;
+        stet_error ignored = STET_ERROR_INIT;
+        stet_path_push_n(&path, key, len);
+        if (stet_reader_binding(&r->reader, r->base.bindings, stet_path_ref(&path), STET_RECURSIVE, &seen, &ignored) !=
+            STET_OK)
+            stet_error_clear(&ignored);
+        stet_path_release(&path);
+    }
+}
+
+/* What comes from the machine and not from the inputs: nothing that was read tells when it is over. */
+static bool is_doubtful(stet_status status) {
+    return status == STET_IO || status == STET_BUSY || status == STET_UNSUPPORTED || status == STET_DENIED ||
+           status == STET_INTERNAL || status == STET_CORRUPT;
+}
+
 static stet_status check_result(action_run *r, stet_value hash, stet_error *err) {
     stet_value schema;
     stet_status status = sched_schema(r->s, hash, &schema, err);
@@ -99,6 +118,31 @@ static stet_status check_result(action_run *r, stet_value hash, stet_error *err)
     if (status != STET_OK)
         stet_fail_in(err, "the result does not match the result schema");
     return status;
+}
+
+/* An output lies where the pattern says. Written below a link it would lie in the link itself, and destroy it. The link
+ * is read: without it the action runs again. */
+static stet_status check_output(action_run *r, stet_error *err) {
+    const sched_action *a = r->a;
+    stet_docname name = {a->out_id, a->out_scope};
+    stet_value cur, seen;
+    if (!a->out_id || stet_tx_peek(r->tx, NULL, &name, STET_PATH_ROOT, &cur, NULL) != STET_OK)
+        return STET_OK;
+    stet_pathref path = stet_path_ref(&a->out_path);
+    stet_buf scratch = STET_BUF(0);
+    const char *key;
+    size_t cursor = 0, len;
+    bool linked = false;
+    while (!linked && stet_path_next(path, &cursor, &scratch, &key, &len) && stet_find(cur, key, len, &cur))
+        linked = cursor < path.len && stet_link_is(cur, NULL);
+    stet_buf_release(&scratch);
+    if (!linked ||
+        stet_tx_read(r->tx, NULL, &name, (stet_pathref){path.bytes, cursor}, STET_RECURSIVE, &seen, err) != STET_OK)
+        return STET_OK;
+    stet_fail(err, STET_INVALID, "its output lies in document \"%.200s\", below a link: it can't be written there",
+              a->out_id);
+    stet_hint(err, "name the document that the link leads to as \"output\", or replace the link");
+    return STET_INVALID;
 }
 
 static void set_error(action_run *r, stet_status status, stet_error *err) {
@@ -126,6 +170,8 @@ void sched_run_execute(action_run *r) {
     if (status == STET_OK)
         status = sched_kind_state(r->s, a->kind, &state, &err);
     if (status == STET_OK)
+        status = check_output(r, &err);
+    if (status == STET_OK)
         status = check_inputs(r, stet_get(module, "argumentSchema"), &err);
     if (status == STET_OK)
         status = check_inputs(r, stet_get(a->row, "argumentSchema"), &err);
@@ -136,13 +182,8 @@ void sched_run_execute(action_run *r) {
             status = stet_fail(&err, STET_INTERNAL, "the module came back without a result");
     }
     set_error(r, status, &err);
-    if (!begun) { /* what it would have looked at is not known: any of it may mend it */
-        stet_value seen;
-        stet_error ignored = STET_ERROR_INIT;
-        if (stet_reader_binding(&r->reader, r->base.bindings, STET_PATH_ROOT, STET_RECURSIVE, &seen, &ignored) !=
-            STET_OK)
-            stet_error_clear(&ignored);
-    }
+    if (!begun) /* what it would have looked at is not known: any of it may mend it */
+        read_all_inputs(r);
 }
 
 void sched_run_check(action_run *r) {
@@ -152,7 +193,9 @@ void sched_run_check(action_run *r) {
     stet_status status = STET_OK;
     if (r->failed)
         return;
-    status = check_result(r, stet_get(module, "resultSchema"), &err);
+    status = sched_earlier_end(r, &err);
+    if (status == STET_OK)
+        status = check_result(r, stet_get(module, "resultSchema"), &err);
     if (status == STET_OK)
         status = check_result(r, stet_get(a->row, "resultSchema"), &err);
     if (status == STET_OK && r->wrote.len > 0) {
@@ -171,18 +214,33 @@ void sched_run_check(action_run *r) {
     set_error(r, status, &err);
 }
 
-/* ---- Recording
- * ----------------------------------------------------------------------------------------------------------------- */
+/* What is too long to be kept is left out: the error itself never is. */
+static stet_value note_of(const stet_error *error) {
+    stet_value note = stet_object(), e = stet_error_value(error);
+    size_t len;
+    char *text = stet_json_print(e, STET_JSON_CANONICAL, &len);
+    stet_free(text);
+    if (len > STET_OBSERVE_NOTE_MAX - 32)
+        stet_remove(&e, "details", 7);
+    stet_put(&note, "error", e);
+    return note;
+}
 
 static stet_status attach(action_run *r, stet_error *err) {
     stet_sched *s = r->s;
     sched_action *a = r->a;
     stet_address out = {NULL, {a->out_id, a->out_scope}, stet_path_ref(&a->out_path)};
-    stet_address ignored = {NULL, {a->piece->failures, NULL}, STET_PATH_ROOT}, *envelopes = NULL;
+    stet_address *envelopes = NULL;
     stet_arena_clear(&s->arena);
+    stet_address *declared = stet_arena_alloc(&s->arena, (r->docs.len + 1) * sizeof *declared);
+    size_t declared_count = 0;
+    if (a->out_id)
+        declared[declared_count++] = out;
+    for (size_t i = 0; i < r->docs.len; i++)
+        declared[declared_count++] = (stet_address){NULL, {r->docs.at[i], ""}, STET_PATH_ROOT};
     size_t envelope_count = a->materializer ? sched_envelopes(a, &s->arena, &envelopes) : 0;
-    stet_address *cells = NULL;
-    size_t cell_count = a->has_cells && !a->same_code ? sched_bound_cells(a, &s->arena, &cells) : 0;
+    stet_address *written = NULL;
+    size_t written_count = a->has_cells ? sched_cells_set(r, &s->arena, &written) : 0;
     stet_observation o = {.key = {.piece = a->piece->piece->doc, .action = a->node},
                           .kind = a->effect ? STET_ACTION_EFFECT : STET_ACTION_COMPUTATION,
                           .generation = a->piece->piece->generation,
@@ -191,15 +249,14 @@ static stet_status attach(action_run *r, stet_error *err) {
                           .run = s->opts.observe_only ? STET_RUN_DEPENDENCIES : STET_RUN_ACTION,
                           .rests_on = stet_path_ref(&s->ground),
                           .rests_since = a->piece->piece->seq,
-                          .declared_writes = &out,
-                          .declared_count = a->out_id ? 1 : 0,
+                          .declared_writes = declared,
+                          .declared_count = declared_count,
                           .envelopes = envelopes,
                           .envelope_count = envelope_count,
-                          .ignored_writes = &ignored,
-                          .ignored_count = 1,
-                          .keeps_known = a->has_cells && a->same_code,
-                          .cells = cells,
-                          .cell_count = cell_count,
+                          .new_code = !a->same_code,
+                          .tells_written = a->has_cells,
+                          .written = written,
+                          .written_count = written_count,
                           .failed = r->failed};
     stet_value parent = stet_get(a->row, "parent");
     if (stet_typeof(parent) == STET_STRING)
@@ -216,8 +273,8 @@ static stet_status attach(action_run *r, stet_error *err) {
     }
     if (r->failed) {
         o.error = stet_hash_of(r->error.message, strlen(r->error.message));
-        o.note = stet_object();
-        stet_put(&o.note, "error", stet_error_value(&r->error));
+        o.note = note_of(&r->error);
+        o.doubtful = is_doubtful(r->error.status);
     }
     stet_status status = stet_observe_attach(r->tx, &o, err);
     stet_release(o.options);
@@ -225,43 +282,12 @@ static stet_status attach(action_run *r, stet_error *err) {
     return status;
 }
 
-static bool was_failing(stet_sched *s, sched_piece *p) {
-    stet_value failures;
-    if (!p->looked && sched_failures(s, p, &failures, NULL) == STET_OK) {
-        p->failing |= stet_count(failures) > 0;
-        stet_release(failures);
-    }
-    p->looked = true;
-    return p->failing;
-}
-
-/* Keeps the list of what fails, in the transaction of the run that fails or mends it: a start must know without looking
- * at every action. */
-static stet_status note_failure(action_run *r, stet_error *err) {
-    sched_action *a = r->a;
-    /* Of one whose code has changed the record does not tell whether it failed: the list does. */
-    if (!r->s->memo->durable || (!r->failed && !a->failed && (a->same_code || !was_failing(r->s, a->piece))))
-        return STET_OK;
-    stet_docname name = {a->piece->failures, NULL};
-    stet_path path = STET_PATH_INIT;
-    stet_path_push(&path, "value");
-    stet_path_push(&path, a->node);
-    stet_status status;
-    if (r->failed) {
-        a->piece->failing = true;
-        stet_value e = stet_error_value(&r->error);
-        stet_remove(&e, "details", 7);
-        status = stet_tx_write(r->tx, &name, stet_path_ref(&path), e, err);
-    } else {
-        stet_value there;
-        status = STET_OK;
-        if (stet_tx_peek(r->tx, NULL, &name, stet_path_ref(&path), &there, NULL) == STET_OK) {
-            stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = stet_path_ref(&path)};
-            status = stet_tx_patch(r->tx, &name, &gone, 1, err);
-        }
-    }
-    stet_path_release(&path);
-    return status;
+static bool has_reads(action_run *r) {
+    const stet_tx_read_record *at;
+    size_t count;
+    stet_arena_clear(&r->s->arena);
+    stet_tx_reads(r->tx, &r->s->arena, &at, &count);
+    return count > 0;
 }
 
 /* Tells the plan what the run read. */
@@ -273,7 +299,7 @@ static void learn_reads(action_run *r) {
     stet_tx_reads(r->tx, &s->arena, &at, &count);
     bool tied = !r->a->child_doc;
     for (size_t i = 0; i < count && !tied; i++)
-        tied = at[i].space == s->space && strcmp(at[i].name.id, r->a->child_doc) == 0;
+        tied = at[i].space == s->space && !*at[i].name.scope && strcmp(at[i].name.id, r->a->child_doc) == 0;
     if (!tied) { /* a child that does not look at its element must not outlive it, either */
         stet_value seen;
         if (stet_tx_read(r->tx, NULL, &(stet_docname){r->a->child_doc, NULL}, STET_PATH_ROOT, STET_SHALLOW, &seen,
@@ -287,6 +313,7 @@ static void learn_reads(action_run *r) {
         const char *uuid = at[i].space == s->space ? NULL : stet_space_uuid(at[i].space);
         reads[i] = (stet_plan_read){sched_doc(s, uuid, &at[i].name), at[i].path, at[i].kind};
     }
+    r->a->own_reads = 0;
     if (stet_plan_set_reads(s->plan, r->a->id, reads, count))
         sched_wake(s);
     if (reads != small)
@@ -307,22 +334,6 @@ void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a
                           .queued = stet_plan_queued(s->plan) + s->left};
     s->opts.event(s->opts.ctx, &e);
 }
-
-void sched_problem(stet_sched *s, const sched_action *a, const stet_error *error, const char *cycle) {
-    if (stet_count(s->report.problems) >= 100)
-        return;
-    stet_value p = stet_object();
-    stet_put(&p, "piece", stet_string(a->piece->piece->name));
-    stet_put(&p, "node", stet_string(a->node));
-    stet_put(&p, "error", stet_error_value(error));
-    if (cycle)
-        stet_put(&p, "cycle", stet_string(cycle));
-    stet_push(&s->report.problems, p);
-}
-
-/* ---- The run
- * ---------------------------------------------------------------------------------------------------------------------
- */
 
 static stet_status open_group(stet_sched *s, stet_error *err) {
     if (!s->group) {
@@ -368,6 +379,25 @@ stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_
     return STET_OK;
 }
 
+static void put_off(stet_sched *s, const sched_action *a, sched_turn turn) {
+    stet_plan_finish(s->plan, a->id, turn == SCHED_WAITS ? STET_PLAN_LEFT : STET_PLAN_NOT_YET, sched_now(s));
+    if (turn == SCHED_WAITS)
+        sched_failed_upstream(s, a);
+}
+
+/* It read what a failed one should have made: what it made of that is of no use. */
+static void give_way(action_run *r, sched_turn turn) {
+    stet_reader_release(&r->reader);
+    stet_tx_abort(r->tx);
+    r->tx = NULL;
+    put_off(r->s, r->a, turn);
+    sched_emit(r->s, STET_SCHED_CANCELLED, r->a, NULL);
+    sched_cells_release(r);
+    stet_release(r->result);
+    stet_error_clear(&r->error);
+    sched_children_release(r);
+}
+
 /* Runs it in a transaction of the group. */
 static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
     action_run r;
@@ -380,7 +410,53 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
     }
     sched_run_execute(&r);
     sched_run_check(&r);
-    return sched_run_store(&r, err);
+    if (sched_has_trouble(s) && !s->opts.observe_only) {
+        const stet_tx_read_record *at;
+        size_t count;
+        if (r.failed && !has_reads(&r))
+            read_all_inputs(&r); /* as the record will say: judged by less, it would be asked again and again */
+        stet_arena_clear(&s->arena);
+        stet_tx_reads(r.tx, &s->arena, &at, &count);
+        sched_turn turn = sched_turn_of(s, a, at, count);
+        if (turn != SCHED_GO) {
+            give_way(&r, turn);
+            return STET_OK;
+        }
+    }
+    if (!sched_run_tells_nothing(&r))
+        return sched_run_store(&r, err);
+    stet_reader_release(&r.reader);
+    stet_tx_abort(r.tx);
+    r.tx = NULL;
+    sched_run_leave(&r);
+    return STET_OK;
+}
+
+bool sched_run_tells_nothing(const action_run *r) {
+    return r->declined || (r->failed && stet_run_is_ours(r->error.status));
+}
+
+/* Only a kind that is asked to stop, and the end of the whole settling, can stop a run. */
+static bool was_stopped(const action_run *r) {
+    const stet_sched_opts *opts = &r->s->opts;
+    return r->error.status == STET_CANCELLED &&
+           ((r->a->kind && r->a->kind->asynchronous) || (opts->cancelled && opts->cancelled(opts->ctx)));
+}
+
+void sched_run_leave(action_run *r) {
+    stet_sched *s = r->s;
+    sched_action *a = r->a;
+    stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
+    if (was_stopped(r))
+        sched_emit(s, STET_SCHED_CANCELLED, a, &r->error);
+    else if (r->error.status != STET_CONFLICT || ++a->conflicts > STET_SCHED_MAX_CONFLICTS)
+        sched_decline(s, a, &r->error);
+    else
+        sched_emit(s, STET_SCHED_CANCELLED, a, NULL);
+    sched_cells_release(r);
+    stet_release(r->result);
+    stet_error_clear(&r->error);
+    sched_children_release(r);
 }
 
 /* Its child is gone, and it with it. */
@@ -414,8 +490,10 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
             goto end;
         }
     }
+    a->blind = r->failed && !has_reads(r);
+    if (a->blind)
+        read_all_inputs(r);
     learn_reads(r);
-    status = note_failure(r, err);
     s->report.runs++;
     s->report.effects += a->effect;
     if (stet_plan_is_unknown(s->plan, a->id))
@@ -426,6 +504,7 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
     if (!a->ran) {
         a->ran = true;
         s->report.ran++;
+        s->ran_whole += a->piece->whole;
     }
     const stet_doc_change *changes = NULL;
     size_t count = 0;
@@ -438,7 +517,8 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         *stet_vec_add(&s->members) = a->id;
         a->observed = a->same_code = true;
         s->report.unchanged += count == 0;
-        sched_cells_learn(s, a, changes, count);
+        sched_cells_learn(r);
+        a->told = !failed && !s->opts.observe_only;
         status = sched_tell_changes(s, changes, count, a->id, err);
         if (status == STET_OK && r->children && !failed)
             status = sched_children_apply(s, a, r->children, err);
@@ -449,12 +529,19 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
     }
     if (failed) {
         s->report.failed_now++;
-        a->failed = true;
-        s->trouble |= a->kind && a->kind->asynchronous;
+        a->failed = s->trouble = true;
+        a->doubtful = is_doubtful(r->error.status);
+        a->tried = sched_round(s);
+        sched_fell(s, a);
+        sched_failed_upstream(s, a);
         sched_problem(s, a, &r->error, NULL);
         sched_emit(s, STET_SCHED_FAILED, a, &r->error);
     } else {
-        a->failed = false;
+        if (a->failed)
+            sched_take_back(s, a);
+        if (a->failed || a->below)
+            sched_rose(s);
+        a->failed = a->doubtful = a->below = false;
         sched_emit(s, STET_SCHED_DONE, a, NULL);
     }
 end:
@@ -479,11 +566,16 @@ static bool stands_now(stet_sched *s, const sched_action *a) {
     return stands;
 }
 
-/* Whoever has the lock may be at it for long: waiting for it can be given up. */
+/* Whoever has the lock may be at it for long: waiting for it can be given up. Kinds have locks of their own, which come
+ * after this one: whoever waits for it holds none of them, or the one who has it could wait for those. */
 static stet_status take_effects(stet_sched *s, stet_error *err) {
-    for (;;) {
+    for (int ms = 0;; ms = 100) {
         stet_error mine = STET_ERROR_INIT;
-        stet_status status = stet_lock_take(s->effects, STET_LOCK_EXCLUSIVE, 100, &mine);
+        stet_status status = stet_lock_take(s->effects, STET_LOCK_EXCLUSIVE, ms, ms ? &mine : NULL);
+        if (status == STET_BUSY && ms == 0) {
+            sched_tell_pause(s);
+            continue;
+        }
         if (status != STET_BUSY) {
             if (status != STET_OK && err)
                 stet_error_move(err, &mine);
@@ -496,27 +588,46 @@ static stet_status take_effects(stet_sched *s, stet_error *err) {
     }
 }
 
+#define MAX_MOVES 100
+
+/* A snapshot of which the plan has heard all. In a newer one there may be children that others have made and that are
+ * not in memory here: whoever reads their outputs would run before them, and find nothing. False: the plan has heard of
+ * something, and is to be asked again. When others commit faster than this looks, it goes on: what it does on such a
+ * snapshot is marked by their commits. */
+static stet_status known_ground(stet_sched *s, bool *known, stet_error *err) {
+    bool news;
+    *known = true;
+    if (s->group)
+        return STET_OK;
+    stet_status status = open_group(s, err);
+    if (status == STET_OK && s->moves < MAX_MOVES) {
+        status = sched_news(s, &news, err);
+        *known = !news;
+    }
+    s->moves = *known ? 0 : s->moves + 1;
+    return status;
+}
+
 /* Under the lock between processes, and only if nobody else did it meanwhile. One that is under way while others run
  * keeps the lock until its end is stored. */
 static stet_status run_effect(stet_sched *s, sched_action *a, stet_error *err) {
-    bool news, asynchronous = a->kind && a->kind->asynchronous;
+    bool known = false, asynchronous = a->kind && a->kind->asynchronous;
     stet_status status = sched_flush(s, err);
     if (status == STET_OK && s->effects)
         status = take_effects(s, err);
-    if (status == STET_OK)
-        status = sched_news(s, &news, err);
+    if (status == STET_OK) {
+        sched_group_end(s); /* a snapshot from under the lock */
+        status = known_ground(s, &known, err);
+    }
     if (status != STET_OK) {
         stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
-    } else if (s->outdated || !stet_plan_still_first(s->plan, a->id)) {
+    } else if (s->outdated || !known || !stet_plan_still_first(s->plan, a->id)) {
         /* What it would have read did not hold when it was stored, or others changed it, or what it would do: an effect
          * is seen outside and is not done on values that are about to change. */
         stet_plan_finish(s->plan, a->id, STET_PLAN_NOT_YET, sched_now(s));
     } else if (stands_now(s, a)) {
         stet_plan_finish(s->plan, a->id, STET_PLAN_DONE, sched_now(s));
     } else {
-        if (s->group)
-            stet_group_end(s->group); /* a snapshot from under the lock */
-        s->group = NULL;
         status = asynchronous ? sched_async_run(s, a, err) : run_once(s, a, err);
         if (status == STET_OK && asynchronous)
             return STET_OK; /* its end drops the lock */
@@ -532,68 +643,26 @@ void sched_effect_done(stet_sched *s) {
         stet_lock_drop(s->effects);
 }
 
-static bool costs_much(const sched_action *a) {
-    return a && a->kind && a->kind->asynchronous;
-}
-
-/* What failed in an earlier process, so that those who read it find it. */
-static stet_status know_failures(stet_sched *s, sched_piece *p, stet_error *err) {
-    stet_value failures;
-    if (p->known_failures || !s->memo->durable)
-        return STET_OK;
-    stet_status status = sched_failures(s, p, &failures, err);
-    if (status != STET_OK)
-        return status;
-    p->known_failures = true;
-    for (size_t i = 0; i < stet_count(failures) && status == STET_OK; i++) {
-        uint32_t id;
-        stet_error mine = STET_ERROR_INIT;
-        status = sched_load(s, p->piece->doc, stet_key_at(failures, i, NULL), &id, &mine);
-        s->trouble = true;
-        if (status == STET_NOT_FOUND) { /* of a node that is gone */
-            stet_error_clear(&mine);
-            status = STET_OK;
-        }
-        stet_error_move(err, &mine);
-    }
-    stet_release(failures);
-    return status;
-}
-
-/* Does it read what another one makes that failed, or that has to wait itself? Only among those that cost much: what
- * others made last is a value still, files of a failed command are gone. */
-static bool must_wait(stet_sched *s, const sched_action *a) {
-    stet_plan_nodes makers = {0};
-    bool wait = false;
-    size_t count = stet_plan_reads(s->plan, a->id, NULL, 0);
-    stet_plan_read *reads = stet_alloc((count + 1) * sizeof *reads);
-    stet_plan_reads(s->plan, a->id, reads, count);
-    for (size_t i = 0; i < count && !wait; i++) {
-        stet_vec_clear(&makers);
-        stet_plan_writers(s->plan, reads[i].doc, reads[i].path, &makers);
-        for (size_t k = 0; k < makers.len && !wait; k++) {
-            const sched_action *m = stet_plan_data(s->plan, makers.at[k]);
-            wait = makers.at[k] != a->id && costs_much(m) && (m->failed || stet_plan_is_left(s->plan, makers.at[k]));
-        }
-    }
-    stet_free(reads);
-    stet_vec_release(&makers);
-    return wait;
+/* Asynchronous actions and effects are seen outside: they must not begin on what is not as it should be. */
+static stet_status may_begin(stet_sched *s, sched_action *a, sched_turn *turn, stet_error *err) {
+    *turn = SCHED_GO;
+    return sched_has_trouble(s) && a->kind && (a->effect || a->kind->asynchronous) ? sched_turn_before(s, a, turn, err)
+                                                                                   : STET_OK;
 }
 
 stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
     sched_action *a = stet_plan_data(s->plan, id);
-    stet_status status;
-    if (costs_much(a)) {
-        status = know_failures(s, a->piece, err);
-        if (status != STET_OK || (s->trouble && must_wait(s, a))) {
-            s->trouble = true;
-            stet_plan_finish(s->plan, id, status == STET_OK ? STET_PLAN_LEFT : STET_PLAN_AGAIN, sched_now(s));
-            return status;
-        }
+    /* Commands, calls and effects act on the world outside: to see what they read is no reason to start them. */
+    if (s->opts.observe_only && (a->effect || (a->kind && a->kind->asynchronous))) {
+        stet_plan_finish(s->plan, id, STET_PLAN_LEFT, sched_now(s));
+        return STET_OK;
     }
-    if (a->effect)
-        return run_effect(s, a, err);
+    bool known = true;
+    stet_status status = a->effect ? STET_OK : known_ground(s, &known, err);
+    if (status != STET_OK || !known) {
+        stet_plan_finish(s->plan, id, status == STET_OK ? STET_PLAN_NOT_YET : STET_PLAN_AGAIN, sched_now(s));
+        return status;
+    }
     stet_error gone = STET_ERROR_INIT;
     status = sched_row_take(s, a, &gone);
     if (status == STET_NOT_FOUND) { /* somebody has set the piece up anew, and it was not heard of yet */
@@ -603,9 +672,23 @@ stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
         return STET_OK;
     }
     stet_error_move(err, &gone);
-    if (status != STET_OK)
+    sched_turn turn;
+    if (status == STET_OK && sched_has_trouble(s))
+        status = sched_find_below(s, err);
+    if (status == STET_OK)
+        status = may_begin(s, a, &turn, err);
+    if (status != STET_OK) {
         stet_plan_finish(s->plan, id, STET_PLAN_AGAIN, sched_now(s));
-    else if (a->kind && a->kind->asynchronous)
+        return status;
+    }
+    if (turn != SCHED_GO) {
+        put_off(s, a, turn);
+        sched_row_drop(a);
+        return STET_OK;
+    }
+    if (a->effect)
+        return run_effect(s, a, err);
+    if (a->kind && a->kind->asynchronous)
         status = sched_async_run(s, a, err);
     else
         status = run_once(s, a, err);

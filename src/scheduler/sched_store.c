@@ -1,4 +1,5 @@
-/* Storing what a group of runs did, and telling the plan what changed: by them, and by others. */
+/* sched_store.c - stores what a group of runs did, and tells the plan what they and others changed. */
+
 #include "scheduler/sched_internal.h"
 
 stet_status sched_tell_changes(stet_sched *s, const stet_doc_change *changes, size_t count, uint32_t by,
@@ -16,6 +17,26 @@ stet_status sched_tell_changes(stet_sched *s, const stet_doc_change *changes, si
         }
     }
     return STET_OK;
+}
+
+void sched_group_end(stet_sched *s) {
+    for (size_t i = 0; i < s->members.len; i++) {
+        sched_action *a = stet_plan_data(s->plan, s->members.at[i]);
+        if (a)
+            a->told = false;
+        stet_plan_dropped(s->plan, s->members.at[i], sched_now(s));
+    }
+    stet_vec_clear(&s->members);
+    stet_group_end(s->group);
+    s->group = NULL;
+}
+
+void sched_decline(stet_sched *s, sched_action *a, const stet_error *error) {
+    stet_plan_put_aside(s->plan, a->id);
+    a->declined = s->trouble = true;
+    sched_fell(s, a);
+    sched_problem(s, a, error, NULL);
+    sched_emit(s, STET_SCHED_ASIDE, a, error);
 }
 
 int64_t sched_flush_in_us(const stet_sched *s) {
@@ -43,6 +64,20 @@ static void in_doubt(stet_sched *s, uint32_t id, const stet_member *m, stet_plan
                               m->changes[i].at[k].kind, out);
 }
 
+void sched_take_back(stet_sched *s, const sched_action *a) {
+    for (size_t i = stet_count(s->report.problems); i-- > 0;) {
+        stet_value p = stet_at(s->report.problems, i), node = stet_get(p, "node"), piece = stet_get(p, "piece");
+        if (stet_find(p, "space", 5, NULL)) /* of another space, where actions may have the same names */
+            continue;
+        if (strcmp(stet_as_string(&node, NULL), a->node) != 0 ||
+            strcmp(stet_as_string(&piece, NULL), a->piece->piece->name) != 0)
+            continue;
+        stet_remove_at(&s->report.problems, i);
+        s->report.failed_now--;
+        return;
+    }
+}
+
 stet_status sched_flush(stet_sched *s, stet_error *err) {
     if (!s->group || s->members.len == 0)
         return STET_OK;
@@ -68,6 +103,9 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
             continue;
         }
         s->report.dropped++;
+        a->told = false;
+        if (m.observation ? m.observation->failed : a->failed)
+            sched_take_back(s, a);
         if (a->role != STET_CHILD_NONE) {
             sched_children_forget(a);
             s->reload = true;
@@ -77,12 +115,7 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
             in_doubt(s, id, &m, &doubt);
             continue;
         }
-        /* Others keep changing what it reads: it stays dirty, and says why. */
-        stet_plan_put_aside(s->plan, id);
-        a->failed = true;
-        s->report.failed_now++;
-        sched_problem(s, a, m.error, NULL);
-        sched_emit(s, STET_SCHED_FAILED, a, m.error);
+        sched_decline(s, a, m.error); /* others keep changing what it reads */
     }
     sched_unload(s);
     stet_vec_clear(&s->members);
@@ -106,11 +139,7 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
         s->version = version;
         s->others = true;
         sched_forget_asked(s);
-        const void *key;
-        size_t len;
-        stet_slot *slot;
-        for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);)
-            ((sched_piece *)slot->p)->looked = false; /* and some of them may have failed */
+        stet_plan_doubt_unwanted(s->plan); /* or have set up others that read what nobody wanted here */
     }
     /* Own commits alone: nothing to read back. */
     if (head - s->seen == (int64_t)s->mine.len) {
@@ -135,6 +164,8 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
                 continue;
             *any = true;
             for (size_t k = 0; k < at[i].len; k++) {
+                if (*at[i].at[k].name.scope) /* no document of a piece */
+                    continue;
                 sched_children_news(s, at[i].at[k].name.id);
                 sched_install_news(s, &at[i].at[k], at[i].seq);
             }
@@ -156,5 +187,9 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
     stet_vec_release(&heard);
     if (status == STET_OK)
         stet_vec_clear(&s->mine);
+    /* The plan knows of these commits now: what it lets run must see them. An action that another process has run
+     * stands, and a reader of it would find nothing in an older snapshot. */
+    if (status == STET_OK && *any && s->members.len == 0)
+        sched_group_end(s);
     return status;
 }

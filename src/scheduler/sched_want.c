@@ -1,97 +1,28 @@
-/* What is wanted, and what a start has to do for it: pieces that this version has not met yet, cells and where they
- * lead, what failed before. */
+/* sched_want.c - what is wanted, and what a start has to do for it.
+ *
+ * That is: pieces that this version has not met yet, cells and where they lead, and what failed before.
+ */
+
 #include "graph/stream.h"
 #include "scheduler/sched_internal.h"
+#include "scheduler/standing.h"
 
-typedef struct adopting {
-    stet_sched *s;
-    stet_piece *piece;
-} adopting;
-
-static stet_status write_header(stet_tx *tx, void *ctx, stet_error *err) {
-    adopting *a = ctx;
-    char hex[STET_HASH_HEX];
-    stet_hash_hex(a->s->runtime, hex);
-    stet_path path = STET_PATH_INIT;
-    stet_docname name = {a->piece->doc, NULL};
-    stet_path_push(&path, "process");
-    stet_path_push(&path, "runtime");
-    stet_status status = stet_tx_write(tx, &name, stet_path_ref(&path), stet_string(hex), err);
-    stet_path_pop(&path);
-    stet_path_push(&path, "branch");
-    if (status == STET_OK)
-        status = stet_tx_write(tx, &name, stet_path_ref(&path), stet_string(a->s->branch_name), err);
-    stet_path_release(&path);
-    return status;
-}
-
-typedef struct left_over {
-    const stet_process *now;
-    STET_VEC(const char *) ids;
-    stet_arena arena;
-} left_over;
-
-static bool note_left_over(void *ctx, int64_t action, const char *name, size_t len, const void *bytes, size_t size) {
-    left_over *l = ctx;
-    (void)action, (void)bytes, (void)size;
-    char *id = stet_arena_strndup(&l->arena, name, len);
-    if (!stet_process_find(l->now, id))
-        *stet_vec_add(&l->ids) = id;
-    return true;
-}
-
-/* Records of nodes that went while nothing was recorded. */
-static stet_status forget_left_over(stet_sched *s, const sched_piece *p, const stet_process *now, stet_error *err) {
-    left_over l = {.now = now};
-    stet_action_filter filter = {.piece = p->piece->doc, .generation = -1};
-    stet_status status = stet_observe_scan(s->space, s->branch, &filter, note_left_over, &l, err);
-    if (status == STET_OK && l.ids.len > 0)
-        status = s->memo->ops->forget(s->memo, p->piece->doc, l.ids.at, l.ids.len, err);
-    stet_vec_release(&l.ids);
-    stet_arena_release(&l.arena);
-    return status;
-}
-
-/* The graph is as it was, but what was recorded is not about here and now: another version of stet ran it, it was
- * observed on another branch, or the records are gone. Everything is unknown, and then the piece is taken over. */
+/* What was recorded may not be about here and now: another version of stet ran the piece, it was observed on another
+ * branch, or the records are gone. Everything is unknown then. */
 static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
     bool knows = true;
-    stet_reason reason = STET_REASON_NONE;
-    stet_value branch = stet_get(stet_get(p->piece->envelope, "process"), "branch");
-    stet_status status = STET_OK;
     if (!s->memo->durable || p->piece->node_count == p->piece->handler_count)
         return STET_OK;
-    if (stet_typeof(branch) != STET_STRING || strcmp(stet_as_string(&branch, NULL), s->branch_name) != 0) {
-        reason = STET_REASON_BRANCH;
-    } else if (!stet_hash_equal(p->piece->runtime, s->runtime)) {
-        reason = STET_REASON_RUNTIME;
-    } else {
+    stet_status status = stet_standing_adopt(s->space, s->branch, err);
+    if (status == STET_OK)
         status = s->memo->ops->knows(s->memo, p->piece->doc, &knows, err);
-        if (!knows)
-            reason = STET_REASON_LOST;
-    }
-    if (status != STET_OK || reason == STET_REASON_NONE)
+    if (status != STET_OK || (knows && stet_hash_equal(p->piece->runtime, s->runtime)))
         return status;
-    stet_process *g;
-    status = stet_piece_process(s->space, s->branch, p->piece, -1, &g, err);
+    status = stet_standing_adopt_piece(s->space, s->branch, p->piece->name, err);
     if (status != STET_OK)
         return status;
-    status = stet_piece_children(s->space, s->branch, -1, g, NULL, err);
-    STET_VEC(const char *) ids = {0};
-    for (size_t i = 0; i < g->node_count; i++)
-        if (!stet_stream_is_handler(g->nodes[i].row))
-            *stet_vec_add(&ids) = g->nodes[i].id;
-    if (status == STET_OK)
-        status = s->memo->ops->distrust(s->memo, p->piece->doc, ids.at, ids.len, reason, err);
-    if (status == STET_OK)
-        status = forget_left_over(s, p, g, err);
-    stet_vec_release(&ids);
-    stet_process_free(g);
-    if (status == STET_OK)
-        status = stet_space_transact(s->space, s->branch_name, write_header, &(adopting){s, p->piece}, NULL, err);
     stet_piece *fresh;
-    if (status == STET_OK)
-        status = stet_piece_load(s->space, s->branch, p->piece->name, -1, &fresh, err);
+    status = stet_piece_load(s->space, s->branch, p->piece->name, -1, &fresh, err);
     if (status == STET_OK) {
         stet_piece_free(p->piece);
         p->piece = fresh;
@@ -114,12 +45,42 @@ stet_status stet_sched_touch_piece(stet_sched *s, const char *piece, stet_error 
     return status;
 }
 
+typedef struct beyond {
+    stet_sched *s;
+    const char *nodes; /* how ids of its own outputs begin */
+    stet_status status;
+    stet_error *err;
+} beyond;
+
+/* A cell that is no output of the piece may hold links, which lead to what other pieces write. */
+static bool want_beyond(void *ctx, stet_value binding, stet_pathref place) {
+    beyond *b = ctx;
+    stet_link l;
+    stet_space *space = NULL;
+    stet_path path = STET_PATH_INIT;
+    (void)place;
+    stet_path_push(&path, "value");
+    if (stet_link_read(binding, &l, &path)) {
+        if (l.space && sched_space(b->s, l.space, &space, NULL) == STET_OK && space)
+            sched_doc(b->s, stet_space_uuid(space), &(stet_docname){l.id, l.scope}); /* there is something far */
+        else if (!space && strncmp(l.id, b->nodes, strlen(b->nodes)) != 0)
+            b->status = stet_sched_demand_cell(b->s, l.id, l.scope, stet_path_ref(&path), b->err);
+    }
+    stet_path_release(&path);
+    return b->status == STET_OK;
+}
+
 stet_status stet_sched_demand_piece(stet_sched *s, const char *piece, stet_error *err) {
     sched_piece *p;
     stet_status status = touch(s, piece, &p, err);
-    if (status == STET_OK)
-        p->whole = true;
-    return status;
+    if (status != STET_OK)
+        return status;
+    p->whole = true;
+    char *nodes = stet_piece_part(piece, "node", "");
+    beyond b = {s, nodes, STET_OK, err};
+    stet_binding_walk(stet_get(p->piece->envelope, "value"), want_beyond, &b);
+    stet_free(nodes);
+    return b.status;
 }
 
 stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *scope, stet_pathref path,
@@ -132,8 +93,14 @@ stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *sc
     stet_push(&cell, stet_string(id));
     stet_push(&cell, stet_string(scope ? scope : ""));
     stet_push(&cell, stet_path_to_value(path));
-    *stet_vec_add(&s->wanted_cells) = stet_json_print(cell, STET_JSON_CANONICAL, NULL);
+    char *text = stet_json_print(cell, STET_JSON_CANONICAL, NULL);
     stet_release(cell);
+    if (stet_map_get(&s->named_cells, text, strlen(text))) {
+        stet_free(text);
+        return STET_OK;
+    }
+    stet_map_put(&s->named_cells, text, strlen(text), (stet_slot){.n = 1});
+    *stet_vec_add(&s->wanted_cells) = text;
     return STET_OK;
 }
 
@@ -201,35 +168,6 @@ stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err) {
             return status;
     }
     return STET_OK;
-}
-
-/* ---- Starting
- * -----------------------------------------------------------------------------------------------------------------------
- */
-
-static stet_status mark_failed(stet_sched *s, sched_piece *p, stet_error *err) {
-    stet_value failures;
-    stet_status status = sched_failures(s, p, &failures, err);
-    if (status != STET_OK)
-        return status;
-    p->retried = true;
-    for (size_t i = 0; i < stet_count(failures) && status == STET_OK; i++) {
-        uint32_t id;
-        stet_error mine = STET_ERROR_INIT;
-        status = sched_load(s, p->piece->doc, stet_key_at(failures, i, NULL), &id, &mine);
-        if (status == STET_OK) {
-            sched_action *a = stet_plan_data(s->plan, id);
-            a->asked = !stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id);
-            stet_plan_mark(s->plan, id, STET_PLAN_DIRTY, INT64_MIN / 2);
-        } else if (status == STET_NOT_FOUND) {
-            stet_error_clear(&mine);
-            status = STET_OK;
-        } else if (err) {
-            stet_error_move(err, &mine);
-        }
-    }
-    stet_release(failures);
-    return status;
 }
 
 /* Brings nodes of a piece into memory: all of them, or those that run at every start, which are marked. */
@@ -303,13 +241,10 @@ static void want_loaded(stet_sched *s, const sched_piece *p) {
 
 /* What a start has to do for a piece that is wanted as a whole. */
 static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
-    stet_status status = STET_OK;
     p->entered = true;
     want_loaded(s, p);
     stet_binding_walk(stet_get(p->piece->envelope, "value"), sched_demand_link, s);
-    if (s->opts.retry_failed)
-        status = mark_failed(s, p, err);
-    return status == STET_OK && p->piece->restart_count > 0 ? load_nodes(s, p, false, err) : status;
+    return p->piece->restart_count > 0 ? load_nodes(s, p, false, err) : STET_OK;
 }
 
 stet_status sched_enter(stet_sched *s, stet_error *err) {
@@ -333,8 +268,6 @@ stet_status sched_enter(stet_sched *s, stet_error *err) {
             status = load_unrecorded(s, p, err);
         if (status == STET_OK && p->whole && !p->entered)
             status = enter_piece(s, p, err);
-        else if (status == STET_OK && sched_part(s, p) && s->opts.retry_failed && !p->retried)
-            status = mark_failed(s, p, err);
     }
     return status;
 }

@@ -1,6 +1,9 @@
-/* A call is killed at each of its durable steps in turn, in the executor and in the adapter. Whatever it got to, the
- * next one ends as if nothing had happened: the job ran once, there is one record of it, pinned, and nothing is left
- * under way. */
+/* calls.c - a call is killed at each of its durable steps in turn, in the executor and in the adapter.
+ *
+ * However far it got, the next call ends as if nothing had happened: the job ran once, there is one record of it,
+ * pinned, and nothing is left under way.
+ */
+
 #include "../expect.h"
 
 #include <sys/wait.h>
@@ -8,14 +11,12 @@
 #include "../calls_kit.h"
 #include "../faults.h"
 #include "base/vec.h"
-#include "exec/orchestrate_local.h"
+#include "call/orchestrate_local.h"
 #include "os/clock.h"
 
 #define FUNCTION "dml+exec://stet-exec-local/?command=echo+x+%3E%3E+count%3B+cat"
 
 static char top[4096];
-
-/* ---- A project of its own for each time ---- */
 
 static void fresh(void) {
     kit_fresh_project(top);
@@ -34,8 +35,6 @@ static void check_value(stet_repo *r, stet_hash dag) {
     assert_int_equal(stet_as_int(stet_at(v, 0)), 7);
     stet_release(v);
 }
-
-/* ---- What is killed ---- */
 
 static void run_executor(void) {
     stet_project *p;
@@ -137,8 +136,6 @@ static bool killed(void (*what)(void), int64_t n, stet_sys_action action) {
         fail_msg("with a kill at step %lld: status %d", (long long)n, WEXITSTATUS(status));
     return false;
 }
-
-/* ---- What must hold ---- */
 
 static int lines(const char *path) {
     stet_buf b = STET_BUF(0);

@@ -1,5 +1,8 @@
-/* A run that adds, changes and tears down children is killed at each of its system calls in turn. Whatever it got to,
- * the next start makes of it what a run from scratch would have made, and leaves nothing over. */
+/* children.c - a run that adds, changes and tears down children is killed at each of its system calls in turn.
+ *
+ * However far it got, the next start makes of it what a run from scratch would have made, and leaves nothing over.
+ */
+
 #include "../sched_kit.h"
 
 #include <signal.h>

@@ -1,6 +1,9 @@
-/* A writer is killed before or after each change that SQLite makes to its files: what was acknowledged is there,
- * nothing is there in half, the file is sound, and the next writer is not held up. Then several writers at once, killed
- * at any time. */
+/* db.c - a writer is killed before or after each change that SQLite makes to its files.
+ *
+ * Acknowledged commits are there, nothing is there in half, the file is sound, and the next writer is not held up. Then
+ * several writers run at once and are killed at any time.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>

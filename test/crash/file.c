@@ -1,6 +1,10 @@
-/* A child is killed before or after each call that changes the disk: the old content is there or the new one, whole;
- * what is left of a temporary file is known for dead. And the order of calls is one that survives a power cut: synced
- * before it is named, named before the directory is synced. */
+/* file.c - a child is killed before or after each call that changes the disk.
+ *
+ * Either the old content is there or the new one, complete; a leftover temporary file is recognised as abandoned. The
+ * order of calls is one that survives a power cut: a file is synced before it is renamed, and renamed before the
+ * directory is synced.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>

@@ -1,6 +1,9 @@
-/* A driver is killed at many points, at any call that changes the disk, and the run is resumed after each: the end is
- * that of an undisturbed run, no task that stands runs again, and at every moment the state is whole and says what is
- * true. */
+/* fleet_drive.c - a driver is killed at any call that changes the disk, and the run is resumed after each.
+ *
+ * The end is that of an undisturbed run, no up-to-date task runs again, and at every moment the state is complete and
+ * true.
+ */
+
 #include "../expect.h"
 
 #include <fcntl.h>

@@ -1,5 +1,8 @@
-/* 40 processes add to the queue while 8 workers drain it and are killed at random: nothing is lost, nothing runs twice
- * beyond what leases allow, attempts are counted, hopeless entries are parked. */
+/* fleet_queue.c - 40 processes add to the queue while 8 workers drain it and are killed at random.
+ *
+ * Nothing is lost, nothing runs twice beyond what leases allow, attempts are counted, and hopeless entries are parked.
+ */
+
 #include "../expect.h"
 
 #include <fcntl.h>

@@ -1,6 +1,10 @@
-/* A process dies at every system call in turn while it gives a piece another program. Whatever it came to, the next one
- * sets the program up, or finds it set up, and ends with what a run from scratch would give; what did not change is not
- * run again. The record of a node that is gone may be left over: nobody minds, and repair takes it away. */
+/* install.c - a process dies at every system call in turn while it gives a piece another program.
+ *
+ * However far it got, the next process sets the program up, or finds it set up, and ends with what a run from scratch
+ * would give; what did not change does not run again. The record of a removed node may be left over: it does no harm,
+ * and repair removes it.
+ */
+
 #include "../sched_kit.h"
 
 #include <signal.h>

@@ -1,5 +1,8 @@
-/* Processes that write one space at once, and processes that are killed while they do: no commit is lost or doubled,
- * nobody is overtaken by many, and what was acknowledged is there. */
+/* memory.c - processes write one space at once and are killed while they do.
+ *
+ * No commit is lost or doubled, no process is overtaken by many others, and acknowledged commits are there.
+ */
+
 #include "../expect.h"
 
 #include <signal.h>

@@ -1,7 +1,11 @@
-/* Several processes run actions and edit documents of two spaces that read each other, and are killed before or after
- * any change to the files: between any two commits, mirrors and owner, data and push. After each round the spaces are
- * opened again: what was acknowledged is there, catching up leaves no difference between the marks stored and the marks
- * derived from sequences and revisions, and so does a repair after marks and rows have been taken away. */
+/* observe.c - processes that run actions and edit two spaces that read each other are killed at any change.
+ *
+ * They are killed before or after any change to the files: between any two commits, mirrors and owner, data and push.
+ * After each round the spaces are opened again. Acknowledged commits are there. Catching up leaves no difference
+ * between the stored marks and the marks derived from sequences and revisions. The same holds for a repair after marks
+ * and rows have been removed.
+ */
+
 #include "../observe_random.h"
 
 #include <signal.h>

@@ -1,5 +1,8 @@
-/* Kill -9 after each system call of put and of cleanup: no acknowledged entry is lost, no live object deleted, the
- * directory opens, and goes on working. */
+/* persist.c - kill -9 after each system call of put and of cleanup.
+ *
+ * No acknowledged entry is lost, no live object is deleted, and the directory opens and goes on working.
+ */
+
 #include "../expect.h"
 
 #include <signal.h>

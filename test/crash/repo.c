@@ -1,5 +1,9 @@
-/* The process is killed at each durability point of a step of work on the repository: what is found afterwards is the
- * state before or after, all objects are whole, and the same step leads to the same end. */
+/* repo.c - the process is killed at each durability point of a step of work on the repository.
+ *
+ * Afterwards the state is that before or after the step, all objects are complete, and the same step leads to the same
+ * end.
+ */
+
 #include "../expect.h"
 
 #include <signal.h>

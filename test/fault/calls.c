@@ -1,5 +1,9 @@
-/* System calls fail under a call, one after the other: it ends in its result or in an error, never in a wrong one, and
- * what it left is taken up by the next, which finds a disk that works. */
+/* calls.c - system calls fail under a call, one after the other.
+ *
+ * The call ends in its result or in an error, never in a wrong result. What it left is taken up by the next call, which
+ * finds a disk that works.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>

@@ -1,5 +1,9 @@
-/* Each file operation of SQLite and each statement fails in turn: a transaction is there whole or not at all, what was
- * acknowledged stays, the same handle works again afterwards, and the file is sound. */
+/* db.c - each file operation of SQLite and each statement fails in turn.
+ *
+ * A transaction is there completely or not at all, acknowledged commits stay, the same handle works again afterwards,
+ * and the file is sound.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>

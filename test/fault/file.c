@@ -1,5 +1,8 @@
-/* Each system call of each file operation fails in turn, is cut short or interrupted, once or from then on: the
- * operation is done or not done, no temporary file is left, no descriptor is leaked. */
+/* file.c - each system call of each file operation fails, is cut short or interrupted, once or from then on.
+ *
+ * The operation is done or not done, no temporary file is left, and no descriptor is leaked.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
-/* Each system call and each statement of a commit fails in turn, or the process dies there: the commit is there whole
- * or not at all, the handle shows what the file holds, and the next commit works. */
+/* memory.c - each system call and each statement of a commit fails in turn, or the process dies there.
+ *
+ * The commit is there completely or not at all, the handle shows what the file holds, and the next commit works.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>

@@ -1,6 +1,10 @@
-/* Each statement, and each operation on a file, of a commit with an observation fails in turn, in the space written to
- * and in the space read: the data is there whole or not at all; what was acknowledged stays; after catching up nothing
- * that should be dirty or unknown is called standing; the same handles work again. */
+/* observe.c - each statement and file operation of a commit with an observation fails in turn.
+ *
+ * This happens in the space written to and in the space read. The data is there completely or not at all. Acknowledged
+ * commits stay. After catching up nothing that should be dirty or unknown is called up to date. The same handles work
+ * again.
+ */
+
 #include "../unit/observe_kit.h"
 
 #include <errno.h>

@@ -1,5 +1,9 @@
-/* Each system call of put, get and cleanup fails in turn, with a full disk, a device error, another file system, a
- * short read or write, an interruption: all or nothing, nothing leaks, and the next try works. */
+/* persist.c - each system call of put, get and cleanup fails in turn.
+ *
+ * The failures are a full disk, a device error, another file system, a short read or write, and an interruption. Each
+ * is all or nothing, nothing leaks, and the next try works.
+ */
+
 #include "../expect.h"
 
 #include "../faults.h"

@@ -1,5 +1,8 @@
-/* Each system call and each statement of a step of work on the repository fails in turn, or the disk is full from there
- * on: the step is there whole or not at all, all objects are whole, and the same step works afterwards. */
+/* repo.c - each system call and statement of work on the repository fails in turn, or the disk is full.
+ *
+ * A step is there completely or not at all, all objects are complete, and the same step works afterwards.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>

@@ -1,6 +1,9 @@
-/* The list of projects while each system call fails, is cut short or is interrupted in turn: the old list or the new
- * one, whole; what was acknowledged is there; no descriptor leaks and no temporary file stays. And waiting for its
- * lock. */
+/* repos.c - the list of projects while each system call fails, is cut short or is interrupted in turn.
+ *
+ * Either the old list is there or the new one, complete; acknowledged changes are there; no descriptor leaks and no
+ * temporary file stays. Waiting for its lock is tested too.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>

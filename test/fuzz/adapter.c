@@ -1,9 +1,12 @@
-/* What adapters say and what functions are called: any bytes end in a reply or an error, and a good reply holds what it
- * promises. */
+/* adapter.c - replies of adapters and names of functions: any bytes end in a reply or an error.
+ *
+ * A reply that is accepted holds what it promises.
+ */
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/adapter.h"
+#include "call/adapter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,10 @@
-/* Dependency files: any bytes end in a list or an error, and a list written out with escapes reads back as itself. */
+/* depfile.c - dependency files: any bytes end in a list or an error; an escaped list reads back as itself. */
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "exec/depfile.h"
+#include "module/depfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

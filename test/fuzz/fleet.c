@@ -1,5 +1,9 @@
-/* Any bytes as a run's state, as a row of the index and as a whole index: accepted or refused, never believed beyond
- * what they say. What is accepted as a state makes a record that survives its way through a row. */
+/* fleet.c - any bytes as a run's state, as a row of the index and as a whole index.
+ *
+ * They are accepted or refused, and never believed beyond what they say. An accepted state makes a record that survives
+ * its way through a row.
+ */
+
 #include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,9 @@
-/* Any bytes: the reader accepts or refuses them with a position inside the text; what it accepts prints, pretty and
- * canonical, to texts that read back as the same value; the canonical one is a fixed point. The first byte chooses a
- * depth limit, the rest is the text. */
+/* json.c - any bytes: the JSON reader accepts them, or refuses them with a position inside the text.
+ *
+ * What it accepts prints, pretty and canonical, to texts that read back as the same value; the canonical text is a
+ * fixed point. The first byte chooses a depth limit, the rest is the text.
+ */
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

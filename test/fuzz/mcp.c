@@ -1,10 +1,13 @@
-/* Any bytes as what a client sends, in any cut: whatever comes back is one JSON object or array per line, every answer
- * has the id of a request that was sent, or none, and the server can be closed. */
+/* mcp.c - any bytes from a client, cut anywhere: each answer is one JSON object or array per line.
+ *
+ * Every answer has the id of a request that was sent, or none, and the server can be closed.
+ */
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "surface/mcp/server.h"
+#include "mcp/server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

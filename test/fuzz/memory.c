@@ -1,6 +1,9 @@
-/* Any bytes as the record of a commit, as the stored form of patches, and as a list of operations in JSON: accepted or
- * refused, never a crash; what is accepted and can be applied is stored and read back as the same. The first byte
- * chooses. */
+/* memory.c - any bytes as the record of a commit, as stored patches, and as a list of operations in JSON.
+ *
+ * They are accepted or refused, and never crash. What is accepted and can be applied is stored and read back as the
+ * same. The first byte chooses the kind.
+ */
+
 #include <assert.h>
 
 #include "memory/internal.h"

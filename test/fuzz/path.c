@@ -1,4 +1,5 @@
-/* Paths from outside: as encoded bytes, and as JSON Pointers. */
+/* path.c - paths from outside: as encoded bytes, and as JSON Pointers. */
+
 #include <stdlib.h>
 #include <string.h>
 

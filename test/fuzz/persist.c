@@ -1,5 +1,9 @@
-/* The readers of the format: hostile bytes never crash them, what they take has the right hash, the short cut for
- * canonical text agrees with the general way, and canonical text is its own canonical form. */
+/* persist.c - the readers of the persist format: hostile bytes never crash them.
+ *
+ * What they accept has the right hash, the short cut for canonical text agrees with the general way, and canonical text
+ * is its own canonical form.
+ */
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,17 @@
-/* Records of calls and the texts in them: bytes that are read as a record make the same record again; a normal form and
- * a canonical URI are their own; and exact ids tell texts apart that are one in normal form. */
+/* record.c - records of calls and the texts in them: bytes that are read as a record make the same record again.
+ *
+ * A normal form and a canonical URI are their own normal form. Exact ids tell apart texts that are the same in normal
+ * form.
+ */
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "exec/record.h"
-#include "exec/text.h"
+#include "repo/record.h"
+#include "repo/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

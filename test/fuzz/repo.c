@@ -1,14 +1,18 @@
-/* Bytes that come into the repository of calls from elsewhere: streams of objects, replies of programs that speak for
- * remotes, names of refs, and records as they lie in its file. None of them crashes, and what is accepted is whole. */
+/* repo.c - bytes that come into the repository of calls from elsewhere.
+ *
+ * They are streams of objects, replies of programs that speak for remotes, names of refs, and records as they lie in
+ * the file. None of them crashes, and what is accepted is complete.
+ */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/json.h"
-#include "exec/execmap.h"
-#include "exec/history.h"
-#include "exec/remote_internal.h"
+#include "repo/execmap.h"
+#include "repo/history.h"
+#include "repo/remote_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,4 +1,5 @@
-/* A schema and an instance, both from the input: [SCHEMA, INSTANCE]. */
+/* schema.c - a schema and an instance, both from the input: [SCHEMA, INSTANCE]. */
+
 #include <stdlib.h>
 
 #include "base/schema.h"

@@ -1,4 +1,5 @@
-/* The TOML reader: any bytes end in a value or an error; what is read can be located, printed and read back. */
+/* toml.c - the TOML reader: any bytes end in a value or an error; a value can be located, printed and read back. */
+
 #include <stdlib.h>
 #include <string.h>
 

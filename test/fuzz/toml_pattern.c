@@ -1,4 +1,5 @@
-/* Patterns in TOML: any bytes end in a pattern or in problems, and never in both. */
+/* toml_pattern.c - patterns in TOML: any bytes end in a pattern or in problems, and never in both. */
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,10 +1,14 @@
-/* Any words of a command line, separated by NULs: they are taken or refused with an error that is itself a valid value.
- * What is taken and fits can be checked again and stays as it is. */
+/* words.c - any words of a command line, separated by NULs.
+ *
+ * They are accepted, or refused with an error that is itself a valid value. Accepted words can be checked again and
+ * stay as they are.
+ */
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "surface/cli/args.h"
+#include "cli/args.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

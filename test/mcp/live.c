@@ -1,7 +1,10 @@
-/* live.c - loaded before the C library (LD_PRELOAD), counts the bytes of the heap that are in use, in the file that
- * LIVE names, where a test reads them: eight bytes, the machine's order. What the
- * process holds of memory says little about a leak: it grows as blocks of several threads come to lie between each
- * other, long after the program uses no more than before. */
+/* live.c - counts the bytes of the heap that are in use, for a test of leaks.
+ *
+ * The library is loaded before the C library (LD_PRELOAD). It writes the count to the file that LIVE names, where a
+ * test reads it: eight bytes, in the machine's order. The size of the process says little about a leak: it grows as
+ * blocks of several threads come to lie between each other, long after the program uses no more than before.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>

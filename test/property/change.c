@@ -1,20 +1,24 @@
-/* Changed leaves and overlap, held against a naive definition that reads the values again.
+/* change.c - changed leaves and overlap, compared with a naive definition that reads the values again.
  *
  * For a read R of a document before and after, what the reader saw is
  *   recursive: the value at R, or that nothing is there;
  *   shallow:   the type at R, with its key set, its length or the scalar itself; or that nothing is there.
  * R is touched if some changed leaf touches it. What must hold:
  *
- *   C1. exact: if what the reader saw differs, R is touched. Nothing is ever missed.
+ *   C1. exact: if what the reader saw differs, R is touched. Nothing is ever missed. A reader that looks through links
+ *       sees, at a sigil on the way to R or at R, what that leads to: if it meets one before or after, and not the same
+ *       one, it may have seen something else.
  *   C2. exact, recursive: unless a leaf stands above R, R is touched only if what it saw differs.
  *   C3. exact, shallow: the same.
  *   C4. wider than needed, by the rule itself: a leaf above R (a proper prefix of it) touches R, although R may have
  *       seen the same both times. That happens in two ways only: nothing is at R on either side (2 became 3 at /a, and
- *       somebody had looked for /a/x); or an array became an object, or the reverse, that has the same at R.
+ *       somebody had looked for /a/x); or an array became an object, or the reverse, or one side is a sigil, and both
+ *       have the same at R.
  *   C5. the leaves are sorted, no path stands twice, none is a prefix of another, and each is named by the naive
  *       definition of a leaf; no leaf of the naive definition is missing.
  *   C6. with a bound on their number, what the leaves touch only grows, and their number keeps the bound.
  */
+
 #include "base/change.h"
 
 #include <setjmp.h>
@@ -44,8 +48,8 @@ static size_t below(size_t n) {
 static const struct {
     const char *bytes;
     size_t len;
-} keys[] = {
-    {"a", 1}, {"b", 1}, {"ab", 2}, {"0", 1}, {"1", 1}, {"10", 2}, {"", 0}, {"\0\1", 2}, {"a long key, not inline", 22}};
+} keys[] = {{"a", 1},  {"b", 1}, {"ab", 2}, {"0", 1},    {"1", 1},
+            {"10", 2}, {"/", 1}, {"", 0},   {"\0\1", 2}, {"a long key, not inline", 22}};
 enum { KEYS = sizeof keys / sizeof *keys };
 
 static stet_value random_scalar(void) {
@@ -76,6 +80,11 @@ static stet_value random_value(unsigned depth) {
     if (depth >= 4 || kind == 0)
         return random_scalar();
     size_t count = below(4);
+    if (below(8) == 0) { /* a link */
+        stet_value link = stet_object();
+        stet_put(&link, "/", below(4) ? stet_int((int64_t)below(3)) : random_value(depth + 1));
+        return link;
+    }
     if (below(12) == 0)
         count = 11; /* indices of one and of two digits */
     stet_value v = kind == 1 ? stet_array() : stet_object();
@@ -196,6 +205,27 @@ static bool saw_the_same(view a, view b, stet_read_kind kind) {
     return true;
 }
 
+static bool is_sigil(stet_value v) {
+    return stet_typeof(v) == STET_OBJECT && stet_count(v) == 1 && stet_find(v, "/", 1, NULL);
+}
+
+/* The first sigil on the way to a path, or at it. */
+static view sigil_on(const stet_value *root, stet_pathref p) {
+    size_t cursor = 0;
+    for (;;) {
+        view v = look(root, (stet_pathref){p.bytes, cursor});
+        const char *key;
+        size_t len;
+        stet_buf scratch = STET_BUF(0);
+        if (v.there && is_sigil(v.value))
+            return v;
+        bool more = stet_path_next(p, &cursor, &scratch, &key, &len);
+        stet_buf_release(&scratch);
+        if (!more)
+            return (view){false, stet_null()};
+    }
+}
+
 static bool touched(const stet_changes *c, stet_pathref read, stet_read_kind kind) {
     for (size_t i = 0; i < c->len; i++)
         if (stet_touches(c->at[i].path, c->at[i].kind, read, kind))
@@ -203,22 +233,27 @@ static bool touched(const stet_changes *c, stet_pathref read, stet_read_kind kin
     return false;
 }
 
-/* A leaf by its definition: there on one side only, with the parent a container of the same type on both (or the root);
- * or there on both, different, and not containers of one type. The parent must differ likewise from the root down,
- * which it does if it is a container of the same type on both sides. */
+/* Containers of one type: what differs between them lies below. A sigil is no container. */
+static bool walked(stet_value a, stet_value b) {
+    stet_type type = stet_typeof(a);
+    return type == stet_typeof(b) && (type == STET_ARRAY || type == STET_OBJECT) && !is_sigil(a) && !is_sigil(b);
+}
+
+/* A leaf by its definition: there on one side only, with the parent walked (or the root); or there on both, different,
+ * and not walked. All that is above it must be walked, too. */
 static bool is_leaf(const stet_value *before, const stet_value *after, stet_pathref p, stet_change_kind kind) {
     view a = look(before, p), b = look(after, p);
-    stet_type type_a = stet_typeof(a.value), type_b = stet_typeof(b.value);
-    if (p.len) {
-        view parent_a = look(before, stet_path_parent(p)), parent_b = look(after, stet_path_parent(p));
-        if (!parent_a.there || !parent_b.there || stet_typeof(parent_a.value) != stet_typeof(parent_b.value))
+    for (stet_pathref up = p; up.len;) {
+        up = stet_path_parent(up);
+        view parent_a = look(before, up), parent_b = look(after, up);
+        if (!parent_a.there || !parent_b.there || !walked(parent_a.value, parent_b.value))
             return false;
     }
     if (a.there != b.there)
         return kind == STET_KEYSET;
     if (!a.there || stet_equal(a.value, b.value))
         return false;
-    return kind == STET_VALUE && (type_a != type_b || (type_a != STET_ARRAY && type_a != STET_OBJECT));
+    return kind == STET_VALUE && !walked(a.value, b.value);
 }
 
 /* How many leaves there are, by walking every path of both. Recursion is fine here: the values are ours, and shallow.
@@ -228,11 +263,10 @@ static size_t count_leaves(view a, view b) {
         return 0;
     if (a.there != b.there)
         return 1;
-    stet_type type = stet_typeof(a.value);
-    if (type != stet_typeof(b.value) || (type != STET_ARRAY && type != STET_OBJECT))
+    if (!walked(a.value, b.value))
         return !stet_equal(a.value, b.value);
     size_t n = 0;
-    if (type == STET_ARRAY) {
+    if (stet_typeof(a.value) == STET_ARRAY) {
         for (size_t i = 0; i < stet_count(a.value) || i < stet_count(b.value); i++)
             n += count_leaves((view){i < stet_count(a.value), stet_at(a.value, i)},
                               (view){i < stet_count(b.value), stet_at(b.value, i)});
@@ -284,6 +318,9 @@ static void check_read(const stet_value *before, const stet_value *after, const 
     bool same = saw_the_same(a, b, kind), touch = touched(all, read, kind);
     if (!same && !touch)
         explain(before, after, all, read, "C1: missed");
+    view link_a = sigil_on(before, read), link_b = sigil_on(after, read);
+    if (!touch && (link_a.there != link_b.there || !stet_equal(link_a.value, link_b.value)))
+        explain(before, after, all, read, "C1: missed behind a link");
     if (touch && same) {
         const stet_change *above = NULL;
         for (size_t i = 0; i < all->len; i++) {

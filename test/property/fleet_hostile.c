@@ -1,5 +1,8 @@
-/* 500 hostile and broken runs among good ones: each is counted and named, none crashes or hides the others, none is
- * shown as success. */
+/* fleet_hostile.c - 500 hostile and broken runs among good ones.
+ *
+ * Each is counted and named, none crashes or hides the others, and none is shown as success.
+ */
+
 #include "../expect.h"
 
 #include <sys/resource.h>

@@ -1,11 +1,14 @@
-/* The central property with cells, events and materializers in it: whatever is edited, sent, sent again, killed,
- * restarted or reprogrammed, the incremental result equals that of a run from scratch over the state that the applied
- * events and edits make; and every event is applied at most once.
+/* handlers.c - the central property with cells, events and materializers.
+ *
+ * Whatever is edited, sent, sent again, killed, restarted or reprogrammed, the incremental result equals that of a run
+ * from scratch over the state that the applied events and edits make. Every event is applied at most once.
  *
  * One piece over integers below 97: nodes and materializers in a row, each reading arguments, named cells, outputs and
  * materialized keys of those before it, conditions among them. Handlers add to cells, store what a node computes (which
  * must be fresh), store a materialized key in the argument, fail, or share a stream. The judge is a naive evaluator and
- * a replay of events. Senders are killed at a random system call in a process of their own, while this one goes on. */
+ * a replay of events. Senders are killed at a random system call in a process of their own, while this one goes on.
+ */
+
 #include "../sched_other.h"
 
 #define KEYS    5
@@ -63,8 +66,6 @@ static int pick(test *t, int n) {
     t->random ^= t->random << 17;
     return (int)(t->random % (uint64_t)n);
 }
-
-/* ---- The judge ------------------------------------------------------------------------------------------------- */
 
 typedef struct judged {
     const model *m;
@@ -142,8 +143,6 @@ static bool apply(model *m, int stream, long e) {
         return true;
     }
 }
-
-/* ---- Patterns -------------------------------------------------------------------------------------------------- */
 
 static source random_source(test *t, int before) {
     for (;;) {
@@ -302,8 +301,6 @@ static void install(test *t) {
     stet_buf_release(&more);
 }
 
-/* ---- Comparing ------------------------------------------------------------------------------------------------- */
-
 static long number_at(test *t, const char *id, const char *key, bool *there) {
     stet_path path = STET_PATH_INIT;
     stet_value v = stet_null();
@@ -388,8 +385,6 @@ static void compare_index(test *t) {
         stet_arena_release(&arena);
     }
 }
-
-/* ---- Steps ----------------------------------------------------------------------------------------------------- */
 
 static void settle_whole(test *t) {
     kit_run(t->w, "p");

@@ -1,11 +1,15 @@
-/* Reads of `javascript` modules against a naive judge: it runs the function again on inputs that differ in one place.
+/* javascript.c - reads of `javascript` modules, compared with a naive judge.
+ *
+ * The judge runs the function again on inputs that differ in one place.
  *
  *   P1. If the answer differs, the change touches a read that was recorded.
  *   P2. If the change touches none, the function reads the same again.
  *   P3. Most changes that touch a read change the answer, or a value that was taken: reads are not simply everything.
  *
  * The functions are small and in all styles; each runs on a document with all kinds of values, as `i => ...` and with
- * its inputs taken apart in the parameter list. */
+ * its inputs taken apart in the parameter list.
+ */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

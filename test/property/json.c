@@ -1,13 +1,16 @@
-/* Accepting and refusing, against two other readers. Valid texts are made at random, then mutated (bytes changed,
- * dropped, doubled, swapped, cut); jansson and Python's json judge each. Where the three are known to differ, the
- * reason is stated here, and it is the only difference allowed.
+/* json.c - accepting and refusing JSON, compared with jansson and Python's json.
  *
- * jansson: refuses \u0000 in keys and, without JSON_ALLOW_NUL, in values (allowed here); refuses numbers too large for
- * a double and integers outside 64 bits, as we do; reads no deeper than 2048. A number too small for a double it
- * refuses in some versions. Python: takes NaN and Infinity (refused by a hook here), integers of any size, 1e999 as
- * infinity (both refused by hooks), duplicate keys (refused by a hook), and lone surrogates in escapes (looked for in
- * what it read).
+ * Valid texts are made at random, then mutated (bytes changed, dropped, doubled, swapped, cut); jansson and Python's
+ * json judge each. Only these differences are allowed:
+ *
+ *   jansson  refuses \u0000 in keys and, without JSON_ALLOW_NUL, in values (allowed here); refuses numbers too large
+ *            for a double and integers outside 64 bits, as we do; reads no deeper than 2048; refuses a number too small
+ *            for a double in some versions.
+ *   Python   accepts NaN and Infinity (refused by a hook here), integers of any size, 1e999 as infinity (both refused
+ *            by hooks), duplicate keys (refused by a hook), and lone surrogates in escapes (looked for in what it
+ *            read).
  */
+
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>

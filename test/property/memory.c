@@ -1,6 +1,10 @@
-/* Random histories: documents in scopes, on branches, set, patched, deleted, in single commits and in groups, by two
- * handles and by processes that are killed on the way. Every past sequence reads as it was recorded then, and the
- * changed leaves of every commit say what a naive comparison says, for recursive and shallow readers. */
+/* memory.c - random histories of documents.
+ *
+ * Documents in scopes and on branches are set, patched and deleted, in single commits and in groups, by two handles and
+ * by processes that are killed on the way. Every past sequence reads as it was recorded then. The changed leaves of
+ * every commit agree with a naive comparison, for recursive and shallow readers.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>
@@ -42,8 +46,6 @@ static unsigned roll(unsigned n) {
 static stet_docname name_of(int doc) {
     return (stet_docname){ids[doc % IDS], scopes[doc / IDS]};
 }
-
-/* ---- Random values, paths and operations ---- */
 
 static stet_value random_value(int depth) {
     switch (roll(depth > 0 ? 7 : 4)) {
@@ -119,8 +121,6 @@ static void free_ops(random_ops *r) {
     }
 }
 
-/* ---- The model ---- */
-
 static void assign(cell_state *to, cell_state from) {
     stet_value old = to->value;
     to->exists = from.exists;
@@ -146,8 +146,6 @@ static cell_state was(int branch, int doc, int64_t at) {
 static bool same(cell_state a, bool exists, stet_value v) {
     return a.exists == exists && (!exists || stet_equal(a.value, v));
 }
-
-/* ---- One change of one document, in a transaction and in the model ---- */
 
 typedef enum what { SET, PATCH, DELETE } what;
 
@@ -205,8 +203,6 @@ static stet_status do_step(stet_tx *tx, const step *s) {
 static bool changes(const step *s, const cell_state *now) {
     return s->applies && !same(now[s->doc], s->after.exists, s->after.value);
 }
-
-/* ---- Checks ---- */
 
 static void check_read(stet_space *s, int branch, int doc, int64_t at) {
     int64_t number;
@@ -289,8 +285,6 @@ static void drop_before(cell_state at[DOCS]) {
     for (int d = 0; d < DOCS; d++)
         stet_release(at[d].value);
 }
-
-/* ---- Moves ---- */
 
 static void commit_one(stet_space *s, int branch) {
     stet_tx *tx;

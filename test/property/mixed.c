@@ -1,6 +1,8 @@
-/* The central property with everything in one piece: whatever is edited, sent, sent again, reprogrammed, overwritten,
- * restarted or killed, the incremental result equals that of a run from scratch; every event is applied at most once;
- * no action runs of whose reads nothing changed.
+/* mixed.c - the central property with everything in one piece.
+ *
+ * Whatever is edited, sent, sent again, reprogrammed, overwritten, restarted or killed, the incremental result equals
+ * that of a run from scratch. Every event is applied at most once, and no action runs unless something that it read has
+ * changed.
  *
  * One piece: a map whose elements have a cell, streams of their own and, in some programs, a nested map or an action
  * that fails; a filter, a reduce; a materializer that says where it writes and one that does not; conditions, an action
@@ -10,7 +12,9 @@
  * demands for a part, restarts, and processes that are killed at a random system call while they send or settle. A
  * naive evaluator and a replay of the applied events are the judge.
  *
- * STET_TEST_SEED is the seed of the first world; each world is one project and STEPS steps. */
+ * STET_TEST_SEED is the seed of the first world; each world is one project and STEPS steps.
+ */
+
 #include "../sched_other.h"
 #include "graph/child.h"
 
@@ -72,8 +76,6 @@ static int pick(test *t, int n) {
                     stet_buf_cstr(&t->w->ran));                                                                        \
         fail_msg(__VA_ARGS__);                                                                                         \
     } while (0)
-
-/* ---- The judge ------------------------------------------------------------------------------------------------- */
 
 enum { PARTS = 7 };
 static const char *const parts[PARTS] = {"cond", "fold", "frail", "items", "kept", "other", "seen"};
@@ -206,8 +208,6 @@ static stet_status apply(test *t, model *m, const sent_event *e) {
     }
 }
 
-/* ---- The program ----------------------------------------------------------------------------------------------- */
-
 #define REFS(id, ref, inputs) "{'id':'" id "','module':{'type':'ref','ref':'" ref "'},'inputs':" inputs "}"
 #define EACHS(id, ref, pattern, inputs)                                                                                \
     "{'id':'" id "','module':{'type':'ref','ref':'" ref "','key':'id','pattern':{'pattern':1,'name':'c'," pattern      \
@@ -299,8 +299,6 @@ static void install(test *t) {
     stet_free(text);
 }
 
-/* ---- Comparing ------------------------------------------------------------------------------------------------- */
-
 /* "*" stands for any value without brackets and commas. */
 static bool matches(const char *want, const char *got) {
     for (; *want; want++) {
@@ -358,24 +356,20 @@ static void compare_state(test *t) {
 
 static void compare_failures(test *t) {
     stet_value v = stet_null();
-    stet_path path = STET_PATH_INIT;
     size_t expected = t->m.factor == 3;
-    stet_path_push(&path, "value");
-    bool some = stet_sched_get(t->w->sched, "piece:p:failures", NULL, stet_path_ref(&path), &v, NULL) == STET_OK;
+    ok(stet_observe_failures(t->w->space, 0, "piece:p", &v, &err));
     for (int i = 0; i < t->m.len; i++) {
         char name[32];
         int n = snprintf(name, sizeof name, "items[%d].x", t->m.rows[i].id);
         bool fails = row_fails(&t->m, &t->m.rows[i]);
         expected += fails;
-        if (fails != (some && stet_find(v, name, (size_t)n, NULL)))
+        if (fails != stet_find(v, name, (size_t)n, NULL))
             wrong("%s %s", name, fails ? "is not listed as failing" : "is listed as failing");
     }
-    if ((some ? stet_count(v) : 0) != expected)
-        wrong("%zu failures are listed, %zu expected", some ? stet_count(v) : 0, expected);
+    if (stet_count(v) != expected)
+        wrong("%zu failures are listed, %zu expected", stet_count(v), expected);
     t->failures += (long)expected;
-    if (some)
-        stet_release(v);
-    stet_path_release(&path);
+    stet_release(v);
 }
 
 /* Documents of elements that are not there, and none of those that are. */
@@ -393,8 +387,6 @@ static void nothing_left_over(test *t) {
     stet_arena_release(&arena);
     kit_sound(t->w);
 }
-
-/* ---- Did it have to run? --------------------------------------------------------------------------------------- */
 
 /* What a read saw of a document at a sequence, as text. */
 static char *saw(test *t, const stet_memo_cell *r, int64_t at) {
@@ -473,8 +465,6 @@ static void look_at_runs(test *t, int64_t until) {
     }
     stet_free(names);
 }
-
-/* ---- Steps ----------------------------------------------------------------------------------------------------- */
 
 static void unsure(test *t) {
     t->base = -1;

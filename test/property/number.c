@@ -1,8 +1,12 @@
-/* Random doubles, of all bit patterns and of the kinds that occur: what is printed reads back as the same double, no
- * shorter text does, and of those as short none is closer. The judge is independent of the code under test: printf and
- * strtod of the C library, which are exact, precision by precision.
+/* number.c - random doubles, of all bit patterns and of the kinds that occur.
  *
- * 300,000 doubles; 10 million with STET_TEST_LONG=1, 30,000 with STET_TEST_SHORT=1. */
+ * What is printed reads back as the same double, no shorter text does, and no text of the same length is closer. The
+ * judge is independent of the code under test: printf and strtod of the C library, which are exact, precision by
+ * precision.
+ *
+ * 300,000 doubles; 10 million with STET_TEST_LONG=1, 30,000 with STET_TEST_SHORT=1.
+ */
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,13 @@
-/* Random workloads of two spaces, branches, scopes, actions with recursive and shallow reads, runs that change
- * something and runs that do not, alone and in groups, stale and replayed ones, edits by other handles, commits made
- * with the switch off:
- * after each step the stored marks equal marks derived from scratch by a naive model, which knows only reads, sequences
- * and changed leaves, and says exactly which observations are kept. At the end, and now and then, stet_observe_check
- * agrees. One process with several handles; observe_processes.c has several processes, and kills them. */
+/* observe.c - random workloads on observations, compared with a naive model.
+ *
+ * The workloads have two spaces, branches, scopes, actions with recursive and shallow reads, runs that change something
+ * and runs that do not, alone and in groups, stale and replayed ones, edits by other handles, and commits made with the
+ * switch off. After each step the stored marks equal marks derived from scratch by the model, which knows only reads,
+ * sequences and changed leaves, and says exactly which observations are kept. At the end, and now and then,
+ * stet_observe_check agrees. This test is one process with several handles; observe_processes.c has several processes,
+ * and kills them.
+ */
+
 #include "../observe_random.h"
 
 #include <unistd.h>

@@ -1,13 +1,16 @@
-/* Random workloads by several processes that are killed: two spaces whose actions read each other, two branches,
- * scopes, recursive and shallow reads, runs that change something and runs that do not, stale and replayed ones,
- * groups, commits made with the switch off, distrusted and forgotten actions. Each step is an order to one of the
- * processes, drawn from the seed; some orders kill it before or after its n-th change to the files, so between any two
- * commits.
+/* observe_processes.c - random workloads on observations by several processes that are killed.
+ *
+ * Two spaces have actions that read each other, two branches, scopes, recursive and shallow reads, runs that change
+ * something and runs that do not, stale and replayed ones, groups, commits made with the switch off, distrusted and
+ * forgotten actions. Each step is an order to one of the processes, drawn from the seed. Some orders kill the process
+ * before or after its n-th change to the files, so between any two commits.
  *
  * After each step the marks that are stored equal marks derived from scratch: from the reads of the stored
  * observations, their sequences, and the changed leaves of all commits, with nothing else. What was acknowledged is
  * there. Now and then marks and rows are taken away by hand and repaired: then too. An action may be unknown, which
- * only means that it runs again, but for a reason that this workload has given. */
+ * only means that it runs again, but for a reason that this workload has given.
+ */
+
 #include "../observe_random.h"
 
 #include <signal.h>
@@ -22,8 +25,6 @@
 enum { SPACES = 2, BRANCHES = 2, WORKERS = 3, DOCS = RANDOM_DOCS, ACTIONS = 10, MAX_READS = 5 };
 static const char *const names[SPACES] = {"a", "b"};
 static const char *const branches[BRANCHES] = {"", "side"}; /* of space a; b has one */
-
-/* ---- The processes ---------------------------------------------------------------------------------------------- */
 
 typedef enum order_kind { RUN, COMMIT, GROUP, EDIT, UNSEEN, REPLAY, DISTRUST, FORGET, SYNC, CATCH_UP } order_kind;
 
@@ -275,8 +276,6 @@ static answer send(int worker, const order *o) {
     assert_int_equal(read(workers[worker].answers, &a, sizeof a), sizeof a);
     return a;
 }
-
-/* ---- Marks from scratch ------------------------------------------------------------------------------------------ */
 
 typedef struct change {
     int branch, doc;

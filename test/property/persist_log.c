@@ -1,5 +1,8 @@
-/* A torn log: cut at each byte, and each byte flipped. Only entries whose hash is right are taken, nothing crashes, and
- * what is appended afterwards is found. */
+/* persist_log.c - a torn log: cut at each byte, and each byte flipped.
+ *
+ * Only entries whose hash is right are accepted, nothing crashes, and what is appended afterwards is found.
+ */
+
 #include "../expect.h"
 
 #include "../faults.h"

@@ -1,11 +1,15 @@
-/* Three machines and a synchroniser that copies, deletes, delays, reorders and renames files, in random interleavings:
+/* persist_machines.c - three machines and a synchroniser, in random interleavings.
+ *
+ * The synchroniser copies, deletes, delays, reorders and renames files.
  *
  *   - get never returns wrong bytes;
  *   - when everything has arrived, the machines hold the same snapshot, byte for byte;
  *   - no live entry has lost its object, unless a cleanup deleted that very object while another machine named it anew,
- * the race that is documented as possible.
+ *     the race that is documented as possible.
  *
- * STET_TEST_SEED=N runs one interleaving, and says what happens. */
+ * STET_TEST_SEED=N runs one interleaving, and says what happens.
+ */
+
 #include "../expect.h"
 
 #include <dirent.h>
@@ -31,8 +35,6 @@ static uint32_t rnd(uint32_t below) {
         if (loud)                                                                                                      \
             print_message("# " __VA_ARGS__);                                                                           \
     } while (0)
-
-/* ---- the synchroniser: a server with a version for each name, and what each machine last saw of it ---- */
 
 typedef struct version {
     uint64_t number;
@@ -229,8 +231,6 @@ static void sync_some(machine *m, uint32_t of) {
             sync_name(m, names.at[i]);
     stet_names_release(&names);
 }
-
-/* ---- what machines do ---- */
 
 static void reopen(machine *m) {
     stet_persist_close(m->p);

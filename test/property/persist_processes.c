@@ -1,4 +1,5 @@
-/* Many processes in one directory: every put is there exactly once, whatever merges in between. */
+/* persist_processes.c - many processes in one directory: every put is there exactly once, whatever merges happen. */
+
 #include "../expect.h"
 
 #include <sys/wait.h>

@@ -67,8 +67,6 @@ class Model:
             if key in self.succeeded:
                 self.last[name] = key
                 return
-            if not good and self.last.get(name) == key:
-                return  # failed, and nothing changed since
             self.last[name] = key
             ran.append(log_name)
             if good:
@@ -78,7 +76,8 @@ class Model:
             text, deps = f"flag {self.flag}\n", []
             for line in self.files[f"src/{s}.c"].splitlines():
                 if line.startswith("include "):
-                    deps.append((line[8:], self.files[f"inc/{line[8:]}"]))
+                    header = root / "inc" / line[8:]  # the text of a link counts, beside what it leads to
+                    deps.append((line[8:], self.files[f"inc/{line[8:]}"], header.is_symlink() and os.readlink(header)))
                     text += deps[-1][1]
                 else:
                     text += line + "\n"
@@ -303,12 +302,13 @@ for step in range(STEPS):
         p.kill()
         p.wait()
         edits.append("kill")
+        once = good  # what failed before the kill is tried again
     elif how < 0.1:  # two at once
         p = subprocess.Popen([STET, "run", "-k"], cwd=root, env=dict(os.environ, LOG=str(log)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         edits.append("two")
         stet("run", "-k")
         p.wait()
-        once = good  # each of them may try what fails
+        once = good  # each of them tries what fails
     result = stet("run", "-k")
     name = f"step {step} (seed {SEED}): {', '.join(edits[-3:])}"
     check(name + ": status", result.returncode == (0 if good else 1), result.stdout)
@@ -322,7 +322,7 @@ for step in range(STEPS):
             watcher.wait()
         break
     if step % 10 == 0:
-        result = stet("run", "-k")
+        result = stet("run", "-k", "--no-retry-failed")
         check(f"step {step}: nothing more to do", ran() == [] and "ran 0," in result.stdout, result.stdout)
         history.append(model.state())
         del history[:-8]
@@ -338,13 +338,13 @@ want, expected, good = model.outcome()
 if not failed:  # the last edit
     result = stet("run", "-k")
     got = ran()
-    check(f"the last edit (seed {SEED}): {edits[-1]}: commands", got == sorted(expected), f"ran {got}\nexpected {sorted(expected)}\n{result.stdout}")
+    check(f"the last edit (seed {SEED}): {edits[-1]}: commands", got == sorted(expected) or (watcher and not good and set(got) == set(expected)), f"ran {got}\nexpected {sorted(expected)}\n{result.stdout}")
     check("the last edit: tree", as_wanted(tree(), want), result.stdout)
 result = stet("check")
 check("stet check finds nothing", result.returncode == 0, result.stdout)
 # A copy elsewhere that has the directory of results builds without running anything.
 copy = pathlib.Path("copy").absolute()
-shutil.copytree(root, copy, ignore=shutil.ignore_patterns("b", "local", "m.txt"))
+shutil.copytree(root, copy, symlinks=True, ignore=shutil.ignore_patterns("b", "local", "m.txt"))
 root = copy
 if good and not failed:
     result = stet("run")

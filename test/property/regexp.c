@@ -1,9 +1,11 @@
-/* Regular expressions are bounded (plugins/javascript/regexp.js), and that changes no answer:
+/* regexp.c - bounding regular expressions (plugins/javascript/regexp.js) changes no answer.
  *
  *   - random expressions on random texts: the machine that can be stopped gives what the specification says, and so
  *     does the engine, but for less than one time in a hundred;
  *   - X1: an expression on a text of the length up to which the engine is trusted with it holds nobody up. An operation
- *     of more than a second ends the run, so it is enough that none does. */
+ *     of more than a second ends the run, so it is enough that none does.
+ */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,15 +1,18 @@
-/* Random work on three repositories that share a remote: DAGs of literals, calls and builtins under names, pins,
- * fetches, merges, pushes, sweeps; two processes at a time, many of them killed on the way. Afterwards every repository
- * is whole, and once all have fetched, merged and pushed, all have the same: every name means what its owner last gave
- * it. */
+/* repo.c - random work on three repositories that share a remote.
+ *
+ * DAGs of literals, calls and builtins under names, pins, fetches, merges, pushes and sweeps, by two processes at a
+ * time, many of them killed on the way. Afterwards every repository is sound. Once all have fetched, merged and pushed,
+ * all have the same: every name means what its owner last gave it.
+ */
+
 #include "../expect.h"
 
 #include <sys/wait.h>
 
 #include "../faults.h"
 #include "../repo_kit.h"
-#include "exec/history.h"
-#include "exec/remote.h"
+#include "repo/history.h"
+#include "repo/remote.h"
 
 enum { REPOS = 3, NAMES = 6 };
 

@@ -198,6 +198,12 @@ def test_a_pattern_runs_and_what_stands_is_not_run_again(space, here):
         project.run("nothing.json")
 
 
+def test_what_failed_runs_again_unless_it_is_not_to(space, here):
+    (here / "f.json").write_text('{"pattern":1,"name":"f","nodes":[{"id":"n","inputs":{"a":1,"b":0},"module":{"type":"ref","ref":"divide"}}],"result":{"$":"n"}}')
+    assert [space.project.run("f.json")["ran"] for _ in range(2)] == [1, 1]
+    assert space.project.run("f.json", retry_failed=False)["ran"] == 0
+
+
 def test_events_reach_a_piece_once(space, here):
     (here / "counter.json").write_text(open(os.path.join(os.environ["STET_SOURCE"], "examples/counter.json")).read())
     project = space.project

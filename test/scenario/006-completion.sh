@@ -30,7 +30,7 @@ t "that begin so"                       same "remove" "$(complete_bash stet proj
 t "after global flags"                  same "remove" "$(complete_bash stet --json -C some-dir project re)"
 t "global flags first"                  offers --json --project --version -- stet --
 t "flags of a command"                  offers --dry-run --only --json -- stet gc --
-t "that begin so"                       same "--repair" "$(complete_bash stet check --re)"
+t "that begin so"                       same "--repair" "$(complete_bash stet check --rep)"
 t "choices of a flag"                   same "bash zsh fish" "$(complete_bash stet help --completion "" | xargs)"
 t "after an equals sign"                same "zsh" "$(complete_bash stet help --completion = z)"
 t "right after it"                      same "bash zsh fish" "$(complete_bash stet help --completion = | xargs)"

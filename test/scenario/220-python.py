@@ -5,7 +5,6 @@ import os, pathlib, sys
 SOURCE, BUILD = pathlib.Path(os.environ["STET_SOURCE"]), pathlib.Path(os.environ["STET_BUILD"])
 os.environ["PYTHONPATH"] = str(BUILD / "python")
 sys.path.insert(0, str(BUILD / "python"))
-os.environ.update(STET_PLUGINS=str(BUILD / "lib/stet"), STET_SUPERVISE=str(BUILD / "stet-supervise"))
 import pytest
 
 count = failed = 0

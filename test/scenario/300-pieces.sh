@@ -31,8 +31,9 @@ t "a part of the argument by its path" expect_out "failed 0" stet run totals.jso
 t "a failure is status 1" expect_status 1 stet run totals.json --set '/orders/0/amount="many"'
 t "status says which" expect_out "failed totals/appleCost: multiply: element 0: expected a number" stet status
 t "the last good result stays" same 120 "$(stet piece show totals --json | json result.total)"
-t "it is not tried again" same 0 "$(stet run totals.json --json | json runs)"
-t "unless it is asked for" same 1 "$(stet run totals.json --retry-failed --json | json runs)"
+t "it is tried again" same 1 "$(stet run totals.json --json | json runs)"
+t "also if that is said" same 1 "$(stet run totals.json --retry-failed --json | json runs)"
+t "unless the run says not to" same 0 "$(stet run totals.json --no-retry-failed --json | json runs)"
 t "actions that failed can be listed" same appleCost "$(stet action list totals --state failed --json | json actions.0.action)"
 t "mended, it goes on" expect_out "failed 0" stet run totals.json --set /orders/0/amount=3
 

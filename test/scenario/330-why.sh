@@ -32,7 +32,10 @@ stet -q init
 t "no piece yet: it is said, with what to do"        refuses 3 "make one with: stet run" stet why
 t "a first run"                                      stet -q run
 t "the only piece needs no name"  same "chain stands: nothing is known against any of its actions" "$(stet why | head -1)"
-t "and it is said that files were not looked at for that" expect_out "stet run -n looks at them now" stet why
+echo two >in.txt
+t "files are looked at for that"                     expect_out "file:in.txt" stet why
+echo one >in.txt
+t "each time"                                        expect_out "chain stands" stet why
 t "nor does its action"                              says "chain/third stands: nothing that it read has changed since sequence" stet why third
 t "a name that is neither is refused"                refuses 3 'no piece "fourth"' stet why fourth
 
@@ -50,12 +53,12 @@ echo three >>in.txt
 t "a failing action refuses the run"                   expect_status 1 stet run
 t "it failed, and why says so, with the error"       says "chain/first failed at sequence [0-9]+: exit status 1; nothing that it read has changed since" stet why first
 t "it never says that it stands"                     bash -c '! "$STET" why first | grep -q "chain/first stands"'
-t "what is downstream says so"                       says "chain/third stands on an older result: it reads chain/second, which reads chain/first, which failed: exit status 1" stet why third
+t "what is downstream says so"                       says "chain/third is stale: it waits for chain/first, which failed: exit status 1; it reads chain/second, which reads chain/first" stet why third
 t "what is not downstream does not"                  says "chain/other stands: nothing" stet why other
 t "all of it at once, the failure first"             same "chain/first chain/second chain/third" "$(stet why | cut -d' ' -f1 | xargs)"
-t "for programs: state, error, upstream"             same '["failed","chain/first: exit status 1",false,"stands",true]' \
+t "for programs: state, error, upstream"             same '["failed","chain/first: exit status 1",false,"stale",true]' \
     "$(stet why --json | python3 -c 'import json,sys; r={x["action"]:x for x in json.load(sys.stdin)["reasons"]}; print(json.dumps([r["first"]["state"],r["first"]["error"]["message"],r["first"]["upstreamFailed"],r["third"]["state"],r["third"]["upstreamFailed"]],separators=(",",":")))')"
-t "status counts it as failed, not as standing"      same "3 1" "$(stet status --json | python3 -c 'import json,sys; p=json.load(sys.stdin)["pieces"][0]; print(p["stands"],p["failed"])')"
+t "status counts it as failed, not as standing"      same "1 1" "$(stet status --json | python3 -c 'import json,sys; p=json.load(sys.stdin)["pieces"][0]; print(p["stands"],p["failed"])')"
 t "and says the name once"                           says "^failed chain/first: exit status 1" stet status
 t "so does the list of actions"                      says "first +failed" stet action list
 echo four >>in.txt

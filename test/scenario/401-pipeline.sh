@@ -110,7 +110,7 @@ t "an output that was not written"              grep -q 'did not write build/sil
 t "a time limit"                                grep -q 'slow: not done after 300 ms' fail.out
 t "a program that is not there"                 grep -q 'no-such-program-here' fail.out
 t "the others are done"                         same fine "$(cat build/good)"
-t "and nothing is tried again for nothing"      sh -c '"$STET" run fail.toml -k --json | grep -q "\"ran\":0"'
+t "and nothing is tried again for nothing"      sh -c '"$STET" run fail.toml -k --no-retry-failed --json | grep -q "\"ran\":0"'
 t "without -k the first failure ends it"        sh -c '! "$STET" run fail.toml --retry-failed'
 
 cat >env.toml <<'TOML'
@@ -151,7 +151,8 @@ files = "$breaks.out"
 produces = "build/after"
 TOML
 t "what was not begun after a failure is left, and does not stand" sh -c '"$STET" run stop.toml | grep -q "ran 1, stood 0, failed 1, left 1"'
-t "a dry run counts what does not stand"        expect_out "1 action does not stand; nothing was run" stet run -n stop.toml
+t "a dry run counts what does not stand"        expect_out "2 actions do not stand; nothing was run" stet run -n stop.toml
+t "or what is not tried again is left out"      expect_out "1 action does not stand; nothing was run" stet run -n --no-retry-failed stop.toml
 cat >two.toml <<'TOML'
 name = "two"
 [nodes.slow]

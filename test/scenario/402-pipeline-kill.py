@@ -94,6 +94,19 @@ pathlib.Path("in").write_text("before\n")
 stet("run")
 t("and the first result was not kept", lines("edits") == ["e", "e", "e"] and pathlib.Path("o/e").read_text() == "before\n", lines("edits"))
 
+# stet is killed, its command ends well, and its output goes before anybody looks: that is not the command's failure.
+pathlib.Path("stet.toml").write_text('name = "g"\n[nodes.g]\ncommand = "touch going; sleep 0.5; cat {in} > {out}; touch gone"\nfiles = "in"\nproduces = "o/g"\n')
+p = start("run")
+wait_for("going")
+p.kill()
+p.wait()
+wait_for("gone")
+time.sleep(0.2)
+os.remove("o/g")
+r = stet("run")
+t("a command whose output was removed after its end runs again", r.returncode == 0 and "failed 0" in r.stdout, r.stdout)
+t("and makes it", pathlib.Path("o/g").read_text() == "before\n")
+
 # Two at once: each command once.
 os.remove("log")
 pathlib.Path("in").write_text("5\n")

@@ -145,11 +145,11 @@ write("more/m", "m2\n")
 r = run()
 t("is watched by the next run", r["watched"] and r["ran"] == 1, r)
 
-# Something that can't be looked at: the run says so, and the watch lives on.
+# Something that is no file: its node says so, and the watch lives on.
 (root / "more/m").unlink()
 os.mkfifo(root / "more/m")
 r = run()
-t("an input that is no file is the run's business", r["ran"] == -1 and "neither" in str(r["error"]), r)
+t("an input that is no file is a failure of its node", r["failed"] == 1 and "neither" in str(r["problems"]), r)
 (root / "more/m").unlink()
 write("more/m", "m3\n")
 r = run()

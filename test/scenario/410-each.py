@@ -101,7 +101,7 @@ t("and is there", (root / "build/src/d.o").read_text() == "d\n")
 
 write("src/b.c", "error\n")
 same("one fails: the others stand, and what needs it waits", ran("-k", code=1), ["cc src/b.c"])
-r = stet("run", "-k")
+r = stet("run", "-k", "--no-retry-failed")
 t("and says so at the next run, too", r.returncode == 1 and "src/b.c" not in log.read_text().replace("cc src/b.c", "", 1), r.stdout)
 r = stet("why", "p")
 t("why names the command that failed", "compile[src%2Fb.c].run" in r.stdout, r.stdout)

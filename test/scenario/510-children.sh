@@ -30,7 +30,8 @@ t "the graph shows children"               expect_out 'rows[A-4].price' stet pie
 t "as a picture, too"                      expect_out 'rows[A-4].price' stet piece graph orders --format mermaid
 t "nothing is left to do"                  expect_out "ran 0" stet run orders.js
 stet set 'piece:orders:node:rows[none].price' 5 >/dev/null
-stet doc delete 'piece:orders:child:rows[A-4]' >/dev/null
+t "a child is not deleted by hand"        expect_status 2 stet doc delete 'piece:orders:child:rows[A-4]'
+STET_UNGUARDED=1 "$STET_FAULTY" doc delete 'piece:orders:child:rows[A-4]' >/dev/null
 t "check finds a document of no child, and a child without one" expect_status 1 stet check
 stet check >check.out
 t "and names them"                         grep -q 'rows\[none\].price' check.out

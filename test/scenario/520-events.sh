@@ -36,6 +36,7 @@ stet set piece:counter:cell:count 100 >/dev/null
 sed 's/"default": 0/"default": 7/; s/% 2 === 0/% 2 === 1/' counter.json >next.json && mv next.json counter.json
 t "another program"                            stet run counter.json
 t "a user's value in a named cell survives"    same 100 "$(value counter count)"
+t "a handler is shown as one"                  expect_out "an event handler" stet action show counter add
 t "events go to the new handlers"              same true "$(send counter add 1 | json applied)"
 t "on top of it"                               same 101 "$(stet get piece:counter:cell:count)"
 

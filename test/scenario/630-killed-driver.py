@@ -88,6 +88,7 @@ randomly = random.Random(20261115)
 bad, resumed, killed, again = [], 0, 0, 0
 for k in range(POINTS):
     work = project("work")
+    time.sleep(0.02)  # in.txt is old
     began.unlink(missing_ok=True)
     if k % 2:  # before a call that changes the disk
         at = f"call {1 + randomly.randrange(calls)}"
@@ -122,13 +123,14 @@ for k in range(POINTS):
         bad.append(f"{at}: {stands & set(later)} stood and was started again")
     if sorted(set(starts())) != commands:
         bad.append(f"{at}: only {starts()} was ever started")
-    again += len(starts()) - len(commands)
+    again += len(starts()) - len(set(starts()))
     pulled = value(work, "piece", "pull", "real")
     if pulled["result"] != expected or pulled["ran"] != 0:
         bad.append(f"{at}: the result is {pulled['result']}, or {pulled['ran']} ran once more")
 test(f"killed at {killed} of {POINTS} points, {resumed} runs resumed: each ended as the undisturbed one, and what stood did not run again",
      not bad and killed > POINTS // 2 and resumed > POINTS // 20, "\n".join(bad))
-test(f"a command that was under way is taken up, not started again ({again} were)", again == 0)
+# Each command follows at once on the command that makes its input. What that input was when the command began is in the journal.
+test(f"a command that was under way is taken up, not started again ({again} of {killed} kills)", again == 0, again)
 test("stet check finds nothing", run(STET, HERE / "work", "check").returncode == 0)
 print(f"1..{count}")
 sys.exit(failed != 0)

@@ -39,7 +39,7 @@ Resume, archive, rerun
   resume finds a run in any project and changes nothing by itself         | here: resume is read-only, and says the same twice
   resume does not unarchive                                               | scenario/600-runs.sh: resume does not unarchive
   --drive goes on, --once runs one task                                   | scenario/640-fleet-drive.sh: one task, and no more, which a drive completes
-  what can't be driven fails closed and changes nothing                   | unit/fleet_ops.c: without_a_driver_driving_is_unsupported_and_changes_nothing
+  what can't be driven fails closed and changes nothing                   | unit/fleet_ops.c: a_driver_that_refuses_fails_the_resume_and_changes_nothing
   only what changed, and what is downstream of it, runs live              | here: incremental: the unchanged prefix is not run again
   killed anywhere and resumed, the result is that of an undisturbed run   | crash/fleet_drive.c: killed_anywhere_and_resumed_it_ends_as_if_undisturbed; scenario/630-killed-driver.py: each ended as the undisturbed one
   archive marks and never deletes; --unarchive clears the mark            | scenario/600-runs.sh: no state was touched, unarchive clears the mark

@@ -47,12 +47,12 @@ cat >fails.json <<JSON
  "result": {"\$": "next"}}
 JSON
 t "a call that fails is a failed action" expect_out "it ended with status 1" sh -c '"$STET" run fails.json; test $? = 1'
-t "with what it said" expect_out reason sh -c '"$STET" run fails.json --retry-failed; test $? = 1'
+t "with what it said" expect_out reason sh -c '"$STET" run fails.json; test $? = 1'
 t "it ran again when that was asked for" test "$(grep -c bad log)" = 2
-t "and not when it was not" expect_status 1 stet run fails.json
+t "and not when it was not" expect_status 1 stet run fails.json --no-retry-failed
 t "not at all" test "$(grep -c bad log)" = 2
 touch good
-t "mended, it succeeds" stet run fails.json --retry-failed
+t "mended, it succeeds" stet run fails.json
 
 # What can't be right is told before anything runs.
 pattern() { printf '{"pattern":1,"name":"x","nodes":[{"id":"n","module":%s,"inputs":{"a":1}}],"result":{"$":"n"}}' "$1" >x.json; }

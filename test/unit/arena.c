@@ -1,3 +1,5 @@
+/* arena.c - arenas and vectors. */
+
 #include "base/arena.h"
 
 #include <setjmp.h>

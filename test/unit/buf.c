@@ -1,3 +1,5 @@
+/* buf.c - byte buffers: any length, the maximum, taking the bytes over. */
+
 #include "base/buf.h"
 
 #include <setjmp.h>

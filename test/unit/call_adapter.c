@@ -1,4 +1,5 @@
-/* Adapters: URIs, replies, and processes that behave well, badly or not at all. */
+/* call_adapter.c - adapters: URIs, replies, and processes that behave well, badly or not at all. */
+
 #include "../expect.h"
 
 #include <signal.h>
@@ -7,13 +8,11 @@
 #include <uv.h>
 
 #include "../faults.h"
-#include "exec/adapter.h"
+#include "call/adapter.h"
 #include "os/clock.h"
 #include "os/file.h"
 
 #define DAG "c282241799f990184caf001d49bea3e259c8b8b0970c152066ef569e8176ca14"
-
-/* ---- URIs ---- */
 
 static void uri_is(const char *uri, const char *adapter, const char *path, const char *query) {
     stet_adapter_uri u;
@@ -61,8 +60,6 @@ static void uris_that_are_none_are_refused(void **state) {
     FAILS(stet_adapter_uri_parse(longest, &u, &err), STET_LIMIT, "more than");
     stet_free(longest);
 }
-
-/* ---- Replies ---- */
 
 static stet_adapter_reply parsed(const char *text) {
     stet_adapter_reply r;
@@ -136,8 +133,6 @@ static void bad_replies_are_transient_and_name_the_adapter(void **state) {
     stet_adapter_reply_release(&r);
     stet_buf_release(&b);
 }
-
-/* ---- Processes ---- */
 
 static uv_loop_t loop;
 

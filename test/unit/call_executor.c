@@ -1,16 +1,19 @@
-/* The executor over a real repository, with adapters that are scripts: what is shown when, what is written when, and
- * what is made of rows that others left, moved or dropped. */
+/* call_executor.c - the executor over a real repository, with adapters that are scripts.
+ *
+ * Tests what is shown and written when, and what happens to rows that others left, moved or dropped.
+ */
+
 #include "../expect.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
-#include "exec/calls.h"
-#include "exec/repo_internal.h"
+#include "call/calls.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "project/project.h"
+#include "repo/repo_internal.h"
 
 static char top[4096];
 static stet_project *project;
@@ -64,8 +67,6 @@ static int tear_down(void **state) {
     stet_project_close(project);
     return 0;
 }
-
-/* ---- Adapters: `polls` counts, $n is the number of this poll; done and pending say so ---- */
 
 static void adapter(const char *script) {
     char path[4200], ok[STET_HASH_HEX], error[STET_HASH_HEX];
@@ -147,8 +148,6 @@ static stet_attempt only_attempt(bool live) {
     stet_attempts_release(&list);
     return a;
 }
-
-/* ---- Tests ---- */
 
 static void a_result_is_pinned_and_hit(void **state) {
     (void)state;

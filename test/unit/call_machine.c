@@ -1,9 +1,9 @@
-/* The two state machines of calls: every pair of state and event, those that are forbidden included; and the back-off.
- */
+/* call_machine.c - the two state machines of calls: every pair of state and event, forbidden ones too; back-off. */
+
 #include "../expect.h"
 
-#include "exec/backoff.h"
-#include "exec/machine.h"
+#include "call/backoff.h"
+#include "call/machine.h"
 
 /* What the machine must do, written down a second time: N is forbidden, B is back to where it came from. */
 #define N (-1)

@@ -1,10 +1,14 @@
-/* Claims and the orchestrator over a real repository, with a backend and a clock of the test's own: one job for each
- * key, leases that are followed and taken over, owners that come too late, calls that are given up or queued. */
+/* call_orchestrate.c - claims and the orchestrator over a real repository, with a fake backend and a fake clock.
+ *
+ * There is one job for each key; leases are followed and taken over; owners come too late; calls are given up or
+ * queued.
+ */
+
 #include "../expect.h"
 
 #include <unistd.h>
 
-#include "exec/orchestrate.h"
+#include "call/orchestrate.h"
 #include "os/clock.h"
 #include "os/file.h"
 
@@ -12,8 +16,6 @@ static int64_t now_ms = 1000000000;
 static int64_t fake_clock(void) {
     return now_ms * 1000000;
 }
-
-/* ---- A backend: jobs by key, in memory; two orchestrators may have one each ---- */
 
 typedef struct backend {
     int submits, starts, cancels, forgets;
@@ -91,8 +93,6 @@ static void forget_job(void *ctx, const stet_orch_job *job) {
 
 static const stet_backend kind = {submit, poll_job, cancel_job, forget_job};
 
-/* ---- A call in a repository ---- */
-
 static stet_repo *repo, *other;
 static stet_hash node, input;
 static int number;
@@ -162,8 +162,6 @@ static void value_is(stet_hash dag, int64_t want) {
     assert_int_equal(stet_as_int(v), want);
     stet_release(v);
 }
-
-/* ---- Tests ---- */
 
 static void one_claims_and_runs_and_the_other_follows(void **state) {
     (void)state;

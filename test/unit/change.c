@@ -1,4 +1,5 @@
-/* The overlap rule and changed leaves, case by case; property/change.c has the random ones. */
+/* change.c - the overlap rule and changed leaves, case by case; property/change.c has the random ones. */
+
 #include "base/change.h"
 
 #include <setjmp.h>
@@ -54,6 +55,24 @@ static void leaves(void **state) {
     check("[1,2,3]", "[2,3]", 0, "V:/0 V:/1 K:/2");
     check("[]", "[0,1,2,3,4,5,6,7,8,9,10]", 0, "K:/0 K:/1 K:/10 K:/2 K:/3 K:/4 K:/5 K:/6 K:/7 K:/8 K:/9");
     check("{\"a/b\":1,\"~\":[{}]}", "{\"a/b\":2,\"~\":[{\"\":0}]}", 0, "V:/a~1b K:/~0/0/");
+}
+
+#define LINK(id) "{\"/\":{\"link@1\":{\"id\":\"" id "\"}}}"
+
+/* A place that is a link before or after changes as a whole. */
+static void links(void **state) {
+    (void)state;
+    check("{\"e\":{\"x\":1}}", "{\"e\":" LINK("d") "}", 0, "V:/e");
+    check("{\"e\":" LINK("d") "}", "{\"e\":{\"x\":1}}", 0, "V:/e");
+    check("{\"e\":" LINK("d") "}", "{\"e\":" LINK("f") "}", 0, "V:/e");
+    check("{\"e\":" LINK("d") "}", "{\"e\":" LINK("d") ",\"f\":1}", 0, "K:/f");
+    check("{\"e\":" LINK("d") "}", "{\"e\":5}", 0, "V:/e");
+    check("{\"e\":[1]}", "{\"e\":" LINK("d") "}", 0, "V:/e");
+    check("[" LINK("d") ",2]", "[" LINK("f") ",2]", 0, "V:/0");
+    check("[1]", "[1," LINK("d") "]", 0, "K:/1");
+    check("{\"x\":1}", LINK("d"), 0, "V:");
+    check("{\"e\":{\"x\":1}}", "{\"e\":{\"/\":{\"file@1\":{\"path\":\"a\"}}}}", 0, "V:/e");
+    check("{\"/\":1,\"a\":1}", "{\"/\":2,\"a\":1}", 0, "V:/~1"); /* an ordinary object */
 }
 
 static void bounded(void **state) {
@@ -210,8 +229,13 @@ static void shared_structure_costs_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(leaves), cmocka_unit_test(bounded),      cmocka_unit_test(adding_to_what_is_there),
-        cmocka_unit_test(rule),   cmocka_unit_test(beyond_paths), cmocka_unit_test(shared_structure_costs_nothing),
+        cmocka_unit_test(leaves),
+        cmocka_unit_test(links),
+        cmocka_unit_test(bounded),
+        cmocka_unit_test(adding_to_what_is_there),
+        cmocka_unit_test(rule),
+        cmocka_unit_test(beyond_paths),
+        cmocka_unit_test(shared_structure_costs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The words of a command line: every form that is accepted, and every mistake with what is said about it. */
+/* cli.c - the words of a command line: every accepted form, and every mistake with its message. */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "surface/cli/args.h"
-#include "surface/cli/help.h"
+#include "cli/args.h"
+#include "cli/help.h"
 
 static const char *const states[] = {"pending", "running", "failed", NULL};
 

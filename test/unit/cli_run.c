@@ -1,5 +1,8 @@
-/* The command line as a whole, in a child process, with operations made for it: events, raw output, standard input,
- * warnings, progress, verdicts, errors, readers that go away, Ctrl-C. */
+/* cli_run.c - the command line as a whole, in a child process, with operations made for it.
+ *
+ * Tests events, raw output, standard input, warnings, progress, verdicts, errors, readers that go away, and Ctrl-C.
+ */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,11 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
+#include "operation/text.h"
 #include "os/clock.h"
-#include "surface/cli/cli.h"
-#include "surface/text.h"
-
-/* ---- operations ---- */
 
 static stet_status stream(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     int64_t n = stet_as_int(stet_get(args, "count"));
@@ -115,8 +116,6 @@ static stet_status wait_for_stop(stet_op_ctx *ctx, stet_value args, stet_value *
 }
 static const stet_op wait_op = {.name = "test wait", .summary = "Wait", .run = wait_for_stop};
 
-/* ---- a child ---- */
-
 typedef struct child {
     pid_t pid;
     int in, out, err;
@@ -180,8 +179,6 @@ static int run(const stet_op *op, const char *line, const char *input) {
     }
     return end(c);
 }
-
-/* ---- tests ---- */
 
 static void test_events(void **state) {
     (void)state;
@@ -251,6 +248,7 @@ static void test_errors(void **state) {
 static void test_stop(void **state) {
     (void)state;
     static const int signals[] = {SIGINT, SIGTERM};
+    signal(SIGINT, SIG_DFL); /* a shell that starts the tests in the background has it ignored */
     for (size_t i = 0; i < 2; i++) {
         child c = start(&wait_op, "--json");
         char ready[8];

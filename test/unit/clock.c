@@ -1,4 +1,5 @@
-/* Times: printed, read, and as people type them; held against Python's datetime. */
+/* clock.c - times: printed, read, and as people type them; compared with Python's datetime. */
+
 #include "../expect.h"
 
 #include <unistd.h>

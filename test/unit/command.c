@@ -1,4 +1,8 @@
-/* The `command` module without a scheduler: descriptors, words, identity. What runs is shown by test/scenario/40*. */
+/* command.c - the `command` module without a scheduler: descriptors, words, identity.
+ *
+ * Running commands is tested by test/scenario/40*.
+ */
+
 #include "../expect.h"
 
 #include "base/json.h"
@@ -38,7 +42,7 @@ static char *words(const char *module, const char *bindings, const char *inputs,
     char *out;
     stet_status status = command_check(m, node, &err);
     if (status == STET_OK)
-        status = command_evaluate(&f.base, "/", &s, &err);
+        status = command_evaluate(&f.base, "/", NULL, &(command_files){0}, &s, &err);
     if (status == STET_OK) {
         stet_buf text = STET_BUF(0);
         for (size_t i = 0; i < s.argv.len; i++)
@@ -161,6 +165,8 @@ static void mistakes(void **state) {
         {"{\"type\":\"command\"}", "either"},
         {"{\"type\":\"command\",\"argv\":[],\"shell\":\"x\"}", "argv"},
         {"{\"type\":\"command\",\"argv\":[5]}", "argv"},
+        {"{\"type\":\"command\",\"shell\":\" \"}", "empty"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"place\":1}", "place"},
         {"{\"type\":\"command\",\"argv\":[\"a\\u0000b\"]}", "argv"},
         {"{\"type\":\"command\",\"shell\":\"x\",\"frob\":1}", "frob"},
         {"{\"type\":\"command\",\"shell\":\"x\",\"files\":[\"a\"]}", "files"},

@@ -1,7 +1,10 @@
-/* Databases: opening and refusing, transactions, sticky errors, the writer queue. */
+/* db.c - databases: opening and refusing, transactions, sticky errors, the writer queue. */
+
 #include "../expect.h"
+#include "../faults.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -234,7 +237,7 @@ static void many_rows_in_one_statement(void **state) {
     /* A statement that can't be prepared. */
     OK(stet_db_begin_write(db, &err));
     stet_db_rows(db, "INSERT INTO nowhere SELECT a FROM given", next_some, &r);
-    FAILS(stet_db_commit(db, &err), STET_INTERNAL, "nowhere");
+    FAILS(stet_db_commit(db, &err), STET_CORRUPT, "nowhere");
     stet_db_close(db);
 }
 
@@ -623,6 +626,50 @@ static void damage_is_found(void **state) {
     stet_buf_release(&problems);
 }
 
+/* Does this process hold a lock on the file? Another one has to ask. */
+static bool is_locked(const char *path) {
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        int fd = open(path, O_RDWR);
+        _exit(fd < 0 || fcntl(fd, F_GETLK, &l) != 0 ? 2 : l.l_type != F_UNLCK);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+    return WEXITSTATUS(status) == 1;
+}
+
+static void a_copy_leaves_the_locks(void **state) {
+    (void)state;
+    stet_db *db = fresh("copied.db"), *more, *copy;
+    int before = faults_descriptors();
+    OK(stet_db_begin_write(db, &err));
+    insert(db, 1, "a");
+    OK(stet_db_commit(db, &err));
+    assert_true(is_locked("copied.db"));
+    for (int i = 0; i < 3; i++) { /* while this is open nobody else may take the log for his own */
+        unlink("copy.db");
+        OK(stet_db_copy_file("copied.db", "copy.db", &err));
+        assert_true(is_locked("copied.db"));
+    }
+    assert_true(faults_descriptors() <= before + 2); /* that of the writer's lock, and one for all copies */
+    OK(stet_db_open("copied.db", &opts_one, &more, &err));
+    stet_db_close(db);
+    assert_true(is_locked("copied.db"));
+    stet_db_close(more);
+    assert_false(is_locked("copied.db"));
+    assert_true(faults_descriptors() < before);
+    unlink("copy.db");
+    OK(stet_db_copy_file("copied.db", "copy.db", &err)); /* with everything: closing has emptied the log */
+    assert_true(faults_descriptors() < before);
+    OK(stet_db_open("copy.db", &opts_one, &copy, &err));
+    assert_int_equal(count(copy), 1);
+    stet_db_close(copy);
+    FAILS(stet_db_copy_file("none.db", "copy2.db", &err), STET_NOT_FOUND, "none.db");
+}
+
 static void opening_is_cheap(void **state) {
     (void)state;
     stet_db *db = fresh("j.db");
@@ -655,6 +702,30 @@ static void opening_is_cheap(void **state) {
         assert_true(best < 1000);
 }
 
+/* Part of the formats that carry sums: the values were computed by another program. */
+static void sums_of_rows(void **state) {
+    (void)state;
+    stet_db *db = NULL;
+    OK(stet_db_open("sums.db", &opts_one, &db, &err));
+    assert_int_equal(stet_db_int(db, "SELECT row_sum(1, 'a', x'00ff', NULL, -7, 2.5)", 0), 763450379);
+    assert_int_equal(stet_db_int(db, "SELECT row_sum(printf('%.*c', 1000, 'x'), x'', 2)", 0), -957269153);
+    assert_int_equal(stet_db_int(db, "SELECT crc32c('123456789')", 0), (int32_t)0xE3069283);
+    stet_row row = {0};
+    stet_row_int(&row, 0, 1);
+    stet_row_text(&row, 1, "a", 1);
+    stet_row_blob(&row, 2, "\0\xff", 2);
+    stet_row_sum(&row, 4); /* field 3 is NULL */
+    stet_stmt *q = stet_db_stmt(db, "SELECT 1, 'a', x'00ff', NULL, ?, 0, 1, 'a', '00ff', NULL, ?");
+    stet_bind_int(q, 1, row.at[4].number);
+    stet_bind_int(q, 2, row.at[4].number);
+    assert_true(stet_step(q));
+    assert_true(stet_column_sound(q, 0, 4));
+    assert_false(stet_column_sound(q, 1, 4)); /* not its sum */
+    assert_false(stet_column_sound(q, 6, 4)); /* a text in place of a blob */
+    stet_reset(q);
+    stet_db_close(db);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(open_write_reopen),
@@ -664,6 +735,7 @@ int main(void) {
         cmocka_unit_test(savepoints),
         cmocka_unit_test(snapshots_and_news),
         cmocka_unit_test(migrations),
+        cmocka_unit_test(sums_of_rows),
         cmocka_unit_test(sixteen_open_a_new_one_at_once),
         cmocka_unit_test(refusals_change_nothing),
         cmocka_unit_test(network_file_systems_are_refused),
@@ -671,6 +743,7 @@ int main(void) {
         cmocka_unit_test(a_second_writer_waits_then_gives_up),
         cmocka_unit_test(a_foreign_writer_is_waited_for),
         cmocka_unit_test(damage_is_found),
+        cmocka_unit_test(a_copy_leaves_the_locks),
         cmocka_unit_test(opening_is_cheap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

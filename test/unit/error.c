@@ -1,3 +1,5 @@
+/* error.c - errors: the first failure wins, prefixes, hints, details, cutting long messages. */
+
 #include "base/error.h"
 
 #include <errno.h>

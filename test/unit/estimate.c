@@ -1,4 +1,5 @@
-/* How long a drive will still take: from the times in run files of the same piece, and from nothing else. */
+/* estimate.c - how long a drive will still take: from the times in run files of the same piece alone. */
+
 #include "../expect.h"
 
 #include "../fleet.h"

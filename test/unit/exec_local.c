@@ -1,4 +1,5 @@
-/* Commands under a supervisor that outlives its client. */
+/* exec_local.c - commands under a supervisor that outlives its client. */
+
 #include "../expect.h"
 
 #include <poll.h>
@@ -6,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "exec/local.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "process/local.h"
 
 static char cwd[4096];
 static stet_local *l;
@@ -168,7 +169,10 @@ static void found_again_while_it_runs(void **state) {
     stet_task *t = stet_local_find(l, key_of(script));
     assert_non_null(t);
     assert_int_equal(stet_task_exit(t)->state, STET_TASK_RUNNING);
-    assert_ptr_equal(stet_local_find_node(l, "n", NULL), t);
+    const char *none[] = {NULL};
+    assert_ptr_equal(stet_local_in_the_way(l, "n", none, NULL), t);
+    assert_null(stet_local_in_the_way(l, "n", none, t));
+    assert_null(stet_local_in_the_way(l, "m", none, NULL));
     assert_null(stet_local_find(l, key_of("other")));
     stet_task_set_data(t, t);
     assert_ptr_equal(wait_one(), t);
@@ -241,6 +245,156 @@ static void a_supervisor_that_was_killed(void **state) {
     stet_buf_release(&b);
 }
 
+/* Whoever writes the same files finds what writes them, whatever the node is called. */
+static void found_by_what_it_writes(void **state) {
+    (void)state;
+    static const char *const written[] = {"out/a", "dir", "line\nbreak%", NULL};
+    pid_t pid = fork();
+    if (pid == 0) {
+        const char *argv[] = {"sh", "-c", "sleep 100", NULL}, *envp[] = {"PATH=/usr/bin:/bin", NULL};
+        stet_local_request r = {
+            .key = key_of("w"), .node = "n", .argv = argv, .envp = envp, .cwd = cwd, .outputs = written};
+        stet_task *t;
+        if (stet_local_open("exec8", &l, NULL) != STET_OK || stet_local_start(l, &r, &t, NULL) != STET_OK)
+            _exit(1);
+        while (!stet_local_begun(l, t))
+            stet_clock_sleep_ms(1);
+        raise(SIGKILL);
+    }
+    waitpid(pid, NULL, 0);
+    OK(stet_local_open("exec8", &l, &err));
+    static const struct {
+        const char *path;
+        bool found;
+    } table[] = {
+        {"out/a", true},           {"out", true}, {"out/a/b", true},      {"out/ab", false},      {"dir/x", true},
+        {"dirx", false},           {"di", false}, {"line\nbreak%", true}, {"line\nbreak", false}, {"line", false},
+        {"line%0Abreak%25", false}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const char *paths[] = {"other", table[i].path, NULL};
+        bool found = stet_local_in_the_way(l, "m", paths, NULL) != NULL;
+        if (found != table[i].found)
+            fail_msg("%s: %d", table[i].path, found);
+    }
+    const char *paths[] = {"dir", NULL};
+    stet_task *t = stet_local_in_the_way(l, "m", paths, NULL);
+    stet_task_set_data(t, t);
+    stet_local_cancel(l, t, 0); /* also if it is so young that its process is not known yet */
+    assert_ptr_equal(wait_one(), t);
+    assert_true(stet_task_exit(t)->cancelled);
+    stet_local_collected(l, t);
+    stet_local_close(l);
+}
+
+/* What a client asked for in its turn does not begin in that of the next. */
+static void by_turns(void **state) {
+    (void)state;
+    OK(stet_file_mkdirs("exec9", 0755, &err));
+    OK(stet_local_open("exec9", &l, &err));
+    OK(stet_local_turn(l, &err));
+    stet_task *t = start_with("echo 1", &(stet_local_request){.in_turn = true});
+    wait_one();
+    assert_int_equal(stet_task_exit(t)->state, STET_TASK_ENDED);
+    stet_local_collected(l, t);
+    stet_local *other;
+    OK(stet_local_open("exec9", &other, &err));
+    OK(stet_local_turn(other, &err));
+    t = start_with("echo late > late", &(stet_local_request){.in_turn = true});
+    wait_one();
+    assert_int_equal(stet_task_exit(t)->state, STET_TASK_REFUSED);
+    assert_true(stet_task_exit(t)->cancelled);
+    assert_false(stet_file_exists("late"));
+    OK(stet_local_look(other, &err));
+    assert_null(stet_local_find(other, key_of("echo late > late"))); /* it was never begun */
+    stet_local_collected(l, t);
+    OK(stet_local_turn(l, &err)); /* and it is its turn again */
+    t = start_with("echo again", &(stet_local_request){.in_turn = true});
+    wait_one();
+    assert_int_equal(stet_task_exit(t)->state, STET_TASK_ENDED);
+    stet_local_collected(l, t);
+    stet_local_close(other);
+    stet_local_close(l);
+}
+
+/* What the client said of a command is there for whoever finds it later, and for nobody else's. */
+static void notes_stay(void **state) {
+    (void)state;
+    enum { MANY = 5000 };
+    static const char *many[MANY + 1];
+    static char texts[MANY][200];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(texts[i], sizeof texts[i], "note %d %0150d", i, i);
+        many[i] = texts[i];
+    }
+    const char *few[] = {"launched 12", "input 1 2 3 4 a%20b c", NULL};
+    OK(stet_file_mkdirs("exec11", 0755, &err));
+    OK(stet_local_open("exec11", &l, &err));
+    start_with("sleep 0.3; echo few", &(stet_local_request){.notes = few});
+    stet_task *t = start_with("sleep 0.3; echo many", &(stet_local_request){.notes = many});
+    start_with("sleep 0.3; echo none", NULL);
+    while (!stet_local_begun(l, t))
+        stet_clock_sleep_ms(1);
+    stet_local_close(l);
+    OK(stet_local_open("exec11", &l, &err));
+    t = stet_local_find(l, key_of("sleep 0.3; echo few"));
+    assert_non_null(t);
+    assert_string_equal(stet_task_note(t, 0), few[0]);
+    assert_string_equal(stet_task_note(t, 1), few[1]);
+    assert_null(stet_task_note(t, 2));
+    stet_task_set_data(t, t);
+    t = stet_local_find(l, key_of("sleep 0.3; echo many"));
+    assert_non_null(t);
+    for (size_t i = 0; i < MANY; i++)
+        assert_string_equal(stet_task_note(t, i), many[i]);
+    assert_null(stet_task_note(t, MANY));
+    stet_task_set_data(t, t);
+    for (int i = 0; i < 2; i++)
+        stet_local_collected(l, wait_one());
+    stet_local_close(l);
+}
+
+/* One that was stopped or failed has ended when all that it started has: a lock of the kernel tells. */
+static void whole_families(void **state) {
+    (void)state;
+    static const char *const ways[] = {
+        "sleep 100", "timeout 100 sleep 100", "setsid -w sleep 100", "(sleep 100 &) ; sleep 100",
+        "timeout 100 sh -c 'trap \"\" TERM; sleep 100; sleep 100' >/dev/null 2>&1 </dev/null"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        for (int kind = 0; kind < 4; kind++) { /* cancelled, killed, failed, its supervisor killed */
+            char script[400];
+            OK(stet_local_open("exec10", &l, &err));
+            snprintf(script, sizeof script, "exec 9>family; flock -n 9 || exit 9; echo $PPID > super.new; %s %s",
+                     kind == 2 ? "mv super.new super;" : "", kind == 2 ? "" : "mv super.new super;");
+            size_t len = strlen(script);
+            snprintf(script + len, sizeof script - len, kind == 2 ? "{ %s ; } & sleep 0.05; exit 3" : "%s; exit 4",
+                     ways[i]);
+            stet_task *t = start_with(script, NULL);
+            stet_buf b = STET_BUF(0);
+            while (stet_file_read("super", 0, &b, NULL) != STET_OK)
+                stet_clock_sleep_ms(5);
+            stet_clock_sleep_ms(40);
+            if (kind == 0)
+                stet_local_cancel(l, t, 20);
+            else if (kind == 1)
+                start_with("kill -9 $(ps -o pid= --ppid $PPID | grep -vw $$ | head -1)", NULL);
+            else if (kind == 3)
+                kill(atoi(b.data), SIGKILL);
+            stet_task *ended = wait_one();
+            if (kind == 1 && ended != t)
+                ended = wait_one();
+            assert_ptr_equal(ended, t);
+            assert_int_equal(stet_task_exit(t)->state, kind == 3 ? STET_TASK_LOST : STET_TASK_ENDED);
+            if (kind == 2)
+                assert_int_equal(stet_task_exit(t)->exit.code, 3);
+            if (system("exec 9>family; flock -n 9") != 0)
+                fail_msg("way %zu, kind %d: somebody is left", i, kind);
+            unlink("super");
+            stet_buf_release(&b);
+            stet_local_close(l);
+            OK(stet_file_remove_tree("exec10", &err));
+        }
+}
+
 static void damaged_journals(void **state) {
     (void)state;
     OK(stet_file_mkdirs("exec7/drive.1.1.x", 0755, &err));
@@ -258,10 +412,17 @@ static void damaged_journals(void **state) {
 int main(void) {
     locate();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_and_streams),           cmocka_unit_test(many_at_once),
-        cmocka_unit_test(time_and_cancelling),        cmocka_unit_test(found_again_while_it_runs),
-        cmocka_unit_test(found_again_after_it_ended), cmocka_unit_test(a_supervisor_that_was_killed),
+        cmocka_unit_test(ends_and_streams),
+        cmocka_unit_test(many_at_once),
+        cmocka_unit_test(time_and_cancelling),
+        cmocka_unit_test(found_again_while_it_runs),
+        cmocka_unit_test(found_again_after_it_ended),
+        cmocka_unit_test(a_supervisor_that_was_killed),
         cmocka_unit_test(damaged_journals),
+        cmocka_unit_test(found_by_what_it_writes),
+        cmocka_unit_test(by_turns),
+        cmocka_unit_test(notes_stay),
+        cmocka_unit_test(whole_families),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
-/* Records of calls: ids that depend on what they should and on nothing else, and readers that take nothing on trust. */
+/* exec_record.c - records of calls: what ids depend on, and readers that trust nothing. */
+
 #include "../expect.h"
 
 #include "base/json.h"
-#include "exec/record.h"
+#include "repo/record.h"
 
 static stet_value parse(const char *text) {
     stet_value v;

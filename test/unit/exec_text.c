@@ -1,4 +1,5 @@
-/* The one form of a text: normal form C and canonical URIs. */
+/* exec_text.c - the one form of a text: normalization form C and canonical URIs. */
+
 #include "../expect.h"
 
 #include <time.h>
@@ -6,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "exec/text.h"
+#include "repo/text.h"
 
 static void nfc(const char *from, size_t from_len, const char *to, size_t to_len) {
     stet_buf b = STET_BUF(0);

@@ -1,10 +1,12 @@
-/* fake_run.h - a run of a module that is no scheduler's: inputs come from a JSON text, and every read, write and line
- * of the log is written down, so that a test sees not only what a function answers but also what it looked at.
+/* fake_run.h - a run of a module without a scheduler.
  *
- *     fake_run r = fake_run_of(fake_parse("{...}"));
- *     r.base = (stet_run){.ops = &fake_run_ops, .node = ..., .descriptor = ..., .bindings = ..., .name = "test"};
- *     kind->start(state, program, &r.base, &err);
- *     ... fake_run_text(&r), r.reads ...
+ * Inputs come from a JSON text, and every read, write and line of the log is recorded, so that a test sees not only
+ * what a function answers but also what it looked at.
+ *
+ *     fake_run r = fake_run_of(fake_parse("{\"a\": 1}"));
+ *     r.base = (stet_run){.ops = &fake_run_ops, .descriptor = descriptor, .bindings = bindings, .name = "test"};
+ *     if (kind->start(state, program, &r.base, &err) == STET_OK)
+ *         free(fake_run_text(&r)); // and r.reads
  *     fake_run_release(&r);
  */
 #ifndef TEST_FAKE_RUN_H

@@ -1,4 +1,5 @@
-/* Whole files, directories, names, copies, and what kind of file system a path lies on. */
+/* file.c - whole files, directories, names, copies, and what kind of file system a path lies on. */
+
 #include "../expect.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Patterns of file names, against a table and against a naive matcher. */
+/* files_glob.c - patterns of file names, compared with a table and with a naive matcher. */
+
 #include "../expect.h"
 
 #include "files/glob.h"

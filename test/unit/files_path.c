@@ -1,4 +1,5 @@
-/* Paths as ids of documents: one id per file, whatever bytes its name has. */
+/* files_path.c - paths as ids of documents: one id per file, whatever bytes its name has. */
+
 #include "../expect.h"
 
 #include "files/path.h"

@@ -1,4 +1,5 @@
-/* Files as documents: what a scan finds, what it does not read again, and what survives accidents. */
+/* files_scan.c - files as documents: what a scan finds, what it does not read again, and what survives accidents. */
+
 #include "../expect.h"
 
 #include <errno.h>
@@ -191,9 +192,29 @@ static void directories_and_links(void **state) {
     scan(2, 0, 0);
     assert_int_equal(symlink("z", "d/inner"), 0);
     scan(1, 0, 0);
-    mkfifo("pipe", 0600);
+    assert_int_equal(mkdir("d/empty", 0777), 0); /* it counts, though nothing is in it */
+    scan(1, 0, 0);
+    put("elsewhere", "6");
+    assert_int_equal(symlink("../elsewhere", "d/out"), 0);
+    scan(1, 0, 0);
+    put("elsewhere", "7"); /* what a link in a directory leads to counts */
+    scan(1, 0, 0);
+    put("other/deep/f", "8");
+    assert_int_equal(symlink("../other", "d/more"), 0);
+    assert_int_equal(symlink("..", "d/up"), 0);
+    assert_int_equal(symlink("..", "other/deep/up"), 0);
+    scan(1, 0, 0);
+    put("other/deep/f", "9");
+    scan(1, 0, 0);
+    wait_tick();
+    scan(0, 0, 0);
+    unlink("link"); /* a link that says the same in other words leads to the same, and is another one */
+    assert_int_equal(symlink("./d/z", "link"), 0);
+    scan(1, 0, 0);
+    mkfifo("pipe", 0600); /* neither a file nor a directory: as if nothing were there, and nobody waits for it */
     OK(stet_files_follow(files, "file:pipe", &err));
-    FAILS(stet_files_scan(files, NULL, &err), STET_INVALID, "neither");
+    mkfifo("d/pipe", 0600);
+    scan(0, 0, 0);
 }
 
 static void a_lost_or_damaged_index_is_made_again(void **state) {
@@ -220,6 +241,18 @@ static void a_lost_or_damaged_index_is_made_again(void **state) {
     stet_buf_release(&bytes);
     put("b", "changed");
     scan(2, 0, 0);
+}
+
+/* Else every start would look at all actions for files that they read. */
+static void a_lost_index_without_entries_is_lost_once(void **state) {
+    (void)state;
+    OK(stet_files_save(files, &err));
+    unlink(".stet/local/files/main/index");
+    reopen();
+    assert_true(stet_files_was_lost(files));
+    OK(stet_files_save(files, &err));
+    reopen();
+    assert_false(stet_files_was_lost(files));
 }
 
 static void a_document_that_somebody_else_changed(void **state) {
@@ -403,6 +436,7 @@ int main(void) {
                                        T(patterns),
                                        T(directories_and_links),
                                        T(a_lost_or_damaged_index_is_made_again),
+                                       T(a_lost_index_without_entries_is_lost_once),
                                        T(a_document_that_somebody_else_changed),
                                        T(looks_of_others_are_believed),
                                        T(two_that_save_lose_nothing_of_each_other),

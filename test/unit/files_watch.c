@@ -1,6 +1,10 @@
-/* A watch over files, step by step: whatever happens to files and directories, and whoever else writes, once the watch
- * has answered, documents say what files are. The watch runs on a thread of its own while a question waits, and stands
- * still otherwise: so everything that happens in between meets it at one blow, or in the pieces that a test chooses. */
+/* files_watch.c - a watch over files, step by step: once the watch has answered, documents say what files are.
+ *
+ * That holds whatever happens to files and directories, and whoever else writes. The watch runs on a thread of its own
+ * while a question waits, and stands still otherwise. So it meets everything that happens in between at once, or in the
+ * pieces that a test chooses.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>

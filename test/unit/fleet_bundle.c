@@ -1,4 +1,5 @@
-/* A run as one file: any other byte, any other length and any crafted path is noticed, and nothing appears. */
+/* fleet_bundle.c - a run as one file: every changed byte, wrong length and crafted path is refused. */
+
 #include "../expect.h"
 
 #include <errno.h>

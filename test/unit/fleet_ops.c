@@ -1,13 +1,16 @@
-/* The operations above the fleet, called as a surface calls them: strict arguments, and drives through a driver of the
- * test's own. */
+/* fleet_ops.c - the operations on the fleet, called as a surface calls them.
+ *
+ * Tests strict arguments, and drives through a driver of the test's own.
+ */
+
 #include "../expect.h"
 
 #include "../fleet.h"
 #include "base/json.h"
 #include "fleet/queue.h"
 #include "fleet/run.h"
+#include "operation/runs_common.h"
 #include "os/clock.h"
-#include "surface/ops/runs_common.h"
 
 static char *root;
 static stet_project *opened;
@@ -42,6 +45,9 @@ static void warn(stet_op_ctx *ctx, const char *format, ...) {
     (void)format;
 }
 
+static stet_status fake_driver(const stet_drive_request *request, stet_drive_result *result, stet_error *e);
+static stet_fleet_driver driver = fake_driver;
+
 static stet_status call(const char *name, const char *args, stet_value *result) {
     stet_value given;
     const stet_op *op = stet_op_find(name);
@@ -52,6 +58,7 @@ static stet_status call(const char *name, const char *args, stet_value *result) 
                        .emit = emit,
                        .progress = progress,
                        .cancelled = cancelled,
+                       .drive = driver,
                        .warn = warn};
     OK(stet_json_parse(args, strlen(args), &given, &err));
     stet_status st = stet_op_call(&ctx, given, result, &err);
@@ -188,31 +195,29 @@ static stet_status fake_driver(const stet_drive_request *request, stet_drive_res
     return st;
 }
 
-static void without_a_driver_driving_is_unsupported_and_changes_nothing(void **state) {
+static stet_status refusing_driver(const stet_drive_request *request, stet_drive_result *result, stet_error *e) {
+    (void)request;
+    (void)result;
+    return stet_fail(e, STET_UNSUPPORTED, "nothing here can drive this run");
+}
+
+static void a_driver_that_refuses_fails_the_resume_and_changes_nothing(void **state) {
     (void)state;
     stet_value result;
-    stet_fleet_driver was = stet_runs_driver;
-    stet_runs_driver = NULL;
+    driver = refusing_driver;
     char *before = fleet_read("p/.stet/runs/20260101T000000Z-x-00000001/state.json");
     FAILS(call("runs resume", "{\"run_id\":\"20260101T000000Z-x-00000001\",\"drive\":true}", &result), STET_UNSUPPORTED,
-          "drive");
-    FAILS(call("runs rerun", "{\"run_id\":\"20260101T000000Z-x-00000001\",\"drive\":true}", &result), STET_UNSUPPORTED,
           "drive");
     char *after = fleet_read("p/.stet/runs/20260101T000000Z-x-00000001/state.json");
     assert_string_equal(before, after);
     stet_free(before);
     stet_free(after);
-    stet_registry *reg = fleet_load(root, STET_SCOPE_REPO);
-    assert_int_equal(reg->records.len, 1); /* no rerun was begun */
-    stet_registry_free(reg);
-    stet_runs_driver = was;
+    driver = fake_driver;
 }
 
 static void resume_drives_what_is_left(void **state) {
     (void)state;
     stet_value result;
-    stet_fleet_driver was = stet_runs_driver;
-    stet_runs_driver = fake_driver;
     fleet_run(root, "20260101T000000Z-x-00000002", "2026-01-01T00:00:00Z",
               HALF_DONE ",{\"id\":\"c\",\"status\":\"pending\"}", "");
     OK(call("runs resume", "{\"run_id\":\"20260101T000000Z-x-00000002\"}", &result));
@@ -237,14 +242,11 @@ static void resume_drives_what_is_left(void **state) {
     assert_string_equal(text_in(result, "drive", "status"), "completed");
     assert_int_equal(stet_as_int(stet_get(stet_get(result, "drive"), "ran")), 3);
     stet_release(result);
-    stet_runs_driver = was;
 }
 
 static void the_queue_works_through_the_same_driver(void **state) {
     (void)state;
     stet_value result;
-    stet_fleet_driver was = stet_runs_driver;
-    stet_runs_driver = fake_driver;
     OK(call("queue add", "{\"app\":\"good\",\"input\":{\"n\":1}}", &result));
     stet_release(result);
     OK(call("queue add", "{\"app\":\"broken\"}", &result));
@@ -261,14 +263,13 @@ static void the_queue_works_through_the_same_driver(void **state) {
     OK(call("runs show", "{\"run_id\":\"20260101T000000Z-x-00000001\"}", &result));
     assert_string_equal(text_in(result, "record", "lifecycle"), "completed");
     stet_release(result);
-    stet_runs_driver = was;
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown_names_wrong_types_and_odd_values_are_refused),
         cmocka_unit_test(times_are_taken_in_every_form_that_is_told),
-        cmocka_unit_test(without_a_driver_driving_is_unsupported_and_changes_nothing),
+        cmocka_unit_test(a_driver_that_refuses_fails_the_resume_and_changes_nothing),
         cmocka_unit_test(resume_drives_what_is_left),
         cmocka_unit_test(the_queue_works_through_the_same_driver),
     };

@@ -1,4 +1,5 @@
-/* The queue: order, every move between states, leases, and workers with a driver of the test's own. */
+/* fleet_queue.c - the queue: order, every move between states, leases, and workers with a driver of the test's own. */
+
 #include "../expect.h"
 
 #include <errno.h>

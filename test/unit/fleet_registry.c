@@ -1,4 +1,5 @@
-/* The registry: derived, disposable, never the authority; one test per promise. */
+/* fleet_registry.c - the registry: derived, disposable, never the authority; one test per promise. */
+
 #include "../expect.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Run files as a driver writes them: whole at every moment, locked by who drives, throttled, sticky in failure. */
+/* fleet_run.c - run files: complete at every moment, locked by their driver, throttled, sticky in failure. */
+
 #include "../expect.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* A run's state.json: what conforms, what is refused, and how it is classified. */
+/* fleet_state.c - a run's state.json: what conforms, what is refused, and how it is classified. */
+
 #include "../expect.h"
 
 #include "../fleet.h"

@@ -1,3 +1,5 @@
+/* hash.c - SHA-256: published values, streaming, values, hex and base64url, threads. */
+
 #include "base/hash.h"
 
 #include <pthread.h>

@@ -1,5 +1,8 @@
-/* Functions that mean ill, or were written in haste: what happens to each, and that nothing of it is left for the next
- * run. Everything is a run of one engine, which must answer as before after each of them. */
+/* javascript_hostile.c - hostile and careless functions: what happens to each, and that the next run is unaffected.
+ *
+ * Everything is a run of one engine, which must answer as before after each of them.
+ */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

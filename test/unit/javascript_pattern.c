@@ -1,4 +1,5 @@
-/* Patterns written in JavaScript: what they become, and how they are refused. */
+/* javascript_pattern.c - patterns written in JavaScript: what they become, and how they are refused. */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,5 @@
+/* json.c - the JSON reader and printer: values, refusals with positions, limits, locating, streams. */
+
 #include "base/json.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* Locks between processes, between threads with handles of their own, and with SQLite on the same file, both ways. */
+/* lock.c - locks between processes, between threads with their own handles, and with SQLite on the same file. */
+
 #include "../expect.h"
 
 #include <errno.h>

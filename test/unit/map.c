@@ -1,3 +1,5 @@
+/* map.c - the hash map, compared with a list. */
+
 #include "base/map.h"
 
 #include <setjmp.h>

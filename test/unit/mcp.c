@@ -1,5 +1,8 @@
-/* The MCP server without I/O: lines, messages, tools and their filters, pages, the pool, and many requests on threads.
+/* mcp.c - the MCP server without I/O.
+ *
+ * Tests lines, messages, tools and their filters, pages, the pool, and many requests on threads.
  */
+
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,21 +17,19 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "mcp/page.h"
+#include "mcp/pool.h"
+#include "mcp/prompt.h"
+#include "mcp/resource.h"
+#include "mcp/rpc.h"
+#include "mcp/server.h"
 #include "os/clock.h"
-#include "surface/mcp/page.h"
-#include "surface/mcp/pool.h"
-#include "surface/mcp/prompt.h"
-#include "surface/mcp/resource.h"
-#include "surface/mcp/rpc.h"
-#include "surface/mcp/server.h"
 
 static stet_value parse(const char *json) {
     stet_value v;
     assert_int_equal(stet_json_parse(json, strlen(json), &v, NULL), STET_OK);
     return v;
 }
-
-/* ---- lines ---- */
 
 static void note_line(void *ctx, const char *line, size_t len) {
     stet_buf *out = ctx;
@@ -102,8 +103,6 @@ static void kinds_of_messages(void **state) {
         stet_release(v);
     }
 }
-
-/* ---- tools ---- */
 
 static stet_value words(const char *a, const char *b) {
     stet_value v = stet_array();
@@ -244,8 +243,6 @@ static void prompts_speak_of_tools_that_are_there(void **state) {
     stet_mcp_tools_free(t);
 }
 
-/* ---- pages ---- */
-
 static void pages_put_together_are_the_text(void **state) {
     (void)state;
     stet_mcp_pages *p = stet_mcp_pages_new(2, 1000);
@@ -281,8 +278,6 @@ static void pages_put_together_are_the_text(void **state) {
     assert_false(stet_mcp_pages_read(p, other, 0, 10, &page)); /* too many bytes together */
     stet_mcp_pages_free(p);
 }
-
-/* ---- the pool ---- */
 
 typedef struct counted {
     stet_mcp_job job;
@@ -330,8 +325,6 @@ static void quick_jobs_pass_slow_ones(void **state) {
     wait_until(&slow, 19);
     assert_true(stet_mcp_pool_close(p, 5000));
 }
-
-/* ---- the server ---- */
 
 static stet_mcp_server *open_server(size_t threads, size_t max_result) {
     stet_value allow = words("*", NULL), deny = words("queue *", NULL);

@@ -1,5 +1,8 @@
-/* Spaces of documents: transactions, conflicts, sessions, branches, past reads, feeds, bad input, damage. */
+/* memory.c - spaces: transactions, conflicts, sessions, branches, past reads, feeds, bad input, damage. */
+
 #include "../memory_kit.h"
+#include "../memory_old.h"
+#include "base/json.h"
 
 static void opens_and_keeps(void **state) {
     (void)state;
@@ -215,6 +218,76 @@ static void sessions_replay(void **state) {
     FAILS(stet_tx_session(tx, "", 1, &err), STET_INVALID, "session name");
     FAILS(stet_tx_session(tx, "x", -1, &err), STET_INVALID, "local sequence");
     stet_tx_abort(tx);
+    done(s);
+}
+
+static stet_status observe_commit(stet_space *s, const char *read, const char *code, stet_run_kind kind,
+                                  stet_commit_result *out) {
+    stet_tx *tx;
+    stet_value v;
+    stet_cell writes = {"o", NULL};
+    stet_action_run run = STET_ACTION_RUN_INIT;
+    run.key = (stet_action_key){"piece", NULL, "act"};
+    run.implementation = code;
+    run.run = kind;
+    run.writes = &writes;
+    run.write_count = 1;
+    OK(stet_tx_begin(s, "", &tx, &err));
+    stet_status st = stet_tx_get(tx, read, NULL, &v, &err);
+    assert_true(st == STET_OK || st == STET_NOT_FOUND);
+    stet_error_clear(&err);
+    if (kind == STET_RUN_DEPENDENCIES) {
+        OK(stet_tx_set(tx, "o", NULL, stet_int(5), &err));
+        OK(stet_tx_set(tx, "made/k", NULL, stet_int(6), &err));
+        OK(stet_tx_delete(tx, "in", NULL, &err));
+    } else {
+        OK(stet_tx_session(tx, "client", 9, &err));
+    }
+    OK(stet_tx_observe(tx, &run, &err));
+    return stet_tx_commit(tx, out, &err);
+}
+
+/* A run that changed nothing is content, too: who ran, with which code, and what it read. */
+static void an_observation_is_replayed_only_as_it_was(void **state) {
+    (void)state;
+    stet_space *s = fresh();
+    stet_commit_result r;
+    set(s, "", "in", "1");
+    OK(observe_commit(s, "in", "code", STET_RUN_ACTION, &r));
+    assert_true(!r.changed && !r.replayed);
+    set(s, "", "other", "2"); /* the sequence is another one, the content is not */
+    OK(observe_commit(s, "in", "code", STET_RUN_ACTION, &r));
+    assert_true(!r.changed && r.replayed);
+    FAILS(observe_commit(s, "in", "other code", STET_RUN_ACTION, &r), STET_CONFLICT, "other content");
+    FAILS(observe_commit(s, "other", "code", STET_RUN_ACTION, &r), STET_CONFLICT, "other content");
+    done(s);
+}
+
+static void collecting_dependencies_publishes_nothing(void **state) {
+    (void)state;
+    stet_space *s = fresh();
+    stet_commit_result r;
+    stet_value v;
+    int64_t before, after;
+    set(s, "", "in", "1");
+    set(s, "", "o", "0");
+    OK(stet_space_seq(s, &before, &err));
+    OK(observe_commit(s, "in", "code", STET_RUN_DEPENDENCIES, &r));
+    OK(stet_sync(s, &err));
+    assert_false(r.changed);
+    OK(stet_space_seq(s, &after, &err));
+    assert_int_equal(after, before);
+    expect(s, "", "o", -1, "0");
+    expect(s, "", "in", -1, "1");
+    FAILS(stet_space_get(s, "", "made", NULL, -1, &v, &err), STET_NOT_FOUND, "made");
+    /* What it read is known. */
+    OK(stet_action_get(s, "", &(stet_action_key){"piece", NULL, "act"}, &v, &err));
+    stet_buf text = STET_BUF(0);
+    stet_json_write(&text, v, STET_JSON_CANONICAL);
+    assert_non_null(strstr(stet_buf_cstr(&text), "\"in\""));
+    assert_non_null(strstr(stet_buf_cstr(&text), "\"state\":\"unknown\""));
+    stet_buf_release(&text);
+    stet_release(v);
     done(s);
 }
 
@@ -710,16 +783,86 @@ static void damage_is_found_and_derived_tables_rebuilt(void **state) {
     OK(patch(s, "", "n", "[{\"op\":\"increment\",\"path\":\"/n\"}]", NULL));
     OK(stet_space_check(s, false, &problems, &found, &repaired, &err));
     assert_int_equal(found, 0);
-    /* damage of the log can't be repaired, but is told, and reading it is an error, not a crash */
+    /* A commit is damaged: reading past it is an error that names the document and the way out. */
     stet_db_exec(stet_space_db(s), "UPDATE commits SET body = x'ff', changes = x'0201' WHERE seq = 60");
-    OK(stet_space_check(s, true, &problems, &found, &repaired, &err));
-    assert_true(found > 0);
-    assert_int_equal(repaired, 0);
     stet_value v;
-    FAILS(stet_space_get(s, "", "n/n", NULL, 62, &v, &err), STET_CORRUPT, "commit 60");
+    FAILS(stet_space_get(s, "", "n/n", NULL, 62, &v, &err), STET_CORRUPT, "document \"n\": commit 60");
     expect(s, "", "n/n", -1, "101");
+    stet_buf_clear(&problems);
+    OK(stet_space_check(s, true, &problems, &found, &repaired, &err));
+    assert_non_null(strstr(stet_buf_cstr(&problems), "commit 60 is damaged\n"));
+    assert_non_null(
+        strstr(stet_buf_cstr(&problems), "lost: document \"n\": its revisions at 60 to 99; it is what it was\n"));
+    assert_int_equal(found, repaired + 1);
+    FAILS(stet_space_get(s, "", "n/n", NULL, 62, &v, &err), STET_CORRUPT, "at sequence 60 is lost");
+    expect(s, "", "n/n", 59, "59");
+    expect(s, "", "n/n", -1, "101");
+    OK(stet_space_check(s, false, &problems, &found, &repaired, &err));
+    assert_int_equal(found, 0);
     stet_buf_release(&problems);
     stet_space_close(s);
+}
+
+/* Documents small and large, patched, deleted, on branches, replayed: as they were, and with checksums. */
+static void a_file_without_checksums_is_taken_over(void **state) {
+    (void)state;
+    stet_space *s = again("old.db");
+    char large[4000] = "\"";
+    memset(large + 1, 'x', sizeof large - 3);
+    large[sizeof large - 2] = '"';
+    set(s, "", "large", large);
+    set(s, "", "a/k", "1");
+    OK(stet_branch_create(s, "b", "", -1, &err));
+    set(s, "b", "a/k", "2");
+    set(s, "b", "new", "3");
+    for (int i = 0; i < 70; i++)
+        OK(patch(s, "", "n", "[{\"op\":\"increment\",\"path\":\"/n\"}]", NULL));
+    OK(patch(s, "", "large", "[{\"op\":\"replace\",\"path\":\"\",\"value\":5}]", NULL));
+    stet_tx *tx;
+    OK(stet_tx_begin(s, "", &tx, &err));
+    OK(stet_tx_set(tx, "replayed", NULL, stet_int(1), &err));
+    OK(stet_tx_session(tx, "client", 7, &err));
+    OK(stet_tx_commit(tx, NULL, &err));
+    OK(stet_branch_create(s, "gone", "", -1, &err));
+    set(s, "gone", "a/k", "9");
+    OK(stet_branch_delete(s, "gone", &err));
+    stet_space_gc_report report;
+    OK(stet_space_gc(s, false, &report, &err));
+    assert_int_equal(report.commits, 1);
+    without_sums(stet_space_db(s));
+    /* One commit is damaged already: it does not decode, so it gets no checksum. */
+    stet_db_exec(stet_space_db(s), "UPDATE commits SET changes = x'01ff' WHERE seq = 40");
+    OK(stet_db_status(stet_space_db(s), &err));
+    stet_space_close(s);
+    s = again("old.db");
+    expect(s, "", "large", -1, "5");
+    expect(s, "", "large", 1, large);
+    expect(s, "", "a/k", -1, "1");
+    expect(s, "b", "a/k", -1, "2");
+    expect(s, "b", "new", -1, "3");
+    expect(s, "", "n/n", -1, "70");
+    OK(stet_tx_begin(s, "", &tx, &err));
+    OK(stet_tx_set(tx, "replayed", NULL, stet_int(1), &err));
+    OK(stet_tx_session(tx, "client", 7, &err));
+    stet_commit_result again_result;
+    OK(stet_tx_commit(tx, &again_result, &err));
+    assert_true(again_result.replayed);
+    stet_buf problems = STET_BUF(0);
+    size_t found, repaired;
+    OK(stet_space_check(s, false, &problems, &found, &repaired, &err));
+    assert_string_equal(stet_buf_cstr(&problems),
+                        "commit 40 is damaged\ndocument \"n\": its revision at 40 is damaged\n");
+    /* And each of them vouches for what it is in. */
+    stet_db_exec(stet_space_db(s), "UPDATE document SET written = 1 WHERE id = 'new'");
+    stet_space_close(s);
+    s = again("old.db");
+    stet_value v;
+    FAILS(stet_space_get(s, "", "new", NULL, -1, &v, &err), STET_CORRUPT, "the name of document \"new\" is damaged");
+    OK(stet_space_check(s, true, &problems, &found, &repaired, &err));
+    expect(s, "b", "new", -1, "3");
+    FAILS(stet_space_get(s, "", "new", NULL, -1, &v, &err), STET_NOT_FOUND, "new");
+    stet_buf_release(&problems);
+    done(s);
 }
 
 static void cells_as_text(void **state) {
@@ -731,7 +874,8 @@ static void cells_as_text(void **state) {
                 {"a/b~1c/~0", "a", "a/b~1c/~0", false},
                 {"file:src~1x.c/hash", "file:src/x.c", "file:src~1x.c/hash", false},
                 {"p/process/0", "p", "p//process/0", true},
-                {"p", "p", "p/", true}};
+                {"p", "p", "p", true},
+                {"a/", "a", "a/", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *id;
         stet_path p = STET_PATH_INIT;
@@ -755,6 +899,8 @@ int main(void) {
         cmocka_unit_test(a_transaction_sees_one_snapshot_and_itself),
         cmocka_unit_test(preconditions),
         cmocka_unit_test(sessions_replay),
+        cmocka_unit_test(an_observation_is_replayed_only_as_it_was),
+        cmocka_unit_test(collecting_dependencies_publishes_nothing),
         cmocka_unit_test(scopes_are_identity),
         cmocka_unit_test(a_document_made_by_another_handle_is_seen),
         cmocka_unit_test(names_are_found_by_handles_that_know_all_of_them),
@@ -766,6 +912,7 @@ int main(void) {
         cmocka_unit_test(bad_input_changes_nothing),
         cmocka_unit_test(hostile_files_are_refused),
         cmocka_unit_test(damage_is_found_and_derived_tables_rebuilt),
+        cmocka_unit_test(a_file_without_checksums_is_taken_over),
         cmocka_unit_test(cells_as_text),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

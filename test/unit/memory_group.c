@@ -1,4 +1,5 @@
-/* Groups of transactions: overlay, drops, transactions that outlive a flush; trying again; other spaces. */
+/* memory_group.c - groups of transactions: overlay, drops, transactions that outlive a flush, retries, other spaces. */
+
 #include "../memory_kit.h"
 
 static void other_spaces_are_read_and_locked(void **state) {
@@ -188,10 +189,27 @@ static void a_transaction_outlives_a_flush(void **state) {
     OK(stet_tx_set(slow, "e", NULL, stet_int(1), &err));
     FAILS(stet_group_add(g, slow, NULL, NULL, &err), STET_CONFLICT, "not as read");
     stet_tx_abort(slow);
-    OK(stet_tx_begin_in(g, &slow, &err)); /* left behind: the end of the group ends it */
+    /* one that is live when the group ends reads on as before, and goes nowhere */
+    stet_group *next;
+    OK(stet_tx_begin_in(g, &tx, &err));
+    OK(stet_tx_set(tx, "f", NULL, stet_int(7), &err));
+    OK(stet_group_add(g, tx, NULL, NULL, &err));
+    OK(stet_tx_begin_in(g, &slow, &err));
+    OK(stet_tx_begin_in(g, &slower, &err));
     stet_group_end(g);
+    OK(stet_group_begin(s, "", &next, &err));
+    OK(stet_tx_get(slow, "f", NULL, &v, &err));
+    assert_int_equal(stet_as_int(v), 7);
+    OK(stet_tx_set(slow, "e", NULL, stet_int(1), &err));
+    FAILS(stet_group_add(next, slow, NULL, NULL, &err), STET_CONFLICT, "has ended");
+    FAILS(stet_group_add(NULL, slow, NULL, NULL, &err), STET_CONFLICT, "has ended");
+    stet_tx_abort(slow);
+    OK(stet_tx_get(slower, "f", NULL, &v, &err));
+    stet_tx_abort(slower);
+    stet_group_end(next);
     expect(s, "", "c", -1, NULL);
     expect(s, "", "e", -1, NULL);
+    expect(s, "", "f", -1, NULL);
     stet_space_close(other);
     done(s);
     free(path);

@@ -1,4 +1,5 @@
-/* The nine patch operations: what they do, what they refuse, all or none, and their stored form. */
+/* memory_patch.c - the nine patch operations: what they do, what they refuse, all or none, and their stored form. */
+
 #include "../expect.h"
 
 #include "memory/internal.h"
@@ -214,16 +215,21 @@ static void records_survive_and_damage_is_seen(void **state) {
             (stet_change){{stet_arena_strndup(&arena, r.bytes, r.len), r.len}, i % 2 ? STET_KEYSET : STET_VALUE};
     }
     int64_t last = 0;
+    char body[] = "0123456789abcde";
     stet_record_start(&b);
-    stet_record_add(&b, &last, 3, STET_REVISION_SET, 0, 10, leaves, 1);
-    stet_record_add(&b, &last, 1000000, STET_REVISION_PATCH, 77, 5, leaves, 40);
-    stet_record_add(&b, &last, ((int64_t)1 << 39), STET_REVISION_DELETE, 1, 0, leaves, 2);
+    stet_record_add(&b, &last, 3, STET_REVISION_SET, 0, body, 10, leaves, 1);
+    stet_record_add(&b, &last, 1000000, STET_REVISION_PATCH, 77, body + 10, 5, leaves, 40);
+    stet_record_add(&b, &last, ((int64_t)1 << 39), STET_REVISION_DELETE, 1, "", 0, leaves, 2);
     stet_record_rev rev;
     bool damaged;
     assert_true(stet_record_find(b.data, b.len, 1000000, &rev, &damaged));
     assert_int_equal(rev.back, 77);
     assert_int_equal(rev.body_at, 10);
     assert_int_equal(rev.body_len, 5);
+    assert_ptr_equal(stet_record_body(&rev, body, 15), body + 10);
+    assert_null(stet_record_body(&rev, body, 14)); /* cut */
+    body[12] ^= 4;
+    assert_null(stet_record_body(&rev, body, 15)); /* a flipped bit */
     const stet_change *at = stet_record_leaves(&rev, &arena);
     assert_non_null(at);
     for (int i = 0; i < 40; i++) {

@@ -1,3 +1,5 @@
+/* number.c - numbers: printing as ECMAScript does, halfway cases, extremes, long literals, locales. */
+
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>

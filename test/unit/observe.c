@@ -1,7 +1,6 @@
-/* Observations, the durable index, marks, mirrors. Each test is named after what must hold. */
-#include "observe_kit.h"
+/* observe.c - observations, the durable index, marks, mirrors. Each test is named after what must hold. */
 
-/* ---- Correctness invariants ------------------------------------------------------------------------------------ */
+#include "observe_kit.h"
 
 static void an_observation_keeps_identity_and_fingerprints(void **state) {
     (void)state;
@@ -328,8 +327,6 @@ static void an_attempted_write_never_enters(void **state) {
     stet_numbers_release(&writers);
 }
 
-/* ---- Writes ---------------------------------------------------------------------------------------------------- */
-
 static void known_writes_are_the_precise_ones_else_the_previous_else_the_declared(void **state) {
     (void)state;
     run r = begin("", "x");
@@ -410,6 +407,40 @@ static void ignored_writes_never_enter_the_indexes(void **state) {
     assert_int_equal(state_of("x"), STET_STANDS);
 }
 
+/* The document is made with them: what lies beside them is the run's. */
+static void ignored_writes_leave_what_is_beside_them(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) { /* the document is made; a member of it changes; the document goes and comes */
+        run r = begin("", "x");
+        r.ignored[r.o.ignored_count++] = (stet_address){NULL, {"out", ""}, at("/value/log/at")};
+        if (i == 2)
+            assert_int_equal(stet_tx_drop(r.tx, &(stet_docname){"out", ""}, NULL), STET_OK);
+        writes(&r, "out/log/at", i);
+        writes(&r, "out/log/by", i);
+        writes(&r, "out/sum", i);
+        commit(&r);
+        stet_action_record rec = record_on("", "x");
+        assert_int_equal(rec.changed_count, 2);
+        assert_int_equal(rec.known_count, 2);
+        for (size_t k = 0; k < 2; k++) {
+            stet_buf shown = STET_BUF(0);
+            stet_path_print(rec.known[k].path, &shown);
+            assert_string_equal(stet_buf_cstr(&shown), k ? "/value/sum" : "/value/log/by");
+            stet_buf_release(&shown);
+        }
+        set(a, "", "out/log/at", "77");
+        assert_int_equal(state_of("x"), STET_STANDS);
+        set(a, "", "out/sum", "77");
+        assert_int_equal(state_of("x"), STET_DIRTY);
+    }
+}
+
+static stet_action_state derived_state_of(const char *action) {
+    stet_action_state state;
+    ok(stet_observe_state(a, 0, record_on("", action).action, &state, NULL, &err));
+    return state;
+}
+
 static void a_materializer_has_three_write_surfaces_and_fans_out_through_two(void **state) {
     (void)state;
     set(a, "", "rows", "{}");
@@ -432,9 +463,9 @@ static void a_materializer_has_three_write_surfaces_and_fans_out_through_two(voi
     assert_int_equal(found.len, 1); /* demand inside the envelope finds it */
     stet_vec_clear(&found);
     set(a, "", "in", "2");
-    int64_t root = rec.action;
-    ok(stet_observe_downstream(a, 0, &root, 1, 0, &found, &err));
-    assert_int_equal(found.len, 2); /* first and normal; the envelope alone makes nobody stale */
+    assert_int_equal(derived_state_of("first"), STET_STALE);
+    assert_int_equal(derived_state_of("normal"), STET_STALE);
+    assert_int_equal(derived_state_of("second"), STET_STANDS); /* the envelope alone makes nobody stale */
     stet_numbers_release(&found);
     r = begin("", "m");
     reads(&r, NULL, "in", "/value", STET_RECURSIVE);
@@ -446,8 +477,6 @@ static void a_materializer_has_three_write_surfaces_and_fans_out_through_two(voi
     assert_int_equal(state_of("second"), STET_DIRTY);
     assert_int_equal(state_of("normal"), STET_STANDS);
 }
-
-/* ---- Reads ------------------------------------------------------------------------------------------------------ */
 
 static void dependencies_are_replaced_by_each_run(void **state) {
     (void)state;
@@ -514,8 +543,6 @@ static void a_failed_run_is_recorded_and_waits_for_a_change(void **state) {
     assert_int_equal(state_of("x"), STET_DIRTY);
 }
 
-/* ---- Other spaces ----------------------------------------------------------------------------------------------- */
-
 static void a_write_in_a_space_that_was_read_dirties_the_owner(void **state) {
     (void)state;
     cross("x", 1);
@@ -545,15 +572,10 @@ static void only_the_space_that_changed_counts(void **state) {
 static void a_mark_that_was_not_pushed_is_fetched_by_the_owner(void **state) {
     (void)state;
     cross("x", 1);
-    stet_db *db = stet_space_db(b);
     set(b, "", "far", "1");
     /* As if the process had died between its commit and the push. */
-    ok(stet_db_begin_write(db, &err));
-    stet_db_exec(db, "UPDATE mirror_owner SET pushed = 0");
-    ok(stet_db_commit(db, &err));
-    ok(stet_db_begin_write(stet_space_db(a), &err));
-    stet_db_exec(stet_space_db(a), "DELETE FROM mark");
-    ok(stet_db_commit(stet_space_db(a), &err));
+    sql(b, "UPDATE mirror_owner SET pushed = 0");
+    sql(a, "DELETE FROM mark");
     reopen();
     assert_int_equal(state_of("x"), STET_DIRTY);
     assert_int_equal(stet_db_int(stet_space_db(b), "SELECT pending - pushed FROM mirror_owner", -1), 0);
@@ -598,8 +620,6 @@ static void another_space_under_the_same_name_makes_its_readers_unknown(void **s
     a = space_named("a");
     assert_int_equal(record_on("", "x").cause.reason, STET_REASON_RESTORED);
 }
-
-/* ---- The switch, questions, cleaning ----------------------------------------------------------------------------- */
 
 static void with_the_switch_off_nothing_is_stored_and_later_commits_are_looked_at(void **state) {
     (void)state;
@@ -779,9 +799,7 @@ static void check_finds_a_lost_mark_and_repair_makes_it_unknown(void **state) {
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 1);
     run_simple("y", "in2", "/value", STET_RECURSIVE, "out2", 1);
     set(a, "", "in", "1");
-    ok(stet_db_begin_write(stet_space_db(a), &err));
-    stet_db_exec(stet_space_db(a), "DELETE FROM mark");
-    ok(stet_db_commit(stet_space_db(a), &err));
+    sql(a, "DELETE FROM mark");
     reopen();
     stet_buf problems = STET_BUF(0);
     size_t found, repaired;
@@ -821,6 +839,7 @@ int main(void) {
         test(a_declared_output_that_a_run_left_as_it_was_stays_its_own),
         test(an_output_overwritten_by_somebody_else_is_dirty),
         test(ignored_writes_never_enter_the_indexes),
+        test(ignored_writes_leave_what_is_beside_them),
         test(a_materializer_has_three_write_surfaces_and_fans_out_through_two),
         test(dependencies_are_replaced_by_each_run),
         test(many_reads_of_one_document_collapse_to_their_common_prefix),

@@ -1,4 +1,5 @@
-/* Actions through the public header alone, as a program that embeds the library uses them. */
+/* observe_api.c - actions through the public header alone, as a program that embeds the library uses them. */
+
 #include "../expect.h"
 
 static stet_project *project;
@@ -123,7 +124,7 @@ static void a_commit_carries_its_observation(void **state) {
     close_all(); /* all of it is durable */
     open_all();
     v = get("a");
-    expect(v, "state", "\"stands\"");
+    expect(v, "state", "\"failed\"");
     expect(v, "failed", "true");
     expect(v, "kind", "\"effect\"");
     expect(v, "run", "\"action-run\"");

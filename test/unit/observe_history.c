@@ -1,4 +1,5 @@
-/* What is kept of earlier observations, what gc takes away by generation, and what is counted. */
+/* observe_history.c - what is kept of earlier observations, what gc removes by generation, and what is counted. */
+
 #include "observe_kit.h"
 
 #include "project/project.h"
@@ -215,14 +216,9 @@ static void a_run_for_a_change_that_was_fetched_is_counted_as_that(void **state)
     stet_action_key key = {"piece", "", "x"};
     ok(stet_observe_distrust(a, 0, &key, 1, STET_REASON_IMPLEMENTATION, &err));
     cross("x", 2);
-    stet_db *db = stet_space_db(b);
-    ok(stet_db_begin_write(db, &err)); /* the push will not reach */
-    stet_db_exec(db, "UPDATE mirror_owner SET name = 'nowhere'");
-    ok(stet_db_commit(db, &err));
+    sql(b, "UPDATE mirror_owner SET name = 'nowhere'"); /* the push will not reach */
     set(b, "", "far", "2");
-    ok(stet_db_begin_write(db, &err));
-    stet_db_exec(db, "UPDATE mirror_owner SET name = 'a'");
-    ok(stet_db_commit(db, &err));
+    sql(b, "UPDATE mirror_owner SET name = 'a'");
     assert_int_equal(state_of("x"), STET_DIRTY);
     cross("x", 3);
     stet_observe_stats st;

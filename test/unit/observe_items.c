@@ -1,5 +1,8 @@
-/* What must hold of observations, item by item, and the test that tries to break it. A test without a file is in this
- * one, or in unit/observe.c; the others are named with theirs. */
+/* observe_items.c - what must hold for observations, item by item, and the test that tries to break it.
+ *
+ * A test without a file is in this file or in unit/observe.c; the others are named with theirs.
+ */
+
 /* clang-format off */
 /*
  * Invariants
@@ -167,12 +170,19 @@ static void a_no_op_makes_no_revision_notifies_nobody_and_is_durable(void **stat
  * came in between is not undone by it. */
 static void a_no_op_sent_again_in_its_session_is_stored_once(void **state) {
     (void)state;
+    stet_commit_result result;
     set(a, "", "in", "1");
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         run r = begin("", "x");
-        reads(&r, NULL, i ? "other" : "in", "/value", STET_RECURSIVE);
+        reads(&r, NULL, i == 2 ? "other" : "in", "/value", STET_RECURSIVE);
         ok(stet_tx_session(r.tx, "device", 1, &err));
-        stet_commit_result result = commit(&r);
+        if (i == 2) { /* another observation under the same number */
+            ok(stet_observe_attach(r.tx, &r.o, &err));
+            assert_int_equal(stet_tx_commit(r.tx, &result, &err), STET_CONFLICT);
+            stet_error_clear(&err);
+            continue;
+        }
+        result = commit(&r);
         assert_false(result.changed);
         assert_int_equal(result.replayed, i == 1);
         assert_int_equal(result.seq, 1);

@@ -3,6 +3,7 @@
 #define STET_TEST_OBSERVE_KIT_H
 
 #include "../expect.h"
+#include "../memory_seal.h"
 
 #include "db/db.h"
 #include "memory/observe.h"
@@ -155,10 +156,11 @@ static inline void cross_from(const char *action, const char *id, const char *ou
     commit(&r);
 }
 
-/* Damage, or what a crash left. */
+/* What a crash or a fault left: checksums fit. */
 static inline void sql(stet_space *s, const char *text) {
     ok(stet_db_begin_write(stet_space_db(s), &err));
     stet_db_exec(stet_space_db(s), text);
+    reseal(stet_space_db(s));
     ok(stet_db_commit(stet_space_db(s), &err));
 }
 

@@ -1,10 +1,11 @@
-/* What crashes, older copies, other processes, damaged rows and late looks leave behind, and how it is put right. Each
- * test is named after what must hold. */
+/* observe_repair.c - what crashes, older copies, other processes, damaged rows and late looks leave behind.
+ *
+ * Tests how it is put right. Each test is named after what must hold.
+ */
+
 #include "observe_kit.h"
 
 #include "os/clock.h"
-
-/* ---- Marks on their way to another space ------------------------------------------------------------------------- */
 
 static void a_push_does_not_hide_an_older_one_that_a_crash_left_undone(void **state) {
     (void)state;
@@ -192,8 +193,6 @@ static void many_reads_of_one_document_of_another_space_collapse_too(void **stat
     assert_int_equal(state_of("x"), STET_DIRTY);
 }
 
-/* ---- Late looks -------------------------------------------------------------------------------------------------- */
-
 static void a_run_that_saw_a_commit_is_not_dirtied_by_a_late_look_at_it(void **state) {
     (void)state;
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 1);
@@ -222,9 +221,6 @@ static void check_knows_that_marks_above_the_last_look_may_be_there(void **state
     assert_int_equal(state_of("x"), STET_DIRTY);
     assert_int_equal(state_of("y"), STET_DIRTY);
 }
-
-/* ---- The cache ----------------------------------------------------------------------------------------------------
- */
 
 /* The last word about an index row counts, also when another document became too wide for memory in between. */
 static void the_last_of_two_runs_in_a_group_decides_its_rows(void **state) {
@@ -365,9 +361,6 @@ static void a_number_given_again_after_forgetting_takes_nothing_over(void **stat
     assert_int_equal(state_of("y"), STET_STANDS);
 }
 
-/* ---- Damaged rows --------------------------------------------------------------------------------------------------
- */
-
 static void a_run_after_a_damaged_observation_is_indexed_whole(void **state) {
     (void)state;
     char text[512];
@@ -413,9 +406,6 @@ static void a_name_of_a_space_that_is_a_path_opens_nothing(void **state) {
     cross("x", 2);
     assert_int_equal(state_of("x"), STET_STANDS);
 }
-
-/* ---- Check and gc across spaces -------------------------------------------------------------------------------------
- */
 
 static void check_finds_a_mark_that_another_space_should_have_set(void **state) {
     (void)state;

@@ -1,4 +1,5 @@
-/* Arguments of operations: what is accepted, what is refused and how it is said; schemas; did-you-mean; the table. */
+/* op.c - arguments of operations: accepted and refused ones, messages, schemas, suggestions, the table. */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/schema.h"
-#include "surface/op.h"
-#include "surface/text.h"
+#include "operation/op.h"
+#include "operation/text.h"
 
 static const char *const states[] = {"pending", "running", "failed", NULL};
 
@@ -134,7 +135,8 @@ static void test_spelling(void **state) {
 static void test_schemas(void **state) {
     (void)state;
     stet_error err = STET_ERROR_INIT;
-    stet_value schema = stet_op_args_schema(&op), in = parse("{\"id\":\"a\",\"state\":[\"failed\"],\"limit\":3}");
+    stet_value schema = stet_op_args_schema(&op, STET_SPELL_NAMES),
+               in = parse("{\"id\":\"a\",\"state\":[\"failed\"],\"limit\":3}");
     assert_int_equal(stet_schema_valid(schema, &err), STET_OK);
     assert_int_equal(stet_schema_check(schema, in, &err), STET_OK);
     stet_release(in);
@@ -217,7 +219,7 @@ static void test_table(void **state) {
         if (stet_schema_valid(schema, &err) != STET_OK)
             fail_msg("%s: its result schema: %s", row->name, err.message);
         stet_release(schema);
-        schema = stet_op_args_schema(row);
+        schema = stet_op_args_schema(row, STET_SPELL_NAMES);
         if (stet_schema_valid(schema, &err) != STET_OK)
             fail_msg("%s: its arguments' schema: %s", row->name, err.message);
         stet_release(schema);

@@ -1,4 +1,5 @@
-/* Paths: the encoding's three promises (P1 to P3 of base/path.h), pointers, look-up, bytes from disk. */
+/* path.c - paths: the encoding's three promises (P1 to P3 of base/path.h), pointers, look-up, bytes from disk. */
+
 #include "base/path.h"
 
 #include <setjmp.h>

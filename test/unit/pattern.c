@@ -1,4 +1,5 @@
-/* Reading patterns: every mistake is found, with its line and a fix, and large or strange ones do no harm. */
+/* pattern.c - reading patterns: every mistake is found, with its line and a fix; large or strange ones do no harm. */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -87,6 +88,13 @@ static void mistakes_have_line_and_fix(void **state) {
     bad(HEAD "\"nodes\":[{\"id\":\"a\",\n\"module\":{\"type\":\"reff\"}}]}",
         "p.json:3:10: node \"a\": there is no module type \"reff\"", NULL);
     bad(HEAD "\"nodes\":[{\"id\":\"a\"}]}", "p.json:2:10: node \"a\" has no module", NULL);
+    bad(HEAD "\"nodes\":[{\"id\":\"a\",\"inputs\":[1],\"module\":{\"type\":\"ref\",\"ref\":\"sum\",\"argumentSchema\":{"
+             "\"type\":"
+             "\"object\"}}}]}",
+        "p.json:2:42: the argumentSchema of the module of node \"a\" does not describe a list of arguments", NULL);
+    bad(HEAD "\"nodes\":[{\"id\":\"a\",\"inputs\":[1],\"module\":{\"type\":\"ref\",\"ref\":\"sum\",\"argumentSchema\":{"
+             "\"allOf\":[{\"type\":\"object\"}]}}}]}",
+        "p.json:2:42: the argumentSchema of the module of node \"a\" does not describe a list of arguments", NULL);
     bad(HEAD
         "\"nodes\":[{\"id\":\"a\",\"module\":{\"type\":\"ref\",\"ref\":\"value\"},\"inputs\":[1],\"debounceMs\":-1}]}",
         "p.json:2:84: debounceMs is no number of milliseconds", NULL);

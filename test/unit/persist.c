@@ -1,5 +1,8 @@
-/* Persist through its header: put, get, merge, cleanup with its refusals, trash, pins, cap, compression, restore,
- * stats, check. */
+/* persist.c - persist through its header.
+ *
+ * Tests put, get, merge, cleanup with its refusals, trash, pins, cap, compression, restore, stats and check.
+ */
+
 #include "../expect.h"
 
 #include <errno.h>
@@ -129,8 +132,6 @@ static void days_pass(int days) {
     shift_ns = (int64_t)days * 86400 * 1000000000;
     stet_clock_hook = days ? shifted : NULL;
 }
-
-/* ---- */
 
 static void round_trip(void **state) {
     (void)state;
@@ -333,8 +334,6 @@ static void falls_back(void **state) {
     stet_persist_entry_free(e);
     stet_persist_close(x.p);
 }
-
-/* ---- snapshots and cleanup ---- */
 
 static void merge(void **state) {
     (void)state;
@@ -689,8 +688,6 @@ static void machines(void **state) {
     stet_persist_close(a.p);
     stet_persist_close(b.p);
 }
-
-/* ---- the rest ---- */
 
 static stet_status count_bytes(void *ctx, const void *bytes, size_t len, stet_error *e) {
     (void)bytes, (void)e;

@@ -1,5 +1,8 @@
-/* The text format of persist: golden vectors, tokens, the strict reader, canonical text, conflicts, snapshots and
- * ancestry. */
+/* persist_format.c - the text format of persist.
+ *
+ * Tests golden vectors, tokens, the strict reader, canonical text, conflicts, snapshots and ancestry.
+ */
+
 #include "../expect.h"
 
 #include "persist/snapshot.h"
@@ -189,8 +192,6 @@ static void times(void **state) {
     assert_false(stet_persist_created_of_unix(INT64_MAX, &c));
 }
 
-/* ---- conflicts ---- */
-
 static int prefer(const char *body_a, const char *body_b) {
     char *a = make("x", MODULE, 5, body_a), *b = make("x", MODULE, 5, body_b);
     parsed p, q;
@@ -219,8 +220,6 @@ static void conflicts(void **state) {
     assert_true(prefer(CONTENT("variables", OBJECT, 1, "t") "z = 1\n", CONTENT("variables", OBJECT, 1, "t")) > 0);
     assert_int_equal(prefer(CONTENT("variables", OBJECT, 1, "t"), CONTENT("variables", OBJECT, 1, "t")), 0);
 }
-
-/* ---- snapshots ---- */
 
 static stet_psnapshot *snapshot_of(const char *text, stet_psnapshot_state want, const char **why) {
     stet_psnapshot *s;
@@ -354,8 +353,6 @@ static void hostile_snapshots(void **state) {
     assert_string_equal(why, "more rows in [parents] than any history needs");
     stet_buf_release(&many);
 }
-
-/* ---- sets ---- */
 
 static void sets(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
-/* The index of the log: whatever is there, missing, damaged or out of date of it, entries are those that reading the
- * log gives. */
+/* persist_log_index.c - the index of the log: missing, damaged or outdated, it never changes what is found. */
+
 #include "../expect.h"
 
 #include <fcntl.h>

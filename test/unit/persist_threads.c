@@ -1,4 +1,5 @@
-/* Threads that share one handle. Run under ThreadSanitizer too (BUILD=build/tsan SANITIZE=thread). */
+/* persist_threads.c - threads that share one handle; also run with BUILD=build/tsan SANITIZE=thread. */
+
 #include "../expect.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* The planner with a fake runner and a fake clock: nodes are functions over integer cells. */
+/* plan.c - the planner with a fake runner and a fake clock: nodes are functions over integer cells. */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -627,8 +628,6 @@ static void materializer_waits_for_idle_and_is_promoted(void **state) {
     ran(w, "");
     free_world(w);
 }
-
-/* ---- A source ---------------------------------------------------------------------------------------------------- */
 
 typedef struct shelf {
     int asked; /* how often */

@@ -1,4 +1,5 @@
-/* Plug-ins that are not there, are no library, or were built with another stet: refused with the way out. */
+/* plugin.c - plug-ins that are missing, not a library, or built for another stet are refused with a hint. */
+
 #include "../expect.h"
 
 #include <unistd.h>

@@ -1,5 +1,8 @@
-/* Values of a large document lie in chunks: they live, change and go like all others, in any order and on any thread,
- * and a chunk goes with its last block. */
+/* pool.c - values of a large document lie in chunks, and a chunk is freed with its last block.
+ *
+ * Such values live, change and are freed like all others, in any order and on any thread.
+ */
+
 #include "base/pool.h"
 
 #include <malloc.h>

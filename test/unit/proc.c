@@ -1,4 +1,5 @@
-/* Child processes: how they start, what they get, how they end; who a process is; this machine's id. */
+/* proc.c - child processes: how they start, what they get, how they end; identity of processes and machine. */
+
 #include "../expect.h"
 
 #include <errno.h>

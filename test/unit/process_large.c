@@ -1,5 +1,9 @@
-/* The process graph of large patterns: building it while the pattern is released, and storing it in parts, make the
- * graph that building and storing it whole makes. */
+/* process_large.c - the process graph of large patterns.
+ *
+ * Building it while the pattern is released, and storing it in parts, makes the same graph as building and storing it
+ * whole.
+ */
+
 #include "../sched_kit.h"
 
 #include "scheduler/sched_internal.h"

@@ -1,4 +1,5 @@
-/* Projects: making, finding and opening them; settings; where local files go. */
+/* project.c - projects: making, finding and opening them; settings; where local files go. */
+
 #include "../expect.h"
 
 #include <errno.h>

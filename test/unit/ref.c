@@ -1,5 +1,9 @@
-/* The ref functions, through a run of our own: inputs come from a JSON text, and every read is written down, so that a
- * test sees not only what a function answers but also what it looked at. */
+/* ref.c - the builtin functions, through a run of our own.
+ *
+ * Inputs come from a JSON text, and every read is recorded, so that a test sees not only what a function answers but
+ * also what it looked at.
+ */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,12 +1,13 @@
-/* The repository of calls: objects, refs, pins, attempts, values, and copying. */
+/* repo.c - the repository of calls: objects, refs, pins, attempts, values, and copying. */
+
 #include "../expect.h"
 
 #include <unistd.h>
 
 #include "../faults.h"
 #include "../repo_kit.h"
-#include "exec/execmap.h"
 #include "os/clock.h"
+#include "repo/execmap.h"
 
 static void nothing_is_created_before_the_first_write(void **state) {
     (void)state;

@@ -1,13 +1,13 @@
-/* The repository of calls kept in order: what gc sweeps and keeps, what is excised, what check finds and mends; and the
- * builtins. */
+/* repo_upkeep.c - maintenance of the repository of calls: gc, excising, check and repair; and the builtins. */
+
 #include "../expect.h"
 
 #include "../faults.h"
 #include "../repo_kit.h"
-#include "exec/builtin.h"
-#include "exec/pack.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "repo/builtin.h"
+#include "repo/pack.h"
 
 static const stet_repo_gc_opts now = {.grace_s = -1}, at_once = {.grace_s = 0};
 
@@ -194,8 +194,6 @@ static void excised_objects_do_not_come_back(void **state) {
     assert_true(file_holds("other.db", "secret"));
 }
 
-/* ---- Check ---- */
-
 static void expect_problems(stet_repo *r, bool repair, size_t want_repaired, const char *text) {
     stet_buf problems = STET_BUF(0);
     size_t found, repaired;
@@ -308,8 +306,6 @@ static void what_is_missing_is_named(void **state) {
     stet_repo_close(r);
 }
 
-/* ---- Packs ---- */
-
 static void a_pack_is_applied_whole_or_not_at_all(void **state) {
     (void)state;
     stet_repo *r = kit_fresh("pack-from.db"), *to = kit_fresh("pack-to.db");
@@ -356,8 +352,6 @@ static void a_pack_is_applied_whole_or_not_at_all(void **state) {
     stet_repo_close(to);
     stet_repo_close(third);
 }
-
-/* ---- Builtins ---- */
 
 static stet_status apply(stet_repo *r, const char *function, const char *arguments, char **out) {
     stet_value list = kit_json(arguments), v;

@@ -1,5 +1,9 @@
-/* Large graphs in little memory: what is dirty or unknown is taken up a window at a time, what ran and is stored leaves
- * memory, and none of that can be told from the results. */
+/* sched_window.c - large graphs in little memory.
+ *
+ * Dirty and unknown actions are loaded a window at a time, what ran and is stored leaves memory, and the results show
+ * none of that.
+ */
+
 #include "../sched_kit.h"
 
 #include "files/files.h"

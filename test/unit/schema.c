@@ -1,4 +1,5 @@
-/* JSON Schemas: every keyword, what the errors say, what is refused, and the limits. */
+/* schema.c - JSON Schemas: every keyword, what the errors say, what is refused, and the limits. */
+
 #include "base/schema.h"
 
 #include <setjmp.h>

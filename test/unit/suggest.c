@@ -1,4 +1,5 @@
-/* "Did you mean": the distance of two names, which of some is suggested, and when none is. */
+/* suggest.c - "did you mean": the distance of two names, which one is suggested, and when none is. */
+
 #include "base/suggest.h"
 
 #include <setjmp.h>

@@ -1,5 +1,8 @@
-/* What nothing wanted needs stays dirty or unknown, and costs no start anything: it is looked at once for each demand,
- * and again only when somebody comes to read what was not read before. */
+/* survey.c - what nothing wanted needs stays dirty or unknown, and costs a start nothing.
+ *
+ * It is looked at once for each demand, and again only when an action comes to read what was not read before.
+ */
+
 #include "../sched_kit.h"
 
 #include "memory/observe.h"

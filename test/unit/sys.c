@@ -1,4 +1,5 @@
-/* The seam of system calls, and the faults that tests inject there. */
+/* sys.c - the hook around system calls, and the faults that tests inject there. */
+
 #include "../expect.h"
 
 #include <errno.h>

@@ -1,5 +1,9 @@
-/* The TOML reader: limits, positions, writing. What texts mean is held against another implementation in
- * toml-oracle.py and property/toml.py, which run this program with --oracle. */
+/* toml.c - the TOML reader: limits, positions, writing.
+ *
+ * What texts mean is compared with another implementation in toml-oracle.py and property/toml.py, which run this
+ * program with --oracle.
+ */
+
 #include "base/toml.h"
 
 #include <setjmp.h>

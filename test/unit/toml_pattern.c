@@ -1,4 +1,5 @@
-/* Patterns in TOML: what they become, and what is said of mistakes, with the line. */
+/* toml_pattern.c - patterns in TOML: what they become, and the messages about mistakes, with the line. */
+
 #include "../expect.h"
 
 #include "base/json.h"
@@ -80,7 +81,8 @@ static void files_of_other_nodes(void **state) {
     snprintf(text, sizeof text, "%sfiles = { x = \"$a.b.out\" }\n", a); /* the longest name */
     has(text, "\"inputs\":{\"x\":{\"$\":\"a.b/files/out\"}}");
     snprintf(text, sizeof text, "%sfiles = { x = \"b/*.o\" }\n", a); /* a pattern takes them in */
-    has(text, "\"x\":[{\"/\":{\"link@1\":{\"id\":\"glob:b/*.o\"}}},{\"$\":\"a/files/out\"},{\"$\":\"a.b/files/out\"}]");
+    has(text, "\"x\":[{\"/\":{\"link@1\":{\"id\":\"glob:b/*.o\"}}},{\"made\":{\"$\":\"a/files/out\"},\"matching\":\"b/"
+              "*.o\"},{\"made\":{\"$\":\"a.b/files/out\"},\"matching\":\"b/*.o\"}]");
     snprintf(text, sizeof text, "%safter = [\"a\"]\n", a);
     has(text, "\"inputs\":{\"after\":[{\"$\":\"a\"}]}");
     has("[nodes.a]\npython = \"s.py:f\"\n",

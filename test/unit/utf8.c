@@ -1,3 +1,5 @@
+/* utf8.c - UTF-8: every code point, the table of the standard, widths. */
+
 #include "base/utf8.h"
 
 #include <setjmp.h>

@@ -1,3 +1,5 @@
+/* value.c - values: strings, numbers, order, sharing, depth, threads. */
+
 #include <assert.h>
 #include <math.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Directory watches: what is told, by which names, and that an overflow is told too. */
+/* watch.c - directory watches: what is reported, under which names, and that an overflow is reported too. */
+
 #include "../expect.h"
 
 #include <errno.h>

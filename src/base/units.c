@@ -1,0 +1,37 @@
+/* units.c - reads durations ("10m") and sizes ("512M"). */
+
+#include "base/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *text_of(const stet_value *v) {
+    size_t len;
+    const char *s = stet_typeof(*v) == STET_STRING ? stet_as_string(v, &len) : NULL;
+    return s && strlen(s) == len ? s : NULL;
+}
+
+int64_t stet_units_ms(stet_value v) {
+    char unit = 's', more;
+    double n = stet_as_double(v);
+    if (stet_typeof(v) != STET_INT && stet_typeof(v) != STET_DOUBLE) {
+        const char *text = text_of(&v);
+        int got = text ? sscanf(text, "%lf%c%c", &n, &unit, &more) : 0;
+        if (got != 1 && got != 2)
+            return -1;
+    }
+    double ms = n * (unit == 's' ? 1000 : unit == 'm' ? 60000 : unit == 'h' ? 3600000 : 0);
+    return ms >= 1 && ms <= 1e12 ? (int64_t)ms : -1;
+}
+
+uint64_t stet_units_bytes(stet_value v) {
+    if (stet_typeof(v) == STET_INT)
+        return stet_as_int(v) > 0 ? (uint64_t)stet_as_int(v) : 0;
+    const char *text = text_of(&v);
+    char unit = 0, more;
+    unsigned long long n;
+    int got = text && *text >= '0' && *text <= '9' ? sscanf(text, "%llu%c%c", &n, &unit, &more) : 0;
+    if ((got != 1 && got != 2) || n == 0 || (got == 2 && n > 1000000) || n > (1ull << 60))
+        return 0;
+    return got == 1 ? n : unit == 'K' ? n << 10 : unit == 'M' ? n << 20 : unit == 'G' ? n << 30 : 0;
+}

@@ -1,0 +1,231 @@
+/* calls.c - the calls of a project: settings, nodes, and the executor that runs them. */
+
+#include "call/calls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "call/adapter.h"
+#include "call/orchestrate_local.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/proc.h"
+#include "repo/remote.h"
+
+#define KEEP_MS ((int64_t)7 * 24 * 3600 * 1000)
+
+static stet_status wrong(stet_error *err, const char *name, const char *what) {
+    return stet_fail(err, STET_INVALID, "calls.%s in config.toml is %s", name, what);
+}
+
+static stet_status take_ms(stet_value table, const char *name, int64_t *out, stet_error *err) {
+    stet_value v;
+    if (!stet_find(table, name, strlen(name), &v))
+        return STET_OK;
+    int64_t ms = stet_units_ms(v);
+    if (ms < 0)
+        return wrong(err, name, "no time: write seconds, or \"90s\", \"10m\", \"2h\"");
+    *out = ms;
+    return STET_OK;
+}
+
+static stet_status take_count(stet_value table, const char *name, int64_t most, int64_t *out, stet_error *err) {
+    stet_value v;
+    if (!stet_find(table, name, strlen(name), &v))
+        return STET_OK;
+    if (stet_typeof(v) != STET_INT || stet_as_int(v) < 1 || stet_as_int(v) > most)
+        return wrong(err, name, "not in its range");
+    *out = stet_as_int(v);
+    return STET_OK;
+}
+
+stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out, stet_error *err) {
+    stet_value table = stet_project_setting(p, "calls"), remote;
+    int64_t adapters = 16;
+    stet_calls_config c = {.backoff = {.attempts = STET_BACKOFF_ATTEMPTS,
+                                       .first_ms = STET_BACKOFF_FIRST_MS,
+                                       .most_ms = STET_BACKOFF_MOST_MS},
+                           .poll_timeout_ms = STET_ADAPTER_POLL_MS,
+                           .lease_ms = STET_ORCH_LEASE_MS};
+    stet_status status = STET_OK;
+    if (stet_typeof(table) != STET_NULL && stet_typeof(table) != STET_OBJECT)
+        return stet_fail(err, STET_INVALID, "calls in config.toml is no table");
+    status = take_count(table, "attempts", 1000, &c.backoff.attempts, err);
+    if (status == STET_OK)
+        status = take_ms(table, "first", &c.backoff.first_ms, err);
+    if (status == STET_OK)
+        status = take_ms(table, "most", &c.backoff.most_ms, err);
+    if (status == STET_OK)
+        status = take_ms(table, "poll_timeout", &c.poll_timeout_ms, err);
+    if (status == STET_OK)
+        status = take_ms(table, "lease", &c.lease_ms, err);
+    if (status == STET_OK)
+        status = take_count(table, "adapters", 1000, &adapters, err);
+    if (status == STET_OK && stet_find(table, "remote", 6, &remote)) {
+        if (stet_typeof(remote) != STET_STRING)
+            status = wrong(err, "remote", "no URI: write \"file:///...\"");
+        else
+            c.remote = stet_strdup(stet_as_string(&remote, NULL));
+    }
+    c.adapters = (size_t)adapters;
+    if (status == STET_OK)
+        *out = c;
+    else
+        stet_free(c.remote);
+    return status;
+}
+
+void stet_calls_config_release(stet_calls_config *c) {
+    stet_free(c->remote);
+    *c = (stet_calls_config){0};
+}
+
+char *stet_calls_dir(const stet_project *p) {
+    return stet_project_path(p, "local/calls");
+}
+
+stet_status stet_calls_open(stet_project *p, stet_repo *repo, struct uv_loop_s *loop, const stet_calls_config *config,
+                            const char *remote, const stet_executor_opts *more, stet_executor **out, stet_error *err) {
+    stet_executor_opts o = more ? *more : (stet_executor_opts){0};
+    char *dir = stet_calls_dir(p);
+    char *uri = NULL;
+    remote = remote ? remote : config->remote;
+    stet_status status = remote ? stet_calls_remote(repo, remote, &uri, err) : STET_OK;
+    o.root = stet_project_root(p);
+    o.dir = dir;
+    o.remote = uri;
+    o.backoff = config->backoff;
+    o.poll_timeout_ms = config->poll_timeout_ms;
+    o.adapters = config->adapters;
+    if (status == STET_OK)
+        status = stet_executor_open(repo, loop, &o, out, err);
+    stet_free(dir);
+    stet_free(uri);
+    return status;
+}
+
+stet_status stet_calls_check(const char *function, stet_error *err) {
+    stet_adapter_uri u;
+    stet_status status = stet_adapter_uri_parse(function, &u, err);
+    if (status != STET_OK)
+        return status;
+    bool local = strcmp(u.adapter, "stet-exec-local") == 0;
+    stet_adapter_uri_release(&u);
+    return local ? stet_backend_local_check(function, err) : STET_OK;
+}
+
+/* The literal that an argument is. What a node means goes into the call, not which node it was: so the same inputs are
+ * the same call, however they were made, and a remote needs nothing else to know them. */
+static stet_status arg_node(stet_repo *r, const stet_call_arg *arg, stet_hash *out, stet_error *err) {
+    stet_hash datum;
+    stet_status status =
+        arg->node ? stet_repo_eval(r, *arg->node, &datum, err) : stet_repo_put_value(r, arg->value, &datum, err);
+    return status == STET_OK ? stet_node_literal(datum, stet_repo_sink(r), out, err) : status;
+}
+
+stet_status stet_calls_node(stet_repo *r, const char *function, const stet_call_arg *args, size_t count,
+                            stet_hash *node, stet_error *err) {
+    stet_status status = stet_calls_check(function, err);
+    if (status != STET_OK)
+        return status;
+    stet_hash *inputs = stet_alloc_zero((count + 1) * sizeof *inputs);
+    status = stet_repo_begin(r, err);
+    bool begun = status == STET_OK;
+    for (size_t i = 0; i < count && status == STET_OK; i++) {
+        status = arg_node(r, &args[i], &inputs[i], err);
+        if (status != STET_OK)
+            stet_fail_in(err, "argument %zu", i + 1);
+    }
+    if (status == STET_OK)
+        status = stet_node_call(function, inputs, count, stet_repo_sink(r), node, err);
+    if (status == STET_OK)
+        status = stet_repo_commit(r, err);
+    else if (begun)
+        stet_repo_rollback(r);
+    stet_free(inputs);
+    return status;
+}
+
+stet_status stet_calls_owner(const char *dir, char out[200], stet_error *err) {
+    char *home = NULL, machine[40], *real = NULL;
+    stet_status status = stet_home_dir(&home, err);
+    if (status == STET_OK)
+        status = stet_machine_id(home, machine, err);
+    if (status == STET_OK)
+        status = stet_file_mkdirs(dir, 0755, err);
+    if (status == STET_OK)
+        status = stet_file_realpath(dir, &real, err);
+    if (status == STET_OK) {
+        char hex[STET_HASH_HEX];
+        stet_hash_hex(stet_hash_of(real, strlen(real)), hex);
+        snprintf(out, 200, "%s/%.16s", machine, hex);
+    }
+    stet_free(home);
+    stet_free(real);
+    return status;
+}
+
+stet_status stet_calls_remote(stet_repo *r, const char *text, char **uri, stet_error *err) {
+    stet_remote_rows rows = {0};
+    if (strncmp(text, "file:", 5) == 0) {
+        *uri = stet_strdup(text);
+        return STET_OK;
+    }
+    stet_status status = stet_remote_list(r, &rows, err);
+    const char *found = NULL;
+    for (size_t i = 0; i < rows.len; i++)
+        if (strcmp(rows.at[i].name, text) == 0)
+            found = rows.at[i].uri;
+    if (status == STET_OK && !found) {
+        status = stet_fail(err, STET_NOT_FOUND, "there is no remote %.200s", text);
+        stet_hint(err, "write file:///PATH, or the name of a remote that `stet remote list` shows");
+    } else if (status == STET_OK && strncmp(found, "file:", 5) != 0)
+        status =
+            stet_fail(err, STET_UNSUPPORTED, "the remote %.200s is no file: one, and only those have workers", text);
+    else if (status == STET_OK)
+        *uri = stet_strdup(found);
+    stet_remote_rows_release(&rows);
+    return status;
+}
+
+/* Logs are named by their execution. */
+static stet_status sweep_logs(stet_project *p, stet_repo *r, int64_t before_ms, bool dry_run, int64_t *count,
+                              stet_error *err) {
+    char *dir = stet_calls_dir(p), *logs = stet_file_join(dir, "logs");
+    stet_names names = {0};
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = stet_file_list(logs, &names, &inner);
+    if (status == STET_NOT_FOUND) {
+        stet_error_clear(&inner);
+        status = STET_OK;
+    }
+    for (size_t i = 0; i < names.len && status == STET_OK; i++) {
+        char *path = stet_file_join(logs, names.at[i]), execution[37] = "";
+        struct stat st;
+        stet_attempt a;
+        snprintf(execution, sizeof execution, "%s", names.at[i]);
+        bool old = stet_sys_stat(path, &st) == 0 && (int64_t)st.st_mtime * 1000 < before_ms;
+        stet_status known = old ? stet_attempt_get(r, execution, &a, &inner) : STET_OK;
+        if (old && known == STET_OK)
+            stet_attempt_release(&a);
+        stet_error_clear(&inner);
+        if (known == STET_NOT_FOUND) {
+            ++*count;
+            if (!dry_run)
+                status = stet_file_remove(path, &inner);
+        }
+        stet_free(path);
+    }
+    stet_error_move(err, &inner);
+    stet_names_release(&names);
+    stet_free(logs);
+    stet_free(dir);
+    return status;
+}
+
+stet_status stet_calls_sweep(stet_project *p, stet_repo *r, bool dry_run, int64_t *count, stet_error *err) {
+    int64_t before_ms = stet_clock_ms() - KEEP_MS;
+    stet_status status = stet_claim_sweep(r, before_ms, dry_run, count, err);
+    return status == STET_OK ? sweep_logs(p, r, before_ms, dry_run, count, err) : status;
+}

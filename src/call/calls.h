@@ -1,0 +1,95 @@
+/* calls.h - calls of a project: settings, making nodes, and workers.
+ *
+ *     stet_calls_config config;
+ *     stet_status status = stet_calls_config_read(project, &config, &err);
+ *     if (status == STET_OK)
+ *         status = stet_calls_open(project, repo, loop, &config, remote, NULL, &executor, &err);
+ *     stet_call_arg args[] = {{.value = value}, {.node = &other}};
+ *     stet_hash node;
+ *     if (status == STET_OK)
+ *         status = stet_calls_node(repo, "dml+exec://stet-exec-local/sort", args, 2, &node, &err);
+ *     if (status == STET_OK) // call/executor.h
+ *         status = stet_executor_start(executor, &(stet_call_request){.node = node}, ended, ctx, &call, &err);
+ *
+ * Settings, in [calls] of config.toml:
+ *
+ *   attempts        5: maximum number of tries
+ *   first           "1s": first wait of the back-off
+ *   most            "60s": longest wait of the back-off
+ *   poll_timeout    "60s": time limit for one question to an adapter
+ *   adapters        16: adapter processes at the same time
+ *   lease           "30s": lease of a claim
+ *   remote          a file: URI; without it calls run on this machine
+ */
+#ifndef STET_EXEC_CALLS_H
+#define STET_EXEC_CALLS_H
+
+#include "call/executor.h"
+
+typedef struct stet_calls_config {
+    stet_backoff backoff;
+    int64_t poll_timeout_ms, lease_ms;
+    size_t adapters;
+    char *remote; /* NULL: none */
+} stet_calls_config;
+
+STET_CHECKED stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out, stet_error *err);
+void stet_calls_config_release(stet_calls_config *c);
+
+/* Opens the executor of a project. `remote` overrides the configured one; NULL: use the configured one, if any. Only
+ * the callbacks and `ctx` of `more` are used; `more` may be NULL. */
+STET_CHECKED stet_status stet_calls_open(stet_project *p, stet_repo *repo, struct uv_loop_s *loop,
+                                         const stet_calls_config *config, const char *remote,
+                                         const stet_executor_opts *more, stet_executor **out, stet_error *err);
+char *stet_calls_dir(const stet_project *p); /* .stet/local/calls; caller frees */
+
+/* An argument: a value, or the value of a node of the repository, which must exist. */
+typedef struct stet_call_arg {
+    stet_value value;
+    const stet_hash *node; /* NULL: `value` */
+} stet_call_arg;
+
+/* Stores a call node with everything it names. STET_INVALID: the function can't be called this way. */
+STET_CHECKED stet_status stet_calls_node(stet_repo *r, const char *function, const stet_call_arg *args, size_t count,
+                                         stet_hash *node, stet_error *err);
+/* Checks that this is a valid function URI; checks the options of stet-exec-local too. */
+STET_CHECKED stet_status stet_calls_check(const char *function, stet_error *err);
+
+/* The name under which this machine runs calls of this directory. A process with the same name can continue them. */
+STET_CHECKED stet_status stet_calls_owner(const char *dir, char out[200], stet_error *err);
+
+/* The URI of a remote by its name in the repository (`stet remote add`); a `file:` URI is returned as it is. Caller
+ * frees. */
+STET_CHECKED stet_status stet_calls_remote(stet_repo *r, const char *text, char **uri, stet_error *err);
+
+/* For `stet gc`: removes claims that ended long ago and logs of removed attempts. Adds their number to `*count`. */
+STET_CHECKED stet_status stet_calls_sweep(stet_project *p, stet_repo *r, bool dry_run, int64_t *count, stet_error *err);
+
+typedef enum stet_worker_event {
+    STET_WORKER_TAKEN, /* a call was taken from the queue, or from an owner whose lease ended */
+    STET_WORKER_OK,    /* it succeeded, and its result is published */
+    STET_WORKER_ERROR, /* it failed, and its error is published */
+    STET_WORKER_LOST   /* another worker has taken it over, or it was cancelled: the job was stopped */
+} stet_worker_event;
+
+typedef struct stet_worker_opts {
+    const char *remote; /* URI */
+    const char *dir, *root;
+    size_t jobs;
+    int64_t lease_ms;
+    int64_t idle_ms; /* ends after this long without work; negative: never */
+    bool (*cancelled)(void *ctx);
+    void (*event)(void *ctx, stet_worker_event event, stet_hash key, const char *function);
+    void (*say)(void *ctx, const char *line); /* an error that will be retried */
+    void *ctx;
+} stet_worker_opts;
+
+typedef struct stet_worker_report {
+    int64_t taken, ok, failed, lost;
+} stet_worker_report;
+
+/* Runs until it is cancelled or idle. Running jobs continue under their supervisor, and the next worker takes them up.
+ */
+STET_CHECKED stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *report, stet_error *err);
+
+#endif

@@ -1,0 +1,115 @@
+/* executor_internal.h - one call, shared by the three files of the executor.
+ *
+ * executor.c begins and ends calls, executor_loop.c drives them, executor_store.c works with the repository. Private to
+ * those three.
+ */
+#ifndef STET_EXEC_EXECUTOR_INTERNAL_H
+#define STET_EXEC_EXECUTOR_INTERNAL_H
+
+#include <uv.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "call/adapter.h"
+#include "call/executor.h"
+#include "os/lock.h"
+
+#define STET_EXECUTOR_ADAPTERS 16
+
+typedef struct executor_remote {
+    char *uri;
+    stet_repo *repo;
+} executor_remote;
+
+struct stet_executor {
+    stet_repo *repo;
+    uv_loop_t *loop;
+    char *root, *dir, *own_uri, *remote_uri;
+    stet_backoff backoff;
+    int64_t poll_timeout_ms;
+    size_t adapters, asking;
+    int handles; /* timers that the loop has not closed yet */
+    bool closing;
+    STET_VEC(stet_call *) calls, queue;
+    STET_VEC(executor_remote) remotes;
+    /* Maps an exec to the index of its outcome: results that were found complete since the last write by anybody. */
+    stet_map whole;
+    STET_VEC(stet_call_outcome) outcomes;
+    int64_t news, asked_us;
+    void (*say)(void *ctx, const char *line);
+    void (*log)(void *ctx, stet_call *c, const char *bytes, size_t len);
+    void (*progress)(void *ctx, stet_call *c, int64_t done, int64_t total, const char *note);
+    void *ctx;
+};
+
+struct stet_call {
+    stet_executor *x;
+    stet_call_machine m;
+    stet_hash node;
+    bool cache;
+    bool has_row;   /* `row` is in the repository */
+    bool resuming;  /* `row.execution` is in the repository, and is to be resumed */
+    bool published; /* the snapshot is in the remote */
+    bool waited;    /* another process held the lock */
+    bool looked;    /* just looked at the pin */
+    bool submitted, queued;
+    bool late;       /* its work is to be stopped */
+    bool over, told; /* the state is terminal; `ended` was called */
+    bool dead;       /* freed; kept until its adapter has ended */
+    stet_attempt row;
+    int stored;       /* the last known state of the row, which a move expects */
+    stet_value token; /* token of the row: a string, or null */
+    char *function, *remote_uri;
+    STET_VEC(stet_hash) inputs;
+    stet_lock *lock;
+    char *lock_path;
+    uv_timer_t timer;
+    stet_adapter_poll *poll;
+    int64_t started_ms, wait_ms;
+    stet_call_outcome outcome;
+    stet_error error;
+    stet_call_ended *ended;
+    void *ctx;
+};
+
+/* In executor.c. */
+
+/* Releases everything; the memory is freed when the loop has closed the timer. No adapter may be running for the call.
+ */
+void stet_call_bury(stet_call *c);
+
+/* In executor_loop.c. */
+
+/* Does what the state of the call requires, until it has to wait. */
+void stet_call_act(stet_call *c);
+/* Moves the state machine, and the row if there is one. The call may be over afterwards. */
+void stet_call_advance(stet_call *c, stet_call_event event);
+/* Sets a member of the row's detail, which is written with the next move. Takes over `v`. */
+void stet_call_detail(stet_call *c, const char *key, stet_value v);
+/* Starts adapters for calls that wait for a free one. */
+void stet_executor_pump(stet_executor *x);
+/* The state is terminal: stops what still runs, and has the loop call `ended`. */
+void stet_call_finish(stet_call *c);
+
+/* In executor_store.c. */
+
+/* Reads function and inputs of the node, which must be a call. */
+STET_CHECKED stet_status stet_call_read_node(stet_call *c, stet_error *err);
+/* Is a result pinned and complete? If so, sets the outcome. */
+STET_CHECKED stet_status stet_call_look_at_pin(stet_call *c, bool *pinned, stet_error *err);
+STET_CHECKED stet_status stet_call_take_lock(stet_call *c, bool *locked, stet_error *err);
+void stet_call_drop_lock(stet_call *c); /* also removes its file if the call is over */
+/* Takes over the row of an unfinished attempt. */
+void stet_call_adopt(stet_call *c, const stet_attempt *a);
+/* Creates the row in state poll_adapter, with its snapshot if the repository is its own remote. With `resuming`: takes
+ * over the existing row. */
+STET_CHECKED stet_status stet_call_begin(stet_call *c, stet_error *err);
+/* Publishes the node and everything it names in the remote, behind refs/exec/UUID. */
+STET_CHECKED stet_status stet_call_publish_snapshot(stet_call *c, stet_error *err);
+/* Fetches the result, verifies it, and commits record, pin and row. *moved: another process has moved the row. */
+STET_CHECKED stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *err);
+/* Takes over the outcome or error of a finished attempt. */
+void stet_call_take_done(stet_call *c, const stet_attempt *a);
+void stet_call_take_error(stet_call *c, stet_value error);
+
+#endif

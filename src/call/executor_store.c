@@ -1,0 +1,397 @@
+/* executor_store.c - what an executor does with repositories: rows, snapshots, results, pins, locks. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "call/executor_internal.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+#define WHOLE_MAX 100000
+
+static void say(stet_executor *x, const char *format, stet_hash id, const char *why) {
+    if (!x->say)
+        return;
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(id, hex);
+    char *line = stet_asprintf(format, hex, why);
+    x->say(x->ctx, line);
+    stet_free(line);
+}
+
+stet_status stet_call_read_node(stet_call *c, stet_error *err) {
+    stet_value record, kind, function, inputs;
+    stet_status status = stet_repo_get(c->x->repo, c->node, STET_RECORD_NODE, &record, err);
+    if (status != STET_OK)
+        return status;
+    kind = stet_get(record, "kind");
+    if (strcmp(stet_as_string(&kind, NULL), "call") != 0) {
+        char hex[STET_HASH_HEX];
+        stet_hash_hex(c->node, hex);
+        status = stet_fail(err, STET_INVALID, "%s is not a call", hex);
+    } else {
+        function = stet_get(record, "function");
+        c->function = stet_strdup(stet_as_string(&function, NULL));
+        inputs = stet_get(record, "inputs");
+        for (size_t i = 0; i < stet_count(inputs); i++) {
+            stet_value id = stet_at(inputs, i);
+            size_t len;
+            const char *hex = stet_as_string(&id, &len);
+            if (!stet_hash_of_hex(hex, len, stet_vec_add(&c->inputs))) /* it was verified when it was read */
+                c->inputs.len--;
+        }
+        if (!c->remote_uri)
+            c->remote_uri = stet_strdup(c->x->remote_uri);
+        stet_adapter_uri u;
+        status = stet_adapter_uri_parse(c->function, &u, err);
+        if (status == STET_OK)
+            stet_adapter_uri_release(&u);
+    }
+    stet_release(record);
+    return status;
+}
+
+/* Is an exec record with its whole result here? */
+static stet_status read_exec(stet_call *c, stet_hash id, stet_error *err) {
+    stet_exec exec;
+    stet_value v = stet_null();
+    stet_status status = stet_repo_get_exec(c->x->repo, id, &exec, err);
+    if (status != STET_OK)
+        return status;
+    stet_release(exec.timings);
+    status = stet_repo_dag_value(c->x->repo, exec.result, &v, err);
+    stet_release(v);
+    if (status == STET_LIMIT) { /* too large to be one value, and nobody asked for that */
+        stet_error_clear(err);
+        status = STET_OK;
+    }
+    if (status == STET_OK)
+        c->outcome = (stet_call_outcome){.exec = id, .result = exec.result, .ok = exec.ok};
+    return status;
+}
+
+/* What was whole stays so until somebody else has written, who may have swept it. Asked once in a millisecond: the
+ * question costs as much as the look at the pin. */
+static bool known_whole(stet_call *c, stet_hash exec) {
+    stet_executor *x = c->x;
+    int64_t now = stet_clock_monotonic_us(), news = x->news;
+    if (now - x->asked_us >= 1000) {
+        news = stet_repo_news(x->repo);
+        x->asked_us = now;
+    }
+    if (news != x->news || stet_map_len(&x->whole) >= WHOLE_MAX) {
+        stet_map_clear(&x->whole);
+        stet_vec_clear(&x->outcomes);
+        x->news = news;
+    }
+    stet_slot *slot = stet_map_get(&x->whole, exec.bytes, sizeof exec.bytes);
+    if (slot)
+        c->outcome = x->outcomes.at[slot->n];
+    return slot != NULL;
+}
+
+/* Reads all of it. A result of which something is missing is no result. */
+static stet_status read_pinned(stet_call *c, stet_hash exec, bool *pinned, stet_error *err) {
+    stet_executor *x = c->x;
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = read_exec(c, exec, &inner);
+    if (status == STET_OK) {
+        stet_map_put(&x->whole, exec.bytes, sizeof exec.bytes, (stet_slot){.n = x->outcomes.len});
+        *stet_vec_add(&x->outcomes) = c->outcome;
+    } else if (status == STET_NOT_FOUND || status == STET_CORRUPT) {
+        say(x, "the pinned result of %s is not whole and counts as none: %s", c->node, inner.message);
+        *pinned = false;
+        stet_error_clear(&inner);
+        return STET_OK;
+    }
+    stet_error_move(err, &inner);
+    return status;
+}
+
+stet_status stet_call_look_at_pin(stet_call *c, bool *pinned, stet_error *err) {
+    stet_hash exec;
+    stet_status status = stet_repo_pinned(c->x->repo, c->node, pinned, &exec, err);
+    if (status != STET_OK || !*pinned || known_whole(c, exec))
+        return status;
+    return read_pinned(c, exec, pinned, err);
+}
+
+stet_status stet_call_take_lock(stet_call *c, bool *locked, stet_error *err) {
+    *locked = c->lock && stet_lock_held(c->lock);
+    if (*locked)
+        return STET_OK;
+    char key[STET_HASH_HEX];
+    stet_hash_hex(c->row.key, key);
+    char *dir = stet_file_join(c->x->dir, "locks");
+    stet_status status = STET_OK;
+    if (!c->lock_path) {
+        c->lock_path = stet_file_join(dir, key);
+        status = stet_file_mkdirs(dir, 0755, err);
+    }
+    stet_free(dir);
+    /* Opened anew each time: whoever held it may have removed the file. */
+    stet_lock_close(c->lock);
+    c->lock = NULL;
+    if (status == STET_OK)
+        status = stet_lock_open(c->lock_path, STET_LOCK_PLAIN, &c->lock, err);
+    if (status != STET_OK)
+        return status;
+    stet_error inner = STET_ERROR_INIT;
+    status = stet_lock_take(c->lock, STET_LOCK_EXCLUSIVE, 0, &inner);
+    *locked = status == STET_OK;
+    if (status == STET_BUSY) {
+        stet_error_clear(&inner);
+        return STET_OK;
+    }
+    stet_error_move(err, &inner);
+    return status;
+}
+
+void stet_call_drop_lock(stet_call *c) {
+    if (c->lock && stet_lock_held(c->lock) && c->lock_path)
+        unlink(c->lock_path); /* whoever waits for the file that is gone finds the pin, or makes a new one */
+    stet_lock_close(c->lock);
+    c->lock = NULL;
+    stet_free(c->lock_path);
+    c->lock_path = NULL;
+}
+
+static void take_token(stet_call *c, const stet_attempt *a) {
+    stet_release(c->token);
+    c->token = stet_null();
+    if (a->token && stet_string_checked(a->token, a->token_len, &c->token, NULL) != STET_OK)
+        c->token = stet_null(); /* an adapter that is asked without its token finds its work by the key */
+    size_t len = 0;
+    c->row.token = stet_typeof(c->token) == STET_STRING ? stet_as_string(&c->token, &len) : NULL;
+    c->row.token_len = len;
+}
+
+void stet_call_adopt(stet_call *c, const stet_attempt *a) {
+    stet_release(c->row.detail);
+    c->row = *a;
+    c->stored = a->state;
+    c->row.detail = stet_retain(a->detail);
+    take_token(c, a);
+    c->cache = a->cache;
+    c->has_row = true;
+    c->submitted = a->token != NULL;
+    c->m.state = (stet_call_state)a->state;
+    c->m.resume = (stet_call_state)a->resume;
+    /* A row says what it was written for; hostile numbers begin anew, which is always right. */
+    if (a->state <= STET_CALL_RESOLVE || a->state >= STET_CALL_PINNED_HIT)
+        c->m.state = STET_CALL_POLL;
+    if (a->resume != STET_CALL_INTEGRATE_OK && a->resume != STET_CALL_INTEGRATE_ERROR)
+        c->m.resume = STET_CALL_POLL;
+    stet_value remote = stet_get(a->detail, "remote");
+    stet_free(c->remote_uri);
+    c->remote_uri = stet_strdup(stet_typeof(remote) == STET_STRING ? stet_as_string(&remote, NULL) : c->x->own_uri);
+}
+
+static void ref_of(const stet_call *c, char out[64]) {
+    snprintf(out, 64, "refs/exec/%s", c->row.execution);
+}
+
+stet_status stet_call_begin(stet_call *c, stet_error *err) {
+    if (c->resuming) {
+        stet_attempt a;
+        stet_status status = stet_attempt_get(c->x->repo, c->row.execution, &a, err);
+        if (status != STET_OK)
+            return status;
+        if (a.done)
+            stet_call_take_done(c, &a);
+        else
+            stet_call_adopt(c, &a);
+        stet_attempt_release(&a);
+        c->resuming = false;
+        return STET_OK;
+    }
+    char ref[64];
+    if (!c->row.execution[0])
+        stet_uuid(c->row.execution);
+    ref_of(c, ref);
+    if (stet_typeof(c->row.detail) != STET_OBJECT)
+        c->row.detail = stet_object();
+    bool own = strcmp(c->remote_uri, c->x->own_uri) == 0;
+    if (!own) /* the own one is not named: a project may be moved */
+        stet_put(&c->row.detail, "remote", stet_string(c->remote_uri));
+    bool known = stet_call_step(&c->m, STET_CALL_UNPINNED);
+    (void)known;
+    c->row.state = c->stored = (int)c->m.state;
+    c->row.resume = (int)c->m.resume;
+    stet_status status = stet_repo_begin(c->x->repo, err);
+    if (status == STET_OK)
+        status = stet_attempt_add(c->x->repo, &c->row, err);
+    if (status == STET_OK && own)
+        status = stet_repo_swap(c->x->repo, &(stet_ref_swap){.name = ref, .set = &c->node}, 1, err);
+    if (status == STET_OK)
+        status = stet_repo_commit(c->x->repo, err);
+    else
+        stet_repo_rollback(c->x->repo);
+    c->has_row = status == STET_OK;
+    c->published = own && c->has_row;
+    return status;
+}
+
+/* NULL: it is the own repository. */
+static stet_status remote_of(stet_call *c, stet_repo **out, stet_error *err) {
+    stet_executor *x = c->x;
+    *out = NULL;
+    if (strcmp(c->remote_uri, x->own_uri) == 0)
+        return STET_OK;
+    for (size_t i = 0; i < x->remotes.len; i++)
+        if (strcmp(x->remotes.at[i].uri, c->remote_uri) == 0) {
+            *out = x->remotes.at[i].repo;
+            return STET_OK;
+        }
+    stet_repo *r;
+    stet_status status = stet_repo_open_uri(c->remote_uri, 0, &r, err);
+    if (status != STET_OK)
+        return status;
+    if (strcmp(stet_repo_path(r), stet_repo_path(x->repo)) == 0) { /* written otherwise, and the same */
+        stet_repo_close(r);
+        stet_free(c->remote_uri);
+        c->remote_uri = stet_strdup(x->own_uri);
+        return STET_OK;
+    }
+    *stet_vec_add(&x->remotes) = (executor_remote){stet_strdup(c->remote_uri), r};
+    *out = r;
+    return STET_OK;
+}
+
+stet_status stet_call_publish_snapshot(stet_call *c, stet_error *err) {
+    char ref[64];
+    stet_repo *remote;
+    bool there = false;
+    stet_hash at;
+    if (c->published)
+        return STET_OK;
+    ref_of(c, ref);
+    stet_status status = remote_of(c, &remote, err);
+    stet_repo *to = remote ? remote : c->x->repo;
+    if (status == STET_OK)
+        status = stet_repo_ref(to, ref, &there, &at, err);
+    stet_ref_swap swap = {.name = ref, .set = &c->node};
+    if (status == STET_OK && !there && remote)
+        status = stet_repo_copy(c->x->repo, remote, &c->node, 1, &swap, 1, NULL, err);
+    else if (status == STET_OK && !there)
+        status = stet_repo_swap(to, &swap, 1, err);
+    c->published = status == STET_OK;
+    return status;
+}
+
+static stet_status result_of(const stet_attempt *a, stet_hash *out, stet_error *err) {
+    stet_value v = stet_get(a->detail, "result");
+    size_t len = 0;
+    const char *hex = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    if (!hex || !stet_hash_of_hex(hex, len, out))
+        return stet_fail(err, STET_CORRUPT, "the attempt %s has no result", a->execution);
+    return STET_OK;
+}
+
+/* All of the result is in the repository, and verifies. */
+static stet_status fetch(stet_call *c, stet_hash result, stet_error *err) {
+    stet_repo *remote;
+    stet_value v = stet_null();
+    stet_status status = remote_of(c, &remote, err);
+    if (status == STET_OK && remote)
+        status = stet_repo_copy(remote, c->x->repo, &result, 1, NULL, 0, NULL, err);
+    if (status == STET_OK)
+        status = stet_repo_get(c->x->repo, result, STET_RECORD_DAG, &v, err);
+    stet_release(v);
+    v = stet_null();
+    if (status == STET_OK)
+        status = stet_repo_dag_value(c->x->repo, result, &v, err);
+    stet_release(v);
+    if (status == STET_LIMIT) {
+        stet_error_clear(err);
+        status = STET_OK;
+    }
+    return status;
+}
+
+stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *err) {
+    stet_repo *r = c->x->repo;
+    stet_hash *execs = NULL, id, result;
+    size_t count = 0;
+    *moved = false;
+    stet_status status = result_of(&c->row, &result, err);
+    if (status == STET_OK)
+        status = fetch(c, result, err);
+    if (status != STET_OK)
+        return status;
+    stet_error inner = STET_ERROR_INIT;
+    stet_value timings = stet_object();
+    int64_t began = c->row.created_ms ? c->row.created_ms : c->started_ms, now = stet_clock_ms();
+    stet_put(&timings, "total", stet_int(now > began ? now - began : 0));
+    status = stet_repo_begin(r, err);
+    if (status == STET_OK)
+        status = stet_repo_execs(r, c->node, &execs, &count, &inner);
+    stet_exec exec = {.node = c->node, .result = result, .ok = ok, .attempt = (int64_t)count + 1, .timings = timings};
+    if (status == STET_OK)
+        status = stet_repo_pin_exec(r, &exec, &id, &inner);
+    if (status == STET_OK) {
+        stet_attempt row = c->row;
+        row.state = ok ? STET_CALL_COMPLETED_OK : STET_CALL_COMPLETED_ERROR;
+        row.done = true;
+        row.detail = stet_retain(c->row.detail);
+        stet_put(&row.detail, "exec", stet_hash_text(id));
+        /* Rows may be dropped. Asked first: a move that finds none would be the end of the transaction. */
+        stet_attempt there = {.detail = stet_null()};
+        if (stet_attempt_get(r, row.execution, &there, NULL) == STET_NOT_FOUND)
+            status = stet_attempt_add(r, &row, &inner);
+        else
+            status = stet_attempt_move(r, &row, c->stored, &inner);
+        stet_attempt_release(&there);
+        *moved = status == STET_CONFLICT;
+        stet_release(row.detail);
+    }
+    if (status == STET_OK)
+        status = stet_repo_commit(r, &inner);
+    else
+        stet_repo_rollback(r);
+    stet_free(execs);
+    stet_release(timings);
+    if (*moved) {
+        stet_error_clear(&inner);
+        return STET_OK;
+    }
+    stet_error_move(err, &inner);
+    if (status == STET_OK)
+        c->outcome = (stet_call_outcome){.exec = id, .result = result, .ok = ok};
+    return status;
+}
+
+void stet_call_take_error(stet_call *c, stet_value error) {
+    stet_value message = stet_get(error, "message"), code = stet_get(error, "code"), hint = stet_get(error, "hint");
+    stet_status status = STET_FAILED;
+    if (stet_typeof(code) == STET_STRING && !stet_status_of_name(stet_as_string(&code, NULL), &status))
+        status = STET_FAILED;
+    if (status == STET_OK)
+        status = STET_FAILED;
+    stet_error_clear(&c->error);
+    stet_fail(&c->error, status, "%s",
+              stet_typeof(message) == STET_STRING ? stet_as_string(&message, NULL) : "the call failed");
+    if (stet_typeof(hint) == STET_STRING)
+        stet_hint(&c->error, "%s", stet_as_string(&hint, NULL));
+}
+
+void stet_call_take_done(stet_call *c, const stet_attempt *a) {
+    stet_value exec = stet_get(a->detail, "exec");
+    size_t len = 0;
+    stet_hash id;
+    stet_error err = STET_ERROR_INIT;
+    const char *hex = stet_typeof(exec) == STET_STRING ? stet_as_string(&exec, &len) : NULL;
+    c->m.state = (stet_call_state)a->state;
+    if (a->state != STET_CALL_COMPLETED_OK && a->state != STET_CALL_COMPLETED_ERROR &&
+        a->state != STET_CALL_PINNED_HIT) {
+        c->m.state = STET_CALL_FAILED;
+        stet_call_take_error(c, stet_attempt_error(a));
+    } else if (!hex || !stet_hash_of_hex(hex, len, &id) || read_exec(c, id, &err) != STET_OK) {
+        c->m.state = STET_CALL_FAILED;
+        stet_error_clear(&c->error);
+        stet_error_move(&c->error, &err);
+        stet_fail(&c->error, STET_CORRUPT, "the result of %s is no longer there", a->execution);
+        stet_hint(&c->error, "run the call again");
+    }
+    stet_error_clear(&err);
+}

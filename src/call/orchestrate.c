@@ -1,0 +1,445 @@
+/* orchestrate.c - one job per execution key: claims in a shared repository, and a backend that runs jobs. */
+
+#include "call/orchestrate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "os/clock.h"
+
+#define MAX_ROUNDS 200 /* of one poll: each lost swap means that somebody else got on */
+
+typedef struct poll {
+    stet_orch *o;
+    const stet_orch_job *job;
+    stet_orch_state state;
+    stet_claim claim; /* as it was last seen */
+    bool there;
+} poll;
+
+static stet_value request_value(const stet_orch_job *job) {
+    stet_value v = stet_object(), inputs = stet_array();
+    for (size_t i = 0; i < job->input_count; i++)
+        stet_push(&inputs, stet_hash_text(job->inputs[i]));
+    stet_put(&v, "node", stet_hash_text(job->node));
+    stet_put(&v, "function", stet_string(job->function));
+    stet_put(&v, "inputs", inputs);
+    stet_put(&v, "execution", stet_string(job->execution));
+    stet_put(&v, "ref", stet_string(job->ref));
+    return v;
+}
+
+static bool is_text(stet_value v, const char *text) {
+    return stet_typeof(v) == STET_STRING && strcmp(stet_as_string(&v, NULL), text) == 0;
+}
+
+static bool mine(const poll *p) {
+    return strcmp(p->claim.owner, p->o->owner) == 0;
+}
+
+static stet_status look(poll *p, stet_error *err) {
+    if (p->there)
+        stet_claim_release(&p->claim);
+    p->there = false;
+    return stet_claim_get(p->o->remote, p->job->key, &p->there, &p->claim, err);
+}
+
+/* Swaps the claim that was seen for `next`, which is taken over. *lost: somebody else was faster. */
+static stet_status change(poll *p, stet_claim next, const stet_ref_swap *more, size_t count, bool *lost,
+                          stet_error *err) {
+    stet_error inner = STET_ERROR_INIT;
+    next.heartbeat_ms = stet_clock_ms();
+    stet_status status =
+        stet_claim_swap(p->o->remote, p->job->key, p->there ? &p->claim : NULL, &next, more, count, &inner);
+    *lost = status == STET_CONFLICT;
+    if (status != STET_OK) {
+        stet_claim_release(&next);
+        if (*lost) {
+            stet_error_clear(&inner);
+            return STET_OK;
+        }
+        stet_error_move(err, &inner);
+        return status;
+    }
+    if (p->there)
+        stet_claim_release(&p->claim);
+    p->claim = next;
+    p->there = true;
+    return STET_OK;
+}
+
+/* The claim as ours, or, with a queue, as nobody's. */
+static stet_claim claimed(const poll *p) {
+    stet_claim c = {.state = p->o->queue ? STET_CLAIM_QUEUED : STET_CLAIM_CLAIMED,
+                    .attempt = (p->there ? p->claim.attempt : 0) + 1,
+                    .lost = p->there ? p->claim.lost : 0,
+                    .job = stet_null(),
+                    .request = request_value(p->job)};
+    if (!p->o->queue) {
+        snprintf(c.owner, sizeof c.owner, "%s", p->o->owner);
+        c.lease_ms = stet_clock_ms() + p->o->lease_ms;
+    }
+    return c;
+}
+
+static stet_orch_event lookup(poll *p, stet_status *status, stet_error *err) {
+    bool lost = false;
+    *status = look(p, err);
+    if (*status != STET_OK || p->there)
+        return STET_ORCH_EXISTS;
+    *status = change(p, claimed(p), NULL, 0, &lost, err);
+    return lost ? STET_ORCH_LOST : STET_ORCH_CREATED;
+}
+
+/* Is what an ended claim names still there? What was cleaned up makes it void. */
+static stet_status result_there(poll *p, bool *out, stet_error *err) {
+    stet_value v = stet_null();
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = stet_repo_dag_value(p->o->remote, p->claim.result, &v, &inner);
+    stet_release(v);
+    *out = status == STET_OK;
+    if (status == STET_NOT_FOUND || status == STET_CORRUPT || status == STET_OK) {
+        stet_error_clear(&inner);
+        return STET_OK;
+    }
+    stet_error_move(err, &inner);
+    return status;
+}
+
+static stet_orch_event follow(poll *p, stet_status *status, stet_error *err) {
+    bool there = true, lost = false;
+    switch (p->claim.state) {
+    case STET_CLAIM_OK:
+    case STET_CLAIM_ERROR:
+        *status = result_there(p, &there, err);
+        if (*status != STET_OK || there)
+            return STET_ORCH_LIVE;
+        break;
+    case STET_CLAIM_CANCELLED:
+        if (is_text(stet_get(p->claim.request, "execution"), p->job->execution)) {
+            *status = stet_fail(err, STET_CANCELLED, "this execution of the call was cancelled");
+            return STET_ORCH_LIVE;
+        }
+        break;
+    case STET_CLAIM_QUEUED:
+        if (p->o->queue)
+            return STET_ORCH_LIVE;
+        break;
+    case STET_CLAIM_CLAIMED:
+        if (mine(p)) /* handed to the backend or not: asking again is harmless */
+            return STET_ORCH_TAKEN_OVER;
+        /* fall through */
+    case STET_CLAIM_RUNNING:
+    case STET_CLAIM_STATES:
+        /* What workers run, another worker takes over. */
+        if (mine(p) || p->o->queue || p->claim.lease_ms > stet_clock_ms())
+            return STET_ORCH_LIVE;
+        break;
+    }
+    *status = change(p, claimed(p), NULL, 0, &lost, err);
+    return lost ? STET_ORCH_LOST : STET_ORCH_TAKEN_OVER;
+}
+
+/* Asked by the backend before it starts something: is the claim still as it was seen? */
+static stet_status still_mine(void *ctx, stet_error *err) {
+    poll *p = ctx;
+    stet_claim now;
+    bool there;
+    stet_status status = stet_claim_get(p->o->remote, p->job->key, &there, &now, err);
+    if (status != STET_OK)
+        return status;
+    bool same = there && stet_hash_equal(now.id, p->claim.id);
+    if (there)
+        stet_claim_release(&now);
+    return same ? STET_OK : stet_fail(err, STET_CONFLICT, "the claim was taken over");
+}
+
+static stet_orch_event own(poll *p, stet_status *status, stet_error *err) {
+    bool lost = false;
+    stet_value identity = stet_null();
+    stet_error inner = STET_ERROR_INIT;
+    if (p->o->queue)
+        return STET_ORCH_SUBMITTED;
+    *status = p->o->backend->submit(p->o->backend_ctx, p->job, p->o->remote, still_mine, p, &identity, &inner);
+    if (*status == STET_CONFLICT) {
+        stet_error_clear(&inner);
+        *status = STET_OK;
+        return STET_ORCH_LOST;
+    }
+    stet_error_move(err, &inner);
+    if (*status != STET_OK)
+        return STET_ORCH_LOST;
+    stet_claim next = stet_claim_copy(&p->claim);
+    next.state = STET_CLAIM_RUNNING;
+    stet_release(next.job);
+    next.job = identity;
+    next.lease_ms = stet_clock_ms() + p->o->lease_ms;
+    *status = change(p, next, NULL, 0, &lost, err);
+    return lost ? STET_ORCH_LOST : STET_ORCH_SUBMITTED;
+}
+
+/* The ref of this execution names the result from now on: it keeps it from being swept. False: it does so already, or
+ * is not there. */
+static stet_status ref_swap(poll *p, const stet_hash *result, stet_hash *before, stet_ref_swap *out, bool *needed,
+                            stet_error *err) {
+    bool there;
+    stet_status status = stet_repo_ref(p->o->remote, p->job->ref, &there, before, err);
+    *needed = status == STET_OK && there && !stet_hash_equal(*before, *result);
+    *out = (stet_ref_swap){.name = p->job->ref, .expect = before, .set = result};
+    return status;
+}
+
+/* Result, ref and claim, all in one. */
+static stet_status publish(poll *p, bool ok, stet_value value, bool *lost, stet_error *err) {
+    stet_hash dag, before;
+    stet_ref_swap swap;
+    bool needed = false;
+    stet_repo *r = p->o->remote;
+    stet_status status = stet_repo_begin(r, err);
+    if (status == STET_OK)
+        status = stet_repo_put_result(r, value, &dag, err);
+    if (status == STET_OK)
+        status = ref_swap(p, &dag, &before, &swap, &needed, err);
+    if (status != STET_OK) {
+        stet_repo_rollback(r);
+        return status;
+    }
+    stet_claim next = stet_claim_copy(&p->claim), seen = stet_claim_copy(&p->claim);
+    next.state = ok ? STET_CLAIM_OK : STET_CLAIM_ERROR;
+    next.result = dag;
+    status = change(p, next, &swap, needed ? 1 : 0, lost, err);
+    if (status == STET_OK && !*lost)
+        status = stet_repo_commit(r, err);
+    else
+        stet_repo_rollback(r);
+    if (status != STET_OK || *lost) { /* what was seen before is what is there */
+        stet_claim_release(&p->claim);
+        p->claim = seen;
+    } else
+        stet_claim_release(&seen);
+    return status;
+}
+
+/* A job that the backend does not know, though the claim says that it has it. */
+static stet_status lose(poll *p, bool *lost, stet_error *err) {
+    stet_claim next = stet_claim_copy(&p->claim);
+    next.state = STET_CLAIM_CLAIMED;
+    next.attempt++;
+    next.lost++;
+    next.lease_ms = stet_clock_ms() + p->o->lease_ms;
+    return change(p, next, NULL, 0, lost, err);
+}
+
+static stet_status refresh(poll *p, bool *lost, stet_error *err) {
+    *lost = false;
+    if (p->claim.lease_ms - stet_clock_ms() > p->o->lease_ms * 2 / 3)
+        return STET_OK;
+    stet_claim next = stet_claim_copy(&p->claim);
+    next.lease_ms = stet_clock_ms() + p->o->lease_ms;
+    return change(p, next, NULL, 0, lost, err);
+}
+
+static stet_orch_event end_of(const poll *p) {
+    return p->claim.state == STET_CLAIM_OK ? STET_ORCH_OK : STET_ORCH_ERROR;
+}
+
+static stet_orch_event work(poll *p, stet_status *status, stet_error *err) {
+    bool lost = false;
+    if (p->claim.state == STET_CLAIM_OK || p->claim.state == STET_CLAIM_ERROR) {
+        stet_hash before;
+        stet_ref_swap swap;
+        bool needed;
+        stet_error none = STET_ERROR_INIT;
+        *status = ref_swap(p, &p->claim.result, &before, &swap, &needed, err);
+        if (*status == STET_OK && needed && stet_repo_swap(p->o->remote, &swap, 1, &none) == STET_CONFLICT)
+            stet_error_clear(&none); /* somebody has done it */
+        stet_error_clear(&none);
+        return end_of(p);
+    }
+    if (p->o->queue || !mine(p))
+        return STET_ORCH_RUNNING;
+    stet_job_status job;
+    stet_value value = stet_null();
+    *status = p->o->backend->poll(p->o->backend_ctx, p->job, &job, &value, err);
+    if (*status != STET_OK)
+        return STET_ORCH_LOST;
+    if (job == STET_JOB_GONE && p->claim.lost + 1 >= STET_ORCH_MAX_LOST) {
+        stet_value error = stet_object();
+        stet_put(&error, "message", stet_stringf("the job was lost %d times", STET_ORCH_MAX_LOST));
+        value = stet_object();
+        stet_put(&value, "error", error);
+        job = STET_JOB_ERROR;
+    }
+    switch (job) {
+    case STET_JOB_RUNNING:
+        *status = refresh(p, &lost, err);
+        return lost ? STET_ORCH_LOST : STET_ORCH_RUNNING;
+    case STET_JOB_GONE:
+        *status = lose(p, &lost, err);
+        return STET_ORCH_LOST;
+    case STET_JOB_OK:
+    case STET_JOB_ERROR:
+        break;
+    }
+    *status = publish(p, job == STET_JOB_OK, value, &lost, err);
+    stet_release(value);
+    if (*status != STET_OK || lost)
+        return STET_ORCH_LOST;
+    p->o->backend->forget(p->o->backend_ctx, p->job);
+    return end_of(p);
+}
+
+stet_status stet_orch_poll(stet_orch *o, const stet_orch_job *job, stet_orch_answer *out, stet_error *err) {
+    poll p = {.o = o, .job = job, .state = STET_ORCH_LOOKUP};
+    stet_status status = STET_OK;
+    for (int round = 0; status == STET_OK && !stet_orch_terminal(p.state); round++) {
+        stet_orch_event event = STET_ORCH_LOST;
+        if (round == MAX_ROUNDS) {
+            status = stet_fail(err, STET_BUSY, "others change the claim of the call again and again");
+            break;
+        }
+        switch (p.state) {
+        case STET_ORCH_LOOKUP:
+            event = lookup(&p, &status, err);
+            break;
+        case STET_ORCH_OWNER:
+            event = own(&p, &status, err);
+            break;
+        case STET_ORCH_FOLLOW:
+            event = follow(&p, &status, err);
+            break;
+        default:
+            event = work(&p, &status, err);
+            break;
+        }
+        if (status == STET_OK && !stet_orch_step(&p.state, event))
+            status = stet_fail(err, STET_INTERNAL, "a claim can't be %s while %s", stet_orch_event_name(event),
+                               stet_orch_state_name(p.state));
+    }
+    if (status == STET_OK)
+        *out = (stet_orch_answer){.state = p.state,
+                                  .result = p.claim.result,
+                                  .claim = p.claim.state,
+                                  .attempt = p.claim.attempt,
+                                  .mine = mine(&p)};
+    if (p.there)
+        stet_claim_release(&p.claim);
+    return status;
+}
+
+stet_status stet_orch_cancel(stet_orch *o, const stet_orch_job *job, stet_error *err) {
+    poll p = {.o = o, .job = job};
+    stet_status status = STET_OK;
+    for (int round = 0; round < MAX_ROUNDS && status == STET_OK; round++) {
+        bool lost = false;
+        status = look(&p, err);
+        if (status != STET_OK)
+            break;
+        /* Somebody else's, or ended: it stays as it is. */
+        if (p.there &&
+            (p.claim.state >= STET_CLAIM_OK || !is_text(stet_get(p.claim.request, "execution"), job->execution)))
+            break;
+        bool had = p.there && mine(&p);
+        stet_claim next =
+            p.there ? stet_claim_copy(&p.claim) : (stet_claim){.job = stet_null(), .request = request_value(job)};
+        next.state = STET_CLAIM_CANCELLED;
+        next.attempt++;
+        next.owner[0] = 0;
+        status = change(&p, next, NULL, 0, &lost, err);
+        if (status != STET_OK || lost)
+            continue;
+        if (had)
+            o->backend->cancel(o->backend_ctx, job);
+        break;
+    }
+    if (p.there)
+        stet_claim_release(&p.claim);
+    return status;
+}
+
+stet_status stet_orch_open_work(stet_repo *remote, size_t limit, stet_hash **keys, size_t *count, bool *live,
+                                stet_error *err) {
+    stet_refs refs = {0};
+    STET_VEC(stet_hash) found = {0};
+    const size_t prefix = sizeof STET_CLAIMS - 1;
+    *live = false;
+    stet_status status = stet_repo_refs(remote, STET_CLAIMS, &refs, err);
+    for (size_t i = 0; i < refs.len && status == STET_OK; i++) {
+        stet_claim c;
+        stet_hash key;
+        stet_error inner = STET_ERROR_INIT;
+        if (!stet_hash_of_hex(refs.at[i].name + prefix, strlen(refs.at[i].name + prefix), &key))
+            continue;
+        stet_status got = stet_claim_read(remote, refs.at[i].target, &c, &inner);
+        stet_error_clear(&inner);
+        if (got == STET_NOT_FOUND || got == STET_CORRUPT) /* just changed; or `check` tells */
+            continue;
+        if (got != STET_OK) {
+            status = got;
+            break;
+        }
+        bool owned = c.state == STET_CLAIM_CLAIMED || c.state == STET_CLAIM_RUNNING;
+        bool open = c.state == STET_CLAIM_QUEUED || (owned && c.lease_ms <= stet_clock_ms());
+        stet_claim_release(&c);
+        *live |= owned && !open;
+        if (open && found.len < limit)
+            *stet_vec_add(&found) = key;
+        else if (open)
+            *live = true;
+    }
+    stet_refs_release(&refs);
+    if (status != STET_OK) {
+        stet_vec_release(&found);
+        return status;
+    }
+    *keys = found.at;
+    *count = found.len;
+    return STET_OK;
+}
+
+void stet_orch_held_release(stet_orch_held *h) {
+    stet_free(h->inputs);
+    stet_free(h->function);
+    stet_free(h->execution);
+    stet_free(h->ref);
+    *h = (stet_orch_held){0};
+}
+
+/* A text without zero bytes, or NULL. The caller's. */
+static char *take_text(stet_value object, const char *name) {
+    stet_value v = stet_get(object, name);
+    size_t len = 0;
+    const char *s = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    return s && strlen(s) == len ? stet_strdup(s) : NULL;
+}
+
+static bool take_hash(stet_value v, stet_hash *out) {
+    size_t len = 0;
+    const char *hex = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    return hex && stet_hash_of_hex(hex, len, out);
+}
+
+stet_status stet_orch_job_of(const stet_claim *c, stet_hash key, stet_orch_held *out, stet_error *err) {
+    stet_value list = stet_get(c->request, "inputs");
+    size_t n = stet_count(list);
+    *out = (stet_orch_held){.inputs = stet_alloc_zero((n + 1) * sizeof *out->inputs),
+                            .function = take_text(c->request, "function"),
+                            .execution = take_text(c->request, "execution"),
+                            .ref = take_text(c->request, "ref")};
+    out->job = (stet_orch_job){.key = key,
+                               .inputs = out->inputs,
+                               .input_count = n,
+                               .function = out->function,
+                               .execution = out->execution,
+                               .ref = out->ref};
+    bool fine = stet_typeof(list) == STET_ARRAY && out->function && out->execution && out->ref &&
+                take_hash(stet_get(c->request, "node"), &out->job.node);
+    for (size_t i = 0; i < n && fine; i++)
+        fine = take_hash(stet_at(list, i), &out->inputs[i]);
+    if (fine)
+        return STET_OK;
+    stet_orch_held_release(out);
+    return stet_fail(err, STET_CORRUPT, "the request in the record of a claim makes no sense");
+}

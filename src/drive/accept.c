@@ -1,0 +1,118 @@
+/* accept.c - checks whether a drive can do what was asked, before anything is written.
+ *
+ * A command that is refused changes nothing.
+ */
+
+#include <string.h>
+
+#include "drive/drive_internal.h"
+#include "graph/child.h"
+#include "graph/near.h"
+
+/* A part of the result that the pattern does not have is a slip. What lies behind a link may have any. */
+static stet_status check_part(const char *piece, stet_value result, const char *text, stet_error *err) {
+    stet_path path = STET_PATH_INIT;
+    stet_buf scratch = STET_BUF(0), keys = STET_BUF(0);
+    stet_value envelope = stet_object(), at, next, inner;
+    size_t cursor = 0, len;
+    const char *key;
+    stet_put(&envelope, "value", stet_retain(result));
+    at = envelope;
+    stet_status status = stet_drive_demand_path(text, &path, err);
+    while (status == STET_OK && stet_typeof(at) == STET_OBJECT && !stet_link_is(at, &inner) &&
+           stet_path_next(stet_path_ref(&path), &cursor, &scratch, &key, &len)) {
+        if (stet_find(at, key, len, &next)) {
+            at = next;
+            continue;
+        }
+        status = stet_fail(err, STET_INVALID, "the result of piece \"%s\" has no \"%s\"", piece, text);
+        for (size_t i = 0; i < stet_count(at) && keys.len < 200; i++)
+            stet_buf_printf(&keys, "%s%s", i ? ", " : "", stet_key_at(at, i, NULL));
+        stet_hint(err, stet_count(at) > 0 ? "there are: %s" : "there is nothing%s", stet_buf_cstr(&keys));
+    }
+    stet_release(envelope);
+    stet_buf_release(&scratch);
+    stet_buf_release(&keys);
+    stet_path_release(&path);
+    return status;
+}
+
+static stet_status check_demand(const driver *d, const char *piece, stet_value result, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_count(d->spec->demand) && status == STET_OK; i++) {
+        stet_value v = stet_at(d->spec->demand, i);
+        status = check_part(piece, result, stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "", err);
+    }
+    return status;
+}
+
+static stet_status check_output(stet_value row, const char *node, stet_error *err) {
+    stet_link link;
+    stet_path path = STET_PATH_INIT;
+    bool there = stet_link_read(stet_get(row, "output"), &link, &path);
+    stet_path_release(&path);
+    return there ? STET_OK : stet_fail(err, STET_INVALID, "node \"%s\" has no output that could be wanted", node);
+}
+
+/* A node of the piece as it is stored. */
+static stet_status check_stored(driver *d, const char *piece, const char *node, stet_error *err) {
+    int64_t branch;
+    stet_piece *p;
+    stet_value row;
+    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    if (status == STET_OK)
+        status = stet_piece_load(d->space, branch, piece, -1, &p, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_piece_row(d->space, branch, p, node, &row, err);
+    if (status == STET_NOT_FOUND)
+        stet_piece_hint_node(d->space, branch, p, node, err);
+    if (status == STET_OK) {
+        status = check_output(row, node, err);
+        stet_release(row);
+    }
+    stet_piece_free(p);
+    return status;
+}
+
+/* `g`: the graph that is going to be set up, or NULL: the stored one stays. Children are those that are there now. */
+static stet_status check_nodes(driver *d, const char *piece, const stet_process *g, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_count(d->spec->nodes) && status == STET_OK; i++) {
+        stet_value v = stet_at(d->spec->nodes, i);
+        const char *node = stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "";
+        const stet_process_node *found = g ? stet_process_find(g, node) : NULL;
+        if (found)
+            status = check_output(found->row, node, err);
+        else if (!g || stet_child_instance(node) > 0)
+            status = check_stored(d, piece, node, err);
+        else {
+            status = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no node \"%s\"", piece, node);
+            stet_process_hint_node(g, node, err);
+        }
+    }
+    return status;
+}
+
+stet_status drive_accept_new(void *ctx, const stet_process *g, stet_error *err) {
+    driver *d = ctx;
+    bool closed;
+    stet_value linked = stet_process_linked(g, &closed);
+    d->named = true; /* whoever is read and leads back here does not set it up meanwhile */
+    stet_status status = check_demand(d, g->piece, g->binding, err);
+    if (status == STET_OK)
+        status = check_nodes(d, g->piece, g, err);
+    if (status == STET_OK)
+        status = drive_renew_patterns(d, linked, err);
+    stet_release(linked);
+    return status;
+}
+
+stet_status drive_accept_stored(driver *d, const stet_piece *p, stet_error *err) {
+    d->named = true;
+    stet_status status = check_demand(d, p->name, stet_get(p->envelope, "value"), err);
+    if (status == STET_OK)
+        status = check_nodes(d, p->name, NULL, err);
+    return status == STET_OK ? drive_renew_patterns(d, stet_get(stet_get(p->envelope, "process"), "pieces"), err)
+                             : status;
+}

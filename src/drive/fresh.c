@@ -1,0 +1,180 @@
+/* fresh.c - brings one cell up to date without naming a pattern, and reports what a run would find. */
+
+#include <string.h>
+
+#include "drive/drive_internal.h"
+#include "drive/scratch.h"
+#include "os/file.h"
+
+stet_status drive_open(driver *d, stet_sched_opts *opts, stet_error *err) {
+    const stet_drive_spec *spec = d->spec;
+    stet_status status =
+        stet_space_open(d->project, spec->space ? spec->space : "main", STET_SPACE_MUST_EXIST, &d->space, err);
+    if (status == STET_OK) {
+        stet_observe_switch(d->space, opts->persist);
+        status = stet_files_open(d->project, d->space, &d->files, err);
+    }
+    if (status == STET_OK)
+        status = stet_files_set_branch(d->files, spec->branch, err);
+    opts->files = d->files;
+    return status == STET_OK ? stet_sched_open(d->project, d->space, spec->branch, opts, &d->sched, err) : status;
+}
+
+void drive_close(driver *d) {
+    stet_sched_close(d->sched);
+    stet_files_close(d->files);
+    stet_space_close(d->space);
+}
+
+/* The piece that a document belongs to, or all that there are; the caller releases them. */
+static stet_status pieces_of(driver *d, const char *id, stet_value *names, stet_error *err) {
+    int64_t branch;
+    bool more;
+    *names = stet_array();
+    if (id && strncmp(id, "piece:", 6) == 0 && stet_name_valid(id + 6, strcspn(id + 6, ":"))) {
+        stet_push(names, stet_string_n(id + 6, strcspn(id + 6, ":")));
+        return STET_OK;
+    }
+    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    if (status != STET_OK)
+        return status;
+    stet_release(*names);
+    *names = stet_null();
+    return stet_piece_names(d->space, branch, NULL, 10000, names, &more, err);
+}
+
+/* The value would be an older one. */
+static stet_status say_failed(stet_sched *sched, const stet_sched_report *r, stet_error *err) {
+    stet_value first = stet_at(stet_count(r->problems) ? r->problems : stet_sched_failed_before(sched), 0);
+    stet_value piece = stet_get(first, "piece"), node = stet_get(first, "node"),
+               message = stet_get(stet_get(first, "error"), "message");
+    const char *in = stet_typeof(piece) == STET_STRING ? stet_as_string(&piece, NULL) : "";
+    const char *who = stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "an action";
+    const char *why = stet_typeof(message) == STET_STRING ? stet_as_string(&message, NULL) : "failed";
+    in += strncmp(in, "piece:", 6) == 0 ? 6 : 0;
+    stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", who, why);
+    stet_hint(err, "without --fresh what was made last is printed");
+    return STET_FAILED;
+}
+
+stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec, const stet_docname *name,
+                             stet_pathref path, stet_value *out, stet_error *err) {
+    stet_drive_outcome outcome = {0};
+    driver d = {.project = project, .spec = spec, .out = &outcome};
+    stet_sched_opts opts = {.persist = stet_drive_persist(project),
+                            .retry_failed = spec->retry_failed,
+                            .ctx = spec->ctx,
+                            .cancelled = spec->cancelled};
+    stet_sched_report report = {0};
+    stet_value names = stet_null();
+    stet_status status = drive_open(&d, &opts, err);
+    if (status == STET_OK)
+        status = pieces_of(&d, name->id, &names, err);
+    if (status == STET_OK)
+        status = drive_renew_patterns(&d, names, err);
+    if (status == STET_OK)
+        status = drive_renew_all(&d, err);
+    if (status == STET_OK)
+        status = drive_bring_files_up(&d, err);
+    if (status == STET_OK)
+        status = stet_sched_demand_cell(d.sched, name->id, name->scope, path, err);
+    if (status == STET_OK)
+        status = stet_sched_settle(d.sched, &report, err);
+    if (status == STET_OK && report.runs > 0)
+        status = stet_files_save(d.files, err);
+    if (status == STET_OK && (report.failed > 0 || report.aside > 0))
+        status = say_failed(d.sched, &report, err);
+    if (status == STET_OK)
+        status = stet_sched_get_fresh(d.sched, name->id, name->scope, path, out, err);
+    stet_release(report.problems);
+    stet_release(names);
+    stet_map_release(&d.wrong);
+    drive_close(&d);
+    stet_drive_outcome_release(&outcome);
+    return status;
+}
+
+stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, stet_error *err) {
+    stet_drive_outcome outcome = {0};
+    driver d = {.project = project, .spec = spec, .out = &outcome};
+    stet_sched_opts opts = {.persist = stet_drive_persist(project)};
+    stet_status status = drive_open(&d, &opts, err);
+    if (status == STET_OK)
+        status = drive_renew_all(&d, err);
+    if (status == STET_OK)
+        status = drive_bring_files_up(&d, err);
+    stet_map_release(&d.wrong);
+    drive_close(&d);
+    stet_drive_outcome_release(&outcome);
+    return status;
+}
+
+/* Would a run find patterns of this space, or files if `others` is given, other than they were? Adds the spaces that it
+ * reads to `others`. */
+static stet_status look_at_space(stet_project *project, const char *name, const char *branch, stet_names *others,
+                                 bool *changed) {
+    stet_space *space = NULL;
+    stet_files *files = NULL;
+    stet_status status = stet_space_open(project, name, STET_SPACE_READ_ONLY, &space, NULL);
+    if (status == STET_OK)
+        status = drive_patterns_changed(project, space, branch, changed, NULL);
+    if (status == STET_OK && others && !*changed) {
+        stet_observe_switch(space, stet_drive_persist(project));
+        status = stet_observe_others(space, others, NULL);
+        if (status == STET_OK)
+            status = stet_files_open(project, space, &files, NULL);
+        if (status == STET_OK)
+            status = stet_files_set_branch(files, branch, NULL);
+        *changed = status == STET_OK && (stet_files_changed(files) || stet_files_branch_differs(files));
+    }
+    stet_files_close(files);
+    stet_space_close(space);
+    return status;
+}
+
+static bool holds(const stet_names *names, size_t len, const char *name) {
+    bool found = false;
+    for (size_t i = 0; i < len && !found; i++)
+        found = strcmp(names->at[i], name) == 0;
+    return found;
+}
+
+/* Files count in the spaces that are read, at once or over others; patterns in all. What can't be opened is told by
+ * whoever shows it. */
+static bool anything_changed(stet_project *project, const stet_drive_spec *spec) {
+    stet_names read = {0}, all = {0};
+    const char *own = spec->space ? spec->space : "main";
+    bool forked = spec->branch && *spec->branch, changed = false;
+    stet_status status = look_at_space(project, own, spec->branch, &read, &changed);
+    if (status == STET_OK && !changed)
+        status = stet_space_names(project, &all, NULL);
+    for (size_t i = 0; i < read.len && status == STET_OK && !changed; i++) {
+        char *name = stet_strdup(read.at[i]); /* the list grows */
+        bool looked = holds(&read, i, name) || (strcmp(name, own) == 0 && !forked);
+        if (!looked && look_at_space(project, name, NULL, &read, &changed) != STET_OK)
+            changed = false;
+        stet_free(name);
+    }
+    for (size_t i = 0; i < all.len && status == STET_OK && !changed; i++) {
+        bool looked = holds(&read, read.len, all.at[i]) || (strcmp(all.at[i], own) == 0 && !forked);
+        if (!looked && look_at_space(project, all.at[i], NULL, NULL, &changed) != STET_OK)
+            changed = false;
+    }
+    stet_names_release(&read);
+    stet_names_release(&all);
+    return status == STET_OK && changed;
+}
+
+stet_status stet_drive_preview(stet_project *project, const stet_drive_spec *spec, stet_scratch *out, bool *changed,
+                               stet_error *err) {
+    *changed = anything_changed(project, spec);
+    if (!*changed)
+        return STET_OK;
+    stet_status status = stet_scratch_open(project, out, err);
+    if (status == STET_OK) {
+        status = drive_bring_up(out->project, spec, err);
+        if (status != STET_OK)
+            stet_scratch_close(out);
+    }
+    return status;
+}

@@ -1,0 +1,124 @@
+/* command_names.c - the files that a command names before it is run: its outputs, and files that its words name.
+ *
+ * command_scripts.c decides what counts when it runs, and this follows the same rules; but what is filled in for {NAME}
+ * is not known yet. A declared file is known by its binding, an output is the command's own, and a value that another
+ * node makes is left to the run.
+ */
+
+#include <string.h>
+
+#include "files/glob.h"
+#include "files/meet.h"
+#include "files/path.h"
+#include "module/command.h"
+#include "module/command_words.h"
+#include "os/file.h"
+
+#define NOT_KNOWN "\001" /* in a word: what is filled in later. No such path is told */
+
+typedef struct naming {
+    stet_value descriptor, inputs;
+    stet_value hold; /* an input whose text is being filled in */
+    bool words, shell;
+    const char *cwd;
+    stet_map seen; /* of command_word_reads */
+    stet_named_fn each;
+    void *ctx;
+} naming;
+
+/* A text that the author gives as an input stands for itself. In a shell string it would be quoted: then it does if
+ * there is nothing in it to quote. */
+static const char *fill_in(void *ctx, const char *name, size_t len) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+@%";
+    naming *n = ctx;
+    stet_value produces = stet_get(n->descriptor, "produces");
+    if (!stet_find(n->inputs, name, len, &n->hold))
+        return stet_find(produces, name, len, NULL) ? NOT_KNOWN : NULL;
+    size_t bytes = 0;
+    const char *text = stet_typeof(n->hold) == STET_STRING ? stet_as_string(&n->hold, &bytes) : NULL;
+    return text && strlen(text) == bytes && (!n->shell || strspn(text, plain) == bytes) ? text : NOT_KNOWN;
+}
+
+/* Does it write that, or into that? */
+static bool is_own(const naming *n, const char *path) {
+    stet_value produces = stet_get(n->descriptor, "produces"), depfile = stet_get(n->descriptor, "depfile");
+    bool own = stet_typeof(depfile) == STET_STRING && stet_path_meets(stet_as_string(&depfile, NULL), path, false);
+    for (size_t i = 0; i < stet_count(produces) && !own; i++) {
+        stet_value v = stet_at(produces, i);
+        char *out;
+        if (stet_path_normal(NULL, "", stet_as_string(&v, NULL), &out, NULL) != STET_OK)
+            continue;
+        own = stet_path_meets(out, path, false);
+        stet_free(out);
+    }
+    return own;
+}
+
+static void take_word(void *ctx, const command_word *w) {
+    naming *n = ctx;
+    bool program = w->kind == COMMAND_WORD_PROGRAM;
+    if (program ? !strchr(w->text, '/') : !n->words)
+        return;
+    if (w->kind == COMMAND_WORD_MAY_WRITE || strstr(w->text, NOT_KNOWN) || strstr(w->from, NOT_KNOWN))
+        return;
+    char *path, *dir = !*w->from                       ? stet_strdup(n->cwd)
+                       : w->from[0] == '/' || !*n->cwd ? stet_strdup(w->from)
+                                                       : stet_file_join(n->cwd, w->from);
+    stet_status status = stet_path_normal(NULL, dir, w->text, &path, NULL);
+    stet_free(dir);
+    if (status != STET_OK)
+        return;
+    bool outside = path[0] == '/' || strncmp(path, "../", 3) == 0;
+    if (w->kind == COMMAND_WORD_PATTERN && w->guessed) {
+        stet_free(path);
+        return;
+    }
+    if (w->kind == COMMAND_WORD_PATTERN) {
+        char *below = stet_asprintf("%s/**", path);
+        if (!outside && stet_glob_check(path, NULL) == STET_OK)
+            n->each(n->ctx, STET_NAMED_PATTERN, path, NULL);
+        if (!outside && stet_glob_check(below, NULL) == STET_OK)
+            n->each(n->ctx, STET_NAMED_PATTERN, below, NULL);
+        stet_free(below);
+    } else if (command_word_reads(&n->seen, path, w) && !outside && !is_own(n, path)) {
+        if (!w->guessed)
+            stet_map_put(&n->seen, path, strlen(path), (stet_slot){.n = COMMAND_WORD_TAKEN});
+        n->each(n->ctx, w->guessed ? STET_NAMED_GUESS : STET_NAMED_READ, path, NULL);
+    }
+    stet_free(path);
+}
+
+void command_names(stet_value d, stet_value node, stet_named_fn each, void *ctx) {
+    stet_value v, produces = stet_get(d, "produces"), argv = stet_get(d, "argv");
+    naming n = {.descriptor = d, .inputs = stet_get(node, "inputs"), .cwd = "", .each = each, .ctx = ctx};
+    n.words = !stet_find(d, "scripts", 7, &v) || stet_as_bool(v);
+    n.shell = stet_find(d, "shell", 5, NULL);
+    for (size_t i = 0; i < stet_count(produces); i++) {
+        v = stet_at(produces, i);
+        char *path;
+        if (stet_path_normal(NULL, "", stet_as_string(&v, NULL), &path, NULL) != STET_OK)
+            continue;
+        each(ctx, STET_NAMED_WRITTEN, path, stet_key_at(produces, i, NULL));
+        stet_free(path);
+    }
+    char *cwd = NULL;
+    if (stet_find(d, "cwd", 3, &v) && stet_path_normal(NULL, "", stet_as_string(&v, NULL), &cwd, NULL) == STET_OK)
+        n.cwd = cwd;
+    command_words words = {0};
+    stet_value shell = stet_get(d, "shell");
+    if (n.shell) {
+        command_words_add(&words, stet_strdup("/bin/sh"));
+        command_words_add(&words, stet_strdup("-c"));
+    }
+    for (size_t i = 0; i < (n.shell ? 1 : stet_count(argv)); i++) {
+        stet_buf filled = STET_BUF(0);
+        v = n.shell ? shell : stet_at(argv, i);
+        stet_path_fill(stet_as_string(&v, NULL), fill_in, &n, &filled);
+        command_words_add(&words, stet_strdup(stet_buf_cstr(&filled)));
+        stet_buf_release(&filled);
+    }
+    command_words_of_list(words.at, words.len, take_word, &n);
+    command_words_release(&words);
+    stet_map_release(&n.seen);
+    stet_free(cwd);
+}

@@ -1,0 +1,462 @@
+/* call.c - the operations call run, list, show, wait and cancel. */
+
+#include <string.h>
+
+#include "base/vec.h"
+#include "call/orchestrate.h"
+#include "operation/call_common.h"
+#include "operation/text.h"
+#include "os/file.h"
+
+#define SUBMIT_MS 10000 /* how long somebody who leaves waits until the work is known to be under way */
+#define LOG_BYTES ((size_t)64 << 10)
+
+static const char *text_arg(stet_value args, const char *name, stet_value *hold) {
+    *hold = stet_get(args, name);
+    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : NULL;
+}
+
+/* One argument: node:ID, or JSON. `*held` keeps the node. */
+static stet_status take_arg(call_session *s, stet_value v, stet_call_arg *out, stet_hash *held, stet_error *err) {
+    size_t len;
+    const char *text = stet_as_string(&v, &len);
+    if (strncmp(text, "node:", 5) == 0) {
+        stet_status status = stet_repo_find(s->repo, text + 5, held, err);
+        out->node = held;
+        return status;
+    }
+    stet_status status = stet_json_parse(text, len, &out->value, err);
+    if (status != STET_OK)
+        stet_hint(err, "an argument is JSON (a text in double quotes, '\"like this\"') or node:ID");
+    return status;
+}
+
+static stet_status make_node(call_session *s, stet_value args, stet_hash *node, stet_error *err) {
+    stet_value list = stet_get(args, "arg"), hold;
+    size_t n = stet_count(list);
+    stet_call_arg *given = stet_alloc_zero((n + 1) * sizeof *given);
+    stet_hash *held = stet_alloc_zero((n + 1) * sizeof *held);
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < n && status == STET_OK; i++) {
+        status = take_arg(s, stet_at(list, i), &given[i], &held[i], err);
+        if (status != STET_OK)
+            stet_fail_in(err, "argument %zu", i + 1);
+    }
+    if (status == STET_OK)
+        status = stet_calls_node(s->repo, text_arg(args, "function", &hold), given, n, node, err);
+    for (size_t i = 0; i < n; i++)
+        stet_release(given[i].value);
+    stet_free(given);
+    stet_free(held);
+    return status;
+}
+
+/* The outcome of a call that was waited for, as the result or as the error. */
+static stet_status conclude(call_session *s, stet_call *c, stet_value *result, stet_error *err) {
+    if (stet_call_state_of(c) != STET_CALL_FAILED)
+        return call_outcome_value(s, c, result, err);
+    const stet_error *e = stet_call_outcome_of(c)->error;
+    stet_fail(err, e->status, "%s", e->message);
+    if (e->hint[0])
+        stet_hint(err, "%s", e->hint);
+    stet_detail(err, "id", stet_string(stet_call_execution(c)));
+    return e->status;
+}
+
+/* Whoever stops waiting leaves the call behind, under way, and is told how to find it. */
+static stet_status leave(call_session *s, stet_call *c, stet_error *err) {
+    for (int i = 0; i < SUBMIT_MS / 50 && !s->ended && !stet_call_submitted(c); i++) {
+        uv_run(&s->loop, UV_RUN_NOWAIT);
+        uv_sleep(50);
+    }
+    const char *id = stet_call_execution(c);
+    char node[STET_HASH_HEX];
+    stet_hash_hex(stet_call_node(c), node);
+    stet_hint(err, "it goes on; wait for it with: stet call wait %.36s", *id ? id : node);
+    stet_detail(err, "id", *id ? stet_string(id) : stet_null());
+    return err->status;
+}
+
+static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    call_session s;
+    stet_value hold, retries;
+    stet_hash node;
+    stet_call *c = NULL;
+    int64_t timeout;
+    bool detach = stet_as_bool(stet_get(args, "detach"));
+    if (detach && stet_as_bool(stet_get(args, "wait")))
+        return stet_fail(err, STET_INVALID, "--wait and --detach exclude each other");
+    stet_status status = call_time(args, "timeout", &timeout, err);
+    if (status == STET_OK)
+        status = call_begin(ctx, true, text_arg(args, "remote", &hold), &s, err);
+    if (status != STET_OK)
+        return status;
+    status = make_node(&s, args, &node, err);
+    if (status == STET_OK) {
+        stet_call_request r = {.node = node, .cache = stet_as_bool(stet_get(args, "cache")), .timeout_ms = timeout};
+        if (stet_find(args, "retries", 7, &retries))
+            r.attempts = stet_as_int(retries) + 1;
+        status = stet_executor_start(s.executor, &r, call_ended, &s, &c, err);
+    }
+    if (status == STET_OK) {
+        status = call_drive(&s, c, detach ? stet_call_submitted : NULL, -1, err);
+        if (status == STET_CANCELLED)
+            status = leave(&s, c, err);
+        else if (status == STET_OK)
+            status = conclude(&s, c, result, err);
+    }
+    call_end(&s);
+    return status;
+}
+
+static void run_render(stet_render *r, stet_value call) {
+    stet_value id = stet_get(call, "id"), value;
+    bool ended = stet_find(call, "value", 5, &value) || stet_find(call, "failure", 7, &value);
+    if (ended) {
+        call_render(r, call);
+        return;
+    }
+    stet_buf_printf(r->out, "%s: under way; wait for it with: stet call wait %s\n",
+                    stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "the call",
+                    stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "ID");
+}
+
+static stet_status wait_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    call_session s;
+    stet_value hold;
+    stet_attempt a;
+    stet_call *c = NULL;
+    int64_t timeout;
+    stet_status status = call_time(args, "timeout", &timeout, err);
+    if (status == STET_OK)
+        status = call_begin(ctx, true, NULL, &s, err);
+    if (status != STET_OK)
+        return status;
+    status = call_find(&s, text_arg(args, "id", &hold), &a, err);
+    if (status == STET_OK) {
+        status = stet_executor_resume(s.executor, a.execution, call_ended, &s, &c, err);
+        stet_attempt_release(&a);
+    }
+    if (status == STET_OK) {
+        status = call_drive(&s, c, NULL, timeout ? timeout : -1, err);
+        if (status == STET_CANCELLED || status == STET_BUSY)
+            status = leave(&s, c, err);
+        else if (status == STET_OK)
+            status = conclude(&s, c, result, err);
+    }
+    call_end(&s);
+    return status;
+}
+
+static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    call_session s;
+    stet_value hold;
+    stet_attempt a;
+    stet_call *c = NULL;
+    stet_status status = call_begin(ctx, true, NULL, &s, err);
+    if (status != STET_OK)
+        return status;
+    status = call_find(&s, text_arg(args, "id", &hold), &a, err);
+    if (status == STET_OK) {
+        status = stet_executor_cancel(s.executor, a.execution, call_ended, &s, &c, err);
+        if (status == STET_OK)
+            status = call_drive(&s, c, NULL, -1, err);
+        stet_attempt now;
+        if (status == STET_OK)
+            status = stet_attempt_get(s.repo, a.execution, &now, err);
+        if (status == STET_OK) {
+            status = call_value(&s, &now, false, result, err);
+            stet_attempt_release(&now);
+        }
+        stet_attempt_release(&a);
+    }
+    call_end(&s);
+    return status;
+}
+
+static bool wanted(const stet_attempt *a, const char *which) {
+    bool ok = a->state == STET_CALL_COMPLETED_OK || a->state == STET_CALL_PINNED_HIT;
+    return strcmp(which, "all") == 0    ? true
+           : strcmp(which, "live") == 0 ? !a->done
+           : strcmp(which, "ok") == 0   ? a->done && ok
+                                        : a->done && !ok;
+}
+
+static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    call_session s;
+    stet_value hold, calls = stet_array();
+    stet_attempts list = {0};
+    int64_t limit = stet_as_int(stet_get(args, "limit"));
+    const char *which = text_arg(args, "state", &hold);
+    stet_status status = call_begin(ctx, false, NULL, &s, err);
+    if (status != STET_OK) {
+        stet_release(calls);
+        return status;
+    }
+    status = stet_attempt_list(s.repo, NULL, strcmp(which, "live") == 0, 100000, &list, err);
+    if (status == STET_NOT_FOUND) { /* nobody has called anything */
+        stet_error_clear(err);
+        status = STET_OK;
+    }
+    int64_t total = 0;
+    for (size_t i = list.len; i-- > 0 && status == STET_OK;) {
+        stet_value v;
+        if (!wanted(&list.at[i], which) || ++total > limit)
+            continue;
+        status = call_value(&s, &list.at[i], false, &v, err);
+        if (status == STET_OK)
+            stet_push(&calls, v);
+    }
+    stet_attempts_release(&list);
+    if (status == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "calls", calls);
+        stet_put(result, "total", stet_int(total));
+    } else
+        stet_release(calls);
+    call_end(&s);
+    return status;
+}
+
+static void list_render(stet_render *r, stet_value result) {
+    stet_value calls = stet_get(result, "calls");
+    stet_table t = {.columns = 4};
+    if (stet_count(calls) == 0) {
+        stet_buf_str(r->out, "no calls\n");
+        return;
+    }
+    static const char *const heads[] = {"ID", "STATE", "CREATED", "FUNCTION"};
+    for (int i = 0; i < 4; i++)
+        stet_table_cell(&t, heads[i]);
+    for (size_t i = 0; i < stet_count(calls); i++) {
+        stet_value c = stet_at(calls, i);
+        static const char *const keys[] = {"id", "state", "created", "function"};
+        for (int k = 0; k < 4; k++) {
+            stet_value v = stet_get(c, keys[k]);
+            stet_table_cell(&t, stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "");
+        }
+    }
+    stet_table_print(&t, r, true);
+    int64_t more = stet_as_int(stet_get(result, "total")) - (int64_t)stet_count(calls);
+    if (more > 0)
+        stet_buf_printf(r->out, "and %lld more (--limit)\n", (long long)more);
+}
+
+/* What adapters said, the end of it. */
+static void put_log(call_session *s, const char *execution, stet_value *out) {
+    char *dir = stet_calls_dir(s->project), *path = stet_executor_log_path(dir, execution);
+    stet_buf b = STET_BUF(0);
+    if (stet_file_read(path, (size_t)64 << 20, &b, NULL) == STET_OK && b.len > 0) {
+        const char *from = b.len > LOG_BYTES ? b.data + (b.len - LOG_BYTES) : b.data;
+        stet_put(out, "log", stet_stringf("%s", from));
+    }
+    stet_buf_release(&b);
+    stet_free(path);
+    stet_free(dir);
+}
+
+static void put_claim(call_session *s, const stet_attempt *a, stet_value *out) {
+    const unsigned flags = STET_REPO_READ_ONLY | STET_REPO_MUST_EXIST;
+    stet_value remote = stet_get(a->detail, "remote");
+    stet_repo *r = NULL;
+    stet_claim c;
+    bool there = false;
+    if (stet_typeof(remote) == STET_STRING &&
+        stet_repo_open_uri(stet_as_string(&remote, NULL), flags, &r, NULL) != STET_OK)
+        return;
+    if (stet_claim_get(r ? r : s->repo, a->key, &there, &c, NULL) == STET_OK && there) {
+        stet_value v = stet_object();
+        stet_put(&v, "key", stet_hash_text(a->key));
+        stet_put(&v, "state", stet_string(stet_claim_state_name(c.state)));
+        stet_put(&v, "owner", stet_string(c.owner));
+        stet_put(&v, "attempt", stet_int(c.attempt));
+        stet_put(out, "claim", v);
+        stet_claim_release(&c);
+    }
+    stet_repo_close(r);
+}
+
+static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    call_session s;
+    stet_value hold;
+    stet_attempt a;
+    stet_status status = call_begin(ctx, false, NULL, &s, err);
+    if (status != STET_OK)
+        return status;
+    status = call_find(&s, text_arg(args, "id", &hold), &a, err);
+    if (status == STET_OK) {
+        status = call_value(&s, &a, true, result, err);
+        stet_hash *execs = NULL;
+        size_t count = 0;
+        if (status == STET_OK && stet_repo_execs(s.repo, a.node, &execs, &count, NULL) == STET_OK) {
+            stet_value list = stet_array();
+            for (size_t i = 0; i < count; i++)
+                stet_push(&list, stet_hash_text(execs[i]));
+            stet_put(result, "execs", list);
+            stet_free(execs);
+        }
+        if (status == STET_OK) {
+            put_claim(&s, &a, result);
+            put_log(&s, a.execution, result);
+        }
+        stet_attempt_release(&a);
+    }
+    call_end(&s);
+    return status;
+}
+
+#define PARAM_ID                                                                                                       \
+    {                                                                                                                  \
+        .name = "id", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,                 \
+        .metavar = "ID", .summary = "Id of the call, or of its node: the first characters will do, at least six"       \
+    }
+
+static const stet_param run_params[] = {
+    {.name = "function",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .metavar = "FUNCTION",
+     .summary = "dml+exec://ADAPTER/PATH?QUERY"},
+    {.name = "arg",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_POSITIONAL | STET_PARAM_REPEATED,
+     .metavar = "ARG",
+     .summary = "JSON, or node:ID for the value of a node"},
+    {.name = "cache",
+     .type = STET_PARAM_BOOL,
+     .default_json = "true",
+     .summary = "Take a result that is there; with --no-cache it runs again"},
+    {.name = "retries",
+     .type = STET_PARAM_INT,
+     .metavar = "N",
+     .min = 0,
+     .max = 1000,
+     .summary = "How often a transient failure is tried again"},
+    {.name = "timeout",
+     .type = STET_PARAM_STRING,
+     .metavar = "TIME",
+     .summary = "The call is given up after this: seconds, or 90s, 10m, 2h"},
+    {.name = "remote",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_CLI_ONLY, /* where data is sent to is for a person to say */
+     .metavar = "REMOTE",
+     .summary = "Repository whose workers run it: file:..., or the name of a remote; instead of the configured one"},
+    {.name = "wait", .type = STET_PARAM_BOOL, .summary = "Wait for the result, as without it"},
+    {.name = "detach", .type = STET_PARAM_BOOL, .summary = "Leave when it is under way"},
+    {0},
+};
+
+static const stet_example run_examples[] = {
+    {"call run 'dml+exec://stet-exec-local/cat' '{\"a\": 1}'", "run a program on a value"},
+    {"call run 'dml+exec://stet-exec-local/?command=wc+-c' '[1,2,3]' --no-cache --timeout 1m",
+     "run a line for the shell, again, for at most a minute"},
+    {0},
+};
+
+static const stet_param wait_params[] = {
+    PARAM_ID,
+    {.name = "timeout",
+     .type = STET_PARAM_STRING,
+     .metavar = "TIME",
+     .summary = "Stop waiting after this; the call goes on"},
+    {0},
+};
+
+static const stet_example wait_examples[] = {
+    {"call wait 8250e2450f", "wait for a call and print its result"},
+    {0},
+};
+
+static const stet_param id_params[] = {PARAM_ID, {0}};
+
+static const stet_example show_examples[] = {
+    {"call show 8250e2450f", "all that is known of a call, found by the beginning of its node"},
+    {0},
+};
+
+static const stet_example cancel_examples[] = {
+    {"call cancel 0ab7f0bad9", "give a call up, and end what runs for it"},
+    {0},
+};
+
+static const char *const list_states[] = {"all", "live", "ok", "failed", NULL};
+
+static const stet_param list_params[] = {
+    {.name = "state",
+     .type = STET_PARAM_ENUM,
+     .choices = list_states,
+     .default_json = "\"all\"",
+     .summary = "Only those that are under way, that gave a result, or that failed"},
+    {.name = "limit",
+     .type = STET_PARAM_INT,
+     .metavar = "N",
+     .min = 1,
+     .max = 100000,
+     .default_json = "50",
+     .summary = "At most so many"},
+    {0},
+};
+
+static const stet_example list_examples[] = {
+    {"call list", "the newest calls"},
+    {"call list --state live", "those that are under way"},
+    {0},
+};
+
+const stet_op stet_ops_call[] = {
+    {.name = "call run",
+     .summary = "Call a function on arguments, or take the result that is there",
+     .description =
+         "A call is known by its function and its arguments: the same call again gives the result that is there, also "
+         "a failure, and runs nothing. A call that is under way, in whatever process, is joined.\n\n"
+         "The function names an adapter, a program on $PATH that is asked how far the call is; stet-exec-local runs "
+         "programs on this machine: dml+exec://stet-exec-local/PROGRAM?arg=A&arg=B. The arguments are its standard "
+         "input, as a JSON array; the JSON that it prints is the result.\n\n"
+         "Ctrl-C stops the waiting and not the call. Exit status 1 if the call failed.",
+     .params = run_params,
+     .result_schema = CALL_SCHEMA,
+     .examples = run_examples,
+     .flags = STET_OP_LONG,
+     .run = run_run,
+     .render = run_render,
+     .verdict = call_verdict},
+    {.name = "call wait",
+     .summary = "Wait for a call and print its result",
+     .description =
+         "Goes on with a call that another process has left, or waits for the one that has it. Exit status 1 "
+         "if the call failed.",
+     .params = wait_params,
+     .result_schema = CALL_SCHEMA,
+     .examples = wait_examples,
+     .flags = STET_OP_LONG,
+     .run = wait_run,
+     .render = call_render,
+     .verdict = call_verdict},
+    {.name = "call list",
+     .summary = "List calls, the newest first",
+     .params = list_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"calls\",\"total\"],\"properties\":{\"calls\":{\"type\":"
+                      "\"array\",\"items\":" CALL_SCHEMA "},\"total\":{\"type\":\"integer\"}}}",
+     .examples = list_examples,
+     .flags = STET_OP_READ_ONLY,
+     .run = list_run,
+     .render = list_render},
+    {.name = "call show",
+     .summary = "Show a call: its state, its result, who runs it, what its adapter said",
+     .params = id_params,
+     .result_schema = CALL_SCHEMA,
+     .examples = show_examples,
+     .flags = STET_OP_READ_ONLY,
+     .run = show_run},
+    {.name = "call cancel",
+     .summary = "Give a call up and end what runs for it",
+     .description = "Whoever waits for it is told. What others want, in another project on the same remote, they run "
+                    "again. A call that has ended is a conflict.",
+     .params = id_params,
+     .result_schema = CALL_SCHEMA,
+     .examples = cancel_examples,
+     .flags = STET_OP_LONG,
+     .run = cancel_run,
+     .render = call_render},
+    {0},
+};

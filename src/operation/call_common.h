@@ -1,0 +1,62 @@
+/* call_common.h - what the operations on calls share.
+ *
+ * That is: the repository, an executor on a loop, finding a call, and a call as a value.
+ */
+#ifndef STET_OPERATION_CALL_COMMON_H
+#define STET_OPERATION_CALL_COMMON_H
+
+#include <uv.h>
+
+#include "call/calls.h"
+#include "operation/op.h"
+
+typedef struct call_session {
+    stet_op_ctx *ctx;
+    stet_project *project;
+    stet_repo *repo;
+    stet_calls_config config;
+    uv_loop_t loop;
+    bool looping;
+    stet_executor *executor;
+    bool ended;
+} call_session;
+
+/* Opens the repository, and an executor too if `executor`. `remote` may be NULL. */
+STET_CHECKED stet_status call_begin(stet_op_ctx *ctx, bool executor, const char *remote, call_session *s,
+                                    stet_error *err);
+void call_end(call_session *s);
+
+/* Finds the attempt whose execution or node begins with `id`; of a node the newest attempt. `*out` belongs to the
+ * caller. */
+STET_CHECKED stet_status call_find(call_session *s, const char *id, stet_attempt *out, stet_error *err);
+
+/* Runs the loop until the call has ended, a stop was requested, or `until` returns true; at most `patience_ms`
+ * (negative: for ever). STET_CANCELLED: a stop was requested. STET_BUSY: the time is over. */
+STET_CHECKED stet_status call_drive(call_session *s, stet_call *c, bool (*until)(const stet_call *c),
+                                    int64_t patience_ms, stet_error *err);
+void call_ended(void *session, stet_call *c); /* a callback for the executor */
+
+/* The value of an attempt: {"id","node","function","state",...}. With `whole` its value or failure is read too. */
+STET_CHECKED stet_status call_value(call_session *s, const stet_attempt *a, bool whole, stet_value *out,
+                                    stet_error *err);
+/* The same for a call that was driven. */
+STET_CHECKED stet_status call_outcome_value(call_session *s, const stet_call *c, stet_value *out, stet_error *err);
+
+/* A duration argument such as "10m"; 0 if it is not given. */
+STET_CHECKED stet_status call_time(stet_value args, const char *name, int64_t *ms, stet_error *err);
+
+void call_render(stet_render *r, stet_value call);
+stet_status call_verdict(stet_value call);
+
+#define CALL_SCHEMA                                                                                                    \
+    "{\"type\":\"object\",\"required\":[\"id\",\"node\",\"function\",\"state\",\"cached\"],\"properties\":{"           \
+    "\"id\":{\"type\":[\"string\",\"null\"]},\"node\":{\"type\":\"string\"},\"function\":{\"type\":\"string\"},"       \
+    "\"state\":{\"enum\":[\"resolve_call_node\",\"poll_adapter\",\"integrate_ok\",\"integrate_error\",\"retry_wait\"," \
+    "\"pinned_hit\",\"completed_ok\",\"completed_error\",\"failed_terminal\"]},\"cached\":{\"type\":\"boolean\"},"     \
+    "\"ok\":{\"type\":\"boolean\"},\"value\":{},\"failure\":{},\"exec\":{\"type\":\"string\"},"                        \
+    "\"result\":{\"type\":\"string\"},\"retries\":{\"type\":\"integer\"},\"next\":{\"type\":\"string\"},"              \
+    "\"created\":{\"type\":\"string\"},\"updated\":{\"type\":\"string\"},\"progress\":{\"type\":\"object\"},"          \
+    "\"lastError\":{\"type\":\"object\"},\"claim\":{\"type\":\"object\"},\"execs\":{\"type\":\"array\"},"              \
+    "\"remote\":{\"type\":\"string\"},\"log\":{\"type\":\"string\"}}}"
+
+#endif

@@ -1,0 +1,141 @@
+/* check_rerun.c - `check --rerun`: computes what is up to date again and compares. */
+
+#include "operation/check_rerun.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "drive/rerun.h"
+#include "operation/text.h"
+#include "os/clock.h"
+
+#define SAMPLE 100 /* unless a number is given */
+
+/* `*most` 0: all. */
+static stet_status parse_sample(stet_value args, size_t *most, stet_error *err) {
+    stet_value v = stet_get(args, "sample");
+    *most = SAMPLE;
+    if (stet_typeof(v) != STET_STRING)
+        return STET_OK;
+    const char *text = stet_as_string(&v, NULL);
+    char *end;
+    *most = 0;
+    if (strcmp(text, "all") == 0)
+        return STET_OK;
+    long long n = strtoll(text, &end, 10);
+    if (*text >= '1' && *text <= '9' && !*end && n < 1000000000) {
+        *most = (size_t)n;
+        return STET_OK;
+    }
+    stet_fail(err, STET_INVALID, "\"%.100s\" is not a number of actions", text);
+    stet_hint(err, "write a number from 1, or all: stet check --rerun all");
+    return STET_INVALID;
+}
+
+stet_status stet_check_rerun_args(stet_value args, stet_error *err) {
+    size_t most;
+    if (!stet_as_bool(stet_get(args, "rerun")) &&
+        (stet_find(args, "sample", 6, NULL) || stet_find(args, "seed", 4, NULL))) {
+        stet_fail(err, STET_INVALID, "a number of actions, or a seed, is only for --rerun");
+        stet_hint(err, "write stet check --rerun, or leave it out");
+        return STET_INVALID;
+    }
+    return parse_sample(args, &most, err);
+}
+
+static bool is_cancelled(void *ctx) {
+    stet_op_ctx *c = ctx;
+    return c->cancelled(c);
+}
+
+static void on_progress(void *ctx, int64_t done, int64_t total, const char *note) {
+    stet_op_ctx *c = ctx;
+    c->progress(c, done, total, note);
+}
+
+stet_status stet_check_rerun(stet_op_ctx *ctx, stet_value args, stet_value *out, stet_error *err) {
+    stet_rerun_spec spec = {.ctx = ctx, .cancelled = is_cancelled, .progress = on_progress};
+    stet_value seed;
+    stet_project *p;
+    stet_status status = parse_sample(args, &spec.most, err);
+    if (status == STET_OK)
+        status = ctx->project(ctx, &p, err);
+    if (status != STET_OK)
+        return status;
+    if (stet_find(args, "seed", 4, &seed)) {
+        spec.seed = (uint64_t)stet_as_int(seed);
+    } else {
+        stet_random(&spec.seed, sizeof spec.seed);
+        spec.seed &= 0xFFFFFFFF; /* short enough to be typed */
+    }
+    return stet_rerun_project(p, &spec, out, err);
+}
+
+static void put_text(stet_render *r, stet_value v) {
+    size_t len = 0;
+    const char *text = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : "";
+    stet_text_plain(r, text, len);
+}
+
+static long long count_of(stet_value rerun, const char *name) {
+    return (long long)stet_as_int(stet_get(rerun, name));
+}
+
+static void put_wrong(stet_render *r, stet_value w) {
+    stet_value differences = stet_get(w, "differences"), reads = stet_get(w, "unrecordedReads"),
+               branch = stet_get(w, "branch"), space = stet_get(w, "space");
+    stet_buf_str(r->out, "  ");
+    put_text(r, stet_get(w, "piece"));
+    stet_buf_char(r->out, '/');
+    put_text(r, stet_get(w, "node"));
+    if (strcmp(stet_as_string(&space, NULL), "main") != 0) {
+        stet_buf_str(r->out, " (space ");
+        put_text(r, space);
+        stet_buf_char(r->out, ')');
+    }
+    if (*stet_as_string(&branch, NULL)) {
+        stet_buf_str(r->out, " (branch ");
+        put_text(r, branch);
+        stet_buf_char(r->out, ')');
+    }
+    stet_buf_char(r->out, '\n');
+    for (size_t i = 0; i < stet_count(differences); i++) {
+        stet_value d = stet_at(differences, i);
+        stet_buf_str(r->out, "    ");
+        put_text(r, stet_get(d, "cell"));
+        stet_buf_str(r->out, ": stored ");
+        put_text(r, stet_get(d, "stored"));
+        stet_buf_str(r->out, ", recomputed ");
+        put_text(r, stet_get(d, "recomputed"));
+        stet_buf_char(r->out, '\n');
+    }
+    for (size_t i = 0; i < stet_count(reads); i++) {
+        stet_buf_str(r->out, "    read without being recorded: ");
+        put_text(r, stet_at(reads, i));
+        stet_buf_char(r->out, '\n');
+    }
+}
+
+void stet_check_rerun_render(stet_render *r, stet_value rerun) {
+    stet_value wrong = stet_get(rerun, "wrong"), seed;
+    long long differ = count_of(rerun, "differ");
+    stet_buf_printf(r->out, "rerun: %lld of %lld actions compared", count_of(rerun, "compared"),
+                    count_of(rerun, "actions"));
+    if (count_of(rerun, "leftOut"))
+        stet_buf_printf(r->out, ", %lld left out (commands, calls, effects)", count_of(rerun, "leftOut"));
+    if (count_of(rerun, "outdated"))
+        stet_buf_printf(r->out, ", %lld outdated", count_of(rerun, "outdated"));
+    if (stet_find(rerun, "seed", 4, &seed))
+        stet_buf_printf(r->out, ", seed %lld", (long long)stet_as_int(seed));
+    stet_buf_printf(r->out, differ ? ": %lld differ\n" : ": all the same\n", differ);
+    stet_value notes = stet_get(rerun, "notes");
+    for (size_t i = 0; i < stet_count(notes); i++) {
+        stet_buf_str(r->out, "  ");
+        put_text(r, stet_at(notes, i));
+        stet_buf_str(r->out, "; compared as it was set up\n");
+    }
+    for (size_t i = 0; i < stet_count(wrong); i++)
+        put_wrong(r, stet_at(wrong, i));
+    if (differ > (long long)stet_count(wrong))
+        stet_buf_printf(r->out, "  and %lld more\n", differ - (long long)stet_count(wrong));
+}

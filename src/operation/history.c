@@ -1,0 +1,125 @@
+/* history.c - the operation history: one timeline of the runs of all known projects, newest first. */
+
+#include <string.h>
+
+#include "operation/runs_common.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+static stet_value entry_of(const stet_fleet_record *r) {
+    stet_value v = stet_object();
+    stet_put(&v, "runId", stet_string(r->id));
+    stet_put(&v, "repo", stet_string(r->repo));
+    stet_put(&v, "app", r->app_id[0] != 0 ? stet_string(r->app_id) : stet_null());
+    stet_put(&v, "title", r->title[0] != 0 ? stet_string(r->title) : stet_null());
+    stet_put(&v, "lifecycle", stet_string(stet_lifecycle_name(r->lifecycle)));
+    stet_put(&v, "derivedLifecycle", stet_string(stet_lifecycle_name(r->derived)));
+    stet_put(&v, "loopStage", stet_string(r->loop_stage));
+    stet_put(&v, "createdAt", stet_string(r->created_at));
+    stet_put(&v, "updatedAt", stet_string(r->updated_at));
+    stet_put(&v, "duration", stet_int(stet_fleet_record_duration(r, stet_clock_ms())));
+    stet_put(&v, "freshness", stet_string(stet_freshness_name(r->freshness)));
+    stet_put(&v, "provenance", stet_provenance_value(&r->provenance));
+    return v;
+}
+
+static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_registry *reg;
+    stet_status st = stet_runs_page(ctx, args, true, "entries", entry_of, &reg, result, err);
+    if (st == STET_OK)
+        stet_put(result, "repos", stet_registry_repos(reg));
+    stet_registry_free(reg);
+    return st;
+}
+
+static void render(stet_render *r, stet_value result) {
+    stet_value entries = stet_get(result, "entries");
+    bool several = stet_runs_several_projects(entries);
+    stet_table t = {.columns = several ? 6 : 5};
+    static const char *const heads[] = {"AGO", "LIFECYCLE", "TOOK", "PROJECT", "RUN", "WHAT"};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads && stet_count(entries) > 0; i++)
+        if (several || strcmp(heads[i], "PROJECT") != 0)
+            stet_table_cell(&t, heads[i]);
+    for (size_t i = 0; i < stet_count(entries); i++) {
+        stet_value e = stet_at(entries, i), life = stet_get(e, "lifecycle"), repo = stet_get(e, "repo"),
+                   id = stet_get(e, "runId"), title, from = stet_get(stet_get(e, "provenance"), "rerunOf");
+        char ago[STET_TIME_TEXT], took[STET_TIME_TEXT];
+        stet_runs_age(e, "createdAt", ago);
+        stet_duration_print(stet_as_int(stet_get(e, "duration")), took);
+        stet_table_cell(&t, ago);
+        stet_table_cell(&t, stet_as_string(&life, NULL));
+        stet_table_cell(&t, took);
+        if (several)
+            stet_table_cell(&t, stet_file_basename(stet_as_string(&repo, NULL)));
+        stet_table_cell(&t, stet_as_string(&id, NULL));
+        if (stet_typeof(from) == STET_STRING)
+            stet_table_cellf(&t, "rerun of %s", stet_as_string(&from, NULL));
+        else
+            stet_table_cell(&t, stet_runs_what(e, "app", &title));
+    }
+    if (stet_count(entries) > 0)
+        stet_table_print(&t, r, true);
+    stet_runs_put_page(r, result, stet_count(entries), "newest");
+    stet_runs_put_freshness(r, stet_get(result, "freshness"));
+    stet_runs_put_problems(r, stet_get(result, "problems"));
+    stet_runs_put_next(r, stet_get(result, "nextAction"));
+}
+
+static const stet_param params[] = {
+    RUNS_SCOPE_PARAM("All known projects, or the current one alone", "\"home\""),
+    {.name = "app", .type = STET_PARAM_STRING, .metavar = "ID", .summary = "Runs of this app (pattern)"},
+    {.name = "status",
+     .type = STET_PARAM_ENUM,
+     .flags = STET_PARAM_REPEATED,
+     .choices = stet_runs_lifecycles,
+     .summary = "With this lifecycle; an archived run also by what it was before"},
+    RUNS_REPO_PARAM,
+    {.name = "since", .type = STET_PARAM_TIME, .summary = "Begun at this time or later"},
+    {.name = "until", .type = STET_PARAM_TIME, .summary = "Begun at this time or earlier"},
+    {.name = "label", .type = STET_PARAM_STRING, .summary = "With this label"},
+    {.name = "include-archived", .type = STET_PARAM_BOOL, .default_json = "true", .summary = "Also archived runs"},
+    {.name = "limit",
+     .type = STET_PARAM_INT,
+     .default_json = "50",
+     .min = 0,
+     .max = STET_FLEET_QUERY_LIMIT_MAX,
+     .summary = "At most so many"},
+    {.name = "offset",
+     .type = STET_PARAM_INT,
+     .default_json = "0",
+     .min = 0,
+     .max = INT32_MAX,
+     .summary = "Leave out so many before"},
+    {.name = "cursor", .type = STET_PARAM_STRING, .summary = "Go on after the page whose nextCursor this is"},
+    RUNS_VERIFY_PARAM,
+    {0},
+};
+
+static const stet_example examples[] = {
+    {"history", "what ran lately, in all known projects"},
+    {"history --since 7d --status failed", "what failed in the last week"},
+    {0},
+};
+
+const stet_op stet_ops_history[] = {
+    {.name = "history",
+     .summary = "One timeline of the runs of all known projects, newest first",
+     .description = "Every entry is read from its run's own file. Reruns name the run that they repeat.",
+     .params = params,
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"schemaVersion\",\"scope\",\"freshness\",\"total\",\"offset\",\"limit\","
+         "\"nextCursor\",\"repos\",\"entries\",\"problems\",\"nextAction\"],\"additionalProperties\":false,"
+         "\"properties\":{\"schemaVersion\":{\"const\":1},\"scope\":{\"enum\":[\"repo\",\"home\"]},"
+         "\"freshness\":" RUNS_FRESHNESS
+         ",\"total\":{\"type\":\"integer\"},\"offset\":{\"type\":\"integer\"},\"limit\":{"
+         "\"type\":\"integer\"},\"nextCursor\":{\"type\":[\"string\",\"null\"]},\"repos\":{\"type\":\"array\"},"
+         "\"entries\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"runId\",\"repo\",\"app\","
+         "\"lifecycle\",\"derivedLifecycle\",\"loopStage\",\"createdAt\",\"updatedAt\",\"duration\",\"freshness\","
+         "\"provenance\"]}},\"problems\":" RUNS_PROBLEMS ",\"nextAction\":{\"type\":\"string\"}}}",
+     .examples = examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT | STET_OP_COMMON,
+     .run = run,
+     .render = render,
+     .verdict = stet_runs_verdict},
+    {0},
+};

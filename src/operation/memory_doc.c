@@ -1,0 +1,647 @@
+/* memory_doc.c - the operations get, set, and doc get, set, patch, delete, log and list. */
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "operation/memory.h"
+#include "operation/piece_common.h"
+#include "operation/text.h"
+#include "scheduler/reader.h"
+
+/* The `process` metadata of a piece is its whole graph (GraphSnapshotV1), which is stored in parts beside the document.
+ * A part that can't be read fails the whole: half a graph would be taken for all of it. */
+static stet_status put_snapshot(memory_call *c, const char *id, int64_t at, stet_value *envelope, stet_error *err) {
+    const char *name = stet_piece_name_of(id);
+    stet_piece *p = NULL;
+    stet_process *g = NULL;
+    stet_value schemas = stet_null();
+    if (!name || stet_typeof(stet_get(*envelope, "process")) != STET_OBJECT)
+        return STET_OK;
+    stet_status st = stet_piece_load(c->space, c->branch, name, at, &p, err);
+    if (st == STET_OK)
+        st = stet_piece_process(c->space, c->branch, p, at, &g, err);
+    if (st == STET_OK)
+        st = stet_piece_children(c->space, c->branch, at, g, NULL, err);
+    if (st == STET_OK)
+        st = stet_piece_schemas(c->space, c->branch, g, &schemas, err);
+    if (st == STET_OK) {
+        stet_value process = stet_retain(stet_get(*envelope, "process")), graph = stet_process_snapshot(g, schemas);
+        for (size_t i = 0; i < stet_count(graph); i++)
+            stet_put(&process, stet_key_at(graph, i, NULL), stet_retain(stet_at(graph, i)));
+        stet_put(envelope, "process", process);
+        stet_release(graph);
+    }
+    stet_release(schemas);
+    stet_process_free(g);
+    stet_piece_free(p);
+    return st;
+}
+
+/* The cell with links followed, those on the way too. */
+static stet_status get_followed(stet_op_ctx *ctx, const memory_call *c, const stet_docname *name, stet_pathref path,
+                                int64_t at, stet_value *out, stet_error *err) {
+    stet_project *project;
+    stet_sched *sched = NULL;
+    stet_sched_opts opts = {0};
+    stet_status st = ctx->project(ctx, &project, err);
+    if (st == STET_OK)
+        st = stet_sched_open(project, c->space, c->branch_name, &opts, &sched, err);
+    if (st == STET_OK)
+        st = stet_sched_get_at(sched, name->id, name->scope, path, at, out, err);
+    stet_sched_close(sched);
+    return st;
+}
+
+static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    memory_call c;
+    stet_value hold, v, stored = stet_null(), followed = stet_null();
+    char *id = NULL;
+    stet_path path = STET_PATH_INIT;
+    stet_doc_state d = {0};
+    int64_t at = memory_int(args, "at", -1);
+    bool meta = stet_as_bool(stet_get(args, "meta")), fresh = stet_as_bool(stet_get(args, "fresh"));
+    bool raw = meta || stet_as_bool(stet_get(args, "raw"));
+    if (fresh && at >= 0)
+        return stet_fail(err, STET_INVALID, "--fresh and --at can't be combined: the past is not computed again");
+    stet_status st = memory_begin(ctx, args, MEMORY_READ, &c, err);
+    if (st != STET_OK)
+        return st;
+    const char *cell = memory_text(args, "cell", &hold);
+    st = stet_cell_parse(cell, meta, &id, &path, err);
+    stet_docname name = {id, c.scope};
+    if (st == STET_OK && fresh) {
+        memory_end(&c); /* this one may not write */
+        st = piece_fresh(ctx, args, &name, stet_path_ref(&path), &followed, err);
+        if (st == STET_OK)
+            st = memory_begin(ctx, args, MEMORY_READ, &c, err);
+    }
+    if (st == STET_OK)
+        st = stet_space_load(c.space, c.branch, &name, at, &d, err);
+    if (st == STET_OK && d.exists && meta && !*c.scope)
+        st = put_snapshot(&c, id, at, &d.value, err);
+    if (st == STET_OK && !d.exists)
+        st = stet_fail(err, STET_NOT_FOUND, "no document \"%s\"%s%s in space \"%s\"", id, *c.scope ? " of scope " : "",
+                       c.scope, c.space_name);
+    bool there = st == STET_OK && stet_path_lookup(d.value, stet_path_ref(&path), &stored);
+    v = fresh && !raw ? followed : stored;
+    if (st == STET_OK && !raw && !fresh && (!there || stet_reader_has_links(stored))) {
+        stet_error why = STET_ERROR_INIT;
+        st = get_followed(ctx, &c, &name, stet_path_ref(&path), at, &followed, &why);
+        v = followed;
+        if (st != STET_OK && st != STET_NOT_FOUND)
+            stet_error_move(err, &why);
+        stet_error_clear(&why);
+    } else if (st == STET_OK && raw && !there) {
+        st = STET_NOT_FOUND;
+    }
+    if (st == STET_NOT_FOUND && d.exists) {
+        stet_fail(err, st, "nothing at %s in space \"%s\"%s", cell, c.space_name,
+                  there ? ": a link there leads to nothing" : "");
+        if (there)
+            stet_hint(err, "--raw prints the link");
+    }
+    if (st == STET_OK) {
+        char hex[STET_HASH_HEX];
+        stet_hash_hex(stet_hash_value(there ? stored : v), hex);
+        *result = stet_object();
+        stet_put(result, "id", stet_string(id));
+        stet_put(result, "scope", stet_string(c.scope));
+        stet_put(result, "path", memory_pointer(stet_path_ref(&path)));
+        stet_put(result, "seq", stet_int(d.seq));
+        stet_put(result, "hash", stet_string(hex));
+        stet_put(result, "value", stet_retain(v));
+    }
+    stet_release(d.value);
+    stet_release(followed);
+    stet_free(id);
+    stet_path_release(&path);
+    memory_end(&c);
+    return st;
+}
+
+static void get_render(stet_render *r, stet_value result) {
+    stet_json_write(r->out, stet_get(result, "value"), STET_JSON_PRETTY);
+}
+
+static const stet_param get_params[] = {
+    {.name = "cell",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .metavar = "CELL",
+     .summary = "ID[/KEY...], with ~1 for a slash and ~0 for a tilde inside an id or key"},
+    {.name = "at",
+     .type = STET_PARAM_INT,
+     .metavar = "SEQ",
+     .summary = "As of this sequence",
+     .min = 0,
+     .max = INT64_MAX},
+    {.name = "fresh",
+     .type = STET_PARAM_BOOL,
+     .flags = STET_PARAM_CLI_ONLY, /* over MCP: `piece pull` */
+     .summary = "First run the actions that it depends on and that are out of date"},
+    {.name = "raw", .type = STET_PARAM_BOOL, .summary = "Print links as they are stored and do not follow them"},
+    PARAM_META,
+    PARAM_SPACE,
+    PARAM_BRANCH,
+    PARAM_SCOPE,
+    {0},
+};
+
+#define GET_SCHEMA                                                                                                     \
+    "{\"type\":\"object\",\"required\":[\"id\",\"scope\",\"path\",\"seq\",\"hash\",\"value\"],\"properties\":{"        \
+    "\"id\":{\"type\":\"string\"},\"scope\":{\"type\":\"string\"},\"path\":{\"type\":\"string\"},"                     \
+    "\"seq\":{\"type\":\"integer\"},\"hash\":{\"type\":\"string\"},\"value\":{}}}"
+
+static stet_value committed(const stet_commit_result *r) {
+    stet_value v = stet_object();
+    stet_put(&v, "seq", stet_int(r->seq));
+    stet_put(&v, "changed", stet_bool(r->changed));
+    stet_put(&v, "replayed", stet_bool(r->replayed));
+    return v;
+}
+
+#define COMMIT_SCHEMA                                                                                                  \
+    "{\"type\":\"object\",\"required\":[\"seq\",\"changed\",\"replayed\"],\"properties\":{"                            \
+    "\"seq\":{\"type\":\"integer\"},\"changed\":{\"type\":\"boolean\"},\"replayed\":{\"type\":\"boolean\"}}}"
+
+static void commit_render(stet_render *r, stet_value result) {
+    long long seq = stet_as_int(stet_get(result, "seq"));
+    if (stet_as_bool(stet_get(result, "replayed")))
+        stet_buf_printf(r->out, "done before, at sequence %lld\n", seq);
+    else if (stet_as_bool(stet_get(result, "changed")))
+        stet_buf_printf(r->out, "sequence %lld\n", seq);
+    else
+        stet_buf_printf(r->out, "nothing to change, at sequence %lld\n", seq);
+}
+
+/* Preconditions and the session, which every writing operation takes. */
+static stet_status prepare(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err) {
+    stet_value hold;
+    const char *hash = memory_text(args, "if_hash", &hold);
+    stet_status st = STET_OK;
+    if (hash)
+        st = stet_tx_require_hash(tx, name->id, name->scope, hash, err);
+    if (st == STET_OK && stet_as_bool(stet_get(args, "if_absent")))
+        st = stet_tx_need_absent(tx, name, err);
+    const char *session = memory_text(args, "session", &hold);
+    int64_t local = memory_int(args, "local", -1);
+    if (st == STET_OK && (session != NULL) != (local >= 0))
+        st = stet_fail(err, STET_INVALID, "--session and --local go together");
+    if (st == STET_OK && session)
+        st = stet_tx_session(tx, session, local, err);
+    return st;
+}
+
+static stet_status set_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    memory_call c;
+    stet_value hold;
+    char *id = NULL;
+    stet_path path = STET_PATH_INIT;
+    stet_tx *tx = NULL;
+    bool meta = stet_as_bool(stet_get(args, "meta"));
+    stet_status st = stet_cell_parse(memory_text(args, "cell", &hold), meta, &id, &path, err);
+    if (st == STET_OK)
+        st = memory_begin(ctx, args, MEMORY_WRITE, &c, err);
+    if (st != STET_OK) {
+        stet_free(id);
+        stet_path_release(&path);
+        return st;
+    }
+    stet_docname name = {id, c.scope};
+    stet_value value = stet_get(args, "value");
+    st = stet_tx_begin(c.space, c.branch_name, &tx, err);
+    if (st == STET_OK)
+        st = prepare(tx, &name, args, err);
+    if (st == STET_OK)
+        st = stet_tx_write_outside(tx, &name, stet_path_ref(&path), stet_retain(value), err);
+    stet_commit_result r;
+    if (st == STET_OK)
+        st = stet_tx_commit(tx, &r, err);
+    else
+        stet_tx_abort(tx);
+    if (st == STET_OK)
+        *result = committed(&r);
+    stet_free(id);
+    stet_path_release(&path);
+    memory_end(&c);
+    return st;
+}
+
+#define PARAMS_WRITE                                                                                                   \
+    {.name = "if-absent", .type = STET_PARAM_BOOL, .summary = "Only if the document is not there"},                    \
+        {.name = "if-hash",                                                                                            \
+         .type = STET_PARAM_STRING,                                                                                    \
+         .metavar = "SHA256",                                                                                          \
+         .summary = "Only if the hash of the document's value is this, as doc get shows it"},                          \
+        {.name = "session",                                                                                            \
+         .type = STET_PARAM_STRING,                                                                                    \
+         .metavar = "NAME",                                                                                            \
+         .summary = "Names the commit together with --local: the same one again gets the first answer"},               \
+    {                                                                                                                  \
+        .name = "local", .type = STET_PARAM_INT, .metavar = "N", .summary = "The session's own number of this commit", \
+        .min = 0, .max = INT64_MAX                                                                                     \
+    }
+
+static const stet_param set_params[] = {
+    {.name = "cell",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .metavar = "CELL",
+     .summary = "ID[/KEY...]; the document and missing parents are created"},
+    {.name = "value",
+     .type = STET_PARAM_JSON,
+     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .metavar = "JSON",
+     .summary = "The new value; - reads it from standard input"},
+    PARAM_META,
+    PARAM_SPACE,
+    PARAM_BRANCH,
+    PARAM_SCOPE,
+    PARAMS_WRITE,
+    {0},
+};
+
+/* What doc patch and doc delete do to the document. */
+typedef stet_status (*change_fn)(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err);
+
+static stet_status change_run(stet_op_ctx *ctx, stet_value args, change_fn change, stet_value *result,
+                              stet_error *err) {
+    memory_call c;
+    stet_value hold;
+    stet_tx *tx = NULL;
+    stet_docname name = {memory_text(args, "id", &hold), NULL};
+    stet_status st = stet_docname_check(&name, err);
+    if (st != STET_OK || (st = memory_begin(ctx, args, MEMORY_WRITE, &c, err)) != STET_OK)
+        return st;
+    name.scope = c.scope;
+    st = stet_tx_begin(c.space, c.branch_name, &tx, err);
+    if (st == STET_OK)
+        st = prepare(tx, &name, args, err);
+    if (st == STET_OK)
+        st = change(tx, &name, args, err);
+    stet_commit_result r;
+    if (st == STET_OK)
+        st = stet_tx_commit(tx, &r, err);
+    else
+        stet_tx_abort(tx);
+    if (st == STET_OK)
+        *result = committed(&r);
+    memory_end(&c);
+    return st;
+}
+
+static stet_status apply_patch(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_patches ops = {0};
+    stet_status st =
+        stet_patches_of_value(stet_get(args, "operations"), stet_as_bool(stet_get(args, "meta")), &arena, &ops, err);
+    if (st == STET_OK)
+        st = stet_tx_patch_outside(tx, name, ops.at, ops.len, err);
+    stet_patches_release(&ops);
+    stet_arena_release(&arena);
+    return st;
+}
+
+static stet_status patch_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return change_run(ctx, args, apply_patch, result, err);
+}
+
+static stet_status apply_delete(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err) {
+    stet_value v;
+    (void)args;
+    stet_status st = stet_tx_read(tx, NULL, name, STET_PATH_ROOT, STET_SHALLOW, &v, err); /* it must be there */
+    return st == STET_OK ? stet_tx_drop_outside(tx, name, err) : st;
+}
+
+static stet_status delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return change_run(ctx, args, apply_delete, result, err);
+}
+
+#define PARAM_ID                                                                                                       \
+    {                                                                                                                  \
+        .name = "id", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,                 \
+        .metavar = "ID", .summary = "The document, its id as it is: a slash is no separator here"                      \
+    }
+
+static const stet_param patch_params[] = {
+    PARAM_ID,
+    {.name = "operations",
+     .type = STET_PARAM_JSON,
+     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .metavar = "JSON",
+     .summary = "An array of operations; - reads it from standard input"},
+    PARAM_META,
+    PARAM_SPACE,
+    PARAM_BRANCH,
+    PARAM_SCOPE,
+    PARAMS_WRITE,
+    {0},
+};
+
+static const stet_param delete_params[] = {PARAM_ID, PARAM_SPACE, PARAM_BRANCH, PARAM_SCOPE, PARAMS_WRITE, {0}};
+
+static stet_value revision_value(const stet_revision *rev, const char *branch) {
+    static const char *const kinds[] = {[STET_REVISION_SET] = "set",
+                                        [STET_REVISION_PATCH] = "patch",
+                                        [STET_REVISION_DELETE] = "delete",
+                                        [STET_REVISION_LOST] = "lost"};
+    stet_value v = stet_object();
+    stet_put(&v, "seq", stet_int(rev->seq));
+    stet_put(&v, "time", memory_time(rev->time_ms));
+    stet_put(&v, "branch", stet_string(branch));
+    stet_put(&v, "kind", stet_string(kinds[rev->kind]));
+    stet_put(&v, "changes", memory_leaves(rev->at, rev->len));
+    if (rev->kind == STET_REVISION_SET)
+        stet_put(&v, "document", stet_retain(rev->payload));
+    else if (rev->kind == STET_REVISION_PATCH)
+        stet_put(&v, "operations", stet_retain(rev->payload));
+    return v;
+}
+
+static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    memory_call c;
+    stet_value hold;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_revision *revs;
+    stet_branch_info *branches;
+    size_t count = 0, branch_count = 0;
+    int64_t next = 0;
+    stet_status st = memory_begin(ctx, args, MEMORY_READ, &c, err);
+    if (st != STET_OK)
+        return st;
+    stet_docname name = {memory_text(args, "id", &hold), c.scope};
+    int64_t before = memory_int(args, "before", 0);
+    st = stet_space_history(c.space, c.branch, &name, before, (size_t)memory_int(args, "limit", 100), &arena, &revs,
+                            &count, &next, err);
+    if (st == STET_OK && count == 0 && before == 0)
+        st = stet_fail(err, STET_NOT_FOUND, "no document \"%s\" ever was in space \"%s\"", name.id, c.space_name);
+    if (st == STET_OK)
+        st = stet_space_branches(c.space, NULL, true, STET_BRANCH_MAX, &arena, &branches, &branch_count, err);
+    stet_value list = stet_array();
+    for (size_t i = 0; i < count; i++) {
+        const char *branch = "";
+        for (size_t j = 0; j < branch_count; j++)
+            if (branches[j].branch == revs[i].branch)
+                branch = branches[j].name;
+        if (st == STET_OK)
+            stet_push(&list, revision_value(&revs[i], branch));
+        stet_release(revs[i].payload);
+    }
+    if (st == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "id", stet_string(name.id));
+        stet_put(result, "revisions", list);
+        if (next)
+            stet_put(result, "next", stet_int(next));
+    } else {
+        stet_release(list);
+    }
+    stet_arena_release(&arena);
+    memory_end(&c);
+    return st;
+}
+
+static void log_render(stet_render *r, stet_value result) {
+    stet_value list = stet_get(result, "revisions");
+    for (size_t i = 0; i < stet_count(list); i++) {
+        stet_value rev = stet_at(list, i), time = stet_get(rev, "time"), kind = stet_get(rev, "kind");
+        stet_value branch = stet_get(rev, "branch");
+        stet_buf_printf(r->out, "%lld  %s  %s", (long long)stet_as_int(stet_get(rev, "seq")),
+                        stet_as_string(&time, NULL), stet_as_string(&kind, NULL));
+        size_t len;
+        const char *text = stet_as_string(&branch, &len);
+        if (len) {
+            stet_buf_str(r->out, "  on ");
+            stet_text_plain(r, text, len);
+        }
+        stet_buf_char(r->out, '\n');
+        memory_render_changes(r, stet_get(rev, "changes"), false);
+    }
+    if (stet_typeof(stet_get(result, "next")) == STET_INT)
+        stet_buf_printf(r->out, "older ones: --before %lld\n", (long long)stet_as_int(stet_get(result, "next")));
+}
+
+static const stet_param log_params[] = {
+    PARAM_ID,
+    PARAM_LIMIT,
+    {.name = "before",
+     .type = STET_PARAM_INT,
+     .metavar = "SEQ",
+     .summary = "Only revisions below this sequence: the next page",
+     .min = 1,
+     .max = INT64_MAX},
+    PARAM_SPACE,
+    PARAM_BRANCH,
+    PARAM_SCOPE,
+    {0},
+};
+
+/* A cursor is id and scope with a tab between, which neither can hold, in base64url: one shell word. */
+static stet_value cursor_of(const stet_docname *name) {
+    char *plain = stet_asprintf("%s\t%s", name->id, name->scope);
+    size_t len = strlen(plain);
+    char *text = stet_alloc((len * 4 + 2) / 3 + 1);
+    stet_base64url_encode(plain, len, text);
+    stet_value v = stet_string(text);
+    stet_free(text);
+    stet_free(plain);
+    return v;
+}
+
+static stet_status read_cursor(const char *text, char **plain, stet_docname *out, stet_error *err) {
+    size_t len = strlen(text), got = 0;
+    *plain = stet_alloc_zero(len + 1);
+    char *tab = stet_base64url_decode(text, len, *plain, &got) ? memchr(*plain, '\t', got) : NULL;
+    if (!tab || strlen(*plain) != got)
+        return stet_fail(err, STET_INVALID, "--after: not a cursor that doc list gave");
+    *tab = 0;
+    *out = (stet_docname){*plain, tab + 1};
+    return STET_OK;
+}
+
+static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    memory_call c;
+    stet_value hold, hold_prefix;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_doc_info *docs = NULL;
+    size_t count = 0;
+    bool none, more = false;
+    char *plain = NULL;
+    stet_docname after;
+    stet_doc_filter filter = {.limit = (size_t)memory_int(args, "limit", 100)};
+    const char *cursor = memory_text(args, "after", &hold);
+    stet_status st = cursor ? read_cursor(cursor, &plain, &after, err) : STET_OK;
+    if (st == STET_OK)
+        st = memory_begin_list(ctx, args, &c, &none, err);
+    if (st != STET_OK) {
+        stet_free(plain);
+        return st;
+    }
+    filter.prefix = memory_text(args, "prefix", &hold_prefix);
+    filter.scope = c.scope;
+    filter.after = cursor ? &after : NULL;
+    if (!none)
+        st = stet_space_list(c.space, c.branch, &filter, &arena, &docs, &count, &more, err);
+    if (st == STET_OK) {
+        stet_value list = stet_array();
+        for (size_t i = 0; i < count; i++) {
+            stet_value row = stet_object();
+            stet_put(&row, "id", stet_string(docs[i].name.id));
+            stet_put(&row, "scope", stet_string(docs[i].name.scope));
+            stet_put(&row, "seq", stet_int(docs[i].seq));
+            stet_push(&list, row);
+        }
+        *result = stet_object();
+        stet_put(result, "documents", list);
+        if (more)
+            stet_put(result, "next", cursor_of(&docs[count - 1].name));
+    }
+    stet_free(plain);
+    stet_arena_release(&arena);
+    memory_end(&c);
+    return st;
+}
+
+static void list_render(stet_render *r, stet_value result) {
+    stet_value list = stet_get(result, "documents"), next = stet_get(result, "next");
+    stet_table t = {.columns = 3};
+    stet_table_cell(&t, "ID");
+    stet_table_cell(&t, "SCOPE");
+    stet_table_cell(&t, "SEQ");
+    for (size_t i = 0; i < stet_count(list); i++) {
+        stet_value row = stet_at(list, i), id = stet_get(row, "id"), scope = stet_get(row, "scope");
+        stet_table_cell(&t, stet_as_string(&id, NULL));
+        stet_table_cell(&t, stet_as_string(&scope, NULL));
+        stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(row, "seq")));
+    }
+    if (stet_count(list) == 0)
+        stet_buf_str(r->out, "no documents\n");
+    else
+        stet_table_print(&t, r, true);
+    if (stet_count(list) == 0)
+        stet_release(t.cells);
+    if (stet_typeof(next) == STET_STRING)
+        stet_buf_printf(r->out, "more: --after %s\n", stet_as_string(&next, NULL));
+}
+
+static const stet_param list_params[] = {
+    {.name = "prefix", .type = STET_PARAM_STRING, .metavar = "TEXT", .summary = "Only ids that begin so"},
+    {.name = "scope", .type = STET_PARAM_STRING, .metavar = "NAME", .summary = "Only of this scope; without it of any"},
+    PARAM_LIMIT,
+    {.name = "after", .type = STET_PARAM_STRING, .metavar = "CURSOR", .summary = "The `next` of the page before"},
+    PARAM_SPACE,
+    PARAM_BRANCH,
+    {0},
+};
+
+static const char patch_text[] =
+    "The operations, applied all or none. Paths are JSON Pointers (or arrays of keys) into the value, with --meta into "
+    "the whole document.\n\n"
+    "  {\"op\":\"replace\",\"path\":P,\"value\":V}           whatever is there; missing parents are created\n"
+    "  {\"op\":\"add\",\"path\":P,\"value\":V}               a member, or an element inserted (\"-\": at the end)\n"
+    "  {\"op\":\"remove\",\"path\":P}\n"
+    "  {\"op\":\"move\",\"from\":P,\"path\":P}\n"
+    "  {\"op\":\"splice\",\"path\":P,\"index\":N,\"remove\":N,\"add\":[...]}\n"
+    "  {\"op\":\"append\",\"path\":P,\"values\":[...]}\n"
+    "  {\"op\":\"add-unique\",\"path\":P,\"value\":V}        unless an equal element is there\n"
+    "  {\"op\":\"remove-by-value\",\"path\":P,\"value\":V}   every equal element\n"
+    "  {\"op\":\"increment\",\"path\":P,\"by\":N}            by 1 unless given; absent counts as 0\n\n"
+    "A document that is not there is created. Two such commits that read nothing do not conflict: each is applied to "
+    "what "
+    "is there at its turn.";
+
+static const stet_example get_examples[] = {{"get config/theme", "one field of a document"},
+                                            {"get config --at 1", "the document as it was at a sequence"},
+                                            {"get config --meta", "value and metadata"},
+                                            {0}};
+static const stet_example doc_get_examples[] = {{"doc get config", "a whole value"}, {0}};
+static const stet_example set_examples[] = {{"set config/theme '\"dark\"'", "set one field"},
+                                            {"set events:42 '{\"at\":1}' --if-absent", "only if it is not there"},
+                                            {0}};
+static const stet_example doc_set_examples[] = {{"doc set config '{\"theme\":\"light\"}'", "replace a whole value"},
+                                                {0}};
+static const stet_example patch_examples[] = {
+    {"doc patch config '[{\"op\":\"increment\",\"path\":\"/visits\"}]'", "count without reading"},
+    {"doc patch config '[{\"op\":\"add\",\"path\":\"/tags/0\",\"value\":\"first\"}]'", "insert at the front of a list"},
+    {0}};
+static const stet_example delete_examples[] = {{"doc delete config", "it stays in the history"}, {0}};
+static const stet_example log_examples[] = {{"doc log config --limit 5", "its last five revisions"}, {0}};
+static const stet_example list_examples[] = {
+    {"doc list", "all documents"}, {"doc list --prefix conf", "those whose id begins so"}, {0}};
+
+#define LOG_SCHEMA                                                                                                     \
+    "{\"type\":\"object\",\"required\":[\"id\",\"revisions\"],\"properties\":{\"id\":{\"type\":\"string\"},"           \
+    "\"revisions\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"seq\",\"time\",\"branch\","      \
+    "\"kind\",\"changes\"],\"properties\":{\"seq\":{\"type\":\"integer\"},\"time\":{\"type\":\"string\"},"             \
+    "\"branch\":{\"type\":\"string\"},\"kind\":{\"enum\":[\"set\",\"patch\",\"delete\",\"lost\"]},"                    \
+    "\"changes\":{\"type\":\"array\"},\"document\":{\"type\":\"object\"},\"operations\":{\"type\":\"array\"}}}},"      \
+    "\"next\":{\"type\":\"integer\"}}}"
+
+#define LIST_SCHEMA                                                                                                    \
+    "{\"type\":\"object\",\"required\":[\"documents\"],\"properties\":{\"documents\":{\"type\":\"array\",\"items\":{"  \
+    "\"type\":\"object\",\"required\":[\"id\",\"scope\",\"seq\"],\"properties\":{\"id\":{\"type\":\"string\"},"        \
+    "\"scope\":{\"type\":\"string\"},\"seq\":{\"type\":\"integer\"}}}},\"next\":{\"type\":\"string\"}}}"
+
+/* Each by two names. */
+#define GET(words, text, shown, more)                                                                                  \
+    {                                                                                                                  \
+        .name = words, .summary = "Print a document's value or a part of it", .description = text,                     \
+        .params = get_params, .result_schema = GET_SCHEMA, .examples = shown, .flags = STET_OP_READ_ONLY | (more),     \
+        .run = get_run, .render = get_render                                                                           \
+    }
+#define SET(words, text, shown, more)                                                                                  \
+    {                                                                                                                  \
+        .name = words, .summary = "Set a document's value or a part of it", .description = text, .params = set_params, \
+        .result_schema = COMMIT_SCHEMA, .examples = shown, .flags = STET_OP_IDEMPOTENT | STET_OP_DESTRUCTIVE | (more), \
+        .run = set_run, .render = commit_render                                                                        \
+    }
+
+const stet_op stet_ops_doc[] = {
+    GET("get", "The same as `doc get`.", get_examples, STET_OP_COMMON),
+    GET("doc get",
+        "Links are followed, on the way to the cell and in its value; --raw and --meta print them as they are stored. "
+        "With --json the answer carries the sequence that made the document so, and the hash of the stored value, "
+        "which "
+        "--if-hash takes.",
+        doc_get_examples, 0),
+    SET("set", "The same as `doc set`.", set_examples, STET_OP_COMMON),
+    SET("doc set", "Durable when it returns. Setting what is there already changes nothing and makes no new sequence.",
+        doc_set_examples, 0),
+    {.name = "doc patch",
+     .summary = "Apply patch operations to a document, all or none",
+     .description = patch_text,
+     .params = patch_params,
+     .result_schema = COMMIT_SCHEMA,
+     .examples = patch_examples,
+     .flags = STET_OP_DESTRUCTIVE | STET_OP_COMMON,
+     .run = patch_run,
+     .render = commit_render},
+    {.name = "doc delete",
+     .summary = "Delete a document; its history stays",
+     .params = delete_params,
+     .result_schema = COMMIT_SCHEMA,
+     .examples = delete_examples,
+     .flags = STET_OP_DESTRUCTIVE,
+     .run = delete_run,
+     .render = commit_render},
+    {.name = "doc log",
+     .summary = "Show the revisions of a document, newest first",
+     .description = "Each with its sequence, what was done, and which leaves of the document changed.",
+     .params = log_params,
+     .result_schema = LOG_SCHEMA,
+     .examples = log_examples,
+     .flags = STET_OP_READ_ONLY,
+     .run = log_run,
+     .render = log_render},
+    {.name = "doc list",
+     .summary = "List the documents of a space",
+     .description = "In the order of their ids.",
+     .params = list_params,
+     .result_schema = LIST_SCHEMA,
+     .examples = list_examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
+     .run = list_run,
+     .render = list_render},
+    {0},
+};

@@ -1,0 +1,471 @@
+/* memory_space.c - the operations branch list, create and delete, and space list, changes and stats. */
+
+#include <string.h>
+
+#include "operation/memory.h"
+#include "operation/text.h"
+#include "os/file.h"
+
+static stet_status branches_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    memory_call c;
+    stet_value hold;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_branch_info *at = NULL;
+    size_t count = 0, limit = (size_t)memory_int(args, "limit", 100);
+    bool none;
+    stet_status st = memory_begin_list(ctx, args, &c, &none, err);
+    if (st != STET_OK)
+        return st;
+    if (!none)
+        st = stet_space_branches(c.space, memory_text(args, "after", &hold), stet_as_bool(stet_get(args, "deleted")),
+                                 limit + 1, &arena, &at, &count, err);
+    if (st == STET_OK) {
+        stet_value list = stet_array();
+        for (size_t i = 0; i < count && i < limit; i++) {
+            stet_value row = stet_object();
+            stet_put(&row, "name", stet_string(at[i].name));
+            if (at[i].parent)
+                stet_put(&row, "parent", stet_string(at[i].parent));
+            stet_put(&row, "fork", stet_int(at[i].fork));
+            if (at[i].created_ms)
+                stet_put(&row, "created", memory_time(at[i].created_ms));
+            stet_put(&row, "deleted", stet_bool(at[i].deleted));
+            stet_push(&list, row);
+        }
+        *result = stet_object();
+        stet_put(result, "branches", list);
+        if (count > limit)
+            stet_put(result, "next", stet_string(at[limit - 1].name));
+    }
+    stet_arena_release(&arena);
+    memory_end(&c);
+    return st;
+}
+
+static void branches_render(stet_render *r, stet_value result) {
+    stet_value list = stet_get(result, "branches");
+    stet_table t = {.columns = 4};
+    stet_table_cell(&t, "BRANCH");
+    stet_table_cell(&t, "PARENT");
+    stet_table_cell(&t, "FORK");
+    stet_table_cell(&t, "");
+    for (size_t i = 0; i < stet_count(list); i++) {
+        stet_value row = stet_at(list, i), name = stet_get(row, "name"), parent = stet_get(row, "parent");
+        bool root = stet_typeof(parent) != STET_STRING;
+        size_t parent_len = 0;
+        const char *from = root ? "" : stet_as_string(&parent, &parent_len);
+        stet_table_cell(&t, root ? "(default)" : stet_as_string(&name, NULL));
+        stet_table_cell(&t, root ? "" : parent_len ? from : "(default)");
+        stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(row, "fork")));
+        stet_table_cell(&t, stet_as_bool(stet_get(row, "deleted")) ? "deleted" : "");
+    }
+    stet_table_print(&t, r, true);
+}
+
+static stet_status create_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    memory_call c;
+    stet_value hold, hold_from;
+    const char *name = memory_text(args, "name", &hold), *from = memory_text(args, "from", &hold_from);
+    stet_status st = stet_branch_name_check(name, err);
+    if (st != STET_OK || (st = memory_begin(ctx, args, MEMORY_WRITE, &c, err)) != STET_OK)
+        return st;
+    int64_t at = memory_int(args, "at", -1);
+    st = stet_branch_create(c.space, name, from, at, err);
+    if (st == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "name", stet_string(name));
+        stet_put(result, "parent", stet_string(from ? from : ""));
+        stet_put(result, "fork", stet_int(at >= 0 ? at : stet_space_known(c.space)));
+    }
+    memory_end(&c);
+    return st;
+}
+
+static void create_render(stet_render *r, stet_value result) {
+    stet_value name = stet_get(result, "name");
+    size_t len;
+    const char *text = stet_as_string(&name, &len);
+    stet_buf_str(r->out, "created branch ");
+    stet_text_plain(r, text, len);
+    stet_buf_printf(r->out, " at sequence %lld\n", (long long)stet_as_int(stet_get(result, "fork")));
+}
+
+static stet_status branch_delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    memory_call c;
+    stet_value hold;
+    const char *name = memory_text(args, "name", &hold);
+    stet_status st = memory_begin(ctx, args, MEMORY_WRITE, &c, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_branch_delete(c.space, name, err);
+    if (st == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "name", stet_string(name));
+        stet_put(result, "deleted", stet_bool(true));
+    }
+    memory_end(&c);
+    return st;
+}
+
+static void branch_delete_render(stet_render *r, stet_value result) {
+    stet_value name = stet_get(result, "name");
+    size_t len;
+    const char *text = stet_as_string(&name, &len);
+    stet_buf_str(r->out, "deleted branch ");
+    stet_text_plain(r, text, len);
+    stet_buf_str(r->out, "; stet gc frees what only it needed\n");
+}
+
+#define PARAM_NAME                                                                                                     \
+    {                                                                                                                  \
+        .name = "name", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,               \
+        .metavar = "NAME", .summary = "The branch"                                                                     \
+    }
+
+static const stet_param branches_params[] = {
+    {.name = "deleted", .type = STET_PARAM_BOOL, .summary = "Deleted ones too, until gc has run"},
+    PARAM_LIMIT,
+    {.name = "after", .type = STET_PARAM_STRING, .metavar = "NAME", .summary = "Only names after this: the next page"},
+    PARAM_SPACE,
+    {0},
+};
+static const stet_param create_params[] = {
+    PARAM_NAME,
+    {.name = "from",
+     .type = STET_PARAM_STRING,
+     .metavar = "NAME",
+     .summary = "The branch to fork; without it the default branch"},
+    {.name = "at",
+     .type = STET_PARAM_INT,
+     .metavar = "SEQ",
+     .summary = "Fork it as it was at this sequence; without it as it is",
+     .min = 0,
+     .max = INT64_MAX},
+    PARAM_SPACE,
+    {0},
+};
+static const stet_param branch_delete_params[] = {PARAM_NAME, PARAM_SPACE, {0}};
+
+static stet_value space_row(stet_project *p, const char *name) {
+    stet_error why = STET_ERROR_INIT;
+    stet_space *s = NULL;
+    stet_space_stats stats;
+    stet_value row = stet_object();
+    stet_put(&row, "name", stet_string(name));
+    stet_status st = stet_space_open(p, name, STET_SPACE_READ_ONLY, &s, &why);
+    if (st == STET_OK)
+        st = stet_space_stat(s, &stats, &why);
+    if (st == STET_OK) {
+        stet_put(&row, "uuid", stet_string(stet_space_uuid(s)));
+        stet_put(&row, "seq", stet_int(stats.seq));
+        stet_put(&row, "documents", stet_int(stats.documents));
+        stet_put(&row, "bytes", stet_int(stats.bytes));
+    } else { /* one that can't be opened is shown as that, and the others as they are */
+        stet_put(&row, "error", stet_string(why.message));
+    }
+    stet_error_clear(&why);
+    stet_space_close(s);
+    return row;
+}
+
+static stet_status spaces_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    (void)args;
+    stet_project *p;
+    stet_names names = {0};
+    stet_status st = ctx->project(ctx, &p, err);
+    if (st == STET_OK)
+        st = stet_space_names(p, &names, err);
+    if (st != STET_OK)
+        return st;
+    stet_value list = stet_array();
+    for (size_t i = 0; i < names.len; i++)
+        stet_push(&list, space_row(p, names.at[i]));
+    stet_names_release(&names);
+    *result = stet_object();
+    stet_put(result, "spaces", list);
+    return STET_OK;
+}
+
+static void spaces_render(stet_render *r, stet_value result) {
+    stet_value list = stet_get(result, "spaces");
+    if (stet_count(list) == 0) {
+        stet_buf_str(r->out, "no spaces; the first write makes one\n");
+        return;
+    }
+    stet_table t = {.columns = 5};
+    static const char *const heads[] = {"SPACE", "SEQ", "DOCUMENTS", "BYTES", "UUID"};
+    for (size_t i = 0; i < 5; i++)
+        stet_table_cell(&t, heads[i]);
+    for (size_t i = 0; i < stet_count(list); i++) {
+        stet_value row = stet_at(list, i), name = stet_get(row, "name"), error = stet_get(row, "error");
+        stet_value uuid = stet_get(row, "uuid");
+        bool bad = stet_typeof(error) == STET_STRING;
+        stet_table_cell(&t, stet_as_string(&name, NULL));
+        static const char *const numbers[] = {"seq", "documents", "bytes"};
+        for (size_t j = 0; j < 3; j++)
+            if (bad)
+                stet_table_cell(&t, "?");
+            else
+                stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(row, numbers[j])));
+        stet_table_cell(&t, bad ? stet_as_string(&error, NULL) : stet_as_string(&uuid, NULL));
+    }
+    stet_table_print(&t, r, true);
+}
+
+static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    memory_call c;
+    stet_space_stats stats;
+    stet_status st = memory_begin(ctx, args, MEMORY_READ, &c, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_space_stat(c.space, &stats, err);
+    if (st == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "name", stet_string(c.space_name));
+        stet_put(result, "uuid", stet_string(stet_space_uuid(c.space)));
+        stet_put(result, "seq", stet_int(stats.seq));
+        stet_put(result, "documents", stet_int(stats.documents));
+        stet_put(result, "branches", stet_int(stats.branches));
+        stet_put(result, "commits", stet_int(stats.commits));
+        stet_put(result, "snapshots", stet_int(stats.snapshots));
+        stet_put(result, "sessions", stet_int(stats.sessions));
+        stet_put(result, "bytes", stet_int(stats.bytes));
+        stet_put(result, "wal_bytes", stet_int(stats.wal_bytes));
+        st = observe_stats(c.space, result, err);
+    }
+    memory_end(&c);
+    return st;
+}
+
+static void stats_render(stet_render *r, stet_value result) {
+    for (size_t i = 0; i < stet_count(result); i++) {
+        stet_value v = stet_at(result, i);
+        stet_buf_printf(r->out, "%-17s ", stet_key_at(result, i, NULL));
+        if (stet_typeof(v) == STET_OBJECT)
+            observe_render_marks(r, v);
+        else if (stet_typeof(v) == STET_STRING)
+            stet_text_plain(r, stet_as_string(&v, NULL), strlen(stet_as_string(&v, NULL)));
+        else
+            stet_buf_printf(r->out, "%lld", (long long)stet_as_int(v));
+        stet_buf_char(r->out, '\n');
+    }
+}
+
+/* Changes of one cell: the document's own history is walked, newest first. */
+static stet_status cell_changes(memory_call *c, stet_value args, const char *cell, size_t limit, stet_value *list,
+                                stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_path path = STET_PATH_INIT;
+    stet_overlap *at;
+    size_t count = 0;
+    char *id = NULL;
+    int64_t doc = 0;
+    stet_status st = stet_cell_parse(cell, stet_as_bool(stet_get(args, "meta")), &id, &path, err);
+    stet_docname name = {id, c->scope};
+    if (st == STET_OK)
+        st = stet_space_doc(c->space, &name, &doc, err);
+    if (st == STET_OK && doc)
+        st = stet_space_overlaps(c->space, c->branch, doc, stet_path_ref(&path),
+                                 stet_as_bool(stet_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE,
+                                 memory_int(args, "after", 0), memory_int(args, "before", 0), limit, &arena, &at,
+                                 &count, err);
+    for (size_t i = 0; st == STET_OK && i < count; i++) {
+        stet_doc_change one = {.doc = doc, .name = {id, c->scope}, .at = &at[i].change, .len = 1};
+        stet_value change = stet_changes_value(&one, 1), leaf = stet_retain(stet_at(change, 0));
+        stet_release(change);
+        stet_put(&leaf, "seq", stet_int(at[i].seq));
+        stet_push(list, leaf);
+    }
+    stet_free(id);
+    stet_path_release(&path);
+    stet_arena_release(&arena);
+    return st;
+}
+
+/* Changes of everything, oldest first, whole commits. `*next`: the --after of the next page. */
+static stet_status all_changes(memory_call *c, stet_value args, size_t limit, stet_value *list, int64_t *next,
+                               stet_error *err) {
+    int64_t after = memory_int(args, "after", 0), before = memory_int(args, "before", 0);
+    stet_status st = STET_OK;
+    *next = 0;
+    while (st == STET_OK && stet_count(*list) < limit) {
+        stet_arena arena = STET_ARENA_INIT;
+        stet_commit_record *at;
+        size_t count = 0;
+        st = before == 1 ? STET_OK
+                         : stet_space_commits(c->space, after, before ? before - 1 : 0, 256, &arena, &at, &count, err);
+        for (size_t i = 0; st == STET_OK && i < count; i++) {
+            after = at[i].seq;
+            if (at[i].branch != c->branch)
+                continue;
+            stet_value leaves = stet_changes_value(at[i].at, at[i].len);
+            for (size_t j = 0; j < stet_count(leaves); j++) {
+                stet_value leaf = stet_retain(stet_at(leaves, j));
+                stet_put(&leaf, "seq", stet_int(at[i].seq));
+                stet_push(list, leaf);
+            }
+            stet_release(leaves);
+            if (stet_count(*list) >= limit) {
+                *next = after;
+                break;
+            }
+        }
+        stet_arena_release(&arena);
+        if (count < 256)
+            break;
+    }
+    if (*next == stet_space_known(c->space))
+        *next = 0;
+    return st;
+}
+
+static stet_status changes_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    memory_call c;
+    stet_value hold, list = stet_array();
+    bool none;
+    int64_t next = 0;
+    size_t limit = (size_t)memory_int(args, "limit", 100);
+    stet_status st = memory_begin_list(ctx, args, &c, &none, err);
+    if (st != STET_OK) {
+        stet_release(list);
+        return st;
+    }
+    const char *cell = memory_text(args, "cell", &hold);
+    if (!none && cell)
+        st = cell_changes(&c, args, cell, limit, &list, err);
+    else if (!none)
+        st = all_changes(&c, args, limit, &list, &next, err);
+    if (st == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "seq", stet_int(none ? 0 : stet_space_known(c.space)));
+        stet_put(result, "changes", stet_retain(list));
+        if (next)
+            stet_put(result, "next", stet_int(next));
+    }
+    stet_release(list);
+    memory_end(&c);
+    return st;
+}
+
+static void changes_render(stet_render *r, stet_value result) {
+    stet_value list = stet_get(result, "changes");
+    if (stet_count(list) == 0)
+        stet_buf_str(r->out, "no changes\n");
+    for (size_t i = 0; i < stet_count(list); i++) {
+        stet_value leaf = stet_at(list, i), one = stet_array();
+        stet_push(&one, stet_retain(leaf));
+        stet_buf_printf(r->out, "%lld", (long long)stet_as_int(stet_get(leaf, "seq")));
+        memory_render_changes(r, one, true);
+        stet_release(one);
+    }
+    if (stet_typeof(stet_get(result, "next")) == STET_INT)
+        stet_buf_printf(r->out, "more: --after %lld\n", (long long)stet_as_int(stet_get(result, "next")));
+}
+
+static const stet_param stats_params[] = {PARAM_SPACE, {0}};
+static const stet_param changes_params[] = {
+    {.name = "cell",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_POSITIONAL,
+     .metavar = "CELL",
+     .summary = "Only changes that touch this cell, newest first; without it all, oldest first"},
+    {.name = "after",
+     .type = STET_PARAM_INT,
+     .metavar = "SEQ",
+     .summary = "Only after this sequence",
+     .default_json = "0",
+     .min = 0,
+     .max = INT64_MAX},
+    {.name = "before",
+     .type = STET_PARAM_INT,
+     .metavar = "SEQ",
+     .summary = "Only before this sequence",
+     .min = 1,
+     .max = INT64_MAX},
+    {.name = "shallow",
+     .type = STET_PARAM_BOOL,
+     .summary = "Of the cell alone: its type, key set or length, not what is below"},
+    PARAM_LIMIT,
+    PARAM_META,
+    PARAM_SPACE,
+    PARAM_BRANCH,
+    PARAM_SCOPE,
+    {0},
+};
+
+static const stet_example branches_examples[] = {{"branch list", "the branches of the default space"}, {0}};
+static const stet_example create_examples[] = {{"branch create try", "fork the default branch as it is"},
+                                               {"branch create then --at 1", "as it was at a sequence"},
+                                               {0}};
+static const stet_example branch_delete_examples[] = {{"branch delete side", "its documents are no longer seen"}, {0}};
+static const stet_example spaces_examples[] = {{"space list", "which spaces the project has"}, {0}};
+static const stet_example stats_examples[] = {{"space stats", "how large the default space is"}, {0}};
+static const stet_example changes_examples[] = {{"space changes --after 1", "everything that changed after a sequence"},
+                                                {"space changes config/theme", "what changed one field"},
+                                                {0}};
+
+#define CHANGES_SCHEMA                                                                                                 \
+    "{\"type\":\"object\",\"required\":[\"seq\",\"changes\"],\"properties\":{\"seq\":{\"type\":\"integer\"},"          \
+    "\"changes\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"seq\",\"id\",\"scope\",\"path\","  \
+    "\"kind\"]}},\"next\":{\"type\":\"integer\"}}}"
+
+const stet_op stet_ops_space[] = {
+    {.name = "branch list",
+     .summary = "List the branches of a space",
+     .params = branches_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"branches\"],\"properties\":{\"branches\":{\"type\":"
+                      "\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\",\"fork\",\"deleted\"]}},"
+                      "\"next\":{\"type\":\"string\"}}}",
+     .examples = branches_examples,
+     .flags = STET_OP_READ_ONLY,
+     .run = branches_run,
+     .render = branches_render},
+    {.name = "branch create",
+     .summary = "Fork a branch",
+     .description =
+         "Costs the same whatever the size of the space: the new branch reads its parent as of the fork, and "
+         "keeps what is written to it.",
+     .params = create_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"name\",\"parent\",\"fork\"],\"properties\":{\"name\":{"
+                      "\"type\":\"string\"},\"parent\":{\"type\":\"string\"},\"fork\":{\"type\":\"integer\"}}}",
+     .examples = create_examples,
+     .run = create_run,
+     .render = create_render},
+    {.name = "branch delete",
+     .summary = "Delete a branch",
+     .description =
+         "It can't be read or written any more and its name is free. Branches forked from it go on. What only "
+         "it needed is freed by `stet gc`.",
+     .params = branch_delete_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"name\",\"deleted\"]}",
+     .examples = branch_delete_examples,
+     .flags = STET_OP_DESTRUCTIVE,
+     .run = branch_delete_run,
+     .render = branch_delete_render},
+    {.name = "space list",
+     .summary = "List the spaces of the project",
+     .result_schema = "{\"type\":\"object\",\"required\":[\"spaces\"],\"properties\":{\"spaces\":{\"type\":\"array\","
+                      "\"items\":{\"type\":\"object\",\"required\":[\"name\"]}}}}",
+     .examples = spaces_examples,
+     .flags = STET_OP_READ_ONLY,
+     .run = spaces_run,
+     .render = spaces_render},
+    {.name = "space stats",
+     .summary = "Show how much a space holds",
+     .params = stats_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"name\",\"uuid\",\"seq\",\"documents\",\"bytes\"]}",
+     .examples = stats_examples,
+     .flags = STET_OP_READ_ONLY,
+     .run = stats_run,
+     .render = stats_render},
+    {.name = "space changes",
+     .summary = "Show which leaves changed after a sequence",
+     .description = "A changed leaf is a path whose value changed (`value`), or a key that appeared or went (`keys`).",
+     .params = changes_params,
+     .result_schema = CHANGES_SCHEMA,
+     .examples = changes_examples,
+     .flags = STET_OP_READ_ONLY,
+     .run = changes_run,
+     .render = changes_render},
+    {0},
+};

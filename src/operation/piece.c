@@ -1,0 +1,468 @@
+/* piece.c - the operations piece list, show, graph, stop and delete. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/argument.h"
+#include "operation/piece_common.h"
+#include "operation/text.h"
+
+static stet_value piece_row(const stet_piece *p) {
+    stet_value row = stet_object(), pattern = stet_get(p->envelope, "pattern"), v;
+    stet_put(&row, "piece", stet_string(p->name));
+    stet_put(&row, "id", stet_string(p->doc));
+    if (stet_find(pattern, "name", 4, &v))
+        stet_put(&row, "pattern", stet_retain(v));
+    if (stet_find(pattern, "version", 7, &v))
+        stet_put(&row, "version", stet_retain(v));
+    stet_put(&row, "generation", stet_int(p->generation));
+    stet_put(&row, "nodes", stet_int((int64_t)p->node_count));
+    stet_put(&row, "effects", stet_int((int64_t)p->effect_count));
+    stet_put(&row, "stopped", stet_bool(p->stopped));
+    return row;
+}
+
+static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    piece_call c;
+    stet_value hold, names = stet_array(), rows = stet_array();
+    bool more = false;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, &mine);
+    if (status == STET_NOT_FOUND && c.absent) {
+        stet_project *p; /* no space yet: no pieces */
+        stet_error_clear(&mine);
+        status = ctx->project(ctx, &p, err);
+    } else if (status == STET_OK) {
+        stet_release(names);
+        status = stet_piece_names(c.space, c.branch, piece_text(args, "after", NULL, &hold),
+                                  (size_t)stet_as_int(stet_get(args, "limit")), &names, &more, err);
+    } else if (err) {
+        stet_error_move(err, &mine);
+    }
+    for (size_t i = 0; status == STET_OK && i < stet_count(names); i++) {
+        stet_value name = stet_at(names, i);
+        stet_piece *p;
+        if (stet_piece_load(c.space, c.branch, stet_as_string(&name, NULL), -1, &p, NULL) != STET_OK)
+            continue;
+        stet_push(&rows, piece_row(p));
+        stet_piece_free(p);
+    }
+    if (status == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "pieces", stet_retain(rows));
+        size_t n = stet_count(names);
+        stet_put(result, "next", more && n ? stet_retain(stet_at(names, n - 1)) : stet_null());
+    }
+    stet_release(rows);
+    stet_release(names);
+    piece_end(&c);
+    return status;
+}
+
+static void list_render(stet_render *r, stet_value result) {
+    stet_value rows = stet_get(result, "pieces");
+    if (stet_count(rows) == 0) {
+        stet_buf_str(r->out, "no pieces; make one with: stet run PATTERN\n");
+        return;
+    }
+    stet_table t = {.columns = 4};
+    stet_table_cell(&t, "PIECE");
+    stet_table_cell(&t, "PATTERN");
+    stet_table_cell(&t, "NODES");
+    stet_table_cell(&t, "GENERATION");
+    for (size_t i = 0; i < stet_count(rows); i++) {
+        stet_value row = stet_at(rows, i), name = stet_get(row, "piece"), pattern = stet_get(row, "pattern");
+        stet_table_cell(&t, stet_as_string(&name, NULL));
+        stet_table_cell(&t, stet_typeof(pattern) == STET_STRING ? stet_as_string(&pattern, NULL) : "");
+        stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(row, "nodes")));
+        stet_table_cellf(&t, "%lld%s", (long long)stet_as_int(stet_get(row, "generation")),
+                         stet_as_bool(stet_get(row, "stopped")) ? " (stopped)" : "");
+    }
+    stet_table_print(&t, r, true);
+}
+
+/* Names under which events are sent, "rows[KEY].add" for those that each child has. */
+static stet_value stream_names(const stet_piece *p) {
+    stet_value process = stet_get(p->envelope, "process"), streams = stet_get(process, "streams"),
+               of_children = stet_get(process, "childStreams"), names = stet_array();
+    for (size_t i = 0; i < stet_count(streams); i++)
+        stet_push(&names, stet_string(stet_key_at(streams, i, NULL)));
+    for (size_t i = 0; i < stet_count(of_children); i++)
+        stet_push(&names, stet_retain(stet_at(of_children, i)));
+    return names;
+}
+
+static stet_status load_named(piece_call *c, stet_value args, stet_piece **out, stet_error *err) {
+    stet_value hold;
+    return stet_piece_load(c->space, c->branch, piece_text(args, "piece", "", &hold), -1, out, err);
+}
+
+static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    piece_call c;
+    stet_piece *p;
+    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, err);
+    if (status != STET_OK)
+        return status;
+    status = load_named(&c, args, &p, err);
+    if (status == STET_OK) {
+        stet_value value = stet_null(), argument = stet_null();
+        stet_path path = STET_PATH_INIT;
+        char *id = stet_piece_part(p->name, "argument", NULL);
+        stet_path_push(&path, "value");
+        status = stet_sched_resolve(c.sched, stet_get(p->envelope, "value"), &value, err);
+        if (status == STET_OK) {
+            *result = piece_row(p);
+            if (stet_sched_get(c.sched, id, NULL, stet_path_ref(&path), &argument, NULL) == STET_OK)
+                stet_put(result, "argument", argument);
+            stet_put(result, "result", value);
+            stet_put(result, "streams", stream_names(p));
+            stet_put(result, "program", stet_retain(stet_get(stet_get(p->envelope, "process"), "program")));
+            stet_put(result, "source", stet_retain(stet_get(p->envelope, "source")));
+            stet_value overridden;
+            status = stet_piece_overrides(c.space, c.branch, p, &overridden, err);
+            if (status == STET_OK)
+                stet_put(result, "overridden", overridden);
+        }
+        stet_free(id);
+        stet_path_release(&path);
+        stet_piece_free(p);
+    }
+    piece_end(&c);
+    return status;
+}
+
+static void show_value(stet_render *r, const char *name, stet_value v) {
+    size_t len;
+    char *text = stet_json_print(v, STET_JSON_PRETTY, &len);
+    stet_text_styled(r, STET_STYLE_BOLD, name);
+    stet_buf_char(r->out, '\n');
+    stet_buf_add(r->out, text, len);
+    stet_free(text);
+}
+
+static void show_render(stet_render *r, stet_value result) {
+    piece_render_text(r, stet_get(result, "piece"));
+    stet_buf_str(r->out, ": pattern ");
+    piece_render_text(r, stet_get(result, "pattern"));
+    stet_buf_printf(r->out, ", %lld nodes, generation %lld%s\n", (long long)stet_as_int(stet_get(result, "nodes")),
+                    (long long)stet_as_int(stet_get(result, "generation")),
+                    stet_as_bool(stet_get(result, "stopped")) ? ", stopped" : "");
+    stet_value streams = stet_get(result, "streams");
+    for (size_t i = 0; i < stet_count(streams); i++) {
+        stet_buf_str(r->out, i ? ", " : "streams ");
+        piece_render_text(r, stet_at(streams, i));
+    }
+    if (stet_count(streams) > 0)
+        stet_buf_char(r->out, '\n');
+    piece_render_overridden(r, stet_get(result, "overridden"));
+    show_value(r, "argument", stet_get(result, "argument"));
+    show_value(r, "result", stet_get(result, "result"));
+}
+
+/* With the nodes of children. */
+static stet_status whole_graph(piece_call *c, const stet_piece *p, int64_t at, stet_process **out, stet_error *err) {
+    *out = NULL;
+    stet_status status = stet_piece_process(c->space, c->branch, p, at, out, err);
+    if (status == STET_OK)
+        status = stet_piece_children(c->space, c->branch, at, *out, NULL, err);
+    if (status != STET_OK) {
+        stet_process_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+static stet_status generation_graph(piece_call *c, const stet_piece *p, int64_t generation, stet_process **out,
+                                    stet_error *err) {
+    if (generation == p->generation)
+        return whole_graph(c, p, -1, out, err);
+    int64_t seq;
+    stet_piece *then;
+    stet_status status = stet_piece_generation_seq(c->space, c->branch, p, generation, &seq, err);
+    if (status == STET_OK)
+        status = stet_piece_load(c->space, c->branch, p->name, seq, &then, err);
+    if (status != STET_OK)
+        return status;
+    status = whole_graph(c, then, seq, out, err);
+    stet_piece_free(then);
+    return status;
+}
+
+static stet_value changes_value(const stet_process_diff *d, const stet_process *before, const stet_process *after) {
+    static const char *const names[] = {"added", "changed", "gone", "moved"};
+    stet_value list = stet_array();
+    for (size_t i = 0; i < d->len; i++) {
+        stet_value row = stet_object();
+        stet_put(&row, "node", stet_string(d->at[i].id));
+        stet_put(&row, "change", stet_string(names[d->at[i].kind]));
+        const stet_process_node *was = stet_process_find(before, d->at[i].id),
+                                *now = stet_process_find(after, d->at[i].id);
+        if (was && now)
+            stet_put(&row, "what", stet_process_differences(was->row, now->row));
+        stet_push(&list, row);
+    }
+    return list;
+}
+
+/* "A..B", or "A": from A to now. */
+static stet_status diff_run(piece_call *c, const stet_piece *p, const char *text, stet_value *result, stet_error *err) {
+    char *end;
+    long long a = strtoll(text, &end, 10), b = p->generation;
+    if (end != text && strncmp(end, "..", 2) == 0) {
+        const char *second = end + 2;
+        b = strtoll(second, &end, 10);
+        if (end == second)
+            end = (char *)(uintptr_t) "?";
+    }
+    if (end == text || *end || a < 1 || b < 1) {
+        stet_fail(err, STET_INVALID, "--diff %s: not two generations", text);
+        stet_hint(err, "write --diff 1..2, or --diff 1 for the way from 1 to now");
+        return STET_INVALID;
+    }
+    stet_process *before, *after;
+    stet_status status = generation_graph(c, p, a, &before, err);
+    if (status != STET_OK)
+        return status;
+    status = generation_graph(c, p, b, &after, err);
+    if (status == STET_OK) {
+        stet_process_diff d;
+        stet_process_compare(before, after, &d);
+        stet_put(result, "from", stet_int(a));
+        stet_put(result, "to", stet_int(b));
+        stet_put(result, "changes", changes_value(&d, before, after));
+        stet_put(result, "kept", stet_int((int64_t)d.kept));
+        stet_process_diff_release(&d);
+        stet_process_free(after);
+    }
+    stet_process_free(before);
+    return status;
+}
+
+static stet_status graph_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    piece_call c;
+    stet_piece *p;
+    stet_value hold[2];
+    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, err);
+    if (status != STET_OK)
+        return status;
+    status = load_named(&c, args, &p, err);
+    if (status != STET_OK) {
+        piece_end(&c);
+        return status;
+    }
+    const char *diff = piece_text(args, "diff", NULL, &hold[0]), *format = piece_text(args, "format", "json", &hold[1]);
+    stet_value out = stet_object();
+    stet_put(&out, "piece", stet_string(p->name));
+    stet_process *g = NULL;
+    if (diff) {
+        status = diff_run(&c, p, diff, &out, err);
+    } else {
+        status = whole_graph(&c, p, -1, &g, err);
+        stet_value schemas = stet_null();
+        if (status == STET_OK && strcmp(format, "json") == 0)
+            status = stet_piece_schemas(c.space, c.branch, g, &schemas, err);
+        if (status == STET_OK && strcmp(format, "json") == 0) {
+            stet_put(&out, "graph", stet_process_snapshot(g, schemas));
+        } else if (status == STET_OK) {
+            stet_buf b = STET_BUF(0);
+            if (strcmp(format, "dot") == 0)
+                stet_process_dot(g, &b);
+            else
+                stet_process_mermaid(g, &b);
+            stet_put(&out, "text", stet_string_n(stet_buf_cstr(&b), b.len));
+            stet_buf_release(&b);
+        }
+        stet_release(schemas);
+        stet_process_free(g);
+    }
+    if (status == STET_OK)
+        *result = out;
+    else
+        stet_release(out);
+    stet_piece_free(p);
+    piece_end(&c);
+    return status;
+}
+
+static void graph_render(stet_render *r, stet_value result) {
+    stet_value text = stet_get(result, "text"), changes = stet_get(result, "changes");
+    size_t len;
+    if (stet_typeof(text) == STET_STRING) {
+        const char *s = stet_as_string(&text, &len);
+        stet_buf_add(r->out, s, len);
+        return;
+    }
+    if (stet_typeof(changes) == STET_ARRAY) {
+        for (size_t i = 0; i < stet_count(changes); i++) {
+            stet_value row = stet_at(changes, i), change = stet_get(row, "change");
+            stet_buf_printf(r->out, "%-8s ", stet_as_string(&change, NULL));
+            piece_render_text(r, stet_get(row, "node"));
+            stet_value what = stet_get(row, "what");
+            for (size_t k = 0; k < stet_count(what); k++) {
+                stet_buf_str(r->out, k ? ", " : ": ");
+                piece_render_text(r, stet_at(what, k));
+            }
+            stet_buf_char(r->out, '\n');
+        }
+        stet_buf_printf(r->out, "%lld nodes compute what they did\n", (long long)stet_as_int(stet_get(result, "kept")));
+        return;
+    }
+    char *json = stet_json_print(stet_get(result, "graph"), STET_JSON_PRETTY, &len);
+    stet_buf_add(r->out, json, len);
+    stet_free(json);
+}
+
+static stet_status stop_tx(stet_tx *tx, void *ctx, stet_error *err) {
+    return stet_piece_set_stopped(tx, ctx, true, err);
+}
+
+static stet_status stop_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    piece_call c;
+    stet_piece *p;
+    stet_status status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
+    if (status != STET_OK)
+        return status;
+    status = load_named(&c, args, &p, err);
+    if (status == STET_OK) {
+        bool was = p->stopped;
+        if (!was)
+            status = stet_space_transact(c.space, c.branch_name, stop_tx, p, NULL, err);
+        if (status == STET_OK) {
+            *result = stet_object();
+            stet_put(result, "piece", stet_string(p->name));
+            stet_put(result, "stopped", stet_bool(!was));
+        }
+        stet_piece_free(p);
+    }
+    piece_end(&c);
+    return status;
+}
+
+static void stop_render(stet_render *r, stet_value result) {
+    piece_render_text(r, stet_get(result, "piece"));
+    stet_buf_str(r->out, stet_as_bool(stet_get(result, "stopped")) ? ": stopped\n" : ": was stopped already\n");
+}
+
+static stet_status delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    piece_call c;
+    stet_value hold;
+    stet_status status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
+    if (status != STET_OK)
+        return status;
+    const char *name = piece_text(args, "piece", "", &hold);
+    status = stet_sched_delete(c.sched, name, err);
+    if (status == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "piece", stet_string(name));
+        stet_put(result, "deleted", stet_bool(true));
+    }
+    piece_end(&c);
+    return status;
+}
+
+static void delete_render(stet_render *r, stet_value result) {
+    piece_render_text(r, stet_get(result, "piece"));
+    stet_buf_str(r->out, ": deleted, with what it owned\n");
+}
+
+static const char *const graph_formats[] = {"json", "dot", "mermaid", NULL};
+
+static const stet_param list_params[] = {
+    {.name = "after", .type = STET_PARAM_STRING, .metavar = "PIECE", .summary = "The `next` of the page before"},
+    {.name = "limit",
+     .type = STET_PARAM_INT,
+     .metavar = "N",
+     .summary = "At most so many",
+     .default_json = "100",
+     .min = 1,
+     .max = 10000},
+    PIECE_PARAM_SPACE,
+    PIECE_PARAM_BRANCH,
+    {0},
+};
+static const stet_param one_params[] = {PIECE_PARAM_PIECE, PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0}};
+static const stet_param graph_params[] = {
+    PIECE_PARAM_PIECE,
+    {.name = "format",
+     .type = STET_PARAM_ENUM,
+     .choices = graph_formats,
+     .summary = "GraphSnapshotV1 in JSON, or a picture for Graphviz or Mermaid",
+     .default_json = "\"json\""},
+    {.name = "diff",
+     .type = STET_PARAM_STRING,
+     .metavar = "A..B",
+     .summary = "What changed from generation A to generation B; without B: to now"},
+    PIECE_PARAM_SPACE,
+    PIECE_PARAM_BRANCH,
+    {0},
+};
+
+static const stet_example list_examples[] = {{"piece list", "which pieces there are"}, {0}};
+static const stet_example show_examples[] = {{"piece show totals", "its argument and its result as they are"}, {0}};
+static const stet_example graph_examples[] = {
+    {"piece graph totals", "the process graph in JSON"},
+    {"piece graph totals --format mermaid", "a picture"},
+    {"piece graph totals --diff 1", "what changed since it was first set up"},
+    {0},
+};
+static const stet_example stop_examples[] = {{"piece stop totals", "whoever watches it ends"}, {0}};
+static const stet_example delete_examples[] = {{"piece delete totals", "the piece and all it owns"}, {0}};
+
+const stet_op stet_ops_piece[] = {
+    {.name = "piece list",
+     .summary = "List the pieces of a space",
+     .params = list_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"pieces\",\"next\"],\"properties\":{\"pieces\":{\"type\":"
+                      "\"array\"},\"next\":{\"type\":[\"string\",\"null\"]}}}",
+     .examples = list_examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
+     .run = list_run,
+     .render = list_render},
+    {.name = "piece show",
+     .summary = "Show a piece: its argument and its result, as they are now",
+     .description = "Runs nothing: the result may be older than the argument. `piece pull` makes it fresh first.",
+     .params = one_params,
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"piece\",\"generation\",\"nodes\",\"result\"],\"properties\":{"
+         "\"piece\":{\"type\":\"string\"},\"generation\":{\"type\":\"integer\"},\"nodes\":{\"type\":"
+         "\"integer\"},\"streams\":{\"type\":\"array\"},\"overridden\":{\"type\":\"array\"}}}",
+     .examples = show_examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
+     .run = show_run,
+     .render = show_render},
+    {.name = "piece graph",
+     .summary = "Show the process graph of a piece, or what changed in it",
+     .params = graph_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"piece\"],\"properties\":{\"piece\":{\"type\":\"string\"},"
+                      "\"graph\":{\"type\":\"object\"},\"text\":{\"type\":\"string\"},\"changes\":{\"type\":\"array\"},"
+                      "\"kept\":{\"type\":\"integer\"}}}",
+     .examples = graph_examples,
+     .flags = STET_OP_READ_ONLY,
+     .run = graph_run,
+     .render = graph_render},
+    {.name = "piece stop",
+     .summary = "Stop a piece: whoever watches it ends",
+     .description =
+         "The piece stays as it is, and keeps noting what makes it dirty. `stet run` or `stet piece pull` starts "
+         "it again.",
+     .params = one_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"stopped\"],\"properties\":{\"piece\":{\"type\":"
+                      "\"string\"},\"stopped\":{\"type\":\"boolean\"}}}",
+     .examples = stop_examples,
+     .flags = STET_OP_IDEMPOTENT,
+     .run = stop_run,
+     .render = stop_render},
+    {.name = "piece delete",
+     .summary = "Delete a piece with all that it owns",
+     .description =
+         "Its result, argument, named cells, outputs and records. Documents that it only read or wrote to by a "
+         "link stay.",
+     .params = one_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"deleted\"],\"properties\":{\"piece\":{\"type\":"
+                      "\"string\"},\"deleted\":{\"type\":\"boolean\"}}}",
+     .examples = delete_examples,
+     .flags = STET_OP_DESTRUCTIVE,
+     .run = delete_run,
+     .render = delete_render},
+    {0},
+};

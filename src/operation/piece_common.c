@@ -1,0 +1,505 @@
+/* piece_common.c - what the operations on patterns, pieces and actions share. */
+
+#include "operation/piece_common.h"
+
+#include <string.h>
+
+#include "graph/argument.h"
+#include "operation/text.h"
+#include "scheduler/standing.h"
+
+const char *piece_text(stet_value args, const char *name, const char *otherwise, stet_value *hold) {
+    *hold = stet_get(args, name);
+    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : otherwise;
+}
+
+static stet_status no_piece(stet_error *err) {
+    stet_fail(err, STET_NOT_FOUND, "there is no piece yet");
+    stet_hint(err, "make one with: stet run PATTERN");
+    return STET_NOT_FOUND;
+}
+
+static void show_note(void *ctx, const stet_error *what) {
+    stet_op_ctx *c = ctx;
+    c->warn(c, "%s%s%s", what->message, what->hint[0] ? "; " : "", what->hint);
+}
+
+typedef struct looking {
+    stet_op_ctx *op;
+    piece_call *call;
+} looking;
+
+static void look_note(void *ctx, const stet_error *what) {
+    const looking *l = ctx;
+    show_note(l->op, what);
+}
+
+static void look_wrong(void *ctx, const char *piece, const stet_error *why) {
+    const looking *l = ctx;
+    stet_put(&l->call->wrong, piece, stet_string(why->message));
+}
+
+stet_status piece_wrong(piece_call *c, const stet_piece *p, stet_value *message, stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    *message = stet_retain(stet_get(c->wrong, p->name));
+    if (stet_typeof(*message) != STET_NULL)
+        return STET_OK;
+    stet_status status = stet_piece_check_parts(c->space, c->branch, p, &mine);
+    if (status == STET_INVALID || status == STET_CORRUPT) {
+        *message = stet_string(mine.message);
+        status = STET_OK;
+    } else if (status != STET_OK) {
+        stet_error_move(err, &mine);
+    }
+    stet_error_clear(&mine);
+    return status;
+}
+
+stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c, stet_error *err) {
+    *c = (piece_call){0};
+    c->space_name = piece_text(args, "space", "main", &c->hold[0]);
+    c->branch_name = piece_text(args, "branch", "", &c->hold[1]);
+    stet_status status = ctx->project(ctx, &c->project, err);
+    if (status == STET_OK && access == PIECE_NOW) {
+        looking l = {ctx, c};
+        stet_drive_spec spec = {
+            .space = c->space_name, .branch = c->branch_name, .ctx = &l, .note = look_note, .wrong = look_wrong};
+        bool changed;
+        c->wrong = stet_object();
+        status = stet_drive_preview(c->project, &spec, &c->now, &changed, err);
+        if (status == STET_OK && changed)
+            c->project = c->now.project;
+    }
+    unsigned flags = access != PIECE_WRITE ? STET_SPACE_READ_ONLY : STET_SPACE_MUST_EXIST;
+    stet_error why = STET_ERROR_INIT;
+    if (status == STET_OK) {
+        status = stet_space_open(c->project, c->space_name, flags, &c->space, &why);
+        /* The space that everything goes to by default is made by the first write. */
+        c->absent = status == STET_NOT_FOUND && strcmp(c->space_name, "main") == 0 && !*c->branch_name;
+        if (c->absent)
+            status = no_piece(err);
+        else if (status != STET_OK)
+            stet_error_move(err, &why);
+        stet_error_clear(&why);
+    }
+    if (status == STET_OK)
+        status = stet_space_branch(c->space, c->branch_name, &c->branch, err);
+    bool persist = status == STET_OK && stet_drive_persist(c->project);
+    /* Whoever only reads has no use for a memory of runs. */
+    stet_sched_opts opts = {.persist = persist && access == PIECE_WRITE};
+    if (status == STET_OK) {
+        stet_observe_switch(c->space, persist);
+        status = stet_sched_open(c->project, c->space, c->branch_name, &opts, &c->sched, err);
+    }
+    if (status != STET_OK) {
+        bool absent = c->absent;
+        piece_end(c);
+        c->absent = absent;
+    }
+    return status;
+}
+
+stet_status piece_pick(piece_call *c, stet_value args, stet_piece **out, stet_error *err) {
+    enum { LISTED = 20 };
+    stet_value hold, names = stet_null();
+    bool more = false;
+    const char *name = piece_text(args, "piece", NULL, &hold);
+    if (name)
+        return stet_piece_load(c->space, c->branch, name, -1, out, err);
+    stet_status status = stet_piece_names(c->space, c->branch, NULL, LISTED, &names, &more, err);
+    if (status == STET_OK && stet_count(names) == 1) {
+        stet_value only = stet_at(names, 0);
+        status = stet_piece_load(c->space, c->branch, stet_as_string(&only, NULL), -1, out, err);
+    } else if (status == STET_OK && stet_count(names) == 0) {
+        status = no_piece(err);
+    } else if (status == STET_OK) {
+        stet_buf b = STET_BUF(4096);
+        for (size_t i = 0; i < stet_count(names); i++) {
+            stet_value one = stet_at(names, i);
+            stet_buf_printf(&b, "%s%s", i ? ", " : "", stet_as_string(&one, NULL));
+        }
+        status = stet_fail(err, STET_INVALID, "there are several pieces, say which: %s%s", stet_buf_cstr(&b),
+                           more ? ", ..." : "");
+        stet_buf_release(&b);
+    }
+    stet_release(names);
+    return status;
+}
+
+stet_action_state piece_state_of(const stet_standing *s, const stet_action_record *r) {
+    if (r->cause.state == STET_UNKNOWN ||
+        (!(r->key.scope && *r->key.scope) && stet_standing_misses(s, r->key.piece, r->key.action)))
+        return STET_UNKNOWN;
+    return r->action ? stet_standing_of(s, r->action) : STET_UNKNOWN;
+}
+
+stet_action_state piece_state_in(stet_value wrong, const stet_standing *s, const stet_action_record *r) {
+    stet_action_state state = piece_state_of(s, r);
+    bool failed = r->observed && r->failed;
+    return stet_typeof(wrong) == STET_STRING && state == STET_STANDS && !failed ? STET_UNKNOWN : state;
+}
+
+void piece_render_wrong(stet_render *r, stet_value result) {
+    stet_value wrong = stet_get(result, "wrong");
+    if (stet_typeof(wrong) != STET_STRING)
+        return;
+    piece_render_text(r, stet_get(result, "piece"));
+    stet_buf_str(r->out, " is not up to date: ");
+    piece_render_text(r, wrong);
+    stet_buf_char(r->out, '\n');
+}
+
+stet_status piece_find_action(piece_call *c, const stet_standing *s, const stet_action_key *key, stet_arena *arena,
+                              stet_action_record *out, stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = stet_observe_find(c->space, c->branch, key, arena, out, &mine);
+    bool missing = stet_standing_misses(s, key->piece, key->action);
+    if (status == STET_NOT_FOUND) {
+        *out = (stet_action_record){.key = *key};
+        missing = true;
+        status = STET_OK;
+    }
+    if (status == STET_OK && missing && out->cause.state != STET_UNKNOWN)
+        out->cause = (stet_cause){.state = STET_UNKNOWN,
+                                  .reason = out->action      ? STET_REASON_RUNTIME
+                                            : c->branch != 0 ? STET_REASON_BRANCH
+                                                             : STET_REASON_LOST};
+    if (status != STET_OK)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+stet_status piece_owed(piece_call *c, stet_value *out, stet_error *err) {
+    stet_observe_debt debt;
+    stet_status status = stet_observe_owed(c->space, &debt, err);
+    *out = stet_null();
+    if (status == STET_OK && debt.commits + debt.spaces > 0) {
+        *out = stet_object();
+        stet_put(out, "commits", stet_int(debt.commits));
+        stet_put(out, "spaces", stet_int(debt.spaces));
+    }
+    return status;
+}
+
+void piece_render_owed(stet_render *r, stet_value owed) {
+    int64_t commits = stet_as_int(stet_get(owed, "commits")), spaces = stet_as_int(stet_get(owed, "spaces"));
+    if (commits + spaces == 0)
+        return;
+    stet_text_styled(r, STET_STYLE_WARN, "not looked at yet: ");
+    if (commits > 0)
+        stet_buf_printf(r->out, "%lld commit%s", (long long)commits, commits == 1 ? "" : "s");
+    if (spaces > 0)
+        stet_buf_printf(r->out, "%schanges in %lld other space%s", commits > 0 ? " and " : "", (long long)spaces,
+                        spaces == 1 ? "" : "s");
+    stet_buf_str(r->out, "; the next run does, and may find more to do\n");
+}
+
+stet_status piece_put_absent(piece_call *c, const char *piece, stet_value *result, stet_error *err) {
+    stet_value list = stet_null();
+    stet_status status = stet_standing_absent(c->space, c->branch, piece, &list, err);
+    if (status == STET_OK && stet_count(list) > 0)
+        stet_put(result, "absentSpaces", list);
+    else
+        stet_release(list);
+    return status;
+}
+
+stet_status piece_put_leads(piece_call *c, const stet_standing *s, const stet_piece *p, stet_value *row,
+                            stet_error *err) {
+    stet_value list;
+    stet_status status = stet_sched_leads_to(c->sched, p->doc, s, &list, err);
+    if (status == STET_OK && stet_count(list) > 0)
+        stet_put(row, "leadsTo", list);
+    else if (status == STET_OK)
+        stet_release(list);
+    return status;
+}
+
+void piece_render_leads(stet_render *r, stet_value row) {
+    enum { SHOWN = 3 };
+    stet_value list = stet_get(row, "leadsTo");
+    if (stet_count(list) == 0)
+        return;
+    piece_render_text(r, stet_get(row, "piece"));
+    stet_buf_str(r->out, ": its result is out of date: it links to ");
+    for (size_t i = 0; i < stet_count(list) && i < SHOWN; i++) {
+        stet_value v = stet_at(list, i), space = stet_get(v, "space");
+        if (i)
+            stet_buf_str(r->out, ", ");
+        piece_render_text(r, stet_get(v, "piece"));
+        stet_buf_char(r->out, '/');
+        piece_render_text(r, stet_get(v, "node"));
+        if (stet_typeof(space) == STET_STRING) {
+            stet_buf_str(r->out, " in space ");
+            piece_render_text(r, space);
+        }
+        stet_buf_str(r->out, " (");
+        piece_render_text(r, stet_get(v, "state"));
+        stet_buf_char(r->out, ')');
+    }
+    if (stet_count(list) > SHOWN)
+        stet_buf_printf(r->out, " and %zu more", stet_count(list) - SHOWN);
+    stet_buf_char(r->out, '\n');
+}
+
+void piece_render_absent(stet_render *r, stet_value result) {
+    stet_value list = stet_get(result, "absentSpaces");
+    for (size_t i = 0; i < stet_count(list); i++) {
+        stet_buf b = STET_BUF(0);
+        stet_standing_print_absent(stet_at(list, i), &b);
+        stet_text_styled(r, STET_STYLE_WARN, "warning: ");
+        stet_text_plain(r, stet_buf_cstr(&b), b.len);
+        stet_buf_str(r->out, "; its documents are read as absent\n");
+        stet_buf_release(&b);
+    }
+}
+
+void piece_render_overridden(stet_render *r, stet_value names) {
+    enum { SHOWN = 20 }; /* each child may have some */
+    for (size_t i = 0; i < stet_count(names) && i < SHOWN; i++) {
+        stet_buf_str(r->out, i ? ", " : "overridden: ");
+        piece_render_text(r, stet_at(names, i));
+    }
+    if (stet_count(names) > SHOWN)
+        stet_buf_printf(r->out, " and %zu more", stet_count(names) - SHOWN);
+    if (stet_count(names) > 0)
+        stet_buf_str(r->out, "; stet run --unset KEY returns to the pattern's default\n");
+}
+
+void piece_render_message(stet_buf *out, stet_value failure, const char *piece, const char *node) {
+    stet_value message = stet_get(failure, "message");
+    size_t len = 0, name = strlen(piece) + 1 + strlen(node);
+    const char *text = stet_typeof(message) == STET_STRING ? stet_as_string(&message, &len) : "";
+    if (len > name + 2 && strncmp(text, piece, strlen(piece)) == 0 && text[strlen(piece)] == '/' &&
+        strncmp(text + strlen(piece) + 1, node, strlen(node)) == 0 && strncmp(text + name, ": ", 2) == 0) {
+        text += name + 2;
+        len -= name + 2;
+    }
+    stet_buf_add(out, text, len);
+}
+
+void piece_end(piece_call *c) {
+    stet_sched_close(c->sched);
+    stet_space_close(c->space);
+    stet_scratch_close(&c->now);
+    stet_release(c->wrong);
+    *c = (piece_call){0};
+}
+
+void piece_render_text(stet_render *r, stet_value text) {
+    size_t len;
+    const char *s = stet_typeof(text) == STET_STRING ? stet_as_string(&text, &len) : NULL;
+    if (s)
+        stet_text_plain(r, s, len);
+}
+
+static void render_problem(stet_render *r, stet_value p) {
+    stet_value error = stet_get(p, "error"), hint = stet_get(error, "hint");
+    stet_text_styled(r, STET_STYLE_BAD,
+                     stet_typeof(stet_get(p, "cycle")) == STET_STRING ? "aside  "
+                     : stet_as_bool(stet_get(p, "outdated"))          ? "outdated "
+                                                                      : "failed ");
+    stet_value piece = stet_get(p, "piece"), node = stet_get(p, "node");
+    if (stet_typeof(piece) == STET_STRING) {
+        piece_render_text(r, piece);
+        stet_buf_char(r->out, '/');
+        piece_render_text(r, node);
+    } else { /* of a whole space */
+        stet_buf_str(r->out, "space ");
+        piece_render_text(r, stet_get(p, "space"));
+    }
+    stet_buf_str(r->out, ": ");
+    stet_buf said_why = STET_BUF(0);
+    piece_render_message(&said_why, error, stet_typeof(piece) == STET_STRING ? stet_as_string(&piece, NULL) : "",
+                         stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "");
+    stet_text_plain(r, stet_buf_cstr(&said_why), said_why.len);
+    stet_buf_release(&said_why);
+    stet_buf_char(r->out, '\n');
+    /* What a failed command said, whole. */
+    static const char *const streams[] = {"stdout", "stderr"};
+    for (int i = 0; i < 2; i++) {
+        stet_value said = stet_get(stet_get(error, "details"), streams[i]);
+        size_t len;
+        const char *text = stet_typeof(said) == STET_STRING ? stet_as_string(&said, &len) : NULL;
+        if (!text)
+            continue;
+        stet_buf_add(r->out, text, len);
+        if (len > 0 && text[len - 1] != '\n')
+            stet_buf_char(r->out, '\n');
+    }
+    size_t hint_len = 0;
+    stet_as_string(&hint, &hint_len);
+    if (stet_typeof(hint) == STET_STRING && hint_len > 0) {
+        stet_buf_str(r->out, "       ");
+        piece_render_text(r, hint);
+        stet_buf_char(r->out, '\n');
+    }
+}
+
+/* One that failed at an earlier start. What it printed was shown then, and is in that run's log. */
+static void render_before(stet_render *r, stet_value list) {
+    size_t n = stet_count(list);
+    for (size_t i = 0; i < n && i < 20; i++) {
+        stet_value p = stet_at(list, i), piece = stet_get(p, "piece"), node = stet_get(p, "node");
+        stet_buf why = STET_BUF(0);
+        stet_text_styled(r, STET_STYLE_BAD, "failed before ");
+        piece_render_text(r, piece);
+        stet_buf_char(r->out, '/');
+        piece_render_text(r, node);
+        stet_buf_str(r->out, ": ");
+        piece_render_message(&why, stet_get(p, "error"),
+                             stet_typeof(piece) == STET_STRING ? stet_as_string(&piece, NULL) : "",
+                             stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "");
+        stet_text_plain(r, stet_buf_cstr(&why), why.len);
+        stet_buf_char(r->out, '\n');
+        stet_buf_release(&why);
+    }
+    if (n > 20)
+        stet_buf_str(r->out, "... and more; stet status shows them\n");
+    if (n > 0)
+        stet_buf_printf(r->out, "nothing that %s read has changed since; without --no-retry-failed %s again\n",
+                        n == 1 ? "it" : "they", n == 1 ? "it runs" : "they run");
+}
+
+static void render_reason(stet_render *r, stet_value a) {
+    stet_value document = stet_get(a, "document"), piece = stet_get(a, "piece");
+    if (stet_typeof(piece) == STET_STRING) { /* of another piece */
+        piece_render_text(r, piece);
+        stet_buf_char(r->out, '/');
+    }
+    piece_render_text(r, stet_get(a, "node"));
+    stet_buf_str(r->out, ": ");
+    piece_render_text(r, stet_get(a, "state"));
+    stet_buf_str(r->out, ", ");
+    piece_render_text(r, stet_get(a, "reason"));
+    if (stet_typeof(document) == STET_STRING) {
+        stet_buf_str(r->out, ": ");
+        piece_render_text(r, document);
+    }
+    if (stet_typeof(stet_get(a, "scope")) == STET_STRING) {
+        stet_buf_str(r->out, " (scope ");
+        piece_render_text(r, stet_get(a, "scope"));
+        stet_buf_char(r->out, ')');
+    }
+    if (stet_typeof(stet_get(a, "waitsFor")) == STET_STRING) {
+        stet_buf_str(r->out, "; waits for ");
+        piece_render_text(r, stet_get(a, "waitsFor"));
+        stet_buf_str(r->out, ", which failed");
+    }
+    stet_buf_char(r->out, '\n');
+}
+
+void piece_render_outcome(stet_render *r, stet_value result) {
+    stet_value problems = stet_get(result, "problems"), setup = stet_get(result, "setup");
+    stet_value actions = stet_get(result, "actions");
+    for (size_t i = 0; i < stet_count(actions); i++)
+        render_reason(r, stet_at(actions, i));
+    for (size_t i = 0; i < stet_count(problems) && i < 20; i++)
+        render_problem(r, stet_at(problems, i));
+    if (stet_count(problems) > 20)
+        stet_buf_str(r->out, "... and more; stet status shows them\n");
+    render_before(r, stet_get(result, "failedBefore"));
+    if (stet_typeof(setup) == STET_OBJECT && !stet_as_bool(stet_get(setup, "created")))
+        stet_buf_printf(
+            r->out, "%sgeneration %lld: %lld nodes added, %lld changed, %lld gone, %lld kept\n",
+            stet_as_bool(stet_get(result, "dryRun")) ? "it would be " : "",
+            (long long)stet_as_int(stet_get(setup, "generation")), (long long)stet_as_int(stet_get(setup, "added")),
+            (long long)stet_as_int(stet_get(setup, "changed")), (long long)stet_as_int(stet_get(setup, "gone")),
+            (long long)stet_as_int(stet_get(setup, "kept")));
+    if (stet_as_bool(stet_get(result, "dryRun"))) {
+        size_t n = stet_count(actions), restarts = 0;
+        for (size_t i = 0; i < n; i++) {
+            stet_value reason = stet_get(stet_at(actions, i), "reason");
+            restarts += strcmp(stet_as_string(&reason, NULL), "restart") == 0;
+        }
+        n -= restarts;
+        stet_buf_printf(r->out, n == 1 ? "%zu action does not stand" : "%zu actions do not stand", n);
+        if (restarts > 0)
+            stet_buf_printf(r->out,
+                            restarts == 1 ? ", %zu effect runs at every start" : ", %zu effects run at every start",
+                            restarts);
+        stet_buf_str(r->out, "; nothing was run\n");
+        return;
+    }
+    long long failed = stet_as_int(stet_get(result, "failed")), aside = stet_as_int(stet_get(result, "aside")),
+              left = stet_as_int(stet_get(result, "left")), waiting = stet_as_int(stet_get(result, "waiting"));
+    bool part = stet_as_bool(stet_get(result, "part"));
+    stet_buf_printf(r->out, "ran %lld", (long long)stet_as_int(stet_get(result, "ran")));
+    if (!part)
+        stet_buf_printf(r->out, ", stood %lld", (long long)stet_as_int(stet_get(result, "stood")));
+    stet_buf_printf(r->out, ", failed %lld", failed);
+    if (aside > 0)
+        stet_buf_printf(r->out, ", put aside %lld", aside);
+    if (left > 0)
+        stet_buf_printf(r->out, ", left %lld", left);
+    if (waiting > 0)
+        stet_buf_printf(r->out, " (%lld wait for what failed)", waiting);
+    stet_buf_printf(r->out, " in %.2f s%s\n", (double)stet_as_int(stet_get(result, "durationMs")) / 1000,
+                    part && failed + aside + left == 0 ? ": what was asked for stands" : "");
+}
+
+stet_status piece_outcome_verdict(stet_value result) {
+    return stet_as_int(stet_get(result, "failed")) > 0 || stet_as_int(stet_get(result, "aside")) > 0 ? STET_FAILED
+                                                                                                     : STET_OK;
+}
+
+const char piece_outcome_schema[] =
+    "{\"type\":\"object\",\"required\":[\"piece\",\"ran\",\"stood\",\"failed\",\"aside\",\"runs\",\"nodes\","
+    "\"durationMs\",\"problems\"],\"properties\":{\"piece\":{\"type\":\"string\"},\"ran\":{\"type\":\"integer\"},"
+    "\"stood\":{\"type\":\"integer\"},\"failed\":{\"type\":\"integer\"},\"aside\":{\"type\":\"integer\"},\"left\":{"
+    "\"type\":\"integer\"},\"waiting\":{\"type\":\"integer\"},\"runs\":{"
+    "\"type\":\"integer\"},\"nodes\":{\"type\":\"integer\"},\"unchanged\":{\"type\":\"integer\"},\"effects\":{\"type\":"
+    "\"integer\"},\"conflicts\":{\"type\":\"integer\"},\"loaded\":{\"type\":\"integer\"},\"flushes\":{\"type\":"
+    "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
+    "\"integer\"},\"files\":{\"type\":\"integer\"},\"filesChanged\":{\"type\":\"integer\"},"
+    "\"watched\":{\"type\":\"boolean\"},\"dryRun\":{\"type\":\"boolean\"},"
+    "\"part\":{\"type\":\"boolean\"},\"failedBefore\":{\"type\":\"array\"},"
+    "\"actions\":{\"type\":\"array\"},\"absentSpaces\":{\"type\":\"array\"},\"metrics\":{\"type\":\"object\"}"
+    ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
+    ","
+    "\"result\":{},\"resultError\":{\"type\":\"object\"}}}";
+
+static bool give_up(void *ctx) {
+    stet_op_ctx *c = ctx;
+    return c->cancelled(c);
+}
+
+static void show_progress(void *ctx, int64_t done, int64_t total, const char *note) {
+    stet_op_ctx *c = ctx;
+    c->progress(c, done, total, note);
+}
+
+stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *result, stet_error *err) {
+    stet_project *project;
+    stet_status status = ctx->project(ctx, &project, err);
+    if (status != STET_OK)
+        return status;
+    spec->ctx = ctx;
+    spec->cancelled = give_up;
+    spec->progress = show_progress;
+    spec->note = show_note;
+    stet_drive_outcome out;
+    status = stet_drive(project, spec, &out, err);
+    if (status == STET_OK)
+        *result = stet_drive_outcome_value(&out);
+    else if (status == STET_CANCELLED) {
+        stet_detail(err, "ran", stet_int((int64_t)out.report.ran));
+        stet_hint(err, "what was done is stored; the next start goes on from there");
+    }
+    stet_drive_outcome_release(&out);
+    return status;
+}
+
+stet_status piece_fresh(stet_op_ctx *ctx, stet_value args, const stet_docname *name, stet_pathref path, stet_value *out,
+                        stet_error *err) {
+    stet_project *project;
+    stet_value hold[2];
+    stet_status status = ctx->project(ctx, &project, err);
+    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[0]),
+                            .branch = piece_text(args, "branch", "", &hold[1]),
+                            .ctx = ctx,
+                            .note = show_note,
+                            .cancelled = give_up};
+    return status == STET_OK ? stet_drive_fresh(project, &spec, name, path, out, err) : status;
+}

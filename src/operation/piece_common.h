@@ -1,0 +1,118 @@
+/* piece_common.h - what the operations on patterns, pieces and actions share. */
+#ifndef STET_OPERATION_PIECE_COMMON_H
+#define STET_OPERATION_PIECE_COMMON_H
+
+#include "drive/drive.h"
+#include "operation/op.h"
+
+#define PIECE_PARAM_SPACE                                                                                              \
+    {                                                                                                                  \
+        .name = "space", .type = STET_PARAM_STRING, .metavar = "NAME", .summary = "The space that the piece lives in", \
+        .default_json = "\"main\""                                                                                     \
+    }
+#define PIECE_PARAM_BRANCH                                                                                             \
+    {                                                                                                                  \
+        .name = "branch", .type = STET_PARAM_STRING, .metavar = "NAME",                                                \
+        .summary = "The branch; the empty name is the default branch", .default_json = "\"\""                          \
+    }
+#define PIECE_PARAM_ONLY_PIECE                                                                                         \
+    {                                                                                                                  \
+        .name = "piece", .type = STET_PARAM_STRING, .flags = STET_PARAM_POSITIONAL, .metavar = "PIECE",                \
+        .summary = "Name of the piece; may be left out where there is only one"                                        \
+    }
+#define PIECE_PARAM_ACTION(more)                                                                                       \
+    {                                                                                                                  \
+        .name = "action", .type = STET_PARAM_STRING, .flags = STET_PARAM_POSITIONAL | (more), .metavar = "ACTION",     \
+        .summary = "Id of the node"                                                                                    \
+    }
+#define PIECE_PARAM_PIECE                                                                                              \
+    {                                                                                                                  \
+        .name = "piece", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,              \
+        .metavar = "PIECE", .summary = "Name of the piece"                                                             \
+    }
+
+/* A string argument, or `otherwise`. `hold` keeps it. */
+const char *piece_text(stet_value args, const char *name, const char *otherwise, stet_value *hold);
+
+/* A project's space opened for a piece, with the scheduler's view of it. */
+typedef struct piece_call {
+    stet_project *project;
+    stet_space *space;
+    stet_sched *sched;
+    int64_t branch;
+    stet_value hold[3];
+    const char *space_name, *branch_name;
+    stet_value wrong; /* PIECE_NOW: {PIECE: message} of pieces whose pattern files are wrong */
+    stet_scratch now; /* PIECE_NOW: the copy that is read, if patterns or files have changed */
+    /* The default space was never written, and the default branch is requested: there is no piece yet. */
+    bool absent;
+} piece_call;
+typedef enum piece_access { PIECE_READ, PIECE_NOW, PIECE_WRITE } piece_access;
+/* Opens the space that the arguments name. A project whose space was never written has no pieces: STET_NOT_FOUND.
+ *
+ *   PIECE_READ     writes nothing at all: marks that are still owed are not fetched (stet_observe_owed reports them)
+ *   PIECE_NOW      reads too, but with patterns and files as they are now (stet_drive_preview)
+ *   PIECE_WRITE    may write
+ */
+STET_CHECKED stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c,
+                                     stet_error *err);
+void piece_end(piece_call *c);
+
+/* Why a piece as a whole is not up to date, whatever its actions: its pattern file is invalid or no longer defines it,
+ * or its argument does not match its schema. Null: nothing is wrong. The caller releases it. */
+STET_CHECKED stet_status piece_wrong(piece_call *c, const stet_piece *p, stet_value *message, stet_error *err);
+
+/* The piece that the arguments name; without a name, the only piece. STET_INVALID: there are several; the message lists
+ * them. The caller frees it. */
+STET_CHECKED stet_status piece_pick(piece_call *c, stet_value args, stet_piece **out, stet_error *err);
+
+/* The state of an action: stet_standing_of, and unknown if it has no valid row or one that can't be decoded. */
+stet_action_state piece_state_of(const stet_standing *s, const stet_action_record *r);
+/* The same in a piece that is wrong as a whole (`wrong` is a string): nothing in it is known to be correct, so what
+ * would be up to date is unknown. Failed actions are reported as failed. */
+stet_action_state piece_state_in(stet_value wrong, const stet_standing *s, const stet_action_record *r);
+/* Prints "PIECE is not up to date: ...", if the result says what is wrong with it. */
+void piece_render_wrong(stet_render *r, stet_value result);
+/* The record of an action of the graph. An action without a row is a record without an observation, unknown. */
+STET_CHECKED stet_status piece_find_action(piece_call *c, const stet_standing *s, const stet_action_key *key,
+                                           stet_arena *arena, stet_action_record *out, stet_error *err);
+/* Prints "ID/KEY (scope S) in space NAME", without the parts that have their default. `uuid` NULL: the own space. */
+void piece_print_cell(stet_space *s, const char *uuid, const stet_docname *name, stet_pathref path, stet_buf *out);
+/* Prints "PIECE/ACTION". What is not a piece is named by its document: "ID (scope S)/ACTION". */
+void piece_print_action(const stet_action_key *key, stet_buf *out);
+/* The name of a state. An otherwise up-to-date action whose last run failed is "failed". */
+const char *piece_state_name(const stet_action_record *r, stet_action_state state);
+/* {"action","state","failed","cause"?} and, with `full`, what is recorded about its last run. The cause of a stale
+ * action is the action that it waits for: {"reason":"failed" or "upstream","space"?,"action"?}. */
+stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_action_record *r,
+                              stet_action_state state, bool full);
+/* {"commits","spaces"} of stet_observe_owed, or null if nothing is owed; piece_render_owed renders it. */
+STET_CHECKED stet_status piece_owed(piece_call *c, stet_value *out, stet_error *err);
+/* Renders "overridden a, b (stet run --unset KEY ...)", or nothing. */
+void piece_render_overridden(stet_render *r, stet_value names);
+void piece_render_owed(stet_render *r, stet_value owed);
+/* `absentSpaces` of a result: spaces that actions of a piece (NULL: of all) read from and that do not exist. */
+STET_CHECKED stet_status piece_put_absent(piece_call *c, const char *piece, stet_value *result, stet_error *err);
+void piece_render_absent(stet_render *r, stet_value result);
+/* `leadsTo` of a row of a piece: outdated actions of other pieces that its result links to; omitted if there are none.
+ */
+STET_CHECKED stet_status piece_put_leads(piece_call *c, const stet_standing *s, const stet_piece *p, stet_value *row,
+                                         stet_error *err);
+void piece_render_leads(stet_render *r, stet_value row);
+/* Appends the message of a failure, without the name of the action at its beginning, which is shown beside it. */
+void piece_render_message(stet_buf *out, stet_value failure, const char *piece, const char *node);
+
+/* Renders a string of a value, shortened for people. */
+void piece_render_text(stet_render *r, stet_value text);
+/* Renders "ran 3, stood 97, failed 0 in 0.12 s", preceded by what failed. */
+void piece_render_outcome(stet_render *r, stet_value result);
+stet_status piece_outcome_verdict(stet_value result);
+extern const char piece_outcome_schema[];
+/* Drives with the context's progress and cancellation. */
+STET_CHECKED stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *result, stet_error *err);
+
+/* Brings a cell up to date and reads it, links followed (`get --fresh`). The caller releases `*out`. */
+STET_CHECKED stet_status piece_fresh(stet_op_ctx *ctx, stet_value args, const stet_docname *name, stet_pathref path,
+                                     stet_value *out, stet_error *err);
+
+#endif

@@ -1,0 +1,577 @@
+/* piece_why.c - the operation why: says in one sentence why an action is out of date.
+ *
+ * The sentence leads from the action, through what it reads, to the write that is the cause: which cell, at which
+ * sequence, when, by whom. A failure upstream is a cause as well: everything downstream of it waits and is as old as
+ * its last success, though nothing that it read has changed.
+ */
+
+#include <string.h>
+
+#include "base/map.h"
+#include "files/path.h"
+#include "graph/near.h"
+#include "operation/piece_common.h"
+#include "os/clock.h"
+#include "scheduler/standing.h"
+
+#define REASONS_MAX 100
+#define WALK_MAX    100000 /* nodes looked at on the way up */
+#define CHAIN_SHOWN 6
+
+static const char *reason_words(stet_reason reason) {
+    switch (reason) {
+    case STET_REASON_CHANGED:
+        return "something it read changed";
+    case STET_REASON_OVERWRITTEN:
+        return "somebody else changed what it had written";
+    case STET_REASON_NEVER:
+        return "it has never run";
+    case STET_REASON_IMPLEMENTATION:
+        return "its code changed";
+    case STET_REASON_SCHEMA:
+        return "its schema changed";
+    case STET_REASON_RUNTIME:
+        return "another version of stet ran it";
+    case STET_REASON_GENERATION:
+        return "its code, its bindings or its schemas changed";
+    case STET_REASON_BINDING:
+        return "its inputs or outputs are other ones now";
+    case STET_REASON_BRANCH:
+        return "nothing is recorded of it on this branch";
+    case STET_REASON_LOST:
+        return "the record of its last run is lost";
+    case STET_REASON_CORRUPT:
+        return "the record of its last run is damaged";
+    case STET_REASON_RESTORED:
+        return "a space it read is an older copy of what it was";
+    case STET_REASON_REPAIRED:
+        return "its mark was wrong and was repaired";
+    case STET_REASON_REQUESTED:
+        return "somebody asked for it to run again";
+    case STET_REASON_SPACE:
+        return "a space that did not exist when it ran exists now";
+    case STET_REASON_WAITS:
+        return "it failed, and was not tried again since";
+    default:
+        return "nothing is known against it";
+    }
+}
+
+/* The action of space `s` that wrote the cause, if it was one. */
+static bool find_writer(stet_space *s, int64_t branch, const stet_cause *cause, stet_buf *out) {
+    stet_numbers writers = {0};
+    stet_arena arena = STET_ARENA_INIT;
+    bool found = false;
+    if (stet_observe_writers(s, branch, &cause->name, cause->change.path, STET_WRITE_KNOWN | STET_WRITE_DECLARED,
+                             &writers, NULL) != STET_OK)
+        writers.len = 0;
+    for (size_t i = 0; i < writers.len && !found; i++) {
+        stet_action_record w;
+        found = stet_observe_get(s, writers.at[i], &arena, &w, NULL) == STET_OK && w.commit_seq == cause->seq;
+        if (found) {
+            stet_buf_str(out, "by ");
+            piece_print_action(&w.key, out);
+        }
+        stet_arena_clear(&arena);
+    }
+    stet_arena_release(&arena);
+    stet_numbers_release(&writers);
+    return found;
+}
+
+/* Who wrote it, and when; nothing if the space that it lies in can't be asked. */
+static void name_writer(piece_call *c, const stet_cause *cause, stet_buf *out) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_space *far = NULL, *s = c->space;
+    int64_t branch = c->branch;
+    if (cause->space) {
+        const char *name = stet_observe_space_name(c->space, cause->space, &arena);
+        bool there =
+            stet_space_open(c->project, name, STET_SPACE_READ_ONLY | STET_SPACE_MUST_EXIST, &far, NULL) == STET_OK &&
+            strcmp(stet_space_uuid(far), cause->space) == 0 &&
+            stet_space_branch(far, "", &branch, NULL) == STET_OK; /* reads there are of its default branch */
+        s = there ? far : NULL;
+    }
+    stet_commit_record *commit;
+    size_t count = 0;
+    bool file = strncmp(cause->name.id, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
+                strncmp(cause->name.id, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0;
+    if (s)
+        stet_buf_char(out, ' ');
+    if (s && !find_writer(s, branch, cause, out))
+        stet_buf_str(out, file ? "by a look at the files" : "by no action, from outside");
+    if (s && stet_space_commits(s, cause->seq - 1, cause->seq, 1, &arena, &commit, &count, NULL) == STET_OK &&
+        count == 1) {
+        char text[STET_TIME_TEXT];
+        stet_time_print(commit->time_ms, text);
+        stet_buf_printf(out, " at %s", text);
+    }
+    stet_space_close(far);
+    stet_arena_release(&arena);
+}
+
+static void explain_mark(piece_call *c, const stet_action_record *r, stet_buf *out) {
+    piece_print_action(&r->key, out);
+    stet_buf_printf(out, " is %s: %s", stet_state_name(r->cause.state), reason_words(r->cause.reason));
+    if (r->cause.name.id) {
+        stet_buf_str(out, ": ");
+        piece_print_cell(c->space, r->cause.space, &r->cause.name, r->cause.change.path, out);
+        stet_buf_printf(out, " was written at sequence %lld", (long long)r->cause.seq);
+        name_writer(c, &r->cause, out);
+    }
+}
+
+/* The way from a node to the nearest one upstream that something is to be said of, over what their inputs are bound to.
+ * Of the graph and not of what was read: a node that never ran has read nothing. */
+typedef struct step {
+    const char *node;
+    size_t from; /* the step that led here */
+} step;
+
+typedef struct climb {
+    piece_call *c;
+    const stet_piece *piece;
+    char *prefix; /* of the ids of the piece's cells: "piece:NAME:node:" */
+    stet_arena arena;
+    stet_map seen;
+    STET_VEC(step) steps;
+    size_t at; /* whose inputs are being looked at */
+} climb;
+
+static void take_step(climb *k, const char *node, size_t from) {
+    size_t len = strlen(node), before = stet_map_len(&k->seen);
+    stet_map_put(&k->seen, node, len, (stet_slot){.n = 0});
+    if (stet_map_len(&k->seen) > before && k->steps.len < WALK_MAX)
+        *stet_vec_add(&k->steps) = (step){stet_arena_strdup(&k->arena, node), from};
+}
+
+static bool follow_link(void *ctx, stet_value binding, stet_pathref place) {
+    climb *k = ctx;
+    stet_value link, id;
+    (void)place;
+    if (!stet_link_is(binding, &link))
+        return true;
+    id = stet_get(link, "id");
+    const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "";
+    if (strncmp(text, k->prefix, strlen(k->prefix)) == 0)
+        take_step(k, text + strlen(k->prefix), k->at);
+    return true;
+}
+
+static void climb_begin(climb *k, piece_call *c, const stet_piece *p, const char *node) {
+    *k = (climb){.c = c, .piece = p, .prefix = stet_piece_part(p->name, "node", "")};
+    take_step(k, node, 0);
+}
+
+/* The next node upstream, the nearest first; the first is the one begun with. NULL at the top. */
+static const char *climb_next(climb *k) {
+    if (k->at == k->steps.len)
+        return NULL;
+    stet_value row = stet_null();
+    const char *node = k->steps.at[k->at].node;
+    if (stet_piece_row(k->c->space, k->c->branch, k->piece, node, &row, NULL) == STET_OK)
+        stet_binding_walk(stet_get(row, "inputs"), follow_link, k);
+    stet_release(row);
+    k->at++;
+    return node;
+}
+
+/* "a reads b, which reads c": from the node begun with to the last one of climb_next. */
+static void climb_print(const climb *k, stet_buf *out) {
+    size_t way[CHAIN_SHOWN], n = 0, all = 0, last = k->at - 1;
+    for (size_t i = last; i != 0; i = k->steps.at[i].from)
+        all++;
+    for (size_t i = last; i != 0 && n < CHAIN_SHOWN; i = k->steps.at[i].from)
+        way[n++] = i;
+    /* The steps next to the cause are the ones shown. */
+    if (all > n)
+        stet_buf_printf(out, "reads, over %zu steps, %s/%s", all - n + 1, k->piece->name, k->steps.at[way[n - 1]].node);
+    for (size_t i = n; i-- > 0;)
+        if (all == n || i + 1 < n)
+            stet_buf_printf(out, "%s %s/%s", i + 1 == n ? "reads" : ", which reads", k->piece->name,
+                            k->steps.at[way[i]].node);
+}
+
+static void climb_end(climb *k) {
+    stet_free(k->prefix);
+    stet_vec_release(&k->steps);
+    stet_map_release(&k->seen);
+    stet_arena_release(&k->arena);
+}
+
+typedef struct why {
+    piece_call *c;
+    stet_piece *piece;
+    stet_standing standing;
+    stet_value failures; /* by node; null: none */
+    stet_value wrong;    /* with the piece as a whole; null: nothing */
+} why;
+
+static bool failure_of(const why *w, const char *node, stet_value *out) {
+    return stet_find(w->failures, node, strlen(node), out);
+}
+
+static bool is_command(const why *w, const char *node) {
+    stet_value row = stet_null();
+    bool command = false;
+    if (stet_piece_row(w->c->space, w->c->branch, w->piece, node, &row, NULL) == STET_OK) {
+        stet_value type = stet_get(stet_get(row, "module"), "type");
+        command = stet_typeof(type) == STET_STRING && strcmp(stet_as_string(&type, NULL), "command") == 0;
+    }
+    stet_release(row);
+    return command;
+}
+
+/* A failure upstream of the node, which is said of the node whatever its state: "; ..." */
+static bool explain_failure_above(const why *w, const char *node, const char *before, stet_buf *out) {
+    climb k;
+    const char *at;
+    bool found = false;
+    if (stet_count(w->failures) == 0)
+        return false;
+    climb_begin(&k, w->c, w->piece, node);
+    while (!found && (at = climb_next(&k))) {
+        stet_value failure;
+        if (strcmp(at, node) == 0 || !failure_of(w, at, &failure))
+            continue;
+        found = true;
+        stet_buf_str(out, before);
+        climb_print(&k, out);
+        stet_buf_str(out, ", which failed: ");
+        piece_render_message(out, failure, w->piece->name, at);
+    }
+    climb_end(&k);
+    return found;
+}
+
+/* The action that is marked, wherever it is. */
+static void explain_root(const why *w, const stet_stale_root *root, const stet_action_record *r, stet_buf *out) {
+    piece_call there = {.project = w->c->project, .space = root->space, .branch = root->branch};
+    const char *piece = root->piece ? stet_piece_name_of(root->piece) : NULL;
+    bool far = root->space != w->c->space || root->branch != w->c->branch;
+    if (r)
+        explain_mark(&there, r, out);
+    else if (root->piece)
+        stet_buf_printf(out, "%s/%s is unknown: nothing is recorded of it%s", piece ? piece : root->piece, root->name,
+                        root->branch != 0 ? " on this branch" : "");
+    else if (root->reason == STET_REASON_SPACE)
+        stet_buf_str(out, reason_words(root->reason));
+    else
+        stet_buf_printf(out, "changes in space %s were not looked at yet", root->name);
+    if (far && (r || root->piece))
+        stet_buf_printf(out, " (in space %s)", stet_space_name(root->space));
+}
+
+/* The message of the failure that is recorded. */
+static void explain_note(const stet_action_record *r, const char *piece, stet_buf *out) {
+    stet_value note;
+    if (r->note_len == 0 || stet_json_parse(r->note, r->note_len, &note, NULL) != STET_OK)
+        return;
+    stet_buf_str(out, ": ");
+    piece_render_message(out, stet_get(note, "error"), piece, r->key.action);
+    stet_release(note);
+}
+
+/* "PIECE/NODE, which failed: ..." */
+static void explain_failed_root(const why *w, const stet_stale_root *root, const stet_action_record *r, stet_buf *out) {
+    const char *piece = stet_piece_name_of_key(&r->key);
+    piece_print_action(&r->key, out);
+    if (root->space != w->c->space || root->branch != w->c->branch)
+        stet_buf_printf(out, " in space %s", stet_space_name(root->space));
+    stet_buf_str(out, ", which failed");
+    explain_note(r, piece ? piece : r->key.piece, out);
+}
+
+/* The way to the marked action that makes this one stale. */
+static void explain_stale(const why *w, const char *node, const stet_stale_root *root, stet_buf *out) {
+    const char *piece = w->piece->name, *at = NULL, *end = NULL;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    bool recorded = root->action && stet_observe_get(root->space, root->action, &arena, &r, NULL) == STET_OK;
+    bool here = root->space == w->c->space && root->branch == w->c->branch;
+    if (here && recorded && stet_piece_has(w->piece->doc, &r.key))
+        end = r.key.action;
+    else if (here && root->piece && strcmp(root->piece, w->piece->doc) == 0)
+        end = root->name;
+    climb k;
+    climb_begin(&k, w->c, w->piece, node);
+    while (end && (at = climb_next(&k)) && strcmp(at, end) != 0)
+        ;
+    stet_buf_printf(out, "%s/%s is stale: it ", piece, node);
+    stet_value failure;
+    if (root->failed && recorded) {
+        stet_buf_str(out, "waits for ");
+        explain_failed_root(w, root, &r, out);
+        if (at) {
+            stet_buf_str(out, "; it ");
+            climb_print(&k, out);
+        }
+    } else {
+        if (at)
+            climb_print(&k, out);
+        else
+            stet_buf_str(out, "reads, over one step or more, what is not up to date");
+        stet_buf_str(out, ", and ");
+        explain_root(w, root, recorded ? &r : NULL, out);
+    }
+    if (at && !root->failed && failure_of(w, at, &failure)) {
+        stet_buf_str(out, "; its last run failed: ");
+        piece_render_message(out, failure, piece, at);
+    }
+    climb_end(&k);
+    stet_arena_release(&arena);
+}
+
+static stet_status explain(const why *w, const char *node, stet_value *out, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    piece_call *c = w->c;
+    stet_action_key key = {.piece = w->piece->doc, .action = node};
+    const char *piece = w->piece->name;
+    stet_status status = piece_find_action(c, &w->standing, &key, &arena, &r, err);
+    if (status != STET_OK) {
+        stet_arena_release(&arena);
+        return status;
+    }
+    stet_action_state state = piece_state_in(w->wrong, &w->standing, &r);
+    const stet_stale_root *root = state == STET_STALE ? stet_standing_root(&w->standing, r.action) : NULL;
+    stet_buf b = STET_BUF(0);
+    stet_value failure;
+    bool failed = failure_of(w, node, &failure), above = root && root->failed;
+    *out = piece_action_value(c, &w->standing, &r, state, false);
+    if (failed) {
+        stet_buf_printf(&b, "%s/%s failed", piece, node);
+        if (r.observed)
+            stet_buf_printf(&b, " at sequence %lld", (long long)r.observed_at);
+        stet_buf_str(&b, ": ");
+        piece_render_message(&b, failure, piece, node);
+        stet_buf_str(&b, "; ");
+        stet_put(out, "error", stet_retain(failure));
+    }
+    if (root) {
+        explain_stale(w, node, root, &b);
+    } else if (state == STET_UNKNOWN && r.cause.state == STET_STANDS) {
+        stet_buf_printf(&b, "%s/%s is unknown: %s is not up to date: %s", piece, node, piece,
+                        stet_as_string(&w->wrong, NULL));
+    } else if (state != STET_STANDS) {
+        explain_mark(c, &r, &b);
+    } else if (failed) {
+        stet_buf_str(&b, "nothing that it read has changed since: stet run tries it again");
+    } else {
+        stet_buf_printf(&b, "%s/%s stands: nothing that it read has changed since sequence %lld", piece, node,
+                        (long long)r.observed_at);
+    }
+    if (!failed && !above && state != STET_STANDS)
+        above = explain_failure_above(w, node, is_command(w, node) ? "; it waits: it " : "; it ", &b);
+    for (size_t i = 0; r.observed && i < r.read_count; i++)
+        if (!r.reads[i].space && r.reads[i].name.id &&
+            strcmp(r.reads[i].name.id, STET_ENV_PREFIX STET_PLACE_VARIABLE) == 0)
+            stet_buf_str(&b, "; its output holds the path of the project, so that its result is not used in another "
+                             "directory");
+    stet_put(out, "upstreamFailed", stet_bool(above));
+    stet_put(out, "text", stet_string_n(stet_buf_cstr(&b), b.len));
+    stet_buf_release(&b);
+    stet_arena_release(&arena);
+    return STET_OK;
+}
+
+/* One reason per action, whichever way it was come to. */
+static stet_status add_reason(const why *w, const char *node, stet_map *told, stet_value *rows, stet_error *err) {
+    size_t before = stet_map_len(told);
+    stet_value one;
+    if (stet_count(*rows) >= REASONS_MAX)
+        return STET_OK;
+    stet_map_put(told, node, strlen(node), (stet_slot){.n = 0});
+    if (stet_map_len(told) == before)
+        return STET_OK;
+    stet_status status = explain(w, node, &one, err);
+    if (status == STET_OK)
+        stet_push(rows, one);
+    return status;
+}
+
+static stet_status add_action(const why *w, int64_t action, stet_map *told, stet_value *rows, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = stet_observe_get(w->c->space, action, &arena, &r, &mine);
+    if (status == STET_OK && stet_piece_has(w->piece->doc, &r.key))
+        status = add_reason(w, r.key.action, told, rows, &mine);
+    if (status == STET_NOT_FOUND) /* a mark that is left of an action that is not there any more */
+        status = STET_OK;
+    else if (status != STET_OK)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    stet_arena_release(&arena);
+    return status;
+}
+
+/* Is what makes an action stale another action of this piece, which is told by itself? */
+static bool is_of_piece(const why *w, const stet_stale_root *root) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    bool is = false;
+    if (root->space == w->c->space && root->branch == w->c->branch && root->action)
+        is = stet_observe_get(root->space, root->action, &arena, &r, NULL) == STET_OK &&
+             stet_piece_has(w->piece->doc, &r.key);
+    stet_arena_release(&arena);
+    return is;
+}
+
+/* Everything of the piece that is not as it should be: what failed, what is marked or has no record, what is stale
+ * because of another piece or another space, and what waits for a failure. */
+static stet_status add_all(const why *w, stet_value *rows, stet_error *err) {
+    stet_map told = {0};
+    size_t n = stet_count(w->failures);
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < n && i < REASONS_MAX && status == STET_OK; i++)
+        status = add_reason(w, stet_key_at(w->failures, i, NULL), &told, rows, err);
+    const stet_standing *s = &w->standing;
+    for (size_t i = 0; i < s->marked_count && stet_count(*rows) < REASONS_MAX && status == STET_OK; i++)
+        status = add_action(w, s->marked[i].action, &told, rows, err);
+    for (size_t i = 0; i < s->missing_count && stet_count(*rows) < REASONS_MAX && status == STET_OK; i++)
+        if (strcmp(s->missing[i].piece, w->piece->doc) == 0)
+            status = add_reason(w, s->missing[i].action, &told, rows, err);
+    for (size_t i = 0; i < s->stale.len && stet_count(*rows) < REASONS_MAX && status == STET_OK; i++)
+        if (s->roots[s->root_of.at[i]].failed || !is_of_piece(w, &s->roots[s->root_of.at[i]]))
+            status = add_action(w, s->stale.at[i], &told, rows, err);
+    stet_map_release(&told);
+    return status;
+}
+
+/* What is wrong with the piece as a whole. */
+static stet_status add_wrong(why *w, stet_value *rows, stet_error *err) {
+    stet_status status = piece_wrong(w->c, w->piece, &w->wrong, err);
+    if (status == STET_OK && stet_typeof(w->wrong) == STET_STRING) {
+        stet_value row = stet_object();
+        stet_put(&row, "state", stet_string(stet_state_name(STET_UNKNOWN)));
+        stet_put(&row, "text",
+                 stet_stringf("%s is not up to date: %s", w->piece->name, stet_as_string(&w->wrong, NULL)));
+        stet_push(rows, row);
+    }
+    return status;
+}
+
+/* PIECE ACTION, PIECE, or nothing, or ACTION alone: where there is only one piece its name may be left out. */
+static stet_status find_subject(piece_call *c, stet_value args, stet_piece **piece, const char **node, stet_value *hold,
+                                stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    *node = piece_text(args, "action", NULL, hold);
+    stet_status status = piece_pick(c, args, piece, &mine);
+    if (status == STET_NOT_FOUND && !*node && stet_typeof(stet_get(args, "piece")) == STET_STRING) {
+        stet_value row = stet_null(), none = stet_object();
+        stet_piece *only = NULL;
+        const char *name = piece_text(args, "piece", NULL, hold);
+        if (piece_pick(c, none, &only, NULL) != STET_OK) {
+            /* none, or several: that it is no piece is all there is to say */
+        } else if (stet_piece_row(c->space, c->branch, only, name, &row, NULL) == STET_OK) {
+            stet_error_clear(&mine);
+            *piece = only;
+            *node = name;
+            status = STET_OK;
+        } else {
+            stet_error_clear(&mine);
+            stet_fail(&mine, STET_NOT_FOUND, "there is no piece \"%s\", and piece \"%s\" has no such node", name,
+                      only->name);
+            stet_piece_hint_node(c->space, c->branch, only, name, &mine);
+            stet_piece_free(only);
+        }
+        stet_release(row);
+        stet_release(none);
+    }
+    if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    piece_call c;
+    stet_value hold, rows = stet_array(), owed = stet_null(), row = stet_null();
+    const char *node;
+    why w = {.c = &c};
+    stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
+    if (status != STET_OK) {
+        stet_release(rows);
+        return status;
+    }
+    status = find_subject(&c, args, &w.piece, &node, &hold, err);
+    if (status == STET_OK)
+        status = stet_observe_failures(c.space, c.branch, w.piece->doc, &w.failures, err);
+    if (status == STET_OK)
+        status = stet_standing_load(c.space, c.branch, &w.standing, err);
+    if (status == STET_OK)
+        status = add_wrong(&w, &rows, err);
+    if (status == STET_OK && node) {
+        stet_map told = {0};
+        status = stet_piece_row(c.space, c.branch, w.piece, node, &row, err);
+        if (status == STET_OK)
+            status = add_reason(&w, node, &told, &rows, err);
+        stet_map_release(&told);
+    } else if (status == STET_OK) {
+        status = add_all(&w, &rows, err);
+    }
+    if (status == STET_OK)
+        status = piece_owed(&c, &owed, err);
+    if (status == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "piece", stet_string(w.piece->name));
+        stet_put(result, "reasons", stet_retain(rows));
+        stet_put(result, "owed", stet_retain(owed));
+        if (!node)
+            status = piece_put_leads(&c, &w.standing, w.piece, result, err);
+        if (status == STET_OK)
+            status = piece_put_absent(&c, w.piece->name, result, err);
+    }
+    stet_release(row);
+    stet_release(owed);
+    stet_release(rows);
+    stet_release(w.failures);
+    stet_release(w.wrong);
+    stet_standing_release(&w.standing);
+    stet_piece_free(w.piece);
+    piece_end(&c);
+    return status;
+}
+
+static void why_render(stet_render *r, stet_value result) {
+    stet_value rows = stet_get(result, "reasons");
+    for (size_t i = 0; i < stet_count(rows); i++) {
+        piece_render_text(r, stet_get(stet_at(rows, i), "text"));
+        stet_buf_char(r->out, '\n');
+    }
+    piece_render_leads(r, result);
+    if (stet_count(rows) == 0 && stet_count(stet_get(result, "leadsTo")) == 0) {
+        piece_render_text(r, stet_get(result, "piece"));
+        stet_buf_str(r->out, " stands: nothing is known against any of its actions\n");
+    } else if (stet_count(rows) == REASONS_MAX)
+        stet_buf_printf(r->out, "and maybe more: at most %d are told\n", REASONS_MAX);
+    piece_render_owed(r, stet_get(result, "owed"));
+    piece_render_absent(r, result);
+}
+
+static const stet_param why_params[] = {
+    PIECE_PARAM_ONLY_PIECE, PIECE_PARAM_ACTION(0), PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0}};
+static const stet_example why_examples[] = {
+    {"why totals", "why what does not stand does not"},
+    {"why totals total", "how one action stands, and why"},
+    {0},
+};
+
+const stet_op stet_ops_why[] = {
+    {.name = "why",
+     .summary = "Say why an action does not stand",
+     .description =
+         "In one sentence for each: over which actions, which cell, written at which sequence, when and by "
+         "whom; or which failure it is, and what is as old as that. Where there is only one piece its name may be "
+         "left out, before an action too.",
+     .params = why_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"reasons\"],\"properties\":{\"piece\":{\"type\":"
+                      "\"string\"},\"reasons\":{\"type\":\"array\"},\"owed\":{\"type\":[\"object\",\"null\"]},"
+                      "\"leadsTo\":{\"type\":\"array\"},\"absentSpaces\":{\"type\":\"array\"}}}",
+     .examples = why_examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
+     .run = why_run,
+     .render = why_render},
+    {0},
+};

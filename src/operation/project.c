@@ -1,0 +1,199 @@
+/* project.c - the operations project list, add and remove: the projects that this user's registry knows. */
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fleet/repos.h"
+#include "operation/op.h"
+#include "operation/text.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/proc.h"
+
+#define LOCK_WAIT_MS 10000
+
+static bool give_up(void *ctx) {
+    stet_op_ctx *c = ctx;
+    return c->cancelled(c);
+}
+
+static bool is_project(const char *root) {
+    char *config = stet_file_join(root, ".stet/config.toml");
+    bool there = stet_file_exists(config);
+    stet_free(config);
+    return there;
+}
+
+static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    (void)ctx;
+    (void)args;
+    char *home;
+    stet_value repos;
+    stet_status status = stet_home_dir(&home, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_repos_list(home, &repos, err);
+    stet_free(home);
+    if (status != STET_OK)
+        return status;
+    stet_value projects = stet_array();
+    for (size_t i = 0; i < stet_count(repos); i++) {
+        stet_value entry = stet_at(repos, i), path = stet_get(entry, "path"), row = stet_object();
+        stet_put(&row, "path", stet_retain(path));
+        stet_put(&row, "addedAt", stet_retain(stet_get(entry, "addedAt")));
+        stet_put(&row, "present", stet_bool(is_project(stet_as_string(&path, NULL))));
+        stet_push(&projects, row);
+    }
+    *result = stet_object();
+    stet_put(result, "total", stet_int((int64_t)stet_count(projects)));
+    stet_put(result, "projects", projects);
+    stet_release(repos);
+    return STET_OK;
+}
+
+static void list_render(stet_render *r, stet_value result) {
+    stet_value projects = stet_get(result, "projects");
+    if (stet_count(projects) == 0)
+        stet_buf_str(r->out, "no projects are listed; add one with: stet project add\n");
+    for (size_t i = 0; i < stet_count(projects); i++) {
+        stet_value row = stet_at(projects, i), path = stet_get(row, "path");
+        size_t len;
+        const char *text = stet_as_string(&path, &len);
+        stet_text_plain(r, text, len);
+        if (!stet_as_bool(stet_get(row, "present"))) {
+            stet_buf_str(r->out, "  ");
+            stet_text_styled(r, STET_STYLE_WARN, "missing");
+        }
+        stet_buf_char(r->out, '\n');
+    }
+}
+
+/* The directory that was named, else the one the command works on. Caller frees. */
+static char *named_dir(stet_op_ctx *ctx, stet_value args) {
+    stet_value dir = stet_get(args, "dir");
+    if (stet_typeof(dir) != STET_STRING)
+        return stet_strdup(ctx->project_dir ? ctx->project_dir : ctx->cwd);
+    const char *text = stet_as_string(&dir, NULL);
+    return text[0] == '/' ? stet_strdup(text) : stet_file_join(ctx->cwd, text);
+}
+
+static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_repos_wait wait = {LOCK_WAIT_MS, give_up, ctx};
+    char *home, *root;
+    bool added;
+    stet_status status = stet_home_dir(&home, err);
+    if (status != STET_OK)
+        return status;
+    char *dir = named_dir(ctx, args);
+    status = stet_repos_add(home, dir, stet_clock_ms(), &wait, &root, &added, err);
+    stet_free(dir);
+    stet_free(home);
+    if (status != STET_OK)
+        return status;
+    *result = stet_object();
+    stet_put(result, "path", stet_string(root));
+    stet_put(result, "added", stet_bool(added));
+    stet_free(root);
+    return STET_OK;
+}
+
+static void add_render(stet_render *r, stet_value result) {
+    stet_value path = stet_get(result, "path");
+    size_t len;
+    const char *text = stet_as_string(&path, &len);
+    stet_buf_str(r->out, stet_as_bool(stet_get(result, "added")) ? "added " : "already listed: ");
+    stet_text_plain(r, text, len);
+    stet_buf_char(r->out, '\n');
+}
+
+static stet_status remove_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_repos_wait wait = {LOCK_WAIT_MS, give_up, ctx};
+    char *home, *path;
+    stet_status status = stet_home_dir(&home, err);
+    if (status != STET_OK)
+        return status;
+    char *dir = named_dir(ctx, args);
+    status = stet_repos_remove(home, dir, &wait, &path, err);
+    stet_free(dir);
+    stet_free(home);
+    if (status != STET_OK)
+        return status;
+    *result = stet_object();
+    stet_put(result, "path", stet_string(path));
+    stet_put(result, "removed", stet_bool(true));
+    stet_free(path);
+    return STET_OK;
+}
+
+static void remove_render(stet_render *r, stet_value result) {
+    stet_value path = stet_get(result, "path");
+    size_t len;
+    const char *text = stet_as_string(&path, &len);
+    stet_buf_str(r->out, "removed ");
+    stet_text_plain(r, text, len);
+    stet_buf_str(r->out, " from the list; its files are as they were\n");
+}
+
+static const stet_param dir_param[] = {
+    {.name = "dir",
+     .type = STET_PARAM_FILE,
+     .flags = STET_PARAM_POSITIONAL,
+     .metavar = "DIR",
+     .summary = "A directory of the project; without it the current one"},
+    {0},
+};
+
+static const stet_example list_examples[] = {{"project list", "which projects there are"}, {0}};
+static const stet_example add_examples[] = {
+    {"project add", "list the project around the current directory"},
+    {"project add .", "the same, with the directory named"},
+    {0},
+};
+static const stet_example remove_examples[] = {
+    {"project remove", "take the project around the current directory off the list"},
+    {0},
+};
+
+const stet_op stet_ops_project[] = {
+    {.name = "project list",
+     .summary = "List the projects that this user has registered",
+     .description = "A project that is listed but has no .stet/ any more is shown as missing.",
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"total\",\"projects\"],\"additionalProperties\":false,\"properties\":{"
+         "\"total\":{\"type\":\"integer\",\"minimum\":0},"
+         "\"projects\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"path\",\"addedAt\","
+         "\"present\"],"
+         "\"additionalProperties\":false,\"properties\":{\"path\":{\"type\":\"string\"},\"addedAt\":{\"type\":"
+         "\"string\"},"
+         "\"present\":{\"type\":\"boolean\"}}}}}}",
+     .examples = list_examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT,
+     .run = list_run,
+     .render = list_render},
+    {.name = "project add",
+     .summary = "Register a project, for commands that look across projects",
+     .description =
+         "The list is registry/repos.json below STET_HOME. A project is listed once, by the real path of its root, "
+         "however it was reached.",
+     .params = dir_param,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"path\",\"added\"],\"additionalProperties\":false,"
+                      "\"properties\":{\"path\":{\"type\":\"string\"},\"added\":{\"type\":\"boolean\"}}}",
+     .examples = add_examples,
+     .flags = STET_OP_IDEMPOTENT,
+     .run = add_run,
+     .render = add_render},
+    {.name = "project remove",
+     .summary = "Take a project off the list of registered ones",
+     .description =
+         "Nothing in the project itself is touched. A project that is gone from the disk is named by the path that "
+         "the list shows.",
+     .params = dir_param,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"path\",\"removed\"],\"additionalProperties\":false,"
+                      "\"properties\":{\"path\":{\"type\":\"string\"},\"removed\":{\"type\":\"boolean\"}}}",
+     .examples = remove_examples,
+     .flags = STET_OP_NO_PROJECT,
+     .run = remove_run,
+     .render = remove_render},
+    {0},
+};

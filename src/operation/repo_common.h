@@ -1,0 +1,18 @@
+/* repo_common.h - what the operations on the repository of calls share. */
+#ifndef STET_OPERATION_REPO_COMMON_H
+#define STET_OPERATION_REPO_COMMON_H
+
+#include "operation/op.h"
+#include "repo/repo.h"
+
+/* Opens the repository of the project; read-only if the operation only reads. */
+stet_status stet_repo_op_open(stet_op_ctx *ctx, stet_repo **out, stet_error *err);
+/* The text of a string argument, or `otherwise`. Lives as long as the arguments. */
+const char *stet_repo_op_text(const stet_value *v, const char *otherwise);
+/* The first 12 digits of an id, or "-" for null. */
+void stet_repo_op_short(stet_value id, char out[16]);
+
+#define REPO_ID         "{\"type\":\"string\",\"pattern\":\"^[0-9a-f]{64}$\"}"
+#define REPO_ID_OR_NULL "{\"type\":[\"string\",\"null\"]}"
+
+#endif

@@ -1,0 +1,274 @@
+/* run.c - the operations run and piece pull. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/pattern_toml.h"
+#include "operation/piece_common.h"
+#include "operation/runs_common.h"
+#include "operation/text.h"
+#include "os/file.h"
+
+static stet_status settled(void *ctx, const stet_sched_report *report, int64_t duration_ms, stet_error *err) {
+    stet_op_ctx *c = ctx;
+    stet_value event = stet_object();
+    stet_put(&event, "ran", stet_int((int64_t)report->ran));
+    stet_put(&event, "failed", stet_int((int64_t)report->failed));
+    stet_put(&event, "stood", stet_int((int64_t)report->stood));
+    stet_put(&event, "aside", stet_int((int64_t)report->aside));
+    stet_put(&event, "left", stet_int((int64_t)report->left));
+    stet_put(&event, "problems", stet_retain(report->problems));
+    stet_put(&event, "durationMs", stet_int(duration_ms));
+    stet_status status = c->emit(c, event, err);
+    stet_release(event);
+    return status;
+}
+
+/* stet.toml here or in a directory above. Caller frees; NULL. */
+static char *find_upward(const char *from) {
+    char *dir = stet_strdup(from);
+    for (;;) {
+        char *file = stet_file_join(dir, STET_PATTERN_TOML);
+        if (stet_file_exists(file)) {
+            stet_free(dir);
+            return file;
+        }
+        stet_free(file);
+        char *up = stet_file_dirname(dir);
+        bool top = strcmp(up, dir) == 0;
+        stet_free(dir);
+        dir = up;
+        if (top)
+            break;
+    }
+    stet_free(dir);
+    return NULL;
+}
+
+/* The first word is a pattern if there is such a file; else it is a node like the others, of the nearest stet.toml. */
+static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path, stet_value *nodes, stet_error *err) {
+    stet_value hold;
+    const char *word = piece_text(args, "pattern", "", &hold);
+    *nodes = stet_typeof(stet_get(args, "node")) == STET_ARRAY ? stet_retain(stet_get(args, "node")) : stet_array();
+    if (*word) {
+        *path = word[0] == '/' ? stet_strdup(word) : stet_file_join(ctx->cwd, word);
+        size_t len = strlen(word);
+        static const char *const ends[] = {".json", ".toml", ".js", ".mjs"};
+        bool named = strchr(word, '/') != NULL;
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+            named |= len > strlen(ends[i]) && strcmp(word + len - strlen(ends[i]), ends[i]) == 0;
+        if (named || stet_file_exists(*path))
+            return STET_OK;
+        stet_free(*path);
+    }
+    *path = find_upward(ctx->project_dir ? ctx->project_dir : ctx->cwd);
+    if (!*path) {
+        stet_release(*nodes);
+        stet_fail(err, STET_NOT_FOUND,
+                  *word ? "there is no pattern %s, and no " STET_PATTERN_TOML " here or above"
+                        : "there is no " STET_PATTERN_TOML " here or above%s",
+                  word);
+        stet_hint(err, "name a pattern: stet run FILE, or write a " STET_PATTERN_TOML " (docs/pipelines.md)");
+        return STET_NOT_FOUND;
+    }
+    if (*word)
+        stet_insert_at(nodes, 0, stet_string(word));
+    return STET_OK;
+}
+
+/* What the piece gives, links followed, into the outcome. */
+static stet_status put_result(stet_op_ctx *ctx, stet_value args, const char *piece, stet_value *result,
+                              stet_error *err) {
+    piece_call c;
+    stet_status status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
+    if (status == STET_OK) {
+        char *doc = stet_piece_doc(piece);
+        stet_path path = STET_PATH_INIT;
+        stet_value v = stet_null();
+        stet_path_push(&path, "value");
+        status = stet_sched_get(c.sched, doc, NULL, stet_path_ref(&path), &v, err);
+        if (status == STET_OK)
+            stet_put(result, "result", v);
+        stet_path_release(&path);
+        stet_free(doc);
+        piece_end(&c);
+    }
+    return status;
+}
+
+static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_value hold[4], nodes;
+    char *path;
+    stet_status status = which_pattern(ctx, args, &path, &nodes, err);
+    if (status != STET_OK)
+        return status;
+    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[1]),
+                            .branch = piece_text(args, "branch", "", &hold[2]),
+                            .pattern = path,
+                            .piece = piece_text(args, "piece", NULL, &hold[3]),
+                            .set = stet_get(args, "set"),
+                            .unset = stet_get(args, "unset"),
+                            .demand = stet_get(args, "demand"),
+                            .retry_failed = !stet_as_bool(stet_get(args, "no_retry_failed")),
+                            .observe_only = stet_as_bool(stet_get(args, "observe_only")),
+                            .record = stet_as_bool(stet_get(args, "record")),
+                            .watch = stet_as_bool(stet_get(args, "watch")),
+                            .settled = settled,
+                            .nodes = nodes,
+                            .jobs = (int)stet_as_int(stet_get(args, "jobs")),
+                            .stop_on_failure = !stet_as_bool(stet_get(args, "keep_going")),
+                            .explain = stet_as_bool(stet_get(args, "explain")),
+                            .dry_run = stet_as_bool(stet_get(args, "dry_run"))};
+    status = piece_drive(ctx, &spec, result, err);
+    if (status == STET_OK && spec.watch) { /* what each settling came to was told when it did */
+        stet_release(*result);
+        *result = stet_null();
+    } else if (status == STET_OK && ctx->json && !spec.dry_run) {
+        /* What the run did is told also if its result can't be shown: links in a circle, a damaged document. */
+        stet_value piece = stet_retain(stet_get(*result, "piece"));
+        stet_error mine = STET_ERROR_INIT;
+        if (put_result(ctx, args, stet_as_string(&piece, NULL), result, &mine) != STET_OK) {
+            stet_put(result, "result", stet_null());
+            stet_put(result, "resultError", stet_error_value(&mine));
+        }
+        stet_error_clear(&mine);
+        stet_release(piece);
+    }
+    stet_free(path);
+    stet_release(nodes);
+    return status;
+}
+
+static stet_status pull_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_value hold[3];
+    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[0]),
+                            .branch = piece_text(args, "branch", "", &hold[1]),
+                            .piece = piece_text(args, "piece", "", &hold[2]),
+                            .demand = stet_get(args, "demand"),
+                            .retry_failed = !stet_as_bool(stet_get(args, "no_retry_failed")),
+                            .record = stet_as_bool(stet_get(args, "record"))};
+    stet_status status = piece_drive(ctx, &spec, result, err);
+    if (status != STET_OK)
+        return status;
+    status = put_result(ctx, args, spec.piece, result, err);
+    if (status != STET_OK) {
+        stet_release(*result);
+        *result = stet_null();
+    }
+    return status;
+}
+
+static void pull_render(stet_render *r, stet_value result) {
+    size_t len;
+    char *text = stet_json_print(stet_get(result, "result"), STET_JSON_PRETTY, &len);
+    stet_buf_add(r->out, text, len);
+    stet_free(text);
+    piece_render_outcome(r, result);
+}
+
+#define DEMAND                                                                                                         \
+    {                                                                                                                  \
+        .name = "demand", .type = STET_PARAM_STRING, .flags = STET_PARAM_REPEATED, .metavar = "PATH",                  \
+        .summary = "Only what this part of the result needs: a key, or a path that begins with a slash"                \
+    }
+#define RETRY_FAILED                                                                                                   \
+    {.name = "retry-failed",                                                                                           \
+     .type = STET_PARAM_BOOL,                                                                                          \
+     .summary = "Rerun actions that failed, even if nothing they read has changed (default)"},                         \
+    {                                                                                                                  \
+        .name = "no-retry-failed", .type = STET_PARAM_BOOL,                                                            \
+        .summary = "Rerun a failed action only if something it read has changed"                                       \
+    }
+#define RECORD                                                                                                         \
+    { .name = "record", .type = STET_PARAM_BOOL, .summary = "Leave a run's files behind even if everything stands" }
+
+static const stet_param run_params[] = {
+    {.name = "pattern",
+     .type = STET_PARAM_FILE,
+     .flags = STET_PARAM_POSITIONAL,
+     .metavar = "PATTERN",
+     .summary = "The pattern, a JSON or TOML file; without it, the stet.toml of this directory or one above"},
+    {.name = "node",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_POSITIONAL | STET_PARAM_REPEATED,
+     .metavar = "NODE",
+     .summary = "Only what these nodes need"},
+    {.name = "jobs",
+     .letter = 'j',
+     .type = STET_PARAM_INT,
+     .metavar = "N",
+     .summary = "Commands at a time; without it, by the number of processors",
+     .min = 1,
+     .max = 4096},
+    {.name = "keep-going",
+     .letter = 'k',
+     .type = STET_PARAM_BOOL,
+     .summary = "Go on after a command has failed, as far as that goes"},
+    {.name = "dry-run", .letter = 'n', .type = STET_PARAM_BOOL, .summary = "Say what does not stand, and run nothing"},
+    {.name = "explain", .type = STET_PARAM_BOOL, .summary = "Say of each action that does not stand why"},
+    {.name = "piece",
+     .type = STET_PARAM_STRING,
+     .metavar = "NAME",
+     .summary = "Name of the piece; without it the pattern's"},
+    {.name = "set",
+     .type = STET_PARAM_PAIR,
+     .metavar = "K=JSON",
+     .summary = "Set a part of the argument first; K is a key, or a path that begins with a slash. The key no longer "
+                "follows the pattern's default"},
+    {.name = "unset",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REPEATED,
+     .metavar = "KEY",
+     .summary = "Return an overridden key of the argument (or cell:NAME, or . for all keys) to the pattern's default"},
+    DEMAND,
+    RETRY_FAILED,
+    {.name = "observe-only",
+     .type = STET_PARAM_BOOL,
+     .summary = "Run computations only to record what they read: publish nothing, start no command, call or effect"},
+    {.name = "watch", .type = STET_PARAM_BOOL, .summary = "Go on, and take up every change, until stopped"},
+    RECORD,
+    PIECE_PARAM_SPACE,
+    PIECE_PARAM_BRANCH,
+    {0},
+};
+
+static const stet_param pull_params[] = {
+    PIECE_PARAM_PIECE, DEMAND, RETRY_FAILED, RECORD, PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0},
+};
+
+static const stet_example run_examples[] = {
+    {"run totals.json", "run what no longer stands"},
+    {"run totals.json --set factor=3", "with another argument"},
+    {"run totals.json --piece march --demand total", "another piece of the same pattern, and one part of its result"},
+    {0},
+};
+static const stet_example pull_examples[] = {{"piece pull totals", "make the result fresh, and print it"}, {0}};
+
+const stet_op stet_ops_run[] = {
+    {.name = "run",
+     .summary = "Run a pattern: what no longer stands, and nothing else",
+     .description =
+         "Makes a piece of the pattern, or finds the one that is there, and runs the actions whose inputs, code or "
+         "schemas have changed since they last ran, as far as the result and the effects need them. An unchanged piece "
+         "costs a few look-ups, whatever its size.\n\n"
+         "Exit status 1 if an action failed or runs in a circle; the others have run. Ctrl-C stops cleanly: what was "
+         "done "
+         "is stored, and the next start goes on from there.",
+     .params = run_params,
+     .result_schema = piece_outcome_schema,
+     .examples = run_examples,
+     .flags = STET_OP_IDEMPOTENT | STET_OP_LONG | STET_OP_COMMON,
+     .run = run_run,
+     .render = piece_render_outcome,
+     .verdict = piece_outcome_verdict},
+    {.name = "piece pull",
+     .summary = "Make the result of a piece fresh, and print it",
+     .params = pull_params,
+     .result_schema = piece_outcome_schema,
+     .examples = pull_examples,
+     .flags = STET_OP_IDEMPOTENT | STET_OP_LONG | STET_OP_COMMON,
+     .run = pull_run,
+     .render = pull_render,
+     .verdict = piece_outcome_verdict},
+    {0},
+};

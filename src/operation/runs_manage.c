@@ -1,0 +1,670 @@
+/* runs_manage.c - the operations runs resume, archive, rerun, cancel and label. */
+
+#include <string.h>
+
+#include "fleet/manage.h"
+#include "fleet/run.h"
+#include "operation/runs_common.h"
+#include "os/clock.h"
+
+#define DAY_MS ((int64_t)86400000)
+
+/* What a drive asks of its surface; with `once` it is told to stop as soon as one task has come to an end. */
+typedef struct hearing {
+    stet_op_ctx *ctx;
+    bool once, one_done;
+} hearing;
+
+static bool give_up(void *context) {
+    hearing *h = context;
+    return (h->once && h->one_done) || h->ctx->cancelled(h->ctx);
+}
+
+static void progress(void *context, int64_t done, int64_t total, const char *note) {
+    hearing *h = context;
+    h->one_done = h->one_done || done > 0;
+    h->ctx->progress(h->ctx, done, total, note);
+}
+
+/* Drives a run if the arguments ask for it, and puts `drive` into the result. */
+static stet_status maybe_drive(stet_op_ctx *ctx, stet_value args, const char *root, const char *run_id,
+                               stet_value *result, stet_error *err) {
+    hearing h = {.ctx = ctx, .once = stet_as_bool(stet_get(args, "once"))};
+    if (!h.once && !stet_as_bool(stet_get(args, "drive")))
+        return STET_OK;
+    stet_drive_result outcome = {0};
+    stet_drive_request request = {.root = root,
+                                  .run_id = run_id,
+                                  .actor = stet_runs_actor(),
+                                  .once = h.once,
+                                  .incremental = stet_as_bool(stet_get(args, "incremental")),
+                                  .cancelled = give_up,
+                                  .progress = progress,
+                                  .context = &h};
+    stet_status st = stet_runs_driver(ctx)(&request, &outcome, err);
+    if (st == STET_OK) {
+        /* Stopped because that was what was asked for. */
+        if (outcome.verdict == STET_DRIVE_STOPPED && h.once && h.one_done && !ctx->cancelled(ctx)) {
+            outcome.verdict = STET_DRIVE_PAUSED;
+            outcome.reason[0] = 0;
+        }
+        stet_put(result, "drive", stet_drive_result_value(&outcome));
+    }
+    return st;
+}
+
+static stet_status drive_verdict(stet_value result) {
+    stet_value status = stet_get(stet_get(result, "drive"), "status");
+    const char *s = stet_as_string(&status, NULL);
+    if (s == NULL || strcmp(s, "completed") == 0 || strcmp(s, "paused") == 0)
+        return STET_OK;
+    return strcmp(s, "stopped") == 0 ? STET_CANCELLED : STET_FAILED;
+}
+
+static void put_drive(stet_render *r, stet_value result) {
+    stet_value drive = stet_get(result, "drive"), status = stet_get(drive, "status"),
+               reason = stet_get(drive, "reason");
+    size_t len = 0;
+    if (stet_typeof(drive) != STET_OBJECT)
+        return;
+    stet_buf_str(r->out, "drive ");
+    stet_text_styled(r, stet_runs_style(stet_as_string(&status, NULL)), stet_as_string(&status, NULL));
+    stet_buf_printf(r->out, ": %lld ran, %lld stood", (long long)stet_as_int(stet_get(drive, "ran")),
+                    (long long)stet_as_int(stet_get(drive, "stood")));
+    const char *why = stet_as_string(&reason, &len);
+    if (len > 0) {
+        stet_buf_str(r->out, "; ");
+        stet_text_plain(r, why, len);
+    }
+    stet_buf_char(r->out, '\n');
+}
+
+static void add_action(stet_value *actions, stet_value command, const char *reason) {
+    stet_value v = stet_object();
+    stet_put(&v, "command", command);
+    stet_put(&v, "reason", stet_string(reason));
+    stet_push(actions, v);
+}
+
+/* What would run: pending tasks, those that a dead driver left running, and failed ones. */
+static stet_value next_tasks(stet_value tasks, size_t limit, size_t *total) {
+    stet_value out = stet_array();
+    *total = 0;
+    for (size_t i = 0; i < stet_count(tasks); i++) {
+        stet_value task = stet_at(tasks, i), item, action = stet_get(task, "action");
+        stet_task_status status;
+        if (!stet_task_status_of(stet_get(task, "status"), &status) || status == STET_TASK_COMPLETED ||
+            status == STET_TASK_SKIPPED)
+            continue;
+        if ((*total)++ >= limit)
+            continue;
+        item = stet_object();
+        stet_put(&item, "id", stet_retain(stet_get(task, "id")));
+        stet_put(&item, "action", stet_retain(stet_typeof(action) == STET_STRING ? action : stet_get(task, "id")));
+        stet_put(&item, "status", stet_retain(stet_get(task, "status")));
+        stet_push(&out, item);
+    }
+    return out;
+}
+
+static void judge(const stet_fleet_record *rec, size_t tasks_left, stet_value *v) {
+    char *dir = stet_fleet_record_dir(rec);
+    stet_value actions = stet_array(), owner;
+    stet_driver_state driver = stet_runfile_driver(dir, &owner);
+    stet_buf reason = STET_BUF(1024);
+    bool resumable = false;
+    if (driver == STET_DRIVER_ALIVE) {
+        stet_buf_str(&reason, "it is being driven by ");
+        stet_runfile_owner_text(owner, &reason);
+        add_action(&actions, stet_stringf("stet runs logs %s --follow", rec->id), "watch it");
+        add_action(&actions, stet_stringf("stet runs cancel %s", rec->id), "ask it to stop");
+    } else if (rec->derived == STET_LIFE_COMPLETED) {
+        stet_buf_str(&reason, "it is completed");
+        add_action(&actions, stet_stringf("stet runs rerun %s", rec->id), "run it again as a new run");
+    } else {
+        resumable = true;
+        if (tasks_left > 0)
+            stet_buf_printf(&reason, "%zu %s left", tasks_left, tasks_left == 1 ? "task is" : "tasks are");
+        else
+            stet_buf_str(&reason, "it has not begun");
+        add_action(&actions, stet_stringf("stet runs resume %s --drive", rec->id),
+                   "run what is left; what stands is not run again");
+        add_action(&actions, stet_stringf("stet runs resume %s --once", rec->id), "run one task");
+        if (rec->derived == STET_LIFE_FAILED || rec->derived == STET_LIFE_BLOCKED)
+            add_action(&actions, stet_stringf("stet runs rerun %s", rec->id), "leave it as it is, and begin a new one");
+    }
+    stet_put(v, "resumable", stet_bool(resumable));
+    stet_put(v, "reason", stet_string(stet_buf_cstr(&reason)));
+    stet_put(v, "nextActions", actions);
+    stet_release(owner);
+    stet_buf_release(&reason);
+    stet_free(dir);
+}
+
+static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_registry *reg;
+    const stet_fleet_record *rec;
+    const char *from;
+    stet_state s;
+    stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, &from, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_fleet_record_reread(rec, &s, err);
+    if (st != STET_OK) {
+        stet_registry_free(reg);
+        return st;
+    }
+    stet_value v = stet_object();
+    size_t left;
+    stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
+    stet_put(&v, "runId", stet_string(rec->id));
+    stet_put(&v, "repo", stet_string(rec->repo));
+    stet_put(&v, "statePath", stet_stringf("%s/.stet/runs/%s/state.json", rec->repo, rec->id));
+    stet_put(&v, "resolvedFrom", stet_string(from));
+    stet_put(&v, "lifecycle", stet_string(stet_lifecycle_name(rec->lifecycle)));
+    stet_put(&v, "derivedLifecycle", stet_string(stet_lifecycle_name(rec->derived)));
+    stet_put(&v, "loopStage", stet_string(rec->loop_stage));
+    stet_put(&v, "freshness", stet_string(stet_freshness_name(rec->freshness)));
+    stet_put(&v, "record", stet_fleet_record_value(rec));
+    stet_put(&v, "nextTasks",
+             next_tasks(stet_get(s.root, "tasks"), (size_t)stet_as_int(stet_get(args, "limit")), &left));
+    stet_put(&v, "tasksLeft", stet_int((int64_t)left));
+    judge(rec, left, &v);
+    stet_state_release(&s);
+    st = maybe_drive(ctx, args, rec->repo, rec->id, &v, err);
+    stet_registry_free(reg);
+    if (st == STET_OK)
+        *result = v;
+    else
+        stet_release(v);
+    return st;
+}
+
+static void put_actions(stet_render *r, stet_value actions) {
+    for (size_t i = 0; i < stet_count(actions); i++) {
+        stet_text_styled(r, STET_STYLE_DIM, "next: ");
+        stet_runs_put(r, stet_at(actions, i), "command");
+        stet_buf_str(r->out, "  (");
+        stet_runs_put(r, stet_at(actions, i), "reason");
+        stet_buf_str(r->out, ")\n");
+    }
+}
+
+static void resume_render(stet_render *r, stet_value result) {
+    stet_value tasks = stet_get(result, "nextTasks"), life = stet_get(result, "lifecycle");
+    bool driven = stet_typeof(stet_get(result, "drive")) == STET_OBJECT;
+    stet_buf_str(r->out, "run ");
+    stet_runs_put(r, result, "runId");
+    stet_buf_str(r->out, driven ? "  was " : "  ");
+    stet_text_styled(r, stet_runs_style(stet_as_string(&life, NULL)), stet_as_string(&life, NULL));
+    if (driven) {
+        stet_buf_char(r->out, '\n');
+        put_drive(r, result);
+        return;
+    }
+    stet_buf_str(r->out, stet_as_bool(stet_get(result, "resumable")) ? ", can be resumed: " : ", can't be resumed: ");
+    stet_runs_put(r, result, "reason");
+    stet_buf_char(r->out, '\n');
+    for (size_t i = 0; i < stet_count(tasks); i++) {
+        stet_buf_str(r->out, "  ");
+        stet_runs_put(r, stet_at(tasks, i), "id");
+        stet_buf_str(r->out, "  ");
+        stet_runs_put(r, stet_at(tasks, i), "status");
+        stet_buf_char(r->out, '\n');
+    }
+    put_actions(r, stet_get(result, "nextActions"));
+}
+
+/* The runs that a window and states pick. Only what has ended is ever archived by policy. */
+static void pick_old(const stet_registry *reg, int64_t before_ms, const stet_fleet_query *q, bool unarchive,
+                     stet_fleet_records *out) {
+    for (size_t i = 0; i < reg->records.len; i++) {
+        stet_fleet_record *r = reg->records.at[i];
+        if (r->archived == unarchive && r->updated_ms < before_ms && (q->statuses & 1u << r->derived) != 0 &&
+            (q->repo == NULL || strcmp(q->repo, r->repo) == 0) && (q->until_ms == 0 || r->created_ms <= q->until_ms) &&
+            (q->app == NULL || strcmp(q->app, r->app_id) == 0))
+            *stet_vec_add(out) = r;
+    }
+}
+
+static stet_status pick_named(stet_registry *reg, stet_value ids, const char *repo, stet_fleet_records *out,
+                              stet_error *err) {
+    for (size_t i = 0; i < stet_count(ids); i++) {
+        stet_value id = stet_at(ids, i);
+        const stet_fleet_record *rec;
+        stet_status st = stet_registry_find(reg, stet_as_string(&id, NULL), repo, &rec, NULL, NULL, err);
+        if (st != STET_OK)
+            return st;
+        for (size_t k = 0; k < reg->records.len; k++)
+            if (reg->records.at[k] == rec)
+                *stet_vec_add(out) = reg->records.at[k];
+    }
+    return STET_OK;
+}
+
+static stet_status archive_args(stet_value args, stet_fleet_query *q, stet_error *err) {
+    stet_value ids = stet_get(args, "run_id"), days = stet_get(args, "older_than_days"),
+               states = stet_get(args, "state");
+    bool window = stet_as_int(days) > 0;
+    if (stet_count(ids) > 0 && (window || stet_count(states) > 0))
+        return stet_fail(err, STET_INVALID, "name runs, or give --older-than-days and --state, not both");
+    if (stet_count(ids) == 0 && !window) {
+        stet_status st =
+            stet_fail(err, STET_INVALID, "there is nothing to archive: no run is named, and no window is given");
+        stet_hint(err, "stet runs archive RUN, or --older-than-days N [--state completed --state failed]");
+        return st;
+    }
+    for (size_t i = 0; i < stet_count(states); i++) {
+        stet_value name = stet_at(states, i);
+        stet_lifecycle l;
+        if (stet_lifecycle_of_name(stet_as_string(&name, NULL), &l))
+            q->statuses |= 1u << l;
+    }
+    if (q->statuses == 0)
+        q->statuses = 1u << STET_LIFE_COMPLETED | 1u << STET_LIFE_FAILED;
+    return STET_OK;
+}
+
+static stet_value archived_value(const stet_fleet_records *runs, const char *at, stet_value reason, bool unarchive) {
+    stet_value out = stet_array();
+    for (size_t i = 0; i < runs->len; i++) {
+        stet_value v = stet_object();
+        stet_put(&v, "runId", stet_string(runs->at[i]->id));
+        stet_put(&v, "repo", stet_string(runs->at[i]->repo));
+        stet_put(&v, "archivedAt", unarchive ? stet_null() : stet_string(at));
+        stet_put(&v, "reason", stet_typeof(reason) == STET_STRING ? stet_retain(reason) : stet_null());
+        stet_push(&out, v);
+    }
+    return out;
+}
+
+static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_fleet_query q = {0};
+    stet_value keep_reason, keep_app, policy = stet_object(), days = stet_get(args, "older_than_days");
+    stet_registry *reg = NULL;
+    stet_fleet_records runs = {0};
+    char *repo = NULL, now[STET_TIME_TEXT];
+    const char *reason = stet_runs_text(args, "reason", &keep_reason);
+    bool unarchive = stet_as_bool(stet_get(args, "unarchive")), dry = stet_as_bool(stet_get(args, "dry_run"));
+    int64_t now_ms = stet_clock_ms();
+    stet_status st = archive_args(args, &q, err);
+    if (st == STET_OK)
+        st = stet_runs_repo(ctx, args, &repo, err);
+    q.repo = repo;
+    q.app = stet_runs_text(args, "app", &keep_app);
+    q.until_ms = stet_as_int(stet_get(args, "until"));
+    if (st == STET_OK)
+        st = stet_runs_load(ctx, args, &reg, err);
+    if (st == STET_OK && stet_count(stet_get(args, "run_id")) > 0)
+        st = pick_named(reg, stet_get(args, "run_id"), repo, &runs, err);
+    else if (st == STET_OK)
+        pick_old(reg, now_ms - stet_as_int(days) * DAY_MS, &q, unarchive, &runs);
+    stet_time_print(now_ms, now);
+    if (st == STET_OK && !dry)
+        st = stet_runs_archive(reg, &runs, unarchive, reason, stet_runs_actor(), now, err);
+    if (st == STET_OK) {
+        stet_value v = stet_object(), states = stet_array();
+        for (int i = 0; i < STET_LIFECYCLES; i++)
+            if ((q.statuses & 1u << i) != 0)
+                stet_push(&states, stet_string(stet_lifecycle_name((stet_lifecycle)i)));
+        stet_put(&policy, "archiveOlderThanDays", stet_int(stet_as_int(days)));
+        stet_put(&policy, "states", states);
+        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
+        stet_put(&v, "unarchive", stet_bool(unarchive));
+        stet_put(&v, "eligible", stet_int((int64_t)runs.len));
+        stet_put(&v, "archived", archived_value(&runs, now, keep_reason, unarchive));
+        stet_put(&v, "policy", stet_retain(policy));
+        stet_put(&v, "dryRun", stet_bool(dry));
+        stet_put(&v, "problems", stet_retain(reg->problems));
+        *result = v;
+    }
+    stet_release(policy);
+    stet_vec_release(&runs);
+    stet_registry_free(reg);
+    stet_free(repo);
+    return st;
+}
+
+static void archive_render(stet_render *r, stet_value result) {
+    bool un = stet_as_bool(stet_get(result, "unarchive")), dry = stet_as_bool(stet_get(result, "dryRun"));
+    size_t n = stet_count(stet_get(result, "archived"));
+    stet_buf_printf(r->out, "%s%s %zu %s\n", dry ? "would have " : "", un ? "unarchived" : "archived", n,
+                    n == 1 ? "run" : "runs");
+    for (size_t i = 0; i < n && i < 20; i++) {
+        stet_buf_str(r->out, "  ");
+        stet_runs_put(r, stet_at(stet_get(result, "archived"), i), "runId");
+        stet_buf_char(r->out, '\n');
+    }
+    if (n > 20)
+        stet_buf_printf(r->out, "  and %zu more\n", n - 20);
+    stet_runs_put_problems(r, stet_get(result, "problems"));
+}
+
+static stet_status rerun_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_registry *reg;
+    const stet_fleet_record *rec;
+    stet_value keep, provenance, actions = stet_array();
+    const char *reason = stet_runs_text(args, "reason", &keep);
+    char id[STET_RUN_ID_MAX + 1];
+    stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
+    if (st != STET_OK) {
+        stet_release(actions);
+        return st;
+    }
+    st = stet_runs_rerun(reg, rec, stet_get(args, "input"), reason, stet_runs_actor(), id, &provenance, err);
+    if (st == STET_OK) {
+        stet_value v = stet_object();
+        add_action(&actions, stet_stringf("stet runs resume %s --drive", id), "run it");
+        add_action(&actions, stet_stringf("stet queue add --run-id %s", id), "run it later");
+        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
+        stet_put(&v, "originalRunId", stet_string(rec->id));
+        stet_put(&v, "originalRepo", stet_string(rec->repo));
+        stet_put(&v, "originalLifecycle", stet_string(stet_lifecycle_name(rec->lifecycle)));
+        stet_put(&v, "newRunId", stet_string(id));
+        stet_put(&v, "repo", stet_string(rec->repo));
+        stet_put(&v, "statePath", stet_stringf("%s/.stet/runs/%s/state.json", rec->repo, id));
+        stet_put(&v, "provenance", provenance);
+        stet_put(&v, "nextActions", stet_retain(actions));
+        st = maybe_drive(ctx, args, rec->repo, id, &v, err);
+        if (st == STET_OK)
+            *result = v;
+        else
+            stet_release(v);
+    }
+    stet_release(actions);
+    stet_registry_free(reg);
+    return st;
+}
+
+static void rerun_render(stet_render *r, stet_value result) {
+    stet_buf_str(r->out, "new run ");
+    stet_runs_put(r, result, "newRunId");
+    stet_buf_str(r->out, "\n  repeats ");
+    stet_runs_put(r, result, "originalRunId");
+    stet_buf_printf(r->out, ", generation %lld, which stays as it is\n",
+                    (long long)stet_as_int(stet_get(stet_get(result, "provenance"), "generation")));
+    if (stet_typeof(stet_get(result, "drive")) == STET_OBJECT)
+        put_drive(r, result);
+    else
+        put_actions(r, stet_get(result, "nextActions"));
+}
+
+static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_registry *reg;
+    const stet_fleet_record *rec;
+    stet_value keep;
+    const char *reason = stet_runs_text(args, "reason", &keep);
+    bool asked = false;
+    stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_runs_cancel(rec, reason, &asked, err);
+    if (st == STET_OK) {
+        stet_value v = stet_object();
+        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
+        stet_put(&v, "runId", stet_string(rec->id));
+        stet_put(&v, "repo", stet_string(rec->repo));
+        stet_put(&v, "cancelled", stet_bool(!asked));
+        stet_put(&v, "asked", stet_bool(asked));
+        *result = v;
+    }
+    stet_registry_free(reg);
+    return st;
+}
+
+static void cancel_render(stet_render *r, stet_value result) {
+    stet_buf_str(r->out, stet_as_bool(stet_get(result, "asked")) ? "its driver was asked to stop: " : "cancelled ");
+    stet_runs_put(r, result, "runId");
+    stet_buf_char(r->out, '\n');
+}
+
+static stet_status label_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_value add = stet_get(args, "add"), drop = stet_get(args, "remove");
+    stet_registry *reg;
+    const stet_fleet_record *rec;
+    for (size_t i = 0; i < stet_count(add); i++) {
+        stet_value label = stet_at(add, i);
+        if (!stet_label_valid(stet_as_string(&label, NULL)))
+            return stet_fail(err, STET_INVALID, "\"%.80s\" is no label: up to 64 bytes without blanks and commas",
+                             stet_as_string(&label, NULL));
+    }
+    stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
+    if (st != STET_OK)
+        return st;
+    stet_value set = stet_object(), old = stet_fleet_record_labels(rec), labels = stet_array();
+    for (size_t i = 0; i < stet_count(old) + stet_count(add); i++) {
+        stet_value label = i < stet_count(old) ? stet_at(old, i) : stet_at(add, i - stet_count(old));
+        stet_put(&set, stet_as_string(&label, NULL), stet_null());
+    }
+    for (size_t i = 0; i < stet_count(drop); i++) {
+        stet_value label = stet_at(drop, i);
+        size_t len;
+        const char *s = stet_as_string(&label, &len);
+        stet_remove(&set, s, len);
+    }
+    for (size_t i = 0; i < stet_count(set); i++)
+        stet_push(&labels, stet_string(stet_key_at(set, i, NULL)));
+    if (!stet_equal(old, labels))
+        st = stet_runs_label(reg, rec, labels, err);
+    if (st == STET_OK) {
+        stet_value v = stet_object();
+        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
+        stet_put(&v, "runId", stet_string(rec->id));
+        stet_put(&v, "repo", stet_string(rec->repo));
+        stet_put(&v, "labels", stet_retain(labels));
+        *result = v;
+    }
+    stet_release(set);
+    stet_release(old);
+    stet_release(labels);
+    stet_registry_free(reg);
+    return st;
+}
+
+static void label_render(stet_render *r, stet_value result) {
+    stet_value labels = stet_get(result, "labels");
+    stet_runs_put(r, result, "runId");
+    stet_buf_char(r->out, ':');
+    for (size_t i = 0; i < stet_count(labels); i++) {
+        stet_value label = stet_at(labels, i);
+        size_t len;
+        const char *s = stet_as_string(&label, &len);
+        stet_buf_char(r->out, ' ');
+        stet_text_plain(r, s, len);
+    }
+    stet_buf_str(r->out, stet_count(labels) == 0 ? " no labels\n" : "\n");
+}
+
+static const char *const archive_states[] = {"queued", "running", "blocked", "completed", "failed", NULL};
+
+static const stet_param resume_params[] = {
+    RUNS_ID_PARAM,
+    RUNS_REPO_PARAM,
+    {.name = "limit",
+     .type = STET_PARAM_INT,
+     .default_json = "20",
+     .min = 0,
+     .max = 100000,
+     .summary = "Show at most so many of the tasks that are next"},
+    {.name = "drive", .type = STET_PARAM_BOOL, .default_json = "false", .summary = "Run what is left, to the end"},
+    {.name = "once", .type = STET_PARAM_BOOL, .default_json = "false", .summary = "Run one task"},
+    {.name = "incremental",
+     .type = STET_PARAM_BOOL,
+     .default_json = "true",
+     .summary = "Reuse what stands; only what changed and what follows from it runs"},
+    {0},
+};
+static const stet_param archive_params[] = {
+    {.name = "run-id",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_POSITIONAL | STET_PARAM_REPEATED,
+     .metavar = "RUN",
+     .summary = "Runs to archive"},
+    {.name = "older-than-days",
+     .type = STET_PARAM_INT,
+     .min = 0,
+     .max = 100000,
+     .default_json = "0",
+     .summary = "All that did not change for so many days; 0: none"},
+    {.name = "state",
+     .type = STET_PARAM_ENUM,
+     .flags = STET_PARAM_REPEATED,
+     .choices = archive_states,
+     .summary = "With that: only in this lifecycle (completed and failed, if not said)"},
+    {.name = "until", .type = STET_PARAM_TIME, .summary = "With that: only those begun at this time or earlier"},
+    {.name = "app", .type = STET_PARAM_STRING, .summary = "With that: only of this app"},
+    RUNS_REPO_PARAM,
+    {.name = "reason", .type = STET_PARAM_STRING, .summary = "Why; kept with the mark"},
+    {.name = "unarchive", .type = STET_PARAM_BOOL, .default_json = "false", .summary = "Clear the mark"},
+    {.name = "dry-run",
+     .letter = 'n',
+     .type = STET_PARAM_BOOL,
+     .default_json = "false",
+     .summary = "Say which, and change nothing"},
+    {0},
+};
+static const stet_param rerun_params[] = {
+    RUNS_ID_PARAM,
+    RUNS_REPO_PARAM,
+    {.name = "reason", .type = STET_PARAM_STRING, .summary = "Why; kept with the link"},
+    {.name = "input", .type = STET_PARAM_PAIR, .summary = "Put this input in place of the original's"},
+    {.name = "drive", .type = STET_PARAM_BOOL, .default_json = "false", .summary = "And run it"},
+    {0},
+};
+static const stet_param cancel_params[] = {
+    RUNS_ID_PARAM,
+    RUNS_REPO_PARAM,
+    {.name = "reason", .type = STET_PARAM_STRING, .summary = "Why; kept with what it leaves undone"},
+    {0},
+};
+static const stet_param label_params[] = {
+    RUNS_ID_PARAM,
+    RUNS_REPO_PARAM,
+    {.name = "add", .type = STET_PARAM_STRING, .flags = STET_PARAM_REPEATED, .summary = "Add this label"},
+    {.name = "remove", .type = STET_PARAM_STRING, .flags = STET_PARAM_REPEATED, .summary = "Remove this label"},
+    {0},
+};
+
+#define ACTIONS                                                                                                        \
+    "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"command\",\"reason\"],\"properties\":{"        \
+    "\"command\":{\"type\":\"string\"},\"reason\":{\"type\":\"string\"}}}}"
+#define DRIVE                                                                                                          \
+    "{\"type\":\"object\",\"required\":[\"status\",\"runId\",\"ran\",\"stood\",\"reason\"],\"properties\":{"           \
+    "\"status\":"                                                                                                      \
+    "{\"enum\":[\"completed\",\"failed\",\"blocked\",\"stopped\",\"paused\"]}}}"
+
+static const stet_example resume_examples[] = {
+    {"runs resume 20261115T174500Z-report-0a1b2c3d", "what would be next"},
+    {0},
+};
+static const stet_example archive_examples[] = {
+    {"runs archive 20261115T174500Z-report-0a1b2c3d --reason done", "retire one run"},
+    {"runs archive --older-than-days 30 --state completed --dry-run", "which would be retired by age"},
+    {0},
+};
+static const stet_example rerun_examples[] = {
+    {"runs rerun 20261115T174500Z-report-0a1b2c3d --input rows=10", "repeat a run with another input"},
+    {0},
+};
+static const stet_example cancel_examples[] = {
+    {"runs cancel 20261115T180000Z-report-4e5f6a7b", "end a run that is not done"},
+    {0},
+};
+static const stet_example label_examples[] = {
+    {"runs label 20261115T174500Z-report-0a1b2c3d --add keep", "mark a run"},
+    {0},
+};
+
+const stet_op stet_ops_runs_manage[] = {
+    {.name = "runs resume",
+     .summary = "Say what is next in a run, or go on with it",
+     .description = "Finds the run in any known project. Without --drive or --once nothing is changed.",
+     .params = resume_params,
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"schemaVersion\",\"runId\",\"repo\",\"statePath\",\"resolvedFrom\","
+         "\"lifecycle\",\"derivedLifecycle\",\"loopStage\",\"freshness\",\"resumable\",\"reason\",\"record\","
+         "\"nextTasks\",\"tasksLeft\",\"nextActions\"],\"additionalProperties\":false,\"properties\":{"
+         "\"schemaVersion\":{"
+         "\"const\":1},\"runId\":{\"type\":\"string\"},\"repo\":{\"type\":\"string\"},\"statePath\":{\"type\":"
+         "\"string\"},\"resolvedFrom\":{\"enum\":[\"repo\",\"home\"]},\"lifecycle\":{\"type\":\"string\"},"
+         "\"derivedLifecycle\":{\"type\":\"string\"},\"loopStage\":{\"type\":\"string\"},\"freshness\":{\"enum\":["
+         "\"valid\",\"stale\",\"missing\"]},\"resumable\":{\"type\":\"boolean\"},\"reason\":{\"type\":\"string\"},"
+         "\"record\":" RUNS_RECORD
+         ",\"nextTasks\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"id\","
+         "\"action\",\"status\"]}},\"tasksLeft\":{\"type\":\"integer\"},\"nextActions\":" ACTIONS ",\"drive\":" DRIVE
+         "}}",
+     .examples = resume_examples,
+     .flags = STET_OP_NO_PROJECT | STET_OP_LONG | STET_OP_COMMON,
+     .run = resume_run,
+     .render = resume_render,
+     .verdict = drive_verdict},
+    {.name = "runs archive",
+     .summary = "Mark runs as archived, or clear the mark",
+     .description =
+         "The mark lies over the run: its files are neither moved nor changed, and it is still found. Without a window "
+         "nothing is archived by age. Any number of runs costs one write per project.",
+     .params = archive_params,
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"schemaVersion\",\"archived\",\"eligible\",\"policy\",\"dryRun\","
+         "\"unarchive\",\"problems\"],\"additionalProperties\":false,\"properties\":{\"schemaVersion\":{\"const\":1},"
+         "\"unarchive\":{\"type\":\"boolean\"},\"archived\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
+         "\"required\":[\"runId\",\"repo\",\"archivedAt\",\"reason\"]}},\"eligible\":{\"type\":\"integer\"},\"policy\":"
+         "{"
+         "\"type\":\"object\",\"required\":[\"archiveOlderThanDays\",\"states\"]},\"dryRun\":{\"type\":\"boolean\"},"
+         "\"problems\":" RUNS_PROBLEMS "}}",
+     .examples = archive_examples,
+     .flags = STET_OP_NO_PROJECT | STET_OP_IDEMPOTENT,
+     .run = archive_run,
+     .render = archive_render,
+     .verdict = stet_runs_verdict},
+    {.name = "runs rerun",
+     .summary = "Repeat a run as a new one that is linked to it",
+     .description =
+         "The new run lies beside the original, with its app and its inputs, where --input does not say otherwise. The "
+         "original stays as it is. A rerun of a rerun counts one generation more and keeps the first run as its "
+         "origin.",
+     .params = rerun_params,
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"schemaVersion\",\"originalRunId\",\"originalRepo\","
+         "\"originalLifecycle\","
+         "\"newRunId\",\"repo\",\"statePath\",\"provenance\",\"nextActions\"],\"additionalProperties\":false,"
+         "\"properties\":{\"schemaVersion\":{\"const\":1},\"originalRunId\":{\"type\":\"string\"},\"originalRepo\":{"
+         "\"type\":\"string\"},\"originalLifecycle\":{\"type\":\"string\"},\"newRunId\":{\"type\":\"string\"},\"repo\":"
+         "{"
+         "\"type\":\"string\"},\"statePath\":{\"type\":\"string\"},\"provenance\":{\"type\":\"object\",\"required\":["
+         "\"rerunOf\",\"rerunOfRepo\",\"originRunId\",\"generation\",\"reason\",\"createdAt\",\"actor\"]},"
+         "\"nextActions\":" ACTIONS ",\"drive\":" DRIVE "}}",
+     .examples = rerun_examples,
+     .flags = STET_OP_NO_PROJECT | STET_OP_LONG,
+     .run = rerun_run,
+     .render = rerun_render,
+     .verdict = drive_verdict},
+    {.name = "runs cancel",
+     .summary = "End a run that is not done, or ask its driver to stop",
+     .description =
+         "A run that somebody drives is asked to stop: its driver sees it within a quarter of a second. One that "
+         "nobody drives is ended here: what is left of it is marked as cancelled, and counts as failed.",
+     .params = cancel_params,
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"schemaVersion\",\"runId\",\"repo\",\"cancelled\",\"asked\"],"
+         "\"additionalProperties\":false,\"properties\":{\"schemaVersion\":{\"const\":1},\"runId\":{"
+         "\"type\":\"string\"},\"repo\":{\"type\":\"string\"},\"cancelled\":{\"type\":\"boolean\"},"
+         "\"asked\":{\"type\":\"boolean\"}}}",
+     .examples = cancel_examples,
+     .flags = STET_OP_NO_PROJECT | STET_OP_DESTRUCTIVE,
+     .run = cancel_run,
+     .render = cancel_render},
+    {.name = "runs label",
+     .summary = "Add labels to a run, or remove them",
+     .description = "Labels lie over the run, as archive marks do. Without --add and --remove they are shown.",
+     .params = label_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"schemaVersion\",\"runId\",\"repo\",\"labels\"],"
+                      "\"additionalProperties\":false,\"properties\":{\"schemaVersion\":{\"const\":1},\"runId\":{"
+                      "\"type\":\"string\"},\"repo\":{\"type\":\"string\"},\"labels\":{\"type\":\"array\",\"items\":{"
+                      "\"type\":\"string\"}}}}",
+     .examples = label_examples,
+     .flags = STET_OP_NO_PROJECT | STET_OP_IDEMPOTENT,
+     .run = label_run,
+     .render = label_render},
+    {0},
+};

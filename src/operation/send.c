@@ -1,0 +1,113 @@
+/* send.c - the operation piece send. */
+
+#include <string.h>
+
+#include "operation/piece_common.h"
+#include "operation/text.h"
+
+static stet_status send_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_value hold[5];
+    stet_sched_sent sent = {0};
+    stet_drive_event send = {.stream = piece_text(args, "stream", "", &hold[0]),
+                             .event = stet_get(args, "event"),
+                             .id = piece_text(args, "id", NULL, &hold[1]),
+                             .settle = stet_as_bool(stet_get(args, "settle")),
+                             .sent = &sent};
+    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[2]),
+                            .branch = piece_text(args, "branch", "", &hold[3]),
+                            .piece = piece_text(args, "piece", "", &hold[4]),
+                            .send = &send};
+    stet_value outcome = stet_null();
+    stet_status status = piece_drive(ctx, &spec, &outcome, err);
+    if (status == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "piece", stet_string(spec.piece));
+        stet_put(result, "stream", stet_string(sent.stream));
+        stet_put(result, "event", stet_string(sent.id));
+        stet_put(result, "applied", stet_bool(sent.applied));
+        stet_put(result, "seq", stet_int(sent.seq));
+        stet_put(result, "madeFresh", stet_int((int64_t)sent.made_fresh));
+        if (send.settle)
+            stet_put(result, "settled", stet_retain(outcome));
+    }
+    stet_release(outcome);
+    return status;
+}
+
+static void send_render(stet_render *r, stet_value result) {
+    bool applied = stet_as_bool(stet_get(result, "applied"));
+    stet_value settled;
+    piece_render_text(r, stet_get(result, "piece"));
+    stet_buf_char(r->out, '/');
+    piece_render_text(r, stet_get(result, "stream"));
+    stet_buf_str(r->out, ": event ");
+    piece_render_text(r, stet_get(result, "event"));
+    stet_buf_printf(r->out, applied ? " applied at sequence %lld\n" : " had been applied at sequence %lld already\n",
+                    (long long)stet_as_int(stet_get(result, "seq")));
+    if (stet_find(result, "settled", 7, &settled))
+        piece_render_outcome(r, settled);
+}
+
+static stet_status send_verdict(stet_value result) {
+    stet_value settled;
+    return stet_find(result, "settled", 7, &settled) ? piece_outcome_verdict(settled) : STET_OK;
+}
+
+static const stet_param send_params[] = {
+    PIECE_PARAM_PIECE,
+    {.name = "stream",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .metavar = "STREAM",
+     .summary =
+         "Where the event goes: the name of the stream, or of its handler; of an element, NODE[KEY].STREAM; or the "
+         "path to it in the result"},
+    {.name = "event",
+     .type = STET_PARAM_JSON,
+     .flags = STET_PARAM_POSITIONAL,
+     .metavar = "JSON",
+     .summary = "The event: any value, null unless given; - reads standard input"},
+    {.name = "id",
+     .type = STET_PARAM_STRING,
+     .metavar = "EVENT",
+     .summary = "Id of the event; sent again with the same id it is not applied again"},
+    {.name = "settle",
+     .type = STET_PARAM_BOOL,
+     .summary = "Run afterwards what no longer stands, as `piece pull` does"},
+    PIECE_PARAM_SPACE,
+    PIECE_PARAM_BRANCH,
+    {0},
+};
+
+static const stet_example send_examples[] = {
+    {"piece send counter add 5", "apply an event"},
+    {"piece send counter add 5 --id order-17 --settle", "once, however often this is typed, and run what follows"},
+    {0},
+};
+
+const stet_op stet_ops_send[] = {
+    {.name = "piece send",
+     .summary = "Send an event to a stream of a piece",
+     .description =
+         "The handlers of the stream run in one transaction, on what they read, which is made fresh first. An event is "
+         "applied at most once: whoever may have to send it again, after a crash or a time-out, gives it an id. A "
+         "handler that fails leaves nothing behind, and its error is the answer.\n\n"
+         "Streams are the piece's own (`add`) or those of one of its children (`items[a].toggle`: the stream `toggle` "
+         "of the "
+         "child of `items` with the key `a`). A path in the result that leads to a stream will do, too "
+         "(`items/0/toggle`). "
+         "An event for an element that is not there is refused, and not kept for one that may come.\n\n"
+         "What the event has changed makes its readers dirty. They run when somebody wants them: with --settle, with "
+         "the next `run` or `piece pull`, or at once where `run --watch` is on.",
+     .params = send_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"stream\",\"event\",\"applied\",\"seq\","
+                      "\"madeFresh\"],\"properties\":{\"piece\":{\"type\":\"string\"},\"stream\":{\"type\":\"string\"},"
+                      "\"event\":{\"type\":\"string\"},\"applied\":{\"type\":\"boolean\"},\"seq\":{\"type\":"
+                      "\"integer\"},\"madeFresh\":{\"type\":\"integer\"},\"settled\":{\"type\":\"object\"}}}",
+     .examples = send_examples,
+     .flags = STET_OP_LONG | STET_OP_COMMON,
+     .run = send_run,
+     .render = send_render,
+     .verdict = send_verdict},
+    {0},
+};

@@ -1,0 +1,185 @@
+/* text.c - text for people: wrapped paragraphs, columns, emphasis. */
+
+#include "operation/text.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+/* Valid UTF-8, with control characters replaced. */
+static void put_valid(stet_buf *out, const char *text, size_t len) {
+    size_t from = 0;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        /* C0, DEL, and C1 in its UTF-8 form (c2 80..9f). */
+        bool control = (c < 0x20 && c != '\t') || c == 0x7f;
+        bool c1 = c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] < 0xa0;
+        if (!control && !c1)
+            continue;
+        stet_buf_add(out, text + from, i - from);
+        stet_buf_char(out, '?');
+        i += c1 ? 1 : 0;
+        from = i + 1;
+    }
+    if (from < len)
+        stet_buf_add(out, text + from, len - from);
+}
+
+void stet_text_plain(stet_render *r, const char *text, size_t len) {
+    while (len) {
+        size_t valid = stet_utf8_valid_prefix(text, len);
+        put_valid(r->out, text, valid);
+        if (valid == len)
+            return;
+        stet_buf_char(r->out, '?');
+        text += valid + 1;
+        len -= valid + 1;
+    }
+}
+
+void stet_text_styled(stet_render *r, stet_style style, const char *text) {
+    static const char *const codes[] = {[STET_STYLE_BOLD] = "1",
+                                        [STET_STYLE_DIM] = "2",
+                                        [STET_STYLE_GOOD] = "32",
+                                        [STET_STYLE_WARN] = "33",
+                                        [STET_STYLE_BAD] = "31"};
+    if (r->colour)
+        stet_buf_printf(r->out, "\033[%sm", codes[style]);
+    stet_text_plain(r, text, strlen(text));
+    if (r->colour)
+        stet_buf_str(r->out, "\033[0m");
+}
+
+static void blanks(stet_buf *out, size_t n) {
+    while (n--)
+        stet_buf_char(out, ' ');
+}
+
+size_t stet_text_fitting(const char *text, size_t len, size_t columns) {
+    size_t fits = 0, wide = 0;
+    while (fits < len) {
+        size_t n = 1;
+        while (fits + n < len && ((unsigned char)text[fits + n] & 0xC0) == 0x80)
+            n++;
+        wide += stet_utf8_width(text + fits, n);
+        if (wide > columns)
+            break;
+        fits += n;
+    }
+    return fits;
+}
+
+void stet_text_pad(stet_buf *out, size_t from, size_t to) {
+    blanks(out, from < to ? to - from : 1);
+}
+
+void stet_text_wrap(stet_buf *out, const char *text, size_t indent, size_t width, bool hanging) {
+    size_t column = 0; /* 0: nothing on this line yet */
+    bool indented = hanging;
+    if (width < indent + 20)
+        width = indent + 20;
+    const char *at = text;
+    while (*at) {
+        if (*at == '\n') {
+            size_t newlines = strspn(at, "\n");
+            bool kept = at[newlines] == ' ' || at[newlines] == '\t';
+            at += newlines;
+            if (!*at)
+                break;
+            if (newlines > 1 || kept) {
+                stet_buf_str(out, newlines > 1 ? "\n\n" : "\n");
+                column = 0;
+                indented = false;
+            }
+            if (kept) {
+                size_t n = strcspn(at, "\n");
+                blanks(out, indent);
+                stet_buf_add(out, at, n);
+                at += n;
+                column = width; /* whatever follows begins a new line */
+                indented = true;
+            }
+            continue;
+        }
+        if (*at == ' ') {
+            at++;
+            continue;
+        }
+        size_t n = strcspn(at, " \n");
+        size_t wide = stet_utf8_width(at, n);
+        if (column && indent + column + 1 + wide > width) {
+            stet_buf_char(out, '\n');
+            column = 0;
+            indented = false;
+        }
+        if (column) {
+            stet_buf_char(out, ' ');
+            column++;
+        } else if (!indented) {
+            blanks(out, indent);
+        }
+        indented = true;
+        stet_buf_add(out, at, n);
+        column += wide;
+        at += n;
+    }
+    stet_buf_char(out, '\n');
+}
+
+void stet_table_cell(stet_table *t, const char *text) {
+    assert(t->columns > 0 && t->columns <= STET_TABLE_COLUMNS);
+    if (stet_typeof(t->cells) != STET_ARRAY)
+        t->cells = stet_array();
+    stet_push(&t->cells, stet_string(text));
+}
+
+void stet_table_cellf(stet_table *t, const char *format, ...) {
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    text[stet_utf8_valid_prefix(text, strlen(text))] = 0; /* a cut may have split a character */
+    stet_table_cell(t, text);
+}
+
+/* Fewer columns of the last cell are no help: then the line wraps. */
+#define LAST_MIN 8
+
+void stet_table_print(stet_table *t, stet_render *r, bool header) {
+    size_t widths[STET_TABLE_COLUMNS] = {0};
+    size_t count = stet_count(t->cells);
+    assert(count % t->columns == 0);
+    for (size_t i = 0; i < count; i++) {
+        stet_value cell = stet_at(t->cells, i);
+        size_t len, wide;
+        const char *text = stet_as_string(&cell, &len);
+        wide = stet_utf8_width(text, len);
+        if (wide > widths[i % t->columns])
+            widths[i % t->columns] = wide;
+    }
+    size_t before = 0; /* columns of the terminal up to the last one of the table */
+    for (size_t i = 0; i + 1 < t->columns; i++)
+        before += widths[i] + 2;
+    size_t room = r->width >= before + LAST_MIN ? r->width - before : SIZE_MAX;
+    for (size_t i = 0; i < count; i++) {
+        stet_value cell = stet_at(t->cells, i);
+        size_t len, column = i % t->columns;
+        const char *text = stet_as_string(&cell, &len);
+        bool cut = column + 1 == t->columns && stet_utf8_width(text, len) > room;
+        if (header && i < t->columns)
+            stet_text_styled(r, STET_STYLE_BOLD, text);
+        else
+            stet_text_plain(r, text, cut ? stet_text_fitting(text, len, room - 1) : len);
+        if (cut)
+            stet_buf_str(r->out, "\u2026");
+        if (column + 1 < t->columns)
+            blanks(r->out, widths[column] - stet_utf8_width(text, len) + 2);
+        if (column + 1 == t->columns)
+            stet_buf_char(r->out, '\n');
+    }
+    stet_release(t->cells);
+    t->cells = stet_null();
+}

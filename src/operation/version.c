@@ -1,0 +1,61 @@
+/* version.c - the operation version: stet and the libraries it was linked with. */
+
+#include <openssl/opensslv.h>
+#include <uv.h>
+#include <zstd.h>
+
+#include "db/db.h"
+#include "operation/op.h"
+#include "operation/version.h"
+
+stet_value stet_ops_libraries(void) {
+    stet_value libraries = stet_object();
+    /* As compiled with: OpenSSL_version() would link, and relocate at each start, all of libcrypto for the sake of
+     * SHA-256 alone. The program is linked statically, so that it is the same version. */
+    stet_put(&libraries, "libcrypto", stet_string(OPENSSL_VERSION_STR));
+    stet_put(&libraries, "libuv", stet_string(uv_version_string()));
+    stet_put(&libraries, "sqlite", stet_string(stet_db_sqlite_version()));
+    stet_put(&libraries, "zstd", stet_string(ZSTD_versionString()));
+    return libraries;
+}
+
+static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    (void)ctx;
+    (void)args;
+    (void)err;
+    *result = stet_object();
+    stet_put(result, "version", stet_string(stet_version()));
+    stet_put(result, "compiler", stet_string(__VERSION__));
+    stet_put(result, "libraries", stet_ops_libraries());
+    return STET_OK;
+}
+
+static void render(stet_render *r, stet_value result) {
+    stet_value version = stet_get(result, "version"), libraries = stet_get(result, "libraries");
+    stet_buf_printf(r->out, "stet %s\n", stet_as_string(&version, NULL));
+    for (size_t i = 0; i < stet_count(libraries); i++) {
+        stet_value text = stet_at(libraries, i);
+        stet_buf_printf(r->out, "%s %s\n", stet_key_at(libraries, i, NULL), stet_as_string(&text, NULL));
+    }
+}
+
+static const stet_example examples[] = {
+    {"version", "stet and its libraries"},
+    {"version --json", "the same for programs"},
+    {0},
+};
+
+const stet_op stet_ops_version[] = {
+    {.name = "version",
+     .summary = "Print the versions of stet and of its libraries",
+     .description = "stet --version prints the version of stet alone.",
+     .result_schema = "{\"type\":\"object\",\"required\":[\"version\",\"compiler\",\"libraries\"],"
+                      "\"additionalProperties\":false,\"properties\":{\"version\":{\"type\":\"string\"},\"compiler\":{"
+                      "\"type\":\"string\"},\"libraries\":{\"type\":\"object\",\"additionalProperties\":{\"type\":"
+                      "\"string\"}}}}",
+     .examples = examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_IDEMPOTENT | STET_OP_NO_PROJECT,
+     .run = run,
+     .render = render},
+    {0},
+};

@@ -1,0 +1,161 @@
+/* worker.c - the operation worker: runs calls from the claims of repositories. */
+
+#include <string.h>
+
+#include "base/units.h"
+#include "call/calls.h"
+#include "operation/op.h"
+
+static bool stop(void *context) {
+    stet_op_ctx *ctx = context;
+    return ctx->cancelled(ctx);
+}
+
+static void say(void *context, const char *line) {
+    stet_op_ctx *ctx = context;
+    ctx->warn(ctx, "%s", line);
+}
+
+static const char *const events[] = {"taken", "ok", "error", "lost"};
+
+static void tell(void *context, stet_worker_event event, stet_hash key, const char *function) {
+    stet_op_ctx *ctx = context;
+    stet_value v = stet_object();
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(key, hex);
+    stet_put(&v, "event", stet_string(events[event]));
+    stet_put(&v, "key", stet_string(hex));
+    stet_put(&v, "function", stet_string(function));
+    if (ctx->emit(ctx, v, NULL) != STET_OK) {
+        /* nobody reads it: the work goes on, and `cancelled` tells if it should not */
+    }
+    stet_release(v);
+}
+
+static stet_status time_arg(stet_value args, const char *name, int64_t *ms, stet_error *err) {
+    stet_value v;
+    if (!stet_find(args, name, strlen(name), &v))
+        return STET_OK;
+    const char *text = stet_as_string(&v, NULL);
+    *ms = strcmp(text, "0") == 0 ? 0 : stet_units_ms(v);
+    if (*ms >= 0)
+        return STET_OK;
+    stet_fail(err, STET_INVALID, "--%s is no time", name);
+    stet_hint(err, "write seconds, or 90s, 10m, 2h");
+    return STET_INVALID;
+}
+
+static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_project *p;
+    stet_calls_config config = {0};
+    stet_repo *own = NULL;
+    stet_worker_report report;
+    stet_value remote = stet_get(args, "remote");
+    char *uri = NULL, *dir = NULL;
+    stet_worker_opts o = {.jobs = (size_t)stet_as_int(stet_get(args, "jobs")),
+                          .idle_ms = -1,
+                          .cancelled = stop,
+                          .event = tell,
+                          .say = say,
+                          .ctx = ctx};
+    stet_status status = ctx->project(ctx, &p, err);
+    if (status == STET_OK)
+        status = stet_calls_config_read(p, &config, err);
+    if (status != STET_OK)
+        return status;
+    o.lease_ms = config.lease_ms;
+    status = time_arg(args, "idle", &o.idle_ms, err);
+    if (status == STET_OK)
+        status = time_arg(args, "lease", &o.lease_ms, err);
+    if (status == STET_OK)
+        status = stet_repo_open(p, 0, &own, err);
+    const char *given = stet_typeof(remote) == STET_STRING ? stet_as_string(&remote, NULL) : config.remote;
+    if (status == STET_OK && given)
+        status = stet_calls_remote(own, given, &uri, err);
+    else if (status == STET_OK)
+        uri = stet_repo_uri(own);
+    stet_repo_close(own);
+    if (status == STET_OK) {
+        dir = stet_calls_dir(p);
+        o.remote = uri;
+        o.dir = dir;
+        o.root = stet_project_root(p);
+        status = stet_worker_run(&o, &report, err);
+    }
+    if (status == STET_OK) {
+        *result = stet_object();
+        stet_put(result, "taken", stet_int(report.taken));
+        stet_put(result, "ok", stet_int(report.ok));
+        stet_put(result, "failed", stet_int(report.failed));
+        stet_put(result, "lost", stet_int(report.lost));
+    }
+    stet_free(uri);
+    stet_free(dir);
+    stet_calls_config_release(&config);
+    return status;
+}
+
+static void worker_render(stet_render *r, stet_value v) {
+    stet_value event = stet_get(v, "event"), key = stet_get(v, "key"), function = stet_get(v, "function");
+    if (stet_typeof(event) == STET_STRING) {
+        stet_buf_printf(r->out, "%-5s  %.12s  %s\n", stet_as_string(&event, NULL), stet_as_string(&key, NULL),
+                        stet_as_string(&function, NULL));
+        return;
+    }
+    stet_buf_printf(r->out, "%lld taken: %lld ok, %lld failed, %lld lost\n",
+                    (long long)stet_as_int(stet_get(v, "taken")), (long long)stet_as_int(stet_get(v, "ok")),
+                    (long long)stet_as_int(stet_get(v, "failed")), (long long)stet_as_int(stet_get(v, "lost")));
+}
+
+static const stet_param worker_params[] = {
+    {.name = "remote",
+     .type = STET_PARAM_STRING,
+     .metavar = "REMOTE",
+     .summary = "Repository whose calls are run: file:..., or the name of a remote; else the configured one, or this "
+                "project's"},
+    {.name = "jobs",
+     .letter = 'j',
+     .type = STET_PARAM_INT,
+     .metavar = "N",
+     .min = 1,
+     .max = 1000,
+     .default_json = "1",
+     .summary = "So many calls at a time"},
+    {.name = "idle",
+     .type = STET_PARAM_STRING,
+     .metavar = "TIME",
+     .summary = "End when there was nothing to do for so long; 0: when there is nothing"},
+    {.name = "lease",
+     .type = STET_PARAM_STRING,
+     .metavar = "TIME",
+     .summary = "How long a call stays this worker's without a sign of life; 30s unless configured"},
+    {0},
+};
+
+static const stet_example worker_examples[] = {
+    {"worker --idle 0", "run what is queued in this project's repository, and end"},
+    {"worker --remote file://$PWD/shared.db -j 4 --idle 0", "the same for a repository that many projects share"},
+    {0},
+};
+
+const stet_op stet_ops_worker[] = {
+    {.name = "worker",
+     .summary = "Run calls that others have queued in a repository",
+     .description =
+         "Takes calls from the repository, as many as --jobs at a time, runs them here as stet-exec-local does, in "
+         "this "
+         "project's directory, and publishes their results there. Any number of workers share the work of one "
+         "repository: each call is run by one of them. A worker that dies keeps its calls until their leases have run "
+         "out; then another takes them over, and what the first might still publish counts for nothing.\n\n"
+         "Calls come there by `stet call run --remote`, or from projects whose config.toml says so. Ctrl-C ends the "
+         "worker; what it was running goes on, and the next worker of this project takes it up.",
+     .params = worker_params,
+     .result_schema = "{\"type\":\"object\",\"properties\":{\"taken\":{\"type\":\"integer\"},\"ok\":{\"type\":"
+                      "\"integer\"},\"failed\":{\"type\":\"integer\"},\"lost\":{\"type\":\"integer\"},\"event\":{"
+                      "\"type\":\"string\"},\"key\":{\"type\":\"string\"},\"function\":{\"type\":\"string\"}}}",
+     .examples = worker_examples,
+     .flags = STET_OP_LONG | STET_OP_CLI_ONLY,
+     .run = worker_run,
+     .render = worker_render},
+    {0},
+};

@@ -1,0 +1,153 @@
+/* local.h - commands on this machine, run by a supervisor that outlives the process that started it.
+ *
+ *     stet_local *l;
+ *     stet_status status = stet_local_open(exec_dir, &l, &err); // .stet/local/exec
+ *     if (status != STET_OK)
+ *         return status;
+ *     stet_task *t = stet_local_find(l, request.key); // left behind by a drive that died?
+ *     if (!t)
+ *         status = stet_local_start(l, &request, &t, &err);
+ *     struct pollfd ready = {.fd = stet_local_fd(l), .events = POLLIN};
+ *     while (status == STET_OK && poll(&ready, 1, -1) > 0)
+ *         while ((t = stet_local_next(l)) != NULL)
+ *             if (stet_task_exit(t)->state == STET_TASK_ENDED)
+ *                 stet_local_collected(l, t); // its outcome is stored: forget it
+ *     stet_local_close(l);
+ *
+ * The supervisor is a small process in a session of its own, one per handle, started with the first command. It starts
+ * commands in process groups of their own. It records every start and every end in an append-only journal before it
+ * reports them:
+ *
+ *   DIR/<drive>/journal               one line for each event of command n:
+ *     B n key time node                   requested
+ *     O n path                            writes this path; one line each
+ *     N n text                            a note for the client that continues it; one line each
+ *     S n boot stat                       started, as this process; the process writes it before it begins
+ *     K n                                 somebody asked to end it: how it ends says nothing about it
+ *     E n code signalled timed-out time   ended
+ *     F n status time text                could not be started
+ *     C n                                 collected; written by the client
+ *   DIR/<drive>/alive                 locked by the supervisor for as long as it lives
+ *   DIR/<drive>/n.out n.err n.in      standard streams
+ *   DIR/turns, DIR/turn               a lock, and who runs commands now
+ *
+ * When its client ends, the supervisor stays until its last command has ended. The next client finds each command by
+ * its key, running or ended, and continues with it: nothing is lost and nothing runs twice. Lines are written but not
+ * synced: the journal outlives processes, and after a power cut there is no process left whose end it could record.
+ *
+ * Clients that share files take turns in running commands (stet_local_turn). A request that a client sent before it
+ * died is not started in the turn of the next client: what that client finds in the journals is complete.
+ *
+ * A command whose supervisor was killed too is found by its process identity, ended with everything that it started,
+ * and reported as lost when all of that is gone. Collected drives are removed; so is what nobody has collected after 7
+ * days.
+ */
+#ifndef STET_EXEC_LOCAL_H
+#define STET_EXEC_LOCAL_H
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "os/lock.h"
+#include "os/proc.h"
+
+typedef struct stet_local stet_local;
+typedef struct stet_task stet_task;
+
+typedef struct stet_local_request {
+    stet_hash key;    /* call id */
+    const char *node; /* for people, and for finding commands that write the same files */
+    const char *const *argv, *const *envp;
+    const char *cwd;
+    /* Paths that it writes, or NULL. Another command that writes one of them finds this one. */
+    const char *const *outputs;
+    const char *const *notes; /* lines that stet_task_note returns to a client that finds it later, or NULL */
+    bool in_turn;             /* start it only in the turn that this client took last */
+    const char *input;        /* its standard input; NULL: none */
+    size_t input_len;
+    int64_t timeout_ms; /* 0: none */
+    uint64_t max_memory, max_cpu_s, max_file_size;
+} stet_local_request;
+
+typedef enum stet_task_state {
+    STET_TASK_RUNNING,
+    STET_TASK_ENDED,   /* `exit` is set */
+    STET_TASK_REFUSED, /* could not be started: `status` and `message` say why */
+    STET_TASK_LOST     /* nobody knows how it ended */
+} stet_task_state;
+
+typedef struct stet_task_end {
+    stet_task_state state;
+    stet_proc_exit exit;
+    bool timed_out;
+    bool cancelled;               /* ended on request, by any client: how it ended says nothing about it */
+    int64_t started_ns, ended_ns; /* UTC */
+    stet_status status;
+    const char *message; /* if it was refused */
+} stet_task_end;
+
+/* Opens the directory and reads the journals of earlier drives. Starts nothing. */
+STET_CHECKED stet_status stet_local_open(const char *dir, stet_local **out, stet_error *err);
+/* Reads again: drives that began or died since, and the progress of their commands. */
+STET_CHECKED stet_status stet_local_look(stet_local *l, stet_error *err);
+/* Takes the turn: requests that other clients made in their turns are not started any more. The caller holds the lock
+ * under which clients run commands, and looks again after this call. */
+STET_CHECKED stet_status stet_local_turn(stet_local *l, stet_error *err);
+/* Closes the handle; running commands continue. NULL is fine. */
+void stet_local_close(stet_local *l);
+
+STET_CHECKED stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_task **out, stet_error *err);
+/* A command of an earlier drive with this key that nobody has collected, or NULL. It may be lost or cancelled. */
+stet_task *stet_local_find(stet_local *l, stet_hash key);
+/* A running command of an earlier drive, other than `not`, that conflicts with this node; or NULL. It belongs to the
+ * same node, or it writes one of `outputs` (paths, NULL-terminated), something inside one of them, or a directory
+ * around one. */
+stet_task *stet_local_in_the_way(stet_local *l, const char *node, const char *const *outputs, const stet_task * not );
+/* Forgets conflicting commands of earlier drives that have ended and were not collected: what they wrote is about to be
+ * overwritten. */
+void stet_local_discard(stet_local *l, const char *node, const char *const *outputs);
+
+int stet_local_fd(stet_local *l); /* readable when a command may have ended; -1 before the first start */
+/* Is a command of an earlier drive running? Then call stet_local_next from time to time: no descriptor reports its end.
+ */
+bool stet_local_adopted(stet_local *l);
+/* The next command that ended since the last call; NULL if there is none. */
+stet_task *stet_local_next(stet_local *l);
+size_t stet_local_running(const stet_local *l); /* started by this handle */
+/* Has the supervisor recorded the request for this command? From then on everybody who looks finds it. Stays false if
+ * the supervisor is gone. */
+bool stet_local_begun(stet_local *l, stet_task *t);
+
+const stet_task_end *stet_task_exit(const stet_task *t);
+/* The i-th note of a command of an earlier drive; NULL: there are no more. Borrowed until it is collected. */
+const char *stet_task_note(const stet_task *t, size_t i);
+void *stet_task_data(const stet_task *t);
+void stet_task_set_data(stet_task *t, void *data);
+/* Appends standard output or error to `out`, from its start, at most `max` bytes, with a note about what is left out.
+ */
+void stet_task_output(const stet_task *t, bool error, size_t max, stet_buf *out);
+/* Path of the file with standard output or error. Caller frees. */
+char *stet_task_output_path(const stet_task *t, bool error);
+/* Ends a command and everything that it started: SIGTERM, and SIGKILL after `grace_ms`. Its end is reported like any
+ * other. */
+void stet_local_cancel(stet_local *l, stet_task *t, int grace_ms);
+void stet_local_cancel_all(stet_local *l, int grace_ms);
+/* Forgets a task that is not running, and removes its files. */
+void stet_local_collected(stet_local *l, stet_task *t);
+
+/* For the supervisor: the lock of the turns, and whose turn it is ("": nobody's). */
+#define STET_TURN_SIZE 33
+STET_CHECKED stet_status stet_local_turns_open(const char *dir, stet_lock **out, stet_error *err);
+void stet_local_turn_read(const char *dir, char out[STET_TURN_SIZE]);
+
+/* Signals a command of a drive and everything that it started (stet_proc_end_family). Returns how many there were. */
+size_t stet_local_signal(const char *dir, int64_t number, stet_proc_id command, bool *sure, int signal_number);
+
+/* The supervisor itself: serves `fd` until its client is gone and its last command has ended. Returns an exit status.
+ */
+int stet_supervisor_run(int fd, const char *dir);
+
+/* Path of the program stet-supervise: $STET_SUPERVISE, beside this program, in the prefix, or in PATH; or NULL. Caller
+ * frees. */
+char *stet_supervisor_path(void);
+
+#endif

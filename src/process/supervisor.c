@@ -1,0 +1,344 @@
+/* supervisor.c - the process that starts commands, waits for them and records how they ended.
+ *
+ * The supervisor knows nothing about projects. It trusts its client, which runs as the same user.
+ *
+ *   1. A command is started only in the turn in which it was requested: its client may be dead, and another one may
+ *      have begun to run commands meanwhile (local.h). Checking the turn and recording the start are one step, under a
+ *      lock.
+ *   2. A command that is recorded as requested and not as ended may be running: whoever reads the journal at any time
+ *      must wait for it or end it.
+ *   3. A command that was stopped, or that failed, has ended when everything that it started has. One that exited 0 may
+ *      leave processes behind.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/lock.h"
+#include "process/local.h"
+#include "process/wire.h"
+
+typedef struct child {
+    int64_t number;
+    stet_proc proc;
+    int64_t deadline_us, kill_us; /* monotonic; 0: none */
+    bool timed_out, killed;
+    bool over; /* the command itself: `exit` and `ended_ns` are set, and what it started is being ended */
+    stet_proc_exit exit;
+    int64_t ended_ns;
+} child;
+
+typedef struct supervisor {
+    int client; /* -1: gone */
+    int journal;
+    const char *dir;
+    stet_lock *turns; /* NULL before the first request that names its turn */
+    stet_buf in;
+    STET_VEC(child) children;
+    STET_VEC(struct pollfd) polls;
+} supervisor;
+
+/* False if it could not be written, on a full disk. */
+static bool record(supervisor *s, const char *lines) {
+    return stet_file_write_all(s->journal, "journal", lines, strlen(lines), NULL) == STET_OK;
+}
+
+static void tell(supervisor *s, const char *line, size_t len) {
+    for (size_t sent = 0; s->client >= 0 && sent < len;) {
+        ssize_t n = send(s->client, line + sent, len - sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            close(s->client);
+            s->client = -1;
+            break;
+        }
+        sent += (size_t)n;
+    }
+}
+
+/* To the journal first, then to the client: what it hears is written down. Where that failed, the client hears of it
+ * all the same. */
+static bool say(supervisor *s, const char *line) {
+    bool written = record(s, line);
+    tell(s, line, strlen(line));
+    return written;
+}
+
+static int stream(supervisor *s, int64_t number, const char *suffix, int flags) {
+    char name[64];
+    snprintf(name, sizeof name, "%lld.%s", (long long)number, suffix);
+    char *path = stet_file_join(s->dir, name);
+    int fd = stet_sys_open(path, flags, 0644);
+    stet_free(path);
+    return fd;
+}
+
+/* Is it this turn? Then nobody takes another one until end_turn. */
+static bool begin_turn(supervisor *s, const char *turn) {
+    if (!*turn)
+        return true;
+    char *up = stet_file_dirname(s->dir);
+    bool same = (s->turns || stet_local_turns_open(up, &s->turns, NULL) == STET_OK) &&
+                stet_lock_take(s->turns, STET_LOCK_EXCLUSIVE, -1, NULL) == STET_OK;
+    if (same) {
+        char now[STET_TURN_SIZE];
+        stet_local_turn_read(up, now);
+        same = strcmp(now, turn) == 0;
+    }
+    stet_free(up);
+    return same;
+}
+
+static void end_turn(supervisor *s) {
+    if (s->turns)
+        stet_lock_drop(s->turns);
+}
+
+/* A path in a line. */
+static void add_path(stet_buf *line, const char *path) {
+    for (; *path; path++)
+        if (*path == '\n' || *path == '%')
+            stet_buf_printf(line, "%%%02X", (unsigned char)*path);
+        else
+            stet_buf_add(line, path, 1);
+}
+
+static void start(supervisor *s, stet_wire *w) {
+    int64_t number = stet_wire_take_int(w);
+    const char *key = stet_wire_take_text(w), *node = stet_wire_take_text(w), *cwd = stet_wire_take_text(w),
+               *turn = stet_wire_take_text(w);
+    int64_t has_input = stet_wire_take_int(w), timeout = stet_wire_take_int(w), memory = stet_wire_take_int(w),
+            cpu = stet_wire_take_int(w), file = stet_wire_take_int(w);
+    STET_VEC(const char *) words = {0};
+    size_t at[4] = {0};
+    for (int k = 0; k < 4; k++) { /* the command, its environment, what it writes, notes */
+        at[k] = words.len;
+        for (int64_t n = stet_wire_take_int(w); n > 0 && !w->bad; n--)
+            *stet_vec_add(&words) = stet_wire_take_text(w);
+        *stet_vec_add(&words) = NULL;
+    }
+    if (w->bad) {
+        stet_vec_release(&words);
+        return;
+    }
+    stet_buf line = STET_BUF(0);
+    stet_error err = STET_ERROR_INIT;
+    child c = {.number = number};
+    bool ours = begin_turn(s, turn), known = false;
+    if (ours) {
+        stet_buf_printf(&line, "B %lld %s %lld %s\n", (long long)number, key, (long long)stet_clock_ns(), node);
+        size_t first = line.len;
+        for (size_t i = at[2]; words.at[i]; i++) {
+            stet_buf_printf(&line, "O %lld ", (long long)number);
+            add_path(&line, words.at[i]);
+            stet_buf_add(&line, "\n", 1);
+        }
+        for (size_t i = at[3]; words.at[i]; i++)
+            stet_buf_printf(&line, "N %lld %s\n", (long long)number, words.at[i]);
+        known = record(s, stet_buf_cstr(&line));
+        tell(s, line.data, first); /* the client knows the rest, and may still be sending: it must not have to listen */
+    }
+    end_turn(s);
+    stet_buf_clear(&line);
+    int in = known && has_input ? stream(s, number, "in", O_RDONLY) : -1;
+    int out = known ? stream(s, number, "out", O_WRONLY | O_CREAT | O_TRUNC) : -1,
+        errors = known ? stream(s, number, "err", O_WRONLY | O_CREAT | O_TRUNC) : -1;
+    stet_status status = STET_OK;
+    if (!ours)
+        status = stet_fail(&err, STET_CANCELLED, "somebody else runs commands now");
+    else if (!known)
+        status = stet_fail_errno(&err, errno, "cannot write to the journal in %s", s->dir);
+    else if (out < 0 || errors < 0 || (has_input && in < 0))
+        status = stet_fail_errno(&err, errno, "cannot open its standard streams in %s", s->dir);
+    char announce[64];
+    snprintf(announce, sizeof announce, "S %lld %llu ", (long long)number, (unsigned long long)stet_proc_self().boot);
+    stet_proc_opts o = {.argv = words.at,
+                        .envp = words.at + at[1],
+                        .cwd = cwd,
+                        .stdin_fd = in,
+                        .stdout_fd = out,
+                        .stderr_fd = errors,
+                        .new_session = true,
+                        .max_memory = (uint64_t)memory,
+                        .max_cpu_s = (uint64_t)cpu,
+                        .max_file_size = (uint64_t)file,
+                        .announce = announce,
+                        .announce_fd = s->journal};
+    if (status == STET_OK)
+        status = stet_proc_spawn(&o, &c.proc, &err);
+    if (status == STET_OK) {
+        if (timeout > 0)
+            c.deadline_us = stet_clock_monotonic_us() + timeout * 1000;
+        *stet_vec_add(&s->children) = c;
+    } else {
+        for (char *p = err.message; *p; p++)
+            *p = *p == '\n' ? ' ' : *p;
+        if (!ours)
+            stet_buf_printf(&line, "K %lld\n", (long long)number);
+        stet_buf_printf(&line, "F %lld %d %lld %s\n", (long long)number, (int)status, (long long)stet_clock_ns(),
+                        err.message);
+        say(s, line.data);
+    }
+    stet_error_clear(&err);
+    stet_buf_release(&line);
+    stet_vec_release(&words);
+    const int fds[] = {in, out, errors};
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static size_t signal_all(const supervisor *s, const child *c, int signal_number) {
+    bool sure = true; /* nobody else has waited for it: its number is its own, or was a moment ago */
+    return stet_local_signal(s->dir, c->number, c->proc.id, &sure, signal_number);
+}
+
+static void stop(const supervisor *s, child *c, int64_t grace_us) {
+    if (c->kill_us)
+        return;
+    if (grace_us > 0)
+        signal_all(s, c, SIGTERM);
+    c->kill_us = stet_clock_monotonic_us() + grace_us;
+}
+
+static void cancel(supervisor *s, stet_wire *w) {
+    int64_t number = stet_wire_take_int(w), grace = stet_wire_take_int(w);
+    for (size_t i = 0; i < s->children.len && !w->bad; i++)
+        if (number < 0 || s->children.at[i].number == number) {
+            char line[32];
+            snprintf(line, sizeof line, "K %lld\n", (long long)s->children.at[i].number);
+            say(s, line); /* before its end: whoever finds that must know why */
+            stop(s, &s->children.at[i], grace * 1000);
+        }
+}
+
+/* Every whole request that has come. */
+static void serve(supervisor *s) {
+    size_t at = 0;
+    uint32_t len;
+    while (s->in.len - at >= 4) {
+        memcpy(&len, s->in.data + at, 4);
+        if (len > STET_WIRE_MAX || s->in.len - at - 4 < len)
+            break;
+        stet_wire w = {s->in.data + at + 4, len, 0, false};
+        size_t op_len;
+        const char *op = stet_wire_take(&w, &op_len);
+        if (op_len == 1 && *op == 'r')
+            start(s, &w);
+        else if (op_len == 1 && *op == 'c')
+            cancel(s, &w);
+        at += 4 + len;
+    }
+    if (at > 0) {
+        memmove(s->in.data, s->in.data + at, s->in.len - at);
+        s->in.len -= at;
+    }
+}
+
+/* Has it ended, and all that has to end with it? */
+static bool is_over(const supervisor *s, child *c, int64_t now) {
+    if (!c->over && stet_proc_wait(&c->proc, 0, &c->exit, NULL) == STET_OK) {
+        c->over = true;
+        c->ended_ns = stet_clock_ns();
+        if (!c->kill_us && !c->exit.signalled && c->exit.code == 0)
+            return true;
+    }
+    if (!c->over && c->deadline_us && now >= c->deadline_us) {
+        c->deadline_us = 0;
+        c->timed_out = true;
+        stop(s, c, 2000000);
+    }
+    if (c->over)
+        return signal_all(s, c, SIGKILL) == 0;
+    if (c->kill_us && now >= c->kill_us && !c->killed) {
+        signal_all(s, c, SIGKILL);
+        c->killed = true;
+    }
+    return false;
+}
+
+static void reap(supervisor *s) {
+    int64_t now = stet_clock_monotonic_us();
+    for (size_t i = 0; i < s->children.len;) {
+        child *c = &s->children.at[i];
+        if (!is_over(s, c, now)) {
+            i++;
+            continue;
+        }
+        char line[128];
+        snprintf(line, sizeof line, "E %lld %d %d %d %lld\n", (long long)c->number, c->exit.code, c->exit.signalled,
+                 c->timed_out, (long long)c->ended_ns);
+        say(s, line);
+        s->children.at[i] = s->children.at[--s->children.len];
+    }
+}
+
+/* Milliseconds until a deadline; -1: none. */
+static int patience(const supervisor *s) {
+    int64_t next = 0, now = stet_clock_monotonic_us();
+    for (size_t i = 0; i < s->children.len; i++) {
+        const child *c = &s->children.at[i];
+        int64_t at = c->kill_us && !c->killed ? c->kill_us : c->deadline_us;
+        if (c->proc.pidfd < 0) /* also one that is over, while others of its family end */
+            at = now + (c->over ? 2000 : 10000);
+        if (at && (!next || at < next))
+            next = at;
+    }
+    if (!next)
+        return -1;
+    return next <= now ? 0 : (int)((next - now) / 1000 + 1);
+}
+
+static void read_client(supervisor *s) {
+    char *room = stet_buf_reserve(&s->in, 65536);
+    ssize_t n = room ? recv(s->client, room, 65536, 0) : 0;
+    if (n > 0) {
+        s->in.len += (size_t)n;
+        serve(s);
+    } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
+        close(s->client);
+        s->client = -1;
+    }
+}
+
+int stet_supervisor_run(int fd, const char *dir) {
+    supervisor s = {.client = fd, .dir = dir, .in = STET_BUF(STET_WIRE_MAX + 70000)};
+    const int ignored[] = {SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGTERM};
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+    char *journal = stet_file_join(dir, "journal"), *alive = stet_file_join(dir, "alive");
+    stet_lock *lock = NULL;
+    s.journal = stet_sys_open(journal, O_WRONLY | O_APPEND | O_CREAT, 0644);
+    bool fine = s.journal >= 0 && stet_lock_open(alive, STET_LOCK_PLAIN, &lock, NULL) == STET_OK &&
+                stet_lock_take(lock, STET_LOCK_EXCLUSIVE, 0, NULL) == STET_OK;
+    if (fine)
+        say(&s, "R\n"); /* ready */
+    while (fine && (s.client >= 0 || s.children.len > 0)) {
+        stet_vec_clear(&s.polls);
+        *stet_vec_add(&s.polls) = (struct pollfd){s.client, POLLIN, 0};
+        for (size_t i = 0; i < s.children.len; i++)
+            if (s.children.at[i].proc.pidfd >= 0)
+                *stet_vec_add(&s.polls) = (struct pollfd){s.children.at[i].proc.pidfd, POLLIN, 0};
+        if (poll(s.polls.at, s.polls.len, patience(&s)) < 0 && errno != EINTR)
+            break;
+        if (s.client >= 0 && s.polls.at[0].revents)
+            read_client(&s);
+        reap(&s);
+    }
+    stet_lock_close(lock);
+    stet_lock_close(s.turns);
+    stet_free(journal);
+    stet_free(alive);
+    stet_buf_release(&s.in);
+    stet_vec_release(&s.children);
+    stet_vec_release(&s.polls);
+    return fine ? 0 : 1;
+}

@@ -1,0 +1,298 @@
+/* repo_gc.c - sweeping what no ref reaches, and taking single objects away for good. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/clock.h"
+#include "repo/execmap.h"
+#include "repo/text.h"
+
+/* Objects are marked by their number. Numbers count from one; a database that says otherwise is damaged, and still
+ * asks for no more memory than that, and loses nothing. */
+#define MARK_BITS_MAX ((int64_t)1 << 31)
+typedef struct marks {
+    stet_repo *r;
+    uint8_t *bits; /* of 0 to max */
+    int64_t max;
+    stet_map far; /* the others */
+    STET_VEC(int64_t) stack;
+    stet_record_list names;
+    stet_error *err;
+} marks;
+
+static bool is_marked(const marks *m, int64_t number) {
+    if (number < 0 || number > m->max)
+        return stet_map_get(&m->far, &number, sizeof number) != NULL;
+    return m->bits[number / 8] >> (number % 8) & 1;
+}
+
+static void mark(marks *m, int64_t number) {
+    if (is_marked(m, number))
+        return;
+    if (number < 0 || number > m->max)
+        stet_map_put(&m->far, &number, sizeof number, (stet_slot){.n = 1});
+    else
+        m->bits[number / 8] |= (uint8_t)(1u << (number % 8));
+    *stet_vec_add(&m->stack) = number;
+}
+
+static stet_status mark_id(marks *m, stet_hash id, const char *who) {
+    bool there;
+    stet_object_row row;
+    stet_status st = stet_object_row_of(m->r, id, &there, &row, m->err);
+    if (st == STET_OK && !there) {
+        st = stet_fail(m->err, STET_CORRUPT, "%s names %s, which is not there: nothing was deleted", who,
+                       stet_hash_print(id).text);
+        stet_hint(m->err, "stet check --only repo says more");
+    }
+    if (st == STET_OK)
+        mark(m, row.number);
+    return st;
+}
+
+static stet_status mark_children(marks *m, int64_t number) {
+    char who[100] = "";
+    stet_hash id;
+    stet_status st = STET_OK;
+    stet_stmt *s = stet_db_stmt(m->r->db, "SELECT id, type, state, bytes FROM object WHERE number = ?");
+    stet_vec_clear(&m->names);
+    stet_bind_int(s, 1, number);
+    if (stet_step(s)) {
+        size_t len;
+        bool fine = stet_column_id(s, 0, &id);
+        int64_t type = stet_column_int(s, 1);
+        const char *bytes = stet_column_blob(s, 3, &len);
+        fine =
+            fine && type >= 0 && type < STET_RECORD_TYPES && bytes &&
+            stet_object_names((stet_record_type)type, (stet_object_state)stet_column_int(s, 2), bytes, len, &m->names);
+        snprintf(who, sizeof who, "object %s", stet_hash_print(id).text);
+        if (!fine) {
+            st = stet_fail(m->err, STET_CORRUPT, "%s can't be read: nothing was deleted", who);
+            stet_hint(m->err, "stet check --only repo --repair, then once more");
+        }
+    }
+    stet_reset(s);
+    for (size_t i = 0; i < m->names.len && st == STET_OK; i++)
+        st = mark_id(m, m->names.at[i].id, who);
+    return st;
+}
+
+static bool is_exec_of(const char *ref, const stet_attempts *done) {
+    static const char prefix[] = "refs/exec/";
+    if (strncmp(ref, prefix, sizeof prefix - 1) != 0)
+        return false;
+    for (size_t i = 0; i < done->len; i++)
+        if (strcmp(ref + sizeof prefix - 1, done->at[i].execution) == 0)
+            return true;
+    return false;
+}
+
+/* Young objects are roots too: somebody may be about to name them. So are tombstones made here. */
+static stet_status mark_roots(marks *m, const stet_refs *refs, const stet_attempts *done, int64_t young) {
+    stet_status st = STET_OK;
+    for (size_t i = 0; i < refs->len && st == STET_OK; i++)
+        if (!is_exec_of(refs->at[i].name, done))
+            st = mark_id(m, refs->at[i].target, refs->at[i].name);
+    if (st != STET_OK)
+        return st;
+    stet_stmt *s = stet_db_stmt(m->r->db, "SELECT number FROM object WHERE added_s > ? OR state = 2");
+    stet_bind_int(s, 1, young);
+    while (stet_step(s))
+        mark(m, stet_column_int(s, 0));
+    return stet_db_status(m->r->db, m->err);
+}
+
+static stet_status sweep(marks *m, bool dry_run, stet_repo_gc_report *report) {
+    STET_VEC(int64_t) gone = {0};
+    stet_stmt *s = stet_db_stmt(m->r->db, "SELECT number, length(bytes) FROM object");
+    while (stet_step(s)) {
+        int64_t number = stet_column_int(s, 0);
+        if (is_marked(m, number))
+            continue;
+        *stet_vec_add(&gone) = number;
+        report->objects++;
+        report->bytes += stet_column_int(s, 1);
+    }
+    for (size_t i = 0; i < gone.len && !dry_run; i++) {
+        s = stet_db_stmt(m->r->db, "DELETE FROM object WHERE number = ?");
+        stet_bind_int(s, 1, gone.at[i]);
+        stet_run(s);
+    }
+    if (gone.len && !dry_run)
+        stet_run(stet_db_stmt(m->r->db, "DELETE FROM exec_of WHERE object NOT IN (SELECT number FROM object)"));
+    stet_vec_release(&gone);
+    return stet_db_status(m->r->db, m->err);
+}
+
+static stet_status drop_done(stet_repo *r, const stet_attempts *done, stet_error *err) {
+    stet_status st = STET_OK;
+    for (size_t i = 0; i < done->len && st == STET_OK; i++) {
+        char *name = stet_asprintf("refs/exec/%s", done->at[i].execution);
+        stet_stmt *s = stet_db_stmt(r->db, "DELETE FROM ref WHERE name = ?");
+        stet_bind_text(s, 1, name, strlen(name));
+        stet_run(s);
+        st = stet_attempt_remove(r, done->at[i].execution, err);
+        stet_free(name);
+    }
+    return st;
+}
+
+/* Leaves in `list` the attempts that ended before `before_ms`. */
+static void keep_old(stet_attempts *list, int64_t before_ms) {
+    size_t n = 0;
+    for (size_t i = 0; i < list->len; i++)
+        if (list->at[i].done && list->at[i].updated_ms <= before_ms)
+            list->at[n++] = list->at[i];
+        else
+            stet_attempt_release(&list->at[i]);
+    list->len = n;
+}
+
+static int64_t drop_incoming(stet_repo *r, int64_t before_s, bool dry_run) {
+    stet_stmt *s = stet_db_stmt(r->db, "SELECT count(*) FROM incoming WHERE added_s <= ?");
+    stet_bind_int(s, 1, before_s);
+    int64_t count = stet_step(s) ? stet_column_int(s, 0) : 0;
+    stet_reset(s);
+    if (!dry_run) {
+        s = stet_db_stmt(r->db, "DELETE FROM incoming WHERE added_s <= ?");
+        stet_bind_int(s, 1, before_s);
+        stet_run(s);
+    }
+    return count;
+}
+
+static stet_status collect(stet_repo *r, bool dry_run, int64_t grace_s, stet_repo_gc_report *report, stet_error *err) {
+    int64_t now_ms = stet_clock_ms(), before_s = now_ms / 1000 - grace_s;
+    int64_t max = stet_db_int(r->db, "SELECT max(number) FROM object", 0);
+    marks m = {.r = r, .max = max < 0 ? 0 : max > MARK_BITS_MAX ? MARK_BITS_MAX : max, .err = err};
+    stet_refs refs = {0};
+    stet_attempts done = {0};
+    m.bits = stet_alloc_zero((size_t)m.max / 8 + 1);
+    stet_status st = stet_repo_refs(r, "", &refs, err);
+    if (st == STET_OK)
+        st = stet_attempt_list(r, NULL, false, SIZE_MAX, &done, err);
+    keep_old(&done, now_ms - grace_s * 1000);
+    if (st == STET_OK)
+        st = mark_roots(&m, &refs, &done, before_s);
+    while (m.stack.len && st == STET_OK)
+        st = mark_children(&m, m.stack.at[--m.stack.len]);
+    if (st == STET_OK)
+        st = sweep(&m, dry_run, report);
+    for (size_t i = 0; i < refs.len; i++)
+        report->refs += is_exec_of(refs.at[i].name, &done);
+    report->attempts = (int64_t)done.len;
+    if (st == STET_OK && !dry_run)
+        st = drop_done(r, &done, err);
+    if (st == STET_OK)
+        report->incoming = drop_incoming(r, before_s, dry_run);
+    stet_refs_release(&refs);
+    stet_attempts_release(&done);
+    stet_vec_release(&m.stack);
+    stet_vec_release(&m.names);
+    stet_map_release(&m.far);
+    free(m.bits);
+    return st == STET_OK ? stet_db_status(r->db, err) : st;
+}
+
+/* Gives pages back where many are unused. */
+static stet_status shrink(stet_repo *r, stet_error *err) {
+    stet_status st = stet_db_checkpoint(r->db, err);
+    int64_t pages = st == STET_OK ? stet_db_int(r->db, "PRAGMA page_count", 0) : 0;
+    int64_t unused = st == STET_OK ? stet_db_int(r->db, "PRAGMA freelist_count", 0) : 0;
+    if (st == STET_OK && unused > 256 && unused * 4 > pages)
+        st = stet_db_vacuum(r->db, err);
+    return st == STET_OK ? stet_db_status(r->db, err) : st;
+}
+
+stet_status stet_repo_gc(stet_repo *r, const stet_repo_gc_opts *opts, stet_repo_gc_report *report, stet_error *err) {
+    bool nothing;
+    int64_t grace_s = opts->grace_s < 0 ? STET_REPO_GRACE_S : opts->grace_s;
+    *report = (stet_repo_gc_report){0};
+    stet_status st = stet_repo_ready(r, &nothing, err);
+    if (st != STET_OK || nothing)
+        return st;
+    st = opts->dry_run ? stet_repo_begin_read(r, err) : stet_repo_begin(r, err);
+    if (st != STET_OK)
+        return st;
+    st = collect(r, opts->dry_run, grace_s, report, err);
+    if (st != STET_OK || opts->dry_run) {
+        stet_repo_rollback(r);
+        return st;
+    }
+    st = stet_repo_commit(r, err);
+    return st == STET_OK ? shrink(r, err) : st;
+}
+
+static stet_status tombstone_of(stet_hash id, const char *reason, stet_buf *out, stet_error *err) {
+    stet_buf text = STET_BUF(0);
+    stet_value v = stet_object(), said;
+    stet_hash unused;
+    stet_status st = stet_string_checked(reason, strlen(reason), &said, err);
+    if (st != STET_OK) {
+        stet_release(v);
+        return st;
+    }
+    stet_release(said);
+    stet_text_nfc(reason, strlen(reason), &text);
+    stet_put(&v, "object", stet_hash_text(id));
+    stet_put(&v, "reason", stet_string_n(stet_buf_cstr(&text), text.len));
+    stet_put(&v, "time", stet_int(stet_clock_ms()));
+    stet_put(&v, "type", stet_string("tombstone"));
+    st = stet_record_make(v, STET_RECORD_TOMBSTONE, NULL, &unused, err);
+    size_t len;
+    char *canonical = stet_json_print(v, STET_JSON_CANONICAL, &len);
+    stet_buf_add(out, canonical, len);
+    stet_free(canonical);
+    stet_release(v);
+    stet_buf_release(&text);
+    return st;
+}
+
+static stet_status bury(stet_repo *r, stet_hash id, const stet_buf *tombstone, stet_error *err) {
+    bool there;
+    stet_object_row row;
+    stet_status st = stet_object_row_of(r, id, &there, &row, err);
+    if (st != STET_OK)
+        return st;
+    if (!there)
+        return stet_fail(err, STET_NOT_FOUND, "object %s is not there", stet_hash_print(id).text);
+    if (row.type == STET_RECORD_COMMIT || row.type == STET_RECORD_TREE || row.type == STET_RECORD_EXECMAP)
+        return stet_fail(err, STET_INVALID,
+                         "%s is a %s: data, nodes, DAGs and exec records can be excised, the history "
+                         "that names them stays",
+                         stet_short(id).text, stet_record_type_name(row.type));
+    if (row.state == STET_OBJECT_EXCISED)
+        return stet_fail(err, STET_CONFLICT, "object %s is excised already", stet_hash_print(id).text);
+    stet_stmt *s = stet_db_stmt(r->db, "UPDATE object SET state = 2, bytes = ? WHERE number = ?");
+    stet_bind_blob(s, 1, tombstone->data, tombstone->len);
+    stet_bind_int(s, 2, row.number);
+    stet_run(s);
+    s = stet_db_stmt(r->db, "DELETE FROM incoming WHERE id = ?");
+    stet_bind_id(s, 1, &id);
+    stet_run(s);
+    return stet_db_status(r->db, err);
+}
+
+stet_status stet_repo_excise(stet_repo *r, stet_hash id, const char *reason, stet_error *err) {
+    bool nothing;
+    stet_buf tombstone = STET_BUF(0);
+    stet_status st = stet_repo_ready(r, &nothing, err);
+    if (st == STET_OK && nothing)
+        st = stet_fail(err, STET_NOT_FOUND, "object %s is not there", stet_hash_print(id).text);
+    if (st == STET_OK)
+        st = tombstone_of(id, reason, &tombstone, err);
+    if (st == STET_OK)
+        st = stet_repo_begin(r, err);
+    if (st == STET_OK) {
+        st = bury(r, id, &tombstone, err);
+        if (st == STET_OK)
+            st = stet_repo_commit(r, err);
+        else
+            stet_repo_rollback(r);
+    }
+    stet_buf_release(&tombstone);
+    /* The old bytes lie in pages that are not used any more, and in the WAL. */
+    if (st == STET_OK)
+        st = stet_db_vacuum(r->db, err);
+    return st == STET_OK ? stet_db_checkpoint(r->db, err) : st;
+}

@@ -1,0 +1,417 @@
+/* sched_failed.c - what failed, and what has to wait for it.
+ *
+ * Invariants
+ *   F1. While anything runs, every action of the branch whose last run failed is in memory.
+ *   F2. An action that reads what a failed, a declined or a waiting action makes, or may make, waits. A waiting action
+ *       is not stored: it stays as dirty as it was, keeps its last good output, and is never counted as a failure.
+ *       Synchronous actions are run first and judged by what they read. Asynchronous actions and effects are judged
+ *       before they begin, by what their inputs lead to; children also by what the list leads to that they are made
+ *       from.
+ *   F3. An action does not wait for one that waits for the action itself. So in a cycle there is always one failure
+ *       that the others wait for.
+ *   F4. What an action waits for is among its reads in the plan, so that it is wanted, and its success is noticed.
+ *   F5. An up-to-date action downstream of a failed one counts as waiting: its output is as old as the last success of
+ *       the failed action. `below` says so; it is computed before anything runs while there is a failure.
+ *   F6. All this holds across spaces: a cell of another space is judged by the actions that write it there, which are
+ *       settled first.
+ */
+
+#include "scheduler/sched_internal.h"
+
+#define MAX_POSTPONED 3
+#define MAX_CAUSES    1000
+
+static bool pending(const stet_sched *s, const sched_action *a) {
+    return stet_plan_is_dirty(s->plan, a->id) || stet_plan_is_unknown(s->plan, a->id);
+}
+
+bool sched_fails(const stet_sched *s, const sched_action *a) {
+    return a->failed && !stet_plan_is_left(s->plan, a->id) && !stet_plan_is_aside(s->plan, a->id) &&
+           (a->asked || (s->stopped && a->ran) || !pending(s, a)); /* what stopped the others has not run again */
+}
+
+/* Others have run it since. */
+static stet_status look_at_record(stet_sched *s, sched_action *a, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_memo_action x = {0};
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, &mine);
+    if (status == STET_OK && x.observed && stet_hash_equal(x.implementation, a->fingerprint) &&
+        stet_hash_equal(x.runtime, s->runtime)) {
+        a->failed = x.failed;
+        if (sched_restorable(a))
+            sched_restore(s, a, &x);
+    }
+    stet_arena_release(&arena);
+    if (status == STET_NOT_FOUND)
+        status = STET_OK;
+    if (status != STET_OK)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+static int by_number(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+stet_status sched_meet_failures(stet_sched *s, stet_error *err) {
+    stet_numbers failed = {0};
+    stet_arena arena = STET_ARENA_INIT;
+    stet_status status = s->memo->ops->failed(s->memo, &failed, err);
+    for (size_t i = 0; i < failed.len && status == STET_OK; i++)
+        if (!stet_map_get(&s->numbers, &failed.at[i], sizeof *failed.at))
+            status = sched_load_number(s, failed.at[i], &arena, err);
+    s->trouble = false;
+    s->below_stale = true;
+    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (!a)
+            continue;
+        bool listed =
+            a->number && failed.len && bsearch(&a->number, failed.at, failed.len, sizeof *failed.at, by_number) != NULL;
+        if (s->memo->durable && a->number && listed != a->failed && !pending(s, a))
+            status = look_at_record(s, a, err);
+        s->trouble |= a->failed || a->declined;
+    }
+    stet_arena_release(&arena);
+    stet_numbers_release(&failed);
+    return status;
+}
+
+void sched_retry(stet_sched *s) {
+    if (s->retried || s->preflight || !s->opts.retry_failed)
+        return;
+    s->retried = true;
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (!a || !a->failed || pending(s, a))
+            continue;
+        a->asked = true;
+        stet_plan_mark(s->plan, a->id, STET_PLAN_DIRTY, INT64_MIN / 2);
+    }
+}
+
+void sched_fell(stet_sched *s, const sched_action *a) {
+    *stet_vec_add(&s->fell) = a->id;
+}
+
+/* Can what it makes not be had, now or later in this settling? */
+static bool in_trouble(const stet_sched *in, const sched_action *maker) {
+    return stet_plan_is_left(in->plan, maker->id) || maker->declined || maker->below ||
+           (maker->failed && (!pending(in, maker) || stet_plan_is_aside(in->plan, maker->id)));
+}
+
+/* Of those that wait, some may wait for nothing any more. */
+static void release_waiting(stet_sched *s) {
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (!a || !stet_plan_is_left(s->plan, a->id) || !a->in || !sched_far_knows(s, a->in))
+            continue;
+        const sched_action *cause = stet_plan_data(a->in->plan, a->cause);
+        if (!cause || !in_trouble(a->in, cause))
+            stet_plan_release(s->plan, a->id);
+    }
+}
+
+void sched_rose(stet_sched *s) {
+    s->below_stale = true;
+}
+
+stet_status sched_find_below(stet_sched *s, stet_error *err) {
+    stet_plan_nodes roots = {0}, below = {0};
+    bool all = s->below_stale;
+    stet_status status = STET_OK;
+    if (!all && s->fell.len == 0)
+        return STET_OK;
+    for (size_t i = 0; i < s->fell.len && !all; i++)
+        *stet_vec_add(&roots) = s->fell.at[i];
+    for (size_t i = 0; i < stet_plan_count(s->plan) && all && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        bool far = false;
+        if (!a)
+            continue;
+        a->below = false;
+        bool root = a->declined || (a->failed && (!pending(s, a) || stet_plan_is_aside(s->plan, a->id)));
+        if (!root && s->far_trouble)
+            status = sched_waits_far(s, a, &far, err);
+        a->below = far;
+        if (root || far)
+            *stet_vec_add(&roots) = a->id;
+    }
+    if (status == STET_OK && roots.len > 0)
+        status = stet_plan_downstream(s->plan, roots.at, roots.len, &below, err);
+    for (size_t i = 0; i < roots.len; i++) /* not of itself: it fails */
+        stet_plan_set_blocks(s->plan, roots.at[i]);
+    for (size_t i = 0; i < below.len && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data(s->plan, below.at[i]);
+        if (a && !a->failed && !a->declined && !a->ran)
+            a->below = true;
+    }
+    if (status == STET_OK) {
+        stet_vec_clear(&s->fell);
+        s->below_stale = false;
+        if (all)
+            release_waiting(s);
+    }
+    stet_vec_release(&roots);
+    stet_vec_release(&below);
+    return status;
+}
+
+typedef STET_VEC(stet_plan_read) read_list;
+
+bool sched_has_trouble(const stet_sched *s) {
+    return s->trouble || s->far_trouble;
+}
+
+/* Does what this one waits for come down to `a` itself? What it waited for first may wait itself by now. */
+static bool waits_for(stet_sched *s, stet_sched *in, const sched_action *waiting, const sched_action *a) {
+    for (int hops = 0; waiting && stet_plan_is_left(in->plan, waiting->id); hops++) {
+        if ((waiting->cause == a->id && waiting->in == s) || hops == MAX_CAUSES)
+            return true;
+        if (!waiting->in || !sched_far_knows(s, waiting->in))
+            return false;
+        in = waiting->in;
+        waiting = stet_plan_data(in->plan, waiting->cause);
+    }
+    return false;
+}
+
+static sched_turn turn_of(stet_sched *s, const sched_action *a, stet_sched *in, const sched_action *maker) {
+    if (!maker || maker == a)
+        return SCHED_GO;
+    if (stet_plan_is_left(in->plan, maker->id))
+        return waits_for(s, in, maker, a) ? SCHED_GO : SCHED_WAITS; /* F3 */
+    if (in_trouble(in, maker))
+        return SCHED_WAITS;
+    if (!maker->failed || (in != s && !in->settling) || (a->first && maker->circle == a->circle))
+        return SCHED_GO;
+    return a->postponed < MAX_POSTPONED ? SCHED_POSTPONED : SCHED_GO; /* in a circle it may come later */
+}
+
+/* Those that write what is read or may write there, and the scheduler that they are of. What can't be asked is
+ * nobody's. */
+static stet_sched *makers_of(stet_sched *s, const stet_plan_read *read, stet_plan_nodes *out) {
+    stet_sched *in = s;
+    stet_vec_clear(out);
+    if (!sched_doc_is_far(s, read->doc))
+        stet_plan_makers(s->plan, read->doc, read->path, out);
+    else if (sched_far_makers(s, read->doc, read->path, &in, out, NULL) != STET_OK)
+        stet_vec_clear(out);
+    return in;
+}
+
+/* Those of the reads for which it has to wait are put in front; `*count` is how many. */
+static sched_turn judge(stet_sched *s, sched_action *a, stet_plan_read *reads, size_t *count) {
+    stet_plan_nodes makers = {0};
+    sched_turn turn = SCHED_GO;
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++) {
+        sched_turn here = SCHED_GO;
+        stet_sched *in = makers_of(s, &reads[i], &makers);
+        for (size_t k = 0; k < makers.len; k++) {
+            const sched_action *maker = stet_plan_data(in->plan, makers.at[k]);
+            sched_turn one = turn_of(s, a, in, maker);
+            if (one == SCHED_WAITS) {
+                bool left = stet_plan_is_left(in->plan, makers.at[k]) && maker->in;
+                if (in == s)
+                    stet_plan_set_blocks(s->plan, makers.at[k]);
+                a->cause = left ? maker->cause : makers.at[k];
+                a->in = left ? maker->in : in;
+            }
+            if (here != SCHED_WAITS && one != SCHED_GO)
+                here = one;
+        }
+        if (here == SCHED_GO)
+            continue;
+        reads[kept++] = reads[i];
+        if (turn != SCHED_WAITS)
+            turn = here;
+    }
+    stet_vec_release(&makers);
+    *count = kept;
+    return turn;
+}
+
+/* F4 */
+static void also_reads(stet_sched *s, sched_action *a, const stet_plan_read *more, size_t count) {
+    size_t before = stet_plan_reads(s->plan, a->id, NULL, 0);
+    if (!a->own_reads)
+        a->own_reads = (uint32_t)before + 1;
+    stet_plan_read *all = stet_alloc((before + count + 1) * sizeof *all);
+    stet_plan_reads(s->plan, a->id, all, before);
+    memcpy(all + before, more, count * sizeof *all);
+    if (stet_plan_set_reads(s->plan, a->id, all, before + count))
+        sched_wake(s);
+    stet_free(all);
+}
+
+void sched_forget_waiting(stet_sched *s, sched_action *a) {
+    size_t count = a->own_reads ? a->own_reads - 1 : 0;
+    a->postponed = 0;
+    if (!a->own_reads)
+        return;
+    a->own_reads = 0;
+    stet_plan_read *own = stet_alloc((count + 1) * sizeof *own);
+    size_t there = stet_plan_reads(s->plan, a->id, own, count);
+    stet_plan_set_reads(s->plan, a->id, own, there < count ? there : count);
+    stet_free(own);
+}
+
+static void add_reads(stet_sched *s, const stet_tx_read_record *at, size_t count, read_list *out) {
+    for (size_t i = 0; i < count; i++) {
+        const char *uuid = at[i].space == s->space ? NULL : stet_space_uuid(at[i].space);
+        *stet_vec_add(out) = (stet_plan_read){sched_doc(s, uuid, &at[i].name), at[i].path, at[i].kind};
+    }
+}
+
+static sched_turn conclude(stet_sched *s, sched_action *a, read_list *l) {
+    size_t count = l->len;
+    sched_turn turn = judge(s, a, l->at, &count);
+    if (turn != SCHED_GO)
+        also_reads(s, a, l->at, count);
+    a->postponed += turn == SCHED_POSTPONED;
+    return turn;
+}
+
+sched_turn sched_turn_of(stet_sched *s, sched_action *a, const stet_tx_read_record *at, size_t count) {
+    read_list l = {0};
+    add_reads(s, at, count, &l);
+    sched_turn turn = conclude(s, a, &l);
+    stet_vec_release(&l);
+    return turn;
+}
+
+/* A child is there because of a list: while that waits nobody knows whether the child still is. */
+static void add_list_of(stet_sched *s, const sched_action *a, stet_arena *arena, read_list *out) {
+    stet_value parent = stet_get(a->row, "parent");
+    if (!a->child_doc || stet_typeof(parent) != STET_STRING)
+        return;
+    stet_buf name = STET_BUF(0);
+    stet_buf_printf(&name, "%s/%s", a->piece->piece->name, stet_as_string(&parent, NULL));
+    uint32_t id = stet_plan_find(s->plan, name.data, name.len);
+    stet_buf_release(&name);
+    size_t count = id == STET_PLAN_NONE ? 0 : stet_plan_reads(s->plan, id, NULL, 0);
+    stet_plan_read *reads = stet_arena_alloc(arena, (count + 1) * sizeof *reads);
+    if (count)
+        stet_plan_reads(s->plan, id, reads, count);
+    for (size_t i = 0; i < count; i++)
+        *stet_vec_add(out) = reads[i];
+}
+
+stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, stet_error *err) {
+    stet_reader r = {.record = true, .space = sched_space, .ctx = s};
+    stet_arena arena = STET_ARENA_INIT;
+    stet_value bindings = stet_get(a->row, "inputs"), module = stet_get(a->row, "module");
+    read_list l = {0};
+    *out = SCHED_GO;
+    stet_status status =
+        s->group ? stet_tx_begin_in(s->group, &r.tx, err) : stet_tx_begin(s->space, s->branch_name, &r.tx, err);
+    if (status != STET_OK)
+        return status;
+    for (size_t i = 0; i < stet_count(bindings); i++) {
+        size_t len;
+        const char *key = stet_key_at(bindings, i, &len);
+        stet_path path = STET_PATH_INIT;
+        stet_value seen;
+        stet_error ignored = STET_ERROR_INIT; /* whoever reads it for a purpose will be told */
+        stet_path_push_n(&path, key, len);
+        if ((!a->kind->use || a->kind->use(module, key, len) != STET_INPUT_CHOSEN) &&
+            stet_reader_binding(&r, bindings, stet_path_ref(&path), STET_RECURSIVE, &seen, &ignored) != STET_OK)
+            stet_error_clear(&ignored);
+        stet_path_release(&path);
+    }
+    const stet_tx_read_record *at;
+    size_t count;
+    stet_tx_reads(r.tx, &arena, &at, &count);
+    add_reads(s, at, count, &l);
+    /* And what a command found while it ran, which its inputs do not name. */
+    size_t known = a->kind->asynchronous ? stet_plan_reads(s->plan, a->id, NULL, 0) : 0;
+    stet_plan_read *reads = stet_arena_alloc(&arena, (known + 1) * sizeof *reads);
+    stet_plan_reads(s->plan, a->id, reads, known);
+    for (size_t i = 0; i < known; i++)
+        *stet_vec_add(&l) = reads[i];
+    add_list_of(s, a, &arena, &l);
+    *out = conclude(s, a, &l);
+    stet_vec_release(&l);
+    stet_arena_release(&arena);
+    stet_reader_release(&r);
+    stet_tx_abort(r.tx);
+    return STET_OK;
+}
+
+stet_status sched_waits_far(stet_sched *s, sched_action *a, bool *out, stet_error *err) {
+    size_t count = stet_plan_reads(s->plan, a->id, NULL, 0);
+    stet_plan_read *reads = stet_alloc((count + 1) * sizeof *reads);
+    stet_plan_nodes makers = {0};
+    stet_status status = STET_OK;
+    *out = false;
+    stet_plan_reads(s->plan, a->id, reads, count);
+    for (size_t i = 0; i < count && !*out && status == STET_OK; i++) {
+        stet_sched *in = NULL;
+        if (!sched_doc_is_far(s, reads[i].doc))
+            continue;
+        stet_vec_clear(&makers);
+        status = sched_far_makers(s, reads[i].doc, reads[i].path, &in, &makers, err);
+        for (size_t k = 0; in && k < makers.len && !*out; k++) {
+            const sched_action *maker = stet_plan_data(in->plan, makers.at[k]);
+            *out = maker && turn_of(s, a, in, maker) == SCHED_WAITS;
+        }
+    }
+    stet_vec_release(&makers);
+    stet_free(reads);
+    return status;
+}
+
+stet_status sched_far_judge(stet_sched *s, stet_error *err) {
+    stet_status status = STET_OK;
+    s->below_stale = true;
+    for (size_t i = 0; i < stet_plan_count(s->plan) && s->far_trouble && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        bool waits = false;
+        if (!a || !a->failed || a->blind || pending(s, a))
+            continue;
+        status = sched_waits_far(s, a, &waits, err);
+        if (status == STET_OK && waits) {
+            a->asked = true;
+            stet_plan_mark(s->plan, a->id, STET_PLAN_DIRTY, INT64_MIN / 2);
+        }
+    }
+    release_waiting(s);
+    return status;
+}
+
+void sched_failed_upstream(stet_sched *s, const sched_action *a) {
+    stet_plan_nodes readers = {0};
+    size_t count = stet_plan_writes(s->plan, a->id, NULL, 0);
+    stet_plan_write small[4], *writes = count <= 4 ? small : stet_alloc(count * sizeof *writes);
+    stet_plan_writes(s->plan, a->id, writes, count);
+    for (size_t i = 0; i < count; i++)
+        stet_plan_readers(s->plan, writes[i].doc, writes[i].path, STET_KEYSET, &readers);
+    for (size_t i = 0; i < readers.len; i++) {
+        sched_action *r = stet_plan_data(s->plan, readers.at[i]);
+        if (!r || r == a || !r->failed || r->blind || pending(s, r))
+            continue;
+        r->asked = true;
+        stet_plan_mark(s->plan, r->id, STET_PLAN_DIRTY, INT64_MIN / 2);
+    }
+    stet_vec_release(&readers);
+    if (writes != small)
+        stet_free(writes);
+}
+
+stet_status sched_doubt_waiting(stet_sched *s, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (a && !stet_plan_is_left(s->plan, a->id))
+            sched_forget_waiting(s, a); /* what it waited for has ended well, and nobody wants it: it did not run */
+        if (!a || !a->failed || !stet_plan_is_left(s->plan, a->id))
+            continue;
+        a->failed = a->asked = false;
+        status = s->memo->ops->distrust(s->memo, a->piece->piece->doc, &a->node, 1, STET_REASON_WAITS, err);
+    }
+    return status;
+}
