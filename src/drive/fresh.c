@@ -52,9 +52,7 @@ static stet_status say_failed(stet_sched *sched, const stet_sched_report *r, ste
     const char *who = stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "an action";
     const char *why = stet_typeof(message) == STET_STRING ? stet_as_string(&message, NULL) : "failed";
     in += strncmp(in, "piece:", 6) == 0 ? 6 : 0;
-    stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", who, why);
-    stet_hint(err, "without --fresh what was made last is printed");
-    return STET_FAILED;
+    return stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", who, why);
 }
 
 stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec, const stet_docname *name,
@@ -82,10 +80,12 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
         status = stet_sched_settle(d.sched, &report, err);
     if (status == STET_OK && report.runs > 0)
         status = stet_files_save(d.files, err);
-    if (status == STET_OK && (report.failed > 0 || report.aside > 0))
-        status = say_failed(d.sched, &report, err);
+    /* What others kept changing was put aside here, and is tried again there. */
     if (status == STET_OK)
-        status = stet_sched_get_fresh(d.sched, name->id, name->scope, path, out, err);
+        status = report.failed > 0 ? say_failed(d.sched, &report, err)
+                                   : stet_sched_get_fresh(d.sched, name->id, name->scope, path, out, err);
+    if (status == STET_FAILED)
+        stet_hint(err, "without --fresh what was made last is printed");
     stet_release(report.problems);
     stet_release(names);
     stet_map_release(&d.wrong);

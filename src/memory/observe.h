@@ -333,8 +333,12 @@ typedef struct stet_survey {
 } stet_survey;
 STET_CHECKED stet_status stet_observe_survey(stet_space *s, int64_t branch, stet_hash demand, stet_survey *out,
                                              stet_error *err);
+/* Another number whenever another connection has written, or this handle has set a mark: it does that, too, when it
+ * catches up with what other spaces owe it. Never goes back while the handle is open. */
+int64_t stet_observe_version(stet_space *s);
 /* Records that everything marked on the branch now is not needed for the demand. Nothing is recorded by a read-only
- * handle, or if another connection has written since the database had `version` (stet_db_data_version). */
+ * handle, or if a mark may have been set since the caller took `version` (stet_observe_version), which it did before it
+ * looked at the marks. */
 STET_CHECKED stet_status stet_observe_surveyed(stet_space *s, int64_t branch, stet_hash demand, int64_t version,
                                                int64_t left, stet_error *err);
 

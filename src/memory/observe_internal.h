@@ -125,6 +125,7 @@ struct stet_observe {
     int64_t verified; /* data version when rows were last checked for damage */
     int64_t fitting;  /* data version when the digests last matched */
     int64_t marked_through;
+    int64_t marked; /* marks that this handle has set since it was opened, stored or not */
     /* Documents from this number on were created by the running transaction: they have no rows yet. */
     int64_t first_new_doc;
     int has_mirrors; /* -1 not known */

@@ -120,6 +120,7 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     stet_bind_int(q, 10, p->kind);
     stet_bind_int(q, 11, stamp);
     stet_run(q);
+    stet_observe_of(owner)->marked++;
     if (stet_observe_old_mark(owner, p->action, space, &old))
         stet_observe_digest(owner, STET_DIGEST_MARK, 1, old.sum);
 }

@@ -289,6 +289,7 @@ static void write_marks(stet_space *s, int64_t stamp) {
     if (w.digest)
         stet_observe_digest(s, STET_DIGEST_MARK, w.digest >> 32, w.digest);
     o->now.marks_set += (int64_t)set;
+    o->marked += (int64_t)set;
 }
 
 void stet_observe_flush(stet_space *s) {

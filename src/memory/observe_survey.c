@@ -67,6 +67,10 @@ stet_status stet_observe_survey(stet_space *s, int64_t branch, stet_hash demand,
     return st;
 }
 
+int64_t stet_observe_version(stet_space *s) {
+    return stet_db_data_version(s->db) + stet_observe_of(s)->marked;
+}
+
 stet_status stet_observe_surveyed(stet_space *s, int64_t branch, stet_hash demand, int64_t version, int64_t left,
                                   stet_error *err) {
     bool begun;
@@ -76,7 +80,7 @@ stet_status stet_observe_surveyed(stet_space *s, int64_t branch, stet_hash deman
     if (st != STET_OK)
         return st;
     int64_t stamp = stet_observe_progress(s, "mark_stamp", -1);
-    if (stamp >= 0 && stet_db_data_version(s->db) == version) {
+    if (stamp >= 0 && stet_observe_version(s) == version) {
         stet_stmt *q = stet_db_stmt(s->db, "INSERT OR REPLACE INTO survey(branch, demand, through, unneeded, sum)"
                                            " VALUES(?1, ?2, ?3, ?4, row_sum(?1, ?2, ?3, ?4))");
         stet_bind_int(q, 1, branch);

@@ -9,9 +9,9 @@
 
 #define MAX_ROUNDS 100
 
-/* Has nobody else committed anything since the last settling? */
+/* Did the last settling come to its end, and has nobody else committed anything since? */
 static bool is_quiet(const stet_sched *s, const stet_tx_read_record *at, size_t count) {
-    bool own = stet_memo_version(s->space) == s->version;
+    bool own = stet_memo_version(s->space) == s->version && s->report.aside == 0 && !sched_far_aside(s);
     for (size_t i = 0; i < count && own; i++)
         own = at[i].space == s->space;
     return own;

@@ -97,7 +97,7 @@ struct stet_sched {
     int64_t since;
     bool woken; /* they may be needed now */
     stet_hash demand;
-    int64_t looked;     /* version of the database when the marks were last looked at */
+    int64_t looked;     /* stet_observe_version when the marks were last looked at */
     bool hold, holding; /* look-ups share one snapshot, which is begun by the first */
     stet_map gone;      /* numbers of actions that were unloaded in this settling */
     stet_map spaces;    /* name -> stet_space * */

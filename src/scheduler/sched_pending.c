@@ -248,7 +248,7 @@ stet_status sched_load_pending(stet_sched *s, stet_error *err) {
     s->others = s->remade = false;
     s->after = 0;
     s->left = 0;
-    s->looked = stet_memo_version(s->space);
+    s->looked = stet_observe_version(s->space);
     stet_status status = s->since > 0 ? sched_survey(s, &survey, err) : STET_OK;
     if (status == STET_OK || status == STET_NOT_FOUND)
         status = sched_load_more(s, err);

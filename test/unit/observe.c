@@ -569,6 +569,32 @@ static void only_the_space_that_changed_counts(void **state) {
     assert_int_equal(state_of("x"), STET_DIRTY);
 }
 
+/* A handle fetches a mark from another space after its look at the marks. SQLite does not count what its own connection
+ * writes as a change of the database. */
+static void a_mark_fetched_after_the_look_is_not_surveyed(void **state) {
+    (void)state;
+    stet_hash demand = stet_hash_of("x", 1);
+    stet_survey survey;
+    bool any = true;
+    set(b, "", "far", "1");
+    cross("act", 1);
+    stet_space *lock = space_named("a"); /* whoever changes b can't tell a of it */
+    ok(stet_db_begin_write(stet_space_db(lock), &err));
+    set(b, "", "far", "2");
+    stet_db_rollback(stet_space_db(lock));
+    stet_space_close(lock);
+    int64_t version = stet_observe_version(a);
+    ok(stet_observe_any(a, 0, NULL, NULL, &any, &err));
+    assert_false(any);
+    ok(stet_observe_catch_up(a, &err));
+    ok(stet_observe_any(a, 0, NULL, NULL, &any, &err));
+    assert_true(any);
+    ok(stet_observe_surveyed(a, 0, demand, version, 0, &err));
+    assert_int_equal(stet_observe_survey(a, 0, demand, &survey, &err), STET_NOT_FOUND);
+    ok(stet_observe_surveyed(a, 0, demand, stet_observe_version(a), 1, &err));
+    ok(stet_observe_survey(a, 0, demand, &survey, &err));
+}
+
 static void a_mark_that_was_not_pushed_is_fetched_by_the_owner(void **state) {
     (void)state;
     cross("x", 1);
@@ -848,6 +874,7 @@ int main(void) {
         test(a_write_in_a_space_that_was_read_dirties_the_owner),
         test(only_the_space_that_changed_counts),
         test(a_mark_that_was_not_pushed_is_fetched_by_the_owner),
+        test(a_mark_fetched_after_the_look_is_not_surveyed),
         test(mirrors_in_spaces_no_longer_read_are_removed),
         test(a_restored_backup_makes_its_readers_unknown),
         test(another_space_under_the_same_name_makes_its_readers_unknown),
