@@ -61,16 +61,16 @@ static void give_answer(stet_adapter_poll *p) {
         r.status = STET_ADAPTER_STOPPED;
         stet_fail(&r.error, STET_CANCELLED, "the adapter %s was stopped", p->name);
     } else if (p->late) {
-        r.status = STET_ADAPTER_FAILED_NOW;
+        r.status = STET_ADAPTER_FAILED_TRANSIENT;
         stet_fail(&r.error, STET_BUSY, "the adapter %s has not answered within %lld ms", p->name,
                   (long long)p->timeout_ms);
     } else if (p->too_long) {
-        r.status = STET_ADAPTER_FAILED_NOW;
+        r.status = STET_ADAPTER_FAILED_TRANSIENT;
         stet_fail(&r.error, STET_BUSY, "the adapter %s gave a reply that can't be used: it is longer than 1 MiB",
                   p->name);
     } else if (p->exit.signalled || p->exit.code != 0) {
         bool now = !p->exit.signalled && p->exit.code == STET_ADAPTER_TRANSIENT;
-        r.status = now ? STET_ADAPTER_FAILED_NOW : STET_ADAPTER_FAILED_EVER;
+        r.status = now ? STET_ADAPTER_FAILED_TRANSIENT : STET_ADAPTER_FAILED_PERMANENT;
         /* The last line that it said is most often the reason. */
         const char *text = stet_buf_cstr(&p->said), *end = text + p->said.len;
         while (end > text && (end[-1] == '\n' || end[-1] == ' '))

@@ -57,8 +57,8 @@ typedef enum stet_adapter_status {
     STET_ADAPTER_PENDING,
     STET_ADAPTER_DONE_OK,
     STET_ADAPTER_DONE_ERROR,
-    STET_ADAPTER_FAILED_NOW, /* transient */
-    STET_ADAPTER_FAILED_EVER,
+    STET_ADAPTER_FAILED_TRANSIENT, /* transient */
+    STET_ADAPTER_FAILED_PERMANENT,
     STET_ADAPTER_STOPPED /* on request */
 } stet_adapter_status;
 
@@ -75,7 +75,7 @@ typedef struct stet_adapter_reply {
 } stet_adapter_reply;
 void stet_adapter_reply_release(stet_adapter_reply *r);
 
-/* Parses the reply of an adapter; `adapter` is for messages. Bad bytes become a reply too: FAILED_NOW. */
+/* Parses the reply of an adapter; `adapter` is for messages. Bad bytes become a reply too: a transient failure. */
 void stet_adapter_reply_parse(const char *adapter, const char *bytes, size_t len, stet_adapter_reply *out);
 
 typedef struct stet_adapter_request {

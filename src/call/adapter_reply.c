@@ -177,7 +177,7 @@ static const char *take_done(stet_value v, stet_adapter_reply *out) {
 }
 
 void stet_adapter_reply_parse(const char *adapter, const char *bytes, size_t len, stet_adapter_reply *out) {
-    *out = (stet_adapter_reply){.status = STET_ADAPTER_FAILED_NOW, .poll_after_ms = -1, .done = -1, .total = -1};
+    *out = (stet_adapter_reply){.status = STET_ADAPTER_FAILED_TRANSIENT, .poll_after_ms = -1, .done = -1, .total = -1};
     stet_error inner = STET_ERROR_INIT;
     stet_value v = stet_null();
     const char *wrong = NULL;
@@ -198,7 +198,8 @@ void stet_adapter_reply_parse(const char *adapter, const char *bytes, size_t len
         wrong = "its status is neither \"pending\" nor \"done\"";
     if (wrong) {
         stet_release(out->note);
-        *out = (stet_adapter_reply){.status = STET_ADAPTER_FAILED_NOW, .poll_after_ms = -1, .done = -1, .total = -1};
+        *out =
+            (stet_adapter_reply){.status = STET_ADAPTER_FAILED_TRANSIENT, .poll_after_ms = -1, .done = -1, .total = -1};
         stet_fail(&out->error, STET_BUSY, "the adapter %s gave a reply that can't be used: %s", adapter, wrong);
     }
     stet_release(v);

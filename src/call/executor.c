@@ -5,6 +5,7 @@
 
 #include "call/executor.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/vec.h"
@@ -90,7 +91,7 @@ stet_status stet_executor_start(stet_executor *x, const stet_call_request *r, st
     /* A hit needs no more than the pin. */
     bool pinned = false;
     stet_status status = r->cache ? stet_call_look_at_pin(c, &pinned, err) : STET_OK;
-    c->looked = true;
+    c->pin_checked = true;
     if (status == STET_OK && pinned)
         stet_call_advance(c, STET_CALL_PINNED);
     else if (status == STET_OK)
@@ -118,16 +119,14 @@ stet_status stet_executor_resume(stet_executor *x, const char *execution, stet_c
     status = stet_call_read_node(c, err);
     if (status == STET_OK && a.done) {
         memcpy(c->row.execution, a.execution, sizeof a.execution);
-        c->m.state = (stet_call_state)a.state;
         stet_call_take_done(c, &a);
         stet_call_finish(c);
     } else if (status == STET_OK) {
         memcpy(c->row.execution, a.execution, sizeof a.execution);
         stet_release(c->row.detail);
         c->row.detail = stet_retain(a.detail);
-        if (!a.cache) {
-            c->resuming = true; /* its own key: nobody else has a row for it */
-        }
+        if (!a.cache)
+            c->row_is = CALL_ROW_TO_RESUME; /* its own key: nobody else has a row for it */
         stet_call_act(c);
     }
     stet_attempt_release(&a);
@@ -157,7 +156,10 @@ stet_status stet_executor_cancel(stet_executor *x, const char *execution, stet_c
         stet_error why = STET_ERROR_INIT, inner = STET_ERROR_INIT;
         stet_fail(&why, STET_CANCELLED, "the call was cancelled");
         stet_call_detail(c, "error", stet_error_value(&why));
-        c->row.state = STET_CALL_FAILED;
+        bool known = stet_call_step(&c->m, STET_CALL_CANCELLED);
+        assert(known);
+        (void)known;
+        c->row.state = (int)c->m.state;
         c->row.done = true;
         if (status == STET_OK)
             status = stet_attempt_move(x->repo, &c->row, c->stored, &inner);
@@ -172,8 +174,7 @@ stet_status stet_executor_cancel(stet_executor *x, const char *execution, stet_c
             return status;
         }
         stet_error_move(&c->error, &why);
-        c->m.state = STET_CALL_FAILED;
-        c->late = true;
+        c->stop_work = true;
         stet_call_finish(c);
         *out = c;
         return STET_OK;
@@ -211,7 +212,7 @@ void stet_call_free(stet_call *c) {
             memmove(x->queue.at + i, x->queue.at + i + 1, (--x->queue.len - i) * sizeof *x->queue.at);
             break;
         }
-    c->told = c->over = c->dead = true;
+    c->life = CALL_FREED;
     stet_call_drop_lock(c);
     if (c->poll) /* its answer comes from the loop, and must find the call there */
         stet_adapter_stop(c->poll);

@@ -42,20 +42,32 @@ struct stet_executor {
     void *ctx;
 };
 
+/* The life of a call in memory. Each state leads to the next one only. */
+typedef enum call_life {
+    CALL_ACTIVE,
+    CALL_ENDED,    /* the state of its machine is terminal; `ended` was not called yet */
+    CALL_REPORTED, /* `ended` was called */
+    CALL_FREED     /* the caller freed it; kept until its adapter has ended */
+} call_life;
+
+typedef enum call_row {
+    CALL_ROW_NONE,
+    CALL_ROW_TO_RESUME, /* `row.execution` is in the repository, and is to be taken over */
+    CALL_ROW_STORED     /* `row` is in the repository */
+} call_row;
+
 struct stet_call {
     stet_executor *x;
     stet_call_machine m;
     stet_hash node;
+    call_life life;
+    call_row row_is;
     bool cache;
-    bool has_row;   /* `row` is in the repository */
-    bool resuming;  /* `row.execution` is in the repository, and is to be resumed */
-    bool published; /* the snapshot is in the remote */
-    bool waited;    /* another process held the lock */
-    bool looked;    /* just looked at the pin */
+    bool published;   /* the snapshot is in the remote */
+    bool waited;      /* another process held the lock */
+    bool pin_checked; /* just looked at the pin */
     bool submitted, queued;
-    bool late;       /* its work is to be stopped */
-    bool over, told; /* the state is terminal; `ended` was called */
-    bool dead;       /* freed; kept until its adapter has ended */
+    bool stop_work; /* when the call ends, its adapter is asked to stop the work */
     stet_attempt row;
     int stored;       /* the last known state of the row, which a move expects */
     stet_value token; /* token of the row: a string, or null */
@@ -82,7 +94,7 @@ void stet_call_bury(stet_call *c);
 
 /* Does what the state of the call requires, until it has to wait. */
 void stet_call_act(stet_call *c);
-/* Moves the state machine, and the row if there is one. The call may be over afterwards. */
+/* Moves the row, if there is one, and then the state machine. The call may have ended afterwards. */
 void stet_call_advance(stet_call *c, stet_call_event event);
 /* Sets a member of the row's detail, which is written with the next move. Takes over `v`. */
 void stet_call_detail(stet_call *c, const char *key, stet_value v);
@@ -98,7 +110,7 @@ STET_CHECKED stet_status stet_call_read_node(stet_call *c, stet_error *err);
 /* Is a result pinned and complete? If so, sets the outcome. */
 STET_CHECKED stet_status stet_call_look_at_pin(stet_call *c, bool *pinned, stet_error *err);
 STET_CHECKED stet_status stet_call_take_lock(stet_call *c, bool *locked, stet_error *err);
-void stet_call_drop_lock(stet_call *c); /* also removes its file if the call is over */
+void stet_call_drop_lock(stet_call *c); /* also removes its file if this call holds it */
 /* Takes over the row of an unfinished attempt. */
 void stet_call_adopt(stet_call *c, const stet_attempt *a);
 /* Creates the row in state poll_adapter, with its snapshot if the repository is its own remote. With `resuming`: takes

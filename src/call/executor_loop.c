@@ -38,16 +38,16 @@ static void set_token(stet_call *c, stet_value token) {
 }
 
 static void tell(stet_call *c) {
-    if (c->told)
+    if (c->life >= CALL_REPORTED)
         return;
-    c->told = true;
+    c->life = CALL_REPORTED;
     if (c->ended)
         c->ended(c->ctx, c);
 }
 
 static void on_timer(uv_timer_t *t) {
     stet_call *c = t->data;
-    if (c->over)
+    if (c->life != CALL_ACTIVE)
         tell(c);
     else
         stet_call_act(c);
@@ -56,11 +56,19 @@ static void on_timer(uv_timer_t *t) {
 /* The next step after that long, or when the time of the whole call is over. */
 static void later(stet_call *c, int64_t ms) {
     int64_t deadline = detail_int(c, "deadline");
-    if (deadline && !c->over) {
+    if (deadline && c->life == CALL_ACTIVE) {
         int64_t left = deadline - stet_clock_ms();
         ms = left < ms ? left : ms;
     }
     uv_timer_start(&c->timer, on_timer, ms > 0 ? (uint64_t)ms : 0, 0);
+}
+
+/* This executor cannot continue; c->error says why. The row stays as it is, for whoever can. */
+static void abandon(stet_call *c) {
+    bool known = stet_call_step(&c->m, STET_CALL_ABANDONED);
+    assert(known);
+    (void)known;
+    stet_call_finish(c);
 }
 
 /* Somebody else has moved the row, or it is gone (E6). */
@@ -70,24 +78,22 @@ static void overtaken(stet_call *c) {
     stet_status status = stet_attempt_get(c->x->repo, c->row.execution, &now, &err);
     stet_error_clear(&err);
     stet_error_clear(&c->error);
-    c->m.state = STET_CALL_FAILED;
-    if (status == STET_OK && now.done &&
-        (now.state == STET_CALL_COMPLETED_OK || now.state == STET_CALL_COMPLETED_ERROR)) {
+    if (status == STET_OK && now.done) {
         stet_call_take_done(c, &now);
-    } else if (status == STET_OK && now.done) {
-        stet_call_take_error(c, stet_attempt_error(&now));
-    } else
+        stet_call_finish(c);
+    } else {
         stet_fail(&c->error, STET_CONFLICT, "the attempt %s was taken away by somebody else", c->row.execution);
+        abandon(c);
+    }
     if (status == STET_OK)
         stet_attempt_release(&now);
-    stet_call_finish(c);
 }
 
-/* Writes the row down, in the state that the machine is in. False: the call is over, or waits to try again. */
-static bool save(stet_call *c) {
-    c->row.state = (int)c->m.state;
-    c->row.resume = (int)c->m.resume;
-    c->row.done = stet_call_terminal(c->m.state);
+/* Stores the row in the state that the machine is going to be in. False: that failed, and the call has ended. */
+static bool save(stet_call *c, const stet_call_machine *next) {
+    c->row.state = (int)next->state;
+    c->row.resume = (int)next->resume;
+    c->row.done = stet_call_terminal(next->state);
     stet_error err = STET_ERROR_INIT;
     stet_status status = stet_attempt_move(c->x->repo, &c->row, c->stored, &err);
     if (status == STET_NOT_FOUND && !c->row.done) { /* rows may be dropped: they hold nothing that is not found again */
@@ -107,23 +113,24 @@ static bool save(stet_call *c) {
     /* The disk is full or broken: nothing that could be relied on can be written. */
     stet_error_clear(&c->error);
     stet_error_move(&c->error, &err);
-    c->m.state = STET_CALL_FAILED;
-    stet_call_finish(c);
+    abandon(c);
     return false;
 }
 
 void stet_call_advance(stet_call *c, stet_call_event event) {
-    bool known = stet_call_step(&c->m, event);
+    stet_call_machine next = c->m;
+    bool known = stet_call_step(&next, event);
     assert(known);
     (void)known;
-    if (c->has_row && !save(c))
+    if (c->row_is == CALL_ROW_STORED && !save(c, &next))
         return;
+    c->m = next;
     if (stet_call_terminal(c->m.state))
         stet_call_finish(c);
 }
 
-/* It failed, and may go better later. `err` is taken over. */
-static void fail_now(stet_call *c, stet_error *err) {
+/* It failed, and may succeed later. `err` is taken over. */
+static void retry_later(stet_call *c, stet_error *err) {
     c->row.retries++;
     stet_backoff b = c->x->backoff;
     int64_t attempts = detail_int(c, "attempts");
@@ -144,7 +151,7 @@ static void fail_now(stet_call *c, stet_error *err) {
         stet_call_detail(c, "error", stet_error_value(&c->error));
     }
     stet_call_advance(c, STET_CALL_TRANSIENT);
-    if (c->over)
+    if (c->life != CALL_ACTIVE)
         return;
     if (wait < 0)
         stet_call_advance(c, STET_CALL_EXHAUSTED);
@@ -152,14 +159,14 @@ static void fail_now(stet_call *c, stet_error *err) {
         later(c, wait);
 }
 
-static void fail_ever(stet_call *c, stet_error *err) {
+static void fail_permanently(stet_call *c, stet_error *err) {
     stet_call_detail(c, "error", stet_error_value(err));
     stet_error_clear(&c->error);
     stet_error_move(&c->error, err);
     stet_call_advance(c, STET_CALL_FINAL);
 }
 
-static bool may_go_better(stet_status status) {
+static bool is_transient(stet_status status) {
     return status == STET_BUSY || status == STET_IO || status == STET_NOT_FOUND || status == STET_CONFLICT;
 }
 
@@ -222,7 +229,7 @@ static void on_pending(stet_call *c, const stet_adapter_reply *r) {
                 overtaken(c);
         }
     }
-    if (!c->over)
+    if (c->life == CALL_ACTIVE)
         later(c, wait);
 }
 
@@ -231,7 +238,7 @@ static void answered(void *ctx, const stet_adapter_reply *r) {
     stet_executor *x = c->x;
     c->poll = NULL;
     x->asking--;
-    if (c->dead) {
+    if (c->life == CALL_FREED) {
         stet_call_bury(c);
         stet_executor_pump(x);
         return;
@@ -249,16 +256,16 @@ static void answered(void *ctx, const stet_adapter_reply *r) {
         stet_call_detail(c, "result", stet_hash_text(r->result));
         stet_call_detail(c, "error", stet_null());
         stet_call_advance(c, r->status == STET_ADAPTER_DONE_OK ? STET_CALL_DONE_OK : STET_CALL_DONE_ERROR);
-        if (!c->over)
+        if (c->life == CALL_ACTIVE)
             stet_call_act(c);
         break;
-    case STET_ADAPTER_FAILED_NOW:
+    case STET_ADAPTER_FAILED_TRANSIENT:
         stet_fail(&err, r->error.status, "%s", r->error.message);
-        fail_now(c, &err);
+        retry_later(c, &err);
         break;
-    case STET_ADAPTER_FAILED_EVER:
+    case STET_ADAPTER_FAILED_PERMANENT:
         stet_fail(&err, r->error.status, "%s", r->error.message);
-        fail_ever(c, &err);
+        fail_permanently(c, &err);
         break;
     case STET_ADAPTER_STOPPED:
         break; /* the executor is being closed */
@@ -303,10 +310,10 @@ static void poll_adapter(stet_call *c) {
         status = ask(c, false, answered, &err);
     if (status == STET_OK)
         return;
-    if (may_go_better(status) && status != STET_NOT_FOUND)
-        fail_now(c, &err);
+    if (is_transient(status) && status != STET_NOT_FOUND)
+        retry_later(c, &err);
     else
-        fail_ever(c, &err);
+        fail_permanently(c, &err);
     stet_error_clear(&err);
 }
 
@@ -330,10 +337,10 @@ static void integrate(stet_call *c) {
         assert(known);
         (void)known;
         stet_call_finish(c);
-    } else if (may_go_better(status))
-        fail_now(c, &err);
+    } else if (is_transient(status))
+        retry_later(c, &err);
     else
-        fail_ever(c, &err);
+        fail_permanently(c, &err);
     stet_error_clear(&err);
 }
 
@@ -387,15 +394,14 @@ static bool end_row(stet_call *c) {
 static void give_up(stet_call *c, stet_error *err) {
     stet_error_clear(&c->error);
     stet_error_move(&c->error, err);
-    c->m.state = STET_CALL_FAILED;
-    stet_call_finish(c);
+    abandon(c);
 }
 
 static void resolve(stet_call *c) {
     stet_error err = STET_ERROR_INIT;
     bool pinned = false, locked = false;
-    stet_status status = c->cache && !c->looked ? stet_call_look_at_pin(c, &pinned, &err) : STET_OK;
-    c->looked = false;
+    stet_status status = c->cache && !c->pin_checked ? stet_call_look_at_pin(c, &pinned, &err) : STET_OK;
+    c->pin_checked = false;
     if (status == STET_OK && pinned) {
         if (!end_row(c))
             stet_call_advance(c, STET_CALL_PINNED);
@@ -423,11 +429,10 @@ static void resolve(stet_call *c) {
         return;
     }
     if (failed_meanwhile(c)) {
-        c->m.state = STET_CALL_FAILED;
-        stet_call_finish(c);
+        abandon(c);
         return;
     }
-    if (!c->has_row && c->cache && find_live(c)) {
+    if (c->row_is != CALL_ROW_STORED && c->cache && find_live(c)) {
         stet_call_act(c);
         return;
     }
@@ -442,11 +447,11 @@ static void resolve(stet_call *c) {
 
 void stet_call_act(stet_call *c) {
     int64_t now = stet_clock_ms(), deadline = detail_int(c, "deadline");
-    if (deadline && now >= deadline && !c->over) {
+    if (deadline && now >= deadline && c->life == CALL_ACTIVE) {
         stet_error err = STET_ERROR_INIT;
         stet_fail(&err, STET_BUSY, "the call took longer than the time it was given");
-        if (c->has_row) {
-            c->late = true;
+        if (c->row_is == CALL_ROW_STORED) {
+            c->stop_work = true;
             stet_call_detail(c, "error", stet_error_value(&err));
         }
         stet_error_clear(&c->error);
@@ -472,7 +477,7 @@ void stet_call_act(stet_call *c) {
             later(c, c->row.next_ms - now);
         else {
             stet_call_advance(c, STET_CALL_DUE);
-            if (!c->over)
+            if (c->life == CALL_ACTIVE)
                 stet_call_act(c);
         }
         break;
@@ -485,7 +490,7 @@ static void cancel_heard(void *ctx, const stet_adapter_reply *r) {
     stet_call *c = ctx;
     c->poll = NULL;
     c->x->asking--;
-    if (c->dead) {
+    if (c->life == CALL_FREED) {
         stet_call_bury(c);
         return;
     }
@@ -495,12 +500,12 @@ static void cancel_heard(void *ctx, const stet_adapter_reply *r) {
 }
 
 void stet_call_finish(stet_call *c) {
-    c->over = true;
+    c->life = CALL_ENDED;
     c->outcome.error = c->m.state == STET_CALL_FAILED ? &c->error : NULL;
     stet_call_drop_lock(c);
     stet_error err = STET_ERROR_INIT;
     /* Work that nobody waits for any more is ended before it is told. */
-    if (c->late && c->function && ask(c, true, cancel_heard, &err) == STET_OK)
+    if (c->stop_work && c->function && ask(c, true, cancel_heard, &err) == STET_OK)
         return;
     stet_error_clear(&err);
     later(c, 0);

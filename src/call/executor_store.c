@@ -1,4 +1,5 @@
 /* executor_store.c - what an executor does with repositories: rows, snapshots, results, pins, locks. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -173,15 +174,9 @@ void stet_call_adopt(stet_call *c, const stet_attempt *a) {
     c->row.detail = stet_retain(a->detail);
     take_token(c, a);
     c->cache = a->cache;
-    c->has_row = true;
+    c->row_is = CALL_ROW_STORED;
     c->submitted = a->token != NULL;
-    c->m.state = (stet_call_state)a->state;
-    c->m.resume = (stet_call_state)a->resume;
-    /* A row says what it was written for; hostile numbers begin anew, which is always right. */
-    if (a->state <= STET_CALL_RESOLVE || a->state >= STET_CALL_PINNED_HIT)
-        c->m.state = STET_CALL_POLL;
-    if (a->resume != STET_CALL_INTEGRATE_OK && a->resume != STET_CALL_INTEGRATE_ERROR)
-        c->m.resume = STET_CALL_POLL;
+    stet_call_restore(&c->m, false, a->state, a->resume);
     stet_value remote = stet_get(a->detail, "remote");
     stet_free(c->remote_uri);
     c->remote_uri = stet_strdup(stet_typeof(remote) == STET_STRING ? stet_as_string(&remote, NULL) : c->x->own_uri);
@@ -192,7 +187,7 @@ static void ref_of(const stet_call *c, char out[64]) {
 }
 
 stet_status stet_call_begin(stet_call *c, stet_error *err) {
-    if (c->resuming) {
+    if (c->row_is == CALL_ROW_TO_RESUME) {
         stet_attempt a;
         stet_status status = stet_attempt_get(c->x->repo, c->row.execution, &a, err);
         if (status != STET_OK)
@@ -201,8 +196,9 @@ stet_status stet_call_begin(stet_call *c, stet_error *err) {
             stet_call_take_done(c, &a);
         else
             stet_call_adopt(c, &a);
+        if (a.done)
+            c->row_is = CALL_ROW_NONE;
         stet_attempt_release(&a);
-        c->resuming = false;
         return STET_OK;
     }
     char ref[64];
@@ -227,8 +223,8 @@ stet_status stet_call_begin(stet_call *c, stet_error *err) {
         status = stet_repo_commit(c->x->repo, err);
     else
         stet_repo_rollback(c->x->repo);
-    c->has_row = status == STET_OK;
-    c->published = own && c->has_row;
+    c->row_is = status == STET_OK ? CALL_ROW_STORED : CALL_ROW_NONE;
+    c->published = own && status == STET_OK;
     return status;
 }
 
@@ -331,7 +327,11 @@ stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *
         status = stet_repo_pin_exec(r, &exec, &id, &inner);
     if (status == STET_OK) {
         stet_attempt row = c->row;
-        row.state = ok ? STET_CALL_COMPLETED_OK : STET_CALL_COMPLETED_ERROR;
+        stet_call_machine next = c->m;
+        bool known = stet_call_step(&next, STET_CALL_INTEGRATED);
+        assert(known);
+        (void)known;
+        row.state = (int)next.state;
         row.done = true;
         row.detail = stet_retain(c->row.detail);
         stet_put(&row.detail, "exec", stet_hash_text(id));
@@ -381,13 +381,11 @@ void stet_call_take_done(stet_call *c, const stet_attempt *a) {
     stet_hash id;
     stet_error err = STET_ERROR_INIT;
     const char *hex = stet_typeof(exec) == STET_STRING ? stet_as_string(&exec, &len) : NULL;
-    c->m.state = (stet_call_state)a->state;
-    if (a->state != STET_CALL_COMPLETED_OK && a->state != STET_CALL_COMPLETED_ERROR &&
-        a->state != STET_CALL_PINNED_HIT) {
-        c->m.state = STET_CALL_FAILED;
+    stet_call_restore(&c->m, true, a->state, a->resume);
+    if (c->m.state == STET_CALL_FAILED) {
         stet_call_take_error(c, stet_attempt_error(a));
     } else if (!hex || !stet_hash_of_hex(hex, len, &id) || read_exec(c, id, &err) != STET_OK) {
-        c->m.state = STET_CALL_FAILED;
+        stet_call_restore(&c->m, true, STET_CALL_FAILED, a->resume);
         stet_error_clear(&c->error);
         stet_error_move(&c->error, &err);
         stet_fail(&c->error, STET_CORRUPT, "the result of %s is no longer there", a->execution);

@@ -14,6 +14,7 @@ static const signed char call_table[STET_CALL_STATES][STET_CALL_EVENTS] = {
             [STET_CALL_PINNED] = TO(STET_CALL_PINNED_HIT),
             [STET_CALL_UNPINNED] = TO(STET_CALL_POLL),
             [STET_CALL_CANCELLED] = TO(STET_CALL_FAILED),
+            [STET_CALL_ABANDONED] = TO(STET_CALL_FAILED),
         },
     [STET_CALL_POLL] =
         {
@@ -24,6 +25,7 @@ static const signed char call_table[STET_CALL_STATES][STET_CALL_EVENTS] = {
             [STET_CALL_TRANSIENT] = TO(STET_CALL_RETRY_WAIT),
             [STET_CALL_FINAL] = TO(STET_CALL_FAILED),
             [STET_CALL_CANCELLED] = TO(STET_CALL_FAILED),
+            [STET_CALL_ABANDONED] = TO(STET_CALL_FAILED),
         },
     [STET_CALL_INTEGRATE_OK] =
         {
@@ -31,6 +33,7 @@ static const signed char call_table[STET_CALL_STATES][STET_CALL_EVENTS] = {
             [STET_CALL_TRANSIENT] = TO(STET_CALL_RETRY_WAIT),
             [STET_CALL_FINAL] = TO(STET_CALL_FAILED),
             [STET_CALL_CANCELLED] = TO(STET_CALL_FAILED),
+            [STET_CALL_ABANDONED] = TO(STET_CALL_FAILED),
         },
     [STET_CALL_INTEGRATE_ERROR] =
         {
@@ -38,6 +41,7 @@ static const signed char call_table[STET_CALL_STATES][STET_CALL_EVENTS] = {
             [STET_CALL_TRANSIENT] = TO(STET_CALL_RETRY_WAIT),
             [STET_CALL_FINAL] = TO(STET_CALL_FAILED),
             [STET_CALL_CANCELLED] = TO(STET_CALL_FAILED),
+            [STET_CALL_ABANDONED] = TO(STET_CALL_FAILED),
         },
     [STET_CALL_RETRY_WAIT] =
         {
@@ -45,6 +49,7 @@ static const signed char call_table[STET_CALL_STATES][STET_CALL_EVENTS] = {
             [STET_CALL_DUE] = BACK,
             [STET_CALL_EXHAUSTED] = TO(STET_CALL_FAILED),
             [STET_CALL_CANCELLED] = TO(STET_CALL_FAILED),
+            [STET_CALL_ABANDONED] = TO(STET_CALL_FAILED),
         },
 };
 
@@ -86,6 +91,17 @@ bool stet_call_step(stet_call_machine *m, stet_call_event event) {
     return true;
 }
 
+void stet_call_restore(stet_call_machine *m, bool done, int state, int resume) {
+    bool ended = state >= STET_CALL_PINNED_HIT && state < STET_CALL_STATES;
+    bool live = state > STET_CALL_RESOLVE && state < STET_CALL_PINNED_HIT;
+    bool integrating = resume == STET_CALL_INTEGRATE_OK || resume == STET_CALL_INTEGRATE_ERROR;
+    if (done)
+        m->state = ended ? (stet_call_state)state : STET_CALL_FAILED;
+    else
+        m->state = live ? (stet_call_state)state : STET_CALL_POLL;
+    m->resume = integrating ? (stet_call_state)resume : STET_CALL_POLL;
+}
+
 bool stet_call_terminal(stet_call_state state) {
     return state >= STET_CALL_PINNED_HIT;
 }
@@ -108,9 +124,9 @@ bool stet_call_state_of_name(const char *name, stet_call_state *out) {
 }
 
 const char *stet_call_event_name(stet_call_event event) {
-    static const char *const names[STET_CALL_EVENTS] = {"pinned",     "unpinned",  "pending",  "done_ok",
-                                                        "done_error", "transient", "final",    "integrated",
-                                                        "due",        "exhausted", "cancelled"};
+    static const char *const names[STET_CALL_EVENTS] = {"pinned",     "unpinned",  "pending",   "done_ok",
+                                                        "done_error", "transient", "final",     "integrated",
+                                                        "due",        "exhausted", "cancelled", "abandoned"};
     return names[event];
 }
 

@@ -24,6 +24,7 @@
  *                      --pinned---------> pinned_hit
  *   every state that is not terminal
  *                      --cancelled------> failed_terminal
+ *                      --abandoned------> failed_terminal
  *
  * The orchestrator's machine (call/orchestrate.h) is about one poll of one execution key:
  *
@@ -71,6 +72,7 @@ typedef enum stet_call_event {
     STET_CALL_DUE,        /* the time to try again has come */
     STET_CALL_EXHAUSTED,  /* no attempts are left */
     STET_CALL_CANCELLED,
+    STET_CALL_ABANDONED, /* this executor cannot continue: its row cannot be written, or belongs to somebody else now */
     STET_CALL_EVENTS
 } stet_call_event;
 
@@ -83,6 +85,9 @@ typedef struct stet_call_machine {
 
 /* False: the pair is forbidden, and nothing has changed. */
 bool stet_call_step(stet_call_machine *m, stet_call_event event);
+/* Takes over the state of a stored attempt. A live row with a number that no live row has starts again at poll_adapter,
+ * which is always safe (E5 of call/executor.h); an ended one counts as failed. */
+void stet_call_restore(stet_call_machine *m, bool done, int state, int resume);
 bool stet_call_terminal(stet_call_state state);
 const char *stet_call_state_name(stet_call_state state); /* "resolve_call_node", ... */
 bool stet_call_state_of_name(const char *name, stet_call_state *out);

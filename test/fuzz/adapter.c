@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             abort();
         if (r.poll_after_ms < -1 || r.poll_after_ms > STET_ADAPTER_AFTER_MAX)
             abort();
-    } else if (r.status == STET_ADAPTER_FAILED_NOW) {
+    } else if (r.status == STET_ADAPTER_FAILED_TRANSIENT) {
         if (r.error.status == STET_OK || !strstr(r.error.message, "fuzz"))
             abort();
     } else if (r.status != STET_ADAPTER_DONE_OK && r.status != STET_ADAPTER_DONE_ERROR)

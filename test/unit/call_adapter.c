@@ -117,7 +117,7 @@ static void bad_replies_are_transient_and_name_the_adapter(void **state) {
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         stet_adapter_reply r = parsed(bad[i][0]);
-        if (r.status != STET_ADAPTER_FAILED_NOW || !strstr(r.error.message, bad[i][1]) ||
+        if (r.status != STET_ADAPTER_FAILED_TRANSIENT || !strstr(r.error.message, bad[i][1]) ||
             !strstr(r.error.message, "pollster"))
             fail_msg("%s: %s", bad[i][0], r.error.message);
         stet_adapter_reply_release(&r);
@@ -128,7 +128,7 @@ static void bad_replies_are_transient_and_name_the_adapter(void **state) {
         stet_buf_char(&b, 'x');
     stet_buf_str(&b, "\"}");
     stet_adapter_reply r = parsed(b.data);
-    assert_int_equal(r.status, STET_ADAPTER_FAILED_NOW);
+    assert_int_equal(r.status, STET_ADAPTER_FAILED_TRANSIENT);
     assert_non_null(strstr(r.error.message, "64 KiB"));
     stet_adapter_reply_release(&r);
     stet_buf_release(&b);
@@ -213,30 +213,30 @@ static void the_request_comes_on_standard_input_and_the_answer_from_standard_out
 static void exit_statuses_say_for_now_or_for_good(void **state) {
     (void)state;
     heard h = asked("echo reason >&2; exit 75", 0);
-    assert_int_equal(h.status, STET_ADAPTER_FAILED_NOW);
+    assert_int_equal(h.status, STET_ADAPTER_FAILED_TRANSIENT);
     assert_non_null(strstr(h.message, "test-adapter ended with status 75: reason"));
     h = asked("echo first >&2; echo last >&2; exit 3", 0);
-    assert_int_equal(h.status, STET_ADAPTER_FAILED_EVER);
+    assert_int_equal(h.status, STET_ADAPTER_FAILED_PERMANENT);
     assert_non_null(strstr(h.message, "test-adapter ended with status 3: last"));
     h = asked("kill -9 $$", 0);
-    assert_int_equal(h.status, STET_ADAPTER_FAILED_EVER);
+    assert_int_equal(h.status, STET_ADAPTER_FAILED_PERMANENT);
     assert_non_null(strstr(h.message, "signal 9"));
     h = asked("echo garbage", 0);
-    assert_int_equal(h.status, STET_ADAPTER_FAILED_NOW);
+    assert_int_equal(h.status, STET_ADAPTER_FAILED_TRANSIENT);
     assert_non_null(strstr(h.message, "test-adapter"));
     /* A good reply with a bad status is a failure all the same. */
     h = asked(PENDING "; exit 1", 0);
-    assert_int_equal(h.status, STET_ADAPTER_FAILED_EVER);
+    assert_int_equal(h.status, STET_ADAPTER_FAILED_PERMANENT);
 }
 
 static void late_and_endless_ones_are_ended(void **state) {
     (void)state;
     int64_t from = stet_clock_monotonic_us();
     heard h = asked("sleep 60", 200);
-    assert_int_equal(h.status, STET_ADAPTER_FAILED_NOW);
+    assert_int_equal(h.status, STET_ADAPTER_FAILED_TRANSIENT);
     assert_non_null(strstr(h.message, "test-adapter has not answered within 200 ms"));
     h = asked("yes", 20000);
-    assert_int_equal(h.status, STET_ADAPTER_FAILED_NOW);
+    assert_int_equal(h.status, STET_ADAPTER_FAILED_TRANSIENT);
     assert_non_null(strstr(h.message, "longer than 1 MiB"));
     assert_true(stet_clock_monotonic_us() - from < 15000000);
     /* Endless standard error is cut, and does no harm. */

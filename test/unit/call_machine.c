@@ -13,12 +13,12 @@ static void every_pair_of_the_executor(void **state) {
     (void)state;
     enum { RS, PO, IO, IE, RW, PH, CO, CE, FT };
     static const int want[STET_CALL_STATES][STET_CALL_EVENTS] = {
-        /*       pinned unpinned pending done_ok done_err transient final integrated due exhausted cancelled */
-        [RS] = {PH, PO, N, N, N, N, N, N, N, N, FT},  [PO] = {PH, N, PO, IO, IE, RW, FT, N, N, N, FT},
-        [IO] = {N, N, N, N, N, RW, FT, CO, N, N, FT}, [IE] = {N, N, N, N, N, RW, FT, CE, N, N, FT},
-        [RW] = {PH, N, N, N, N, N, N, N, B, FT, FT},  [PH] = {N, N, N, N, N, N, N, N, N, N, N},
-        [CO] = {N, N, N, N, N, N, N, N, N, N, N},     [CE] = {N, N, N, N, N, N, N, N, N, N, N},
-        [FT] = {N, N, N, N, N, N, N, N, N, N, N},
+        /*       pinned unpinned pending done_ok done_err transient final integrated due exhausted cancelled abandoned */
+        [RS] = {PH, PO, N, N, N, N, N, N, N, N, FT, FT},  [PO] = {PH, N, PO, IO, IE, RW, FT, N, N, N, FT, FT},
+        [IO] = {N, N, N, N, N, RW, FT, CO, N, N, FT, FT}, [IE] = {N, N, N, N, N, RW, FT, CE, N, N, FT, FT},
+        [RW] = {PH, N, N, N, N, N, N, N, B, FT, FT, FT},  [PH] = {N, N, N, N, N, N, N, N, N, N, N, N},
+        [CO] = {N, N, N, N, N, N, N, N, N, N, N, N},      [CE] = {N, N, N, N, N, N, N, N, N, N, N, N},
+        [FT] = {N, N, N, N, N, N, N, N, N, N, N, N},
     };
     static const stet_call_state resumes[] = {STET_CALL_POLL, STET_CALL_INTEGRATE_OK, STET_CALL_INTEGRATE_ERROR};
     for (int s = 0; s < STET_CALL_STATES; s++)
@@ -38,6 +38,21 @@ static void every_pair_of_the_executor(void **state) {
         assert_true(stet_call_state_of_name(stet_call_state_name((stet_call_state)s), &back));
         assert_int_equal(back, s);
     }
+}
+
+static void rows_are_restored_to_a_state_that_they_can_have(void **state) {
+    (void)state;
+    for (int s = -3; s < STET_CALL_STATES + 3; s++)
+        for (int r = -3; r < STET_CALL_STATES + 3; r++)
+            for (int done = 0; done < 2; done++) {
+                stet_call_machine m = STET_CALL_MACHINE;
+                stet_call_restore(&m, done, s, r);
+                bool ended = s >= STET_CALL_PINNED_HIT && s < STET_CALL_STATES;
+                bool live = s > STET_CALL_RESOLVE && s < STET_CALL_PINNED_HIT;
+                assert_int_equal(m.state, done ? (ended ? s : STET_CALL_FAILED) : (live ? s : STET_CALL_POLL));
+                assert_true(m.resume == STET_CALL_POLL || (int)m.resume == r);
+                assert_true(m.resume >= STET_CALL_POLL && m.resume <= STET_CALL_INTEGRATE_ERROR);
+            }
 }
 
 static void every_pair_of_the_orchestrator(void **state) {
@@ -96,6 +111,7 @@ static void same_seed_same_waits_and_the_budget_ends(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair_of_the_executor),
+        cmocka_unit_test(rows_are_restored_to_a_state_that_they_can_have),
         cmocka_unit_test(every_pair_of_the_orchestrator),
         cmocka_unit_test(ceilings_double_and_waits_stay_below),
         cmocka_unit_test(same_seed_same_waits_and_the_budget_ends),
