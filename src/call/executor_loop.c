@@ -348,9 +348,10 @@ static void integrate(stet_call *c) {
 static bool failed_meanwhile(stet_call *c) {
     stet_attempts list = {0};
     bool failed = false;
-    if (!c->waited || stet_attempt_list(c->x->repo, &c->node, false, LIST_MAX, &list, NULL) != STET_OK)
+    stet_attempt_filter of_node = {.node = &c->node, .limit = LIST_MAX};
+    if (!c->waited || stet_attempt_list(c->x->repo, &of_node, &list, NULL, NULL) != STET_OK)
         return false;
-    for (size_t i = list.len; i-- > 0 && !failed;) {
+    for (size_t i = 0; i < list.len && !failed; i++) {
         const stet_attempt *a = &list.at[i];
         if (a->done && a->state == STET_CALL_FAILED && a->updated_ms >= c->started_ms &&
             stet_hash_equal(a->key, c->row.key)) {
@@ -367,9 +368,10 @@ static bool failed_meanwhile(stet_call *c) {
 static bool find_live(stet_call *c) {
     stet_attempts list = {0};
     bool found = false;
-    if (stet_attempt_list(c->x->repo, &c->node, true, LIST_MAX, &list, NULL) != STET_OK)
+    stet_attempt_filter live = {.node = &c->node, .live = true, .limit = LIST_MAX};
+    if (stet_attempt_list(c->x->repo, &live, &list, NULL, NULL) != STET_OK)
         return false;
-    for (size_t i = 0; i < list.len && !found; i++)
+    for (size_t i = list.len; i-- > 0 && !found;) /* the oldest */
         if (stet_hash_equal(list.at[i].key, c->row.key)) {
             stet_call_adopt(c, &list.at[i]);
             found = true;

@@ -209,7 +209,8 @@ static stet_status evaluate(call_run *r, stet_hash *node, stet_error *err) {
 static bool left_behind(call_run *r, char execution[37]) {
     stet_attempts list = {0};
     bool found = false;
-    if (stet_attempt_list(r->state->repo, &r->node, true, 1000, &list, NULL) != STET_OK)
+    stet_attempt_filter live = {.node = &r->node, .live = true, .limit = 1000};
+    if (stet_attempt_list(r->state->repo, &live, &list, NULL, NULL) != STET_OK)
         return false;
     for (size_t i = 0; i < list.len && !found; i++)
         if (!list.at[i].cache) {

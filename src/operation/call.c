@@ -174,12 +174,14 @@ static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     return status;
 }
 
-static bool wanted(const stet_attempt *a, const char *which) {
-    bool ok = a->state == STET_CALL_COMPLETED_OK || a->state == STET_CALL_PINNED_HIT;
-    return strcmp(which, "all") == 0    ? true
-           : strcmp(which, "live") == 0 ? !a->done
-           : strcmp(which, "ok") == 0   ? a->done && ok
-                                        : a->done && !ok;
+/* What --state leaves. */
+static stet_attempt_filter wanted(const char *which, size_t limit) {
+    const uint32_t ended = (1u << STET_CALL_STATES) - (1u << STET_CALL_PINNED_HIT);
+    const uint32_t ok = 1u << STET_CALL_COMPLETED_OK | 1u << STET_CALL_PINNED_HIT;
+    stet_attempt_filter f = {.live = strcmp(which, "live") == 0, .limit = limit};
+    if (!f.live && strcmp(which, "all") != 0)
+        f.states = strcmp(which, "ok") == 0 ? ok : ended & ~ok;
+    return f;
 }
 
 static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -193,16 +195,11 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_release(calls);
         return status;
     }
-    status = stet_attempt_list(s.repo, NULL, strcmp(which, "live") == 0, 100000, &list, err);
-    if (status == STET_NOT_FOUND) { /* nobody has called anything */
-        stet_error_clear(err);
-        status = STET_OK;
-    }
     int64_t total = 0;
-    for (size_t i = list.len; i-- > 0 && status == STET_OK;) {
+    stet_attempt_filter filter = wanted(which, limit > 0 ? (size_t)limit : SIZE_MAX);
+    status = stet_attempt_list(s.repo, &filter, &list, &total, err);
+    for (size_t i = 0; i < list.len && status == STET_OK; i++) {
         stet_value v;
-        if (!wanted(&list.at[i], which) || ++total > limit)
-            continue;
         status = call_value(&s, &list.at[i], false, &v, err);
         if (status == STET_OK)
             stet_push(&calls, v);

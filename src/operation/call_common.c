@@ -58,34 +58,27 @@ void call_end(call_session *s) {
 
 stet_status call_find(call_session *s, const char *id, stet_attempt *out, stet_error *err) {
     stet_attempts list = {0};
-    size_t len = strlen(id), found = SIZE_MAX;
+    size_t len = strlen(id);
     bool several = false;
     if (len < PREFIX_MIN) {
         stet_fail(err, STET_INVALID, "%s is too short for the id of a call", id);
         stet_hint(err, "give at least %d characters", PREFIX_MIN);
         return STET_INVALID;
     }
-    stet_status status = stet_attempt_list(s->repo, NULL, false, LIST_MAX, &list, err);
-    if (status == STET_NOT_FOUND) {
-        stet_error_clear(err);
-        status = STET_OK;
-    }
+    /* Of one node there may be many; more than that many others are several anyway. */
+    stet_status status = stet_attempt_find(s->repo, id, LIST_MAX, &list, err);
     for (size_t i = 0; i < list.len && status == STET_OK; i++) {
         char node[STET_HASH_HEX];
         stet_hash_hex(list.at[i].node, node);
-        bool by_node = strncmp(node, id, len) == 0;
-        if (!by_node && strncmp(list.at[i].execution, id, len) != 0)
-            continue;
-        several |= found != SIZE_MAX && !(by_node && stet_hash_equal(list.at[found].node, list.at[i].node));
-        found = i;
+        several |= i > 0 && !(strncmp(node, id, len) == 0 && stet_hash_equal(list.at[0].node, list.at[i].node));
     }
     if (status == STET_OK && several)
         status = stet_fail(err, STET_INVALID, "several calls begin with %s", id);
-    else if (status == STET_OK && found == SIZE_MAX) {
+    else if (status == STET_OK && list.len == 0) {
         status = stet_fail(err, STET_NOT_FOUND, "there is no call %s", id);
         stet_hint(err, "stet call list shows those that there are");
     } else if (status == STET_OK)
-        status = stet_attempt_get(s->repo, list.at[found].execution, out, err);
+        status = stet_attempt_get(s->repo, list.at[0].execution, out, err); /* the newest */
     stet_attempts_release(&list);
     return status;
 }

@@ -56,8 +56,14 @@ static const char step1[] =
     "  detail TEXT);"
     "CREATE INDEX attempt_node ON attempt(node);";
 
-const stet_db_migration stet_repo_migrations[] = {{step1, NULL}};
-const int stet_repo_migration_count = 1;
+/* Attempts by time, newest first, of one node or of all, live ones apart. */
+static const char step2[] = "DROP INDEX attempt_node;"
+                            "CREATE INDEX attempt_node ON attempt(node, created_ms);"
+                            "CREATE INDEX attempt_time ON attempt(created_ms);"
+                            "CREATE INDEX attempt_live ON attempt(created_ms) WHERE done = 0;";
+
+const stet_db_migration stet_repo_migrations[] = {{step1, NULL}, {step2, NULL}};
+const int stet_repo_migration_count = 2;
 
 stet_id_text stet_hash_print(stet_hash id) {
     stet_id_text t = {{0}};

@@ -237,9 +237,19 @@ typedef struct stet_attempts {
     stet_attempt *at;
     size_t len, cap;
 } stet_attempts;
-/* Attempts of a node (NULL: all); if `live`, only those that are not done. Oldest first, at most `limit`. */
-STET_CHECKED stet_status stet_attempt_list(stet_repo *r, const stet_hash *node, bool live, size_t limit,
-                                           stet_attempts *out, stet_error *err);
+typedef struct stet_attempt_filter {
+    const stet_hash *node; /* NULL: of any node */
+    bool live;             /* only attempts that are not done */
+    uint32_t states;       /* one bit for each state wanted (1 << state); 0: any state */
+    size_t limit;          /* maximum number; 0: no limit */
+} stet_attempt_filter;
+/* Newest first, by an index: the cost is that of the rows returned, unless `states` leaves out many. `filter` NULL: all
+ * of them. `total` (may be NULL) counts what matches, without regard to the limit. */
+STET_CHECKED stet_status stet_attempt_list(stet_repo *r, const stet_attempt_filter *filter, stet_attempts *out,
+                                           int64_t *total, stet_error *err);
+/* The attempts whose execution, or the hex digits of whose node, start with `prefix`. Newest first, at most `limit`. */
+STET_CHECKED stet_status stet_attempt_find(stet_repo *r, const char *prefix, size_t limit, stet_attempts *out,
+                                           stet_error *err);
 void stet_attempts_release(stet_attempts *list);
 
 typedef struct stet_copy_report {

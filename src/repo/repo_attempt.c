@@ -180,21 +180,8 @@ stet_status stet_attempt_get(stet_repo *r, const char *execution, stet_attempt *
     return st == STET_OK && !there ? stet_fail(err, STET_NOT_FOUND, "there is no execution %.60s", execution) : st;
 }
 
-stet_status stet_attempt_list(stet_repo *r, const stet_hash *node, bool live, size_t limit, stet_attempts *out,
-                              stet_error *err) {
-    bool nothing;
-    stet_status st = stet_repo_ready(r, &nothing, err);
-    if (st != STET_OK || nothing)
-        return st;
-    stet_stmt *s;
-    if (node) {
-        s = stet_db_stmt(r->db, COLUMNS "WHERE node = ?3 AND done <= ?1 ORDER BY created_ms, execution LIMIT ?2");
-        stet_bind_id(s, 3, node);
-    } else {
-        s = stet_db_stmt(r->db, COLUMNS "WHERE done <= ?1 ORDER BY created_ms, execution LIMIT ?2");
-    }
-    stet_bind_int(s, 1, !live);
-    stet_bind_int(s, 2, limit > INT32_MAX ? INT32_MAX : (int64_t)limit);
+static stet_status take_rows(stet_repo *r, stet_stmt *s, stet_attempts *out, stet_error *err) {
+    stet_status st = STET_OK;
     while (st == STET_OK && stet_step(s)) {
         stet_attempt a;
         st = take_row(s, &a, err);
@@ -207,6 +194,83 @@ stet_status stet_attempt_list(stet_repo *r, const stet_hash *node, bool live, si
     if (st != STET_OK)
         stet_attempts_release(out);
     return st;
+}
+
+/* SQLite uses the partial index of live rows only where the text says so: a text for each kind of filter. */
+#define STATES "AND (?2 = 0 OR (state BETWEEN 0 AND 31 AND (?2 >> state) & 1)) "
+#define TEXTS(what, order)                                                                                             \
+    {                                                                                                                  \
+        what "WHERE true " STATES order, what "WHERE done = 0 " STATES order, what "WHERE node = ?1 " STATES order,    \
+            what "WHERE node = ?1 AND done = 0 " STATES order                                                          \
+    }
+
+static stet_stmt *filtered(stet_repo *r, const char *const texts[4], const stet_attempt_filter *f) {
+    stet_stmt *s = stet_db_stmt(r->db, texts[(f->node ? 2 : 0) + (f->live ? 1 : 0)]);
+    if (f->node)
+        stet_bind_id(s, 1, f->node);
+    stet_bind_int(s, 2, f->states);
+    return s;
+}
+
+static int64_t limit_of(size_t limit) {
+    return limit == 0 || limit > INT32_MAX ? -1 : (int64_t)limit;
+}
+
+stet_status stet_attempt_list(stet_repo *r, const stet_attempt_filter *filter, stet_attempts *out, int64_t *total,
+                              stet_error *err) {
+    bool nothing;
+    static const stet_attempt_filter all = {0};
+    const stet_attempt_filter *f = filter ? filter : &all;
+    if (total)
+        *total = 0;
+    stet_status st = stet_repo_ready(r, &nothing, err);
+    if (st != STET_OK || nothing)
+        return st;
+    if (total) {
+        static const char *const count[] = TEXTS("SELECT count(*) FROM attempt ", "");
+        stet_stmt *s = filtered(r, count, f);
+        while (stet_step(s))
+            *total = stet_column_int(s, 0);
+        st = stet_db_status(r->db, err);
+    }
+    if (st != STET_OK)
+        return st;
+    static const char *const rows[] = TEXTS(COLUMNS, "ORDER BY created_ms DESC, execution DESC LIMIT ?3");
+    stet_stmt *s = filtered(r, rows, f);
+    stet_bind_int(s, 3, limit_of(f->limit));
+    return take_rows(r, s, out, err);
+}
+
+/* The first and the last id whose hex digits start with `prefix`. False: no id does. */
+static bool ids_with(const char *prefix, stet_hash *first, stet_hash *last) {
+    char low[STET_HASH_HEX], high[STET_HASH_HEX];
+    size_t len = strlen(prefix);
+    if (len >= sizeof low)
+        return false;
+    memset(low, '0', sizeof low - 1);
+    memset(high, 'f', sizeof high - 1);
+    memcpy(low, prefix, len);
+    memcpy(high, prefix, len);
+    return stet_hash_of_hex(low, sizeof low - 1, first) && stet_hash_of_hex(high, sizeof high - 1, last);
+}
+
+stet_status stet_attempt_find(stet_repo *r, const char *prefix, size_t limit, stet_attempts *out, stet_error *err) {
+    bool nothing;
+    stet_hash first, last;
+    stet_status st = stet_repo_ready(r, &nothing, err);
+    if (st != STET_OK || nothing)
+        return st;
+    bool node = ids_with(prefix, &first, &last);
+    stet_stmt *s =
+        stet_db_stmt(r->db, COLUMNS "WHERE (execution >= ?1 AND execution < ?1 || '~') OR (node >= ?2 AND node <= ?3) "
+                                    "ORDER BY created_ms DESC, execution DESC LIMIT ?4");
+    stet_bind_text(s, 1, prefix, strlen(prefix));
+    if (node) {
+        stet_bind_id(s, 2, &first);
+        stet_bind_id(s, 3, &last);
+    }
+    stet_bind_int(s, 4, limit_of(limit));
+    return take_rows(r, s, out, err);
 }
 
 void stet_attempt_release(stet_attempt *a) {

@@ -261,7 +261,7 @@ static stet_status check_refs(check *c) {
 static stet_status check_attempts(check *c) {
     stet_attempts all = {0};
     stet_error why = STET_ERROR_INIT;
-    stet_status st = stet_attempt_list(c->r, NULL, false, SIZE_MAX, &all, &why);
+    stet_status st = stet_attempt_list(c->r, NULL, &all, NULL, &why);
     stet_attempts_release(&all);
     if (st == STET_CORRUPT) {
         say(c, c->repair, "%s", why.message);

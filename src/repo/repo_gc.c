@@ -170,7 +170,7 @@ static stet_status collect(stet_repo *r, bool dry_run, int64_t grace_s, stet_rep
     m.bits = stet_alloc_zero((size_t)m.max / 8 + 1);
     stet_status st = stet_repo_refs(r, "", &refs, err);
     if (st == STET_OK)
-        st = stet_attempt_list(r, NULL, false, SIZE_MAX, &done, err);
+        st = stet_attempt_list(r, NULL, &done, NULL, err);
     keep_old(&done, now_ms - grace_s * 1000);
     if (st == STET_OK)
         st = mark_roots(&m, &refs, &done, before_s);

@@ -162,7 +162,7 @@ static void look(int64_t at, bool finished) {
     /* A record without its pin, or a pin without its record, is never seen. */
     if (count > 1 || pinned != (count == 1) || (pinned && !stet_hash_equal(exec, execs[0])))
         fail_msg("killed at step %lld: %zu records, %s", (long long)at, count, pinned ? "pinned" : "not pinned");
-    OK(stet_attempt_list(r, NULL, true, 100, &list, &err));
+    OK(stet_attempt_list(r, &(stet_attempt_filter){.live = true, .limit = 100}, &list, NULL, &err));
     if (list.len > 1 || (pinned && list.len != 0) || (finished && (!pinned || lines("count") != 1)))
         fail_msg("killed at step %lld: %zu under way, %s, %d runs", (long long)at, list.len,
                  pinned ? "pinned" : "not pinned", lines("count"));

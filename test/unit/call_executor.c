@@ -142,7 +142,7 @@ static size_t execs(stet_hash node) {
 static stet_attempt only_attempt(bool live) {
     stet_attempts list = {0};
     stet_attempt a;
-    OK(stet_attempt_list(repo, NULL, live, 10, &list, &err));
+    OK(stet_attempt_list(repo, &(stet_attempt_filter){.live = live, .limit = 10}, &list, NULL, &err));
     assert_int_equal(list.len, 1);
     OK(stet_attempt_get(repo, list.at[0].execution, &a, &err));
     stet_attempts_release(&list);

@@ -506,18 +506,54 @@ static void attempts_move_by_compare_and_set(void **state) {
     stet_uuid(c.execution);
     OK(stet_attempt_add(r, &c, &err));
     stet_attempts list = {0};
-    OK(stet_attempt_list(r, NULL, false, 10, &list, &err));
+    int64_t total;
+    OK(stet_attempt_list(r, NULL, &list, &total, &err));
     assert_int_equal(list.len, 2);
+    assert_int_equal(total, 2);
     stet_attempts_release(&list);
-    OK(stet_attempt_list(r, NULL, true, 10, &list, &err));
+    OK(stet_attempt_list(r, &(stet_attempt_filter){.live = true, .limit = 10}, &list, &total, &err));
     assert_int_equal(list.len, 1);
+    assert_int_equal(total, 1);
     stet_attempts_release(&list);
-    OK(stet_attempt_list(r, &c.node, false, 10, &list, &err));
+    OK(stet_attempt_list(r, &(stet_attempt_filter){.node = &c.node}, &list, NULL, &err));
     assert_int_equal(list.len, 1);
     assert_string_equal(list.at[0].execution, c.execution);
     stet_attempts_release(&list);
+    OK(stet_attempt_list(r, &(stet_attempt_filter){.states = 1u << 2}, &list, NULL, &err));
+    assert_int_equal(list.len, 1);
+    assert_string_equal(list.at[0].execution, a.execution);
+    stet_attempts_release(&list);
+    /* The newest first, and the limit takes the newest. */
+    stet_db_exec(r->db, "UPDATE attempt SET created_ms = created_ms - done");
+    for (size_t limit = 1; limit < 3; limit++) {
+        OK(stet_attempt_list(r, &(stet_attempt_filter){.limit = limit}, &list, &total, &err));
+        assert_int_equal(list.len, limit);
+        assert_int_equal(total, 2);
+        assert_string_equal(list.at[0].execution, a.execution);
+        stet_attempts_release(&list);
+    }
+    /* By any prefix of an execution, or of the digits of a node. */
+    static const struct {
+        const char *prefix;
+        size_t found;
+    } by_node[] = {{"0", 1}, {"09", 1}, {"090", 1}, {"09000000", 1}, {"091", 0}, {"08f", 0}, {"x", 0}, {"09x", 0}};
+    for (size_t i = 0; i < sizeof by_node / sizeof *by_node; i++) {
+        stet_db_exec(r->db, "UPDATE attempt SET execution = 'g' || substr(execution, 2)"); /* no digit */
+        OK(stet_attempt_find(r, by_node[i].prefix, 10, &list, &err));
+        assert_int_equal(list.len, by_node[i].found + (i == 0 && a.node.bytes[0] < 16));
+        stet_attempts_release(&list);
+    }
+    c.execution[0] = 'g';
+    for (size_t len = 6; len <= 36; len++) {
+        char prefix[37];
+        snprintf(prefix, sizeof prefix, "%.*s", (int)len, c.execution);
+        OK(stet_attempt_find(r, prefix, 10, &list, &err));
+        assert_int_equal(list.len, 1);
+        assert_string_equal(list.at[0].execution, c.execution);
+        stet_attempts_release(&list);
+    }
     stet_db_exec(r->db, "UPDATE attempt SET detail = '{' WHERE done = 1");
-    FAILS(stet_attempt_list(r, NULL, false, 10, &list, &err), STET_CORRUPT, "damaged");
+    FAILS(stet_attempt_list(r, NULL, &list, NULL, &err), STET_CORRUPT, "damaged");
     assert_int_equal(list.len, 0); /* nothing is left to be released */
     assert_null(list.at);
     stet_attempt big = {.detail = stet_null(), .token = "x", .token_len = STET_REPO_TOKEN_MAX + 1};
