@@ -229,7 +229,7 @@ void stet_path_print(stet_pathref p, stet_buf *out) {
 
 stet_status stet_path_of_value(stet_path *out, stet_value keys, stet_error *err) {
     if (stet_typeof(keys) != STET_ARRAY)
-        return stet_fail(err, STET_INVALID, "path: expected an array of strings");
+        return stet_fail(err, STET_INVALID, "path: expected an array of keys");
     size_t count = stet_count(keys);
     if (count > STET_PATH_MAX_KEYS)
         return too_long(err, "path");
@@ -238,9 +238,12 @@ stet_status stet_path_of_value(stet_path *out, stet_value keys, stet_error *err)
     for (size_t i = 0; i < count && status == STET_OK; i++) {
         stet_value key = stet_at(keys, i);
         size_t len = 0;
+        if (stet_typeof(key) == STET_INT && stet_as_int(key) >= 0) {
+            stet_path_push_index(&p, (size_t)stet_as_int(key));
+            continue;
+        }
         if (stet_typeof(key) != STET_STRING) {
-            status =
-                stet_fail(err, STET_INVALID, "path: key %zu is not a string (an array index is one too: \"3\")", i);
+            status = stet_fail(err, STET_INVALID, "path: key %zu is neither a string nor an array index", i);
             break;
         }
         const char *bytes = stet_as_string(&key, &len);

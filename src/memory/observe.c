@@ -309,13 +309,13 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
         o->now.runs[cause_of_run(p, a)]++;
         p->clear = true;
         p->set = false;
-        a->ran = true;
+        a->made = !in->failed;
         a->foreign_marked = o->has_foreign && stet_observe_clear_foreign(s, a->action, obs.foreign);
-    } else if (a->marked || p->set || !a->observed || !a->ran || !looked || was_foreign || obs.foreign.len) {
-        /* Knowing what an action would read says nothing about its output. If it stood, it stands; if not, its new
-         * reads no longer show why, so it is unknown until it runs. It counts as not standing if a mark may be on its
+    } else if (a->marked || p->set || !a->observed || !a->made || !looked || was_foreign || obs.foreign.len) {
+        /* Knowing what an action would read says nothing about its output. If it stood, it stands; if not, or
+         * if it had failed, its new reads no longer show why, so it is unknown until it runs. It counts as not standing if a mark may be on its
          * way: from commits that nobody has looked at, or from another space. */
-        a->ran = false;
+        a->made = false;
         stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_NEVER, 0, 0, NULL);
     }
     if (!mirrored || in->doubtful)

@@ -222,13 +222,13 @@ const void *stet_observe_blob(stet_stmt *q, int first, size_t *len) {
     return stet_column_blob(q, first + STET_ACTION_BLOB, len);
 }
 
-/* What the cache keeps of a stored observation. Damaged bytes count as none. */
+/* What the cache keeps of a stored observation. Damaged bytes count as none. `a->marked` is known. */
 static void learn(struct stet_observe *o, stet_known_action *a, const void *blob, size_t len) {
     stet_obs obs;
     a->observed = len && stet_obs_decode(blob, len, &obs) && stet_obs_sound(&obs);
     if (!a->observed) {
         a->reads = a->known = a->declared = a->envelopes = a->foreign_reads = (stet_bytes){"", 0};
-        a->foreign = a->ran = false;
+        a->foreign = a->made = false;
         return;
     }
     a->reads = stet_bytes_keep(&o->arena, obs.reads.at, obs.reads.len);
@@ -237,7 +237,8 @@ static void learn(struct stet_observe *o, stet_known_action *a, const void *blob
     a->envelopes = stet_bytes_keep(&o->arena, obs.envelopes.at, obs.envelopes.len);
     a->foreign_reads = stet_bytes_keep(&o->arena, obs.foreign.at, obs.foreign.len);
     a->foreign = obs.foreign.len != 0;
-    a->ran = obs.run != STET_RUN_DEPENDENCIES;
+    /* A look at the dependencies leaves no mark only on an action that stood. */
+    a->made = !obs.failed && (obs.run != STET_RUN_DEPENDENCIES || !a->marked);
 }
 
 stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t piece, const char *name, bool make) {
@@ -281,7 +282,6 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
             found.reason = reason > 0 && reason < STET_REASONS ? (stet_reason)reason : STET_REASON_CORRUPT;
             found.foreign_marked = stet_column_int(q, 8) != 0;
             learn(o, &found, blob, len);
-            found.ran = found.ran || (found.observed && !found.marked); /* it stands, so it ran */
         }
     }
     if (found.action == 0) {

@@ -56,7 +56,7 @@ typedef struct stet_known_action {
     stet_reason reason;                           /* of that mark */
     bool foreign_marked;                          /* it has a mark from another space */
     bool foreign;                                 /* its last observation read other spaces */
-    bool ran;                                     /* its last observation was of a run, not of dependencies only */
+    bool made;                                    /* its last observation was of a run that made its output */
     stet_bytes reads, known, declared, envelopes; /* packed, in the cache's arena */
     stet_bytes foreign_reads;
     uint64_t pending_tx; /* the transaction that `pending` belongs to */

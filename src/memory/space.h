@@ -201,6 +201,8 @@ STET_CHECKED stet_status stet_space_load(stet_space *s, int64_t branch, const st
  * until the transaction writes to that document or ends. */
 STET_CHECKED stet_status stet_tx_read(stet_tx *tx, stet_space *from, const stet_docname *name, stet_pathref path,
                                       stet_read_kind kind, stet_value *out, stet_error *err);
+/* Was anything of the document read, and recorded? `from` NULL: of the space that is written to. */
+bool stet_tx_has_read(const stet_tx *tx, const stet_space *from, const stet_docname *name);
 /* The same, not recorded: for values that must not become a dependency. */
 STET_CHECKED stet_status stet_tx_peek(stet_tx *tx, stet_space *from, const stet_docname *name, stet_pathref path,
                                       stet_value *out, stet_error *err);

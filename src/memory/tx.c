@@ -347,6 +347,16 @@ stet_status stet_tx_read(stet_tx *tx, stet_space *from, const stet_docname *name
     return value_at(tx->docs.at[position], path, out, err);
 }
 
+bool stet_tx_has_read(const stet_tx *tx, const stet_space *from, const stet_docname *name) {
+    const stet_space *space = from ? from : tx->space;
+    for (size_t i = 0; i < tx->views.len; i++)
+        if (tx->views.at[i].space == space) {
+            const stet_tx_doc *d = stet_tx_find(tx, i, &(stet_docname){name->id, name->scope ? name->scope : ""});
+            return d && d->reads.len > 0;
+        }
+    return false;
+}
+
 stet_status stet_tx_peek(stet_tx *tx, stet_space *from, const stet_docname *name, stet_pathref path, stet_value *out,
                          stet_error *err) {
     size_t position;

@@ -6,7 +6,7 @@
  *     stet_plan_set_reads(p, a, reads, read_count);
  *     stet_plan_set_writes(p, a, writes, write_count);
  *     stet_plan_mark(p, a, STET_PLAN_UNKNOWN, now);
- *     stet_plan_demand(p, doc, path);
+ *     stet_plan_demand(p, doc, path, STET_RECURSIVE);
  *
  *     stet_plan_begin(p); // a settling
  *     stet_plan_step step;
@@ -153,7 +153,7 @@ STET_CHECKED stet_status stet_plan_changed(stet_plan *p, uint32_t doc, stet_path
                                            uint32_t by, int64_t now, stet_error *err);
 
 /* Demands. Clearing them forgets everything known about liveness. */
-void stet_plan_demand(stet_plan *p, uint32_t doc, stet_pathref path);
+void stet_plan_demand(stet_plan *p, uint32_t doc, stet_pathref path, stet_read_kind kind);
 void stet_plan_demand_node(stet_plan *p, uint32_t node);
 /* The action is live from now on, as if it had been added with `certain`; clearing demands does not change that. */
 void stet_plan_set_certain(stet_plan *p, uint32_t node);

@@ -81,6 +81,7 @@ typedef struct doc {
 /* A cell that is demanded, and the next one of its document, plus one. */
 typedef struct demand {
     uint32_t path, next;
+    stet_read_kind kind;
 } demand;
 
 typedef struct queued {

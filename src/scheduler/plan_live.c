@@ -13,7 +13,7 @@ static bool known_live(const stet_plan *p, const node *n) {
 
 static bool cell_demanded(const stet_plan *p, uint32_t d, stet_pathref path) {
     for (uint32_t i = p->docs.at[d].demands; i; i = p->demands.at[i - 1].next)
-        if (stet_touches(path, STET_KEYSET, plan_path_at(p, p->demands.at[i - 1].path), STET_RECURSIVE))
+        if (stet_touches(path, STET_KEYSET, plan_path_at(p, p->demands.at[i - 1].path), p->demands.at[i - 1].kind))
             return true;
     return false;
 }
@@ -297,10 +297,10 @@ static void revive(stet_plan *p, uint32_t d, stet_pathref path) {
     stet_vec_release(&stack);
 }
 
-void stet_plan_demand(stet_plan *p, uint32_t d, stet_pathref path) {
+void stet_plan_demand(stet_plan *p, uint32_t d, stet_pathref path, stet_read_kind kind) {
     if (!p->docs.at[d].demands)
         *stet_vec_add(&p->demanded) = d;
-    *stet_vec_add(&p->demands) = (demand){plan_path(&p->paths, path), p->docs.at[d].demands};
+    *stet_vec_add(&p->demands) = (demand){plan_path(&p->paths, path), p->docs.at[d].demands, kind};
     p->docs.at[d].demands = (uint32_t)p->demands.len;
     revive(p, d, path);
 }

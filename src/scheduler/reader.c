@@ -89,11 +89,60 @@ static stet_status too_many(const steps *s, size_t last, stet_error *err) {
     return STET_LIMIT;
 }
 
+/* "m[b].k" of "piece:NAME:node:m[b].k", or NULL. */
+static const char *part_of(const char *id) {
+    static const char *const kinds[] = {"node:", "child:", "cell:"};
+    const char *colon = strncmp(id, "piece:", 6) == 0 ? strchr(id + 6, ':') : NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && colon; i++)
+        if (strncmp(colon + 1, kinds[i], strlen(kinds[i])) == 0)
+            return colon + 1 + strlen(kinds[i]);
+    return NULL;
+}
+
+char *stet_reader_coordinator(const char *id, const char *piece, const char *node, const char **at) {
+    const char *part = part_of(id);
+    if (!part)
+        return NULL;
+    size_t name = 6 + strcspn(id + 6, ":");
+    bool own = piece && strlen(piece) == name - 6 && strncmp(piece, id + 6, name - 6) == 0;
+    while ((*at = strchr(*at ? *at + 1 : part, '['))) {
+        size_t len = (size_t)(*at - part);
+        if (!own || strncmp(node, part, len) != 0 || (node[len] != '[' && node[len]))
+            return stet_asprintf("%.*s:node:%.*s", (int)name, id, (int)len, part);
+    }
+    return NULL;
+}
+
+/* Whoever has read anything there runs behind it already, and may have looked at less than its keys. */
+static stet_status read_coordinator(stet_reader *r, const target *t, const char *id, stet_error *err) {
+    stet_docname name = {id, t->name.scope};
+    stet_value ignored;
+    stet_error mine = STET_ERROR_INIT;
+    if (stet_tx_has_read(r->tx, t->space, &name))
+        return STET_OK;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    stet_status status = stet_tx_read(r->tx, t->space, &name, stet_path_ref(&path), STET_SHALLOW, &ignored, &mine);
+    stet_path_release(&path);
+    if (status == STET_NOT_FOUND)
+        status = STET_OK;
+    else if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
 static stet_status read_recorded(stet_reader *r, const target *t, stet_pathref path, stet_read_kind kind,
                                  stet_value *out, stet_error *err) {
-    if (r->record)
-        return stet_tx_read(r->tx, t->space, &t->name, path, kind, out, err);
-    return stet_tx_peek(r->tx, t->space, &t->name, path, out, err);
+    if (!r->record)
+        return stet_tx_peek(r->tx, t->space, &t->name, path, out, err);
+    const char *at = NULL;
+    stet_status status = STET_OK;
+    for (char *id; status == STET_OK && (id = stet_reader_coordinator(t->name.id, r->piece, r->node, &at));) {
+        status = read_coordinator(r, t, id, err);
+        stet_free(id);
+    }
+    return status == STET_OK ? stet_tx_read(r->tx, t->space, &t->name, path, kind, out, err) : status;
 }
 
 /* That there is no such space is what was read (memory/observe.h). STET_NOT_FOUND, unless the read failed. */

@@ -10,6 +10,10 @@
  * to such a link, or below it, reads what it leads to. Values without links are returned as they are. Links in a cycle,
  * and more than STET_READER_MAX_LINKS of them, are STET_LIMIT.
  *
+ * Which children of a coordinator exist, and what each computes, is up to the coordinator. So whoever reads a document
+ * of a child reads the output of its coordinator as well, shallowly, even if nothing else leads there: a link that
+ * names the child is enough. That is what makes the coordinator run first. Actions below the coordinator are exempt.
+ *
  * A link without `space` leads to a document of the space that contains the link, whichever space reads it. A link that
  * stays in a value from another space (asCell, stet_reader_raw) is returned with the name of that space in it, so that
  * it leads to the same cell wherever the value is written. A shallow read leaves the links below its value as they are.
@@ -30,6 +34,7 @@ typedef struct stet_reader {
     /* The space of a link, by name. */
     stet_status (*space)(void *ctx, const char *name, stet_space **out, stet_error *err);
     void *ctx;
+    const char *piece, *node; /* the action that reads; NULL: no action */
     size_t links;
     STET_VEC(stet_value) owned;
 } stet_reader;
@@ -59,6 +64,10 @@ STET_CHECKED stet_status stet_reader_raw(stet_reader *r, stet_value binding, ste
 /* A value with its links replaced. */
 STET_CHECKED stet_status stet_reader_value(stet_reader *r, stet_value v, stet_value *out, stet_error *err);
 void stet_reader_release(stet_reader *r);
+/* The id of the output of the next coordinator above a document of a child, outermost first; NULL: there is no other.
+ * `*at` is NULL at first. A coordinator that the action `node` of `piece` (NULL: no action) is below, or is itself, is
+ * left out. Caller frees. */
+char *stet_reader_coordinator(const char *id, const char *piece, const char *node, const char **at);
 /* Is there a link anywhere in a value? */
 bool stet_reader_has_links(stet_value v);
 

@@ -4,8 +4,8 @@
 
 /* Counts up when a run records more of what it rests on than it did before: older records prove too little.
  * 2: reads behind links. 3: code in files. 4: all that was written through cells, changed or not.
- * 5: all that may be written through cells, by itself or by children. */
-#define STET_SCHED_RECORD 5
+ * 5: all that may be written through cells, by itself or by children. 6: coordinators of children that were read. */
+#define STET_SCHED_RECORD 6
 
 #define MAX_ROUNDS 1000 /* times that others' commits are taken up in one settling */
 
@@ -529,7 +529,7 @@ stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_
         return status;
     for (size_t i = 0; i < count; i++) {
         const char *uuid = at[i].space == s->space ? NULL : stet_space_uuid(at[i].space);
-        stet_plan_demand(s->plan, sched_doc(s, uuid, &at[i].name), at[i].path);
+        stet_plan_demand(s->plan, sched_doc(s, uuid, &at[i].name), at[i].path, at[i].kind);
     }
     stet_sched_report report = {0};
     s->preflight = true;

@@ -220,7 +220,8 @@ static stet_status run_handler(sending *e, stet_tx *tx, sched_piece *p, const ch
         status = sched_row_take(s, a, err);
     if (status == STET_OK) {
         action_run r = {.s = s, .a = a, .tx = tx, .log = log};
-        r.reader = (stet_reader){.tx = tx, .record = true, .space = sched_space, .ctx = s};
+        r.reader = (stet_reader){
+            .tx = tx, .record = true, .space = sched_space, .ctx = s, .piece = p->piece->name, .node = node};
         r.base = (stet_run){.ops = &sched_run_ops,
                             .node = a->view,
                             .descriptor = stet_get(a->view, "module"),

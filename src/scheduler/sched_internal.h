@@ -215,7 +215,7 @@ STET_CHECKED stet_status sched_load_more(stet_sched *s, stet_error *err);
 /* Can it be replaced in memory by what the record has? Of other actions, more is in memory than what they read and
  * write. */
 bool sched_restorable(const sched_action *a);
-/* Updates a dirty action from the record, which may know better. */
+/* Updates a dirty or unknown action from the record, which may know better. */
 STET_CHECKED stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err);
 /* Actions that were found unneeded may be needed now: they are loaded again, before any late action runs. */
 void sched_wake(stet_sched *s);

@@ -207,7 +207,6 @@ typedef struct declared {
     bool before; /* what must be there before, and is no input */
     STET_VEC(stet_plan_read) reads;
     stet_arena arena;
-    bool failed;
 } declared;
 
 /* Does the document hold no links? Outputs of the own piece are taken so: they hold values. */
@@ -239,7 +238,8 @@ static bool is_plain(declared *d, stet_space *space, const stet_link *l) {
 /* A binding that leads through links: where they lead right now is read as well. */
 static void declare_through(declared *d, stet_value binding) {
     stet_sched *s = d->s;
-    stet_reader r = {.record = true, .space = sched_space, .ctx = s};
+    stet_reader r = {
+        .record = true, .space = sched_space, .ctx = s, .piece = d->a->piece->piece->name, .node = d->a->node};
     stet_value got;
     stet_error ignored = STET_ERROR_INIT;
     if (stet_tx_begin(s->space, s->branch_name, &r.tx, NULL) != STET_OK)
@@ -258,6 +258,21 @@ static void declare_through(declared *d, stet_value binding) {
     }
     stet_reader_release(&r);
     stet_tx_abort(r.tx);
+}
+
+/* Who reads a document of a child runs after its coordinators (reader.h). */
+static void declare_coordinators(declared *d, const char *uuid, const stet_link *l) {
+    const char *at = NULL;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    stet_pathref p = stet_path_ref(&path);
+    for (char *id; (id = stet_reader_coordinator(l->id, d->a->piece->piece->name, d->a->node, &at));) {
+        *stet_vec_add(&d->reads) = (stet_plan_read){sched_doc(d->s, uuid, &(stet_docname){id, l->scope}),
+                                                    {stet_arena_strndup(&d->arena, p.bytes, p.len), p.len},
+                                                    STET_SHALLOW};
+        stet_free(id);
+    }
+    stet_path_release(&path);
 }
 
 static bool declare_read(void *ctx, stet_value binding, stet_pathref place) {
@@ -294,6 +309,7 @@ static bool declare_read(void *ctx, stet_value binding, stet_pathref place) {
             *stet_vec_add(&d->reads) = (stet_plan_read){sched_doc(d->s, uuid, &(stet_docname){l.id, l.scope}),
                                                         {stet_arena_strndup(&d->arena, p.bytes, p.len), p.len},
                                                         STET_RECURSIVE};
+            declare_coordinators(d, uuid, &l);
         }
         if (there && !l.as_cell && !is_plain(d, space, &l))
             declare_through(d, binding);
@@ -636,7 +652,8 @@ stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err) {
     sched_action *a = stet_plan_data(s->plan, id);
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x = {0};
-    if (!s->memo->durable || !a || a->asked || !stet_plan_is_dirty(s->plan, id) || stet_plan_is_unknown(s->plan, id))
+    bool unknown = stet_plan_is_unknown(s->plan, id);
+    if (!s->memo->durable || !a || a->asked || !(unknown || stet_plan_is_dirty(s->plan, id)))
         return STET_OK;
     if (!sched_restorable(a))
         return STET_OK;
@@ -644,13 +661,15 @@ stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err) {
     stet_status status = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, &mine);
     bool trusted = status == STET_OK && x.observed && x.state != STET_UNKNOWN &&
                    stet_hash_equal(x.implementation, a->fingerprint) && stet_hash_equal(x.runtime, s->runtime);
-    if (trusted) {
+    bool stands = trusted && x.state == STET_STANDS;
+    if (stands || (trusted && !unknown)) {
         sched_restore(s, a, &x);
+        a->observed = a->same_code = true;
         a->failed = x.failed;
     }
-    if (trusted && x.state == STET_STANDS)
+    if (stands)
         stet_plan_unmark(s->plan, id);
-    else if (!trusted)
+    else if (!trusted && !unknown)
         stet_plan_mark(s->plan, id, STET_PLAN_UNKNOWN, sched_now(s));
     stet_arena_release(&arena);
     if (status != STET_OK && status != STET_NOT_FOUND && err)

@@ -227,15 +227,15 @@ stet_status sched_load_more(stet_sched *s, stet_error *err) {
     return status;
 }
 
-/* Others have written: what is dirty in memory may have run there. Nobody may be interested in it here, and it would
- * stay dirty for as long as this process lives. */
+/* Others have written: what is dirty or unknown in memory may have run there. Nobody may be interested in it here, and it would
+ * stay so for as long as this process lives. */
 static stet_status look_at_dirty(stet_sched *s, stet_error *err) {
     stet_status status = STET_OK;
     bool held = stet_memo_hold(s->space);
     for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
         const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
-        if (a && stet_plan_is_dirty(s->plan, a->id) && !stet_plan_is_aside(s->plan, a->id) &&
-            !sched_async_running(s, a))
+        if (a && (stet_plan_is_dirty(s->plan, a->id) || stet_plan_is_unknown(s->plan, a->id)) &&
+            !stet_plan_is_aside(s->plan, a->id) && !sched_async_running(s, a))
             status = sched_look_again(s, a->id, err);
     }
     stet_memo_let_go(s->space, held);

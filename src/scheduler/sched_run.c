@@ -357,7 +357,12 @@ stet_status sched_run_transaction(action_run *r, stet_error *err) {
         r->tx = NULL;
         return status;
     }
-    r->reader = (stet_reader){.tx = r->tx, .record = true, .space = sched_space, .ctx = s};
+    r->reader = (stet_reader){.tx = r->tx,
+                              .record = true,
+                              .space = sched_space,
+                              .ctx = s,
+                              .piece = r->a->piece->piece->name,
+                              .node = r->a->node};
     return STET_OK;
 }
 

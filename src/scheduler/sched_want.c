@@ -115,7 +115,7 @@ bool sched_demand_link(void *ctx, stet_value binding, stet_pathref place) {
         if (!l.space || (sched_space(s, l.space, &space, NULL) == STET_OK))
             stet_plan_demand(s->plan,
                              sched_doc(s, space ? stet_space_uuid(space) : NULL, &(stet_docname){l.id, l.scope}),
-                             stet_path_ref(&path));
+                             stet_path_ref(&path), STET_RECURSIVE);
     }
     stet_path_release(&path);
     return true;
@@ -151,11 +151,13 @@ stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err) {
                 stet_buf_clear(&place);
                 stet_buf_add(&place, &doc, sizeof doc);
                 stet_buf_add(&place, at[k].path.bytes, at[k].path.len);
-                if (stet_map_get(&s->wanted, place.data, place.len))
+                uint64_t wants = at[k].kind == STET_SHALLOW ? 1 : 2; /* all of it, or less */
+                const stet_slot *slot = stet_map_get(&s->wanted, place.data, place.len);
+                if (slot && slot->n >= wants)
                     continue;
                 *grew = true;
-                stet_map_put(&s->wanted, place.data, place.len, (stet_slot){.n = 1});
-                stet_plan_demand(s->plan, doc, at[k].path);
+                stet_map_put(&s->wanted, place.data, place.len, (stet_slot){.n = wants});
+                stet_plan_demand(s->plan, doc, at[k].path, at[k].kind);
             }
             stet_buf_release(&place);
             stet_arena_release(&arena);

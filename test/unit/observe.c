@@ -520,6 +520,22 @@ static void collecting_dependencies_publishes_nothing_and_calls_nothing_standing
     assert_int_equal(rec.cause.state, STET_UNKNOWN);
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 1);
     assert_int_equal(state_of("x"), STET_STANDS);
+    /* One that had failed has no output that could be right: also if another process knows of the failure. */
+    for (int i = 0; i < 2; i++) {
+        r = begin("", "x");
+        reads(&r, NULL, "in", "/value", STET_RECURSIVE);
+        declares(&r, "out", "/value");
+        r.o.failed = true;
+        r.o.error = stet_hash_of("boom", 4);
+        commit(&r);
+        if (i == 1)
+            reopen();
+        r = begin("", "x");
+        r.o.run = STET_RUN_DEPENDENCIES;
+        reads(&r, NULL, "in", "/value", STET_RECURSIVE);
+        commit(&r);
+        assert_int_equal(state_of("x"), STET_UNKNOWN);
+    }
 }
 
 static void a_failed_run_is_recorded_and_waits_for_a_change(void **state) {

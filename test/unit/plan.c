@@ -146,7 +146,7 @@ static void free_world(world *w) {
 }
 
 static void demand(world *w, int d) {
-    stet_plan_demand(w->p, doc(w, d), STET_PATH_ROOT);
+    stet_plan_demand(w->p, doc(w, d), STET_PATH_ROOT, STET_RECURSIVE);
 }
 
 #define ran(w, expected) assert_string_equal(stet_buf_cstr(&(w)->order), expected)
@@ -486,7 +486,7 @@ static void long_chain(void **state) {
         first = id;
     }
     snprintf(name, sizeof name, "d%d", N);
-    stet_plan_demand(p, stet_plan_doc(p, name, strlen(name)), STET_PATH_ROOT);
+    stet_plan_demand(p, stet_plan_doc(p, name, strlen(name)), STET_PATH_ROOT, STET_RECURSIVE);
     stet_plan_mark(p, first, STET_PLAN_DIRTY, 0);
     stet_plan_begin(p);
     stet_plan_step step;
