@@ -72,6 +72,8 @@ static bool should_stop_now(JSContextRef context, void *data) {
     e->looked_us = now;
     if (now - e->start_us > e->limits.time_ms * 1000)
         e->stopped = STOP_TIME;
+    else if (e->cancelled && e->cancelled(e->cancelled_ctx))
+        e->stopped = STOP_CANCELLED;
     else if (unseen > STUCK_US)
         e->stopped = STOP_STUCK;
     else if (resident_kb(e) - e->baseline_kb > e->limits.memory_mb * 1024)
@@ -119,6 +121,8 @@ stet_status engine_stopped(stet_javascript_engine *e, stet_error *err) {
         stet_fail(err, STET_LIMIT, "stopped: it ran longer than %lld ms", (long long)e->limits.time_ms);
         stet_hint(err, "is there a loop without an end? Otherwise raise \"limits\": {\"timeMs\": N} of the module, or "
                        "time_limit_ms in [module.javascript]");
+    } else if (reason == STOP_CANCELLED) {
+        stet_fail(err, STET_CANCELLED, "stopped");
     } else if (reason == STOP_STUCK) {
         stet_fail(err, STET_LIMIT, "stopped: one operation took longer than %d ms", STUCK_US / 1000);
         stet_hint(err, "is there a regular expression that repeats what is repeated already, like (a+)+?");
@@ -129,7 +133,7 @@ stet_status engine_stopped(stet_javascript_engine *e, stet_error *err) {
         stet_hint(err, "raise \"limits\": {\"memoryMb\": N} of the module, or memory_limit_mb in [module.javascript]");
     }
     stet_buf_release(&expression);
-    return STET_LIMIT;
+    return reason == STOP_CANCELLED ? STET_CANCELLED : STET_LIMIT;
 }
 
 stet_status engine_evaluate(stet_javascript_engine *e, const char *text, size_t len, const char *file, JSValueRef *out,
@@ -433,6 +437,11 @@ static void start(stet_javascript_engine *e, stet_javascript_program *p, stet_ru
     }
 }
 
+static void cancel(stet_javascript_engine *e, bool (*cancelled)(void *ctx), void *ctx) {
+    e->cancelled = cancelled;
+    e->cancelled_ctx = ctx;
+}
+
 static bool worn(const stet_javascript_engine *e) {
     return e->worn;
 }
@@ -442,6 +451,7 @@ __attribute__((visibility("default"))) const stet_javascript_plugin stet_plugin_
     .version = STET_VERSION,
     .open = open_engine,
     .close = close_engine,
+    .cancel = cancel,
     .worn = worn,
     .prepare = prepare,
     .forget = forget,

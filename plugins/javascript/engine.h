@@ -71,7 +71,7 @@ typedef struct view_set {
     uint64_t base; /* number of views.at[0] */
 } view_set;
 
-typedef enum stop_reason { STOP_NONE, STOP_TIME, STOP_MEMORY, STOP_STUCK } stop_reason;
+typedef enum stop_reason { STOP_NONE, STOP_TIME, STOP_MEMORY, STOP_STUCK, STOP_CANCELLED } stop_reason;
 
 struct stet_javascript_engine {
     JSContextGroupRef group;
@@ -89,6 +89,8 @@ struct stet_javascript_engine {
 
     /* Limits (engine.c). */
     stet_javascript_limits limits;
+    bool (*cancelled)(void *ctx);
+    void *cancelled_ctx;
     stop_reason stopped;
     bool worn;           /* a run was stopped: the heap stays large and is rarely collected */
     uint64_t forgotten;  /* programs */

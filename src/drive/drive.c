@@ -264,6 +264,17 @@ static stet_status watch_patterns(driver *d, bool *news, stet_error *err) {
     return status == STET_OK ? demand(d, err) : status;
 }
 
+/* The result of the piece, whatever part of it was asked for. */
+static stet_status refuse_invalid(driver *d, stet_error *err) {
+    stet_path value = STET_PATH_INIT;
+    char *doc = stet_piece_doc(d->piece);
+    stet_path_push(&value, "value");
+    stet_status status = drive_refuse_invalid(d, &(stet_docname){doc, ""}, stet_path_ref(&value), err);
+    stet_path_release(&value);
+    stet_free(doc);
+    return status;
+}
+
 static stet_status drive(driver *d, stet_error *err) {
     bool stopped, news;
     stet_status status = drive_prepare(d, err);
@@ -299,6 +310,8 @@ static stet_status drive(driver *d, stet_error *err) {
             status = note_absent(d, err);
         if (d->spec->watch && status == STET_OK && r.runs > 0)
             status = stet_files_save(d->files, err);
+        if (status == STET_OK && !d->spec->watch)
+            status = refuse_invalid(d, err);
         if (status != STET_OK || !d->spec->watch)
             return status;
         if (d->spec->settled && (first || r.runs > 0)) {

@@ -21,6 +21,7 @@ typedef struct driver {
     char *piece;
     bool named;     /* its pattern was given and is set up */
     bool set_up;    /* some piece was set up */
+    bool copy;      /* of a project: a piece with an invalid pattern is made unknown there */
     stet_map wrong; /* reported problems of patterns */
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: reported once, at the end */
@@ -60,10 +61,12 @@ STET_CHECKED stet_status drive_renew_all(driver *d, stet_error *err);
 /* May a pattern file differ from the one that its piece was set up from? */
 STET_CHECKED stet_status drive_patterns_changed(stet_project *project, stet_space *space, const char *branch,
                                                 bool *changed, stet_error *err);
+/* In invalid.c: after drive_renew_all. STET_INVALID: the cell rests on a piece whose pattern file is invalid. */
+STET_CHECKED stet_status drive_refuse_invalid(driver *d, const stet_docname *name, stet_pathref path, stet_error *err);
 /* In fresh.c: opens the space, files and scheduler of a spec, which must exist. */
 STET_CHECKED stet_status drive_open(driver *d, stet_sched_opts *opts, stet_error *err);
 /* Brings a branch of a copy up to date with patterns and files. An invalid pattern is reported (`note` of the spec),
- * and its piece stays as it was. */
+ * and its piece is unknown as a whole. */
 STET_CHECKED stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, stet_error *err);
 void drive_close(driver *d);
 /* In drive.c: brings the documents of files up to date. */

@@ -84,6 +84,8 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
     if (status == STET_OK)
         status = report.failed > 0 ? say_failed(d.sched, &report, err)
                                    : stet_sched_get_fresh(d.sched, name->id, name->scope, path, out, err);
+    if (status == STET_OK && (status = drive_refuse_invalid(&d, name, path, err)) != STET_OK)
+        stet_release(*out);
     if (status == STET_FAILED)
         stet_hint(err, "without --fresh what was made last is printed");
     stet_release(report.problems);
@@ -96,7 +98,7 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
 
 stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, stet_error *err) {
     stet_drive_outcome outcome = {0};
-    driver d = {.project = project, .spec = spec, .out = &outcome};
+    driver d = {.project = project, .spec = spec, .out = &outcome, .copy = true};
     stet_sched_opts opts = {.persist = stet_drive_persist(project)};
     stet_status status = drive_open(&d, &opts, err);
     if (status == STET_OK)

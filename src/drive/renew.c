@@ -12,6 +12,7 @@
 #include "drive/drive_internal.h"
 #include "graph/argument.h"
 #include "os/file.h"
+#include "scheduler/standing.h"
 
 static bool is_due(const driver *d, const stet_piece *p) {
     bool given = d->named && d->piece && strcmp(d->piece, p->name) == 0;
@@ -99,6 +100,12 @@ static void tell(driver *d, stet_map *wrong, const stet_error *why) {
     stet_map_put(wrong, why->message, len, (stet_slot){.n = 1});
 }
 
+/* All of its actions, for whoever reads them. */
+static stet_status make_unknown(stet_space *space, int64_t branch, const stet_piece *p, stet_error *err) {
+    stet_status status = stet_observe_forget(space, branch, p->doc, NULL, NULL, 0, err);
+    return status == STET_OK ? stet_standing_adopt_piece(space, branch, p->name, err) : status;
+}
+
 /* Sets up what has changed in the driver's space. What goes wrong is told by `teller`. */
 static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_error *err) {
     int64_t branch;
@@ -117,6 +124,8 @@ static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_
             tell(teller, wrong, &why);
             if (d == teller && d->spec->wrong)
                 d->spec->wrong(d->spec->ctx, stet_as_string(&name, NULL), &why);
+            if (d->copy && p)
+                status = make_unknown(d->space, branch, p, err);
         }
         stet_piece_free(p);
         stet_error_clear(&why);
@@ -129,7 +138,7 @@ static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_
 static stet_status renew_far(driver *d, const char *name, stet_map *wrong, stet_error *err) {
     stet_drive_spec spec = {.space = name, .no_scan = d->spec->no_scan};
     stet_drive_outcome outcome = {0};
-    driver far = {.project = d->project, .spec = &spec, .out = &outcome};
+    driver far = {.project = d->project, .spec = &spec, .out = &outcome, .copy = d->copy};
     bool changed = false;
     stet_status status = stet_space_open(d->project, name, STET_SPACE_READ_ONLY, &far.space, err);
     if (status == STET_OK)

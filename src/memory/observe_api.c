@@ -47,8 +47,13 @@ stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *run, stet_error 
     if (!run->key.piece || !run->key.action)
         return stet_fail(err, STET_INVALID, "an action is named by its piece and its own name: one is missing");
     if (o.kind > STET_ACTION_HANDLER || o.run > STET_RUN_PREFLIGHT || o.generation < 0)
-        return stet_fail(err, STET_INVALID, "action \"%s\": kind, run or generation is none that there is",
+        return stet_fail(err, STET_INVALID, "action \"%s\": kind, run or generation has an invalid value",
                          run->key.action);
+    if ((run->write_count && !run->writes) || (run->envelope_count && !run->envelopes) ||
+        (run->ignored_count && !run->ignored))
+        return stet_fail(err, STET_INVALID, "action \"%s\": a list of cells has a count, and is NULL", run->key.action);
+    if (stet_typeof(run->options) != STET_NULL && stet_typeof(run->options) != STET_OBJECT)
+        return stet_fail(err, STET_INVALID, "action \"%s\": options must be an object or null", run->key.action);
     if (run->error)
         o.error = fingerprint(run->error);
     stet_arena arena = STET_ARENA_INIT;

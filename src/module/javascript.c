@@ -23,6 +23,8 @@ typedef struct javascript {
     char *root;
     stet_files *files; /* of the space that is run, or NULL */
     stet_javascript_limits limits;
+    bool (*cancelled)(void *ctx);
+    void *cancelled_ctx;
     const stet_javascript_plugin *plugin; /* NULL until something runs */
     stet_javascript_engine *engine;
     stet_map marks;    /* path to file_mark */
@@ -204,6 +206,8 @@ static stet_status open_kind(const stet_module_host *host, void **state, stet_er
     javascript *js = stet_alloc_zero(sizeof *js);
     js->root = stet_strdup(host->project_root);
     js->files = host->files;
+    js->cancelled = host->cancelled;
+    js->cancelled_ctx = host->cancelled_ctx;
     js->limits.time_ms = setting(host->config, "time_limit_ms", STET_JAVASCRIPT_TIME_MS);
     js->limits.memory_mb = setting(host->config, "memory_limit_mb", STET_JAVASCRIPT_MEMORY_MB);
     *state = js;
@@ -240,6 +244,7 @@ static void put_engine(javascript *js) {
         js->plugin->close(js->engine);
         return;
     }
+    js->plugin->cancel(js->engine, NULL, NULL);
     spare_plugin = js->plugin;
     spare = js->engine;
     spare_pid = getpid();
@@ -301,6 +306,8 @@ static stet_status engine_of(javascript *js, stet_error *err) {
         status = stet_javascript_load(&js->plugin, err);
     if (status == STET_OK && !js->engine && !take_engine(js))
         status = js->plugin->open(&js->engine, err);
+    if (status == STET_OK)
+        js->plugin->cancel(js->engine, js->cancelled, js->cancelled_ctx);
     return status;
 }
 

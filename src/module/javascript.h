@@ -39,6 +39,8 @@ typedef struct stet_javascript_plugin {
     const char *version; /* STET_VERSION */
     stet_status (*open)(stet_javascript_engine **out, stet_error *err);
     void (*close)(stet_javascript_engine *engine);
+    /* Asked often during a run; true stops the run with STET_CANCELLED. NULL: nobody is asked. */
+    void (*cancel)(stet_javascript_engine *engine, bool (*cancelled)(void *ctx), void *ctx);
     bool (*worn)(const stet_javascript_engine *engine); /* a run hit a limit: do not reuse it for another project */
     /* Compiles a function. STET_INVALID, with file, line and column: the text is not a function. */
     stet_status (*prepare)(stet_javascript_engine *engine, const stet_javascript_source *source,

@@ -137,6 +137,9 @@ STET_CHECKED stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_d
  * releases it. */
 STET_CHECKED stet_status stet_sched_leads_to(stet_sched *s, const char *piece_doc, const stet_standing *standing,
                                              stet_value *out, stet_error *err);
+/* The same for a cell, with all actions that make what it consists of. */
+STET_CHECKED stet_status stet_sched_outdated_makers(stet_sched *s, const stet_docname *name, stet_pathref path,
+                                                    stet_value *out, stet_error *err);
 
 typedef struct stet_sched_report {
     size_t runs;       /* runs of actions; one that ran twice counts twice */

@@ -122,25 +122,19 @@ static stet_status look_elsewhere(stet_sched *s, const stet_tx_read_record *at, 
     return status;
 }
 
-stet_status stet_sched_leads_to(stet_sched *s, const char *piece_doc, const stet_standing *standing, stet_value *out,
-                                stet_error *err) {
+/* `own`: the document of a piece whose actions are left out, or "". */
+static stet_status makers_of(stet_sched *s, const char *own, const stet_docname *name, stet_pathref path,
+                             const stet_standing *standing, stet_value *out, stet_error *err) {
     stet_reader r = {.record = true, .space = sched_space, .ctx = s};
-    leads l = {.own = piece_doc,
-               .space = s->space,
-               .branch = s->branch,
-               .standing = standing,
-               .arena = STET_ARENA_INIT,
-               .out = out};
+    leads l = {
+        .own = own, .space = s->space, .branch = s->branch, .standing = standing, .arena = STET_ARENA_INIT, .out = out};
     *out = stet_array();
     stet_status status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
     if (status != STET_OK)
         return status;
     stet_value seen;
-    stet_path value = STET_PATH_INIT;
     stet_error ignored = STET_ERROR_INIT; /* a circle of links, a missing space: whoever reads the result is told */
-    stet_path_push(&value, "value");
-    if (stet_reader_cell(&r, NULL, &(stet_docname){piece_doc, ""}, stet_path_ref(&value), STET_RECURSIVE, &seen,
-                         &ignored) != STET_OK)
+    if (stet_reader_cell(&r, NULL, name, path, STET_RECURSIVE, &seen, &ignored) != STET_OK)
         stet_error_clear(&ignored);
     const stet_tx_read_record *at;
     size_t count;
@@ -148,7 +142,6 @@ stet_status stet_sched_leads_to(stet_sched *s, const char *piece_doc, const stet
     status = look_in(&l, false, at, count, err);
     if (status == STET_OK)
         status = look_elsewhere(s, at, count, false, out, err);
-    stet_path_release(&value);
     stet_reader_release(&r);
     stet_tx_abort(r.tx);
     stet_arena_release(&l.arena);
@@ -157,6 +150,26 @@ stet_status stet_sched_leads_to(stet_sched *s, const char *piece_doc, const stet
         stet_release(*out);
         *out = stet_null();
     }
+    return status;
+}
+
+stet_status stet_sched_leads_to(stet_sched *s, const char *piece_doc, const stet_standing *standing, stet_value *out,
+                                stet_error *err) {
+    stet_path value = STET_PATH_INIT;
+    stet_path_push(&value, "value");
+    stet_status status =
+        makers_of(s, piece_doc, &(stet_docname){piece_doc, ""}, stet_path_ref(&value), standing, out, err);
+    stet_path_release(&value);
+    return status;
+}
+
+stet_status stet_sched_outdated_makers(stet_sched *s, const stet_docname *name, stet_pathref path, stet_value *out,
+                                       stet_error *err) {
+    stet_standing standing = {0};
+    stet_status status = stet_standing_load(s->space, s->branch, &standing, err);
+    if (status == STET_OK)
+        status = makers_of(s, "", name, path, &standing, out, err);
+    stet_standing_release(&standing);
     return status;
 }
 

@@ -335,7 +335,7 @@ static void bad_input_is_refused_whole(void **state) {
     fails(stet_tx_observe(tx, &r, &err), STET_INVALID, "empty");
     r.write_count = 0;
     r.kind = (stet_action_kind)9;
-    fails(stet_tx_observe(tx, &r, &err), STET_INVALID, "none that there is");
+    fails(stet_tx_observe(tx, &r, &err), STET_INVALID, "an invalid value");
     stet_tx_abort(tx);
     stet_action_key key = {"\x01", NULL, "a"};
     assert_int_equal(stet_action_distrust(s, NULL, &key, 1, &err), STET_INVALID);
