@@ -26,7 +26,7 @@ stet_status stet_space_open(stet_project *p, const char *name, unsigned flags, s
     stet_status st = stet_space_name_check(name, err);
     if (st != STET_OK)
         return st;
-    if (flags & ~(unsigned)(STET_SPACE_READ_ONLY | STET_SPACE_MUST_EXIST))
+    if (flags & ~(unsigned)(STET_SPACE_READ_ONLY | STET_SPACE_MUST_EXIST | STET_SPACE_CARE))
         return stet_fail(err, STET_INVALID, "space \"%s\": unknown flags %#x", name, flags);
     char *path = space_path(p, name);
     bool must = flags & (STET_SPACE_READ_ONLY | STET_SPACE_MUST_EXIST);
