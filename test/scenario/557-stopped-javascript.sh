@@ -6,8 +6,10 @@ stet init >/dev/null
 echo '{"pattern":1,"name":"f","argument":{"default":{"on":true}},"nodes":[{"id":"n","inputs":{"on":{"$":"argument/on"}},"module":{"type":"javascript","limits":{"timeMs":600000},"implementation":"({on}) => { while (on); return 1 }"}}],"result":{"$":"n"}}' >f.json
 stet run f.json >out 2>&1 &
 pid=$!
-for _ in $(seq 100); do [ -d .stet/runs ] && break; sleep 0.1; done
-sleep 1
+for _ in $(seq 600); do # until it has looped for a second of processor time
+    [ "$(awk '{ print $14 }' /proc/$pid/stat)" -gt 100 ] && break
+    sleep 0.1
+done
 kill -TERM $pid
 wait $pid
 t "the run says that it was stopped"   same 130 $?
