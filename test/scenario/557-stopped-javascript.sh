@@ -4,7 +4,7 @@
 export PATH=$STET_BUILD:$PATH
 stet init >/dev/null
 echo '{"pattern":1,"name":"f","argument":{"default":{"on":true}},"nodes":[{"id":"n","inputs":{"on":{"$":"argument/on"}},"module":{"type":"javascript","limits":{"timeMs":600000},"implementation":"({on}) => { while (on); return 1 }"}}],"result":{"$":"n"}}' >f.json
-stet run f.json >out 2>&1 &
+"$STET" run f.json >out 2>&1 &
 pid=$!
 for _ in $(seq 600); do # until it has looped for a second of processor time
     [ "$(awk '{ print $14 }' /proc/$pid/stat)" -gt 100 ] && break
