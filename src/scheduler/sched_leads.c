@@ -135,13 +135,9 @@ stet_status stet_sched_leads_to(stet_sched *s, const char *piece_doc, const stet
     stet_status status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
     if (status != STET_OK)
         return status;
-    stet_value seen;
     stet_path value = STET_PATH_INIT;
-    stet_error ignored = STET_ERROR_INIT; /* a circle of links, a missing space: whoever reads the result is told */
     stet_path_push(&value, "value");
-    if (stet_reader_cell(&r, NULL, &(stet_docname){piece_doc, ""}, stet_path_ref(&value), STET_RECURSIVE, &seen,
-                         &ignored) != STET_OK)
-        stet_error_clear(&ignored);
+    stet_reader_visit(&r, &(stet_docname){piece_doc, ""}, stet_path_ref(&value));
     const stet_tx_read_record *at;
     size_t count;
     stet_tx_reads(r.tx, &l.arena, &at, &count);
