@@ -68,6 +68,31 @@ t "what is shown fails"                     expect_status 1 stet run grows.json 
 t "status tells"                            expect_out 'late/v in space later (failed)' stet status grows
 stet set piece:late:argument/k 5 -q --space later
 t "mended"                                  stet run grows.json -q
+# A watch takes up what changes in a space that only its result leads to.
+becomes() { # CELL VALUE
+    for _ in $(seq 200); do
+        [ "$(stet get "$1")" = "$2" ] && return
+        sleep 0.1
+    done
+    stet get "$1"
+    return 1
+}
+echo '{"pattern":1,"name":"direct","nodes":[],"result":{"n":'"$(link later piece:late v)"'}}' >direct.json
+t "one more piece"                          stet run direct.json -q
+"$STET" run direct.json --watch >watch.log 2>&1 &
+watcher=$!
+stet set piece:late:argument/k 81 -q --space later
+t "a watch of a link"                       becomes piece:direct/n 162
+stet set piece:late:argument/k 82 -q --space later
+t "again"                                   becomes piece:direct/n 164
+kill -TERM $watcher
+wait $watcher
+"$STET" run grows.json --watch >watch.log 2>&1 &
+watcher=$!
+stet set piece:late:argument/k 91 -q --space later
+t "a watch of links in an output"           becomes piece:grows/n/0 182
+kill -TERM $watcher
+wait $watcher
 t "check"                                   stet check
 t "check --rerun"                           stet check --rerun all
 finish
