@@ -428,7 +428,7 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
             status = sched_load_pending(s, err);
         if (status == STET_OK)
             status = sched_envelopes_again(s, err);
-        if (status == STET_OK && news)
+        if (status == STET_OK && (news || s->report.runs > before))
             status = sched_show_results(s, err);
         if (status == STET_OK)
             status = sched_demand_cells(s, &grew, err);

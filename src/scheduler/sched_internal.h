@@ -26,6 +26,7 @@ typedef struct sched_piece {
     bool loaded;   /* nothing is recorded, and all of it is in memory */
     bool counted;  /* its nodes were, because one was missing */
     bool shown;    /* its result is wanted as a cell, with all that it leads to */
+    bool leads;    /* an output that this process has made holds links */
     bool outdated; /* somebody else has set it up anew: what is in memory of it is of the graph before */
 } sched_piece;
 
@@ -380,9 +381,7 @@ bool sched_demand_link(void *ctx, stet_value binding, stet_pathref place);
 STET_CHECKED stet_status sched_note_links(action_run *r, stet_error *err);
 /* Does a child show more than its nodes make? */
 bool sched_child_leads(const stet_template *t);
-/* The result of a whole piece is wanted with all that it leads to. */
-STET_CHECKED stet_status sched_show_result(stet_sched *s, sched_piece *p, stet_error *err);
-/* The same of each whole piece that the record says this of. */
+/* Demands the results of whole pieces that show more, as cells. None of our own results may be waiting to be stored. */
 STET_CHECKED stet_status sched_show_results(stet_sched *s, stet_error *err);
 /* Demands the wanted cells and what they link to now; *grew: more than before. */
 STET_CHECKED stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err);

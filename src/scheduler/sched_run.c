@@ -524,8 +524,7 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         status = sched_tell_changes(s, changes, count, a->id, err);
         if (status == STET_OK && r->children && !failed)
             status = sched_children_apply(s, a, r->children, err);
-        if (status == STET_OK && r->leads && !failed && a->piece->whole && !a->piece->shown)
-            status = sched_show_result(s, a->piece, err);
+        a->piece->leads |= r->leads && !failed;
         stet_plan_finish(s->plan, a->id, failed ? STET_PLAN_FAILED : STET_PLAN_DONE, sched_now(s));
     } else {
         stet_tx_abort(r->tx);

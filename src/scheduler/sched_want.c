@@ -8,8 +8,8 @@
  * another piece, here or in another space, and no action of this piece reads it. So:
  *
  *   W1. A run whose output shows more records a read of the document "piece:NAME:links", which does not exist.
- *   W2. As long as a record of the piece has that read, the result is read as a whole before and after anything runs,
- *       and all that this reads is wanted. A null start of other pieces reads nothing of their results.
+ *   W2. As long as the record of an action in the result has that read, the result is read as a whole before and after
+ *       anything runs, and all that this reads is wanted. A null start of other pieces reads nothing of their results.
  */
 
 #include "graph/stream.h"
@@ -173,20 +173,71 @@ bool sched_child_leads(const stet_template *t) {
     return c.more;
 }
 
-stet_status sched_show_result(stet_sched *s, sched_piece *p, stet_error *err) {
-    stet_path value = STET_PATH_INIT;
-    stet_path_push(&value, "value");
-    p->shown = true;
-    stet_status status = stet_sched_demand_cell(s, p->piece->doc, NULL, stet_path_ref(&value), err);
-    stet_path_release(&value);
+typedef STET_VEC(int64_t) reader_list;
+
+static stet_status note_reader(void *ctx, int64_t number, stet_error *err) {
+    (void)err;
+    *stet_vec_add((reader_list *)ctx) = number;
+    return STET_OK;
+}
+
+static bool note_id(void *ctx, stet_value binding, stet_pathref place) {
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
+    (void)place;
+    if (stet_link_read(binding, &l, &path) && !l.space)
+        stet_map_put(ctx, l.id, strlen(l.id), (stet_slot){.n = 1});
+    stet_path_release(&path);
+    return true;
+}
+
+/* Is one of these actions in the result, by itself or as a child of one that is? An output that lies in a named cell is
+ * wanted as a cell already. */
+static stet_status in_result(stet_sched *s, const sched_piece *p, const reader_list *n, bool *out, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_map shown = {0};
+    stet_status status = STET_OK;
+    if (n->len > 0)
+        stet_binding_walk(stet_get(p->piece->envelope, "value"), note_id, &shown);
+    for (size_t i = 0; i < n->len && !*out && status == STET_OK; i++) {
+        stet_action_record r;
+        stet_error mine = STET_ERROR_INIT;
+        stet_arena_clear(&arena);
+        status = stet_observe_brief(s->space, n->at[i], &arena, &r, &mine);
+        bool gone = status == STET_NOT_FOUND;
+        if (gone)
+            status = STET_OK;
+        else if (status != STET_OK && err)
+            stet_error_move(err, &mine);
+        stet_error_clear(&mine);
+        if (gone || status != STET_OK)
+            continue;
+        char *node = stet_strndup(r.key.action, strcspn(r.key.action, "["));
+        char *id = stet_piece_part(p->piece->name, "node", node);
+        *out = stet_map_get(&shown, id, strlen(id)) != NULL;
+        stet_free(id);
+        stet_free(node);
+    }
+    stet_map_release(&shown);
+    stet_arena_release(&arena);
     return status;
 }
 
-static stet_status found_reader(void *ctx, int64_t number, stet_error *err) {
-    (void)number;
-    (void)err;
-    *(bool *)ctx = true;
-    return STET_OK;
+static stet_status result_leads(stet_sched *s, const sched_piece *p, bool *out, stet_error *err) {
+    reader_list readers = {0};
+    bool complete;
+    *out = p->leads;
+    if (!s->memo->durable)
+        return STET_OK;
+    char *id = stet_piece_part(p->piece->name, "links", NULL);
+    stet_status status = s->memo->ops->readers(s->memo, NULL, &(stet_docname){id, ""}, STET_PATH_ROOT, STET_VALUE,
+                                               note_reader, &readers, &complete, err);
+    stet_free(id);
+    *out = false;
+    if (status == STET_OK)
+        status = in_result(s, p, &readers, out, err);
+    stet_vec_release(&readers);
+    return status;
 }
 
 stet_status sched_show_results(stet_sched *s, stet_error *err) {
@@ -194,18 +245,17 @@ stet_status sched_show_results(stet_sched *s, stet_error *err) {
     size_t len;
     stet_slot *slot;
     stet_status status = STET_OK;
+    stet_path value = STET_PATH_INIT;
+    stet_path_push(&value, "value");
     for (size_t i = 0; status == STET_OK && stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
         sched_piece *p = slot->p;
-        bool leads = false, complete;
         if (!p->whole || p->shown)
             continue;
-        char *id = stet_piece_part(p->piece->name, "links", NULL);
-        status = s->memo->ops->readers(s->memo, NULL, &(stet_docname){id, ""}, STET_PATH_ROOT, STET_VALUE, found_reader,
-                                       &leads, &complete, err);
-        stet_free(id);
-        if (status == STET_OK && leads)
-            status = sched_show_result(s, p, err);
+        status = result_leads(s, p, &p->shown, err);
+        if (status == STET_OK && p->shown)
+            status = stet_sched_demand_cell(s, p->piece->doc, NULL, stet_path_ref(&value), err);
     }
+    stet_path_release(&value);
     return status;
 }
 
