@@ -4,8 +4,7 @@
  * Data flows one way, so that no circle of actions arises whose resting point depends on history: documents d0..d3 and
  * those of other spaces lead to each other only (circles of links among them are wanted), pieces r and q in other
  * spaces read those, q also what r makes, piece p0 reads documents, documents e0 and e1 lead to all of these and to
- * what p0 makes, and p1 reads everything. Elements of lists lead to documents alone: map and filter pass links on, and
- * a run does not want what is only shown through them. */
+ * what p0 makes, and p1 reads everything. */
 #ifndef TEST_CENTRAL_PROGRAM_H
 #define TEST_CENTRAL_PROGRAM_H
 
@@ -362,7 +361,7 @@ static void random_children(stet_buf *b, int piece, int before, int child) {
     else if (before > 0 && pick(3) == 0)
         stet_buf_printf(b, "{\"$\":\"@%d\"}", pick(before));
     else if (pick(5) == 0)
-        random_link(b, 0);
+        random_link(b, piece);
     else
         stet_buf_printf(b, "{\"$\":\"argument/k%d\"}", LIST_KEY);
     stet_buf_str(b, ",\"o\":");
@@ -420,7 +419,7 @@ static void random_file(stet_buf *b) {
 /* The value of a key of the argument. */
 static void random_argument(stet_buf *b, int piece, int key) {
     if (key == LIST_KEY && pick(8)) {
-        random_rows(b, 0);
+        random_rows(b, piece);
     } else if (key == PATTERN_KEY && pick(3)) {
         stet_buf_str(b, "{\"pattern\":1,\"name\":\"m\",\"argument\":{\"default\":{\"l\":[1,2],\"n\":");
         stet_buf_str(b, ONE_OF(scalars));
@@ -430,7 +429,7 @@ static void random_argument(stet_buf *b, int piece, int key) {
         stet_buf_str(b, ONE_OF(scalars));
         stet_buf_str(b, "]]}],\"result\":{\"$\":\"x\"}}");
     } else {
-        random_value(b, 2, key == LIST_KEY ? 0 : piece);
+        random_value(b, 2, piece);
     }
 }
 

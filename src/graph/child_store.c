@@ -214,6 +214,10 @@ stet_status stet_child_add_all(const stet_child_docs *docs, stet_process *g, con
             continue;
         }
         status = load_index(docs, g->piece, coordinator, &hold, &index, err);
+        /* Children of what the node was before: it returns a pattern now, and has not done so yet. They have no rows any
+         * more, and go with its next good run. */
+        if (stet_child_role_of(row) == STET_CHILD_RETURNS && stet_typeof(index.pattern) != STET_OBJECT)
+            index.count = 0;
         if (status == STET_OK && index.count > 0)
             status = stet_child_template(docs, g->piece, coordinator, row, modules, all, &t, err);
         for (size_t k = 0; status == STET_OK && k < index.count; k++) {

@@ -300,6 +300,19 @@ static void remember(reconciling *x, const stet_run_child *at, size_t len, bool 
     }
 }
 
+/* Does the output show more than what the children make? */
+static bool output_leads(const reconciling *x, const stet_run_child *at, size_t len) {
+    bool leads = len > 0 && x->t && x->role != STET_CHILD_FILTER && sched_child_leads(x->t);
+    for (size_t i = 0; i < len && x->role == STET_CHILD_FILTER && !leads; i++)
+        leads = stet_reader_has_links(at[i].element); /* it is shown if it is kept */
+    if (len == 0 && x->role == STET_CHILD_REDUCE) {
+        stet_value initial = stet_child_initial(x->a->row);
+        leads = stet_reader_has_links(initial);
+        stet_release(initial);
+    }
+    return leads;
+}
+
 static stet_status reconcile(reconciling *x, const stet_run_child *at, size_t len, stet_value pattern,
                              stet_error *err) {
     char hex[STET_HASH_HEX] = "";
@@ -326,6 +339,7 @@ static stet_status reconcile(reconciling *x, const stet_run_child *at, size_t le
     }
     if (status == STET_OK)
         status = write_output(x, keys, changed, err);
+    x->r->leads = output_leads(x, at, len);
     stet_plan_set_filled(x->s->plan, x->a->id, x->old.count == 0 && len > 0);
     if (status == STET_OK)
         remember(x, at, len, changed);

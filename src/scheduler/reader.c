@@ -452,6 +452,80 @@ stet_status stet_reader_cell(stet_reader *r, stet_space *space, const stet_docna
     return materialize(r, t.space, got, OF_VALUE, out, err);
 }
 
+/* Links of a value, each with the space that it lies in. */
+typedef struct found_link {
+    stet_value link;
+    stet_space *space;
+} found_link;
+typedef STET_VEC(found_link) found_links;
+
+/* Adds the links in `v` that were not met before. */
+static void find_links(stet_value v, stet_space *space, stet_map *met, found_links *out) {
+    STET_VEC(frame) stack = {0};
+    stet_buf key = STET_BUF(0);
+    if (!plain(v))
+        *stet_vec_add(&stack) = (frame){.from = v};
+    while (stack.len > 0) {
+        frame *f = &stack.at[stack.len - 1];
+        if (f->next == 0 && stet_link_is(f->from, NULL)) {
+            char *text = stet_json_print(f->from, STET_JSON_CANONICAL, NULL);
+            stet_buf_clear(&key);
+            stet_buf_printf(&key, "%s\n%s", space ? stet_space_uuid(space) : "", text);
+            stet_free(text);
+            if (!stet_map_get(met, key.data, key.len)) {
+                stet_map_put(met, key.data, key.len, (stet_slot){.n = 1});
+                *stet_vec_add(out) = (found_link){stet_retain(f->from), space};
+            }
+            stack.len--;
+            continue;
+        }
+        size_t n = stet_count(f->from);
+        while (f->next < n && plain(stet_at(f->from, f->next)))
+            f->next++;
+        if (f->next >= n) {
+            stack.len--;
+            continue;
+        }
+        stet_value child = stet_at(f->from, f->next++);
+        *stet_vec_add(&stack) = (frame){.from = child};
+    }
+    stet_buf_release(&key);
+    stet_vec_release(&stack);
+}
+
+/* Does a link stay a link for whoever reads it? */
+static bool stays_link(stet_value link) {
+    stet_link l;
+    stet_path ignored = STET_PATH_INIT;
+    bool cell = stet_link_read(link, &l, &ignored) && l.as_cell;
+    stet_path_release(&ignored);
+    return cell;
+}
+
+void stet_reader_visit(stet_reader *r, const stet_docname *name, stet_pathref path) {
+    found_links links = {0};
+    stet_map met = {0};
+    stet_value got;
+    stet_error ignored = STET_ERROR_INIT;
+    target t = {.name = *name, .path = STET_PATH_INIT, .hold = stet_null()};
+    stet_path_set(&t.path, path);
+    if (read_target(r, &t, STET_RECURSIVE, &got, &ignored) == STET_OK)
+        find_links(got, t.space, &met, &links);
+    target_release(&t);
+    for (size_t i = 0; i < links.len; i++) {
+        target next = {.space = links.at[i].space, .path = STET_PATH_INIT, .hold = stet_null()};
+        stet_error_clear(&ignored);
+        if (!stays_link(links.at[i].link) && follow(r, links.at[i].link, STET_PATH_ROOT, &next, &ignored) == STET_OK &&
+            read_target(r, &next, STET_RECURSIVE, &got, &ignored) == STET_OK)
+            find_links(got, next.space, &met, &links);
+        target_release(&next);
+        stet_release(links.at[i].link);
+    }
+    stet_error_clear(&ignored);
+    stet_vec_release(&links);
+    stet_map_release(&met);
+}
+
 stet_status stet_reader_value(stet_reader *r, stet_value v, stet_value *out, stet_error *err) {
     return materialize(r, NULL, v, OF_VALUE, out, err);
 }

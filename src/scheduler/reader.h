@@ -39,6 +39,10 @@ typedef struct stet_reader {
     STET_VEC(stet_value) owned;
 } stet_reader;
 
+/* Reads all that a cell consists of, for the record alone: each place that links lead to is read once. A link that can't
+ * be followed (a circle, an absent space, a damaged document) does not hide the others. */
+void stet_reader_visit(stet_reader *r, const stet_docname *name, stet_pathref path);
+
 /* Reads a cell; `path` is in the envelope. Borrowed until the transaction ends or the reader is released.
  * STET_NOT_FOUND: nothing is there. */
 STET_CHECKED stet_status stet_reader_cell(stet_reader *r, stet_space *space, const stet_docname *name,

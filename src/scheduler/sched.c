@@ -4,7 +4,8 @@
 
 /* Counts up when a run records more of what it rests on than it did before: older records prove too little.
  * 2: reads behind links. 3: code in files. 4: all that was written through cells, changed or not.
- * 5: all that may be written through cells, by itself or by children. 6: coordinators of children that were read. */
+ * 5: all that may be written through cells, by itself or by children. 6: links in outputs, and coordinators of
+ * children that were read. */
 #define STET_SCHED_RECORD 6
 
 #define MAX_ROUNDS 1000 /* times that others' commits are taken up in one settling */
@@ -324,7 +325,9 @@ void sched_tell_pause(stet_sched *s) {
 static stet_status look_for_survey(stet_sched *s, bool pending, stet_survey *out, stet_error *err) {
     bool grew;
     s->since = 0;
-    stet_status status = sched_demand_cells(s, &grew, err); /* where a wanted cell leads is part of what is wanted */
+    stet_status status = sched_show_results(s, err);
+    if (status == STET_OK)
+        status = sched_demand_cells(s, &grew, err); /* where a wanted cell leads is part of what is wanted */
     if (status == STET_OK && pending)
         status = sched_survey(s, out, err);
     return status == STET_NOT_FOUND ? STET_OK : status;
@@ -426,6 +429,8 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
             status = sched_load_pending(s, err);
         if (status == STET_OK)
             status = sched_envelopes_again(s, err);
+        if (status == STET_OK && (news || s->report.runs > before))
+            status = sched_show_results(s, err);
         if (status == STET_OK)
             status = sched_demand_cells(s, &grew, err);
         if (grew)

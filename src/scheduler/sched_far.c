@@ -399,9 +399,27 @@ stet_status sched_far_stale(stet_sched *s, bool *out, stet_error *err) {
     return status;
 }
 
+/* Has a space changed in which something is wanted that no action here reads: what the result shows through links? */
+static stet_status has_moved(const stet_sched *s, bool *out, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; s->far && i < s->far->at.len && !*out && status == STET_OK; i++) {
+        const far_space *f = s->far->at.at[i];
+        int64_t head;
+        if (f->sched->begun != s->round) /* nothing there was wanted the last time */
+            continue;
+        status = stet_space_seq(f->space, &head, err);
+        *out = status == STET_OK && head > f->sched->seen + (int64_t)f->sched->mine.len;
+    }
+    return status;
+}
+
 stet_status sched_far_news(stet_sched *s, bool *out, stet_error *err) {
     stet_standing all;
-    stet_status status = reads_others(s, out, err);
+    *out = false;
+    stet_status status = has_moved(s, out, err);
+    if (status != STET_OK || *out)
+        return status;
+    status = reads_others(s, out, err);
     if (status != STET_OK || !*out)
         return status;
     status = stet_standing_load_far(s->space, s->branch, &all, err);

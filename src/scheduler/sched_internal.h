@@ -25,6 +25,8 @@ typedef struct sched_piece {
     bool entered;  /* what a start has to do for it was done */
     bool loaded;   /* nothing is recorded, and all of it is in memory */
     bool counted;  /* its nodes were, because one was missing */
+    bool shown;    /* its result is wanted as a cell, with all that it leads to */
+    bool leads;    /* an output that this process has made holds links */
     bool outdated; /* somebody else has set it up anew: what is in memory of it is of the graph before */
 } sched_piece;
 
@@ -260,6 +262,7 @@ typedef struct action_run {
     bool asynchronous;            /* start has returned: its end stores it */
     bool unwanted;                /* it is stopped as soon as start has returned */
     bool placed;                  /* its output is written already */
+    bool leads;                   /* links in what it wrote show more than it or its children make (sched_want.c) */
     struct sched_lists *children; /* made and gone; NULL: it is no coordinator */
     STET_VEC(sched_sent) sent;    /* by a handler: events that are delivered after it */
 } action_run;
@@ -374,6 +377,12 @@ void sched_async_free(stet_sched *s);
 /* In sched_want.c: demands. */
 /* For stet_binding_walk over a result: demands what a link leads to. `ctx` is the scheduler. */
 bool sched_demand_link(void *ctx, stet_value binding, stet_pathref place);
+/* Call it after a run that succeeded: notes in the record whether links in its output lead elsewhere. */
+STET_CHECKED stet_status sched_note_links(action_run *r, stet_error *err);
+/* Does a child show more than its nodes make? */
+bool sched_child_leads(const stet_template *t);
+/* Demands the results of whole pieces that show more, as cells. None of our own results may be waiting to be stored. */
+STET_CHECKED stet_status sched_show_results(stet_sched *s, stet_error *err);
 /* Demands the wanted cells and what they link to now; *grew: more than before. */
 STET_CHECKED stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err);
 /* What a start has to do for the pieces that are wanted. */

@@ -132,10 +132,7 @@ static stet_status makers_of(stet_sched *s, const char *own, const stet_docname 
     stet_status status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
     if (status != STET_OK)
         return status;
-    stet_value seen;
-    stet_error ignored = STET_ERROR_INIT; /* a circle of links, a missing space: whoever reads the result is told */
-    if (stet_reader_cell(&r, NULL, name, path, STET_RECURSIVE, &seen, &ignored) != STET_OK)
-        stet_error_clear(&ignored);
+    stet_reader_visit(&r, name, path);
     const stet_tx_read_record *at;
     size_t count;
     stet_tx_reads(r.tx, &l.arena, &at, &count);

@@ -211,6 +211,8 @@ void sched_run_check(action_run *r) {
         status = stet_tx_write(r->tx, &(stet_docname){a->out_id, a->out_scope}, stet_path_ref(&a->out_path),
                                stet_retain(r->result), &err);
     }
+    if (status == STET_OK)
+        status = sched_note_links(r, &err);
     set_error(r, status, &err);
 }
 
@@ -527,6 +529,7 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         status = sched_tell_changes(s, changes, count, a->id, err);
         if (status == STET_OK && r->children && !failed)
             status = sched_children_apply(s, a, r->children, err);
+        a->piece->leads |= r->leads && !failed;
         stet_plan_finish(s->plan, a->id, failed ? STET_PLAN_FAILED : STET_PLAN_DONE, sched_now(s));
     } else {
         stet_tx_abort(r->tx);

@@ -1,6 +1,15 @@
 /* sched_want.c - what is wanted, and what a start has to do for it.
  *
  * That is: pieces that this version has not met yet, cells and where they lead, and what failed before.
+ *
+ * The result of a piece is wanted with everything that it shows. Most outputs hold values, and it is enough to want the
+ * action that makes them. Links in an output show more: `filter` passes on the links in the elements that it keeps, the
+ * result of a child may be a place in its argument, and a function may return a link. What is there may be made by
+ * another piece, here or in another space, and no action of this piece reads it. So:
+ *
+ *   W1. A run whose output shows more records a read of the document "piece:NAME:links", which does not exist.
+ *   W2. As long as the record of an action in the result has that read, the result is read as a whole before and after
+ *       anything runs, and all that this reads is wanted. A null start of other pieces reads nothing of their results.
  */
 
 #include "graph/stream.h"
@@ -104,6 +113,152 @@ stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *sc
     return STET_OK;
 }
 
+typedef struct links_out {
+    const char *children; /* how ids of documents of its children begin */
+    bool found;
+} links_out;
+
+static bool find_link_out(void *ctx, stet_value binding, stet_pathref place) {
+    links_out *o = ctx;
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
+    (void)place;
+    if (stet_link_read(binding, &l, &path))
+        o->found = l.space || strncmp(l.id, o->children, strlen(o->children)) != 0;
+    stet_path_release(&path);
+    return !o->found;
+}
+
+stet_status sched_note_links(action_run *r, stet_error *err) {
+    const stet_piece *p = r->a->piece->piece;
+    if (!r->placed && r->a->out_id && stet_reader_has_links(r->result)) {
+        char *children = stet_piece_part(p->name, "child", "");
+        links_out o = {children, false};
+        stet_binding_walk(r->result, find_link_out, &o);
+        stet_free(children);
+        r->leads = o.found;
+    }
+    if (!r->leads)
+        return STET_OK;
+    stet_value ignored;
+    stet_error mine = STET_ERROR_INIT;
+    char *id = stet_piece_part(p->name, "links", NULL);
+    stet_status status =
+        stet_tx_read(r->tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, STET_SHALLOW, &ignored, &mine);
+    stet_free(id);
+    if (status == STET_NOT_FOUND)
+        status = STET_OK;
+    if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
+}
+
+typedef struct child_shows {
+    stet_pattern *pattern;
+    bool more;
+} child_shows;
+
+static bool shows_more(void *ctx, stet_value binding, stet_pathref place) {
+    child_shows *c = ctx;
+    stet_pattern_ref ref;
+    (void)place;
+    c->more = !stet_pattern_resolve(c->pattern, binding, &ref) || ref.kind != STET_REF_NODE;
+    return !c->more;
+}
+
+bool sched_child_leads(const stet_template *t) {
+    child_shows c = {t->pattern, false};
+    stet_binding_walk(t->pattern->result, shows_more, &c);
+    return c.more;
+}
+
+typedef STET_VEC(int64_t) reader_list;
+
+static stet_status note_reader(void *ctx, int64_t number, stet_error *err) {
+    (void)err;
+    *stet_vec_add((reader_list *)ctx) = number;
+    return STET_OK;
+}
+
+static bool note_id(void *ctx, stet_value binding, stet_pathref place) {
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
+    (void)place;
+    if (stet_link_read(binding, &l, &path) && !l.space)
+        stet_map_put(ctx, l.id, strlen(l.id), (stet_slot){.n = 1});
+    stet_path_release(&path);
+    return true;
+}
+
+/* Is one of these actions in the result, by itself or as a child of one that is? An output that lies in a named cell is
+ * wanted as a cell already. */
+static stet_status in_result(stet_sched *s, const sched_piece *p, const reader_list *n, bool *out, stet_error *err) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_map shown = {0};
+    stet_status status = STET_OK;
+    if (n->len > 0)
+        stet_binding_walk(stet_get(p->piece->envelope, "value"), note_id, &shown);
+    for (size_t i = 0; i < n->len && !*out && status == STET_OK; i++) {
+        stet_action_record r;
+        stet_error mine = STET_ERROR_INIT;
+        stet_arena_clear(&arena);
+        status = stet_observe_brief(s->space, n->at[i], &arena, &r, &mine);
+        bool gone = status == STET_NOT_FOUND;
+        if (gone)
+            status = STET_OK;
+        else if (status != STET_OK && err)
+            stet_error_move(err, &mine);
+        stet_error_clear(&mine);
+        if (gone || status != STET_OK)
+            continue;
+        char *node = stet_strndup(r.key.action, strcspn(r.key.action, "["));
+        char *id = stet_piece_part(p->piece->name, "node", node);
+        *out = stet_map_get(&shown, id, strlen(id)) != NULL;
+        stet_free(id);
+        stet_free(node);
+    }
+    stet_map_release(&shown);
+    stet_arena_release(&arena);
+    return status;
+}
+
+static stet_status result_leads(stet_sched *s, const sched_piece *p, bool *out, stet_error *err) {
+    reader_list readers = {0};
+    bool complete;
+    *out = p->leads;
+    if (!s->memo->durable)
+        return STET_OK;
+    char *id = stet_piece_part(p->piece->name, "links", NULL);
+    stet_status status = s->memo->ops->readers(s->memo, NULL, &(stet_docname){id, ""}, STET_PATH_ROOT, STET_VALUE,
+                                               note_reader, &readers, &complete, err);
+    stet_free(id);
+    *out = false;
+    if (status == STET_OK)
+        status = in_result(s, p, &readers, out, err);
+    stet_vec_release(&readers);
+    return status;
+}
+
+stet_status sched_show_results(stet_sched *s, stet_error *err) {
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    stet_status status = STET_OK;
+    stet_path value = STET_PATH_INIT;
+    stet_path_push(&value, "value");
+    for (size_t i = 0; status == STET_OK && stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
+        sched_piece *p = slot->p;
+        if (!p->whole || p->shown)
+            continue;
+        status = result_leads(s, p, &p->shown, err);
+        if (status == STET_OK && p->shown)
+            status = stet_sched_demand_cell(s, p->piece->doc, NULL, stet_path_ref(&value), err);
+    }
+    stet_path_release(&value);
+    return status;
+}
+
 bool sched_demand_link(void *ctx, stet_value binding, stet_pathref place) {
     stet_sched *s = ctx;
     (void)place;
@@ -129,17 +284,15 @@ stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err) {
         stet_status status = stet_json_parse(s->wanted_cells.at[i], strlen(s->wanted_cells.at[i]), &cell, err);
         if (status != STET_OK)
             return status;
-        stet_value id = stet_at(cell, 0), scope = stet_at(cell, 1), got;
+        stet_value id = stet_at(cell, 0), scope = stet_at(cell, 1);
         stet_path path = STET_PATH_INIT;
         stet_reader r = {.record = true, .space = sched_space, .ctx = s};
-        stet_error ignored = STET_ERROR_INIT;
         status = stet_path_of_value(&path, stet_at(cell, 2), err);
         if (status == STET_OK)
             status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
         if (status == STET_OK) {
             stet_docname name = {stet_as_string(&id, NULL), stet_as_string(&scope, NULL)};
-            if (stet_reader_cell(&r, NULL, &name, stet_path_ref(&path), STET_RECURSIVE, &got, &ignored) != STET_OK)
-                stet_error_clear(&ignored); /* not there yet: that is a read, too */
+            stet_reader_visit(&r, &name, stet_path_ref(&path));
             const stet_tx_read_record *at;
             size_t count;
             stet_arena arena = STET_ARENA_INIT;

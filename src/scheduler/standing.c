@@ -83,8 +83,9 @@ static stet_status add_writes(asking *q, stet_space *s, int64_t branch, stet_unr
     return status;
 }
 
-static stet_status whole_graph(stet_space *s, int64_t branch, const char *name, stet_piece **p, stet_process **g,
-                               stet_error *err) {
+/* `most`: children that can't be read are left out. */
+static stet_status graph_of(stet_space *s, int64_t branch, const char *name, bool most, stet_piece **p,
+                            stet_process **g, stet_error *err) {
     *g = NULL;
     stet_status status = stet_piece_load(s, branch, name, -1, p, err);
     if (status != STET_OK)
@@ -92,6 +93,10 @@ static stet_status whole_graph(stet_space *s, int64_t branch, const char *name, 
     status = stet_piece_process(s, branch, *p, -1, g, err);
     if (status == STET_OK)
         status = stet_piece_children(s, branch, -1, *g, NULL, err);
+    if (most && *g && (status == STET_CORRUPT || status == STET_NOT_FOUND)) {
+        stet_error_clear(err);
+        status = STET_OK;
+    }
     if (status != STET_OK) {
         stet_process_free(*g);
         stet_piece_free(*p);
@@ -101,20 +106,26 @@ static stet_status whole_graph(stet_space *s, int64_t branch, const char *name, 
     return status;
 }
 
+static stet_status whole_graph(stet_space *s, int64_t branch, const char *name, stet_piece **p, stet_process **g,
+                               stet_error *err) {
+    return graph_of(s, branch, name, false, p, g, err);
+}
+
 static bool note_name(void *ctx, int64_t action, const char *name, size_t name_len, const void *bytes, size_t len) {
     (void)action, (void)bytes, (void)len;
     stet_map_put(ctx, name, name_len, (stet_slot){.n = 1});
     return true;
 }
 
-/* Those of one piece. A graph that can't be read has no actions that could run: `stet check` tells of it. */
+/* Those of one piece. A graph that can't be read has no actions that could run: `stet check` tells of it. Children that
+ * can't be read do not hide the others. */
 static stet_status missing_of(asking *q, stet_space *s, int64_t branch, const char *name, stet_arena *arena,
                               unrecorded_list *out, stet_error *err) {
     stet_piece *p;
     stet_process *g;
     stet_error mine = STET_ERROR_INIT;
     stet_map known = {0};
-    stet_status status = whole_graph(s, branch, name, &p, &g, &mine);
+    stet_status status = graph_of(s, branch, name, true, &p, &g, &mine);
     if (status == STET_CORRUPT || status == STET_NOT_FOUND) {
         stet_error_clear(&mine);
         return STET_OK;

@@ -88,4 +88,14 @@ t "a run there overwrites it"                        same 1 "$(cat o)"
 t "which the state of the branch tells"              same dirty "$(state p a --branch br)"
 t "and status, too"                                  same 1 "$(stet status p --branch br --json | json pieces.0.dirty)"
 t "and why"                                          expect_out "somebody else changed" stet why p --branch br
+# A node that had children returns a pattern now, and fails: on a fork it is as unknown as everything else.
+echo '{"pattern":1,"name":"turns","argument":{"default":{"l":[1,2],"p":0}},"nodes":[{"id":"n","inputs":{"list":{"$":"argument/l"}},"module":{"type":"ref","ref":"map","pattern":{"pattern":1,"name":"c","nodes":[{"id":"y","inputs":{"value":{"$":"argument/element"}},"module":{"type":"ref","ref":"value"}}],"result":{"$":"y"}}}}],"result":{"n":{"$":"n"}}}' >turns.json
+t "a node with children"                 stet run turns.json -q
+echo '{"pattern":1,"name":"turns","argument":{"default":{"l":[1,2],"p":0}},"nodes":[{"id":"n","returns":"pattern","inputs":{"value":{"$":"argument/p"}},"module":{"type":"ref","ref":"value"}}],"result":{"n":{"$":"n"}}}' >turns.json
+t "which returns no pattern"             expect_status 1 stet run turns.json -q
+stet branch create turned -q
+t "is unknown on a fork"                 same 1 "$(stet status turns --branch turned --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["pieces"][0]["unknown"])')"
+t "and fails there, too"                 expect_status 1 stet run turns.json --branch turned -q
+t "and is mended there"                  expect_out 'ran 1' stet run turns.json --branch turned --set 'p={"pattern":1,"name":"m","nodes":[],"result":5}'
+t "check finds nothing"                  stet check
 finish
