@@ -440,8 +440,12 @@ void piece_render_outcome(stet_render *r, stet_value result) {
 }
 
 stet_status piece_outcome_verdict(stet_value result) {
-    return stet_as_int(stet_get(result, "failed")) > 0 || stet_as_int(stet_get(result, "aside")) > 0 ? STET_FAILED
-                                                                                                     : STET_OK;
+    stet_value code = stet_get(stet_get(result, "resultError"), "code");
+    const char *why = stet_typeof(code) == STET_STRING ? stet_as_string(&code, NULL) : "";
+    bool failed = stet_as_int(stet_get(result, "failed")) > 0 || strcmp(why, "failed") == 0;
+    if (!failed && strcmp(why, "conflict") == 0)
+        return STET_CONFLICT;
+    return failed || stet_as_int(stet_get(result, "aside")) > 0 ? STET_FAILED : STET_OK;
 }
 
 const char piece_outcome_schema[] =
