@@ -433,6 +433,7 @@ void stet_drive_outcome_release(stet_drive_outcome *out) {
     stet_release(out->failed_before);
     stet_release(out->metrics);
     stet_release(out->absent);
+    stet_release(out->unverified);
     stet_release(out->result);
     stet_error_clear(&out->result_error);
     *out = (stet_drive_outcome){0};
@@ -487,6 +488,8 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
         stet_put(&v, "part", stet_bool(true));
     if (stet_count(out->failed_before) > 0)
         stet_put(&v, "failedBefore", stet_retain(out->failed_before));
+    if (stet_count(out->unverified) > 0)
+        stet_put(&v, "unverified", stet_retain(out->unverified));
     if (out->has_result)
         stet_put(&v, "result", stet_retain(out->result));
     if (out->result_error.status != STET_OK)

@@ -88,6 +88,7 @@ typedef struct stet_drive_outcome {
     int64_t duration_ms;
     char *run_id; /* "" if none was written */
     bool committed;
+    stet_value unverified; /* verifiers that a run of a part left outdated: the result has no verdict; or null */
     /* The result of the piece with links followed, if the spec asked for it: up to date on one snapshot (if only parts
      * of the piece were requested, these parts of it), or the last good values if something failed. `result_error`:
      * it can't be shown, and is null. STET_CONFLICT: others keep changing what it is made of. */

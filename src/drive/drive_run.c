@@ -170,8 +170,10 @@ static stet_status enter_verifiers(driver *d, const stet_piece *p, int64_t branc
         stet_runfile_task(d->run, id, &(stet_task_spec){.kind = "computation", .verifier = true});
         if (passed)
             stet_runfile_task_done(d->run, id, NULL);
-        else
+        else {
             stet_runfile_task_skipped(d->run, id, "not asked for: the result has no verdict");
+            stet_push(&d->out->unverified, stet_string(id));
+        }
         stet_arena_release(&arena);
     }
     if (status == STET_OK)
@@ -187,7 +189,11 @@ static bool commit_run(driver *d) {
     if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) != STET_OK ||
         stet_piece_load(d->space, branch, d->piece, -1, &p, NULL) != STET_OK)
         return false;
+    stet_release(d->out->unverified);
+    d->out->unverified = stet_array();
     bool known = !p->has_verifiers || enter_verifiers(d, p, branch, NULL) == STET_OK;
+    if (stet_count(d->out->unverified) > 0)
+        stet_runfile_summary(d->run, "unverified", stet_retain(d->out->unverified));
     stet_piece_free(p);
     if (!known)
         return false;

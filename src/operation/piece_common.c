@@ -435,8 +435,14 @@ void piece_render_outcome(stet_render *r, stet_value result) {
         stet_buf_printf(r->out, ", left %lld", left);
     if (waiting > 0)
         stet_buf_printf(r->out, " (%lld wait for what failed)", waiting);
-    stet_buf_printf(r->out, " in %.2f s%s\n", (double)stet_as_int(stet_get(result, "durationMs")) / 1000,
+    stet_value unverified = stet_get(result, "unverified");
+    stet_buf_printf(r->out, " in %.2f s%s", (double)stet_as_int(stet_get(result, "durationMs")) / 1000,
                     part && failed + aside + left == 0 ? ": what was asked for stands" : "");
+    for (size_t i = 0; i < stet_count(unverified); i++) {
+        stet_buf_str(r->out, i ? ", " : "; not verified: ");
+        piece_render_text(r, stet_at(unverified, i));
+    }
+    stet_buf_str(r->out, stet_count(unverified) ? " did not run (stet run runs all of it)\n" : "\n");
 }
 
 stet_status piece_outcome_verdict(stet_value result) {
@@ -458,7 +464,7 @@ const char piece_outcome_schema[] =
     "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
     "\"integer\"},\"files\":{\"type\":\"integer\"},\"filesChanged\":{\"type\":\"integer\"},"
     "\"watched\":{\"type\":\"boolean\"},\"dryRun\":{\"type\":\"boolean\"},"
-    "\"part\":{\"type\":\"boolean\"},\"failedBefore\":{\"type\":\"array\"},"
+    "\"part\":{\"type\":\"boolean\"},\"unverified\":{\"type\":\"array\"},\"failedBefore\":{\"type\":\"array\"},"
     "\"actions\":{\"type\":\"array\"},\"absentSpaces\":{\"type\":\"array\"},\"metrics\":{\"type\":\"object\"}"
     ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
     ","

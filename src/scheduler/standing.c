@@ -59,8 +59,14 @@ static stet_status add_writes(asking *q, stet_space *s, int64_t branch, stet_unr
     stet_link l;
     stet_path path = STET_PATH_INIT;
     address_list writes = {0};
-    stet_value cells = stet_get(row, "materializer");
+    stet_value cells = stet_get(row, "materializer"), circle = stet_get(row, "circle");
     stet_status status = STET_OK;
+    if (stet_typeof(circle) == STET_STRING) {
+        stet_buf name = STET_BUF(0);
+        stet_buf_printf(&name, "%s %s", u->piece, stet_as_string(&circle, NULL));
+        u->circle = stet_arena_strndup(arena, name.data, name.len);
+        stet_buf_release(&name);
+    }
     stet_path_push(&path, "value");
     if (stet_link_read(stet_get(row, "output"), &l, &path) && !l.space)
         add_address(&writes, &(stet_docname){l.id, l.scope}, stet_path_ref(&path), arena);
