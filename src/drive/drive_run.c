@@ -162,7 +162,7 @@ static stet_status enter_verifiers(driver *d, const stet_piece *p, int64_t branc
         stet_arena arena = STET_ARENA_INIT;
         stet_action_record r;
         stet_task_status was;
-        stet_action_key key = {.piece = p->doc, .action = id};
+        stet_action_key key = stet_piece_action(p, id);
         if (!stet_as_bool(stet_get(g->nodes[i].row, "verifier")) || stet_runfile_has_task(d->run, id, &was))
             continue;
         bool passed = stet_observe_find(d->space, branch, &key, &arena, &r, NULL) == STET_OK && r.observed &&

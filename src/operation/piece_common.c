@@ -208,7 +208,7 @@ stet_status piece_put_absent(piece_call *c, const char *piece, stet_value *resul
 stet_status piece_put_leads(piece_call *c, const stet_standing *s, const stet_piece *p, stet_value *row,
                             stet_error *err) {
     stet_value list;
-    stet_status status = stet_sched_leads_to(c->sched, p->doc, s, &list, err);
+    stet_status status = stet_sched_leads_to(c->sched, p, s, &list, err);
     if (status == STET_OK && stet_count(list) > 0)
         stet_put(row, "leadsTo", list);
     else if (status == STET_OK)

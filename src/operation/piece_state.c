@@ -23,7 +23,7 @@ static stet_status count_one(piece_call *c, counted *n, int64_t action, stet_err
     stet_action_record r;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_observe_get(c->space, action, &arena, &r, &mine);
-    if (status == STET_OK && stet_piece_has(n->piece->doc, &r.key) &&
+    if (status == STET_OK && stet_piece_has(n->piece, &r.key) &&
         !stet_standing_misses(n->standing, r.key.piece, r.key.action) && !stet_action_fails(&r)) {
         n->states[stet_standing_of(n->standing, action)]++;
         n->recorded++;
@@ -586,7 +586,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_action_record r;
         stet_action_state state = STET_UNKNOWN;
         stet_value row = stet_null(), wrong = stet_null();
-        stet_action_key key = {.piece = p->doc, .action = node};
+        stet_action_key key = stet_piece_action(p, node);
         stet_standing s = {0};
         status = stet_piece_row(c.space, c.branch, p, node, &row, err);
         if (status == STET_OK)

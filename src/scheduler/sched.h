@@ -135,7 +135,7 @@ STET_CHECKED stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_d
 /* Actions of other pieces that are outdated or failed, and that the result of the piece links to:
  * [{"piece","node","state","space"?}], at most 100. `standing` is that of the scheduler's space and branch. The caller
  * releases it. */
-STET_CHECKED stet_status stet_sched_leads_to(stet_sched *s, const char *piece_doc, const stet_standing *standing,
+STET_CHECKED stet_status stet_sched_leads_to(stet_sched *s, const stet_piece *piece, const stet_standing *standing,
                                              stet_value *out, stet_error *err);
 /* The same for a cell, with all actions that make what it consists of. */
 STET_CHECKED stet_status stet_sched_outdated_makers(stet_sched *s, const stet_docname *name, stet_pathref path,
