@@ -320,9 +320,11 @@ typedef struct stet_pull_request {
     bool (*cancelled)(void *ctx);
     void *ctx;
 } stet_pull_request;
-/* `*result` is the result of the piece with links followed; `*report` is what `stet run --json` prints. Either pointer
- * may be NULL; the values belong to the caller. With STET_FAILED (an action failed, in this run or an earlier one) both
- * are still set, and the result holds the last good values. With any other failure neither is set. */
+/* `*result` is the result of the piece with links followed, up to date on one snapshot of each space; of a request with
+ * `nodes` or `demand`, these parts of it are up to date. `*report` is what `stet run --json` prints. Either pointer may
+ * be NULL; the values belong to the caller. With STET_FAILED (an action failed, in this run or an earlier one) both are
+ * still set, and the result holds the last good values. With any other failure neither is set. STET_CONFLICT: other
+ * writers kept changing what the result is made of. */
 STET_API STET_CHECKED stet_status stet_pull(stet_project *p, const stet_pull_request *request, stet_value *result,
                                             stet_value *report, stet_error *err);
 

@@ -153,6 +153,7 @@ static PyObject *project_run(PyObject *o, PyObject *args) {
     spec.jobs = jobs;
     spec.stop_on_failure = stop != 0;
     spec.retry_failed = retry != 0;
+    spec.result = STET_DRIVE_SHOW_RESULT;
     spec.cancelled = interrupted;
     spec.ctx = &r;
     stet_drive_outcome out = {0};

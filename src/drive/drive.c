@@ -147,6 +147,13 @@ static stet_status await_news(driver *d, bool *news, stet_error *err) {
     return status;
 }
 
+static stet_status demand_cell(driver *d, const stet_docname *name, stet_pathref path, stet_error *err) {
+    *stet_vec_add(&d->parts) = (stet_sched_cell){
+        {stet_arena_strdup(&d->arena, name->id), stet_arena_strdup(&d->arena, name->scope ? name->scope : "")},
+        {stet_arena_dup(&d->arena, path.bytes, path.len), path.len}};
+    return stet_sched_demand_cell(d->sched, name->id, name->scope, path, err);
+}
+
 /* The output of one node, which must be there. */
 static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
     int64_t branch;
@@ -168,7 +175,7 @@ static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_path_push(&path, "value");
     if (stet_link_read(stet_get(row, "output"), &link, &path))
-        status = stet_sched_demand_cell(d->sched, link.id, link.scope, stet_path_ref(&path), err);
+        status = demand_cell(d, &(stet_docname){link.id, link.scope}, stet_path_ref(&path), err);
     else
         status = stet_fail(err, STET_INVALID, "node \"%s\" has no output that could be wanted", node);
     stet_path_release(&path);
@@ -180,6 +187,8 @@ static stet_status demand(driver *d, stet_error *err) {
     if (stet_count(d->spec->demand) == 0 && stet_count(d->spec->nodes) == 0)
         return stet_sched_demand_piece(d->sched, d->piece, err);
     stet_status status = stet_sched_touch_piece(d->sched, d->piece, err);
+    stet_vec_clear(&d->parts);
+    stet_arena_clear(&d->arena);
     d->out->part = true;
     for (size_t i = 0; i < stet_count(d->spec->nodes) && status == STET_OK; i++)
         status = demand_node(d, stet_at(d->spec->nodes, i), err);
@@ -189,14 +198,14 @@ static stet_status demand(driver *d, stet_error *err) {
         stet_path path = STET_PATH_INIT;
         status = stet_drive_demand_path(stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "", &path, err);
         if (status == STET_OK)
-            status = stet_sched_demand_cell(d->sched, doc, NULL, stet_path_ref(&path), err);
+            status = demand_cell(d, &(stet_docname){doc, ""}, stet_path_ref(&path), err);
         stet_path_release(&path);
     }
     stet_free(doc);
     return status;
 }
 
-static void take_report(driver *d, const stet_sched_report *r) {
+void drive_take_report(driver *d, const stet_sched_report *r) {
     stet_release(d->out->report.problems);
     d->out->report = *r;
     d->out->stood = r->stood;
@@ -305,7 +314,9 @@ static stet_status drive(driver *d, stet_error *err) {
         stet_sched_report r = {0};
         int64_t begun = stet_clock_monotonic_us();
         status = stet_sched_settle(d->sched, &r, err);
-        take_report(d, &r);
+        drive_take_report(d, &r);
+        if (status == STET_OK && d->spec->result && !d->spec->watch)
+            status = drive_read_result(d, err);
         if (status == STET_OK)
             status = note_absent(d, err);
         if (d->spec->watch && status == STET_OK && r.runs > 0)
@@ -369,8 +380,15 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
         status = drive(&d, err);
     if (d.sched)
         status = drive_end_run(&d, status, err);
+    if (status == STET_OK && spec->result == STET_DRIVE_NEED_RESULT && out->result_error.status != STET_OK) {
+        status = out->result_error.status;
+        if (err)
+            stet_error_move(err, &out->result_error);
+    }
     out->piece = d.piece ? d.piece : stet_strdup("");
     stet_map_release(&d.wrong);
+    stet_vec_release(&d.parts);
+    stet_arena_release(&d.arena);
     if (!out->run_id)
         out->run_id = stet_strdup("");
     stet_live_close(d.live);
@@ -415,6 +433,9 @@ void stet_drive_outcome_release(stet_drive_outcome *out) {
     stet_release(out->failed_before);
     stet_release(out->metrics);
     stet_release(out->absent);
+    stet_release(out->unverified);
+    stet_release(out->result);
+    stet_error_clear(&out->result_error);
     *out = (stet_drive_outcome){0};
 }
 
@@ -467,5 +488,11 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
         stet_put(&v, "part", stet_bool(true));
     if (stet_count(out->failed_before) > 0)
         stet_put(&v, "failedBefore", stet_retain(out->failed_before));
+    if (stet_count(out->unverified) > 0)
+        stet_put(&v, "unverified", stet_retain(out->unverified));
+    if (out->has_result)
+        stet_put(&v, "result", stet_retain(out->result));
+    if (out->result_error.status != STET_OK)
+        stet_put(&v, "resultError", stet_error_value(&out->result_error));
     return v;
 }

@@ -29,6 +29,14 @@ typedef struct stet_drive_event {
     stet_sched_sent *sent; /* receives the outcome */
 } stet_drive_event;
 
+/* The result of the piece is not read; is read into the outcome, where an error says that it can't be shown; is what
+ * the drive is for, which fails without it. */
+typedef enum stet_drive_result_use {
+    STET_DRIVE_NO_RESULT,
+    STET_DRIVE_SHOW_RESULT,
+    STET_DRIVE_NEED_RESULT
+} stet_drive_result_use;
+
 typedef struct stet_drive_spec {
     const char *space, *branch; /* NULL: "main" and the default branch */
     const char *pattern;        /* path of a pattern file; NULL: the piece already exists */
@@ -43,6 +51,7 @@ typedef struct stet_drive_spec {
     bool explain;               /* report what is outdated, and why */
     bool dry_run;               /* and run and write nothing: works on a copy of the spaces (scratch.h) */
     bool retry_failed, observe_only;
+    stet_drive_result_use result; /* of the piece; not with `watch` or `dry_run` */
     bool record;                  /* write a run file even if everything was up to date */
     const char *run_id;           /* continue this run, or NULL */
     const char *actor;            /* or NULL */
@@ -79,6 +88,13 @@ typedef struct stet_drive_outcome {
     int64_t duration_ms;
     char *run_id; /* "" if none was written */
     bool committed;
+    stet_value unverified; /* verifiers that a run of a part left outdated: the result has no verdict; or null */
+    /* The result of the piece with links followed, if the spec asked for it: up to date on one snapshot (if only parts
+     * of the piece were requested, these parts of it), or the last good values if something failed. `result_error`:
+     * it can't be shown, and is null. STET_CONFLICT: others keep changing what it is made of. */
+    bool has_result;
+    stet_value result;
+    stet_error result_error;
 } stet_drive_outcome;
 
 STET_CHECKED stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_drive_outcome *out,

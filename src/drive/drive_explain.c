@@ -92,7 +92,7 @@ static void explain_action(const explaining *x, int64_t action, bool stale, stet
     stet_drive_outcome *out = x->d->out;
     stet_action_record r;
     if (stet_count(out->actions) >= SHOWN || stet_observe_get(x->d->space, action, arena, &r, NULL) != STET_OK ||
-        !stet_piece_has(x->piece->doc, &r.key) || !is_wanted(x, r.key.action))
+        !stet_piece_has(x->piece, &r.key) || !is_wanted(x, r.key.action))
         return;
     stet_value v = stet_object();
     stet_put(&v, "node", stet_string(r.key.action));
@@ -113,7 +113,7 @@ static void note_marked(explaining *x, const stet_marked *marks, size_t count, s
     stet_action_record r;
     for (size_t i = 0; i < count && stet_count(x->failures) > 0; i++)
         if (stet_observe_get(x->d->space, marks[i].action, arena, &r, NULL) == STET_OK &&
-            stet_piece_has(x->piece->doc, &r.key))
+            stet_piece_has(x->piece, &r.key))
             stet_map_put(&x->marked, r.key.action, strlen(r.key.action), (stet_slot){.n = 1});
 }
 
@@ -182,7 +182,7 @@ static stet_status explain_restarts(const explaining *x, stet_error *err) {
 static stet_status explain_leads(const explaining *x, const stet_standing *all, stet_error *err) {
     stet_drive_outcome *out = x->d->out;
     stet_value list = stet_null();
-    stet_status status = out->part ? STET_OK : stet_sched_leads_to(x->d->sched, x->piece->doc, all, &list, err);
+    stet_status status = out->part ? STET_OK : stet_sched_leads_to(x->d->sched, x->piece, all, &list, err);
     for (size_t i = 0; i < stet_count(list) && stet_count(out->actions) < SHOWN; i++) {
         stet_value v = stet_retain(stet_at(list, i));
         stet_put(&v, "reason", stet_string("linked"));

@@ -28,8 +28,10 @@ typedef struct driver {
     stet_error run_error;
     stet_estimate *estimate; /* created with the first action that is worth it; NULL before */
     size_t done, running, queued, total;
-    int64_t shown_us; /* when progress was last reported */
-    stet_map failed;  /* "PIECE/NODE" of actions that failed at some time */
+    int64_t shown_us;                /* when progress was last reported */
+    STET_VEC(stet_sched_cell) parts; /* the demanded cells, if not the whole piece is wanted; in `arena` */
+    stet_arena arena;
+    stet_map failed; /* "PIECE/NODE" of actions that failed at some time */
 } driver;
 
 /* In drive_run.c: the files of the run, created with the first action that is worth a line in them or at the end, and
@@ -69,6 +71,10 @@ STET_CHECKED stet_status drive_open(driver *d, stet_sched_opts *opts, stet_error
  * and its piece is unknown as a whole. */
 STET_CHECKED stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, stet_error *err);
 void drive_close(driver *d);
+/* In drive.c: what the last settling came to. Takes over its problems. */
+void drive_take_report(driver *d, const stet_sched_report *r);
+/* In result.c: after a settling that came to its end, reads the result into the outcome. */
+STET_CHECKED stet_status drive_read_result(driver *d, stet_error *err);
 /* In drive.c: brings the documents of files up to date. */
 STET_CHECKED stet_status drive_bring_files_up(driver *d, stet_error *err);
 /* In drive_explain.c: adds to the outcome what is outdated, what may follow from it, and what waits. */

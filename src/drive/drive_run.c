@@ -162,7 +162,7 @@ static stet_status enter_verifiers(driver *d, const stet_piece *p, int64_t branc
         stet_arena arena = STET_ARENA_INIT;
         stet_action_record r;
         stet_task_status was;
-        stet_action_key key = {.piece = p->doc, .action = id};
+        stet_action_key key = stet_piece_action(p, id);
         if (!stet_as_bool(stet_get(g->nodes[i].row, "verifier")) || stet_runfile_has_task(d->run, id, &was))
             continue;
         bool passed = stet_observe_find(d->space, branch, &key, &arena, &r, NULL) == STET_OK && r.observed &&
@@ -170,8 +170,10 @@ static stet_status enter_verifiers(driver *d, const stet_piece *p, int64_t branc
         stet_runfile_task(d->run, id, &(stet_task_spec){.kind = "computation", .verifier = true});
         if (passed)
             stet_runfile_task_done(d->run, id, NULL);
-        else
+        else {
             stet_runfile_task_skipped(d->run, id, "not asked for: the result has no verdict");
+            stet_push(&d->out->unverified, stet_string(id));
+        }
         stet_arena_release(&arena);
     }
     if (status == STET_OK)
@@ -187,7 +189,11 @@ static bool commit_run(driver *d) {
     if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) != STET_OK ||
         stet_piece_load(d->space, branch, d->piece, -1, &p, NULL) != STET_OK)
         return false;
+    stet_release(d->out->unverified);
+    d->out->unverified = stet_array();
     bool known = !p->has_verifiers || enter_verifiers(d, p, branch, NULL) == STET_OK;
+    if (stet_count(d->out->unverified) > 0)
+        stet_runfile_summary(d->run, "unverified", stet_retain(d->out->unverified));
     stet_piece_free(p);
     if (!known)
         return false;

@@ -65,6 +65,7 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
                             .cancelled = spec->cancelled};
     stet_sched_report report = {0};
     stet_value names = stet_null();
+    size_t ran;
     stet_status status = drive_open(&d, &opts, err);
     if (status == STET_OK)
         status = pieces_of(&d, name->id, &names, err);
@@ -82,8 +83,9 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
         status = stet_files_save(d.files, err);
     /* What others kept changing was put aside here, and is tried again there. */
     if (status == STET_OK)
-        status = report.failed > 0 ? say_failed(d.sched, &report, err)
-                                   : stet_sched_get_fresh(d.sched, name->id, name->scope, path, out, err);
+        status = report.failed > 0
+                     ? say_failed(d.sched, &report, err)
+                     : stet_sched_get_fresh(d.sched, &(stet_sched_want){.cell = {*name, path}}, &ran, out, err);
     if (status == STET_OK && (status = drive_refuse_invalid(&d, name, path, err)) != STET_OK)
         stet_release(*out);
     if (status == STET_FAILED)

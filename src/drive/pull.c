@@ -4,27 +4,6 @@
 
 #include "drive/drive.h"
 
-/* The result of the piece as it is now, links followed. One that nobody has made yet is null. */
-static stet_status read_result(stet_project *project, const stet_pull_request *q, const char *piece, stet_value *out,
-                               stet_error *err) {
-    stet_space *space = NULL;
-    stet_sched *sched = NULL;
-    char *doc = stet_piece_doc(piece);
-    stet_path path = STET_PATH_INIT;
-    stet_path_push(&path, "value");
-    stet_sched_opts opts = {0};
-    stet_status status = stet_space_open(project, q->space ? q->space : "main", STET_SPACE_READ_ONLY, &space, err);
-    if (status == STET_OK)
-        status = stet_sched_open(project, space, q->branch, &opts, &sched, err);
-    if (status == STET_OK)
-        status = stet_sched_get(sched, doc, NULL, stet_path_ref(&path), out, err);
-    stet_sched_close(sched);
-    stet_space_close(space);
-    stet_path_release(&path);
-    stet_free(doc);
-    return status;
-}
-
 /* The first failure, as the error of the whole. */
 static stet_status say_failure(const stet_drive_outcome *o, stet_error *err) {
     stet_value first = stet_at(stet_count(o->report.problems) ? o->report.problems : o->failed_before, 0);
@@ -56,15 +35,13 @@ stet_status stet_pull(stet_project *project, const stet_pull_request *q, stet_va
                             .stop_on_failure = !q->keep_going,
                             .retry_failed = !q->no_retry_failed,
                             .dry_run = q->dry_run,
+                            .result = result ? STET_DRIVE_NEED_RESULT : STET_DRIVE_NO_RESULT,
                             .ctx = q->ctx,
                             .cancelled = q->cancelled};
     stet_drive_outcome out;
-    stet_value made = stet_null();
     stet_status status = stet_drive(project, &spec, &out, err);
-    if (status == STET_OK && result && !q->dry_run)
-        status = read_result(project, q, out.piece, &made, err);
     if (status == STET_OK && result)
-        *result = made;
+        *result = stet_retain(out.result);
     if (status == STET_OK && report)
         *report = stet_drive_outcome_value(&out);
     if (status == STET_OK && (out.report.failed > 0 || out.report.aside > 0))

@@ -119,8 +119,9 @@ static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
         return status;
     if (stet_typeof(c->source) != STET_NULL) {
         stet_path path = STET_PATH_INIT;
+        stet_docname result = stet_piece_name(p, NULL);
         stet_path_push(&path, "source");
-        status = stet_tx_write(tx, &(stet_docname){p->doc, NULL}, stet_path_ref(&path), stet_retain(c->source), err);
+        status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_retain(c->source), err);
         stet_path_release(&path);
     }
     if (status == STET_OK)

@@ -286,8 +286,21 @@ static void place_cells(stet_value shape, stet_value parent, stet_value *row) {
         stet_put(row, "onDemand", stet_bool(true));
 }
 
+/* Children have circles of their own, and otherwise are where their coordinator is. */
+static void place_in_circle(stet_value shape, const char *instance, stet_value parent, stet_value *row) {
+    stet_value own = stet_get(shape, "circle"), around = stet_get(parent, "circle");
+    if (stet_typeof(own) == STET_STRING) {
+        stet_put(row, "circle", stet_stringf("%s.%s", instance, stet_as_string(&own, NULL)));
+        stet_put(row, "turn", stet_retain(stet_get(shape, "turn")));
+    } else if (stet_typeof(around) == STET_STRING) {
+        stet_put(row, "circle", stet_retain(around));
+        stet_put(row, "turn", stet_retain(stet_get(parent, "turn")));
+    }
+}
+
 /* What the row of a child has beside its bindings: its place in the order, whether it is wanted, whose child it is. */
-static void place(stet_template *t, const char *local, const char *coordinator, stet_value parent, stet_value *row) {
+static void place(stet_template *t, const char *local, const char *instance, const char *coordinator, stet_value parent,
+                  stet_value *row) {
     const stet_process_node *shape = stet_process_find(t->shape, local);
     int64_t rank = stet_as_int(stet_get(parent, "rank")) + 1;
     /* Whoever is certain to read the parent's output reads the results in it if it is shown, or if it is a filter. */
@@ -305,6 +318,7 @@ static void place(stet_template *t, const char *local, const char *coordinator, 
     if (shown)
         stet_put(row, "shown", stet_bool(true));
     stet_put(row, "parent", stet_string(coordinator));
+    place_in_circle(shape ? shape->row : stet_null(), instance, parent, row);
 }
 
 stet_status stet_child_rows(stet_template *t, const char *piece, const char *coordinator, stet_value coordinator_row,
@@ -333,7 +347,7 @@ stet_status stet_child_rows(stet_template *t, const char *piece, const char *coo
                 continue;
             }
             char *id = stet_asprintf("%s.%s", instance, made.id[k]);
-            place(t, made.id[k], coordinator, coordinator_row, &made.row[k]);
+            place(t, made.id[k], instance, coordinator, coordinator_row, &made.row[k]);
             if (strlen(id) > STET_CHILD_ID_MAX) {
                 stet_release(made.row[k]);
                 status = stet_fail(err, STET_LIMIT, "the id \"%.80s...\" of a child has more than %d bytes", id,

@@ -100,7 +100,7 @@ static bool awaits(checking *c, const char *id) {
     bool waits = false;
     for (const char *at = strchr(id, '['); at && !waits; at = strchr(at + 1, '[')) {
         char *above = stet_strndup(id, (size_t)(at - id));
-        stet_action_key key = {c->p->doc, NULL, above};
+        stet_action_key key = stet_piece_action(c->p, above);
         waits = !has_succeeded(c, &key);
         stet_free(above);
     }
@@ -321,7 +321,7 @@ static bool is_of_this(checking *c, const stet_action_key *key) {
  * it away, as gc does. Of a child it is one: coordinators take theirs away with what they bring forth. */
 static stet_status check_left_over(checking *c, gone_list *l, stet_status status, stet_error *err) {
     for (size_t i = 0; i < l->at.len; i++) {
-        stet_action_key key = {c->p->doc, NULL, l->at.at[i]};
+        stet_action_key key = stet_piece_action(c->p, l->at.at[i]);
         bool child = stet_child_instance(key.action) != 0;
         bool left = child ? !awaits(c, key.action) : is_of_this(c, &key);
         if (status == STET_OK && left) {
@@ -344,7 +344,7 @@ static bool is_awaited(checking *c, const char *id) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
     char *coordinator = coordinator_of(c, id, len);
-    stet_action_key key = {c->p->doc, NULL, coordinator};
+    stet_action_key key = stet_piece_action(c->p, coordinator);
     bool stands =
         stet_observe_find(c->s, 0, &key, &arena, &r, NULL) == STET_OK && r.cause.state == STET_STANDS && !r.failed;
     stet_free(coordinator);
@@ -360,7 +360,7 @@ static stet_status check_lost(checking *c, const gone_list *l, stet_error *err) 
         if (stet_stream_is_handler(c->g->nodes[i].row) || stet_map_get(&l->known, id, strlen(id)) ||
             (debt.commits && stet_child_instance(id)) || !is_awaited(c, id))
             continue;
-        stet_action_key key = {c->p->doc, NULL, id};
+        stet_action_key key = stet_piece_action(c->p, id);
         if (c->repair)
             status = stet_observe_distrust(c->s, 0, &key, 1, STET_REASON_REPAIRED, err);
         if (status == STET_OK)

@@ -223,21 +223,59 @@ static uint32_t components(const work *w, const adjacency *out, uint32_t *compon
     return count;
 }
 
-/* Nodes in a circle say which, by the smallest name in it: that one is the first to run of them, so that a circle which
- * fails does so at the same node every time. */
-static void name_circles(const work *w, const uint32_t *component, uint32_t count) {
-    uint32_t *least = stet_alloc_zero(((size_t)count + 1) * sizeof *least);
-    size_t *size = stet_alloc_zero(((size_t)count + 1) * sizeof *size), n = w->g->node_count;
+/* Numbers the members of a circle from `first` on, in the order in which they run: every reader behind a writer, but for
+ * the edges that close a circle. That is the order of a depth-first search backwards, without recursion. */
+static void number_members(const work *w, const adjacency *out, const uint32_t *component, uint32_t first,
+                           uint32_t size, uint32_t *next, uint32_t *turn) {
+    STET_VEC(uint32_t) path = {0};
+    uint32_t left = size;
+    *stet_vec_add(&path) = first;
+    next[first] = out->start[first];
+    while (path.len > 0) {
+        uint32_t v = path.at[path.len - 1];
+        bool deeper = false;
+        while (next[v] < out->start[v + 1] && !deeper) {
+            uint32_t to = w->edges.at[out->at[next[v]++]].to;
+            if (component[to] != component[v] || next[to] != NONE)
+                continue;
+            next[to] = out->start[to];
+            *stet_vec_add(&path) = to;
+            deeper = true;
+        }
+        if (deeper)
+            continue;
+        turn[v] = --left;
+        path.len--;
+    }
+    stet_vec_release(&path);
+}
+
+/* Nodes in a circle say which, by the smallest name in it, and when it is their turn. The one with that name is the
+ * first, and none waits for one that comes later: so a circle which fails does so at the same node every time. */
+static void name_circles(const work *w, const adjacency *out, const uint32_t *component, uint32_t count) {
+    size_t n = w->g->node_count;
+    uint32_t *least = stet_alloc_zero(((size_t)count + 1) * sizeof *least),
+             *size = stet_alloc_zero(((size_t)count + 1) * sizeof *size);
+    uint32_t *next = stet_alloc((n + 1) * sizeof *next), *turn = stet_alloc_zero((n + 1) * sizeof *turn);
     for (size_t i = 0; i < n; i++) {
         uint32_t c = component[i];
+        next[i] = NONE;
         if (size[c]++ == 0 || strcmp(w->g->nodes[i].id, w->g->nodes[least[c]].id) < 0)
             least[c] = (uint32_t)i;
     }
-    for (size_t i = 0; i < n; i++)
-        if (size[component[i]] > 1)
-            stet_put(&w->g->nodes[i].row, "circle", stet_string(w->g->nodes[least[component[i]]].id));
+    for (uint32_t c = 0; c < count; c++)
+        if (size[c] > 1)
+            number_members(w, out, component, least[c], size[c], next, turn);
+    for (size_t i = 0; i < n; i++) {
+        if (size[component[i]] < 2)
+            continue;
+        stet_put(&w->g->nodes[i].row, "circle", stet_string(w->g->nodes[least[component[i]]].id));
+        stet_put(&w->g->nodes[i].row, "turn", stet_int(turn[i]));
+    }
     free(least);
     free(size);
+    free(next);
+    free(turn);
 }
 
 static void rank_nodes(const work *w, uint32_t *rank) {
@@ -245,7 +283,7 @@ static void rank_nodes(const work *w, uint32_t *rank) {
     adjacency out = by_end(w, true);
     uint32_t *component = stet_alloc((n ? n : 1) * sizeof *component);
     uint32_t count = components(w, &out, component);
-    name_circles(w, component, count);
+    name_circles(w, &out, component, count);
     /* Nodes by component, sources first: the last number first. */
     uint32_t *start = stet_alloc_zero(((size_t)count + 2) * sizeof *start),
              *order = stet_alloc((n ? n : 1) * sizeof *order);

@@ -63,6 +63,7 @@ stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int
     stet_piece *p = stet_alloc_zero(sizeof *p);
     p->name = stet_strdup(name);
     p->doc = doc;
+    p->scope = stet_strdup("");
     p->envelope = state.value;
     p->seq = state.seq;
     p->generation = stet_as_int(stet_get(process, "generation"));
@@ -102,7 +103,20 @@ void stet_piece_free(stet_piece *p) {
     stet_release(p->envelope);
     stet_free(p->name);
     stet_free(p->doc);
+    stet_free(p->scope);
     free(p);
+}
+
+stet_docname stet_piece_name(const stet_piece *p, const char *id) {
+    return (stet_docname){id ? id : p->doc, p->scope};
+}
+
+stet_action_key stet_piece_action(const stet_piece *p, const char *node) {
+    return (stet_action_key){.piece = p->doc, .scope = p->scope, .action = node};
+}
+
+bool stet_piece_has(const stet_piece *p, const stet_action_key *key) {
+    return strcmp(key->piece, p->doc) == 0 && strcmp(key->scope ? key->scope : "", p->scope) == 0;
 }
 
 /* Anybody may call a document of his own like the result of a piece. */
@@ -197,7 +211,8 @@ static stet_status load_chunk(stet_space *s, int64_t branch, const stet_piece *p
     snprintf(number, sizeof number, "%u", chunk);
     char *id = stet_piece_part(p->name, "process", number);
     stet_doc_state state;
-    stet_status status = stet_space_load(s, branch, &(stet_docname){id, NULL}, at, &state, err);
+    stet_docname part = stet_piece_name(p, id);
+    stet_status status = stet_space_load(s, branch, &part, at, &state, err);
     stet_free(id);
     if (status != STET_OK)
         return status;
@@ -332,12 +347,12 @@ stet_status stet_piece_schemas(stet_space *s, int64_t branch, const stet_process
 stet_status stet_piece_generation_seq(stet_space *s, int64_t branch, const stet_piece *p, int64_t generation,
                                       int64_t *seq, stet_error *err) {
     int64_t before = 0;
+    stet_docname result = stet_piece_name(p, NULL);
     do {
         stet_arena arena = STET_ARENA_INIT;
         stet_revision *at;
         size_t count;
-        stet_status status = stet_space_history(s, branch, &(stet_docname){p->doc, NULL}, before, 100, &arena, &at,
-                                                &count, &before, err);
+        stet_status status = stet_space_history(s, branch, &result, before, 100, &arena, &at, &count, &before, err);
         if (status != STET_OK) {
             stet_arena_release(&arena);
             return status;
@@ -346,8 +361,7 @@ stet_status stet_piece_generation_seq(stet_space *s, int64_t branch, const stet_
         for (size_t i = 0; i < count; i++) {
             /* Newest first: the last revision that has the generation is where it was set up. */
             stet_doc_state state;
-            if (found == 0 &&
-                stet_space_load(s, branch, &(stet_docname){p->doc, NULL}, at[i].seq, &state, NULL) == STET_OK) {
+            if (found == 0 && stet_space_load(s, branch, &result, at[i].seq, &state, NULL) == STET_OK) {
                 if (stet_as_int(stet_get(stet_get(state.value, "process"), "generation")) == generation)
                     found = at[i].seq;
                 stet_release(state.value);

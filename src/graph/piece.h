@@ -28,6 +28,7 @@
 
 typedef struct stet_piece {
     char *name, *doc;
+    char *scope; /* of every document that the piece owns: the common one, "" */
     int64_t generation;
     uint32_t chunks;
     size_t node_count;
@@ -49,6 +50,11 @@ typedef struct stet_piece {
 STET_CHECKED stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int64_t at, stet_piece **out,
                                          stet_error *err);
 void stet_piece_free(stet_piece *p);
+/* Names a document that the piece owns; `id` is borrowed. NULL: its result document. */
+stet_docname stet_piece_name(const stet_piece *p, const char *id);
+/* The key of one of its actions, and whether an action is one of its own. */
+stet_action_key stet_piece_action(const stet_piece *p, const char *node);
+bool stet_piece_has(const stet_piece *p, const stet_action_key *key);
 /* A `runtime` that never ran anything. It is stored for a piece if nothing is recorded about its current graph, so that
  * no older record of the piece is mistaken for one of this graph. */
 stet_hash stet_piece_unrecorded(void);

@@ -81,10 +81,10 @@ stet_status stet_piece_keep_schemas(stet_space *s, const char *branch, const ste
     return status;
 }
 
-static stet_status put_value(stet_tx *tx, const char *id, stet_value value, stet_error *err) {
+static stet_status put_value(stet_tx *tx, const stet_docname *name, stet_value value, stet_error *err) {
     stet_value envelope = stet_object();
     stet_put(&envelope, "value", value);
-    return stet_tx_put(tx, &(stet_docname){id, NULL}, envelope, err);
+    return stet_tx_put(tx, name, envelope, err);
 }
 
 /* Some parts of the graph as one member of the group. All of them in one commit would have to be read for any of them.
@@ -128,22 +128,23 @@ static stet_status end_member(row_writer *w, stet_error *err) {
 
 static stet_status write_part(row_writer *w, const char *id, stet_value rows, stet_error *err) {
     stet_status status = STET_OK;
+    stet_docname part = stet_process_name(w->s->process, id);
     if (!w->tx) {
         stet_value seen;
+        stet_docname result = stet_process_name(w->s->process, NULL);
         status = stet_tx_begin_in(w->s->group, &w->tx, err);
         if (status != STET_OK) {
             w->tx = NULL;
             stet_release(rows);
             return status;
         }
-        if (stet_tx_read(w->tx, NULL, &(stet_docname){w->s->process->result, NULL}, STET_PATH_ROOT, STET_SHALLOW, &seen,
-                         NULL) != STET_OK)
+        if (stet_tx_read(w->tx, NULL, &result, STET_PATH_ROOT, STET_SHALLOW, &seen, NULL) != STET_OK)
             seen = stet_null(); /* that there is none is a read, too */
     }
     if (stet_typeof(rows) == STET_OBJECT)
-        status = put_value(w->tx, id, rows, err);
+        status = put_value(w->tx, &part, rows, err);
     else
-        status = stet_tx_drop(w->tx, &(stet_docname){id, NULL}, err);
+        status = stet_tx_drop(w->tx, &part, err);
     if (status == STET_OK && ++w->parts >= PARTS_PER_MEMBER)
         status = end_member(w, err);
     return status;
@@ -216,8 +217,9 @@ static stet_status tear_down(stet_tx *tx, const stet_piece_setup *s, stet_error 
         stet_link l;
         stet_path path = STET_PATH_INIT;
         char *own = stet_piece_part(s->process->piece, "node", c->id);
-        if (status == STET_OK && stet_link_read(link, &l, &path) && !l.space && !*l.scope && strcmp(l.id, own) == 0)
-            status = stet_tx_drop(tx, &(stet_docname){own, NULL}, err);
+        stet_docname name = stet_process_name(s->process, own);
+        if (status == STET_OK && stet_link_read(link, &l, &path) && stet_link_leads_to(&l, &name))
+            status = stet_tx_drop(tx, &name, err);
         stet_free(own);
         stet_path_release(&path);
     }
@@ -407,14 +409,16 @@ stet_status stet_piece_write(stet_tx *tx, const stet_piece_setup *s, stet_error 
     stet_put(&envelope, "process", process_header(s, chunks));
     if (stet_typeof(s->source) != STET_NULL)
         stet_put(&envelope, "source", stet_retain(s->source));
-    return stet_tx_put(tx, &(stet_docname){s->process->result, NULL}, envelope, err);
+    stet_docname result = stet_process_name(s->process, NULL);
+    return stet_tx_put(tx, &result, envelope, err);
 }
 
 static stet_status set_flag(stet_tx *tx, const stet_piece *p, const char *flag, bool value, stet_error *err) {
     stet_path path = STET_PATH_INIT;
+    stet_docname result = stet_piece_name(p, NULL);
     stet_path_push(&path, "process");
     stet_path_push(&path, flag);
-    stet_status status = stet_tx_write(tx, &(stet_docname){p->doc, NULL}, stet_path_ref(&path), stet_bool(value), err);
+    stet_status status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_bool(value), err);
     stet_path_release(&path);
     return status;
 }

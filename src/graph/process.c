@@ -34,10 +34,6 @@ const char *stet_piece_name_of_key(const stet_action_key *key) {
     return key->scope && *key->scope ? NULL : stet_piece_name_of(key->piece);
 }
 
-bool stet_piece_has(const char *doc, const stet_action_key *key) {
-    return strcmp(key->piece, doc) == 0 && !(key->scope && *key->scope);
-}
-
 uint32_t stet_process_chunks(size_t nodes) {
     uint32_t n = 1;
     while ((size_t)n * STET_PROCESS_PER_CHUNK < nodes)
@@ -52,6 +48,10 @@ uint32_t stet_process_chunk(const char *id, uint32_t chunks) {
         h = (h ^ (unsigned char)*id) * 16777619u;
     h ^= h >> 15;
     return h & (chunks - 1);
+}
+
+bool stet_link_leads_to(const stet_link *l, const stet_docname *name) {
+    return !l->space && strcmp(l->id, name->id) == 0 && strcmp(l->scope, name->scope ? name->scope : "") == 0;
 }
 
 bool stet_link_read(stet_value v, stet_link *out, stet_path *path) {
@@ -111,8 +111,13 @@ stet_process *stet_process_new(const char *piece) {
     stet_process *g = stet_alloc_zero(sizeof *g);
     g->piece = stet_strdup(piece);
     g->result = stet_piece_doc(piece);
+    g->scope = stet_strdup("");
     g->schemas = stet_object();
     return g;
+}
+
+stet_docname stet_process_name(const stet_process *g, const char *id) {
+    return (stet_docname){id ? id : g->result, g->scope};
 }
 
 void stet_process_add(stet_process *g, const char *id, size_t len, stet_value row, size_t capacity) {
@@ -168,6 +173,7 @@ void stet_process_free(stet_process *g) {
     stet_arena_release(&g->arena);
     stet_free(g->piece);
     stet_free(g->result);
+    stet_free(g->scope);
     free(g);
 }
 

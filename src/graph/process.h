@@ -25,7 +25,7 @@
  * assembled from the rows on demand (stet_process_snapshot).
  *
  *   rank           writers have a lower rank than their readers; nodes of one cycle share theirs
- *   circle         of a node in a cycle: the smallest name of the nodes in it
+ *   circle, turn   of a node in a cycle: the smallest name of the nodes in it, and its place in the order of running
  *   certain        a path of inputs that are always read leads from here to the result or to an effect (or everything
  *                  is wanted), so that the node is live whenever the whole piece is wanted, without a walk
  *   fingerprint    what it computes, from what, and where to; nodes with equal fingerprints keep cells, observation and
@@ -45,6 +45,7 @@
 
 #include "graph/pattern.h"
 #include "graph/use.h"
+#include "memory/space.h"
 
 #define STET_PROCESS_PER_CHUNK 4 /* small enough that most parts are kept completely in their heads */
 #define STET_PIECE_MAX_NAME    STET_PATTERN_MAX_NAME
@@ -57,6 +58,7 @@ typedef struct stet_process_node {
 typedef struct stet_process {
     char *piece;  /* NAME */
     char *result; /* "piece:NAME" */
+    char *scope;  /* of every document that the piece owns: the common one, "" */
     int64_t generation;
     stet_hash program;
     stet_value binding; /* the result binding with links, or null */
@@ -85,8 +87,6 @@ const char *stet_piece_name_of(const char *id);
 /* The same of the piece that an action belongs to. Pieces lie in the common scope: an action that a program recorded
  * for a document of the same id in another scope is none of theirs. */
 const char *stet_piece_name_of_key(const stet_action_key *key);
-/* Is it an action of the piece with this result document? */
-bool stet_piece_has(const char *doc, const stet_action_key *key);
 
 STET_CHECKED stet_status stet_process_build(stet_pattern *p, const char *piece, const stet_process_modules *modules,
                                             stet_process **out, stet_error *err);
@@ -94,6 +94,8 @@ STET_CHECKED stet_status stet_process_build(stet_pattern *p, const char *piece, 
 stet_process *stet_process_new(const char *piece);
 STET_CHECKED stet_status stet_process_add_rows(stet_process *g, stet_value rows, stet_error *err);
 void stet_process_free(stet_process *g); /* NULL is fine */
+/* Names a document that the piece of this graph owns; `id` is borrowed. NULL: its result document. */
+stet_docname stet_process_name(const stet_process *g, const char *id);
 /* Visits every node of a graph and of the patterns of children, at any depth; those children may not exist yet. `top`
  * is the node of the graph that it is part of; `node` is a row or, inside the pattern of children, as authored. */
 typedef void (*stet_node_visit)(void *ctx, const char *top, stet_value node);
@@ -112,6 +114,8 @@ typedef struct stet_link {
 } stet_link;
 /* Decodes a link; appends its keys to `path`, which is not cleared. False: `v` is not a link, or a damaged one. */
 bool stet_link_read(stet_value v, stet_link *out, stet_path *path);
+/* Does it lead to this document of the own space, or into it? */
+bool stet_link_leads_to(const stet_link *l, const stet_docname *name);
 /* A link to a cell of the own space. `path` is relative to the value. */
 stet_value stet_link_make(const char *id, stet_pathref path);
 /* {"/": {"link@1": MEMBERS}}. Consumes them. */

@@ -372,6 +372,7 @@ typedef struct stet_unrecorded {
     bool failed;                /* the row is that of a failed run */
     const stet_address *writes; /* its output, followed by the places in its envelopes */
     size_t count, sure;         /* `sure`: the number of those that are its output */
+    const char *circle;         /* "PIECE NODE": actions with the same one read each other in a circle; NULL: in none */
 } stet_unrecorded;
 /* Lists these actions, from the graphs of the pieces. Called once for each space and branch. */
 typedef struct stet_standing_source {

@@ -5,11 +5,13 @@
  *       changes that were not pushed to them yet.
  *   S2. An action that reads what a root or a stale action writes is stale, in its own space and, through the mirrors,
  *       in others. Its children are stale too: the action decides which children exist and what they compute. A failed
- *       action is not stale because of itself: nothing that it read has changed. For callers with a source, what an
+ *       action is not stale because of itself, nor because of what waits for it (S4). For callers with a source, what an
  *       action may write counts as what it writes: an action with envelopes may write anywhere in them, and where links
  *       in them lead, and only its run tells what changes. No mark follows from that.
  *   S3. Other spaces are read on their default branch. So only that branch of them is considered, and only what is
  *       written there has readers elsewhere.
+ *   S4. In a circle everything is downstream of what failed, and waits for it; and the failed action reads what waits. It
+ *       failed, and is not stale, unless a way leads to it from a root that is not downstream of it.
  *
  * Rejected: durable stale marks in the owner space. They would have to be taken back when the cause goes, in every
  * space downstream, and a crash in between would leave them behind.
@@ -42,7 +44,10 @@ typedef struct walk {
     STET_VEC(reached) queue;
     STET_VEC(stet_stale_root) roots;
     STET_VEC(stet_far_stale) far;
-    stet_map seen; /* member and action -> 1 */
+    stet_map seen;         /* member and action -> 1 */
+    const stet_map *apart; /* these are no roots; NULL: all are */
+    const char *circle;    /* nor are those of this circle, of the first member; NULL: none */
+    size_t owed;           /* how many of the queue were reached before the roots */
     STET_VEC(stet_may_write) may;
     stet_places places, envelopes;
     stet_numbers found;
@@ -61,11 +66,13 @@ static size_t add_root(walk *w, const stet_stale_root *root) {
     return w->roots.len - 1;
 }
 
+typedef struct seen_key {
+    uint64_t member;
+    int64_t action;
+} seen_key;
+
 static void reach(walk *w, size_t m, int64_t action, size_t root) {
-    struct {
-        uint64_t member;
-        int64_t action;
-    } key = {m, action};
+    seen_key key = {m, action};
     if (stet_map_get(&w->seen, &key, sizeof key))
         return;
     stet_map_put(&w->seen, &key, sizeof key, (stet_slot){.n = 1});
@@ -236,6 +243,15 @@ static void reach_unrecorded(walk *w, size_t m, const stet_unrecorded *u, size_t
     }
 }
 
+static bool is_apart(const walk *w, size_t m, int64_t action) {
+    seen_key key = {m, action};
+    return w->apart && stet_map_get(w->apart, &key, sizeof key);
+}
+
+static bool in_circle(const walk *w, size_t m, const stet_unrecorded *u) {
+    return w->circle && m == 0 && u->circle && strcmp(u->circle, w->circle) == 0;
+}
+
 static void start(walk *w, size_t m, const member_roots *roots) {
     const member *o = &w->members.at[m];
     for (size_t i = 0; i < o->mark_count; i++)
@@ -243,7 +259,7 @@ static void start(walk *w, size_t m, const member_roots *roots) {
               add_root(w, &(stet_stale_root){.space = o->space, .branch = o->branch, .action = o->marks[i].action}));
     for (size_t i = 0; i < roots->count; i++) {
         const stet_unrecorded *u = &roots->at[i];
-        if (!u->failed)
+        if (!u->failed && !is_apart(w, m, u->number) && !in_circle(w, m, u))
             reach_unrecorded(w, m, u,
                              add_root(w, &(stet_stale_root){.space = o->space,
                                                             .branch = o->branch,
@@ -310,11 +326,13 @@ static stet_status start_failed(walk *w, size_t m, const member_roots *roots, st
     stet_status st = STET_OK;
     for (size_t i = 0; i < o->failed.len && st == STET_OK; i++) {
         root.action = o->failed.at[i];
+        if (is_apart(w, m, root.action))
+            continue;
         st = reach_from(w, m, root.action, add_root(w, &root), err);
     }
     for (size_t i = 0; i < roots->count; i++) {
         root.action = roots->at[i].number;
-        if (roots->at[i].failed)
+        if (roots->at[i].failed && !is_apart(w, m, root.action))
             reach_unrecorded(w, m, &roots->at[i], add_root(w, &root));
     }
     return st;
@@ -324,6 +342,97 @@ static stet_status spread(walk *w, size_t *at, stet_error *err) {
     stet_status st = STET_OK;
     for (; *at < w->queue.len && st == STET_OK; (*at)++)
         st = reach_from(w, w->queue.at[*at].member, w->queue.at[*at].action, w->queue.at[*at].root, err);
+    return st;
+}
+
+/* From every root, each for itself. */
+static stet_status reach_all(walk *w, const member_roots *roots, stet_error *err) {
+    size_t at = 0;
+    stet_status st = STET_OK;
+    for (size_t m = 0; m < w->members.len; m++)
+        start(w, m, &roots[m]);
+    st = spread(w, &at, err);
+    for (size_t m = 0; m < w->members.len && st == STET_OK; m++)
+        st = start_failed(w, m, &roots[m], err);
+    return st == STET_OK ? spread(w, &at, err) : st;
+}
+
+static void release_walk(walk *w) {
+    stet_vec_release(&w->queue);
+    stet_vec_release(&w->roots);
+    stet_vec_release(&w->far);
+    stet_vec_release(&w->may);
+    stet_vec_release(&w->places);
+    stet_vec_release(&w->envelopes);
+    stet_numbers_release(&w->found);
+    stet_buf_release(&w->blob);
+    stet_map_release(&w->seen);
+}
+
+/* S4. Is an action that failed stale for no other reason than that others wait for it? If not, `root` becomes the
+ * reason. `*steps` counts what this costs. */
+static stet_status fails_by_itself(walk *w, const member_roots *roots, reached *r, size_t *steps, bool *out,
+                                   stet_error *err) {
+    walk below = {.s = w->s, .out = w->out, .source = w->source}, others = below;
+    size_t at = 0;
+    memcpy(&below.members, &w->members, sizeof w->members); /* borrowed */
+    memcpy(&others.members, &w->members, sizeof w->members);
+    reach(&below, r->member, r->action, add_root(&below, &(stet_stale_root){.space = w->s}));
+    /* What never ran read nothing yet: the graph says that it is downstream. */
+    for (size_t i = 0; i < roots[0].count && !others.circle; i++)
+        if (roots[0].at[i].number == r->action)
+            others.circle = roots[0].at[i].circle;
+    for (size_t i = 0; i < roots[0].count; i++)
+        if (roots[0].at[i].number && in_circle(&others, 0, &roots[0].at[i]))
+            reach(&below, 0, roots[0].at[i].number, 0);
+    stet_status st = spread(&below, &at, err);
+    others.apart = &below.seen;
+    for (size_t i = 1; i < below.queue.len; i++) /* all but itself are no way to it */
+        stet_map_put(&others.seen, &(seen_key){below.queue.at[i].member, below.queue.at[i].action}, sizeof(seen_key),
+                     (stet_slot){.n = 1});
+    for (size_t i = 0; i < w->owed; i++)
+        reach(&others, w->queue.at[i].member, w->queue.at[i].action,
+              add_root(&others, &w->roots.at[w->queue.at[i].root]));
+    if (st == STET_OK)
+        st = reach_all(&others, roots, err);
+    *out = true;
+    for (size_t i = 0; i < others.queue.len && *out; i++)
+        if (others.queue.at[i].member == r->member && others.queue.at[i].action == r->action) {
+            r->root = add_root(w, &others.roots.at[others.queue.at[i].root]);
+            *out = false;
+        }
+    *steps += below.queue.len + others.queue.len;
+    release_walk(&below);
+    release_walk(&others);
+    return st;
+}
+
+static int by_number(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Takes those that failed by themselves out of what was reached. With very many failures some are left in: they are
+ * shown as stale and failed. */
+static stet_status keep_stale(walk *w, const member_roots *roots, stet_error *err) {
+    enum { MAX_STEPS = 100000 };
+    const stet_numbers *failed = &w->members.at[0].failed;
+    size_t steps = 0, n = 0, all = w->queue.len;
+    stet_status st = STET_OK;
+    bool *itself = stet_alloc_zero(all + 1);
+    for (size_t i = 0; i < all && st == STET_OK && steps < MAX_STEPS; i++) {
+        reached *r = &w->queue.at[i];
+        if (r->member == 0 && failed->len > 0 &&
+            bsearch(&r->action, failed->at, failed->len, sizeof *failed->at, by_number) &&
+            !(w->members.at[0].mark_count && bsearch(&r->action, w->members.at[0].marks, w->members.at[0].mark_count,
+                                                     sizeof *w->members.at[0].marks, by_marked)))
+            st = fails_by_itself(w, roots, r, &steps, &itself[i], err);
+    }
+    for (size_t i = 0; i < all; i++)
+        if (!itself[i])
+            w->queue.at[n++] = w->queue.at[i];
+    w->queue.len = n;
+    stet_free(itself);
     return st;
 }
 
@@ -388,15 +497,11 @@ stet_status stet_observe_standing(stet_space *s, int64_t branch, const stet_stan
         if (st != STET_OK)
             break;
     }
-    size_t spread_to = 0;
-    for (size_t m = 0; m < w.members.len && st == STET_OK; m++)
-        start(&w, m, &roots.at[m]);
+    w.owed = w.queue.len;
     if (st == STET_OK)
-        st = spread(&w, &spread_to, err);
-    for (size_t m = 0; m < w.members.len && st == STET_OK; m++)
-        st = start_failed(&w, m, &roots.at[m], err);
+        st = reach_all(&w, roots.at, err);
     if (st == STET_OK)
-        st = spread(&w, &spread_to, err);
+        st = keep_stale(&w, roots.at, err);
     if (st == STET_OK) {
         take_result(&w);
         size_t missing = 0;
@@ -416,23 +521,10 @@ stet_status stet_observe_standing(stet_space *s, int64_t branch, const stet_stan
     for (size_t m = 0; m < w.members.len; m++)
         stet_numbers_release(&w.members.at[m].failed);
     stet_vec_release(&w.members);
-    stet_vec_release(&w.queue);
-    stet_vec_release(&w.roots);
-    stet_vec_release(&w.far);
-    stet_map_release(&w.seen);
-    stet_vec_release(&w.may);
-    stet_vec_release(&w.places);
-    stet_vec_release(&w.envelopes);
-    stet_numbers_release(&w.found);
-    stet_buf_release(&w.blob);
+    release_walk(&w);
     if (st != STET_OK)
         stet_standing_release(out);
     return st;
-}
-
-static int by_number(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
 }
 
 static const int64_t *find_stale(const stet_standing *s, int64_t action) {

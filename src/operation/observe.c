@@ -56,58 +56,107 @@ static stet_value reader_value(const stet_action_record *r, stet_action_state st
     return v;
 }
 
-static stet_status add_readers(stet_space *s, int64_t branch, const char *space, const int64_t *at, size_t len,
-                               stet_value *list, stet_error *err) {
+/* What is wrong with the piece of an action as a whole, or null; asked once for each piece. Borrowed from `known`. */
+static stet_status wrong_of(piece_call *c, const stet_action_key *key, stet_value *known, stet_value *out,
+                            stet_error *err) {
+    const char *name = stet_piece_name_of_key(key);
+    stet_piece *p = NULL;
+    stet_status status = STET_OK;
+    *out = stet_null();
+    if (!name || stet_find(*known, name, strlen(name), out))
+        return STET_OK;
+    stet_value wrong = stet_null();
+    if (stet_piece_load(c->space, c->branch, name, -1, &p, NULL) == STET_OK)
+        status = piece_wrong(c, p, &wrong, err);
+    stet_piece_free(p);
+    if (status == STET_OK) {
+        stet_put(known, name, wrong);
+        *out = stet_get(*known, name);
+    }
+    return status;
+}
+
+static stet_status add_readers(piece_call *c, const int64_t *at, size_t len, stet_value *list, stet_error *err) {
     stet_standing all;
-    stet_status status = len > 0 ? stet_standing_load(s, branch, &all, err) : STET_OK;
+    stet_status status = len > 0 ? stet_standing_load(c->space, c->branch, &all, err) : STET_OK;
     if (status != STET_OK || len == 0)
         return status;
+    stet_value known = stet_object();
     for (size_t i = 0; i < len && status == STET_OK; i++) {
         stet_arena arena = STET_ARENA_INIT;
         stet_action_record r;
-        status = stet_observe_get(s, at[i], &arena, &r, err);
+        stet_value wrong = stet_null();
+        status = stet_observe_get(c->space, at[i], &arena, &r, err);
         if (status == STET_OK)
-            stet_push(list, reader_value(&r, piece_state_of(&all, &r), space));
+            status = wrong_of(c, &r.key, &known, &wrong, err);
+        if (status == STET_OK)
+            stet_push(list, reader_value(&r, piece_state_in(wrong, &all, &r), c->space_name));
         stet_arena_release(&arena);
     }
+    stet_release(known);
     stet_standing_release(&all);
     return status;
 }
 
+/* Those of one other space, which follow each other. */
+static stet_status add_far_space(stet_op_ctx *ctx, const stet_far_reader *at, size_t len, stet_value *list,
+                                 stet_error *err) {
+    piece_call c;
+    stet_value args = stet_object(), name;
+    stet_numbers actions = {0};
+    stet_status status = stet_string_checked(at->space, strlen(at->space), &name, err);
+    if (status == STET_OK) {
+        stet_put(&args, "space", name);
+        status = piece_begin(ctx, args, PIECE_NOW, &c, err);
+    }
+    if (status == STET_OK) {
+        for (size_t i = 0; i < len; i++)
+            *stet_vec_add(&actions) = at[i].action;
+        status = strcmp(stet_space_uuid(c.space), at->uuid) == 0 ? add_readers(&c, actions.at, len, list, err)
+                                                                 : STET_NOT_FOUND;
+        piece_end(&c);
+    }
+    stet_numbers_release(&actions);
+    stet_release(args);
+    return status;
+}
+
 /* Actions of other spaces. One whose space can't be opened is shown by its number: it reads all the same. */
-static stet_status add_far(stet_op_ctx *ctx, const stet_far_reader *at, size_t len, stet_value *list, stet_error *err) {
-    stet_project *p;
-    stet_status status = ctx->project(ctx, &p, err);
-    for (size_t i = 0; i < len && status == STET_OK; i++) {
-        stet_space *owner = NULL;
+static void add_far(stet_op_ctx *ctx, const stet_far_reader *at, size_t len, stet_value *list) {
+    for (size_t i = 0, end; i < len; i = end) {
         stet_error why = STET_ERROR_INIT;
-        stet_status one = stet_space_open(p, at[i].space, STET_SPACE_READ_ONLY, &owner, &why);
-        if (one == STET_OK && strcmp(stet_space_uuid(owner), at[i].uuid) == 0)
-            one = add_readers(owner, 0, at[i].space, &at[i].action, 1, list, &why);
-        else if (one == STET_OK)
-            one = STET_NOT_FOUND;
-        if (one != STET_OK) {
+        stet_value found = stet_array();
+        for (end = i + 1; end < len && strcmp(at[end].space, at[i].space) == 0;)
+            end++;
+        bool known = add_far_space(ctx, at + i, end - i, &found, &why) == STET_OK;
+        for (size_t k = 0; known && k < stet_count(found); k++)
+            stet_push(list, stet_retain(stet_at(found, k)));
+        for (size_t k = i; !known && k < end; k++) {
             stet_value v = stet_object(), name;
-            if (stet_string_checked(at[i].space, strlen(at[i].space), &name, NULL) != STET_OK)
+            if (stet_string_checked(at[k].space, strlen(at[k].space), &name, NULL) != STET_OK)
                 name = stet_string("?");
             stet_put(&v, "space", name);
             stet_put(&v, "piece", stet_string("?"));
             stet_put(&v, "scope", stet_string(""));
-            stet_put(&v, "action", stet_stringf("%lld", (long long)at[i].action));
+            stet_put(&v, "action", stet_stringf("%lld", (long long)at[k].action));
             stet_put(&v, "state", stet_string("unknown"));
             stet_push(list, v);
         }
         stet_error_clear(&why);
-        stet_space_close(owner);
+        stet_release(found);
     }
-    return status;
 }
 
 static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    memory_call asked;
+    piece_call c;
     stet_value hold;
     const char *cell = memory_text(args, "cell", &hold);
-    stet_status status = memory_begin(ctx, args, MEMORY_READ, &c, err);
+    stet_status status = memory_begin(ctx, args, MEMORY_READ, &asked, err);
+    if (status != STET_OK)
+        return status;
+    memory_end(&asked);
+    status = piece_begin(ctx, args, PIECE_NOW, &c, err);
     if (status != STET_OK)
         return status;
     char *id = NULL;
@@ -119,7 +168,7 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_value list = stet_array(), owners = stet_array();
     stet_change_kind kind = stet_as_bool(stet_get(args, "value")) ? STET_VALUE : STET_KEYSET;
     status = stet_cell_parse(cell, stet_as_bool(stet_get(args, "meta")), &id, &path, err);
-    stet_docname name = {id, c.scope};
+    stet_docname name = {id, asked.scope};
     if (status == STET_OK)
         status = stet_observe_readers(c.space, c.branch, &name, stet_path_ref(&path), kind, &readers, err);
     if (status == STET_OK && c.branch == 0)
@@ -128,11 +177,11 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
         status = stet_observe_writers(c.space, c.branch, &name, stet_path_ref(&path),
                                       STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE, &writers, err);
     if (status == STET_OK)
-        status = add_readers(c.space, c.branch, c.space_name, readers.at, readers.len, &list, err);
-    if (status == STET_OK && far_count)
-        status = add_far(ctx, far, far_count, &list, err);
+        status = add_readers(&c, readers.at, readers.len, &list, err);
     if (status == STET_OK)
-        status = add_readers(c.space, c.branch, c.space_name, writers.at, writers.len, &owners, err);
+        add_far(ctx, far, far_count, &list);
+    if (status == STET_OK)
+        status = add_readers(&c, writers.at, writers.len, &owners, err);
     if (status == STET_OK) {
         *result = stet_object();
         stet_put(result, "cell", stet_string(cell));
@@ -146,7 +195,7 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_arena_release(&arena);
     stet_free(id);
     stet_path_release(&path);
-    memory_end(&c);
+    piece_end(&c);
     return status;
 }
 

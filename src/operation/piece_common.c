@@ -208,7 +208,7 @@ stet_status piece_put_absent(piece_call *c, const char *piece, stet_value *resul
 stet_status piece_put_leads(piece_call *c, const stet_standing *s, const stet_piece *p, stet_value *row,
                             stet_error *err) {
     stet_value list;
-    stet_status status = stet_sched_leads_to(c->sched, p->doc, s, &list, err);
+    stet_status status = stet_sched_leads_to(c->sched, p, s, &list, err);
     if (status == STET_OK && stet_count(list) > 0)
         stet_put(row, "leadsTo", list);
     else if (status == STET_OK)
@@ -435,13 +435,23 @@ void piece_render_outcome(stet_render *r, stet_value result) {
         stet_buf_printf(r->out, ", left %lld", left);
     if (waiting > 0)
         stet_buf_printf(r->out, " (%lld wait for what failed)", waiting);
-    stet_buf_printf(r->out, " in %.2f s%s\n", (double)stet_as_int(stet_get(result, "durationMs")) / 1000,
+    stet_value unverified = stet_get(result, "unverified");
+    stet_buf_printf(r->out, " in %.2f s%s", (double)stet_as_int(stet_get(result, "durationMs")) / 1000,
                     part && failed + aside + left == 0 ? ": what was asked for stands" : "");
+    for (size_t i = 0; i < stet_count(unverified); i++) {
+        stet_buf_str(r->out, i ? ", " : "; not verified: ");
+        piece_render_text(r, stet_at(unverified, i));
+    }
+    stet_buf_str(r->out, stet_count(unverified) ? " did not run (stet run runs all of it)\n" : "\n");
 }
 
 stet_status piece_outcome_verdict(stet_value result) {
-    return stet_as_int(stet_get(result, "failed")) > 0 || stet_as_int(stet_get(result, "aside")) > 0 ? STET_FAILED
-                                                                                                     : STET_OK;
+    stet_value code = stet_get(stet_get(result, "resultError"), "code");
+    const char *why = stet_typeof(code) == STET_STRING ? stet_as_string(&code, NULL) : "";
+    bool failed = stet_as_int(stet_get(result, "failed")) > 0 || strcmp(why, "failed") == 0;
+    if (!failed && strcmp(why, "conflict") == 0)
+        return STET_CONFLICT;
+    return failed || stet_as_int(stet_get(result, "aside")) > 0 ? STET_FAILED : STET_OK;
 }
 
 const char piece_outcome_schema[] =
@@ -454,7 +464,7 @@ const char piece_outcome_schema[] =
     "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
     "\"integer\"},\"files\":{\"type\":\"integer\"},\"filesChanged\":{\"type\":\"integer\"},"
     "\"watched\":{\"type\":\"boolean\"},\"dryRun\":{\"type\":\"boolean\"},"
-    "\"part\":{\"type\":\"boolean\"},\"failedBefore\":{\"type\":\"array\"},"
+    "\"part\":{\"type\":\"boolean\"},\"unverified\":{\"type\":\"array\"},\"failedBefore\":{\"type\":\"array\"},"
     "\"actions\":{\"type\":\"array\"},\"absentSpaces\":{\"type\":\"array\"},\"metrics\":{\"type\":\"object\"}"
     ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
     ","

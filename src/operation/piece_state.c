@@ -14,7 +14,8 @@
 typedef struct counted {
     const stet_piece *piece;
     const stet_standing *standing;
-    size_t states[4], recorded, failed; /* failed: of those that are recorded as marked or stale */
+    /* Each action counts once: what failed counts as failed, whatever else is said about it. */
+    size_t states[4], recorded;
 } counted;
 
 static stet_status count_one(piece_call *c, counted *n, int64_t action, stet_error *err) {
@@ -22,11 +23,10 @@ static stet_status count_one(piece_call *c, counted *n, int64_t action, stet_err
     stet_action_record r;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_observe_get(c->space, action, &arena, &r, &mine);
-    if (status == STET_OK && stet_piece_has(n->piece->doc, &r.key) &&
-        !stet_standing_misses(n->standing, r.key.piece, r.key.action)) {
+    if (status == STET_OK && stet_piece_has(n->piece, &r.key) &&
+        !stet_standing_misses(n->standing, r.key.piece, r.key.action) && !stet_action_fails(&r)) {
         n->states[stet_standing_of(n->standing, action)]++;
         n->recorded++;
-        n->failed += stet_action_fails(&r);
     }
     if (status == STET_NOT_FOUND) /* a mark that is left of an action that is not there any more */
         status = STET_OK;
@@ -46,16 +46,17 @@ static stet_status count_piece(piece_call *c, const stet_standing *s, const stet
         status = count_one(c, &n, s->marked[i].action, err);
     for (size_t i = 0; i < s->stale.len && status == STET_OK; i++)
         status = count_one(c, &n, s->stale.at[i], err);
-    for (size_t i = 0; i < s->missing_count; i++)
-        if (strcmp(s->missing[i].piece, p->doc) == 0)
-            n.states[STET_UNKNOWN]++, n.recorded++;
     if (status != STET_OK)
         return status;
-    size_t *counts = n.states, recorded = n.recorded, failed = n.failed;
+    size_t *counts = n.states, recorded = n.recorded;
     stet_value failures;
     status = stet_observe_failures(c->space, c->branch, p->doc, &failures, err);
     if (status != STET_OK)
         return status;
+    for (size_t i = 0; i < s->missing_count; i++)
+        if (strcmp(s->missing[i].piece, p->doc) == 0 &&
+            !stet_find(failures, s->missing[i].action, strlen(s->missing[i].action), NULL))
+            counts[STET_UNKNOWN]++, recorded++;
     /* One that failed, and whose inputs are what they were, does not run again by itself; but it does not stand. */
     size_t all_failed = stet_count(failures), actions = p->node_count - p->handler_count;
     int64_t known = 0;
@@ -67,9 +68,9 @@ static stet_status count_piece(piece_call *c, const stet_standing *s, const stet
     }
     if (known > (int64_t)actions)
         actions = (size_t)known;
+    recorded += all_failed;
     if (recorded > actions)
         actions = recorded;
-    recorded += all_failed > failed ? all_failed - failed : 0;
     /* Without records every action is unknown at every start. */
     counts[stet_drive_persist(c->project) ? STET_STANDS : STET_UNKNOWN] += actions > recorded ? actions - recorded : 0;
     stet_value wrong;
@@ -499,10 +500,9 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         status = stet_observe_list(c.space, c.branch, &f, &arena, &at, &count, &next, err);
         for (size_t i = 0; i < count && status == STET_OK; i++) {
             stet_action_state state = piece_state_in(wrong, &s, &at[i]);
-            bool failed = stet_action_fails(&at[i]);
-            bool only_failed = failed && state == STET_STANDS;
-            if (!wanted || (!only_failed && strcmp(wanted, stet_state_name(state)) == 0) ||
-                (failed && strcmp(wanted, "failed") == 0))
+            /* As status counts them. */
+            const char *as = stet_action_fails(&at[i]) ? "failed" : stet_state_name(state);
+            if (!wanted || strcmp(wanted, as) == 0)
                 stet_push(&rows, piece_action_value(&c, &s, &at[i], state, false));
         }
         stet_arena_release(&arena);
@@ -586,7 +586,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_action_record r;
         stet_action_state state = STET_UNKNOWN;
         stet_value row = stet_null(), wrong = stet_null();
-        stet_action_key key = {.piece = p->doc, .action = node};
+        stet_action_key key = stet_piece_action(p, node);
         stet_standing s = {0};
         status = stet_piece_row(c.space, c.branch, p, node, &row, err);
         if (status == STET_OK)

@@ -289,7 +289,7 @@ static void explain_stale(const why *w, const char *node, const stet_stale_root 
     stet_action_record r;
     bool recorded = root->action && stet_observe_get(root->space, root->action, &arena, &r, NULL) == STET_OK;
     bool here = root->space == w->c->space && root->branch == w->c->branch;
-    if (here && recorded && stet_piece_has(w->piece->doc, &r.key))
+    if (here && recorded && stet_piece_has(w->piece, &r.key))
         end = r.key.action;
     else if (here && root->piece && strcmp(root->piece, w->piece->doc) == 0)
         end = root->name;
@@ -326,7 +326,7 @@ static stet_status explain(const why *w, const char *node, stet_value *out, stet
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
     piece_call *c = w->c;
-    stet_action_key key = {.piece = w->piece->doc, .action = node};
+    stet_action_key key = stet_piece_action(w->piece, node);
     const char *piece = w->piece->name;
     stet_status status = piece_find_action(c, &w->standing, &key, &arena, &r, err);
     if (status != STET_OK) {
@@ -395,7 +395,7 @@ static stet_status add_action(const why *w, int64_t action, stet_map *told, stet
     stet_action_record r;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_observe_get(w->c->space, action, &arena, &r, &mine);
-    if (status == STET_OK && stet_piece_has(w->piece->doc, &r.key))
+    if (status == STET_OK && stet_piece_has(w->piece, &r.key))
         status = add_reason(w, r.key.action, told, rows, &mine);
     if (status == STET_NOT_FOUND) /* a mark that is left of an action that is not there any more */
         status = STET_OK;
@@ -413,7 +413,7 @@ static bool is_of_piece(const why *w, const stet_stale_root *root) {
     bool is = false;
     if (root->space == w->c->space && root->branch == w->c->branch && root->action)
         is = stet_observe_get(root->space, root->action, &arena, &r, NULL) == STET_OK &&
-             stet_piece_has(w->piece->doc, &r.key);
+             stet_piece_has(w->piece, &r.key);
     stet_arena_release(&arena);
     return is;
 }

@@ -76,26 +76,6 @@ static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path,
     return STET_OK;
 }
 
-/* What the piece gives, links followed, into the outcome. */
-static stet_status put_result(stet_op_ctx *ctx, stet_value args, const char *piece, stet_value *result,
-                              stet_error *err) {
-    piece_call c;
-    stet_status status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
-    if (status == STET_OK) {
-        char *doc = stet_piece_doc(piece);
-        stet_path path = STET_PATH_INIT;
-        stet_value v = stet_null();
-        stet_path_push(&path, "value");
-        status = stet_sched_get(c.sched, doc, NULL, stet_path_ref(&path), &v, err);
-        if (status == STET_OK)
-            stet_put(result, "result", v);
-        stet_path_release(&path);
-        stet_free(doc);
-        piece_end(&c);
-    }
-    return status;
-}
-
 static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value hold[4], nodes;
     char *path;
@@ -111,6 +91,7 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
                             .demand = stet_get(args, "demand"),
                             .retry_failed = !stet_as_bool(stet_get(args, "no_retry_failed")),
                             .observe_only = stet_as_bool(stet_get(args, "observe_only")),
+                            .result = ctx->json ? STET_DRIVE_SHOW_RESULT : STET_DRIVE_NO_RESULT,
                             .record = stet_as_bool(stet_get(args, "record")),
                             .watch = stet_as_bool(stet_get(args, "watch")),
                             .settled = settled,
@@ -123,16 +104,6 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     if (status == STET_OK && spec.watch) { /* what each settling came to was told when it did */
         stet_release(*result);
         *result = stet_null();
-    } else if (status == STET_OK && ctx->json && !spec.dry_run) {
-        /* What the run did is told also if its result can't be shown: links in a circle, a damaged document. */
-        stet_value piece = stet_retain(stet_get(*result, "piece"));
-        stet_error mine = STET_ERROR_INIT;
-        if (put_result(ctx, args, stet_as_string(&piece, NULL), result, &mine) != STET_OK) {
-            stet_put(result, "result", stet_null());
-            stet_put(result, "resultError", stet_error_value(&mine));
-        }
-        stet_error_clear(&mine);
-        stet_release(piece);
     }
     stet_free(path);
     stet_release(nodes);
@@ -146,16 +117,9 @@ static stet_status pull_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
                             .piece = piece_text(args, "piece", "", &hold[2]),
                             .demand = stet_get(args, "demand"),
                             .retry_failed = !stet_as_bool(stet_get(args, "no_retry_failed")),
+                            .result = STET_DRIVE_NEED_RESULT,
                             .record = stet_as_bool(stet_get(args, "record"))};
-    stet_status status = piece_drive(ctx, &spec, result, err);
-    if (status != STET_OK)
-        return status;
-    status = put_result(ctx, args, spec.piece, result, err);
-    if (status != STET_OK) {
-        stet_release(*result);
-        *result = stet_null();
-    }
-    return status;
+    return piece_drive(ctx, &spec, result, err);
 }
 
 static void pull_render(stet_render *r, stet_value result) {

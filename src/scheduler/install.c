@@ -85,15 +85,17 @@ static stet_status peek_value(void *ctx, const char *id, stet_value *value, stet
     const leaving *l = ctx;
     stet_value envelope;
     (void)err;
+    stet_docname name = stet_process_name(l->in->process, id);
     *value = stet_null();
-    if (stet_tx_peek(l->tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &envelope, NULL) == STET_OK)
+    if (stet_tx_peek(l->tx, NULL, &name, STET_PATH_ROOT, &envelope, NULL) == STET_OK)
         *value = stet_retain(stet_get(envelope, "value"));
     return STET_OK;
 }
 
 static stet_status drop_doc(void *ctx, const char *id, stet_error *err) {
     const leaving *l = ctx;
-    return stet_tx_drop(l->tx, &(stet_docname){id, NULL}, err);
+    stet_docname name = stet_process_name(l->in->process, id);
+    return stet_tx_drop(l->tx, &name, err);
 }
 
 static stet_status drop_node(void *ctx, const char *id, stet_error *err) {
@@ -164,8 +166,8 @@ static stet_status install(installing *in, stet_group *g, stet_error *err) {
     if (status != STET_OK)
         return status;
     /* What was looked at must still be so. */
-    if (stet_tx_read(tx, NULL, &(stet_docname){in->process->result, NULL}, STET_PATH_ROOT, STET_RECURSIVE, &seen,
-                     NULL) != STET_OK)
+    stet_docname result = stet_process_name(in->process, NULL);
+    if (stet_tx_read(tx, NULL, &result, STET_PATH_ROOT, STET_RECURSIVE, &seen, NULL) != STET_OK)
         seen = stet_null();
     int64_t now = stet_as_int(stet_get(stet_get(seen, "process"), "generation"));
     if (now != (in->before ? in->before->generation : 0) && in->before)
@@ -261,10 +263,10 @@ static stet_status write_rest(stet_tx *tx, void *ctx, stet_error *err) {
     installing *in = ctx;
     stet_status status = STET_OK;
     stet_path path = STET_PATH_INIT;
+    stet_docname result = stet_process_name(in->process, NULL);
     stet_path_push(&path, "source");
     if (stet_typeof(in->source) != STET_NULL)
-        status = stet_tx_write(tx, &(stet_docname){in->process->result, NULL}, stet_path_ref(&path),
-                               stet_retain(in->source), err);
+        status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_retain(in->source), err);
     stet_path_release(&path);
     if (status == STET_OK)
         status = stet_piece_adjust(tx, in->s->branch, in->before, in->unset, in->set, err);

@@ -93,9 +93,10 @@ uint32_t stet_plan_add(stet_plan *p, const char *name, size_t len, const stet_pl
     p->nodes.at[id] = (node){
         .name = copy_name(name, len),
         .flags = (o->effect ? N_EFFECT : 0) | (o->certain ? N_CERTAIN : 0) | (o->effect || o->late ? N_LATE : 0) |
-                 (o->materializer ? N_MATERIALIZER : 0) | (o->first ? N_FIRST : 0),
+                 (o->materializer ? N_MATERIALIZER : 0),
         .rank = o->rank,
         .circle = o->circle,
+        .turn = o->turn,
         .debounce_ms = o->debounce_ms,
         .throttle_ms = o->throttle_ms,
         .started_at = INT64_MIN,
@@ -399,7 +400,7 @@ static bool put_behind_writer(stet_plan *p, uint32_t id) {
         stet_plan_makers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
         for (size_t i = 0; i < p->found.len; i++) {
             const node *w = &p->nodes.at[p->found.at[i]];
-            bool follows = (n->flags & N_FIRST) && w->circle == n->circle;
+            bool follows = n->circle && w->circle == n->circle && n->turn < w->turn;
             if (p->found.at[i] != id && !follows && (w->flags & N_QUEUED) && (w->flags & N_PENDING) &&
                 w->rank >= n->rank && w->rank + 1 > above)
                 above = w->rank + 1;

@@ -76,7 +76,7 @@ typedef struct stet_plan_opts {
     bool certain;      /* known to be live without a walk */
     bool materializer; /* also runs at idle */
     uint32_t circle;   /* not 0: actions with the same number read each other in a cycle, */
-    bool first;        /* and this one runs before the others: it is not put behind them */
+    uint32_t turn;     /* and run in this order: none is put behind one with a larger turn */
     int64_t debounce_ms, throttle_ms;
     void *data; /* for the caller */
 } stet_plan_opts;

@@ -33,12 +33,11 @@ enum {
     N_MATERIALIZER = 16384,
     N_IDLE = 32768, /* a materializer whose turn has come: wanted until it has run */
     N_LATE = 65536,
-    N_HELD = 131072,    /* late, and waits until all is known */
-    N_LEFT = 262144,    /* not to be run before something changes */
-    N_BLOCKS = 524288,  /* failed or was left in this settling: others may be left because of it */
-    N_LEADS = 1048576,  /* the output leads to what others write: it is `into` of some */
-    N_FILLED = 2097152, /* the output led nowhere before its last run */
-    N_FIRST = 4194304   /* of its circle */
+    N_HELD = 131072,   /* late, and waits until all is known */
+    N_LEFT = 262144,   /* not to be run before something changes */
+    N_BLOCKS = 524288, /* failed or was left in this settling: others may be left because of it */
+    N_LEADS = 1048576, /* the output leads to what others write: it is `into` of some */
+    N_FILLED = 2097152 /* the output led nowhere before its last run */
 };
 #define N_PENDING (N_DIRTY | N_UNKNOWN)
 #define N_PLACED  (N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_HELD | N_RUNNING)
@@ -61,7 +60,7 @@ typedef struct node {
     uint32_t down_at;          /* epoch in which all that is downstream of it was loaded */
     uint32_t own;              /* stamp of a walk that began at one that leads into it */
     uint32_t below;            /* how many that lead into it run, or wait for what runs */
-    uint32_t circle;           /* which circle it is in; 0: none */
+    uint32_t circle, turn;     /* which circle it is in, and where; 0: none */
     uint32_t unwanted_at;      /* epoch in which one whose `into` this is was found not to be live */
     int64_t dirty_at, started_at;
     int64_t debounce_ms, throttle_ms;

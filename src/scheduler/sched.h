@@ -135,7 +135,7 @@ STET_CHECKED stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_d
 /* Actions of other pieces that are outdated or failed, and that the result of the piece links to:
  * [{"piece","node","state","space"?}], at most 100. `standing` is that of the scheduler's space and branch. The caller
  * releases it. */
-STET_CHECKED stet_status stet_sched_leads_to(stet_sched *s, const char *piece_doc, const stet_standing *standing,
+STET_CHECKED stet_status stet_sched_leads_to(stet_sched *s, const stet_piece *piece, const stet_standing *standing,
                                              stet_value *out, stet_error *err);
 /* The same for a cell, with all actions that make what it consists of. */
 STET_CHECKED stet_status stet_sched_outdated_makers(stet_sched *s, const stet_docname *name, stet_pathref path,
@@ -213,10 +213,20 @@ STET_CHECKED stet_status stet_sched_resolve(stet_sched *s, stet_value v, stet_va
 STET_CHECKED stet_status stet_sched_get(stet_sched *s, const char *id, const char *scope, stet_pathref path,
                                         stet_value *out, stet_error *err);
 /* The same after a settling that wanted the cell: all that is in it is fresh on one snapshot. What others have made
- * outdated since is made fresh again. STET_FAILED: that failed. STET_CONFLICT: others keep changing what it is made of.
- */
-STET_CHECKED stet_status stet_sched_get_fresh(stet_sched *s, const char *id, const char *scope, stet_pathref path,
-                                              stet_value *out, stet_error *err);
+ * outdated since is made fresh again; `*ran` is the number of runs that this took. STET_FAILED: that failed.
+ * STET_CONFLICT: others keep changing what it is made of. */
+typedef struct stet_sched_cell {
+    stet_docname name;
+    stet_pathref path; /* in the envelope */
+} stet_sched_cell;
+typedef struct stet_sched_want {
+    stet_sched_cell cell;
+    /* If there are some, only these cells have to be fresh, and the rest of the value is what it was at the time. */
+    const stet_sched_cell *parts;
+    size_t part_count;
+} stet_sched_want;
+STET_CHECKED stet_status stet_sched_get_fresh(stet_sched *s, const stet_sched_want *want, size_t *ran, stet_value *out,
+                                              stet_error *err);
 /* The same as stet_sched_get with this space as of sequence `at` (-1: now). */
 STET_CHECKED stet_status stet_sched_get_at(stet_sched *s, const char *id, const char *scope, stet_pathref path,
                                            int64_t at, stet_value *out, stet_error *err);

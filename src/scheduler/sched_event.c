@@ -182,9 +182,9 @@ static stet_status child_there(sending *e, stet_tx *tx, const sched_piece *p, co
     if (!to->child)
         return STET_OK;
     char *id = stet_piece_part(p->piece->name, "child", to->child);
+    stet_docname child = stet_piece_name(p->piece, id);
     stet_path_push(&path, "value");
-    stet_status status =
-        stet_tx_read(tx, NULL, &(stet_docname){id, NULL}, stet_path_ref(&path), STET_SHALLOW, &v, &mine);
+    stet_status status = stet_tx_read(tx, NULL, &child, stet_path_ref(&path), STET_SHALLOW, &v, &mine);
     if (status == STET_NOT_FOUND) {
         stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no child \"%s\": there is no such element, or not any more",
                   p->piece->name, to->child);

@@ -8,7 +8,8 @@
  *       before they begin, by what their inputs lead to; children also by what the list leads to that they are made
  *       from.
  *   F3. An action does not wait for one that waits for the action itself. So in a cycle there is always one failure
- *       that the others wait for.
+ *       that the others wait for. Nodes that read each other by their pattern have a fixed order (graph/order.c): none
+ *       waits for one that comes later, so it is always the same one that fails.
  *   F4. What an action waits for is among its reads in the plan, so that it is wanted, and its success is noticed.
  *   F5. An up-to-date action downstream of a failed one counts as waiting: its output is as old as the last success of
  *       the failed action. `below` says so; it is computed before anything runs while there is a failure.
@@ -179,14 +180,19 @@ static bool waits_for(stet_sched *s, stet_sched *in, const sched_action *waiting
     return false;
 }
 
+/* Are they in one circle, of which this one has its turn first? */
+static bool comes_before(const sched_action *a, const sched_action *maker) {
+    return a->circle && a->circle == maker->circle && a->turn < maker->turn;
+}
+
 static sched_turn turn_of(stet_sched *s, const sched_action *a, stet_sched *in, const sched_action *maker) {
-    if (!maker || maker == a)
+    if (!maker || maker == a || comes_before(a, maker))
         return SCHED_GO;
     if (stet_plan_is_left(in->plan, maker->id))
         return waits_for(s, in, maker, a) ? SCHED_GO : SCHED_WAITS; /* F3 */
     if (in_trouble(in, maker))
         return SCHED_WAITS;
-    if (!maker->failed || (in != s && !in->settling) || (a->first && maker->circle == a->circle))
+    if (!maker->failed || (in != s && !in->settling))
         return SCHED_GO;
     return a->postponed < MAX_POSTPONED ? SCHED_POSTPONED : SCHED_GO; /* in a circle it may come later */
 }
@@ -392,7 +398,7 @@ void sched_failed_upstream(stet_sched *s, const sched_action *a) {
         stet_plan_readers(s->plan, writes[i].doc, writes[i].path, STET_KEYSET, &readers);
     for (size_t i = 0; i < readers.len; i++) {
         sched_action *r = stet_plan_data(s->plan, readers.at[i]);
-        if (!r || r == a || !r->failed || r->blind || pending(s, r))
+        if (!r || r == a || !r->failed || r->blind || pending(s, r) || comes_before(r, a))
             continue;
         r->asked = true;
         stet_plan_mark(s->plan, r->id, STET_PLAN_DIRTY, INT64_MIN / 2);

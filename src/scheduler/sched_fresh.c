@@ -29,10 +29,20 @@ static stet_status refuse_failed(stet_sched *s, const stet_tx_read_record *at, s
     return status;
 }
 
+/* Records what a part of the value rests on. What can't be read is told by whoever reads the whole value. */
+static void read_part(stet_sched *s, stet_tx *tx, const stet_sched_cell *part) {
+    stet_reader r = {.tx = tx, .record = true, .space = sched_space, .ctx = s};
+    stet_error ignored = STET_ERROR_INIT;
+    stet_value got;
+    if (stet_reader_cell(&r, NULL, &part->name, part->path, STET_RECURSIVE, &got, &ignored) != STET_OK)
+        stet_error_clear(&ignored);
+    stet_reader_release(&r);
+}
+
 /* `*said` is what reading the value came to; it counts only if this returns STET_OK and nothing ran. */
-static stet_status read_once(stet_sched *s, const stet_docname *name, stet_pathref path, stet_value *out,
-                             stet_status *said, stet_error *why, size_t *runs, stet_error *err) {
-    stet_reader r = {.record = true, .space = sched_space, .ctx = s};
+static stet_status read_once(stet_sched *s, const stet_sched_want *want, stet_value *out, stet_status *said,
+                             stet_error *why, size_t *runs, stet_error *err) {
+    stet_reader r = {.record = want->part_count == 0, .space = sched_space, .ctx = s};
     stet_arena arena = STET_ARENA_INIT;
     const stet_tx_read_record *at;
     size_t count;
@@ -41,7 +51,9 @@ static stet_status read_once(stet_sched *s, const stet_docname *name, stet_pathr
     stet_status status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
     if (status != STET_OK)
         return status;
-    *said = stet_reader_cell(&r, NULL, name, path, STET_RECURSIVE, &got, why);
+    for (size_t i = 0; i < want->part_count; i++)
+        read_part(s, r.tx, &want->parts[i]);
+    *said = stet_reader_cell(&r, NULL, &want->cell.name, want->cell.path, STET_RECURSIVE, &got, why);
     stet_tx_reads(r.tx, &arena, &at, &count);
     if (!is_quiet(s, at, count)) {
         status = sched_make_fresh(s, at, count, NULL, 0, runs, err);
@@ -58,15 +70,17 @@ static stet_status read_once(stet_sched *s, const stet_docname *name, stet_pathr
     return status;
 }
 
-stet_status stet_sched_get_fresh(stet_sched *s, const char *id, const char *scope, stet_pathref path, stet_value *out,
+stet_status stet_sched_get_fresh(stet_sched *s, const stet_sched_want *want, size_t *ran, stet_value *out,
                                  stet_error *err) {
+    *ran = 0;
     for (int rounds = 0, conflicts = 0;;) {
         stet_error why = STET_ERROR_INIT, mine = STET_ERROR_INIT;
         stet_status said = STET_OK;
         size_t runs;
-        stet_status status = read_once(s, &(stet_docname){id, scope}, path, out, &said, &why, &runs, &mine);
+        stet_status status = read_once(s, want, out, &said, &why, &runs, &mine);
         bool again = status == STET_CONFLICT || (status == STET_OK && runs > 0);
         rounds++;
+        *ran += runs;
         conflicts += status == STET_CONFLICT;
         if (again && (rounds >= MAX_ROUNDS || conflicts > STET_SCHED_MAX_CONFLICTS)) {
             if (status == STET_OK)

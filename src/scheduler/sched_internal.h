@@ -50,7 +50,7 @@ typedef struct sched_action {
     bool effect, verifier;
     bool certain;      /* whoever wants the piece wants it */
     uint32_t circle;   /* of nodes of its piece that read each other; 0: none, */
-    bool first;        /* and whether it is the one that runs first */
+    uint32_t turn;     /* and the order in which they run */
     bool materializer; /* it, or its children, may write through cells (graph/cells.h), */
     bool unasked;      /* and that is reason enough to run it */
     bool has_cells;    /* it may write through its inputs */

@@ -11,7 +11,7 @@
 #define LEADS_MAX 100
 
 typedef struct leads {
-    const char *own; /* document of the piece */
+    const stet_piece *own; /* its own actions are not listed; NULL: list all */
     stet_space *space;
     int64_t branch;
     const stet_standing *standing; /* of that space and branch */
@@ -25,7 +25,7 @@ static void add(leads *l, bool far, const stet_action_key *who, const char *stat
     const char *piece = who->piece, *node = who->action, *scope = who->scope ? who->scope : "";
     char *key = stet_asprintf("%s %s\n%s", piece, node, scope);
     size_t before = stet_map_len(&l->told);
-    if (far || !stet_piece_has(l->own, who))
+    if (far || !l->own || !stet_piece_has(l->own, who))
         stet_map_put(&l->told, key, strlen(key), (stet_slot){.n = 1});
     stet_free(key);
     if (stet_map_len(&l->told) == before || stet_count(*l->out) >= LEADS_MAX)
@@ -104,7 +104,7 @@ static stet_status look_elsewhere(stet_sched *s, const stet_tx_read_record *at, 
         if (at[i].space == s->space || (i > 0 && at[i].space == at[i - 1].space))
             continue;
         stet_standing standing = {0};
-        leads l = {.own = "",
+        leads l = {.own = NULL,
                    .space = at[i].space,
                    .standing = &standing,
                    .failures = failures,
@@ -122,8 +122,8 @@ static stet_status look_elsewhere(stet_sched *s, const stet_tx_read_record *at, 
     return status;
 }
 
-/* `own`: the document of a piece whose actions are left out, or "". */
-static stet_status makers_of(stet_sched *s, const char *own, const stet_docname *name, stet_pathref path,
+/* `own`: a piece whose actions are left out, or NULL. */
+static stet_status makers_of(stet_sched *s, const stet_piece *own, const stet_docname *name, stet_pathref path,
                              const stet_standing *standing, stet_value *out, stet_error *err) {
     stet_reader r = {.record = true, .space = sched_space, .ctx = s};
     leads l = {
@@ -150,12 +150,12 @@ static stet_status makers_of(stet_sched *s, const char *own, const stet_docname 
     return status;
 }
 
-stet_status stet_sched_leads_to(stet_sched *s, const char *piece_doc, const stet_standing *standing, stet_value *out,
+stet_status stet_sched_leads_to(stet_sched *s, const stet_piece *piece, const stet_standing *standing, stet_value *out,
                                 stet_error *err) {
     stet_path value = STET_PATH_INIT;
+    stet_docname result = stet_piece_name(piece, NULL);
     stet_path_push(&value, "value");
-    stet_status status =
-        makers_of(s, piece_doc, &(stet_docname){piece_doc, ""}, stet_path_ref(&value), standing, out, err);
+    stet_status status = makers_of(s, piece, &result, stet_path_ref(&value), standing, out, err);
     stet_path_release(&value);
     return status;
 }
@@ -165,7 +165,7 @@ stet_status stet_sched_outdated_makers(stet_sched *s, const stet_docname *name, 
     stet_standing standing = {0};
     stet_status status = stet_standing_load(s->space, s->branch, &standing, err);
     if (status == STET_OK)
-        status = makers_of(s, "", name, path, &standing, out, err);
+        status = makers_of(s, NULL, name, path, &standing, out, err);
     stet_standing_release(&standing);
     return status;
 }
@@ -177,8 +177,10 @@ static void add_waiting(stet_sched *s, leads *l, const stet_tx_read_record *read
         stet_plan_makers(s->plan, sched_doc(s, NULL, &read->name), read->path, &makers);
     for (size_t i = 0; i < makers.len; i++) {
         const sched_action *a = stet_plan_data_there(s->plan, makers.at[i]);
-        if (a && stet_plan_is_left(s->plan, a->id))
-            add(l, false, &(stet_action_key){a->piece->piece->doc, NULL, a->node}, stet_state_name(STET_STALE));
+        if (!a || !stet_plan_is_left(s->plan, a->id))
+            continue;
+        stet_action_key key = stet_piece_action(a->piece->piece, a->node);
+        add(l, false, &key, stet_state_name(STET_STALE));
     }
     stet_vec_release(&makers);
 }
@@ -198,7 +200,7 @@ stet_status sched_failed_makers(stet_sched *s, const stet_tx_read_record *at, si
     if (status != STET_OK || !any)
         return status;
     stet_standing standing = {0};
-    leads l = {.own = "",
+    leads l = {.own = NULL,
                .space = s->space,
                .branch = s->branch,
                .standing = &standing,

@@ -193,7 +193,7 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
         stet_hash h = stet_hash_of(name.data, name.len);
         memcpy(&a->circle, h.bytes, sizeof a->circle);
         a->circle |= 1; /* not 0 */
-        a->first = strcmp(stet_as_string(&circle, NULL), a->node) == 0;
+        a->turn = (uint32_t)stet_as_int(stet_get(a->row, "turn"));
         stet_buf_release(&name);
     }
     a->certain = a->verifier || stet_as_bool(stet_get(a->row, "certain"));
@@ -537,7 +537,7 @@ stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *
         .effect = a->effect,
         .materializer = a->unasked,
         .circle = a->circle,
-        .first = a->first,
+        .turn = a->turn,
         .late = a->kind && a->kind->asynchronous,
         .certain = piece->whole && a->certain,
         .debounce_ms = stet_as_bool(stet_get(a->row, "noDebounce")) ? 0 : stet_as_int(stet_get(a->row, "debounceMs")),

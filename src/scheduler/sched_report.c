@@ -52,7 +52,7 @@ static stet_value error_of(stet_sched *s, const sched_action *a) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
     stet_value note = stet_null(), error = stet_object();
-    stet_action_key key = {.piece = a->piece->piece->doc, .action = a->node};
+    stet_action_key key = stet_piece_action(a->piece->piece, a->node);
     if (stet_observe_find(s->space, s->branch, &key, &arena, &r, NULL) == STET_OK && r.observed && r.note_len > 0 &&
         stet_json_parse(r.note, r.note_len, &note, NULL) == STET_OK) {
         if (stet_typeof(stet_get(note, "error")) == STET_OBJECT) {

@@ -300,12 +300,13 @@ static void learn_reads(action_run *r) {
     stet_arena_clear(&s->arena);
     stet_tx_reads(r->tx, &s->arena, &at, &count);
     bool tied = !r->a->child_doc;
+    stet_docname child = stet_piece_name(r->a->piece->piece, r->a->child_doc);
     for (size_t i = 0; i < count && !tied; i++)
-        tied = at[i].space == s->space && !*at[i].name.scope && strcmp(at[i].name.id, r->a->child_doc) == 0;
+        tied = at[i].space == s->space && strcmp(at[i].name.scope, child.scope) == 0 &&
+               strcmp(at[i].name.id, child.id) == 0;
     if (!tied) { /* a child that does not look at its element must not outlive it, either */
         stet_value seen;
-        if (stet_tx_read(r->tx, NULL, &(stet_docname){r->a->child_doc, NULL}, STET_PATH_ROOT, STET_SHALLOW, &seen,
-                         NULL) == STET_OK) {
+        if (stet_tx_read(r->tx, NULL, &child, STET_PATH_ROOT, STET_SHALLOW, &seen, NULL) == STET_OK) {
             stet_arena_clear(&s->arena);
             stet_tx_reads(r->tx, &s->arena, &at, &count);
         }

@@ -59,8 +59,14 @@ static stet_status add_writes(asking *q, stet_space *s, int64_t branch, stet_unr
     stet_link l;
     stet_path path = STET_PATH_INIT;
     address_list writes = {0};
-    stet_value cells = stet_get(row, "materializer");
+    stet_value cells = stet_get(row, "materializer"), circle = stet_get(row, "circle");
     stet_status status = STET_OK;
+    if (stet_typeof(circle) == STET_STRING) {
+        stet_buf name = STET_BUF(0);
+        stet_buf_printf(&name, "%s %s", u->piece, stet_as_string(&circle, NULL));
+        u->circle = stet_arena_strndup(arena, name.data, name.len);
+        stet_buf_release(&name);
+    }
     stet_path_push(&path, "value");
     if (stet_link_read(stet_get(row, "output"), &l, &path) && !l.space)
         add_address(&writes, &(stet_docname){l.id, l.scope}, stet_path_ref(&path), arena);
@@ -311,10 +317,10 @@ static bool note_left_over(void *ctx, int64_t action, const char *name, size_t l
     return true;
 }
 
-static stet_action_key *keys_of(const char *doc, const char *const *ids, size_t count) {
+static stet_action_key *keys_of(const stet_piece *p, const char *const *ids, size_t count) {
     stet_action_key *keys = stet_alloc((count ? count : 1) * sizeof *keys);
     for (size_t i = 0; i < count; i++)
-        keys[i] = (stet_action_key){doc, NULL, ids[i]};
+        keys[i] = stet_piece_action(p, ids[i]);
     return keys;
 }
 
@@ -329,7 +335,7 @@ static stet_status forget_left_over(stet_space *s, int64_t branch, const stet_pi
     stet_action_filter filter = {.piece = p->doc, .generation = -1};
     status = stet_observe_scan(s, branch, &filter, note_left_over, &l, err);
     if (status == STET_OK && l.ids.len > 0) {
-        stet_action_key *keys = keys_of(p->doc, l.ids.at, l.ids.len);
+        stet_action_key *keys = keys_of(p, l.ids.at, l.ids.len);
         status = stet_observe_forget(s, branch, p->doc, NULL, keys, l.ids.len, err);
         free(keys);
     }
@@ -344,9 +350,10 @@ static stet_status write_runtime(stet_tx *tx, void *ctx, stet_error *err) {
     char hex[STET_HASH_HEX];
     stet_hash_hex(stet_sched_runtime(NULL), hex);
     stet_path path = STET_PATH_INIT;
+    stet_docname result = stet_piece_name(ctx, NULL);
     stet_path_push(&path, "process");
     stet_path_push(&path, "runtime");
-    stet_status status = stet_tx_write(tx, &(stet_docname){ctx, NULL}, stet_path_ref(&path), stet_string(hex), err);
+    stet_status status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_string(hex), err);
     stet_path_release(&path);
     return status;
 }
@@ -372,7 +379,7 @@ static stet_status take_over(stet_space *s, int64_t branch, stet_piece *p, stet_
     if (status == STET_OK)
         status = branch_name(s, branch, &arena, &name, err);
     if (status == STET_OK)
-        status = stet_space_transact(s, name, write_runtime, p->doc, NULL, err);
+        status = stet_space_transact(s, name, write_runtime, p, NULL, err);
     stet_arena_release(&arena);
     return status;
 }

@@ -198,6 +198,32 @@ def test_a_pattern_runs_and_what_stands_is_not_run_again(space, here):
         project.run("nothing.json")
 
 
+def test_a_run_gives_its_result_as_it_was_at_one_time(space, here, run):
+    """While another process writes: the derived value and what it was made from are of one snapshot."""
+    d = {"/": {"link@1": {"id": "d"}}}
+    (here / "p.json").write_text(json.dumps({"pattern": 1, "name": "p", "nodes": [{"id": "s", "inputs": {"values": d}, "module": {"type": "ref", "ref": "sum"}}], "result": {"s": {"$": "s"}, "d": d}}))
+    space.set("d", {"a": 1})
+    assert space.project.run("p.json")["result"] == {"s": 1, "d": {"a": 1}}
+    writer = run.start("""
+        import time
+        from stet import Project
+        s, end, i = Project.find().space(), time.time() + 3, 0
+        while time.time() < end:
+            i += 1
+            s.set(f"d/k{i % 4}", i)
+    """)
+    shown = 0
+    while writer.poll() is None:
+        said = space.project.run("p.json")
+        if said["result"] is None:
+            assert said["resultError"]["code"] == "conflict", said
+        elif not said["aside"]:
+            assert said["result"]["s"] == sum(said["result"]["d"].values()), said
+            shown += 1
+    writer.communicate()
+    assert shown > 0
+
+
 def test_what_failed_runs_again_unless_it_is_not_to(space, here):
     (here / "f.json").write_text('{"pattern":1,"name":"f","nodes":[{"id":"n","inputs":{"a":1,"b":0},"module":{"type":"ref","ref":"divide"}}],"result":{"$":"n"}}')
     assert [space.project.run("f.json")["ran"] for _ in range(2)] == [1, 1]

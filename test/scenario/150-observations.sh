@@ -111,6 +111,21 @@ t "no name is left"                         same 8 "$(stats actions)"
 stet -q run totals.json
 t "and nothing is marked"                   same "8 0 0" "$(stats observed) $(stats dirty) $(stats unknown)"
 
+# A piece whose pattern is invalid: nothing in it is known to be up to date.
+stet -q set d 1
+link='{"/":{"link@1":{"id":"d","space":"main"}}}'
+for p in here there; do echo "{\"pattern\":1,\"name\":\"$p\",\"nodes\":[{\"id\":\"n\",\"inputs\":{\"value\":$link},\"module\":{\"type\":\"ref\",\"ref\":\"value\"}}],\"result\":{\"$\":\"n\"}}" >$p.json; done
+stet -q run here.json
+stet -q run there.json --space other
+states() { stet space readers d --json 2>/dev/null | python3 -c 'import json,sys; print(*sorted(r["piece"] + " " + r["state"] for r in json.load(sys.stdin)["readers"]))'; }
+t "readers here and in another space"       same "here stands there stands" "$(states)"
+echo '{"pattern":1,"name":' >here.json
+t "a pattern that goes wrong"               same "here unknown there stands" "$(states)"
+echo '{"pattern":1,"name":' >there.json
+t "in another space, too"                   same "here unknown there unknown" "$(states)"
+stet -q piece delete here
+stet -q piece delete there --space other
+
 t "a piece that is deleted"                 stet piece delete totals
 t "leaves nothing after gc"                 stet gc --only memory
 t "no action, no row"                       same "0 0 0" "$(stats actions) $(stats read_rows) $(stats write_rows)"

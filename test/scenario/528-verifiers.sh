@@ -51,4 +51,14 @@ t "verifiers of children run"                    same "0 true" "$st $(json commi
 t "each is up to date"                           same "stands" "$(stet action show rows 'each[2].check' --json | json state)"
 stet set piece:rows:argument/list '[1,2,7]' >/dev/null
 t "one that refuses fails the run"               expect_status 1 stet run rows.json
+
+echo '{"pattern":1,"name":"part","argument":{"default":{"a":1}},"result":{"n":{"$":"n"}},"nodes":[{"id":"n","inputs":{"0":{"$":"argument/a"},"1":1},"module":{"type":"ref","ref":"add"}},
+  {"id":"v","verifier":true,"inputs":{"value":{"$":"n"}},"module":{"type":"ref","ref":"value"}}]}' >part.json
+t "a part without its verdict says so"           expect_out "what was asked for stands; not verified: v did not run" stet run part.json --demand n
+stet run part.json --demand n --record --json >out
+t "and is not committed"                         same 'false ["v"]' "$(json committed <out) $(json unverified <out | tr -d ' ')"
+t "nor does its file say otherwise"              same '["v"]' "$(json summary.unverified <".stet/runs/$(json runId <out)/state.json" | tr -d ' ')"
+stet run part.json >/dev/null
+t "with the verdict"                             same "true" "$(stet run part.json --demand n --record --json | json committed)"
+t "there is nothing to say"                      not expect_out "not verified" stet run part.json --demand n --record
 finish

@@ -1,0 +1,74 @@
+/* result.c - the result that a run shows: fresh on one snapshot, or after a failure the last good values. */
+
+#include <string.h>
+
+#include "drive/drive_internal.h"
+
+#define MAX_TRIES 5
+
+/* Actions that were put aside only because others kept changing what they read. Those that run in a cycle are put aside
+ * whenever they are tried. */
+static bool only_conflicts(const stet_sched_report *r) {
+    bool only = true;
+    for (size_t i = 0; i < stet_count(r->problems) && only; i++) {
+        stet_value code = stet_get(stet_get(stet_at(r->problems, i), "error"), "code");
+        only = stet_typeof(code) == STET_STRING && strcmp(stet_as_string(&code, NULL), "conflict") == 0;
+    }
+    return only;
+}
+
+static bool may_be_fresh(const driver *d) {
+    const stet_sched_report *r = &d->out->report;
+    return !d->spec->observe_only && r->failed == 0 && (r->aside == 0 || only_conflicts(r));
+}
+
+/* What was made fresh for the reader is part of the run: the report is about all of it. */
+static stet_status settle_again(driver *d, size_t ran, stet_error *err) {
+    const stet_sched_report *was = &d->out->report;
+    stet_sched_report r = {0};
+    stet_status status = stet_sched_settle(d->sched, &r, err);
+    size_t more = was->ran + ran;
+    size_t moved = d->out->part || more < r.stood ? more : r.stood;
+    r.ran += moved;
+    r.stood -= d->out->part ? 0 : moved;
+    r.runs += was->runs + ran;
+    r.failed_now += was->failed_now;
+    r.dropped += was->dropped;
+    r.unchanged += was->unchanged;
+    r.effects += was->effects;
+    r.flushes += was->flushes;
+    for (size_t i = 0; i < sizeof r.causes / sizeof *r.causes; i++)
+        r.causes[i] += was->causes[i];
+    drive_take_report(d, &r);
+    return status;
+}
+
+stet_status drive_read_result(driver *d, stet_error *err) {
+    stet_drive_outcome *o = d->out;
+    char *doc = stet_piece_doc(d->piece);
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, "value");
+    o->has_result = true;
+    stet_sched_want want = {
+        .cell = {{doc, ""}, stet_path_ref(&path)}, .parts = d->parts.at, .part_count = d->parts.len};
+    stet_status status = STET_FAILED, settled = STET_OK;
+    for (int tries = 0; tries < MAX_TRIES && status == STET_FAILED && may_be_fresh(d) && settled == STET_OK; tries++) {
+        size_t ran;
+        stet_error_clear(&o->result_error);
+        status = stet_sched_get_fresh(d->sched, &want, &ran, &o->result, &o->result_error);
+        if (status != STET_CANCELLED && (ran > 0 || o->report.aside > 0))
+            settled = settle_again(d, ran, err);
+    }
+    if (status == STET_FAILED && settled == STET_OK && !may_be_fresh(d)) {
+        stet_error_clear(&o->result_error);
+        status = stet_sched_get(d->sched, doc, "", stet_path_ref(&path), &o->result, &o->result_error);
+    }
+    stet_path_release(&path);
+    stet_free(doc);
+    if (status == STET_CANCELLED && settled == STET_OK) {
+        settled = status;
+        if (err)
+            stet_error_move(err, &o->result_error);
+    }
+    return settled; /* what can't be shown does not fail the run */
+}
