@@ -105,7 +105,8 @@ bool stet_files_is_made(stet_files *f, const char *path);
 /* Finds an existing file or directory that is still as a command wrote it: below the directory `top`, or one that the
  * pattern `top` matches. `left`: among those that no action writes any more. NULL: none, as far as is known. Caller
  * frees. */
-char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool left);
+char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool left,
+                           bool (*skip)(void *ctx, const char *path), void *ctx);
 /* Nodes were added or removed: it is in doubt which outputs still count, for every pattern that matches some. */
 void stet_files_nodes_changed(stet_files *f);
 /* Which files a pattern matches may have changed: its document is in doubt. */

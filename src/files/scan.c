@@ -373,7 +373,8 @@ static stet_status is_leftover(stet_files *f, const char *path, bool *made, bool
     return status;
 }
 
-char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool left) {
+char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool left,
+                           bool (*skip)(void *ctx, const char *path), void *ctx) {
     size_t len = strlen(top);
     if (stet_files_ready(f, NULL) != STET_OK)
         return NULL;
@@ -384,6 +385,8 @@ char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool le
             !stet_look_there(&e->look))
             continue;
         if (pattern ? !stet_glob_match(top, path) : strncmp(path, top, len) != 0 || path[len] != '/')
+            continue;
+        if (skip && skip(ctx, path))
             continue;
         bool made = false, nobody = false;
         struct stat st;

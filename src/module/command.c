@@ -901,16 +901,32 @@ void command_release_claims(command_state *s) {
     s->claimed = (stet_map){0};
 }
 
+typedef struct output_search {
+    const command_run *c;
+} output_search;
+
+/* The record of a node that has failed since its entry was changed does not name what it writes. */
+static bool is_output(void *ctx, const char *path) {
+    const command_run *c = ((output_search *)ctx)->c;
+    bool found = stet_map_get(&c->state->claimed, path, strlen(path)) != NULL;
+    for (size_t i = 0; i < c->spec.outputs.len && !found; i++) {
+        size_t len = strlen(c->spec.outputs.at[i].path);
+        found = strncmp(c->spec.outputs.at[i].path, path, len) == 0 && (path[len] == '/' || !path[len]);
+    }
+    return found;
+}
+
 /* A command that is gone has left files behind. No pattern of `files` matches them, but a command that goes through a
  * directory finds them: what it would make of them is not what a build from scratch has. */
 static stet_status check_leftovers(const command_run *c, stet_error *err) {
     const command_files *lists[] = {&c->spec.inputs, &c->spec.scripts, &c->spec.patterns};
+    output_search own = {c};
     char *left = NULL;
     for (int k = 0; k < 3; k++)
         for (size_t i = 0; i < lists[k]->len && !left; i++) {
             const command_file *f = &lists[k]->at[i];
             if (k < 2 ? f->look.mode == STET_LOOK_DIRECTORY : !f->matched && !f->guessed)
-                left = stet_files_find_made(c->state->files, f->path, k == 2, true);
+                left = stet_files_find_made(c->state->files, f->path, k == 2, true, is_output, &own);
         }
     if (!left)
         return STET_OK;

@@ -185,7 +185,7 @@ static char *real_pattern(gathering *g, const char *pattern) {
 /* What is in a directory that takes in outputs of commands: one that its command no longer writes is still in it, but a
  * pattern does not match it any more, and that is noticed (command.c). */
 static void read_directory(gathering *g, const char *path) {
-    char *made = g->files && !is_outside(path) ? stet_files_find_made(g->files, path, false, false) : NULL;
+    char *made = g->files && !is_outside(path) ? stet_files_find_made(g->files, path, false, false, NULL, NULL) : NULL;
     if (made) {
         stet_buf pattern = STET_BUF(0);
         for (const char *p = path; *p; p++)

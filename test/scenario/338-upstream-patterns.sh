@@ -41,8 +41,10 @@ edit 4 6
 t "gets it" stet piece send h go 1
 t "as it is now" test "$(stet get piece:h:cell:c)" = 6
 echo broken >w.json
-t "a pattern that is wrong is told to others" expect_out 'the pattern of piece "w"' sh -c '"$STET" run r.json 2>&1'
-t "and does not stop them" stet run r.json
+t "a pattern that is wrong stops what rests on it" expect_status 2 stet run r.json
+t "and is named"                                   expect_out 'the pattern of piece "w"' sh -c '"$STET" run r.json 2>&1 || true'
+piece beside 5
+t "others it does not stop"                        stet run beside.json
 t "it stops its own piece" not stet piece pull w
 cd "$top" && project
 piece w '{"$":"argument/v"}'

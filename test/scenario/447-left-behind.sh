@@ -82,4 +82,14 @@ echo mine >made/h/mine
 nodes "echo 2 > {out}" made/h/y
 t "a directory that somebody has changed" stet run
 t "is left as it is" test "$(cat made/h/mine)" = mine
+both() { printf 'name = "q"\n%s[nodes.n]\ncommand = "cat a o7/*.txt > {out} || true"\nproduces = "o7/n.txt"\n' "$1" >q.toml; }
+echo 1 >a
+both '[nodes.g]
+command = "cat a > {out}"
+produces = "o7/g.txt"
+'
+stet run q.toml >/dev/null
+both ''
+t "a node that reads where it writes names what is left there" not stet run q.toml
+t "and succeeds once that is removed" sh -c '"$STET" run q.toml -k >/dev/null; "$STET" gc --outputs >/dev/null; "$STET" run q.toml'
 finish
