@@ -73,6 +73,10 @@ void stet_db_close(stet_db *db); /* NULL is fine; rolls back an open transaction
 /* Copies the file of a database, without its log, byte by byte. Nobody may do that in another way: closing a descriptor
  * of the file drops the locks that SQLite holds on it for this process (held.c). */
 STET_CHECKED stet_status stet_db_copy_file(const char *from, const char *to, stet_error *err);
+/* Is it the file of a database that this process has open, or SQLite's shared memory of one? Then it must not be opened
+ * as a file: closing it drops locks. Any thread. */
+struct stat;
+bool stet_db_is_open(const struct stat *st);
 /* For tests that open the same few files thousands of times, in one thread: what is closed stays connected, and the
  * next open of the same file gets it with its prepared statements, which cost more than a small run does. Off: those
  * that are kept are closed. Before such a file is removed or replaced, those whose paths begin with `prefix` have to be

@@ -3,7 +3,9 @@
  * SQLite's locks belong to the process: when the process closes any descriptor of a file, it loses all locks that it
  * holds there. Another process that closes the database then considers itself the last one, and removes the log that
  * this process still writes to: commits are lost, and the file may be corrupt. So code that reads the file of a
- * database as bytes gets a descriptor from here, which stays open while the process has a connection to that file.
+ * database as bytes gets a descriptor from here, which stays open while the process has a connection to that file. Other
+ * code that happens on such a file, by a link for example, must not open it (stet_db_is_open); if it has, its descriptor
+ * stays open as well (stet_sys_keeps).
  *
  * Invariants
  *   1. A connection is counted before it takes its first lock, until SQLite has closed it.
@@ -13,16 +15,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/vec.h"
 #include "db/internal.h"
 #include "os/file.h"
 
+#define INDEX_BLOCK 32768 /* the size of a file of shared memory is a multiple of it */
+
 struct db_file {
     dev_t device;
     ino_t inode;
+    char *index;                /* path of the file beside it on which SQLite holds locks as well; NULL: not known */
     size_t connections, copies; /* both 0: nobody needs this */
     int descriptor;             /* -1: none yet */
+    STET_VEC(int) kept;         /* that others have done with, of the file or its index */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,13 +49,53 @@ static void forget_unused(db_file *f) {
     if (f->connections > 0 || f->copies > 0)
         return;
     if (f->descriptor >= 0)
-        stet_sys_close(f->descriptor);
+        close(f->descriptor);
+    for (size_t i = 0; i < f->kept.len; i++)
+        close(f->kept.at[i]);
+    stet_vec_release(&f->kept);
+    stet_free(f->index);
     for (size_t i = 0; i < files.len; i++)
         if (files.at[i] == f)
             files.at[i] = files.at[--files.len];
     stet_free(f);
     if (files.len == 0)
         stet_vec_release(&files);
+}
+
+/* The database with a connection whose file, or whose index, this is; NULL: none. With the lock. */
+static db_file *connected(const struct stat *st) {
+    for (size_t i = 0; i < files.len; i++) {
+        struct stat index;
+        db_file *f = files.at[i];
+        if (f->connections == 0)
+            continue;
+        if (f->device == st->st_dev && f->inode == st->st_ino)
+            return f;
+        if (f->device == st->st_dev && f->index && st->st_size > 0 && st->st_size % INDEX_BLOCK == 0 &&
+            stat(f->index, &index) == 0 && index.st_dev == st->st_dev && index.st_ino == st->st_ino)
+            return f;
+    }
+    return NULL;
+}
+
+bool stet_db_is_open(const struct stat *st) {
+    pthread_mutex_lock(&lock);
+    bool open = connected(st) != NULL;
+    pthread_mutex_unlock(&lock);
+    return open;
+}
+
+/* For stet_sys_close. */
+static bool keeps(int fd) {
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    pthread_mutex_lock(&lock);
+    db_file *f = connected(&st);
+    if (f)
+        *stet_vec_add(&f->kept) = fd;
+    pthread_mutex_unlock(&lock);
+    return f != NULL;
 }
 
 db_file *db_file_connected(const char *path) {
@@ -58,6 +105,9 @@ db_file *db_file_connected(const char *path) {
     if (stat(path, &st) == 0) {
         f = find(&st);
         f->connections++;
+        if (!f->index)
+            f->index = stet_asprintf("%s-shm", path);
+        stet_sys_keeps = keeps;
     }
     pthread_mutex_unlock(&lock);
     return f;

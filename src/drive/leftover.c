@@ -232,7 +232,7 @@ static bool holds_uncounted(const char *top) {
         for (size_t i = 0; i < names.len && !found; i++) {
             struct stat st;
             char *path = stet_file_join(dir, names.at[i]);
-            found = strcmp(names.at[i], ".git") == 0 || strcmp(names.at[i], ".stet") == 0;
+            found = stet_path_is_uncounted(path);
             if (!found && stet_sys_lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
                 *stet_vec_add(&todo) = path;
             else

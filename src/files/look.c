@@ -11,8 +11,11 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "db/db.h"
+#include "files/path.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "project/project.h"
 
 #define TICK_NS    10000000           /* file systems take their times from a clock that ticks every 1 to 10 ms */
 #define WAIT_BYTES ((int64_t)1 << 20) /* larger files are worth waiting for the tick: then they are read once */
@@ -91,11 +94,14 @@ static stet_look look_of(const struct stat *st, stet_hash hash, uint64_t size) {
                        .mode = mode_of(st)};
 }
 
-/* What is no file, and need not be waited for as a pipe would be, is not there. */
+/* What is no file, and need not be waited for as a pipe would be, is not there. Nor is a database that this process has
+ * open, by whatever name: as a file it must not be opened. */
 static stet_status read_file(int root_fd, const char *path, search *q, stet_look *out, stet_error *err) {
     struct stat st = {0};
-    int fd = stet_sys_openat(root_fd, path, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
     *out = (stet_look){0};
+    if (fstatat(root_fd, path, &st, 0) == 0 && stet_db_is_open(&st))
+        return STET_OK;
+    int fd = stet_sys_openat(root_fd, path, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
     if (fd < 0 && errno == EACCES && fstatat(root_fd, path, &st, 0) == 0) {
         if (S_ISREG(st.st_mode))
             *out = look_of(&st, unreadable(&st), (uint64_t)st.st_size);
@@ -174,7 +180,7 @@ static bool enters(walking *w, const char *at) {
         is_at(top, real))
         return false;
     size_t root_len = strlen(w->root);
-    if (is_at(real + root_len, "/.stet") || is_at(real + root_len, "/.git"))
+    if (is_at(real + root_len, "/.stet") || is_at(real + root_len, "/.git") || stet_project_is_own(real))
         return false;
     for (size_t i = 0; i < w->entered.len; i++)
         if (is_at(real, w->entered.at[i]))
@@ -228,9 +234,10 @@ static stet_status walk(const char *dir, const char *root, members *out, bool *g
         }
         stet_error_move(err, &inner);
         for (size_t i = 0; i < names.len && status == STET_OK; i++) {
-            const char *name = names.at[i];
-            if (strcmp(name, ".stet") != 0 && strcmp(name, ".git") != 0)
-                meet_member(&w, *below ? stet_file_join(below, name) : stet_strdup(name));
+            char *at = stet_file_join(full, names.at[i]);
+            if (!stet_path_is_uncounted(at))
+                meet_member(&w, *below ? stet_file_join(below, names.at[i]) : stet_strdup(names.at[i]));
+            stet_free(at);
             if (out->len > MAX_FILES)
                 status = stet_fail(err, STET_LIMIT, "%s: more than %d files in it", dir, MAX_FILES);
         }
@@ -376,6 +383,16 @@ static bool same_stat(const stet_look *known, const struct stat *st, const step 
            stet_look_between(known, &now) == STET_LOOK_UNTOUCHED && !(known->flags & STET_LOOK_RACY);
 }
 
+static bool is_own(int root_fd, const char *path) {
+    if (!stet_project_has_own())
+        return false;
+    char *root = root_of(root_fd), *full = whole(root, path);
+    bool own = stet_project_leads_to_own(full);
+    stet_free(full);
+    stet_free(root);
+    return own;
+}
+
 static stet_status look(int root_fd, const char *path, const stet_look *known, search *q, stet_look *out,
                         stet_error *err) {
     struct stat st;
@@ -383,13 +400,17 @@ static stet_status look(int root_fd, const char *path, const stet_look *known, s
     step link;
     bool there;
     stet_status status = stat_of(root_fd, path, &st, &link, &there, err);
-    if (status != STET_OK || !there) {
+    if (status != STET_OK || !there || (S_ISDIR(st.st_mode) && is_own(root_fd, path))) {
         *out = (stet_look){0};
         return status;
     }
     if (S_ISREG(st.st_mode)) {
         if (same_stat(known, &st, &link)) {
             *out = *known;
+            return STET_OK;
+        }
+        if (is_own(root_fd, path)) {
+            *out = (stet_look){0};
             return STET_OK;
         }
         if (st.st_size >= WAIT_BYTES && recent(ns(st.st_mtim), now)) {
@@ -409,6 +430,11 @@ static stet_status look(int root_fd, const char *path, const stet_look *known, s
         stet_free(root);
     }
     return status;
+}
+
+bool stet_look_is_own(int root_fd, const char *path) {
+    struct stat st;
+    return is_own(root_fd, path) || (fstatat(root_fd, path, &st, 0) == 0 && stet_db_is_open(&st));
 }
 
 stet_status stet_look_at(int root_fd, const char *path, const stet_look *known, stet_look *out, stet_error *err) {

@@ -15,7 +15,8 @@
  *   - A directory counts as everything in it, including empty directories, but not `.stet` and `.git`. A link in it
  *     counts as itself and as the file that it leads to, or as everything in the directory of the project that it leads
  *     to.
- *   - Anything else (a device, a pipe, a socket) does not exist.
+ *   - Anything else (a device, a pipe, a socket) does not exist. Nor does a file of stet's in a directory of its own
+ *     (project.h), or a database that this process has open.
  *   - A file or directory that can't be read counts by its stat.
  *   - If nothing is there, that is not an error: stet_look_there is false.
  *
@@ -76,6 +77,8 @@ stet_look_rest stet_look_between(const stet_look *was, const stet_look *now);
 int64_t stet_look_clock(void);
 /* Has the file, or anything in the directory, changed in any way since that time? True if unsure. */
 bool stet_look_changed_since(int root_fd, const char *path, int64_t since);
+/* Is it a file of stet's, which counts as not there? */
+bool stet_look_is_own(int root_fd, const char *path);
 /* The target of a symbolic link, or NULL. Caller frees. */
 char *stet_look_target(int root_fd, const char *path);
 

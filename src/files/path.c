@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "os/file.h"
+#include "project/project.h"
 
 static int digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
@@ -109,6 +110,18 @@ static void append_parts(stet_buf *b, const char *path) {
     b->len--;
 }
 
+/* Is it a file of stet's (project.h)? A path is relative to the root, or outside of it. */
+static bool is_stets(const char *root, const char *path) {
+    if (strncmp(path, ".stet", 5) == 0 && (path[5] == '/' || !path[5]))
+        return true;
+    if (!stet_project_has_own() || (!root && path[0] != '/'))
+        return false;
+    char *full = path[0] == '/' ? stet_strdup(path) : stet_file_join(root, path);
+    bool own = stet_project_is_own(full);
+    stet_free(full);
+    return own;
+}
+
 stet_status stet_path_normal(const char *root, const char *from, const char *path, char **out, stet_error *err) {
     stet_buf b = STET_BUF(0), whole = STET_BUF(0);
     size_t root_len = root && strcmp(root, "/") != 0 ? strlen(root) : 0;
@@ -134,7 +147,7 @@ stet_status stet_path_normal(const char *root, const char *from, const char *pat
         status = stet_fail(err, STET_INVALID, "an empty path");
     else if (len == 0 || strcmp(text, "/") == 0 || (len >= 2 && strcmp(text + len - 2, "..") == 0))
         status = stet_fail(err, STET_INVALID, "\"%.200s\" is the project itself or a directory above it", path);
-    else if (strncmp(text, ".stet", 5) == 0 && (text[5] == '/' || !text[5]))
+    else if (is_stets(root, text))
         status = stet_fail(err, STET_INVALID, "\"%.200s\" belongs to stet", path);
     else
         *out = stet_strdup(text);
@@ -182,13 +195,32 @@ char *stet_path_real(const char *root, const char *path) {
     }
     const char *real = stet_buf_cstr(&at);
     size_t len = fine && strcmp(top, "/") != 0 ? strlen(top) : 0;
-    if (fine && at.len > len + 1 && strncmp(real, top, len) == 0 && real[len] == '/' &&
-        !(strncmp(real + len + 1, ".stet", 5) == 0 && (!real[len + 6] || real[len + 6] == '/')))
+    if (fine && at.len > len + 1 && strncmp(real, top, len) == 0 && real[len] == '/' && !is_stets(top, real + len + 1))
         out = stet_strdup(real + len + 1);
     stet_buf_release(&at);
     stet_free(rest);
     free(top);
     return out;
+}
+
+stet_status stet_path_meant(const char *root, const char *path, char **out, stet_error *err) {
+    stet_status status = stet_path_normal(root, "", path, out, err);
+    if (status != STET_OK || !root || !strstr(path, ".."))
+        return status;
+    char *leads = stet_path_real(root, path), *real = stet_path_real(root, *out);
+    if (leads && (!real || strcmp(leads, real) != 0)) {
+        stet_free(*out);
+        *out = leads;
+        leads = NULL;
+    }
+    stet_free(leads);
+    stet_free(real);
+    return status;
+}
+
+bool stet_path_is_uncounted(const char *full) {
+    const char *name = stet_file_basename(full);
+    return strcmp(name, ".stet") == 0 || strcmp(name, ".git") == 0 || stet_project_leads_to_own(full);
 }
 
 bool stet_path_part(const char *path, const char *part, size_t len, stet_buf *out) {

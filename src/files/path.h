@@ -32,15 +32,23 @@ stet_value stet_file_link(const char *id);
 
 /* Normalises `path`, as seen from directory `from` (relative to the root; "" is the root itself). The result is
  * relative to `root` if it lies in it; otherwise absolute or, if it was given like that, with `..` at its start. `root`
- * NULL: not known, by text alone. Links are not followed. STET_INVALID: empty, the root itself, .stet or something in
- * it. Caller frees. */
+ * NULL: not known, by text alone. Links are not followed. STET_INVALID: empty, the root itself, or a file of
+ * stet's (.stet, and stet_project_is_own). Caller frees. */
 STET_CHECKED stet_status stet_path_normal(const char *root, const char *from, const char *path, char **out,
                                           stet_error *err);
+
+/* The same for a path that an author wrote, with what the kernel takes it for: behind a link ".." is another directory than
+ * the text says. */
+STET_CHECKED stet_status stet_path_meant(const char *root, const char *path, char **out, stet_error *err);
 
 /* Where the path leads, as the kernel finds it: links and ".." after them are followed, also to what does not exist.
  * `path` need not be normal. The result is relative to the project; NULL if it is outside of it, the project itself, or
  * a cycle of links. Caller frees. */
 char *stet_path_real(const char *root, const char *path);
+
+/* Does an entry of a directory count for nothing: a repository, or stet's own files? `full` is its absolute path, links
+ * in it followed. */
+bool stet_path_is_uncounted(const char *full);
 
 /* Appends a part of a path by its name; false for any other name:
  *

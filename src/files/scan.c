@@ -10,6 +10,7 @@
 #include "files/path.h"
 #include "memory/observe.h"
 #include "os/proc.h"
+#include "project/project.h"
 
 #define THREADS     2
 #define COMMIT_DOCS 20000
@@ -212,6 +213,15 @@ static void kind_of(const char *path, unsigned char type, bool follow, bool *fil
     }
 }
 
+static bool is_own_directory(const stet_files *f, const char *path) {
+    if (!*path || !stet_project_has_own())
+        return false;
+    char *full = stet_file_join(f->root, path);
+    bool own = stet_project_leads_to_own(full);
+    stet_free(full);
+    return own;
+}
+
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -223,7 +233,11 @@ stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit
     if (status != STET_OK)
         return status;
     bool follow = !strstr(pattern, "**");
-    *stet_vec_add(&todo) = stet_strndup(pattern, stet_glob_prefix(pattern));
+    char *start = stet_strndup(pattern, stet_glob_prefix(pattern));
+    if (is_own_directory(f, start))
+        stet_free(start);
+    else
+        *stet_vec_add(&todo) = start;
     while (todo.len > 0 && status == STET_OK) {
         char *below = todo.at[--todo.len], *full = *below ? stet_file_join(f->root, below) : stet_strdup(f->root);
         if (visit)
@@ -244,7 +258,7 @@ stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit
                 kind_of(at, d->d_type, follow, &file, &is_dir);
                 if (match && file)
                     *stet_vec_add(out) = stet_strdup(path);
-                if (descend && is_dir)
+                if (descend && is_dir && !is_own_directory(f, path))
                     *stet_vec_add(&todo) = stet_strdup(path);
                 stet_free(at);
             }
@@ -429,6 +443,8 @@ stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_v
             char *other = stet_asprintf("%s%s", real, slash);
             status = is_leftover(f, other, &made, &left, err);
             stet_free(other);
+            /* A command may have written it by its other name since it was looked at. */
+            stet_files_doubt(f, stet_files_index_add(&f->index, key.data, key.len));
         }
         if (left) {
             stet_free(names.at[i]);

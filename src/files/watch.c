@@ -11,6 +11,7 @@
 
 #include "files/glob.h"
 #include "files/internal.h"
+#include "files/path.h"
 #include "files/places.h"
 #include "os/clock.h"
 #include "os/lock.h"
@@ -165,10 +166,8 @@ static stet_status place_tree(stet_watcher *w, const char *key, const char *top,
             stet_names_release(&names); /* gone meanwhile */
         for (size_t i = 0; i < names.len && status == STET_OK; i++) {
             struct stat st;
-            if (strcmp(names.at[i], ".stet") == 0 || strcmp(names.at[i], ".git") == 0)
-                continue;
             char *path = stet_file_join(dir, names.at[i]), *at = stet_file_join(full, names.at[i]);
-            bool there = stet_sys_lstat(at, &st) == 0;
+            bool there = !stet_path_is_uncounted(at) && stet_sys_lstat(at, &st) == 0;
             if (there && S_ISDIR(st.st_mode))
                 *stet_vec_add(&todo) = stet_strdup(path);
             else if (there && (S_ISLNK(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink > 1)))

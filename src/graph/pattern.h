@@ -100,7 +100,8 @@ typedef struct stet_pattern_checks {
      * supported. */
     stet_status (*script)(const char *file, const char *text, size_t len, stet_value *out, stet_error *err);
     /* Tells which files a node names by its module alone. May be NULL: then nothing is known of that. */
-    void (*names)(void *ctx, stet_value descriptor, stet_value node, stet_named_fn each, void *each_ctx);
+    void (*names)(void *ctx, const char *root, stet_value descriptor, stet_value node, stet_named_fn each,
+                  void *each_ctx);
     /* The project: files may have other names through the links in it. May be NULL: then paths are taken as text. */
     const char *root;
 } stet_pattern_checks;

@@ -57,7 +57,7 @@ typedef struct finder {
 static char *real_path(const finder *f, const char *path, bool follow) {
     const char *root = f->c->checks->root;
     size_t plain = strcspn(path, "*?[\\{"); /* what comes behind can't be followed */
-    if (!root || path[0] == '/' || strncmp(path, "../", 3) == 0)
+    if (!root)
         return NULL;
     if (path[plain] || !follow)
         while (plain > 0 && path[plain - 1] != '/')
@@ -193,7 +193,7 @@ static void take_node(finder *f, stet_value node, bool read) {
     stet_value module = stet_get(node, "module"), inputs = stet_get(node, "inputs");
     if (read)
         stet_binding_walk(inputs, take_link, f);
-    checks->names(checks->ctx, module, node, read ? take_read : take_written, f);
+    checks->names(checks->ctx, checks->root, module, node, read ? take_read : take_written, f);
 }
 
 /* The node and what is in the pattern of its children, however deep. */

@@ -48,16 +48,8 @@ static stet_value made_by(const toml_produced *p, const char *matching) {
 static char *normal(toml_converter *c, const char *text) {
     char *path;
     stet_error err = STET_ERROR_INIT;
-    if (stet_path_normal(c->project, "", text, &path, &err) == STET_OK) {
-        if (!c->project || !strstr(text, ".."))
-            return path;
-        /* Behind a link ".." is another directory than the text says. */
-        char *leads = stet_path_real(c->project, text), *real = stet_path_real(c->project, path);
-        bool other = leads && (!real || strcmp(leads, real) != 0);
-        stet_free(real);
-        stet_free(other ? path : leads);
-        return other ? leads : path;
-    }
+    if (stet_path_meant(c->project, text, &path, &err) == STET_OK)
+        return path;
     toml_problem(c, "write a path of a file, relative to the project", "%s", err.message);
     stet_error_clear(&err);
     return NULL;

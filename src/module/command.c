@@ -16,6 +16,7 @@
 #include "persist/project_dir.h"
 
 #define MAX_AGAIN   20 /* how often a result is thrown away because an input changed meanwhile */
+#define MAX_DIFFER  2  /* how often a file may differ that the command writes itself, as far as anybody can tell */
 #define FREE_AGAIN  3  /* of these, so many without a pause; then it is doubled each time */
 #define PAUSE_MS    20
 #define PAUSE_MOST  250
@@ -233,7 +234,7 @@ static void start_again(command_run *c, command_spec *now) {
     command_spec_release(&c->spec);
     c->spec = *now;
     stet_run_suspend(c->run);
-    if (++c->again > MAX_AGAIN) {
+    if (++c->again > MAX_AGAIN || c->unsettled > MAX_DIFFER) {
         stet_fail(&err, STET_BUSY, "%s: %s changed %d times before the command was done", c->run->name,
                   c->moved ? c->moved : "what it reads", c->again);
         stet_hint(&err, "run it again when its inputs hold still; if the command itself writes to an input, let it "
@@ -456,6 +457,7 @@ static void work_done(uv_work_t *w, int status) {
 }
 
 static void begin_work(command_run *c, uv_work_cb work) {
+    c->acted = true;
     c->work.data = c;
     c->working = true;
     c->state->working++;
@@ -572,6 +574,7 @@ static bool take_lock(command_state *s) {
         return true;
     s->locked = stet_lock_take(s->lock, STET_LOCK_EXCLUSIVE, 0, NULL) == STET_OK;
     if (!s->locked) {
+        s->shared = true;
         for (size_t i = 0; i < s->queue.len; i++) /* whoever has it may do the same, or change what they read */
             s->queue.at[i]->reconsider = true;
         return false;
@@ -663,6 +666,7 @@ static stet_status clear_above(command_run *c, const char *path, stet_error *err
 static stet_status launch(command_run *c, stet_error *err) {
     command_state *s = c->state;
     stet_status status = STET_OK;
+    c->acted = true;
     for (size_t i = 0; i < c->spec.outputs.len + 1 && status == STET_OK; i++) {
         const char *path = i < c->spec.outputs.len ? c->spec.outputs.at[i].path : c->spec.depfile;
         if (!path)
@@ -697,6 +701,7 @@ static stet_status launch(command_run *c, stet_error *err) {
                             .envp = (const char *const *)c->spec.env.at,
                             .cwd = c->spec.cwd,
                             .outputs = paths.at,
+                            .top = s->root,
                             .in_turn = true,
                             .input = c->spec.standard_input,
                             .input_len = c->spec.standard_input_len,
@@ -757,6 +762,15 @@ static void bring_inputs_up(command_run *c) {
     }
 }
 
+/* Which of the files that its words name are written by other nodes: they change when these run. */
+static void find_makers(command_run *c) {
+    for (size_t i = 0; i < c->spec.scripts.len; i++) {
+        command_file *f = &c->spec.scripts.at[i];
+        bool outside = f->path[0] == '/' || strncmp(f->path, "../", 3) == 0;
+        f->made = !outside && stet_files_is_written_by_other(c->state->files, f->path, c->run->name);
+    }
+}
+
 /* Starts one from the queue, or goes on with what an earlier drive left. */
 static void advance(command_run *c) {
     command_state *s = c->state;
@@ -767,6 +781,7 @@ static void advance(command_run *c) {
         return;
     }
     if (left) {
+        find_makers(c);
         c->task = left;
         c->found_ended = stet_task_exit(left)->state != STET_TASK_RUNNING;
         command_notes_read(c, left);
@@ -779,6 +794,7 @@ static void advance(command_run *c) {
     stet_local_discard(s->local, c->run->name, paths.at);
     stet_vec_release(&paths);
     bool good;
+    find_makers(c);
     stet_status status = check_inputs(c, &good, &err);
     if (status == STET_OK && !good) {
         bring_inputs_up(c);
@@ -798,6 +814,10 @@ static bool reconsider(command_run *c) {
     stet_error err = STET_ERROR_INIT;
     command_spec now;
     c->reconsider = false;
+    if (!c->acted && !in_the_way(c, NULL) && stet_run_yield(c->run)) { /* whoever had the lock has done it */
+        command_run_free(c);
+        return false;
+    }
     stet_status status = stet_run_refresh(c->run, &err);
     if (status != STET_OK) {
         command_decline_run(c, &err);
@@ -971,6 +991,7 @@ void command_step(command_run *c) {
         command_entry_release(&c->entry);
     }
     stet_error_clear(&err); /* a miss, or a directory that can't be read: it runs */
+    c->reconsider |= s->shared;
     *stet_vec_add(&s->queue) = c;
     s->nudged = true; /* not at once: nothing is evaluated anew while another one is being started (module.h) */
     set_watching(s);

@@ -40,6 +40,7 @@ typedef struct command_file {
     stet_look known; /* for an output: the current file, as far as the scan knows */
     bool matched;    /* an input that a pattern matched */
     bool may_write;  /* named by words of the command that may mean writing it */
+    bool made;       /* another node writes it, or that is not known; set for scripts when the command begins */
     bool guessed;    /* a pattern that may not be one */
 } command_file;
 
@@ -89,7 +90,7 @@ void command_read_made_above(stet_run *run, stet_files *files, const char *path)
 void command_spec_release(command_spec *s);
 stet_status command_check(stet_value descriptor, stet_value node, stet_error *err);
 /* The files that it names before it is run (command_names.c). */
-void command_names(stet_value descriptor, stet_value node, stet_named_fn each, void *ctx);
+void command_names(const char *root, stet_value descriptor, stet_value node, stet_named_fn each, void *ctx);
 /* The second id, which also covers what the dependency file named. */
 STET_CHECKED stet_status command_second_id(const command_spec *s, const command_files *found, stet_hash *out,
                                            stet_error *err);

@@ -117,7 +117,7 @@ static bool is_among(const command_files *files, const char *path) {
 /* What its words name may be what it writes, undeclared: it runs again without, and that shows. */
 static stet_status look_at_scripts(command_run *c, int root, command_files *attributed, stet_error *err) {
     stet_status status = STET_OK;
-    bool edited = false;
+    bool edited = false, differs = false;
     for (size_t i = 0; i < c->suspects.len && status == STET_OK; i++) {
         command_file *f = &c->suspects.at[i];
         stet_look now, *was = &f->look;
@@ -125,14 +125,19 @@ static stet_status look_at_scripts(command_run *c, int root, command_files *attr
         bool same = stet_look_same(&now, was);
         edited |= same && stet_look_between(was, &now) == STET_LOOK_UNTOUCHED;
         if (strcmp(f->name, COMMAND_MADE) != 0) {
+            if (!same && !f->may_write) { /* it was edited once more, or the command writes something else each time */
+                differs = true;
+                note_moved(c, f->path);
+            }
             stet_free(f->name);
             f->name = stet_strdup(same && stet_look_there(&now) ? COMMAND_TOUCHED : "");
         }
         *was = now;
     }
-    if (edited && status == STET_OK) {
+    if ((edited || differs) && status == STET_OK) {
         command_files_release(&c->suspects);
         c->changed = true;
+        c->unsettled += differs;
     }
     for (size_t i = 0; i < c->suspects.len && status == STET_OK; i++)
         stet_fail(&c->warning, STET_INVALID,
@@ -146,17 +151,23 @@ static stet_status look_at_scripts(command_run *c, int root, command_files *attr
         if (status != STET_OK)
             break;
         bool same = stet_look_same(&now, was), touched = same && was_touched(c, path, was, &now, attributed);
-        if (touched && !is_among(&c->touched, path)) {
+        bool others = c->spec.scripts.at[i].made; /* then who writes it is known, and it is not this command */
+        if (others && (touched || !same)) {
+            note_moved(c, path);
+        } else if (touched && !is_among(&c->touched, path)) {
             note_moved(c, path);
             command_files_add(&c->touched, "", path);
         } else if (!same) {
             /* What was not there before it made, if its words say so; else somebody may have, and nobody knows whether
              * it read that: it runs again with it. An effect is not done twice for that. */
             bool made = !stet_look_there(was) && (c->spec.scripts.at[i].may_write || stet_run_is_effect(c->run));
-            if (!made || edited)
+            if (!made || edited || differs)
                 note_moved(c, path);
-            if (!edited)
-                command_files_add(&c->suspects, made ? COMMAND_MADE : "", path)->look = now;
+            if (!edited && !differs) {
+                command_file *f = command_files_add(&c->suspects, made ? COMMAND_MADE : "", path);
+                f->look = now;
+                f->may_write = c->spec.scripts.at[i].may_write;
+            }
         }
         *was = now;
     }
@@ -275,6 +286,13 @@ void command_collect_work(uv_work_t *w) {
     if (look_again(c, &looking) != STET_OK && status == STET_OK)
         stet_error_move(&c->error, &looking);
     stet_error_clear(&looking);
+    /* Somebody has taken an output away, and the rest of it is there at the most; or the command does that itself: then it
+     * happens a second time. */
+    if (c->end.removed && status == STET_OK && c->spec.outputs.len > 0 && !stet_run_is_effect(c->run)) {
+        if (!c->removed)
+            note_moved(c, c->spec.outputs.at[0].path);
+        c->removed = true;
+    }
     stet_value places = stet_array(); /* outputs that hold the path of the project */
     for (size_t i = 0; i < c->spec.outputs.len && c->error.status == STET_OK; i++) {
         command_file *f = &c->spec.outputs.at[i];

@@ -101,14 +101,16 @@ stet_status command_dir_put(stet_persist_put *w, const char *top, stet_error *er
         status = stet_file_list(dir, &names, err);
         for (size_t i = 0; i < names.len && status == STET_OK; i++) {
             bool directory;
-            char *path = *below ? stet_file_join(below, names.at[i]) : stet_strdup(names.at[i]);
+            char *path = *below ? stet_file_join(below, names.at[i]) : stet_strdup(names.at[i]),
+                 *full = stet_file_join(dir, names.at[i]);
             /* As where a directory is looked at: these do not count. */
-            if (strcmp(names.at[i], ".stet") != 0 && strcmp(names.at[i], ".git") != 0)
+            if (!stet_path_is_uncounted(full))
                 status = put_member(w, top, path, &directory, err);
             else
                 directory = false;
             if (status == STET_OK && directory)
                 *stet_vec_add(&todo) = stet_strdup(path);
+            stet_free(full);
             stet_free(path);
         }
         stet_names_release(&names);

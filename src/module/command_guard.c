@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "files/look.h"
+#include "files/path.h"
 #include "module/command_run.h"
 #include "os/file.h"
 
@@ -35,8 +36,7 @@ static stet_status place_tree(stet_watch *w, const char *top) {
         for (size_t i = 0; i < names.len; i++) {
             struct stat st;
             char *path = stet_file_join(dir, names.at[i]);
-            if (stet_sys_lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && strcmp(names.at[i], ".git") != 0 &&
-                strcmp(names.at[i], ".stet") != 0)
+            if (stet_sys_lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && !stet_path_is_uncounted(path))
                 *stet_vec_add(&todo) = stet_strdup(path);
             stet_free(path);
         }

@@ -93,8 +93,10 @@ static void command_pause(void *state) {
 
 static void command_idle(void *state) {
     command_state *s = state;
-    if (s->active.len == 0) /* what follows may be another graph */
+    if (s->active.len == 0) { /* what follows may be another graph */
         command_release_claims(s);
+        s->shared = false;
+    }
     command_pause(s);
 }
 

@@ -20,7 +20,7 @@ typedef struct naming {
     stet_value descriptor, inputs;
     stet_value hold; /* an input whose text is being filled in */
     bool words, shell;
-    const char *cwd;
+    const char *root, *cwd;
     stet_map seen; /* of command_word_reads */
     stet_named_fn each;
     void *ctx;
@@ -46,7 +46,7 @@ static bool is_own(const naming *n, const char *path) {
     for (size_t i = 0; i < stet_count(produces) && !own; i++) {
         stet_value v = stet_at(produces, i);
         char *out;
-        if (stet_path_normal(NULL, "", stet_as_string(&v, NULL), &out, NULL) != STET_OK)
+        if (stet_path_meant(n->root, stet_as_string(&v, NULL), &out, NULL) != STET_OK)
             continue;
         own = stet_path_meets(out, path, false);
         stet_free(out);
@@ -64,12 +64,18 @@ static void take_word(void *ctx, const command_word *w) {
     char *path, *dir = !*w->from                       ? stet_strdup(n->cwd)
                        : w->from[0] == '/' || !*n->cwd ? stet_strdup(w->from)
                                                        : stet_file_join(n->cwd, w->from);
-    stet_status status = stet_path_normal(NULL, dir, w->text, &path, NULL);
+    stet_status status = stet_path_normal(n->root, dir, w->text, &path, NULL);
+    char *named = w->text[0] == '/' || !*dir ? stet_strdup(w->text) : stet_file_join(dir, w->text),
+         *real = n->root && strstr(named, "..") && !strpbrk(named, "*?[\\") ? stet_path_real(n->root, named) : NULL;
+    stet_free(named);
     stet_free(dir);
-    if (status != STET_OK)
+    if (status != STET_OK) {
+        stet_free(real);
         return;
+    }
     bool outside = path[0] == '/' || strncmp(path, "../", 3) == 0;
     if (w->kind == COMMAND_WORD_PATTERN && w->guessed) {
+        stet_free(real);
         stet_free(path);
         return;
     }
@@ -84,25 +90,28 @@ static void take_word(void *ctx, const command_word *w) {
         if (!w->guessed)
             stet_map_put(&n->seen, path, strlen(path), (stet_slot){.n = COMMAND_WORD_TAKEN});
         n->each(n->ctx, w->guessed ? STET_NAMED_GUESS : STET_NAMED_READ, path, NULL);
+        if (real && strcmp(real, path) != 0 && !is_own(n, real)) /* behind a link ".." is another directory */
+            n->each(n->ctx, w->guessed ? STET_NAMED_GUESS : STET_NAMED_READ, real, NULL);
     }
+    stet_free(real);
     stet_free(path);
 }
 
-void command_names(stet_value d, stet_value node, stet_named_fn each, void *ctx) {
+void command_names(const char *root, stet_value d, stet_value node, stet_named_fn each, void *ctx) {
     stet_value v, produces = stet_get(d, "produces"), argv = stet_get(d, "argv");
-    naming n = {.descriptor = d, .inputs = stet_get(node, "inputs"), .cwd = "", .each = each, .ctx = ctx};
+    naming n = {.descriptor = d, .inputs = stet_get(node, "inputs"), .root = root, .cwd = "", .each = each, .ctx = ctx};
     n.words = !stet_find(d, "scripts", 7, &v) || stet_as_bool(v);
     n.shell = stet_find(d, "shell", 5, NULL);
     for (size_t i = 0; i < stet_count(produces); i++) {
         v = stet_at(produces, i);
         char *path;
-        if (stet_path_normal(NULL, "", stet_as_string(&v, NULL), &path, NULL) != STET_OK)
+        if (stet_path_meant(root, stet_as_string(&v, NULL), &path, NULL) != STET_OK)
             continue;
         each(ctx, STET_NAMED_WRITTEN, path, stet_key_at(produces, i, NULL));
         stet_free(path);
     }
     char *cwd = NULL;
-    if (stet_find(d, "cwd", 3, &v) && stet_path_normal(NULL, "", stet_as_string(&v, NULL), &cwd, NULL) == STET_OK)
+    if (stet_find(d, "cwd", 3, &v) && stet_path_normal(root, "", stet_as_string(&v, NULL), &cwd, NULL) == STET_OK)
         n.cwd = cwd;
     command_words words = {0};
     stet_value shell = stet_get(d, "shell");

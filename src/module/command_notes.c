@@ -49,9 +49,17 @@ static void take(command_files *files, const stet_look *was, const stet_buf *pat
     }
 }
 
+/* What stat says now, after the command began, proves nothing of how the files were then. */
+static void forget_stat(command_files *files) {
+    for (size_t i = 0; i < files->len; i++)
+        files->at[i].look.inode = 0;
+}
+
 void command_notes_read(command_run *c, const stet_task *t) {
     const char *text;
     c->launched_ns = 0;
+    forget_stat(&c->spec.inputs);
+    forget_stat(&c->spec.scripts);
     for (size_t i = 0; (text = stet_task_note(t, i)) != NULL; i++) {
         unsigned long long inode, size;
         long long mtime, ctime;

@@ -26,8 +26,10 @@ typedef struct command_run {
     command_state *state;
     command_spec spec;
     command_files found; /* files from the dependency file, beyond the inputs */
-    /* Files that its words name and that changed while it ran. If they change a second time, the command writes them,
-     * and they are not inputs. If they do not, somebody edited them, and they are inputs again. A file that did not
+    /* Files that its words name and that changed while it ran, and that no other node writes. If they are written a
+     * second time and are the same after it, the command does that. If they are not written, somebody edited them, and
+     * they are inputs again. If they differ, nobody can tell: they are inputs again, unless the words say that the
+     * command may write them. Then they are not. A file that did not
      * exist before, and that the command may write according to its words, is read as the command left it: editing it
      * later makes the command run again. So is a file that the command writes and that stays the same
      * (`touch f; cat f`). */
@@ -52,6 +54,8 @@ typedef struct command_run {
     bool changed;    /* an input changed: look, commit, run again */
     char *moved;     /* the first such input, for the message; or NULL */
     bool wrote;      /* outputs may have been written for the spec, by a command or from an entry */
+    bool removed;    /* one of its outputs was removed while it ran */
+    bool acted;      /* files were removed or written for it, for whatever spec */
     bool reconsider; /* it waited: evaluate its inputs again before it begins */
     /* Its task had ended before this process found it: anybody may have written to its files since. */
     bool found_ended;
@@ -62,6 +66,7 @@ typedef struct command_run {
     bool waits_for_node; /* an earlier drive's command of this node must end first */
     bool failing;        /* its command failed, and that is being examined */
     int again;
+    int unsettled; /* how often a file that its words name differed after two runs */
     stet_hash second;
     stet_value result;
     stet_error error; /* of the collected outcome; STET_FAILED: the command's own failure */
@@ -80,6 +85,7 @@ struct command_state {
     stet_local *local;
     stet_lock *lock;
     bool locked;
+    bool shared;       /* another process had the lock in this settling: it may have done what is to be done here */
     bool nudged;       /* something was queued: process it with the next turn of the loop */
     stet_error unseen; /* why the commands of earlier drives can't be found; then nothing may run */
     bool hardlink;

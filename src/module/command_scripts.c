@@ -123,10 +123,13 @@ static void add_real(gathering *g, const char *from, const char *text) {
 /* Another name of a file through links, or NULL. Caller frees. `last`: the file may be a link itself. */
 static char *real_name(gathering *g, const char *path, bool last) {
     const char *slash = strrchr(path, '/');
-    if (is_outside(path) || (!slash && !last))
-        return NULL;
     char *real = NULL;
-    if (last) {
+    if (!slash && !last)
+        return NULL;
+    if (is_outside(path)) { /* by its text, and of the project all the same */
+        if (path[0] != '/' || is_at(path, g->root))
+            real = stet_path_real(g->root, path);
+    } else if (last) {
         real = stet_path_real(g->root, path);
     } else {
         stet_slot *slot = stet_map_get(&g->dirs, path, (size_t)(slash - path));

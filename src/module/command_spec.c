@@ -13,6 +13,7 @@
 #include "module/bound.h"
 #include "module/command.h"
 #include "os/file.h"
+#include "project/project.h"
 #include "repo/record.h"
 
 /* Passed on to every command, and no part of its identity: where things are on this machine. */
@@ -78,8 +79,15 @@ static stet_status missing(evaluation *e, const char *path) {
     stet_buf shown = STET_BUF(600);
     char *full = path[0] == '/' ? stet_strdup(path) : stet_file_join(e->root, path);
     struct stat st;
-    bool there = stet_sys_lstat(full, &st) == 0;
+    bool there = stet_sys_lstat(full, &st) == 0, own = e->files && stet_look_is_own(stet_files_root(e->files), path);
     stet_path_escape(path, &shown);
+    if (own) {
+        stet_fail(e->err, STET_FAILED, "%s: its input %s belongs to stet", e->run->name, stet_buf_cstr(&shown));
+        stet_hint(e->err, "name another file, or change `local` in .stet/config.toml");
+        stet_free(full);
+        stet_buf_release(&shown);
+        return STET_FAILED;
+    }
     if (!there || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
         stet_fail(e->err, STET_FAILED, "%s: there is no file %s", e->run->name, stet_buf_cstr(&shown));
     else
@@ -93,7 +101,7 @@ static stet_status missing(evaluation *e, const char *path) {
 
 /* There is no document of it: but a command may have written it by another name, to which a link leads. */
 static bool look_behind_link(evaluation *e, const char *path, stet_look *look) {
-    char *real = path[0] == '/' || strncmp(path, "../", 3) == 0 ? NULL : stet_path_real(e->root, path);
+    char *real = stet_path_real(e->root, path);
     bool found = false;
     if (real && strcmp(real, path) != 0) {
         stet_value v;
@@ -356,7 +364,7 @@ static stet_status output_path(evaluation *e, const char *text, char **out) {
     stet_status status =
         only.most > 1 ? stet_fail(e->err, STET_INVALID, "%s: the path \"%.200s\" names an input that is %zu files",
                                   e->run->name, text, only.most)
-                      : stet_path_normal(e->root, "", stet_buf_cstr(&filled), out, e->err);
+                      : stet_path_meant(e->root, stet_buf_cstr(&filled), out, e->err);
     stet_buf_release(&filled);
     return status;
 }
@@ -374,9 +382,15 @@ static stet_status take_outputs(evaluation *e, stet_value d) {
         bool inside = true;
         if (!outside) /* through links as well; of the directory, for the file itself is replaced */
             status = stet_file_inside(e->root, dir, &inside, e->err);
+        bool holds = stet_project_holds_own(full) || stet_project_leads_to_own(dir);
         stet_free(full);
         stet_free(dir);
         command_files_add(&e->s->outputs, stet_key_at(produces, i, NULL), path);
+        if (status == STET_OK && holds) {
+            status =
+                stet_fail(e->err, STET_DENIED, "%s: its output %s takes in files of stet's own", e->run->name, path);
+            stet_hint(e->err, "write to another place, or change `local` in .stet/config.toml");
+        }
         if (status == STET_OK && !inside) {
             status = stet_fail(e->err, STET_DENIED, "%s: its output %s lies outside the project", e->run->name, path);
             stet_hint(e->err, "write to a file of the project, or say allow-outside = true");

@@ -47,6 +47,15 @@ static char *stored_target(stet_value file) {
     return out;
 }
 
+/* Are the bytes that were stored those that were hashed? Between the two somebody may have written to the file. A
+ * directory and a link are looked at when they are restored. */
+static bool has_bytes_of(const stet_persist_content *c, const stet_look *look) {
+    char id[STET_HASH_BASE64];
+    stet_base64url_encode(look->hash.bytes, sizeof look->hash.bytes, id);
+    return look->mode == STET_LOOK_DIRECTORY || look->link ||
+           (c->size == look->size && strncmp(c->id, id, strlen(id)) == 0);
+}
+
 /* Is the stored result about exactly these outputs? Takes over what they were. */
 static bool fits(const command_entry *e, command_spec *s) {
     stet_value files = stet_get(e->result, "files");
@@ -63,7 +72,8 @@ static bool fits(const command_entry *e, command_spec *s) {
         if ((look.link != 0) != (s->outputs.at[i].target != NULL))
             return false;
         snprintf(kind, sizeof kind, "file-%zu", i);
-        if (!stet_persist_entry_content(e->entry, kind))
+        const stet_persist_content *c = stet_persist_entry_content(e->entry, kind);
+        if (!c || !has_bytes_of(c, &look))
             return false;
         s->outputs.at[i].look = look;
     }

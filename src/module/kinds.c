@@ -39,13 +39,14 @@ stet_status stet_module_check(void *ctx, stet_value descriptor, stet_value node,
     return kind->check ? kind->check(descriptor, node, err) : STET_OK;
 }
 
-void stet_module_names(void *ctx, stet_value descriptor, stet_value node, stet_named_fn each, void *each_ctx) {
+void stet_module_names(void *ctx, const char *root, stet_value descriptor, stet_value node, stet_named_fn each,
+                       void *each_ctx) {
     (void)ctx;
     stet_value type = stet_get(descriptor, "type");
     const stet_module_kind *kind =
         stet_typeof(type) == STET_STRING ? stet_module_find(stet_as_string(&type, NULL)) : NULL;
     if (kind && kind->names)
-        kind->names(descriptor, node, each, each_ctx);
+        kind->names(root, descriptor, node, each, each_ctx);
 }
 
 stet_status stet_module_members(stet_value descriptor, const char *const *names, size_t count, const char *what,

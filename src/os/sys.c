@@ -88,10 +88,13 @@ int stet_sys_openat(int dir, const char *path, int flags, mode_t mode) {
     return r;
 }
 
+bool (*_Atomic stet_sys_keeps)(int fd);
+
 int stet_sys_close(int fd) {
     int error_number = EIO;
     stet_sys_action action = stet_sys_before(STET_SYS_CLOSE, NULL, fd, &error_number);
-    int r = close(fd);
+    bool (*keeps)(int) = stet_sys_keeps;
+    int r = keeps && keeps(fd) ? 0 : close(fd);
     stet_sys_after(action);
     if (action == STET_SYS_FAIL) {
         errno = error_number;

@@ -19,6 +19,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -72,6 +73,8 @@ void stet_sys_after(stet_sys_action action);
 
 int stet_sys_open(const char *path, int flags, mode_t mode); /* always O_CLOEXEC */
 int stet_sys_openat(int dir, const char *path, int flags, mode_t mode);
+/* If set: may the descriptor not be closed now? True: it is taken over (db/held.c). Any thread. */
+extern bool (*_Atomic stet_sys_keeps)(int fd);
 int stet_sys_close(int fd); /* closes it even if it fails, as Linux does: never called twice */
 ssize_t stet_sys_read(int fd, void *bytes, size_t len);
 ssize_t stet_sys_pread(int fd, void *bytes, size_t len, off_t at);

@@ -148,6 +148,10 @@ static void take_line(stet_local *l, drive *d, const char *line, size_t len) {
             t->end.message = t->message;
             take_end(l, t, STET_TASK_REFUSED);
         }
+    } else if (sscanf(text, "D %lld", &number) == 1) {
+        stet_task *t = task_of(l, d, number);
+        if (t)
+            t->end.removed = true;
     } else if (sscanf(text, "K %lld", &number) == 1) {
         stet_task *t = task_of(l, d, number);
         if (t)
@@ -487,6 +491,7 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
     stet_wire_bytes(&b, r->cwd, strlen(r->cwd) + 1);
     const char *turn = r->in_turn ? l->turn : "";
     stet_wire_bytes(&b, turn, strlen(turn) + 1);
+    stet_wire_bytes(&b, r->top ? r->top : "", r->top ? strlen(r->top) + 1 : 1);
     stet_wire_int(&b, r->input != NULL);
     stet_wire_int(&b, r->timeout_ms);
     stet_wire_int(&b, (int64_t)r->max_memory);

@@ -58,8 +58,10 @@ typedef struct stet_local_request {
     const char *node; /* for people, and for finding commands that write the same files */
     const char *const *argv, *const *envp;
     const char *cwd;
-    /* Paths that it writes, or NULL. Another command that writes one of them finds this one. */
+    /* Paths that it writes, relative to `top`, or NULL. Another command that writes one of them finds this one. If one of
+     * them is removed while it runs, its end says so. */
     const char *const *outputs;
+    const char *top;          /* absolute; NULL: nobody looks whether outputs are removed */
     const char *const *notes; /* lines that stet_task_note returns to a client that finds it later, or NULL */
     bool in_turn;             /* start it only in the turn that this client took last */
     const char *input;        /* its standard input; NULL: none */
@@ -79,7 +81,8 @@ typedef struct stet_task_end {
     stet_task_state state;
     stet_proc_exit exit;
     bool timed_out;
-    bool cancelled;               /* ended on request, by any client: how it ended says nothing about it */
+    bool removed;   /* one of its outputs was removed or moved away while it ran, by itself or by somebody else */
+    bool cancelled; /* ended on request, by any client: how it ended says nothing about it */
     int64_t started_ns, ended_ns; /* UTC */
     stet_status status;
     const char *message; /* if it was refused */

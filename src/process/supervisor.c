@@ -7,7 +7,9 @@
  *      lock.
  *   2. A command that is recorded as requested and not as ended may be running: whoever reads the journal at any time
  *      must wait for it or end it.
- *   3. A command that was stopped, or that failed, has ended when everything that it started has. One that exited 0 may
+ *   3. Where the kernel tells, an output that is removed while its command runs is recorded before its end: what the
+ *      command writes after that is not all that it has written.
+ *   4. A command that was stopped, or that failed, has ended when everything that it started has. One that exited 0 may
  *      leave processes behind.
  */
 
@@ -22,6 +24,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/lock.h"
+#include "os/watch.h"
 #include "process/local.h"
 #include "process/wire.h"
 
@@ -33,6 +36,8 @@ typedef struct child {
     bool over; /* the command itself: `exit` and `ended_ns` are set, and what it started is being ended */
     stet_proc_exit exit;
     int64_t ended_ns;
+    stet_watch *watch;  /* directories of its outputs, or NULL */
+    stet_names outputs; /* absolute */
 } child;
 
 typedef struct supervisor {
@@ -111,10 +116,45 @@ static void add_path(stet_buf *line, const char *path) {
             stet_buf_add(line, path, 1);
 }
 
+/* 3. As far as the kernel can tell. */
+static void watch_outputs(child *c, const char *top, const char *const *outputs) {
+    stet_status status = *top && *outputs ? stet_watch_open(&c->watch, NULL) : STET_NOT_FOUND;
+    for (; *outputs && status == STET_OK; outputs++) {
+        char *full = (*outputs)[0] == '/' ? stet_strdup(*outputs) : stet_file_join(top, *outputs),
+             *dir = stet_file_dirname(full);
+        *stet_vec_add(&c->outputs) = full;
+        status = stet_watch_add_names(c->watch, dir, NULL);
+        stet_free(dir);
+    }
+    if (status != STET_OK) {
+        stet_watch_close(c->watch);
+        c->watch = NULL;
+    }
+}
+
+static bool was_removed(child *c) {
+    stet_watch_event e;
+    bool removed = false;
+    stet_status status = STET_OK;
+    while (c->watch && !removed && (status = stet_watch_next(c->watch, &e, NULL)) == STET_OK) {
+        removed = e.kind == STET_WATCH_OVERFLOW || !*e.name;
+        char *path = removed || e.kind != STET_WATCH_REMOVED ? NULL : stet_file_join(e.dir, e.name);
+        for (size_t i = 0; path && i < c->outputs.len && !removed; i++)
+            removed = strcmp(c->outputs.at[i], path) == 0;
+        stet_free(path);
+    }
+    return removed || (c->watch && status != STET_OK && status != STET_NOT_FOUND);
+}
+
+static void child_release(child *c) {
+    stet_watch_close(c->watch);
+    stet_names_release(&c->outputs);
+}
+
 static void start(supervisor *s, stet_wire *w) {
     int64_t number = stet_wire_take_int(w);
     const char *key = stet_wire_take_text(w), *node = stet_wire_take_text(w), *cwd = stet_wire_take_text(w),
-               *turn = stet_wire_take_text(w);
+               *turn = stet_wire_take_text(w), *top = stet_wire_take_text(w);
     int64_t has_input = stet_wire_take_int(w), timeout = stet_wire_take_int(w), memory = stet_wire_take_int(w),
             cpu = stet_wire_take_int(w), file = stet_wire_take_int(w);
     STET_VEC(const char *) words = {0};
@@ -172,8 +212,12 @@ static void start(supervisor *s, stet_wire *w) {
                         .max_file_size = (uint64_t)file,
                         .announce = announce,
                         .announce_fd = s->journal};
-    if (status == STET_OK)
+    if (status == STET_OK) {
+        watch_outputs(&c, top, words.at + at[2]);
         status = stet_proc_spawn(&o, &c.proc, &err);
+        if (status != STET_OK)
+            child_release(&c);
+    }
     if (status == STET_OK) {
         if (timeout > 0)
             c.deadline_us = stet_clock_monotonic_us() + timeout * 1000;
@@ -274,6 +318,11 @@ static void reap(supervisor *s) {
             continue;
         }
         char line[128];
+        if (was_removed(c)) {
+            snprintf(line, sizeof line, "D %lld\n", (long long)c->number);
+            say(s, line);
+        }
+        child_release(c);
         snprintf(line, sizeof line, "E %lld %d %d %d %lld\n", (long long)c->number, c->exit.code, c->exit.signalled,
                  c->timed_out, (long long)c->ended_ns);
         say(s, line);

@@ -8,6 +8,7 @@
 
 #include "base/toml.h"
 #include "os/file.h"
+#include "project/internal.h"
 
 #define CONFIG_MAX (1024 * 1024)
 
@@ -29,6 +30,8 @@ static const char ignore_text[] = "local/\n"
 struct stet_project {
     char *root;  /* real path */
     char *local; /* what local/ is */
+    char *own;   /* what config.toml says that it is, or NULL */
+    char *inner; /* what .stet leads to, if it is a link, or NULL */
     stet_value config;
 };
 
@@ -77,6 +80,25 @@ static stet_status check_version(stet_value config, const char *path, stet_error
     return STET_UNSUPPORTED;
 }
 
+/* An absolute path without ".", ".." and empty parts. */
+static char *without_dots(const char *path) {
+    stet_buf b = STET_BUF(0);
+    while (*path) {
+        size_t n = strcspn(path, "/");
+        if (n == 2 && path[0] == '.' && path[1] == '.') {
+            while (b.len > 0 && b.data[--b.len] != '/')
+                ;
+        } else if (n > 0 && !(n == 1 && *path == '.')) {
+            stet_buf_char(&b, '/');
+            stet_buf_add(&b, path, n);
+        }
+        path += n + (path[n] == '/');
+    }
+    char *out = stet_strdup(b.len ? stet_buf_cstr(&b) : "/");
+    stet_buf_release(&b);
+    return out;
+}
+
 static stet_status place_local(stet_project *p, const char *path, stet_error *err) {
     stet_value local = stet_get(p->config, "local");
     if (stet_typeof(local) == STET_NULL) {
@@ -88,7 +110,26 @@ static stet_status place_local(stet_project *p, const char *path, stet_error *er
     if (stet_typeof(local) != STET_STRING || len == 0 || strlen(text) != len)
         return stet_fail(err, STET_INVALID, "%s: `local` must be the path of a directory, in quotes", path);
     p->local = stet_file_join(p->root, text);
+    char *own = without_dots(p->local);
+    size_t own_len = strlen(own);
+    bool around = strcmp(own, "/") == 0 ||
+                  (strncmp(p->root, own, own_len) == 0 && (!p->root[own_len] || p->root[own_len] == '/'));
+    if (around) { /* the project lies in it: not all of it can be stet's */
+        stet_free(own);
+        return STET_OK;
+    }
+    p->own = own;
+    project_own_add(p->own);
     return STET_OK;
+}
+
+/* .stet may be a link to a directory that lies elsewhere. */
+static void place_inner(stet_project *p) {
+    char *inner = stet_file_join(p->root, ".stet");
+    struct stat st;
+    if (stet_sys_lstat(inner, &st) == 0 && S_ISLNK(st.st_mode) && stet_file_realpath(inner, &p->inner, NULL) == STET_OK)
+        project_own_add(p->inner);
+    stet_free(inner);
 }
 
 static stet_status read_config(stet_project *p, stet_error *err) {
@@ -104,6 +145,8 @@ static stet_status read_config(stet_project *p, stet_error *err) {
         status = check_version(p->config, path, err);
     if (status == STET_OK)
         status = place_local(p, path, err);
+    if (status == STET_OK)
+        place_inner(p);
     stet_buf_release(&text);
     stet_free(path);
     return status;
@@ -171,7 +214,13 @@ stet_status stet_project_find(const char *from, stet_project **out, stet_error *
 void stet_project_close(stet_project *p) {
     if (!p)
         return;
+    if (p->own)
+        project_own_drop(p->own);
+    if (p->inner)
+        project_own_drop(p->inner);
     stet_release(p->config);
+    stet_free(p->own);
+    stet_free(p->inner);
     stet_free(p->local);
     stet_free(p->root);
     stet_free(p);

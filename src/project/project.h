@@ -40,4 +40,14 @@ stet_value stet_project_setting(const stet_project *p, const char *dotted);
  * Caller frees. */
 char *stet_project_path(const stet_project *p, const char *relative);
 
+/* Directories of stet's that lie elsewhere than in .stet/ by name: `local` of config.toml, and what .stet leads to if it
+ * is a link. They are known while their project is open. Nothing in them is a file of the project. Paths are absolute.
+ * Any thread. */
+bool stet_project_has_own(void); /* is there any? */
+/* Is it one of them, or in one of them? By name; `leads_to`: where links lead, too, if it exists. */
+bool stet_project_is_own(const char *path);
+bool stet_project_leads_to_own(const char *path);
+/* Does one of them lie in this directory, or is one of them the directory itself? */
+bool stet_project_holds_own(const char *path);
+
 #endif

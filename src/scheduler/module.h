@@ -89,9 +89,9 @@ typedef struct stet_module_kind {
     /* No run is under way, and other processes are waited for: the kind releases locks that they may need, and takes
      * them again with the next run. May be NULL. */
     void (*pause)(void *state);
-    /* Tells which files the node names by its descriptor and its inputs as they are written. NULL: none. Needs no open
-     * state. */
-    void (*names)(stet_value descriptor, stet_value node, stet_named_fn each, void *ctx);
+    /* Tells which files the node names by its descriptor and its inputs as they are written. `root` is that of the
+     * project; NULL: not known. May be NULL: none. Needs no open state. */
+    void (*names)(const char *root, stet_value descriptor, stet_value node, stet_named_fn each, void *ctx);
 } stet_module_kind;
 
 /* Finds a kind by its type; NULL: unknown. Defined in src/module/kinds.c, and declared here because the scheduler looks
@@ -100,7 +100,8 @@ const stet_module_kind *stet_module_find(const char *type);
 /* For stet_pattern_checks: known type, and the kind's own check. `ctx` is not used. */
 stet_status stet_module_check(void *ctx, stet_value descriptor, stet_value node, stet_error *err);
 /* The same for `names`. */
-void stet_module_names(void *ctx, stet_value descriptor, stet_value node, stet_named_fn each, void *each_ctx);
+void stet_module_names(void *ctx, const char *root, stet_value descriptor, stet_value node, stet_named_fn each,
+                       void *each_ctx);
 
 stet_value stet_run_descriptor(const stet_run *run); /* the node's module, borrowed */
 stet_value stet_run_node(const stet_run *run);       /* the whole node as in the process graph, borrowed */
@@ -148,6 +149,11 @@ STET_CHECKED stet_status stet_run_refresh(stet_run *run, stet_error *err);
 /* Ends the section that a refresh began, without a result; the work continues. */
 void stet_run_suspend(stet_run *run);
 
+/* For asynchronous kinds whose work had to wait for other processes, and that have done nothing yet that shows outside:
+ * has another process run the action since, and does its result stand? Then the run has ended, and nothing is recorded
+ * of it. Outside of sections. */
+bool stet_run_yield(stet_run *run);
+
 /* Children: one graph for each element of a list (graph/child.h). Sets the action's children, in the order of the list.
  * Missing ones are created, ones that are not named are torn down, and those whose argument changed get it; all with
  * the result, in one commit. Keys are texts, each once. The output is written too: call stet_run_succeed with null
@@ -191,6 +197,7 @@ typedef struct stet_run_ops {
     stet_status (*read_doc)(stet_run *run, const char *id, stet_value *out, stet_error *err);
     stet_status (*write_doc)(stet_run *run, const char *id, stet_value value, stet_error *err); /* consumes */
     stet_status (*refresh)(stet_run *run, stet_error *err);
+    bool (*yield)(stet_run *run);                                                           /* NULL: false */
     stet_status (*raw)(stet_run *run, stet_pathref path, stet_value *out, stet_error *err); /* NULL: read */
     stet_status (*children)(stet_run *run, const stet_run_child *at, size_t len, stet_error *err);
     stet_status (*send)(stet_run *run, stet_pathref path, stet_value event, stet_error *err); /* consumes */

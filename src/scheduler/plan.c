@@ -161,8 +161,8 @@ void stet_plan_remove(stet_plan *p, uint32_t id) {
     stet_plan_forget_asked(p); /* it may come back */
 }
 
-/* Is something that is running upstream of this action, as far as loaded actions tell? Those that stand between are
- * loaded (plan_load_downstream). */
+/* Is something that is running upstream of this action, or an effect that waits for what runs elsewhere, as far as
+ * loaded actions tell? Those that stand between are loaded (plan_load_downstream). */
 static bool upstream_runs(stet_plan *p, uint32_t id) {
     if (p->running == 0)
         return false;
@@ -188,7 +188,8 @@ static bool upstream_runs(stet_plan *p, uint32_t id) {
             stet_plan_makers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
             for (size_t i = 0; i < p->found.len; i++) {
                 node *w = &p->nodes.at[p->found.at[i]];
-                if (p->found.at[i] != id && ((w->flags & N_RUNNING) || (w->below > 0 && w->own != stamp))) {
+                if (p->found.at[i] != id &&
+                    ((w->flags & (N_RUNNING | N_WAITING)) || (w->below > 0 && w->own != stamp))) {
                     behind = true;
                     break;
                 }

@@ -147,6 +147,9 @@ size_t stet_plan_writes(const stet_plan *p, uint32_t node, stet_plan_write *out,
 void stet_plan_mark(stet_plan *p, uint32_t node, stet_plan_mark_kind kind, int64_t now);
 /* The action is up to date after all (another process ran it). */
 void stet_plan_unmark(stet_plan *p, uint32_t node);
+/* A running action begins to read anew, on a state with all changes that the plan has heard of: marks that they set since
+ * it was given out do not make it run again. Those that say that it is unknown do. */
+void stet_plan_reads_anew(stet_plan *p, uint32_t node);
 /* A leaf changed, by action `by` or (STET_PLAN_NONE) from outside. Marks its readers, and actions whose output was
  * overwritten. */
 STET_CHECKED stet_status stet_plan_changed(stet_plan *p, uint32_t doc, stet_pathref path, stet_change_kind kind,

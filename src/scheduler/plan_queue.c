@@ -100,6 +100,12 @@ void stet_plan_mark(stet_plan *p, uint32_t id, stet_plan_mark_kind kind, int64_t
         plan_queue_push(p, id);
 }
 
+void stet_plan_reads_anew(stet_plan *p, uint32_t id) {
+    node *n = &p->nodes.at[id];
+    if ((n->flags & N_RUNNING) && !(n->flags & N_UNKNOWN))
+        n->flags &= ~(uint32_t)N_REDIRTY;
+}
+
 void stet_plan_unmark(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
     n->flags &=

@@ -91,6 +91,11 @@ stet_status stet_run_refresh(stet_run *run, stet_error *err) {
     return run->ops->refresh(run, err);
 }
 
+bool stet_run_yield(stet_run *run) {
+    assert(!run->ended);
+    return run->ops->yield && run->ops->yield(run);
+}
+
 void stet_run_suspend(stet_run *run) {
     assert(!run->ended);
     if (run->ops->suspend)

@@ -172,9 +172,71 @@ stet_status sched_async_refresh(action_run *r, stet_error *err) {
     }
     if (status == STET_OK)
         status = sched_run_transaction(r, err);
-    if (status == STET_OK && r->a->kind->asynchronous) /* the transaction of any other ends with its run */
+    if (status == STET_OK && r->a->kind->asynchronous) { /* the transaction of any other ends with its run */
         s->section = r;
+        if (!s->has_far) /* other spaces are read as they are known here, which may be older */
+            stet_plan_reads_anew(s->plan, r->a->id);
+    }
     return status;
+}
+
+/* All that others have stored is heard of first, and nothing of our own is unstored: then the record tells. What it says
+ * may be newer than what was heard: then the rest of it is heard later, and marks too much at the most. */
+static bool has_stored(action_run *r, stet_arena *arena, stet_memo_action *x) {
+    stet_sched *s = r->s;
+    const sched_action *a = r->a;
+    stet_error err = STET_ERROR_INIT;
+    bool news, stands = false;
+    drop_transaction(r);
+    if (s->section) /* A1 */
+        drop_transaction(s->section);
+    stet_status status = sched_flush(s, &err);
+    if (status == STET_OK)
+        status = sched_news(s, &news, &err);
+    if (status == STET_OK) {
+        sched_group_end(s);
+        status = sched_run_transaction(r, &err);
+    }
+    if (status == STET_OK && !s->outdated && !r->unwanted && sched_child_there(r))
+        stands = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, arena, x, &err) == STET_OK && x->observed &&
+                 x->state == STET_STANDS && !x->failed && stet_hash_equal(x->implementation, a->fingerprint) &&
+                 stet_hash_equal(x->runtime, s->runtime);
+    drop_transaction(r);
+    stet_error_clear(&err); /* whatever it is, the run meets it, too */
+    return stands;
+}
+
+bool sched_async_yield(action_run *r) {
+    stet_sched *s = r->s;
+    sched_action *a = r->a;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_memo_action x = {0};
+    if (!s->memo->durable || s->opts.observe_only || a->asked || a->effect || a->materializer || a->has_cells ||
+        a->role != STET_CHILD_NONE || !has_stored(r, &arena, &x)) {
+        stet_arena_release(&arena);
+        return false;
+    }
+    r->base.ended = true;
+    forget(s, r);
+    stet_plan_finish(s->plan, a->id, STET_PLAN_DONE, sched_now(s));
+    sched_restore(s, a, &x);
+    stet_plan_unmark(s->plan, a->id);
+    a->observed = a->same_code = true;
+    if (a->failed)
+        sched_take_back(s, a);
+    if (a->failed || a->below)
+        sched_rose(s);
+    a->failed = a->doubtful = a->below = a->verify = false;
+    a->conflicts = 0;
+    sched_emit(s, STET_SCHED_CANCELLED, a, NULL);
+    sched_cells_release(r);
+    stet_release(r->result);
+    stet_error_clear(&r->error);
+    sched_children_release(r);
+    sched_row_drop(a);
+    stet_free(r);
+    stet_arena_release(&arena);
+    return true;
 }
 
 void sched_async_suspend(action_run *r) {

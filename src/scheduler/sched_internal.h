@@ -364,6 +364,8 @@ STET_CHECKED stet_status sched_earlier_gone(stet_sched *s, stet_tx *tx, const sc
 STET_CHECKED stet_status sched_async_run(stet_sched *s, sched_action *a, stet_error *err);
 void sched_async_ended(action_run *r); /* by succeed, fail or decline */
 stet_status sched_async_refresh(action_run *r, stet_error *err);
+/* stet_run_yield: true if the run has ended, and is freed. */
+bool sched_async_yield(action_run *r);
 void sched_async_suspend(action_run *r);
 /* Waits for events, at most `ms`; returns the status of storing the results. */
 STET_CHECKED stet_status sched_async_wait(stet_sched *s, int64_t ms, stet_error *err);

@@ -122,6 +122,11 @@ static void run_decline(stet_run *run, const stet_error *err) {
     run_fail(run, err);
 }
 
+static bool run_yield(stet_run *run) {
+    action_run *r = (action_run *)run;
+    return r->asynchronous && sched_async_yield(r);
+}
+
 const stet_run_ops sched_run_ops = {.read = run_read,
                                     .write = run_write,
                                     .succeed = run_succeed,
@@ -132,6 +137,7 @@ const stet_run_ops sched_run_ops = {.read = run_read,
                                     .read_doc = run_read_doc,
                                     .write_doc = run_write_doc,
                                     .refresh = run_refresh,
+                                    .yield = run_yield,
                                     .peek = run_peek,
                                     .raw = run_raw,
                                     .children = run_children,

@@ -263,6 +263,8 @@ def drop(path):
         p.unlink()
     elif p.is_dir():
         shutil.rmtree(p)
+    if p.parent.suffix == ".in" and p.parent.is_dir() and not any(p.parent.iterdir()):
+        p.parent.rmdir()  # the fresh project has files alone, and would not have it
 
 
 def put(path, what):

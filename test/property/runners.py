@@ -191,6 +191,21 @@ class Storm:
         [x.join() for x in threads]
 
 
+def wait_for_commands():
+    """Processes that were killed have left commands behind, which go on without them."""
+    until = time.monotonic() + 60 * SLOW
+    while time.monotonic() < until:
+        busy = False
+        for p in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                busy |= os.readlink(p / "cwd").startswith(str(root))
+            except OSError:
+                pass
+        if not busy:
+            return
+        time.sleep(0.02)
+
+
 def tree(where, tops):
     return {str(f.relative_to(where)): f.read_text() for top in tops for f in sorted((where / top).glob("**/*")) if f.is_file()}
 
@@ -212,6 +227,7 @@ for number in range(ROUNDS):
     for s in sources:
         if not (root / s).exists():
             (root / s).write_text(f"again {s}\n")
+    wait_for_commands()
     for f in sorted([*(root / "o").glob("*"), *(root / "up").glob("*")]):  # outputs, by hand; not while commands write them
         if f.is_file() and r.random() < 0.2:
             f.write_text("spoilt\n") if r.random() < 0.5 else f.unlink()

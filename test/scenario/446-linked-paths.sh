@@ -111,6 +111,10 @@ echo 1 >own/a.txt
 t "a pattern through a link" stet run
 t "matches outputs, and not the node's own" test "$(cat o1 own/own.txt | tr '\n' ' ')" = "lg/one.txt lg/two.txt lo/a.txt "
 t "and stands" expect_out 'ran 0' stet run
+rm -rf g
+t "outputs that were deleted" expect_out "ran 3" stet run
+t "are matched when they are made again, in the same run" test "$(cat o1)" = "lg/one.txt lg/two.txt"
+t "and that stands" expect_out 'ran 0' stet run
 sed -i '/nodes.two/,/two.txt/d' stet.toml
 t "a node that is gone" stet run
 t "is not matched there either" test "$(cat o1)" = lg/one.txt

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "module/command.h"
+#include "os/file.h"
 
 typedef struct fake_run {
     stet_run base;
@@ -187,8 +188,42 @@ static void mistakes(void **state) {
     }
 }
 
+/* Somebody writes to an output between the look at it and the copy for the store. */
+static void stored_bytes_are_those_that_were_hashed(void **state) {
+    (void)state;
+    stet_persist_config config = stet_persist_config_default();
+    stet_persist_options o = {.dir = "store/d", .local_dir = "store/l", .machine_id = "m1", .config = &config};
+    stet_persist *p;
+    OK(stet_file_mkdirs("store/root", 0755, &err));
+    OK(stet_persist_open(&o, &p, &err));
+    for (int i = 0; i < 2; i++) {
+        command_spec s = {.cache = true};
+        command_entry e;
+        stet_hash id = stet_hash_of(&i, sizeof i);
+        OK(stet_file_replace("store/root/out", "first", 5, 0644, &err));
+        command_file *f = command_files_add(&s.outputs, "out", "out");
+        OK(stet_look_at(AT_FDCWD, "store/root/out", NULL, &f->look, &err));
+        stet_value result = stet_object();
+        stet_put(&result, "files", command_result_files(&s));
+        if (i == 1)
+            OK(stet_file_replace("store/root/out", "other", 5, 0644, &err));
+        command_files found = {0};
+        OK(command_store(p, "store/root", &s, id, &found, result, NULL, NULL, 1, &err));
+        if (i == 0) {
+            OK(command_entry_get(p, &s, id, &e, &err));
+            command_entry_release(&e);
+        } else {
+            FAILS(command_entry_get(p, &s, id, &e, &err), STET_NOT_FOUND, "not one of this command");
+        }
+        stet_release(result);
+        command_spec_release(&s);
+    }
+    stet_persist_close(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(replacing_names), cmocka_unit_test(identity),
-                                       cmocka_unit_test(identity_is_exact), cmocka_unit_test(mistakes)};
+                                       cmocka_unit_test(identity_is_exact), cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(stored_bytes_are_those_that_were_hashed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

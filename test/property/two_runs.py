@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Random pipelines that two or three `stet run` do at once, from nothing or after an edit: every output is right, no process fails, a further run has
+nothing to do, and in a project that was never run every command is started once, with `cache = false`, too; those of `each` aside, which may be stopped and
+started again. No command runs beside itself.
+
+STET_SEED, STET_ROUNDS."""
+import collections, os, pathlib, random, re, shutil, subprocess, sys, time
+
+STET = os.environ["STET"]
+LONG, SHORT = os.environ.get("STET_TEST_LONG"), os.environ.get("STET_TEST_SHORT")
+ROUNDS = int(os.environ.get("STET_ROUNDS", "200" if LONG else "6" if SHORT else "15"))
+SEED = int(os.environ.get("STET_SEED", "1"))
+SLOW = 4 if "sanitize" in STET else 1
+ENV = dict(os.environ, ASAN_OPTIONS="detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", ""))
+root, log = pathlib.Path("p").absolute(), pathlib.Path("log").absolute()
+count = bad = 0
+
+
+def t(name, good, show=""):
+    global count, bad
+    count += 1
+    bad += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {name}", flush=True)
+    if not good:
+        print("\n".join("# " + line for line in str(show).splitlines()[:40]), flush=True)
+
+
+def command(r, name, text):
+    """A command that tells when it begins and ends."""
+    pause = r.choice(["", "sleep 0.05; ", "sleep 0.2; "])
+    return f'command = "echo start {name} >> {log}; {pause}{text}; echo end {name} >> {log}"\nscripts = false\n'
+
+
+def pipeline(r, files):
+    """(text of stet.toml, function that tells what the outputs are)"""
+    text, made, cached = 'name = "p"\n', {}, r.random() < 0.4
+    more = "" if cached else "cache = false\n"
+    if r.random() < 0.7:
+        text += '[nodes.up]\neach = { one = "src/*.txt" }\n' + command(r, "up {one}", "tr a-z A-Z < {one} > {out}") + f'produces = "up/{{one.stem}}"\n{more}'
+        text += "[nodes.all]\nfiles = { in = \"$up.out\" }\n" + command(r, "all", "cat {in} > {out}") + f'produces = "o/all"\n{more}'
+    for i in range(r.randrange(1, 5)):
+        reads = r.choice(files) if not made or r.random() < 0.6 else r.choice(sorted(made))
+        made[f"c{i}"] = reads
+        named = f"${reads}.out" if reads in made else reads
+        text += f'[nodes.c{i}]\nfiles = {{ in = "{named}" }}\n' + command(r, f"c{i}", "cat {in} > {out}") + f'produces = "o/c{i}"\n{more}'
+
+    def outputs():
+        want = {}
+        if "[nodes.up]" in text:
+            want = {f"up/{pathlib.Path(f).stem}": (root / f).read_text().upper() for f in files}
+            want["o/all"] = "".join(want[f"up/{pathlib.Path(f).stem}"] for f in sorted(files))
+        for name, reads in made.items():
+            want[f"o/{name}"] = want[f"o/{reads}"] if reads in made else (root / reads).read_text()
+        return want
+    return text, outputs
+
+
+def runs(r, number):
+    log.write_text("")
+    ps = []
+    for _ in range(number):
+        ps.append(subprocess.Popen([STET, "run", *r.choice([[], [], ["-j", "1"], ["-j", "8"]])], cwd=root, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENV))
+        time.sleep(r.choice([0, 0, 0.02, 0.1, 0.3]))
+    said = [p.communicate(timeout=120 * SLOW)[0] for p in ps]
+    return [p.returncode for p in ps], said, log.read_text().splitlines()
+
+
+for number in range(ROUNDS):
+    seed = SEED * 1000 + number
+    r = random.Random(seed)
+    shutil.rmtree(root, ignore_errors=True)
+    (root / "src").mkdir(parents=True)
+    files = [f"src/f{i}.txt" for i in range(r.randrange(2, 6))]
+    text, outputs = pipeline(r, files)
+    (root / "stet.toml").write_text(text)
+    subprocess.run([STET, "init"], cwd=root, stdout=subprocess.DEVNULL, env=ENV, check=True)
+    for step in ["from nothing", "after an edit"]:
+        for f in files if step == "from nothing" else r.sample(files, r.randrange(1, len(files) + 1)):
+            (root / f).write_text(f"{f} {r.randrange(1000)}\n")
+        status, said, lines = runs(r, r.choice([2, 2, 3]))
+        show = "\n".join(said + lines) + "\n" + text
+        want = outputs()
+        have = {f: (root / f).read_text() if (root / f).exists() else None for f in want}
+        t(f"seed {seed}, {step}: all are right", not any(status) and have == want, show)
+        starts = collections.Counter(x[6:] for x in lines if x.startswith("start"))
+        ends = collections.Counter(x[4:] for x in lines if x.startswith("end"))
+        running, beside = set(), []
+        for x in lines:
+            what = x.split(" ", 1)[1]
+            if x.startswith("end"):
+                running.discard(what)
+            elif what in running and starts[what] == ends[what]:
+                beside.append(what)
+            else:
+                running.add(what)
+        t(f"seed {seed}, {step}: none runs beside itself", not beside, show)
+        if step == "from nothing":
+            plain = {k: n for k, n in starts.items() if not k.startswith("up ")}
+            t(f"seed {seed}, {step}: each is done once", set(plain.values()) <= {1} and all(ends[k] == n for k, n in plain.items()), show)
+        after = subprocess.run([STET, "run"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENV)
+        t(f"seed {seed}, {step}: nothing is left to do", after.returncode == 0 and "ran 0" in after.stdout, after.stdout + show)
+    if bad:
+        break
+print(f"1..{count}")
+sys.exit(1 if bad else 0)
