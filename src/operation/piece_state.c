@@ -14,8 +14,8 @@
 typedef struct counted {
     const stet_piece *piece;
     const stet_standing *standing;
-    /* Each action counts once: what failed counts as failed, whatever else is said about it. */
-    size_t states[4], recorded;
+    /* Each action counts once, by its state: one that failed and is outdated counts as outdated. */
+    size_t states[4], recorded, failed; /* failed: of those that are counted in another state */
 } counted;
 
 static stet_status count_one(piece_call *c, counted *n, int64_t action, stet_error *err) {
@@ -24,9 +24,10 @@ static stet_status count_one(piece_call *c, counted *n, int64_t action, stet_err
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_observe_get(c->space, action, &arena, &r, &mine);
     if (status == STET_OK && stet_piece_has(n->piece, &r.key) &&
-        !stet_standing_misses(n->standing, r.key.piece, r.key.action) && !stet_action_fails(&r)) {
+        !stet_standing_misses(n->standing, r.key.piece, r.key.action)) {
         n->states[stet_standing_of(n->standing, action)]++;
         n->recorded++;
+        n->failed += stet_action_fails(&r);
     }
     if (status == STET_NOT_FOUND) /* a mark that is left of an action that is not there any more */
         status = STET_OK;
@@ -54,9 +55,11 @@ static stet_status count_piece(piece_call *c, const stet_standing *s, const stet
     if (status != STET_OK)
         return status;
     for (size_t i = 0; i < s->missing_count; i++)
-        if (strcmp(s->missing[i].piece, p->doc) == 0 &&
-            !stet_find(failures, s->missing[i].action, strlen(s->missing[i].action), NULL))
-            counts[STET_UNKNOWN]++, recorded++;
+        if (strcmp(s->missing[i].piece, p->doc) == 0) {
+            counts[STET_UNKNOWN]++;
+            recorded++;
+            n.failed += stet_find(failures, s->missing[i].action, strlen(s->missing[i].action), NULL);
+        }
     /* One that failed, and whose inputs are what they were, does not run again by itself; but it does not stand. */
     size_t all_failed = stet_count(failures), actions = p->node_count - p->handler_count;
     int64_t known = 0;
@@ -68,7 +71,8 @@ static stet_status count_piece(piece_call *c, const stet_standing *s, const stet
     }
     if (known > (int64_t)actions)
         actions = (size_t)known;
-    recorded += all_failed;
+    size_t only_failed = all_failed > n.failed ? all_failed - n.failed : 0;
+    recorded += only_failed;
     if (recorded > actions)
         actions = recorded;
     /* Without records every action is unknown at every start. */
@@ -89,7 +93,7 @@ static stet_status count_piece(piece_call *c, const stet_standing *s, const stet
     stet_put(row, "nodes", stet_int((int64_t)p->node_count));
     for (int i = 0; i < 4; i++)
         stet_put(row, stet_state_name((stet_action_state)i), stet_int((int64_t)counts[i]));
-    stet_put(row, "failed", stet_int((int64_t)all_failed));
+    stet_put(row, "failed", stet_int((int64_t)only_failed));
     if (all_failed > 0)
         stet_put(row, "failures", stet_retain(failures));
     stet_put(row, "stopped", stet_bool(p->stopped));
@@ -500,9 +504,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         status = stet_observe_list(c.space, c.branch, &f, &arena, &at, &count, &next, err);
         for (size_t i = 0; i < count && status == STET_OK; i++) {
             stet_action_state state = piece_state_in(wrong, &s, &at[i]);
-            /* As status counts them. */
-            const char *as = stet_action_fails(&at[i]) ? "failed" : stet_state_name(state);
-            if (!wanted || strcmp(wanted, as) == 0)
+            if (!wanted || strcmp(wanted, piece_state_name(&at[i], state)) == 0)
                 stet_push(&rows, piece_action_value(&c, &s, &at[i], state, false));
         }
         stet_arena_release(&arena);

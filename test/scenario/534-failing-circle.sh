@@ -96,6 +96,7 @@ stet piece delete round >/dev/null
 echo '{"pattern":1,"name":"one","argument":{"default":{"b":0}},"nodes":[{"id":"n","inputs":{"a":1,"b":{"$":"argument/b"}},"module":{"type":"ref","ref":"divide"}}],"result":{"$":"n"}}' >ring.json
 stet run ring.json >/dev/null
 stet set piece:one:argument/b 1 >/dev/null
-t "is counted once"                              same "0 1" "$(stet status one --json | json pieces.0.dirty) $(stet status one --json | json pieces.0.failed)"
+t "is counted once"                              same "1 0" "$(stet status one --json | json pieces.0.dirty) $(stet status one --json | json pieces.0.failed)"
+t "its failure is told all the same"             expect_out "division by zero" stet status one
 t "and told with both"                           expect_out "dirty, failed" stet action list one
 finish
