@@ -86,7 +86,17 @@ static stet_status add_readers(piece_call *c, const int64_t *at, size_t len, ste
         stet_arena arena = STET_ARENA_INIT;
         stet_action_record r;
         stet_value wrong = stet_null();
-        status = stet_observe_get(c->space, at[i], &arena, &r, err);
+        stet_error mine = STET_ERROR_INIT;
+        status = stet_observe_get(c->space, at[i], &arena, &r, &mine);
+        if (status == STET_NOT_FOUND) { /* the pattern has changed, and the node is gone */
+            stet_error_clear(&mine);
+            stet_arena_release(&arena);
+            status = STET_OK;
+            continue;
+        }
+        if (status != STET_OK && err)
+            stet_error_move(err, &mine);
+        stet_error_clear(&mine);
         if (status == STET_OK)
             status = wrong_of(c, &r.key, &known, &wrong, err);
         if (status == STET_OK)
@@ -155,10 +165,12 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_status status = memory_begin(ctx, args, MEMORY_READ, &asked, err);
     if (status != STET_OK)
         return status;
-    memory_end(&asked);
+    /* Who reads it is recorded here; how they stand, with patterns and files as they are now, may be known in a copy. */
     status = piece_begin(ctx, args, PIECE_NOW, &c, err);
-    if (status != STET_OK)
+    if (status != STET_OK) {
+        memory_end(&asked);
         return status;
+    }
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
     stet_numbers readers = {0}, writers = {0};
@@ -170,11 +182,12 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     status = stet_cell_parse(cell, stet_as_bool(stet_get(args, "meta")), &id, &path, err);
     stet_docname name = {id, asked.scope};
     if (status == STET_OK)
-        status = stet_observe_readers(c.space, c.branch, &name, stet_path_ref(&path), kind, &readers, err);
+        status = stet_observe_readers(asked.space, asked.branch, &name, stet_path_ref(&path), kind, &readers, err);
     if (status == STET_OK && c.branch == 0)
-        status = stet_observe_far_readers(c.space, &name, stet_path_ref(&path), kind, &arena, &far, &far_count, err);
+        status =
+            stet_observe_far_readers(asked.space, &name, stet_path_ref(&path), kind, &arena, &far, &far_count, err);
     if (status == STET_OK)
-        status = stet_observe_writers(c.space, c.branch, &name, stet_path_ref(&path),
+        status = stet_observe_writers(asked.space, asked.branch, &name, stet_path_ref(&path),
                                       STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE, &writers, err);
     if (status == STET_OK)
         status = add_readers(&c, readers.at, readers.len, &list, err);
@@ -196,6 +209,7 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_free(id);
     stet_path_release(&path);
     piece_end(&c);
+    memory_end(&asked);
     return status;
 }
 
