@@ -21,7 +21,7 @@ typedef struct driver {
     char *piece;
     bool named;     /* its pattern was given and is set up */
     bool set_up;    /* some piece was set up */
-    bool copy;      /* of a project: a piece with an invalid pattern is made unknown there */
+    bool distrust;  /* in a copy of a project: a piece with an invalid pattern is made unknown */
     stet_map wrong; /* reported problems of patterns */
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: reported once, at the end */
@@ -68,8 +68,9 @@ STET_CHECKED stet_status drive_refuse_invalid(driver *d, const stet_docname *nam
 /* In fresh.c: opens the space, files and scheduler of a spec, which must exist. */
 STET_CHECKED stet_status drive_open(driver *d, stet_sched_opts *opts, stet_error *err);
 /* Brings a branch of a copy up to date with patterns and files. An invalid pattern is reported (`note` of the spec),
- * and its piece is unknown as a whole. */
-STET_CHECKED stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, stet_error *err);
+ * and its piece stays as it was or, with `distrust`, is unknown as a whole. */
+STET_CHECKED stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, bool distrust,
+                                        stet_error *err);
 void drive_close(driver *d);
 /* In drive.c: what the last settling came to. Takes over its problems. */
 void drive_take_report(driver *d, const stet_sched_report *r);

@@ -98,9 +98,9 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
     return status;
 }
 
-stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, stet_error *err) {
+stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, bool distrust, stet_error *err) {
     stet_drive_outcome outcome = {0};
-    driver d = {.project = project, .spec = spec, .out = &outcome, .copy = true};
+    driver d = {.project = project, .spec = spec, .out = &outcome, .distrust = distrust};
     stet_sched_opts opts = {.persist = stet_drive_persist(project)};
     stet_status status = drive_open(&d, &opts, err);
     if (status == STET_OK)
@@ -176,7 +176,7 @@ stet_status stet_drive_preview(stet_project *project, const stet_drive_spec *spe
         return STET_OK;
     stet_status status = stet_scratch_open(project, out, err);
     if (status == STET_OK) {
-        status = drive_bring_up(out->project, spec, err);
+        status = drive_bring_up(out->project, spec, true, err);
         if (status != STET_OK)
             stet_scratch_close(out);
     }

@@ -12,7 +12,6 @@
 #include "drive/drive_internal.h"
 #include "graph/argument.h"
 #include "os/file.h"
-#include "scheduler/standing.h"
 
 static bool is_due(const driver *d, const stet_piece *p) {
     bool given = d->named && d->piece && strcmp(d->piece, p->name) == 0;
@@ -100,10 +99,36 @@ static void tell(driver *d, stet_map *wrong, const stet_error *why) {
     stet_map_put(wrong, why->message, len, (stet_slot){.n = 1});
 }
 
-/* All of its actions, for whoever reads them. */
+typedef struct piece_actions {
+    const stet_piece *p;
+    stet_numbers failed;
+    stet_arena arena;
+    STET_VEC(stet_action_key) keys;
+} piece_actions;
+
+static bool add_action(void *ctx, int64_t action, const char *name, size_t name_len, const void *bytes, size_t len) {
+    piece_actions *all = ctx;
+    (void)bytes, (void)len;
+    for (size_t i = 0; i < all->failed.len; i++)
+        if (all->failed.at[i] == action)
+            return true;
+    *stet_vec_add(&all->keys) = stet_piece_action(all->p, stet_arena_strndup(&all->arena, name, name_len));
+    return true;
+}
+
+/* All of its actions, for whoever reads them. One that failed is not up to date anyway. */
 static stet_status make_unknown(stet_space *space, int64_t branch, const stet_piece *p, stet_error *err) {
-    stet_status status = stet_observe_forget(space, branch, p->doc, NULL, NULL, 0, err);
-    return status == STET_OK ? stet_standing_adopt_piece(space, branch, p->name, err) : status;
+    piece_actions all = {.p = p, .arena = STET_ARENA_INIT};
+    stet_action_filter filter = {.piece = p->doc, .generation = -1};
+    stet_status status = stet_observe_failed(space, branch, p->doc, &all.failed, err);
+    if (status == STET_OK)
+        status = stet_observe_scan(space, branch, &filter, add_action, &all, err);
+    if (status == STET_OK)
+        status = stet_observe_distrust(space, branch, all.keys.at, all.keys.len, STET_REASON_PATTERN, err);
+    stet_numbers_release(&all.failed);
+    stet_vec_release(&all.keys);
+    stet_arena_release(&all.arena);
+    return status;
 }
 
 /* Sets up what has changed in the driver's space. What goes wrong is told by `teller`. */
@@ -124,7 +149,7 @@ static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_
             tell(teller, wrong, &why);
             if (d == teller && d->spec->wrong)
                 d->spec->wrong(d->spec->ctx, stet_as_string(&name, NULL), &why);
-            if (d->copy && p)
+            if (d->distrust && p)
                 status = make_unknown(d->space, branch, p, err);
         }
         stet_piece_free(p);
@@ -138,7 +163,7 @@ static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_
 static stet_status renew_far(driver *d, const char *name, stet_map *wrong, stet_error *err) {
     stet_drive_spec spec = {.space = name, .no_scan = d->spec->no_scan};
     stet_drive_outcome outcome = {0};
-    driver far = {.project = d->project, .spec = &spec, .out = &outcome, .copy = d->copy};
+    driver far = {.project = d->project, .spec = &spec, .out = &outcome, .distrust = d->distrust};
     bool changed = false;
     stet_status status = stet_space_open(d->project, name, STET_SPACE_READ_ONLY, &far.space, err);
     if (status == STET_OK)

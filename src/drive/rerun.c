@@ -79,7 +79,7 @@ static void on_note(void *ctx, const stet_error *what) {
  * to date. */
 static stet_status bring_up(rerunning *r, const place *p, stet_error *err) {
     stet_drive_spec spec = {.space = p->space, .branch = p->branch, .ctx = r, .note = on_note};
-    return drive_bring_up(r->project, &spec, err);
+    return drive_bring_up(r->project, &spec, false, err);
 }
 
 static stet_status list_places(rerunning *r, const char *name, stet_error *err) {

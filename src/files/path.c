@@ -203,11 +203,13 @@ char *stet_path_real(const char *root, const char *path) {
     return out;
 }
 
-stet_status stet_path_meant(const char *root, const char *path, char **out, stet_error *err) {
-    stet_status status = stet_path_normal(root, "", path, out, err);
+stet_status stet_path_meant(const char *root, const char *from, const char *path, char **out, stet_error *err) {
+    stet_status status = stet_path_normal(root, from, path, out, err);
     if (status != STET_OK || !root || !strstr(path, ".."))
         return status;
-    char *leads = stet_path_real(root, path), *real = stet_path_real(root, *out);
+    char *whole = path[0] == '/' || !*from ? stet_strdup(path) : stet_file_join(from, path);
+    char *leads = stet_path_real(root, whole), *real = stet_path_real(root, *out);
+    stet_free(whole);
     if (leads && (!real || strcmp(leads, real) != 0)) {
         stet_free(*out);
         *out = leads;

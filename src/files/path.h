@@ -37,9 +37,10 @@ stet_value stet_file_link(const char *id);
 STET_CHECKED stet_status stet_path_normal(const char *root, const char *from, const char *path, char **out,
                                           stet_error *err);
 
-/* The same for a path that an author wrote, with what the kernel takes it for: behind a link ".." is another directory than
- * the text says. */
-STET_CHECKED stet_status stet_path_meant(const char *root, const char *path, char **out, stet_error *err);
+/* The same for a path that an author or a program wrote, with what the kernel takes it for: behind a link ".." is
+ * another directory than the text says. */
+STET_CHECKED stet_status stet_path_meant(const char *root, const char *from, const char *path, char **out,
+                                         stet_error *err);
 
 /* Where the path leads, as the kernel finds it: links and ".." after them are followed, also to what does not exist.
  * `path` need not be normal. The result is relative to the project; NULL if it is outside of it, the project itself, or

@@ -48,7 +48,7 @@ static stet_value made_by(const toml_produced *p, const char *matching) {
 static char *normal(toml_converter *c, const char *text) {
     char *path;
     stet_error err = STET_ERROR_INIT;
-    if (stet_path_meant(c->project, text, &path, &err) == STET_OK)
+    if (stet_path_meant(c->project, "", text, &path, &err) == STET_OK)
         return path;
     toml_problem(c, "write a path of a file, relative to the project", "%s", err.message);
     stet_error_clear(&err);

@@ -756,6 +756,8 @@ const char *stet_reason_name(stet_reason r) {
         return "space";
     case STET_REASON_WAITS:
         return "waits";
+    case STET_REASON_PATTERN:
+        return "wrong";
     }
     return "other";
 }

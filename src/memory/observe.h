@@ -118,7 +118,8 @@ typedef enum stet_reason {
     STET_REASON_REPAIRED = 26,   /* check found that its mark was wrong */
     STET_REASON_REQUESTED = 27,  /* a rerun was requested */
     STET_REASON_SPACE = 28,      /* a space that did not exist when it looked exists now */
-    STET_REASON_WAITS = 29       /* it failed, and now waits for another failing action: it was not tried since */
+    STET_REASON_WAITS = 29,      /* it failed, and now waits for another failing action: it was not tried since */
+    STET_REASON_PATTERN = 30     /* the pattern file of its piece is invalid */
 } stet_reason;
 #define STET_REASONS 32                      /* larger than the largest reason */
 const char *stet_reason_name(stet_reason r); /* "changed", "overwritten", "never", ... */

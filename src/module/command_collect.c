@@ -61,7 +61,7 @@ static stet_status read_depfile(command_run *c, stet_error *err) {
         command_files_release(&c->found); /* of the last time */
     for (size_t i = 0; i < d.len && status == STET_OK; i++) {
         char *path;
-        if (stet_path_normal(s->root, c->spec.cwd_rel, d.at[i], &path, NULL) != STET_OK)
+        if (stet_path_meant(s->root, c->spec.cwd_rel, d.at[i], &path, NULL) != STET_OK)
             continue; /* a directory, or a file of .stet */
         bool known = false;
         for (size_t k = 0; k < c->spec.inputs.len && !known; k++)

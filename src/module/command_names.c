@@ -46,7 +46,7 @@ static bool is_own(const naming *n, const char *path) {
     for (size_t i = 0; i < stet_count(produces) && !own; i++) {
         stet_value v = stet_at(produces, i);
         char *out;
-        if (stet_path_meant(n->root, stet_as_string(&v, NULL), &out, NULL) != STET_OK)
+        if (stet_path_meant(n->root, "", stet_as_string(&v, NULL), &out, NULL) != STET_OK)
             continue;
         own = stet_path_meets(out, path, false);
         stet_free(out);
@@ -105,7 +105,7 @@ void command_names(const char *root, stet_value d, stet_value node, stet_named_f
     for (size_t i = 0; i < stet_count(produces); i++) {
         v = stet_at(produces, i);
         char *path;
-        if (stet_path_meant(root, stet_as_string(&v, NULL), &path, NULL) != STET_OK)
+        if (stet_path_meant(root, "", stet_as_string(&v, NULL), &path, NULL) != STET_OK)
             continue;
         each(ctx, STET_NAMED_WRITTEN, path, stet_key_at(produces, i, NULL));
         stet_free(path);

@@ -224,6 +224,20 @@ static bool is_directory(const gathering *g, const char *path) {
     return directory;
 }
 
+/* Links that are followed by "..": where they lead decides what the word names. */
+static void add_links(gathering *g, const command_word *w) {
+    for (const char *up = strstr(w->text, "/.."); up && up > w->text; up = strstr(up + 1, "/..")) {
+        char *before = stet_strndup(w->text, (size_t)(up - w->text)), *path = NULL, *full = NULL;
+        struct stat st;
+        if (stet_path_normal(g->root, *w->from ? w->from : g->s->cwd_rel, before, &path, NULL) == STET_OK &&
+            (full = stet_file_join(g->root, path)) && stet_sys_lstat(full, &st) == 0 && S_ISLNK(st.st_mode))
+            add_candidate(g, path, false, false);
+        stet_free(before);
+        stet_free(path);
+        stet_free(full);
+    }
+}
+
 static void take_word(void *ctx, const command_word *w) {
     gathering *g = ctx;
     bool program = w->kind == COMMAND_WORD_PROGRAM, slash = strchr(w->text, '/') != NULL;
@@ -252,8 +266,10 @@ static void take_word(void *ctx, const command_word *w) {
         /* it stays */
     } else if (command_word_reads(&g->seen, path, w)) {
         add_candidate(g, path, program, !slash && !strchr(w->text, '.'));
-        if (strstr(w->text, "..") || strstr(w->from, "..")) /* behind a link that is another directory */
+        if (strstr(w->text, "..") || strstr(w->from, "..")) { /* behind a link that is another directory */
             add_real(g, *w->from && w->text[0] != '/' ? w->from : "", w->text);
+            add_links(g, w);
+        }
     }
     stet_free(path);
 }

@@ -364,7 +364,7 @@ static stet_status output_path(evaluation *e, const char *text, char **out) {
     stet_status status =
         only.most > 1 ? stet_fail(e->err, STET_INVALID, "%s: the path \"%.200s\" names an input that is %zu files",
                                   e->run->name, text, only.most)
-                      : stet_path_meant(e->root, stet_buf_cstr(&filled), out, e->err);
+                      : stet_path_meant(e->root, "", stet_buf_cstr(&filled), out, e->err);
     stet_buf_release(&filled);
     return status;
 }

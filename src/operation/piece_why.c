@@ -50,6 +50,8 @@ static const char *reason_words(stet_reason reason) {
         return "somebody asked for it to run again";
     case STET_REASON_SPACE:
         return "a space that did not exist when it ran exists now";
+    case STET_REASON_PATTERN:
+        return "its pattern file is invalid";
     case STET_REASON_WAITS:
         return "it failed, and was not tried again since";
     default:
@@ -350,7 +352,8 @@ static stet_status explain(const why *w, const char *node, stet_value *out, stet
     }
     if (root) {
         explain_stale(w, node, root, &b);
-    } else if (state == STET_UNKNOWN && r.cause.state == STET_STANDS) {
+    } else if (state == STET_UNKNOWN && stet_typeof(w->wrong) == STET_STRING &&
+               (r.cause.state == STET_STANDS || r.cause.reason == STET_REASON_PATTERN)) {
         stet_buf_printf(&b, "%s/%s is unknown: %s is not up to date: %s", piece, node, piece,
                         stet_as_string(&w->wrong, NULL));
     } else if (state != STET_STANDS) {

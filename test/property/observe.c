@@ -34,7 +34,7 @@ typedef struct model_change {
 } model_change;
 
 typedef struct model_action {
-    bool observed, unknown, ran;
+    bool observed, unknown, made; /* made: its last run succeeded */
     int64_t observed_at;
     model_read reads[MAX_READS];
     int read_count;
@@ -260,9 +260,9 @@ static void run_action(int branch, int action) {
         if (result.changed)
             assert_int_equal(rec.observed_at, result.seq);
         if (!dependencies) {
-            m->ran = true;
+            m->made = what != 1;
             m->unknown = false;
-        } else if (!m->ran || m->unknown || was_dirty || unsure) {
+        } else if (!m->made || m->unknown || was_dirty || unsure) {
             m->unknown = true; /* its reads are known, its output is not theirs */
         }
         stet_arena_release(&arena);
@@ -336,7 +336,7 @@ static void run_group(int branch) {
         if (last) {
             stet_arena arena = STET_ARENA_INIT;
             take_record(branch, action, runs[i].reads, &runs[i].n, &arena);
-            model[branch][action].ran = true;
+            model[branch][action].made = true;
             model[branch][action].unknown = false;
             stet_arena_release(&arena);
         }
