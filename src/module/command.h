@@ -31,6 +31,9 @@
 
 #define STET_COMMAND_FUNCTION "dml+exec://stet-exec-local/command"
 
+#define COMMAND_MADE    "made"    /* name of a suspect (command_run.h) that did not exist before */
+#define COMMAND_TOUCHED "touched" /* name of one that is written and stays the same: an edit by others counts */
+
 /* One file that a command reads or writes. */
 typedef struct command_file {
     char *name;   /* name of the input or output; "" for a file from a dependency file */

@@ -17,9 +17,6 @@
 
 typedef struct command_state command_state;
 
-#define COMMAND_MADE    "made"    /* name of a suspect that did not exist before */
-#define COMMAND_TOUCHED "touched" /* name of one that is written and stays the same: an edit by others counts */
-
 /* One run. */
 typedef struct command_run {
     stet_run *run;

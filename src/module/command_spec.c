@@ -71,7 +71,8 @@ typedef struct evaluation {
     bool again;        /* documents were brought up to date just now */
     command_spec *s;
     stet_value values; /* inputs that are no files */
-    stet_map seen;     /* name and path of each file: a pattern and another node may both give it */
+    const command_files *except;
+    stet_map seen; /* name and path of each file: a pattern and another node may both give it */
     stet_error *err;
 } evaluation;
 
@@ -621,6 +622,12 @@ static stet_status call_id(evaluation *e, stet_value d, stet_value env, stet_has
     for (size_t i = 0; i < e->s->scripts.len; i++)
         if (stet_look_there(&e->s->scripts.at[i].look))
             stet_push(&scripts, script_identity(&e->s->scripts.at[i]));
+    /* One that is left out is not one that is not there: a command that began without it is another call. */
+    for (size_t i = 0; e->except && i < e->except->len; i++)
+        if (strcmp(e->except->at[i].name, COMMAND_MADE) != 0) {
+            command_file left_out = {.path = e->except->at[i].path};
+            stet_push(&scripts, file_identity(&left_out));
+        }
     stet_put(&spec, "scripts", scripts);
     stet_value values = stet_retain(e->values);
     stet_put(&spec, "files", files);
@@ -675,7 +682,7 @@ static stet_status take_places(evaluation *e, stet_value d) {
 static stet_status evaluate(stet_run *run, const char *root, stet_files *files, const command_files *except, bool again,
                             command_spec *out, bool *stale, stet_error *err) {
     stet_value d = stet_run_descriptor(run), v;
-    evaluation e = {.run = run, .root = root, .files = files, .again = again, .s = out, .err = err};
+    evaluation e = {.run = run, .root = root, .files = files, .again = again, .except = except, .s = out, .err = err};
     *out = (command_spec){.cache = !stet_find(d, "cache", 5, &v) || stet_as_bool(v)};
     e.values = stet_null();
     stet_status status = take_places(&e, d);

@@ -39,6 +39,21 @@ for edits in [1, 2, 3]:
 two = f'[nodes.z]\ncommand = "cat {{in}} > {{out}}"\nfiles = "f"\nproduces = "o/z"\n[nodes.a]\ncommand = "cat o/z > {{out}}; echo x >> {log}; sleep 0.3"\nproduces = "o/a"\n'
 edited("what the output of another node is made of", two, 2)
 
+# It is edited in the first run, and stet is killed in the second one, which has read it; then it is gone. What the second run made is no result of that.
+project(f'[nodes.a]\ncommand = "echo x >> {log}; cat f > {{out}}; echo y >> {log}; sleep 0.5"\nproduces = "o/a"\n')
+p = subprocess.Popen([STET, "run"], cwd=root, stdout=subprocess.PIPE)
+for lines, last in [(2, False), (4, True)]:
+    until = time.monotonic() + 20
+    while len(log.read_text().split()) < lines and time.monotonic() < until:
+        time.sleep(0.01)
+    if not last:
+        (root / "f").write_text("v1\n")
+p.kill()
+p.wait()
+(root / "f").unlink()
+r = stet("run", cwd=root)
+t("nor is a command taken up that began when the file was left out", (root / "o/a").read_text() == "", r.stdout + r.stderr + (root / "o/a").read_text())
+
 project(f'[nodes.a]\ncommand = "echo x >> {log}; sh tool.sh side > {{out}}"\nproduces = "o/a"\n')
 (root / "tool.sh").write_text("echo same > $1; cat f\n")
 first = stet("run", cwd=root)
