@@ -260,7 +260,7 @@ static void run_action(int branch, int action) {
         if (result.changed)
             assert_int_equal(rec.observed_at, result.seq);
         if (!dependencies) {
-            m->ran = true;
+            m->ran = !o.failed; /* a look at the reads of one that failed does not show that its output is right */
             m->unknown = false;
         } else if (!m->ran || m->unknown || was_dirty || unsure) {
             m->unknown = true; /* its reads are known, its output is not theirs */

@@ -208,12 +208,19 @@ static void pointers(void **state) {
     check_bad_pointer(large, STET_PATH_MAX_BYTES + 2, STET_LIMIT, "bytes");
     check_bad_pointer(large, STET_PATH_MAX_BYTES + 1, STET_LIMIT, "bytes");
     free(large);
-    static const char *const bad_values[] = {"1", "\"a\"", "[1]", "[\"a\",null]", "{}"};
+    static const char *const bad_values[] = {"1", "\"a\"", "[-1]", "[1.5]", "[\"a\",null]", "{}"};
     for (size_t i = 0; i < sizeof bad_values / sizeof *bad_values; i++) {
         assert_int_equal(stet_json_parse(bad_values[i], strlen(bad_values[i]), &v, NULL), STET_OK);
         assert_int_equal(stet_path_of_value(&p, v, NULL), STET_INVALID);
         stet_release(v);
     }
+    stet_path same = STET_PATH_INIT;
+    assert_int_equal(stet_json_parse("[1,\"a\"]", 7, &v, NULL), STET_OK);
+    assert_int_equal(stet_path_of_value(&p, v, NULL), STET_OK);
+    assert_int_equal(stet_path_of_pointer(&same, "/1/a", 4, NULL), STET_OK);
+    assert_int_equal(stet_path_compare(stet_path_ref(&p), stet_path_ref(&same)), 0);
+    stet_path_release(&same);
+    stet_release(v);
     stet_path_release(&p);
 }
 
