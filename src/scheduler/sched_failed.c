@@ -10,7 +10,8 @@
  *   F3. An action does not wait for one that waits for the action itself. So in a cycle there is always one failure
  *       that the others wait for. Nodes that read each other by their pattern have a fixed order (graph/order.c): none
  *       waits for one that comes later, so it is always the same one that fails.
- *   F4. What an action waits for is among its reads in the plan, so that it is wanted, and its success is noticed.
+ *   F4. What an action waits for is among its reads in the plan, so that it is wanted, and its success is noticed. So is
+ *       what is not up to date on the way there, and that runs first: it may lead elsewhere afterwards.
  *   F5. An up-to-date action downstream of a failed one counts as waiting: its output is as old as the last success of
  *       the failed action. `below` says so; it is computed before anything runs while there is a failure.
  *   F6. All this holds across spaces: a cell of another space is judged by the actions that write it there, which are
@@ -209,13 +210,20 @@ static stet_sched *makers_of(stet_sched *s, const stet_plan_read *read, stet_pla
     return in;
 }
 
+/* Is it going to run, once somebody wants it? */
+static bool may_run(const stet_sched *s, const sched_action *a) {
+    return pending(s, a) && !stet_plan_is_left(s->plan, a->id) && !stet_plan_is_aside(s->plan, a->id);
+}
+
 /* Those of the reads for which it has to wait are put in front; `*count` is how many. */
 static sched_turn judge(stet_sched *s, sched_action *a, stet_plan_read *reads, size_t *count) {
     stet_plan_nodes makers = {0};
     sched_turn turn = SCHED_GO;
     size_t kept = 0;
+    bool outdated = false; /* something else that it read is: that comes first */
     for (size_t i = 0; i < *count; i++) {
         sched_turn here = SCHED_GO;
+        bool runs = false;
         stet_sched *in = makers_of(s, &reads[i], &makers);
         for (size_t k = 0; k < makers.len; k++) {
             const sched_action *maker = stet_plan_data(in->plan, makers.at[k]);
@@ -229,16 +237,19 @@ static sched_turn judge(stet_sched *s, sched_action *a, stet_plan_read *reads, s
             }
             if (here != SCHED_WAITS && one != SCHED_GO)
                 here = one;
+            runs = runs ||
+                   (one == SCHED_GO && in == s && maker && maker != a && !comes_before(a, maker) && may_run(s, maker));
         }
-        if (here == SCHED_GO)
+        if (here == SCHED_GO && !runs)
             continue;
+        outdated = outdated || runs;
         reads[kept++] = reads[i];
         if (turn != SCHED_WAITS)
             turn = here;
     }
     stet_vec_release(&makers);
     *count = kept;
-    return turn;
+    return turn == SCHED_WAITS && outdated && a->postponed < MAX_POSTPONED ? SCHED_POSTPONED : turn;
 }
 
 /* F4 */

@@ -56,4 +56,15 @@ stet -q run s.json
 stet -q set piece:a:argument/v 7 --space far
 t "an event is sent"                              stet piece send s add 1
 t "its handler has read what two spaces away was made fresh first" same 71 "$(stet get piece:s:cell:total)"
+# A node comes upon a failed child by way of a coordinator that is not up to date: that runs first, and has other children then.
+child='{"type":"ref","ref":"reduce","pattern":{"pattern":1,"name":"c","nodes":[{"id":"c","inputs":{"value":{"$":"argument/element"}},"module":{"type":"ref","ref":"sqrt"}}],"result":{"$":"c"}}}'
+way() { # LIST THEN
+    echo '{"pattern":1,"name":"way","argument":{"default":{"bad":[-1],"good":[4],"no":false,"a":0,"b":0}},"nodes":[{"id":"n","module":'"$child"',"inputs":{"list":{"$":"argument/'"$1"'"},"initial":0}},{"id":"m","module":{"type":"ref","ref":"ifElse"},"inputs":{"condition":{"$":"argument/no"},"then":{"$":"argument/'"$2"'"},"else":{"$":"n"}}}],"result":{"m":{"$":"m"}}}' >way.json
+}
+way bad a
+t "a child fails"                        expect_status 1 stet run way.json -q
+way good b
+t "another list, and another reader"     stet run way.json -q --no-retry-failed
+t "with the right value"                 same 2 "$(stet get piece:way/m)"
+t "which stands"                         expect_out 'way stands' stet why way
 finish

@@ -214,6 +214,13 @@ static void pointers(void **state) {
         assert_int_equal(stet_path_of_value(&p, v, NULL), STET_INVALID);
         stet_release(v);
     }
+    stet_path same = STET_PATH_INIT;
+    assert_int_equal(stet_json_parse("[1,\"a\"]", 7, &v, NULL), STET_OK);
+    assert_int_equal(stet_path_of_value(&p, v, NULL), STET_OK);
+    assert_int_equal(stet_path_of_pointer(&same, "/1/a", 4, NULL), STET_OK);
+    assert_int_equal(stet_path_compare(stet_path_ref(&p), stet_path_ref(&same)), 0);
+    stet_path_release(&same);
+    stet_release(v);
     stet_path_release(&p);
 }
 
