@@ -302,7 +302,7 @@ def look():
             if set(rows) != set(nodes):
                 raise Failed(f"action list of {piece} in {space}@{branch}: {rows}")
             for state in ["stands", "dirty", "stale", "unknown", "failed"]:
-                n = ["failed" if r["failed"] else r["state"] for r in rows.values()].count(state)  # each counts once
+                n = [r["state"] for r in rows.values()].count(state)  # each counts once
                 if status[piece][state] != n:
                     raise Failed(f"status of {piece} in {space}@{branch}: {status[piece]}, actions {rows}")
             for node, row in rows.items():
