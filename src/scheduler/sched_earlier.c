@@ -61,6 +61,15 @@ static plan_writes planned(stet_sched *s, const sched_action *a) {
     return out;
 }
 
+static bool holds(const plan_writes *list, const stet_memo_cell *cell) {
+    bool found = false;
+    for (size_t i = 0; i < list->len && !found; i++)
+        found = strcmp(list->at[i].name.id, cell->name.id) == 0 &&
+                strcmp(list->at[i].name.scope, cell->name.scope) == 0 &&
+                stet_path_compare(list->at[i].path, cell->path) == 0;
+    return found;
+}
+
 /* From the record, and from the plan: what ran in this process may not be stored yet. */
 static void load_earlier(action_run *r) {
     stet_sched *s = r->s;
@@ -77,14 +86,16 @@ static void load_earlier(action_run *r) {
         known = a->told;
     else if (s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, NULL) == STET_OK)
         known = a->told || told(s, &x);
+    plan_writes own = planned(s, a);
+    /* Of one that ran in this process the plan tells all. The record may be of a run before that, which had written more:
+     * two that write to one cell would take back what the other has just written, until they are stored. */
     for (size_t i = 0; i < x.write_count; i++)
-        if (!x.writes[i].space)
+        if (!x.writes[i].space && (!a->told || holds(&own, &x.writes[i])))
             add_earlier(r, &x.writes[i].name, x.writes[i].path, known ? x.observed_at : -1);
     stet_address *cells;
     size_t count = known ? 0 : sched_bound_cells(a, &arena, &cells);
     for (size_t i = 0; i < count; i++)
         add_earlier(r, &cells[i].name, cells[i].path, -1);
-    plan_writes own = planned(s, a);
     for (size_t i = 0; i < own.len; i++)
         add_earlier(r, &own.at[i].name, own.at[i].path, -1);
     stet_vec_release(&own);

@@ -1033,8 +1033,11 @@ static void drive(world *w, int piece, how *h) {
     must(stet_drive(w->project, &spec, &out, &err));
     h->runs = out.report.runs;
     h->failed = out.report.failed;
-    if (out.report.aside)
-        differ("p%d: %zu put aside", piece, out.report.aside);
+    if (out.report.aside) {
+        char *why = stet_json_print(out.report.problems, STET_JSON_CANONICAL, NULL);
+        differ("p%d: %zu put aside: %s", piece, out.report.aside, why);
+        stet_free(why);
+    }
     stet_drive_outcome_release(&out);
     stet_release(demand);
     stet_free(path);
