@@ -182,8 +182,8 @@ static void tell(scanner *s, const char *text, command_word_kind kind);
  * reaches below "*"; at the beginning of a name it may be hidden, or directories before it. `left`: with so many
  * unknown parts from here on, that all ways are taken for each. */
 static void tell_unknown(scanner *s, const char *text, int left, bool anywhere) {
-    static const char *const begins[] = {"*", "**/*", ".*", "*/*", "**/.*", ".*/**/*"}, *const behind[] = {
-                                                                                            "*", "*/**/*", "*/*"};
+    static const char *const begins[] = {"*", "**/*", "**/.*", "*/*", ".*/**/*"}, *const behind[] = {"*", "*/**/*",
+                                                                                                     "*/*"};
     const char *mark = strchr(text, COMMAND_UNKNOWN);
     if (!mark) {
         stet_buf clean = STET_BUF(0);
@@ -193,7 +193,7 @@ static void tell_unknown(scanner *s, const char *text, int left, bool anywhere) 
         return;
     }
     bool begin = mark == text || mark[-1] == '/', last = left > 1 || strchr(mark + 1, COMMAND_UNKNOWN) != NULL;
-    size_t n = begin ? (last ? 2 : 6) : (last ? 2 : 3);
+    size_t n = begin ? (last ? 2 : 5) : (last ? 2 : 3);
     for (size_t i = 0; i < n + begin; i++) {
         stet_buf one = STET_BUF(0);
         const char *rest = mark + 1;
@@ -252,7 +252,9 @@ static void tell(scanner *s, const char *text, command_word_kind kind) {
     if (command_is_unknown(text)) {
         stet_buf pattern = STET_BUF(0);
         add_escaped(&pattern, text);
-        if (kind == COMMAND_WORD)
+        /* "$i done" that is printed: a message, and a search of the whole project for what is hardly a name. */
+        bool message = s->prints && strchr(text, ' ') && !strchr(text, '/');
+        if (kind == COMMAND_WORD && !message)
             tell_pattern(s, stet_buf_cstr(&pattern), true);
         stet_buf_release(&pattern);
         return;
@@ -261,6 +263,8 @@ static void tell(scanner *s, const char *text, command_word_kind kind) {
     w.unlikely = kind == COMMAND_WORD && text[0] == '-' && !s->exact;
     w.guessed |= w.unlikely;
     tell_from(s, &w);
+    if (kind == COMMAND_WORD && strpbrk(text, "*?") && says_something(text)) /* another program may match it */
+        tell_pattern(s, text, true);
     bool below = kind == COMMAND_WORD && text[0] != '/' && !w.unlikely && says_something(text);
     for (size_t i = 0; below && i < s->among.len; i++) {
         stet_buf path = STET_BUF(0);
@@ -332,8 +336,10 @@ static void tell_part(scanner *s, const char *text) {
     if (text[0] && strchr("@<+^!:", text[0]))
         tell(s, text + 1, COMMAND_WORD);
     const char *url = strstr(text, "file:"), *path = url ? url + 5 : NULL;
-    if (path && strncmp(path, "//", 2) == 0)
-        path = strchr(path + 2, '/');
+    if (path && strncmp(path, "//", 2) == 0 && path[2] != '/') { /* a host, or the directory that it is in */
+        tell(s, path + 2, COMMAND_WORD);
+        path = path[2] == '.' ? path + 2 : strchr(path + 2, '/');
+    }
     if (!path)
         return;
     stet_buf plain = STET_BUF(0), escaped = STET_BUF(0);
