@@ -10,12 +10,13 @@
 #include "module/command_values.h"
 #include "os/file.h"
 
-#define MAX_FROM   32 /* directories that it changes to */
-#define MAX_DEPTH  8  /* strings in strings */
-#define MAX_BRACES 64 /* words that "{a,b}" may become */
-#define MAX_PASSES 4  /* over the text, to learn what its variables may be */
-#define MAX_FLAGS  4  /* letters of options before a name: "-nfFILE" */
-#define BREAKS     " \t\r\n'\"`()<>|&;,:={}[]#"
+#define MAX_FROM    16 /* directories that it changes to */
+#define MAX_DEPTH   8  /* strings in strings */
+#define MAX_BRACES  64 /* words that "{a,b}" may become */
+#define MAX_STRINGS 3  /* strings in strings of which nobody knows who reads them */
+#define MAX_PASSES  4  /* over the text, to learn what its variables may be */
+#define MAX_FLAGS   4  /* letters of options before a name: "-nfFILE" */
+#define BREAKS      " \t\r\n'\"`()<>|&;,:={}[]#"
 static const char unknown_text[] = {COMMAND_UNKNOWN, 0};
 
 /* WRITTEN is sure to be so: the shell opens it first. COPIED is written by a program that may fail, or leave what is
@@ -82,6 +83,12 @@ static void words_clear(words *w) {
 
 static void scanner_begin(scanner *s, command_word_fn each, void *ctx) {
     *s = (scanner){.each = each, .ctx = ctx};
+}
+
+/* While it learns what its variables may be. */
+static void tell_nobody(void *ctx, const command_word *w) {
+    (void)ctx;
+    (void)w;
 }
 
 static void begin_pass(scanner *s) {
@@ -319,7 +326,13 @@ static void changes_to(scanner *s, const char *dir) {
     for (size_t i = 0; *dir && i < n && s->from.len < MAX_FROM; i++) {
         const char *from = s->from.at[i];
         char *to = dir[0] == '/' || !*from ? stet_strdup(dir) : stet_file_join(from, dir);
-        *stet_vec_add(&s->from) = to;
+        bool again = false;
+        for (size_t k = 0; k < s->from.len && !again; k++)
+            again = strcmp(s->from.at[k], to) == 0;
+        if (again)
+            stet_free(to);
+        else
+            *stet_vec_add(&s->from) = to;
     }
 }
 
@@ -466,8 +479,9 @@ static void tell_imports(scanner *s, const char *text) {
     static const char *const keys[] = {"import", "require", "from ", "use ", "run_module", "include", "load", "source"};
     static const char *const ends[] = {".js", ".mjs", ".cjs", ".json", ".ts", ".rb", ".lua", ".jq", ".pl", ".pm"};
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-        for (const char *at = strstr(text, keys[k]); at; at = strstr(at + 1, keys[k])) {
-            for (const char *p = at + strlen(keys[k]); *p && *p != '\n' && *p != ';';) {
+        for (const char *at = strstr(text, keys[k]); at; at = strstr(at, keys[k])) {
+            const char *p = at + strlen(keys[k]);
+            while (*p && *p != '\n' && *p != ';') {
                 size_t n = strcspn(p, BREAKS), colons = p[n] == ':' && p[n + 1] == ':' && n ? 2 : 0;
                 stet_buf name = STET_BUF(0);
                 stet_buf_add(&name, p, n);
@@ -488,6 +502,7 @@ static void tell_imports(scanner *s, const char *text) {
                 }
                 stet_buf_release(&name);
             }
+            at = p;
         }
     }
 }
@@ -538,7 +553,7 @@ static char *with_unknown(const char *text, const char *what) {
 static void tell_string(scanner *s, const char *text) {
     if (!strpbrk(text, BREAKS))
         return;
-    if (s->depth < MAX_DEPTH && strpbrk(text, " \t\n;|&()<>`")) {
+    if (s->depth < MAX_DEPTH && s->strings < MAX_STRINGS && strpbrk(text, " \t\n;|&()<>`")) {
         char *here = stet_strdup(s->here);
         s->depth++;
         s->strings++;
@@ -579,6 +594,8 @@ static void tell_form(scanner *s, const char *text, const char *pattern) {
     }
     if (!pattern || !command_is_unknown(text))
         tell_text(s, text, pattern != NULL);
+    if (s->strings > 1)
+        return;
     if (strchr(text, '\\')) { /* "a\nb" */
         stet_buf decoded = STET_BUF(0);
         command_decode(text, &decoded);
@@ -599,11 +616,13 @@ static void tell_form(scanner *s, const char *text, const char *pattern) {
 }
 
 static void tell_word(scanner *s, const word *w) {
+    if (w->role == PLAIN && !w->unknown && w->text[0] != '-' && !s->strings)
+        s->learned |= command_forms_add(&s->words, w->text, w->text, false);
+    if (s->each == tell_nobody)
+        return;
     tell_form(s, w->text, w->pattern);
     for (size_t i = 0; i < w->others.len; i++)
         tell_form(s, w->others.at[i].text, w->others.at[i].glob ? w->others.at[i].pattern : NULL);
-    if (w->role == PLAIN && !w->unknown && w->text[0] != '-')
-        s->learned |= command_forms_add(&s->words, w->text, w->text, false);
 }
 
 static bool is_one_of(const char *text, const char *const *names, size_t n) {
@@ -887,7 +906,7 @@ static void take_directories(scanner *s, const word *at, size_t n) {
 /* "-m", "-Bm": the next word is a module; "-mMODULE": the rest. */
 static void take_module(scanner *s, const char *option, const char *next) {
     for (size_t i = 1; option[0] == '-' && option[1] != '-' && i <= MAX_FLAGS && option[i]; i++) {
-        if (option[i] != 'm' && option[i] != 'M')
+        if (option[i] != 'm')
             continue;
         tell_module(s, option[i + 1] ? option + i + 1 : next);
     }
@@ -1027,6 +1046,8 @@ static void take_command(scanner *s, words *w) {
         take_elements(s, w);
         return;
     }
+    if (w->len == 0)
+        return;
     take_loop(s, w);
     bool alone = true, starts = false; /* only assignments */
     for (size_t k = 0; k < w->len; k++) {
@@ -1765,11 +1786,6 @@ static void scan(scanner *s, const char *p) {
     stet_vec_release(&r.done);
     stet_vec_release(&r.drafts);
     stet_names_release(&r.ends);
-}
-
-static void tell_nobody(void *ctx, const command_word *w) {
-    (void)ctx;
-    (void)w;
 }
 
 static void one_pass(scanner *s, char *const *argv, size_t len) {
