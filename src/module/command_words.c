@@ -10,12 +10,13 @@
 #include "module/command_values.h"
 #include "os/file.h"
 
-#define MAX_FROM    16 /* directories that it changes to */
-#define MAX_DEPTH   8  /* strings in strings */
-#define MAX_BRACES  64 /* words that "{a,b}" may become */
-#define MAX_STRINGS 3  /* strings in strings of which nobody knows who reads them */
-#define MAX_PASSES  4  /* over the text, to learn what its variables may be */
-#define MAX_FLAGS   4  /* letters of options before a name: "-nfFILE" */
+#define MAX_FROM    16        /* directories that it changes to */
+#define MAX_DEPTH   8         /* strings in strings */
+#define MAX_BRACES  64        /* words that "{a,b}" may become */
+#define MAX_STRINGS 3         /* strings in strings of which nobody knows who reads them */
+#define MAX_WORK    (1 << 17) /* bytes of strings in strings; beyond that their parts are told, and no commands */
+#define MAX_PASSES  4         /* over the text, to learn what its variables may be */
+#define MAX_FLAGS   4         /* letters of options before a name: "-nfFILE" */
 #define BREAKS      " \t\r\n'\"`()<>|&;,:={}[]#"
 static const char unknown_text[] = {COMMAND_UNKNOWN, 0};
 
@@ -51,6 +52,7 @@ typedef struct scanner {
     stet_map variables;     /* name -> variable, own */
     command_forms words;    /* any of its words: what "$1" or a variable that is read from somewhere may be */
     int pass;
+    size_t work;       /* bytes of strings that were read as commands in this pass */
     bool learned;      /* in this pass: a variable has a new value */
     bool dynamic;      /* "eval", ".": variables may be set where nobody sees it */
     const char *array; /* in "NAME=(...)": NAME */
@@ -104,6 +106,7 @@ static void begin_pass(scanner *s) {
     s->pass++;
     s->blocks = s->shells = 0;
     s->lists = 1;
+    s->work = 0;
     s->chained = s->maybe = s->negated = s->learned = false;
     const void *key;
     size_t len;
@@ -528,16 +531,25 @@ static void tell_quoted(scanner *s, const char *text) {
     }
 }
 
-/* With something in place of what is found: "%s", "%03d" for a `what` of NULL, else `what`. NULL: it is not there. */
+/* The length of what stands for something else here: `what`; "%s", "%03d" for FORMATS; "{name}", "${name}" for FIELDS. */
+static const char formats[] = "%", fields[] = "{}";
+static size_t stands_for(const char *p, const char *what) {
+    if (what != formats && what != fields)
+        return strncmp(p, what, strlen(what)) == 0 ? strlen(what) : 0;
+    if (what == formats) {
+        size_t n = *p == '%' ? 1 + strspn(p + 1, "-+ #0123456789.*") : 0;
+        return n && (p[n] | 0x20) >= 'a' && (p[n] | 0x20) <= 'z' ? n + 1 : 0;
+    }
+    size_t sign = (*p == '$' || *p == '#') && p[1] == '{', n = strcspn(p + sign, "}\n");
+    return p[sign] == '{' && p[sign + n] == '}' && memchr(p + sign + 1, '{', n - 1) == NULL ? sign + n + 1 : 0;
+}
+
+/* With something unknown in place of what stands for it. NULL: there is nothing of the kind. */
 static char *with_unknown(const char *text, const char *what) {
     stet_buf out = STET_BUF(0);
     bool found = false;
     while (*text) {
-        size_t n = what ? (strncmp(text, what, strlen(what)) == 0 ? strlen(what) : 0) : 0;
-        if (!what && *text == '%') {
-            n = 1 + strspn(text + 1, "-+ #0123456789.*");
-            n = (text[n] | 0x20) >= 'a' && (text[n] | 0x20) <= 'z' ? n + 1 : 0;
-        }
+        size_t n = stands_for(text, what);
         found |= n > 0;
         stet_buf_char(&out, n ? COMMAND_UNKNOWN : *text);
         text += n ? n : 1;
@@ -553,7 +565,8 @@ static char *with_unknown(const char *text, const char *what) {
 static void tell_string(scanner *s, const char *text) {
     if (!strpbrk(text, BREAKS))
         return;
-    if (s->depth < MAX_DEPTH && s->strings < MAX_STRINGS && strpbrk(text, " \t\n;|&()<>`")) {
+    s->work += strlen(text);
+    if (s->depth < MAX_DEPTH && s->strings < MAX_STRINGS && s->work < MAX_WORK && strpbrk(text, " \t\n;|&()<>`")) {
         char *here = stet_strdup(s->here);
         s->depth++;
         s->strings++;
@@ -583,6 +596,19 @@ static void tell_text(scanner *s, const char *text, bool glob) {
     tell_string(s, text);
 }
 
+/* A text that a program fills in: "%s.txt", "{x}.txt", or the token of xargs. */
+static void tell_filled(scanner *s, const char *text) {
+    char *token = s->token && *s->token ? stet_strdup(s->token) : NULL; /* a command in the text may have another */
+    const char *whats[] = {formats, fields, token};
+    for (size_t i = 0; i < 3 && whats[i]; i++) {
+        char *filled = with_unknown(text, whats[i]);
+        if (filled)
+            tell_text(s, filled, true);
+        stet_free(filled);
+    }
+    stet_free(token);
+}
+
 static void tell_form(scanner *s, const char *text, const char *pattern) {
     if (pattern) {
         tell_patterns(s, pattern, command_is_unknown(pattern));
@@ -594,25 +620,16 @@ static void tell_form(scanner *s, const char *text, const char *pattern) {
     }
     if (!pattern || !command_is_unknown(text))
         tell_text(s, text, pattern != NULL);
-    if (s->strings > 1)
+    if (s->strings > 1 || s->work >= MAX_WORK)
         return;
+    tell_filled(s, text);
     if (strchr(text, '\\')) { /* "a\nb" */
         stet_buf decoded = STET_BUF(0);
         command_decode(text, &decoded);
         tell_text(s, stet_buf_cstr(&decoded), true);
+        tell_filled(s, stet_buf_cstr(&decoded));
         stet_buf_release(&decoded);
     }
-    char *braces = with_unknown(text, "{}"), *token = s->token && *s->token ? with_unknown(text, s->token) : NULL;
-    char *format = strchr(text, '%') ? with_unknown(text, NULL) : NULL;
-    if (braces)
-        tell_text(s, braces, true);
-    if (token)
-        tell_text(s, token, true);
-    if (format)
-        tell_text(s, format, true);
-    stet_free(braces);
-    stet_free(token);
-    stet_free(format);
 }
 
 static void tell_word(scanner *s, const word *w) {
