@@ -126,7 +126,7 @@ void command_names(const char *root, stet_value d, stet_value node, stet_named_f
         command_words_add(&words, stet_strdup(stet_buf_cstr(&filled)));
         stet_buf_release(&filled);
     }
-    command_words_of_list(words.at, words.len, take_word, &n);
+    command_words_of_list(words.at, words.len, NULL, 0, take_word, &n);
     command_words_release(&words);
     stet_map_release(&n.seen);
     stet_free(cwd);

@@ -238,6 +238,14 @@ static void add_links(gathering *g, const command_word *w) {
     }
 }
 
+static bool is_there(const gathering *g, const char *path) {
+    char *full = path[0] == '/' ? stet_strdup(path) : stet_file_join(g->root, path);
+    struct stat st;
+    bool there = stet_sys_lstat(full, &st) == 0;
+    stet_free(full);
+    return there;
+}
+
 static void take_word(void *ctx, const command_word *w) {
     gathering *g = ctx;
     bool program = w->kind == COMMAND_WORD_PROGRAM, slash = strchr(w->text, '/') != NULL;
@@ -255,18 +263,26 @@ static void take_word(void *ctx, const command_word *w) {
         return;
     } else if (w->kind == COMMAND_WORD_PATTERN) {
         char *real = real_pattern(g, path);
+        char *top = NULL;
         take_pattern(g, path, w->guessed);
         if (real)
             take_pattern(g, real, w->guessed);
+        if (w->anywhere && *g->s->cwd_rel && stet_path_normal(g->root, "", w->text, &top, NULL) == STET_OK)
+            take_pattern(g, top, w->guessed);
+        stet_free(top);
         stet_free(real);
     } else if (w->kind == COMMAND_WORD_MAY_WRITE) {
         if (!stet_map_get(&g->may_write, path, strlen(path)))
             stet_map_put(&g->may_write, path, strlen(path), (stet_slot){.n = 1});
     } else if (w->kind == COMMAND_WORD_WRITTEN && w->into && is_directory(g, path)) {
         /* it stays */
-    } else if (command_word_reads(&g->seen, path, w)) {
-        add_candidate(g, path, program, !slash && !strchr(w->text, '.'));
-        if (strstr(w->text, "..") || strstr(w->from, "..")) { /* behind a link that is another directory */
+    } else if (!w->unlikely || is_there(g, path)) {
+        const stet_slot *slot = stet_map_get(&g->seen, path, strlen(path));
+        bool taken = slot && slot->n == COMMAND_WORD_TAKEN, reads = command_word_reads(&g->seen, path, w);
+        if (reads)
+            add_candidate(g, path, program, !slash && !strchr(w->text, '.'));
+        /* Behind a link that is another directory, though the path as it reads may have been taken already. */
+        if ((reads || (taken && w->kind != COMMAND_WORD_WRITTEN)) && (strstr(w->text, "..") || strstr(w->from, ".."))) {
             add_real(g, *w->from && w->text[0] != '/' ? w->from : "", w->text);
             add_links(g, w);
         }
@@ -456,7 +472,7 @@ stet_status command_scripts(stet_run *run, const char *root, stet_files *files, 
     g.words = !stet_find(d, "scripts", 7, &v) || stet_as_bool(v);
     if (stet_typeof(env) == STET_OBJECT && stet_find(env, "PATH", 4, &v))
         g.own_path = stet_as_string(&v, NULL);
-    command_words_of_list(s->argv.at, s->argv.len, take_word, &g);
+    command_words_of_list(s->argv.at, s->argv.len, s->env.at, s->env.len, take_word, &g);
     stet_status status = STET_OK;
     for (size_t i = 0; i < s->inputs.len; i++) {
         if (s->inputs.at[i].look.mode == STET_LOOK_DIRECTORY)

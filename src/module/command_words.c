@@ -7,12 +7,18 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "module/command_values.h"
 #include "os/file.h"
 
-#define MAX_FROM   8  /* directories that it changes to */
-#define MAX_DEPTH  8  /* strings in strings */
-#define MAX_BRACES 64 /* words that "{a,b}" may become */
-#define BREAKS     " \t\r\n'\"`()<>|&;,:={}[]#"
+#define MAX_FROM    16        /* directories that it changes to */
+#define MAX_DEPTH   8         /* strings in strings */
+#define MAX_BRACES  64        /* words that "{a,b}" may become */
+#define MAX_STRINGS 3         /* strings in strings of which nobody knows who reads them */
+#define MAX_WORK    (1 << 17) /* bytes of strings in strings; beyond that their parts are told, and no commands */
+#define MAX_PASSES  4         /* over the text, to learn what its variables may be */
+#define MAX_FLAGS   4         /* letters of options before a name: "-nfFILE" */
+#define BREAKS      " \t\r\n'\"`()<>|&;,:={}[]#"
+static const char unknown_text[] = {COMMAND_UNKNOWN, 0};
 
 /* WRITTEN is sure to be so: the shell opens it first. COPIED is written by a program that may fail, or leave what is
  * there as it is. */
@@ -20,14 +26,22 @@ typedef enum word_role { PLAIN, READ, WRITTEN, COPIED, APPENDED, NO_FILE } word_
 
 /* A word of a command, its quotes gone. */
 typedef struct word {
-    char *text;
-    /* The same with quoted characters after backslashes, and "*" for parts that only a shell could tell; if the shell
-     * would match it with files, or there is such a part. */
-    char *pattern;
-    bool unknown; /* part of it only a shell could tell */
-    bool into;    /* if a directory is there, it is written into */
+    char *text;    /* COMMAND_UNKNOWN in it: only a shell could tell */
+    char *pattern; /* if the shell would match it with files: the same with quoted characters after backslashes */
+    command_forms others; /* that it may become as well */
+    bool unknown;         /* part of it only a shell could tell */
+    bool unsure;          /* it may become something else, or nothing */
+    bool into;            /* if a directory is there, it is written into */
     word_role role;
 } word;
+
+/* A variable that the text sets. What it may be is joined over the whole text: functions and loops run in any order. */
+typedef struct variable {
+    command_forms values;
+    int pass, times; /* when it was set last; how often in that pass */
+    bool sure;       /* the last time was no condition's, and in no shell of its own */
+    bool single;     /* in the pass before, it was set once, and for sure */
+} variable;
 
 typedef struct scanner {
     command_word_fn each;
@@ -35,11 +49,20 @@ typedef struct scanner {
     STET_VEC(char *) from;
     STET_VEC(char *) among; /* directories that it changes to of which part is unknown: patterns */
     char *here;             /* the directory that it is in now, as far as can be told */
-    stet_map variables;     /* set in the text: name -> value, own */
+    stet_map variables;     /* name -> variable, own */
+    command_forms words;    /* any of its words: what "$1" or a variable that is read from somewhere may be */
+    int pass;
+    size_t work;       /* bytes of strings that were read as commands in this pass */
+    bool learned;      /* in this pass: a variable has a new value */
+    bool dynamic;      /* "eval", ".": variables may be set where nobody sees it */
+    const char *array; /* in "NAME=(...)": NAME */
+    char *token;       /* of "xargs -I TOKEN", or NULL */
     int depth;
     int strings;    /* in a string of which it is not known that it is a command */
     bool prints;    /* words of a command that only prints them */
+    bool exact;     /* words that begin with a dash are files: behind "<" and "--" */
     int blocks;     /* in what may be left out or repeated: if, for, a function */
+    int shells;     /* in "(...)" and "$(...)": what is set there is not set outside */
     unsigned lists; /* and-or lists that have begun */
     bool chained;   /* behind "&&": what is written is so for the rest of this list alone */
     bool maybe;     /* behind "||" */
@@ -48,25 +71,61 @@ typedef struct scanner {
 
 typedef STET_VEC(word) words;
 
+static void word_release(word *w) {
+    stet_free(w->text);
+    stet_free(w->pattern);
+    command_forms_release(&w->others);
+}
+
 static void words_clear(words *w) {
-    for (size_t i = 0; i < w->len; i++) {
-        stet_free(w->at[i].text);
-        stet_free(w->at[i].pattern);
-    }
+    for (size_t i = 0; i < w->len; i++)
+        word_release(&w->at[i]);
     stet_vec_clear(w);
 }
 
 static void scanner_begin(scanner *s, command_word_fn each, void *ctx) {
-    *s = (scanner){.each = each, .ctx = ctx, .here = stet_strdup(""), .lists = 1};
+    *s = (scanner){.each = each, .ctx = ctx};
+}
+
+/* While it learns what its variables may be. */
+static void tell_nobody(void *ctx, const command_word *w) {
+    (void)ctx;
+    (void)w;
+}
+
+static void begin_pass(scanner *s) {
+    for (size_t i = 0; i < s->from.len; i++)
+        stet_free(s->from.at[i]);
+    for (size_t i = 0; i < s->among.len; i++)
+        stet_free(s->among.at[i]);
+    stet_vec_clear(&s->from);
+    stet_vec_clear(&s->among);
+    stet_free(s->here);
+    s->here = stet_strdup("");
     *stet_vec_add(&s->from) = stet_strdup("");
+    s->pass++;
+    s->blocks = s->shells = 0;
+    s->lists = 1;
+    s->work = 0;
+    s->chained = s->maybe = s->negated = s->learned = false;
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&s->variables, &i, &key, &len, &slot);) {
+        variable *v = slot->p;
+        v->single = v->sure && v->times == 1;
+    }
 }
 
 static void scanner_end(scanner *s) {
     const void *key;
     size_t len;
     stet_slot *slot;
-    for (size_t i = 0; stet_map_next(&s->variables, &i, &key, &len, &slot);)
-        stet_free(slot->p);
+    for (size_t i = 0; stet_map_next(&s->variables, &i, &key, &len, &slot);) {
+        variable *v = slot->p;
+        command_forms_release(&v->values);
+        stet_free(v);
+    }
     stet_map_release(&s->variables);
     for (size_t i = 0; i < s->from.len; i++)
         stet_free(s->from.at[i]);
@@ -74,6 +133,8 @@ static void scanner_end(scanner *s) {
         stet_free(s->among.at[i]);
     stet_vec_release(&s->from);
     stet_vec_release(&s->among);
+    command_forms_release(&s->words);
+    stet_free(s->token);
     stet_free(s->here);
 }
 
@@ -86,13 +147,98 @@ static bool says_something(const char *pattern) {
     return false;
 }
 
-static void tell_pattern(scanner *s, const char *text, bool guessed) {
-    command_word w = {.text = text, .kind = COMMAND_WORD_PATTERN, .list = s->lists};
+/* Brackets as stet has them: a class such as [[:lower:]] becomes any character, "[" that nobody closes is itself. */
+static void add_brackets(stet_buf *out, const char *p) {
+    while (*p) {
+        if (*p == '\\' && p[1]) {
+            stet_buf_add(out, p, 2);
+            p += 2;
+            continue;
+        }
+        if (*p != '[') {
+            stet_buf_char(out, *p++);
+            continue;
+        }
+        const char *q = p + 1 + (p[1] == '!' || p[1] == '^');
+        bool named = false;
+        q += *q == ']';
+        while (*q && *q != ']' && *q != '/') {
+            const char *close = *q == '[' && q[1] && strchr(":.=", q[1]) ? strchr(q + 2, ']') : NULL;
+            named |= close || *q == COMMAND_UNKNOWN;
+            q = close ? close + 1 : q + 1 + (*q == '\\' && q[1]);
+        }
+        if (*q == ']' && named)
+            stet_buf_char(out, '?');
+        else if (*q == ']')
+            stet_buf_add(out, p, (size_t)(q + 1 - p));
+        else
+            stet_buf_str(out, "\\[");
+        p = *q == ']' ? q + 1 : p + 1;
+    }
+}
+
+static void tell_one_pattern(scanner *s, const char *text, bool guessed, bool anywhere) {
+    command_word w = {.text = text, .kind = COMMAND_WORD_PATTERN, .list = s->lists, .anywhere = anywhere};
     w.guessed = guessed || s->strings > 0 || s->prints;
     for (size_t i = 0; *text && (!guessed || says_something(text)) && i < s->from.len; i++) {
         w.from = s->from.at[i];
         s->each(s->ctx, &w);
     }
+}
+
+static void tell(scanner *s, const char *text, command_word_kind kind);
+
+/* What is unknown may be empty, any name, or a path: the patterns that cover it. From behind a name it is "*" or
+ * reaches below "*"; at the beginning of a name it may be hidden, or directories before it. `left`: with so many
+ * unknown parts from here on, that all ways are taken for each. */
+static void tell_unknown(scanner *s, const char *text, int left, bool anywhere) {
+    static const char *const begins[] = {"*", "**/*", "**/.*", "*/*", ".*/**/*"}, *const behind[] = {"*", "*/**/*",
+                                                                                                     "*/*"};
+    const char *mark = strchr(text, COMMAND_UNKNOWN);
+    if (!mark) {
+        stet_buf clean = STET_BUF(0);
+        add_brackets(&clean, text);
+        tell_one_pattern(s, stet_buf_cstr(&clean), true, anywhere);
+        stet_buf_release(&clean);
+        return;
+    }
+    bool begin = mark == text || mark[-1] == '/', last = left > 1 || strchr(mark + 1, COMMAND_UNKNOWN) != NULL;
+    size_t n = begin ? (last ? 2 : 5) : (last ? 2 : 3);
+    for (size_t i = 0; i < n + begin; i++) {
+        stet_buf one = STET_BUF(0);
+        const char *rest = mark + 1;
+        stet_buf_add(&one, text, (size_t)(mark - text));
+        if (i < n)
+            stet_buf_str(&one, begin ? begins[i] : behind[i]);
+        else if (*rest == '/')
+            rest++;
+        while (left > 2 && i < n && *rest && strchr(rest, COMMAND_UNKNOWN) != NULL)
+            rest = strchr(rest, COMMAND_UNKNOWN) + 1; /* too many: one of them takes in the rest */
+        stet_buf_str(&one, rest);
+        tell_unknown(s, stet_buf_cstr(&one), left + 1, anywhere || mark == text);
+        stet_buf_release(&one);
+    }
+}
+
+static void tell_pattern(scanner *s, const char *text, bool guessed) {
+    stet_buf clean = STET_BUF(0);
+    if (command_is_unknown(text)) {
+        if (says_something(text))
+            tell_unknown(s, text, 0, false);
+        return;
+    }
+    add_brackets(&clean, text);
+    tell_one_pattern(s, stet_buf_cstr(&clean), guessed, false);
+    const char *deep = strstr(stet_buf_cstr(&clean), "**");
+    if (deep) { /* a shell that takes it for "*" looks into links as well */
+        stet_buf flat = STET_BUF(0);
+        for (const char *p = stet_buf_cstr(&clean); *p; p++)
+            if (p[0] != '*' || p[1] != '*')
+                stet_buf_char(&flat, *p);
+        tell_one_pattern(s, stet_buf_cstr(&flat), guessed, false);
+        stet_buf_release(&flat);
+    }
+    stet_buf_release(&clean);
 }
 
 static void add_escaped(stet_buf *out, const char *text) {
@@ -103,15 +249,33 @@ static void add_escaped(stet_buf *out, const char *text) {
     }
 }
 
-static void tell(scanner *s, const char *text, command_word_kind kind) {
-    if (!*text || (kind == COMMAND_WORD && text[0] == '-'))
-        return;
-    command_word w = {.text = text, .kind = kind, .list = s->lists, .guessed = s->strings > 0 || s->prints};
+static void tell_from(scanner *s, command_word *w) {
     for (size_t i = 0; i < s->from.len; i++) {
-        w.from = s->from.at[i];
-        s->each(s->ctx, &w);
+        w->from = s->from.at[i];
+        s->each(s->ctx, w);
     }
-    bool below = kind == COMMAND_WORD && text[0] != '/' && !w.guessed && says_something(text);
+}
+
+static void tell(scanner *s, const char *text, command_word_kind kind) {
+    if (!*text)
+        return;
+    if (command_is_unknown(text)) {
+        stet_buf pattern = STET_BUF(0);
+        add_escaped(&pattern, text);
+        /* "$i done" that is printed: a message, and a search of the whole project for what is hardly a name. */
+        bool message = s->prints && strchr(text, ' ') && !strchr(text, '/');
+        if (kind == COMMAND_WORD && !message)
+            tell_pattern(s, stet_buf_cstr(&pattern), true);
+        stet_buf_release(&pattern);
+        return;
+    }
+    command_word w = {.text = text, .kind = kind, .list = s->lists, .guessed = s->strings > 0 || s->prints};
+    w.unlikely = kind == COMMAND_WORD && text[0] == '-' && !s->exact;
+    w.guessed |= w.unlikely;
+    tell_from(s, &w);
+    if (kind == COMMAND_WORD && strpbrk(text, "*?") && says_something(text)) /* another program may match it */
+        tell_pattern(s, text, true);
+    bool below = kind == COMMAND_WORD && text[0] != '/' && !w.unlikely && says_something(text);
     for (size_t i = 0; below && i < s->among.len; i++) {
         stet_buf path = STET_BUF(0);
         stet_buf_printf(&path, "%s/", s->among.at[i]);
@@ -121,10 +285,18 @@ static void tell(scanner *s, const char *text, command_word_kind kind) {
     }
 }
 
+/* Behind letters that may be options: a file if there is one. */
+static void tell_unlikely(scanner *s, const char *text) {
+    command_word w = {.text = text, .kind = COMMAND_WORD, .list = s->lists, .guessed = true, .unlikely = true};
+    if (*text && !command_is_unknown(text))
+        tell_from(s, &w);
+}
+
 /* What is written, so that whatever reads it later reads what the command wrote: for certain, or if what writes it
  * succeeds. */
 static void tell_written(scanner *s, const word *one, bool certain) {
-    if (!*one->text || s->strings || one->unknown || one->pattern || (!certain && s->negated))
+    if (!*one->text || s->strings || one->unknown || one->unsure || one->others.len > 0 || one->pattern ||
+        (!certain && s->negated))
         return;
     command_word w = {.text = one->text, .from = s->here, .kind = COMMAND_WORD_WRITTEN, .list = s->lists};
     w.chained = s->chained || !certain;
@@ -142,19 +314,29 @@ static void tell_may_write(scanner *s, const word *w) {
     }
 }
 
-static void changes_to(scanner *s, const char *dir) {
-    size_t n = s->from.len;
-    for (size_t i = 0; *dir && i < n && s->from.len < MAX_FROM; i++) {
-        const char *from = s->from.at[i];
-        char *to = dir[0] == '/' || !*from ? stet_strdup(dir) : stet_file_join(from, dir);
-        *stet_vec_add(&s->from) = to;
+/* To a directory of which part is unknown. */
+static void changes_among(scanner *s, const char *pattern) {
+    if (s->among.len <= MAX_FROM) {
+        char *added = stet_strdup(s->among.len < MAX_FROM ? pattern : unknown_text); /* too many: anywhere */
+        *stet_vec_add(&s->among) = added;
     }
 }
 
-/* To a directory of which part is unknown. */
-static void changes_among(scanner *s, const char *pattern) {
-    if (s->among.len < MAX_FROM)
-        *stet_vec_add(&s->among) = stet_strdup(pattern);
+static void changes_to(scanner *s, const char *dir) {
+    size_t n = s->from.len;
+    if (n >= MAX_FROM) /* too many: anywhere */
+        changes_among(s, unknown_text);
+    for (size_t i = 0; *dir && i < n && s->from.len < MAX_FROM; i++) {
+        const char *from = s->from.at[i];
+        char *to = dir[0] == '/' || !*from ? stet_strdup(dir) : stet_file_join(from, dir);
+        bool again = false;
+        for (size_t k = 0; k < s->from.len && !again; k++)
+            again = strcmp(s->from.at[k], to) == 0;
+        if (again)
+            stet_free(to);
+        else
+            *stet_vec_add(&s->from) = to;
+    }
 }
 
 static void goes_to(scanner *s, const char *dir) {
@@ -164,23 +346,53 @@ static void goes_to(scanner *s, const char *dir) {
     changes_to(s, dir);
 }
 
-/* The word itself, and what stands in it behind "=", between "," and ":", behind "@" or an option's letter. */
-static void tell_parts(scanner *s, const char *text) {
+/* A part of a word, and what stands in it behind "@", "<" and the like, or in a URL. */
+static void tell_part(scanner *s, const char *text) {
     tell(s, text, COMMAND_WORD);
-    if (text[0] == '@')
+    if (text[0] && strchr("@<+^!:", text[0]))
         tell(s, text + 1, COMMAND_WORD);
-    if (text[0] == '-' && text[1] && text[1] != '-' && text[2])
-        tell(s, text + 2, COMMAND_WORD);
+    const char *url = strstr(text, "file:"), *path = url ? url + 5 : NULL;
+    if (path && strncmp(path, "//", 2) == 0 && path[2] != '/') { /* a host, or the directory that it is in */
+        tell(s, path + 2, COMMAND_WORD);
+        path = path[2] == '.' ? path + 2 : strchr(path + 2, '/');
+    }
+    if (!path)
+        return;
+    stet_buf plain = STET_BUF(0), escaped = STET_BUF(0);
+    for (const char *p = path; *p; p++) {
+        bool code = *p == '%' && p[1] && p[2];
+        stet_buf_str(&escaped, code ? "\\x" : "");
+        if (!code)
+            stet_buf_char(&escaped, *p);
+    }
+    command_decode(stet_buf_cstr(&escaped), &plain);
+    tell(s, path, COMMAND_WORD);
+    tell(s, stet_buf_cstr(&plain), COMMAND_WORD);
+    stet_buf_release(&escaped);
+    stet_buf_release(&plain);
+}
+
+/* The word itself, and what stands in it behind "=", between "," and ":", or behind letters of options. */
+static void tell_parts(scanner *s, const char *text) {
+    tell_part(s, text);
+    if (text[0] == '-' && text[1] && text[1] != '-' && text[2]) {
+        tell_part(s, text + 2);
+        for (size_t i = 3; i < 3 + MAX_FLAGS && text[i - 1] && strchr("=,:/.", text[i - 1]) == NULL && text[i]; i++) {
+            tell_unlikely(s, text + i);
+            if (command_is_unknown(text + i))
+                tell_part(s, text + i);
+        }
+    }
     if (!strpbrk(text, "=,:"))
         return;
     const char *equals = strchr(text, '=');
     if (equals)
-        tell(s, equals + 1, COMMAND_WORD);
+        tell_part(s, equals + 1);
     for (const char *p = text; *p;) {
         size_t n = strcspn(p, "=,:");
         char *part = stet_strndup(p, n);
         if (n != strlen(text))
-            tell(s, part, COMMAND_WORD);
+            tell_part(s, part);
         stet_free(part);
         p += n + (p[n] != 0);
     }
@@ -265,11 +477,96 @@ static bool tell_braces(scanner *s, const char *text, bool pattern, bool guessed
 
 static void scan(scanner *s, const char *p);
 
+/* What a program's text imports: names behind "import", "require" and so on are modules, of whatever language. */
+static void tell_imports(scanner *s, const char *text) {
+    static const char *const keys[] = {"import", "require", "from ", "use ", "run_module", "include", "load", "source"};
+    static const char *const ends[] = {".js", ".mjs", ".cjs", ".json", ".ts", ".rb", ".lua", ".jq", ".pl", ".pm"};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        for (const char *at = strstr(text, keys[k]); at; at = strstr(at, keys[k])) {
+            const char *p = at + strlen(keys[k]);
+            while (*p && *p != '\n' && *p != ';') {
+                size_t n = strcspn(p, BREAKS), colons = p[n] == ':' && p[n + 1] == ':' && n ? 2 : 0;
+                stet_buf name = STET_BUF(0);
+                stet_buf_add(&name, p, n);
+                p += n + (p[n] && p[n] != '\n' && p[n] != ';');
+                while (colons && (p += colons - 1, n = strcspn(p, BREAKS)) > 0) { /* "A::B" */
+                    stet_buf_char(&name, '/');
+                    stet_buf_add(&name, p, n);
+                    p += n;
+                    colons = p[0] == ':' && p[1] == ':' ? 2 : 0;
+                    p += colons ? 1 : 0;
+                }
+                const char *module = stet_buf_cstr(&name);
+                tell_module(s, module);
+                for (size_t e = 0; *module && e < sizeof ends / sizeof *ends; e++) {
+                    char *path = stet_asprintf("%s%s", module, ends[e]);
+                    tell_unlikely(s, path);
+                    stet_free(path);
+                }
+                stet_buf_release(&name);
+            }
+            at = p;
+        }
+    }
+}
+
+/* What stands between two quotes of a kind, or is a line: a name with blanks in it. */
+static void tell_quoted(scanner *s, const char *text) {
+    for (const char *kind = "'\"`\n"; *kind; kind++) {
+        const char *begin = *kind == '\n' ? text : strchr(text, *kind);
+        begin = begin && *kind != '\n' ? begin + 1 : begin;
+        while (begin && *begin) {
+            const char *end = strchr(begin, *kind);
+            size_t n = end ? (size_t)(end - begin) : *kind == '\n' ? strlen(begin) : 0, blanks = strspn(begin, " \t");
+            if (n > blanks && n < 256) {
+                char *part = stet_strndup(begin, n);
+                if (says_something(part)) {
+                    tell(s, part, COMMAND_WORD);
+                    tell(s, part + blanks, COMMAND_WORD);
+                }
+                stet_free(part);
+            }
+            begin = end ? end + 1 : NULL;
+        }
+    }
+}
+
+/* The length of what stands for something else here: `what`; "%s", "%03d" for FORMATS; "{name}", "${name}" for FIELDS. */
+static const char formats[] = "%", fields[] = "{}";
+static size_t stands_for(const char *p, const char *what) {
+    if (what != formats && what != fields)
+        return strncmp(p, what, strlen(what)) == 0 ? strlen(what) : 0;
+    if (what == formats) {
+        size_t n = *p == '%' ? 1 + strspn(p + 1, "-+ #0123456789.*") : 0;
+        return n && (p[n] | 0x20) >= 'a' && (p[n] | 0x20) <= 'z' ? n + 1 : 0;
+    }
+    size_t sign = (*p == '$' || *p == '#') && p[1] == '{', n = strcspn(p + sign, "}\n");
+    return p[sign] == '{' && p[sign + n] == '}' && memchr(p + sign + 1, '{', n - 1) == NULL ? sign + n + 1 : 0;
+}
+
+/* With something unknown in place of what stands for it. NULL: there is nothing of the kind. */
+static char *with_unknown(const char *text, const char *what) {
+    stet_buf out = STET_BUF(0);
+    bool found = false;
+    while (*text) {
+        size_t n = stands_for(text, what);
+        found |= n > 0;
+        stet_buf_char(&out, n ? COMMAND_UNKNOWN : *text);
+        text += n ? n : 1;
+    }
+    char *made = stet_buf_take(&out, NULL);
+    if (found)
+        return made;
+    stet_free(made);
+    return NULL;
+}
+
 /* A string that may be for a shell, or for anybody. */
 static void tell_string(scanner *s, const char *text) {
     if (!strpbrk(text, BREAKS))
         return;
-    if (s->depth < MAX_DEPTH && strpbrk(text, " \t\n;|&()<>`")) {
+    s->work += strlen(text);
+    if (s->depth < MAX_DEPTH && s->strings < MAX_STRINGS && s->work < MAX_WORK && strpbrk(text, " \t\n;|&()<>`")) {
         char *here = stet_strdup(s->here);
         s->depth++;
         s->strings++;
@@ -281,6 +578,9 @@ static void tell_string(scanner *s, const char *text) {
     }
     s->strings++;
     tell_broken(s, text);
+    tell_quoted(s, text);
+    if (s->strings == 1)
+        tell_imports(s, text);
     s->strings--;
 }
 
@@ -289,20 +589,57 @@ static void tell_patterns(scanner *s, const char *text, bool guessed) {
         tell_pattern(s, text, guessed);
 }
 
-static void tell_word(scanner *s, const word *w) {
-    if (w->pattern) {
-        tell_patterns(s, w->pattern, w->unknown);
-        const char *equals = strchr(w->pattern, '=');
-        if (equals)
-            tell_patterns(s, equals + 1, w->unknown);
-        if (w->unknown && w->pattern[0] == '-' && w->pattern[1] && w->pattern[1] != '-')
-            tell_patterns(s, w->pattern + 2, true);
+static void tell_text(scanner *s, const char *text, bool glob) {
+    tell_parts(s, text);
+    if (!glob)
+        tell_braces(s, text, command_is_unknown(text), command_is_unknown(text), MAX_BRACES);
+    tell_string(s, text);
+}
+
+/* A text that a program fills in: "%s.txt", "{x}.txt", or the token of xargs. */
+static void tell_filled(scanner *s, const char *text) {
+    char *token = s->token && *s->token ? stet_strdup(s->token) : NULL; /* a command in the text may have another */
+    const char *whats[] = {formats, fields, token};
+    for (size_t i = 0; i < 3 && whats[i]; i++) {
+        char *filled = with_unknown(text, whats[i]);
+        if (filled)
+            tell_text(s, filled, true);
+        stet_free(filled);
     }
-    if (!w->unknown)
-        tell_parts(s, w->text);
-    if (!w->pattern)
-        tell_braces(s, w->text, false, false, MAX_BRACES);
-    tell_string(s, w->text);
+    stet_free(token);
+}
+
+static void tell_form(scanner *s, const char *text, const char *pattern) {
+    if (pattern) {
+        tell_patterns(s, pattern, command_is_unknown(pattern));
+        for (const char *p = strpbrk(pattern, "=,:"); p; p = strpbrk(p + 1, "=,:"))
+            tell_patterns(s, p + 1, command_is_unknown(p + 1));
+        for (size_t i = 2; pattern[0] == '-' && pattern[1] != '-' && i < 3 + MAX_FLAGS && pattern[i - 1] && pattern[i];
+             i++)
+            tell_patterns(s, pattern + i, true);
+    }
+    if (!pattern || !command_is_unknown(text))
+        tell_text(s, text, pattern != NULL);
+    if (s->strings > 1 || s->work >= MAX_WORK)
+        return;
+    tell_filled(s, text);
+    if (strchr(text, '\\')) { /* "a\nb" */
+        stet_buf decoded = STET_BUF(0);
+        command_decode(text, &decoded);
+        tell_text(s, stet_buf_cstr(&decoded), true);
+        tell_filled(s, stet_buf_cstr(&decoded));
+        stet_buf_release(&decoded);
+    }
+}
+
+static void tell_word(scanner *s, const word *w) {
+    if (w->role == PLAIN && !w->unknown && w->text[0] != '-' && !s->strings)
+        s->learned |= command_forms_add(&s->words, w->text, w->text, false);
+    if (s->each == tell_nobody)
+        return;
+    tell_form(s, w->text, w->pattern);
+    for (size_t i = 0; i < w->others.len; i++)
+        tell_form(s, w->others.at[i].text, w->others.at[i].glob ? w->others.at[i].pattern : NULL);
 }
 
 static bool is_one_of(const char *text, const char *const *names, size_t n) {
@@ -326,30 +663,103 @@ static bool starts_another(const char *text) {
     return ONE_OF(text, names);
 }
 
-static bool is_assignment(const char *text, size_t *name_len) {
-    const char *p = text;
-    while ((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z') || *p == '_' || (p > text && *p >= '0' && *p <= '9'))
-        p++;
-    *name_len = (size_t)(p - text);
-    return p > text && *p == '=';
+static size_t name_length(const char *p) {
+    size_t n = 0;
+    while ((p[n] >= 'A' && p[n] <= 'Z') || (p[n] >= 'a' && p[n] <= 'z') || p[n] == '_' ||
+           (n > 0 && p[n] >= '0' && p[n] <= '9'))
+        n++;
+    return n;
 }
 
-static void set_variable(scanner *s, const char *name, size_t len, const char *value) {
-    stet_slot *old = stet_map_get(&s->variables, name, len);
-    if (old) {
-        stet_free(old->p);
-        old->p = stet_strdup(value);
-    } else {
-        stet_map_put(&s->variables, name, len, (stet_slot){.p = stet_strdup(value)});
+/* "NAME=", "NAME+=", "NAME[i]=". The value begins at *value. */
+static bool is_assignment(const char *text, size_t *name_len, const char **value) {
+    const char *p = text + (*name_len = name_length(text));
+    if (*p == '[' && strchr(p, ']'))
+        p = strchr(p, ']') + 1;
+    p += *p == '+';
+    *value = p + 1;
+    return *name_len > 0 && *p == '=';
+}
+
+static variable *variable_of(scanner *s, const char *name, size_t len) {
+    stet_slot *slot = stet_map_get(&s->variables, name, len);
+    return slot ? slot->p : NULL;
+}
+
+/* A value that it may have from somewhere in the text. */
+static void join(scanner *s, const char *name, size_t len, const command_form *f) {
+    variable *v = variable_of(s, name, len);
+    if (!v) {
+        v = stet_alloc(sizeof *v);
+        *v = (variable){0};
+        stet_map_put(&s->variables, name, len, (stet_slot){.p = v});
+    }
+    s->learned |= command_forms_add(&v->values, f->text, f->pattern, f->glob);
+}
+
+static void join_unknown(scanner *s, const char *name, size_t len) {
+    join(s, name, len, &(command_form){.text = (char *)unknown_text, .pattern = (char *)unknown_text});
+}
+
+/* It is set here. `sure`: whatever else happens. */
+static void note_set(scanner *s, const char *name, size_t len, bool sure) {
+    variable *v = variable_of(s, name, len);
+    v->times = v->pass == s->pass ? v->times + 1 : 1;
+    v->pass = s->pass;
+    v->sure = sure && s->blocks == 0 && s->shells == 0 && !s->chained && !s->maybe && !s->strings;
+}
+
+static void assign_form(scanner *s, const char *text, size_t name_len, const char *value) {
+    command_form f = {.text = (char *)value, .pattern = (char *)value};
+    join(s, text, name_len, &f);
+    if (value - text >= 2 && value[-2] == '+') { /* behind what it was */
+        stet_buf longer = STET_BUF(0);
+        variable *v = variable_of(s, text, name_len);
+        for (size_t i = 0, n = v->values.len; i < n; i++) {
+            stet_buf_clear(&longer);
+            stet_buf_str(&longer, v->values.at[i].text);
+            if (longer.len == 0 || longer.data[longer.len - 1] != COMMAND_UNKNOWN)
+                stet_buf_char(&longer, COMMAND_UNKNOWN);
+            f.text = f.pattern = longer.data;
+            join(s, text, name_len, &f);
+        }
+        stet_buf_clear(&longer);
+        stet_buf_printf(&longer, "%c%s", COMMAND_UNKNOWN, value);
+        f.text = f.pattern = longer.data;
+        join(s, text, name_len, &f);
+        stet_buf_release(&longer);
     }
 }
 
-static void forget_variable(scanner *s, const char *name, size_t len) {
-    stet_slot *old = stet_map_get(&s->variables, name, len);
-    if (old) {
-        stet_free(old->p);
-        stet_map_remove(&s->variables, name, len);
-    }
+static void assign(scanner *s, const word *w, size_t name_len, bool sure) {
+    size_t len;
+    const char *value;
+    if (is_assignment(w->text, &len, &value))
+        assign_form(s, w->text, len, value);
+    for (size_t i = 0; i < w->others.len; i++)
+        if (is_assignment(w->others.at[i].text, &len, &value))
+            assign_form(s, w->others.at[i].text, len, value);
+    note_set(s, w->text, name_len, sure && !w->unknown && w->text[name_len] == '=');
+}
+
+/* "for NAME in WORDS", and words of an array: the shell has matched them with files. */
+static void join_word(scanner *s, const char *name, size_t len, const word *w) {
+    const char *value;
+    size_t unused;
+    command_form first = {.text = w->text, .pattern = w->pattern ? w->pattern : w->text, .glob = w->pattern != NULL};
+    join(s, name, len, &first);
+    for (size_t i = 0; i < w->others.len; i++)
+        join(s, name, len, &w->others.at[i]);
+    if (w->text[0] == '[' && (value = strstr(w->text, "]=")) != NULL) /* "[key]=value" */
+        join(s, name, len, &(command_form){.text = (char *)value + 2, .pattern = (char *)value + 2});
+    else if (strpbrk(w->text, " \t\n") && !is_assignment(w->text, &unused, &value)) /* it may be several */
+        for (const char *p = w->text; *(p += strspn(p, " \t\n"));) {
+            size_t n = strcspn(p, " \t\n");
+            char *part = stet_strndup(p, n);
+            join(s, name, len, &(command_form){.text = part, .pattern = part});
+            stet_free(part);
+            p += n;
+        }
 }
 
 static bool is_shell(const char *program) {
@@ -423,6 +833,20 @@ static bool may_leave(const char *base, const word *at, size_t n) {
            has_option(at, n, 'i', "--interactive");
 }
 
+static void changes(scanner *s, const word *w) {
+    for (size_t i = 0; i < w->others.len; i++) {
+        const command_form *f = &w->others.at[i];
+        if (f->glob || command_is_unknown(f->text))
+            changes_among(s, f->glob ? f->pattern : f->text);
+        else
+            changes_to(s, f->text);
+    }
+    if (w->unknown || w->pattern)
+        changes_among(s, w->pattern ? w->pattern : w->text);
+    else
+        goes_to(s, w->text);
+}
+
 /* Which words of a program are what, by its name. */
 static void mark(scanner *s, const char *program, word *at, size_t n) {
     static const char *const removers[] = {"rm", "rmdir", "tee", "mkdir", "mkfifo", "mktemp"};
@@ -456,10 +880,7 @@ static void mark(scanner *s, const char *program, word *at, size_t n) {
         else if (!option && ONE_OF(base, changers)) {
             tell_word(s, &at[i]); /* "cd d && ls" reads it */
             at[i].role = NO_FILE;
-            if (at[i].unknown)
-                changes_among(s, at[i].pattern ? at[i].pattern : "*");
-            else
-                goes_to(s, t);
+            changes(s, &at[i]);
             return;
         }
         if (strcmp(base, "dd") == 0 && strncmp(t, "of=", 3) == 0) {
@@ -469,29 +890,105 @@ static void mark(scanner *s, const char *program, word *at, size_t n) {
     }
 }
 
+/* Directories that options change to: "-C DIR", "-iC DIR", "-CDIR", "--chdir=DIR", "--work-tree DIR". */
+static void take_directories(scanner *s, const word *at, size_t n) {
+    static const char *const names[] = {"dir", "wd", "tree", "root", "prefix", "path"};
+    for (size_t i = 0; i < n; i++) {
+        const char *t = at[i].text, *value = NULL;
+        if (at[i].role != PLAIN || t[0] != '-')
+            continue;
+        if (t[1] == '-') {
+            const char *equals = strchr(t, '=');
+            bool names_one = false;
+            for (size_t k = 0; k < sizeof names / sizeof *names && !names_one; k++)
+                names_one = strstr(t, names[k]) && (!equals || strstr(t, names[k]) < equals);
+            value = !names_one ? NULL : equals ? equals + 1 : "";
+        } else {
+            size_t flags = strspn(t + 1, "abcdefghijklmnopqrstuvwxyz0123456789");
+            value = flags <= MAX_FLAGS && t[1 + flags] == 'C' ? t + 2 + flags : NULL;
+        }
+        if (value && *value && !command_is_unknown(value))
+            changes_to(s, value);
+        else if (value && *value)
+            changes_among(s, value);
+        else if (value && i + 1 < n && at[i + 1].role == PLAIN && at[i + 1].text[0] != '-') {
+            char *here = stet_strdup(s->here);
+            changes(s, &at[i + 1]);
+            stet_free(s->here);
+            s->here = here;
+        }
+    }
+}
+
+/* "-m", "-Bm": the next word is a module; "-mMODULE": the rest. */
+static void take_module(scanner *s, const char *option, const char *next) {
+    for (size_t i = 1; option[0] == '-' && option[1] != '-' && i <= MAX_FLAGS && option[i]; i++) {
+        if (option[i] != 'm')
+            continue;
+        tell_module(s, option[i + 1] ? option + i + 1 : next);
+    }
+}
+
+/* What sed reads: the rest of a line behind "r" or "R", wherever they are. */
+static void tell_of_sed(scanner *s, const char *text) {
+    for (const char *p = text; *p && p - text < 1024; p++) {
+        if (*p != 'r' && *p != 'R')
+            continue;
+        const char *begin = p + 1 + strspn(p + 1, " \t");
+        size_t ends[] = {strcspn(begin, "\n"), strcspn(begin, "\n;}")};
+        for (size_t i = 0; i < 2; i++) {
+            char *name = stet_strndup(begin, ends[i]);
+            tell_unlikely(s, name);
+            if (i == 0 && (p == text || strspn(text, "0123456789,$ /") >= (size_t)(p - text)))
+                tell(s, name, COMMAND_WORD);
+            stet_free(name);
+        }
+    }
+}
+
 static void take_argument(scanner *s, const char *program, word *at, size_t i) {
-    const char *before = i ? at[i - 1].text : "";
+    static const char *const namers[] = {"read",   "mapfile", "readarray", "getopts", "let",    "unset",
+                                         "printf", "local",   "declare",   "typeset", "export", "readonly"};
+    const char *before = i ? at[i - 1].text : "", *value;
     word *w = &at[i];
+    size_t len;
+    bool exact = w->role == READ;
+    for (size_t k = 0; k < i && !exact; k++)
+        exact = at[k].role == PLAIN && strcmp(at[k].text, "--") == 0;
+    s->exact = exact;
     if (w->role == READ)
         tell_word(s, w);
-    if (w->role != PLAIN)
+    if (w->role != PLAIN) {
+        s->exact = false;
         return;
+    }
+    if (is_assignment(w->text, &len, &value))
+        assign(s, w, len, false);
+    else if (ONE_OF(program, namers) && (len = name_length(w->text)) > 0 && !w->text[len])
+        join_unknown(s, w->text, len);
     if (is_shell(program) && gives_text(before)) {
+        s->exact = false;
         if (s->depth < MAX_DEPTH) {
             s->depth++;
             scan(s, w->text);
+            s->blocks++;
+            for (size_t k = 0; k < w->others.len; k++)
+                scan(s, w->others.at[k].text);
+            s->blocks--;
             s->depth--;
         }
         return;
     }
-    if (strcmp(before, "-C") == 0 && !w->unknown)
-        changes_to(s, w->text);
-    if (strcmp(before, "-m") == 0)
-        tell_module(s, w->text);
+    take_module(s, before, w->text);
+    take_module(s, w->text, "");
     static const char *const executes[] = {"-exec", "-execdir", "-ok", "-okdir"};
     if (ONE_OF(before, executes) && !w->unknown)
         tell(s, w->text, COMMAND_WORD_PROGRAM);
+    size_t n = strlen(program);
+    if (n >= 3 && strcmp(program + n - 3, "sed") == 0)
+        tell_of_sed(s, w->text);
     tell_word(s, w);
+    s->exact = false;
 }
 
 /* What starts or ends something that may be left out, or be done in any order. */
@@ -518,8 +1015,66 @@ static void take_eval(scanner *s, const word *at, size_t n) {
     stet_buf_release(&text);
 }
 
+/* The words of an array, one or more lines of them. */
+static void take_elements(scanner *s, words *w) {
+    const char *name = s->array;
+    for (size_t i = 0; i < w->len; i++) {
+        tell_word(s, &w->at[i]);
+        join_word(s, name, strlen(name), &w->at[i]);
+    }
+    words_clear(w);
+}
+
+/* "for NAME in WORDS". */
+static void take_loop(scanner *s, const words *w) {
+    size_t i = 0;
+    while (i < w->len && strcmp(w->at[i].text, "for") != 0 && strcmp(w->at[i].text, "select") != 0)
+        i++;
+    if (i + 1 >= w->len || name_length(w->at[i + 1].text) != strlen(w->at[i + 1].text) || !*w->at[i + 1].text)
+        return;
+    const char *name = w->at[i + 1].text;
+    bool in = i + 2 < w->len && strcmp(w->at[i + 2].text, "in") == 0;
+    for (size_t k = i + 3; in && k < w->len; k++)
+        if (w->at[k].role == PLAIN)
+            join_word(s, name, strlen(name), &w->at[k]);
+    if (!in)
+        join_unknown(s, name, strlen(name));
+    if (variable_of(s, name, strlen(name)))
+        note_set(s, name, strlen(name), false);
+}
+
+/* "xargs -I TOKEN", "xargs -ITOKEN". */
+static void take_token(scanner *s, const words *w) {
+    stet_free(s->token);
+    s->token = NULL;
+    for (size_t i = 0; i < w->len && !s->token; i++) {
+        const char *t = w->at[i].text;
+        if (t[0] == '-' && (t[1] == 'I' || t[1] == 'i') && t[2])
+            s->token = stet_strdup(t + 2);
+        else if (strcmp(t, "-I") == 0 && i + 1 < w->len)
+            s->token = stet_strdup(w->at[i + 1].text);
+    }
+}
+
 static void take_command(scanner *s, words *w) {
     size_t i = 0, name_len;
+    const char *value;
+    if (s->array) {
+        take_elements(s, w);
+        return;
+    }
+    if (w->len == 0)
+        return;
+    take_loop(s, w);
+    bool alone = true, starts = false; /* only assignments */
+    for (size_t k = 0; k < w->len; k++) {
+        alone &= w->at[k].role != PLAIN || is_assignment(w->at[k].text, &name_len, &value);
+        starts |= strcmp(stet_file_basename(w->at[k].text), "xargs") == 0 ||
+                  strcmp(stet_file_basename(w->at[k].text), "parallel") == 0;
+    }
+    if (starts)
+        take_token(s, w);
+    take_directories(s, w->at, w->len);
     for (size_t k = 0; k < w->len; k++) /* the shell opens them first */
         if (w->at[k].role == WRITTEN)
             tell_written(s, &w->at[k], true);
@@ -528,16 +1083,15 @@ static void take_command(scanner *s, words *w) {
     const char *program = "";
     for (; i < w->len; i++) {
         const word *one = &w->at[i];
+        s->exact = one->role == READ;
         if (one->role == READ)
             tell_word(s, one);
+        s->exact = false;
         if (one->role != PLAIN)
             continue;
         count_blocks(s, one->text);
-        if (is_assignment(one->text, &name_len)) {
-            if (one->unknown || s->blocks || s->chained || s->maybe || s->strings)
-                forget_variable(s, one->text, name_len);
-            else
-                set_variable(s, one->text, name_len, one->text + name_len + 1);
+        if (is_assignment(one->text, &name_len, &value)) {
+            assign(s, one, name_len, alone);
             tell_word(s, one);
             continue;
         }
@@ -549,8 +1103,12 @@ static void take_command(scanner *s, words *w) {
         program = one->text;
         if (!one->unknown)
             tell(s, program, COMMAND_WORD_PROGRAM);
-        if (strchr(program, '/') || one->pattern)
+        for (size_t k = 0; k < one->others.len; k++)
+            if (!command_is_unknown(one->others.at[k].text))
+                tell(s, one->others.at[k].text, COMMAND_WORD_PROGRAM);
+        if (strchr(program, '/') || one->pattern || one->unknown || one->others.len > 0 || another || s->strings)
             tell_word(s, one);
+        s->dynamic |= strcmp(program, "eval") == 0 || strcmp(program, ".") == 0 || strcmp(program, "source") == 0;
         another |= starts_another(program);
         s->negated |= strcmp(program, "!") == 0;
         if (!is_keyword(program) && !starts_another(program)) {
@@ -580,137 +1138,448 @@ static void take_command(scanner *s, words *w) {
     words_clear(w);
 }
 
+/* One of the forms of a word that is being read. */
+typedef struct draft {
+    stet_buf text, pattern;
+    bool glob;
+} draft;
+
 /* A word that is being read. */
 typedef struct reading {
     words done;
-    stet_buf text, pattern;
+    STET_VEC(draft) drafts;
     bool any; /* it has begun, though it may be empty */
-    bool unknown, glob;
+    bool unsure;
     bool delimits;   /* it ends a here-document */
     word_role role;  /* of the next one */
     stet_names ends; /* of here-documents that begin with the next line */
 } reading;
 
-static void add_byte(reading *r, char c, bool quoted) {
-    if (quoted && strchr("*?[]\\", c))
-        stet_buf_char(&r->pattern, '\\');
-    r->glob |= !quoted && strchr("*?[", c) != NULL;
-    stet_buf_char(&r->pattern, c);
-    stet_buf_char(&r->text, c);
+static void begin_word(reading *r) {
     r->any = true;
+    if (r->drafts.len == 0)
+        *stet_vec_add(&r->drafts) = (draft){.text = STET_BUF(0), .pattern = STET_BUF(0)};
 }
 
-/* A part that only a shell could tell: any name may be there. */
+static void add_to_draft(draft *d, char c, bool quoted) {
+    if (quoted && strchr("*?[]\\", c))
+        stet_buf_char(&d->pattern, '\\');
+    d->glob |= !quoted && strchr("*?[", c) != NULL;
+    stet_buf_char(&d->pattern, c);
+    stet_buf_char(&d->text, c);
+}
+
+static void add_byte(reading *r, char c, bool quoted) {
+    begin_word(r);
+    for (size_t i = 0; i < r->drafts.len; i++)
+        add_to_draft(&r->drafts.at[i], c, quoted);
+}
+
+/* A part that only a shell could tell. */
 static void add_unknown(reading *r) {
-    stet_buf_char(&r->pattern, '*');
-    r->any = r->unknown = true;
+    add_byte(r, COMMAND_UNKNOWN, true);
+}
+
+/* What the word has been until now. */
+static const char *text_so_far(const reading *r) {
+    return r->drafts.len > 0 ? stet_buf_cstr(&r->drafts.at[0].text) : "";
+}
+
+static void drop_word(reading *r) {
+    for (size_t i = 0; i < r->drafts.len; i++) {
+        stet_buf_release(&r->drafts.at[i].text);
+        stet_buf_release(&r->drafts.at[i].pattern);
+    }
+    stet_vec_clear(&r->drafts);
+    r->any = r->unsure = false;
+}
+
+/* A part that may be one of several. */
+static void add_forms(reading *r, const command_forms *f, bool quoted) {
+    begin_word(r);
+    if (f->len == 0 || r->drafts.len * f->len > COMMAND_MAX_FORMS) {
+        if (f->len > 0)
+            add_unknown(r);
+        return;
+    }
+    size_t n = r->drafts.len;
+    for (size_t k = 1; k < f->len; k++) {
+        for (size_t i = 0; i < n; i++) {
+            draft d = {.text = STET_BUF(0), .pattern = STET_BUF(0), .glob = r->drafts.at[i].glob};
+            stet_buf_str(&d.text, stet_buf_cstr(&r->drafts.at[i].text));
+            stet_buf_str(&d.pattern, stet_buf_cstr(&r->drafts.at[i].pattern));
+            *stet_vec_add(&r->drafts) = d;
+        }
+    }
+    for (size_t k = 0; k < f->len; k++) {
+        for (size_t i = 0; i < n; i++) {
+            draft *d = &r->drafts.at[k * n + i];
+            if (f->at[k].glob) {
+                stet_buf_str(&d->text, f->at[k].text);
+                stet_buf_str(&d->pattern, f->at[k].pattern);
+                d->glob = true;
+            } else {
+                for (const char *p = f->at[k].text; *p; p++)
+                    add_to_draft(d, *p, quoted);
+            }
+        }
+    }
+    r->unsure |= f->len > 1;
 }
 
 static void end_word(reading *r) {
     if (r->any) {
-        bool glob = r->glob || (r->unknown && says_something(stet_buf_cstr(&r->pattern)));
+        begin_word(r);
+        draft *d = &r->drafts.at[0];
+        const char *text = stet_buf_cstr(&d->text);
         if (r->delimits)
-            *stet_vec_add(&r->ends) = stet_strdup(stet_buf_cstr(&r->text));
+            *stet_vec_add(&r->ends) = stet_strdup(text);
         r->delimits = false;
-        *stet_vec_add(&r->done) = (word){.text = stet_strdup(stet_buf_cstr(&r->text)),
-                                         .pattern = glob ? stet_strdup(stet_buf_cstr(&r->pattern)) : NULL,
-                                         .unknown = r->unknown,
-                                         .role = r->role};
+        word w = {.text = stet_strdup(text),
+                  .pattern = d->glob ? stet_strdup(stet_buf_cstr(&d->pattern)) : NULL,
+                  .unknown = command_is_unknown(text),
+                  .unsure = r->unsure,
+                  .role = r->role};
+        for (size_t i = 1; i < r->drafts.len; i++) {
+            d = &r->drafts.at[i];
+            text = stet_buf_cstr(&d->text);
+            command_forms_add(&w.others, text, stet_buf_cstr(&d->pattern), d->glob);
+        }
+        *stet_vec_add(&r->done) = w;
         r->role = PLAIN;
     }
-    stet_buf_clear(&r->text);
-    stet_buf_clear(&r->pattern);
-    r->any = r->unknown = r->glob = false;
+    drop_word(r);
 }
 
-/* Where "$(...)", "(...)" or "`...`" ends, from behind its beginning: at what ends it, or at the end of the text. */
-static const char *close_of(const char *p, char end) {
-    int depth = 0;
-    for (; *p; p++) {
-        if (*p == '\\' && p[1])
+/* Where "$(...)", "(...)", "${...}", "`...`" or "..." in quotes ends, from behind its beginning: at what ends it, or at
+ * the end of the text. `quoted`: in double quotes, where an apostrophe is one. */
+static const char *close_of(const char *p, char end, bool quoted) {
+    int depth = 0, cases = 0;
+    for (bool begin = true; *p; p++) {
+        const char *at = p;
+        if (*p == '\\' && p[1]) {
             p++;
-        else if (*p == end && depth == 0)
+        } else if (*p == end && depth == 0 && cases == 0) {
             return p;
-        else if (*p == '\'' && end != '`') {
+        } else if (*p == '\'' && end != '`' && !quoted) {
             const char *q = strchr(p + 1, '\'');
             p = q ? q : p;
-        } else if (end == ')')
-            depth += (*p == '(') - (*p == ')');
+        } else if (*p == '"' && end != '`') {
+            p = close_of(p + 1, '"', true);
+        } else if (*p == '$' && (p[1] == '(' || p[1] == '{')) {
+            p = p[1] == '(' ? close_of(p + 2, ')', false) : close_of(p + 2, '}', quoted);
+        } else if (*p == '`') {
+            p = close_of(p + 1, '`', false);
+        } else if (end == ')') {
+            if (begin && strncmp(p, "case", 4) == 0 && p[4] && strchr(" \t\n", p[4]))
+                cases++;
+            else if (begin && strncmp(p, "esac", 4) == 0 && cases > 0)
+                cases--;
+            depth += (*p == '(') - (*p == ')' && depth > 0);
+        }
+        if (!*p)
+            return p;
+        begin = p == at && strchr(" \t\n;|&()", *p) != NULL;
     }
     return p;
 }
 
-/* A command in a word: what it gives is not known, what it names is. Where it ends. */
-static const char *substitution(scanner *s, const char *begin, char end) {
-    const char *close = close_of(begin, end);
-    char *text = stet_strndup(begin, (size_t)(close - begin)), *here = stet_strdup(s->here);
-    bool chained = s->chained, maybe = s->maybe;
+/* A text in a word that is a command of its own. What it sets and where it changes to is not so outside. */
+static void scan_inside(scanner *s, const char *text) {
+    char *here = stet_strdup(s->here);
+    const char *array = s->array;
+    bool chained = s->chained, maybe = s->maybe, exact = s->exact;
+    s->array = NULL;
+    s->exact = false;
     if (s->depth < MAX_DEPTH) {
         s->depth++;
+        s->shells++;
         scan(s, text);
+        s->shells--;
         s->depth--;
+    } else {
+        tell_broken(s, text);
+        tell_quoted(s, text);
     }
+    s->exact = exact;
+    s->array = array;
     s->chained = chained;
     s->maybe = maybe;
     stet_free(s->here);
     s->here = here;
-    stet_free(text);
+}
+
+/* A command in a word: what it gives is not known, unless it is `pwd`; what it names is. Where it ends. */
+static const char *substitution(scanner *s, const char *begin, char end, reading *r) {
+    const char *close = close_of(begin, end, false);
+    stet_buf text = STET_BUF(0);
+    for (const char *p = begin; p < close; p++) {
+        if (end == '`' && *p == '\\' && p + 1 < close && strchr("`$\\\"", p[1]))
+            p++;
+        stet_buf_char(&text, *p);
+    }
+    const char *command = stet_buf_cstr(&text) + strspn(stet_buf_cstr(&text), " \t\n");
+    bool here = strncmp(command, "pwd", 3) == 0 && !command[3 + strspn(command + 3, " \t\n-LP")];
+    if (here)
+        add_byte(r, '.', true);
+    else
+        add_unknown(r);
+    scan_inside(s, stet_buf_cstr(&text));
+    stet_buf_release(&text);
     return *close ? close + 1 : close;
+}
+
+static const char *dollar(scanner *s, const char *p, reading *r, bool quoted);
+static const char *quoted(scanner *s, const char *p, reading *r);
+
+/* "'...'", or "$'...'" with what C has. Where it ends. */
+static const char *apostrophes(const char *p, reading *r, bool decode) {
+    begin_word(r);
+    const char *end = p;
+    while (*end && *end != '\'')
+        end += decode && *end == '\\' && end[1] ? 2 : 1;
+    char *raw = stet_strndup(p, (size_t)(end - p));
+    if (decode) { /* a shell without it takes the dollar for itself */
+        command_forms f = {0};
+        stet_buf text = STET_BUF(0);
+        command_decode(raw, &text);
+        char *literal = stet_asprintf("$%s", raw);
+        command_forms_add(&f, stet_buf_cstr(&text), stet_buf_cstr(&text), false);
+        command_forms_add(&f, literal, literal, false);
+        add_forms(r, &f, true);
+        stet_free(literal);
+        stet_buf_release(&text);
+        command_forms_release(&f);
+    } else {
+        for (const char *c = raw; *c; c++)
+            add_byte(r, *c, true);
+    }
+    stet_free(raw);
+    return *end ? end + 1 : end;
+}
+
+/* What may be a part of any word, wherever that is. NULL: nothing of the kind. */
+static const char *part_of_word(scanner *s, const char *p, reading *r) {
+    if (*p == '\'')
+        return apostrophes(p + 1, r, false);
+    if (*p == '$' && p[1] == '\'')
+        return apostrophes(p + 2, r, true);
+    if (*p == '"' || (*p == '$' && p[1] == '"'))
+        return quoted(s, p + 1 + (*p == '$'), r);
+    if (*p == '`')
+        return substitution(s, p + 1, '`', r);
+    if (*p == '$')
+        return dollar(s, p, r, false);
+    if (*p == '\\' && p[1]) {
+        if (p[1] != '\n')
+            add_byte(r, p[1], true);
+        return p + 2;
+    }
+    return NULL;
+}
+
+/* What a text becomes as one word: "$(cat f)" of "${X:-$(cat f)}". */
+static void forms_of_text(scanner *s, const char *p, bool in_quotes, command_forms *out) {
+    reading r = {0};
+    begin_word(&r);
+    while (*p) {
+        const char *next = in_quotes && *p == '\'' ? NULL : part_of_word(s, p, &r);
+        if (!next)
+            add_byte(&r, *p, in_quotes);
+        p = next ? next : p + 1;
+    }
+    for (size_t i = 0; i < r.drafts.len; i++) {
+        const draft *d = &r.drafts.at[i];
+        command_forms_add(out, stet_buf_cstr(&d->text), stet_buf_cstr(&d->pattern), d->glob);
+    }
+    drop_word(&r);
+    stet_vec_release(&r.drafts);
+}
+
+/* What a variable may be. False: that is not all. */
+static bool values_of(scanner *s, const char *name, size_t len, command_forms *out, bool *sure) {
+    variable *v = variable_of(s, name, len);
+    bool known = v && v->values.len > 0 && !s->dynamic;
+    *sure = known && v->single && v->pass == s->pass && v->values.len == 1;
+    for (size_t i = 0; v && i < v->values.len; i++)
+        command_forms_add(out, v->values.at[i].text, v->values.at[i].pattern, v->values.at[i].glob);
+    if (!known)
+        command_forms_add(out, unknown_text, unknown_text, false);
+    return known;
+}
+
+/* "${NAME%.c}" and its like, of each value. One that has unknown parts keeps what comes before or behind them. */
+static void change_values(const command_forms *from, const char *operation, command_forms *out) {
+    for (size_t i = 0; i < from->len; i++) {
+        const command_form *f = &from->at[i];
+        bool vague = f->glob || command_is_unknown(f->text);
+        stet_buf one = STET_BUF(0);
+        bool known = command_value_change(f->text, operation, &one);
+        if (known)
+            command_forms_add(out, stet_buf_cstr(&one), stet_buf_cstr(&one), f->glob);
+        if (vague || !known) {
+            const char wild[] = {'*', '?', '[', COMMAND_UNKNOWN, 0};
+            size_t n = strcspn(f->text, wild);
+            const char *end = f->text + strlen(f->text);
+            while (end > f->text && !strchr(wild, end[-1]))
+                end--;
+            stet_buf_clear(&one);
+            if (operation[0] == '%')
+                stet_buf_add(&one, f->text, n);
+            stet_buf_char(&one, COMMAND_UNKNOWN);
+            if (operation[0] == '#')
+                stet_buf_str(&one, end);
+            command_forms_add(out, one.data, one.data, false);
+        }
+        stet_buf_release(&one);
+    }
+}
+
+/* "${...}", from behind its brace. Where it ends. */
+static const char *braces(scanner *s, const char *p, reading *r, bool quoted) {
+    const char *close = close_of(p, '}', quoted);
+    char *text = stet_strndup(p, (size_t)(close - p));
+    size_t len = name_length(text);
+    const char *end = *close ? close + 1 : close, *rest = text + len;
+    bool sure = false;
+    command_forms values = {0}, operands = {0}, out = {0};
+    if (*rest == '[' && strchr(rest, ']'))
+        rest = strchr(rest, ']') + 1;
+    bool pwd = len == 3 && memcmp(text, "PWD", 3) == 0 && !variable_of(s, "PWD", 3);
+    if (len > 0 && pwd && !*rest) {
+        add_byte(r, '.', true);
+    } else if (!*rest && len > 0) {
+        values_of(s, text, len, &out, &sure);
+    } else if (!len && (text[0] == '#' || text[0] == '!')) { /* a length; a variable's variable */
+        tell_broken(s, text);
+        command_forms_add(&out, unknown_text, unknown_text, false);
+    } else {
+        if (!len) /* "$1" */
+            rest += *rest && strchr("@*?$!-", *rest) ? 1 : strspn(rest, "0123456789");
+        bool known = len > 0 && !pwd && values_of(s, text, len, &values, &sure);
+        const char *operand = rest + (rest[0] == ':' && rest[1] && strchr("-=+?", rest[1]) ? 1 : 0);
+        if (*operand && strchr("-=+?", *operand)) {
+            forms_of_text(s, operand + 1, quoted, &operands);
+            s->strings++;
+            for (size_t i = 0; i < operands.len; i++) {
+                tell_form(s, operands.at[i].text, operands.at[i].glob ? operands.at[i].pattern : NULL);
+                if (*operand == '=')
+                    join(s, text, len, &operands.at[i]);
+            }
+            s->strings--;
+            for (size_t i = 0; i < values.len && *operand != '+'; i++)
+                command_forms_add(&out, values.at[i].text, values.at[i].pattern, values.at[i].glob);
+            for (size_t i = 0; i < operands.len; i++)
+                command_forms_add(&out, operands.at[i].text, operands.at[i].pattern, operands.at[i].glob);
+            if (*operand == '+')
+                command_forms_add(&out, "", "", false);
+        } else {
+            forms_of_text(s, rest, false, &operands);
+            if (!known)
+                for (size_t i = 0; i < s->words.len; i++)
+                    command_forms_add(&values, s->words.at[i].text, s->words.at[i].pattern, false);
+            for (size_t i = 0; i < operands.len; i++)
+                change_values(&values, operands.at[i].glob ? operands.at[i].pattern : operands.at[i].text, &out);
+            if (!known)
+                command_forms_add(&out, unknown_text, unknown_text, false);
+        }
+        sure = false;
+    }
+    if (out.len > 0) {
+        add_forms(r, &out, quoted);
+        r->unsure |= !sure;
+    }
+    command_forms_release(&values);
+    command_forms_release(&operands);
+    command_forms_release(&out);
+    stet_free(text);
+    return end;
+}
+
+/* "$((...))": a number. The commands in it, and the variables that it may set. Where it ends, or NULL: it is none. */
+static const char *arithmetic(scanner *s, const char *p, reading *r) {
+    const char *inner = close_of(p + 3, ')', false);
+    if (*inner && inner[1] != ')')
+        return NULL;
+    char *text = stet_strndup(p + 3, (size_t)(inner - p - 3));
+    command_forms unused = {0};
+    forms_of_text(s, text, true, &unused);
+    command_forms_release(&unused);
+    for (const char *c = text; *c && strpbrk(text, "=+-");) {
+        size_t n = name_length(c);
+        if (n > 0 && strpbrk(c + n, "=+-") && variable_of(s, c, n))
+            join_unknown(s, c, n);
+        c += n ? n : 1;
+    }
+    stet_free(text);
+    add_unknown(r);
+    return *inner ? inner + 2 : inner;
 }
 
 /* What begins with "$". Where it ends. */
 static const char *dollar(scanner *s, const char *p, reading *r, bool quoted) {
-    if (p[1] == '(' && p[2] == '(') { /* a number */
-        const char *close = strstr(p, "))");
+    if (p[1] == '(' && p[2] == '(') {
+        const char *end = arithmetic(s, p, r);
+        if (end)
+            return end;
+    }
+    if (p[1] == '(')
+        return substitution(s, p + 2, ')', r);
+    if (p[1] == '{')
+        return braces(s, p + 2, r, quoted);
+    const char *name = p + 1;
+    size_t len = name_length(name);
+    if (len == 3 && memcmp(name, "PWD", 3) == 0 && !variable_of(s, "PWD", 3)) { /* where it is */
+        add_byte(r, '.', true);
+        return name + len;
+    }
+    if (len > 0) {
+        command_forms values = {0};
+        bool sure;
+        values_of(s, name, len, &values, &sure);
+        add_forms(r, &values, quoted);
+        r->unsure |= !sure;
+        command_forms_release(&values);
+        return name + len;
+    }
+    if (*name && strchr("@*#?$!-0123456789", *name)) {
         add_unknown(r);
-        return close ? close + 2 : p + strlen(p);
-    }
-    if (p[1] == '(') {
-        add_unknown(r);
-        return substitution(s, p + 2, ')');
-    }
-    const char *name = p + 1 + (p[1] == '{'), *end = name;
-    while ((*end >= 'A' && *end <= 'Z') || (*end >= 'a' && *end <= 'z') || *end == '_' || (*end >= '0' && *end <= '9'))
-        end++;
-    const stet_slot *slot = stet_map_get(&s->variables, name, (size_t)(end - name));
-    if (slot && (p[1] != '{' || *end == '}')) {
-        for (const char *v = slot->p; *v; v++)
-            add_byte(r, *v, quoted);
-        r->any = true;
-        return end + (p[1] == '{');
-    }
-    if (end - name == 3 && memcmp(name, "PWD", 3) == 0 && (p[1] != '{' || *end == '}')) { /* where it is */
-        add_byte(r, '.', quoted);
-        return end + (p[1] == '{');
-    }
-    if (p[1] == '{') { /* "${X:-file}": what stands in it may be a file */
-        const char *close = close_of(p + 2, '}');
-        char *text = stet_strndup(p + 2, (size_t)(close - p) - 2);
-        tell_broken(s, text);
-        const char *dash = strpbrk(text, "-=+");
-        if (dash)
-            tell_parts(s, dash + 1);
-        stet_free(text);
-        add_unknown(r);
-        return *close ? close + 1 : close;
-    }
-    if (end > name || (*name && strchr("@*#?$!-", *name))) {
-        add_unknown(r);
-        return end > name ? end : name + 1;
+        return name + 1;
     }
     add_byte(r, '$', true);
     return p + 1;
 }
 
+/* "~" at the beginning of a word or of a value. Where it ends. */
+static const char *tilde(scanner *s, const char *p, reading *r) {
+    size_t n = 1 + strcspn(p + 1, "/ \t\n;|&()<>:'\"$`");
+    command_forms values = {0};
+    bool sure;
+    if (n == 2 && p[1] == '+') {
+        add_byte(r, '.', true);
+    } else if (n == 1) {
+        values_of(s, "HOME", 4, &values, &sure);
+        add_forms(r, &values, true);
+    } else { /* somebody's, or "~" as it is */
+        char *literal = stet_strndup(p, n);
+        command_forms_add(&values, literal, literal, false);
+        command_forms_add(&values, unknown_text, unknown_text, false);
+        add_forms(r, &values, true);
+        stet_free(literal);
+    }
+    r->unsure = true;
+    command_forms_release(&values);
+    return p + n;
+}
+
 /* In double quotes, from behind the first. Where it ends. */
 static const char *quoted(scanner *s, const char *p, reading *r) {
-    r->any = true;
+    begin_word(r);
     while (*p && *p != '"') {
         if (*p == '$')
             p = dollar(s, p, r, true);
         else if (*p == '`') {
-            p = substitution(s, p + 1, '`');
-            add_unknown(r);
+            p = substitution(s, p + 1, '`', r);
         } else {
             if (*p == '\\' && p[1] && strchr("$`\"\\\n", p[1])) {
                 p++;
@@ -727,12 +1596,11 @@ static const char *quoted(scanner *s, const char *p, reading *r) {
 
 /* "<", ">" and what belongs to it. What the next word is. Where it ends. */
 static const char *redirection(const char *p, reading *r) {
-    bool number = r->any && stet_buf_cstr(&r->text)[strspn(stet_buf_cstr(&r->text), "0123456789")] == 0;
-    if (number) { /* "2>": no word */
-        r->any = false;
-        stet_buf_clear(&r->text);
-        stet_buf_clear(&r->pattern);
-    }
+    const char *so_far = text_so_far(r);
+    if (r->any && !so_far[strspn(so_far, "0123456789")]) /* "2>": no word */
+        drop_word(r);
+    else if (r->any && so_far[0] == '{' && so_far[strlen(so_far) - 1] == '}') /* "{fd}>" */
+        drop_word(r);
     end_word(r);
     if (strncmp(p, "<<<", 3) == 0)
         return p + 3;
@@ -780,10 +1648,8 @@ static void take_command_or_choices(scanner *s, reading *r, open_places *open) {
         size_t keep = 0;
         while (keep < w->len && (w->at[keep].role != PLAIN || strcmp(w->at[keep].text, "in") != 0))
             keep++;
-        for (size_t i = keep; i < w->len; i++) {
-            stet_free(w->at[i].text);
-            stet_free(w->at[i].pattern);
-        }
+        for (size_t i = keep; i < w->len; i++)
+            word_release(&w->at[i]);
         w->len = keep;
         *stet_vec_add(open) = (place){.choices = true};
     }
@@ -798,11 +1664,13 @@ static const char *separator(scanner *s, reading *r, const char *p, open_places 
     place *top = open->len > 0 ? &open->at[open->len - 1] : NULL;
     if (*p == '(' && !(top && top->choices)) {
         *stet_vec_add(open) = (place){.here = stet_strdup(s->here)};
+        s->shells++;
     } else if (*p == ')' && top && !top->here) {
         top->choices = false;
     } else if (*p == ')' && top) {
         stet_free(s->here);
         s->here = top->here;
+        s->shells--;
         open->len--;
     } else if (p[0] == ';' && (p[1] == ';' || p[1] == '&') && top && !top->here) {
         top->choices = true;
@@ -841,10 +1709,58 @@ static const char *here_documents(scanner *s, reading *r, const char *p) {
     return p;
 }
 
+/* "NAME=(", at the parenthesis. Where the array ends. */
+static const char *array(scanner *s, const char *p, reading *r) {
+    const char *close = close_of(p + 1, ')', false), *outer = s->array;
+    char *text = stet_strndup(p + 1, (size_t)(close - p) - 1), *name = stet_strdup(text_so_far(r));
+    name[name_length(name)] = 0;
+    s->array = name;
+    if (s->depth < MAX_DEPTH) {
+        s->depth++;
+        scan(s, text);
+        s->depth--;
+    }
+    s->array = outer;
+    if (variable_of(s, name, strlen(name)))
+        note_set(s, name, strlen(name), false);
+    drop_word(r);
+    stet_free(name);
+    stet_free(text);
+    return *close ? close + 1 : close;
+}
+
+/* "@(a|b)" and its like, which is a pattern for some shells; for others "!(...)" is a command. Where it ends. */
+static const char *choice(scanner *s, const char *p, reading *r) {
+    const char *close = close_of(p + 2, ')', false);
+    char *text = stet_strndup(p + 2, (size_t)(close - p) - 2);
+    add_unknown(r);
+    s->blocks++;
+    scan_inside(s, text);
+    s->strings++;
+    tell_broken(s, text);
+    s->strings--;
+    s->blocks--;
+    stet_free(text);
+    return *close ? close + 1 : close;
+}
+
+static bool begins_array(const reading *r) {
+    size_t len;
+    const char *value, *text = text_so_far(r);
+    return r->any && is_assignment(text, &len, &value) && !*value;
+}
+
+static bool begins_value(const reading *r) {
+    const char *text = text_so_far(r);
+    return !r->any || (*text && strchr("=:", text[strlen(text) - 1]));
+}
+
 static void scan(scanner *s, const char *p) {
-    reading r = {.text = STET_BUF(0), .pattern = STET_BUF(0)};
+    reading r = {0};
     open_places places = {0};
+    int shells = s->shells;
     while (*p) {
+        const char *next;
         if (strchr(" \t\r", *p)) {
             end_word(&r);
             p++;
@@ -856,6 +1772,12 @@ static void scan(scanner *s, const char *p) {
                 tell(s, comment, COMMAND_WORD);
             stet_free(comment);
             p += n;
+        } else if (*p == '(' && begins_array(&r)) {
+            p = array(s, p, &r);
+        } else if (*p && strchr("@+!?*", *p) && p[1] == '(') {
+            p = choice(s, p, &r);
+        } else if (*p == '~' && begins_value(&r)) {
+            p = tilde(s, p, &r);
         } else if (*p == '&' && p[1] == '>') {
             end_word(&r);
             p = redirection(p + 1, &r);
@@ -865,28 +1787,9 @@ static void scan(scanner *s, const char *p) {
             if (line && r.ends.len > 0)
                 p = here_documents(s, &r, p);
         } else if (*p == '<' || *p == '>') {
-            if (p[1] == '(') { /* "<(command)" */
-                add_unknown(&r);
-                p = substitution(s, p + 2, ')');
-            } else
-                p = redirection(p, &r);
-        } else if (*p == '\'') {
-            const char *end = strchr(p + 1, '\'');
-            r.any = true;
-            for (p++; *p && p != end; p++)
-                add_byte(&r, *p, true);
-            p += *p != 0;
-        } else if (*p == '"') {
-            p = quoted(s, p + 1, &r);
-        } else if (*p == '`') {
-            add_unknown(&r);
-            p = substitution(s, p + 1, '`');
-        } else if (*p == '\\' && p[1]) {
-            if (p[1] != '\n')
-                add_byte(&r, p[1], true);
-            p += 2;
-        } else if (*p == '$') {
-            p = dollar(s, p, &r, false);
+            p = p[1] == '(' ? substitution(s, p + 2, ')', &r) : redirection(p, &r); /* "<(command)" */
+        } else if ((next = part_of_word(s, p, &r)) != NULL) {
+            p = next;
         } else {
             add_byte(&r, *p++, false);
         }
@@ -895,28 +1798,39 @@ static void scan(scanner *s, const char *p) {
     take_command_or_choices(s, &r, &places);
     for (size_t i = 0; i < places.len; i++)
         stet_free(places.at[i].here);
+    s->shells = shells;
     stet_vec_release(&places);
     stet_vec_release(&r.done);
-    stet_buf_release(&r.text);
-    stet_buf_release(&r.pattern);
+    stet_vec_release(&r.drafts);
     stet_names_release(&r.ends);
 }
 
-void command_words_of_shell(const char *text, command_word_fn each, void *ctx) {
-    scanner s;
-    scanner_begin(&s, each, ctx);
-    scan(&s, text);
-    scanner_end(&s);
+static void one_pass(scanner *s, char *const *argv, size_t len) {
+    words w = {0};
+    begin_pass(s);
+    for (size_t i = 0; i < len; i++)
+        *stet_vec_add(&w) = (word){.text = stet_strdup(argv[i]), .unknown = command_is_unknown(argv[i])};
+    take_command(s, &w);
+    stet_vec_release(&w);
 }
 
-void command_words_of_list(char *const *argv, size_t len, command_word_fn each, void *ctx) {
+void command_words_of_list(char *const *argv, size_t len, char *const *env, size_t env_len, command_word_fn each,
+                           void *ctx) {
     scanner s;
-    words w = {0};
-    scanner_begin(&s, each, ctx);
-    for (size_t i = 0; i < len; i++)
-        *stet_vec_add(&w) = (word){.text = stet_strdup(argv[i])};
-    take_command(&s, &w);
-    stet_vec_release(&w);
+    scanner_begin(&s, tell_nobody, NULL);
+    for (size_t i = 0; i < env_len; i++) {
+        const char *equals = strchr(env[i], '=');
+        if (equals)
+            join(&s, env[i], (size_t)(equals - env[i]),
+                 &(command_form){.text = (char *)equals + 1, .pattern = (char *)equals + 1});
+    }
+    do /* until nothing new is learned of its variables */
+        one_pass(&s, argv, len);
+    while (s.learned && s.pass < MAX_PASSES);
+    s.dynamic |= s.learned;
+    s.each = each;
+    s.ctx = ctx;
+    one_pass(&s, argv, len);
     scanner_end(&s);
 }
 

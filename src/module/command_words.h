@@ -9,10 +9,11 @@
  *   - what the command is certain to write before it reads it: the target of ">", and what `rm -rf` names. It is
  *     certain only if no condition comes before it: "[ -e f ] || cp g f" reads f if it exists. What `cp`, `mv`, `rm` or
  *     `tee` write is certain only if they succeed, that is, for what comes after "&&";
- *   - a word of which only a shell could tell anything.
+ *   - a word of which only a shell could tell everything: "$1".
  *
- * What only a shell could tell (variables that are not set in the string, the output of a command) becomes the pattern
- * "*" in its word: "$i.txt" may be any text file.
+ * A word with a variable that the string sets stands for each value that the variable gets anywhere in the string. What
+ * only a shell could tell (other variables, the output of a command) becomes patterns that cover it, with and without a
+ * slash: "$i.txt" may be any text file in any directory.
  */
 #ifndef STET_MODULE_COMMAND_WORDS_H
 #define STET_MODULE_COMMAND_WORDS_H
@@ -39,6 +40,8 @@ typedef struct command_word {
     /* In a string that may be for any program, among what is only printed, or a pattern in place of what only a shell
      * could tell: it may not be a file at all. */
     bool guessed;
+    bool anywhere; /* of a pattern: it may be an absolute path or lead upwards, so it counts from the top as well */
+    bool unlikely; /* looks like an option, or stands behind letters of options: a file only if there is one */
 } command_word;
 typedef void (*command_word_fn)(void *ctx, const command_word *w);
 
@@ -48,8 +51,9 @@ typedef void (*command_word_fn)(void *ctx, const command_word *w);
 #define COMMAND_WORD_TAKEN 1
 bool command_word_reads(stet_map *seen, const char *path, const command_word *w);
 
-/* The words of a list: argv as it is started. For "sh -c TEXT" they are the words of the text. */
-void command_words_of_list(char *const *argv, size_t len, command_word_fn each, void *ctx);
-void command_words_of_shell(const char *text, command_word_fn each, void *ctx);
+/* The words of a list: argv as it is started. For "sh -c TEXT" they are the words of the text. `env`: "NAME=VALUE" of
+ * variables that it gets, as far as they are known. */
+void command_words_of_list(char *const *argv, size_t len, char *const *env, size_t env_len, command_word_fn each,
+                           void *ctx);
 
 #endif

@@ -6,6 +6,9 @@ edit and a run, the output of every command equals what the same command writes 
 every third round a watch follows the files."""
 import json, os, pathlib, random, shlex, shutil, subprocess, sys
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import shell_forms
+
 STET = os.environ["STET"]
 LONG, SHORT = os.environ.get("STET_TEST_LONG"), os.environ.get("STET_TEST_SHORT")
 ROUNDS = int(os.environ.get("STET_ROUNDS", 40 if LONG else 1 if SHORT else 3))
@@ -16,6 +19,7 @@ rng = random.Random(SEED)
 root, copy = pathlib.Path("p").absolute(), pathlib.Path("copy").absolute()
 DIRS = ["src", "src/in", "lib", "a b"]
 NAMES = ["f.txt", "g.txt", "h.dat", "one", "two words.txt", "ü.txt", "-dash.txt", "it's", "x=1", "q\"q", "new\nline"]
+PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 programs, watch = 0, None
 
 
@@ -60,6 +64,8 @@ class Writer:
         w, v, q, dq = self.word(), self.word(), quote(f), quote(d)
         base, up = quote("./" + os.path.basename(f)), quote(os.path.dirname(f))
         t = self.tmp
+        if rng.random() < 0.4 and not any(c in f for c in "'\"\n=ü") and "/-" not in f:
+            return f"( {shell_forms.forms(rng, f, PYTHON)}\n)"
         return rng.choice([
             f"cat {w}", f"cat < {w}", f"cat <{w}", f"cat {w} {v}", f"cat 0<{w}", f"sort {w}", f"wc -c < {w}", f"sed -n p -- {w}", f"head -n 3 {w}",
             f"awk '{{print}}' {quote('./' + f)}", f"grep -h . {w} {v} 2>/dev/null", f"dd if={quote(f)} status=none", f"env cat {w}", f"exec 3< {q}; cat <&3",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Particular ways in which the words of a command name a file, a directory or a program, one by one. test/property/words.py tries them in all
 combinations."""
-import os, pathlib, subprocess, time
+import json, os, pathlib, subprocess, time
 from tap import STET, answer, finish, stet, t
 
 P = pathlib.Path
@@ -21,7 +21,19 @@ READS = ["tee {out} < src/f", "cat <src/f > {out}", "cp -t o src/f; cat o/f > {o
          "mkdir src 2>/dev/null; grep -rh . src > {out}", "echo > o/x && cp o/x src && cat src/f > {out}; rm -f src/x", "for i in f none; do cat src/$i 2>/dev/null; done > {out}; :", "X=f.txt; cat src/${X%.txt} > {out}",
          "cat src/$(echo f) > {out}", "for d in src; do (cd $d && cat f); done > {out}", "cat $PWD/src/f > {out}", "eval cat src/f > {out}", "eval 'cat src/f' > {out}",
          "case $HOME in /*) cat src/f;; *) cat src/f;; esac > {out}", "bash -c 'cat s*/{f,none}*' > {out} 2>/dev/null; :", "bash -c 'cat src/{e..g}' > {out} 2>/dev/null; :",
-         "cat src/f$((1 - 1)) src/f > {out} 2>/dev/null; :"]
+         "cat src/f$((1 - 1)) src/f > {out} 2>/dev/null; :",
+         # arithmetic, and commands in commands in quotes
+         "echo $(( $(cat src/f) * 1 )) > {out}", "echo \"$(( $(cat \"src/f\") * 1 ))\" > {out}", "echo \"${NONE:-$(cat \"src/f\")}\" > {out}", "echo \"$(echo \"$(cat \"src/f\")\")\" > {out}", "echo \"$(case x in x) cat src/f;; esac)\" > {out}",
+         # where it is, and where it changes to
+         "cat $(pwd)/src/f > {out}", "cat `pwd`/src/f > {out}", "W=$(pwd); cd empty; cat $W/src/f > ../{out}", "env -C src cat f > {out}", "env -i --chdir=src cat f > {out}", "env -iC src cat f > {out}", "HOME=$PWD/src; cat ~/f > {out}",
+         # values of variables
+         "F=src/f.c; cat ${F%.c} > {out}", "F=a/b/f; cat src/${F##*/} > {out}", "show() { cat $D/f; }; D=src; show > {out}", "g() { cat ${1%.c}; }; g src/f.c > {out}", "echo src | { read -r d; cat $d/f; } > {out}",
+         "bash -c 'f=(src/f none); cat ${f[0]}' > {out}", "bash -c 'declare -A m=([x]=src/f); cat ${m[x]}' > {out}", "bash -c 'f=sr; f+=c/f; cat $f' > {out}", "bash -c 'f=xxsrc/f; cat ${f:2}' > {out}", "bash -c 'f=src/g; cat ${f/g/f}' > {out}",
+         # words of bash, and patterns
+         "bash -c \"cat $'src/f'\" > {out}", "bash -c \"cat $'src/\\\\x66'\" > {out}", "cat src/[[:lower:]] > {out}", "cat src/[![:digit:]] > {out}", "bash -c 'shopt -s extglob; eval \"cat src/@(f|none)\"' > {out}",
+         # options, and strings for other programs
+         "echo p > o/s; sed -nfo/s src/f > {out}", "echo x | sed 1rsrc/f > {out}", "printf 'none\\nsrc/f\\n' | xargs cat 2>/dev/null > {out}; :", "printf 'src/%s\\n' f | xargs cat > {out}", "echo f | xargs -I@ cat src/@ > {out}",
+         "python3 -Bc 'import glob; print(open(glob.glob(\"src/?\")[0]).read())' > {out}", "awk 'BEGIN { getline l < \"src/f\"; print l }' > {out}"]
 for command in READS:
     os.makedirs("o", exist_ok=True)
     plain = command.replace("../{out}", "\"$OLDPWD/o/out\"").replace("{out}", "o/out")
@@ -36,6 +48,25 @@ for command in READS:
     t(f"{command!r} sees an edit", P("o/out").exists() and P("o/out").read_text() == first.replace("1", "2"), P("o/out").exists() and P("o/out").read_text())
     for f in os.listdir("o"):
         os.unlink(f"o/{f}")
+
+# Names with a blank or a leading dash, modules, and a directory behind a link.
+for command, file, text in (("cat < -dash > o/out", "-dash", "%s\n"), ("cat -- -dash > o/out", "-dash", "%s\n"), (["cp", "--", "-dash", "o/out"], "-dash", "%s\n"), ("python3 -c 'print(open(\"my file\").read())' > o/out", "my file", "%s\n"),
+                            ("echo \"${NONE:-$(cat \"my file\")}\" > o/out", "my file", "%s\n"), ("xargs -d '\\n' cat <<E > o/out\nmy file\nE\n", "my file", "%s\n"), ("python3 -B -mmod > o/out", "mod.py", "print(%s)\n"),
+                            ("python3 -Bm mod > o/out", "mod.py", "print(%s)\n"), ("python3 -Bc 'import mod' > o/out", "mod.py", "print(%s)\n"), ("python3 -Bc 'from pack import mod' > o/out", "pack/mod.py", "print(%s)\n"),
+                            ("cd -P linked/.. && cat x > ../o/out", "real/x", "%s\n")):
+    os.makedirs("pack", exist_ok=True)
+    os.makedirs("real/d", exist_ok=True)
+    if not os.path.islink("linked"):
+        os.symlink("real/d", "linked")
+    P(file).write_text(text % 1)
+    P("stet.toml").write_text(f"name = 'p'\n[nodes.a]\ncommand = {json.dumps(command)}\nproduces = 'o/out'\n")
+    r = answer("run")
+    t(f"{command!r} runs", r.get("failed") == 0 and r.get("ran") == 1 and "1" in P("o/out").read_text(), r)
+    t(f"{command!r} stands", answer("run").get("ran") == 0)
+    P(file).write_text(text % 2)
+    answer("run")
+    t(f"{command!r} sees an edit", "2" in P("o/out").read_text(), P("o/out").read_text())
+    P("o/out").unlink()
 
 # What a command writes itself is none of its inputs: it runs once, and stands after the file was edited.
 WRITES = ["cat src/f > tmp; cat tmp > o/out", "cp src/f tmp && sort tmp > o/out", "tee tmp < src/f > o/out", "echo x >> tmp; cat src/f > o/out", "touch tmp; cat src/f > o/out", "rm -f tmp; cat src/f > o/out"]
