@@ -2,6 +2,8 @@
 
 #include "drive/drift.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +28,7 @@ stet_live *stet_live_open(stet_project *project) {
     l->answer = stet_asprintf("%s.answer", l->path);
     bool open = stet_file_mkdirs(dir, 0755, NULL) == STET_OK &&
                 stet_lock_open(l->path, STET_LOCK_PLAIN, &l->lock, NULL) == STET_OK &&
-                stet_lock_take(l->lock, STET_LOCK_EXCLUSIVE, 0, NULL) == STET_OK;
+                stet_lock_take(l->lock, STET_LOCK_EXCLUSIVE, 2000, NULL) == STET_OK; /* an asker looks */
     stet_free(dir);
     if (!open) {
         stet_live_close(l);
@@ -89,14 +91,15 @@ void stet_live_close(stet_live *l) {
     stet_free(l);
 }
 
-/* Its lock is held as long as it lives. What one that is gone left behind is removed. */
-static bool is_live(const char *path) {
+/* Its lock is held as long as it lives. What one that is gone left behind is removed; one that has just begun may not
+ * have its lock yet. */
+static bool is_live(const char *path, long pid) {
     stet_lock *lock;
     bool live = false;
     if (stet_lock_open(path, STET_LOCK_PLAIN, &lock, NULL) != STET_OK)
         return false;
     live = stet_lock_take(lock, STET_LOCK_EXCLUSIVE, 0, NULL) == STET_BUSY;
-    if (!live)
+    if (!live && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
         unlink(path);
     stet_lock_close(lock);
     return live;
@@ -151,7 +154,7 @@ stet_status stet_drift_ask(stet_project *project, int timeout_ms, stet_value *re
         char *end, *path = stet_file_join(dir, names.at[i]);
         long pid = strtol(names.at[i], &end, 10);
         stet_value one;
-        if (pid > 0 && !*end && pid != (long)getpid() && is_live(path)) {
+        if (pid > 0 && !*end && pid != (long)getpid() && is_live(path, pid)) {
             status = ask_one(path, pid, timeout_ms, &one, err);
             if (status == STET_OK)
                 stet_push(&list, one);
