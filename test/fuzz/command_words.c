@@ -22,13 +22,14 @@ static void count(void *ctx, const command_word *w) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0 || size > 2048)
         return 0;
-    char *text = malloc(size), *words[64], *env[] = {"HOME=/home/me", "X=a b"};
+    static char home[] = "HOME=/home/me", x[] = "X=a b", shell[] = "/bin/sh", option[] = "-c";
+    char *text = malloc(size), *words[64], *env[] = {home, x};
     memcpy(text, data + 1, size - 1);
     text[size - 1] = 0;
     size_t told = 0, n = 0;
     if (data[0] % 2) {
-        words[n++] = "/bin/sh";
-        words[n++] = "-c";
+        words[n++] = shell;
+        words[n++] = option;
         words[n++] = text;
     } else {
         for (size_t at = 0; at < size && n < 64; at += strlen(text + at) + 1)
