@@ -103,8 +103,8 @@ bool stet_files_is_written_by_other(stet_files *f, const char *path, const char 
 /* Is the file, or a directory that contains it, still as a command wrote it, as far as is known? */
 bool stet_files_is_made(stet_files *f, const char *path);
 /* Finds an existing file or directory that is still as a command wrote it: below the directory `top`, or one that the
- * pattern `top` matches. `left`: among those that no action writes any more. NULL: none, as far as is known. Caller
- * frees. */
+ * pattern `top` matches. `left`: among those that no action writes any more. `skip` (NULL: none) says which paths
+ * do not count. NULL: none, as far as is known. Caller frees. */
 char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool left,
                            bool (*skip)(void *ctx, const char *path), void *ctx);
 /* Nodes were added or removed: it is in doubt which outputs still count, for every pattern that matches some. */
