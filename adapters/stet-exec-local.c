@@ -32,33 +32,33 @@ typedef struct request {
 } request;
 
 static char *text(stet_value object, const char *name) {
-    stet_value v = stet_get(object, name);
+    stet_value v = stet_value_get(object, name);
     size_t len = 0;
-    const char *s = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
     return s && strlen(s) == len ? stet_strdup(s) : NULL;
 }
 
 static bool hash(stet_value v, stet_hash *out) {
     size_t len = 0;
-    const char *hex = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    const char *hex = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
     return hex && stet_hash_of_hex(hex, len, out);
 }
 
 static bool take(stet_value v, request *r) {
-    stet_value snapshot = stet_get(v, "snapshot"), inputs = stet_get(v, "inputs");
+    stet_value snapshot = stet_value_get(v, "snapshot"), inputs = stet_value_get(v, "inputs");
     char *op = text(v, "op"), *token = text(v, "token");
     r->cancel = op && strcmp(op, "cancel") == 0;
-    bool fine = stet_as_int(stet_get(v, "v")) == 1 && op && (r->cancel || strcmp(op, "poll") == 0) &&
-                hash(stet_get(v, "node"), &r->node) && hash(stet_get(v, "key"), &r->key) &&
-                stet_typeof(inputs) == STET_ARRAY;
+    bool fine = stet_value_as_int(stet_value_get(v, "v")) == 1 && op && (r->cancel || strcmp(op, "poll") == 0) &&
+                hash(stet_value_get(v, "node"), &r->node) && hash(stet_value_get(v, "key"), &r->key) &&
+                stet_value_type(inputs) == STET_TYPE_ARRAY;
     r->function = text(v, "function");
     r->execution = text(v, "execution");
     r->remote = text(snapshot, "remote");
     r->ref = text(snapshot, "ref");
-    r->count = stet_count(inputs);
+    r->count = stet_value_count(inputs);
     r->inputs = stet_alloc_zero((r->count + 1) * sizeof *r->inputs);
     for (size_t i = 0; i < r->count; i++)
-        fine = fine && hash(stet_at(inputs, i), &r->inputs[i]);
+        fine = fine && hash(stet_value_at(inputs, i), &r->inputs[i]);
     r->since_ms = token ? strtoll(token, NULL, 10) : 0;
     stet_free(op);
     stet_free(token);
@@ -74,12 +74,12 @@ static stet_status read_request(request *r, stet_error *err) {
             break;
         stet_buf_add(&b, block, (size_t)n);
     }
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_status status = b.overflow ? stet_fail(err, STET_LIMIT, "the request is too long")
                                     : stet_json_parse(stet_buf_cstr(&b), b.len, &v, err);
     if (status == STET_OK && !take(v, r))
         status = stet_fail(err, STET_INVALID, "the request is not one of version 1");
-    stet_release(v);
+    stet_value_release(v);
     stet_buf_release(&b);
     return status;
 }
@@ -99,29 +99,29 @@ static void print(stet_value reply) {
     char *line = stet_json_print(reply, STET_JSON_CANONICAL, &len);
     printf("%.*s\n", (int)len, line);
     stet_free(line);
-    stet_release(reply);
+    stet_value_release(reply);
 }
 
 static void reply_pending(const request *r, const stet_orch_answer *a) {
     int64_t now = stet_clock_ms(), since = r->since_ms > 0 && r->since_ms <= now ? r->since_ms : now;
     int64_t after = (now - since) / 10;
-    stet_value v = stet_object(), progress = stet_object();
+    stet_value v = stet_value_object(), progress = stet_value_object();
     after = after < AFTER_LEAST ? AFTER_LEAST : after > AFTER_MOST ? AFTER_MOST : after;
-    stet_put(&progress, "note", stet_string(stet_claim_state_name(a->claim)));
-    stet_put(&v, "v", stet_int(1));
-    stet_put(&v, "status", stet_string("pending"));
-    stet_put(&v, "token", stet_stringf("%lld", (long long)since));
-    stet_put(&v, "poll_after_ms", stet_int(after));
-    stet_put(&v, "progress", progress);
+    stet_value_put(&progress, "note", stet_value_string(stet_claim_state_name(a->claim)));
+    stet_value_put(&v, "v", stet_value_int(1));
+    stet_value_put(&v, "status", stet_value_string("pending"));
+    stet_value_put(&v, "token", stet_value_stringf("%lld", (long long)since));
+    stet_value_put(&v, "poll_after_ms", stet_value_int(after));
+    stet_value_put(&v, "progress", progress);
     print(v);
 }
 
 static void reply_done(const stet_orch_answer *a) {
-    stet_value v = stet_object();
-    stet_put(&v, "v", stet_int(1));
-    stet_put(&v, "status", stet_string("done"));
-    stet_put(&v, "outcome", stet_string(a->state == STET_ORCH_DONE_OK ? "ok" : "error"));
-    stet_put(&v, "result", stet_hash_text(a->result));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "v", stet_value_int(1));
+    stet_value_put(&v, "status", stet_value_string("done"));
+    stet_value_put(&v, "outcome", stet_value_string(a->state == STET_ORCH_DONE_OK ? "ok" : "error"));
+    stet_value_put(&v, "result", stet_hash_text(a->result));
     print(v);
 }
 

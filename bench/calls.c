@@ -43,8 +43,8 @@ static stet_pin *prepare(stet_repo *r) {
     must(stet_repo_begin(r, &err), "begin");
     for (int i = 0; i < PINS; i++) {
         stet_hash datum, node, dag;
-        must(stet_repo_put_result(r, stet_int(i), &dag, &err), "result");
-        must(stet_datum_id(stet_int(i), stet_repo_sink(r), &datum, &err), "datum");
+        must(stet_repo_put_result(r, stet_value_int(i), &dag, &err), "result");
+        must(stet_datum_id(stet_value_int(i), stet_repo_sink(r), &datum, &err), "datum");
         must(stet_node_literal(datum, stet_repo_sink(r), &node, &err), "literal");
         must(stet_node_call("dml+exec://bench/f", &node, 1, stet_repo_sink(r), &pins[i].node, &err), "call");
         stet_exec e = {.node = pins[i].node, .result = dag, .ok = true, .attempt = 1};
@@ -107,7 +107,7 @@ static void cold(stet_executor *x, uv_loop_t *loop, stet_repo *r) {
     for (int i = 0; i < COLD; i++) {
         stet_hash node;
         stet_call *c;
-        stet_call_arg arg = {.value = stet_int(i)};
+        stet_call_arg arg = {.value = stet_value_int(i)};
         must(stet_calls_node(r, "dml+exec://stet-exec-local/cat", &arg, 1, &node, &err), "node");
         must(stet_executor_start(x, &(stet_call_request){.node = node, .cache = true}, ended, &want, &c, &err),
              "start");

@@ -48,7 +48,7 @@ static void install(const char *name, const stet_buf *text) {
     stet_pattern *p;
     stet_sched_installed in;
     must(stet_pattern_parse("bench", text->data, text->len, &checks, &p, NULL, &err));
-    must(stet_sched_install(sched, p, name, stet_null(), stet_null(), &in, &err));
+    must(stet_sched_install(sched, p, name, stet_value_null(), stet_value_null(), &in, &err));
     stet_pattern_free(p);
 }
 
@@ -56,14 +56,14 @@ static stet_sched_report settle(const char *piece) {
     stet_sched_report r;
     must(stet_sched_demand_piece(sched, piece, &err));
     must(stet_sched_settle(sched, &r, &err));
-    stet_release(r.problems);
+    stet_value_release(r.problems);
     return r;
 }
 
 static void set(const char *cell, int64_t value) {
     stet_tx *tx;
     must(stet_tx_begin(space, "", &tx, &err));
-    must(stet_tx_set(tx, cell, NULL, stet_int(value), &err));
+    must(stet_tx_set(tx, cell, NULL, stet_value_int(value), &err));
     must(stet_tx_commit(tx, NULL, &err));
 }
 
@@ -108,10 +108,10 @@ static void events(void) {
     install("count", &b);
     stet_buf_release(&b);
     stet_sched_sent sent;
-    must(stet_sched_send(sched, "count", "add", stet_int(1), NULL, &sent, &err));
+    must(stet_sched_send(sched, "count", "add", stet_value_int(1), NULL, &sent, &err));
     double start = now(CLOCK_MONOTONIC);
     for (int i = 0; i < EVENTS; i++)
-        must(stet_sched_send(sched, "count", "add", stet_int(1), NULL, &sent, &err));
+        must(stet_sched_send(sched, "count", "add", stet_value_int(1), NULL, &sent, &err));
     double ours = EVENTS / (now(CLOCK_MONOTONIC) - start);
     start = now(CLOCK_MONOTONIC);
     for (int i = 0; i < EVENTS; i++) {
@@ -121,11 +121,11 @@ static void events(void) {
         snprintf(id, sizeof id, "event-%d", i);
         must(stet_tx_begin(space, "", &tx, &err));
         if (stet_tx_get(tx, "bare", NULL, &v, NULL) != STET_OK)
-            v = stet_null();
+            v = stet_value_null();
         (void)v;
-        must(stet_tx_set(tx, "bare", NULL, stet_int(i), &err));
+        must(stet_tx_set(tx, "bare", NULL, stet_value_int(i), &err));
         must(stet_tx_require_absent(tx, id, NULL, &err));
-        must(stet_tx_set(tx, id, NULL, stet_int(i), &err));
+        must(stet_tx_set(tx, id, NULL, stet_value_int(i), &err));
         must(stet_tx_commit(tx, NULL, &err));
     }
     double peer = EVENTS / (now(CLOCK_MONOTONIC) - start);

@@ -63,7 +63,7 @@ static void measure(const char *name, const stet_patch *patch, size_t goal) {
     stet_project_close(project);
     printf("map of %d rows, %s: ours %.1f ms CPU and %zu runs (goal %zu runs)\n", ROWS, name, cpu_ms() - start,
            report.runs, goal);
-    stet_release(report.problems);
+    stet_value_release(report.problems);
 }
 
 int main(void) {
@@ -75,23 +75,23 @@ int main(void) {
     stet_pattern *p;
     stet_sched_opts opts = {.persist = true};
     bool created;
-    stet_value rows = stet_array(), set = stet_object();
+    stet_value rows = stet_value_array(), set = stet_value_object();
     for (int i = 0; i < ROWS; i++) {
-        stet_value row = stet_object();
-        stet_put(&row, "id", stet_stringf("row-%d", i));
-        stet_put(&row, "n", stet_int(i));
-        stet_put(&row, "text", stet_stringf("the text of row %d", i));
-        stet_push(&rows, row);
+        stet_value row = stet_value_object();
+        stet_value_put(&row, "id", stet_value_stringf("row-%d", i));
+        stet_value_put(&row, "n", stet_value_int(i));
+        stet_value_put(&row, "text", stet_value_stringf("the text of row %d", i));
+        stet_value_push(&rows, row);
     }
-    stet_put(&set, "rows", rows);
+    stet_value_put(&set, "rows", rows);
     must(stet_project_init("children", &created, &err), &err);
     must(stet_project_open("children", &project, &err), &err);
     must(stet_space_open(project, "main", 0, &space, &err), &err);
     must(stet_sched_open(project, space, "", &opts, &sched, &err), &err);
     must(stet_pattern_parse("b", pattern_text, strlen(pattern_text), NULL, &p, NULL, &err), &err);
-    must(stet_sched_install(sched, p, "b", stet_null(), set, &in, &err), &err);
+    must(stet_sched_install(sched, p, "b", stet_value_null(), set, &in, &err), &err);
     stet_pattern_free(p);
-    stet_release(set);
+    stet_value_release(set);
     stet_sched_close(sched);
     stet_space_close(space);
     stet_project_close(project);
@@ -104,18 +104,21 @@ int main(void) {
     stet_path_set(&one, stet_path_ref(&list));
     stet_path_push_index(&one, 5000);
     stet_path_push(&one, "n");
-    stet_value row, more = stet_array();
+    stet_value row, more = stet_value_array();
     must(stet_json_parse("{\"id\":\"new\",\"n\":7}", 18, &row, &err), &err);
-    stet_push(&more, row);
+    stet_value_push(&more, row);
     measure("one field edited",
-            &(stet_patch){.kind = STET_PATCH_REPLACE, .path = stet_path_ref(&one), .value = stet_int(-1)}, 2);
+            &(stet_patch){.kind = STET_PATCH_REPLACE, .path = stet_path_ref(&one), .value = stet_value_int(-1)}, 2);
     measure("one row appended", &(stet_patch){.kind = STET_PATCH_APPEND, .path = stet_path_ref(&list), .value = more},
             2);
     measure("first row removed",
-            &(stet_patch){
-                .kind = STET_PATCH_SPLICE, .path = stet_path_ref(&list), .index = 0, .count = 1, .value = stet_array()},
+            &(stet_patch){.kind = STET_PATCH_SPLICE,
+                          .path = stet_path_ref(&list),
+                          .index = 0,
+                          .count = 1,
+                          .value = stet_value_array()},
             1);
-    stet_release(more);
+    stet_value_release(more);
     stet_path_release(&list);
     stet_path_release(&one);
     return 0;

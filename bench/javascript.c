@@ -17,14 +17,14 @@ static double cpu(void) {
 
 static void measure(void *state, const char *name, const char *implementation, const char *inputs, double goal) {
     stet_value module = js_module(implementation), given = fake_parse(inputs), bindings = fake_references(given),
-               node = stet_object();
+               node = stet_value_object();
     stet_error err = STET_ERROR_INIT;
     void *program;
     if (stet_module_javascript.prepare(state, module, &program, &err) != STET_OK) {
         printf("javascript %s: %s\n", name, err.message);
         exit(1);
     }
-    stet_put(&node, "module", module);
+    stet_value_put(&node, "module", module);
     double best = 1e9;
     for (int round = 0; round < 7; round++) {
         int runs = 20000;
@@ -37,7 +37,7 @@ static void measure(void *state, const char *name, const char *implementation, c
                 printf("javascript %s: %s\n", name, r.error.message);
                 exit(1);
             }
-            stet_release(r.result);
+            stet_value_release(r.result);
         }
         double us = (cpu() - start) / runs * 1e6;
         if (us < best)
@@ -46,9 +46,9 @@ static void measure(void *state, const char *name, const char *implementation, c
     printf("javascript %s: ours %.2f us a run, goal %.0f us, ratio %.2f (goal below 1)\n", name, best, goal,
            best / goal);
     stet_module_javascript.forget(state, program);
-    stet_release(node);
-    stet_release(given);
-    stet_release(bindings);
+    stet_value_release(node);
+    stet_value_release(given);
+    stet_value_release(bindings);
 }
 
 int main(void) {
@@ -56,7 +56,7 @@ int main(void) {
     double start = cpu();
     stet_value first = js_module("() => 1");
     fake_run r;
-    js_run_do(state, &r, first, stet_object(), stet_null(), stet_null());
+    js_run_do(state, &r, first, stet_value_object(), stet_value_null(), stet_value_null());
     printf("javascript start of the engine: ours %.1f ms, goal 100 ms, ratio %.2f (goal below 1)\n",
            (cpu() - start) * 1e3, (cpu() - start) * 10);
     fake_run_release(&r);

@@ -92,7 +92,7 @@ static void measure(const char *name, const char *gap) {
         if (round == 5)
             break; /* kept for the printer */
         start = now();
-        stet_release(v);
+        stet_value_release(v);
         release_ours = best(release_ours, now() - start);
     }
     for (int round = 0; round < 3; round++) {
@@ -101,7 +101,7 @@ static void measure(const char *name, const char *gap) {
         print_ours = best(print_ours, now() - start);
         stet_free(out);
     }
-    stet_release(v);
+    stet_value_release(v);
     for (int round = 0; round < 2; round++) {
         json_error_t error;
         double start = now();

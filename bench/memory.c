@@ -141,15 +141,15 @@ static void write_field(stet_space *s, const char *id, stet_path *p, int64_t n) 
     stet_tx *tx;
     stet_docname name = {id, NULL};
     MUST(stet_tx_begin(s, NULL, &tx, &err));
-    MUST(stet_tx_write(tx, &name, value_key(p, "count"), stet_int(n), &err));
+    MUST(stet_tx_write(tx, &name, value_key(p, "count"), stet_value_int(n), &err));
     MUST(stet_tx_commit(tx, NULL, &err));
 }
 
 static stet_value small_document(int64_t n) {
-    stet_value v = stet_object();
-    stet_put(&v, "count", stet_int(n));
-    stet_put(&v, "name", stet_string("a document of ordinary size"));
-    stet_put(&v, "tags", stet_array());
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "count", stet_value_int(n));
+    stet_value_put(&v, "name", stet_value_string("a document of ordinary size"));
+    stet_value_put(&v, "tags", stet_value_array());
     return v;
 }
 
@@ -200,7 +200,7 @@ static void one_group(stet_space *s, stet_group *g, stet_path *p, int count, int
         snprintf(id, sizeof id, "doc:%06d", i);
         stet_docname name = {id, NULL};
         MUST(stet_tx_begin_in(g, &tx, &err));
-        MUST(stet_tx_write(tx, &name, value_key(p, "count"), stet_int(n + i), &err));
+        MUST(stet_tx_write(tx, &name, value_key(p, "count"), stet_value_int(n + i), &err));
         MUST(stet_group_add(g, tx, NULL, NULL, &err));
     }
     MUST(stet_group_flush(g, &err));
@@ -261,11 +261,11 @@ static void bench_read(void) {
     stet_tx *tx;
     stet_path p = STET_PATH_INIT;
     MUST(stet_space_open_path("read.db", "read", 0, &s, &err));
-    stet_value big = stet_object();
+    stet_value big = stet_value_object();
     for (int i = 0; i < 16000; i++) {
         char key[32];
         snprintf(key, sizeof key, "member%05d", i);
-        stet_put(&big, key, stet_stringf("the value of member %05d, with some text in it", i));
+        stet_value_put(&big, key, stet_value_stringf("the value of member %05d, with some text in it", i));
     }
     MUST(stet_tx_begin(s, NULL, &tx, &err));
     MUST(stet_tx_set(tx, "big", NULL, big, &err));
@@ -282,7 +282,7 @@ static void bench_read(void) {
     start = seconds();
     for (int i = 0; i < READS / 100; i++) {
         MUST(stet_space_get(s, NULL, "big/member07777", NULL, -1, &v, &err));
-        stet_release(v);
+        stet_value_release(v);
     }
     double alone = (seconds() - start) / (READS / 100.0);
     printf("memory read of one field of a cached 1 MB document (ns): in a transaction %.0f (goal below 1000), alone "
@@ -299,7 +299,7 @@ static void bench_read(void) {
     start = seconds();
     MUST(stet_space_open_path("read.db", "read", 0, &s, &err));
     MUST(stet_space_get(s, NULL, "big/member07777", NULL, -1, &v, &err));
-    stet_release(v);
+    stet_value_release(v);
     printf("memory first read of that document by a new handle, 200 patches on (ms): %.1f\n",
            (seconds() - start) * 1e3);
     stet_space_close(s);
@@ -317,7 +317,7 @@ static void bench_open(int documents) {
         stet_tx *tx;
         snprintf(id, sizeof id, "doc:%07d", i);
         MUST(stet_tx_begin_in(g, &tx, &err));
-        MUST(stet_tx_set(tx, id, NULL, stet_int(i), &err));
+        MUST(stet_tx_set(tx, id, NULL, stet_value_int(i), &err));
         MUST(stet_group_add(g, tx, NULL, NULL, &err));
         if (i % 10000 == 9999)
             MUST(stet_group_flush(g, &err));

@@ -81,7 +81,7 @@ static void add(stet_group *g, const char *piece, int action, const stet_docname
         stet_error_clear(&err);
     }
     stet_docname output = {out, ""};
-    ok(stet_tx_write(tx, &output, stet_path_ref(&p), stet_int(value), &err));
+    ok(stet_tx_write(tx, &output, stet_path_ref(&p), stet_value_int(value), &err));
     stet_address declared = {NULL, output, stet_path_ref(&p)};
     stet_observation o = {.key = {piece, "", key},
                           .kind = STET_ACTION_COMPUTATION,
@@ -96,7 +96,7 @@ static void add(stet_group *g, const char *piece, int action, const stet_docname
 static void edit(stet_space *s, const char *cell, int64_t n) {
     stet_tx *tx;
     ok(stet_tx_begin(s, "", &tx, &err));
-    ok(stet_tx_set(tx, cell, NULL, stet_int(n), &err));
+    ok(stet_tx_set(tx, cell, NULL, stet_value_int(n), &err));
     ok(stet_tx_commit(tx, NULL, &err));
 }
 
@@ -123,11 +123,11 @@ static rate store_actions(stet_space *s, const char *piece, int count, int per_g
 static void write_inputs(stet_space *s) {
     stet_tx *tx;
     ok(stet_tx_begin(s, "", &tx, &err));
-    ok(stet_tx_set(tx, "config", NULL, stet_int(1), &err));
+    ok(stet_tx_set(tx, "config", NULL, stet_value_int(1), &err));
     for (int i = 0; i < 1000; i++) {
         char cell[32];
         snprintf(cell, sizeof cell, "in%d", i);
-        ok(stet_tx_set(tx, cell, NULL, stet_int(i), &err));
+        ok(stet_tx_set(tx, cell, NULL, stet_value_int(i), &err));
     }
     ok(stet_tx_commit(tx, NULL, &err));
 }
@@ -178,7 +178,7 @@ static double mark_one(const char *dir, const char *name, int rows) {
         char cell[48];
         snprintf(cell, sizeof cell, "shared/k%d", i);
         ok(stet_tx_begin_in(g, &tx, &err));
-        ok(stet_tx_set(tx, cell, NULL, stet_int(i + 7), &err));
+        ok(stet_tx_set(tx, cell, NULL, stet_value_int(i + 7), &err));
         ok(stet_group_add(g, tx, NULL, NULL, &err));
         ok(stet_group_flush(g, &err));
     }

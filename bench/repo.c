@@ -34,10 +34,10 @@ static stet_pin *prepare(stet_repo *r) {
     stet_pin *pins = malloc(PINS * sizeof *pins);
     must(stet_repo_begin(r, &err), "begin");
     stet_hash dag;
-    must(stet_repo_put_result(r, stet_int(1), &dag, &err), "result");
+    must(stet_repo_put_result(r, stet_value_int(1), &dag, &err), "result");
     for (int i = 0; i < PINS; i++) {
         stet_hash datum, node;
-        must(stet_datum_id(stet_int(i), stet_repo_sink(r), &datum, &err), "datum");
+        must(stet_datum_id(stet_value_int(i), stet_repo_sink(r), &datum, &err), "datum");
         must(stet_node_literal(datum, stet_repo_sink(r), &node, &err), "literal");
         must(stet_node_call("dml+exec://bench/f", &node, 1, stet_repo_sink(r), &pins[i].node, &err), "call");
         stet_exec e = {.node = pins[i].node, .result = dag, .ok = true, .attempt = 1};
@@ -77,7 +77,7 @@ static double put_ours(void) {
     must(stet_repo_begin(r, &err), "begin");
     for (int i = 0; i < OBJECTS; i++) {
         stet_hash id;
-        must(stet_datum_id(stet_int(i), stet_repo_sink(r), &id, &err), "put");
+        must(stet_datum_id(stet_value_int(i), stet_repo_sink(r), &id, &err), "put");
     }
     must(stet_repo_commit(r, &err), "commit");
     double took = cpu() - begin;

@@ -236,7 +236,7 @@ static int until_first(const char *piece) {
     must(stet_sched_open(project, space, "", &opts, &sched, &err));
     must(stet_sched_demand_piece(sched, piece, &err));
     must(stet_sched_settle(sched, &r, &err));
-    stet_release(r.problems);
+    stet_value_release(r.problems);
     stet_sched_close(sched);
     stet_space_close(space);
     stet_project_close(project);
@@ -446,10 +446,10 @@ static void propagation(const graph *g, double goal) {
     must(stet_space_open(project, "main", 0, &space, &err));
     must(stet_sched_open(project, space, "", &opts, &sched, &err));
     must(stet_pattern_load(file, &checks, &pattern, NULL, &err));
-    must(stet_sched_install(sched, pattern, g->name, stet_null(), stet_null(), &in, &err));
+    must(stet_sched_install(sched, pattern, g->name, stet_value_null(), stet_value_null(), &in, &err));
     must(stet_sched_demand_piece(sched, g->name, &err));
     must(stet_sched_settle(sched, &r, &err));
-    stet_release(r.problems);
+    stet_value_release(r.problems);
     size_t runs = 0;
     double best = 0;
     for (int turn = 0; turn < 10; turn++) {
@@ -458,14 +458,14 @@ static void propagation(const graph *g, double goal) {
         for (int i = 0; i < g->inputs; i++) {
             char cell[96];
             snprintf(cell, sizeof cell, "piece:%s:argument/k%d", g->name, i);
-            must(stet_tx_set(tx, cell, NULL, stet_int(1000 * (turn + 2) + i), &err));
+            must(stet_tx_set(tx, cell, NULL, stet_value_int(1000 * (turn + 2) + i), &err));
         }
         must(stet_tx_commit(tx, NULL, &err));
         double start = cpu_now();
         must(stet_sched_settle(sched, &r, &err));
         double rate = (double)r.runs / (cpu_now() - start);
         runs = r.runs;
-        stet_release(r.problems);
+        stet_value_release(r.problems);
         if (rate > best)
             best = rate;
     }
@@ -519,7 +519,14 @@ int main(int argc, char **argv) {
         chain(actions);
     if (chosen("failures"))
         failures(1000);
+    /* What failed stays in memory, and what waits for it. */
+    if (chosen("failures"))
+        propagation(&(graph){"beside-failures", 1, 1000, 1, 1, false, NULL, false}, 50000);
     if (chosen("propagation")) {
+        must(stet_file_mkdirs("propagation", 0755, &err));
+        if (chdir("propagation") != 0)
+            return 1;
+        must(stet_project_init(".", &created, &err));
         propagation(&(graph){"fan-out-1000", 1, 1000, 1, 1, false, NULL, false}, 50000);
         propagation(&(graph){"chain-1000", 1000, 1, 1, 1, false, NULL, false}, 50000);
         propagation(&(graph){"diamond-100-layers", 100, 10, 1, 2, false, NULL, false}, 50000);
@@ -527,6 +534,8 @@ int main(int argc, char **argv) {
         propagation(&(graph){"javascript-chain-1000", 1000, 1, 1, 1, false, MAX_IN_JAVASCRIPT, false}, 20000);
         propagation(&(graph){"javascript-diamond-100-layers", 100, 10, 1, 2, false, MAX_IN_JAVASCRIPT, false}, 20000);
     }
+    if (chdir(dir) != 0)
+        return 1;
     must(stet_file_remove_tree(dir, &err));
     return 0;
 }

@@ -23,16 +23,16 @@ static int check(stet_status status, const char *what) {
 
 static int put(stet_space *s, const char *cell, int64_t n) {
     stet_tx *tx;
-    return OK(stet_tx_begin(s, NULL, &tx, &err)) && OK(stet_tx_set(tx, cell, NULL, stet_int(n), &err)) &&
+    return OK(stet_tx_begin(s, NULL, &tx, &err)) && OK(stet_tx_set(tx, cell, NULL, stet_value_int(n), &err)) &&
            OK(stet_tx_commit(tx, NULL, &err));
 }
 
 static int64_t number(stet_tx *tx, stet_space *from, const char *cell) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_status st = from ? stet_tx_get_from(tx, from, cell, NULL, &v, &err) : stet_tx_get(tx, cell, NULL, &v, &err);
     if (st != STET_OK)
         stet_error_clear(&err); /* not there: 0, and recorded as a read all the same */
-    return stet_as_int(v);
+    return stet_value_as_int(v);
 }
 
 /* One action: out = in * factor, if it does not stand. Says what it did. */
@@ -49,7 +49,7 @@ static int scale(stet_space *s, stet_space *prices, const char *name, const char
     run.write_count = 1;
     if (!OK(stet_action_state_of(s, NULL, &run.key, &state, &err)))
         return 0;
-    if (state == STET_STANDS) {
+    if (state == STET_STATE_STANDS) {
         printf("%s stands\n", name);
         return 1;
     }
@@ -58,44 +58,51 @@ static int scale(stet_space *s, stet_space *prices, const char *name, const char
         return 0;
     const int64_t result = number(tx, NULL, in) * number(tx, prices, "factor");
     stet_commit_result done;
-    if (!OK(stet_tx_set(tx, out, NULL, stet_int(result), &err)) || !OK(stet_tx_observe(tx, &run, &err)) ||
+    if (!OK(stet_tx_set(tx, out, NULL, stet_value_int(result), &err)) || !OK(stet_tx_observe(tx, &run, &err)) ||
         !OK(stet_tx_commit(tx, &done, &err)))
         return 0;
-    printf("%s was %s, ran%s\n", name, stet_state_name(state), done.changed ? "" : ", and changed nothing");
+    printf("%s was %s, ran%s\n", name, stet_action_state_name(state), done.changed ? "" : ", and changed nothing");
     return 1;
 }
 
 static int report(stet_space *s, stet_space *prices) {
-    return scale(s, prices, "a", "in/a", "out/a") && scale(s, prices, "b", "in/b", "out/b") && OK(stet_sync(s, &err));
+    return scale(s, prices, "a", "in/a", "out/a") && scale(s, prices, "b", "in/b", "out/b") &&
+           OK(stet_space_sync(s, &err));
 }
 
 static int say(const char *what, stet_value v, const char *key) {
-    char *text = stet_json_print(key ? stet_get(v, key) : v, STET_JSON_CANONICAL, NULL);
+    char *text = stet_json_print(key ? stet_value_get(v, key) : v, STET_JSON_CANONICAL, NULL);
     printf("%s: %s\n", what, text);
     stet_free(text);
-    stet_release(v);
+    stet_value_release(v);
     return 1;
 }
 
 static int ask(stet_space *s) {
     stet_value v;
     stet_action_key key;
+    stet_changes_query changes = STET_CHANGES_QUERY_INIT;
+    stet_actions_query page = STET_ACTIONS_QUERY_INIT;
     int64_t next = 0;
     size_t pages = 0;
     key.piece = "report";
     key.scope = NULL;
     key.action = "a";
+    changes.cell = "in";
+    page.piece = "report";
+    page.limit = 1;
     if (!OK(stet_action_get(s, NULL, &key, &v, &err)) || !say("why", v, "cause") ||
         !OK(stet_actions_count(s, NULL, "report", NULL, &v, &err)) || !say("state", v, NULL) ||
-        !OK(stet_readers_of(s, NULL, "in/a", NULL, &v, &err)) || !say("readers of in/a", v, "readers") ||
-        !OK(stet_changes_after(s, NULL, "in", NULL, false, 0, 0, 10, &v, &err)))
+        !OK(stet_space_readers(s, NULL, "in/a", NULL, &v, &err)) || !say("readers of in/a", v, "readers") ||
+        !OK(stet_space_changes_after(s, NULL, &changes, &v, &err)))
         return 0;
-    printf("changes of in: %d\n", (int)stet_count(v));
-    stet_release(v);
+    printf("changes of in: %d\n", (int)stet_value_count(v));
+    stet_value_release(v);
     do { /* one action a page */
-        if (!OK(stet_actions_list(s, NULL, "report", NULL, -1, next, 1, &v, &next, &err)))
+        page.after = next;
+        if (!OK(stet_actions_list(s, NULL, &page, &v, &next, &err)))
             return 0;
-        stet_release(v);
+        stet_value_release(v);
         pages++;
     } while (next);
     printf("pages: %d\n", (int)pages);

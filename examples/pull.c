@@ -32,37 +32,36 @@ static int failed(stet_status status, stet_error *err) {
 }
 
 static long long number(stet_value report, const char *name) {
-    return (long long)stet_as_int(stet_get(report, name));
+    return (long long)stet_value_as_int(stet_value_get(report, name));
 }
 
 int main(int argc, char **argv) {
     stet_error err = STET_ERROR_INIT;
     stet_project *project;
-    stet_value result = stet_null(), report = stet_null(), nodes = stet_array();
+    stet_value result = stet_value_null(), report = stet_value_null(), nodes = stet_value_array();
     if (argc < 2) {
         fprintf(stderr, "usage: pull PATTERN [NODE...]\n");
         return 2;
     }
     for (int i = 2; i < argc; i++)
-        stet_push(&nodes, stet_string(argv[i]));
+        stet_value_push(&nodes, stet_value_string(argv[i]));
     stet_status status = stet_project_find(".", &project, &err);
     if (status != STET_OK)
         return failed(status, &err);
     signal(SIGINT, on_interrupt);
-    stet_pull_request want;
-    memset(&want, 0, sizeof want);
+    stet_pull_request want = STET_PULL_REQUEST_INIT;
     want.pattern = argv[1];
     want.nodes = nodes;
     want.cancelled = cancelled;
-    status = stet_pull(project, &want, &result, &report, &err);
+    status = stet_piece_pull(project, &want, &result, &report, &err);
     if (status == STET_OK || status == STET_FAILED) {
         char *text = stet_json_print(result, STET_JSON_CANONICAL, NULL);
         printf("ran %lld, failed %lld: %s\n", number(report, "ran"), number(report, "failed"), text);
         stet_free(text);
-        stet_release(result);
-        stet_release(report);
+        stet_value_release(result);
+        stet_value_release(report);
     }
-    stet_release(nodes);
+    stet_value_release(nodes);
     stet_project_close(project);
     return status == STET_OK ? 0 : failed(status, &err);
 }

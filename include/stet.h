@@ -9,9 +9,9 @@
  *         stet_error_clear(&err);
  *         return STET_INVALID;
  *     }
- *     stet_value name = stet_get(doc, "name"); // borrowed from doc
- *     printf("%s\n", stet_as_string(&name, NULL));
- *     stet_release(doc);
+ *     stet_value name = stet_value_get(doc, "name"); // borrowed from doc
+ *     printf("%s\n", stet_value_as_string(&name, NULL));
+ *     stet_value_release(doc);
  *
  * Conventions, everywhere in this header
  *
@@ -19,10 +19,12 @@
  *     there. On failure the error carries the same status, a message that names the thing and what was expected, and
  *     often a hint that says what to do. Output parameters are untouched unless the function says otherwise.
  *   - Inputs are borrowed for the call. A stet_value that a function returns directly from another value is borrowed
- *     from it (stet_get, stet_at). A value that is made (stet_string, stet_json_parse) belongs to the caller, who
- *     releases it with stet_release. Functions that take over a value say "consumes".
+ *     from it (stet_value_get, stet_value_at). A value that is made (stet_value_string, stet_json_parse) belongs to the
+ *     caller, who releases it with stet_value_release. Functions that take over a value say "consumes".
  *   - Values are immutable once shared and may be used from many threads at once; their reference counts are atomic.
  *     Any other handle is used by one thread at a time unless its description says otherwise.
+ *   - A struct with options begins with its size, which its _INIT sets. A library that is newer than the program takes
+ *     options that it lacks as zero. docs/c.md says which versions fit together.
  *   - Running out of memory ends the process. No other input or condition does.
  *   - Strings are UTF-8. Lengths are in bytes.
  */
@@ -48,6 +50,16 @@ extern "C" {
 #define STET_API
 #define STET_CHECKED
 #define STET_PRINTF(f, a)
+#endif
+
+#ifdef __cplusplus
+/* A struct of options that is zero but for its size. */
+#define STET_SIZED_INIT(type)                                                                                          \
+    ([] {                                                                                                              \
+        type zeroed = type();                                                                                          \
+        zeroed.size = sizeof zeroed;                                                                                   \
+        return zeroed;                                                                                                 \
+    }())
 #endif
 
 /* The version of the library in use, which may differ from the header compiled with. */
@@ -80,11 +92,13 @@ typedef struct stet_value {
     uint64_t bits[2];
 } stet_value;
 
+/* Why a call failed. After a failure the texts are set and belong to the error; they live until stet_error_clear. Read
+ * nothing but the status of an error that is STET_OK. */
 typedef struct stet_error {
     stet_status status;
-    char message[1024];
-    char hint[512];     /* what to do; may be empty */
-    stet_value details; /* an object with machine-readable particulars, or null */
+    const char *message; /* at most 1023 bytes */
+    const char *hint;    /* what to do; may be empty; at most 511 bytes */
+    stet_value details;  /* an object with machine-readable particulars, or null */
 } stet_error;
 
 #ifdef __cplusplus
@@ -95,65 +109,74 @@ typedef struct stet_error {
     { 0 }
 #endif
 
-/* Frees what the error holds and resets it to STET_OK. Clear an error before using it again only if the call before
- * failed. */
+/* Frees what the error holds and resets it to STET_OK. Clear an error after each failure, before it is used again or
+ * goes out of scope; an error that is STET_OK holds nothing. */
 STET_API void stet_error_clear(stet_error *err);
 /* The object that --json and MCP carry, {"code","message","hint","details"}. It belongs to the caller. */
 STET_API stet_value stet_error_value(const stet_error *err);
 
-typedef enum stet_type { STET_NULL, STET_BOOL, STET_INT, STET_DOUBLE, STET_STRING, STET_ARRAY, STET_OBJECT } stet_type;
+typedef enum stet_type {
+    STET_TYPE_NULL,
+    STET_TYPE_BOOL,
+    STET_TYPE_INT,
+    STET_TYPE_DOUBLE,
+    STET_TYPE_STRING,
+    STET_TYPE_ARRAY,
+    STET_TYPE_OBJECT
+} stet_type;
 
-STET_API stet_type stet_typeof(stet_value v);
-STET_API stet_value stet_retain(stet_value v); /* one more reference; returns v */
-STET_API void stet_release(stet_value v);      /* one less */
+STET_API stet_type stet_value_type(stet_value v);
+STET_API stet_value stet_value_retain(stet_value v); /* one more reference; returns v */
+STET_API void stet_value_release(stet_value v);      /* one less */
 
 /* Makers. The result belongs to the caller. */
-STET_API stet_value stet_null(void);
-STET_API stet_value stet_bool(bool b);
-STET_API stet_value stet_int(int64_t i);
+STET_API stet_value stet_value_null(void);
+STET_API stet_value stet_value_bool(bool b);
+STET_API stet_value stet_value_int(int64_t i);
 /* An integral double of magnitude up to 2^53 becomes that integer; -0.0 becomes 0. NaN and infinities are refused. */
-STET_API STET_CHECKED stet_status stet_double(double d, stet_value *out, stet_error *err);
-/* `utf8` must be valid UTF-8: asserted. For bytes from outside use stet_string_checked. */
-STET_API stet_value stet_string(const char *utf8);
-STET_API stet_value stet_string_n(const char *utf8, size_t len);
-STET_API STET_CHECKED stet_status stet_string_checked(const char *bytes, size_t len, stet_value *out, stet_error *err);
+STET_API STET_CHECKED stet_status stet_value_double(double d, stet_value *out, stet_error *err);
+/* `utf8` must be valid UTF-8: asserted. For bytes from outside use stet_value_string_checked. */
+STET_API stet_value stet_value_string(const char *utf8);
+STET_API stet_value stet_value_string_n(const char *utf8, size_t len);
+STET_API STET_CHECKED stet_status stet_value_string_checked(const char *bytes, size_t len, stet_value *out,
+                                                            stet_error *err);
 /* Bytes of the result that are not valid UTF-8 become U+FFFD. */
-STET_API stet_value stet_stringf(const char *format, ...) STET_PRINTF(1, 2);
-STET_API stet_value stet_array(void);  /* empty */
-STET_API stet_value stet_object(void); /* empty */
+STET_API stet_value stet_value_stringf(const char *format, ...) STET_PRINTF(1, 2);
+STET_API stet_value stet_value_array(void);  /* empty */
+STET_API stet_value stet_value_object(void); /* empty */
 
-/* Readers. A reader of the wrong type returns false, 0, NULL, or null: check stet_typeof where that matters. */
-STET_API bool stet_as_bool(stet_value v);
-STET_API int64_t stet_as_int(stet_value v);   /* STET_INT only */
-STET_API double stet_as_double(stet_value v); /* STET_INT or STET_DOUBLE */
+/* Readers. A reader of the wrong type returns false, 0, NULL, or null: check stet_value_type where that matters. */
+STET_API bool stet_value_as_bool(stet_value v);
+STET_API int64_t stet_value_as_int(stet_value v);   /* STET_TYPE_INT only */
+STET_API double stet_value_as_double(stet_value v); /* STET_TYPE_INT or STET_TYPE_DOUBLE */
 /* The bytes of a string, NUL-terminated, and their length (NULs inside are possible). Short strings lie inside the
  * value itself, so the bytes live only as long as the storage that `v` points to. */
-STET_API const char *stet_as_string(const stet_value *v, size_t *len);
-STET_API size_t stet_count(stet_value v); /* elements of an array, members of an object, otherwise 0 */
+STET_API const char *stet_value_as_string(const stet_value *v, size_t *len);
+STET_API size_t stet_value_count(stet_value v); /* elements of an array, members of an object, otherwise 0 */
 /* Element `index` of an array, or the value of member `index` of an object in key order; null out of range. Borrowed.
  */
-STET_API stet_value stet_at(stet_value v, size_t index);
+STET_API stet_value stet_value_at(stet_value v, size_t index);
 /* Key of member `index` of an object; keys are sorted by their bytes. NULL out of range. Lives as long as the object.
  */
-STET_API const char *stet_key_at(stet_value object, size_t index, size_t *len);
-/* Value of a member, or null if there is none (stet_find tells the two cases apart). Borrowed. */
-STET_API stet_value stet_get(stet_value object, const char *key);
-STET_API bool stet_find(stet_value object, const char *key, size_t key_len, stet_value *out);
+STET_API const char *stet_value_key_at(stet_value object, size_t index, size_t *len);
+/* Value of a member, or null if there is none (stet_value_find tells the two cases apart). Borrowed. */
+STET_API stet_value stet_value_get(stet_value object, const char *key);
+STET_API bool stet_value_find(stet_value object, const char *key, size_t key_len, stet_value *out);
 
 /* Changers. They change `*v` in place if nobody else holds it, and otherwise a copy, so that other holders keep seeing
  * the old value. They consume `item`. `*v` must be of the right type: asserted. */
-STET_API void stet_push(stet_value *array, stet_value item);
-STET_API void stet_put_at(stet_value *array, size_t index, stet_value item);    /* index < count */
-STET_API void stet_insert_at(stet_value *array, size_t index, stet_value item); /* index <= count */
-STET_API void stet_remove_at(stet_value *array, size_t index);                  /* index < count */
-STET_API void stet_put(stet_value *object, const char *key, stet_value item);   /* adds or replaces */
-STET_API void stet_put_n(stet_value *object, const char *key, size_t key_len, stet_value item);
-STET_API bool stet_remove(stet_value *object, const char *key, size_t key_len); /* was it there? */
+STET_API void stet_value_push(stet_value *array, stet_value item);
+STET_API void stet_value_put_at(stet_value *array, size_t index, stet_value item);    /* index < count */
+STET_API void stet_value_insert_at(stet_value *array, size_t index, stet_value item); /* index <= count */
+STET_API void stet_value_remove_at(stet_value *array, size_t index);                  /* index < count */
+STET_API void stet_value_put(stet_value *object, const char *key, stet_value item);   /* adds or replaces */
+STET_API void stet_value_put_n(stet_value *object, const char *key, size_t key_len, stet_value item);
+STET_API bool stet_value_remove(stet_value *object, const char *key, size_t key_len); /* was it there? */
 
 /* Deep equality, and a total order (null < bool < number < string < array < object). Parts that both values share are
  * not compared. */
-STET_API bool stet_equal(stet_value a, stet_value b);
-STET_API int stet_compare(stet_value a, stet_value b);
+STET_API bool stet_value_equal(stet_value a, stet_value b);
+STET_API int stet_value_compare(stet_value a, stet_value b);
 
 /* Reads strict RFC 8259 JSON. A number without fraction or exponent is an integer, and is refused outside int64.
  * Duplicate keys, lone surrogates, invalid UTF-8, trailing bytes and nesting beyond 512 are refused, with line and
@@ -181,7 +204,7 @@ STET_API void stet_free(void *p);
  *         stet_status status = stet_tx_get(tx, "counter/n", NULL, &n, err); // borrowed from tx
  *         if (status != STET_OK)
  *             return status;
- *         return stet_tx_set(tx, "counter/n", NULL, stet_int(stet_as_int(n) + 1), err);
+ *         return stet_tx_set(tx, "counter/n", NULL, stet_value_int(stet_value_as_int(n) + 1), err);
  *     }
  *
  *     stet_error err = STET_ERROR_INIT;
@@ -235,7 +258,7 @@ STET_API STET_CHECKED stet_status stet_space_seq(stet_space *s, int64_t *seq, st
 STET_API void stet_space_set_cache(stet_space *s, size_t bytes);
 /* Makes batched observations durable (of runs that changed nothing). Data is already durable when its commit returns.
  */
-STET_API STET_CHECKED stet_status stet_sync(stet_space *s, stet_error *err);
+STET_API STET_CHECKED stet_status stet_space_sync(stet_space *s, stet_error *err);
 
 /* Reads a cell outside any transaction, at sequence `at` or, if `at` is negative, now. `*out` belongs to the caller. */
 STET_API STET_CHECKED stet_status stet_space_get(stet_space *s, const char *branch, const char *cell, const char *scope,
@@ -293,26 +316,28 @@ STET_API STET_CHECKED stet_status stet_space_transact(stet_space *s, const char 
 
 /* Runs a piece
  *
- *     stet_pull_request want = {.pattern = "/home/me/site/stet.toml"};
+ *     stet_pull_request want = STET_PULL_REQUEST_INIT;
+ *     want.pattern = "/home/me/site/stet.toml";
  *     stet_value report;
- *     stet_status status = stet_pull(project, &want, NULL, &report, &err);
+ *     stet_status status = stet_piece_pull(project, &want, NULL, &report, &err);
  *     if (status == STET_OK || status == STET_FAILED) // STET_FAILED: the report says which action failed
- *         stet_release(report);
+ *         stet_value_release(report);
  *
  * Runs the outdated actions that are needed for what is wanted, and nothing else, as `stet run` does. Actions run in
  * this process; commands run under a supervisor of their own (the program `stet-supervise`, found beside the running
  * program, where the library was installed, or in PATH).
  */
 typedef struct stet_pull_request {
+    size_t size;                /* STET_PULL_REQUEST_INIT sets it */
     const char *space, *branch; /* NULL: "main", the default branch */
     const char *pattern;        /* path of the pattern file; NULL: the piece already exists */
-    const char *piece;          /* name of the piece; NULL: the name of the pattern */
+    const char *piece;          /* name of the piece, NAME or NAME@SCOPE; NULL: the name of the pattern */
+    const char *scope;          /* of the piece, unless its name has one; NULL is "", the common scope */
     stet_value set;             /* {KEY or /POINTER: value} to set in the argument first; or null */
     stet_value nodes;           /* array of node names: bring only these up to date; or null */
     stet_value demand;          /* array of paths into the result: bring only these up to date; or null */
     int jobs;                   /* commands at the same time; 0: the number of processors */
     bool keep_going;            /* after a command has failed, keep starting commands that do not need it */
-    bool retry_failed;          /* no effect: failed actions run again by default, see no_retry_failed */
     bool dry_run;               /* run nothing and change nothing; the report says what is outdated, and why */
     bool no_retry_failed;       /* run a failed action again only if something that it read has changed */
     /* Polled often. If it returns true, the pull ends with STET_CANCELLED; finished work is stored. NULL: never
@@ -320,13 +345,20 @@ typedef struct stet_pull_request {
     bool (*cancelled)(void *ctx);
     void *ctx;
 } stet_pull_request;
+
+#ifdef __cplusplus
+#define STET_PULL_REQUEST_INIT STET_SIZED_INIT(stet_pull_request)
+#else
+#define STET_PULL_REQUEST_INIT                                                                                         \
+    { .size = sizeof(stet_pull_request) }
+#endif
 /* `*result` is the result of the piece with links followed, up to date on one snapshot of each space; of a request with
  * `nodes` or `demand`, these parts of it are up to date. `*report` is what `stet run --json` prints. Either pointer may
  * be NULL; the values belong to the caller. With STET_FAILED (an action failed, in this run or an earlier one) both are
  * still set, and the result holds the last good values. With any other failure neither is set. STET_CONFLICT: other
  * writers kept changing what the result is made of. */
-STET_API STET_CHECKED stet_status stet_pull(stet_project *p, const stet_pull_request *request, stet_value *result,
-                                            stet_value *report, stet_error *err);
+STET_API STET_CHECKED stet_status stet_piece_pull(stet_project *p, const stet_pull_request *request, stet_value *result,
+                                                  stet_value *report, stet_error *err);
 
 /* Sends an event to a stream of a piece (`stet run` made the piece from a pattern with handlers). What the handlers
  * read is brought up to date first; then the handlers of the stream run in one transaction. What follows from the event
@@ -340,19 +372,29 @@ STET_API STET_CHECKED stet_status stet_pull(stet_project *p, const stet_pull_req
  * STET_CONFLICT.
  */
 typedef struct stet_event {
+    size_t size;                /* STET_EVENT_INIT sets it */
     const char *space, *branch; /* NULL: "main", the default branch */
     const char *piece, *stream;
     stet_value value;
-    const char *id; /* NULL: one is generated; up to 200 bytes */
+    const char *id;    /* NULL: one is generated; up to 200 bytes */
+    const char *scope; /* of the piece, unless its name has one; NULL is "", the common scope */
 } stet_event;
+
+#ifdef __cplusplus
+#define STET_EVENT_INIT STET_SIZED_INIT(stet_event)
+#else
+#define STET_EVENT_INIT                                                                                                \
+    { .size = sizeof(stet_event) }
+#endif
+
 typedef struct stet_event_result {
     bool applied;
     int64_t seq;
     char id[201];
 } stet_event_result;
 /* `result` may be NULL. */
-STET_API STET_CHECKED stet_status stet_send(stet_project *p, const stet_event *event, stet_event_result *result,
-                                            stet_error *err);
+STET_API STET_CHECKED stet_status stet_piece_send(stet_project *p, const stet_event *event, stet_event_result *result,
+                                                  stet_error *err);
 
 /* A branch sees its parent as of sequence `at` (negative: now) and keeps its own changes. The cost does not depend on
  * the size of the space. Deletion is soft until `stet gc`; the name can be used again at once. */
@@ -362,8 +404,9 @@ STET_API STET_CHECKED stet_status stet_branch_delete(stet_space *s, const char *
 
 /* Follows the commits of a branch, by any process, in order, each once. `cell` NULL: every document. `after`: the
  * sequence to start after; negative: from now on. */
-STET_API STET_CHECKED stet_status stet_follow(stet_space *s, const char *branch, const char *cell, const char *scope,
-                                              int64_t after, stet_follower **out, stet_error *err);
+STET_API STET_CHECKED stet_status stet_space_follow(stet_space *s, const char *branch, const char *cell,
+                                                    const char *scope, int64_t after, stet_follower **out,
+                                                    stet_error *err);
 /* Waits for the next commit that touches the cell. `*event` belongs to the caller:
  *
  *   {"seq", "time", "branch", "changes": [{"id", "scope", "path", "kind"}]}
@@ -372,9 +415,9 @@ STET_API STET_CHECKED stet_status stet_follow(stet_space *s, const char *branch,
  * "value". Paths are JSON Pointers into the whole document ("/value/n"). STET_BUSY: timeout_ms is over (negative: wait
  * for ever).
  */
-STET_API STET_CHECKED stet_status stet_follow_next(stet_follower *f, int timeout_ms, stet_value *event,
-                                                   stet_error *err);
-STET_API void stet_follow_end(stet_follower *f);
+STET_API STET_CHECKED stet_status stet_follower_next(stet_follower *f, int timeout_ms, stet_value *event,
+                                                     stet_error *err);
+STET_API void stet_follower_close(stet_follower *f);
 
 /* Actions
  *
@@ -392,8 +435,8 @@ STET_API void stet_follow_end(stet_follower *f);
  *     run.writes = &out;
  *     run.write_count = 1;
  *     stet_action_state state;
- *     stet_status status = stet_action_state_of(s, NULL, &run.key, &state, &err); // STET_UNKNOWN: it never ran
- *     if (status != STET_OK || state == STET_STANDS)
+ *     stet_status status = stet_action_state_of(s, NULL, &run.key, &state, &err); // STET_STATE_UNKNOWN: it never ran
+ *     if (status != STET_OK || state == STET_STATE_STANDS)
  *         return status;
  *     stet_tx *tx;
  *     status = stet_tx_begin(s, NULL, &tx, &err);
@@ -402,7 +445,7 @@ STET_API void stet_follow_end(stet_follower *f);
  *     stet_value rows;
  *     status = stet_tx_get(tx, "rows", NULL, &rows, &err);
  *     if (status == STET_OK)
- *         status = stet_tx_set(tx, "report/total", NULL, stet_int((int64_t)stet_count(rows)), &err);
+ *         status = stet_tx_set(tx, "report/total", NULL, stet_value_int((int64_t)stet_value_count(rows)), &err);
  *     if (status == STET_OK)
  *         status = stet_tx_observe(tx, &run, &err);
  *     if (status == STET_OK)
@@ -410,7 +453,7 @@ STET_API void stet_follow_end(stet_follower *f);
  *     stet_tx_abort(tx);
  *
  * A run that changed nothing makes no revision. Its observation waits in a batch, which the handle's next commit,
- * stet_sync, any question below and closing the space make durable. Each observation of the batch is kept or dropped on
+ * stet_space_sync, any question below and closing the space make durable. Each observation of the batch is kept or dropped on
  * its own: one whose reads no longer hold is dropped without an error, and its action keeps the mark it had. An
  * observation that can't be stored never fails the commit: its action is unknown then. An aborted transaction leaves no
  * observation.
@@ -425,10 +468,10 @@ typedef enum stet_action_kind {
     STET_ACTION_HANDLER = 3
 } stet_action_kind;
 typedef enum stet_action_state {
-    STET_STANDS,
-    STET_DIRTY,  /* a later change overlaps what it read, or another writer changed what it wrote */
-    STET_STALE,  /* derived: an action upstream of it is dirty or unknown */
-    STET_UNKNOWN /* there is no observation that can be trusted */
+    STET_STATE_STANDS,
+    STET_STATE_DIRTY,  /* a later change overlaps what it read, or another writer changed what it wrote */
+    STET_STATE_STALE,  /* derived: an action upstream of it is dirty or unknown */
+    STET_STATE_UNKNOWN /* there is no observation that can be trusted */
 } stet_action_state;
 typedef enum stet_run_kind {
     /* Records reads only: everything that the transaction wrote is discarded at its commit. */
@@ -450,6 +493,7 @@ typedef struct stet_cell {
 } stet_cell;
 
 typedef struct stet_action_run {
+    size_t size; /* STET_ACTION_RUN_INIT sets it */
     stet_action_key key;
     stet_action_kind kind; /* 0: a computation */
     stet_run_kind run;     /* 0: STET_RUN_ACTION */
@@ -470,24 +514,23 @@ typedef struct stet_action_run {
 } stet_action_run;
 
 #ifdef __cplusplus
-#define STET_ACTION_RUN_INIT                                                                                           \
-    {}
+#define STET_ACTION_RUN_INIT STET_SIZED_INIT(stet_action_run)
 #else
 #define STET_ACTION_RUN_INIT                                                                                           \
-    { .kind = STET_ACTION_COMPUTATION }
+    { .size = sizeof(stet_action_run) }
 #endif
 
 /* Attaches an observation to a transaction; at most once. Everything is copied. */
 STET_API STET_CHECKED stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *run, stet_error *err);
 
 /* "stands" (up to date), "dirty", "stale" or "unknown". */
-STET_API const char *stet_state_name(stet_action_state state);
+STET_API const char *stet_action_state_name(stet_action_state state);
 
 /* Questions. Each first stores what is batched and processes what was not processed yet: commits made while observing
  * was off, and marks that other spaces could not deliver. Do not call them inside a transaction of the handle that
  * holds the write lock. The values that they return belong to the caller. */
 
-/* The state of an action; STET_UNKNOWN also for an action that was never recorded. A failed action stays up to date as
+/* The state of an action; STET_STATE_UNKNOWN also for an action that was never recorded. A failed action stays up to date as
  * long as nothing that it read has changed, because running it again would fail again. Its readers are stale. */
 STET_API STET_CHECKED stet_status stet_action_state_of(stet_space *s, const char *branch, const stet_action_key *key,
                                                        stet_action_state *out, stet_error *err);
@@ -504,11 +547,24 @@ STET_API STET_CHECKED stet_status stet_action_state_of(stet_space *s, const char
  */
 STET_API STET_CHECKED stet_status stet_action_get(stet_space *s, const char *branch, const stet_action_key *key,
                                                   stet_value *out, stet_error *err);
-/* Actions of a piece (NULL: of the branch), as stet_action_get returns them but without `via`, at most `limit`, in an
- * order that never changes. `generation` negative: any. `after` is 0 at first, then the last `*next`; `*next` is 0 at
- * the end. */
-STET_API STET_CHECKED stet_status stet_actions_list(stet_space *s, const char *branch, const char *piece,
-                                                    const char *scope, int64_t generation, int64_t after, size_t limit,
+typedef struct stet_actions_query {
+    size_t size;               /* STET_ACTIONS_QUERY_INIT sets it */
+    const char *piece;         /* NULL: all pieces of the branch */
+    const char *scope;         /* of the piece; NULL is "" */
+    const int64_t *generation; /* NULL: any */
+    int64_t after;             /* 0 at first, then the last `*next` */
+    size_t limit;              /* 0: 100 */
+} stet_actions_query;
+
+#ifdef __cplusplus
+#define STET_ACTIONS_QUERY_INIT STET_SIZED_INIT(stet_actions_query)
+#else
+#define STET_ACTIONS_QUERY_INIT                                                                                        \
+    { .size = sizeof(stet_actions_query) }
+#endif
+
+/* Actions as stet_action_get returns them but without `via`, in an order that never changes. `*next` is 0 at the end. */
+STET_API STET_CHECKED stet_status stet_actions_list(stet_space *s, const char *branch, const stet_actions_query *query,
                                                     stet_value *out, int64_t *next, stet_error *err);
 /* How many actions of a piece (NULL: of the branch) are in which state:
  * {"actions","stands","dirty","stale","unknown","failed"}. A failed action is not counted under "stands". */
@@ -517,13 +573,28 @@ STET_API STET_CHECKED stet_status stet_actions_count(stet_space *s, const char *
 /* The actions that a write to the cell would mark: {"readers": [...], "writers": [...]}, each
  * {"space","piece","scope","action"}. Readers in other spaces are included; one whose space can't be opened has
  * "number" instead of its name. */
-STET_API STET_CHECKED stet_status stet_readers_of(stet_space *s, const char *branch, const char *cell,
-                                                  const char *scope, stet_value *out, stet_error *err);
-/* Changes that overlap a read of the cell, with a sequence above `after` and below `before` (0: any), newest first, at
- * most `limit`: [{"seq","path","kind"}], as in stet_follow_next. */
-STET_API STET_CHECKED stet_status stet_changes_after(stet_space *s, const char *branch, const char *cell,
-                                                     const char *scope, bool shallow, int64_t after, int64_t before,
-                                                     size_t limit, stet_value *out, stet_error *err);
+STET_API STET_CHECKED stet_status stet_space_readers(stet_space *s, const char *branch, const char *cell,
+                                                     const char *scope, stet_value *out, stet_error *err);
+typedef struct stet_changes_query {
+    size_t size;           /* STET_CHANGES_QUERY_INIT sets it */
+    const char *cell;      /* "ID[/KEY...]" */
+    const char *scope;     /* NULL is "" */
+    bool shallow;          /* what a shallow read of the cell would notice */
+    int64_t after, before; /* sequences above and below; 0: any */
+    size_t limit;          /* 0: 100 */
+} stet_changes_query;
+
+#ifdef __cplusplus
+#define STET_CHANGES_QUERY_INIT STET_SIZED_INIT(stet_changes_query)
+#else
+#define STET_CHANGES_QUERY_INIT                                                                                        \
+    { .size = sizeof(stet_changes_query) }
+#endif
+
+/* Changes that overlap a read of the cell, newest first: [{"seq","path","kind"}], as in stet_follower_next. */
+STET_API STET_CHECKED stet_status stet_space_changes_after(stet_space *s, const char *branch,
+                                                           const stet_changes_query *query, stet_value *out,
+                                                           stet_error *err);
 /* Counts of the space and of this handle (docs/observations.md):
  * {"actions","observed","dirty","unknown","readRows",...,"runsByCause","unknownByReason","skipped","handle":{...}}. */
 STET_API STET_CHECKED stet_status stet_actions_stats(stet_space *s, stet_value *out, stet_error *err);
@@ -551,11 +622,11 @@ STET_API void stet_actions_switch(stet_space *s, bool on);
  *     stet_status status = stet_context_new(&options, &context, &err);
  *     if (status != STET_OK)
  *         return status;
- *     stet_value args = stet_object(), result;
- *     stet_put(&args, "text", stet_string("site"));
- *     status = stet_invoke(context, "runs search", args, &result, &err); // stet runs search --text site --json
- *     stet_release(args);
- *     stet_release(result);
+ *     stet_value args = stet_value_object(), result;
+ *     stet_value_put(&args, "text", stet_value_string("site"));
+ *     status = stet_context_invoke(context, "runs search", args, &result, &err); // stet runs search --text site --json
+ *     stet_value_release(args);
+ *     stet_value_release(result);
  *     stet_context_free(context);
  *
  * A context is used by one thread at a time. Only stet_context_cancel may be called from any thread, and from a signal
@@ -580,8 +651,7 @@ typedef struct stet_context_options {
 } stet_context_options;
 
 #ifdef __cplusplus
-#define STET_CONTEXT_OPTIONS_INIT                                                                                      \
-    { sizeof(stet_context_options) }
+#define STET_CONTEXT_OPTIONS_INIT STET_SIZED_INIT(stet_context_options)
 #else
 #define STET_CONTEXT_OPTIONS_INIT                                                                                      \
     { .size = sizeof(stet_context_options) }
@@ -599,8 +669,8 @@ STET_API void stet_context_cancel(stet_context *context);
  * with underscores for hyphens, or null. `*result` is what the program prints with --json. It belongs to the caller and
  * is always set, to null if there is none. STET_NOT_FOUND: no such operation. An answer that is not a success (`check`
  * found problems, an action failed in `run`) returns the status that the program exits with, and the result as well. */
-STET_API STET_CHECKED stet_status stet_invoke(stet_context *context, const char *operation, stet_value args,
-                                              stet_value *result, stet_error *err);
+STET_API STET_CHECKED stet_status stet_context_invoke(stet_context *context, const char *operation, stet_value args,
+                                                      stet_value *result, stet_error *err);
 /* All operations, by name. Belongs to the caller:
  * [{"name","summary","description","readOnly","destructive","argumentsSchema","resultSchema"}]. */
 STET_API stet_value stet_operations(void);

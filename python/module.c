@@ -1,7 +1,11 @@
 /* module.c - the module itself: errors, values, gates. */
+
 #include "module.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "base/error.h"
 
 /* Names of files may be in a message, and need not be UTF-8. */
 static PyObject *shown(const char *text) {
@@ -51,36 +55,36 @@ const char *stet_py_text(PyObject *o, const char *what) {
 }
 
 PyObject *stet_py_from_value(stet_value v) {
-    switch (stet_typeof(v)) {
-    case STET_BOOL:
-        return PyBool_FromLong(stet_as_bool(v));
-    case STET_INT:
-        return PyLong_FromLongLong(stet_as_int(v));
-    case STET_DOUBLE:
-        return PyFloat_FromDouble(stet_as_double(v));
-    case STET_STRING: {
+    switch (stet_value_type(v)) {
+    case STET_TYPE_BOOL:
+        return PyBool_FromLong(stet_value_as_bool(v));
+    case STET_TYPE_INT:
+        return PyLong_FromLongLong(stet_value_as_int(v));
+    case STET_TYPE_DOUBLE:
+        return PyFloat_FromDouble(stet_value_as_double(v));
+    case STET_TYPE_STRING: {
         size_t len;
-        const char *s = stet_as_string(&v, &len);
+        const char *s = stet_value_as_string(&v, &len);
         return PyUnicode_FromStringAndSize(s, (Py_ssize_t)len);
     }
-    case STET_ARRAY: {
-        size_t n = stet_count(v);
+    case STET_TYPE_ARRAY: {
+        size_t n = stet_value_count(v);
         PyObject *list = PyList_New((Py_ssize_t)n);
         for (size_t i = 0; list && i < n; i++) { /* values are at most 512 levels deep */
-            PyObject *item = stet_py_from_value(stet_at(v, i));
+            PyObject *item = stet_py_from_value(stet_value_at(v, i));
             if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) != 0)
                 Py_CLEAR(list);
         }
         return list;
     }
-    case STET_OBJECT: {
-        size_t n = stet_count(v);
+    case STET_TYPE_OBJECT: {
+        size_t n = stet_value_count(v);
         PyObject *dict = PyDict_New();
         for (size_t i = 0; dict && i < n; i++) {
             size_t len;
-            const char *text = stet_key_at(v, i, &len);
+            const char *text = stet_value_key_at(v, i, &len);
             PyObject *key = PyUnicode_FromStringAndSize(text, (Py_ssize_t)len);
-            PyObject *item = key ? stet_py_from_value(stet_at(v, i)) : NULL;
+            PyObject *item = key ? stet_py_from_value(stet_value_at(v, i)) : NULL;
             if (!item || PyDict_SetItem(dict, key, item) != 0)
                 Py_CLEAR(dict);
             Py_XDECREF(key);
@@ -88,13 +92,13 @@ PyObject *stet_py_from_value(stet_value v) {
         }
         return dict;
     }
-    case STET_NULL:
+    case STET_TYPE_NULL:
         break;
     }
     Py_RETURN_NONE;
 }
 
-enum { DEPTH_MAX = 512 };
+enum { DEPTH_MAX = 511 }; /* of a document; what holds the last one is counted by the library */
 
 static bool to_value(PyObject *o, int depth, stet_value *out);
 
@@ -102,16 +106,16 @@ static bool array_of(PyObject *o, int depth, stet_value *out) {
     PyObject *items = PySequence_Tuple(o); /* a copy: nobody changes its length meanwhile */
     if (!items)
         return false;
-    *out = stet_array();
+    *out = stet_value_array();
     bool good = true;
     for (Py_ssize_t i = 0; good && i < PyTuple_Size(items); i++) {
         stet_value item;
         if ((good = to_value(PyTuple_GetItem(items, i), depth + 1, &item)))
-            stet_push(out, item);
+            stet_value_push(out, item);
     }
     Py_DECREF(items);
     if (!good)
-        stet_release(*out);
+        stet_value_release(*out);
     return good;
 }
 
@@ -119,7 +123,7 @@ static bool object_of(PyObject *o, int depth, stet_value *out) {
     PyObject *items = PyDict_Items(o);
     if (!items)
         return false;
-    *out = stet_object();
+    *out = stet_value_object();
     bool good = true;
     for (Py_ssize_t i = 0; good && i < PyList_Size(items); i++) {
         PyObject *pair = PyList_GetItem(items, i), *key = PyTuple_GetItem(pair, 0);
@@ -132,24 +136,25 @@ static bool object_of(PyObject *o, int depth, stet_value *out) {
             text = PyUnicode_AsUTF8AndSize(key, &len);
         good = text && to_value(PyTuple_GetItem(pair, 1), depth + 1, &item);
         if (good)
-            stet_put_n(out, text, (size_t)len, item);
+            stet_value_put_n(out, text, (size_t)len, item);
     }
     Py_DECREF(items);
     if (!good)
-        stet_release(*out);
+        stet_value_release(*out);
     return good;
 }
 
 static bool to_value(PyObject *o, int depth, stet_value *out) {
     stet_error err = STET_ERROR_INIT;
     if (depth > DEPTH_MAX) {
-        PyErr_Format(PyExc_ValueError, "deeper than the %d levels that a document may have", DEPTH_MAX);
+        stet_fail(&err, STET_LIMIT, "deeper than the %d levels that a document may have", DEPTH_MAX);
+        stet_py_raise(&err);
         return false;
     }
     if (o == Py_None)
-        *out = stet_null();
+        *out = stet_value_null();
     else if (PyBool_Check(o))
-        *out = stet_bool(o == Py_True);
+        *out = stet_value_bool(o == Py_True);
     else if (PyLong_Check(o)) {
         int overflow;
         long long n = PyLong_AsLongLongAndOverflow(o, &overflow);
@@ -157,16 +162,16 @@ static bool to_value(PyObject *o, int depth, stet_value *out) {
             PyErr_SetString(PyExc_OverflowError, "an integer of a document has 64 bits");
             return false;
         }
-        *out = stet_int(n);
+        *out = stet_value_int(n);
     } else if (PyFloat_Check(o)) {
-        if (stet_double(PyFloat_AsDouble(o), out, &err) != STET_OK)
+        if (stet_value_double(PyFloat_AsDouble(o), out, &err) != STET_OK)
             return stet_py_raise(&err) != NULL;
     } else if (PyUnicode_Check(o)) {
         Py_ssize_t len;
         const char *text = PyUnicode_AsUTF8AndSize(o, &len);
         if (!text)
             return false;
-        if (stet_string_checked(text, (size_t)len, out, &err) != STET_OK)
+        if (stet_value_string_checked(text, (size_t)len, out, &err) != STET_OK)
             return stet_py_raise(&err) != NULL;
     } else if (PyList_Check(o) || PyTuple_Check(o))
         return array_of(o, depth, out);
@@ -192,7 +197,7 @@ PyObject *stet_py_value_or(stet_status status, stet_value v, stet_error *err) {
     if (status != STET_OK)
         return stet_py_raise(err);
     PyObject *out = stet_py_from_value(v);
-    stet_release(v);
+    stet_value_release(v);
     return out;
 }
 

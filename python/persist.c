@@ -30,7 +30,7 @@ void stet_py_persist_leave(persist_object *self) {
 }
 
 static bool config_of(PyObject *given, stet_value *table) {
-    *table = stet_null();
+    *table = stet_value_null();
     if (given == Py_None)
         return true;
     if (!stet_py_to_value(given, table))
@@ -40,7 +40,7 @@ static bool config_of(PyObject *given, stet_value *table) {
     if (stet_persist_config_read(*table, &scratch, &err) == STET_OK)
         return true;
     stet_py_raise(&err);
-    stet_release(*table);
+    stet_value_release(*table);
     return false;
 }
 
@@ -90,7 +90,7 @@ static PyObject *open_dir(PyObject *module, PyObject *args) {
         stet_error err = STET_ERROR_INIT;
         stet_status status;
         STET_PY_OUTSIDE(status = stet_persist_open(&o, &p, &err));
-        stet_release(options);
+        stet_value_release(options);
         opened = made(status, p, strategy, &err);
     }
     for (int i = 0; i < 3; i++)
@@ -118,7 +118,7 @@ static PyObject *open_project(PyObject *module, PyObject *args) {
             stet_project_close(project);
         }
         PyEval_RestoreThread(outside);
-        stet_release(options);
+        stet_value_release(options);
         opened = made(status, p, strategy, &err);
     }
     Py_XDECREF(held);
@@ -371,7 +371,7 @@ static PyObject *persist_marks(PyObject *o, PyObject *args) {
     if (status != STET_OK)
         return stet_py_persist_fail(&err);
     PyObject *list = stet_py_from_value(marks);
-    stet_release(marks);
+    stet_value_release(marks);
     return list;
 }
 

@@ -99,22 +99,22 @@ static void project_dealloc(PyObject *o) {
     stet_py_free(o, NULL);
 }
 
-/* send(space, branch, piece, stream, value, id): (applied, seq, id) */
+/* send(space, branch, piece, stream, value, id, scope): (applied, seq, id) */
 static PyObject *project_send(PyObject *o, PyObject *args) {
     project_object *self = (project_object *)o;
-    stet_event event = {0};
+    stet_event event = STET_EVENT_INIT;
     PyObject *value;
-    if (!PyArg_ParseTuple(args, "zzssOz:send", &event.space, &event.branch, &event.piece, &event.stream, &value,
-                          &event.id) ||
+    if (!PyArg_ParseTuple(args, "zzssOzz:send", &event.space, &event.branch, &event.piece, &event.stream, &value,
+                          &event.id, &event.scope) ||
         !stet_py_project_usable(self) || !stet_py_to_value(value, &event.value))
         return NULL;
     stet_event_result result;
     stet_error err = STET_ERROR_INIT;
     self->open++;
     stet_status status;
-    STET_PY_OUTSIDE(status = stet_send(self->p, &event, &result, &err));
+    STET_PY_OUTSIDE(status = stet_piece_send(self->p, &event, &result, &err));
     stet_py_project_let_go(self);
-    stet_release(event.value);
+    stet_value_release(event.value);
     return status == STET_OK
                ? Py_BuildValue("OLs", result.applied ? Py_True : Py_False, (long long)result.seq, result.id)
                : stet_py_raise(&err);
@@ -135,18 +135,19 @@ static bool interrupted(void *ctx) {
     return r->stopped;
 }
 
-/* run(space, branch, pattern, piece, set, demand, jobs, stop_on_failure, retry_failed): what `stet run --json` says. */
+/* run(space, branch, pattern, piece, set, demand, jobs, stop_on_failure, retry_failed, scope): what `stet run --json`
+ * says. */
 static PyObject *project_run(PyObject *o, PyObject *args) {
     project_object *self = (project_object *)o;
     stet_drive_spec spec = {0};
     PyObject *set, *demand;
     int jobs, stop, retry;
-    if (!PyArg_ParseTuple(args, "zzzzOOipp:run", &spec.space, &spec.branch, &spec.pattern, &spec.piece, &set, &demand,
-                          &jobs, &stop, &retry) ||
+    if (!PyArg_ParseTuple(args, "zzzzOOippz:run", &spec.space, &spec.branch, &spec.pattern, &spec.piece, &set, &demand,
+                          &jobs, &stop, &retry, &spec.scope) ||
         !stet_py_project_usable(self) || !stet_py_to_value(set, &spec.set))
         return NULL;
     if (!stet_py_to_value(demand, &spec.demand)) {
-        stet_release(spec.set);
+        stet_value_release(spec.set);
         return NULL;
     }
     running r = {0};
@@ -163,8 +164,8 @@ static PyObject *project_run(PyObject *o, PyObject *args) {
     stet_status status = stet_drive(self->p, &spec, &out, &err);
     PyEval_RestoreThread(r.outside);
     stet_py_project_let_go(self);
-    stet_release(spec.set);
-    stet_release(spec.demand);
+    stet_value_release(spec.set);
+    stet_value_release(spec.demand);
     PyObject *answer = NULL;
     if (r.stopped)
         stet_error_clear(&err); /* what the handler raised is set */
@@ -173,7 +174,7 @@ static PyObject *project_run(PyObject *o, PyObject *args) {
     else {
         stet_value v = stet_drive_outcome_value(&out);
         answer = stet_py_from_value(v);
-        stet_release(v);
+        stet_value_release(v);
     }
     stet_drive_outcome_release(&out); /* set, however it ended */
     return answer;

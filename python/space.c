@@ -67,7 +67,7 @@ static PyObject *space_get(PyObject *o, PyObject *args) {
     long long at;
     if (!PyArg_ParseTuple(args, "zszL:get", &branch, &cell, &scope, &at) || !stet_py_space_usable(self))
         return NULL;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_error err = STET_ERROR_INIT;
     stet_status status;
     STET_PY_OUTSIDE(status = stet_space_get(self->s, branch, cell, scope, at, &v, &err));
@@ -100,11 +100,16 @@ static PyObject *space_changes(PyObject *o, PyObject *args) {
     if (!PyArg_ParseTuple(args, "zszLLn:changes", &branch, &cell, &scope, &after, &before, &limit) ||
         !stet_py_space_usable(self))
         return NULL;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_error err = STET_ERROR_INIT;
     stet_status status;
-    STET_PY_OUTSIDE(status = stet_changes_after(self->s, branch, cell, scope, false, after, before,
-                                                limit < 0 ? 0 : (size_t)limit, &v, &err));
+    stet_changes_query query = STET_CHANGES_QUERY_INIT;
+    query.cell = cell;
+    query.scope = scope;
+    query.after = after;
+    query.before = before;
+    query.limit = limit > 0 ? (size_t)limit : 0;
+    STET_PY_OUTSIDE(status = stet_space_changes_after(self->s, branch, &query, &v, &err));
     return stet_py_value_or(status, v, &err);
 }
 
@@ -135,7 +140,7 @@ static PyObject *space_follow(PyObject *o, PyObject *args) {
     follower->f = NULL;
     stet_error err = STET_ERROR_INIT;
     stet_status status;
-    STET_PY_OUTSIDE(status = stet_follow(self->s, branch, cell, scope, after, &follower->f, &err));
+    STET_PY_OUTSIDE(status = stet_space_follow(self->s, branch, cell, scope, after, &follower->f, &err));
     if (status == STET_OK)
         return (PyObject *)follower;
     Py_DECREF((PyObject *)follower);
@@ -152,10 +157,10 @@ static PyObject *follower_next(PyObject *o, PyObject *args) {
         return stet_py_gone("follower");
     if (!stet_py_space_usable(self->space))
         return NULL;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_error err = STET_ERROR_INIT;
     stet_status status;
-    STET_PY_OUTSIDE(status = stet_follow_next(self->f, timeout, &v, &err));
+    STET_PY_OUTSIDE(status = stet_follower_next(self->f, timeout, &v, &err));
     if (status != STET_BUSY)
         return stet_py_value_or(status, v, &err);
     stet_error_clear(&err);
@@ -164,7 +169,7 @@ static PyObject *follower_next(PyObject *o, PyObject *args) {
 
 static void follower_end(follower_object *self) {
     if (self->f && !stet_py_foreign(self->space->project))
-        stet_follow_end(self->f);
+        stet_follower_close(self->f);
     self->f = NULL;
 }
 

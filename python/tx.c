@@ -41,7 +41,7 @@ static PyObject *tx_get(PyObject *o, PyObject *args) {
     int shallow;
     if (!PyArg_ParseTuple(args, "szp:get", &cell, &scope, &shallow) || !running_tx(self))
         return NULL;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_error err = STET_ERROR_INIT;
     stet_status status;
     STET_PY_OUTSIDE(status = (shallow ? stet_tx_get_shallow : stet_tx_get)(self->tx, cell, scope, &v, &err));
@@ -71,7 +71,7 @@ static PyObject *tx_patch(PyObject *o, PyObject *args) {
     stet_error err = STET_ERROR_INIT;
     stet_status status;
     STET_PY_OUTSIDE(status = stet_tx_patch_value(self->tx, id, scope, v, &err));
-    stet_release(v);
+    stet_value_release(v);
     return stet_py_none_or(status, &err);
 }
 

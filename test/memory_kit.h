@@ -73,11 +73,11 @@ __attribute__((unused)) static int64_t set(stet_space *s, const char *branch, co
 __attribute__((unused)) static void holds_value(stet_value v, const char *text) {
     stet_value want = json(text);
     char *got = stet_json_print(v, STET_JSON_CANONICAL, NULL);
-    if (!stet_equal(v, want))
+    if (!stet_value_equal(v, want))
         print_message("expected %s, got %s\n", text, got);
-    assert_true(stet_equal(v, want));
+    assert_true(stet_value_equal(v, want));
     stet_free(got);
-    stet_release(want);
+    stet_value_release(want);
 }
 
 __attribute__((unused)) static void expect(stet_space *s, const char *branch, const char *cell, int64_t at,
@@ -89,7 +89,7 @@ __attribute__((unused)) static void expect(stet_space *s, const char *branch, co
     }
     OK(stet_space_get(s, branch, cell, NULL, at, &v, &err));
     holds_value(v, text);
-    stet_release(v);
+    stet_value_release(v);
 }
 
 __attribute__((unused)) static stet_status patch(stet_space *s, const char *branch, const char *id, const char *ops,
@@ -98,7 +98,7 @@ __attribute__((unused)) static stet_status patch(stet_space *s, const char *bran
     OK(stet_tx_begin(s, branch, &tx, &err));
     stet_value list = json(ops);
     stet_status st = stet_tx_patch_value(tx, id, NULL, list, &err);
-    stet_release(list);
+    stet_value_release(list);
     if (st == STET_OK)
         return stet_tx_commit(tx, r, &err);
     stet_tx_abort(tx);

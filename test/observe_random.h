@@ -29,22 +29,22 @@ static inline stet_value random_value(int depth) {
     stet_value v;
     switch (rnd(depth > 2 ? 3 : 5)) {
     case 0:
-        return stet_int(rnd(3));
+        return stet_value_int(rnd(3));
     case 1:
-        return stet_string(rnd(2) ? "x" : "y");
+        return stet_value_string(rnd(2) ? "x" : "y");
     case 2:
-        return stet_null();
+        return stet_value_null();
     case 3:
-        v = stet_array();
+        v = stet_value_array();
         for (unsigned n = rnd(3); n; n--)
-            stet_push(&v, random_value(depth + 1));
+            stet_value_push(&v, random_value(depth + 1));
         return v;
     default:
-        v = stet_object();
+        v = stet_value_object();
         if (rnd(2))
-            stet_put(&v, "a", random_value(depth + 1));
+            stet_value_put(&v, "a", random_value(depth + 1));
         if (rnd(2))
-            stet_put(&v, "b", random_value(depth + 1));
+            stet_value_put(&v, "b", random_value(depth + 1));
         return v;
     }
 }

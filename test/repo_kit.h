@@ -9,7 +9,7 @@
 #include "repo/repo_internal.h"
 
 static inline stet_value kit_json(const char *text) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     OK(stet_json_parse(text, strlen(text), &v, &err));
     return v;
 }
@@ -39,7 +39,7 @@ static inline stet_hash kit_put(stet_repo *r, const char *text) {
     stet_value v = kit_json(text);
     stet_hash id = {{0}};
     OK(stet_repo_put_value(r, v, &id, &err));
-    stet_release(v);
+    stet_value_release(v);
     return id;
 }
 
@@ -58,31 +58,31 @@ static inline stet_exec kit_exec(stet_repo *r, stet_hash call, const char *resul
     stet_exec e = {.node = call, .ok = true, .attempt = 1};
     stet_value v = kit_json(result);
     OK(stet_repo_put_result(r, v, &e.result, &err));
-    stet_release(v);
+    stet_value_release(v);
     return e;
 }
 
 /* A commit with one DAG, named by the message, whose value is the message. */
 static inline stet_hash kit_commit(stet_repo *r, const stet_hash *parents, size_t count, const char *message) {
     stet_value tree = kit_json("{\"type\":\"tree\"}"), map = kit_json("{\"execs\":{},\"type\":\"execmap\"}"),
-               c = kit_json("{\"time\":1,\"type\":\"commit\"}"), dags = stet_object(), list = stet_array(),
-               text = stet_string(message);
+               c = kit_json("{\"time\":1,\"type\":\"commit\"}"), dags = stet_value_object(), list = stet_value_array(),
+               text = stet_value_string(message);
     stet_hash tree_id, map_id, dag, id = {{0}};
     OK(stet_repo_put_result(r, text, &dag, &err));
-    stet_put(&dags, message, stet_hash_text(dag));
-    stet_put(&tree, "dags", dags);
+    stet_value_put(&dags, message, stet_hash_text(dag));
+    stet_value_put(&tree, "dags", dags);
     OK(stet_repo_put(r, tree, STET_RECORD_TREE, &tree_id, &err));
     OK(stet_repo_put(r, map, STET_RECORD_EXECMAP, &map_id, &err));
     for (size_t i = 0; i < count; i++)
-        stet_push(&list, stet_hash_text(parents[i]));
-    stet_put(&c, "tree", stet_hash_text(tree_id));
-    stet_put(&c, "execs", stet_hash_text(map_id));
-    stet_put(&c, "message", text);
-    stet_put(&c, "parents", list);
+        stet_value_push(&list, stet_hash_text(parents[i]));
+    stet_value_put(&c, "tree", stet_hash_text(tree_id));
+    stet_value_put(&c, "execs", stet_hash_text(map_id));
+    stet_value_put(&c, "message", text);
+    stet_value_put(&c, "parents", list);
     OK(stet_repo_put(r, c, STET_RECORD_COMMIT, &id, &err));
-    stet_release(tree);
-    stet_release(map);
-    stet_release(c);
+    stet_value_release(tree);
+    stet_value_release(map);
+    stet_value_release(c);
     return id;
 }
 

@@ -16,7 +16,7 @@ static inline stet_hash step_id(const char *text) {
     stet_value v = kit_json(text);
     stet_hash id = {{0}};
     OK(stet_datum_id(v, NULL, &id, &err));
-    stet_release(v);
+    stet_value_release(v);
     return id;
 }
 
@@ -26,7 +26,7 @@ static inline void step_prepare(void) {
     if (!stet_file_exists("x.db.base")) {
         stet_repo *x = kit_fresh("x.db"), *y = kit_fresh("y.db");
         stet_hash id, dag;
-        stet_value big = stet_array();
+        stet_value big = stet_value_array();
         OK(stet_repo_begin(x, &err));
         for (int i = 0; i < 20; i++) {
             stet_exec e = kit_exec(x, kit_call(x, i), "\"result\"");
@@ -35,10 +35,10 @@ static inline void step_prepare(void) {
         kit_call(x, 100);
         kit_put(x, STEP_SECRET);
         for (int i = 0; i < 2300; i++)
-            stet_push(&big, stet_stringf("row %d", i));
+            stet_value_push(&big, stet_value_stringf("row %d", i));
         OK(stet_repo_put_result(x, big, &dag, &err));
         OK(stet_history_commit(x, "main", "big", &dag, "", &id, &err));
-        OK(stet_repo_put_result(x, stet_int(1), &dag, &err));
+        OK(stet_repo_put_result(x, stet_value_int(1), &dag, &err));
         OK(stet_history_commit(x, "side", "small", &dag, "", &id, &err));
         kit_put(x, "[\"garbage\",[\"and more\"]]");
         stet_db_exec(x->db, "UPDATE object SET added_s = 1");
@@ -47,7 +47,7 @@ static inline void step_prepare(void) {
         OK(stet_remote_add(x, "origin", uri, &err));
         stet_free(uri);
         kit_put(y, "1");
-        stet_release(big);
+        stet_value_release(big);
         stet_repo_close(x);
         stet_repo_close(y);
         for (int i = 0; i < 2; i++) {
@@ -71,10 +71,10 @@ static inline stet_status step_pin(stet_repo *x, stet_error *e) {
     stet_status st = stet_repo_begin(x, e);
     if (st != STET_OK)
         return st;
-    st = stet_repo_put_result(x, stet_int(7), &dag, e);
+    st = stet_repo_put_result(x, stet_value_int(7), &dag, e);
     stet_hash datum, node, call = {{0}};
     if (st == STET_OK)
-        st = stet_repo_put_value(x, stet_int(100), &datum, e);
+        st = stet_repo_put_value(x, stet_value_int(100), &datum, e);
     if (st == STET_OK)
         st = stet_node_literal(datum, stet_repo_sink(x), &node, e);
     if (st == STET_OK)
@@ -90,7 +90,7 @@ static inline stet_status step_pin(stet_repo *x, stet_error *e) {
 
 static inline stet_status step_commit(stet_repo *x, stet_error *e) {
     stet_hash dag, id;
-    stet_status st = stet_repo_put_result(x, stet_int(5), &dag, e);
+    stet_status st = stet_repo_put_result(x, stet_value_int(5), &dag, e);
     return st == STET_OK ? stet_history_commit(x, "main", "five", &dag, "five", &id, e) : st;
 }
 
@@ -137,7 +137,7 @@ static inline void step_look(const char *path, stet_buf *out) {
     stet_status st = stet_repo_value(r, step_id(STEP_SECRET), &v, &err);
     stet_buf_printf(out, "secret %s ", stet_status_name(st));
     if (st == STET_OK)
-        stet_release(v);
+        stet_value_release(v);
     stet_error_clear(&err);
     stet_repo_close(r);
 }

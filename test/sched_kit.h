@@ -57,8 +57,8 @@ static inline void kit_open(world *w, const char *root) {
 }
 
 static inline void kit_close(world *w) {
-    stet_release(w->report.problems);
-    w->report.problems = stet_null();
+    stet_value_release(w->report.problems);
+    w->report.problems = stet_value_null();
     stet_sched_close(w->sched);
     stet_space_close(w->space);
     stet_project_close(w->project);
@@ -130,8 +130,8 @@ static inline stet_sched_installed kit_install(world *w, const char *piece, cons
     stet_error e = STET_ERROR_INIT;
     if (stet_pattern_parse("test.json", copy, strlen(copy), &kit_checks, &p, &problems, &e) != STET_OK)
         fail_msg("%s: %s", e.message, stet_json_print(problems, STET_JSON_CANONICAL, NULL));
-    stet_release(problems);
-    ok(stet_sched_install(w->sched, p, piece, stet_null(), stet_null(), &out, &err));
+    stet_value_release(problems);
+    ok(stet_sched_install(w->sched, p, piece, stet_value_null(), stet_value_null(), &out, &err));
     stet_pattern_free(p);
     stet_free(copy);
     return out;
@@ -148,15 +148,17 @@ static inline void kit_refused(const char *text, const char *expected) {
     if (!strstr(said, expected))
         fail_msg("expected: %s\nfound: %s", expected, said);
     stet_free(said);
-    stet_release(problems);
+    stet_value_release(problems);
     stet_free(copy);
 }
 
 static inline void kit_settle(world *w) {
     stet_buf_clear(&w->ran);
-    stet_release(w->report.problems);
-    w->report.problems = stet_null();
+    stet_value_release(w->report.problems);
+    w->report.problems = stet_value_null();
     ok(stet_sched_settle(w->sched, &w->report, &err));
+    if (stet_sched_passed_over(w->sched))
+        fail_msg("passed over: %s", stet_sched_passed_over(w->sched));
 }
 
 static inline void kit_run(world *w, const char *piece) {
@@ -181,7 +183,7 @@ static inline stet_status kit_send(world *w, const char *piece, const char *stre
     stet_value v = kit_value(json);
     stet_buf_clear(&w->ran);
     stet_status status = stet_sched_send(w->sched, piece, stream, v, id, &w->sent, e);
-    stet_release(v);
+    stet_value_release(v);
     return status;
 }
 
@@ -198,7 +200,7 @@ static inline void kit_is(world *w, const char *cell, const char *expected) {
     if (strcmp(text, want) != 0)
         fail_msg("%s: expected %s, found %s", cell, want, text);
     if (status == STET_OK)
-        stet_release(v);
+        stet_value_release(v);
     stet_error_clear(&e);
     stet_free(text);
     stet_free(want);

@@ -56,7 +56,7 @@ static inline int other_work(int end) {
         stet_sched_open(w.project, w.space, "", &w.opts, &w.sched, NULL) != STET_OK)
         return 1;
     if (*stream)
-        (void)!stet_sched_send(w.sched, "p", stream, stet_int(strtol(getenv("OTHER_VALUE"), NULL, 10)),
+        (void)!stet_sched_send(w.sched, "p", stream, stet_value_int(strtol(getenv("OTHER_VALUE"), NULL, 10)),
                                getenv("OTHER_ID"), &sent, NULL);
     else if (stet_sched_demand_piece(w.sched, "p", NULL) != STET_OK ||
              stet_sched_settle(w.sched, &report, NULL) != STET_OK)

@@ -65,6 +65,7 @@ class Reference {
     }
     has() { fail(`${this.describe()} is not known while the graph is built`); }
     ownKeys() { fail(`${this.describe()} is not known while the graph is built: name the members that are needed`); }
+    getPrototypeOf() { fail(`${this.describe()} is not known while the graph is built: it has no type yet`); }
     defineProperty() { fail('a reference can\'t be changed'); }
     deleteProperty() { fail('a reference can\'t be changed'); }
 }
@@ -155,7 +156,7 @@ function captured(text, names) {
 function functionText(fn, what) {
     if (typeof fn !== 'function')
         fail(`${what} takes a function`);
-    const text = Function.prototype.toString.call(fn);
+    const text = Function.prototype.toString.call(fn).replaceAll('$truth_(/*stet~*/', '').replaceAll('/*stet~*/)', '');
     if (/\[native code\]\s*\}$/.test(text))
         fail(`${what}: a function of the language can't be sent as text: write (x) => ${fn.name}(x)`);
     if (/^class\b/.test(text))
@@ -379,7 +380,16 @@ function pattern(name, defaults, fn, options = {}) {
     return made;
 }
 
-const functions = { pattern, lift, computed, handler, effect, cell, map, filter, reduce, when, unless, ifElse, command, call, ref, member, asCell };
+// Called with what stands in a condition of the file (truth.c).
+function $truth_(...all) {
+    const value = all[all.length - 1], ref = Stamp.of(value);
+    if (ref !== null)
+        fail(`${ref.describe()} is not known while the graph is built: it can't be asked or compared here; ` +
+             `choose with ifElse(condition, then, otherwise) or when(condition, value), or compute with it in lift(fn) or computed`);
+    return value;
+}
+
+const functions = { $truth_, pattern, lift, computed, handler, effect, cell, map, filter, reduce, when, unless, ifElse, command, call, ref, member, asCell };
 
 // `script`: the file as a function of the functions above that returns its exports.
 function evaluate(script) {

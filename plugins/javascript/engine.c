@@ -277,8 +277,9 @@ static stet_status prepare_text(stet_javascript_engine *e, const stet_javascript
                                 stet_error *err) {
     stet_buf text = STET_BUF(STET_JAVASCRIPT_MAX_TEXT + 64), made_text = STET_BUF(0);
     JSValueRef made;
-    stet_buf_str(&text, "'use strict';(function(){return("); /* so that `this` is nothing */
-    size_t len = source->len;                                /* a semicolon at the end is allowed, and in the way */
+    stet_buf_str(&text, TEXT_LEAD);
+    js_text_begins(e, strlen(TEXT_LEAD), source->text, source->len);
+    size_t len = source->len; /* a semicolon at the end is allowed, and in the way */
     while (len > 0 && (isspace((unsigned char)source->text[len - 1]) || source->text[len - 1] == ';'))
         len--;
     stet_buf_add(&text, source->text, len);
@@ -314,7 +315,8 @@ static stet_status prepare_file(stet_javascript_engine *e, const stet_javascript
                                 stet_error *err) {
     stet_buf text = STET_BUF(2 * STET_JAVASCRIPT_MAX_TEXT);
     JSValueRef made, exception = NULL;
-    stet_status status = source_of_file(source, "", &text, err);
+    js_text_begins(e, strlen(FILE_LEAD), source->text, source->len);
+    stet_status status = source_of_file(source, "", &text, NULL, err);
     if (status == STET_OK)
         status = engine_compile(e, stet_buf_cstr(&text), text.len, source->file, &made, err);
     stet_buf_release(&text);
@@ -365,7 +367,7 @@ static stet_status prepare(stet_javascript_engine *e, const stet_javascript_sour
 /* The event as the realm takes it: a scalar, or JSON text with *big 0 or 1. */
 static JSValueRef event_of(stet_javascript_engine *e, stet_value event, double *big) {
     *big = -1;
-    if (stet_typeof(event) != STET_ARRAY && stet_typeof(event) != STET_OBJECT)
+    if (stet_value_type(event) != STET_TYPE_ARRAY && stet_value_type(event) != STET_TYPE_OBJECT)
         return js_of_scalar(e->context, event);
     stet_buf json = STET_BUF(0);
     *big = js_json(event, &json);
@@ -380,6 +382,7 @@ static stet_status call(stet_javascript_engine *e, const stet_javascript_program
     JSContextRef c = e->context;
     size_t positions = 0;
     double big = -1;
+    js_text_begins(e, strlen(p->file ? FILE_LEAD : TEXT_LEAD), NULL, 0);
     unsigned mode = p->mode | (views_positional(stet_run_bindings(e->run), &positions) ? MODE_POSITIONAL : 0u);
     JSValueRef exception = NULL, undefined = JSValueMakeUndefined(c);
     JSValueRef arguments[] = {p->function,
@@ -406,7 +409,7 @@ static stet_status call(stet_javascript_engine *e, const stet_javascript_program
 
 static void start(stet_javascript_engine *e, stet_javascript_program *p, stet_run *run) {
     JSValueRef result;
-    stet_value value = stet_null();
+    stet_value value = stet_value_null();
     stet_error err = STET_ERROR_INIT;
     engine_arm(e, &p->limits);
     e->run = run;
@@ -416,7 +419,7 @@ static void start(stet_javascript_engine *e, stet_javascript_program *p, stet_ru
     if (status == STET_OK && e->out[0] == VIEW) {
         status = views_whole(e, e->out[1], &value, &err);
         if (status == STET_OK)
-            stet_retain(value);
+            stet_value_retain(value);
     } else if (status == STET_OK) {
         status = js_to_value(e, result, e->out[0] == TEXT, &value, &err);
     }
@@ -424,7 +427,7 @@ static void start(stet_javascript_engine *e, stet_javascript_program *p, stet_ru
     stet_error late = STET_ERROR_INIT;
     if (views_flush(e, &late) != STET_OK && status == STET_OK) {
         status = late.status;
-        stet_release(value);
+        stet_value_release(value);
         stet_error_move(&err, &late);
     }
     stet_error_clear(&late);

@@ -6,6 +6,7 @@
  *   engine.c        the machine, its limits, preparing and running
  *   view.c          inputs and cells as the script sees them, and what was read of them
  *   source.c        the text of functions and files: what is a function, what a file exports
+ *   truth.c         conditions in patterns, which must not be references
  *   text.c          strings and values, both ways
  *   failure.c       exceptions as errors
  *   pattern.c       patterns written in JavaScript
@@ -83,6 +84,9 @@ struct stet_javascript_engine {
 
     /* The run in progress. */
     stet_run *run;
+    size_t lead;       /* characters before the user's text in its first line */
+    size_t lines;      /* of that text, while it is compiled; else 0 */
+    const char *asked; /* the text with what truth.c puts in, while a pattern is evaluated */
     view_set views;
     stet_error error; /* of one of our functions: the true reason why the run ended, whatever exception it became */
     size_t logged;
@@ -138,22 +142,40 @@ STET_CHECKED stet_status views_flush(stet_javascript_engine *e, stet_error *err)
 /* The whole value of a view, recorded as read. Borrowed until the run ends. */
 STET_CHECKED stet_status views_whole(stet_javascript_engine *e, double number, stet_value *out, stet_error *err);
 
-/* In source.c. */
+/* In source.c. What is put before the text of a user, in its first line. */
+#define TEXT_LEAD "'use strict';(function(){return(" /* so that `this` is nothing */
+#define FILE_LEAD "(function(){'use strict';"
 /* Is `made`, the engine's source text of a function, all that `text` holds apart from space, comments, outer
  * parentheses and a semicolon? */
 bool source_is_function(const char *text, size_t len, const char *made, size_t made_len);
 /* The same text with another word in place of every `async`, also in strings and comments. False, and nothing copied,
  * if the text does not contain `async`. */
 bool source_without_async(const char *text, size_t len, stet_buf *out);
+/* A token of the text that source_of_file made. Kinds: 'w' a word or number, 's' a string, a regular expression or a
+ * template without holes, '`', 'm' and 'e' the parts of a template with some, 'p' an operator, or the bracket itself. */
+typedef struct source_token {
+    size_t start, end;
+    char kind;
+} source_token;
+typedef STET_VEC(source_token) source_tokens;
 /* The text of a file with `export` blanked out, as the body of a function that returns its exports. Lines stay the
- * same, and so do columns except for `export default`. */
+ * same, and so do columns, but for those of the first line: they begin at FILE_LEAD and the parameters. A byte order
+ * mark is left out; text that is not UTF-8 is refused. `tokens` may be NULL. */
 STET_CHECKED stet_status source_of_file(const stet_javascript_source *source, const char *parameters, stet_buf *out,
-                                        stet_error *err);
+                                        source_tokens *tokens, stet_error *err);
+
+/* In truth.c. The text with calls of `$truth_`, and a column in it as one of the text without them. */
+#define TRUTH_OPEN  "$truth_(/*stet~*/"
+#define TRUTH_CLOSE "/*stet~*/)"
+void truth_ask(const char *text, size_t len, const source_token *tokens, size_t count, stet_buf *out);
+long truth_column(const char *text, long line, long column);
 
 /* In failure.c. */
 /* Names of scripts, for finding their frames. */
 #define SCRIPT_REALM  "stet:realm"
 #define SCRIPT_INLINE "stet:function"
+/* Says where the text begins that messages will be about, and how many lines it has (`len` 0: it is not known). */
+void js_text_begins(stet_javascript_engine *e, size_t lead, const char *text, size_t len);
 /* The message of an exception, with file, line and column of the user's text. */
 stet_status js_failure(stet_javascript_engine *e, const char *file, JSValueRef exception, stet_status status,
                        stet_error *err);

@@ -51,6 +51,27 @@ static bool frame_of(const char *stack, const char *url, long *line, long *colum
     return false;
 }
 
+void js_text_begins(stet_javascript_engine *e, size_t lead, const char *text, size_t len) {
+    e->lead = lead;
+    e->lines = len > 0;
+    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+        len--;
+    for (size_t i = 0; i < len; i++)
+        e->lines += text[i] == '\n';
+}
+
+/* The place in the user's text of one in what was compiled: what stands around it is not theirs. */
+static void place_in_text(const stet_javascript_engine *e, long *line, long *column) {
+    if (e->asked && *column > 0)
+        *column = truth_column(e->asked, *line, *column);
+    if (*line == 1)
+        *column = *column > (long)e->lead ? *column - (long)e->lead : 0;
+    if (e->lines > 0 && *line > (long)e->lines) { /* something is missing at the end */
+        *line = (long)e->lines;
+        *column = 0;
+    }
+}
+
 static long number_of(stet_javascript_engine *e, JSObjectRef error, const char *key) {
     JSValueRef v = js_get(e->context, error, key);
     return JSValueIsNumber(e->context, v) ? (long)JSValueToNumber(e->context, v, NULL) : 0;
@@ -78,6 +99,7 @@ stet_status js_failure(stet_javascript_engine *e, const char *file, JSValueRef e
             line = number_of(e, error, "line"); /* a syntax error has no frame */
             column = number_of(e, error, "column");
         }
+        place_in_text(e, &line, &column);
         if (message.len == 0)
             js_describe(e->context, exception, &message);
     } else {
@@ -99,12 +121,12 @@ stet_status js_failure(stet_javascript_engine *e, const char *file, JSValueRef e
             break;
         }
     if (line > 0) {
-        stet_detail(err, "line", stet_int(line));
+        stet_detail(err, "line", stet_value_int(line));
         if (column > 0)
-            stet_detail(err, "column", stet_int(column));
+            stet_detail(err, "column", stet_value_int(column));
     }
     if (file)
-        stet_detail(err, "file", stet_string(file));
+        stet_detail(err, "file", stet_value_string(file));
     stet_buf_release(&message);
     stet_buf_release(&stack);
     stet_buf_release(&url);

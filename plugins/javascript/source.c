@@ -9,6 +9,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* Passes over space and comments. */
 static size_t skip_blank(const char *text, size_t len, size_t i) {
     while (i < len) {
@@ -69,7 +71,8 @@ typedef struct scanner {
     size_t word, word_len; /* the last token, if it is a word */
     char last;             /* the last character of code that is no space; 0 at the start */
     stet_buf *out;
-    stet_buf names; /* "a, b: c" */
+    source_tokens *tokens; /* NULL: nobody wants them */
+    stet_buf names;        /* "a, b: c" */
     size_t exports;
     bool has_default;
 } scanner;
@@ -81,8 +84,35 @@ static bool word_char(char c) {
 static stet_status refuse_at(const scanner *s, stet_error *err, const char *hint, const char *what) {
     stet_fail(err, STET_INVALID, "%s:%zu: %s", s->source->file, s->line, what);
     stet_hint(err, "%s", hint);
-    stet_detail(err, "line", stet_int((int64_t)s->line));
+    stet_detail(err, "line", stet_value_int((int64_t)s->line));
     return STET_INVALID;
+}
+
+/* What was added to the output since `start` is a token. */
+static void add_token(scanner *s, size_t start, char kind) {
+    if (s->tokens)
+        *stet_vec_add(s->tokens) = (source_token){start, s->out->len, kind};
+}
+
+/* Adds an operator, or one more character to the one before. */
+static void add_operator(scanner *s, char c) {
+    static const char *const longer[] = {
+        "&&",  "||",  "??",   "?.",  "==", "!=", "===", "!==", "=>", ">=", "<=", "++", "--", "**", "..", "...",
+        "&&=", "||=", "?\?=", "**=", "+=", "-=", "*=",  "/=",  "%=", "&=", "|=", "^=", "<<", ">>", ">>>"};
+    if (!s->tokens)
+        return;
+    source_token *last = s->tokens->len > 0 ? &s->tokens->at[s->tokens->len - 1] : NULL;
+    size_t end = s->out->len;
+    if (last && last->kind == 'p' && last->end == end - 1 && last->end > last->start) {
+        size_t n = end - last->start;
+        bool choice = c == '.' && s->i < s->source->len && isdigit((unsigned char)s->source->text[s->i]); /* a?.5:1 */
+        for (size_t k = 0; k < sizeof longer / sizeof *longer && !choice; k++)
+            if (strlen(longer[k]) == n && memcmp(longer[k], s->out->data + last->start, n) == 0) {
+                last->end = end;
+                return;
+            }
+    }
+    add_token(s, end - 1, 'p');
 }
 
 /* Copies up to `to`, counting lines. */
@@ -250,9 +280,15 @@ static stet_status export_here(scanner *s, size_t end, stet_error *err) {
         return refuse_at(s, err, "name one of them", "a second default export");
     s->has_default |= is_default;
     if (is_default && !(function && named)) {
+        /* In the place of the words, as long as they are: what follows keeps its line and column. */
+        size_t word = skip_blank(text, len, end);
+        stet_buf_str(s->out, "let   ");
+        s->i = end;
+        blank_to(s, word);
+        stet_buf_str(s->out, "$stet_=");
+        s->i = word + 7;
         blank_to(s, start);
-        stet_buf_str(s->out, "const $default=");
-        stet_buf_str(&s->names, "default:$default,");
+        stet_buf_str(&s->names, "default:$stet_,");
         s->last = '=';
         return STET_OK;
     }
@@ -286,11 +322,15 @@ static stet_status step(scanner *s, stet_error *err) {
         return STET_OK;
     }
     char c = text[s->i];
+    size_t begin = s->out->len;
     if (word_char(c)) {
         size_t end = word_end(s, s->i);
         bool member = s->last == '.';
-        if (s->depth == 0 && !member && word_is(s, s->i, end - s->i, "export"))
-            return export_here(s, end, err);
+        if (s->depth == 0 && !member && word_is(s, s->i, end - s->i, "export")) {
+            status = export_here(s, end, err);
+            add_token(s, s->out->len, 'p'); /* nothing goes on behind it */
+            return status;
+        }
         size_t next = skip_blank(text, len, end);
         if (s->depth == 0 && !member && word_is(s, s->i, end - s->i, "import") && next < len && text[next] != '(' &&
             text[next] != '.')
@@ -299,15 +339,18 @@ static stet_status step(scanner *s, stet_error *err) {
         s->word_len = end - s->i;
         s->last = text[end - 1];
         copy_to(s, end);
+        add_token(s, begin, 'w');
         return STET_OK;
     }
     if (c == '"' || c == '\'') {
         copy_to(s, string_end(s, c));
+        add_token(s, begin, 's');
         s->last = '"';
         return STET_OK;
     }
     if (c == '/' && regex_here(s)) {
         copy_to(s, regex_end(s));
+        add_token(s, begin, 's');
         s->last = '"';
         return STET_OK;
     }
@@ -315,6 +358,7 @@ static stet_status step(scanner *s, stet_error *err) {
         if (c == '}')
             s->depth--;
         copy_to(s, template_end(s, s->i + 1, &ended));
+        add_token(s, begin, c == '`' ? (ended ? 's' : '`') : (ended ? 'e' : 'm'));
         if (!ended)
             status = open_bracket(s, '`', err);
         s->last = ended ? '"' : '{';
@@ -326,13 +370,30 @@ static stet_status step(scanner *s, stet_error *err) {
         s->depth--;
     s->last = c;
     copy_to(s, s->i + 1);
+    if (strchr("()[]{}", c))
+        add_token(s, begin, c);
+    else
+        add_operator(s, c);
     return status;
 }
 
 stet_status source_of_file(const stet_javascript_source *source, const char *parameters, stet_buf *out,
-                           stet_error *err) {
-    scanner s = {.source = source, .line = 1, .out = out, .names = STET_BUF(1 << 20)};
+                           source_tokens *tokens, stet_error *err) {
+    scanner s = {.source = source, .line = 1, .out = out, .tokens = tokens, .names = STET_BUF(1 << 20)};
     stet_status status = STET_OK;
+    if (source->len > 2 && memcmp(source->text, "\xef\xbb\xbf", 3) == 0)
+        s.i = 3; /* a byte order mark */
+    size_t valid = stet_utf8_valid_prefix(source->text, source->len);
+    if (valid < source->len) {
+        for (size_t k = 0; k < valid; k++)
+            s.line += source->text[k] == '\n';
+        status = stet_fail(err, STET_INVALID, "%s:%zu: not UTF-8: byte 0x%02x", source->file, s.line,
+                           (unsigned char)source->text[valid]);
+        stet_hint(err, "store the file as UTF-8");
+        stet_detail(err, "line", stet_value_int((int64_t)s.line));
+        stet_buf_release(&s.names);
+        return status;
+    }
     stet_buf_printf(out, "(function(%s){'use strict';", parameters);
     if (source->len > 1 && source->text[0] == '#' && source->text[1] == '!') {
         const char *end = memchr(source->text, '\n', source->len);

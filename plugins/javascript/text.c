@@ -65,8 +65,22 @@ bool js_utf8(JSStringRef string, stet_buf *out) {
     return true;
 }
 
+/* Of a string that is too long for `out`, the beginning. */
+static JSStringRef cut(JSStringRef s, const stet_buf *out) {
+    size_t most = out->max > out->len ? (out->max - out->len) / 4 : 0;
+    if (out->max == 0 || most == 0 || JSStringGetLength(s) <= most)
+        return s;
+    const JSChar *wide = JSStringGetCharactersPtr(s);
+    bool half = wide[most - 1] >= 0xD800 && wide[most - 1] < 0xDC00; /* of a pair */
+    JSStringRef begins = JSStringCreateWithCharacters(wide, most - half);
+    JSStringRelease(s);
+    return begins;
+}
+
 void js_describe(JSContextRef context, JSValueRef value, stet_buf *out) {
     JSStringRef s = value ? JSValueToStringCopy(context, value, NULL) : NULL;
+    if (s)
+        s = cut(s, out);
     if (!s || !js_utf8(s, out))
         stet_buf_str(out, "(something that has no text)");
     if (s)
@@ -89,17 +103,17 @@ void js_set(JSContextRef context, JSObjectRef object, const char *key, JSValueRe
 JSValueRef js_of_scalar(JSContextRef context, stet_value v) {
     size_t len;
     const char *text;
-    switch (stet_typeof(v)) {
-    case STET_BOOL:
-        return JSValueMakeBoolean(context, stet_as_bool(v));
-    case STET_INT:
-        if (stet_as_int(v) > (int64_t)1 << 53 || stet_as_int(v) < -((int64_t)1 << 53))
-            return JSBigIntCreateWithInt64(context, stet_as_int(v), NULL);
-        return JSValueMakeNumber(context, (double)stet_as_int(v));
-    case STET_DOUBLE:
-        return JSValueMakeNumber(context, stet_as_double(v));
-    case STET_STRING:
-        text = stet_as_string(&v, &len);
+    switch (stet_value_type(v)) {
+    case STET_TYPE_BOOL:
+        return JSValueMakeBoolean(context, stet_value_as_bool(v));
+    case STET_TYPE_INT:
+        if (stet_value_as_int(v) > (int64_t)1 << 53 || stet_value_as_int(v) < -((int64_t)1 << 53))
+            return JSBigIntCreateWithInt64(context, stet_value_as_int(v), NULL);
+        return JSValueMakeNumber(context, (double)stet_value_as_int(v));
+    case STET_TYPE_DOUBLE:
+        return JSValueMakeNumber(context, stet_value_as_double(v));
+    case STET_TYPE_STRING:
+        text = stet_value_as_string(&v, &len);
         return js_text(context, text, len);
     default:
         return JSValueMakeNull(context);
@@ -133,7 +147,8 @@ stet_status js_to_value(stet_javascript_engine *e, JSValueRef value, bool text, 
         return status;
     }
     if (JSValueIsNumber(e->context, value))
-        return stet_double(JSValueToNumber(e->context, value, NULL), out, err);
-    *out = JSValueIsBoolean(e->context, value) ? stet_bool(JSValueToBoolean(e->context, value)) : stet_null();
+        return stet_value_double(JSValueToNumber(e->context, value, NULL), out, err);
+    *out =
+        JSValueIsBoolean(e->context, value) ? stet_value_bool(JSValueToBoolean(e->context, value)) : stet_value_null();
     return STET_OK;
 }

@@ -29,29 +29,32 @@
 static const char link_key[] = "link@1";
 
 static bool is_link(stet_value v) {
-    return stet_typeof(v) == STET_OBJECT && stet_count(v) == 1 && strcmp(stet_key_at(v, 0, NULL), "/") == 0 &&
-           stet_typeof(stet_get(stet_at(v, 0), link_key)) == STET_OBJECT;
+    return stet_value_type(v) == STET_TYPE_OBJECT && stet_value_count(v) == 1 &&
+           strcmp(stet_value_key_at(v, 0, NULL), "/") == 0 &&
+           stet_value_type(stet_value_get(stet_value_at(v, 0), link_key)) == STET_TYPE_OBJECT;
 }
 
 static bool is_reference(stet_value v) {
-    return is_link(v) || (stet_typeof(v) == STET_OBJECT && stet_typeof(stet_get(v, "$")) == STET_STRING) ||
-           (stet_typeof(v) == STET_OBJECT && stet_count(v) == 1 && strcmp(stet_key_at(v, 0, NULL), "$literal") == 0);
+    return is_link(v) ||
+           (stet_value_type(v) == STET_TYPE_OBJECT && stet_value_type(stet_value_get(v, "$")) == STET_TYPE_STRING) ||
+           (stet_value_type(v) == STET_TYPE_OBJECT && stet_value_count(v) == 1 &&
+            strcmp(stet_value_key_at(v, 0, NULL), "$literal") == 0);
 }
 
 static bool marked_cell(stet_value v) {
-    if (stet_typeof(v) != STET_OBJECT)
+    if (stet_value_type(v) != STET_TYPE_OBJECT)
         return false;
-    if (stet_as_bool(stet_get(v, "asCell")) && stet_typeof(stet_get(v, "$")) == STET_STRING)
+    if (stet_value_as_bool(stet_value_get(v, "asCell")) && stet_value_type(stet_value_get(v, "$")) == STET_TYPE_STRING)
         return true;
-    return is_link(v) && stet_as_bool(stet_get(stet_get(stet_at(v, 0), link_key), "asCell"));
+    return is_link(v) && stet_value_as_bool(stet_value_get(stet_value_get(stet_value_at(v, 0), link_key), "asCell"));
 }
 
 /* Does a schema say that this input is a cell? */
 static bool schema_cell(stet_value owner, const char *key, size_t len) {
     stet_value v;
-    stet_value properties = stet_get(stet_get(owner, "argumentSchema"), "properties");
-    return stet_typeof(properties) == STET_OBJECT && stet_find(properties, key, len, &v) &&
-           stet_typeof(v) == STET_OBJECT && stet_as_bool(stet_get(v, "asCell"));
+    stet_value properties = stet_value_get(stet_value_get(owner, "argumentSchema"), "properties");
+    return stet_value_type(properties) == STET_TYPE_OBJECT && stet_value_find(properties, key, len, &v) &&
+           stet_value_type(v) == STET_TYPE_OBJECT && stet_value_as_bool(stet_value_get(v, "asCell"));
 }
 
 static uint32_t add_path(view_set *s, uint32_t parent, const char *key, size_t len, uint32_t *path_len) {
@@ -101,14 +104,14 @@ uint64_t views_root(stet_javascript_engine *e) {
 }
 
 bool views_positional(stet_value bindings, size_t *count) {
-    *count = stet_count(bindings);
-    if (stet_typeof(bindings) == STET_ARRAY)
+    *count = stet_value_count(bindings);
+    if (stet_value_type(bindings) == STET_TYPE_ARRAY)
         return true;
-    if (stet_typeof(bindings) != STET_OBJECT || *count == 0)
+    if (stet_value_type(bindings) != STET_TYPE_OBJECT || *count == 0)
         return false;
     for (size_t i = 0; i < *count; i++) {
         size_t len, index;
-        const char *key = stet_key_at(bindings, i, &len);
+        const char *key = stet_value_key_at(bindings, i, &len);
         if (!stet_path_index(key, len, &index) || index >= *count)
             return false;
     }
@@ -301,28 +304,29 @@ static bool child_of(stet_value container, const key_text *k, stet_value *out) {
     size_t index;
     if (!k->ok)
         return false;
-    if (stet_typeof(container) == STET_OBJECT)
-        return stet_find(container, k->text, k->len, out);
-    if (stet_typeof(container) != STET_ARRAY || !stet_path_index(k->text, k->len, &index) ||
-        index >= stet_count(container))
+    if (stet_value_type(container) == STET_TYPE_OBJECT)
+        return stet_value_find(container, k->text, k->len, out);
+    if (stet_value_type(container) != STET_TYPE_ARRAY || !stet_path_index(k->text, k->len, &index) ||
+        index >= stet_value_count(container))
         return false;
-    *out = stet_at(container, index);
+    *out = stet_value_at(container, index);
     return true;
 }
 
 /* Tells the realm of a value: a scalar as it is, a container by a new view. */
 static JSValueRef answer(stet_javascript_engine *e, JSContextRef context, uint32_t parent, uint32_t path,
                          uint32_t path_len, stet_value v, stet_value binding) {
-    stet_type type = stet_typeof(v);
-    if (type != STET_ARRAY && type != STET_OBJECT) {
+    stet_type type = stet_value_type(v);
+    if (type != STET_TYPE_ARRAY && type != STET_TYPE_OBJECT) {
         e->out[0] = SCALAR;
         return js_of_scalar(context, v);
     }
     uint32_t i = add_view(&e->views, parent, path, path_len, v, binding);
-    e->views.views.at[i].bound = stet_typeof(binding) == STET_ARRAY || stet_typeof(binding) == STET_OBJECT;
-    e->out[0] = type == STET_ARRAY ? ARRAY : OBJECT;
+    e->views.views.at[i].bound =
+        stet_value_type(binding) == STET_TYPE_ARRAY || stet_value_type(binding) == STET_TYPE_OBJECT;
+    e->out[0] = type == STET_TYPE_ARRAY ? ARRAY : OBJECT;
     e->out[1] = (double)(e->views.base + i);
-    e->out[2] = (double)stet_count(v);
+    e->out[2] = (double)stet_value_count(v);
     return JSValueMakeUndefined(context);
 }
 
@@ -340,7 +344,7 @@ OF_VIEW(fetch) {
     view_set *s = &e->views;
     view *v = &e->views.views.at[i];
     key_text key;
-    stet_value child = stet_null(), binding = stet_null();
+    stet_value child = stet_value_null(), binding = stet_value_null();
     key_read(context, argv[1], &key);
     if (!key.ok) {
         key_release(&key);
@@ -369,7 +373,7 @@ OF_VIEW(fetch) {
         child_of(v->binding, &key, &binding);
     if (bound && (marked_cell(binding) || (root && (schema_cell(stet_run_descriptor(e->run), key.text, key.len) ||
                                                     schema_cell(stet_run_node(e->run), key.text, key.len))))) {
-        uint32_t c = add_view(s, i, path, path_len, stet_null(), stet_null());
+        uint32_t c = add_view(s, i, path, path_len, stet_value_null(), stet_value_null());
         s->views.at[c].cell = true;
         e->out[0] = CELL;
         e->out[1] = (double)(s->base + c);
@@ -377,7 +381,7 @@ OF_VIEW(fetch) {
         return JSValueMakeUndefined(context);
     }
     if (is_reference(binding))
-        binding = stet_null();
+        binding = stet_value_null();
     else if (bound)
         there = true; /* as the run says */
     if (bound || is_link(child)) {
@@ -392,7 +396,8 @@ OF_VIEW(fetch) {
         stet_error_clear(&err);
     }
     size_t index;
-    bool countable = stet_typeof(s->views.at[i].value) != STET_ARRAY || stet_path_index(key.text, key.len, &index);
+    bool countable =
+        stet_value_type(s->views.at[i].value) != STET_TYPE_ARRAY || stet_path_index(key.text, key.len, &index);
     key_release(&key);
     if (!there) {
         if (countable)
@@ -424,10 +429,10 @@ OF_VIEW(has) {
 OF_VIEW(keys) {
     stet_value value = e->views.views.at[i].value;
     JSObjectRef array = JSObjectMakeArray(context, 0, NULL, exception);
-    for (size_t k = 0; array && k < stet_count(value); k++) {
+    for (size_t k = 0; array && k < stet_value_count(value); k++) {
         char number[24];
         size_t len;
-        const char *key = stet_key_at(value, k, &len);
+        const char *key = stet_value_key_at(value, k, &len);
         if (!key) {
             len = (size_t)snprintf(number, sizeof number, "%zu", k);
             key = number;
@@ -478,7 +483,7 @@ OF_VIEW(place) {
 OF_VIEW(peek) {
     view *v = &e->views.views.at[i];
     stet_error err = STET_ERROR_INIT;
-    stet_value value = stet_null();
+    stet_value value = stet_value_null();
     uint32_t path = v->path, path_len = v->path_len;
     stet_status status = stet_run_peek(e->run, path_at(&e->views, path, path_len), &value, &err);
     if (status != STET_OK && status != STET_NOT_FOUND) {
@@ -490,7 +495,7 @@ OF_VIEW(peek) {
         add_leaf(&e->views, i, path, path_len, false);
         return absent(e, context);
     }
-    JSValueRef result = answer(e, context, i, path, path_len, value, stet_null());
+    JSValueRef result = answer(e, context, i, path, path_len, value, stet_value_null());
     if (e->out[0] == SCALAR)
         add_leaf(&e->views, i, path, path_len, false);
     return result;
@@ -505,7 +510,7 @@ static bool write_value(stet_javascript_engine *e, stet_pathref path, stet_value
     if (status == STET_OK)
         status = stet_run_write(e->run, stet_path_ref(&copy), value, err);
     else
-        stet_release(value);
+        stet_value_release(value);
     stet_path_release(&copy);
     return status == STET_OK;
 }
@@ -545,7 +550,7 @@ OF_VIEW(send_event) {
     if (ok && status == STET_OK)
         status = stet_run_send(e->run, stet_path_ref(&path), event, &err);
     else if (ok)
-        stet_release(event);
+        stet_value_release(event);
     stet_path_release(&path);
     return status == STET_OK ? JSValueMakeUndefined(context) : throw_error(e, context, exception, &err);
 }
@@ -554,7 +559,7 @@ OF_VIEW(send_event) {
 OF_VIEW(push) {
     view *v = &e->views.views.at[i];
     stet_error err = STET_ERROR_INIT;
-    stet_value items, there = stet_null();
+    stet_value items, there = stet_value_null();
     stet_path path = STET_PATH_INIT;
     stet_path_set(&path, path_at(&e->views, v->path, v->path_len));
     if (!json_argument(context, argv[1], &items, &err)) {
@@ -567,24 +572,24 @@ OF_VIEW(push) {
     e->views.views.at[i].covered = true;
     if (status == STET_NOT_FOUND) {
         stet_error_clear(&err);
-        there = stet_null();
+        there = stet_value_null();
         status = STET_OK;
     }
-    if (status == STET_OK && stet_typeof(there) == STET_NULL) {
-        status = stet_run_write(e->run, stet_path_ref(&path), stet_retain(items), &err);
-    } else if (status == STET_OK && stet_typeof(there) == STET_ARRAY) {
-        size_t n = stet_count(there);
-        for (size_t k = 0; k < stet_count(items) && status == STET_OK; k++) {
+    if (status == STET_OK && stet_value_type(there) == STET_TYPE_NULL) {
+        status = stet_run_write(e->run, stet_path_ref(&path), stet_value_retain(items), &err);
+    } else if (status == STET_OK && stet_value_type(there) == STET_TYPE_ARRAY) {
+        size_t n = stet_value_count(there);
+        for (size_t k = 0; k < stet_value_count(items) && status == STET_OK; k++) {
             stet_path_push_index(&path, n + k);
-            status = stet_run_write(e->run, stet_path_ref(&path), stet_retain(stet_at(items, k)), &err);
+            status = stet_run_write(e->run, stet_path_ref(&path), stet_value_retain(stet_value_at(items, k)), &err);
             stet_path_pop(&path);
         }
     } else if (status == STET_OK) {
-        stet_release(items);
+        stet_value_release(items);
         stet_path_release(&path);
         return throw_text(context, exception, "push(): there is no array in the cell");
     }
-    stet_release(items);
+    stet_value_release(items);
     stet_path_release(&path);
     return status == STET_OK ? JSValueMakeUndefined(context) : throw_error(e, context, exception, &err);
 }
@@ -599,7 +604,7 @@ OF_VIEW(cell_key) {
     }
     uint32_t path_len, path = add_path(&e->views, i, key.text, key.len, &path_len);
     key_release(&key);
-    uint32_t c = add_view(&e->views, i, path, path_len, stet_null(), stet_null());
+    uint32_t c = add_view(&e->views, i, path, path_len, stet_value_null(), stet_value_null());
     e->views.views.at[c].cell = true;
     e->out[0] = CELL;
     e->out[1] = (double)(e->views.base + c);

@@ -58,18 +58,18 @@ class Project(_Handle):
     def space(self, name="main", *, read_only=False, must_exist=False):
         return Space(self, name, (1 if read_only else 0) | (2 if must_exist else 0))
 
-    def run(self, pattern=None, *, piece=None, set=None, demand=None, jobs=0, stop_on_failure=False, retry_failed=True, space=None, branch=None):
+    def run(self, pattern=None, *, piece=None, set=None, demand=None, jobs=0, stop_on_failure=False, retry_failed=True, space=None, branch=None, scope=None):
         """Runs a pattern (a path) or the piece of that name until everything that is asked for stands: what `stet run --json` prints, as a dict.
 
         Actions that failed before run again, unless retry_failed is False. Failed actions are counted and listed, not raised. Ctrl-C ends the run as it ends `stet run`: what was done by then is stored.
         """
         with self._lock:
-            return self._raw.run(space, branch, None if pattern is None else os.fspath(pattern), piece, set, demand, jobs, stop_on_failure, retry_failed)
+            return self._raw.run(space, branch, None if pattern is None else os.fspath(pattern), piece, set, demand, jobs, stop_on_failure, retry_failed, scope)
 
-    def send(self, piece, stream, value=None, *, id=None, space=None, branch=None):
+    def send(self, piece, stream, value=None, *, id=None, space=None, branch=None, scope=None):
         """Sends an event to a stream of a piece: (applied, seq, id). With an id it is applied once, however often it is sent."""
         with self._lock:
-            return self._raw.send(space, branch, piece, stream, value, id)
+            return self._raw.send(space, branch, piece, stream, value, id, scope)
 
     def __repr__(self):
         return f"Project({self.root!r})"

@@ -64,16 +64,17 @@ static bool identical(stet_value a, stet_value b) {
 /* {"/": ...}: a link, or another value that stands for something else. */
 static bool is_sigil(stet_value v) {
     size_t len;
-    return stet_typeof(v) == STET_OBJECT && stet_count(v) == 1 && stet_key_at(v, 0, &len)[0] == '/' && len == 1;
+    return stet_value_type(v) == STET_TYPE_OBJECT && stet_value_count(v) == 1 &&
+           stet_value_key_at(v, 0, &len)[0] == '/' && len == 1;
 }
 
 /* Two values at the current path that are not identical: a leaf, or one more container to walk. */
 static void differ(walk *w, stet_value before, stet_value after) {
-    stet_type type = stet_typeof(before);
-    if (type == stet_typeof(after) && (type == STET_ARRAY || type == STET_OBJECT) && !is_sigil(before) &&
+    stet_type type = stet_value_type(before);
+    if (type == stet_value_type(after) && (type == STET_TYPE_ARRAY || type == STET_TYPE_OBJECT) && !is_sigil(before) &&
         !is_sigil(after))
-        *stet_vec_add(&w->stack) = (frame){before, after, 0, 0, w->path.buf.len, type == STET_OBJECT};
-    else if (!stet_equal(before, after))
+        *stet_vec_add(&w->stack) = (frame){before, after, 0, 0, w->path.buf.len, type == STET_TYPE_OBJECT};
+    else if (!stet_value_equal(before, after))
         add_leaf(w, STET_VALUE);
 }
 
@@ -86,14 +87,14 @@ typedef struct member {
 } member;
 
 static bool next_element(frame *f, member *m) {
-    size_t n = stet_count(f->before), n_after = stet_count(f->after);
+    size_t n = stet_value_count(f->before), n_after = stet_value_count(f->after);
     size_t common = n < n_after ? n : n_after, longest = n > n_after ? n : n_after;
     for (; f->i < longest; f->i++) {
         m->in_before = f->i < n;
         m->in_after = f->i < n_after;
         if (f->i < common) {
-            m->before = stet_at(f->before, f->i);
-            m->after = stet_at(f->after, f->i);
+            m->before = stet_value_at(f->before, f->i);
+            m->after = stet_value_at(f->after, f->i);
             if (identical(m->before, m->after))
                 continue;
         }
@@ -107,8 +108,8 @@ static bool next_element(frame *f, member *m) {
 static bool next_member(frame *f, member *m) {
     for (;;) {
         size_t len_before = 0, len_after = 0;
-        const char *before = stet_key_at(f->before, f->i, &len_before);
-        const char *after = stet_key_at(f->after, f->j, &len_after);
+        const char *before = stet_value_key_at(f->before, f->i, &len_before);
+        const char *after = stet_value_key_at(f->after, f->j, &len_after);
         if (!before && !after)
             return false;
         int order;
@@ -125,9 +126,9 @@ static bool next_member(frame *f, member *m) {
         m->key = order <= 0 ? before : after;
         m->key_len = order <= 0 ? len_before : len_after;
         if (m->in_before)
-            m->before = stet_at(f->before, f->i++);
+            m->before = stet_value_at(f->before, f->i++);
         if (m->in_after)
-            m->after = stet_at(f->after, f->j++);
+            m->after = stet_value_at(f->after, f->j++);
         if (order == 0 && identical(m->before, m->after))
             continue;
         return true;
@@ -156,7 +157,7 @@ static void step(walk *w) {
         w->stack.len--;
     } else if (!descend(w, &m)) {
         /* No path can name that member, and so no read can: if it changed, its container did. */
-        if (!m.in_before || !m.in_after || !stet_equal(m.before, m.after)) {
+        if (!m.in_before || !m.in_after || !stet_value_equal(m.before, m.after)) {
             w->stack.len--;
             add_leaf(w, STET_VALUE);
         }

@@ -9,6 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
+enum { MESSAGE_MAX = 1024, HINT_MAX = 512 };
+
 /* Ends a text that snprintf cut at `size` bytes with "...", not in the middle of a character. */
 static void mark_cut(char *text, size_t size) {
     size_t keep = size - sizeof "...";
@@ -17,24 +21,59 @@ static void mark_cut(char *text, size_t size) {
     memcpy(text + keep, "...", sizeof "...");
 }
 
+/* Texts of errors are UTF-8, whatever they quote (names of files, output of programs): any other byte becomes U+FFFD. */
+static void mend(char *text, size_t size) {
+    char mended[3 * MESSAGE_MAX], *to = mended;
+    size_t left = strlen(text), valid = stet_utf8_valid_prefix(text, left);
+    assert(3 * left < sizeof mended);
+    if (valid == left)
+        return;
+    for (const char *from = text;; valid = stet_utf8_valid_prefix(from, left)) {
+        memcpy(to, from, valid);
+        to += valid;
+        from += valid;
+        left -= valid;
+        if (left == 0)
+            break;
+        to += stet_utf8_encode(0xFFFD, to);
+        from++;
+        left--;
+    }
+    *to = 0;
+    if ((size_t)(to - mended) >= size)
+        mark_cut(mended, size);
+    memcpy(text, mended, strlen(mended) + 1);
+}
+
 static void print(char *to, size_t size, const char *format, va_list args) {
     int n = vsnprintf(to, size, format, args);
     if (n < 0)
         to[0] = 0;
     else if ((size_t)n >= size)
         mark_cut(to, size);
+    mend(to, size);
+}
+
+/* One block of memory holds the message and, after its NUL, the hint. Either text may be one of the error itself. */
+static void set_texts(stet_error *err, const char *message, const char *hint) {
+    size_t len = strlen(message), more = strlen(hint);
+    char *both = stet_alloc(len + more + 2);
+    memcpy(both, message, len + 1);
+    memcpy(both + len + 1, hint, more + 1);
+    if (err->status != STET_OK)
+        stet_free((void *)err->message);
+    err->message = both;
+    err->hint = both + len + 1;
 }
 
 stet_status stet_vfail(stet_error *err, stet_status status, const char *format, va_list args) {
     assert(status != STET_OK);
     if (!err || err->status != STET_OK)
         return status;
-    /* The arguments may point into the error itself. */
-    char text[sizeof err->message];
+    char text[MESSAGE_MAX];
     print(text, sizeof text, format, args);
+    set_texts(err, text, "");
     err->status = status;
-    memcpy(err->message, text, strlen(text) + 1);
-    err->hint[0] = 0;
     return status;
 }
 
@@ -78,7 +117,7 @@ stet_status(stet_fail_errno)(stet_error *err, int error_number, const char *form
     stet_status status = status_of_errno(error_number);
     if (!err || err->status != STET_OK)
         return status;
-    char what[sizeof err->message], reason[128];
+    char what[MESSAGE_MAX], reason[128];
     va_list args;
     va_start(args, format);
     print(what, sizeof what, format, args);
@@ -93,68 +132,89 @@ stet_status(stet_fail_errno)(stet_error *err, int error_number, const char *form
 void stet_fail_in(stet_error *err, const char *format, ...) {
     if (!err || err->status == STET_OK)
         return;
-    char prefix[sizeof err->message], whole[2 * sizeof err->message + 2];
+    char prefix[MESSAGE_MAX], whole[MESSAGE_MAX];
     va_list args;
     va_start(args, format);
     print(prefix, sizeof prefix, format, args);
     va_end(args);
     int n = snprintf(whole, sizeof whole, "%s: %s", prefix, err->message);
-    assert(n >= 0 && (size_t)n < sizeof whole);
-    if ((size_t)n >= sizeof err->message)
-        mark_cut(whole, sizeof err->message);
-    memcpy(err->message, whole, strlen(whole) + 1);
+    if ((size_t)n >= sizeof whole)
+        mark_cut(whole, sizeof whole);
+    set_texts(err, whole, err->hint);
+}
+
+bool stet_has_hint(const stet_error *err) {
+    return err->status != STET_OK && err->hint[0];
+}
+
+static void vhint(stet_error *err, const char *format, va_list args) {
+    char text[HINT_MAX];
+    print(text, sizeof text, format, args);
+    set_texts(err, err->message, text);
 }
 
 void stet_hint(stet_error *err, const char *format, ...) {
     if (!err || err->status == STET_OK || err->hint[0])
         return;
-    char text[sizeof err->hint];
     va_list args;
     va_start(args, format);
-    print(text, sizeof text, format, args);
+    vhint(err, format, args);
     va_end(args);
-    memcpy(err->hint, text, strlen(text) + 1);
+}
+
+void stet_hint_instead(stet_error *err, const char *format, ...) {
+    if (!err || err->status == STET_OK)
+        return;
+    va_list args;
+    va_start(args, format);
+    vhint(err, format, args);
+    va_end(args);
 }
 
 void stet_detail(stet_error *err, const char *key, stet_value item) {
     if (!err || err->status == STET_OK) {
-        stet_release(item);
+        stet_value_release(item);
         return;
     }
-    if (stet_typeof(err->details) != STET_OBJECT) {
-        stet_release(err->details);
-        err->details = stet_object();
+    if (stet_value_type(err->details) != STET_TYPE_OBJECT) {
+        stet_value_release(err->details);
+        err->details = stet_value_object();
     }
-    stet_put(&err->details, key, item);
+    stet_value_put(&err->details, key, item);
 }
 
 void stet_error_clear(stet_error *err) {
-    if (!err)
+    if (!err || err->status == STET_OK)
         return;
-    stet_release(err->details);
-    err->status = STET_OK;
-    err->message[0] = err->hint[0] = 0;
-    err->details = stet_null();
+    stet_free((void *)err->message); /* and the hint */
+    stet_value_release(err->details);
+    *err = (stet_error)STET_ERROR_INIT;
 }
 
 void stet_error_move(stet_error *to, stet_error *from) {
     if (to == from)
         return;
     if (to && to->status == STET_OK) {
-        stet_release(to->details);
         *to = *from;
-        from->details = stet_null();
+        *from = (stet_error)STET_ERROR_INIT;
     }
     stet_error_clear(from);
 }
 
+void stet_error_copy(stet_error *to, const stet_error *from) {
+    if (!to || to->status != STET_OK || from->status == STET_OK)
+        return;
+    stet_fail(to, from->status, "%s", from->message);
+    stet_hint(to, "%s", from->hint);
+    to->details = stet_value_retain(from->details);
+}
+
 stet_value stet_error_value(const stet_error *err) {
-    stet_value v = stet_object();
-    stet_put(&v, "code", stet_string(stet_status_name(err->status)));
-    /* Through stet_stringf, which mends what is not UTF-8: messages may name files. */
-    stet_put(&v, "message", stet_stringf("%s", err->message));
-    stet_put(&v, "hint", stet_stringf("%s", err->hint));
-    stet_put(&v, "details", stet_retain(err->details));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "code", stet_value_string(stet_status_name(err->status)));
+    stet_value_put(&v, "message", stet_value_string(err->message));
+    stet_value_put(&v, "hint", stet_value_string(err->hint));
+    stet_value_put(&v, "details", stet_value_retain(err->details));
     return v;
 }
 

@@ -32,10 +32,15 @@ stet_status stet_fail_errno(stet_error *err, int error_number, const char *forma
 void stet_fail_in(stet_error *err, const char *format, ...) STET_PRINTF(2, 3);
 /* Sets the hint of a set error, if it has none. */
 void stet_hint(stet_error *err, const char *format, ...) STET_PRINTF(2, 3);
+/* Sets the hint of a set error, in place of the one it may have. */
+void stet_hint_instead(stet_error *err, const char *format, ...) STET_PRINTF(2, 3);
+bool stet_has_hint(const stet_error *err);
 /* Adds a member to the details of a set error. Consumes `item`. */
 void stet_detail(stet_error *err, const char *key, stet_value item);
 /* Moves `from` into `to` unless `to` is set (then `from` is cleared); `from` is STET_OK afterwards. */
 void stet_error_move(stet_error *to, stet_error *from);
+/* Copies `from`, which stays as it is, unless `to` is set. */
+void stet_error_copy(stet_error *to, const stet_error *from);
 /* The inverse of stet_status_name; false for an unknown name. */
 bool stet_status_of_name(const char *name, stet_status *out);
 

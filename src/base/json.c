@@ -71,9 +71,9 @@ __attribute__((cold)) STET_PRINTF(4, 5) static stet_status
     stet_vfail(r->err, status, format, args);
     va_end(args);
     stet_fail_in(r->err, "line %zu, column %zu (byte %zu)", line, column, (size_t)(at - r->text));
-    stet_detail(r->err, "line", stet_int((int64_t)line));
-    stet_detail(r->err, "column", stet_int((int64_t)column));
-    stet_detail(r->err, "offset", stet_int(at - r->text));
+    stet_detail(r->err, "line", stet_value_int((int64_t)line));
+    stet_detail(r->err, "column", stet_value_int((int64_t)column));
+    stet_detail(r->err, "offset", stet_value_int(at - r->text));
     return status;
 }
 
@@ -218,7 +218,7 @@ static stet_value long_key(struct reader *r, const char *bytes, size_t len) {
             return stet_value_of_block(STET_TAG_LONG, *cached);
         }
     }
-    stet_value v = stet_value_string(bytes, len, r->pool);
+    stet_value v = stet_value_make_string(bytes, len, r->pool);
     if (!r->streaming) /* else it goes with its element */
         *cached = stet_value_block(v);
     return v;
@@ -226,7 +226,7 @@ static stet_value long_key(struct reader *r, const char *bytes, size_t len) {
 
 static bool is_name(const stet_value *key, const char *name) {
     size_t len;
-    const char *bytes = stet_as_string(key, &len);
+    const char *bytes = stet_value_as_string(key, &len);
     return strlen(name) == len && !memcmp(bytes, name, len);
 }
 
@@ -265,7 +265,7 @@ static inline stet_status read_string(struct reader *r, const char **at, bool ke
             return STET_OK;
         }
         if (r->streaming && !key && is_unwanted(r)) {
-            *out = stet_value_string("", 0, NULL);
+            *out = stet_value_make_string("", 0, NULL);
             return STET_OK;
         }
     } else {
@@ -278,7 +278,7 @@ static inline stet_status read_string(struct reader *r, const char **at, bool ke
         if (status)
             return status;
     }
-    *out = key && len > STET_SHORT_MAX ? long_key(r, bytes, len) : stet_value_string(bytes, len, r->pool);
+    *out = key && len > STET_SHORT_MAX ? long_key(r, bytes, len) : stet_value_make_string(bytes, len, r->pool);
     return STET_OK;
 }
 
@@ -364,7 +364,7 @@ static stet_status read_number(struct reader *r, const char **at, stet_value *ou
         return fail(r, STET_INVALID, start, "number %.*s%s is too large for a floating-point number",
                     len > 40 ? 40 : (int)len, start, len > 40 ? "..." : "");
     *at = p;
-    *out = stet_value_double(d);
+    *out = stet_value_make_double(d);
     return STET_OK;
 }
 
@@ -454,7 +454,7 @@ static bool key_is(const char *key, const char *end, const stet_value *wanted) {
     bool equal = false;
     if (read_string(&r, &p, false, &v) == STET_OK) {
         equal = stet_value_compare_strings(&v, wanted) == 0;
-        stet_release(v);
+        stet_value_release(v);
     }
     stet_buf_release(&r.scratch);
     return equal;
@@ -463,7 +463,7 @@ static bool key_is(const char *key, const char *end, const stet_value *wanted) {
 /* Objects are checked when they close, and members carry no positions: the text of the object is walked again. */
 __attribute__((cold)) static stet_status fail_duplicate(struct reader *r, const char *open, const stet_value *key) {
     size_t len, seen = 0;
-    const char *bytes = stet_as_string(key, &len), *at = open;
+    const char *bytes = stet_value_as_string(key, &len), *at = open;
     for (struct walk w = {.open = open, .end = r->end}; seen < 2 && next_element(&w);)
         if (key_is(w.key, r->end, key) && ++seen == 2)
             at = w.key;
@@ -486,7 +486,7 @@ static stet_status open_container(struct reader *r, const char *p) {
 static void hand_over(struct reader *r) {
     stet_value v = r->values.at[--r->values.len];
     r->stream->element(r->stream->ctx, v);
-    stet_release(v);
+    stet_value_release(v);
 }
 
 /* Replaces the elements of the innermost container by the container. */
@@ -495,8 +495,8 @@ static stet_status close_container(struct reader *r) {
     stet_value *items = r->values.at + top->start, v;
     size_t n = r->values.len - top->start, duplicate;
     if (!top->object)
-        v = stet_value_array(items, n, r->pool);
-    else if (!stet_value_object((stet_member *)items, n / 2, &v, &duplicate, r->pool))
+        v = stet_value_make_array(items, n, r->pool);
+    else if (!stet_value_make_object((stet_member *)items, n / 2, &v, &duplicate, r->pool))
         return fail_duplicate(r, top->open, &((stet_member *)items)[duplicate].key);
     r->values.len = top->start;
     push(r, v);
@@ -635,7 +635,7 @@ stet_status stet_json_read_stream(const char *text, size_t len, const stet_json_
         *out = r.values.at[0];
     } else {
         for (size_t i = 0; i < r.values.len; i++)
-            stet_release(r.values.at[i]);
+            stet_value_release(r.values.at[i]);
     }
     stet_pool_end(&pool);
     stet_vec_release(&r.values);
@@ -672,12 +672,12 @@ static const char *descend(const char *p, const char *end, const char *name, siz
     }
     if (*p != '{' || !stet_utf8_valid(name, len))
         return NULL;
-    stet_value wanted = stet_value_string(name, len, NULL);
+    stet_value wanted = stet_value_make_string(name, len, NULL);
     const char *found = NULL;
     while (!found && next_element(&w))
         if (key_is(w.key, end, &wanted))
             found = w.value;
-    stet_release(wanted);
+    stet_value_release(wanted);
     return found;
 }
 

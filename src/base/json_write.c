@@ -61,31 +61,31 @@ static void write_leaf(stet_buf *b, const stet_value *v) {
     char number[32];
     size_t len;
     const char *bytes;
-    switch (stet_typeof(*v)) {
-    case STET_NULL:
+    switch (stet_value_type(*v)) {
+    case STET_TYPE_NULL:
         add(b, "null", 4);
         break;
-    case STET_BOOL:
-        if (stet_as_bool(*v))
+    case STET_TYPE_BOOL:
+        if (stet_value_as_bool(*v))
             add(b, "true", 4);
         else
             add(b, "false", 5);
         break;
-    case STET_INT:
-        write_int(b, stet_as_int(*v));
+    case STET_TYPE_INT:
+        write_int(b, stet_value_as_int(*v));
         break;
-    case STET_DOUBLE:
-        len = stet_number_print_apart(stet_as_double(*v), number);
+    case STET_TYPE_DOUBLE:
+        len = stet_number_print_apart(stet_value_as_double(*v), number);
         add(b, number, len);
         break;
-    case STET_STRING:
-        bytes = stet_as_string(v, &len);
+    case STET_TYPE_STRING:
+        bytes = stet_value_as_string(v, &len);
         stet_json_write_string(b, bytes, len);
         break;
-    case STET_ARRAY: /* empty ones: the others are opened */
+    case STET_TYPE_ARRAY: /* empty ones: the others are opened */
         add(b, "[]", 2);
         break;
-    case STET_OBJECT:
+    case STET_TYPE_OBJECT:
         add(b, "{}", 2);
         break;
     }
@@ -109,18 +109,18 @@ void stet_json_write(stet_buf *b, stet_value v, stet_json_style style) {
     bool pretty = style == STET_JSON_PRETTY;
     STET_VEC(struct open) stack = {0};
     for (;;) {
-        if (stet_count(v)) {
-            add_char(b, stet_typeof(v) == STET_ARRAY ? '[' : '{');
+        if (stet_value_count(v)) {
+            add_char(b, stet_value_type(v) == STET_TYPE_ARRAY ? '[' : '{');
             *stet_vec_add(&stack) = (struct open){v, 0};
         } else {
             write_leaf(b, &v);
         }
         /* Close what is complete, then on to the next element. */
-        while (stack.len && stack.at[stack.len - 1].next == stet_count(stack.at[stack.len - 1].v)) {
+        while (stack.len && stack.at[stack.len - 1].next == stet_value_count(stack.at[stack.len - 1].v)) {
             stack.len--;
             if (pretty)
                 break_line(b, stack.len);
-            add_char(b, stet_typeof(stack.at[stack.len].v) == STET_ARRAY ? ']' : '}');
+            add_char(b, stet_value_type(stack.at[stack.len].v) == STET_TYPE_ARRAY ? ']' : '}');
         }
         if (!stack.len || b->overflow)
             break;
@@ -129,13 +129,13 @@ void stet_json_write(stet_buf *b, stet_value v, stet_json_style style) {
             add_char(b, ',');
         if (pretty)
             break_line(b, stack.len);
-        if (stet_typeof(top->v) == STET_OBJECT) {
+        if (stet_value_type(top->v) == STET_TYPE_OBJECT) {
             size_t len;
-            const char *key = stet_key_at(top->v, top->next, &len);
+            const char *key = stet_value_key_at(top->v, top->next, &len);
             stet_json_write_string(b, key, len);
             add(b, ": ", pretty ? 2 : 1);
         }
-        v = stet_at(top->v, top->next++);
+        v = stet_value_at(top->v, top->next++);
     }
     if (pretty)
         add_char(b, '\n');

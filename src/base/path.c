@@ -228,25 +228,25 @@ void stet_path_print(stet_pathref p, stet_buf *out) {
 }
 
 stet_status stet_path_of_value(stet_path *out, stet_value keys, stet_error *err) {
-    if (stet_typeof(keys) != STET_ARRAY)
+    if (stet_value_type(keys) != STET_TYPE_ARRAY)
         return stet_fail(err, STET_INVALID, "path: expected an array of keys");
-    size_t count = stet_count(keys);
+    size_t count = stet_value_count(keys);
     if (count > STET_PATH_MAX_KEYS)
         return too_long(err, "path");
     stet_path p = STET_PATH_INIT;
     stet_status status = STET_OK;
     for (size_t i = 0; i < count && status == STET_OK; i++) {
-        stet_value key = stet_at(keys, i);
+        stet_value key = stet_value_at(keys, i);
         size_t len = 0;
-        if (stet_typeof(key) == STET_INT && stet_as_int(key) >= 0) {
-            stet_path_push_index(&p, (size_t)stet_as_int(key));
+        if (stet_value_type(key) == STET_TYPE_INT && stet_value_as_int(key) >= 0) {
+            stet_path_push_index(&p, (size_t)stet_value_as_int(key));
             continue;
         }
-        if (stet_typeof(key) != STET_STRING) {
+        if (stet_value_type(key) != STET_TYPE_STRING) {
             status = stet_fail(err, STET_INVALID, "path: key %zu is neither a string nor an array index", i);
             break;
         }
-        const char *bytes = stet_as_string(&key, &len);
+        const char *bytes = stet_value_as_string(&key, &len);
         stet_path_push_n(&p, bytes, len);
     }
     if (status == STET_OK && p.buf.overflow)
@@ -258,12 +258,12 @@ stet_status stet_path_of_value(stet_path *out, stet_value keys, stet_error *err)
 }
 
 stet_value stet_path_to_value(stet_pathref p) {
-    stet_value keys = stet_array();
+    stet_value keys = stet_value_array();
     stet_buf scratch = STET_BUF(0);
     const char *key;
     size_t len;
     for (size_t cursor = 0; stet_path_next(p, &cursor, &scratch, &key, &len);)
-        stet_push(&keys, stet_string_n(key, len));
+        stet_value_push(&keys, stet_value_string_n(key, len));
     stet_buf_release(&scratch);
     return keys;
 }
@@ -276,14 +276,14 @@ bool stet_path_lookup(stet_value root, stet_pathref p, stet_value *out) {
     bool found = true;
     while (found && stet_path_next(p, &cursor, &scratch, &key, &len)) {
         size_t index;
-        switch (stet_typeof(at)) {
-        case STET_OBJECT:
-            found = stet_find(at, key, len, &at);
+        switch (stet_value_type(at)) {
+        case STET_TYPE_OBJECT:
+            found = stet_value_find(at, key, len, &at);
             break;
-        case STET_ARRAY:
-            found = stet_path_index(key, len, &index) && index < stet_count(at);
+        case STET_TYPE_ARRAY:
+            found = stet_path_index(key, len, &index) && index < stet_value_count(at);
             if (found)
-                at = stet_at(at, index);
+                at = stet_value_at(at, index);
             break;
         default:
             found = false;

@@ -50,15 +50,15 @@ static outcome malformed(ctx *c, const char *name, const char *expected) {
 /* A few words about a value: "7", "the string \"abc\"", "an array of 3". */
 static void describe(stet_buf *b, stet_value v) {
     size_t len = 0;
-    switch (stet_typeof(v)) {
-    case STET_ARRAY:
-        stet_buf_printf(b, "an array of %zu", stet_count(v));
+    switch (stet_value_type(v)) {
+    case STET_TYPE_ARRAY:
+        stet_buf_printf(b, "an array of %zu", stet_value_count(v));
         break;
-    case STET_OBJECT:
-        stet_buf_printf(b, "an object with %zu member%s", stet_count(v), stet_count(v) == 1 ? "" : "s");
+    case STET_TYPE_OBJECT:
+        stet_buf_printf(b, "an object with %zu member%s", stet_value_count(v), stet_value_count(v) == 1 ? "" : "s");
         break;
-    case STET_STRING: {
-        const char *s = stet_as_string(&v, &len);
+    case STET_TYPE_STRING: {
+        const char *s = stet_value_as_string(&v, &len);
         size_t shown = len <= 60 ? len : 60;
         while (shown < len && shown && ((unsigned char)s[shown] & 0xc0) == 0x80)
             shown--;
@@ -76,7 +76,7 @@ static void describe(stet_buf *b, stet_value v) {
 /* As it is for a scalar, else in a few words. */
 static void describe_wanted(stet_buf *b, stet_value v) {
     size_t len = 0;
-    if (stet_typeof(v) == STET_STRING && (stet_as_string(&v, &len), len <= 60))
+    if (stet_value_type(v) == STET_TYPE_STRING && (stet_value_as_string(&v, &len), len <= 60))
         stet_json_write(b, v, STET_JSON_CANONICAL);
     else
         describe(b, v);
@@ -103,24 +103,24 @@ static outcome mismatch(ctx *c, const char *name, stet_value instance, const cha
 }
 
 static bool is_integer(stet_value v) {
-    return stet_typeof(v) == STET_INT ||
-           (stet_typeof(v) == STET_DOUBLE && rint(stet_as_double(v)) == stet_as_double(v));
+    return stet_value_type(v) == STET_TYPE_INT ||
+           (stet_value_type(v) == STET_TYPE_DOUBLE && rint(stet_value_as_double(v)) == stet_value_as_double(v));
 }
 
 static bool has_type(stet_value v, const char *name) {
-    switch (stet_typeof(v)) {
-    case STET_NULL:
+    switch (stet_value_type(v)) {
+    case STET_TYPE_NULL:
         return strcmp(name, "null") == 0;
-    case STET_BOOL:
+    case STET_TYPE_BOOL:
         return strcmp(name, "boolean") == 0;
-    case STET_INT:
-    case STET_DOUBLE:
+    case STET_TYPE_INT:
+    case STET_TYPE_DOUBLE:
         return strcmp(name, "number") == 0 || (strcmp(name, "integer") == 0 && is_integer(v));
-    case STET_STRING:
+    case STET_TYPE_STRING:
         return strcmp(name, "string") == 0;
-    case STET_ARRAY:
+    case STET_TYPE_ARRAY:
         return strcmp(name, "array") == 0;
-    case STET_OBJECT:
+    case STET_TYPE_OBJECT:
         return strcmp(name, "object") == 0;
     }
     return false;
@@ -128,7 +128,7 @@ static bool has_type(stet_value v, const char *name) {
 
 static size_t characters(stet_value string) {
     size_t len = 0, n = 0;
-    const char *s = stet_as_string(&string, &len);
+    const char *s = stet_value_as_string(&string, &len);
     for (size_t i = 0; i < len; i++)
         n += ((unsigned char)s[i] & 0xc0) != 0x80;
     return n;
@@ -138,12 +138,12 @@ static outcome check_type(ctx *c, stet_value schema, stet_value argument, stet_v
     (void)schema;
     const char *name = stet_schema_type_name(argument);
     stet_buf wanted = STET_BUF(200);
-    size_t count = stet_count(argument);
+    size_t count = stet_value_count(argument);
     bool found = name && has_type(instance, name);
     if (name)
         stet_buf_printf(&wanted, "%s %s", strchr("aio", name[0]) ? "an" : "a", name);
     for (size_t i = 0; i < count && !found; i++) {
-        name = stet_schema_type_name(stet_at(argument, i));
+        name = stet_schema_type_name(stet_value_at(argument, i));
         if (!name) {
             stet_buf_release(&wanted);
             return malformed(c, "type", "the name of a type, or an array of them");
@@ -158,16 +158,16 @@ static outcome check_type(ctx *c, stet_value schema, stet_value argument, stet_v
 
 static outcome check_enum(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
-    size_t count = stet_count(argument);
+    size_t count = stet_value_count(argument);
     for (size_t i = 0; i < count; i++)
-        if (stet_equal(stet_at(argument, i), instance))
+        if (stet_value_equal(stet_value_at(argument, i), instance))
             return MATCH;
     if (c->quiet)
         return MISMATCH;
     stet_buf choices = STET_BUF(0);
     for (size_t i = 0; i < count && choices.len < 300; i++) {
         stet_buf_str(&choices, i ? ", " : "");
-        describe_wanted(&choices, stet_at(argument, i));
+        describe_wanted(&choices, stet_value_at(argument, i));
         if (choices.len >= 300 && i + 1 < count)
             stet_buf_str(&choices, ", ...");
     }
@@ -178,7 +178,7 @@ static outcome check_enum(ctx *c, stet_value schema, stet_value argument, stet_v
 
 static outcome check_const(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
-    if (stet_equal(argument, instance))
+    if (stet_value_equal(argument, instance))
         return MATCH;
     stet_buf wanted = STET_BUF(0);
     describe_wanted(&wanted, argument);
@@ -203,16 +203,16 @@ static outcome apply_below(ctx *c, stet_value schema, const char *key, size_t ke
 
 static outcome check_properties(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
-    if (stet_typeof(instance) != STET_OBJECT)
+    if (stet_value_type(instance) != STET_TYPE_OBJECT)
         return MATCH;
-    size_t count = stet_count(argument);
+    size_t count = stet_value_count(argument);
     for (size_t i = 0; i < count; i++) {
         size_t len = 0;
-        const char *key = stet_key_at(argument, i, &len);
+        const char *key = stet_value_key_at(argument, i, &len);
         stet_value item;
-        if (!stet_find(instance, key, len, &item))
+        if (!stet_value_find(instance, key, len, &item))
             continue;
-        outcome result = apply_below(c, stet_at(argument, i), key, len, 0, item);
+        outcome result = apply_below(c, stet_value_at(argument, i), key, len, 0, item);
         if (result != MATCH)
             return result;
     }
@@ -220,24 +220,25 @@ static outcome check_properties(ctx *c, stet_value schema, stet_value argument, 
 }
 
 static outcome check_additional(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
-    if (stet_typeof(instance) != STET_OBJECT || (stet_typeof(argument) == STET_BOOL && stet_as_bool(argument)))
+    if (stet_value_type(instance) != STET_TYPE_OBJECT ||
+        (stet_value_type(argument) == STET_TYPE_BOOL && stet_value_as_bool(argument)))
         return MATCH;
-    stet_value known = stet_get(schema, "properties");
-    size_t count = stet_count(instance);
+    stet_value known = stet_value_get(schema, "properties");
+    size_t count = stet_value_count(instance);
     for (size_t i = 0; i < count; i++) {
         size_t len = 0;
-        const char *key = stet_key_at(instance, i, &len);
+        const char *key = stet_value_key_at(instance, i, &len);
         stet_value ignored;
-        if (stet_typeof(known) == STET_OBJECT && stet_find(known, key, len, &ignored))
+        if (stet_value_type(known) == STET_TYPE_OBJECT && stet_value_find(known, key, len, &ignored))
             continue;
-        outcome result = apply_below(c, argument, key, len, 0, stet_at(instance, i));
-        if (result == MISMATCH && stet_typeof(argument) == STET_BOOL && !c->quiet) {
+        outcome result = apply_below(c, argument, key, len, 0, stet_value_at(instance, i));
+        if (result == MISMATCH && stet_value_type(argument) == STET_TYPE_BOOL && !c->quiet) {
             c->keyword = "additionalProperties";
             stet_buf_clear(&c->what);
             stet_buf_str(&c->what, "unknown member");
-            for (size_t k = 0; k < stet_count(known) && c->what.len < 300; k++) {
+            for (size_t k = 0; k < stet_value_count(known) && c->what.len < 300; k++) {
                 stet_buf_str(&c->what, k ? ", " : "; known are ");
-                stet_buf_str(&c->what, stet_key_at(known, k, NULL));
+                stet_buf_str(&c->what, stet_value_key_at(known, k, NULL));
             }
         }
         if (result != MATCH)
@@ -248,27 +249,27 @@ static outcome check_additional(ctx *c, stet_value schema, stet_value argument, 
 
 static outcome check_required(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
-    if (stet_typeof(instance) != STET_OBJECT)
+    if (stet_value_type(instance) != STET_TYPE_OBJECT)
         return MATCH;
-    size_t count = stet_count(argument);
+    size_t count = stet_value_count(argument);
     for (size_t i = 0; i < count; i++) {
-        stet_value name = stet_at(argument, i), ignored;
+        stet_value name = stet_value_at(argument, i), ignored;
         size_t len = 0;
-        const char *key = stet_as_string(&name, &len);
+        const char *key = stet_value_as_string(&name, &len);
         if (!key)
             return malformed(c, "required", "an array of strings");
-        if (!stet_find(instance, key, len, &ignored))
+        if (!stet_value_find(instance, key, len, &ignored))
             return mismatch(c, "required", instance, "a member \"%.100s\"", key);
     }
     return MATCH;
 }
 
 static outcome check_items(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
-    if (stet_typeof(instance) != STET_ARRAY)
+    if (stet_value_type(instance) != STET_TYPE_ARRAY)
         return MATCH;
-    size_t count = stet_count(instance);
-    for (size_t i = stet_count(stet_get(schema, "prefixItems")); i < count; i++) {
-        outcome result = apply_below(c, argument, NULL, 0, i, stet_at(instance, i));
+    size_t count = stet_value_count(instance);
+    for (size_t i = stet_value_count(stet_value_get(schema, "prefixItems")); i < count; i++) {
+        outcome result = apply_below(c, argument, NULL, 0, i, stet_value_at(instance, i));
         if (result != MATCH)
             return result;
     }
@@ -277,11 +278,11 @@ static outcome check_items(ctx *c, stet_value schema, stet_value argument, stet_
 
 static outcome check_prefix_items(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
-    if (stet_typeof(instance) != STET_ARRAY)
+    if (stet_value_type(instance) != STET_TYPE_ARRAY)
         return MATCH;
-    size_t count = stet_count(instance), schemas = stet_count(argument);
+    size_t count = stet_value_count(instance), schemas = stet_value_count(argument);
     for (size_t i = 0; i < count && i < schemas; i++) {
-        outcome result = apply_below(c, stet_at(argument, i), NULL, 0, i, stet_at(instance, i));
+        outcome result = apply_below(c, stet_value_at(argument, i), NULL, 0, i, stet_value_at(instance, i));
         if (result != MATCH)
             return result;
     }
@@ -289,21 +290,21 @@ static outcome check_prefix_items(ctx *c, stet_value schema, stet_value argument
 }
 
 static int by_value(const void *a, const void *b) {
-    return stet_compare(*(const stet_value *)a, *(const stet_value *)b);
+    return stet_value_compare(*(const stet_value *)a, *(const stet_value *)b);
 }
 
 static outcome check_unique(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
-    size_t count = stet_count(instance);
-    if (!stet_as_bool(argument) || stet_typeof(instance) != STET_ARRAY || count < 2)
+    size_t count = stet_value_count(instance);
+    if (!stet_value_as_bool(argument) || stet_value_type(instance) != STET_TYPE_ARRAY || count < 2)
         return MATCH;
     stet_value *sorted = stet_alloc(count * sizeof *sorted); /* borrowed from the instance */
     for (size_t i = 0; i < count; i++)
-        sorted[i] = stet_at(instance, i);
+        sorted[i] = stet_value_at(instance, i);
     qsort(sorted, count, sizeof *sorted, by_value);
     outcome result = MATCH;
     for (size_t i = 1; i < count && result == MATCH; i++) {
-        if (!stet_equal(sorted[i - 1], sorted[i]))
+        if (!stet_value_equal(sorted[i - 1], sorted[i]))
             continue;
         stet_buf twice = STET_BUF(0);
         describe(&twice, sorted[i]);
@@ -318,10 +319,10 @@ static outcome check_unique(ctx *c, stet_value schema, stet_value argument, stet
 /* The six counts: of a container or a string, at least or at most. */
 static outcome check_count(ctx *c, const char *name, stet_type type, const char *unit, bool at_least,
                            stet_value argument, stet_value instance) {
-    if (stet_typeof(instance) != type)
+    if (stet_value_type(instance) != type)
         return MATCH;
-    uint64_t bound = (uint64_t)stet_as_int(argument);
-    uint64_t count = type == STET_STRING ? characters(instance) : stet_count(instance);
+    uint64_t bound = (uint64_t)stet_value_as_int(argument);
+    uint64_t count = type == STET_TYPE_STRING ? characters(instance) : stet_value_count(instance);
     if (at_least ? count >= bound : count <= bound)
         return MATCH;
     return mismatch(c, name, instance, "at %s %llu %s%s", at_least ? "least" : "most", (unsigned long long)bound, unit,
@@ -333,12 +334,12 @@ static outcome check_count(ctx *c, const char *name, stet_type type, const char 
         (void)schema;                                                                                                  \
         return check_count(c, name, type, unit, at_least, argument, instance);                                         \
     }
-COUNT_CHECK(check_min_items, "minItems", STET_ARRAY, "element", true)
-COUNT_CHECK(check_max_items, "maxItems", STET_ARRAY, "element", false)
-COUNT_CHECK(check_min_properties, "minProperties", STET_OBJECT, "member", true)
-COUNT_CHECK(check_max_properties, "maxProperties", STET_OBJECT, "member", false)
-COUNT_CHECK(check_min_length, "minLength", STET_STRING, "character", true)
-COUNT_CHECK(check_max_length, "maxLength", STET_STRING, "character", false)
+COUNT_CHECK(check_min_items, "minItems", STET_TYPE_ARRAY, "element", true)
+COUNT_CHECK(check_max_items, "maxItems", STET_TYPE_ARRAY, "element", false)
+COUNT_CHECK(check_min_properties, "minProperties", STET_TYPE_OBJECT, "member", true)
+COUNT_CHECK(check_max_properties, "maxProperties", STET_TYPE_OBJECT, "member", false)
+COUNT_CHECK(check_min_length, "minLength", STET_TYPE_STRING, "character", true)
+COUNT_CHECK(check_max_length, "maxLength", STET_TYPE_STRING, "character", false)
 
 static outcome check_bound(ctx *c, const char *name, const char *words, bool good, stet_value argument,
                            stet_value instance) {
@@ -351,16 +352,16 @@ static outcome check_bound(ctx *c, const char *name, const char *words, bool goo
     return MISMATCH;
 }
 
-/* By size alone: beyond 2^53 an integer and a double may be equal here that are two values to stet_compare. */
+/* By size alone: beyond 2^53 an integer and a double may be equal here that are two values to stet_value_compare. */
 static int compare_numbers(stet_value a, stet_value b) {
-    bool a_double = stet_typeof(a) == STET_DOUBLE, b_double = stet_typeof(b) == STET_DOUBLE;
+    bool a_double = stet_value_type(a) == STET_TYPE_DOUBLE, b_double = stet_value_type(b) == STET_TYPE_DOUBLE;
     if (a_double == b_double)
-        return stet_compare(a, b);
-    double d = stet_as_double(a_double ? a : b);
-    int64_t i = stet_as_int(a_double ? b : a);
+        return stet_value_compare(a, b);
+    double d = stet_value_as_double(a_double ? a : b);
+    int64_t i = stet_value_as_int(a_double ? b : a);
     if (fabs(d) < 0x1p63 && rint(d) == d && (int64_t)d == i)
         return 0;
-    return stet_compare(a, b);
+    return stet_value_compare(a, b);
 }
 
 #define BOUND_CHECK(function, name, words, comparison)                                                                 \
@@ -381,12 +382,12 @@ static void decimal(stet_value v, uint64_t *digits, int *exponent) {
     char text[32];
     *digits = 0;
     *exponent = 0;
-    if (stet_typeof(v) == STET_INT) {
-        int64_t i = stet_as_int(v);
+    if (stet_value_type(v) == STET_TYPE_INT) {
+        int64_t i = stet_value_as_int(v);
         *digits = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
         return;
     }
-    stet_number_print(fabs(stet_as_double(v)), text);
+    stet_number_print(fabs(stet_value_as_double(v)), text);
     bool fraction = false;
     const char *s = text;
     for (; *s && *s != 'e'; s++) {
@@ -442,13 +443,13 @@ static outcome check_multiple(ctx *c, stet_value schema, stet_value argument, st
 
 static outcome check_pattern(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
-    if (stet_typeof(instance) != STET_STRING)
+    if (stet_value_type(instance) != STET_TYPE_STRING)
         return MATCH;
     size_t pattern_len = 0, len = 0;
-    const char *pattern = stet_as_string(&argument, &pattern_len);
+    const char *pattern = stet_value_as_string(&argument, &pattern_len);
     stet_regex *regex = NULL;
     for (size_t i = 0; i < c->patterns && !regex; i++)
-        if (stet_equal(c->pattern_text[i], argument))
+        if (stet_value_equal(c->pattern_text[i], argument))
             regex = c->pattern[i];
     bool kept = regex;
     if (!regex) {
@@ -461,7 +462,7 @@ static outcome check_pattern(ctx *c, stet_value schema, stet_value argument, ste
             kept = true;
         }
     }
-    const char *text = stet_as_string(&instance, &len);
+    const char *text = stet_value_as_string(&instance, &len);
     bool found = stet_regex_matches(regex, text, len);
     if (!kept)
         stet_regex_free(regex);
@@ -470,8 +471,8 @@ static outcome check_pattern(ctx *c, stet_value schema, stet_value argument, ste
 
 static outcome check_all(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
-    for (size_t i = 0; i < stet_count(argument); i++) {
-        outcome result = apply(c, stet_at(argument, i), instance);
+    for (size_t i = 0; i < stet_value_count(argument); i++) {
+        outcome result = apply(c, stet_value_at(argument, i), instance);
         if (result != MATCH)
             return result;
     }
@@ -521,10 +522,10 @@ static outcome none_matched(ctx *c, alternatives *a, const char *name, size_t co
 
 static outcome check_some(ctx *c, const char *name, bool only_one, stet_value argument, stet_value instance) {
     alternatives a = {.all = STET_BUF(0), .where = STET_BUF(0), .what = STET_BUF(0)};
-    size_t count = stet_count(argument), matched = 0, first = 0, here = stet_path_depth(stet_path_ref(&c->path));
+    size_t count = stet_value_count(argument), matched = 0, first = 0, here = stet_path_depth(stet_path_ref(&c->path));
     outcome result = MISMATCH;
     for (size_t i = 0; i < count; i++) {
-        outcome one = apply(c, stet_at(argument, i), instance);
+        outcome one = apply(c, stet_value_at(argument, i), instance);
         if (one == BROKEN) {
             result = BROKEN;
             break;
@@ -621,19 +622,19 @@ static outcome apply_object(ctx *c, stet_value schema, stet_value instance) {
     /* `type` has its turn before the others: what it says is the clearest. */
     static const stet_schema_keyword type = {"type", STET_SHAPE_TYPES, STET_KEYWORD_TYPE};
     stet_value argument;
-    if (stet_find(schema, "type", 4, &argument)) {
+    if (stet_value_find(schema, "type", 4, &argument)) {
         outcome result = apply_keyword(c, &type, schema, argument, instance);
         if (result != MATCH)
             return result;
     }
-    size_t count = stet_count(schema);
+    size_t count = stet_value_count(schema);
     for (size_t i = 0; i < count; i++) {
         size_t len = 0;
-        const char *name = stet_key_at(schema, i, &len);
+        const char *name = stet_value_key_at(schema, i, &len);
         const stet_schema_keyword *k = stet_schema_keyword_find(name, len);
         if (!k || k->id == STET_KEYWORD_TYPE)
             continue;
-        outcome result = apply_keyword(c, k, schema, stet_at(schema, i), instance);
+        outcome result = apply_keyword(c, k, schema, stet_value_at(schema, i), instance);
         if (result != MATCH)
             return result;
     }
@@ -648,10 +649,10 @@ static outcome apply(ctx *c, stet_value schema, stet_value instance) {
                                    STET_SCHEMA_MAX_DEPTH));
     if (++c->steps > STET_SCHEMA_MAX_STEPS)
         return broken(c, stet_fail(c->err, STET_LIMIT, "schema: more than %d steps", STET_SCHEMA_MAX_STEPS));
-    switch (stet_typeof(schema)) {
-    case STET_BOOL:
-        return stet_as_bool(schema) ? MATCH : mismatch(c, "false", instance, "nothing here");
-    case STET_OBJECT: {
+    switch (stet_value_type(schema)) {
+    case STET_TYPE_BOOL:
+        return stet_value_as_bool(schema) ? MATCH : mismatch(c, "false", instance, "nothing here");
+    case STET_TYPE_OBJECT: {
         c->depth++;
         outcome result = apply_object(c, schema, instance);
         c->depth--;
@@ -674,8 +675,8 @@ stet_status stet_schema_check(stet_value schema, stet_value instance, stet_error
     if (result == MISMATCH && err) {
         const char *where = c.where.len ? stet_buf_cstr(&c.where) : "value";
         stet_fail(err, status, "%.400s: %s", where, stet_buf_cstr(&c.what));
-        stet_detail(err, "pointer", stet_string_n(stet_buf_cstr(&c.where), c.where.len));
-        stet_detail(err, "keyword", stet_string(c.keyword));
+        stet_detail(err, "pointer", stet_value_string_n(stet_buf_cstr(&c.where), c.where.len));
+        stet_detail(err, "keyword", stet_value_string(c.keyword));
     }
     for (size_t i = 0; i < c.patterns; i++)
         stet_regex_free(c.pattern[i]);

@@ -89,7 +89,7 @@ static const char *const type_names[] = {"null", "boolean", "integer", "number",
 
 const char *stet_schema_type_name(stet_value v) {
     size_t len = 0;
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     for (size_t i = 0; s && i < sizeof type_names / sizeof *type_names; i++)
         if (strlen(type_names[i]) == len && memcmp(s, type_names[i], len) == 0)
             return type_names[i];
@@ -97,45 +97,45 @@ const char *stet_schema_type_name(stet_value v) {
 }
 
 bool stet_schema_is_number(stet_value v) {
-    stet_type type = stet_typeof(v);
-    return type == STET_INT || type == STET_DOUBLE;
+    stet_type type = stet_value_type(v);
+    return type == STET_TYPE_INT || type == STET_TYPE_DOUBLE;
 }
 
 bool stet_schema_is(stet_value v) {
-    return stet_typeof(v) == STET_OBJECT || stet_typeof(v) == STET_BOOL;
+    return stet_value_type(v) == STET_TYPE_OBJECT || stet_value_type(v) == STET_TYPE_BOOL;
 }
 
 const char *stet_schema_wrong_shape(stet_schema_shape wanted, stet_value v) {
-    stet_type type = stet_typeof(v);
+    stet_type type = stet_value_type(v);
     switch (wanted) {
     case STET_SHAPE_ANYTHING:
         return NULL;
     case STET_SHAPE_TYPES:
-        return stet_schema_type_name(v) || (type == STET_ARRAY && stet_count(v))
+        return stet_schema_type_name(v) || (type == STET_TYPE_ARRAY && stet_value_count(v))
                    ? NULL
                    : "the name of a type, or an array of them";
     case STET_SHAPE_VALUES:
-        return type == STET_ARRAY && stet_count(v) ? NULL : "an array that is not empty";
+        return type == STET_TYPE_ARRAY && stet_value_count(v) ? NULL : "an array that is not empty";
     case STET_SHAPE_STRINGS:
-        return type == STET_ARRAY ? NULL : "an array of strings";
+        return type == STET_TYPE_ARRAY ? NULL : "an array of strings";
     case STET_SHAPE_SCHEMA:
         return stet_schema_is(v) ? NULL : "a schema: an object, true or false";
     case STET_SHAPE_SCHEMA_MAP:
-        return type == STET_OBJECT ? NULL : "an object of schemas";
+        return type == STET_TYPE_OBJECT ? NULL : "an object of schemas";
     case STET_SHAPE_SCHEMA_LIST:
-        return type == STET_ARRAY && stet_count(v) ? NULL : "an array of schemas that is not empty";
+        return type == STET_TYPE_ARRAY && stet_value_count(v) ? NULL : "an array of schemas that is not empty";
     case STET_SHAPE_COUNT:
-        return type == STET_INT && stet_as_int(v) >= 0 ? NULL : "an integer from 0";
+        return type == STET_TYPE_INT && stet_value_as_int(v) >= 0 ? NULL : "an integer from 0";
     case STET_SHAPE_NUMBER:
         return stet_schema_is_number(v) ? NULL : "a number";
     case STET_SHAPE_POSITIVE:
-        return stet_schema_is_number(v) && stet_as_double(v) > 0 ? NULL : "a number above 0";
+        return stet_schema_is_number(v) && stet_value_as_double(v) > 0 ? NULL : "a number above 0";
     case STET_SHAPE_BOOLEAN:
-        return type == STET_BOOL ? NULL : "true or false";
+        return type == STET_TYPE_BOOL ? NULL : "true or false";
     case STET_SHAPE_PATTERN:
-        return type == STET_STRING ? NULL : "a string with a regular expression";
+        return type == STET_TYPE_STRING ? NULL : "a string with a regular expression";
     case STET_SHAPE_REFERENCE:
-        return type == STET_STRING ? NULL : "a string";
+        return type == STET_TYPE_STRING ? NULL : "a string";
     case STET_SHAPE_UNSUPPORTED:
         return "left out: stet does not support it, and will not ignore it";
     }
@@ -145,7 +145,7 @@ const char *stet_schema_wrong_shape(stet_schema_shape wanted, stet_value v) {
 bool stet_schema_resolve(stet_value root, stet_value reference, stet_value *out) {
     static const char prefix[] = "#/$defs/";
     size_t len = 0, skip = sizeof prefix - 1;
-    const char *text = stet_as_string(&reference, &len);
+    const char *text = stet_value_as_string(&reference, &len);
     if (len == 1 && text[0] == '#') {
         *out = root;
         return true;
@@ -153,11 +153,11 @@ bool stet_schema_resolve(stet_value root, stet_value reference, stet_value *out)
     if (len <= skip || memcmp(text, prefix, skip) != 0 || memchr(text + skip, '/', len - skip) ||
         memchr(text, '%', len))
         return false;
-    stet_value definitions = stet_get(root, "$defs");
-    if (stet_typeof(definitions) != STET_OBJECT)
+    stet_value definitions = stet_value_get(root, "$defs");
+    if (stet_value_type(definitions) != STET_TYPE_OBJECT)
         return false;
     if (!memchr(text, '~', len))
-        return stet_find(definitions, text + skip, len - skip, out);
+        return stet_value_find(definitions, text + skip, len - skip, out);
     stet_path p = STET_PATH_INIT;
     bool found = stet_path_of_pointer(&p, text + skip - 1, len - skip + 1, NULL) == STET_OK &&
                  stet_path_lookup(definitions, stet_path_ref(&p), out);

@@ -31,7 +31,7 @@ static stet_status bad_schema(ctx *c, const char *format, ...) {
     va_end(args);
     if (c->err) {
         stet_fail_in(c->err, "schema%s%.300s", pointer.len ? " at " : "", stet_buf_cstr(&pointer));
-        stet_detail(c->err, "schema_pointer", stet_string_n(stet_buf_cstr(&pointer), pointer.len));
+        stet_detail(c->err, "schema_pointer", stet_value_string_n(stet_buf_cstr(&pointer), pointer.len));
     }
     stet_buf_release(&pointer);
     return status;
@@ -42,21 +42,21 @@ static stet_status valid_argument(ctx *c, const stet_schema_keyword *k, stet_val
     const char *expected = stet_schema_wrong_shape(k->shape, argument);
     if (expected)
         return bad_schema(c, "\"%s\" must be %s", k->name, expected);
-    size_t count = stet_count(argument), len = 0;
+    size_t count = stet_value_count(argument), len = 0;
     stet_value target;
     switch (k->shape) {
     case STET_SHAPE_TYPES:
         for (size_t i = 0; i < count; i++)
-            if (!stet_schema_type_name(stet_at(argument, i)))
+            if (!stet_schema_type_name(stet_value_at(argument, i)))
                 return bad_schema(c, "\"type\": element %zu is not the name of a type", i);
         return STET_OK;
     case STET_SHAPE_STRINGS:
         for (size_t i = 0; i < count; i++)
-            if (stet_typeof(stet_at(argument, i)) != STET_STRING)
+            if (stet_value_type(stet_value_at(argument, i)) != STET_TYPE_STRING)
                 return bad_schema(c, "\"%s\": element %zu is not a string", k->name, i);
         return STET_OK;
     case STET_SHAPE_PATTERN: {
-        const char *text = stet_as_string(&argument, &len);
+        const char *text = stet_value_as_string(&argument, &len);
         stet_error why = STET_ERROR_INIT;
         stet_regex *regex = NULL;
         if (stet_regex_compile(text, len, &regex, &why) == STET_OK) {
@@ -82,28 +82,28 @@ static bool next_child(ctx *c, frame *f, const stet_schema_keyword *k, stet_valu
     if (!single && k->shape != STET_SHAPE_SCHEMA_MAP && k->shape != STET_SHAPE_SCHEMA_LIST)
         return false;
     size_t child = f->child++, len = 0;
-    if (child >= (single ? 1 : stet_count(argument)))
+    if (child >= (single ? 1 : stet_value_count(argument)))
         return false;
     stet_path_push(&c->path, k->name);
     if (k->shape == STET_SHAPE_SCHEMA_MAP) {
-        const char *key = stet_key_at(argument, child, &len);
+        const char *key = stet_value_key_at(argument, child, &len);
         stet_path_push_n(&c->path, key, len);
     } else if (!single) {
         stet_path_push_index(&c->path, child);
     }
-    *out = single ? argument : stet_at(argument, child);
+    *out = single ? argument : stet_value_at(argument, child);
     return true;
 }
 
 /* Looks on in the schema at the top until a subschema is to be looked at (pushed) or the schema is done (popped). */
 static stet_status look_on(ctx *c) {
     frame *f = &c->stack.at[c->stack.len - 1];
-    size_t count = stet_count(f->schema);
+    size_t count = stet_value_count(f->schema);
     for (; f->member < count; f->member++, f->child = 0) {
         c->path.buf.len = f->path_len;
         size_t len = 0;
-        const char *name = stet_key_at(f->schema, f->member, &len);
-        stet_value argument = stet_at(f->schema, f->member), child;
+        const char *name = stet_value_key_at(f->schema, f->member, &len);
+        stet_value argument = stet_value_at(f->schema, f->member), child;
         const stet_schema_keyword *k = stet_schema_keyword_find(name, len);
         if (!k) {
             const char *meant = stet_schema_keyword_meant(name, len);

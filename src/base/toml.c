@@ -325,14 +325,14 @@ static void end(parser *p) {
 
 static stet_value scalar_value(const stet_toml_scalar *s) {
     switch (s->type) {
-    case STET_BOOL:
-        return stet_bool(s->boolean);
-    case STET_INT:
-        return stet_int(s->integer);
-    case STET_DOUBLE:
-        return stet_value_double(s->number);
+    case STET_TYPE_BOOL:
+        return stet_value_bool(s->boolean);
+    case STET_TYPE_INT:
+        return stet_value_int(s->integer);
+    case STET_TYPE_DOUBLE:
+        return stet_value_make_double(s->number);
     default:
-        return stet_value_string(s->bytes, s->len, NULL);
+        return stet_value_make_string(s->bytes, s->len, NULL);
     }
 }
 
@@ -347,20 +347,20 @@ static stet_value make_value(const node *root) {
     STET_VEC(stet_member) items = {0};
     STET_VEC(stet_value) elements = {0};
     size_t depth = 0;
-    stet_value done = stet_null();
+    stet_value done = stet_value_null();
     stet_vec_reserve(&items, 16); /* so that there is a place to start from */
     stack[depth++].node = root;
     stack[0].cursor = stack[0].first = 0;
-    stack[0].key = stet_null();
+    stack[0].key = stet_value_null();
     while (depth) {
         const node *n = stack[depth - 1].node, *child = NULL;
-        stet_value name = stet_null();
+        stet_value name = stet_value_null();
         const void *bytes;
         size_t len;
         stet_slot *slot;
         if (n->kind == TABLE && stet_map_next(&n->members, &stack[depth - 1].cursor, &bytes, &len, &slot)) {
             child = slot->p;
-            name = stet_value_string(bytes, len, NULL);
+            name = stet_value_make_string(bytes, len, NULL);
         } else if (n->kind == ARRAY && stack[depth - 1].cursor < n->elements.len) {
             child = n->elements.at[stack[depth - 1].cursor++];
         }
@@ -379,14 +379,14 @@ static stet_value make_value(const node *root) {
         }
         size_t first = stack[depth - 1].first, count = items.len - first, twice;
         if (n->kind == TABLE) {
-            bool unique = stet_value_object(items.at + first, count, &done, &twice, NULL);
+            bool unique = stet_value_make_object(items.at + first, count, &done, &twice, NULL);
             assert(unique);
             (void)unique;
         } else {
             stet_vec_clear(&elements);
             for (size_t i = first; i < items.len; i++)
                 *stet_vec_add(&elements) = items.at[i].value;
-            done = stet_value_array(elements.at, elements.len, NULL);
+            done = stet_value_make_array(elements.at, elements.len, NULL);
         }
         items.len = first;
         if (--depth)

@@ -35,8 +35,8 @@ bool stet_toml_fail(stet_toml_scan *s, size_t at, stet_status status, const char
     stet_vfail(s->err, status, format, args);
     va_end(args);
     stet_fail_in(s->err, "line %zu, column %zu", line, column);
-    stet_detail(s->err, "line", stet_int((int64_t)line));
-    stet_detail(s->err, "column", stet_int((int64_t)column));
+    stet_detail(s->err, "line", stet_value_int((int64_t)line));
+    stet_detail(s->err, "column", stet_value_int((int64_t)column));
     return false;
 }
 
@@ -283,7 +283,7 @@ static bool integer(stet_toml_scan *s, size_t begin, const char *text, int base,
             return stet_toml_fail(s, begin, STET_INVALID, "an integer outside the range of 64 bits");
         n = n * (uint64_t)base + digit;
     }
-    out->type = STET_INT;
+    out->type = STET_TYPE_INT;
     out->integer = negative ? (int64_t)(0 - n) : (int64_t)n;
     return true;
 }
@@ -327,7 +327,7 @@ static bool number(stet_toml_scan *s, stet_toml_scalar *out) {
         if (!digits(s, 10))
             return false;
     }
-    out->type = STET_DOUBLE;
+    out->type = STET_TYPE_DOUBLE;
     out->number = stet_number_read(stet_buf_cstr(&s->scratch), s->scratch.len);
     if (!isfinite(out->number))
         return stet_toml_fail(s, begin, STET_INVALID, "a number too large for a double");
@@ -414,7 +414,7 @@ static bool date_or_time(stet_toml_scan *s, bool has_date, stet_toml_scalar *out
     } else if (!time_of_day(s)) {
         return false;
     }
-    out->type = STET_STRING;
+    out->type = STET_TYPE_STRING;
     out->bytes = stet_arena_strndup(s->arena, stet_buf_cstr(&s->scratch), s->scratch.len);
     out->len = s->scratch.len;
     return true;
@@ -432,11 +432,11 @@ bool stet_toml_scalar_here(stet_toml_scan *s, stet_toml_scalar *out) {
     int c = stet_toml_peek(s);
     *out = (stet_toml_scalar){0};
     if (c == '"' || c == '\'') {
-        out->type = STET_STRING;
+        out->type = STET_TYPE_STRING;
         return string(s, true, &out->bytes, &out->len);
     }
     if (c == 't' || c == 'f') {
-        out->type = STET_BOOL;
+        out->type = STET_TYPE_BOOL;
         out->boolean = c == 't';
         if (word(s, c == 't' ? "true" : "false"))
             return true;

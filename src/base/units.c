@@ -7,14 +7,14 @@
 
 static const char *text_of(const stet_value *v) {
     size_t len;
-    const char *s = stet_typeof(*v) == STET_STRING ? stet_as_string(v, &len) : NULL;
+    const char *s = stet_value_type(*v) == STET_TYPE_STRING ? stet_value_as_string(v, &len) : NULL;
     return s && strlen(s) == len ? s : NULL;
 }
 
 int64_t stet_units_ms(stet_value v) {
     char unit = 's', more;
-    double n = stet_as_double(v);
-    if (stet_typeof(v) != STET_INT && stet_typeof(v) != STET_DOUBLE) {
+    double n = stet_value_as_double(v);
+    if (stet_value_type(v) != STET_TYPE_INT && stet_value_type(v) != STET_TYPE_DOUBLE) {
         const char *text = text_of(&v);
         int got = text ? sscanf(text, "%lf%c%c", &n, &unit, &more) : 0;
         if (got != 1 && got != 2)
@@ -25,8 +25,8 @@ int64_t stet_units_ms(stet_value v) {
 }
 
 uint64_t stet_units_bytes(stet_value v) {
-    if (stet_typeof(v) == STET_INT)
-        return stet_as_int(v) > 0 ? (uint64_t)stet_as_int(v) : 0;
+    if (stet_value_type(v) == STET_TYPE_INT)
+        return stet_value_as_int(v) > 0 ? (uint64_t)stet_value_as_int(v) : 0;
     const char *text = text_of(&v);
     char unit = 0, more;
     unsigned long long n;

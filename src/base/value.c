@@ -12,11 +12,11 @@
 
 static const double exact_integers = 9007199254740992.0; /* 2^53 */
 
-stet_type stet_typeof(stet_value v) {
+stet_type stet_value_type(stet_value v) {
     static const unsigned char types[16] = {
-        [STET_TAG_NULL] = STET_NULL,     [STET_TAG_BOOL] = STET_BOOL,    [STET_TAG_INT] = STET_INT,
-        [STET_TAG_DOUBLE] = STET_DOUBLE, [STET_TAG_SHORT] = STET_STRING, [STET_TAG_LONG] = STET_STRING,
-        [STET_TAG_ARRAY] = STET_ARRAY,   [STET_TAG_OBJECT] = STET_OBJECT};
+        [STET_TAG_NULL] = STET_TYPE_NULL,     [STET_TAG_BOOL] = STET_TYPE_BOOL,    [STET_TAG_INT] = STET_TYPE_INT,
+        [STET_TAG_DOUBLE] = STET_TYPE_DOUBLE, [STET_TAG_SHORT] = STET_TYPE_STRING, [STET_TAG_LONG] = STET_TYPE_STRING,
+        [STET_TAG_ARRAY] = STET_TYPE_ARRAY,   [STET_TAG_OBJECT] = STET_TYPE_OBJECT};
     return (stet_type)types[stet_value_tag(v)];
 }
 
@@ -24,7 +24,7 @@ static stet_block *block_of(stet_value v) {
     return stet_value_tag(v) >= STET_TAG_LONG ? stet_value_block(v) : NULL;
 }
 
-stet_value stet_retain(stet_value v) {
+stet_value stet_value_retain(stet_value v) {
     stet_block *b = block_of(v);
     if (b)
         atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
@@ -70,7 +70,7 @@ static inline void drop_into(stet_value v, struct doomed *d) {
     *list = b;
 }
 
-void stet_release(stet_value v) {
+void stet_value_release(stet_value v) {
     struct doomed d = {0};
     drop_into(v, &d);
     while (d.arrays || d.objects) {
@@ -95,37 +95,37 @@ void stet_release(stet_value v) {
     stet_pool_flush(&d.bin);
 }
 
-stet_value stet_null(void) {
+stet_value stet_value_null(void) {
     return stet_value_make(STET_TAG_NULL, 0);
 }
 
-stet_value stet_bool(bool b) {
+stet_value stet_value_bool(bool b) {
     return stet_value_make(STET_TAG_BOOL, b);
 }
 
-stet_value stet_int(int64_t i) {
+stet_value stet_value_int(int64_t i) {
     return stet_value_make(STET_TAG_INT, (uint64_t)i);
 }
 
-stet_value stet_value_double(double d) {
+stet_value stet_value_make_double(double d) {
     assert(isfinite(d));
     if (d >= -exact_integers && d <= exact_integers) {
         int64_t i = (int64_t)d;
         if ((double)i == d)
-            return stet_int(i);
+            return stet_value_int(i);
     }
     uint64_t payload;
     memcpy(&payload, &d, sizeof payload);
     return stet_value_make(STET_TAG_DOUBLE, payload);
 }
 
-stet_status stet_double(double d, stet_value *out, stet_error *err) {
+stet_status stet_value_double(double d, stet_value *out, stet_error *err) {
     if (!isfinite(d))
         return stet_fail(err, STET_INVALID, "%s is not a JSON number",
                          isnan(d) ? "NaN"
                          : d > 0  ? "Infinity"
                                   : "-Infinity");
-    *out = stet_value_double(d);
+    *out = stet_value_make_double(d);
     return STET_OK;
 }
 
@@ -147,7 +147,7 @@ static inline stet_block *new_block(size_t bytes, size_t len, size_t cap, stet_p
     return b;
 }
 
-stet_value stet_value_string(const char *bytes, size_t len, stet_pool *pool) {
+stet_value stet_value_make_string(const char *bytes, size_t len, stet_pool *pool) {
     if (len <= STET_SHORT_MAX)
         return stet_value_short(bytes, len);
     stet_text *text = (stet_text *)new_block(sizeof *text + len + 1, len, 0, pool);
@@ -156,26 +156,26 @@ stet_value stet_value_string(const char *bytes, size_t len, stet_pool *pool) {
     return stet_value_of_block(STET_TAG_LONG, text);
 }
 
-stet_value stet_string_n(const char *utf8, size_t len) {
+stet_value stet_value_string_n(const char *utf8, size_t len) {
     assert(stet_utf8_valid(utf8, len));
-    return stet_value_string(utf8, len, NULL);
+    return stet_value_make_string(utf8, len, NULL);
 }
 
-stet_value stet_string(const char *utf8) {
-    return stet_string_n(utf8, strlen(utf8));
+stet_value stet_value_string(const char *utf8) {
+    return stet_value_string_n(utf8, strlen(utf8));
 }
 
-stet_status stet_string_checked(const char *bytes, size_t len, stet_value *out, stet_error *err) {
+stet_status stet_value_string_checked(const char *bytes, size_t len, stet_value *out, stet_error *err) {
     size_t valid = stet_utf8_valid_prefix(bytes, len);
     if (valid != len)
         return stet_fail(err, STET_INVALID, "not UTF-8: byte 0x%02x at offset %zu", (unsigned char)bytes[valid], valid);
-    *out = stet_value_string(bytes, len, NULL);
+    *out = stet_value_make_string(bytes, len, NULL);
     return STET_OK;
 }
 
 /* Messages are made this way, and may quote what came from outside: bytes that are not UTF-8 become U+FFFD rather than
  * a failed assertion. */
-stet_value stet_stringf(const char *format, ...) {
+stet_value stet_value_stringf(const char *format, ...) {
     char *text;
     va_list args;
     va_start(args, format);
@@ -186,7 +186,7 @@ stet_value stet_stringf(const char *format, ...) {
     size_t left = (size_t)len, valid = stet_utf8_valid_prefix(text, left);
     stet_value v;
     if (valid == left) {
-        v = stet_value_string(text, left, NULL);
+        v = stet_value_make_string(text, left, NULL);
     } else {
         char *mended = stet_alloc(left * 3), *to = mended;
         for (const char *from = text;;) {
@@ -201,24 +201,24 @@ stet_value stet_stringf(const char *format, ...) {
             left--;
             valid = stet_utf8_valid_prefix(from, left);
         }
-        v = stet_value_string(mended, (size_t)(to - mended), NULL);
+        v = stet_value_make_string(mended, (size_t)(to - mended), NULL);
         free(mended);
     }
     free(text);
     return v;
 }
 
-stet_value stet_array(void) {
+stet_value stet_value_array(void) {
     return stet_value_make(STET_TAG_ARRAY, 0);
 }
 
-stet_value stet_object(void) {
+stet_value stet_value_object(void) {
     return stet_value_make(STET_TAG_OBJECT, 0);
 }
 
-stet_value stet_value_array(const stet_value *items, size_t n, stet_pool *pool) {
+stet_value stet_value_make_array(const stet_value *items, size_t n, stet_pool *pool) {
     if (!n)
-        return stet_array();
+        return stet_value_array();
     stet_list *list = (stet_list *)new_block(sizeof *list + n * sizeof *list->at, n, n, pool);
     memcpy(list->at, items, n * sizeof *items);
     return stet_value_of_block(STET_TAG_ARRAY, list);
@@ -270,9 +270,9 @@ static bool ascending(const stet_member *members, size_t n, size_t *at) {
     return true;
 }
 
-bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate, stet_pool *pool) {
+bool stet_value_make_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate, stet_pool *pool) {
     if (!n) {
-        *out = stet_object();
+        *out = stet_value_object();
         return true;
     }
     size_t at;
@@ -292,15 +292,15 @@ bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *
     return true;
 }
 
-bool stet_as_bool(stet_value v) {
+bool stet_value_as_bool(stet_value v) {
     return stet_value_tag(v) == STET_TAG_BOOL && v.bits[0];
 }
 
-int64_t stet_as_int(stet_value v) {
+int64_t stet_value_as_int(stet_value v) {
     return stet_value_tag(v) == STET_TAG_INT ? (int64_t)v.bits[0] : 0;
 }
 
-double stet_as_double(stet_value v) {
+double stet_value_as_double(stet_value v) {
     if (stet_value_tag(v) == STET_TAG_INT)
         return (double)(int64_t)v.bits[0];
     if (stet_value_tag(v) != STET_TAG_DOUBLE)
@@ -310,7 +310,7 @@ double stet_as_double(stet_value v) {
     return d;
 }
 
-const char *stet_as_string(const stet_value *v, size_t *len) {
+const char *stet_value_as_string(const stet_value *v, size_t *len) {
     size_t n = 0;
     enum stet_tag tag = stet_value_tag(*v);
     const char *bytes = tag == STET_TAG_SHORT || tag == STET_TAG_LONG ? string_bytes(v, &n) : NULL;
@@ -323,22 +323,22 @@ static bool is_container(stet_value v) {
     return stet_value_tag(v) >= STET_TAG_ARRAY;
 }
 
-size_t stet_count(stet_value v) {
+size_t stet_value_count(stet_value v) {
     return is_container(v) && stet_value_block(v) ? ((stet_block *)stet_value_block(v))->len : 0;
 }
 
-stet_value stet_at(stet_value v, size_t index) {
-    if (index >= stet_count(v))
-        return stet_null();
+stet_value stet_value_at(stet_value v, size_t index) {
+    if (index >= stet_value_count(v))
+        return stet_value_null();
     if (stet_value_tag(v) == STET_TAG_ARRAY)
         return ((stet_list *)stet_value_block(v))->at[index];
     return ((stet_table *)stet_value_block(v))->at[index].value;
 }
 
-const char *stet_key_at(stet_value object, size_t index, size_t *len) {
+const char *stet_value_key_at(stet_value object, size_t index, size_t *len) {
     size_t n = 0;
     const char *key = NULL;
-    if (stet_value_tag(object) == STET_TAG_OBJECT && index < stet_count(object))
+    if (stet_value_tag(object) == STET_TAG_OBJECT && index < stet_value_count(object))
         key = string_bytes(&((stet_table *)stet_value_block(object))->at[index].key, &n);
     if (len)
         *len = n;
@@ -348,7 +348,7 @@ const char *stet_key_at(stet_value object, size_t index, size_t *len) {
 /* The place of a key among the members, or where it belongs. */
 static bool search(const stet_table *table, const char *key, size_t key_len, size_t *place) {
     size_t low = 0, high = table ? table->head.len : 0;
-    stet_value probe = stet_null();
+    stet_value probe = stet_value_null();
     bool is_short = key_len <= STET_SHORT_MAX;
     if (is_short)
         probe = stet_value_short(key, key_len);
@@ -376,7 +376,7 @@ static bool search(const stet_table *table, const char *key, size_t key_len, siz
     return false;
 }
 
-bool stet_find(stet_value object, const char *key, size_t key_len, stet_value *out) {
+bool stet_value_find(stet_value object, const char *key, size_t key_len, stet_value *out) {
     if (stet_value_tag(object) != STET_TAG_OBJECT)
         return false;
     stet_table *table = stet_value_block(object);
@@ -388,9 +388,9 @@ bool stet_find(stet_value object, const char *key, size_t key_len, stet_value *o
     return true;
 }
 
-stet_value stet_get(stet_value object, const char *key) {
-    stet_value v = stet_null();
-    stet_find(object, key, strlen(key), &v);
+stet_value stet_value_get(stet_value object, const char *key) {
+    stet_value v = stet_value_null();
+    stet_value_find(object, key, strlen(key), &v);
     return v;
 }
 
@@ -440,8 +440,8 @@ static stet_block *own(stet_value *v, size_t extra, size_t size) {
         memcpy(copy + 1, b + 1, len * size);
     const stet_value *parts = (const stet_value *)(copy + 1);
     for (size_t i = 0; i < len * (size / sizeof *parts); i++)
-        stet_retain(parts[i]);
-    stet_release(*v);
+        stet_value_retain(parts[i]);
+    stet_value_release(*v);
     v->bits[0] = (uint64_t)(uintptr_t)copy;
     return copy;
 }
@@ -465,59 +465,60 @@ static void drop_if_empty(stet_value *v) {
     v->bits[0] = 0;
 }
 
-void stet_push(stet_value *array, stet_value item) {
+void stet_value_push(stet_value *array, stet_value item) {
     stet_list *list = own_list(array, 1);
     list->at[list->head.len++] = item;
 }
 
-void stet_put_at(stet_value *array, size_t index, stet_value item) {
-    assert(index < stet_count(*array));
+void stet_value_put_at(stet_value *array, size_t index, stet_value item) {
+    assert(index < stet_value_count(*array));
     stet_list *list = own_list(array, 0);
     stet_value old = list->at[index];
     list->at[index] = item;
-    stet_release(old);
+    stet_value_release(old);
 }
 
-void stet_insert_at(stet_value *array, size_t index, stet_value item) {
-    assert(index <= stet_count(*array));
+void stet_value_insert_at(stet_value *array, size_t index, stet_value item) {
+    assert(index <= stet_value_count(*array));
     stet_list *list = own_list(array, 1);
     memmove(list->at + index + 1, list->at + index, (list->head.len - index) * sizeof *list->at);
     list->at[index] = item;
     list->head.len++;
 }
 
-void stet_remove_at(stet_value *array, size_t index) {
-    assert(index < stet_count(*array));
+void stet_value_remove_at(stet_value *array, size_t index) {
+    assert(index < stet_value_count(*array));
     stet_list *list = own_list(array, 0);
     stet_value old = list->at[index];
     list->head.len--;
     memmove(list->at + index, list->at + index + 1, (list->head.len - index) * sizeof *list->at);
     drop_if_empty(array);
-    stet_release(old);
+    stet_value_release(old);
 }
 
-void stet_put_n(stet_value *object, const char *key, size_t key_len, stet_value item) {
+void stet_value_put_n(stet_value *object, const char *key, size_t key_len, stet_value item) {
     assert(stet_value_tag(*object) == STET_TAG_OBJECT);
     size_t place;
     if (search(stet_value_block(*object), key, key_len, &place)) {
         stet_table *table = own_table(object, 0);
         stet_value old = table->at[place].value;
         table->at[place].value = item;
-        stet_release(old);
+        stet_value_release(old);
         return;
     }
-    stet_value name = stet_string_n(key, key_len); /* before anything moves: `key` may be one of the object's own */
+    stet_value name =
+        stet_value_string_n(key, key_len); /* before anything moves: `key` may be one of the object's own */
     stet_table *table = own_table(object, 1);
     memmove(table->at + place + 1, table->at + place, (table->head.len - place) * sizeof *table->at);
     table->at[place] = (stet_member){name, item};
     table->head.len++;
 }
 
-void stet_put(stet_value *object, const char *key, stet_value item) {
-    stet_put_n(object, key, strlen(key), item);
+void stet_value_put(stet_value *object, const char *key, stet_value item) {
+    stet_value_put_n(object, key, strlen(key), item);
 }
 
-bool stet_remove(stet_value *object, const char *key, size_t key_len) {
+bool stet_value_remove(stet_value *object, const char *key, size_t key_len) {
     assert(stet_value_tag(*object) == STET_TAG_OBJECT);
     size_t place;
     if (!search(stet_value_block(*object), key, key_len, &place))
@@ -527,8 +528,8 @@ bool stet_remove(stet_value *object, const char *key, size_t key_len) {
     table->head.len--;
     memmove(table->at + place, table->at + place + 1, (table->head.len - place) * sizeof *table->at);
     drop_if_empty(object);
-    stet_release(old.key);
-    stet_release(old.value);
+    stet_value_release(old.key);
+    stet_value_release(old.value);
     return true;
 }
 
@@ -548,31 +549,32 @@ static int compare_int_double(int64_t i, double d) {
 static int compare_numbers(stet_value a, stet_value b) {
     bool a_int = stet_value_tag(a) == STET_TAG_INT, b_int = stet_value_tag(b) == STET_TAG_INT;
     if (a_int && b_int)
-        return (stet_as_int(a) > stet_as_int(b)) - (stet_as_int(a) < stet_as_int(b));
+        return (stet_value_as_int(a) > stet_value_as_int(b)) - (stet_value_as_int(a) < stet_value_as_int(b));
     if (a_int)
-        return compare_int_double(stet_as_int(a), stet_as_double(b));
+        return compare_int_double(stet_value_as_int(a), stet_value_as_double(b));
     if (b_int)
-        return -compare_int_double(stet_as_int(b), stet_as_double(a));
-    return (stet_as_double(a) > stet_as_double(b)) - (stet_as_double(a) < stet_as_double(b));
+        return -compare_int_double(stet_value_as_int(b), stet_value_as_double(a));
+    return (stet_value_as_double(a) > stet_value_as_double(b)) - (stet_value_as_double(a) < stet_value_as_double(b));
 }
 
 static int rank(stet_value v) {
-    static const unsigned char ranks[] = {[STET_NULL] = 0,   [STET_BOOL] = 1,  [STET_INT] = 2,   [STET_DOUBLE] = 2,
-                                          [STET_STRING] = 3, [STET_ARRAY] = 4, [STET_OBJECT] = 5};
-    return ranks[stet_typeof(v)];
+    static const unsigned char ranks[] = {
+        [STET_TYPE_NULL] = 0,   [STET_TYPE_BOOL] = 1,  [STET_TYPE_INT] = 2,   [STET_TYPE_DOUBLE] = 2,
+        [STET_TYPE_STRING] = 3, [STET_TYPE_ARRAY] = 4, [STET_TYPE_OBJECT] = 5};
+    return ranks[stet_value_type(v)];
 }
 
 static int compare_leaves(const stet_value *a, const stet_value *b) {
     int order = rank(*a) - rank(*b);
     if (order)
         return order < 0 ? -1 : 1;
-    switch (stet_typeof(*a)) {
-    case STET_BOOL:
-        return (int)stet_as_bool(*a) - (int)stet_as_bool(*b);
-    case STET_INT:
-    case STET_DOUBLE:
+    switch (stet_value_type(*a)) {
+    case STET_TYPE_BOOL:
+        return (int)stet_value_as_bool(*a) - (int)stet_value_as_bool(*b);
+    case STET_TYPE_INT:
+    case STET_TYPE_DOUBLE:
         return compare_numbers(*a, *b);
-    case STET_STRING:
+    case STET_TYPE_STRING:
         return stet_value_compare_strings(a, b);
     default:
         return 0;
@@ -592,7 +594,7 @@ static int walk(stet_value a, stet_value b, bool equality) {
         if (a.bits[0] != b.bits[0] || a.bits[1] != b.bits[1]) {
             order = compare_leaves(&a, &b);
             if (!order && is_container(a)) {
-                if (equality && stet_count(a) != stet_count(b))
+                if (equality && stet_value_count(a) != stet_value_count(b))
                     order = 1;
                 else
                     *stet_vec_add(&stack) = (struct pair){a, b, 0};
@@ -602,15 +604,15 @@ static int walk(stet_value a, stet_value b, bool equality) {
             if (order || !stack.len)
                 goto out;
             struct pair *top = &stack.at[stack.len - 1];
-            size_t a_count = stet_count(top->a), b_count = stet_count(top->b), i = top->next++;
+            size_t a_count = stet_value_count(top->a), b_count = stet_value_count(top->b), i = top->next++;
             if (i < a_count && i < b_count) {
                 if (stet_value_tag(top->a) == STET_TAG_OBJECT)
                     order = stet_value_compare_strings(&((stet_table *)stet_value_block(top->a))->at[i].key,
                                                        &((stet_table *)stet_value_block(top->b))->at[i].key);
                 if (order)
                     goto out;
-                a = stet_at(top->a, i);
-                b = stet_at(top->b, i);
+                a = stet_value_at(top->a, i);
+                b = stet_value_at(top->b, i);
                 break;
             }
             order = (a_count > b_count) - (a_count < b_count);
@@ -622,11 +624,11 @@ out:
     return order;
 }
 
-bool stet_equal(stet_value a, stet_value b) {
+bool stet_value_equal(stet_value a, stet_value b) {
     return walk(a, b, true) == 0;
 }
 
-int stet_compare(stet_value a, stet_value b) {
+int stet_value_compare(stet_value a, stet_value b) {
     int order = walk(a, b, false);
     return (order > 0) - (order < 0);
 }

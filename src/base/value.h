@@ -111,15 +111,15 @@ static inline stet_value stet_value_short(const char *bytes, size_t len) {
 
 /* Makes a string of bytes that are known to be valid UTF-8. Here and below, new blocks are taken from `pool`; NULL:
  * from malloc. */
-stet_value stet_value_string(const char *bytes, size_t len, stet_pool *pool);
+stet_value stet_value_make_string(const char *bytes, size_t len, stet_pool *pool);
 /* Makes the canonical value of a finite double. */
-stet_value stet_value_double(double d);
+stet_value stet_value_make_double(double d);
 /* Makes an array of `n` values, which are moved into it. */
-stet_value stet_value_array(const stet_value *items, size_t n, stet_pool *pool);
+stet_value stet_value_make_array(const stet_value *items, size_t n, stet_pool *pool);
 /* Makes an object of `n` members, given in any order, which are moved into it. The members are sorted in place first.
  * If a key occurs twice, nothing is moved, and `*duplicate` is the index of its first repetition in the sorted members.
  */
-bool stet_value_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate, stet_pool *pool);
+bool stet_value_make_object(stet_member *members, size_t n, stet_value *out, size_t *duplicate, stet_pool *pool);
 /* Order of two strings by their bytes, at least one of which is long. */
 int stet_value_compare_long(const stet_value *a, const stet_value *b);
 

@@ -166,7 +166,7 @@ static int request_fd(const stet_adapter_request *r, stet_error *err) {
     stet_value v = stet_adapter_request_value(r);
     size_t len;
     char *text = stet_json_print(v, STET_JSON_CANONICAL, &len);
-    stet_release(v);
+    stet_value_release(v);
     int fd = memfd_create("request", MFD_CLOEXEC);
     if (fd < 0)
         stet_fail(err, STET_BUSY, "cannot make a request to an adapter: %s", strerror(errno));

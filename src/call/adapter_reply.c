@@ -27,7 +27,7 @@ static bool unescape(const char *s, size_t len, bool plus, stet_value *out) {
             stet_buf_char(&b, (char)(high << 4 | low));
         i += 2;
     }
-    fine = fine && stet_string_checked(stet_buf_cstr(&b), b.len, out, NULL) == STET_OK;
+    fine = fine && stet_value_string_checked(stet_buf_cstr(&b), b.len, out, NULL) == STET_OK;
     stet_buf_release(&b);
     return fine;
 }
@@ -65,109 +65,112 @@ stet_status stet_adapter_uri_parse(const char *uri, stet_adapter_uri *out, stet_
         return STET_INVALID;
     }
     const char *path = *slash == '/' ? slash + 1 : slash, *end = path + strcspn(path, "?");
-    stet_value text, query = stet_array();
+    stet_value text, query = stet_value_array();
     if (!unescape(path, (size_t)(end - path), false, &text)) {
-        stet_release(query);
+        stet_value_release(query);
         return stet_fail(err, STET_INVALID, "%.200s: its path has an escape that is none, or is no UTF-8", uri);
     }
     for (const char *p = *end ? end + 1 : end; *p;) {
         const char *stop = p + strcspn(p, "&"), *equal = memchr(p, '=', (size_t)(stop - p));
-        stet_value pair = stet_array(), key, value;
+        stet_value pair = stet_value_array(), key, value;
         bool fine = unescape(p, (size_t)((equal ? equal : stop) - p), true, &key);
         if (fine) {
-            stet_push(&pair, key);
+            stet_value_push(&pair, key);
             const char *from = equal ? equal + 1 : stop;
             fine = unescape(from, (size_t)(stop - from), true, &value);
             if (fine)
-                stet_push(&pair, value);
+                stet_value_push(&pair, value);
         }
         if (!fine) {
-            stet_release(pair);
-            stet_release(query);
-            stet_release(text);
+            stet_value_release(pair);
+            stet_value_release(query);
+            stet_value_release(text);
             return stet_fail(err, STET_INVALID, "%.200s: its query has an escape that is none, or is no UTF-8", uri);
         }
-        stet_push(&query, pair);
+        stet_value_push(&query, pair);
         p = *stop ? stop + 1 : stop;
     }
     memcpy(out->adapter, name, name_len);
     out->adapter[name_len] = 0;
-    out->path = stet_strdup(stet_as_string(&text, NULL));
+    out->path = stet_strdup(stet_value_as_string(&text, NULL));
     out->query = query;
-    stet_release(text);
+    stet_value_release(text);
     return STET_OK;
 }
 
 void stet_adapter_uri_release(stet_adapter_uri *u) {
     stet_free(u->path);
-    stet_release(u->query);
+    stet_value_release(u->query);
     *u = (stet_adapter_uri){0};
 }
 
 stet_value stet_adapter_request_value(const stet_adapter_request *r) {
-    stet_value v = stet_object(), inputs = stet_array(), snapshot = stet_object();
+    stet_value v = stet_value_object(), inputs = stet_value_array(), snapshot = stet_value_object();
     for (size_t i = 0; i < r->input_count; i++)
-        stet_push(&inputs, stet_hash_text(r->inputs[i]));
-    stet_put(&snapshot, "remote", stet_string(r->remote));
-    stet_put(&snapshot, "ref", stet_string(r->ref));
-    stet_put(&v, "v", stet_int(1));
-    stet_put(&v, "op", stet_string(r->cancel ? "cancel" : "poll"));
-    stet_put(&v, "node", stet_hash_text(r->node));
-    stet_put(&v, "function", stet_string(r->function));
-    stet_put(&v, "inputs", inputs);
-    stet_put(&v, "snapshot", snapshot);
-    stet_put(&v, "execution", stet_string(r->execution));
-    stet_put(&v, "key", stet_string(r->key));
-    stet_put(&v, "token", stet_retain(r->token));
+        stet_value_push(&inputs, stet_hash_text(r->inputs[i]));
+    stet_value_put(&snapshot, "remote", stet_value_string(r->remote));
+    stet_value_put(&snapshot, "ref", stet_value_string(r->ref));
+    stet_value_put(&v, "v", stet_value_int(1));
+    stet_value_put(&v, "op", stet_value_string(r->cancel ? "cancel" : "poll"));
+    stet_value_put(&v, "node", stet_hash_text(r->node));
+    stet_value_put(&v, "function", stet_value_string(r->function));
+    stet_value_put(&v, "inputs", inputs);
+    stet_value_put(&v, "snapshot", snapshot);
+    stet_value_put(&v, "execution", stet_value_string(r->execution));
+    stet_value_put(&v, "key", stet_value_string(r->key));
+    stet_value_put(&v, "token", stet_value_retain(r->token));
     return v;
 }
 
 void stet_adapter_reply_release(stet_adapter_reply *r) {
-    stet_release(r->token);
-    stet_release(r->note);
+    stet_value_release(r->token);
+    stet_value_release(r->note);
     stet_error_clear(&r->error);
     *r = (stet_adapter_reply){0};
 }
 
 static bool is_text(stet_value v, const char *text) {
-    return stet_typeof(v) == STET_STRING && strcmp(stet_as_string(&v, NULL), text) == 0;
+    return stet_value_type(v) == STET_TYPE_STRING && strcmp(stet_value_as_string(&v, NULL), text) == 0;
 }
 
 /* NULL, or what is wrong with it. */
 static const char *take_pending(stet_value v, stet_adapter_reply *out) {
     stet_value token, after, progress;
     size_t len = 0;
-    if (!stet_find(v, "token", 5, &token) || stet_typeof(token) != STET_STRING)
+    if (!stet_value_find(v, "token", 5, &token) || stet_value_type(token) != STET_TYPE_STRING)
         return "it says pending and has no token, which is a text";
-    stet_as_string(&token, &len);
+    stet_value_as_string(&token, &len);
     if (len > STET_ADAPTER_TOKEN_MAX)
         return "its token is longer than 64 KiB";
-    if (stet_find(v, "poll_after_ms", 13, &after)) {
-        if (stet_typeof(after) != STET_INT || stet_as_int(after) < 0)
+    if (stet_value_find(v, "poll_after_ms", 13, &after)) {
+        if (stet_value_type(after) != STET_TYPE_INT || stet_value_as_int(after) < 0)
             return "its poll_after_ms is no number of milliseconds";
-        out->poll_after_ms = stet_as_int(after) < STET_ADAPTER_AFTER_MAX ? stet_as_int(after) : STET_ADAPTER_AFTER_MAX;
+        out->poll_after_ms =
+            stet_value_as_int(after) < STET_ADAPTER_AFTER_MAX ? stet_value_as_int(after) : STET_ADAPTER_AFTER_MAX;
     }
-    if (stet_find(v, "progress", 8, &progress) && stet_typeof(progress) != STET_NULL) {
-        stet_value done = stet_get(progress, "done"), total = stet_get(progress, "total"),
-                   note = stet_get(progress, "note");
-        if (stet_typeof(progress) != STET_OBJECT || (stet_typeof(done) != STET_INT && stet_typeof(done) != STET_NULL) ||
-            (stet_typeof(total) != STET_INT && stet_typeof(total) != STET_NULL) ||
-            (stet_typeof(note) != STET_STRING && stet_typeof(note) != STET_NULL))
+    if (stet_value_find(v, "progress", 8, &progress) && stet_value_type(progress) != STET_TYPE_NULL) {
+        stet_value done = stet_value_get(progress, "done"), total = stet_value_get(progress, "total"),
+                   note = stet_value_get(progress, "note");
+        if (stet_value_type(progress) != STET_TYPE_OBJECT ||
+            (stet_value_type(done) != STET_TYPE_INT && stet_value_type(done) != STET_TYPE_NULL) ||
+            (stet_value_type(total) != STET_TYPE_INT && stet_value_type(total) != STET_TYPE_NULL) ||
+            (stet_value_type(note) != STET_TYPE_STRING && stet_value_type(note) != STET_TYPE_NULL))
             return "its progress is no object of done, total and note";
-        out->done = stet_typeof(done) == STET_INT ? stet_as_int(done) : -1;
-        out->total = stet_typeof(total) == STET_INT ? stet_as_int(total) : -1;
-        if (stet_typeof(note) == STET_STRING && stet_as_string(&note, &len) && len <= STET_ADAPTER_NOTE_MAX)
-            out->note = stet_retain(note);
+        out->done = stet_value_type(done) == STET_TYPE_INT ? stet_value_as_int(done) : -1;
+        out->total = stet_value_type(total) == STET_TYPE_INT ? stet_value_as_int(total) : -1;
+        if (stet_value_type(note) == STET_TYPE_STRING && stet_value_as_string(&note, &len) &&
+            len <= STET_ADAPTER_NOTE_MAX)
+            out->note = stet_value_retain(note);
     }
     out->status = STET_ADAPTER_PENDING;
-    out->token = stet_retain(token);
+    out->token = stet_value_retain(token);
     return NULL;
 }
 
 static const char *take_done(stet_value v, stet_adapter_reply *out) {
-    stet_value outcome = stet_get(v, "outcome"), result = stet_get(v, "result");
+    stet_value outcome = stet_value_get(v, "outcome"), result = stet_value_get(v, "result");
     size_t len = 0;
-    const char *hex = stet_typeof(result) == STET_STRING ? stet_as_string(&result, &len) : NULL;
+    const char *hex = stet_value_type(result) == STET_TYPE_STRING ? stet_value_as_string(&result, &len) : NULL;
     if (!is_text(outcome, "ok") && !is_text(outcome, "error"))
         return "it says done, and its outcome is neither \"ok\" nor \"error\"";
     if (!hex || !stet_hash_of_hex(hex, len, &out->result))
@@ -179,7 +182,7 @@ static const char *take_done(stet_value v, stet_adapter_reply *out) {
 void stet_adapter_reply_parse(const char *adapter, const char *bytes, size_t len, stet_adapter_reply *out) {
     *out = (stet_adapter_reply){.status = STET_ADAPTER_FAILED_TRANSIENT, .poll_after_ms = -1, .done = -1, .total = -1};
     stet_error inner = STET_ERROR_INIT;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     const char *wrong = NULL;
     if (len > STET_ADAPTER_REPLY_MAX)
         wrong = "it is longer than 1 MiB";
@@ -187,21 +190,21 @@ void stet_adapter_reply_parse(const char *adapter, const char *bytes, size_t len
         wrong = "there is none";
     else if (stet_json_parse(bytes, len, &v, &inner) != STET_OK)
         wrong = inner.message;
-    else if (stet_typeof(v) != STET_OBJECT || stet_typeof(stet_get(v, "v")) != STET_INT ||
-             stet_as_int(stet_get(v, "v")) != 1)
+    else if (stet_value_type(v) != STET_TYPE_OBJECT || stet_value_type(stet_value_get(v, "v")) != STET_TYPE_INT ||
+             stet_value_as_int(stet_value_get(v, "v")) != 1)
         wrong = "it is no object with \"v\": 1";
-    else if (is_text(stet_get(v, "status"), "pending"))
+    else if (is_text(stet_value_get(v, "status"), "pending"))
         wrong = take_pending(v, out);
-    else if (is_text(stet_get(v, "status"), "done"))
+    else if (is_text(stet_value_get(v, "status"), "done"))
         wrong = take_done(v, out);
     else
         wrong = "its status is neither \"pending\" nor \"done\"";
     if (wrong) {
-        stet_release(out->note);
+        stet_value_release(out->note);
         *out =
             (stet_adapter_reply){.status = STET_ADAPTER_FAILED_TRANSIENT, .poll_after_ms = -1, .done = -1, .total = -1};
         stet_fail(&out->error, STET_BUSY, "the adapter %s gave a reply that can't be used: %s", adapter, wrong);
     }
-    stet_release(v);
+    stet_value_release(v);
     stet_error_clear(&inner);
 }

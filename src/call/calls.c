@@ -21,7 +21,7 @@ static stet_status wrong(stet_error *err, const char *name, const char *what) {
 
 static stet_status take_ms(stet_value table, const char *name, int64_t *out, stet_error *err) {
     stet_value v;
-    if (!stet_find(table, name, strlen(name), &v))
+    if (!stet_value_find(table, name, strlen(name), &v))
         return STET_OK;
     int64_t ms = stet_units_ms(v);
     if (ms < 0)
@@ -32,11 +32,11 @@ static stet_status take_ms(stet_value table, const char *name, int64_t *out, ste
 
 static stet_status take_count(stet_value table, const char *name, int64_t most, int64_t *out, stet_error *err) {
     stet_value v;
-    if (!stet_find(table, name, strlen(name), &v))
+    if (!stet_value_find(table, name, strlen(name), &v))
         return STET_OK;
-    if (stet_typeof(v) != STET_INT || stet_as_int(v) < 1 || stet_as_int(v) > most)
+    if (stet_value_type(v) != STET_TYPE_INT || stet_value_as_int(v) < 1 || stet_value_as_int(v) > most)
         return wrong(err, name, "not in its range");
-    *out = stet_as_int(v);
+    *out = stet_value_as_int(v);
     return STET_OK;
 }
 
@@ -49,7 +49,7 @@ stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out
                            .poll_timeout_ms = STET_ADAPTER_POLL_MS,
                            .lease_ms = STET_ORCH_LEASE_MS};
     stet_status status = STET_OK;
-    if (stet_typeof(table) != STET_NULL && stet_typeof(table) != STET_OBJECT)
+    if (stet_value_type(table) != STET_TYPE_NULL && stet_value_type(table) != STET_TYPE_OBJECT)
         return stet_fail(err, STET_INVALID, "calls in config.toml is no table");
     status = take_count(table, "attempts", 1000, &c.backoff.attempts, err);
     if (status == STET_OK)
@@ -62,11 +62,11 @@ stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out
         status = take_ms(table, "lease", &c.lease_ms, err);
     if (status == STET_OK)
         status = take_count(table, "adapters", 1000, &adapters, err);
-    if (status == STET_OK && stet_find(table, "remote", 6, &remote)) {
-        if (stet_typeof(remote) != STET_STRING)
+    if (status == STET_OK && stet_value_find(table, "remote", 6, &remote)) {
+        if (stet_value_type(remote) != STET_TYPE_STRING)
             status = wrong(err, "remote", "no URI: write \"file:///...\"");
         else
-            c.remote = stet_strdup(stet_as_string(&remote, NULL));
+            c.remote = stet_strdup(stet_value_as_string(&remote, NULL));
     }
     c.adapters = (size_t)adapters;
     if (status == STET_OK)

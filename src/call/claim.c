@@ -20,61 +20,62 @@ static void ref_name(stet_hash key, char out[sizeof STET_CLAIMS + STET_HASH_HEX]
 }
 
 static stet_value claim_value(const stet_claim *c) {
-    stet_value v = stet_object();
-    stet_put(&v, "v", stet_int(1));
-    stet_put(&v, "state", stet_string(names[c->state]));
-    stet_put(&v, "owner", stet_string(c->owner));
-    stet_put(&v, "attempt", stet_int(c->attempt));
-    stet_put(&v, "lost", stet_int(c->lost));
-    stet_put(&v, "lease", stet_int(c->lease_ms));
-    stet_put(&v, "heartbeat", stet_int(c->heartbeat_ms));
-    stet_put(&v, "job", stet_retain(c->job));
-    stet_put(&v, "request", stet_retain(c->request));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "v", stet_value_int(1));
+    stet_value_put(&v, "state", stet_value_string(names[c->state]));
+    stet_value_put(&v, "owner", stet_value_string(c->owner));
+    stet_value_put(&v, "attempt", stet_value_int(c->attempt));
+    stet_value_put(&v, "lost", stet_value_int(c->lost));
+    stet_value_put(&v, "lease", stet_value_int(c->lease_ms));
+    stet_value_put(&v, "heartbeat", stet_value_int(c->heartbeat_ms));
+    stet_value_put(&v, "job", stet_value_retain(c->job));
+    stet_value_put(&v, "request", stet_value_retain(c->request));
     if (c->state == STET_CLAIM_OK || c->state == STET_CLAIM_ERROR)
-        stet_put(&v, "result", stet_hash_text(c->result));
+        stet_value_put(&v, "result", stet_hash_text(c->result));
     return v;
 }
 
 static bool take(stet_value v, stet_claim *out) {
-    stet_value state = stet_get(v, "state"), owner = stet_get(v, "owner"), result = stet_get(v, "result"),
-               request = stet_get(v, "request");
+    stet_value state = stet_value_get(v, "state"), owner = stet_value_get(v, "owner"),
+               result = stet_value_get(v, "result"), request = stet_value_get(v, "request");
     size_t len = 0;
-    if (stet_typeof(v) != STET_OBJECT || stet_as_int(stet_get(v, "v")) != 1 || stet_typeof(state) != STET_STRING ||
-        stet_typeof(owner) != STET_STRING || stet_typeof(request) != STET_OBJECT)
+    if (stet_value_type(v) != STET_TYPE_OBJECT || stet_value_as_int(stet_value_get(v, "v")) != 1 ||
+        stet_value_type(state) != STET_TYPE_STRING || stet_value_type(owner) != STET_TYPE_STRING ||
+        stet_value_type(request) != STET_TYPE_OBJECT)
         return false;
     bool known = false;
     for (int i = 0; i < STET_CLAIM_STATES; i++)
-        if (strcmp(names[i], stet_as_string(&state, NULL)) == 0) {
+        if (strcmp(names[i], stet_value_as_string(&state, NULL)) == 0) {
             out->state = (stet_claim_state)i;
             known = true;
         }
-    const char *text = stet_as_string(&owner, &len);
+    const char *text = stet_value_as_string(&owner, &len);
     if (!known || len >= sizeof out->owner || strlen(text) != len)
         return false;
     memcpy(out->owner, text, len + 1);
     bool ended = out->state == STET_CLAIM_OK || out->state == STET_CLAIM_ERROR;
-    const char *hex = stet_typeof(result) == STET_STRING ? stet_as_string(&result, &len) : NULL;
+    const char *hex = stet_value_type(result) == STET_TYPE_STRING ? stet_value_as_string(&result, &len) : NULL;
     if (ended && (!hex || !stet_hash_of_hex(hex, len, &out->result)))
         return false;
-    out->attempt = stet_as_int(stet_get(v, "attempt"));
-    out->lost = stet_as_int(stet_get(v, "lost"));
-    out->lease_ms = stet_as_int(stet_get(v, "lease"));
-    out->heartbeat_ms = stet_as_int(stet_get(v, "heartbeat"));
-    out->job = stet_retain(stet_get(v, "job"));
-    out->request = stet_retain(request);
+    out->attempt = stet_value_as_int(stet_value_get(v, "attempt"));
+    out->lost = stet_value_as_int(stet_value_get(v, "lost"));
+    out->lease_ms = stet_value_as_int(stet_value_get(v, "lease"));
+    out->heartbeat_ms = stet_value_as_int(stet_value_get(v, "heartbeat"));
+    out->job = stet_value_retain(stet_value_get(v, "job"));
+    out->request = stet_value_retain(request);
     return true;
 }
 
 void stet_claim_release(stet_claim *c) {
-    stet_release(c->job);
-    stet_release(c->request);
+    stet_value_release(c->job);
+    stet_value_release(c->request);
     *c = (stet_claim){0};
 }
 
 stet_claim stet_claim_copy(const stet_claim *c) {
     stet_claim copy = *c;
-    stet_retain(copy.job);
-    stet_retain(copy.request);
+    stet_value_retain(copy.job);
+    stet_value_retain(copy.request);
     return copy;
 }
 
@@ -85,7 +86,7 @@ stet_status stet_claim_read(stet_repo *r, stet_hash id, stet_claim *out, stet_er
         return status;
     *out = (stet_claim){.id = id};
     bool fine = take(v, out);
-    stet_release(v);
+    stet_value_release(v);
     if (fine)
         return STET_OK;
     stet_claim_release(out);
@@ -126,7 +127,7 @@ stet_status stet_claim_swap(stet_repo *r, stet_hash key, const stet_claim *befor
     if (status == STET_OK) {
         stet_value v = claim_value(after);
         status = stet_repo_put_loose(r, v, &id, err);
-        stet_release(v);
+        stet_value_release(v);
     }
     if (status == STET_OK) {
         swaps[0] = (stet_ref_swap){.name = name, .expect = before ? &before->id : NULL, .set = &id, .drop = true};

@@ -25,7 +25,7 @@ static stet_hash own_key(stet_hash node, const char *execution) {
 }
 
 stet_value stet_attempt_error(const stet_attempt *a) {
-    return stet_get(a->detail, "error");
+    return stet_value_get(a->detail, "error");
 }
 
 char *stet_executor_log_path(const char *dir, const char *execution) {
@@ -85,9 +85,9 @@ stet_status stet_executor_start(stet_executor *x, const stet_call_request *r, st
     if (r->remote)
         c->remote_uri = stet_strdup(r->remote);
     if (r->attempts > 0)
-        stet_call_detail(c, "attempts", stet_int(r->attempts));
+        stet_call_detail(c, "attempts", stet_value_int(r->attempts));
     if (r->timeout_ms > 0)
-        stet_call_detail(c, "deadline", stet_int(stet_clock_ms() + r->timeout_ms));
+        stet_call_detail(c, "deadline", stet_value_int(stet_clock_ms() + r->timeout_ms));
     /* A hit needs no more than the pin. */
     bool pinned = false;
     stet_status status = r->cache ? stet_call_look_at_pin(c, &pinned, err) : STET_OK;
@@ -123,8 +123,8 @@ stet_status stet_executor_resume(stet_executor *x, const char *execution, stet_c
         stet_call_finish(c);
     } else if (status == STET_OK) {
         memcpy(c->row.execution, a.execution, sizeof a.execution);
-        stet_release(c->row.detail);
-        c->row.detail = stet_retain(a.detail);
+        stet_value_release(c->row.detail);
+        c->row.detail = stet_value_retain(a.detail);
         if (!a.cache)
             c->row_is = CALL_ROW_TO_RESUME; /* its own key: nobody else has a row for it */
         stet_call_act(c);
@@ -188,8 +188,8 @@ static void timer_closed(uv_handle_t *h) {
 }
 
 void stet_call_bury(stet_call *c) {
-    stet_release(c->row.detail);
-    stet_release(c->token);
+    stet_value_release(c->row.detail);
+    stet_value_release(c->token);
     stet_error_clear(&c->error);
     stet_free(c->function);
     stet_free(c->remote_uri);

@@ -18,22 +18,22 @@
 #define LIST_MAX      10000
 
 void stet_call_detail(stet_call *c, const char *key, stet_value v) {
-    if (stet_typeof(c->row.detail) != STET_OBJECT) {
-        stet_release(c->row.detail);
-        c->row.detail = stet_object();
+    if (stet_value_type(c->row.detail) != STET_TYPE_OBJECT) {
+        stet_value_release(c->row.detail);
+        c->row.detail = stet_value_object();
     }
-    stet_put(&c->row.detail, key, v);
+    stet_value_put(&c->row.detail, key, v);
 }
 
 static int64_t detail_int(const stet_call *c, const char *key) {
-    return stet_as_int(stet_get(c->row.detail, key));
+    return stet_value_as_int(stet_value_get(c->row.detail, key));
 }
 
 static void set_token(stet_call *c, stet_value token) {
-    stet_release(c->token);
-    c->token = stet_retain(token);
+    stet_value_release(c->token);
+    c->token = stet_value_retain(token);
     size_t len = 0;
-    c->row.token = stet_typeof(c->token) == STET_STRING ? stet_as_string(&c->token, &len) : NULL;
+    c->row.token = stet_value_type(c->token) == STET_TYPE_STRING ? stet_value_as_string(&c->token, &len) : NULL;
     c->row.token_len = len;
 }
 
@@ -187,25 +187,25 @@ static void keep_log(stet_call *c, const char *bytes, size_t len) {
 }
 
 static void on_pending(stet_call *c, const stet_adapter_reply *r) {
-    stet_value progress = stet_null();
-    if (r->done >= 0 || r->total >= 0 || stet_typeof(r->note) == STET_STRING) {
-        progress = stet_object();
+    stet_value progress = stet_value_null();
+    if (r->done >= 0 || r->total >= 0 || stet_value_type(r->note) == STET_TYPE_STRING) {
+        progress = stet_value_object();
         if (r->done >= 0)
-            stet_put(&progress, "done", stet_int(r->done));
+            stet_value_put(&progress, "done", stet_value_int(r->done));
         if (r->total >= 0)
-            stet_put(&progress, "total", stet_int(r->total));
-        if (stet_typeof(r->note) == STET_STRING)
-            stet_put(&progress, "note", stet_retain(r->note));
+            stet_value_put(&progress, "total", stet_value_int(r->total));
+        if (stet_value_type(r->note) == STET_TYPE_STRING)
+            stet_value_put(&progress, "note", stet_value_retain(r->note));
         if (c->x->progress) {
             stet_value note = r->note;
             c->x->progress(c->x->ctx, c, r->done < 0 ? 0 : r->done, r->total < 0 ? 0 : r->total,
-                           stet_typeof(note) == STET_STRING ? stet_as_string(&note, NULL) : NULL);
+                           stet_value_type(note) == STET_TYPE_STRING ? stet_value_as_string(&note, NULL) : NULL);
         }
     }
     /* Nothing new is not written: a sync for each look would be the larger part of the work. */
-    bool news = !stet_equal(c->token, r->token) || c->row.retries != 0 ||
-                !stet_equal(stet_get(c->row.detail, "progress"), progress) ||
-                stet_typeof(stet_get(c->row.detail, "error")) != STET_NULL;
+    bool news = !stet_value_equal(c->token, r->token) || c->row.retries != 0 ||
+                !stet_value_equal(stet_value_get(c->row.detail, "progress"), progress) ||
+                stet_value_type(stet_value_get(c->row.detail, "error")) != STET_TYPE_NULL;
     set_token(c, r->token);
     c->row.retries = 0;
     c->submitted = true;
@@ -216,10 +216,10 @@ static void on_pending(stet_call *c, const stet_adapter_reply *r) {
     }
     if (news) {
         stet_call_detail(c, "progress", progress);
-        stet_call_detail(c, "error", stet_null());
+        stet_call_detail(c, "error", stet_value_null());
         stet_call_advance(c, STET_CALL_PENDING);
     } else {
-        stet_release(progress);
+        stet_value_release(progress);
         /* What somebody else did to the row is looked for all the same. */
         stet_attempt now;
         if (stet_attempt_get(c->x->repo, c->row.execution, &now, NULL) == STET_OK) {
@@ -254,7 +254,7 @@ static void answered(void *ctx, const stet_adapter_reply *r) {
         c->submitted = true;
         c->row.retries = 0;
         stet_call_detail(c, "result", stet_hash_text(r->result));
-        stet_call_detail(c, "error", stet_null());
+        stet_call_detail(c, "error", stet_value_null());
         stet_call_advance(c, r->status == STET_ADAPTER_DONE_OK ? STET_CALL_DONE_OK : STET_CALL_DONE_ERROR);
         if (c->life == CALL_ACTIVE)
             stet_call_act(c);

@@ -25,19 +25,19 @@ stet_status stet_call_read_node(stet_call *c, stet_error *err) {
     stet_status status = stet_repo_get(c->x->repo, c->node, STET_RECORD_NODE, &record, err);
     if (status != STET_OK)
         return status;
-    kind = stet_get(record, "kind");
-    if (strcmp(stet_as_string(&kind, NULL), "call") != 0) {
+    kind = stet_value_get(record, "kind");
+    if (strcmp(stet_value_as_string(&kind, NULL), "call") != 0) {
         char hex[STET_HASH_HEX];
         stet_hash_hex(c->node, hex);
         status = stet_fail(err, STET_INVALID, "%s is not a call", hex);
     } else {
-        function = stet_get(record, "function");
-        c->function = stet_strdup(stet_as_string(&function, NULL));
-        inputs = stet_get(record, "inputs");
-        for (size_t i = 0; i < stet_count(inputs); i++) {
-            stet_value id = stet_at(inputs, i);
+        function = stet_value_get(record, "function");
+        c->function = stet_strdup(stet_value_as_string(&function, NULL));
+        inputs = stet_value_get(record, "inputs");
+        for (size_t i = 0; i < stet_value_count(inputs); i++) {
+            stet_value id = stet_value_at(inputs, i);
             size_t len;
-            const char *hex = stet_as_string(&id, &len);
+            const char *hex = stet_value_as_string(&id, &len);
             if (!stet_hash_of_hex(hex, len, stet_vec_add(&c->inputs))) /* it was verified when it was read */
                 c->inputs.len--;
         }
@@ -48,20 +48,20 @@ stet_status stet_call_read_node(stet_call *c, stet_error *err) {
         if (status == STET_OK)
             stet_adapter_uri_release(&u);
     }
-    stet_release(record);
+    stet_value_release(record);
     return status;
 }
 
 /* Is an exec record with its whole result here? */
 static stet_status read_exec(stet_call *c, stet_hash id, stet_error *err) {
     stet_exec exec;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_status status = stet_repo_get_exec(c->x->repo, id, &exec, err);
     if (status != STET_OK)
         return status;
-    stet_release(exec.timings);
+    stet_value_release(exec.timings);
     status = stet_repo_dag_value(c->x->repo, exec.result, &v, err);
-    stet_release(v);
+    stet_value_release(v);
     if (status == STET_LIMIT) { /* too large to be one value, and nobody asked for that */
         stet_error_clear(err);
         status = STET_OK;
@@ -158,28 +158,29 @@ void stet_call_drop_lock(stet_call *c) {
 }
 
 static void take_token(stet_call *c, const stet_attempt *a) {
-    stet_release(c->token);
-    c->token = stet_null();
-    if (a->token && stet_string_checked(a->token, a->token_len, &c->token, NULL) != STET_OK)
-        c->token = stet_null(); /* an adapter that is asked without its token finds its work by the key */
+    stet_value_release(c->token);
+    c->token = stet_value_null();
+    if (a->token && stet_value_string_checked(a->token, a->token_len, &c->token, NULL) != STET_OK)
+        c->token = stet_value_null(); /* an adapter that is asked without its token finds its work by the key */
     size_t len = 0;
-    c->row.token = stet_typeof(c->token) == STET_STRING ? stet_as_string(&c->token, &len) : NULL;
+    c->row.token = stet_value_type(c->token) == STET_TYPE_STRING ? stet_value_as_string(&c->token, &len) : NULL;
     c->row.token_len = len;
 }
 
 void stet_call_adopt(stet_call *c, const stet_attempt *a) {
-    stet_release(c->row.detail);
+    stet_value_release(c->row.detail);
     c->row = *a;
     c->stored = a->state;
-    c->row.detail = stet_retain(a->detail);
+    c->row.detail = stet_value_retain(a->detail);
     take_token(c, a);
     c->cache = a->cache;
     c->row_is = CALL_ROW_STORED;
     c->submitted = a->token != NULL;
     stet_call_restore(&c->m, false, a->state, a->resume);
-    stet_value remote = stet_get(a->detail, "remote");
+    stet_value remote = stet_value_get(a->detail, "remote");
     stet_free(c->remote_uri);
-    c->remote_uri = stet_strdup(stet_typeof(remote) == STET_STRING ? stet_as_string(&remote, NULL) : c->x->own_uri);
+    c->remote_uri =
+        stet_strdup(stet_value_type(remote) == STET_TYPE_STRING ? stet_value_as_string(&remote, NULL) : c->x->own_uri);
 }
 
 static void ref_of(const stet_call *c, char out[64]) {
@@ -205,11 +206,11 @@ stet_status stet_call_begin(stet_call *c, stet_error *err) {
     if (!c->row.execution[0])
         stet_uuid(c->row.execution);
     ref_of(c, ref);
-    if (stet_typeof(c->row.detail) != STET_OBJECT)
-        c->row.detail = stet_object();
+    if (stet_value_type(c->row.detail) != STET_TYPE_OBJECT)
+        c->row.detail = stet_value_object();
     bool own = strcmp(c->remote_uri, c->x->own_uri) == 0;
     if (!own) /* the own one is not named: a project may be moved */
-        stet_put(&c->row.detail, "remote", stet_string(c->remote_uri));
+        stet_value_put(&c->row.detail, "remote", stet_value_string(c->remote_uri));
     bool known = stet_call_step(&c->m, STET_CALL_UNPINNED);
     (void)known;
     c->row.state = c->stored = (int)c->m.state;
@@ -276,9 +277,9 @@ stet_status stet_call_publish_snapshot(stet_call *c, stet_error *err) {
 }
 
 static stet_status result_of(const stet_attempt *a, stet_hash *out, stet_error *err) {
-    stet_value v = stet_get(a->detail, "result");
+    stet_value v = stet_value_get(a->detail, "result");
     size_t len = 0;
-    const char *hex = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    const char *hex = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
     if (!hex || !stet_hash_of_hex(hex, len, out))
         return stet_fail(err, STET_CORRUPT, "the attempt %s has no result", a->execution);
     return STET_OK;
@@ -287,17 +288,17 @@ static stet_status result_of(const stet_attempt *a, stet_hash *out, stet_error *
 /* All of the result is in the repository, and verifies. */
 static stet_status fetch(stet_call *c, stet_hash result, stet_error *err) {
     stet_repo *remote;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_status status = remote_of(c, &remote, err);
     if (status == STET_OK && remote)
         status = stet_repo_copy(remote, c->x->repo, &result, 1, NULL, 0, NULL, err);
     if (status == STET_OK)
         status = stet_repo_get(c->x->repo, result, STET_RECORD_DAG, &v, err);
-    stet_release(v);
-    v = stet_null();
+    stet_value_release(v);
+    v = stet_value_null();
     if (status == STET_OK)
         status = stet_repo_dag_value(c->x->repo, result, &v, err);
-    stet_release(v);
+    stet_value_release(v);
     if (status == STET_LIMIT) {
         stet_error_clear(err);
         status = STET_OK;
@@ -316,9 +317,9 @@ stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *
     if (status != STET_OK)
         return status;
     stet_error inner = STET_ERROR_INIT;
-    stet_value timings = stet_object();
+    stet_value timings = stet_value_object();
     int64_t began = c->row.created_ms ? c->row.created_ms : c->started_ms, now = stet_clock_ms();
-    stet_put(&timings, "total", stet_int(now > began ? now - began : 0));
+    stet_value_put(&timings, "total", stet_value_int(now > began ? now - began : 0));
     status = stet_repo_begin(r, err);
     if (status == STET_OK)
         status = stet_repo_execs(r, c->node, &execs, &count, &inner);
@@ -333,24 +334,24 @@ stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *
         (void)known;
         row.state = (int)next.state;
         row.done = true;
-        row.detail = stet_retain(c->row.detail);
-        stet_put(&row.detail, "exec", stet_hash_text(id));
+        row.detail = stet_value_retain(c->row.detail);
+        stet_value_put(&row.detail, "exec", stet_hash_text(id));
         /* Rows may be dropped. Asked first: a move that finds none would be the end of the transaction. */
-        stet_attempt there = {.detail = stet_null()};
+        stet_attempt there = {.detail = stet_value_null()};
         if (stet_attempt_get(r, row.execution, &there, NULL) == STET_NOT_FOUND)
             status = stet_attempt_add(r, &row, &inner);
         else
             status = stet_attempt_move(r, &row, c->stored, &inner);
         stet_attempt_release(&there);
         *moved = status == STET_CONFLICT;
-        stet_release(row.detail);
+        stet_value_release(row.detail);
     }
     if (status == STET_OK)
         status = stet_repo_commit(r, &inner);
     else
         stet_repo_rollback(r);
     stet_free(execs);
-    stet_release(timings);
+    stet_value_release(timings);
     if (*moved) {
         stet_error_clear(&inner);
         return STET_OK;
@@ -362,25 +363,26 @@ stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *
 }
 
 void stet_call_take_error(stet_call *c, stet_value error) {
-    stet_value message = stet_get(error, "message"), code = stet_get(error, "code"), hint = stet_get(error, "hint");
+    stet_value message = stet_value_get(error, "message"), code = stet_value_get(error, "code"),
+               hint = stet_value_get(error, "hint");
     stet_status status = STET_FAILED;
-    if (stet_typeof(code) == STET_STRING && !stet_status_of_name(stet_as_string(&code, NULL), &status))
+    if (stet_value_type(code) == STET_TYPE_STRING && !stet_status_of_name(stet_value_as_string(&code, NULL), &status))
         status = STET_FAILED;
     if (status == STET_OK)
         status = STET_FAILED;
     stet_error_clear(&c->error);
     stet_fail(&c->error, status, "%s",
-              stet_typeof(message) == STET_STRING ? stet_as_string(&message, NULL) : "the call failed");
-    if (stet_typeof(hint) == STET_STRING)
-        stet_hint(&c->error, "%s", stet_as_string(&hint, NULL));
+              stet_value_type(message) == STET_TYPE_STRING ? stet_value_as_string(&message, NULL) : "the call failed");
+    if (stet_value_type(hint) == STET_TYPE_STRING)
+        stet_hint(&c->error, "%s", stet_value_as_string(&hint, NULL));
 }
 
 void stet_call_take_done(stet_call *c, const stet_attempt *a) {
-    stet_value exec = stet_get(a->detail, "exec");
+    stet_value exec = stet_value_get(a->detail, "exec");
     size_t len = 0;
     stet_hash id;
     stet_error err = STET_ERROR_INIT;
-    const char *hex = stet_typeof(exec) == STET_STRING ? stet_as_string(&exec, &len) : NULL;
+    const char *hex = stet_value_type(exec) == STET_TYPE_STRING ? stet_value_as_string(&exec, &len) : NULL;
     stet_call_restore(&c->m, true, a->state, a->resume);
     if (c->m.state == STET_CALL_FAILED) {
         stet_call_take_error(c, stet_attempt_error(a));

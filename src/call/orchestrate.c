@@ -20,19 +20,19 @@ typedef struct poll {
 } poll;
 
 static stet_value request_value(const stet_orch_job *job) {
-    stet_value v = stet_object(), inputs = stet_array();
+    stet_value v = stet_value_object(), inputs = stet_value_array();
     for (size_t i = 0; i < job->input_count; i++)
-        stet_push(&inputs, stet_hash_text(job->inputs[i]));
-    stet_put(&v, "node", stet_hash_text(job->node));
-    stet_put(&v, "function", stet_string(job->function));
-    stet_put(&v, "inputs", inputs);
-    stet_put(&v, "execution", stet_string(job->execution));
-    stet_put(&v, "ref", stet_string(job->ref));
+        stet_value_push(&inputs, stet_hash_text(job->inputs[i]));
+    stet_value_put(&v, "node", stet_hash_text(job->node));
+    stet_value_put(&v, "function", stet_value_string(job->function));
+    stet_value_put(&v, "inputs", inputs);
+    stet_value_put(&v, "execution", stet_value_string(job->execution));
+    stet_value_put(&v, "ref", stet_value_string(job->ref));
     return v;
 }
 
 static bool is_text(stet_value v, const char *text) {
-    return stet_typeof(v) == STET_STRING && strcmp(stet_as_string(&v, NULL), text) == 0;
+    return stet_value_type(v) == STET_TYPE_STRING && strcmp(stet_value_as_string(&v, NULL), text) == 0;
 }
 
 static bool mine(const poll *p) {
@@ -75,7 +75,7 @@ static stet_claim claimed(const poll *p) {
     stet_claim c = {.state = p->o->queue ? STET_CLAIM_QUEUED : STET_CLAIM_CLAIMED,
                     .attempt = (p->there ? p->claim.attempt : 0) + 1,
                     .lost = p->there ? p->claim.lost : 0,
-                    .job = stet_null(),
+                    .job = stet_value_null(),
                     .request = request_value(p->job)};
     if (!p->o->queue) {
         snprintf(c.owner, sizeof c.owner, "%s", p->o->owner);
@@ -95,10 +95,10 @@ static stet_orch_event lookup(poll *p, stet_status *status, stet_error *err) {
 
 /* Is what an ended claim names still there? What was cleaned up makes it void. */
 static stet_status result_there(poll *p, bool *out, stet_error *err) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_error inner = STET_ERROR_INIT;
     stet_status status = stet_repo_dag_value(p->o->remote, p->claim.result, &v, &inner);
-    stet_release(v);
+    stet_value_release(v);
     *out = status == STET_OK;
     if (status == STET_NOT_FOUND || status == STET_CORRUPT || status == STET_OK) {
         stet_error_clear(&inner);
@@ -118,7 +118,7 @@ static stet_orch_event follow(poll *p, stet_status *status, stet_error *err) {
             return STET_ORCH_LIVE;
         break;
     case STET_CLAIM_CANCELLED:
-        if (is_text(stet_get(p->claim.request, "execution"), p->job->execution)) {
+        if (is_text(stet_value_get(p->claim.request, "execution"), p->job->execution)) {
             *status = stet_fail(err, STET_CANCELLED, "this execution of the call was cancelled");
             return STET_ORCH_LIVE;
         }
@@ -158,7 +158,7 @@ static stet_status still_mine(void *ctx, stet_error *err) {
 
 static stet_orch_event own(poll *p, stet_status *status, stet_error *err) {
     bool lost = false;
-    stet_value identity = stet_null();
+    stet_value identity = stet_value_null();
     stet_error inner = STET_ERROR_INIT;
     if (p->o->queue)
         return STET_ORCH_SUBMITTED;
@@ -173,7 +173,7 @@ static stet_orch_event own(poll *p, stet_status *status, stet_error *err) {
         return STET_ORCH_LOST;
     stet_claim next = stet_claim_copy(&p->claim);
     next.state = STET_CLAIM_RUNNING;
-    stet_release(next.job);
+    stet_value_release(next.job);
     next.job = identity;
     next.lease_ms = stet_clock_ms() + p->o->lease_ms;
     *status = change(p, next, NULL, 0, &lost, err);
@@ -261,15 +261,15 @@ static stet_orch_event work(poll *p, stet_status *status, stet_error *err) {
     if (p->o->queue || !mine(p))
         return STET_ORCH_RUNNING;
     stet_job_status job;
-    stet_value value = stet_null();
+    stet_value value = stet_value_null();
     *status = p->o->backend->poll(p->o->backend_ctx, p->job, &job, &value, err);
     if (*status != STET_OK)
         return STET_ORCH_LOST;
     if (job == STET_JOB_GONE && p->claim.lost + 1 >= STET_ORCH_MAX_LOST) {
-        stet_value error = stet_object();
-        stet_put(&error, "message", stet_stringf("the job was lost %d times", STET_ORCH_MAX_LOST));
-        value = stet_object();
-        stet_put(&value, "error", error);
+        stet_value error = stet_value_object();
+        stet_value_put(&error, "message", stet_value_stringf("the job was lost %d times", STET_ORCH_MAX_LOST));
+        value = stet_value_object();
+        stet_value_put(&value, "error", error);
         job = STET_JOB_ERROR;
     }
     switch (job) {
@@ -284,7 +284,7 @@ static stet_orch_event work(poll *p, stet_status *status, stet_error *err) {
         break;
     }
     *status = publish(p, job == STET_JOB_OK, value, &lost, err);
-    stet_release(value);
+    stet_value_release(value);
     if (*status != STET_OK || lost)
         return STET_ORCH_LOST;
     p->o->backend->forget(p->o->backend_ctx, p->job);
@@ -339,11 +339,11 @@ stet_status stet_orch_cancel(stet_orch *o, const stet_orch_job *job, stet_error 
             break;
         /* Somebody else's, or ended: it stays as it is. */
         if (p.there &&
-            (p.claim.state >= STET_CLAIM_OK || !is_text(stet_get(p.claim.request, "execution"), job->execution)))
+            (p.claim.state >= STET_CLAIM_OK || !is_text(stet_value_get(p.claim.request, "execution"), job->execution)))
             break;
         bool had = p.there && mine(&p);
         stet_claim next =
-            p.there ? stet_claim_copy(&p.claim) : (stet_claim){.job = stet_null(), .request = request_value(job)};
+            p.there ? stet_claim_copy(&p.claim) : (stet_claim){.job = stet_value_null(), .request = request_value(job)};
         next.state = STET_CLAIM_CANCELLED;
         next.attempt++;
         next.owner[0] = 0;
@@ -409,21 +409,21 @@ void stet_orch_held_release(stet_orch_held *h) {
 
 /* A text without zero bytes, or NULL. The caller's. */
 static char *take_text(stet_value object, const char *name) {
-    stet_value v = stet_get(object, name);
+    stet_value v = stet_value_get(object, name);
     size_t len = 0;
-    const char *s = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
     return s && strlen(s) == len ? stet_strdup(s) : NULL;
 }
 
 static bool take_hash(stet_value v, stet_hash *out) {
     size_t len = 0;
-    const char *hex = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    const char *hex = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
     return hex && stet_hash_of_hex(hex, len, out);
 }
 
 stet_status stet_orch_job_of(const stet_claim *c, stet_hash key, stet_orch_held *out, stet_error *err) {
-    stet_value list = stet_get(c->request, "inputs");
-    size_t n = stet_count(list);
+    stet_value list = stet_value_get(c->request, "inputs");
+    size_t n = stet_value_count(list);
     *out = (stet_orch_held){.inputs = stet_alloc_zero((n + 1) * sizeof *out->inputs),
                             .function = take_text(c->request, "function"),
                             .execution = take_text(c->request, "execution"),
@@ -434,10 +434,10 @@ stet_status stet_orch_job_of(const stet_claim *c, stet_hash key, stet_orch_held 
                                .function = out->function,
                                .execution = out->execution,
                                .ref = out->ref};
-    bool fine = stet_typeof(list) == STET_ARRAY && out->function && out->execution && out->ref &&
-                take_hash(stet_get(c->request, "node"), &out->job.node);
+    bool fine = stet_value_type(list) == STET_TYPE_ARRAY && out->function && out->execution && out->ref &&
+                take_hash(stet_value_get(c->request, "node"), &out->job.node);
     for (size_t i = 0; i < n && fine; i++)
-        fine = take_hash(stet_at(list, i), &out->inputs[i]);
+        fine = take_hash(stet_value_at(list, i), &out->inputs[i]);
     if (fine)
         return STET_OK;
     stet_orch_held_release(out);

@@ -136,10 +136,11 @@ static stet_status parse(const char *function, const char *root, spec *s, stet_e
         if (getenv(passed[i]))
             add_word(&s->env, stet_asprintf("%s=%s", passed[i], getenv(passed[i])));
     add_word(&s->argv, NULL); /* the place of the program, which is set below */
-    for (size_t i = 0; i < stet_count(u.query) && status == STET_OK; i++) {
-        stet_value pair = stet_at(u.query, i), name = stet_at(pair, 0), value = stet_at(pair, 1);
+    for (size_t i = 0; i < stet_value_count(u.query) && status == STET_OK; i++) {
+        stet_value pair = stet_value_at(u.query, i), name = stet_value_at(pair, 0), value = stet_value_at(pair, 1);
         const char *is_command = NULL;
-        status = take_option(s, stet_as_string(&name, NULL), stet_as_string(&value, NULL), value, &is_command, err);
+        status = take_option(s, stet_value_as_string(&name, NULL), stet_value_as_string(&value, NULL), value,
+                             &is_command, err);
         if (is_command && command)
             status = wrong(err, "command", is_command, "it stands twice");
         else if (is_command)
@@ -260,7 +261,7 @@ static char *run_dir(const stet_backend_local *b, const spec *s, stet_hash key) 
 
 /* The arguments, as the program reads them. */
 static stet_status input_text(stet_repo *remote, const stet_orch_job *j, char **text, size_t *len, stet_error *err) {
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     stet_status status = STET_OK;
     for (size_t i = 0; i < j->input_count && status == STET_OK; i++) {
         stet_hash datum;
@@ -269,11 +270,11 @@ static stet_status input_text(stet_repo *remote, const stet_orch_job *j, char **
         if (status == STET_OK)
             status = stet_repo_value(remote, datum, &v, err);
         if (status == STET_OK)
-            stet_push(&list, v);
+            stet_value_push(&list, v);
     }
     if (status == STET_OK)
         *text = stet_json_print(list, STET_JSON_CANONICAL, len);
-    stet_release(list);
+    stet_value_release(list);
     return status;
 }
 
@@ -362,24 +363,24 @@ static stet_status local_submit(void *ctx, const stet_orch_job *j, stet_repo *re
     stet_lock_close(lock);
     stet_free(path);
     if (status == STET_OK) {
-        *identity = stet_object();
-        stet_put(identity, "backend", stet_string("local"));
-        stet_put(identity, "name", stet_stringf("call:%s", j->execution));
+        *identity = stet_value_object();
+        stet_value_put(identity, "backend", stet_value_string("local"));
+        stet_value_put(identity, "name", stet_value_stringf("call:%s", j->execution));
     }
     return status;
 }
 
 static stet_value failure(const char *message) {
-    stet_value v = stet_object(), e = stet_object();
-    stet_put(&e, "message", stet_stringf("%s", message));
-    stet_put(&v, "error", e);
+    stet_value v = stet_value_object(), e = stet_value_object();
+    stet_value_put(&e, "message", stet_value_stringf("%s", message));
+    stet_value_put(&v, "error", e);
     return v;
 }
 
 /* The end of what it said, as text. */
 static stet_value tail(const stet_task *t) {
     char *path = stet_task_output_path(t, true);
-    stet_value v = stet_string("");
+    stet_value v = stet_value_string("");
     int fd = stet_sys_open(path, O_RDONLY, 0);
     struct stat st;
     if (fd >= 0 && stet_sys_fstat(fd, &st) == 0) {
@@ -387,7 +388,7 @@ static stet_value tail(const stet_task *t) {
         off_t from = st.st_size > (off_t)STDERR_TAIL ? st.st_size - (off_t)STDERR_TAIL : 0;
         ssize_t n = stet_sys_pread(fd, bytes, STDERR_TAIL, from);
         bytes[n > 0 ? n : 0] = 0;
-        v = stet_stringf("%s", bytes);
+        v = stet_value_stringf("%s", bytes);
         stet_free(bytes);
     }
     if (fd >= 0)
@@ -405,13 +406,13 @@ static stet_value ended_badly(const stet_task *t) {
                     : e->exit.signalled ? stet_asprintf("it was ended by signal %d", e->exit.code)
                                         : stet_asprintf("it ended with status %d", e->exit.code);
     v = failure(message);
-    error = stet_retain(stet_get(v, "error"));
+    error = stet_value_retain(stet_value_get(v, "error"));
     if (e->state == STET_TASK_ENDED)
-        stet_put(&error, e->exit.signalled ? "signal" : "exit", stet_int(e->exit.code));
+        stet_value_put(&error, e->exit.signalled ? "signal" : "exit", stet_value_int(e->exit.code));
     if (e->timed_out)
-        stet_put(&error, "timedOut", stet_bool(true));
-    stet_put(&error, "stderr", said);
-    stet_put(&v, "error", error);
+        stet_value_put(&error, "timedOut", stet_value_bool(true));
+    stet_value_put(&error, "stderr", said);
+    stet_value_put(&v, "error", error);
     stet_free(message);
     return v;
 }
@@ -423,9 +424,9 @@ static stet_status read_stdout(const stet_task *t, const spec *s, stet_value *ou
     stet_free(path);
     size_t blank = strspn(stet_buf_cstr(&b), " \t\r\n");
     if (status == STET_OK && s->text)
-        status = stet_string_checked(stet_buf_cstr(&b), b.len, out, err);
+        status = stet_value_string_checked(stet_buf_cstr(&b), b.len, out, err);
     else if (status == STET_OK && blank == b.len)
-        *out = stet_null();
+        *out = stet_value_null();
     else if (status == STET_OK)
         status = stet_json_parse(b.data, b.len, out, err);
     if (status != STET_OK)
@@ -442,10 +443,10 @@ static stet_status read_file(const char *dir, const char *name, stet_value *out,
     if (status == STET_OK) {
         char *text = stet_alloc(b.len * 4 / 3 + 8);
         size_t len = stet_base64url_encode(stet_buf_cstr(&b), b.len, text);
-        stet_value bytes = stet_object();
-        stet_put(&bytes, "bytes@1", stet_string_n(text, len));
-        *out = stet_object();
-        stet_put(out, "/", bytes);
+        stet_value bytes = stet_value_object();
+        stet_value_put(&bytes, "bytes@1", stet_value_string_n(text, len));
+        *out = stet_value_object();
+        stet_value_put(out, "/", bytes);
         stet_free(text);
     }
     stet_buf_release(&b);
@@ -464,22 +465,22 @@ static stet_status gather(stet_backend_local *b, const stet_orch_job *j, const s
     if (status == STET_OK && s.files.len == 0)
         *out = printed;
     else if (status == STET_OK) {
-        stet_value files = stet_object();
+        stet_value files = stet_value_object();
         char *dir = run_dir(b, &s, j->key);
         for (size_t i = 0; s.files.at[i] && status == STET_OK; i++) {
             stet_value bytes;
             status = read_file(dir, s.files.at[i], &bytes, err);
             if (status == STET_OK)
-                stet_put(&files, s.files.at[i], bytes);
+                stet_value_put(&files, s.files.at[i], bytes);
         }
         stet_free(dir);
         if (status == STET_OK) {
-            *out = stet_object();
-            stet_put(out, "files", files);
-            stet_put(out, "stdout", printed);
+            *out = stet_value_object();
+            stet_value_put(out, "files", files);
+            stet_value_put(out, "stdout", printed);
         } else {
-            stet_release(files);
-            stet_release(printed);
+            stet_value_release(files);
+            stet_value_release(printed);
         }
     }
     spec_release(&s);

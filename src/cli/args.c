@@ -65,14 +65,14 @@ static void put_valid(const parser *p, stet_value list) {
     if (p->err)
         stet_detail(p->err, "valid", list);
     else
-        stet_release(list);
+        stet_value_release(list);
 }
 
 /* First words: nouns once each, and words that stand alone. */
 static stet_status unknown_command(const parser *p, const char *word) {
     stet_suggest s = stet_suggest_begin(word);
     stet_buf valid = STET_BUF(4096);
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     strings firsts = {0};
     for (size_t i = 0; i < stet_op_count(); i++) {
         const char *name = stet_op_at(i)->name;
@@ -83,7 +83,7 @@ static stet_status unknown_command(const parser *p, const char *word) {
         *stet_vec_add(&firsts) = first;
         stet_suggest_offer(&s, first);
         stet_buf_printf(&valid, "%s%s", valid.len ? ", " : "", first);
-        stet_push(&list, stet_string(first));
+        stet_value_push(&list, stet_value_string(first));
     }
     stet_fail(p->err, STET_INVALID, "there is no command \"%.100s\"; there are: %s", word, stet_buf_cstr(&valid));
     if (s.best)
@@ -100,7 +100,7 @@ static stet_status unknown_command(const parser *p, const char *word) {
 static stet_status unknown_verb(const parser *p, const char *noun, const char *verb) {
     stet_suggest s = stet_suggest_begin(verb ? verb : "");
     stet_buf valid = STET_BUF(4096);
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     size_t n = strlen(noun);
     for (size_t i = 0; i < stet_op_count(); i++) {
         const char *name = stet_op_at(i)->name;
@@ -108,7 +108,7 @@ static stet_status unknown_verb(const parser *p, const char *noun, const char *v
             continue;
         stet_suggest_offer(&s, name + n + 1);
         stet_buf_printf(&valid, "%s%s", valid.len ? ", " : "", name + n + 1);
-        stet_push(&list, stet_string(name + n + 1));
+        stet_value_push(&list, stet_value_string(name + n + 1));
     }
     if (verb)
         stet_fail(p->err, STET_INVALID, "%s has no command \"%.100s\"; it has: %s", noun, verb, stet_buf_cstr(&valid));
@@ -125,19 +125,19 @@ static stet_status unknown_verb(const parser *p, const char *noun, const char *v
 static stet_status unknown_flag(const parser *p, const char *word, const char *name) {
     stet_suggest s = stet_suggest_begin(name);
     stet_buf valid = STET_BUF(4096);
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     const stet_op *op = p->out->op;
     for (const stet_param *q = op ? op->params : NULL; q && q->name; q++) {
         if (q->flags & (STET_PARAM_HIDDEN | STET_PARAM_POSITIONAL))
             continue;
         stet_suggest_offer(&s, q->name);
         stet_buf_printf(&valid, "%s--%s", valid.len ? ", " : "", q->name);
-        stet_push(&list, stet_stringf("--%s", q->name));
+        stet_value_push(&list, stet_value_stringf("--%s", q->name));
     }
     for (const stet_cli_global *g = stet_cli_globals; g->name; g++) {
         stet_suggest_offer(&s, g->name);
         stet_buf_printf(&valid, "%s--%s", valid.len ? ", " : "", g->name);
-        stet_push(&list, stet_stringf("--%s", g->name));
+        stet_value_push(&list, stet_value_stringf("--%s", g->name));
     }
     int shown = (int)strcspn(word, "=");
     if (op)
@@ -159,7 +159,7 @@ static stet_status unknown_flag(const parser *p, const char *word, const char *n
 }
 
 static stet_status text_value(const parser *p, const char *label, const char *text, stet_value *out) {
-    stet_status status = stet_string_checked(text, strlen(text), out, p->err);
+    stet_status status = stet_value_string_checked(text, strlen(text), out, p->err);
     if (status != STET_OK)
         stet_fail_in(p->err, "%s", label);
     return status;
@@ -199,24 +199,24 @@ static stet_status word_value(parser *p, const stet_param *param, const char *te
             return stet_fail(p->err, STET_INVALID, "%s: an integer expected, not \"%.100s\"", label, text);
         if (errno == ERANGE)
             return stet_fail(p->err, STET_INVALID, "%s: %.100s does not fit in 64 bits", label, text);
-        *out = stet_int(n);
+        *out = stet_value_int(n);
         return STET_OK;
     }
     case STET_PARAM_NUMBER: {
         stet_value v;
         if (stet_json_read(text, strlen(text), NULL, &v, NULL) == STET_OK) {
-            if (stet_typeof(v) == STET_INT || stet_typeof(v) == STET_DOUBLE) {
+            if (stet_value_type(v) == STET_TYPE_INT || stet_value_type(v) == STET_TYPE_DOUBLE) {
                 *out = v;
                 return STET_OK;
             }
-            stet_release(v);
+            stet_value_release(v);
         }
         return stet_fail(p->err, STET_INVALID, "%s: a number expected, not \"%.100s\"", label, text);
     }
     case STET_PARAM_BOOL:
         if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
             return stet_fail(p->err, STET_INVALID, "%s: true or false expected, not \"%.100s\"", label, text);
-        *out = stet_bool(text[0] == 't');
+        *out = stet_value_bool(text[0] == 't');
         return STET_OK;
     case STET_PARAM_JSON:
         if (strcmp(text, "-") == 0) {
@@ -226,7 +226,7 @@ static stet_status word_value(parser *p, const stet_param *param, const char *te
                 return stet_fail(p->err, STET_INVALID, "%s: standard input can be read for one value only", label);
             p->out->reads_stdin = true;
             p->out->stdin_param = param;
-            *out = stet_null();
+            *out = stet_value_null();
             return STET_OK;
         }
         return json_value(p, label, text, strlen(text), out);
@@ -239,13 +239,13 @@ static stet_status word_value(parser *p, const stet_param *param, const char *te
         }
         if (!stet_utf8_valid(text, (size_t)(equals - text)))
             return stet_fail(p->err, STET_INVALID, "%s: the key is not valid UTF-8", label);
-        stet_value v, object = stet_object();
+        stet_value v, object = stet_value_object();
         stet_status status = json_value(p, label, equals + 1, strlen(equals + 1), &v);
         if (status != STET_OK) {
-            stet_release(object);
+            stet_value_release(object);
             return status;
         }
-        stet_put_n(&object, text, (size_t)(equals - text), v);
+        stet_value_put_n(&object, text, (size_t)(equals - text), v);
         *out = object;
         return STET_OK;
     }
@@ -259,29 +259,29 @@ static stet_status put_arg(parser *p, const stet_param *param, stet_value v) {
     stet_param_key(param, key);
     stet_param_spell(param, STET_SPELL_FLAGS, label);
     stet_value *given = &p->out->given, before;
-    bool again = stet_find(*given, key, strlen(key), &before);
+    bool again = stet_value_find(*given, key, strlen(key), &before);
     if (param->type == STET_PARAM_PAIR) {
         size_t len;
-        const char *name = stet_key_at(v, 0, &len);
-        stet_value other, all = again ? stet_retain(before) : stet_object();
-        if (stet_find(all, name, len, &other)) {
+        const char *name = stet_value_key_at(v, 0, &len);
+        stet_value other, all = again ? stet_value_retain(before) : stet_value_object();
+        if (stet_value_find(all, name, len, &other)) {
             stet_fail(p->err, STET_INVALID, "%s: %.100s is given twice", label, name);
-            stet_release(all);
-            stet_release(v);
+            stet_value_release(all);
+            stet_value_release(v);
             return STET_INVALID;
         }
-        stet_put_n(&all, name, len, stet_retain(stet_at(v, 0)));
-        stet_release(v);
-        stet_put(given, key, all);
+        stet_value_put_n(&all, name, len, stet_value_retain(stet_value_at(v, 0)));
+        stet_value_release(v);
+        stet_value_put(given, key, all);
     } else if (param->flags & STET_PARAM_REPEATED) {
-        stet_value list = again ? stet_retain(before) : stet_array();
-        stet_push(&list, v);
-        stet_put(given, key, list);
+        stet_value list = again ? stet_value_retain(before) : stet_value_array();
+        stet_value_push(&list, v);
+        stet_value_put(given, key, list);
     } else if (again) {
-        stet_release(v);
+        stet_value_release(v);
         return stet_fail(p->err, STET_INVALID, "%s is given twice", label);
     } else {
-        stet_put(given, key, v);
+        stet_value_put(given, key, v);
     }
     return STET_OK;
 }
@@ -382,7 +382,7 @@ static stet_status param_flag(parser *p, const stet_param *param, const char *la
         if (p->at < p->count && !has_positional(p->out->op) &&
             (strcmp(p->words[p->at], "true") == 0 || strcmp(p->words[p->at], "false") == 0))
             value = p->words[p->at++][0] == 't';
-        return put_arg(p, param, stet_bool(value));
+        return put_arg(p, param, stet_value_bool(value));
     }
     stet_status status = flag_text(p, label, attached, &text);
     return status == STET_OK ? put_word(p, param, text) : status;
@@ -420,7 +420,7 @@ static stet_status long_flag(parser *p, const char *word) {
         param = stet_op_param(p->out->op, name + 3);
         if (param && param->type == STET_PARAM_BOOL && !(param->flags & STET_PARAM_POSITIONAL)) {
             stet_status status = no_text(p, label, attached);
-            return status == STET_OK ? put_arg(p, param, stet_bool(false)) : status;
+            return status == STET_OK ? put_arg(p, param, stet_value_bool(false)) : status;
         }
     }
     return unknown_flag(p, word, name);
@@ -548,7 +548,7 @@ stet_status stet_cli_parse(int count, char *const *words, stet_cli_words *out, s
 
 stet_status stet_cli_parse_for(const stet_op *op, int count, char *const *words, stet_cli_words *out, stet_error *err) {
     parser p = {.out = out, .err = err, .count = count, .words = words};
-    out->given = stet_object();
+    out->given = stet_value_object();
     out->op = op;
     /* --json first, so that a mistake before it is shown as asked for. It can't be a flag's value: those begin with a
      * dash only after "=". */
@@ -563,6 +563,6 @@ stet_status stet_cli_parse_for(const stet_op *op, int count, char *const *words,
 }
 
 void stet_cli_words_release(stet_cli_words *w) {
-    stet_release(w->given);
-    w->given = stet_null();
+    stet_value_release(w->given);
+    w->given = stet_value_null();
 }

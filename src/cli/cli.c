@@ -67,7 +67,7 @@ static void put_error_text(cli *c, const stet_error *err) {
     stet_buf_str(&text, "stet: ");
     stet_text_plain(&r, err->message, strlen(err->message));
     stet_buf_char(&text, '\n');
-    if (err->hint[0]) {
+    if (stet_has_hint(err)) {
         stet_buf_str(&text, "hint: ");
         stet_text_plain(&r, err->hint, strlen(err->hint));
         stet_buf_char(&text, '\n');
@@ -234,7 +234,7 @@ static stet_status read_stdin(cli *c, stet_error *err) {
     if (status == STET_OK) {
         status = stet_json_read(stet_buf_cstr(&text), text.len, NULL, &v, err);
         if (status == STET_OK)
-            stet_put(&c->words.given, key, v);
+            stet_value_put(&c->words.given, key, v);
         else
             stet_fail_in(err, "%s: standard input is no JSON", label);
     }
@@ -243,7 +243,7 @@ static stet_status read_stdin(cli *c, stet_error *err) {
 }
 
 static void replace_operation(cli *c, const char *name, stet_value given) {
-    stet_release(c->words.given);
+    stet_value_release(c->words.given);
     c->words.given = given;
     c->words.op = stet_op_find(name);
     c->words.reads_stdin = false;
@@ -251,13 +251,13 @@ static void replace_operation(cli *c, const char *name, stet_value given) {
 
 /* `stet`, `stet NOUN --help`, `stet NOUN VERB --help` are the help operation with those words. */
 static void turn_into_help(cli *c) {
-    stet_value given = stet_object(), topic = stet_array();
+    stet_value given = stet_value_object(), topic = stet_value_array();
     const char *name = c->words.op ? c->words.op->name : c->words.noun;
     if (*name)
-        stet_push(&topic, stet_string(name));
-    stet_put(&given, "command", topic);
+        stet_value_push(&topic, stet_value_string(name));
+    stet_value_put(&given, "command", topic);
     if (!*name && !c->words.help)
-        stet_put(&given, "overview", stet_bool(true));
+        stet_value_put(&given, "overview", stet_value_bool(true));
     replace_operation(c, "help", given);
 }
 
@@ -269,7 +269,7 @@ static stet_status perform(cli *c, stet_error *err) {
             stet_out_add(&c->out, "stet " STET_VERSION "\n", strlen("stet " STET_VERSION "\n"));
             return STET_OK;
         }
-        replace_operation(c, "version", stet_object());
+        replace_operation(c, "version", stet_value_object());
     } else if (c->words.help || !c->words.op) {
         turn_into_help(c);
     }
@@ -289,21 +289,21 @@ static stet_status perform(cli *c, stet_error *err) {
         if (status != STET_OK)
             return status;
     }
-    stet_value args, result = stet_null();
+    stet_value args, result = stet_value_null();
     status = stet_op_check_spelled(ctx->op, c->words.given, STET_SPELL_FLAGS, &args, err);
     if (status != STET_OK) {
         stet_hint(err, "see: stet %s --help", ctx->op->name);
         return status;
     }
     status = stet_op_run(ctx, args, &result, err);
-    stet_release(args);
+    stet_value_release(args);
     if (status != STET_OK)
         return status;
     status = stet_op_verdict(ctx->op, result);
     bool wordless = c->words.quiet && !c->words.json && !(ctx->op->flags & STET_OP_READ_ONLY) && status == STET_OK;
-    if (stet_typeof(result) != STET_NULL && !wordless)
+    if (stet_value_type(result) != STET_TYPE_NULL && !wordless)
         put_value(c, result);
-    stet_release(result);
+    stet_value_release(result);
     return status;
 }
 
@@ -312,10 +312,10 @@ static void show_error(cli *c, const stet_error *err) {
         put_error_text(c, err);
         return;
     }
-    stet_value wrapper = stet_object();
-    stet_put(&wrapper, "error", stet_error_value(err));
+    stet_value wrapper = stet_value_object();
+    stet_value_put(&wrapper, "error", stet_error_value(err));
     put_line(c, wrapper);
-    stet_release(wrapper);
+    stet_value_release(wrapper);
 }
 
 int stet_cli_main(int argc, char **argv) {

@@ -17,15 +17,15 @@ static stet_value param_value(const stet_param *p) {
         [STET_PARAM_BOOL] = "bool",     [STET_PARAM_ENUM] = "enum", [STET_PARAM_JSON] = "json",
         [STET_PARAM_FILE] = "file",     [STET_PARAM_TIME] = "time", [STET_PARAM_PAIR] = "pair",
     };
-    stet_value v = stet_object();
-    stet_put(&v, "name", stet_string(p->name));
-    stet_put(&v, "type", stet_string(types[p->type]));
-    stet_put(&v, "summary", stet_string(p->summary ? p->summary : ""));
-    stet_put(&v, "required", stet_bool(p->flags & STET_PARAM_REQUIRED));
-    stet_put(&v, "positional", stet_bool(p->flags & STET_PARAM_POSITIONAL));
-    stet_put(&v, "repeated", stet_bool(p->flags & STET_PARAM_REPEATED || p->type == STET_PARAM_PAIR));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "name", stet_value_string(p->name));
+    stet_value_put(&v, "type", stet_value_string(types[p->type]));
+    stet_value_put(&v, "summary", stet_value_string(p->summary ? p->summary : ""));
+    stet_value_put(&v, "required", stet_value_bool(p->flags & STET_PARAM_REQUIRED));
+    stet_value_put(&v, "positional", stet_value_bool(p->flags & STET_PARAM_POSITIONAL));
+    stet_value_put(&v, "repeated", stet_value_bool(p->flags & STET_PARAM_REPEATED || p->type == STET_PARAM_PAIR));
     if (p->letter)
-        stet_put(&v, "letter", stet_string_n(&p->letter, 1));
+        stet_value_put(&v, "letter", stet_value_string_n(&p->letter, 1));
     return v;
 }
 
@@ -39,30 +39,31 @@ static stet_value op_value(const stet_op *op) {
         {STET_OP_COMMON, "common"},         {STET_OP_CLI_ONLY, "cliOnly"},
         {STET_OP_NO_PROJECT, "noProject"},
     };
-    stet_value v = stet_object(), params = stet_array(), examples = stet_array(), names = stet_array();
+    stet_value v = stet_value_object(), params = stet_value_array(), examples = stet_value_array(),
+               names = stet_value_array();
     for (const stet_param *p = op->params; p && p->name; p++)
         if (!(p->flags & STET_PARAM_HIDDEN))
-            stet_push(&params, param_value(p));
+            stet_value_push(&params, param_value(p));
     for (const stet_example *e = op->examples; e && e->command; e++) {
-        stet_value example = stet_object();
-        stet_put(&example, "command", stet_string(e->command));
-        stet_put(&example, "purpose", stet_string(e->purpose ? e->purpose : ""));
-        stet_push(&examples, example);
+        stet_value example = stet_value_object();
+        stet_value_put(&example, "command", stet_value_string(e->command));
+        stet_value_put(&example, "purpose", stet_value_string(e->purpose ? e->purpose : ""));
+        stet_value_push(&examples, example);
     }
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (op->flags & flags[i].flag)
-            stet_push(&names, stet_string(flags[i].name));
+            stet_value_push(&names, stet_value_string(flags[i].name));
     stet_buf usage = STET_BUF(65536);
     stet_help_usage(&usage, op);
-    stet_put(&v, "name", stet_string(op->name));
-    stet_put(&v, "summary", stet_string(op->summary));
-    stet_put(&v, "description", stet_string(op->description ? op->description : ""));
-    stet_put(&v, "usage", stet_string(stet_buf_cstr(&usage)));
-    stet_put(&v, "params", params);
-    stet_put(&v, "examples", examples);
-    stet_put(&v, "flags", names);
-    stet_put(&v, "argumentsSchema", stet_op_args_schema(op, STET_SPELL_NAMES));
-    stet_put(&v, "resultSchema", stet_op_result_schema(op));
+    stet_value_put(&v, "name", stet_value_string(op->name));
+    stet_value_put(&v, "summary", stet_value_string(op->summary));
+    stet_value_put(&v, "description", stet_value_string(op->description ? op->description : ""));
+    stet_value_put(&v, "usage", stet_value_string(stet_buf_cstr(&usage)));
+    stet_value_put(&v, "params", params);
+    stet_value_put(&v, "examples", examples);
+    stet_value_put(&v, "flags", names);
+    stet_value_put(&v, "argumentsSchema", stet_op_args_schema(op, STET_SPELL_NAMES));
+    stet_value_put(&v, "resultSchema", stet_op_result_schema(op));
     stet_buf_release(&usage);
     return v;
 }
@@ -71,9 +72,9 @@ static stet_value op_value(const stet_op *op) {
 static void join_topic(stet_value words, char out[TOPIC_MAX]) {
     size_t at = 0;
     out[0] = 0;
-    for (size_t i = 0; i < stet_count(words); i++) {
-        stet_value word = stet_at(words, i);
-        const char *text = stet_as_string(&word, NULL);
+    for (size_t i = 0; i < stet_value_count(words); i++) {
+        stet_value word = stet_value_at(words, i);
+        const char *text = stet_value_as_string(&word, NULL);
         size_t n = strlen(text);
         if (at + n + 2 > TOPIC_MAX)
             n = TOPIC_MAX - at - 2;
@@ -109,11 +110,12 @@ static stet_status unknown_topic(const char *topic, stet_error *err) {
 
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     (void)ctx;
-    stet_value shell = stet_get(args, "completion");
-    const char *shell_name = stet_typeof(shell) == STET_STRING ? stet_as_string(&shell, NULL) : NULL;
-    bool reference = stet_as_bool(stet_get(args, "reference")), man = stet_as_bool(stet_get(args, "man"));
+    stet_value shell = stet_value_get(args, "completion");
+    const char *shell_name = stet_value_type(shell) == STET_TYPE_STRING ? stet_value_as_string(&shell, NULL) : NULL;
+    bool reference = stet_value_as_bool(stet_value_get(args, "reference")),
+         man = stet_value_as_bool(stet_value_get(args, "man"));
     char topic[TOPIC_MAX];
-    join_topic(stet_get(args, "command"), topic);
+    join_topic(stet_value_get(args, "command"), topic);
     if (reference + man + (shell_name != NULL) > 1)
         return stet_fail(err, STET_INVALID, "--reference, --man and --completion exclude each other");
     if (reference || man || shell_name) {
@@ -128,39 +130,39 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
             stet_help_zsh(&text);
         else
             stet_help_fish(&text);
-        *result = stet_object();
-        stet_put(result, "text", stet_string(stet_buf_cstr(&text)));
+        *result = stet_value_object();
+        stet_value_put(result, "text", stet_value_string(stet_buf_cstr(&text)));
         stet_buf_release(&text);
         return STET_OK;
     }
-    stet_value operations = stet_array();
+    stet_value operations = stet_value_array();
     for (size_t i = 0; i < stet_op_count(); i++)
         if (about(stet_op_at(i), topic))
-            stet_push(&operations, op_value(stet_op_at(i)));
-    if (stet_count(operations) == 0) {
-        stet_release(operations);
+            stet_value_push(&operations, op_value(stet_op_at(i)));
+    if (stet_value_count(operations) == 0) {
+        stet_value_release(operations);
         return unknown_topic(topic, err);
     }
-    *result = stet_object();
-    stet_put(result, "version", stet_string(stet_version()));
-    stet_put(result, "topic", stet_string(topic));
-    stet_put(result, "overview", stet_bool(stet_as_bool(stet_get(args, "overview"))));
-    stet_put(result, "operations", operations);
+    *result = stet_value_object();
+    stet_value_put(result, "version", stet_value_string(stet_version()));
+    stet_value_put(result, "topic", stet_value_string(topic));
+    stet_value_put(result, "overview", stet_value_bool(stet_value_as_bool(stet_value_get(args, "overview"))));
+    stet_value_put(result, "operations", operations);
     return STET_OK;
 }
 
 static void render(stet_render *r, stet_value result) {
-    stet_value text = stet_get(result, "text"), topic = stet_get(result, "topic");
+    stet_value text = stet_value_get(result, "text"), topic = stet_value_get(result, "topic");
     size_t len;
-    if (stet_typeof(text) == STET_STRING) {
-        const char *bytes = stet_as_string(&text, &len);
+    if (stet_value_type(text) == STET_TYPE_STRING) {
+        const char *bytes = stet_value_as_string(&text, &len);
         stet_buf_add(r->out, bytes, len);
         return;
     }
-    const char *name = stet_as_string(&topic, &len);
+    const char *name = stet_value_as_string(&topic, &len);
     const stet_op *op = stet_op_find(name);
     if (len == 0)
-        stet_help_overview(r, !stet_as_bool(stet_get(result, "overview")));
+        stet_help_overview(r, !stet_value_as_bool(stet_value_get(result, "overview")));
     else if (op && !stet_cli_is_noun(name))
         stet_help_op(r, op);
     else if (!op)

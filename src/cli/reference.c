@@ -145,7 +145,7 @@ void stet_help_reference(stet_buf *out) {
         char *text = stet_json_print(schema, STET_JSON_CANONICAL, &len);
         stet_buf_printf(out, "\nResult: `%s`\n", text);
         stet_free(text);
-        stet_release(schema);
+        stet_value_release(schema);
     }
 }
 

@@ -94,16 +94,13 @@ void stet_db_fail(stet_db *db, stet_status status, const char *format, ...) {
 }
 
 void stet_db_hint(stet_db *db, const char *hint) {
-    if (db->failed.status != STET_OK && !db->failed.hint[0])
+    if (db->failed.status != STET_OK)
         stet_hint(&db->failed, "%s", hint);
 }
 
 /* A copy of the sticky failure for the caller; the failure stays. */
 static stet_status report(const stet_db *db, stet_error *err) {
-    if (err && err->status == STET_OK) {
-        *err = db->failed;
-        err->details = stet_retain(db->failed.details);
-    }
+    stet_error_copy(err, &db->failed);
     return db->failed.status;
 }
 

@@ -164,9 +164,10 @@ static stet_status connect(stet_db *db, const found *f, bool volatile_sync, stet
         return STET_OK;
     stet_status status = db_fail_rc(db->handle, rc, db->path, "cannot open the database", err);
     if (status == STET_IO && db->read_only && !f->dir_writable && err) {
-        err->hint[0] = 0; /* what is said of a lack of permission in general would help less */
-        stet_hint(err, "its directory is read-only, and SQLite needs to create files beside a database in WAL mode: "
-                       "copy it elsewhere, or open it as a user who may write there");
+        /* what is said of a lack of permission in general would help less */
+        stet_hint_instead(err,
+                          "its directory is read-only, and SQLite needs to create files beside a database in WAL mode: "
+                          "copy it elsewhere, or open it as a user who may write there");
     }
     return status;
 }
@@ -223,7 +224,7 @@ static void apply_migrations(stet_db *db, int64_t from, const stet_db_opts *opts
             stet_error e = STET_ERROR_INIT;
             stet_status status = m->apply(db, opts->ctx, &e);
             if (status != STET_OK)
-                stet_fail(&db->failed, status, "%s", e.message[0] ? e.message : "a migration failed");
+                stet_fail(&db->failed, status, "%s", e.status != STET_OK ? e.message : "a migration failed");
             stet_error_clear(&e);
         }
     }

@@ -13,24 +13,24 @@
 static stet_status check_part(const char *piece, stet_value result, const char *text, stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_buf scratch = STET_BUF(0), keys = STET_BUF(0);
-    stet_value envelope = stet_object(), at, next, inner;
+    stet_value envelope = stet_value_object(), at, next, inner;
     size_t cursor = 0, len;
     const char *key;
-    stet_put(&envelope, "value", stet_retain(result));
+    stet_value_put(&envelope, "value", stet_value_retain(result));
     at = envelope;
     stet_status status = stet_drive_demand_path(text, &path, err);
-    while (status == STET_OK && stet_typeof(at) == STET_OBJECT && !stet_link_is(at, &inner) &&
+    while (status == STET_OK && stet_value_type(at) == STET_TYPE_OBJECT && !stet_link_is(at, &inner) &&
            stet_path_next(stet_path_ref(&path), &cursor, &scratch, &key, &len)) {
-        if (stet_find(at, key, len, &next)) {
+        if (stet_value_find(at, key, len, &next)) {
             at = next;
             continue;
         }
         status = stet_fail(err, STET_INVALID, "the result of piece \"%s\" has no \"%s\"", piece, text);
-        for (size_t i = 0; i < stet_count(at) && keys.len < 200; i++)
-            stet_buf_printf(&keys, "%s%s", i ? ", " : "", stet_key_at(at, i, NULL));
-        stet_hint(err, stet_count(at) > 0 ? "there are: %s" : "there is nothing%s", stet_buf_cstr(&keys));
+        for (size_t i = 0; i < stet_value_count(at) && keys.len < 200; i++)
+            stet_buf_printf(&keys, "%s%s", i ? ", " : "", stet_value_key_at(at, i, NULL));
+        stet_hint(err, stet_value_count(at) > 0 ? "there are: %s" : "there is nothing%s", stet_buf_cstr(&keys));
     }
-    stet_release(envelope);
+    stet_value_release(envelope);
     stet_buf_release(&scratch);
     stet_buf_release(&keys);
     stet_path_release(&path);
@@ -39,9 +39,10 @@ static stet_status check_part(const char *piece, stet_value result, const char *
 
 static stet_status check_demand(const driver *d, const char *piece, stet_value result, stet_error *err) {
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_count(d->spec->demand) && status == STET_OK; i++) {
-        stet_value v = stet_at(d->spec->demand, i);
-        status = check_part(piece, result, stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "", err);
+    for (size_t i = 0; i < stet_value_count(d->spec->demand) && status == STET_OK; i++) {
+        stet_value v = stet_value_at(d->spec->demand, i);
+        status = check_part(piece, result, stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "",
+                            err);
     }
     return status;
 }
@@ -49,7 +50,7 @@ static stet_status check_demand(const driver *d, const char *piece, stet_value r
 static stet_status check_output(stet_value row, const char *node, stet_error *err) {
     stet_link link;
     stet_path path = STET_PATH_INIT;
-    bool there = stet_link_read(stet_get(row, "output"), &link, &path);
+    bool there = stet_link_read(stet_value_get(row, "output"), &link, &path);
     stet_path_release(&path);
     return there ? STET_OK : stet_fail(err, STET_INVALID, "node \"%s\" has no output that could be wanted", node);
 }
@@ -69,7 +70,7 @@ static stet_status check_stored(driver *d, const char *piece, const char *node, 
         stet_piece_hint_node(d->space, branch, p, node, err);
     if (status == STET_OK) {
         status = check_output(row, node, err);
-        stet_release(row);
+        stet_value_release(row);
     }
     stet_piece_free(p);
     return status;
@@ -78,9 +79,9 @@ static stet_status check_stored(driver *d, const char *piece, const char *node, 
 /* `g`: the graph that is going to be set up, or NULL: the stored one stays. Children are those that are there now. */
 static stet_status check_nodes(driver *d, const char *piece, const stet_process *g, stet_error *err) {
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_count(d->spec->nodes) && status == STET_OK; i++) {
-        stet_value v = stet_at(d->spec->nodes, i);
-        const char *node = stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "";
+    for (size_t i = 0; i < stet_value_count(d->spec->nodes) && status == STET_OK; i++) {
+        stet_value v = stet_value_at(d->spec->nodes, i);
+        const char *node = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "";
         const stet_process_node *found = g ? stet_process_find(g, node) : NULL;
         if (found)
             status = check_output(found->row, node, err);
@@ -103,16 +104,17 @@ stet_status drive_accept_new(void *ctx, const stet_process *g, stet_error *err) 
     if (status == STET_OK)
         status = check_nodes(d, g->piece, g, err);
     if (status == STET_OK)
-        status = drive_renew_patterns(d, linked, err);
-    stet_release(linked);
+        status = drive_renew_patterns(d, linked, drive_wants_part(d) ? g->piece : NULL, err);
+    stet_value_release(linked);
     return status;
 }
 
 stet_status drive_accept_stored(driver *d, const stet_piece *p, stet_error *err) {
     d->named = true;
-    stet_status status = check_demand(d, p->name, stet_get(p->envelope, "value"), err);
+    stet_status status = check_demand(d, p->name, stet_value_get(p->envelope, "value"), err);
     if (status == STET_OK)
         status = check_nodes(d, p->name, NULL, err);
-    return status == STET_OK ? drive_renew_patterns(d, stet_get(stet_get(p->envelope, "process"), "pieces"), err)
+    return status == STET_OK ? drive_renew_patterns(d, stet_value_get(stet_value_get(p->envelope, "process"), "pieces"),
+                                                    drive_wants_part(d) ? p->name : NULL, err)
                              : status;
 }

@@ -39,21 +39,21 @@ stet_live *stet_live_open(stet_project *project) {
 
 static stet_value answer_of(stet_sched *sched, const char *question, const char *space, const char *branch,
                             const char *piece) {
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     stet_sched_drift d;
     stet_error why = STET_ERROR_INIT;
-    stet_put(&v, "question", stet_string(question));
-    stet_put(&v, "pid", stet_int(getpid()));
-    stet_put(&v, "answered", stet_bool(true));
-    stet_put(&v, "space", stet_string(space));
-    stet_put(&v, "branch", stet_string(branch));
-    stet_put(&v, "piece", stet_string(piece));
+    stet_value_put(&v, "question", stet_value_string(question));
+    stet_value_put(&v, "pid", stet_value_int(getpid()));
+    stet_value_put(&v, "answered", stet_value_bool(true));
+    stet_value_put(&v, "space", stet_value_string(space));
+    stet_value_put(&v, "branch", stet_value_string(branch));
+    stet_value_put(&v, "piece", stet_value_string(piece));
     if (stet_sched_compare(sched, &d, &why) == STET_OK) {
-        stet_put(&v, "actions", stet_int((int64_t)d.actions));
-        stet_put(&v, "differ", stet_int((int64_t)d.differ));
-        stet_put(&v, "drift", d.list);
+        stet_value_put(&v, "actions", stet_value_int((int64_t)d.actions));
+        stet_value_put(&v, "differ", stet_value_int((int64_t)d.differ));
+        stet_value_put(&v, "drift", d.list);
     } else {
-        stet_put(&v, "error", stet_error_value(&why));
+        stet_value_put(&v, "error", stet_error_value(&why));
     }
     stet_error_clear(&why);
     return v;
@@ -71,7 +71,7 @@ void stet_live_answer(stet_live *l, stet_sched *sched, const char *space, const 
         if (stet_file_replace(l->answer, text, len, 0600, NULL) != STET_OK)
             unlink(l->answer); /* whoever asks is told that there is no answer */
         stet_free(text);
-        stet_release(v);
+        stet_value_release(v);
     }
     stet_buf_release(&question);
 }
@@ -108,18 +108,18 @@ static bool is_live(const char *path, long pid) {
 /* The answer to this question; false: there is none yet. */
 static bool read_answer(const char *path, const char *question, stet_value *out) {
     stet_buf text = STET_BUF(0);
-    stet_value v = stet_null(), id;
+    stet_value v = stet_value_null(), id;
     bool found = false;
     if (stet_file_exists(path) && stet_file_read(path, ANSWER_MAX, &text, NULL) == STET_OK &&
         stet_json_parse(text.data, text.len, &v, NULL) == STET_OK) {
-        id = stet_get(v, "question");
-        found = stet_typeof(id) == STET_STRING && strcmp(stet_as_string(&id, NULL), question) == 0;
+        id = stet_value_get(v, "question");
+        found = stet_value_type(id) == STET_TYPE_STRING && strcmp(stet_value_as_string(&id, NULL), question) == 0;
     }
     if (found) {
-        stet_remove(&v, "question", 8);
-        *out = stet_retain(v);
+        stet_value_remove(&v, "question", 8);
+        *out = stet_value_retain(v);
     }
-    stet_release(v);
+    stet_value_release(v);
     stet_buf_release(&text);
     return found;
 }
@@ -134,9 +134,9 @@ static stet_status ask_one(const char *path, long pid, int timeout_ms, stet_valu
            stet_clock_monotonic_us() / 1000 < until)
         stet_clock_sleep_ms(10);
     if (status == STET_OK && !found) {
-        *out = stet_object();
-        stet_put(out, "pid", stet_int(pid));
-        stet_put(out, "answered", stet_bool(false));
+        *out = stet_value_object();
+        stet_value_put(out, "pid", stet_value_int(pid));
+        stet_value_put(out, "answered", stet_value_bool(false));
     }
     unlink(ask);
     unlink(answer);
@@ -148,7 +148,7 @@ static stet_status ask_one(const char *path, long pid, int timeout_ms, stet_valu
 stet_status stet_drift_ask(stet_project *project, int timeout_ms, stet_value *report, stet_error *err) {
     char *dir = stet_project_path(project, "local/live");
     stet_names names = {0};
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     stet_status status = stet_file_exists(dir) ? stet_file_list(dir, &names, err) : STET_OK;
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         char *end, *path = stet_file_join(dir, names.at[i]);
@@ -157,16 +157,16 @@ stet_status stet_drift_ask(stet_project *project, int timeout_ms, stet_value *re
         if (pid > 0 && !*end && pid != (long)getpid() && is_live(path, pid)) {
             status = ask_one(path, pid, timeout_ms, &one, err);
             if (status == STET_OK)
-                stet_push(&list, one);
+                stet_value_push(&list, one);
         }
         stet_free(path);
     }
     stet_names_release(&names);
     stet_free(dir);
     if (status == STET_OK) {
-        *report = stet_object();
-        stet_put(report, "processes", stet_retain(list));
+        *report = stet_value_object();
+        stet_value_put(report, "processes", stet_value_retain(list));
     }
-    stet_release(list);
+    stet_value_release(list);
     return status;
 }

@@ -1,6 +1,7 @@
 /* drive.c - one run of a piece: set it up, settle it, report the result. */
 
 #include "drive/drive_internal.h"
+#include "drive/leftover.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "graph/argument.h"
 #include "graph/near.h"
 #include "module/javascript.h"
+#include "module/orphan.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/sys.h"
@@ -22,7 +24,7 @@
 
 bool stet_drive_persist(const stet_project *project) {
     stet_value v = stet_project_setting(project, "scheduler.persist");
-    return stet_typeof(v) != STET_BOOL || stet_as_bool(v);
+    return stet_value_type(v) != STET_TYPE_BOOL || stet_value_as_bool(v);
 }
 
 stet_status stet_drive_demand_path(const char *text, stet_path *out, stet_error *err) {
@@ -43,7 +45,7 @@ stet_status stet_drive_demand_path(const char *text, stet_path *out, stet_error 
 #define LOOK_MS 300  /* while watching: how often others are looked for, and files where there is no watch */
 
 /* For the commands of another space. */
-static stet_status files_of(void *ctx, stet_space *space, void **files, stet_error *err) {
+stet_status drive_files_of(void *ctx, stet_space *space, void **files, stet_error *err) {
     driver *d = ctx;
     stet_files *f;
     stet_status status = stet_files_open(d->project, space, &f, err);
@@ -70,7 +72,7 @@ static stet_status look_at_far(driver *d, const char *name, stet_names *names, s
         status = stet_files_settle(files, err);
     if (status == STET_OK)
         status = stet_files_save(files, err);
-    stet_release(r.list);
+    stet_value_release(r.list);
     stet_files_close(files);
     stet_space_close(space);
     return status;
@@ -99,6 +101,13 @@ static stet_status bring_far_files_up(driver *d, stet_error *err) {
     return status;
 }
 
+static bool may_come(void *ctx, const char *path) {
+    const driver *d = ctx;
+    int64_t branch;
+    return stet_space_branch(d->space, stet_files_branch(d->files), &branch, NULL) != STET_OK ||
+           stet_output_may_come(d->space, branch, stet_project_root(d->project), path);
+}
+
 /* Documents of files become what files are: by asking whoever watches, else by looking at all of them. */
 stet_status drive_bring_files_up(driver *d, stet_error *err) {
     stet_files_report r;
@@ -106,6 +115,8 @@ stet_status drive_bring_files_up(driver *d, stet_error *err) {
     bool watched = !d->spec->no_scan && stet_files_ask(d->files, ASK_MS);
     if (stet_files_unsettled(d->files) || (!watched && stet_files_was_lost(d->files)))
         status = stet_lookout_follow_all(d->files, d->space, d->spec->branch, err);
+    if (status == STET_OK)
+        status = stet_orphans_take(d->project, d->files, may_come, d, err);
     if (d->set_up)
         stet_files_nodes_changed(d->files);
     if (status != STET_OK || d->spec->no_scan)
@@ -118,15 +129,21 @@ stet_status drive_bring_files_up(driver *d, stet_error *err) {
     d->out->files = r.followed;
     d->out->files_changed = r.changed + r.appeared + r.vanished;
     d->out->watched = watched;
-    stet_release(r.list);
+    stet_value_release(r.list);
     return status;
 }
 
 /* Commands have run, and commands of lists have come and gone: what patterns match is what is there now. */
-static stet_status on_rested(void *ctx, stet_error *err) {
+stet_status drive_on_rested(void *ctx, stet_error *err) {
     driver *d = ctx;
     stet_files_nodes_changed(d->files);
     return stet_files_rematch(d->files, err);
+}
+
+/* A file that no action is recorded to write: may one that has not run yet? */
+bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path) {
+    const driver *d = ctx;
+    return stet_output_may_come(space, branch, stet_project_root(d->project), path);
 }
 
 /* While watching: the next commit that others, or the thread that watches files, have made. */
@@ -140,7 +157,7 @@ static stet_status await_news(driver *d, bool *news, stet_error *err) {
     if (status == STET_OK && by_hand) {
         stet_files_report r;
         status = stet_files_scan(d->files, &r, err);
-        stet_release(r.list);
+        stet_value_release(r.list);
     } else if (status == STET_OK && *news) {
         status = stet_files_catch_up(d->files, err);
     }
@@ -159,7 +176,7 @@ static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
     int64_t branch;
     stet_piece *p;
     stet_value row;
-    const char *node = stet_typeof(name) == STET_STRING ? stet_as_string(&name, NULL) : "";
+    const char *node = stet_value_type(name) == STET_TYPE_STRING ? stet_value_as_string(&name, NULL) : "";
     stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
     if (status == STET_OK)
         status = stet_piece_load(d->space, branch, d->piece, -1, &p, err);
@@ -174,31 +191,36 @@ static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
     stet_link link;
     stet_path path = STET_PATH_INIT;
     stet_path_push(&path, "value");
-    if (stet_link_read(stet_get(row, "output"), &link, &path))
+    if (stet_link_read(stet_value_get(row, "output"), &link, &path))
         status = demand_cell(d, &(stet_docname){link.id, link.scope}, stet_path_ref(&path), err);
     else
         status = stet_fail(err, STET_INVALID, "node \"%s\" has no output that could be wanted", node);
     stet_path_release(&path);
-    stet_release(row);
+    stet_value_release(row);
     return status;
 }
 
+bool drive_wants_part(const driver *d) {
+    return stet_value_count(d->spec->demand) + stet_value_count(d->spec->nodes) > 0;
+}
+
 static stet_status demand(driver *d, stet_error *err) {
-    if (stet_count(d->spec->demand) == 0 && stet_count(d->spec->nodes) == 0)
+    if (!drive_wants_part(d))
         return stet_sched_demand_piece(d->sched, d->piece, err);
     stet_status status = stet_sched_touch_piece(d->sched, d->piece, err);
     stet_vec_clear(&d->parts);
     stet_arena_clear(&d->arena);
     d->out->part = true;
-    for (size_t i = 0; i < stet_count(d->spec->nodes) && status == STET_OK; i++)
-        status = demand_node(d, stet_at(d->spec->nodes, i), err);
+    for (size_t i = 0; i < stet_value_count(d->spec->nodes) && status == STET_OK; i++)
+        status = demand_node(d, stet_value_at(d->spec->nodes, i), err);
     char *doc = stet_piece_doc(d->piece);
-    for (size_t i = 0; i < stet_count(d->spec->demand) && status == STET_OK; i++) {
-        stet_value v = stet_at(d->spec->demand, i);
+    for (size_t i = 0; i < stet_value_count(d->spec->demand) && status == STET_OK; i++) {
+        stet_value v = stet_value_at(d->spec->demand, i);
         stet_path path = STET_PATH_INIT;
-        status = stet_drive_demand_path(stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "", &path, err);
+        status = stet_drive_demand_path(stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "",
+                                        &path, err);
         if (status == STET_OK)
-            status = demand_cell(d, &(stet_docname){doc, ""}, stet_path_ref(&path), err);
+            status = demand_cell(d, &(stet_docname){doc, stet_piece_scope(d->piece)}, stet_path_ref(&path), err);
         stet_path_release(&path);
     }
     stet_free(doc);
@@ -206,11 +228,11 @@ static stet_status demand(driver *d, stet_error *err) {
 }
 
 void drive_take_report(driver *d, const stet_sched_report *r) {
-    stet_release(d->out->report.problems);
+    stet_value_release(d->out->report.problems);
     d->out->report = *r;
     d->out->stood = r->stood;
-    stet_release(d->out->failed_before);
-    d->out->failed_before = stet_retain(stet_sched_failed_before(d->sched));
+    stet_value_release(d->out->failed_before);
+    d->out->failed_before = stet_value_retain(stet_sched_failed_before(d->sched));
 }
 
 /* Starts a stopped piece again: whoever drives it wants it to go on. */
@@ -233,22 +255,37 @@ static stet_status wake(driver *d, bool *stopped, bool start, stet_error *err) {
     return status;
 }
 
+/* Actions of a piece that was deleted meanwhile have nothing to do any more: that is no success. */
+static stet_status still_there(driver *d, stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    bool stopped;
+    stet_status status = wake(d, &stopped, false, &mine);
+    if (status == STET_NOT_FOUND) {
+        status = stet_fail(err, STET_CONFLICT, "piece \"%s\" was deleted while it ran", d->piece);
+        stet_hint(err, "what its commands have written is still there; run it again if that was a mistake");
+    } else if (status != STET_OK && err) {
+        stet_error_move(err, &mine);
+    }
+    stet_error_clear(&mine);
+    return status;
+}
+
 /* A misspelt space must not go unnoticed: what it holds is read as absent, and nothing fails. Each is told once. */
 static stet_status note_absent(driver *d, stet_error *err) {
     int64_t branch;
-    stet_value now = stet_null();
+    stet_value now = stet_value_null();
     stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
     if (status == STET_OK)
         status = stet_standing_absent(d->space, branch, d->piece, &now, err);
     if (status != STET_OK)
         return status;
-    for (size_t i = 0; i < stet_count(now) && d->spec->note; i++) {
+    for (size_t i = 0; i < stet_value_count(now) && d->spec->note; i++) {
         bool told = false;
-        for (size_t k = 0; k < stet_count(d->out->absent) && !told; k++)
-            told = stet_equal(stet_at(now, i), stet_at(d->out->absent, k));
+        for (size_t k = 0; k < stet_value_count(d->out->absent) && !told; k++)
+            told = stet_value_equal(stet_value_at(now, i), stet_value_at(d->out->absent, k));
         stet_error what = STET_ERROR_INIT;
         stet_buf b = STET_BUF(0);
-        stet_standing_print_absent(stet_at(now, i), &b);
+        stet_standing_print_absent(stet_value_at(now, i), &b);
         stet_fail(&what, STET_NOT_FOUND, "%s", stet_buf_cstr(&b));
         stet_hint(&what, "its documents are read as absent; a space is created by the first write to it");
         if (!told)
@@ -256,7 +293,7 @@ static stet_status note_absent(driver *d, stet_error *err) {
         stet_error_clear(&what);
         stet_buf_release(&b);
     }
-    stet_release(d->out->absent);
+    stet_value_release(d->out->absent);
     d->out->absent = now;
     return STET_OK;
 }
@@ -273,12 +310,16 @@ static stet_status watch_patterns(driver *d, bool *news, stet_error *err) {
     return status == STET_OK ? demand(d, err) : status;
 }
 
-/* The result of the piece, whatever part of it was asked for. */
 static stet_status refuse_invalid(driver *d, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < d->parts.len && status == STET_OK; i++)
+        status = drive_refuse_invalid(d, &d->parts.at[i].name, d->parts.at[i].path, err);
+    if (drive_wants_part(d))
+        return status;
     stet_path value = STET_PATH_INIT;
     char *doc = stet_piece_doc(d->piece);
     stet_path_push(&value, "value");
-    stet_status status = drive_refuse_invalid(d, &(stet_docname){doc, ""}, stet_path_ref(&value), err);
+    status = drive_refuse_invalid(d, &(stet_docname){doc, stet_piece_scope(d->piece)}, stet_path_ref(&value), err);
     stet_path_release(&value);
     stet_free(doc);
     return status;
@@ -315,6 +356,8 @@ static stet_status drive(driver *d, stet_error *err) {
         int64_t begun = stet_clock_monotonic_us();
         status = stet_sched_settle(d->sched, &r, err);
         drive_take_report(d, &r);
+        if (status == STET_OK && r.runs > 0)
+            status = still_there(d, err);
         if (status == STET_OK && d->spec->result && !d->spec->watch)
             status = drive_read_result(d, err);
         if (status == STET_OK)
@@ -353,7 +396,7 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
                             stet_error *err) {
     driver d = {.project = project, .spec = spec, .out = out};
     int64_t start = stet_clock_monotonic_us();
-    *out = (stet_drive_outcome){.report = {.problems = stet_array()}};
+    *out = (stet_drive_outcome){.report = {.problems = stet_value_array()}};
     stet_sched_opts opts = {.persist = stet_drive_persist(project),
                             .observe_only = spec->observe_only,
                             .retry_failed = spec->retry_failed,
@@ -361,8 +404,9 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
                             .cancelled = drive_is_cancelled,
                             .event = drive_on_event,
                             .log = drive_on_log,
-                            .rested = on_rested,
-                            .files_of = files_of,
+                            .rested = drive_on_rested,
+                            .may_make = drive_may_make,
+                            .files_of = drive_files_of,
                             .jobs = spec->jobs,
                             .stop_on_failure = spec->stop_on_failure};
     stet_status status = stet_space_open(project, spec->space ? spec->space : "main", 0, &d.space, err);
@@ -387,6 +431,7 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
     }
     out->piece = d.piece ? d.piece : stet_strdup("");
     stet_map_release(&d.wrong);
+    stet_value_release(d.invalid);
     stet_vec_release(&d.parts);
     stet_arena_release(&d.arena);
     if (!out->run_id)
@@ -414,8 +459,8 @@ stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_
     if (!spec->dry_run)
         return drive_in(project, spec, out, err);
     stet_scratch scratch;
-    *out =
-        (stet_drive_outcome){.report = {.problems = stet_array()}, .piece = stet_strdup(""), .run_id = stet_strdup("")};
+    *out = (stet_drive_outcome){
+        .report = {.problems = stet_value_array()}, .piece = stet_strdup(""), .run_id = stet_strdup("")};
     stet_status status = stet_scratch_open(project, &scratch, err);
     if (status != STET_OK)
         return status;
@@ -428,13 +473,13 @@ stet_status stet_drive(stet_project *project, const stet_drive_spec *spec, stet_
 void stet_drive_outcome_release(stet_drive_outcome *out) {
     stet_free(out->piece);
     stet_free(out->run_id);
-    stet_release(out->report.problems);
-    stet_release(out->actions);
-    stet_release(out->failed_before);
-    stet_release(out->metrics);
-    stet_release(out->absent);
-    stet_release(out->unverified);
-    stet_release(out->result);
+    stet_value_release(out->report.problems);
+    stet_value_release(out->actions);
+    stet_value_release(out->failed_before);
+    stet_value_release(out->metrics);
+    stet_value_release(out->absent);
+    stet_value_release(out->unverified);
+    stet_value_release(out->result);
     stet_error_clear(&out->result_error);
     *out = (stet_drive_outcome){0};
 }
@@ -449,50 +494,50 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
                   {"runs", r->runs},       {"nodes", r->total},       {"unchanged", r->unchanged},
                   {"effects", r->effects}, {"conflicts", r->dropped}, {"loaded", r->loaded},
                   {"flushes", r->flushes}};
-    stet_value v = stet_object(), causes = stet_object();
-    stet_put(&v, "piece", stet_string(out->piece));
+    stet_value v = stet_value_object(), causes = stet_value_object();
+    stet_value_put(&v, "piece", stet_value_string(out->piece));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        stet_put(&v, counts[i].name, stet_int((int64_t)counts[i].n));
-    stet_put(&causes, "unknown", stet_int((int64_t)r->causes[0]));
-    stet_put(&causes, "dirty", stet_int((int64_t)r->causes[1]));
-    stet_put(&causes, "asked", stet_int((int64_t)r->causes[2]));
-    stet_put(&v, "causes", causes);
+        stet_value_put(&v, counts[i].name, stet_value_int((int64_t)counts[i].n));
+    stet_value_put(&causes, "unknown", stet_value_int((int64_t)r->causes[0]));
+    stet_value_put(&causes, "dirty", stet_value_int((int64_t)r->causes[1]));
+    stet_value_put(&causes, "asked", stet_value_int((int64_t)r->causes[2]));
+    stet_value_put(&v, "causes", causes);
     if (out->installed_now) {
-        stet_value in = stet_object();
-        stet_put(&in, "created", stet_bool(out->installed.created));
-        stet_put(&in, "generation", stet_int(out->installed.generation));
-        stet_put(&in, "added", stet_int((int64_t)out->installed.added));
-        stet_put(&in, "changed", stet_int((int64_t)out->installed.altered));
-        stet_put(&in, "gone", stet_int((int64_t)out->installed.gone));
-        stet_put(&in, "kept", stet_int((int64_t)out->installed.kept));
-        stet_put(&v, "setup", in);
+        stet_value in = stet_value_object();
+        stet_value_put(&in, "created", stet_value_bool(out->installed.created));
+        stet_value_put(&in, "generation", stet_value_int(out->installed.generation));
+        stet_value_put(&in, "added", stet_value_int((int64_t)out->installed.added));
+        stet_value_put(&in, "changed", stet_value_int((int64_t)out->installed.altered));
+        stet_value_put(&in, "gone", stet_value_int((int64_t)out->installed.gone));
+        stet_value_put(&in, "kept", stet_value_int((int64_t)out->installed.kept));
+        stet_value_put(&v, "setup", in);
     }
     if (out->files > 0) {
-        stet_put(&v, "files", stet_int((int64_t)out->files));
-        stet_put(&v, "filesChanged", stet_int((int64_t)out->files_changed));
-        stet_put(&v, "watched", stet_bool(out->watched));
+        stet_value_put(&v, "files", stet_value_int((int64_t)out->files));
+        stet_value_put(&v, "filesChanged", stet_value_int((int64_t)out->files_changed));
+        stet_value_put(&v, "watched", stet_value_bool(out->watched));
     }
     if (out->dry)
-        stet_put(&v, "dryRun", stet_bool(true));
-    if (stet_typeof(out->actions) == STET_ARRAY)
-        stet_put(&v, "actions", stet_retain(out->actions));
-    if (stet_count(out->absent) > 0)
-        stet_put(&v, "absentSpaces", stet_retain(out->absent));
-    if (stet_typeof(out->metrics) == STET_OBJECT)
-        stet_put(&v, "metrics", stet_retain(out->metrics));
-    stet_put(&v, "durationMs", stet_int(out->duration_ms));
-    stet_put(&v, "runId", out->run_id[0] ? stet_string(out->run_id) : stet_null());
-    stet_put(&v, "committed", stet_bool(out->committed));
-    stet_put(&v, "problems", stet_retain(r->problems));
+        stet_value_put(&v, "dryRun", stet_value_bool(true));
+    if (stet_value_type(out->actions) == STET_TYPE_ARRAY)
+        stet_value_put(&v, "actions", stet_value_retain(out->actions));
+    if (stet_value_count(out->absent) > 0)
+        stet_value_put(&v, "absentSpaces", stet_value_retain(out->absent));
+    if (stet_value_type(out->metrics) == STET_TYPE_OBJECT)
+        stet_value_put(&v, "metrics", stet_value_retain(out->metrics));
+    stet_value_put(&v, "durationMs", stet_value_int(out->duration_ms));
+    stet_value_put(&v, "runId", out->run_id[0] ? stet_value_string(out->run_id) : stet_value_null());
+    stet_value_put(&v, "committed", stet_value_bool(out->committed));
+    stet_value_put(&v, "problems", stet_value_retain(r->problems));
     if (out->part)
-        stet_put(&v, "part", stet_bool(true));
-    if (stet_count(out->failed_before) > 0)
-        stet_put(&v, "failedBefore", stet_retain(out->failed_before));
-    if (stet_count(out->unverified) > 0)
-        stet_put(&v, "unverified", stet_retain(out->unverified));
+        stet_value_put(&v, "part", stet_value_bool(true));
+    if (stet_value_count(out->failed_before) > 0)
+        stet_value_put(&v, "failedBefore", stet_value_retain(out->failed_before));
+    if (stet_value_count(out->unverified) > 0)
+        stet_value_put(&v, "unverified", stet_value_retain(out->unverified));
     if (out->has_result)
-        stet_put(&v, "result", stet_retain(out->result));
+        stet_value_put(&v, "result", stet_value_retain(out->result));
     if (out->result_error.status != STET_OK)
-        stet_put(&v, "resultError", stet_error_value(&out->result_error));
+        stet_value_put(&v, "resultError", stet_error_value(&out->result_error));
     return v;
 }

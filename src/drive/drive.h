@@ -40,7 +40,8 @@ typedef enum stet_drive_result_use {
 typedef struct stet_drive_spec {
     const char *space, *branch; /* NULL: "main" and the default branch */
     const char *pattern;        /* path of a pattern file; NULL: the piece already exists */
-    const char *piece;          /* name of the piece; NULL: the name of the pattern */
+    const char *piece;          /* NAME or NAME@SCOPE (graph/process.h); NULL: the name of the pattern */
+    const char *scope;          /* of the piece, if `piece` has none; NULL or "": the common one */
     stet_value set;             /* {KEY or /POINTER: value} to set in the argument, or null */
     stet_value unset;           /* array of names of overrides (graph/argument.h) to remove first, or null */
     stet_value demand;          /* array of paths into the result ("a", "/a/b"), or null: all of it, and effects */

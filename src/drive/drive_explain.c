@@ -20,7 +20,7 @@ typedef struct explaining {
 
 /* Nodes whose outputs one reads, the nearest first. */
 typedef struct makers {
-    const char *prefix;
+    const char *prefix, *scope;
     STET_VEC(char *) at;
     stet_map seen;
 } makers;
@@ -34,28 +34,27 @@ static void add_maker(makers *m, const char *node) {
 
 static bool take_link(void *ctx, stet_value binding, stet_pathref place) {
     makers *m = ctx;
-    stet_value link, id;
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
     (void)place;
-    if (!stet_link_is(binding, &link))
-        return true;
-    id = stet_get(link, "id");
-    const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "";
-    if (strncmp(text, m->prefix, strlen(m->prefix)) == 0)
-        add_maker(m, text + strlen(m->prefix));
+    if (stet_link_read(binding, &l, &path) && strcmp(l.scope, m->scope) == 0 &&
+        strncmp(l.id, m->prefix, strlen(m->prefix)) == 0)
+        add_maker(m, l.id + strlen(m->prefix));
+    stet_path_release(&path);
     return true;
 }
 
 static bool is_command(stet_value row) {
-    stet_value type = stet_get(stet_get(row, "module"), "type");
-    return stet_typeof(type) == STET_STRING && strcmp(stet_as_string(&type, NULL), "command") == 0;
+    stet_value type = stet_value_get(stet_value_get(row, "module"), "type");
+    return stet_value_type(type) == STET_TYPE_STRING && strcmp(stet_value_as_string(&type, NULL), "command") == 0;
 }
 
 /* The failed command that this one waits for, as the scheduler has it (must_wait of sched_run.c): upstream of it, over
  * commands that do not stand and so wait themselves. NULL: it waits for none. Caller frees. */
 static char *waits_for(const explaining *x, const char *node) {
-    makers m = {.prefix = x->prefix};
+    makers m = {.prefix = x->prefix, .scope = x->piece->scope};
     char *found = NULL;
-    if (stet_count(x->failures) > 0)
+    if (stet_value_count(x->failures) > 0)
         add_maker(&m, node);
     for (size_t i = 0; i < m.at.len && !found; i++) {
         stet_value row;
@@ -66,12 +65,12 @@ static char *waits_for(const explaining *x, const char *node) {
         bool pending = stet_map_get(&x->marked, at, len) != NULL;
         if (!is_command(row)) {
             /* what it made last is a value still */
-        } else if (i > 0 && !pending && stet_find(x->failures, at, len, NULL)) {
+        } else if (i > 0 && !pending && stet_value_find(x->failures, at, len, NULL)) {
             found = stet_strdup(at);
         } else if (i == 0 || pending) {
-            stet_binding_walk(stet_get(row, "inputs"), take_link, &m);
+            stet_binding_walk(stet_value_get(row, "inputs"), take_link, &m);
         }
-        stet_release(row);
+        stet_value_release(row);
     }
     for (size_t i = 0; i < m.at.len; i++)
         stet_free(m.at.at[i]);
@@ -83,7 +82,7 @@ static char *waits_for(const explaining *x, const char *node) {
 /* Of a part of a piece, only what that part needs is going to run. When in doubt it is. */
 static bool is_wanted(const explaining *x, const char *node) {
     bool wanted = true;
-    if (x->d->out->part && stet_sched_is_wanted(x->d->sched, x->piece->doc, node, &wanted, NULL) != STET_OK)
+    if (x->d->out->part && stet_sched_is_wanted(x->d->sched, x->piece->key, node, &wanted, NULL) != STET_OK)
         wanted = true;
     return wanted;
 }
@@ -91,27 +90,27 @@ static bool is_wanted(const explaining *x, const char *node) {
 static void explain_action(const explaining *x, int64_t action, bool stale, stet_arena *arena) {
     stet_drive_outcome *out = x->d->out;
     stet_action_record r;
-    if (stet_count(out->actions) >= SHOWN || stet_observe_get(x->d->space, action, arena, &r, NULL) != STET_OK ||
+    if (stet_value_count(out->actions) >= SHOWN || stet_observe_get(x->d->space, action, arena, &r, NULL) != STET_OK ||
         !stet_piece_has(x->piece, &r.key) || !is_wanted(x, r.key.action))
         return;
-    stet_value v = stet_object();
-    stet_put(&v, "node", stet_string(r.key.action));
-    stet_put(&v, "state", stet_string(stale ? "stale" : stet_state_name(r.cause.state)));
-    stet_put(&v, "reason", stet_string(stale ? "upstream" : stet_reason_name(r.cause.reason)));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "node", stet_value_string(r.key.action));
+    stet_value_put(&v, "state", stet_value_string(stale ? "stale" : stet_action_state_name(r.cause.state)));
+    stet_value_put(&v, "reason", stet_value_string(stale ? "upstream" : stet_reason_name(r.cause.reason)));
     if (!stale && r.cause.name.id)
-        stet_put(&v, "document", stet_string(r.cause.name.id));
+        stet_value_put(&v, "document", stet_value_string(r.cause.name.id));
     if (!stale && r.cause.name.id && r.cause.name.scope && *r.cause.name.scope)
-        stet_put(&v, "scope", stet_string(r.cause.name.scope));
+        stet_value_put(&v, "scope", stet_value_string(r.cause.name.scope));
     char *failed = stale ? NULL : waits_for(x, r.key.action);
     if (failed)
-        stet_put(&v, "waitsFor", stet_string(failed));
+        stet_value_put(&v, "waitsFor", stet_value_string(failed));
     stet_free(failed);
-    stet_push(&out->actions, v);
+    stet_value_push(&out->actions, v);
 }
 
 static void note_marked(explaining *x, const stet_marked *marks, size_t count, stet_arena *arena) {
     stet_action_record r;
-    for (size_t i = 0; i < count && stet_count(x->failures) > 0; i++)
+    for (size_t i = 0; i < count && stet_value_count(x->failures) > 0; i++)
         if (stet_observe_get(x->d->space, marks[i].action, arena, &r, NULL) == STET_OK &&
             stet_piece_has(x->piece, &r.key))
             stet_map_put(&x->marked, r.key.action, strlen(r.key.action), (stet_slot){.n = 1});
@@ -122,26 +121,26 @@ static void explain_failures(const explaining *x) {
     stet_drive_outcome *out = x->d->out;
     stet_value *list = x->d->spec->retry_failed ? &out->actions : &out->failed_before;
     if (!x->d->spec->retry_failed) {
-        stet_release(out->failed_before);
-        out->failed_before = stet_array();
+        stet_value_release(out->failed_before);
+        out->failed_before = stet_value_array();
     }
-    for (size_t i = 0; i < stet_count(x->failures) && stet_count(*list) < SHOWN; i++) {
+    for (size_t i = 0; i < stet_value_count(x->failures) && stet_value_count(*list) < SHOWN; i++) {
         size_t len;
-        const char *node = stet_key_at(x->failures, i, &len);
-        stet_value v = stet_object();
+        const char *node = stet_value_key_at(x->failures, i, &len);
+        stet_value v = stet_value_object();
         if (stet_map_get(&x->marked, node, len) || !is_wanted(x, node)) {
-            stet_release(v);
+            stet_value_release(v);
             continue;
         }
-        stet_put(&v, "node", stet_string(node));
+        stet_value_put(&v, "node", stet_value_string(node));
         if (x->d->spec->retry_failed) {
-            stet_put(&v, "state", stet_string("failed"));
-            stet_put(&v, "reason", stet_string("asked"));
+            stet_value_put(&v, "state", stet_value_string("failed"));
+            stet_value_put(&v, "reason", stet_value_string("asked"));
         } else {
-            stet_put(&v, "piece", stet_string(x->piece->name));
-            stet_put(&v, "error", stet_retain(stet_at(x->failures, i)));
+            stet_value_put(&v, "piece", stet_value_string(x->piece->name));
+            stet_value_put(&v, "error", stet_value_retain(stet_value_at(x->failures, i)));
         }
-        stet_push(list, v);
+        stet_value_push(list, v);
     }
 }
 
@@ -152,26 +151,26 @@ static stet_status explain_restarts(const explaining *x, stet_error *err) {
     stet_map listed = {0};
     if (out->part || x->piece->restart_count == 0)
         return STET_OK;
-    for (size_t i = 0; i < stet_count(out->actions); i++) {
-        stet_value v = stet_at(out->actions, i), node = stet_get(v, "node");
+    for (size_t i = 0; i < stet_value_count(out->actions); i++) {
+        stet_value v = stet_value_at(out->actions, i), node = stet_value_get(v, "node");
         size_t len;
-        const char *id = stet_as_string(&node, &len);
-        if (stet_typeof(stet_get(v, "piece")) != STET_STRING)
+        const char *id = stet_value_as_string(&node, &len);
+        if (stet_value_type(stet_value_get(v, "piece")) != STET_TYPE_STRING)
             stet_map_put(&listed, id, len, (stet_slot){.n = 1});
     }
     stet_status status = stet_piece_process(x->d->space, x->branch, x->piece, -1, &g, err);
     if (status == STET_OK)
         status = stet_piece_children(x->d->space, x->branch, -1, g, NULL, err);
-    for (size_t i = 0; status == STET_OK && i < g->node_count && stet_count(out->actions) < SHOWN; i++) {
-        stet_value again = stet_get(g->nodes[i].row, "onRestart"), v;
-        if (stet_typeof(again) != STET_STRING || strcmp(stet_as_string(&again, NULL), "run") != 0 ||
+    for (size_t i = 0; status == STET_OK && i < g->node_count && stet_value_count(out->actions) < SHOWN; i++) {
+        stet_value again = stet_value_get(g->nodes[i].row, "onRestart"), v;
+        if (stet_value_type(again) != STET_TYPE_STRING || strcmp(stet_value_as_string(&again, NULL), "run") != 0 ||
             stet_map_get(&listed, g->nodes[i].id, strlen(g->nodes[i].id)))
             continue;
-        v = stet_object();
-        stet_put(&v, "node", stet_string(g->nodes[i].id));
-        stet_put(&v, "state", stet_string(stet_state_name(STET_STANDS)));
-        stet_put(&v, "reason", stet_string("restart"));
-        stet_push(&out->actions, v);
+        v = stet_value_object();
+        stet_value_put(&v, "node", stet_value_string(g->nodes[i].id));
+        stet_value_put(&v, "state", stet_value_string(stet_action_state_name(STET_STATE_STANDS)));
+        stet_value_put(&v, "reason", stet_value_string("restart"));
+        stet_value_push(&out->actions, v);
     }
     stet_map_release(&listed);
     stet_process_free(g);
@@ -181,27 +180,27 @@ static stet_status explain_restarts(const explaining *x, stet_error *err) {
 /* What other pieces have to run first, because the result links to it. */
 static stet_status explain_leads(const explaining *x, const stet_standing *all, stet_error *err) {
     stet_drive_outcome *out = x->d->out;
-    stet_value list = stet_null();
+    stet_value list = stet_value_null();
     stet_status status = out->part ? STET_OK : stet_sched_leads_to(x->d->sched, x->piece, all, &list, err);
-    for (size_t i = 0; i < stet_count(list) && stet_count(out->actions) < SHOWN; i++) {
-        stet_value v = stet_retain(stet_at(list, i));
-        stet_put(&v, "reason", stet_string("linked"));
-        stet_push(&out->actions, v);
+    for (size_t i = 0; i < stet_value_count(list) && stet_value_count(out->actions) < SHOWN; i++) {
+        stet_value v = stet_value_retain(stet_value_at(list, i));
+        stet_value_put(&v, "reason", stet_value_string("linked"));
+        stet_value_push(&out->actions, v);
     }
-    stet_release(list);
+    stet_value_release(list);
     return status;
 }
 
 stet_status drive_explain(driver *d, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
     stet_standing all = {0};
-    explaining x = {.d = d, .failures = stet_null(), .prefix = stet_piece_part(d->piece, "node", "")};
-    d->out->actions = stet_array();
+    explaining x = {.d = d, .failures = stet_value_null(), .prefix = stet_piece_part(d->piece, "node", "")};
+    d->out->actions = stet_value_array();
     stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &x.branch, err);
     if (status == STET_OK)
         status = stet_piece_load(d->space, x.branch, d->piece, -1, &x.piece, err);
     if (status == STET_OK)
-        status = stet_observe_failures(d->space, x.branch, x.piece->doc, &x.failures, err);
+        status = stet_observe_failures(d->space, x.branch, x.piece->doc, x.piece->scope, &x.failures, err);
     if (status == STET_OK)
         status = stet_observe_catch_up(d->space, err);
     if (status == STET_OK)
@@ -223,7 +222,7 @@ stet_status drive_explain(driver *d, stet_error *err) {
     stet_map_release(&x.marked);
     stet_standing_release(&all);
     stet_piece_free(x.piece);
-    stet_release(x.failures);
+    stet_value_release(x.failures);
     stet_free(x.prefix);
     stet_arena_release(&arena);
     return status;

@@ -19,10 +19,11 @@ typedef struct driver {
     stet_lookout *follow;             /* the watch of a drive with `watch` */
     stet_live *live;                  /* answers questions about what it holds in memory */
     char *piece;
-    bool named;     /* its pattern was given and is set up */
-    bool set_up;    /* some piece was set up */
-    bool distrust;  /* in a copy of a project: a piece with an invalid pattern is made unknown */
-    stet_map wrong; /* reported problems of patterns */
+    bool named;         /* its pattern was given and is set up */
+    bool set_up;        /* some piece was set up */
+    bool distrust;      /* in a copy of a project: a piece with an invalid pattern is made unknown */
+    stet_map wrong;     /* reported problems of patterns */
+    stet_value invalid; /* {"SPACE\nPIECE": message}: the pieces that they are of */
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: reported once, at the end */
     stet_error run_error;
@@ -39,6 +40,10 @@ typedef struct driver {
 void drive_on_event(void *ctx, const stet_sched_event *e);
 void drive_on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
 bool drive_is_cancelled(void *ctx);
+/* In drive.c: callbacks of the scheduler, too. */
+STET_CHECKED stet_status drive_files_of(void *ctx, stet_space *space, void **files, stet_error *err);
+STET_CHECKED stet_status drive_on_rested(void *ctx, stet_error *err);
+bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path);
 /* In setup.c: finds the piece that the spec names and sets it up, and every piece whose pattern file has changed. */
 STET_CHECKED stet_status drive_prepare(driver *d, stet_error *err);
 /* Sets up a piece as its file says; costs only a stat if nothing changed. `*piece` NULL: it has the name of the
@@ -55,16 +60,22 @@ char *drive_source_path(const stet_project *p, stet_value source);
 STET_CHECKED stet_status drive_accept_new(void *ctx, const stet_process *g, stet_error *err);
 STET_CHECKED stet_status drive_accept_stored(driver *d, const stet_piece *p, stet_error *err);
 /* In renew.c: sets up again those of the named pieces, and of the pieces that they link to, whose pattern files have
- * changed. An invalid pattern is an error. */
-STET_CHECKED stet_status drive_renew_patterns(driver *d, stet_value names, stet_error *err);
+ * changed. An invalid pattern is an error, unless `only` is given and names another piece: if a part is wanted, it need
+ * not rest on all that its piece links to, and drive_refuse_invalid tells. */
+STET_CHECKED stet_status drive_renew_patterns(driver *d, stet_value names, const char *only, stet_error *err);
 /* The same for all pieces of the branch and of all other spaces. An invalid pattern is reported, and its piece stays as
  * it was. */
 STET_CHECKED stet_status drive_renew_all(driver *d, stet_error *err);
 /* May a pattern file differ from the one that its piece was set up from? */
 STET_CHECKED stet_status drive_patterns_changed(stet_project *project, stet_space *space, const char *branch,
                                                 bool *changed, stet_error *err);
-/* In invalid.c: after drive_renew_all. STET_INVALID: the cell rests on a piece whose pattern file is invalid. */
+/* In invalid.c: after drive_renew_all and a settling. STET_INVALID: the cell rests on a piece whose pattern file is
+ * invalid. */
+void drive_note_invalid(stet_value *invalid, const char *space, const char *piece, const char *message);
 STET_CHECKED stet_status drive_refuse_invalid(driver *d, const stet_docname *name, stet_pathref path, stet_error *err);
+/* In distrust.c: in a copy of a project. */
+STET_CHECKED stet_status drive_distrust(stet_project *project, stet_space *space, int64_t branch, const stet_piece *p,
+                                        stet_error *err);
 /* In fresh.c: opens the space, files and scheduler of a spec, which must exist. */
 STET_CHECKED stet_status drive_open(driver *d, stet_sched_opts *opts, stet_error *err);
 /* Brings a branch of a copy up to date with patterns and files. An invalid pattern is reported (`note` of the spec),
@@ -76,6 +87,8 @@ void drive_close(driver *d);
 void drive_take_report(driver *d, const stet_sched_report *r);
 /* In result.c: after a settling that came to its end, reads the result into the outcome. */
 STET_CHECKED stet_status drive_read_result(driver *d, stet_error *err);
+/* In drive.c: are only nodes or parts of the result wanted? */
+bool drive_wants_part(const driver *d);
 /* In drive.c: brings the documents of files up to date. */
 STET_CHECKED stet_status drive_bring_files_up(driver *d, stet_error *err);
 /* In drive_explain.c: adds to the outcome what is outdated, what may follow from it, and what waits. */

@@ -9,7 +9,7 @@
 #include "scheduler/standing.h"
 
 static stet_value text_or_null(stet_value v) {
-    return stet_typeof(v) == STET_STRING ? v : stet_null();
+    return stet_value_type(v) == STET_TYPE_STRING ? v : stet_value_null();
 }
 
 static void begin_run(driver *d) {
@@ -22,33 +22,35 @@ static void begin_run(driver *d) {
     } else {
         stet_piece *p = NULL;
         int64_t branch;
-        stet_value name = stet_null(), version = stet_null(), title = stet_null();
+        stet_value name = stet_value_null(), version = stet_value_null(), title = stet_value_null();
         if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) == STET_OK &&
             stet_piece_load(d->space, branch, d->piece, -1, &p, NULL) == STET_OK) {
-            stet_value pattern = stet_get(p->envelope, "pattern");
-            name = text_or_null(stet_get(pattern, "name"));
-            version = text_or_null(stet_get(pattern, "version"));
-            title = text_or_null(stet_get(pattern, "title"));
+            stet_value pattern = stet_value_get(p->envelope, "pattern");
+            name = text_or_null(stet_value_get(pattern, "name"));
+            version = text_or_null(stet_value_get(pattern, "version"));
+            title = text_or_null(stet_value_get(pattern, "title"));
         }
-        stet_value options = stet_object();
+        stet_value options = stet_value_object();
         if (d->spec->pattern)
-            stet_put(&options, "pattern", stet_string(d->spec->pattern));
-        if (stet_typeof(d->spec->demand) == STET_ARRAY)
-            stet_put(&options, "demand", stet_retain(d->spec->demand));
-        const char *app = stet_typeof(name) == STET_STRING ? stet_as_string(&name, NULL) : d->piece;
-        stet_runfile_spec spec = {.name = d->piece,
-                                  .app_id = app,
-                                  .app_version =
-                                      stet_typeof(version) == STET_STRING ? stet_as_string(&version, NULL) : NULL,
-                                  .app_title = stet_typeof(title) == STET_STRING ? stet_as_string(&title, NULL) : NULL,
-                                  .piece = d->piece,
-                                  .actor = d->spec->actor,
-                                  .inputs = stet_typeof(d->spec->set) == STET_OBJECT ? d->spec->set : stet_null(),
-                                  .options = options,
-                                  .provenance = d->spec->provenance,
-                                  .stage = STET_STAGE_RUNNING};
+            stet_value_put(&options, "pattern", stet_value_string(d->spec->pattern));
+        if (stet_value_type(d->spec->demand) == STET_TYPE_ARRAY)
+            stet_value_put(&options, "demand", stet_value_retain(d->spec->demand));
+        const char *app = stet_value_type(name) == STET_TYPE_STRING ? stet_value_as_string(&name, NULL) : d->piece;
+        char *id = stet_piece_bare(d->piece);
+        stet_runfile_spec spec = {
+            .name = id,
+            .app_id = app,
+            .app_version = stet_value_type(version) == STET_TYPE_STRING ? stet_value_as_string(&version, NULL) : NULL,
+            .app_title = stet_value_type(title) == STET_TYPE_STRING ? stet_value_as_string(&title, NULL) : NULL,
+            .piece = d->piece,
+            .actor = d->spec->actor,
+            .inputs = stet_value_type(d->spec->set) == STET_TYPE_OBJECT ? d->spec->set : stet_value_null(),
+            .options = options,
+            .provenance = d->spec->provenance,
+            .stage = STET_STAGE_RUNNING};
         status = stet_runfile_create(d->project, &spec, &d->run, &d->run_error);
-        stet_release(options);
+        stet_value_release(options);
+        stet_free(id);
         stet_piece_free(p);
     }
     if (status != STET_OK) {
@@ -163,16 +165,16 @@ static stet_status enter_verifiers(driver *d, const stet_piece *p, int64_t branc
         stet_action_record r;
         stet_task_status was;
         stet_action_key key = stet_piece_action(p, id);
-        if (!stet_as_bool(stet_get(g->nodes[i].row, "verifier")) || stet_runfile_has_task(d->run, id, &was))
+        if (!stet_value_as_bool(stet_value_get(g->nodes[i].row, "verifier")) || stet_runfile_has_task(d->run, id, &was))
             continue;
         bool passed = stet_observe_find(d->space, branch, &key, &arena, &r, NULL) == STET_OK && r.observed &&
-                      !r.failed && stet_standing_of(&all, r.action) == STET_STANDS;
+                      !r.failed && stet_standing_of(&all, r.action) == STET_STATE_STANDS;
         stet_runfile_task(d->run, id, &(stet_task_spec){.kind = "computation", .verifier = true});
         if (passed)
             stet_runfile_task_done(d->run, id, NULL);
         else {
             stet_runfile_task_skipped(d->run, id, "not asked for: the result has no verdict");
-            stet_push(&d->out->unverified, stet_string(id));
+            stet_value_push(&d->out->unverified, stet_value_string(id));
         }
         stet_arena_release(&arena);
     }
@@ -189,11 +191,11 @@ static bool commit_run(driver *d) {
     if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) != STET_OK ||
         stet_piece_load(d->space, branch, d->piece, -1, &p, NULL) != STET_OK)
         return false;
-    stet_release(d->out->unverified);
-    d->out->unverified = stet_array();
+    stet_value_release(d->out->unverified);
+    d->out->unverified = stet_value_array();
     bool known = !p->has_verifiers || enter_verifiers(d, p, branch, NULL) == STET_OK;
-    if (stet_count(d->out->unverified) > 0)
-        stet_runfile_summary(d->run, "unverified", stet_retain(d->out->unverified));
+    if (stet_value_count(d->out->unverified) > 0)
+        stet_runfile_summary(d->run, "unverified", stet_value_retain(d->out->unverified));
     stet_piece_free(p);
     if (!known)
         return false;
@@ -214,9 +216,9 @@ typedef struct named_piece {
 
 static bool has_node(void *ctx, const char *node) {
     named_piece *n = ctx;
-    stet_value row = stet_null();
+    stet_value row = stet_value_null();
     bool there = stet_piece_row(n->d->space, n->branch, n->piece, node, &row, NULL) == STET_OK;
-    stet_release(row);
+    stet_value_release(row);
     return there;
 }
 
@@ -237,16 +239,18 @@ static int64_t time_saved(driver *d) {
 
 /* Those that fail are failed tasks, whether they ran or not. */
 static void list_failed(driver *d, stet_value list) {
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value p = stet_at(list, i), node = stet_get(p, "node"), said = stet_get(stet_get(p, "error"), "message");
-        const char *id = stet_as_string(&node, NULL);
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value p = stet_value_at(list, i), node = stet_value_get(p, "node"),
+                   said = stet_value_get(stet_value_get(p, "error"), "message");
+        const char *id = stet_value_as_string(&node, NULL);
         stet_task_status was;
         stet_error e = STET_ERROR_INIT;
         if (!id) /* a problem of a whole space */
             continue;
         if (stet_runfile_has_task(d->run, id, &was) && was == STET_TASK_FAILED)
             continue;
-        stet_fail(&e, STET_FAILED, "%s", stet_typeof(said) == STET_STRING ? stet_as_string(&said, NULL) : "it failed");
+        stet_fail(&e, STET_FAILED, "%s",
+                  stet_value_type(said) == STET_TYPE_STRING ? stet_value_as_string(&said, NULL) : "it failed");
         stet_runfile_task_failed(d->run, id, &e);
         stet_error_clear(&e);
     }
@@ -274,7 +278,7 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
     const stet_sched_report *r = &d->out->report;
     stet_observe_stood(d->space, (int64_t)d->out->stood);
     struct stet_observe_counts counted = stet_observe_counted(d->space);
-    stet_release(d->out->metrics);
+    stet_value_release(d->out->metrics);
     d->out->metrics = stet_observe_counts_value(&counted);
     if (!d->run && (r->runs > 0 || d->spec->record || d->spec->run_id))
         begin_run(d);
@@ -288,22 +292,22 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
             stet_runfile_task_done(d->run, "settle", NULL);
         else
             stet_runfile_task_reset(d->run, "settle");
-        stet_runfile_summary(d->run, "ran", stet_int((int64_t)r->ran));
-        stet_runfile_summary(d->run, "runs", stet_int((int64_t)r->runs));
-        stet_runfile_summary(d->run, "stood", stet_int((int64_t)d->out->stood));
-        stet_runfile_summary(d->run, "failed", stet_int((int64_t)r->failed));
-        stet_runfile_summary(d->run, "aside", stet_int((int64_t)r->aside));
-        stet_runfile_summary(d->run, "left", stet_int((int64_t)r->left));
-        stet_runfile_summary(d->run, "waiting", stet_int((int64_t)r->waiting));
+        stet_runfile_summary(d->run, "ran", stet_value_int((int64_t)r->ran));
+        stet_runfile_summary(d->run, "runs", stet_value_int((int64_t)r->runs));
+        stet_runfile_summary(d->run, "stood", stet_value_int((int64_t)d->out->stood));
+        stet_runfile_summary(d->run, "failed", stet_value_int((int64_t)r->failed));
+        stet_runfile_summary(d->run, "aside", stet_value_int((int64_t)r->aside));
+        stet_runfile_summary(d->run, "left", stet_value_int((int64_t)r->left));
+        stet_runfile_summary(d->run, "waiting", stet_value_int((int64_t)r->waiting));
         if (status == STET_OK)
             agree(d);
         if (status == STET_OK)
-            stet_runfile_summary(d->run, "savedMs", stet_int(time_saved(d)));
-        stet_runfile_summary(d->run, "metrics", stet_retain(d->out->metrics));
+            stet_runfile_summary(d->run, "savedMs", stet_value_int(time_saved(d)));
+        stet_runfile_summary(d->run, "metrics", stet_value_retain(d->out->metrics));
         if (status == STET_CANCELLED || d->spec->run_id) /* a run that is resumed may have been cancelled before */
-            stet_runfile_summary(d->run, "cancelled", stet_bool(status == STET_CANCELLED));
+            stet_runfile_summary(d->run, "cancelled", stet_value_bool(status == STET_CANCELLED));
         if (status == STET_CANCELLED) {
-            stet_runfile_event(d->run, "cancelled", stet_null());
+            stet_runfile_event(d->run, "cancelled", stet_value_null());
             if (stet_runfile_flush(d->run, &d->run_error) != STET_OK)
                 d->run_failed = true;
         } else if (status == STET_OK) {

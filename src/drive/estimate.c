@@ -29,14 +29,15 @@ struct stet_estimate {
 };
 
 static void learn_task(stet_estimate *e, stet_value task) {
-    stet_value id = stet_get(task, "id"), from = stet_get(task, "startedAt"), to = stet_get(task, "endedAt");
+    stet_value id = stet_value_get(task, "id"), from = stet_value_get(task, "startedAt"),
+               to = stet_value_get(task, "endedAt");
     size_t len, from_len, to_len;
-    const char *node = stet_as_string(&id, &len), *began = stet_as_string(&from, &from_len),
-               *ended = stet_as_string(&to, &to_len);
+    const char *node = stet_value_as_string(&id, &len), *began = stet_value_as_string(&from, &from_len),
+               *ended = stet_value_as_string(&to, &to_len);
     stet_task_status status;
     int64_t began_ms, ended_ms;
-    if (!stet_task_status_of(stet_get(task, "status"), &status) || status != STET_TASK_COMPLETED || node == NULL ||
-        began == NULL || ended == NULL || !stet_time_parse(began, from_len, &began_ms) ||
+    if (!stet_task_status_of(stet_value_get(task, "status"), &status) || status != STET_TASK_COMPLETED ||
+        node == NULL || began == NULL || ended == NULL || !stet_time_parse(began, from_len, &began_ms) ||
         !stet_time_parse(ended, to_len, &ended_ms) || ended_ms < began_ms)
         return;
     /* The longest: a run whose result was only put back from an earlier one says nothing of what the action costs. */
@@ -55,10 +56,10 @@ static void learn_run(stet_estimate *e, const char *path, const char *id, const 
         return;
     if (stet_state_read(path, id, NULL, &s, NULL) != STET_OK)
         return;
-    stet_value of = stet_get(s.root, "piece"), tasks = stet_get(s.root, "tasks");
-    if (stet_typeof(of) == STET_STRING && strcmp(stet_as_string(&of, NULL), piece) == 0)
-        for (size_t i = 0; i < stet_count(tasks); i++)
-            learn_task(e, stet_at(tasks, i));
+    stet_value of = stet_value_get(s.root, "piece"), tasks = stet_value_get(s.root, "tasks");
+    if (stet_value_type(of) == STET_TYPE_STRING && strcmp(stet_value_as_string(&of, NULL), piece) == 0)
+        for (size_t i = 0; i < stet_value_count(tasks); i++)
+            learn_task(e, stet_value_at(tasks, i));
     stet_state_release(&s);
 }
 
@@ -70,7 +71,8 @@ stet_estimate *stet_estimate_new(stet_project *project, const char *piece) {
     stet_estimate *e = stet_alloc_zero(sizeof *e);
     stet_names names = {0};
     e->began_us = stet_clock_monotonic_us();
-    char *runs = stet_project_path(project, "runs"), *part = stet_asprintf("-%.40s-", piece);
+    char *runs = stet_project_path(project, "runs"),
+         *part = stet_asprintf("-%.*s-", (int)(strcspn(piece, "@") < 40 ? strcspn(piece, "@") : 40), piece);
     if (stet_file_list(runs, &names, NULL) == STET_OK) {
         /* The name of the piece is in the id, and ids sort by time: most runs of others are never opened. */
         size_t kept = 0, read = 0;

@@ -8,8 +8,8 @@
 
 /* The text of a member, or NULL. It lives in `*hold`. */
 static const char *text_member(stet_value object, const char *key, stet_value *hold) {
-    *hold = stet_get(object, key);
-    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : NULL;
+    *hold = stet_value_get(object, key);
+    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
 }
 
 stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out, stet_error *err) {
@@ -26,7 +26,7 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
                             .progress = q->progress};
     stet_state state = {0};
     char *file = NULL;
-    stet_value hold[2] = {stet_null(), stet_null()};
+    stet_value hold[2] = {stet_value_null(), stet_value_null()};
     if (q->run_id) {
         char *relative = stet_asprintf("runs/%s/state.json", q->run_id);
         char *path = stet_project_path(project, relative);
@@ -35,13 +35,13 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
         stet_free(relative);
         if (status == STET_OK) {
             spec.piece = text_member(state.root, "piece", &hold[0]);
-            spec.demand = stet_get(stet_get(state.root, "options"), "demand");
+            spec.demand = stet_value_get(stet_value_get(state.root, "options"), "demand");
             /* A rerun that has not begun brings its inputs, and is of the pattern file that the first was of; one that
              * is resumed has both already. */
             if (state.counts.tasks[STET_TASK_COMPLETED] + state.counts.tasks[STET_TASK_FAILED] == 0 &&
-                stet_typeof(stet_get(state.root, "provenance")) == STET_OBJECT) {
-                const char *from = text_member(stet_get(state.root, "options"), "pattern", &hold[1]);
-                spec.set = stet_get(state.root, "inputs");
+                stet_value_type(stet_value_get(state.root, "provenance")) == STET_TYPE_OBJECT) {
+                const char *from = text_member(stet_value_get(state.root, "options"), "pattern", &hold[1]);
+                spec.set = stet_value_get(state.root, "inputs");
                 spec.pattern = from && stet_file_exists(from) ? from : NULL;
             }
             if (!spec.piece)
@@ -55,7 +55,7 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
             spec.pattern = file;
         else
             spec.piece = app;
-        spec.set = stet_typeof(q->inputs) == STET_OBJECT ? q->inputs : stet_null();
+        spec.set = stet_value_type(q->inputs) == STET_TYPE_OBJECT ? q->inputs : stet_value_null();
     }
     if (status == STET_OK) {
         stet_drive_outcome o;
@@ -71,13 +71,14 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
                 stet_error_clear(err);
             status = STET_OK;
         } else if (o.report.failed > 0 || o.report.aside > 0) {
-            stet_value first = stet_at(stet_count(o.report.problems) ? o.report.problems : o.failed_before, 0),
-                       error = stet_get(first, "error"), node = stet_get(first, "node"),
-                       message = stet_get(error, "message");
+            stet_value first =
+                           stet_value_at(stet_value_count(o.report.problems) ? o.report.problems : o.failed_before, 0),
+                       error = stet_value_get(first, "error"), node = stet_value_get(first, "node"),
+                       message = stet_value_get(error, "message");
             out->verdict = STET_DRIVE_FAILED;
             snprintf(out->reason, sizeof out->reason, "%s: %s",
-                     stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "an action",
-                     stet_typeof(message) == STET_STRING ? stet_as_string(&message, NULL) : "failed");
+                     stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "an action",
+                     stet_value_type(message) == STET_TYPE_STRING ? stet_value_as_string(&message, NULL) : "failed");
         }
         stet_drive_outcome_release(&o);
     }

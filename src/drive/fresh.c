@@ -23,34 +23,39 @@ stet_status drive_open(driver *d, stet_sched_opts *opts, stet_error *err) {
 void drive_close(driver *d) {
     stet_sched_close(d->sched);
     stet_files_close(d->files);
+    for (size_t i = 0; i < d->far_files.len; i++)
+        stet_files_close(d->far_files.at[i]);
+    stet_vec_release(&d->far_files);
     stet_space_close(d->space);
 }
 
 /* The piece that a document belongs to, or all that there are; the caller releases them. */
-static stet_status pieces_of(driver *d, const char *id, stet_value *names, stet_error *err) {
+static stet_status pieces_of(driver *d, const stet_docname *name, stet_value *names, stet_error *err) {
     int64_t branch;
     bool more;
-    *names = stet_array();
-    if (id && strncmp(id, "piece:", 6) == 0 && stet_name_valid(id + 6, strcspn(id + 6, ":"))) {
-        stet_push(names, stet_string_n(id + 6, strcspn(id + 6, ":")));
+    *names = stet_value_array();
+    char *piece = stet_piece_around(name);
+    if (piece) {
+        stet_value_push(names, stet_value_string(piece));
+        stet_free(piece);
         return STET_OK;
     }
     stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
     if (status != STET_OK)
         return status;
-    stet_release(*names);
-    *names = stet_null();
+    stet_value_release(*names);
+    *names = stet_value_null();
     return stet_piece_names(d->space, branch, NULL, 10000, names, &more, err);
 }
 
 /* The value would be an older one. */
 static stet_status say_failed(stet_sched *sched, const stet_sched_report *r, stet_error *err) {
-    stet_value first = stet_at(stet_count(r->problems) ? r->problems : stet_sched_failed_before(sched), 0);
-    stet_value piece = stet_get(first, "piece"), node = stet_get(first, "node"),
-               message = stet_get(stet_get(first, "error"), "message");
-    const char *in = stet_typeof(piece) == STET_STRING ? stet_as_string(&piece, NULL) : "";
-    const char *who = stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "an action";
-    const char *why = stet_typeof(message) == STET_STRING ? stet_as_string(&message, NULL) : "failed";
+    stet_value first = stet_value_at(stet_value_count(r->problems) ? r->problems : stet_sched_failed_before(sched), 0);
+    stet_value piece = stet_value_get(first, "piece"), node = stet_value_get(first, "node"),
+               message = stet_value_get(stet_value_get(first, "error"), "message");
+    const char *in = stet_value_type(piece) == STET_TYPE_STRING ? stet_value_as_string(&piece, NULL) : "";
+    const char *who = stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "an action";
+    const char *why = stet_value_type(message) == STET_TYPE_STRING ? stet_value_as_string(&message, NULL) : "failed";
     in += strncmp(in, "piece:", 6) == 0 ? 6 : 0;
     return stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", who, why);
 }
@@ -61,16 +66,22 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
     driver d = {.project = project, .spec = spec, .out = &outcome};
     stet_sched_opts opts = {.persist = stet_drive_persist(project),
                             .retry_failed = spec->retry_failed,
-                            .ctx = spec->ctx,
-                            .cancelled = spec->cancelled};
+                            .ctx = &d,
+                            .cancelled = drive_is_cancelled,
+                            .rested = drive_on_rested,
+                            .may_make = drive_may_make,
+                            .files_of = drive_files_of};
     stet_sched_report report = {0};
-    stet_value names = stet_null();
+    stet_value names = stet_value_null();
     size_t ran;
+    bool whole = stet_piece_name_of(name->id) && stet_path_depth(path) <= 1;
+    char *piece =
+        strncmp(name->id, "piece:", 6) == 0 ? stet_strndup(name->id + 6, strcspn(name->id + 6, ":")) : stet_strdup("");
     stet_status status = drive_open(&d, &opts, err);
     if (status == STET_OK)
-        status = pieces_of(&d, name->id, &names, err);
+        status = pieces_of(&d, name, &names, err);
     if (status == STET_OK)
-        status = drive_renew_patterns(&d, names, err);
+        status = drive_renew_patterns(&d, names, whole ? NULL : piece, err);
     if (status == STET_OK)
         status = drive_renew_all(&d, err);
     if (status == STET_OK)
@@ -81,18 +92,22 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
         status = stet_sched_settle(d.sched, &report, err);
     if (status == STET_OK && report.runs > 0)
         status = stet_files_save(d.files, err);
+    for (size_t i = 0; i < d.far_files.len && report.runs > 0 && status == STET_OK; i++)
+        status = stet_files_save(d.far_files.at[i], err);
     /* What others kept changing was put aside here, and is tried again there. */
     if (status == STET_OK)
         status = report.failed > 0
                      ? say_failed(d.sched, &report, err)
                      : stet_sched_get_fresh(d.sched, &(stet_sched_want){.cell = {*name, path}}, &ran, out, err);
     if (status == STET_OK && (status = drive_refuse_invalid(&d, name, path, err)) != STET_OK)
-        stet_release(*out);
+        stet_value_release(*out);
     if (status == STET_FAILED)
         stet_hint(err, "without --fresh what was made last is printed");
-    stet_release(report.problems);
-    stet_release(names);
+    stet_value_release(report.problems);
+    stet_value_release(names);
+    stet_free(piece);
     stet_map_release(&d.wrong);
+    stet_value_release(d.invalid);
     drive_close(&d);
     stet_drive_outcome_release(&outcome);
     return status;
@@ -108,6 +123,7 @@ stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, b
     if (status == STET_OK)
         status = drive_bring_files_up(&d, err);
     stet_map_release(&d.wrong);
+    stet_value_release(d.invalid);
     drive_close(&d);
     stet_drive_outcome_release(&outcome);
     return status;

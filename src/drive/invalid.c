@@ -1,50 +1,49 @@
 /* invalid.c - refuses what rests on a piece whose pattern file is invalid.
  *
- * Such a piece stays as it was, so that no mark reaches what reads it. What reads it is found in a copy of the project,
- * in which all actions of such pieces are unknown (drive_bring_up).
+ * Such a piece stays as it was, so that no mark reaches what reads it. Whatever else was asked for is answered.
  */
 
-#include "drive/drive_internal.h"
-#include "drive/scratch.h"
+#include <string.h>
 
-static stet_status look_in(driver *copy, const stet_docname *name, stet_pathref path, stet_value *out,
-                           stet_error *err) {
-    stet_sched_opts opts = {0}; /* whoever only reads has no use for a memory of runs */
-    stet_status status = stet_space_open(copy->project, copy->spec->space, STET_SPACE_READ_ONLY, &copy->space, err);
-    if (status == STET_OK) {
-        stet_observe_switch(copy->space, stet_drive_persist(copy->project));
-        status = stet_sched_open(copy->project, copy->space, copy->spec->branch, &opts, &copy->sched, err);
-    }
-    if (status == STET_OK)
-        status = stet_sched_outdated_makers(copy->sched, name, path, out, err);
-    stet_sched_close(copy->sched);
-    stet_space_close(copy->space);
-    return status;
+#include "drive/drive_internal.h"
+
+static char *key_of(const char *space, const char *piece) {
+    return stet_asprintf("%s\n%s", space, piece);
+}
+
+void drive_note_invalid(stet_value *invalid, const char *space, const char *piece, const char *message) {
+    char *key = key_of(space, piece);
+    stet_value_put(invalid, key, stet_value_string(message));
+    stet_free(key);
+}
+
+static bool is_invalid(void *ctx, const char *space, const char *piece) {
+    const driver *d = ctx;
+    char *key = key_of(space, piece);
+    bool is = stet_value_find(d->invalid, key, strlen(key), NULL);
+    stet_free(key);
+    return is;
 }
 
 stet_status drive_refuse_invalid(driver *d, const stet_docname *name, stet_pathref path, stet_error *err) {
-    stet_drive_spec spec = {.space = stet_space_name(d->space), .branch = d->spec->branch};
-    stet_scratch scratch;
-    stet_value makers = stet_null();
-    bool changed = false;
-    if (stet_map_len(&d->wrong) == 0)
+    char *found = NULL;
+    stet_status status = STET_OK;
+    if (stet_value_count(d->invalid) == 0)
         return STET_OK;
-    stet_status status = stet_drive_preview(d->project, &spec, &scratch, &changed, err);
-    if (status != STET_OK || !changed)
-        return status;
-    driver copy = {.project = scratch.project, .spec = &spec};
-    status = look_in(&copy, name, path, &makers, err);
-    if (status == STET_OK && stet_count(makers) > 0) {
-        const void *message;
-        size_t len, i = 0;
-        stet_slot *slot;
-        stet_value first = stet_at(makers, 0), piece = stet_get(first, "piece"), node = stet_get(first, "node");
-        bool any = stet_map_next(&d->wrong, &i, &message, &len, &slot);
-        status = stet_fail(err, STET_INVALID, "not up to date: %s/%s; %.*s", stet_as_string(&piece, NULL),
-                           stet_as_string(&node, NULL), any ? (int)len : 0, any ? (const char *)message : "");
+    if (stet_drive_persist(d->project))
+        status = stet_sched_rests_on(d->sched, name, path, is_invalid, d, &found, err);
+    else
+        found = stet_strdup(""); /* nothing is recorded that would tell */
+    if (status == STET_OK && found) {
+        stet_value message = stet_value_at(d->invalid, 0);
+        for (size_t i = 0; i < stet_value_count(d->invalid); i++) {
+            const char *piece = strchr(stet_value_key_at(d->invalid, i, NULL), '\n') + 1;
+            if (strcmp(piece, found) == 0)
+                message = stet_value_at(d->invalid, i);
+        }
+        status = stet_fail(err, STET_INVALID, "not up to date: %s", stet_value_as_string(&message, NULL));
         stet_hint(err, "mend the pattern file; stet status lists what rests on it");
     }
-    stet_release(makers);
-    stet_scratch_close(&scratch);
+    stet_free(found);
     return status;
 }

@@ -8,15 +8,20 @@
 #include "base/vec.h"
 #include "drive/lookout.h"
 #include "files/glob.h"
+#include "files/meet.h"
 #include "files/path.h"
+#include "graph/process.h"
 #include "memory/observe.h"
 #include "os/file.h"
 #include "os/sys.h"
 
 #define BRANCHES 1000 /* of a space; with more of them nothing is known to be idle */
 
-/* Why something that is followed is needed. */
-enum { NAMED = 1, READ = 2, WRITTEN = 4, MATCHED = 8 };
+/* Why something that is followed is needed. AWAITED: it is named or read, but only where its document says that a
+ * command wrote it; if that command is gone, such a reader fails. */
+enum { NAMED = 1, READ = 2, WRITTEN = 4, MATCHED = 8, AWAITED = 16 };
+#define IN_VAIN ((unsigned)(MATCHED | AWAITED)) /* no reason to keep what a removed command wrote */
+#define SEVERAL SIZE_MAX
 
 typedef struct need_space {
     char *name;
@@ -30,9 +35,10 @@ typedef struct need_space {
 struct stet_needs {
     stet_project *project;
     STET_VEC(need_space) spaces;
-    stet_map named;    /* ids that graphs name */
+    stet_map named;    /* ids that graphs name: the number of the branch among all branches of all spaces, or SEVERAL */
+    size_t naming;     /* that number, while graphs are looked at */
     stet_map produced; /* paths that nodes write, by their own word */
-    stet_map makers;   /* "piece:NAME/NODE" of those that make the names of their outputs from others */
+    stet_map makers;   /* "PIECE_KEY/NODE" of those that make the names of their outputs from others */
     bool outputs_known;
     char *due; /* one of them, or of their children, that does not stand; or NULL */
 };
@@ -47,21 +53,23 @@ static bool has_text(const stet_map *m, const char *text) {
 
 static void take_name(void *ctx, const char *id) {
     stet_needs *n = ctx;
-    put_text(&n->named, id);
+    const stet_slot *slot = stet_map_get(&n->named, id, strlen(id));
+    size_t by = slot && slot->n != n->naming ? SEVERAL : n->naming;
+    stet_map_put(&n->named, id, strlen(id), (stet_slot){.n = by});
 }
 
-static char *maker_key(const char *piece_doc, const char *node) {
-    return stet_asprintf("%s/%s", piece_doc, node);
+static char *maker_key(const char *piece_key, const char *node) {
+    return stet_asprintf("%s/%s", piece_key, node);
 }
 
 static void take_output(void *ctx, const char *piece, const char *node, const char *path) {
     stet_needs *n = ctx;
     char *normal;
     if (strchr(path, '{')) {
-        char *doc = stet_asprintf("piece:%s", piece), *key = maker_key(doc, node);
+        char *of = stet_piece_key(piece), *key = maker_key(of, node);
         put_text(&n->makers, key);
         stet_free(key);
-        stet_free(doc);
+        stet_free(of);
     } else if (stet_path_normal(stet_project_root(n->project), "", path, &normal, NULL) == STET_OK) {
         stet_map_put(&n->produced, normal, strlen(normal), (stet_slot){.n = WRITTEN});
         stet_free(normal);
@@ -76,8 +84,8 @@ static stet_status take_mark(void *ctx, int64_t action, const stet_docname *of, 
     (void)action;
     (void)state;
     (void)err;
-    const char *piece = of->id;
-    if (n->due || *of->scope)
+    char *piece = n->due ? NULL : stet_piece_key_of(of);
+    if (!piece)
         return STET_OK;
     char *key = maker_key(piece, name);
     const char *child = strchr(name, '[');
@@ -89,6 +97,7 @@ static stet_status take_mark(void *ctx, int64_t action, const stet_docname *of, 
         stet_free(top);
     }
     stet_free(key);
+    stet_free(piece);
     if (due)
         n->due = stet_strdup(name);
     return STET_OK;
@@ -103,9 +112,8 @@ static stet_status take_space(stet_needs *n, need_space *s, stet_error *err) {
     if (status == STET_OK && s->count == BRANCHES)
         status = stet_fail(err, STET_LIMIT, "space \"%s\" has more than %d branches: what is needed can't be told",
                            s->name, BRANCHES);
-    for (size_t i = 0; i < s->count && status == STET_OK; i++) {
+    for (size_t i = 0; i < s->count && status == STET_OK; i++, n->naming++)
         status = stet_lookout_names_all(s->space, s->branches[i].branch, take_name, n, err);
-    }
     return status;
 }
 
@@ -191,12 +199,35 @@ static bool is_matched(const stet_map *named, const char *path) {
     return false;
 }
 
+/* What a command has written there, as the document on this branch says. */
+static stet_status written_on(const need_space *s, size_t branch, const char *id, bool *made, stet_look *look,
+                              stet_error *err) {
+    stet_doc_state state;
+    stet_status status =
+        stet_space_load(s->space, s->branches[branch].branch, &(stet_docname){id, NULL}, -1, &state, err);
+    if (status != STET_OK)
+        return status;
+    stet_value v = state.exists ? stet_value_get(state.value, "value") : stet_value_null();
+    *made = stet_value_as_bool(stet_value_get(v, "made")) && stet_look_of_value(v, look);
+    stet_value_release(state.value);
+    return STET_OK;
+}
+
 static stet_status why_needed(stet_needs *n, const char *id, unsigned *needed, stet_error *err) {
     stet_status status = STET_OK;
-    *needed = has_text(&n->named, id) ? NAMED : 0;
+    const stet_slot *named = stet_map_get(&n->named, id, strlen(id));
+    size_t number = 0;
+    *needed = named && named->n == SEVERAL ? NAMED : 0;
     for (size_t i = 0; i < n->spaces.len; i++)
-        for (size_t k = 0; k < n->spaces.at[i].count && status == STET_OK && !(*needed & WRITTEN); k++)
-            status = is_used(n->spaces.at[i].space, n->spaces.at[i].branches[k].branch, id, needed, err);
+        for (size_t k = 0; k < n->spaces.at[i].count && status == STET_OK && !(*needed & WRITTEN); k++, number++) {
+            unsigned here = named && named->n == number ? NAMED : 0;
+            stet_look look;
+            bool made = false;
+            status = is_used(n->spaces.at[i].space, n->spaces.at[i].branches[k].branch, id, &here, err);
+            if (status == STET_OK && here && !(here & WRITTEN))
+                status = written_on(&n->spaces.at[i], k, id, &made, &look, err);
+            *needed |= made ? AWAITED : here;
+        }
     char *path = *needed ? NULL : stet_file_of_id(id, strlen(id));
     *needed |= path && is_matched(&n->named, path) ? MATCHED : 0;
     stet_free(path);
@@ -207,15 +238,8 @@ static stet_status why_needed(stet_needs *n, const char *id, unsigned *needed, s
 static stet_status written(const need_space *s, const char *id, bool *made, stet_look *look, stet_error *err) {
     stet_status status = STET_OK;
     *made = false;
-    for (size_t i = 0; i < s->count && status == STET_OK && !*made; i++) {
-        stet_doc_state state;
-        status = stet_space_load(s->space, s->branches[i].branch, &(stet_docname){id, NULL}, -1, &state, err);
-        if (status != STET_OK)
-            return status;
-        stet_value v = state.exists ? stet_get(state.value, "value") : stet_null();
-        *made = stet_as_bool(stet_get(v, "made")) && stet_look_of_value(v, look);
-        stet_release(state.value);
-    }
+    for (size_t i = 0; i < s->count && status == STET_OK && !*made; i++)
+        status = written_on(s, i, id, made, look, err);
     return status;
 }
 
@@ -245,8 +269,9 @@ static bool holds_uncounted(const char *top) {
     return found;
 }
 
-/* One of these paths that is a directory above this one and is written or, if this is a directory, that lies in it.
- * Slots say why they are needed. Caller frees. */
+/* One of these paths that is a directory above this one and is written or, if this is a directory, that lies in it and
+ * is written: everything in it is as the removed command wrote it, so nothing else there is of use to a reader. Slots say
+ * why they are needed. Caller frees. */
 static char *overlapping(const stet_map *paths, const char *path, bool directory) {
     const void *other;
     size_t len, own = strlen(path);
@@ -255,7 +280,7 @@ static char *overlapping(const stet_map *paths, const char *path, bool directory
         if ((slot = stet_map_get(paths, path, (size_t)(slash - path))) != NULL && (slot->n & WRITTEN))
             return stet_strndup(path, (size_t)(slash - path));
     for (size_t k = 0; directory && stet_map_next(paths, &k, &other, &len, &slot);)
-        if (len > own && memcmp(other, path, own) == 0 && ((const char *)other)[own] == '/')
+        if (len > own && memcmp(other, path, own) == 0 && ((const char *)other)[own] == '/' && (slot->n & WRITTEN))
             return stet_strndup(other, len);
     return NULL;
 }
@@ -344,21 +369,23 @@ stet_status stet_idle_find(stet_needs *n, stet_files *f, const char *space, bool
             status = stet_fail(err, STET_CANCELLED, "interrupted");
         if (id && status == STET_OK)
             status = why_needed(n, id, &needed, err);
-        char *path = id && (needed & ~(unsigned)MATCHED) ? stet_file_of_id(id, strlen(id)) : NULL;
+        char *path = id && (needed & ~IN_VAIN) ? stet_file_of_id(id, strlen(id)) : NULL;
         if (path)
             stet_map_put(&used, path, strlen(path), (stet_slot){.n = needed});
         stet_free(path);
-        if (needed & ~(unsigned)MATCHED)
+        if (needed & ~IN_VAIN)
             stet_free(id);
         else
-            *(stet_idle *)stet_vec_add(out) = (stet_idle){.id = id, .matched = needed != 0};
+            *(stet_idle *)stet_vec_add(out) =
+                (stet_idle){.id = id, .matched = needed != 0, .awaited = (needed & AWAITED) != 0};
     }
     size_t kept = 0;
     for (size_t i = 0; i < out->len; i++) {
         if (status == STET_OK)
             status = judge(n, s, f, &used, &out->at[i], err);
-        if (status == STET_OK && out->at[i].matched && (!out->at[i].path || out->at[i].changed)) {
-            stet_free(out->at[i].id); /* a file like others: the pattern matches it */
+        if (status == STET_OK && out->at[i].matched &&
+            (!out->at[i].path || out->at[i].changed || (out->at[i].awaited && out->at[i].kept))) {
+            stet_free(out->at[i].id); /* a file like others: the pattern matches it, or the reader reads it */
             stet_free(out->at[i].path);
             stet_free(out->at[i].kept);
             continue;
@@ -404,4 +431,34 @@ stet_status stet_idle_remove(stet_needs *n, stet_files *f, stet_idle *i, stet_er
     status = i->look.mode == STET_LOOK_DIRECTORY ? stet_file_remove_tree(full, err) : stet_file_remove(full, err);
     stet_free(full);
     return status;
+}
+
+typedef struct coming {
+    stet_needs needs; /* for `makers` and `due` */
+    const char *root, *path;
+    bool declared;
+} coming;
+
+static void take_coming(void *ctx, const char *piece, const char *node, const char *path) {
+    coming *c = ctx;
+    char *normal;
+    if (strchr(path, '{')) {
+        if (stet_path_meets(path, c->path, false))
+            take_output(&c->needs, piece, node, path);
+    } else if (stet_path_meant(c->root, "", path, &normal, NULL) == STET_OK) {
+        size_t n = strlen(normal);
+        c->declared |= strncmp(c->path, normal, n) == 0 && (!c->path[n] || c->path[n] == '/');
+        stet_free(normal);
+    }
+}
+
+bool stet_output_may_come(stet_space *space, int64_t branch, const char *root, const char *path) {
+    coming c = {.root = root, .path = path};
+    stet_status status = stet_lookout_outputs_all(space, branch, take_coming, &c, NULL);
+    if (status == STET_OK && !c.declared && stet_map_len(&c.needs.makers) > 0)
+        status = stet_observe_each_mark(space, branch, 0, 0, SIZE_MAX / 2, take_mark, &c.needs, NULL);
+    bool may = status != STET_OK || c.declared || c.needs.due;
+    stet_map_release(&c.needs.makers);
+    stet_free(c.needs.due);
+    return may;
 }

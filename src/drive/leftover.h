@@ -15,11 +15,11 @@
  * An output is removed only if all of the following hold; otherwise `kept` says which does not:
  *
  *   L1. its document says that a command wrote it (`made`), and the bytes and mode on disk, read again, are those;
- *   L2. no graph of any space and branch names it; a pattern of files that matches its name does not count, because
- *       patterns do not match such files;
- *   L3. no action of any space and branch has read or written it, according to the record;
- *   L4. it is not part of a directory that an action writes, nor contains a file that is named, read or written: an
- *       action that reads the directory as a whole would not find it there in a build from scratch;
+ *   L2. no graph of another space or branch names it. On the branch whose document says `made` names and patterns do
+ *       not count: patterns do not match such files, and commands that name one fail;
+ *   L3. no action has written it, according to the record, and none of another space or branch has read it;
+ *   L4. it is not part of a directory that an action writes, nor contains a file that an action writes: an action that
+ *       reads the directory as a whole would not find it there in a build from scratch;
  *   L5. no node declares it as an output, and no node that derives the names of its outputs from those of others is due
  *       to run;
  *   L6. it lies in the project, is not a symbolic link, and is not a directory with a repository or a project in it;
@@ -46,7 +46,8 @@ typedef struct stet_idle {
     stet_look look;
     char *kept;   /* the reason why it is not removed, or NULL */
     bool changed; /* it is no longer what the command wrote: a user's own file */
-    bool matched; /* a pattern of files matches its name */
+    bool matched; /* a pattern of files matches its name, */
+    bool awaited; /* or a node names or reads it, and fails as long as it is there */
 } stet_idle;
 typedef struct stet_idles {
     stet_idle *at;
@@ -59,5 +60,10 @@ STET_CHECKED stet_status stet_idle_find(stet_needs *n, stet_files *f, const char
 void stet_idle_release(stet_idles *idle);
 /* Removes an output that is not kept, after a last look. STET_CONFLICT: somebody committed meanwhile (L7). */
 STET_CHECKED stet_status stet_idle_remove(stet_needs *n, stet_files *f, stet_idle *i, stet_error *err);
+
+/* For a file that no action is recorded to write: is there a node on this branch that declares it, or a directory that
+ * takes it in, as an output? Or one that derives the names of its outputs from others, that can write it, and that is
+ * due to run? True if unsure. `path` is relative to `root`. */
+bool stet_output_may_come(stet_space *space, int64_t branch, const char *root, const char *path);
 
 #endif

@@ -28,8 +28,8 @@ static bool name_link(void *ctx, stet_value binding, stet_pathref place) {
     (void)place;
     if (!stet_link_is(binding, &link))
         return true;
-    id = stet_get(link, "id");
-    const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "";
+    id = stet_value_get(link, "id");
+    const char *text = stet_value_type(id) == STET_TYPE_STRING ? stet_value_as_string(&id, NULL) : "";
     if (strncmp(text, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
         strncmp(text, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0)
         n->each(n->ctx, text);
@@ -39,22 +39,22 @@ static bool name_link(void *ctx, stet_value binding, stet_pathref place) {
 /* What one node names: in its inputs, the file of its code, and the variables of the environment that a command is
  * given. */
 static void name_node(named *n, stet_value node) {
-    stet_binding_walk(stet_get(node, "inputs"), name_link, n);
-    stet_value module = stet_get(node, "module"), env = stet_get(module, "env"),
-               code = stet_get(stet_get(module, "implementation"), "file");
+    stet_binding_walk(stet_value_get(node, "inputs"), name_link, n);
+    stet_value module = stet_value_get(node, "module"), env = stet_value_get(module, "env"),
+               code = stet_value_get(stet_value_get(module, "implementation"), "file");
     char *path;
-    if (stet_typeof(code) == STET_STRING &&
-        stet_path_normal(NULL, "", stet_as_string(&code, NULL), &path, NULL) == STET_OK) {
+    if (stet_value_type(code) == STET_TYPE_STRING &&
+        stet_path_normal(NULL, "", stet_value_as_string(&code, NULL), &path, NULL) == STET_OK) {
         char *id = stet_file_id(path);
         n->each(n->ctx, id);
         stet_free(id);
         stet_free(path);
     }
-    for (size_t k = 0; stet_typeof(env) == STET_ARRAY && k < stet_count(env); k++) {
-        stet_value name = stet_at(env, k);
-        if (stet_typeof(name) != STET_STRING)
+    for (size_t k = 0; stet_value_type(env) == STET_TYPE_ARRAY && k < stet_value_count(env); k++) {
+        stet_value name = stet_value_at(env, k);
+        if (stet_value_type(name) != STET_TYPE_STRING)
             continue;
-        char *id = stet_asprintf(STET_ENV_PREFIX "%s", stet_as_string(&name, NULL));
+        char *id = stet_asprintf(STET_ENV_PREFIX "%s", stet_value_as_string(&name, NULL));
         n->each(n->ctx, id);
         stet_free(id);
     }
@@ -86,16 +86,16 @@ static stet_status walk_pieces(stet_space *space, int64_t branch, each_piece *ea
     bool more = true;
     stet_status status = STET_OK;
     while (more && status == STET_OK) {
-        stet_value names = stet_null();
+        stet_value names = stet_value_null();
         status = stet_piece_names(space, branch, after, PAGE, &names, &more, err);
-        for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
-            stet_value v = stet_at(names, i);
+        for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
+            stet_value v = stet_value_at(names, i);
             stet_free(after);
-            after = stet_strdup(stet_as_string(&v, NULL));
+            after = stet_strdup(stet_value_as_string(&v, NULL));
             status = each(ctx, after, err);
         }
-        more = more && stet_count(names) > 0;
-        stet_release(names);
+        more = more && stet_value_count(names) > 0;
+        stet_value_release(names);
     }
     stet_free(after);
     return status;
@@ -173,15 +173,15 @@ stet_status stet_lookout_names_all(stet_space *space, int64_t branch, void (*eac
 
 static void output_one(void *ctx, const char *top, stet_value node) {
     all_pieces *a = ctx;
-    stet_value module = stet_get(node, "module"), produces = stet_get(module, "produces"),
-               depfile = stet_get(module, "depfile");
-    for (size_t i = 0; stet_typeof(produces) == STET_OBJECT && i < stet_count(produces); i++) {
-        stet_value path = stet_at(produces, i);
-        if (stet_typeof(path) == STET_STRING)
-            a->output(a->ctx, a->piece, top, stet_as_string(&path, NULL));
+    stet_value module = stet_value_get(node, "module"), produces = stet_value_get(module, "produces"),
+               depfile = stet_value_get(module, "depfile");
+    for (size_t i = 0; stet_value_type(produces) == STET_TYPE_OBJECT && i < stet_value_count(produces); i++) {
+        stet_value path = stet_value_at(produces, i);
+        if (stet_value_type(path) == STET_TYPE_STRING)
+            a->output(a->ctx, a->piece, top, stet_value_as_string(&path, NULL));
     }
-    if (stet_typeof(depfile) == STET_STRING)
-        a->output(a->ctx, a->piece, top, stet_as_string(&depfile, NULL));
+    if (stet_value_type(depfile) == STET_TYPE_STRING)
+        a->output(a->ctx, a->piece, top, stet_value_as_string(&depfile, NULL));
 }
 
 static stet_status outputs_of_piece(void *ctx, const char *piece, stet_error *err) {

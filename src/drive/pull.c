@@ -1,33 +1,40 @@
-/* pull.c - stet_pull, the public way to run a piece. */
+/* pull.c - stet_piece_pull, the public way to run a piece. */
 
 #include <string.h>
 
+#include "base/options.h"
 #include "drive/drive.h"
 
 /* The first failure, as the error of the whole. */
 static stet_status say_failure(const stet_drive_outcome *o, stet_error *err) {
-    stet_value first = stet_at(stet_count(o->report.problems) ? o->report.problems : o->failed_before, 0);
-    stet_value node = stet_get(first, "node"), message = stet_get(stet_get(first, "error"), "message");
-    const char *who = stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "an action";
-    const char *why = stet_typeof(message) == STET_STRING ? stet_as_string(&message, NULL) : "failed";
+    stet_value first = stet_value_at(stet_value_count(o->report.problems) ? o->report.problems : o->failed_before, 0);
+    stet_value node = stet_value_get(first, "node"),
+               message = stet_value_get(stet_value_get(first, "error"), "message");
+    const char *who = stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "an action";
+    const char *why = stet_value_type(message) == STET_TYPE_STRING ? stet_value_as_string(&message, NULL) : "failed";
     size_t len = strlen(o->piece);
     bool named = strncmp(why, o->piece, len) == 0 && why[len] == '/'; /* some say themselves who they are */
     stet_fail(err, STET_FAILED, "%s%s%s%s%s", named ? "" : o->piece, named ? "" : "/", named ? "" : who,
               named ? "" : ": ", why);
-    if (stet_count(o->report.problems) == 0)
+    if (stet_value_count(o->report.problems) == 0)
         stet_hint(
             err, "it failed before, and nothing that it read has changed since: without no_retry_failed it runs again");
     return STET_FAILED;
 }
 
-stet_status stet_pull(stet_project *project, const stet_pull_request *q, stet_value *result, stet_value *report,
-                      stet_error *err) {
+stet_status stet_piece_pull(stet_project *project, const stet_pull_request *request, stet_value *result,
+                            stet_value *report, stet_error *err) {
+    stet_pull_request known, *q = &known;
+    stet_status status = stet_options_read(q, sizeof *q, request, "stet_pull_request", err);
+    if (status != STET_OK)
+        return status;
     if (!q->pattern && !q->piece)
         return stet_fail(err, STET_INVALID, "a pattern or a piece must be named");
     stet_drive_spec spec = {.space = q->space,
                             .branch = q->branch,
                             .pattern = q->pattern,
                             .piece = q->piece,
+                            .scope = q->scope,
                             .set = q->set,
                             .nodes = q->nodes,
                             .demand = q->demand,
@@ -39,9 +46,9 @@ stet_status stet_pull(stet_project *project, const stet_pull_request *q, stet_va
                             .ctx = q->ctx,
                             .cancelled = q->cancelled};
     stet_drive_outcome out;
-    stet_status status = stet_drive(project, &spec, &out, err);
+    status = stet_drive(project, &spec, &out, err);
     if (status == STET_OK && result)
-        *result = stet_retain(out.result);
+        *result = stet_value_retain(out.result);
     if (status == STET_OK && report)
         *report = stet_drive_outcome_value(&out);
     if (status == STET_OK && (out.report.failed > 0 || out.report.aside > 0))

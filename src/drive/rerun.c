@@ -72,7 +72,7 @@ static stet_status open_place(rerunning *r, place *p, stet_error *err) {
 
 static void on_note(void *ctx, const stet_error *what) {
     rerunning *r = ctx;
-    stet_push(&r->notes, stet_string(what->message));
+    stet_value_push(&r->notes, stet_value_string(what->message));
 }
 
 /* Patterns and files count as they are now, as in a run: whoever is made of an edited pattern does not claim to be up
@@ -91,6 +91,11 @@ static stet_status list_places(rerunning *r, const char *name, stet_error *err) 
     if (status != STET_OK)
         return status;
     status = stet_space_branches(s, NULL, false, 100000, &arena, &at, &count, err);
+    if (status == STET_CORRUPT) { /* of a branch: the check has named it. The default branch can still be compared */
+        stet_error_clear(err);
+        *stet_vec_add(&r->places) = (place){.space = stet_strdup(name), .branch = stet_strdup("")};
+        status = STET_OK;
+    }
     for (size_t i = 0; i < count && status == STET_OK; i++)
         *stet_vec_add(&r->places) = (place){.space = stet_strdup(name), .branch = stet_strdup(at[i].name)};
     stet_arena_release(&arena);
@@ -126,15 +131,14 @@ static stet_status rerun_one(rerunning *r, place *p, int64_t action, stet_error 
     r->left_out += status == STET_OK && one.outcome == STET_RERUN_LEFT_OUT;
     r->outdated += status == STET_OK && one.outcome == STET_RERUN_OUTDATED;
     if (status == STET_OK && one.outcome == STET_RERUN_DIFFERS && r->differ++ < STET_RERUN_MOST) {
-        stet_value v = stet_object();
-        const char *name = strchr(one.piece, ':');
-        stet_put(&v, "space", stet_string(p->space));
-        stet_put(&v, "branch", stet_string(p->branch));
-        stet_put(&v, "piece", stet_string(name ? name + 1 : one.piece));
-        stet_put(&v, "node", stet_string(one.node));
-        stet_put(&v, "differences", stet_retain(one.differences));
-        stet_put(&v, "unrecordedReads", stet_retain(one.unrecorded));
-        stet_push(&r->wrong, v);
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "space", stet_value_string(p->space));
+        stet_value_put(&v, "branch", stet_value_string(p->branch));
+        stet_value_put(&v, "piece", stet_value_string(one.piece));
+        stet_value_put(&v, "node", stet_value_string(one.node));
+        stet_value_put(&v, "differences", stet_value_retain(one.differences));
+        stet_value_put(&v, "unrecordedReads", stet_value_retain(one.unrecorded));
+        stet_value_push(&r->wrong, v);
     }
     stet_rerun_release(&one);
     return status;
@@ -225,20 +229,20 @@ static stet_value report_of(rerunning *r) {
                   {"leftOut", r->left_out},
                   {"outdated", r->outdated},
                   {"differ", r->differ}};
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        stet_put(&v, counts[i].name, stet_int((int64_t)counts[i].n));
-    stet_put(&v, "wrong", stet_retain(r->wrong));
-    if (stet_count(r->notes) > 0)
-        stet_put(&v, "notes", stet_retain(r->notes));
+        stet_value_put(&v, counts[i].name, stet_value_int((int64_t)counts[i].n));
+    stet_value_put(&v, "wrong", stet_value_retain(r->wrong));
+    if (stet_value_count(r->notes) > 0)
+        stet_value_put(&v, "notes", stet_value_retain(r->notes));
     if (r->spec->most > 0)
-        stet_put(&v, "seed", stet_int((int64_t)r->spec->seed));
+        stet_value_put(&v, "seed", stet_value_int((int64_t)r->spec->seed));
     return v;
 }
 
 stet_status stet_rerun_project(stet_project *project, const stet_rerun_spec *spec, stet_value *report,
                                stet_error *err) {
-    rerunning r = {.spec = spec, .random = spec->seed, .wrong = stet_array(), .notes = stet_array()};
+    rerunning r = {.spec = spec, .random = spec->seed, .wrong = stet_value_array(), .notes = stet_value_array()};
     stet_scratch scratch;
     stet_status status = STET_OK;
     if (stet_drive_persist(project)) { /* else nothing claims to be up to date */
@@ -257,7 +261,7 @@ stet_status stet_rerun_project(stet_project *project, const stet_rerun_spec *spe
         stet_vec_release(&r.places.at[i].actions);
     }
     stet_vec_release(&r.places);
-    stet_release(r.wrong);
-    stet_release(r.notes);
+    stet_value_release(r.wrong);
+    stet_value_release(r.notes);
     return status;
 }

@@ -4,7 +4,7 @@
  *     stet_value report;
  *     stet_status status = stet_rerun_project(project, &spec, &report, &err);
  *     if (status == STET_OK)
- *         stet_release(report);
+ *         stet_value_release(report);
  *
  * Nothing in the project changes: everything happens in a scratch copy (scratch.h). Patterns and files are brought up
  * to date in the copy first, as in a run, so that an action that read a changed file, or belongs to an edited pattern,

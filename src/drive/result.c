@@ -10,9 +10,9 @@
  * whenever they are tried. */
 static bool only_conflicts(const stet_sched_report *r) {
     bool only = true;
-    for (size_t i = 0; i < stet_count(r->problems) && only; i++) {
-        stet_value code = stet_get(stet_get(stet_at(r->problems, i), "error"), "code");
-        only = stet_typeof(code) == STET_STRING && strcmp(stet_as_string(&code, NULL), "conflict") == 0;
+    for (size_t i = 0; i < stet_value_count(r->problems) && only; i++) {
+        stet_value code = stet_value_get(stet_value_get(stet_value_at(r->problems, i), "error"), "code");
+        only = stet_value_type(code) == STET_TYPE_STRING && strcmp(stet_value_as_string(&code, NULL), "conflict") == 0;
     }
     return only;
 }
@@ -49,8 +49,8 @@ stet_status drive_read_result(driver *d, stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_path_push(&path, "value");
     o->has_result = true;
-    stet_sched_want want = {
-        .cell = {{doc, ""}, stet_path_ref(&path)}, .parts = d->parts.at, .part_count = d->parts.len};
+    stet_docname name = stet_piece_at(d->piece, doc);
+    stet_sched_want want = {.cell = {name, stet_path_ref(&path)}, .parts = d->parts.at, .part_count = d->parts.len};
     stet_status status = STET_FAILED, settled = STET_OK;
     for (int tries = 0; tries < MAX_TRIES && status == STET_FAILED && may_be_fresh(d) && settled == STET_OK; tries++) {
         size_t ran;
@@ -61,7 +61,7 @@ stet_status drive_read_result(driver *d, stet_error *err) {
     }
     if (status == STET_FAILED && settled == STET_OK && !may_be_fresh(d)) {
         stet_error_clear(&o->result_error);
-        status = stet_sched_get(d->sched, doc, "", stet_path_ref(&path), &o->result, &o->result_error);
+        status = stet_sched_get(d->sched, name.id, name.scope, stet_path_ref(&path), &o->result, &o->result_error);
     }
     stet_path_release(&path);
     stet_free(doc);

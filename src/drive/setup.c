@@ -38,24 +38,24 @@ static char *kept_path(const stet_project *p, const char *file) {
 }
 
 char *drive_source_path(const stet_project *p, stet_value source) {
-    stet_value file = stet_get(source, "file");
-    const char *text = stet_typeof(file) == STET_STRING ? stet_as_string(&file, NULL) : NULL;
+    stet_value file = stet_value_get(source, "file");
+    const char *text = stet_value_type(file) == STET_TYPE_STRING ? stet_value_as_string(&file, NULL) : NULL;
     if (!text)
         return NULL;
     return text[0] == '/' ? stet_strdup(text) : stet_file_join(stet_project_root(p), text);
 }
 
 static stet_value source_of(const stet_project *p, const char *file, const struct stat *st, int64_t seen_ns) {
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     char *kept = kept_path(p, file);
-    stet_put(&v, "file", stet_string(kept));
+    stet_value_put(&v, "file", stet_value_string(kept));
     stet_free(kept);
-    stet_put(&v, "size", stet_int(st->st_size));
-    stet_put(&v, "mtimeNs", stet_int((int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec));
-    stet_put(&v, "ctimeNs", stet_int((int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec));
-    stet_put(&v, "inode", stet_int((int64_t)st->st_ino));
-    stet_put(&v, "device", stet_int((int64_t)st->st_dev));
-    stet_put(&v, "seenNs", stet_int(seen_ns));
+    stet_value_put(&v, "size", stet_value_int(st->st_size));
+    stet_value_put(&v, "mtimeNs", stet_value_int((int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec));
+    stet_value_put(&v, "ctimeNs", stet_value_int((int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec));
+    stet_value_put(&v, "inode", stet_value_int((int64_t)st->st_ino));
+    stet_value_put(&v, "device", stet_value_int((int64_t)st->st_dev));
+    stet_value_put(&v, "seenNs", stet_value_int(seen_ns));
     return v;
 }
 
@@ -63,22 +63,22 @@ static stet_value source_of(const stet_project *p, const char *file, const struc
 static bool same_source(stet_value was, stet_value now) {
     static const char *const keys[] = {"file", "size", "mtimeNs", "ctimeNs", "inode", "device"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (!stet_equal(stet_get(was, keys[i]), stet_get(now, keys[i])))
+        if (!stet_value_equal(stet_value_get(was, keys[i]), stet_value_get(now, keys[i])))
             return false;
-    int64_t seen = stet_as_int(stet_get(was, "seenNs"));
-    return stet_as_int(stet_get(was, "mtimeNs")) + TICK_NS < seen &&
-           stet_as_int(stet_get(was, "ctimeNs")) + TICK_NS < seen;
+    int64_t seen = stet_value_as_int(stet_value_get(was, "seenNs"));
+    return stet_value_as_int(stet_value_get(was, "mtimeNs")) + TICK_NS < seen &&
+           stet_value_as_int(stet_value_get(was, "ctimeNs")) + TICK_NS < seen;
 }
 
 bool drive_source_changed(const stet_project *project, const stet_piece *p) {
-    stet_value source = stet_get(p->envelope, "source");
+    stet_value source = stet_value_get(p->envelope, "source");
     char *file = drive_source_path(project, source);
     struct stat st;
     bool there = file && stet_sys_stat(file, &st) == 0, changed = there && p->rebuild;
     if (there && !changed) {
         stet_value now = source_of(project, file, &st, stet_clock_ns());
         changed = !same_source(source, now);
-        stet_release(now);
+        stet_value_release(now);
     }
     stet_free(file);
     return changed;
@@ -86,10 +86,15 @@ bool drive_source_changed(const stet_project *project, const stet_piece *p) {
 
 /* docs/pattern-format.md, "Pieces and pattern files": does the piece follow its file whatever the pattern is called? If
  * its name is not the pattern's, or ever was not. */
+static bool is_called(const char *piece, const char *name) {
+    size_t len = strcspn(piece, "@");
+    return strlen(name) == len && strncmp(piece, name, len) == 0;
+}
+
 static bool is_tied(const stet_piece *p) {
-    stet_value name = stet_get(stet_get(p->envelope, "pattern"), "name");
-    return stet_as_bool(stet_get(stet_get(p->envelope, "source"), "tied")) ||
-           (stet_typeof(name) == STET_STRING && strcmp(stet_as_string(&name, NULL), p->name) != 0);
+    stet_value name = stet_value_get(stet_value_get(p->envelope, "pattern"), "name");
+    return stet_value_as_bool(stet_value_get(stet_value_get(p->envelope, "source"), "tied")) ||
+           (stet_value_type(name) == STET_TYPE_STRING && !is_called(p->name, stet_value_as_string(&name, NULL)));
 }
 
 static stet_status say_detached(const stet_piece *p, const char *path, const char *name, stet_error *err) {
@@ -117,11 +122,11 @@ static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
         status = stet_piece_load(c->d->space, branch, c->piece, -1, &p, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(c->source) != STET_NULL) {
+    if (stet_value_type(c->source) != STET_TYPE_NULL) {
         stet_path path = STET_PATH_INIT;
         stet_docname result = stet_piece_name(p, NULL);
         stet_path_push(&path, "source");
-        status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_retain(c->source), err);
+        status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_value_retain(c->source), err);
         stet_path_release(&path);
     }
     if (status == STET_OK)
@@ -132,9 +137,11 @@ static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
 
 /* The program stays: where it came from (null: as before), and what is to be set. */
 static stet_status adjust(driver *d, const stet_piece *piece, stet_value source, bool own, stet_error *err) {
-    small_change c = {d, piece->name, source, own ? d->spec->set : stet_null(), own ? d->spec->unset : stet_null()};
+    small_change c = {d, piece->name, source, own ? d->spec->set : stet_value_null(),
+                      own ? d->spec->unset : stet_value_null()};
     stet_status status = own ? drive_accept_stored(d, piece, err) : STET_OK;
-    if (status != STET_OK || (stet_typeof(source) == STET_NULL && stet_count(c.set) == 0 && stet_count(c.unset) == 0))
+    if (status != STET_OK ||
+        (stet_value_type(source) == STET_TYPE_NULL && stet_value_count(c.set) == 0 && stet_value_count(c.unset) == 0))
         return status;
     return stet_space_transact(d->space, d->spec->branch, write_small, &c, NULL, err);
 }
@@ -157,29 +164,33 @@ stet_status drive_set_up(driver *d, const char *path, char **piece, bool own, st
     stet_piece *before = NULL;
     status = stet_space_branch(d->space, spec->branch ? spec->branch : "", &branch, err);
     if (status == STET_OK && *piece && stet_piece_load(d->space, branch, *piece, -1, &before, NULL) == STET_OK &&
-        before->marked && !before->rebuild && same_source(stet_get(before->envelope, "source"), source)) {
-        status = adjust(d, before, stet_null(), own, err);
+        before->marked && !before->rebuild && same_source(stet_value_get(before->envelope, "source"), source)) {
+        status = adjust(d, before, stet_value_null(), own, err);
         stet_piece_free(before);
-        stet_release(source);
+        stet_value_release(source);
         return status;
     }
     stet_pattern *pattern = NULL;
+    stet_javascript_script script = {
+        stet_value_get(stet_value_get(stet_project_config(d->project), "module"), "javascript"), spec->cancelled,
+        spec->ctx};
     stet_pattern_checks checks = {.module = stet_module_check,
                                   .script = stet_javascript_pattern,
+                                  .script_ctx = &script,
                                   .names = stet_module_names,
                                   .root = stet_project_root(d->project)};
     if (status == STET_OK)
         status = stet_pattern_load(path, &checks, &pattern, NULL, err);
     if (status == STET_OK && !*piece) {
-        *piece = stet_strdup(pattern->name);
-        if (stet_piece_load(d->space, branch, *piece, -1, &before, NULL) != STET_OK)
+        status = stet_piece_in(pattern->name, spec->scope, piece, err);
+        if (status == STET_OK && stet_piece_load(d->space, branch, *piece, -1, &before, NULL) != STET_OK)
             before = NULL;
     }
-    bool named = own && spec->pattern, same = status == STET_OK && strcmp(*piece, pattern->name) == 0;
+    bool named = own && spec->pattern, same = status == STET_OK && is_called(*piece, pattern->name);
     if (status == STET_OK && before && !named && !same && !is_tied(before))
         status = say_detached(before, path, pattern->name, err);
     if (status == STET_OK && (!same || (before && is_tied(before))))
-        stet_put(&source, "tied", stet_bool(true));
+        stet_value_put(&source, "tied", stet_value_bool(true));
     if (status == STET_OK && before && before->marked && !before->rebuild &&
         stet_hash_equal(before->program, pattern->hash)) {
         status = adjust(d, before, source, own, err);
@@ -202,7 +213,7 @@ stet_status drive_set_up(driver *d, const char *path, char **piece, bool own, st
     }
     stet_piece_free(before);
     stet_pattern_free(pattern);
-    stet_release(source);
+    stet_value_release(source);
     return status;
 }
 
@@ -216,33 +227,31 @@ static stet_status set_up_stored(driver *d, stet_error *err) {
     if (status != STET_OK)
         return status;
     if (drive_source_changed(d->project, p)) {
-        char *file = drive_source_path(d->project, stet_get(p->envelope, "source"));
+        char *file = drive_source_path(d->project, stet_value_get(p->envelope, "source"));
         status = drive_set_up(d, file, &d->piece, true, err);
         if (status != STET_OK)
             stet_fail_in(err, "the pattern of piece \"%s\"", d->piece);
         stet_free(file);
     } else {
-        status = adjust(d, p, stet_null(), true, err);
+        status = adjust(d, p, stet_value_null(), true, err);
     }
     stet_piece_free(p);
     return status;
 }
 
 static stet_status renew_driven(driver *d, stet_error *err) {
-    stet_value names = stet_array();
-    stet_push(&names, stet_string(d->piece));
-    stet_status status = drive_renew_patterns(d, names, err);
-    stet_release(names);
+    stet_value names = stet_value_array();
+    stet_value_push(&names, stet_value_string(d->piece));
+    stet_status status = drive_renew_patterns(d, names, drive_wants_part(d) ? d->piece : NULL, err);
+    stet_value_release(names);
     return status == STET_OK ? drive_renew_all(d, err) : status;
 }
 
 /* A cheap way to the name of the piece that a file was set up as: the file's name is no help, so the pattern's own name
  * is needed, which is in the file. It is kept beside the source of the pieces, by the file's path. */
 static stet_status piece_of_file(driver *d, stet_error *err) {
-    if (d->spec->piece) {
-        d->piece = stet_strdup(d->spec->piece);
-        return STET_OK;
-    }
+    if (d->spec->piece)
+        return stet_piece_in(d->spec->piece, d->spec->scope, &d->piece, err);
     if (!d->spec->pattern)
         return stet_fail(err, STET_INVALID, "neither a pattern nor a piece was named");
     char *file;
@@ -260,10 +269,11 @@ static stet_status piece_of_file(driver *d, stet_error *err) {
     if (status == STET_OK)
         status = stet_space_load(d->space, branch, &(stet_docname){id, NULL}, -1, &state, err);
     if (status == STET_OK) {
-        stet_value name = state.exists ? stet_get(stet_get(state.value, "value"), "piece") : stet_null();
-        if (stet_typeof(name) == STET_STRING)
-            d->piece = stet_strdup(stet_as_string(&name, NULL));
-        stet_release(state.value);
+        stet_value name =
+            state.exists ? stet_value_get(stet_value_get(state.value, "value"), "piece") : stet_value_null();
+        if (stet_value_type(name) == STET_TYPE_STRING)
+            status = stet_piece_in(stet_value_as_string(&name, NULL), d->spec->scope, &d->piece, err);
+        stet_value_release(state.value);
     }
     stet_free(id);
     stet_free(file);
@@ -276,10 +286,10 @@ typedef struct remember_file {
 
 static stet_status write_remember(stet_tx *tx, void *ctx, stet_error *err) {
     remember_file *r = ctx;
-    stet_value envelope = stet_object(), value = stet_object();
-    stet_put(&value, "piece", stet_string(r->piece));
-    stet_put(&value, "file", stet_string(r->file));
-    stet_put(&envelope, "value", value);
+    stet_value envelope = stet_value_object(), value = stet_value_object();
+    stet_value_put(&value, "piece", stet_value_string(r->piece));
+    stet_value_put(&value, "file", stet_value_string(r->file));
+    stet_value_put(&envelope, "value", value);
     return stet_tx_put(tx, &(stet_docname){r->id, NULL}, envelope, err);
 }
 
@@ -292,9 +302,10 @@ static stet_status remember_piece(driver *d, const char *known, stet_error *err)
         return status;
     char *kept = kept_path(d->project, file);
     stet_hash_hex(stet_hash_of(kept, strlen(kept)), hex);
-    char *id = stet_asprintf("pattern-file:%s", hex);
-    remember_file r = {id, d->piece, kept};
+    char *id = stet_asprintf("pattern-file:%s", hex), *name = stet_piece_bare(d->piece);
+    remember_file r = {id, name, kept};
     status = stet_space_transact(d->space, d->spec->branch, write_remember, &r, NULL, err);
+    stet_free(name);
     stet_free(id);
     stet_free(kept);
     stet_free(file);
@@ -322,8 +333,8 @@ stet_status drive_prepare(driver *d, stet_error *err) {
             stet_piece_load(d->space, branch, known, -1, &p, NULL) == STET_OK &&
             stet_file_absolute(d->spec->pattern, &file, NULL) == STET_OK && stet_sys_stat(file, &st) == 0) {
             stet_value now = source_of(d->project, file, &st, stet_clock_ns());
-            same = same_source(stet_get(p->envelope, "source"), now);
-            stet_release(now);
+            same = same_source(stet_value_get(p->envelope, "source"), now);
+            stet_value_release(now);
         }
         stet_piece_free(p);
         stet_free(file);

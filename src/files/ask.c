@@ -43,8 +43,8 @@ static int make_cookie(stet_files *f, char **path) {
 
 bool stet_files_ask(stet_files *f, int timeout_ms) {
     char *path, text[STET_ANSWER_MAX + 1];
-    stet_release(f->fresh);
-    f->fresh = stet_null();
+    stet_value_release(f->fresh);
+    f->fresh = stet_value_null();
     if (!stet_files_is_watched(f))
         return false;
     int fd = make_cookie(f, &path);
@@ -65,27 +65,28 @@ bool stet_files_ask(stet_files *f, int timeout_ms) {
         stet_sys_close(fd);
     }
     stet_free(path);
-    stet_value v = stet_null();
-    if (got > 0 && stet_json_parse(text, (size_t)got, &v, NULL) == STET_OK && stet_as_bool(stet_get(v, "current"))) {
+    stet_value v = stet_value_null();
+    if (got > 0 && stet_json_parse(text, (size_t)got, &v, NULL) == STET_OK &&
+        stet_value_as_bool(stet_value_get(v, "current"))) {
         f->fresh = v;
         return true;
     }
-    stet_release(v);
+    stet_value_release(v);
     return false;
 }
 
 /* Are the variables of this process those that documents speak of? */
 static bool same_variables(const stet_files *f, stet_value said) {
-    size_t n = stet_typeof(said) == STET_OBJECT ? stet_count(said) : 0;
+    size_t n = stet_value_type(said) == STET_TYPE_OBJECT ? stet_value_count(said) : 0;
     for (size_t i = 0; i < n; i++) {
         size_t len;
-        const char *id = stet_key_at(said, i, &len);
-        stet_value v = stet_at(said, i);
+        const char *id = stet_value_key_at(said, i, &len);
+        stet_value v = stet_value_at(said, i);
         stet_buf name = STET_BUF(0);
         size_t skip = strlen(STET_ENV_PREFIX);
         bool same = len > skip && stet_path_unescape(id + skip, len - skip, &name);
         stet_look now = same ? stet_files_variable(f, stet_buf_cstr(&name)) : (stet_look){0}, was = {0};
-        if (stet_typeof(v) != STET_NULL)
+        if (stet_value_type(v) != STET_TYPE_NULL)
             same = same && stet_look_of_value(v, &was);
         same = same && stet_look_same(&was, &now);
         stet_buf_release(&name);
@@ -99,7 +100,7 @@ bool stet_files_is_overruled(stet_files *f, const char *name, stet_value said) {
     stet_look was = {0}, now = stet_files_variable(f, name);
     if (!stet_map_get(&f->told, name, strlen(name)))
         return false;
-    return !(stet_typeof(said) == STET_NULL || stet_look_of_value(said, &was)) || !stet_look_same(&was, &now);
+    return !(stet_value_type(said) == STET_TYPE_NULL || stet_look_of_value(said, &was)) || !stet_look_same(&was, &now);
 }
 
 /* What the watcher can't know: variables, and what was followed just now and by nobody before. */
@@ -130,13 +131,14 @@ stet_status stet_files_look_at_rest(stet_files *f, stet_files_report *report, st
 }
 
 stet_status stet_files_refresh(stet_files *f, stet_files_report *report, stet_error *err) {
-    if (stet_typeof(f->fresh) == STET_NULL)
+    if (stet_value_type(f->fresh) == STET_TYPE_NULL)
         return stet_files_scan(f, report, err);
     stet_value said = f->fresh;
-    f->fresh = stet_null(); /* it is true of this moment */
+    f->fresh = stet_value_null(); /* it is true of this moment */
     stet_status status = STET_OK;
-    *report = (stet_files_report){.list = stet_array(), .followed = (size_t)stet_as_int(stet_get(said, "followed"))};
-    if (f->loaded || !same_variables(f, stet_get(said, "variables"))) {
+    *report = (stet_files_report){.list = stet_value_array(),
+                                  .followed = (size_t)stet_value_as_int(stet_value_get(said, "followed"))};
+    if (f->loaded || !same_variables(f, stet_value_get(said, "variables"))) {
         status = stet_files_ready(f, err);
         if (status == STET_OK)
             status = stet_files_catch_up(f, err);
@@ -144,7 +146,7 @@ stet_status stet_files_refresh(stet_files *f, stet_files_report *report, stet_er
             status = stet_files_look_at_rest(f, report, err);
         report->followed = f->index.at.len - f->index.gone;
     }
-    stet_release(said);
+    stet_value_release(said);
     if (status == STET_OK && f->branch_name)
         status = stet_files_ready(f, err);
     return status == STET_OK ? stet_files_mirror(f, NULL, 0, err) : status;

@@ -23,15 +23,15 @@ stet_status stet_files_set_branch(stet_files *f, const char *branch, stet_error 
 static stet_status load(stet_files *f, int64_t branch, const char *id, stet_value *envelope, stet_error *err) {
     stet_doc_state doc;
     stet_status status = stet_space_load(f->space, branch, &(stet_docname){id, NULL}, -1, &doc, err);
-    *envelope = status == STET_OK && doc.exists ? doc.value : stet_null();
+    *envelope = status == STET_OK && doc.exists ? doc.value : stet_value_null();
     return status;
 }
 
 static bool says_the_same(stet_value a, stet_value b) {
     stet_look x, y;
-    if (stet_equal(a, b))
+    if (stet_value_equal(a, b))
         return true;
-    return stet_look_of_value(stet_get(a, "value"), &x) && stet_look_of_value(stet_get(b, "value"), &y) &&
+    return stet_look_of_value(stet_value_get(a, "value"), &x) && stet_look_of_value(stet_value_get(b, "value"), &y) &&
            stet_look_same(&x, &y);
 }
 
@@ -40,10 +40,10 @@ stet_status stet_files_said(stet_files *f, const char *path, stet_look *out, ste
     char *id = stet_file_id(path);
     stet_status status = load(f, f->branch, id, &envelope, err);
     *out = (stet_look){0};
-    if (status == STET_OK && stet_typeof(envelope) != STET_NULL &&
-        !stet_look_of_value(stet_get(envelope, "value"), out))
+    if (status == STET_OK && stet_value_type(envelope) != STET_TYPE_NULL &&
+        !stet_look_of_value(stet_value_get(envelope, "value"), out))
         *out = (stet_look){.mode = 3}; /* damaged: no file is like that */
-    stet_release(envelope);
+    stet_value_release(envelope);
     stet_free(id);
     return status;
 }
@@ -57,14 +57,14 @@ static stet_status compare(stet_files *f, const char *id, stet_value *there, boo
         status = load(f, f->branch, id, &here, err);
     if (status == STET_OK) {
         *same = says_the_same(*there, here);
-        stet_release(here);
+        stet_value_release(here);
     }
     return status;
 }
 
 /* Adds one document to the transaction, if it differs; begins that. */
 static stet_status mirror_one(stet_files *f, const char *id, stet_tx **tx, stet_error *err) {
-    stet_value there = stet_null();
+    stet_value there = stet_value_null();
     bool same;
     stet_status status = compare(f, id, &there, &same, err);
     if (status == STET_OK && !same && !*tx) {
@@ -72,11 +72,11 @@ static stet_status mirror_one(stet_files *f, const char *id, stet_tx **tx, stet_
         if (status != STET_OK)
             *tx = NULL;
     }
-    if (!same && status == STET_OK && stet_typeof(there) == STET_NULL)
+    if (!same && status == STET_OK && stet_value_type(there) == STET_TYPE_NULL)
         status = stet_tx_drop(*tx, &(stet_docname){id, NULL}, err);
     else if (!same && status == STET_OK)
-        status = stet_tx_put(*tx, &(stet_docname){id, NULL}, stet_retain(there), err);
-    stet_release(there);
+        status = stet_tx_put(*tx, &(stet_docname){id, NULL}, stet_value_retain(there), err);
+    stet_value_release(there);
     return status;
 }
 
@@ -85,11 +85,11 @@ bool stet_files_branch_differs(stet_files *f) {
     for (size_t i = 0; f->branch_name && i < f->index.at.len && same; i++) {
         if (f->index.at.at[i].gone)
             continue;
-        stet_value there = stet_null();
+        stet_value there = stet_value_null();
         char *id = stet_files_id(&f->index.at.at[i]);
         if (compare(f, id, &there, &same, NULL) != STET_OK)
             same = false;
-        stet_release(there);
+        stet_value_release(there);
         stet_free(id);
     }
     return !same;

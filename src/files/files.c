@@ -70,7 +70,7 @@ stet_status stet_files_open(stet_project *p, stet_space *s, stet_files **out, st
     stet_files *f = stet_alloc_zero(sizeof *f);
     char *dir = stet_asprintf(DIR_OF_SPACE, stet_space_name(s));
     f->space = s;
-    f->fresh = stet_null();
+    f->fresh = stet_value_null();
     f->root = stet_strdup(stet_project_root(p));
     f->dir = stet_project_path(p, dir);
     stet_free(dir);
@@ -120,7 +120,7 @@ void stet_files_close(stet_files *f) {
     if (f->root_fd >= 0)
         stet_sys_close(f->root_fd);
     stet_error_clear(&f->broken);
-    stet_release(f->fresh);
+    stet_value_release(f->fresh);
     stet_map_release(&f->told);
     stet_names_release(&f->dead);
     stet_free(f->unsettled);
@@ -132,6 +132,14 @@ void stet_files_close(stet_files *f) {
 
 bool stet_files_was_lost(stet_files *f) {
     return ready(f) && f->lost;
+}
+
+const char *stet_files_space(const stet_files *f) {
+    return stet_space_name(f->space);
+}
+
+const char *stet_files_branch(const stet_files *f) {
+    return f->branch_name ? f->branch_name : "";
 }
 
 int stet_files_root(const stet_files *f) {
@@ -231,6 +239,7 @@ void stet_files_note(stet_files *f, const char *path, const stet_look *look) {
     bool directory = look->mode == STET_LOOK_DIRECTORY || (e->looked && e->look.mode == STET_LOOK_DIRECTORY);
     bool other = !e->looked || directory || stet_look_there(&e->look) != stet_look_there(look) ||
                  ((e->look.flags ^ look->flags) & STET_LOOK_MADE) != 0;
+    f->wrote |= !e->looked || !stet_look_same(&e->look, look);
     e->look = *look;
     e->looked = true;
     e->doubt = f->branch_name != NULL; /* the document that says so is not on the default branch */
@@ -239,6 +248,24 @@ void stet_files_note(stet_files *f, const char *path, const stet_look *look) {
     if (other)
         doubt_patterns(f, path, directory);
     doubt_around(f, path, directory);
+}
+
+stet_status stet_files_claim(stet_files *f, const char *path, stet_error *err) {
+    stet_files_batch b = {.f = f};
+    stet_look now;
+    stet_status status = stet_files_ready(f, err);
+    if (status == STET_OK)
+        status = stet_look_at(f->root_fd, path, NULL, &now, err);
+    if (status != STET_OK || !stet_look_there(&now))
+        return status;
+    now.flags |= STET_LOOK_MADE;
+    status = stet_files_put_made(&b, entry_of(f, path, true), &now, err);
+    status = stet_files_batch_end(&b, status, err);
+    if (status == STET_OK) {
+        stet_files_note(f, path, &now);
+        entry_of(f, path, false)->noted = false; /* no command of this process has written it */
+    }
+    return status;
 }
 
 stet_status stet_files_update(stet_files *f, const char *const *paths, const stet_look *looks, size_t count,
@@ -264,6 +291,14 @@ bool stet_files_in_doubt(stet_files *f, const char *id) {
         ready(f) && stet_files_key(id, &key) ? stet_files_index_find(&f->index, key.data, key.len) : NULL;
     stet_buf_release(&key);
     return e && (e->doubt || !e->looked);
+}
+
+bool stet_files_is_linked(stet_files *f, const char *id) {
+    stet_buf key = STET_BUF(0);
+    const stet_files_entry *e =
+        ready(f) && stet_files_key(id, &key) ? stet_files_index_find(&f->index, key.data, key.len) : NULL;
+    stet_buf_release(&key);
+    return !e || e->doubt || !e->looked || (e->look.flags & STET_LOOK_LINKED) != 0;
 }
 
 bool stet_files_is_stale(stet_files *f, const char *path) {
@@ -301,8 +336,13 @@ void stet_files_distrust_pattern(stet_files *f, const char *pattern) {
 
 void stet_files_nodes_changed(stet_files *f) {
     stet_files_entry *e;
-    for (size_t i = 0; ready(f) && i < f->index.at.len; i++)
-        f->index.at.at[i].noted = false;
+    for (size_t i = 0; ready(f) && i < f->index.at.len; i++) {
+        e = &f->index.at.at[i];
+        e->noted = false;
+        if (f->wrote && !e->gone && (e->look.flags & STET_LOOK_LINKED) && e->key[0] != 'e')
+            stet_files_doubt(f, e);
+    }
+    f->wrote = false;
     for (size_t at = 0; ready(f) && (e = next_pattern(f, &at)) != NULL;)
         if (e->look.flags & STET_LOOK_MADE)
             stet_files_doubt(f, e);

@@ -17,7 +17,8 @@
  *
  * An environment variable that a command depends on is followed in the same way. The document `env:NAME` has the hash
  * and the size of its value, never the value itself; no document means that the variable is not set. `env:PATH=NAME`
- * says in the same way which file PATH finds for a program, and `env:PROJECT=path` where the project lies.
+ * says in the same way which file PATH finds for a program, `env:PROJECT=path` where the project lies, and `env:WAY=DIRECTORY` where a
+ * directory leads through links.
  *
  * What is followed, and what each file looked like, is kept in `.stet/local/files/SPACE/` (index.h), beside the
  * documents. This index is read on first use, is derived, and is rebuilt from the documents if it is lost or damaged.
@@ -50,7 +51,9 @@ typedef struct stet_files stet_files;
 STET_CHECKED stet_status stet_files_open(stet_project *p, stet_space *s, stet_files **out, stet_error *err);
 void stet_files_close(stet_files *f); /* without saving; NULL is fine */
 bool stet_files_was_lost(stet_files *f);
-int stet_files_root(const stet_files *f); /* descriptor of the project's root, for stet_look_at */
+const char *stet_files_space(const stet_files *f);  /* its name */
+const char *stet_files_branch(const stet_files *f); /* "": the default branch */
+int stet_files_root(const stet_files *f);           /* descriptor of the project's root, for stet_look_at */
 
 /* Sets the branch. Files are the same on every branch: their documents are made on the default branch, and this handle
  * copies them to another one, from now on and, for everything followed, with each scan. Call it before anything else.
@@ -83,6 +86,9 @@ STET_CHECKED stet_status stet_files_said(stet_files *f, const char *path, stet_l
  * command writes its document. Patterns that can match the file, directories above it and files below it are in doubt
  * until stet_files_rematch. */
 void stet_files_note(stet_files *f, const char *path, const stet_look *look);
+/* The same for what a command has left behind whose node did not come to its end: writes the document, too. From now on
+ * it is an output that nobody writes, until a node does. */
+STET_CHECKED stet_status stet_files_claim(stet_files *f, const char *path, stet_error *err);
 /* Looks at these files now, commits what changed, and follows them. `looks` may be NULL. */
 STET_CHECKED stet_status stet_files_update(stet_files *f, const char *const *paths, const stet_look *looks,
                                            size_t count, stet_error *err);
@@ -92,12 +98,14 @@ bool stet_files_in_doubt(stet_files *f, const char *id);
 /* The same for a file, except one that a command of this process has written: its document is about to be written. */
 bool stet_files_is_stale(stet_files *f, const char *path);
 bool stet_files_follows(stet_files *f, const char *id);
+/* Are links part of what a directory or a pattern is, that lead elsewhere in the project? True if unsure. */
+bool stet_files_is_linked(stet_files *f, const char *id);
 /* Does the document of a variable have another value than this process has? Then another process, which came later,
  * wrote it. `said`: the document, null if there is none. */
 bool stet_files_is_overruled(stet_files *f, const char *name, stet_value said);
 /* Is the file, or a directory that contains it, written by an action of this piece (its document) whose name has this
  * prefix, according to the record? */
-bool stet_files_is_written_by(stet_files *f, const char *path, const char *piece, const char *prefix);
+bool stet_files_is_written_by(stet_files *f, const char *path, const stet_docname *piece, const char *prefix);
 /* Does an action other than this one ("PIECE/NODE") write it? True when unsure. */
 bool stet_files_is_written_by_other(stet_files *f, const char *path, const char *name);
 /* Is the file, or a directory that contains it, still as a command wrote it, as far as is known? */
@@ -107,7 +115,11 @@ bool stet_files_is_made(stet_files *f, const char *path);
  * do not count. NULL: none, as far as is known. Caller frees. */
 char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool left,
                            bool (*skip)(void *ctx, const char *path), void *ctx);
-/* Nodes were added or removed: it is in doubt which outputs still count, for every pattern that matches some. */
+/* Is it still as a command wrote it, itself or as part of a directory, and does no action write it any more, as far as
+ * is known? */
+bool stet_files_is_left(stet_files *f, const char *path);
+/* Nodes were added or removed: it is in doubt which outputs still count, for every pattern that matches some. If commands
+ * have written since, whatever links of the project are part of is in doubt, too. */
 void stet_files_nodes_changed(stet_files *f);
 /* Which files a pattern matches may have changed: its document is in doubt. */
 void stet_files_distrust_pattern(stet_files *f, const char *pattern);

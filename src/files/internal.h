@@ -21,6 +21,7 @@ struct stet_files {
     int64_t branch;
     stet_files_index index;
     bool loaded, lost;
+    bool wrote;        /* a command has changed a file: what links lead to may be another */
     bool no_variables; /* ignore the variables of this process: it only watches */
     /* Variables whose values this handle has written once: a process that writes another value comes later, and is
      * right. */
@@ -58,6 +59,9 @@ STET_CHECKED stet_status stet_files_batch_end(stet_files_batch *b, stet_status s
 /* Writes the document of an entry so that it agrees with `now`, if it does not already. */
 STET_CHECKED stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const stet_look *now,
                                              stet_error *err);
+/* Writes the document of an entry as that of an output, if it does not say so yet. */
+STET_CHECKED stet_status stet_files_put_made(stet_files_batch *b, stet_files_entry *e, const stet_look *now,
+                                             stet_error *err);
 
 void stet_files_doubt(stet_files *f, stet_files_entry *e);
 /* It has become a command's output, or is no longer one: patterns that match it are in doubt. */
@@ -68,6 +72,8 @@ STET_CHECKED stet_status stet_files_scan_glob(stet_files_batch *b, size_t index,
                                               stet_error *err);
 /* The same for all patterns in doubt. */
 STET_CHECKED stet_status stet_files_scan_doubted(stet_files_batch *b, stet_error *err);
+/* Is it a variable of a process? env:WAY=... is a fact about files, which a watch can tell. */
+bool stet_files_is_variable(const stet_files_entry *e);
 stet_look stet_files_variable(const stet_files *f, const char *name); /* an environment variable, as a look */
 /* Does this handle decide what the variable is? Once; what PATH finds may change at any time. */
 bool stet_files_tells(stet_files *f, const stet_files_entry *e);

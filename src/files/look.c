@@ -170,15 +170,25 @@ typedef struct walking {
     stet_names todo;        /* below dir */
     stet_names entered;     /* real paths of directories that links lead to */
     members *out;
-    bool gone; /* `dir` itself is */
+    bool gone;   /* `dir` itself is */
+    bool linked; /* a link leads out of it to another place in the project, or nowhere */
 } walking;
 
-/* A directory of the project that is not counted already, as part of this one or through another link. */
-static bool enters(walking *w, const char *at) {
-    char real[PATH_MAX], top[PATH_MAX];
-    if (!w->root || !realpath(at, real) || !realpath(w->dir, top) || !is_at(real, w->root) || is_at(real, top) ||
-        is_at(top, real))
+/* Does a link lead to another place in the project? What it leads nowhere to may be made there. */
+static bool leads_out(const walking *w, const char *at, char *real) {
+    char top[PATH_MAX];
+    if (!w->root || !realpath(w->dir, top))
         return false;
+    if (!realpath(at, real)) {
+        *real = 0;
+        return true;
+    }
+    return is_at(real, w->root) && !is_at(real, top) && !is_at(top, real);
+}
+
+/* A directory of the project that is not counted already, as part of this one or through another link. `real`: where it
+ * is. */
+static bool enters(walking *w, const char *real) {
     size_t root_len = strlen(w->root);
     if (is_at(real + root_len, "/.stet") || is_at(real + root_len, "/.git") || stet_project_is_own(real))
         return false;
@@ -197,10 +207,13 @@ static void meet_member(walking *w, char *path) {
     if (there && S_ISLNK(st.st_mode)) {
         link = stet_look_target(AT_FDCWD, at);
         there = link != NULL;
+        char real[PATH_MAX];
+        bool out = there && leads_out(w, at, real);
+        w->linked |= out;
         if (there && stet_sys_stat(at, &behind) == 0) {
             if (S_ISREG(behind.st_mode))
                 st = behind;
-            else if (S_ISDIR(behind.st_mode) && enters(w, at))
+            else if (S_ISDIR(behind.st_mode) && out && enters(w, real))
                 *stet_vec_add(&w->todo) = stet_strdup(path);
         }
     }
@@ -215,7 +228,7 @@ static void meet_member(walking *w, char *path) {
 }
 
 /* The directory and everything below it. What goes away meanwhile is not there. */
-static stet_status walk(const char *dir, const char *root, members *out, bool *gone, stet_error *err) {
+static stet_status walk(const char *dir, const char *root, members *out, bool *gone, bool *linked, stet_error *err) {
     walking w = {.dir = dir, .root = root, .out = out};
     stet_status status = STET_OK;
     struct stat top;
@@ -246,6 +259,7 @@ static stet_status walk(const char *dir, const char *root, members *out, bool *g
         stet_free(full);
     }
     *gone = w.gone;
+    *linked = w.linked;
     stet_names_release(&w.todo);
     stet_names_release(&w.entered);
     if (out->len)
@@ -260,6 +274,11 @@ static stet_status hash_member(const char *dir, const member *m, search *q, stet
     stet_status status = STET_OK;
     stet_hash content = stet_hash_of("", 0);
     stet_hasher_add(h, m->path, strlen(m->path) + 1);
+    if (q && !q->found) { /* a copy of a tree, as `cp --parents` makes it, has the path in its names */
+        char *name = stet_file_join("/", m->path);
+        q->found = strstr(name, q->text) != NULL;
+        stet_free(name);
+    }
     if (m->link) {
         stet_hasher_add(h, "l", 1);
         stet_hasher_add(h, m->link, strlen(m->link) + 1);
@@ -307,8 +326,8 @@ static void print_of(const members *m, int64_t now, stet_look *out) {
 static stet_status look_directory(const char *dir, const char *root, const stet_look *known, int64_t now, search *q,
                                   stet_look *out, stet_error *err) {
     members m = {0};
-    bool gone = false;
-    stet_status status = walk(dir, root, &m, &gone, err);
+    bool gone = false, linked = false;
+    stet_status status = walk(dir, root, &m, &gone, &linked, err);
     *out = (stet_look){0};
     if (status != STET_OK || gone) {
         members_release(&m);
@@ -316,6 +335,7 @@ static stet_status look_directory(const char *dir, const char *root, const stet_
     }
     out->mode = STET_LOOK_DIRECTORY;
     print_of(&m, now, out);
+    out->flags |= linked ? STET_LOOK_LINKED : 0;
     if (known && known->mode == out->mode && known->size == out->size && known->mtime == out->mtime &&
         known->ctime == out->ctime && known->inode == out->inode && !(known->flags & STET_LOOK_RACY)) {
         out->hash = known->hash;
@@ -353,6 +373,7 @@ static void fold(stet_look *l, const step *link) {
     if (!l->mode || !link->print)
         return;
     l->link = link->print;
+    l->flags |= STET_LOOK_LINKED;
     l->inode ^= link->inode;
     l->ctime = l->ctime > link->ctime ? l->ctime : link->ctime;
 }
@@ -401,12 +422,13 @@ static stet_status look(int root_fd, const char *path, const stet_look *known, s
     bool there;
     stet_status status = stat_of(root_fd, path, &st, &link, &there, err);
     if (status != STET_OK || !there || (S_ISDIR(st.st_mode) && is_own(root_fd, path))) {
-        *out = (stet_look){0};
+        *out = (stet_look){.flags = link.print ? STET_LOOK_LINKED : 0};
         return status;
     }
     if (S_ISREG(st.st_mode)) {
         if (same_stat(known, &st, &link)) {
             *out = *known;
+            out->flags |= link.print ? STET_LOOK_LINKED : 0;
             return STET_OK;
         }
         if (is_own(root_fd, path)) {
@@ -426,6 +448,8 @@ static stet_status look(int root_fd, const char *path, const stet_look *known, s
         status = look_directory(dir, *root ? root : NULL, known, now, q, out, err);
         if (out->mode)
             out->link = link.print;
+        if (out->mode && link.print)
+            out->flags |= STET_LOOK_LINKED;
         stet_free(dir);
         stet_free(root);
     }
@@ -487,7 +511,7 @@ bool stet_look_changed_since(int root_fd, const char *path, int64_t since) {
     if (S_ISDIR(st.st_mode) && !changed) {
         members m = {0};
         char *root = root_of(root_fd), *dir = whole(root, path);
-        changed = walk(dir, *root ? root : NULL, &m, &(bool){false}, NULL) != STET_OK;
+        changed = walk(dir, *root ? root : NULL, &m, &(bool){false}, &(bool){false}, NULL) != STET_OK;
         for (size_t i = 0; i < m.len && !changed; i++)
             changed = ns(m.at[i].st.st_ctim) >= since || ns(m.at[i].st.st_mtim) >= since;
         members_release(&m);
@@ -497,47 +521,66 @@ bool stet_look_changed_since(int root_fd, const char *path, int64_t since) {
     return changed;
 }
 
+void stet_look_links(int root_fd, const char *path, stet_names *out) {
+    members m = {0};
+    char *root = root_of(root_fd), *dir = whole(root, path), *top = *root ? stet_path_real(root, path) : NULL;
+    bool fine = *root && walk(dir, root, &m, &(bool){false}, &(bool){false}, NULL) == STET_OK;
+    for (size_t i = 0; i < m.len && fine; i++) {
+        char *at = m.at[i].link ? stet_file_join(dir, m.at[i].path) : NULL,
+             *real = at ? stet_path_real(root, at) : NULL;
+        if (real && !(top && (is_at(real, top) || is_at(top, real))))
+            *stet_vec_add(out) = stet_strdup(real);
+        stet_free(real);
+        stet_free(at);
+    }
+    members_release(&m);
+    stet_free(top);
+    stet_free(dir);
+    stet_free(root);
+}
+
 bool stet_look_same(const stet_look *a, const stet_look *b) {
     return a->mode == b->mode &&
            (a->mode == 0 || (a->size == b->size && a->link == b->link && stet_hash_equal(a->hash, b->hash)));
 }
 
 stet_value stet_look_value(const stet_look *l) {
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     char hex[STET_HASH_HEX];
     stet_hash_hex(l->hash, hex);
-    stet_put(&v, "hash", stet_string(hex));
-    stet_put(&v, "mode", stet_int(l->mode == STET_LOOK_DIRECTORY ? l->mode : l->mode & 0777));
-    stet_put(&v, "size", stet_int((int64_t)l->size));
+    stet_value_put(&v, "hash", stet_value_string(hex));
+    stet_value_put(&v, "mode", stet_value_int(l->mode == STET_LOOK_DIRECTORY ? l->mode : l->mode & 0777));
+    stet_value_put(&v, "size", stet_value_int((int64_t)l->size));
     if (l->link) {
         char print[17];
         snprintf(print, sizeof print, "%016llx", (unsigned long long)l->link);
-        stet_put(&v, "link", stet_string(print));
+        stet_value_put(&v, "link", stet_value_string(print));
     }
     return v;
 }
 
 bool stet_look_of_value(stet_value v, stet_look *out) {
-    stet_value hash = stet_get(v, "hash"), mode = stet_get(v, "mode"), size = stet_get(v, "size");
+    stet_value hash = stet_value_get(v, "hash"), mode = stet_value_get(v, "mode"), size = stet_value_get(v, "size");
     size_t len;
     *out = (stet_look){0};
-    if (stet_typeof(hash) != STET_STRING || stet_typeof(mode) != STET_INT || stet_typeof(size) != STET_INT)
+    if (stet_value_type(hash) != STET_TYPE_STRING || stet_value_type(mode) != STET_TYPE_INT ||
+        stet_value_type(size) != STET_TYPE_INT)
         return false;
-    const char *hex = stet_as_string(&hash, &len);
-    int64_t m = stet_as_int(mode);
-    if (!stet_hash_of_hex(hex, len, &out->hash) || stet_as_int(size) < 0)
+    const char *hex = stet_value_as_string(&hash, &len);
+    int64_t m = stet_value_as_int(mode);
+    if (!stet_hash_of_hex(hex, len, &out->hash) || stet_value_as_int(size) < 0)
         return false;
     if (m != STET_LOOK_DIRECTORY && m != 0644 && m != 0755)
         return false;
     stet_value link;
-    if (stet_find(v, "link", 4, &link)) {
-        const char *print = stet_typeof(link) == STET_STRING ? stet_as_string(&link, NULL) : "";
+    if (stet_value_find(v, "link", 4, &link)) {
+        const char *print = stet_value_type(link) == STET_TYPE_STRING ? stet_value_as_string(&link, NULL) : "";
         char *end;
         out->link = strtoull(print, &end, 16);
         if (end != print + 16 || *end)
             return false;
     }
     out->mode = m == STET_LOOK_DIRECTORY ? STET_LOOK_DIRECTORY : 0100000u | (uint32_t)m;
-    out->size = (uint64_t)stet_as_int(size);
+    out->size = (uint64_t)stet_value_as_int(size);
     return true;
 }

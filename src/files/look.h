@@ -28,6 +28,7 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
+#include "os/file.h"
 
 #define STET_LOOK_FILE       0100644u
 #define STET_LOOK_EXECUTABLE 0100755u
@@ -46,13 +47,15 @@ typedef struct stet_look {
 
 enum {
     STET_LOOK_RACY = 1,
-    STET_LOOK_MADE = 2 /* set by files.c: it is still as a command wrote it */
+    STET_LOOK_MADE = 2, /* set by files.c: it is still as a command wrote it */
+    /* A link is part of it that leads elsewhere in the project: what is written there changes it. */
+    STET_LOOK_LINKED = 4
 };
 
 STET_CHECKED stet_status stet_look_at(int root_fd, const char *path, const stet_look *known, stet_look *out,
                                       stet_error *err);
-/* The same, but always reads, and searches for a text on the way: *found is set if a file, a file in the directory, or
- * the target of a link in it contains these bytes. Searching costs a small part of hashing. */
+/* The same, but always reads, and searches for a text on the way: *found is set if a file, a file in the directory, the
+ * target of a link in it, or a path below it contains these bytes. Searching costs a small part of hashing. */
 STET_CHECKED stet_status stet_look_search(int root_fd, const char *path, const char *text, bool *found, stet_look *out,
                                           stet_error *err);
 /* Looks at a file that was just put in place, with its known hash and its stat before that. It is not read, unless it
@@ -79,6 +82,9 @@ int64_t stet_look_clock(void);
 bool stet_look_changed_since(int root_fd, const char *path, int64_t since);
 /* Is it a file of stet's, which counts as not there? */
 bool stet_look_is_own(int root_fd, const char *path);
+/* Adds the places in the project, outside of the directory, that links in it lead to: relative to the project, and
+ * whether or not anything is there. */
+void stet_look_links(int root_fd, const char *path, stet_names *out);
 /* The target of a symbolic link, or NULL. Caller frees. */
 char *stet_look_target(int root_fd, const char *path);
 

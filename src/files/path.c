@@ -81,10 +81,10 @@ char *stet_file_of_id(const char *id, size_t len) {
 }
 
 stet_value stet_file_link(const char *id) {
-    stet_value link = stet_object(), sigil = stet_object(), r = stet_object();
-    stet_put(&link, "id", stet_string(id));
-    stet_put(&sigil, "link@1", link);
-    stet_put(&r, "/", sigil);
+    stet_value link = stet_value_object(), sigil = stet_value_object(), r = stet_value_object();
+    stet_value_put(&link, "id", stet_value_string(id));
+    stet_value_put(&sigil, "link@1", link);
+    stet_value_put(&r, "/", sigil);
     return r;
 }
 
@@ -218,6 +218,37 @@ stet_status stet_path_meant(const char *root, const char *from, const char *path
     stet_free(leads);
     stet_free(real);
     return status;
+}
+
+char *stet_path_detour(const char *root, const char *dir) {
+    char *full = dir[0] == '/' ? stet_strdup(dir) : stet_file_join(root, dir), *top = NULL, *real = NULL, *out = NULL;
+    stet_buf plain = STET_BUF(0);
+    if (stet_file_realpath(root, &top, NULL) == STET_OK && stet_file_realpath(full, &real, NULL) == STET_OK) {
+        stet_buf_str(&plain, dir[0] == '/' ? "/" : top);
+        append_parts(&plain, dir);
+        size_t len = strlen(top);
+        if (strcmp(stet_buf_cstr(&plain), real) != 0)
+            out = stet_strdup(strncmp(real, top, len) == 0 && real[len] == '/' ? real + len + 1 : real);
+    }
+    stet_buf_release(&plain);
+    stet_free(full);
+    free(top);
+    free(real);
+    return out;
+}
+
+size_t stet_path_before_up(const char *path) {
+    size_t before = 0;
+    bool named = false;
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(p, "/");
+        bool up = n == 2 && p[0] == '.' && p[1] == '.';
+        if (up && named)
+            before = (size_t)(p - path);
+        named |= n > 0 && !up && !(n == 1 && p[0] == '.');
+        p += n + (p[n] == '/');
+    }
+    return before;
 }
 
 bool stet_path_is_uncounted(const char *full) {

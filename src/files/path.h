@@ -17,6 +17,7 @@
 #define STET_ENV_PREFIX     "env:"
 #define STET_PLACE_VARIABLE "PROJECT=path" /* env:PROJECT=path: the location of the project */
 #define STET_PATH_VARIABLE  "PATH="        /* env:PATH=NAME: which file PATH finds for a program */
+#define STET_WAY_VARIABLE   "WAY="         /* env:WAY=DIRECTORY: where it leads through links (stet_path_detour) */
 
 /* Appends the escaped form of a path. */
 void stet_path_escape(const char *path, stet_buf *out);
@@ -46,6 +47,13 @@ STET_CHECKED stet_status stet_path_meant(const char *root, const char *from, con
  * `path` need not be normal. The result is relative to the project; NULL if it is outside of it, the project itself, or
  * a cycle of links. Caller frees. */
 char *stet_path_real(const char *root, const char *path);
+
+/* Where a directory leads, if that is not what its path says because of links: relative to the project if it lies in
+ * it. NULL: it leads where it says, or nowhere. Caller frees. */
+char *stet_path_detour(const char *root, const char *dir);
+/* The length of what comes before the last ".." in a path: where that leads decides what the path means. 0: no ".." comes
+ * after a name. */
+size_t stet_path_before_up(const char *path);
 
 /* Does an entry of a directory count for nothing: a repository, or stet's own files? `full` is its absolute path, links
  * in it followed. */

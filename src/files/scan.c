@@ -25,11 +25,11 @@ static stet_status document_look(stet_files *f, const char *id, stet_look *out, 
     *out = (stet_look){0};
     if (status != STET_OK)
         return status;
-    if (doc.exists && !stet_look_of_value(stet_get(doc.value, "value"), out))
+    if (doc.exists && !stet_look_of_value(stet_value_get(doc.value, "value"), out))
         *out = (stet_look){.mode = 3};
-    else if (doc.exists && stet_as_bool(stet_get(stet_get(doc.value, "value"), "made")))
+    else if (doc.exists && stet_value_as_bool(stet_value_get(stet_value_get(doc.value, "value"), "made")))
         out->flags = STET_LOOK_MADE;
-    stet_release(doc.value);
+    stet_value_release(doc.value);
     return STET_OK;
 }
 
@@ -124,18 +124,18 @@ static stet_status batch_put(stet_files_batch *b, const stet_files_entry *e, con
         status = stet_tx_begin(b->f->space, "", &b->tx, err);
     if (status != STET_OK) {
         b->tx = NULL;
-        stet_release(value);
+        stet_value_release(value);
         return status;
     }
-    if (stet_typeof(value) == STET_NULL) {
+    if (stet_value_type(value) == STET_TYPE_NULL) {
         status = stet_tx_drop(b->tx, &name, err);
     } else {
-        stet_value envelope = stet_object();
-        stet_put(&envelope, "value", value);
+        stet_value envelope = stet_value_object();
+        stet_value_put(&envelope, "value", value);
         status = stet_tx_put(b->tx, &name, envelope, err);
     }
-    if (b->report && stet_count(b->report->list) < LIST_MAX)
-        stet_push(&b->report->list, stet_string(id));
+    if (b->report && stet_value_count(b->report->list) < LIST_MAX)
+        stet_value_push(&b->report->list, stet_value_string(id));
     *stet_vec_add(&b->put) = e->key;
     return status;
 }
@@ -153,7 +153,7 @@ stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const 
     if (status == STET_OK && !stet_look_same(&before, now)) {
         if (!id)
             id = stet_files_id(e);
-        status = batch_put(b, e, id, now->mode ? stet_look_value(now) : stet_null(), err);
+        status = batch_put(b, e, id, now->mode ? stet_look_value(now) : stet_value_null(), err);
         if (b->report) {
             b->report->appeared += before.mode == 0;
             b->report->vanished += now->mode == 0;
@@ -177,6 +177,19 @@ stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const 
     return status;
 }
 
+stet_status stet_files_put_made(stet_files_batch *b, stet_files_entry *e, const stet_look *now, stet_error *err) {
+    stet_look before;
+    char *id = stet_files_id(e);
+    stet_status status = document_look(b->f, id, &before, err);
+    if (status == STET_OK && (!stet_look_same(&before, now) || !(before.flags & STET_LOOK_MADE))) {
+        stet_value v = stet_look_value(now);
+        stet_value_put(&v, "made", stet_value_bool(true));
+        status = batch_put(b, e, id, v, err);
+    }
+    stet_free(id);
+    return status;
+}
+
 stet_status stet_files_forget(stet_files *f, const char *const *ids, size_t count, stet_error *err) {
     stet_files_batch b = {.f = f};
     stet_buf key = STET_BUF(0);
@@ -186,7 +199,7 @@ stet_status stet_files_forget(stet_files *f, const char *const *ids, size_t coun
     for (size_t i = 0; i < count && status == STET_OK; i++) {
         stet_files_entry *e = stet_files_key(ids[i], &key) ? stet_files_index_find(&f->index, key.data, key.len) : NULL;
         if (e && (!e->looked || e->doubt || e->look.mode))
-            status = batch_put(&b, e, ids[i], stet_null(), err);
+            status = batch_put(&b, e, ids[i], stet_value_null(), err);
     }
     status = stet_files_batch_end(&b, status, err);
     for (size_t i = 0; i < count && status == STET_OK; i++) {
@@ -304,7 +317,7 @@ static stet_status is_written(stet_files *f, const char *path, bool *out, stet_e
     return status;
 }
 
-bool stet_files_is_written_by(stet_files *f, const char *path, const char *piece, const char *prefix) {
+bool stet_files_is_written_by(stet_files *f, const char *path, const stet_docname *piece, const char *prefix) {
     stet_arena arena = STET_ARENA_INIT;
     bool by = false;
     for (size_t end = strlen(path); end > 0 && !by;) { /* itself, or a directory that it is in */
@@ -314,7 +327,8 @@ bool stet_files_is_written_by(stet_files *f, const char *path, const char *piece
             for (size_t i = 0; i < found.len && !by; i++) {
                 stet_action_record r;
                 by = stet_observe_brief(f->space, found.at[i], &arena, &r, NULL) == STET_OK &&
-                     strcmp(r.key.piece, piece) == 0 && strncmp(r.key.action, prefix, strlen(prefix)) == 0;
+                     strcmp(r.key.piece, piece->id) == 0 && strcmp(r.key.scope, piece->scope) == 0 &&
+                     strncmp(r.key.action, prefix, strlen(prefix)) == 0;
             }
         stet_numbers_release(&found);
         stet_free(part);
@@ -335,8 +349,8 @@ bool stet_files_is_written_by_other(stet_files *f, const char *path, const char 
         other = stet_observe_brief(f->space, found.at[i], &arena, &r, NULL) != STET_OK;
         char *whose =
             other ? NULL
-                  : stet_asprintf("%s/%s", strncmp(r.key.piece, "piece:", 6) == 0 ? r.key.piece + 6 : r.key.piece,
-                                  r.key.action);
+                  : stet_asprintf("%s%s%s/%s", strncmp(r.key.piece, "piece:", 6) == 0 ? r.key.piece + 6 : r.key.piece,
+                                  *r.key.scope ? "@" : "", r.key.scope, r.key.action);
         other = other || strcmp(whose, name) != 0;
         stet_free(whose);
     }
@@ -387,6 +401,11 @@ static stet_status is_leftover(stet_files *f, const char *path, bool *made, bool
     return status;
 }
 
+bool stet_files_is_left(stet_files *f, const char *path) {
+    bool made = false, left = false;
+    return stet_files_ready(f, NULL) == STET_OK && is_leftover(f, path, &made, &left, NULL) == STET_OK && left;
+}
+
 char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool left,
                            bool (*skip)(void *ctx, const char *path), void *ctx) {
     size_t len = strlen(top);
@@ -412,12 +431,37 @@ char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool le
     return NULL;
 }
 
+/* A walk that tells whether what it finds depends on links. */
+typedef struct link_search {
+    stet_files_visit visit; /* or NULL */
+    void *ctx;
+    bool linked;
+} link_search;
+
+static void visit_links(void *ctx, const char *path, bool link) {
+    link_search *s = ctx;
+    s->linked |= link;
+    if (s->visit)
+        s->visit(s->ctx, path, link);
+}
+
+/* Is the directory that a pattern begins with reached through a link? */
+static bool begins_behind_link(const stet_files *f, const char *pattern) {
+    char *start = stet_strndup(pattern, stet_glob_prefix(pattern)),
+         *real = *start ? stet_path_real(f->root, start) : NULL;
+    bool linked = real && strcmp(real, start) != 0;
+    stet_free(real);
+    stet_free(start);
+    return linked;
+}
+
 stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_visit visit, void *ctx,
                                  stet_error *err) {
     stet_files *f = b->f;
     char *pattern = stet_strdup(f->index.at.at[index].key + 1);
     stet_names names = {0};
-    stet_status status = stet_files_walk(f, pattern, visit, ctx, &names, err);
+    link_search links = {visit, ctx, begins_behind_link(f, pattern)};
+    stet_status status = stet_files_walk(f, pattern, visit_links, &links, &names, err);
     stet_hasher *h = stet_hasher_begin();
     stet_buf key = STET_BUF(0);
     size_t kept = 0;
@@ -457,14 +501,16 @@ stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_v
     stet_free(dir);
     stet_free(real);
     stet_files_entry *e = &f->index.at.at[index]; /* adding may have moved it; its place is the same */
-    stet_look now = {
-        .hash = stet_hasher_end(h), .size = names.len, .mode = STET_GLOB_LOOKED, .flags = made ? STET_LOOK_MADE : 0};
+    stet_look now = {.hash = stet_hasher_end(h),
+                     .size = names.len,
+                     .mode = STET_GLOB_LOOKED,
+                     .flags = (made ? STET_LOOK_MADE : 0) | (links.linked ? STET_LOOK_LINKED : 0)};
     if (status == STET_OK && (!e->looked || e->doubt || !stet_hash_equal(now.hash, e->look.hash))) {
-        stet_value v = stet_object();
+        stet_value v = stet_value_object();
         for (size_t i = 0; i < names.len; i++) {
             stet_buf_clear(&key);
             stet_path_escape(names.at[i], &key);
-            stet_put_n(&v, key.data, key.len, link_to_file(names.at[i]));
+            stet_value_put_n(&v, key.data, key.len, link_to_file(names.at[i]));
         }
         char *id = stet_files_id(e);
         status = batch_put(b, e, id, v, err);
@@ -506,9 +552,15 @@ typedef struct worker {
     stet_error err;
 } worker;
 
+bool stet_files_is_variable(const stet_files_entry *e) {
+    return e->key[0] == 'e' && strncmp(e->key + 1, STET_WAY_VARIABLE, strlen(STET_WAY_VARIABLE)) != 0;
+}
+
 stet_look stet_files_variable(const stet_files *f, const char *name) {
     const char *value = strcmp(name, STET_PLACE_VARIABLE) == 0 ? f->root : getenv(name);
     char *program = NULL;
+    if (strncmp(name, STET_WAY_VARIABLE, strlen(STET_WAY_VARIABLE)) == 0)
+        value = program = stet_path_detour(f->root, name + strlen(STET_WAY_VARIABLE));
     if (strncmp(name, STET_PATH_VARIABLE, strlen(STET_PATH_VARIABLE)) == 0)
         value = program = stet_proc_find(name + strlen(STET_PATH_VARIABLE), (const char *const *)environ, NULL);
     if (!value)
@@ -522,7 +574,7 @@ stet_look stet_files_variable(const stet_files *f, const char *name) {
 bool stet_files_tells(stet_files *f, const stet_files_entry *e) {
     const char *name = e->key + 1;
     if (f->no_variables || strchr(name, '='))
-        return !f->no_variables;
+        return !f->no_variables || !stet_files_is_variable(e);
     stet_look now = stet_files_variable(f, name); /* this process may have set it since */
     stet_slot print = {0}, *slot = stet_map_get(&f->told, name, strlen(name));
     memcpy(&print.n, now.hash.bytes, sizeof print.n);
@@ -536,7 +588,7 @@ static void *look_at_range(void *ctx) {
     worker *w = ctx;
     for (size_t i = w->from; i < w->to && w->status == STET_OK; i++) {
         const stet_files_entry *e = &w->f->index.at.at[i];
-        if (e->gone || (e->key[0] == 'e' && w->f->no_variables))
+        if (e->gone || (stet_files_is_variable(e) && w->f->no_variables))
             continue;
         if (e->key[0] == 'e')
             w->now[i] = stet_files_variable(w->f, e->key + 1);
@@ -579,7 +631,7 @@ stet_status stet_files_scan(stet_files *f, stet_files_report *report, stet_error
     stet_files_report own = {0};
     if (!report)
         report = &own;
-    *report = (stet_files_report){.list = stet_array()};
+    *report = (stet_files_report){.list = stet_value_array()};
     stet_files_batch b = {.f = f, .report = report};
     stet_status status = stet_files_ready(f, err);
     if (status == STET_OK)
@@ -610,6 +662,6 @@ stet_status stet_files_scan(stet_files *f, stet_files_report *report, stet_error
     if (status == STET_OK && f->index.dirty)
         status = stet_files_save(f, err);
     if (report == &own)
-        stet_release(own.list);
+        stet_value_release(own.list);
     return status;
 }

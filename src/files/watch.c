@@ -190,8 +190,10 @@ static stet_status place_tree(stet_watcher *w, const char *key, const char *top,
 
 /* Listens to what an entry is about. Patterns are placed while they are expanded; here only the way to them. */
 static stet_status place_entry(stet_watcher *w, const char *key, bool directory, stet_error *err) {
+    size_t way = strlen(STET_WAY_VARIABLE);
     if (key[0] == 'e')
-        return STET_OK;
+        return strncmp(key + 1, STET_WAY_VARIABLE, way) == 0 ? stet_places_put(w->places, key, key + 1 + way, err)
+                                                             : STET_OK;
     if (key[0] == 'g') {
         char *prefix = stet_strndup(key + 1, stet_glob_prefix(key + 1));
         stet_status status = *prefix ? stet_places_put(w->places, key, prefix, err) : STET_OK;
@@ -224,12 +226,14 @@ static stet_status look_at_key(stet_watcher *w, stet_files_batch *b, const char 
         }
         return status;
     }
-    stet_look now;
-    status =
-        e->key[0] == 'e' ? STET_OK : stet_look_at(w->f->root_fd, e->key + 1, e->looked ? &e->look : NULL, &now, err);
-    if (status == STET_OK && e->key[0] == 'f')
-        status = stet_files_bring_up(b, e, &now, err);
-    return status;
+    if (stet_files_is_variable(e))
+        return STET_OK;
+    stet_look now = {0};
+    if (e->key[0] == 'e')
+        now = stet_files_variable(w->f, e->key + 1);
+    else
+        status = stet_look_at(w->f->root_fd, e->key + 1, e->looked ? &e->look : NULL, &now, err);
+    return status == STET_OK ? stet_files_bring_up(b, e, &now, err) : status;
 }
 
 static stet_status look_at_dirty(stet_watcher *w, stet_files_report *report, stet_error *err) {
@@ -244,7 +248,7 @@ static stet_status look_at_dirty(stet_watcher *w, stet_files_report *report, ste
     /* New ones, and documents that somebody else has changed. A pattern adds what it matches: that comes round too. */
     for (size_t i = 0; i < x->at.len && status == STET_OK; i++) {
         const stet_files_entry *e = &x->at.at[i];
-        if (!e->gone && (!e->placed || (e->doubt && e->key[0] != 'e')))
+        if (!e->gone && (!e->placed || (e->doubt && !stet_files_is_variable(e))))
             status = look_at_key(w, &b, e->key, e->key_len, err);
     }
     if (status == STET_OK)
@@ -276,7 +280,7 @@ static stet_status look_at_all(stet_watcher *w, stet_files_report *report, stet_
             status = place_entry(w, e->key, false, err);
     }
     if (status == STET_OK) {
-        stet_release(report->list);
+        stet_value_release(report->list);
         status = stet_files_scan(w->f, report, err);
     }
     for (size_t i = 0; i < x->at.len && status == STET_OK; i++) {
@@ -293,7 +297,7 @@ static stet_status look_at_all(stet_watcher *w, stet_files_report *report, stet_
 
 /* What is followed of the environment: who asks compares it with its own. */
 static stet_value variables(stet_watcher *w) {
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     const stet_files_index *x = &w->f->index;
     /* Keys are sorted by kind, but for those that were added since. */
     for (size_t i = 0; i < x->at.len; i++) {
@@ -307,18 +311,19 @@ static stet_value variables(stet_watcher *w) {
             continue;
         char *id = stet_files_id(e);
         bool known = e->looked && !e->doubt;
-        stet_put(&v, id, known ? (e->look.mode ? stet_look_value(&e->look) : stet_null()) : stet_bool(false));
+        stet_value_put(&v, id,
+                       known ? (e->look.mode ? stet_look_value(&e->look) : stet_value_null()) : stet_value_bool(false));
         stet_free(id);
     }
     return v;
 }
 
 static void answer(stet_watcher *w, bool current) {
-    stet_value v = stet_object();
-    stet_put(&v, "current", stet_bool(current));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "current", stet_value_bool(current));
     if (current && w->asks.len) {
-        stet_put(&v, "followed", stet_int((int64_t)(w->f->index.at.len - w->f->index.gone)));
-        stet_put(&v, "variables", variables(w));
+        stet_value_put(&v, "followed", stet_value_int((int64_t)(w->f->index.at.len - w->f->index.gone)));
+        stet_value_put(&v, "variables", variables(w));
     }
     size_t len;
     char *text = stet_json_print(v, STET_JSON_CANONICAL, &len);
@@ -339,7 +344,7 @@ static void answer(stet_watcher *w, bool current) {
     }
     stet_vec_clear(&w->asks);
     stet_free(text);
-    stet_release(v);
+    stet_value_release(v);
 }
 
 static stet_status hear(stet_watcher *w, stet_error *err) {
@@ -439,7 +444,7 @@ stet_status stet_watcher_step(stet_watcher *w, int timeout_ms, stet_files_report
         wait = 0;
     else if (has_work(w) && timeout_ms > RETRY_MS)
         wait = RETRY_MS;
-    *r = (stet_files_report){.list = stet_array()};
+    *r = (stet_files_report){.list = stet_value_array()};
     stet_status status = STET_OK;
     if (poll(&poll_fd, 1, wait) < 0 && errno != EINTR)
         status = stet_fail_errno(err, errno, "cannot wait for file events");
@@ -463,7 +468,7 @@ stet_status stet_watcher_step(stet_watcher *w, int timeout_ms, stet_files_report
     if (status != STET_OK)
         stet_lock_drop(w->lock);
     if (!report)
-        stet_release(own.list);
+        stet_value_release(own.list);
     stet_error_clear(&none);
     return status;
 }

@@ -54,7 +54,7 @@ static stet_status list_files(const char *run_dir, stet_names *out, stet_error *
 
 static stet_status head_of(const char *run_dir, const char *id, const stet_names *files, stet_value *out,
                            stet_error *err) {
-    stet_value head = stet_object(), list = stet_array();
+    stet_value head = stet_value_object(), list = stet_value_array();
     char now[STET_TIME_TEXT], hex[STET_HASH_HEX];
     stet_status st = STET_OK;
     for (size_t i = 0; i < files->len && st == STET_OK; i++) {
@@ -63,25 +63,25 @@ static stet_status head_of(const char *run_dir, const char *id, const stet_names
         uint64_t size;
         st = stet_file_hash(path, &sum, &size, err);
         if (st == STET_OK) {
-            stet_value f = stet_object();
+            stet_value f = stet_value_object();
             stet_hash_hex(sum, hex);
-            stet_put(&f, "path", stet_string(files->at[i]));
-            stet_put(&f, "size", stet_int((int64_t)size));
-            stet_put(&f, "sha256", stet_string(hex));
-            stet_push(&list, f);
+            stet_value_put(&f, "path", stet_value_string(files->at[i]));
+            stet_value_put(&f, "size", stet_value_int((int64_t)size));
+            stet_value_put(&f, "sha256", stet_value_string(hex));
+            stet_value_push(&list, f);
         }
         stet_free(path);
     }
     stet_time_print(stet_clock_ms(), now);
-    stet_put(&head, "format", stet_string("stet-run"));
-    stet_put(&head, "version", stet_int(STET_BUNDLE_VERSION));
-    stet_put(&head, "runId", stet_string(id));
-    stet_put(&head, "exportedAt", stet_string(now));
-    stet_put(&head, "files", list);
+    stet_value_put(&head, "format", stet_value_string("stet-run"));
+    stet_value_put(&head, "version", stet_value_int(STET_BUNDLE_VERSION));
+    stet_value_put(&head, "runId", stet_value_string(id));
+    stet_value_put(&head, "exportedAt", stet_value_string(now));
+    stet_value_put(&head, "files", list);
     if (st == STET_OK)
         *out = head;
     else
-        stet_release(head);
+        stet_value_release(head);
     return st;
 }
 
@@ -111,7 +111,7 @@ static stet_status write_bundle(const char *run_dir, stet_value head, int out, c
                                 stet_error *err) {
     stet_hasher *whole = stet_hasher_begin();
     stet_buf line = STET_BUF(HEAD_MAX);
-    stet_value files = stet_get(head, "files");
+    stet_value files = stet_value_get(head, "files");
     stet_json_write(&line, head, STET_JSON_CANONICAL);
     stet_buf_char(&line, '\n');
     stet_status st = line.overflow ? stet_fail(err, STET_LIMIT, "%s: too many files", run_dir)
@@ -119,10 +119,10 @@ static stet_status write_bundle(const char *run_dir, stet_value head, int out, c
     stet_hasher_add(whole, stet_buf_cstr(&line), line.len);
     info->bytes = line.len;
     stet_buf_release(&line);
-    for (size_t i = 0; i < stet_count(files) && st == STET_OK; i++) {
-        stet_value f = stet_at(files, i), name = stet_get(f, "path");
-        uint64_t size = (uint64_t)stet_as_int(stet_get(f, "size"));
-        char *from = stet_file_join(run_dir, stet_as_string(&name, NULL));
+    for (size_t i = 0; i < stet_value_count(files) && st == STET_OK; i++) {
+        stet_value f = stet_value_at(files, i), name = stet_value_get(f, "path");
+        uint64_t size = (uint64_t)stet_value_as_int(stet_value_get(f, "size"));
+        char *from = stet_file_join(run_dir, stet_value_as_string(&name, NULL));
         int fd = stet_sys_open(from, O_RDONLY | O_NOFOLLOW, 0);
         st = fd < 0 ? stet_fail_errno(err, errno, "%s", from) : copy_bytes(fd, from, out, path, size, whole, NULL, err);
         if (fd >= 0)
@@ -130,7 +130,7 @@ static stet_status write_bundle(const char *run_dir, stet_value head, int out, c
         stet_free(from);
         info->bytes += size;
     }
-    info->files = stet_count(files);
+    info->files = stet_value_count(files);
     info->sha256 = stet_hasher_end(whole);
     char tail[TAIL_LEN + 1], hex[STET_HASH_HEX];
     stet_hash_hex(info->sha256, hex);
@@ -146,7 +146,7 @@ stet_status stet_bundle_export(const char *run_dir, const char *id, const char *
     if (stet_runfile_driver(run_dir, NULL) == STET_DRIVER_ALIVE)
         return stet_fail(err, STET_BUSY, "run %s is being driven; export it when it has ended", id);
     stet_names files = {0};
-    stet_value head = stet_null();
+    stet_value head = stet_value_null();
     stet_state s = {0};
     *info = (stet_bundle_info){0};
     snprintf(info->run_id, sizeof info->run_id, "%s", id);
@@ -174,7 +174,7 @@ stet_status stet_bundle_export(const char *run_dir, const char *id, const char *
         st = stet_file_sync_parent(path, err);
     else if (out >= 0 && stet_file_remove(temp, NULL) != STET_OK)
         stet_hint(err, "remove %s by hand", temp);
-    stet_release(head);
+    stet_value_release(head);
     stet_names_release(&files);
     stet_free(temp);
     stet_free(dir);
@@ -211,7 +211,7 @@ static stet_status read_head(int fd, const char *path, stet_value *out, size_t *
         if (st != STET_OK)
             st = corrupt(path, "is no exported run", err);
         else if (lseek(fd, (off_t)*len, SEEK_SET) < 0) {
-            stet_release(*out);
+            stet_value_release(*out);
             st = stet_fail_errno(err, errno, "%s", path);
         }
     }
@@ -220,40 +220,42 @@ static stet_status read_head(int fd, const char *path, stet_value *out, size_t *
 }
 
 static stet_status check_file(const char *path, stet_value file, stet_map *seen, uint64_t *sum, stet_error *err) {
-    stet_value name = stet_get(file, "path"), n = stet_get(file, "size"), hex = stet_get(file, "sha256");
+    stet_value name = stet_value_get(file, "path"), n = stet_value_get(file, "size"),
+               hex = stet_value_get(file, "sha256");
     size_t name_len = 0, hex_len = 0, before = stet_map_len(seen);
-    const char *s = stet_as_string(&name, &name_len), *h = stet_as_string(&hex, &hex_len);
+    const char *s = stet_value_as_string(&name, &name_len), *h = stet_value_as_string(&hex, &hex_len);
     stet_hash hash;
-    if (s == NULL || strlen(s) != name_len || !path_allowed(s) || stet_typeof(n) != STET_INT || stet_as_int(n) < 0 ||
-        stet_as_int(n) > (int64_t)STET_BUNDLE_MAX_BYTES || h == NULL || !stet_hash_of_hex(h, hex_len, &hash))
+    if (s == NULL || strlen(s) != name_len || !path_allowed(s) || stet_value_type(n) != STET_TYPE_INT ||
+        stet_value_as_int(n) < 0 || stet_value_as_int(n) > (int64_t)STET_BUNDLE_MAX_BYTES || h == NULL ||
+        !stet_hash_of_hex(h, hex_len, &hash))
         return corrupt(path, "it lists a file that no run has", err);
     stet_map_put(seen, s, name_len, (stet_slot){.n = 0});
     if (stet_map_len(seen) == before)
         return corrupt(path, "it lists a file twice", err);
-    *sum += (uint64_t)stet_as_int(n);
+    *sum += (uint64_t)stet_value_as_int(n);
     if (*sum > STET_BUNDLE_MAX_BYTES)
         return stet_fail(err, STET_LIMIT, "%s: larger than any run may be", path);
     return STET_OK;
 }
 
 static stet_status check_head(const char *path, stet_value head, size_t head_len, uint64_t size, stet_error *err) {
-    stet_value format = stet_get(head, "format"), version = stet_get(head, "version"), id = stet_get(head, "runId"),
-               files = stet_get(head, "files");
+    stet_value format = stet_value_get(head, "format"), version = stet_value_get(head, "version"),
+               id = stet_value_get(head, "runId"), files = stet_value_get(head, "files");
     size_t len = 0;
-    const char *text = stet_as_string(&format, NULL), *run = stet_as_string(&id, &len);
-    if (text == NULL || strcmp(text, "stet-run") != 0 || stet_typeof(version) != STET_INT)
+    const char *text = stet_value_as_string(&format, NULL), *run = stet_value_as_string(&id, &len);
+    if (text == NULL || strcmp(text, "stet-run") != 0 || stet_value_type(version) != STET_TYPE_INT)
         return corrupt(path, "is no exported run", err);
-    if (stet_as_int(version) > STET_BUNDLE_VERSION)
+    if (stet_value_as_int(version) > STET_BUNDLE_VERSION)
         return stet_fail(err, STET_UNSUPPORTED, "%s: version %lld of the format, this stet reads %d", path,
-                         (long long)stet_as_int(version), STET_BUNDLE_VERSION);
-    if (run == NULL || !stet_run_id_valid(run, len) || stet_typeof(files) != STET_ARRAY ||
-        stet_count(files) > STET_BUNDLE_FILES_MAX)
+                         (long long)stet_value_as_int(version), STET_BUNDLE_VERSION);
+    if (run == NULL || !stet_run_id_valid(run, len) || stet_value_type(files) != STET_TYPE_ARRAY ||
+        stet_value_count(files) > STET_BUNDLE_FILES_MAX)
         return corrupt(path, "its first line is not what it should be", err);
     uint64_t sum = head_len + TAIL_LEN;
     stet_map seen = {0};
     stet_status st = STET_OK;
-    for (size_t i = 0; i < stet_count(files) && st == STET_OK; i++)
-        st = check_file(path, stet_at(files, i), &seen, &sum, err);
+    for (size_t i = 0; i < stet_value_count(files) && st == STET_OK; i++)
+        st = check_file(path, stet_value_at(files, i), &seen, &sum, err);
     if (st == STET_OK && stet_map_get(&seen, "state.json", 10) == NULL)
         st = corrupt(path, "it has no state.json", err);
     if (st == STET_OK && sum != size)
@@ -266,29 +268,29 @@ static stet_status check_head(const char *path, stet_value head, size_t head_len
 static stet_status unpack(int fd, const char *path, stet_value head, size_t head_len, const char *dir,
                           stet_bundle_info *info, stet_error *err) {
     stet_hasher *whole = stet_hasher_begin();
-    stet_value files = stet_get(head, "files");
+    stet_value files = stet_value_get(head, "files");
     char tail[TAIL_LEN + 1], hex[STET_HASH_HEX];
     stet_status st = STET_OK;
     if (lseek(fd, 0, SEEK_SET) < 0)
         st = stet_fail_errno(err, errno, "%s", path);
     if (st == STET_OK)
         st = copy_bytes(fd, path, -1, NULL, head_len, whole, NULL, err);
-    for (size_t i = 0; i < stet_count(files) && st == STET_OK; i++) {
-        stet_value f = stet_at(files, i), name = stet_get(f, "path"), want = stet_get(f, "sha256");
-        const char *relative = stet_as_string(&name, NULL);
+    for (size_t i = 0; i < stet_value_count(files) && st == STET_OK; i++) {
+        stet_value f = stet_value_at(files, i), name = stet_value_get(f, "path"), want = stet_value_get(f, "sha256");
+        const char *relative = stet_value_as_string(&name, NULL);
         stet_hasher *one = stet_hasher_begin();
         char *to = dir != NULL ? stet_file_join(dir, relative) : NULL;
         int out = -1;
         if (dir != NULL && (out = stet_sys_open(to, O_WRONLY | O_CREAT | O_EXCL, 0644)) < 0)
             st = stet_fail_errno(err, errno, "%s", to);
         if (st == STET_OK)
-            st = copy_bytes(fd, path, out, to, (uint64_t)stet_as_int(stet_get(f, "size")), whole, one, err);
+            st = copy_bytes(fd, path, out, to, (uint64_t)stet_value_as_int(stet_value_get(f, "size")), whole, one, err);
         if (st == STET_OK && out >= 0 && stet_sys_fsync(out) != 0)
             st = stet_fail_errno(err, errno, "%s", to);
         if (out >= 0)
             stet_sys_close(out);
         stet_hash_hex(stet_hasher_end(one), hex);
-        if (st == STET_OK && strcmp(hex, stet_as_string(&want, NULL)) != 0)
+        if (st == STET_OK && strcmp(hex, stet_value_as_string(&want, NULL)) != 0)
             st = stet_fail(err, STET_CORRUPT, "%s: %s in it is not what was exported", path, relative);
         stet_free(to);
     }
@@ -342,7 +344,7 @@ stet_status stet_bundle_import(stet_project *p, const char *path, bool verify_on
                                stet_error *err) {
     *info = (stet_bundle_info){0};
     struct stat sb;
-    stet_value head = stet_null();
+    stet_value head = stet_value_null();
     size_t head_len = 0;
     int fd = stet_sys_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
@@ -357,14 +359,14 @@ stet_status stet_bundle_import(stet_project *p, const char *path, bool verify_on
     if (st == STET_OK)
         st = check_head(path, head, head_len, (uint64_t)sb.st_size, err);
     if (st == STET_OK) {
-        stet_value id = stet_get(head, "runId");
-        snprintf(info->run_id, sizeof info->run_id, "%s", stet_as_string(&id, NULL));
-        info->files = stet_count(stet_get(head, "files"));
+        stet_value id = stet_value_get(head, "runId");
+        snprintf(info->run_id, sizeof info->run_id, "%s", stet_value_as_string(&id, NULL));
+        info->files = stet_value_count(stet_value_get(head, "files"));
         info->bytes = (uint64_t)sb.st_size;
         st = verify_only ? unpack(fd, path, head, head_len, NULL, info, err)
                          : place(p, fd, path, head, head_len, info, err);
     }
-    stet_release(head);
+    stet_value_release(head);
     stet_sys_close(fd);
     return st;
 }

@@ -70,39 +70,39 @@ static stet_status corrupt(const char *path, const char *what, stet_error *err) 
 static stet_status read_head(const char *path, const char *text, size_t len, stet_arena *arena, stet_fleet_index *out,
                              stet_error *err) {
     stet_buf head = STET_BUF(0);
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_buf_add(&head, text, len);
     stet_buf_str(&head, "]}");
     stet_status st = stet_json_read(head.data, head.len, NULL, &v, NULL);
     stet_buf_release(&head);
     if (st != STET_OK)
         return corrupt(path, "its first line is not what it should be", err);
-    stet_value version = stet_get(v, "schemaVersion"), at = stet_get(v, "generatedAt"), repos = stet_get(v, "repos"),
-               print = stet_get(v, "sourceFingerprint");
+    stet_value version = stet_value_get(v, "schemaVersion"), at = stet_value_get(v, "generatedAt"),
+               repos = stet_value_get(v, "repos"), print = stet_value_get(v, "sourceFingerprint");
     size_t print_len;
-    const char *hex = stet_as_string(&print, &print_len), *when = stet_as_string(&at, NULL);
-    if (stet_typeof(version) == STET_INT && stet_as_int(version) > STET_FLEET_INDEX_SCHEMA) {
+    const char *hex = stet_value_as_string(&print, &print_len), *when = stet_value_as_string(&at, NULL);
+    if (stet_value_type(version) == STET_TYPE_INT && stet_value_as_int(version) > STET_FLEET_INDEX_SCHEMA) {
         st = stet_fail(err, STET_UNSUPPORTED, "%s: schemaVersion %lld, this stet knows %d", path,
-                       (long long)stet_as_int(version), STET_FLEET_INDEX_SCHEMA);
+                       (long long)stet_value_as_int(version), STET_FLEET_INDEX_SCHEMA);
         stet_hint(err, "it is derived: stet registry refresh makes one of this version");
-    } else if (stet_as_int(version) != STET_FLEET_INDEX_SCHEMA || when == NULL || hex == NULL ||
-               !stet_hash_of_hex(hex, print_len, &out->fingerprint) || stet_typeof(repos) != STET_ARRAY ||
-               stet_count(repos) > REPOS_MAX)
+    } else if (stet_value_as_int(version) != STET_FLEET_INDEX_SCHEMA || when == NULL || hex == NULL ||
+               !stet_hash_of_hex(hex, print_len, &out->fingerprint) || stet_value_type(repos) != STET_TYPE_ARRAY ||
+               stet_value_count(repos) > REPOS_MAX)
         st = corrupt(path, "its first line is not what it should be", err);
     if (st == STET_OK) {
         out->generated_at = stet_arena_strdup(arena, when);
-        out->repo_count = stet_count(repos);
+        out->repo_count = stet_value_count(repos);
         out->repos = stet_arena_alloc(arena, (out->repo_count + 1) * sizeof *out->repos);
         for (size_t i = 0; i < out->repo_count && st == STET_OK; i++) {
-            stet_value repo = stet_at(repos, i);
-            const char *root = stet_as_string(&repo, NULL);
+            stet_value repo = stet_value_at(repos, i);
+            const char *root = stet_value_as_string(&repo, NULL);
             if (root == NULL)
                 st = corrupt(path, "a repo is not a string", err);
             else
                 out->repos[i] = stet_arena_strdup(arena, root);
         }
     }
-    stet_release(v);
+    stet_value_release(v);
     return st;
 }
 

@@ -13,25 +13,25 @@
 
 static stet_value checked_text(const char *s) {
     stet_value v;
-    return s != NULL && stet_string_checked(s, strlen(s), &v, NULL) == STET_OK ? v : stet_null();
+    return s != NULL && stet_value_string_checked(s, strlen(s), &v, NULL) == STET_OK ? v : stet_value_null();
 }
 
 stet_status stet_runs_archive(const stet_registry *reg, const stet_fleet_records *runs, bool unarchive,
                               const char *reason, const char *actor, const char *at, stet_error *err) {
     for (size_t k = 0; k < reg->repos.len; k++) {
-        stet_value changes = stet_object(), mark = stet_null();
+        stet_value changes = stet_value_object(), mark = stet_value_null();
         if (!unarchive) {
-            mark = stet_object();
-            stet_put(&mark, "archivedAt", stet_string(at));
-            stet_put(&mark, "reason", checked_text(reason));
-            stet_put(&mark, "actor", checked_text(actor));
+            mark = stet_value_object();
+            stet_value_put(&mark, "archivedAt", stet_value_string(at));
+            stet_value_put(&mark, "reason", checked_text(reason));
+            stet_value_put(&mark, "actor", checked_text(actor));
         }
         for (size_t i = 0; i < runs->len; i++)
             if (runs->at[i]->repo_index == k)
-                stet_put(&changes, runs->at[i]->id, stet_retain(mark));
+                stet_value_put(&changes, runs->at[i]->id, stet_value_retain(mark));
         stet_status st = stet_overlay_update(reg->repos.at[k].registry_dir, STET_OVERLAY_ARCHIVE, changes, err);
-        stet_release(changes);
-        stet_release(mark);
+        stet_value_release(changes);
+        stet_value_release(mark);
         if (st != STET_OK)
             return st;
     }
@@ -49,54 +49,55 @@ bool stet_label_valid(const char *label) {
 }
 
 stet_status stet_runs_label(const stet_registry *reg, const stet_fleet_record *r, stet_value labels, stet_error *err) {
-    stet_value changes = stet_object();
-    stet_put(&changes, r->id, stet_retain(labels));
+    stet_value changes = stet_value_object();
+    stet_value_put(&changes, r->id, stet_value_retain(labels));
     stet_status st = stet_overlay_update(reg->repos.at[r->repo_index].registry_dir, STET_OVERLAY_LABELS, changes, err);
-    stet_release(changes);
+    stet_value_release(changes);
     return st;
 }
 
 static stet_value rerun_link(const stet_fleet_record *r, const char *reason, const char *actor) {
     char now[STET_TIME_TEXT];
-    stet_value link = stet_object();
+    stet_value link = stet_value_object();
     bool chained = r->provenance.generation > 0;
     stet_time_print(stet_clock_ms(), now);
-    stet_put(&link, "rerunOf", stet_string(r->id));
-    stet_put(&link, "rerunOfRepo", stet_string(r->repo));
-    stet_put(&link, "originRunId",
-             stet_string(chained && r->provenance.origin_run_id[0] != 0 ? r->provenance.origin_run_id : r->id));
-    stet_put(&link, "generation", stet_int(r->provenance.generation + 1));
+    stet_value_put(&link, "rerunOf", stet_value_string(r->id));
+    stet_value_put(&link, "rerunOfRepo", stet_value_string(r->repo));
+    stet_value_put(
+        &link, "originRunId",
+        stet_value_string(chained && r->provenance.origin_run_id[0] != 0 ? r->provenance.origin_run_id : r->id));
+    stet_value_put(&link, "generation", stet_value_int(r->provenance.generation + 1));
     stet_value why = checked_text(reason), who = checked_text(actor);
-    stet_put(&link, "reason", stet_typeof(why) == STET_STRING ? why : stet_string(""));
-    stet_put(&link, "createdAt", stet_string(now));
-    stet_put(&link, "actor", stet_typeof(who) == STET_STRING ? who : stet_string(""));
+    stet_value_put(&link, "reason", stet_value_type(why) == STET_TYPE_STRING ? why : stet_value_string(""));
+    stet_value_put(&link, "createdAt", stet_value_string(now));
+    stet_value_put(&link, "actor", stet_value_type(who) == STET_TYPE_STRING ? who : stet_value_string(""));
     return link;
 }
 
 static const char *member(stet_value object, const char *key, stet_value *keep) {
-    *keep = stet_get(object, key);
-    return stet_as_string(keep, NULL);
+    *keep = stet_value_get(object, key);
+    return stet_value_as_string(keep, NULL);
 }
 
 /* The tasks of the original, as if none had run. */
 static void copy_tasks(stet_runfile *run, stet_value tasks) {
-    for (size_t i = 0; i < stet_count(tasks); i++) {
-        stet_value task = stet_at(tasks, i), id, action, kind;
+    for (size_t i = 0; i < stet_value_count(tasks); i++) {
+        stet_value task = stet_value_at(tasks, i), id, action, kind;
         stet_task_spec spec = {.action = member(task, "action", &action),
                                .kind = member(task, "kind", &kind),
-                               .verifier = stet_as_bool(stet_get(task, "verifier"))};
+                               .verifier = stet_value_as_bool(stet_value_get(task, "verifier"))};
         stet_runfile_task(run, member(task, "id", &id), &spec);
     }
 }
 
 static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value overrides, stet_value link,
                               const char *actor, char new_id[STET_RUN_ID_MAX + 1], stet_error *err) {
-    stet_value app = stet_get(s->root, "app"), keep[6], inputs = stet_get(s->root, "inputs");
-    inputs = stet_typeof(inputs) == STET_OBJECT ? stet_retain(inputs) : stet_object();
-    for (size_t i = 0; i < stet_count(overrides); i++) {
+    stet_value app = stet_value_get(s->root, "app"), keep[6], inputs = stet_value_get(s->root, "inputs");
+    inputs = stet_value_type(inputs) == STET_TYPE_OBJECT ? stet_value_retain(inputs) : stet_value_object();
+    for (size_t i = 0; i < stet_value_count(overrides); i++) {
         size_t len;
-        const char *key = stet_key_at(overrides, i, &len);
-        stet_put_n(&inputs, key, len, stet_retain(stet_at(overrides, i)));
+        const char *key = stet_value_key_at(overrides, i, &len);
+        stet_value_put_n(&inputs, key, len, stet_value_retain(stet_value_at(overrides, i)));
     }
     stet_runfile_spec spec = {.app_id = member(app, "id", &keep[0]),
                               .app_version = member(app, "version", &keep[1]),
@@ -106,18 +107,18 @@ static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value o
                               .title = member(s->root, "title", &keep[5]),
                               .actor = actor,
                               .inputs = inputs,
-                              .options = stet_get(s->root, "options"),
+                              .options = stet_value_get(s->root, "options"),
                               .provenance = link};
     spec.name = spec.app_id ? spec.app_id : spec.workflow_id;
     stet_runfile *run = NULL;
     stet_status st = stet_runfile_create(p, &spec, &run, err);
     if (st == STET_OK) {
-        copy_tasks(run, stet_get(s->root, "tasks"));
+        copy_tasks(run, stet_value_get(s->root, "tasks"));
         snprintf(new_id, STET_RUN_ID_MAX + 1, "%s", stet_runfile_id(run));
         st = stet_runfile_flush(run, err);
         stet_runfile_close(run);
     }
-    stet_release(inputs);
+    stet_value_release(inputs);
     return st;
 }
 
@@ -130,7 +131,7 @@ stet_status stet_runs_rerun(const stet_registry *reg, const stet_fleet_record *r
     if (st != STET_OK)
         return st;
     char *dir = stet_fleet_record_dir(r);
-    stet_value owner = stet_null();
+    stet_value owner = stet_value_null();
     if (stet_runfile_driver(dir, &owner) == STET_DRIVER_ALIVE) {
         stet_buf b = STET_BUF(1024);
         stet_runfile_owner_text(owner, &b);
@@ -138,7 +139,7 @@ stet_status stet_runs_rerun(const stet_registry *reg, const stet_fleet_record *r
         stet_hint(err, "wait for its end, or: stet runs cancel %s", r->id);
         stet_buf_release(&b);
     }
-    stet_release(owner);
+    stet_value_release(owner);
     stet_free(dir);
     stet_value link = rerun_link(r, reason, actor);
     if (st == STET_OK)
@@ -147,17 +148,17 @@ stet_status stet_runs_rerun(const stet_registry *reg, const stet_fleet_record *r
         st = make_rerun(p, &s, overrides, link, actor, new_id, err);
     if (st == STET_OK) {
         /* The new run says it in itself: without this mark the link still stands. */
-        stet_value changes = stet_object();
-        stet_put(&changes, new_id, stet_retain(link));
+        stet_value changes = stet_value_object();
+        stet_value_put(&changes, new_id, stet_value_retain(link));
         st = stet_overlay_update(reg->repos.at[r->repo_index].registry_dir, STET_OVERLAY_PROVENANCE, changes, err);
-        stet_release(changes);
+        stet_value_release(changes);
     }
     stet_project_close(p);
     stet_state_release(&s);
     if (st == STET_OK)
         *provenance = link;
     else
-        stet_release(link);
+        stet_value_release(link);
     return st;
 }
 

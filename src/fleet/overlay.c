@@ -18,9 +18,9 @@ typedef struct kind_row {
 } kind_row;
 
 static const kind_row kinds[STET_OVERLAYS] = {
-    [STET_OVERLAY_ARCHIVE] = {"archive.json", "archived", STET_OBJECT},
-    [STET_OVERLAY_PROVENANCE] = {"provenance.json", "links", STET_OBJECT},
-    [STET_OVERLAY_LABELS] = {"labels.json", "labels", STET_ARRAY},
+    [STET_OVERLAY_ARCHIVE] = {"archive.json", "archived", STET_TYPE_OBJECT},
+    [STET_OVERLAY_PROVENANCE] = {"provenance.json", "links", STET_TYPE_OBJECT},
+    [STET_OVERLAY_LABELS] = {"labels.json", "labels", STET_TYPE_ARRAY},
 };
 
 const char *stet_overlay_file(stet_overlay kind) {
@@ -30,11 +30,11 @@ const char *stet_overlay_file(stet_overlay kind) {
 stet_status stet_derived_load(const char *path, size_t max, int64_t version, stet_value *out, stet_error *err) {
     stet_buf text = STET_BUF(max);
     stet_error why = STET_ERROR_INIT;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_status st = stet_file_read(path, max, &text, &why);
     if (st == STET_NOT_FOUND) {
         stet_error_clear(&why);
-        *out = stet_null();
+        *out = stet_value_null();
         stet_buf_release(&text);
         return STET_OK;
     }
@@ -46,18 +46,19 @@ stet_status stet_derived_load(const char *path, size_t max, int64_t version, ste
             stet_fail_in(&why, "%s", path);
     }
     stet_buf_release(&text);
-    stet_value found = stet_get(v, "schemaVersion");
-    if (st == STET_OK && (stet_typeof(v) != STET_OBJECT || stet_typeof(found) != STET_INT || stet_as_int(found) < 1))
+    stet_value found = stet_value_get(v, "schemaVersion");
+    if (st == STET_OK && (stet_value_type(v) != STET_TYPE_OBJECT || stet_value_type(found) != STET_TYPE_INT ||
+                          stet_value_as_int(found) < 1))
         st = stet_fail(&why, STET_CORRUPT, "%s: no object with a schemaVersion", path);
-    if (st == STET_OK && stet_as_int(found) > version) {
+    if (st == STET_OK && stet_value_as_int(found) > version) {
         st = stet_fail(&why, STET_UNSUPPORTED, "%s: schemaVersion %lld, this stet knows %lld", path,
-                       (long long)stet_as_int(found), (long long)version);
+                       (long long)stet_value_as_int(found), (long long)version);
         stet_hint(&why, "it was written by a newer stet: use that one");
     }
     if (st == STET_OK)
         *out = v;
     else {
-        stet_release(v);
+        stet_value_release(v);
         stet_error_move(err, &why);
     }
     return st;
@@ -77,24 +78,24 @@ static stet_status load_file(const char *path, stet_overlay kind, stet_value *ou
     stet_status st = stet_derived_load(path, OVERLAY_MAX, STET_OVERLAY_SCHEMA, &all, err);
     if (st != STET_OK)
         return st;
-    if (stet_typeof(all) == STET_NULL) {
-        *out = stet_object();
+    if (stet_value_type(all) == STET_TYPE_NULL) {
+        *out = stet_value_object();
         return STET_OK;
     }
-    marks = stet_get(all, kinds[kind].member);
-    if (stet_typeof(marks) != STET_OBJECT)
+    marks = stet_value_get(all, kinds[kind].member);
+    if (stet_value_type(marks) != STET_TYPE_OBJECT)
         st = stet_fail(err, STET_CORRUPT, "%s: \"%s\" is not an object", path, kinds[kind].member);
-    for (size_t i = 0; st == STET_OK && i < stet_count(marks); i++) {
+    for (size_t i = 0; st == STET_OK && i < stet_value_count(marks); i++) {
         size_t len;
-        const char *id = stet_key_at(marks, i, &len);
-        if (!stet_run_id_valid(id, len) || stet_typeof(stet_at(marks, i)) != kinds[kind].type)
+        const char *id = stet_value_key_at(marks, i, &len);
+        if (!stet_run_id_valid(id, len) || stet_value_type(stet_value_at(marks, i)) != kinds[kind].type)
             st = stet_fail(err, STET_CORRUPT, "%s: the mark of \"%.80s\" is not one", path, id);
     }
     if (st == STET_OK)
-        *out = stet_retain(marks);
+        *out = stet_value_retain(marks);
     else
         stet_hint(err, "move %s away: its marks are lost then, the runs are not touched", path);
-    stet_release(all);
+    stet_value_release(all);
     return st;
 }
 
@@ -110,25 +111,25 @@ static stet_status update(const char *path, stet_overlay kind, stet_value change
     stet_status st = load_file(path, kind, &marks, err);
     if (st != STET_OK)
         return st;
-    for (size_t i = 0; i < stet_count(changes); i++) {
+    for (size_t i = 0; i < stet_value_count(changes); i++) {
         size_t len;
-        const char *id = stet_key_at(changes, i, &len);
-        stet_value mark = stet_at(changes, i);
-        if (stet_typeof(mark) == STET_NULL)
-            stet_remove(&marks, id, len);
+        const char *id = stet_value_key_at(changes, i, &len);
+        stet_value mark = stet_value_at(changes, i);
+        if (stet_value_type(mark) == STET_TYPE_NULL)
+            stet_value_remove(&marks, id, len);
         else
-            stet_put_n(&marks, id, len, stet_retain(mark));
+            stet_value_put_n(&marks, id, len, stet_value_retain(mark));
     }
-    stet_value all = stet_object();
-    stet_put(&all, "schemaVersion", stet_int(STET_OVERLAY_SCHEMA));
-    stet_put(&all, kinds[kind].member, marks);
+    stet_value all = stet_value_object();
+    stet_value_put(&all, "schemaVersion", stet_value_int(STET_OVERLAY_SCHEMA));
+    stet_value_put(&all, kinds[kind].member, marks);
     st = stet_derived_store(path, OVERLAY_MAX, all, err);
-    stet_release(all);
+    stet_value_release(all);
     return st;
 }
 
 stet_status stet_overlay_update(const char *registry_dir, stet_overlay kind, stet_value changes, stet_error *err) {
-    if (stet_count(changes) == 0)
+    if (stet_value_count(changes) == 0)
         return STET_OK;
     stet_status st = stet_file_mkdirs(registry_dir, 0755, err);
     if (st != STET_OK)

@@ -71,49 +71,52 @@ bool stet_queue_allowed(stet_queue_status from, stet_queue_move move, stet_queue
 static stet_value time_value(int64_t ms) {
     char text[STET_TIME_TEXT];
     stet_time_print(ms, text);
-    return stet_string(text);
+    return stet_value_string(text);
 }
 
 static bool time_of(stet_value object, const char *key, int64_t *ms) {
-    stet_value v = stet_get(object, key);
+    stet_value v = stet_value_get(object, key);
     size_t len;
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     return s != NULL && stet_time_parse(s, len, ms);
 }
 
 static stet_status text_member(stet_value *object, const char *key, const char *text, stet_error *err) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     if (text != NULL) {
-        stet_status st = stet_string_checked(text, strlen(text), &v, err);
+        stet_status st = stet_value_string_checked(text, strlen(text), &v, err);
         if (st != STET_OK) {
             stet_fail_in(err, "%s", key);
             return st;
         }
     }
-    stet_put(object, key, v);
+    stet_value_put(object, key, v);
     return STET_OK;
 }
 
 static bool string_is(stet_value object, const char *key, const char *text) {
-    stet_value v = stet_get(object, key);
-    const char *s = stet_as_string(&v, NULL);
+    stet_value v = stet_value_get(object, key);
+    const char *s = stet_value_as_string(&v, NULL);
     return s != NULL && strcmp(s, text) == 0;
 }
 
 static stet_queue_status status_of(stet_value entry) {
-    stet_value v = stet_get(entry, "status");
+    stet_value v = stet_value_get(entry, "status");
     stet_queue_status s = STET_QUEUED_PENDING;
-    stet_queue_status_of_name(stet_as_string(&v, NULL), &s); /* checked when it was read */
+    stet_queue_status_of_name(stet_value_as_string(&v, NULL), &s); /* checked when it was read */
     return s;
 }
 
 static stet_status check_entry(const char *path, size_t index, stet_value entry, stet_error *err) {
-    stet_value id = stet_get(entry, "id"), status = stet_get(entry, "status"), at = stet_get(entry, "enqueuedAt");
+    stet_value id = stet_value_get(entry, "id"), status = stet_value_get(entry, "status"),
+               at = stet_value_get(entry, "enqueuedAt");
     stet_queue_status s;
     int64_t ms;
-    if (stet_typeof(id) != STET_STRING || stet_typeof(status) != STET_STRING || stet_typeof(at) != STET_STRING ||
-        !stet_queue_status_of_name(stet_as_string(&status, NULL), &s) || !time_of(entry, "enqueuedAt", &ms) ||
-        stet_typeof(stet_get(entry, "priority")) != STET_INT || stet_typeof(stet_get(entry, "attempts")) != STET_INT) {
+    if (stet_value_type(id) != STET_TYPE_STRING || stet_value_type(status) != STET_TYPE_STRING ||
+        stet_value_type(at) != STET_TYPE_STRING ||
+        !stet_queue_status_of_name(stet_value_as_string(&status, NULL), &s) || !time_of(entry, "enqueuedAt", &ms) ||
+        stet_value_type(stet_value_get(entry, "priority")) != STET_TYPE_INT ||
+        stet_value_type(stet_value_get(entry, "attempts")) != STET_TYPE_INT) {
         stet_status st = stet_fail(err, STET_CORRUPT, "%s: entries[%zu] is not one", path, index);
         stet_hint(err, "mend that entry by hand, or move the file away");
         return st;
@@ -127,47 +130,47 @@ static char *queue_path(const stet_queue *q, const char *name) {
 
 static stet_status load(const stet_queue *q, stet_value *entries, stet_error *err) {
     char *path = queue_path(q, "queue.json");
-    stet_value all = stet_null(), list;
+    stet_value all = stet_value_null(), list;
     stet_status st = stet_derived_load(path, QUEUE_MAX_BYTES, STET_QUEUE_SCHEMA, &all, err);
-    if (st == STET_OK && stet_typeof(all) == STET_NULL)
-        *entries = stet_array();
+    if (st == STET_OK && stet_value_type(all) == STET_TYPE_NULL)
+        *entries = stet_value_array();
     else if (st == STET_OK) {
-        list = stet_get(all, "entries");
-        if (stet_typeof(list) != STET_ARRAY)
+        list = stet_value_get(all, "entries");
+        if (stet_value_type(list) != STET_TYPE_ARRAY)
             st = stet_fail(err, STET_CORRUPT, "%s: entries is not an array", path);
-        for (size_t i = 0; st == STET_OK && i < stet_count(list); i++)
-            st = check_entry(path, i, stet_at(list, i), err);
+        for (size_t i = 0; st == STET_OK && i < stet_value_count(list); i++)
+            st = check_entry(path, i, stet_value_at(list, i), err);
         if (st == STET_OK)
-            *entries = stet_retain(list);
-        stet_release(all);
+            *entries = stet_value_retain(list);
+        stet_value_release(all);
     }
     stet_free(path);
     return st;
 }
 
 static int compare(stet_value a, stet_value b) {
-    int64_t x = stet_as_int(stet_get(a, "priority")), y = stet_as_int(stet_get(b, "priority"));
+    int64_t x = stet_value_as_int(stet_value_get(a, "priority")), y = stet_value_as_int(stet_value_get(b, "priority"));
     if (x != y)
         return x < y ? -1 : 1;
     time_of(a, "enqueuedAt", &x);
     time_of(b, "enqueuedAt", &y);
     if (x != y)
         return x < y ? -1 : 1;
-    return stet_compare(stet_get(a, "id"), stet_get(b, "id"));
+    return stet_value_compare(stet_value_get(a, "id"), stet_value_get(b, "id"));
 }
 
 /* Puts an entry where the order wants it. The list is sorted; whoever mended it by hand may have changed that, which
  * the next insertion does not make worse. Consumes `entry`. */
 static void insert(stet_value *entries, stet_value entry) {
-    size_t low = 0, high = stet_count(*entries);
+    size_t low = 0, high = stet_value_count(*entries);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(stet_at(*entries, middle), entry) <= 0)
+        if (compare(stet_value_at(*entries, middle), entry) <= 0)
             low = middle + 1;
         else
             high = middle;
     }
-    stet_insert_at(entries, low, entry);
+    stet_value_insert_at(entries, low, entry);
 }
 
 typedef struct txn {
@@ -198,15 +201,15 @@ static stet_status begin(const stet_queue *q, txn *t, stet_error *err) {
 /* Writes if `st` is OK, and gives the lock back either way. */
 static stet_status end(txn *t, stet_status st, stet_error *err) {
     if (st == STET_OK) {
-        stet_value all = stet_object();
+        stet_value all = stet_value_object();
         char *path = queue_path(t->q, "queue.json");
-        stet_put(&all, "schemaVersion", stet_int(STET_QUEUE_SCHEMA));
-        stet_put(&all, "entries", stet_retain(t->entries));
+        stet_value_put(&all, "schemaVersion", stet_value_int(STET_QUEUE_SCHEMA));
+        stet_value_put(&all, "entries", stet_value_retain(t->entries));
         st = stet_derived_store(path, QUEUE_MAX_BYTES, all, err);
-        stet_release(all);
+        stet_value_release(all);
         stet_free(path);
     }
-    stet_release(t->entries);
+    stet_value_release(t->entries);
     stet_lock_close(t->lock);
     return st;
 }
@@ -217,20 +220,20 @@ static stet_status end_with(txn *t, stet_status st, stet_value e, stet_value *en
     if (st == STET_OK)
         *entry = e;
     else
-        stet_release(e);
+        stet_value_release(e);
     return st;
 }
 
 static void abandon(txn *t) {
-    stet_release(t->entries);
+    stet_value_release(t->entries);
     stet_lock_close(t->lock);
 }
 
 static stet_status find(stet_value entries, const char *id, size_t *index, stet_error *err) {
     size_t hits = 0, len = strlen(id);
-    for (size_t i = 0; i < stet_count(entries); i++) {
-        stet_value v = stet_get(stet_at(entries, i), "id");
-        const char *s = stet_as_string(&v, NULL);
+    for (size_t i = 0; i < stet_value_count(entries); i++) {
+        stet_value v = stet_value_get(stet_value_at(entries, i), "id");
+        const char *s = stet_value_as_string(&v, NULL);
         if (strcmp(s, id) == 0) {
             *index = i;
             return STET_OK;
@@ -250,20 +253,20 @@ static stet_status find(stet_value entries, const char *id, size_t *index, stet_
 
 /* Changes one entry in place: out of the list, so that nothing is copied. */
 static stet_value take(txn *t, size_t index) {
-    stet_value entry = stet_retain(stet_at(t->entries, index));
-    stet_put_at(&t->entries, index, stet_null());
-    stet_put(&entry, "updatedAt", time_value(stet_clock_ms()));
+    stet_value entry = stet_value_retain(stet_value_at(t->entries, index));
+    stet_value_put_at(&t->entries, index, stet_value_null());
+    stet_value_put(&entry, "updatedAt", time_value(stet_clock_ms()));
     return entry;
 }
 
 static void set_status(stet_value *entry, stet_queue_status s) {
-    stet_put(entry, "status", stet_string(stet_queue_status_name(s)));
+    stet_value_put(entry, "status", stet_value_string(stet_queue_status_name(s)));
     if (s != STET_QUEUED_LEASED)
-        stet_put(entry, "lease", stet_null());
+        stet_value_put(entry, "lease", stet_value_null());
     if (s == STET_QUEUED_DONE || s == STET_QUEUED_FAILED || s == STET_QUEUED_CANCELLED || s == STET_QUEUED_PARKED)
-        stet_put(entry, "endedAt", time_value(stet_clock_ms()));
+        stet_value_put(entry, "endedAt", time_value(stet_clock_ms()));
     else
-        stet_put(entry, "endedAt", stet_null());
+        stet_value_put(entry, "endedAt", stet_value_null());
 }
 
 stet_status stet_queue_list(const stet_queue *q, const char *repo, const char *status, stet_value *out,
@@ -272,13 +275,13 @@ stet_status stet_queue_list(const stet_queue *q, const char *repo, const char *s
     stet_status st = load(q, &entries, err);
     if (st != STET_OK)
         return st;
-    stet_value picked = stet_array();
-    for (size_t i = 0; i < stet_count(entries); i++) {
-        stet_value e = stet_at(entries, i);
+    stet_value picked = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(entries); i++) {
+        stet_value e = stet_value_at(entries, i);
         if ((repo == NULL || string_is(e, "repo", repo)) && (status == NULL || string_is(e, "status", status)))
-            insert(&picked, stet_retain(e));
+            insert(&picked, stet_value_retain(e));
     }
-    stet_release(entries);
+    stet_value_release(entries);
     *out = picked;
     return STET_OK;
 }
@@ -291,8 +294,8 @@ stet_status stet_queue_show(const stet_queue *q, const char *id, stet_value *out
         return st;
     st = find(entries, id, &index, err);
     if (st == STET_OK)
-        *out = stet_retain(stet_at(entries, index));
-    stet_release(entries);
+        *out = stet_value_retain(stet_value_at(entries, index));
+    stet_value_release(entries);
     return st;
 }
 
@@ -304,8 +307,8 @@ static stet_value new_id(int64_t now) {
     stet_random(random, sizeof random);
     stet_hex_encode(random, sizeof random, hex);
     gmtime_r(&seconds, &tm);
-    return stet_stringf("q%04d%02d%02dT%02d%02d%02dZ-%s", (tm.tm_year + 1900) % 10000, tm.tm_mon + 1, tm.tm_mday,
-                        tm.tm_hour, tm.tm_min, tm.tm_sec, hex);
+    return stet_value_stringf("q%04d%02d%02dT%02d%02d%02dZ-%s", (tm.tm_year + 1900) % 10000, tm.tm_mon + 1, tm.tm_mday,
+                              tm.tm_hour, tm.tm_min, tm.tm_sec, hex);
 }
 
 static bool empty(const char *s) {
@@ -322,18 +325,20 @@ stet_status stet_queue_add(const stet_queue *q, const stet_queue_spec *spec, ste
         return stet_fail(err, STET_INVALID, "the entry names no project to run in");
     if (!empty(spec->run_id) && !stet_run_id_valid(spec->run_id, strlen(spec->run_id)))
         return stet_fail(err, STET_INVALID, "\"%.100s\" is no run id", spec->run_id);
-    stet_value e = stet_object();
+    stet_value e = stet_value_object();
     int64_t now = stet_clock_ms(), most = spec->max_attempts > 0 ? spec->max_attempts : STET_QUEUE_MAX_ATTEMPTS;
-    stet_put(&e, "schemaVersion", stet_int(STET_QUEUE_SCHEMA));
-    stet_put(&e, "id", new_id(now));
-    stet_put(&e, "priority", stet_int(spec->priority));
-    stet_put(&e, "enqueuedAt", time_value(now));
-    stet_put(&e, "updatedAt", time_value(now));
-    stet_put(&e, "attempts", stet_int(0));
-    stet_put(&e, "maxAttempts", stet_int(most));
-    stet_put(&e, "notBefore", stet_null());
-    stet_put(&e, "inputs", stet_typeof(spec->inputs) == STET_OBJECT ? stet_retain(spec->inputs) : stet_null());
-    stet_put(&e, "lastError", stet_null());
+    stet_value_put(&e, "schemaVersion", stet_value_int(STET_QUEUE_SCHEMA));
+    stet_value_put(&e, "id", new_id(now));
+    stet_value_put(&e, "priority", stet_value_int(spec->priority));
+    stet_value_put(&e, "enqueuedAt", time_value(now));
+    stet_value_put(&e, "updatedAt", time_value(now));
+    stet_value_put(&e, "attempts", stet_value_int(0));
+    stet_value_put(&e, "maxAttempts", stet_value_int(most));
+    stet_value_put(&e, "notBefore", stet_value_null());
+    stet_value_put(&e, "inputs",
+                   stet_value_type(spec->inputs) == STET_TYPE_OBJECT ? stet_value_retain(spec->inputs)
+                                                                     : stet_value_null());
+    stet_value_put(&e, "lastError", stet_value_null());
     set_status(&e, STET_QUEUED_PENDING);
     stet_status st = text_member(&e, "app", empty(spec->app) ? NULL : spec->app, err);
     if (st == STET_OK)
@@ -348,13 +353,13 @@ stet_status stet_queue_add(const stet_queue *q, const stet_queue_spec *spec, ste
     if (st == STET_OK)
         st = begin(q, &t, err);
     if (st != STET_OK) {
-        stet_release(e);
+        stet_value_release(e);
         return st;
     }
-    if (stet_count(t.entries) >= STET_QUEUE_ENTRIES_MAX)
+    if (stet_value_count(t.entries) >= STET_QUEUE_ENTRIES_MAX)
         st = stet_fail(err, STET_LIMIT, "the queue has %d entries, which is the most", STET_QUEUE_ENTRIES_MAX);
     else
-        insert(&t.entries, stet_retain(e));
+        insert(&t.entries, stet_value_retain(e));
     return end_with(&t, st, e, entry, err);
 }
 
@@ -375,24 +380,24 @@ stet_status stet_queue_drain(const stet_queue *q, const char *repo, size_t limit
     stet_status st = begin(q, &t, err);
     if (st != STET_OK)
         return st;
-    stet_value out = stet_array();
+    stet_value out = stet_value_array();
     int64_t now = stet_clock_ms(), ignored = 0;
     size_t left = 0;
-    for (size_t i = 0; i < stet_count(t.entries); i++) {
-        stet_value e = stet_at(t.entries, i);
+    for (size_t i = 0; i < stet_value_count(t.entries); i++) {
+        stet_value e = stet_value_at(t.entries, i);
         if (status_of(e) != STET_QUEUED_PENDING || (repo != NULL && !string_is(e, "repo", repo)))
             continue;
-        if (!ready(e, repo, now, &ignored) || stet_count(out) >= limit) {
+        if (!ready(e, repo, now, &ignored) || stet_value_count(out) >= limit) {
             left++;
             continue;
         }
         stet_value entry = take(&t, i);
         set_status(&entry, STET_QUEUED_DRAINED);
-        stet_put(&entry, "attempts", stet_int(stet_as_int(stet_get(entry, "attempts")) + 1));
-        stet_push(&out, stet_retain(entry));
-        stet_put_at(&t.entries, i, entry);
+        stet_value_put(&entry, "attempts", stet_value_int(stet_value_as_int(stet_value_get(entry, "attempts")) + 1));
+        stet_value_push(&out, stet_value_retain(entry));
+        stet_value_put_at(&t.entries, i, entry);
     }
-    if (stet_count(out) == 0)
+    if (stet_value_count(out) == 0)
         abandon(&t);
     else
         st = end(&t, STET_OK, err);
@@ -400,7 +405,7 @@ stet_status stet_queue_drain(const stet_queue *q, const char *repo, size_t limit
         *drained = out;
         *remaining = left;
     } else
-        stet_release(out);
+        stet_value_release(out);
     return st;
 }
 
@@ -417,7 +422,7 @@ stet_status stet_queue_change(const stet_queue *q, const char *id, stet_queue_mo
         abandon(&t);
         return st;
     }
-    stet_queue_status from = status_of(stet_at(t.entries, index)), to;
+    stet_queue_status from = status_of(stet_value_at(t.entries, index)), to;
     if (!stet_queue_allowed(from, move, &to)) {
         abandon(&t);
         return stet_fail(err, STET_CONFLICT, "entry %.80s is %s: there is nothing to %s", id,
@@ -425,18 +430,18 @@ stet_status stet_queue_change(const stet_queue *q, const char *id, stet_queue_mo
     }
     stet_value e = take(&t, index);
     if (move == STET_QUEUE_PRIORITY)
-        stet_put(&e, "priority", stet_int(priority));
+        stet_value_put(&e, "priority", stet_value_int(priority));
     else
         set_status(&e, to);
     if (move == STET_QUEUE_REQUEUE) {
-        stet_put(&e, "attempts", stet_int(0));
-        stet_put(&e, "notBefore", stet_null());
-        stet_put(&e, "lastError", stet_null());
+        stet_value_put(&e, "attempts", stet_value_int(0));
+        stet_value_put(&e, "notBefore", stet_value_null());
+        stet_value_put(&e, "lastError", stet_value_null());
     }
     if (note != NULL)
         st = text_member(&e, "note", note, err);
-    stet_remove_at(&t.entries, index);
-    insert(&t.entries, stet_retain(e));
+    stet_value_remove_at(&t.entries, index);
+    insert(&t.entries, stet_value_retain(e));
     return end_with(&t, st, e, entry, err);
 }
 
@@ -447,7 +452,7 @@ static bool lease_ended(stet_value lease, int64_t now) {
     if (!time_of(lease, "expiresAt", &until) || until <= now)
         return true;
     if (gethostname(host, sizeof host) != 0 || !string_is(lease, "host", host) ||
-        !stet_proc_id_of_value(stet_get(lease, "process"), &holder))
+        !stet_proc_id_of_value(stet_value_get(lease, "process"), &holder))
         return false; /* another machine's: time alone tells */
     return !stet_proc_alive(holder);
 }
@@ -455,22 +460,22 @@ static bool lease_ended(stet_value lease, int64_t now) {
 /* A lease that ended without a word: back, or parked. */
 static void lapse(txn *t, size_t index) {
     stet_value e = take(t, index);
-    bool last = stet_as_int(stet_get(e, "attempts")) >= stet_as_int(stet_get(e, "maxAttempts"));
-    stet_put(&e, "lastError", stet_string("its worker went away without a word"));
+    bool last = stet_value_as_int(stet_value_get(e, "attempts")) >= stet_value_as_int(stet_value_get(e, "maxAttempts"));
+    stet_value_put(&e, "lastError", stet_value_string("its worker went away without a word"));
     set_status(&e, last ? STET_QUEUED_PARKED : STET_QUEUED_PENDING);
-    stet_put_at(&t->entries, index, e);
+    stet_value_put_at(&t->entries, index, e);
 }
 
 static stet_value new_lease(const char *token, int64_t now, int64_t lease_ms) {
     char host[65] = "";
-    stet_value lease = stet_object();
+    stet_value lease = stet_value_object();
     if (gethostname(host, sizeof host) != 0)
         host[0] = 0;
-    stet_put(&lease, "token", stet_string(token));
-    stet_put(&lease, "process", stet_proc_id_value(stet_proc_self()));
-    stet_put(&lease, "host", stet_string(host));
-    stet_put(&lease, "leasedAt", time_value(now));
-    stet_put(&lease, "expiresAt", time_value(now + lease_ms));
+    stet_value_put(&lease, "token", stet_value_string(token));
+    stet_value_put(&lease, "process", stet_proc_id_value(stet_proc_self()));
+    stet_value_put(&lease, "host", stet_value_string(host));
+    stet_value_put(&lease, "leasedAt", time_value(now));
+    stet_value_put(&lease, "expiresAt", time_value(now + lease_ms));
     return lease;
 }
 
@@ -481,16 +486,16 @@ stet_status stet_queue_lease(const stet_queue *q, const char *repo, int64_t leas
     if (st != STET_OK)
         return st;
     int64_t now = stet_clock_ms(), later = 0;
-    size_t n = stet_count(t.entries), found = n;
+    size_t n = stet_value_count(t.entries), found = n;
     bool lapsed = false;
     for (size_t i = 0; i < n; i++)
-        if (status_of(stet_at(t.entries, i)) == STET_QUEUED_LEASED &&
-            lease_ended(stet_get(stet_at(t.entries, i), "lease"), now)) {
+        if (status_of(stet_value_at(t.entries, i)) == STET_QUEUED_LEASED &&
+            lease_ended(stet_value_get(stet_value_at(t.entries, i), "lease"), now)) {
             lapse(&t, i);
             lapsed = true;
         }
     for (size_t i = 0; i < n && found == n; i++)
-        if (ready(stet_at(t.entries, i), repo, now, &later))
+        if (ready(stet_value_at(t.entries, i), repo, now, &later))
             found = i;
     if (ready_at != NULL)
         *ready_at = found < n ? 0 : later;
@@ -506,14 +511,14 @@ stet_status stet_queue_lease(const stet_queue *q, const char *repo, int64_t leas
     stet_hex_encode(random, sizeof random, token);
     stet_value e = take(&t, found);
     set_status(&e, STET_QUEUED_LEASED);
-    stet_put(&e, "lease", new_lease(token, now, lease_ms));
-    stet_put(&e, "attempts", stet_int(stet_as_int(stet_get(e, "attempts")) + 1));
-    stet_put_at(&t.entries, found, stet_retain(e));
+    stet_value_put(&e, "lease", new_lease(token, now, lease_ms));
+    stet_value_put(&e, "attempts", stet_value_int(stet_value_as_int(stet_value_get(e, "attempts")) + 1));
+    stet_value_put_at(&t.entries, found, stet_value_retain(e));
     st = end(&t, STET_OK, err);
     if (st == STET_OK)
         *entry = e;
     else
-        stet_release(e);
+        stet_value_release(e);
     return st;
 }
 
@@ -521,8 +526,8 @@ stet_status stet_queue_lease(const stet_queue *q, const char *repo, int64_t leas
 static stet_status find_leased(txn *t, const char *id, const char *token, size_t *index, stet_error *err) {
     stet_status st = find(t->entries, id, index, err);
     if (st == STET_OK) {
-        stet_value e = stet_at(t->entries, *index);
-        if (status_of(e) != STET_QUEUED_LEASED || !string_is(stet_get(e, "lease"), "token", token))
+        stet_value e = stet_value_at(t->entries, *index);
+        if (status_of(e) != STET_QUEUED_LEASED || !string_is(stet_value_get(e, "lease"), "token", token))
             st = stet_fail(err, STET_CONFLICT, "entry %.80s is no longer leased to this worker", id);
     }
     if (st != STET_OK)
@@ -537,10 +542,10 @@ stet_status stet_queue_renew(const stet_queue *q, const char *id, const char *to
     stet_status st = begin(q, &t, err);
     if (st != STET_OK || (st = find_leased(&t, id, token, &index, err)) != STET_OK)
         return st;
-    stet_value e = take(&t, index), lease = stet_retain(stet_get(e, "lease"));
-    stet_put(&lease, "expiresAt", time_value(stet_clock_ms() + lease_ms));
-    stet_put(&e, "lease", lease);
-    stet_put_at(&t.entries, index, e);
+    stet_value e = take(&t, index), lease = stet_value_retain(stet_value_get(e, "lease"));
+    stet_value_put(&lease, "expiresAt", time_value(stet_clock_ms() + lease_ms));
+    stet_value_put(&e, "lease", lease);
+    stet_value_put_at(&t.entries, index, e);
     return end(&t, STET_OK, err);
 }
 
@@ -558,21 +563,22 @@ stet_status stet_queue_settle(const stet_queue *q, const char *id, const char *t
     if (st != STET_OK || (st = find_leased(&t, id, token, &index, err)) != STET_OK)
         return st;
     stet_value e = take(&t, index);
-    int64_t attempts = stet_as_int(stet_get(e, "attempts")), most = stet_as_int(stet_get(e, "maxAttempts"));
+    int64_t attempts = stet_value_as_int(stet_value_get(e, "attempts")),
+            most = stet_value_as_int(stet_value_get(e, "maxAttempts"));
     stet_queue_status status = to[outcome];
     if (outcome == STET_OUTCOME_RETRY && attempts >= most)
         status = STET_QUEUED_PARKED;
     if (outcome == STET_OUTCOME_RETURN)
-        stet_put(&e, "attempts", stet_int(attempts - 1));
+        stet_value_put(&e, "attempts", stet_value_int(attempts - 1));
     if (outcome == STET_OUTCOME_RETRY && status == STET_QUEUED_PENDING) {
         int64_t doubled = attempts < BACKOFF_MAX ? attempts : BACKOFF_MAX;
-        stet_put(&e, "notBefore", time_value(stet_clock_ms() + (retry_ms << doubled) / 2));
+        stet_value_put(&e, "notBefore", time_value(stet_clock_ms() + (retry_ms << doubled) / 2));
     }
     set_status(&e, status);
     st = text_member(&e, "lastError", outcome == STET_OUTCOME_DONE ? NULL : note, err);
     if (st == STET_OK && !empty(run_id))
         st = text_member(&e, "runId", run_id, err);
-    stet_put_at(&t.entries, index, stet_retain(e));
+    stet_value_put_at(&t.entries, index, stet_value_retain(e));
     return end_with(&t, st, e, entry, err);
 }
 
@@ -587,15 +593,15 @@ stet_status stet_queue_prune(const stet_queue *q, int64_t before_ms, bool dry_ru
     if (st != STET_OK)
         return st;
     size_t count = 0;
-    for (size_t i = stet_count(t.entries); i-- > 0;) {
-        stet_value e = stet_at(t.entries, i);
+    for (size_t i = stet_value_count(t.entries); i-- > 0;) {
+        stet_value e = stet_value_at(t.entries, i);
         stet_queue_status s = status_of(e);
         int64_t ended;
         /* What failed or is parked waits for somebody to look at it. */
         if ((s != STET_QUEUED_DONE && s != STET_QUEUED_CANCELLED) || !time_of(e, "endedAt", &ended) ||
             ended >= before_ms)
             continue;
-        stet_remove_at(&t.entries, i);
+        stet_value_remove_at(&t.entries, i);
         count++;
     }
     if (dry_run || count == 0)

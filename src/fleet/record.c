@@ -21,7 +21,7 @@ const char *stet_freshness_name(stet_freshness f) {
 /* A string's bytes up to a NUL or to `max`, cut where a character begins. */
 static const char *copy_text(stet_value v, size_t max, stet_arena *arena) {
     size_t len = 0;
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     if (s == NULL)
         return "";
     size_t n = strnlen(s, len);
@@ -33,21 +33,21 @@ static const char *copy_text(stet_value v, size_t max, stet_arena *arena) {
 #define TEXT_MAX 400
 
 static const char *text_of(stet_value object, const char *key, stet_arena *arena) {
-    return copy_text(stet_get(object, key), TEXT_MAX, arena);
+    return copy_text(stet_value_get(object, key), TEXT_MAX, arena);
 }
 
 /* "name=value name=value", each value and the whole bounded: enough to be found by, whatever the inputs weigh. */
 static const char *digest_inputs(stet_value inputs, stet_arena *arena) {
     stet_buf all = STET_BUF(STET_FLEET_RECORD_INPUTS_MAX + INPUT_MEMBER_MAX * 2 + 64), one = STET_BUF(16384);
-    for (size_t i = 0; i < stet_count(inputs) && all.len < STET_FLEET_RECORD_INPUTS_MAX; i++) {
+    for (size_t i = 0; i < stet_value_count(inputs) && all.len < STET_FLEET_RECORD_INPUTS_MAX; i++) {
         size_t len;
-        const char *key = stet_key_at(inputs, i, &len);
-        stet_value v = stet_at(inputs, i);
+        const char *key = stet_value_key_at(inputs, i, &len);
+        stet_value v = stet_value_at(inputs, i);
         stet_buf_clear(&one);
         one.overflow = false;
-        if (stet_typeof(v) == STET_STRING) {
+        if (stet_value_type(v) == STET_TYPE_STRING) {
             size_t n;
-            const char *s = stet_as_string(&v, &n);
+            const char *s = stet_value_as_string(&v, &n);
             stet_buf_add(&one, s, strnlen(s, n < INPUT_MEMBER_MAX ? n : INPUT_MEMBER_MAX));
         } else
             stet_json_write(&one, v, STET_JSON_CANONICAL);
@@ -68,12 +68,12 @@ static const char *digest_inputs(stet_value inputs, stet_arena *arena) {
 
 stet_provenance stet_provenance_read(stet_value v, stet_arena *arena) {
     stet_provenance p = {.rerun_of = text_of(v, "rerunOf", arena),
-                         .rerun_of_repo = copy_text(stet_get(v, "rerunOfRepo"), 4096, arena),
+                         .rerun_of_repo = copy_text(stet_value_get(v, "rerunOfRepo"), 4096, arena),
                          .origin_run_id = text_of(v, "originRunId", arena),
                          .reason = text_of(v, "reason", arena),
                          .created_at = text_of(v, "createdAt", arena),
                          .actor = text_of(v, "actor", arena),
-                         .generation = stet_as_int(stet_get(v, "generation"))};
+                         .generation = stet_value_as_int(stet_value_get(v, "generation"))};
     if (p.rerun_of[0] == 0)
         p.generation = 0;
     else if (p.generation < 1)
@@ -83,23 +83,23 @@ stet_provenance stet_provenance_read(stet_value v, stet_arena *arena) {
 
 stet_value stet_provenance_value(const stet_provenance *p) {
     if (p->generation == 0)
-        return stet_null();
-    stet_value v = stet_object();
-    stet_put(&v, "rerunOf", stet_string(p->rerun_of));
-    stet_put(&v, "rerunOfRepo", stet_string(p->rerun_of_repo));
-    stet_put(&v, "originRunId", stet_string(p->origin_run_id));
-    stet_put(&v, "generation", stet_int(p->generation));
-    stet_put(&v, "reason", stet_string(p->reason));
-    stet_put(&v, "createdAt", stet_string(p->created_at));
-    stet_put(&v, "actor", stet_string(p->actor));
+        return stet_value_null();
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "rerunOf", stet_value_string(p->rerun_of));
+    stet_value_put(&v, "rerunOfRepo", stet_value_string(p->rerun_of_repo));
+    stet_value_put(&v, "originRunId", stet_value_string(p->origin_run_id));
+    stet_value_put(&v, "generation", stet_value_int(p->generation));
+    stet_value_put(&v, "reason", stet_value_string(p->reason));
+    stet_value_put(&v, "createdAt", stet_value_string(p->created_at));
+    stet_value_put(&v, "actor", stet_value_string(p->actor));
     return v;
 }
 
 const char *stet_labels_text(stet_value labels, stet_arena *arena) {
     stet_buf b = STET_BUF(8192);
-    for (size_t i = 0; i < stet_count(labels); i++) {
-        stet_value v = stet_at(labels, i);
-        const char *s = stet_as_string(&v, NULL);
+    for (size_t i = 0; i < stet_value_count(labels); i++) {
+        stet_value v = stet_value_at(labels, i);
+        const char *s = stet_value_as_string(&v, NULL);
         if (s == NULL || *s == 0 || strchr(s, '\n') != NULL)
             continue;
         stet_buf_str(&b, s);
@@ -111,9 +111,9 @@ const char *stet_labels_text(stet_value labels, stet_arena *arena) {
 }
 
 stet_value stet_fleet_record_labels(const stet_fleet_record *r) {
-    stet_value labels = stet_array();
+    stet_value labels = stet_value_array();
     for (const char *s = r->labels, *end; (end = strchr(s, '\n')) != NULL; s = end + 1)
-        stet_push(&labels, stet_string_n(s, (size_t)(end - s)));
+        stet_value_push(&labels, stet_value_string_n(s, (size_t)(end - s)));
     return labels;
 }
 
@@ -126,16 +126,16 @@ bool stet_fleet_record_has_label(const stet_fleet_record *r, const char *label) 
 }
 
 static void derive_failure(const stet_state *s, stet_arena *arena, stet_fleet_record *r) {
-    stet_value error = stet_get(s->failed, "error");
+    stet_value error = stet_value_get(s->failed, "error");
     r->failed_task = text_of(s->failed, "id", arena);
-    if (stet_typeof(error) == STET_OBJECT)
-        error = stet_get(error, "message");
+    if (stet_value_type(error) == STET_TYPE_OBJECT)
+        error = stet_value_get(error, "message");
     r->failed_message = copy_text(error, STET_FLEET_RECORD_MESSAGE_MAX, arena);
 }
 
 void stet_fleet_record_derive(const stet_state *s, const char *repo, uint32_t repo_index, stet_arena *arena,
                               stet_fleet_record *out) {
-    stet_value root = s->root, app = stet_get(root, "app"), summary = stet_get(root, "summary");
+    stet_value root = s->root, app = stet_value_get(root, "app"), summary = stet_value_get(root, "summary");
     stet_fleet_record r = {.id = text_of(root, "id", arena),
                            .app_id = text_of(app, "id", arena),
                            .app_version = text_of(app, "version", arena),
@@ -147,15 +147,15 @@ void stet_fleet_record_derive(const stet_state *s, const char *repo, uint32_t re
                            .created_at = text_of(root, "createdAt", arena),
                            .updated_at = text_of(root, "updatedAt", arena),
                            .loop_stage = text_of(root, "loopStage", arena),
-                           .inputs = digest_inputs(stet_get(root, "inputs"), arena),
-                           .labels = stet_labels_text(stet_get(root, "labels"), arena),
-                           .provenance = stet_provenance_read(stet_get(root, "provenance"), arena),
+                           .inputs = digest_inputs(stet_value_get(root, "inputs"), arena),
+                           .labels = stet_labels_text(stet_value_get(root, "labels"), arena),
+                           .provenance = stet_provenance_read(stet_value_get(root, "provenance"), arena),
                            .created_ms = s->created_ms,
                            .updated_ms = s->updated_ms,
-                           .stood = stet_as_int(stet_get(summary, "stood")),
-                           .ran = stet_as_int(stet_get(summary, "ran")),
-                           .saved_ms = stet_as_int(stet_get(summary, "savedMs")),
-                           .active_ms = stet_as_int(stet_get(summary, "activeMs")),
+                           .stood = stet_value_as_int(stet_value_get(summary, "stood")),
+                           .ran = stet_value_as_int(stet_value_get(summary, "ran")),
+                           .saved_ms = stet_value_as_int(stet_value_get(summary, "savedMs")),
+                           .active_ms = stet_value_as_int(stet_value_get(summary, "activeMs")),
                            .counts = s->counts,
                            .fingerprint = s->fingerprint,
                            .stamp = s->stamp,
@@ -260,9 +260,9 @@ void stet_fleet_record_write(const stet_fleet_record *r, stet_buf *out) {
 static stet_status read_field(const field *f, stet_value v, stet_arena *arena, stet_fleet_record *r, stet_error *err) {
     void *p = (char *)r + f->at;
     size_t len;
-    const char *s = stet_as_string(&v, &len);
-    int64_t n = stet_as_int(v);
-    if ((s == NULL) != (f->kind == NUMBER || f->kind == COUNT) || (s == NULL && stet_typeof(v) != STET_INT))
+    const char *s = stet_value_as_string(&v, &len);
+    int64_t n = stet_value_as_int(v);
+    if ((s == NULL) != (f->kind == NUMBER || f->kind == COUNT) || (s == NULL && stet_value_type(v) != STET_TYPE_INT))
         return stet_fail(err, STET_CORRUPT, "\"%s\" is of the wrong type", f->key);
     switch (f->kind) {
     case TEXT:
@@ -286,7 +286,7 @@ static stet_status read_field(const field *f, stet_value v, stet_arena *arena, s
 
 stet_status stet_fleet_record_read(const char *line, size_t len, const char *const *repos, size_t repo_count,
                                    stet_arena *arena, stet_fleet_record *out, stet_error *err) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_json_limits limits = {.max_depth = 4};
     stet_status st = stet_json_read(line, len, &limits, &v, err);
     if (st != STET_OK)
@@ -297,15 +297,15 @@ stet_status stet_fleet_record_read(const char *line, size_t len, const char *con
             *(const char **)(void *)((char *)&r + fields[i].at) = "";
     r.archived_at = r.archive_reason = "";
     size_t f = 0;
-    for (size_t i = 0; i < stet_count(v) && st == STET_OK; i++) {
-        const char *key = stet_key_at(v, i, NULL);
+    for (size_t i = 0; i < stet_value_count(v) && st == STET_OK; i++) {
+        const char *key = stet_value_key_at(v, i, NULL);
         int order = 1;
         while (f < FIELDS && (order = strcmp(fields[f].key, key)) < 0)
             f++;
-        st = order == 0 ? read_field(&fields[f], stet_at(v, i), arena, &r, err)
+        st = order == 0 ? read_field(&fields[f], stet_value_at(v, i), arena, &r, err)
                         : stet_fail(err, STET_CORRUPT, "\"%.40s\" is no member of a row", key);
     }
-    stet_release(v);
+    stet_value_release(v);
     if (st != STET_OK)
         return st;
     if (!stet_run_id_valid(r.id, strlen(r.id)) || r.repo_index >= repo_count ||
@@ -325,51 +325,51 @@ char *stet_fleet_record_dir(const stet_fleet_record *r) {
 }
 
 static stet_value text_or_null(const char *s) {
-    return *s != 0 ? stet_string(s) : stet_null();
+    return *s != 0 ? stet_value_string(s) : stet_value_null();
 }
 
 stet_value stet_fleet_record_value(const stet_fleet_record *r) {
-    stet_value v = stet_object(), tasks = stet_object();
+    stet_value v = stet_value_object(), tasks = stet_value_object();
     char hex[STET_HASH_HEX];
-    stet_put(&v, "schemaVersion", stet_int(STET_FLEET_RECORD_VERSION));
-    stet_put(&v, "runId", stet_string(r->id));
-    stet_put(&v, "appId", text_or_null(r->app_id));
-    stet_put(&v, "appVersion", text_or_null(r->app_version));
-    stet_put(&v, "workflowId", text_or_null(r->workflow_id));
-    stet_put(&v, "title", text_or_null(r->title));
-    stet_put(&v, "piece", text_or_null(r->piece));
-    stet_put(&v, "actor", text_or_null(r->actor));
-    stet_put(&v, "repo", stet_string(r->repo));
-    stet_put(&v, "runDir", stet_stringf("%s/.stet/runs/%s", r->repo, r->id));
-    stet_put(&v, "statePath", stet_stringf("%s/.stet/runs/%s/state.json", r->repo, r->id));
-    stet_put(&v, "createdAt", stet_string(r->created_at));
-    stet_put(&v, "updatedAt", stet_string(r->updated_at));
-    stet_put(&v, "loopStage", stet_string(r->loop_stage));
-    stet_put(&v, "lifecycle", stet_string(stet_lifecycle_name(r->lifecycle)));
-    stet_put(&v, "derivedLifecycle", stet_string(stet_lifecycle_name(r->derived)));
-    stet_put(&v, "archived", stet_bool(r->archived));
-    stet_put(&v, "archivedAt", text_or_null(r->archived_at));
-    stet_put(&v, "archiveReason", text_or_null(r->archive_reason));
-    stet_put(&tasks, "total", stet_int(r->counts.total));
+    stet_value_put(&v, "schemaVersion", stet_value_int(STET_FLEET_RECORD_VERSION));
+    stet_value_put(&v, "runId", stet_value_string(r->id));
+    stet_value_put(&v, "appId", text_or_null(r->app_id));
+    stet_value_put(&v, "appVersion", text_or_null(r->app_version));
+    stet_value_put(&v, "workflowId", text_or_null(r->workflow_id));
+    stet_value_put(&v, "title", text_or_null(r->title));
+    stet_value_put(&v, "piece", text_or_null(r->piece));
+    stet_value_put(&v, "actor", text_or_null(r->actor));
+    stet_value_put(&v, "repo", stet_value_string(r->repo));
+    stet_value_put(&v, "runDir", stet_value_stringf("%s/.stet/runs/%s", r->repo, r->id));
+    stet_value_put(&v, "statePath", stet_value_stringf("%s/.stet/runs/%s/state.json", r->repo, r->id));
+    stet_value_put(&v, "createdAt", stet_value_string(r->created_at));
+    stet_value_put(&v, "updatedAt", stet_value_string(r->updated_at));
+    stet_value_put(&v, "loopStage", stet_value_string(r->loop_stage));
+    stet_value_put(&v, "lifecycle", stet_value_string(stet_lifecycle_name(r->lifecycle)));
+    stet_value_put(&v, "derivedLifecycle", stet_value_string(stet_lifecycle_name(r->derived)));
+    stet_value_put(&v, "archived", stet_value_bool(r->archived));
+    stet_value_put(&v, "archivedAt", text_or_null(r->archived_at));
+    stet_value_put(&v, "archiveReason", text_or_null(r->archive_reason));
+    stet_value_put(&tasks, "total", stet_value_int(r->counts.total));
     for (int i = 0; i < STET_TASK_STATUSES; i++)
-        stet_put(&tasks, stet_task_status_name((stet_task_status)i), stet_int(r->counts.tasks[i]));
-    stet_put(&v, "tasks", tasks);
-    stet_put(&v, "commitCount", stet_int(r->counts.commits));
-    stet_put(&v, "verifierGatedCommitCount", stet_int(r->counts.gated_commits));
-    stet_put(&v, "openFeedbackCount", stet_int(r->counts.open_feedback));
+        stet_value_put(&tasks, stet_task_status_name((stet_task_status)i), stet_value_int(r->counts.tasks[i]));
+    stet_value_put(&v, "tasks", tasks);
+    stet_value_put(&v, "commitCount", stet_value_int(r->counts.commits));
+    stet_value_put(&v, "verifierGatedCommitCount", stet_value_int(r->counts.gated_commits));
+    stet_value_put(&v, "openFeedbackCount", stet_value_int(r->counts.open_feedback));
     if (r->failed_task[0] != 0) {
-        stet_value failure = stet_object();
-        stet_put(&failure, "task", stet_string(r->failed_task));
-        stet_put(&failure, "message", stet_string(r->failed_message));
-        stet_put(&v, "failure", failure);
+        stet_value failure = stet_value_object();
+        stet_value_put(&failure, "task", stet_value_string(r->failed_task));
+        stet_value_put(&failure, "message", stet_value_string(r->failed_message));
+        stet_value_put(&v, "failure", failure);
     } else
-        stet_put(&v, "failure", stet_null());
-    stet_put(&v, "labels", stet_fleet_record_labels(r));
-    stet_put(&v, "inputsDigest", stet_string(r->inputs));
+        stet_value_put(&v, "failure", stet_value_null());
+    stet_value_put(&v, "labels", stet_fleet_record_labels(r));
+    stet_value_put(&v, "inputsDigest", stet_value_string(r->inputs));
     stet_hash_hex(r->fingerprint, hex);
-    stet_put(&v, "sourceFingerprint", stet_stringf("sha256:%s", hex));
-    stet_put(&v, "freshness", stet_string(stet_freshness_name(r->freshness)));
-    stet_put(&v, "provenance", stet_provenance_value(&r->provenance));
+    stet_value_put(&v, "sourceFingerprint", stet_value_stringf("sha256:%s", hex));
+    stet_value_put(&v, "freshness", stet_value_string(stet_freshness_name(r->freshness)));
+    stet_value_put(&v, "provenance", stet_provenance_value(&r->provenance));
     return v;
 }
 

@@ -41,15 +41,15 @@ const char *stet_fleet_index_status_name(stet_fleet_index_status s) {
 }
 
 static void add_problem(stet_registry *reg, const char *repo, const char *path, stet_error *why) {
-    stet_value p = stet_object(), text;
-    stet_put(&p, "repo", repo != NULL ? stet_string(repo) : stet_null());
-    if (path == NULL || stet_string_checked(path, strlen(path), &text, NULL) != STET_OK)
-        text = stet_null();
-    stet_put(&p, "path", text);
-    stet_put(&p, "code", stet_string(stet_status_name(why->status)));
-    stet_put(&p, "message", stet_string(why->message));
-    stet_put(&p, "hint", stet_string(why->hint));
-    stet_push(&reg->problems, p);
+    stet_value p = stet_value_object(), text;
+    stet_value_put(&p, "repo", repo != NULL ? stet_value_string(repo) : stet_value_null());
+    if (path == NULL || stet_value_string_checked(path, strlen(path), &text, NULL) != STET_OK)
+        text = stet_value_null();
+    stet_value_put(&p, "path", text);
+    stet_value_put(&p, "code", stet_value_string(stet_status_name(why->status)));
+    stet_value_put(&p, "message", stet_value_string(why->message));
+    stet_value_put(&p, "hint", stet_value_string(why->hint));
+    stet_value_push(&reg->problems, p);
     stet_error_clear(why);
 }
 
@@ -91,7 +91,7 @@ static void add_repo(stet_registry *reg, const char *path, bool walk_up) {
         stet_free(runs);
         stet_free(registry);
         for (int i = 0; i < STET_OVERLAYS; i++)
-            repo.overlays[i] = stet_object();
+            repo.overlays[i] = stet_value_object();
         /* A listed project that is gone is no damage: its runs are missing, and named so. */
         if (st != STET_OK && st != STET_NOT_FOUND)
             add_problem(reg, repo.root, repo.root, &why);
@@ -111,7 +111,7 @@ static void load_overlays(stet_registry *reg, stet_registry_repo *repo) {
         stet_error why = STET_ERROR_INIT;
         stet_value marks;
         if (stet_overlay_load(repo->registry_dir, (stet_overlay)kind, &marks, &why) == STET_OK) {
-            stet_release(repo->overlays[kind]);
+            stet_value_release(repo->overlays[kind]);
             repo->overlays[kind] = marks;
         } else {
             char *path = stet_file_join(repo->registry_dir, stet_overlay_file((stet_overlay)kind));
@@ -137,11 +137,11 @@ static stet_status find_repos(stet_registry *reg, const stet_registry_opts *opts
     if (opts->scope == STET_SCOPE_HOME) {
         stet_value known;
         if (stet_repos_list(opts->home, &known, &why) == STET_OK) {
-            for (size_t i = 0; i < stet_count(known); i++) {
-                stet_value path = stet_get(stet_at(known, i), "path");
-                add_repo(reg, stet_as_string(&path, NULL), false);
+            for (size_t i = 0; i < stet_value_count(known); i++) {
+                stet_value path = stet_value_get(stet_value_at(known, i), "path");
+                add_repo(reg, stet_value_as_string(&path, NULL), false);
             }
-            stet_release(known);
+            stet_value_release(known);
         } else {
             char *path = stet_asprintf("%s/registry/repos.json", opts->home);
             add_problem(reg, NULL, path, &why);
@@ -286,11 +286,11 @@ static void lay_over(stet_registry *reg, stet_fleet_record *r) {
     const stet_registry_repo *repo = &reg->repos.at[r->repo_index];
     size_t len = strlen(r->id);
     stet_value mark;
-    r->archived = stet_find(repo->overlays[STET_OVERLAY_ARCHIVE], r->id, len, &mark);
+    r->archived = stet_value_find(repo->overlays[STET_OVERLAY_ARCHIVE], r->id, len, &mark);
     r->lifecycle = r->derived;
     if (r->archived) {
-        stet_value at = stet_get(mark, "archivedAt"), reason = stet_get(mark, "reason");
-        const char *when = stet_as_string(&at, NULL), *why = stet_as_string(&reason, NULL);
+        stet_value at = stet_value_get(mark, "archivedAt"), reason = stet_value_get(mark, "reason");
+        const char *when = stet_value_as_string(&at, NULL), *why = stet_value_as_string(&reason, NULL);
         r->archived_at = when != NULL ? stet_arena_strdup(&reg->arena, when) : "";
         r->archive_reason = why != NULL ? stet_arena_strdup(&reg->arena, why) : "";
         r->lifecycle = STET_LIFE_ARCHIVED;
@@ -301,9 +301,9 @@ static void lay_over(stet_registry *reg, stet_fleet_record *r) {
         stet_free(dir);
     }
     /* What the run itself says of its origin counts more than a link that was noted about it. */
-    if (r->provenance.generation == 0 && stet_find(repo->overlays[STET_OVERLAY_PROVENANCE], r->id, len, &mark))
+    if (r->provenance.generation == 0 && stet_value_find(repo->overlays[STET_OVERLAY_PROVENANCE], r->id, len, &mark))
         r->provenance = stet_provenance_read(mark, &reg->arena);
-    if (stet_find(repo->overlays[STET_OVERLAY_LABELS], r->id, len, &mark))
+    if (stet_value_find(repo->overlays[STET_OVERLAY_LABELS], r->id, len, &mark))
         r->labels = stet_labels_text(mark, &reg->arena);
 }
 
@@ -345,7 +345,7 @@ static stet_status load_sources(const stet_registry_opts *opts, stet_registry **
         return stet_fail(err, STET_NOT_FOUND, "there is no project here, and the scope is repo");
     stet_registry *reg = stet_alloc_zero(sizeof *reg);
     reg->scope = opts->scope;
-    reg->problems = stet_array();
+    reg->problems = stet_value_array();
     reg->home = stet_arena_strdup(&reg->arena, opts->home);
     stet_status st = find_repos(reg, opts, err);
     if (st != STET_OK) {
@@ -428,16 +428,16 @@ static stet_status store_repo(stet_registry *reg, const char *generated_at, stet
 /* Links that runs carry in themselves and that the overlay has lost come back to it. */
 static stet_status store_links(stet_registry *reg, stet_error *err) {
     for (size_t k = 0; k < reg->repos.len; k++) {
-        stet_value lost = stet_object(), had;
+        stet_value lost = stet_value_object(), had;
         for (size_t i = 0; i < reg->records.len; i++) {
             const stet_fleet_record *r = reg->records.at[i];
             if (r->repo_index == k && r->provenance.generation > 0 &&
-                !stet_find(reg->repos.at[k].overlays[STET_OVERLAY_PROVENANCE], r->id, strlen(r->id), &had))
-                stet_put(&lost, r->id, stet_provenance_value(&r->provenance));
+                !stet_value_find(reg->repos.at[k].overlays[STET_OVERLAY_PROVENANCE], r->id, strlen(r->id), &had))
+                stet_value_put(&lost, r->id, stet_provenance_value(&r->provenance));
         }
         stet_error why = STET_ERROR_INIT;
         stet_status st = stet_overlay_update(reg->repos.at[k].registry_dir, STET_OVERLAY_PROVENANCE, lost, &why);
-        stet_release(lost);
+        stet_value_release(lost);
         /* Another project's overlay that can't be written is no reason to leave this index old. */
         if (st != STET_OK && reg->root != NULL && strcmp(reg->root, reg->repos.at[k].root) == 0 && st != STET_CORRUPT &&
             st != STET_UNSUPPORTED) {
@@ -507,7 +507,7 @@ void stet_registry_free(stet_registry *reg) {
         return;
     for (size_t i = 0; i < reg->repos.len; i++)
         for (int k = 0; k < STET_OVERLAYS; k++)
-            stet_release(reg->repos.at[i].overlays[k]);
+            stet_value_release(reg->repos.at[i].overlays[k]);
     stet_vec_release(&reg->repos);
     stet_vec_release(&reg->records);
     stet_vec_release(&reg->unreadable);
@@ -515,7 +515,7 @@ void stet_registry_free(stet_registry *reg) {
     stet_vec_release(&reg->fresh);
     stet_vec_release(&reg->missing);
     stet_vec_release(&reg->index.rows);
-    stet_release(reg->problems);
+    stet_value_release(reg->problems);
     for (size_t i = 0; i < reg->arena_count; i++)
         stet_arena_release(&reg->arenas[i]);
     stet_free(reg->arenas);

@@ -36,12 +36,12 @@ static bool named(const search *s, const char *id, const char *repo) {
 }
 
 static stet_status ambiguous(const search *s, const stet_fleet_records *hits, stet_error *err) {
-    stet_value runs = stet_array();
+    stet_value runs = stet_value_array();
     for (size_t i = 0; i < hits->len && i < NAMES_MAX; i++) {
-        stet_value v = stet_object();
-        stet_put(&v, "runId", stet_string(hits->at[i]->id));
-        stet_put(&v, "repo", stet_string(hits->at[i]->repo));
-        stet_push(&runs, v);
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "runId", stet_value_string(hits->at[i]->id));
+        stet_value_put(&v, "repo", stet_value_string(hits->at[i]->repo));
+        stet_value_push(&runs, v);
     }
     stet_status st;
     if (s->exact) {
@@ -88,7 +88,7 @@ static stet_status not_there(const stet_registry *reg, const search *s, const st
         if (!named(s, u->name, u->repo))
             continue;
         stet_status st = stet_fail(err, u->status, "run %s in %s: %s", u->name, u->repo, u->reason);
-        stet_detail(err, "repo", stet_string(u->repo));
+        stet_detail(err, "repo", stet_value_string(u->repo));
         return st;
     }
     stet_status st =
@@ -133,75 +133,75 @@ stet_status stet_registry_find(const stet_registry *reg, const char *id, const c
 }
 
 static stet_value names_of(const stet_fleet_records *v, size_t max) {
-    stet_value out = stet_array();
+    stet_value out = stet_value_array();
     for (size_t i = 0; i < v->len && (max == 0 || i < max); i++) {
-        stet_value item = stet_object();
-        stet_put(&item, "runId", stet_string(v->at[i]->id));
-        stet_put(&item, "repo", stet_string(v->at[i]->repo));
-        stet_push(&out, item);
+        stet_value item = stet_value_object();
+        stet_value_put(&item, "runId", stet_value_string(v->at[i]->id));
+        stet_value_put(&item, "repo", stet_value_string(v->at[i]->repo));
+        stet_value_push(&out, item);
     }
     return out;
 }
 
 stet_value stet_registry_freshness(const stet_registry *reg, size_t max) {
-    stet_value v = stet_object(), bad = stet_array();
+    stet_value v = stet_value_object(), bad = stet_value_array();
     char hex[STET_HASH_HEX];
-    stet_put(&v, "status", stet_string(stet_fleet_index_status_name(reg->status)));
+    stet_value_put(&v, "status", stet_value_string(stet_fleet_index_status_name(reg->status)));
     if (reg->index.present) {
         stet_hash_hex(reg->index.fingerprint, hex);
-        stet_put(&v, "persistedFingerprint", stet_stringf("sha256:%s", hex));
+        stet_value_put(&v, "persistedFingerprint", stet_value_stringf("sha256:%s", hex));
     } else
-        stet_put(&v, "persistedFingerprint", stet_null());
+        stet_value_put(&v, "persistedFingerprint", stet_value_null());
     stet_hash_hex(reg->fingerprint, hex);
-    stet_put(&v, "currentFingerprint", stet_stringf("sha256:%s", hex));
-    stet_put(&v, "staleRuns", names_of(&reg->stale, max));
+    stet_value_put(&v, "currentFingerprint", stet_value_stringf("sha256:%s", hex));
+    stet_value_put(&v, "staleRuns", names_of(&reg->stale, max));
     /* Without an index every run is new: naming all of them tells nothing. */
     stet_fleet_records none = {0};
-    stet_put(&v, "newRuns", names_of(reg->index.present ? &reg->fresh : &none, max));
-    stet_put(&v, "missingRuns", names_of(&reg->missing, max));
+    stet_value_put(&v, "newRuns", names_of(reg->index.present ? &reg->fresh : &none, max));
+    stet_value_put(&v, "missingRuns", names_of(&reg->missing, max));
     for (size_t i = 0; i < reg->unreadable.len && (max == 0 || i < max); i++) {
         const stet_unreadable *u = &reg->unreadable.at[i];
-        stet_value item = stet_object();
-        stet_put(&item, "runId", stet_string(u->name));
-        stet_put(&item, "repo", stet_string(u->repo));
-        stet_put(&item, "code", stet_string(stet_status_name(u->status)));
-        stet_put(&item, "reason", stet_string(u->reason));
-        stet_push(&bad, item);
+        stet_value item = stet_value_object();
+        stet_value_put(&item, "runId", stet_value_string(u->name));
+        stet_value_put(&item, "repo", stet_value_string(u->repo));
+        stet_value_put(&item, "code", stet_value_string(stet_status_name(u->status)));
+        stet_value_put(&item, "reason", stet_value_string(u->reason));
+        stet_value_push(&bad, item);
     }
-    stet_put(&v, "unreadableRuns", bad);
-    stet_put(&v, "staleCount", stet_int((int64_t)reg->stale.len));
-    stet_put(&v, "newCount", stet_int((int64_t)reg->fresh.len));
-    stet_put(&v, "missingCount", stet_int((int64_t)reg->missing.len));
-    stet_put(&v, "unreadableCount", stet_int((int64_t)reg->unreadable.len));
+    stet_value_put(&v, "unreadableRuns", bad);
+    stet_value_put(&v, "staleCount", stet_value_int((int64_t)reg->stale.len));
+    stet_value_put(&v, "newCount", stet_value_int((int64_t)reg->fresh.len));
+    stet_value_put(&v, "missingCount", stet_value_int((int64_t)reg->missing.len));
+    stet_value_put(&v, "unreadableCount", stet_value_int((int64_t)reg->unreadable.len));
     return v;
 }
 
 stet_value stet_registry_counts(const stet_registry *reg) {
-    stet_value v = stet_object();
-    stet_put(&v, "total", stet_int((int64_t)reg->records.len));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "total", stet_value_int((int64_t)reg->records.len));
     for (int i = 0; i < STET_LIFECYCLES; i++)
-        stet_put(&v, stet_lifecycle_name((stet_lifecycle)i), stet_int((int64_t)reg->counts[i]));
-    stet_put(&v, "unreadable", stet_int((int64_t)reg->unreadable.len));
+        stet_value_put(&v, stet_lifecycle_name((stet_lifecycle)i), stet_value_int((int64_t)reg->counts[i]));
+    stet_value_put(&v, "unreadable", stet_value_int((int64_t)reg->unreadable.len));
     return v;
 }
 
 stet_value stet_registry_repos(const stet_registry *reg) {
-    stet_value v = stet_array();
+    stet_value v = stet_value_array();
     for (size_t i = 0; i < reg->repos.len; i++)
-        stet_push(&v, stet_string(reg->repos.at[i].root));
+        stet_value_push(&v, stet_value_string(reg->repos.at[i].root));
     return v;
 }
 
 stet_value stet_registry_next_action(const stet_registry *reg) {
     if (reg->status != STET_FLEET_INDEX_VALID)
-        return stet_stringf("stet registry refresh --scope %s", reg->scope == STET_SCOPE_HOME ? "home" : "repo");
+        return stet_value_stringf("stet registry refresh --scope %s", reg->scope == STET_SCOPE_HOME ? "home" : "repo");
     if (reg->counts[STET_LIFE_INTERRUPTED] > 0)
-        return stet_string("stet runs search --status interrupted");
+        return stet_value_string("stet runs search --status interrupted");
     if (reg->counts[STET_LIFE_BLOCKED] > 0)
-        return stet_string("stet runs search --status blocked");
+        return stet_value_string("stet runs search --status blocked");
     if (reg->counts[STET_LIFE_FAILED] > 0)
-        return stet_string("stet runs search --status failed");
-    return stet_string("stet runs search");
+        return stet_value_string("stet runs search --status failed");
+    return stet_value_string("stet runs search");
 }
 
 stet_status stet_fleet_record_reread(const stet_fleet_record *r, stet_state *out, stet_error *err) {

@@ -22,11 +22,11 @@ static char *file_in(const char *home, const char *name) {
 }
 
 static bool valid_entry(stet_value entry) {
-    stet_value path = stet_get(entry, "path"), added = stet_get(entry, "addedAt");
+    stet_value path = stet_value_get(entry, "path"), added = stet_value_get(entry, "addedAt");
     size_t len;
-    if (stet_typeof(path) != STET_STRING || stet_typeof(added) != STET_STRING)
+    if (stet_value_type(path) != STET_TYPE_STRING || stet_value_type(added) != STET_TYPE_STRING)
         return false;
-    const char *text = stet_as_string(&path, &len);
+    const char *text = stet_value_as_string(&path, &len);
     return len > 0 && text[0] == '/' && strlen(text) == len;
 }
 
@@ -37,11 +37,11 @@ static stet_status corrupt(const char *file, const char *what, stet_error *err) 
 }
 
 static stet_status check_shape(const char *file, stet_value all, stet_error *err) {
-    stet_value repos = stet_get(all, "repos");
-    if (stet_typeof(repos) != STET_ARRAY || stet_count(repos) > STET_REPOS_MAX)
+    stet_value repos = stet_value_get(all, "repos");
+    if (stet_value_type(repos) != STET_TYPE_ARRAY || stet_value_count(repos) > STET_REPOS_MAX)
         return corrupt(file, "no list of projects: repos is no array, or too long", err);
-    for (size_t i = 0; i < stet_count(repos); i++)
-        if (!valid_entry(stet_at(repos, i)))
+    for (size_t i = 0; i < stet_value_count(repos); i++)
+        if (!valid_entry(stet_value_at(repos, i)))
             return corrupt(file, "an entry without an absolute path or addedAt", err);
     return STET_OK;
 }
@@ -52,34 +52,35 @@ static stet_status load(const char *home, stet_value *out, stet_error *err) {
     stet_status status = stet_derived_load(file, FILE_MAX, STET_REPOS_SCHEMA, out, err);
     if (status == STET_CORRUPT)
         stet_hint(err, HINT);
-    if (status == STET_OK && stet_typeof(*out) != STET_NULL && (status = check_shape(file, *out, err)) != STET_OK)
-        stet_release(*out);
+    if (status == STET_OK && stet_value_type(*out) != STET_TYPE_NULL &&
+        (status = check_shape(file, *out, err)) != STET_OK)
+        stet_value_release(*out);
     stet_free(file);
     return status;
 }
 
 static int order(stet_value entry, const char *path) {
-    stet_value own = stet_get(entry, "path");
+    stet_value own = stet_value_get(entry, "path");
     size_t len;
-    return strcmp(stet_as_string(&own, &len), path);
+    return strcmp(stet_value_as_string(&own, &len), path);
 }
 
 /* Sorted by path and without duplicates, whoever wrote the file. */
 static stet_value sorted(stet_value repos) {
-    stet_value out = stet_array();
-    for (size_t i = 0; i < stet_count(repos); i++) {
-        stet_value entry = stet_at(repos, i), path = stet_get(entry, "path");
-        size_t len, low = 0, high = stet_count(out);
-        const char *text = stet_as_string(&path, &len);
+    stet_value out = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(repos); i++) {
+        stet_value entry = stet_value_at(repos, i), path = stet_value_get(entry, "path");
+        size_t len, low = 0, high = stet_value_count(out);
+        const char *text = stet_value_as_string(&path, &len);
         while (low < high) {
             size_t middle = low + (high - low) / 2;
-            if (order(stet_at(out, middle), text) < 0)
+            if (order(stet_value_at(out, middle), text) < 0)
                 low = middle + 1;
             else
                 high = middle;
         }
-        if (low == stet_count(out) || order(stet_at(out, low), text) != 0)
-            stet_insert_at(&out, low, stet_retain(entry));
+        if (low == stet_value_count(out) || order(stet_value_at(out, low), text) != 0)
+            stet_value_insert_at(&out, low, stet_value_retain(entry));
     }
     return out;
 }
@@ -89,17 +90,17 @@ stet_status stet_repos_list(const char *home, stet_value *out, stet_error *err) 
     stet_status status = load(home, &all, err);
     if (status != STET_OK)
         return status;
-    *out = sorted(stet_get(all, "repos"));
-    stet_release(all);
+    *out = sorted(stet_value_get(all, "repos"));
+    stet_value_release(all);
     return STET_OK;
 }
 
 stet_status stet_repos_make_home(const char *home, stet_error *err) {
     char *dir = stet_file_join(home, "registry");
     stet_status status = stet_file_mkdirs(dir, 0755, err);
-    if (status != STET_OK && err != NULL) {
-        err->hint[0] = 0; /* the general one does not know of the way out */
-        stet_hint(err, "make it writable, or set STET_HOME to another directory");
+    if (status != STET_OK) {
+        /* the general one does not know of the way out */
+        stet_hint_instead(err, "make it writable, or set STET_HOME to another directory");
     }
     stet_free(dir);
     return status;
@@ -139,9 +140,9 @@ static stet_status take_lock(const char *home, const stet_repos_wait *wait, stet
 
 /* Consumes `repos`. Members of the file that are not ours are kept. */
 static stet_status store(const char *home, stet_value all, stet_value repos, stet_error *err) {
-    stet_value whole = stet_typeof(all) == STET_OBJECT ? stet_retain(all) : stet_object();
-    stet_put(&whole, "schemaVersion", stet_int(STET_REPOS_SCHEMA));
-    stet_put(&whole, "repos", repos);
+    stet_value whole = stet_value_type(all) == STET_TYPE_OBJECT ? stet_value_retain(all) : stet_value_object();
+    stet_value_put(&whole, "schemaVersion", stet_value_int(STET_REPOS_SCHEMA));
+    stet_value_put(&whole, "repos", repos);
     stet_buf text = STET_BUF(FILE_MAX);
     stet_json_write(&text, whole, STET_JSON_PRETTY);
     char *file = file_in(home, "repos.json");
@@ -149,14 +150,14 @@ static stet_status store(const char *home, stet_value all, stet_value repos, ste
                                        : stet_file_replace(file, stet_buf_cstr(&text), text.len, 0644, err);
     stet_free(file);
     stet_buf_release(&text);
-    stet_release(whole);
+    stet_value_release(whole);
     return status;
 }
 
 /* Index of `path` in a sorted list; count if absent. */
 static size_t index_of(stet_value repos, const char *path) {
-    size_t i = 0, n = stet_count(repos);
-    while (i < n && order(stet_at(repos, i), path) != 0)
+    size_t i = 0, n = stet_value_count(repos);
+    while (i < n && order(stet_value_at(repos, i), path) != 0)
         i++;
     return i;
 }
@@ -187,27 +188,27 @@ stet_status stet_repos_add(const char *home, const char *dir, int64_t now_ms, co
     bool fresh = false;
     status = load(home, &all, err);
     if (status == STET_OK) {
-        stet_value repos = sorted(stet_get(all, "repos"));
-        fresh = index_of(repos, path) == stet_count(repos);
-        status = fresh ? stet_string_checked(path, strlen(path), &text, err) : STET_OK;
-        if (fresh && status == STET_OK && stet_count(repos) >= STET_REPOS_MAX) {
-            stet_release(text);
+        stet_value repos = sorted(stet_value_get(all, "repos"));
+        fresh = index_of(repos, path) == stet_value_count(repos);
+        status = fresh ? stet_value_string_checked(path, strlen(path), &text, err) : STET_OK;
+        if (fresh && status == STET_OK && stet_value_count(repos) >= STET_REPOS_MAX) {
+            stet_value_release(text);
             status = stet_fail(err, STET_LIMIT, "%d projects are listed, which is the most", STET_REPOS_MAX);
         }
         if (fresh && status == STET_OK) {
             char when[STET_TIME_TEXT];
             stet_time_print(now_ms, when);
-            stet_value entry = stet_object();
-            stet_put(&entry, "path", text);
-            stet_put(&entry, "addedAt", stet_string(when));
-            stet_push(&repos, entry);
+            stet_value entry = stet_value_object();
+            stet_value_put(&entry, "path", text);
+            stet_value_put(&entry, "addedAt", stet_value_string(when));
+            stet_value_push(&repos, entry);
             stet_value list = sorted(repos);
-            stet_release(repos);
+            stet_value_release(repos);
             status = store(home, all, list, err);
         } else {
-            stet_release(repos);
+            stet_value_release(repos);
         }
-        stet_release(all);
+        stet_value_release(all);
     }
     stet_lock_close(lock);
     if (status == STET_OK) {
@@ -232,7 +233,7 @@ static stet_status listed_name(stet_value repos, const char *dir, char **out, st
     *out = NULL;
     /* The exact path first: a project whose .stet/ is gone may lie inside another one. */
     for (int i = 2; i >= 0; i--) {
-        if (candidates[i] && !*out && index_of(repos, candidates[i]) < stet_count(repos)) {
+        if (candidates[i] && !*out && index_of(repos, candidates[i]) < stet_value_count(repos)) {
             *out = candidates[i];
             candidates[i] = NULL;
         }
@@ -255,20 +256,20 @@ stet_status stet_repos_remove(const char *home, const char *dir, const stet_repo
     stet_value all;
     status = load(home, &all, err);
     if (status == STET_OK) {
-        stet_value repos = sorted(stet_get(all, "repos"));
+        stet_value repos = sorted(stet_value_get(all, "repos"));
         char *name = NULL;
         status = listed_name(repos, dir, &name, err);
         if (status == STET_OK) {
-            stet_remove_at(&repos, index_of(repos, name));
+            stet_value_remove_at(&repos, index_of(repos, name));
             status = store(home, all, repos, err);
         } else {
-            stet_release(repos);
+            stet_value_release(repos);
         }
         if (status == STET_OK)
             *path = name;
         else
             stet_free(name);
-        stet_release(all);
+        stet_value_release(all);
     }
     stet_lock_close(lock);
     return status;

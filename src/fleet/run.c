@@ -31,19 +31,19 @@
 stet_value stet_runfile_now(void) {
     char text[STET_TIME_TEXT];
     stet_time_print(stet_clock_ms(), text);
-    return stet_string(text);
+    return stet_value_string(text);
 }
 
 stet_value stet_runfile_text(const char *s) {
     stet_value v;
     if (s == NULL)
-        return stet_null();
-    if (stet_string_checked(s, strlen(s), &v, NULL) == STET_OK)
+        return stet_value_null();
+    if (stet_value_string_checked(s, strlen(s), &v, NULL) == STET_OK)
         return v;
     stet_buf b = STET_BUF(0);
     for (; *s != 0; s++)
         stet_buf_char(&b, (unsigned char)*s < 0x80 ? *s : '?');
-    v = stet_string_n(stet_buf_cstr(&b), b.len);
+    v = stet_value_string_n(stet_buf_cstr(&b), b.len);
     stet_buf_release(&b);
     return v;
 }
@@ -62,17 +62,15 @@ bool stet_runfile_good(const stet_runfile *run) {
 static stet_status sticky(const stet_runfile *run, stet_error *err) {
     if (stet_runfile_good(run))
         return STET_OK;
-    stet_status st = stet_fail(err, run->failure.status, "%s", run->failure.message);
-    if (run->failure.hint[0] != 0)
-        stet_hint(err, "%s", run->failure.hint);
-    return st;
+    stet_error_copy(err, &run->failure);
+    return run->failure.status;
 }
 
 static void compose(stet_runfile *run) {
-    stet_put(&run->state, "tasks", stet_retain(run->tasks));
-    stet_put(&run->state, "feedback", stet_retain(run->feedback));
-    stet_put(&run->state, "commits", stet_retain(run->commits));
-    stet_put(&run->state, "summary", stet_retain(run->summary));
+    stet_value_put(&run->state, "tasks", stet_value_retain(run->tasks));
+    stet_value_put(&run->state, "feedback", stet_value_retain(run->feedback));
+    stet_value_put(&run->state, "commits", stet_value_retain(run->commits));
+    stet_value_put(&run->state, "summary", stet_value_retain(run->summary));
 }
 
 static stet_status write_events(stet_runfile *run) {
@@ -88,10 +86,11 @@ static stet_status write_events(stet_runfile *run) {
 
 static stet_status write_state(stet_runfile *run, const char *path) {
     int64_t now = stet_clock_monotonic_us();
-    stet_value active = stet_get(run->summary, ACTIVE_MEMBER);
-    stet_put(&run->summary, ACTIVE_MEMBER, stet_int(stet_as_int(active) + (now - run->opened_us) / 1000));
+    stet_value active = stet_value_get(run->summary, ACTIVE_MEMBER);
+    stet_value_put(&run->summary, ACTIVE_MEMBER,
+                   stet_value_int(stet_value_as_int(active) + (now - run->opened_us) / 1000));
     run->opened_us = now;
-    stet_put(&run->state, "updatedAt", stet_runfile_now());
+    stet_value_put(&run->state, "updatedAt", stet_runfile_now());
     compose(run);
     stet_buf b = STET_BUF(0);
     stet_json_write(&b, run->state, STET_JSON_PRETTY);
@@ -130,12 +129,12 @@ void stet_runfile_changed(stet_runfile *run, bool matters) {
 void stet_runfile_event(stet_runfile *run, const char *event, stet_value fields) {
     if (!stet_runfile_good(run))
         return;
-    stet_value line = stet_typeof(fields) == STET_OBJECT ? stet_retain(fields) : stet_object();
-    stet_put(&line, "at", stet_runfile_now());
-    stet_put(&line, "event", stet_string(event));
+    stet_value line = stet_value_type(fields) == STET_TYPE_OBJECT ? stet_value_retain(fields) : stet_value_object();
+    stet_value_put(&line, "at", stet_runfile_now());
+    stet_value_put(&line, "event", stet_value_string(event));
     stet_json_write(&run->events, line, STET_JSON_CANONICAL);
     stet_buf_char(&run->events, '\n');
-    stet_release(line);
+    stet_value_release(line);
     if (run->events.len >= EVENTS_FLUSH && write_events(run) != STET_OK)
         return; /* sticks */
 }
@@ -180,32 +179,35 @@ static stet_runfile *new_handle(void) {
 }
 
 static stet_value object_or_empty(stet_value v) {
-    return stet_typeof(v) == STET_OBJECT ? stet_retain(v) : stet_object();
+    return stet_value_type(v) == STET_TYPE_OBJECT ? stet_value_retain(v) : stet_value_object();
 }
 
 static stet_value first_state(const stet_project *p, const char *id, const stet_runfile_spec *spec) {
     const char *workflow = spec->workflow_id ? spec->workflow_id : spec->app_id;
     const char *title = spec->title ? spec->title : spec->app_title;
-    stet_value s = stet_object(), app = stet_object(), now = stet_runfile_now();
-    stet_put(&s, "schemaVersion", stet_int(STET_STATE_VERSION));
-    stet_put(&s, "id", stet_string(id));
-    stet_put(&s, "createdAt", stet_retain(now));
-    stet_put(&s, "updatedAt", now);
-    stet_put(&s, "repo", stet_runfile_text(stet_project_root(p)));
-    stet_put(&app, "id", stet_runfile_text(spec->app_id));
-    stet_put(&app, "version", stet_runfile_text(spec->app_version));
-    stet_put(&app, "title", stet_runfile_text(spec->app_title));
-    stet_put(&s, "app", app);
-    stet_put(&s, "piece", stet_runfile_text(spec->piece));
-    stet_put(&s, "workflowId", stet_runfile_text(workflow));
-    stet_put(&s, "title", stet_runfile_text(title));
-    stet_put(&s, "loopStage", stet_string(stet_stage_name(spec->stage)));
-    stet_put(&s, "inputs", object_or_empty(spec->inputs));
-    stet_put(&s, "options", object_or_empty(spec->options));
-    stet_put(&s, "labels", stet_typeof(spec->labels) == STET_ARRAY ? stet_retain(spec->labels) : stet_array());
-    stet_put(&s, "provenance",
-             stet_typeof(spec->provenance) == STET_OBJECT ? stet_retain(spec->provenance) : stet_null());
-    stet_put(&s, "actor", stet_runfile_text(spec->actor ? spec->actor : stet_runfile_user()));
+    stet_value s = stet_value_object(), app = stet_value_object(), now = stet_runfile_now();
+    stet_value_put(&s, "schemaVersion", stet_value_int(STET_STATE_VERSION));
+    stet_value_put(&s, "id", stet_value_string(id));
+    stet_value_put(&s, "createdAt", stet_value_retain(now));
+    stet_value_put(&s, "updatedAt", now);
+    stet_value_put(&s, "repo", stet_runfile_text(stet_project_root(p)));
+    stet_value_put(&app, "id", stet_runfile_text(spec->app_id));
+    stet_value_put(&app, "version", stet_runfile_text(spec->app_version));
+    stet_value_put(&app, "title", stet_runfile_text(spec->app_title));
+    stet_value_put(&s, "app", app);
+    stet_value_put(&s, "piece", stet_runfile_text(spec->piece));
+    stet_value_put(&s, "workflowId", stet_runfile_text(workflow));
+    stet_value_put(&s, "title", stet_runfile_text(title));
+    stet_value_put(&s, "loopStage", stet_value_string(stet_stage_name(spec->stage)));
+    stet_value_put(&s, "inputs", object_or_empty(spec->inputs));
+    stet_value_put(&s, "options", object_or_empty(spec->options));
+    stet_value_put(&s, "labels",
+                   stet_value_type(spec->labels) == STET_TYPE_ARRAY ? stet_value_retain(spec->labels)
+                                                                    : stet_value_array());
+    stet_value_put(&s, "provenance",
+                   stet_value_type(spec->provenance) == STET_TYPE_OBJECT ? stet_value_retain(spec->provenance)
+                                                                         : stet_value_null());
+    stet_value_put(&s, "actor", stet_runfile_text(spec->actor ? spec->actor : stet_runfile_user()));
     return s;
 }
 
@@ -243,10 +245,10 @@ stet_status stet_runfile_create(stet_project *p, const stet_runfile_spec *spec, 
         run = new_handle();
         make_id(spec->name ? spec->name : spec->app_id, run->id);
         run->state = first_state(p, run->id, spec);
-        run->tasks = stet_array();
-        run->feedback = stet_array();
-        run->commits = stet_array();
-        run->summary = stet_object();
+        run->tasks = stet_value_array();
+        run->feedback = stet_value_array();
+        run->commits = stet_value_array();
+        run->summary = stet_value_object();
         st = place(run, runs, spec, &why);
         if (st == STET_OK)
             break;
@@ -262,26 +264,26 @@ stet_status stet_runfile_create(stet_project *p, const stet_runfile_spec *spec, 
     stet_free(runs);
     if (st != STET_OK)
         return st;
-    stet_runfile_event(run, "created", stet_null());
+    stet_runfile_event(run, "created", stet_value_null());
     *out = run;
     return STET_OK;
 }
 
 static void take_over(stet_runfile *run, stet_state *s) {
     stet_value v;
-    run->state = stet_retain(s->root);
-    run->tasks = stet_retain(stet_get(s->root, "tasks"));
-    v = stet_get(s->root, "feedback");
-    run->feedback = stet_typeof(v) == STET_ARRAY ? stet_retain(v) : stet_array();
-    for (size_t i = 0; i < stet_count(run->feedback); i++)
+    run->state = stet_value_retain(s->root);
+    run->tasks = stet_value_retain(stet_value_get(s->root, "tasks"));
+    v = stet_value_get(s->root, "feedback");
+    run->feedback = stet_value_type(v) == STET_TYPE_ARRAY ? stet_value_retain(v) : stet_value_array();
+    for (size_t i = 0; i < stet_value_count(run->feedback); i++)
         stet_runfile_index_feedback(run, i);
-    v = stet_get(s->root, "commits");
-    run->commits = stet_typeof(v) == STET_ARRAY ? stet_retain(v) : stet_array();
-    run->summary = object_or_empty(stet_get(s->root, "summary"));
-    for (size_t i = 0; i < stet_count(run->tasks); i++) {
-        stet_value id = stet_get(stet_at(run->tasks, i), "id");
+    v = stet_value_get(s->root, "commits");
+    run->commits = stet_value_type(v) == STET_TYPE_ARRAY ? stet_value_retain(v) : stet_value_array();
+    run->summary = object_or_empty(stet_value_get(s->root, "summary"));
+    for (size_t i = 0; i < stet_value_count(run->tasks); i++) {
+        stet_value id = stet_value_get(stet_value_at(run->tasks, i), "id");
         size_t len;
-        const char *text = stet_as_string(&id, &len);
+        const char *text = stet_value_as_string(&id, &len);
         stet_map_put(&run->task_index, text, len, (stet_slot){.n = i});
     }
     stet_state_release(s);
@@ -315,18 +317,18 @@ stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **ou
     stet_free(dir);
     stet_free(runs);
     if (st != STET_OK) {
-        if (s.fingerprint.bytes[0] != 0 || stet_typeof(s.root) != STET_NULL)
+        if (s.fingerprint.bytes[0] != 0 || stet_value_type(s.root) != STET_TYPE_NULL)
             stet_state_release(&s);
         stet_runfile_close(run);
         return st;
     }
     take_over(run, &s);
-    stet_runfile_event(run, "resumed", stet_null());
-    for (size_t i = 0; i < stet_count(run->tasks); i++) {
-        stet_value task = stet_at(run->tasks, i), task_id = stet_get(task, "id");
+    stet_runfile_event(run, "resumed", stet_value_null());
+    for (size_t i = 0; i < stet_value_count(run->tasks); i++) {
+        stet_value task = stet_value_at(run->tasks, i), task_id = stet_value_get(task, "id");
         stet_task_status status;
-        if (stet_task_status_of(stet_get(task, "status"), &status) && status == STET_TASK_RUNNING) {
-            char *copy = stet_strdup(stet_as_string(&task_id, NULL));
+        if (stet_task_status_of(stet_value_get(task, "status"), &status) && status == STET_TASK_RUNNING) {
+            char *copy = stet_strdup(stet_value_as_string(&task_id, NULL));
             stet_runfile_task_reset(run, copy);
             stet_free(copy);
         }
@@ -339,11 +341,11 @@ void stet_runfile_close(stet_runfile *run) {
     if (run == NULL)
         return;
     stet_lock_close(run->lock);
-    stet_release(run->state);
-    stet_release(run->tasks);
-    stet_release(run->feedback);
-    stet_release(run->commits);
-    stet_release(run->summary);
+    stet_value_release(run->state);
+    stet_value_release(run->tasks);
+    stet_value_release(run->feedback);
+    stet_value_release(run->commits);
+    stet_value_release(run->summary);
     stet_map_release(&run->told_index);
     stet_map_release(&run->task_index);
     stet_buf_release(&run->events);

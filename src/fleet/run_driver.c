@@ -40,15 +40,15 @@ stet_status stet_runfile_lock(stet_runfile *run, const char *dir, const char *ac
     if (st == STET_OK) {
         char host[65];
         host_name(host);
-        stet_value owner = stet_object();
-        stet_put(&owner, "process", stet_proc_id_value(stet_proc_self()));
-        stet_put(&owner, "host", stet_runfile_text(host));
-        stet_put(&owner, "actor", stet_runfile_text(actor));
-        stet_put(&owner, "since", stet_runfile_now());
+        stet_value owner = stet_value_object();
+        stet_value_put(&owner, "process", stet_proc_id_value(stet_proc_self()));
+        stet_value_put(&owner, "host", stet_runfile_text(host));
+        stet_value_put(&owner, "actor", stet_runfile_text(actor));
+        stet_value_put(&owner, "since", stet_runfile_now());
         stet_buf b = STET_BUF(0);
         stet_json_write(&b, owner, STET_JSON_CANONICAL);
         stet_buf_char(&b, '\n');
-        stet_release(owner);
+        stet_value_release(owner);
         int fd = stet_sys_open(path, O_WRONLY | O_NOFOLLOW | O_TRUNC, 0644);
         if (fd < 0)
             st = stet_fail_errno(err, errno, "%s", path);
@@ -67,15 +67,15 @@ stet_driver_state stet_runfile_driver(const char *run_dir, stet_value *owner) {
     int fd = stet_sys_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     stet_free(path);
     if (owner != NULL)
-        *owner = stet_null();
+        *owner = stet_value_null();
     if (fd < 0)
         return STET_DRIVER_NONE;
-    stet_value said = stet_null();
+    stet_value said = stet_value_null();
     char text[OWNER_MAX];
     size_t len = 0;
     if (stet_file_read_all(fd, "driver.lock", text, sizeof text, &len, NULL) == STET_OK)
         if (stet_json_read(text, len, NULL, &said, NULL) != STET_OK)
-            said = stet_null();
+            said = stet_value_null();
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
     /* Asking is not taking: nobody who wants to drive is held up by a reader. */
     bool asked = stet_sys_fcntl_lock(fd, F_OFD_GETLK, &lock) == 0;
@@ -84,11 +84,11 @@ stet_driver_state stet_runfile_driver(const char *run_dir, stet_value *owner) {
     stet_proc_id id;
     if (asked && lock.l_type != F_UNLCK)
         state = STET_DRIVER_ALIVE;
-    else if (asked && stet_proc_id_of_value(stet_get(said, "process"), &id)) {
+    else if (asked && stet_proc_id_of_value(stet_value_get(said, "process"), &id)) {
         char host[65];
         host_name(host);
-        stet_value named = stet_get(said, "host");
-        const char *name = stet_as_string(&named, NULL);
+        stet_value named = stet_value_get(said, "host");
+        const char *name = stet_value_as_string(&named, NULL);
         /* Another boot id under this host's name is this machine before its restart. */
         if (id.boot == stet_proc_self().boot || (name != NULL && strcmp(name, host) == 0))
             state = STET_DRIVER_GONE;
@@ -96,35 +96,35 @@ stet_driver_state stet_runfile_driver(const char *run_dir, stet_value *owner) {
     if (owner != NULL)
         *owner = said;
     else
-        stet_release(said);
+        stet_value_release(said);
     return state;
 }
 
 void stet_runfile_owner_text(stet_value owner, stet_buf *out) {
     stet_proc_id id;
-    stet_value host = stet_get(owner, "host"), since = stet_get(owner, "since");
-    if (!stet_proc_id_of_value(stet_get(owner, "process"), &id)) {
+    stet_value host = stet_value_get(owner, "host"), since = stet_value_get(owner, "since");
+    if (!stet_proc_id_of_value(stet_value_get(owner, "process"), &id)) {
         stet_buf_str(out, "somebody");
         return;
     }
     stet_buf_printf(out, "process %lld", (long long)id.pid);
-    if (stet_typeof(host) == STET_STRING)
-        stet_buf_printf(out, " on %.64s", stet_as_string(&host, NULL));
-    if (stet_typeof(since) == STET_STRING)
-        stet_buf_printf(out, " since %.32s", stet_as_string(&since, NULL));
+    if (stet_value_type(host) == STET_TYPE_STRING)
+        stet_buf_printf(out, " on %.64s", stet_value_as_string(&host, NULL));
+    if (stet_value_type(since) == STET_TYPE_STRING)
+        stet_buf_printf(out, " since %.32s", stet_value_as_string(&since, NULL));
 }
 
 stet_status stet_runfile_ask_cancel(const char *run_dir, const char *reason, stet_error *err) {
-    stet_value ask = stet_object();
-    stet_put(&ask, "at", stet_runfile_now());
-    stet_put(&ask, "actor", stet_runfile_text(stet_runfile_user()));
-    stet_put(&ask, "reason", stet_runfile_text(reason));
+    stet_value ask = stet_value_object();
+    stet_value_put(&ask, "at", stet_runfile_now());
+    stet_value_put(&ask, "actor", stet_runfile_text(stet_runfile_user()));
+    stet_value_put(&ask, "reason", stet_runfile_text(reason));
     stet_buf b = STET_BUF(0);
     stet_json_write(&b, ask, STET_JSON_PRETTY);
     char *path = stet_file_join(run_dir, "cancel.json");
     stet_status st = stet_file_replace(path, b.data, b.len, 0644, err);
     stet_free(path);
     stet_buf_release(&b);
-    stet_release(ask);
+    stet_value_release(ask);
     return st;
 }

@@ -10,78 +10,78 @@
 static stet_value find_task(const stet_runfile *run, const char *id, size_t *index) {
     stet_slot *slot = stet_map_get(&run->task_index, id, strlen(id));
     if (slot == NULL)
-        return stet_null();
+        return stet_value_null();
     *index = (size_t)slot->n;
-    return stet_at(run->tasks, *index);
+    return stet_value_at(run->tasks, *index);
 }
 
 bool stet_runfile_has_task(const stet_runfile *run, const char *id, stet_task_status *status) {
     size_t index;
     stet_value task = find_task(run, id, &index);
-    if (stet_typeof(task) != STET_OBJECT)
+    if (stet_value_type(task) != STET_TYPE_OBJECT)
         return false;
-    return status == NULL || stet_task_status_of(stet_get(task, "status"), status);
+    return status == NULL || stet_task_status_of(stet_value_get(task, "status"), status);
 }
 
 void stet_runfile_task(stet_runfile *run, const char *id, const stet_task_spec *spec) {
     size_t index;
-    if (stet_typeof(find_task(run, id, &index)) == STET_OBJECT)
+    if (stet_value_type(find_task(run, id, &index)) == STET_TYPE_OBJECT)
         return;
     stet_task_spec none = {0};
     if (spec == NULL)
         spec = &none;
-    stet_value task = stet_object();
-    stet_put(&task, "id", stet_runfile_text(id));
-    stet_put(&task, "action", stet_runfile_text(spec->action ? spec->action : id));
+    stet_value task = stet_value_object();
+    stet_value_put(&task, "id", stet_runfile_text(id));
+    stet_value_put(&task, "action", stet_runfile_text(spec->action ? spec->action : id));
     if (spec->kind != NULL)
-        stet_put(&task, "kind", stet_runfile_text(spec->kind));
+        stet_value_put(&task, "kind", stet_runfile_text(spec->kind));
     if (spec->verifier)
-        stet_put(&task, "verifier", stet_bool(true));
-    stet_put(&task, "status", stet_string(stet_task_status_name(STET_TASK_PENDING)));
-    stet_put(&task, "attempt", stet_int(0));
-    stet_map_put(&run->task_index, id, strlen(id), (stet_slot){.n = stet_count(run->tasks)});
-    stet_push(&run->tasks, task);
+        stet_value_put(&task, "verifier", stet_value_bool(true));
+    stet_value_put(&task, "status", stet_value_string(stet_task_status_name(STET_TASK_PENDING)));
+    stet_value_put(&task, "attempt", stet_value_int(0));
+    stet_map_put(&run->task_index, id, strlen(id), (stet_slot){.n = stet_value_count(run->tasks)});
+    stet_value_push(&run->tasks, task);
     stet_runfile_changed(run, false);
 }
 
 /* Moves a task to a status; `task` is its object out of the array, so that changing it copies nothing. */
 static stet_value take_task(stet_runfile *run, const char *id, size_t *index) {
     stet_runfile_task(run, id, NULL);
-    stet_value task = stet_retain(find_task(run, id, index));
-    stet_put_at(&run->tasks, *index, stet_null());
+    stet_value task = stet_value_retain(find_task(run, id, index));
+    stet_value_put_at(&run->tasks, *index, stet_value_null());
     return task;
 }
 
 static void move_task(stet_runfile *run, size_t index, stet_value task, stet_task_status to) {
-    stet_value line = stet_object(), error = stet_get(task, "error");
-    stet_put(&line, "task", stet_retain(stet_get(task, "id")));
-    stet_put(&line, "from", stet_retain(stet_get(task, "status")));
-    stet_put(&line, "to", stet_string(stet_task_status_name(to)));
-    stet_put(&line, "attempt", stet_retain(stet_get(task, "attempt")));
-    if (stet_typeof(error) != STET_NULL)
-        stet_put(&line, "error", stet_retain(error));
-    stet_put(&task, "status", stet_string(stet_task_status_name(to)));
-    stet_put_at(&run->tasks, index, task);
+    stet_value line = stet_value_object(), error = stet_value_get(task, "error");
+    stet_value_put(&line, "task", stet_value_retain(stet_value_get(task, "id")));
+    stet_value_put(&line, "from", stet_value_retain(stet_value_get(task, "status")));
+    stet_value_put(&line, "to", stet_value_string(stet_task_status_name(to)));
+    stet_value_put(&line, "attempt", stet_value_retain(stet_value_get(task, "attempt")));
+    if (stet_value_type(error) != STET_TYPE_NULL)
+        stet_value_put(&line, "error", stet_value_retain(error));
+    stet_value_put(&task, "status", stet_value_string(stet_task_status_name(to)));
+    stet_value_put_at(&run->tasks, index, task);
     stet_runfile_event(run, "task", line);
-    stet_release(line);
+    stet_value_release(line);
 }
 
 void stet_runfile_task_start(stet_runfile *run, const char *id) {
     size_t index;
     stet_value task = take_task(run, id, &index);
-    stet_put(&task, "attempt", stet_int(stet_as_int(stet_get(task, "attempt")) + 1));
-    stet_put(&task, "startedAt", stet_runfile_now());
-    stet_remove(&task, "endedAt", 7);
-    stet_remove(&task, "error", 5);
-    stet_remove(&task, "result", 6);
+    stet_value_put(&task, "attempt", stet_value_int(stet_value_as_int(stet_value_get(task, "attempt")) + 1));
+    stet_value_put(&task, "startedAt", stet_runfile_now());
+    stet_value_remove(&task, "endedAt", 7);
+    stet_value_remove(&task, "error", 5);
+    stet_value_remove(&task, "result", 6);
     move_task(run, index, task, STET_TASK_RUNNING);
     stet_runfile_changed(run, false);
 }
 
 void stet_runfile_index_feedback(stet_runfile *run, size_t at) {
-    stet_value task = stet_get(stet_at(run->feedback, at), "task");
+    stet_value task = stet_value_get(stet_value_at(run->feedback, at), "task");
     size_t len;
-    const char *id = stet_as_string(&task, &len);
+    const char *id = stet_value_as_string(&task, &len);
     if (id != NULL && stet_map_get(&run->told_index, id, len) == NULL)
         stet_map_put(&run->told_index, id, len, (stet_slot){.n = at});
 }
@@ -90,12 +90,13 @@ void stet_runfile_index_feedback(stet_runfile *run, size_t at) {
 static size_t unresolved(const stet_runfile *run, const char *id, size_t at) {
     const stet_slot *first = stet_map_get(&run->told_index, id, strlen(id));
     if (first == NULL)
-        return stet_count(run->feedback);
+        return stet_value_count(run->feedback);
     if (at < first->n)
         at = (size_t)first->n;
-    for (; at < stet_count(run->feedback); at++) {
-        stet_value f = stet_at(run->feedback, at), task = stet_get(f, "task"), status = stet_get(f, "status");
-        const char *of = stet_as_string(&task, NULL), *is = stet_as_string(&status, NULL);
+    for (; at < stet_value_count(run->feedback); at++) {
+        stet_value f = stet_value_at(run->feedback, at), task = stet_value_get(f, "task"),
+                   status = stet_value_get(f, "status");
+        const char *of = stet_value_as_string(&task, NULL), *is = stet_value_as_string(&status, NULL);
         if (of != NULL && strcmp(of, id) == 0 && is != NULL && strcmp(is, "resolved") != 0)
             break;
     }
@@ -103,11 +104,11 @@ static size_t unresolved(const stet_runfile *run, const char *id, size_t at) {
 }
 
 static void resolve_feedback(stet_runfile *run, const char *id) {
-    for (size_t i = unresolved(run, id, 0); i < stet_count(run->feedback); i = unresolved(run, id, i + 1)) {
-        stet_value copy = stet_retain(stet_at(run->feedback, i));
-        stet_put(&copy, "status", stet_string("resolved"));
-        stet_put(&copy, "resolvedAt", stet_runfile_now());
-        stet_put_at(&run->feedback, i, copy);
+    for (size_t i = unresolved(run, id, 0); i < stet_value_count(run->feedback); i = unresolved(run, id, i + 1)) {
+        stet_value copy = stet_value_retain(stet_value_at(run->feedback, i));
+        stet_value_put(&copy, "status", stet_value_string("resolved"));
+        stet_value_put(&copy, "resolvedAt", stet_runfile_now());
+        stet_value_put_at(&run->feedback, i, copy);
     }
 }
 
@@ -117,39 +118,49 @@ void stet_runfile_task_done(stet_runfile *run, const char *id, const stet_hash *
     char hex[STET_HASH_HEX];
     if (result != NULL) {
         stet_hash_hex(*result, hex);
-        stet_put(&task, "result", stet_string(hex));
+        stet_value_put(&task, "result", stet_value_string(hex));
     }
-    stet_put(&task, "endedAt", stet_runfile_now());
-    stet_remove(&task, "error", 5);
+    stet_value_put(&task, "endedAt", stet_runfile_now());
+    stet_value_remove(&task, "error", 5);
     move_task(run, index, task, STET_TASK_COMPLETED);
     resolve_feedback(run, id);
     stet_runfile_changed(run, false);
 }
 
-/* One open message per task: a second failure says the news in place of the old. */
+/* One message per task: a second failure says the news in place of the old, resolved or not. What happened before is in
+ * the events. A run that watches fails and recovers as often as somebody edits. */
 static void open_feedback(stet_runfile *run, const char *id, const char *message) {
-    size_t open = unresolved(run, id, 0);
-    if (open < stet_count(run->feedback)) {
-        stet_value copy = stet_retain(stet_at(run->feedback, open));
-        stet_put(&copy, "message", stet_runfile_text(message));
-        stet_put_at(&run->feedback, open, copy);
+    size_t at = unresolved(run, id, 0);
+    const stet_slot *first = stet_map_get(&run->told_index, id, strlen(id));
+    bool again = at >= stet_value_count(run->feedback) && first != NULL;
+    if (again)
+        at = (size_t)first->n;
+    if (at < stet_value_count(run->feedback)) {
+        stet_value copy = stet_value_retain(stet_value_at(run->feedback, at));
+        stet_value_put(&copy, "message", stet_runfile_text(message));
+        if (again) {
+            stet_value_put(&copy, "status", stet_value_string("open"));
+            stet_value_put(&copy, "createdAt", stet_runfile_now());
+            stet_value_remove(&copy, "resolvedAt", 10);
+        }
+        stet_value_put_at(&run->feedback, at, copy);
         return;
     }
-    stet_value f = stet_object();
-    stet_put(&f, "id", stet_stringf("feedback-%zu", stet_count(run->feedback) + 1));
-    stet_put(&f, "task", stet_runfile_text(id));
-    stet_put(&f, "status", stet_string("open"));
-    stet_put(&f, "message", stet_runfile_text(message));
-    stet_put(&f, "createdAt", stet_runfile_now());
-    stet_push(&run->feedback, f);
-    stet_runfile_index_feedback(run, stet_count(run->feedback) - 1);
+    stet_value f = stet_value_object();
+    stet_value_put(&f, "id", stet_value_stringf("feedback-%zu", stet_value_count(run->feedback) + 1));
+    stet_value_put(&f, "task", stet_runfile_text(id));
+    stet_value_put(&f, "status", stet_value_string("open"));
+    stet_value_put(&f, "message", stet_runfile_text(message));
+    stet_value_put(&f, "createdAt", stet_runfile_now());
+    stet_value_push(&run->feedback, f);
+    stet_runfile_index_feedback(run, stet_value_count(run->feedback) - 1);
 }
 
 static void fail_task(stet_runfile *run, const char *id, const stet_error *why) {
     size_t index;
     stet_value task = take_task(run, id, &index);
-    stet_put(&task, "error", stet_error_value(why));
-    stet_put(&task, "endedAt", stet_runfile_now());
+    stet_value_put(&task, "error", stet_error_value(why));
+    stet_value_put(&task, "endedAt", stet_runfile_now());
     move_task(run, index, task, STET_TASK_FAILED);
 }
 
@@ -167,8 +178,8 @@ void stet_runfile_task_failed(stet_runfile *run, const char *id, const stet_erro
 void stet_runfile_task_skipped(stet_runfile *run, const char *id, const char *why) {
     size_t index;
     stet_value task = take_task(run, id, &index);
-    stet_put(&task, "reason", stet_runfile_text(why));
-    stet_put(&task, "endedAt", stet_runfile_now());
+    stet_value_put(&task, "reason", stet_runfile_text(why));
+    stet_value_put(&task, "endedAt", stet_runfile_now());
     move_task(run, index, task, STET_TASK_SKIPPED);
     resolve_feedback(run, id);
     stet_runfile_changed(run, false);
@@ -177,10 +188,10 @@ void stet_runfile_task_skipped(stet_runfile *run, const char *id, const char *wh
 void stet_runfile_task_reset(stet_runfile *run, const char *id) {
     size_t index;
     stet_value task = take_task(run, id, &index);
-    stet_remove(&task, "endedAt", 7);
-    stet_remove(&task, "error", 5);
-    stet_remove(&task, "reason", 6);
-    stet_remove(&task, "result", 6);
+    stet_value_remove(&task, "endedAt", 7);
+    stet_value_remove(&task, "error", 5);
+    stet_value_remove(&task, "reason", 6);
+    stet_value_remove(&task, "result", 6);
     move_task(run, index, task, STET_TASK_PENDING);
     stet_runfile_changed(run, false);
 }
@@ -202,8 +213,8 @@ const char *stet_runfile_task_log(stet_runfile *run, const char *id) {
         run->log_path = stet_file_join(logs, name);
         size_t index;
         stet_value task = take_task(run, id, &index);
-        stet_put(&task, "log", stet_stringf("logs/%s", name));
-        stet_put_at(&run->tasks, index, task);
+        stet_value_put(&task, "log", stet_value_stringf("logs/%s", name));
+        stet_value_put_at(&run->tasks, index, task);
         stet_runfile_changed(run, false);
     }
     stet_free(logs);
@@ -211,61 +222,62 @@ const char *stet_runfile_task_log(stet_runfile *run, const char *id) {
 }
 
 void stet_runfile_stage(stet_runfile *run, stet_stage stage) {
-    stet_value now = stet_get(run->state, "loopStage");
-    const char *text = stet_as_string(&now, NULL);
+    stet_value now = stet_value_get(run->state, "loopStage");
+    const char *text = stet_value_as_string(&now, NULL);
     if (text != NULL && strcmp(text, stet_stage_name(stage)) == 0)
         return;
-    stet_put(&run->state, "loopStage", stet_string(stet_stage_name(stage)));
-    stet_value fields = stet_object();
-    stet_put(&fields, "stage", stet_string(stet_stage_name(stage)));
+    stet_value_put(&run->state, "loopStage", stet_value_string(stet_stage_name(stage)));
+    stet_value fields = stet_value_object();
+    stet_value_put(&fields, "stage", stet_value_string(stet_stage_name(stage)));
     stet_runfile_event(run, "stage", fields);
-    stet_release(fields);
+    stet_value_release(fields);
     stet_runfile_changed(run, true);
 }
 
 void stet_runfile_count(stet_runfile *run, const char *name, int64_t add) {
-    stet_value v = stet_get(run->summary, name);
-    stet_put(&run->summary, name, stet_int(stet_as_int(v) + add));
+    stet_value v = stet_value_get(run->summary, name);
+    stet_value_put(&run->summary, name, stet_value_int(stet_value_as_int(v) + add));
     stet_runfile_changed(run, false);
 }
 
 void stet_runfile_summary(stet_runfile *run, const char *name, stet_value item) {
-    stet_put(&run->summary, name, item);
+    stet_value_put(&run->summary, name, item);
     stet_runfile_changed(run, false);
 }
 
 bool stet_runfile_commit(stet_runfile *run, const stet_hash *result) {
-    stet_value checks = stet_array();
+    stet_value checks = stet_value_array();
     bool gated = false, passed = true;
-    for (size_t i = 0; i < stet_count(run->tasks); i++) {
-        stet_value task = stet_at(run->tasks, i), check;
+    for (size_t i = 0; i < stet_value_count(run->tasks); i++) {
+        stet_value task = stet_value_at(run->tasks, i), check;
         stet_task_status status;
-        if (!stet_as_bool(stet_get(task, "verifier")))
+        if (!stet_value_as_bool(stet_value_get(task, "verifier")))
             continue;
         gated = true;
-        passed = passed && stet_task_status_of(stet_get(task, "status"), &status) && status == STET_TASK_COMPLETED;
-        check = stet_object();
-        stet_put(&check, "task", stet_retain(stet_get(task, "id")));
-        stet_put(&check, "status", stet_retain(stet_get(task, "status")));
-        stet_push(&checks, check);
+        passed =
+            passed && stet_task_status_of(stet_value_get(task, "status"), &status) && status == STET_TASK_COMPLETED;
+        check = stet_value_object();
+        stet_value_put(&check, "task", stet_value_retain(stet_value_get(task, "id")));
+        stet_value_put(&check, "status", stet_value_retain(stet_value_get(task, "status")));
+        stet_value_push(&checks, check);
     }
     char hex[STET_HASH_HEX];
     stet_hash_hex(*result, hex);
-    stet_value fields = stet_object();
-    stet_put(&fields, "result", stet_string(hex));
-    stet_put(&fields, "checks", stet_retain(checks));
+    stet_value fields = stet_value_object();
+    stet_value_put(&fields, "result", stet_value_string(hex));
+    stet_value_put(&fields, "checks", stet_value_retain(checks));
     if (passed) {
-        stet_value commit = stet_object();
-        stet_put(&commit, "id", stet_stringf("commit-%zu", stet_count(run->commits) + 1));
-        stet_put(&commit, "at", stet_runfile_now());
-        stet_put(&commit, "result", stet_string(hex));
-        stet_put(&commit, "verifierGated", stet_bool(gated));
-        stet_put(&commit, "checks", stet_retain(checks));
-        stet_push(&run->commits, commit);
+        stet_value commit = stet_value_object();
+        stet_value_put(&commit, "id", stet_value_stringf("commit-%zu", stet_value_count(run->commits) + 1));
+        stet_value_put(&commit, "at", stet_runfile_now());
+        stet_value_put(&commit, "result", stet_value_string(hex));
+        stet_value_put(&commit, "verifierGated", stet_value_bool(gated));
+        stet_value_put(&commit, "checks", stet_value_retain(checks));
+        stet_value_push(&run->commits, commit);
     }
     stet_runfile_event(run, passed ? "commit" : "commit-refused", fields);
-    stet_release(fields);
-    stet_release(checks);
+    stet_value_release(fields);
+    stet_value_release(checks);
     stet_runfile_changed(run, true);
     return passed;
 }
@@ -273,30 +285,30 @@ bool stet_runfile_commit(stet_runfile *run, const stet_hash *result) {
 void stet_runfile_cancel_rest(stet_runfile *run, const char *reason) {
     stet_error why = STET_ERROR_INIT;
     stet_fail(&why, STET_CANCELLED, "%s", reason != NULL ? reason : "cancelled");
-    for (size_t i = 0; i < stet_count(run->tasks); i++) {
-        stet_value task = stet_at(run->tasks, i), id = stet_get(task, "id");
+    for (size_t i = 0; i < stet_value_count(run->tasks); i++) {
+        stet_value task = stet_value_at(run->tasks, i), id = stet_value_get(task, "id");
         stet_task_status status;
-        if (!stet_task_status_of(stet_get(task, "status"), &status) ||
+        if (!stet_task_status_of(stet_value_get(task, "status"), &status) ||
             (status != STET_TASK_PENDING && status != STET_TASK_RUNNING))
             continue;
-        char *copy = stet_strdup(stet_as_string(&id, NULL));
+        char *copy = stet_strdup(stet_value_as_string(&id, NULL));
         fail_task(run, copy, &why);
         stet_free(copy);
     }
     stet_error_clear(&why);
-    stet_runfile_event(run, "cancelled", stet_null());
+    stet_runfile_event(run, "cancelled", stet_value_null());
     stet_runfile_changed(run, true);
 }
 
 stet_status stet_runfile_finish(stet_runfile *run, stet_error *err) {
     /* Declared, and never needed: it stands, or what it waits for failed. Left pending it would look like work to come.
      */
-    for (size_t i = 0; i < stet_count(run->tasks); i++) {
-        stet_value task = stet_at(run->tasks, i), id = stet_get(task, "id");
+    for (size_t i = 0; i < stet_value_count(run->tasks); i++) {
+        stet_value task = stet_value_at(run->tasks, i), id = stet_value_get(task, "id");
         stet_task_status status;
-        if (!stet_task_status_of(stet_get(task, "status"), &status) || status != STET_TASK_PENDING)
+        if (!stet_task_status_of(stet_value_get(task, "status"), &status) || status != STET_TASK_PENDING)
             continue;
-        char *copy = stet_strdup(stet_as_string(&id, NULL));
+        char *copy = stet_strdup(stet_value_as_string(&id, NULL));
         stet_runfile_task_skipped(run, copy, "the drive ended without a need for it");
         stet_free(copy);
     }

@@ -38,7 +38,7 @@ static bool name_in(const char *const *names, int count, const char *s, size_t l
 
 bool stet_task_status_of(stet_value v, stet_task_status *out) {
     size_t len;
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     int i;
     if (s == NULL || !name_in(task_names, STET_TASK_STATUSES, s, len, &i))
         return false;
@@ -89,7 +89,7 @@ static const char *const type_names[] = {"null",     "a boolean", "an integer", 
                                          "a string", "an array",  "an object"};
 
 static const char *type_name(stet_value v) {
-    return type_names[stet_typeof(v)];
+    return type_names[stet_value_type(v)];
 }
 
 /* What a member must be if it is there; null counts as absent. Tables are sorted by key, as members are, so that one
@@ -107,29 +107,29 @@ typedef struct member {
     { key, sizeof(key) - 1, type, false }
 
 static stet_status check_member(const member *m, stet_value v, stet_error *err) {
-    stet_type type = stet_typeof(v);
-    if (type == STET_NULL && m->required)
+    stet_type type = stet_value_type(v);
+    if (type == STET_TYPE_NULL && m->required)
         return stet_fail(err, STET_CORRUPT, "%s is missing", m->key);
-    if (type != STET_NULL && type != m->type)
+    if (type != STET_TYPE_NULL && type != m->type)
         return stet_fail(err, STET_CORRUPT, "%s is %s, expected %s", m->key, type_name(v), type_names[m->type]);
     size_t len = 1;
-    if (m->required && type == STET_STRING && (stet_as_string(&v, &len), len == 0))
+    if (m->required && type == STET_TYPE_STRING && (stet_value_as_string(&v, &len), len == 0))
         return stet_fail(err, STET_CORRUPT, "%s is empty", m->key);
     return STET_OK;
 }
 
 static stet_status check_members(stet_value object, const member *table, size_t count, stet_value *values,
                                  stet_error *err) {
-    if (stet_typeof(object) != STET_OBJECT)
+    if (stet_value_type(object) != STET_TYPE_OBJECT)
         return stet_fail(err, STET_CORRUPT, "it is %s, expected an object", type_name(object));
-    size_t n = stet_count(object), i = 0;
+    size_t n = stet_value_count(object), i = 0;
     for (size_t m = 0; m < count; m++) {
-        values[m] = stet_null();
+        values[m] = stet_value_null();
         for (; i < n; i++) {
             size_t len;
-            const char *key = stet_key_at(object, i, &len);
+            const char *key = stet_value_key_at(object, i, &len);
             if (len == table[m].len && memcmp(key, table[m].key, len) == 0) {
-                values[m] = stet_at(object, i++);
+                values[m] = stet_value_at(object, i++);
                 break;
             }
             if (strcmp(key, table[m].key) > 0)
@@ -146,24 +146,24 @@ static stet_status check_members(stet_value object, const member *table, size_t 
 
 /* Version 1 keeps app, workflowId and title inside `workflow`. */
 static stet_status migrate_1(stet_value *root, stet_error *err) {
-    static const member table[] = {OPTIONAL("app", STET_OBJECT), OPTIONAL("id", STET_STRING),
-                                   OPTIONAL("title", STET_STRING)};
+    static const member table[] = {OPTIONAL("app", STET_TYPE_OBJECT), OPTIONAL("id", STET_TYPE_STRING),
+                                   OPTIONAL("title", STET_TYPE_STRING)};
     static const char *const names[] = {"app", "workflowId", "title"};
-    stet_value workflow = stet_get(*root, "workflow"), v[MEMBERS(table)];
-    if (stet_typeof(workflow) != STET_NULL) {
+    stet_value workflow = stet_value_get(*root, "workflow"), v[MEMBERS(table)];
+    if (stet_value_type(workflow) != STET_TYPE_NULL) {
         stet_status st = check_members(workflow, table, MEMBERS(table), v, err);
         if (st != STET_OK) {
             stet_fail_in(err, "workflow");
             return st;
         }
-        stet_retain(workflow); /* outlives its removal below */
+        stet_value_retain(workflow); /* outlives its removal below */
         for (size_t i = 0; i < MEMBERS(table); i++)
-            if (stet_typeof(v[i]) != STET_NULL)
-                stet_put(root, names[i], stet_retain(v[i]));
-        stet_remove(root, "workflow", 8);
-        stet_release(workflow);
+            if (stet_value_type(v[i]) != STET_TYPE_NULL)
+                stet_value_put(root, names[i], stet_value_retain(v[i]));
+        stet_value_remove(root, "workflow", 8);
+        stet_value_release(workflow);
     }
-    stet_put(root, "schemaVersion", stet_int(2));
+    stet_value_put(root, "schemaVersion", stet_value_int(2));
     return STET_OK;
 }
 
@@ -177,17 +177,17 @@ typedef struct task_census {
 } task_census;
 
 static stet_status check_task(stet_value task, task_census *c, stet_error *err) {
-    static const member table[] = {OPTIONAL("action", STET_STRING),  OPTIONAL("attempt", STET_INT),
-                                   OPTIONAL("endedAt", STET_STRING), REQUIRED("id", STET_STRING),
-                                   OPTIONAL("kind", STET_STRING),    OPTIONAL("log", STET_STRING),
-                                   OPTIONAL("result", STET_STRING),  OPTIONAL("startedAt", STET_STRING),
-                                   REQUIRED("status", STET_STRING),  OPTIONAL("verifier", STET_BOOL)};
+    static const member table[] = {OPTIONAL("action", STET_TYPE_STRING),  OPTIONAL("attempt", STET_TYPE_INT),
+                                   OPTIONAL("endedAt", STET_TYPE_STRING), REQUIRED("id", STET_TYPE_STRING),
+                                   OPTIONAL("kind", STET_TYPE_STRING),    OPTIONAL("log", STET_TYPE_STRING),
+                                   OPTIONAL("result", STET_TYPE_STRING),  OPTIONAL("startedAt", STET_TYPE_STRING),
+                                   REQUIRED("status", STET_TYPE_STRING),  OPTIONAL("verifier", STET_TYPE_BOOL)};
     stet_value v[MEMBERS(table)];
     stet_status st = check_members(task, table, MEMBERS(table), v, err);
     if (st != STET_OK)
         return st;
     size_t len, before = stet_map_len(&c->seen);
-    const char *id = stet_as_string(&v[3], &len);
+    const char *id = stet_value_as_string(&v[3], &len);
     stet_map_put(&c->seen, id, len, (stet_slot){.n = 0});
     if (stet_map_len(&c->seen) == before)
         return stet_fail(err, STET_CORRUPT, "id \"%.80s\" is there twice", id);
@@ -195,9 +195,9 @@ static stet_status check_task(stet_value task, task_census *c, stet_error *err) 
     if (!stet_task_status_of(v[8], &status))
         return stet_fail(err, STET_CORRUPT,
                          "status is \"%.40s\", expected pending, running, completed, failed or skipped",
-                         stet_as_string(&v[8], NULL));
+                         stet_value_as_string(&v[8], NULL));
     if (status == STET_TASK_FAILED && c->counts.tasks[status] == 0)
-        c->failed = stet_retain(task);
+        c->failed = stet_value_retain(task);
     c->counts.tasks[status]++;
     c->counts.total++;
     return STET_OK;
@@ -213,15 +213,15 @@ static void take_task(void *ctx, stet_value task) {
 }
 
 static stet_status check_one_feedback(stet_value feedback, stet_state_counts *c, stet_error *err) {
-    static const member table[] = {OPTIONAL("id", STET_STRING), OPTIONAL("message", STET_STRING),
-                                   REQUIRED("status", STET_STRING), OPTIONAL("task", STET_STRING)};
+    static const member table[] = {OPTIONAL("id", STET_TYPE_STRING), OPTIONAL("message", STET_TYPE_STRING),
+                                   REQUIRED("status", STET_TYPE_STRING), OPTIONAL("task", STET_TYPE_STRING)};
     static const char *const names[] = {"open", "tasked", "resolved"};
     stet_value v[MEMBERS(table)];
     stet_status st = check_members(feedback, table, MEMBERS(table), v, err);
     if (st != STET_OK)
         return st;
     size_t len;
-    const char *s = stet_as_string(&v[2], &len);
+    const char *s = stet_value_as_string(&v[2], &len);
     int which;
     if (!name_in(names, 3, s, len, &which))
         return stet_fail(err, STET_CORRUPT, "status is \"%.40s\", expected open, tasked or resolved", s);
@@ -231,8 +231,8 @@ static stet_status check_one_feedback(stet_value feedback, stet_state_counts *c,
 }
 
 static stet_status check_feedback(stet_value feedback, stet_state_counts *c, stet_error *err) {
-    for (size_t i = 0; i < stet_count(feedback); i++) {
-        stet_status st = check_one_feedback(stet_at(feedback, i), c, err);
+    for (size_t i = 0; i < stet_value_count(feedback); i++) {
+        stet_status st = check_one_feedback(stet_value_at(feedback, i), c, err);
         if (st != STET_OK) {
             stet_fail_in(err, "feedback[%zu]", i);
             return st;
@@ -242,28 +242,28 @@ static stet_status check_feedback(stet_value feedback, stet_state_counts *c, ste
 }
 
 static stet_status check_commits(stet_value commits, stet_state_counts *c, stet_error *err) {
-    static const member table[] = {OPTIONAL("verifierGated", STET_BOOL)};
-    for (size_t i = 0; i < stet_count(commits); i++) {
+    static const member table[] = {OPTIONAL("verifierGated", STET_TYPE_BOOL)};
+    for (size_t i = 0; i < stet_value_count(commits); i++) {
         stet_value gated;
-        stet_status st = check_members(stet_at(commits, i), table, MEMBERS(table), &gated, err);
+        stet_status st = check_members(stet_value_at(commits, i), table, MEMBERS(table), &gated, err);
         if (st != STET_OK) {
             stet_fail_in(err, "commits[%zu]", i);
             return st;
         }
         c->commits++;
-        if (stet_as_bool(gated))
+        if (stet_value_as_bool(gated))
             c->gated_commits++;
     }
     return STET_OK;
 }
 
 static stet_status check_version(stet_value root, int64_t *version, stet_error *err) {
-    stet_value v = stet_get(root, "schemaVersion");
-    if (stet_typeof(root) != STET_OBJECT)
+    stet_value v = stet_value_get(root, "schemaVersion");
+    if (stet_value_type(root) != STET_TYPE_OBJECT)
         return stet_fail(err, STET_CORRUPT, "the state is %s, expected an object", type_name(root));
-    if (stet_typeof(v) != STET_INT)
+    if (stet_value_type(v) != STET_TYPE_INT)
         return stet_fail(err, STET_CORRUPT, "schemaVersion is %s, expected an integer", type_name(v));
-    *version = stet_as_int(v);
+    *version = stet_value_as_int(v);
     if (*version < 1)
         return stet_fail(err, STET_CORRUPT, "schemaVersion is %lld, there is none below 1", (long long)*version);
     if (*version <= STET_STATE_VERSION)
@@ -276,17 +276,17 @@ static stet_status check_version(stet_value root, int64_t *version, stet_error *
 
 static stet_status check_time(const char *key, stet_value v, int64_t *ms, stet_error *err) {
     size_t len;
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     if (!stet_time_parse(s, len, ms))
         return stet_fail(err, STET_CORRUPT, "%s \"%.40s\" is no RFC 3339 time", key, s);
     return STET_OK;
 }
 
 static stet_status check_labels(stet_value labels, stet_error *err) {
-    for (size_t i = 0; i < stet_count(labels); i++)
-        if (stet_typeof(stet_at(labels, i)) != STET_STRING)
+    for (size_t i = 0; i < stet_value_count(labels); i++)
+        if (stet_value_type(stet_value_at(labels, i)) != STET_TYPE_STRING)
             return stet_fail(err, STET_CORRUPT, "labels[%zu] is %s, expected a string", i,
-                             type_name(stet_at(labels, i)));
+                             type_name(stet_value_at(labels, i)));
     return STET_OK;
 }
 
@@ -311,19 +311,22 @@ static stet_status check(stet_state *s, const char *expected_id, task_census *ta
         UPDATED,
         WORKFLOW
     };
-    static const member table[] = {
-        OPTIONAL("actor", STET_STRING),     OPTIONAL("app", STET_OBJECT),       OPTIONAL("commits", STET_ARRAY),
-        REQUIRED("createdAt", STET_STRING), OPTIONAL("feedback", STET_ARRAY),   REQUIRED("id", STET_STRING),
-        OPTIONAL("inputs", STET_OBJECT),    OPTIONAL("labels", STET_ARRAY),     REQUIRED("loopStage", STET_STRING),
-        OPTIONAL("options", STET_OBJECT),   OPTIONAL("piece", STET_STRING),     OPTIONAL("provenance", STET_OBJECT),
-        OPTIONAL("repo", STET_STRING),      OPTIONAL("summary", STET_OBJECT),   REQUIRED("tasks", STET_ARRAY),
-        OPTIONAL("title", STET_STRING),     REQUIRED("updatedAt", STET_STRING), OPTIONAL("workflowId", STET_STRING)};
-    static const member app_table[] = {OPTIONAL("id", STET_STRING), OPTIONAL("title", STET_STRING),
-                                       OPTIONAL("version", STET_STRING)};
-    static const member provenance_table[] = {OPTIONAL("actor", STET_STRING),      OPTIONAL("createdAt", STET_STRING),
-                                              OPTIONAL("generation", STET_INT),    OPTIONAL("originRunId", STET_STRING),
-                                              OPTIONAL("reason", STET_STRING),     OPTIONAL("rerunOf", STET_STRING),
-                                              OPTIONAL("rerunOfRepo", STET_STRING)};
+    static const member table[] = {OPTIONAL("actor", STET_TYPE_STRING),     OPTIONAL("app", STET_TYPE_OBJECT),
+                                   OPTIONAL("commits", STET_TYPE_ARRAY),    REQUIRED("createdAt", STET_TYPE_STRING),
+                                   OPTIONAL("feedback", STET_TYPE_ARRAY),   REQUIRED("id", STET_TYPE_STRING),
+                                   OPTIONAL("inputs", STET_TYPE_OBJECT),    OPTIONAL("labels", STET_TYPE_ARRAY),
+                                   REQUIRED("loopStage", STET_TYPE_STRING), OPTIONAL("options", STET_TYPE_OBJECT),
+                                   OPTIONAL("piece", STET_TYPE_STRING),     OPTIONAL("provenance", STET_TYPE_OBJECT),
+                                   OPTIONAL("repo", STET_TYPE_STRING),      OPTIONAL("summary", STET_TYPE_OBJECT),
+                                   REQUIRED("tasks", STET_TYPE_ARRAY),      OPTIONAL("title", STET_TYPE_STRING),
+                                   REQUIRED("updatedAt", STET_TYPE_STRING), OPTIONAL("workflowId", STET_TYPE_STRING)};
+    static const member app_table[] = {OPTIONAL("id", STET_TYPE_STRING), OPTIONAL("title", STET_TYPE_STRING),
+                                       OPTIONAL("version", STET_TYPE_STRING)};
+    static const member provenance_table[] = {
+        OPTIONAL("actor", STET_TYPE_STRING),      OPTIONAL("createdAt", STET_TYPE_STRING),
+        OPTIONAL("generation", STET_TYPE_INT),    OPTIONAL("originRunId", STET_TYPE_STRING),
+        OPTIONAL("reason", STET_TYPE_STRING),     OPTIONAL("rerunOf", STET_TYPE_STRING),
+        OPTIONAL("rerunOfRepo", STET_TYPE_STRING)};
     stet_value v[MEMBERS(table)], inner[MEMBERS(provenance_table)];
     int64_t version = 0;
     stet_status st = check_version(s->root, &version, err);
@@ -334,23 +337,23 @@ static stet_status check(stet_state *s, const char *expected_id, task_census *ta
     if (st != STET_OK)
         return st;
     size_t len;
-    const char *id = stet_as_string(&v[ID], &len);
+    const char *id = stet_value_as_string(&v[ID], &len);
     if (!stet_run_id_valid(id, len))
         return stet_fail(err, STET_CORRUPT, "id \"%.80s\" is no run id (letters, digits, and . _ : -)", id);
     if (expected_id != NULL && strcmp(expected_id, id) != 0)
         return stet_fail(err, STET_CORRUPT, "the directory is \"%.100s\" but the id in it is \"%.100s\"", expected_id,
                          id);
-    const char *stage = stet_as_string(&v[STAGE], &len);
+    const char *stage = stet_value_as_string(&v[STAGE], &len);
     int which;
     if (version > 1 && !name_in(stage_names, STET_STAGES, stage, len, &which))
         return stet_fail(err, STET_CORRUPT,
                          "loopStage is \"%.40s\", expected setup, running, settling, verifying or done", stage);
-    if (stet_typeof(v[APP]) == STET_OBJECT &&
+    if (stet_value_type(v[APP]) == STET_TYPE_OBJECT &&
         (st = check_members(v[APP], app_table, MEMBERS(app_table), inner, err)) != STET_OK) {
         stet_fail_in(err, "app");
         return st;
     }
-    if (stet_typeof(v[PROVENANCE]) == STET_OBJECT &&
+    if (stet_value_type(v[PROVENANCE]) == STET_TYPE_OBJECT &&
         (st = check_members(v[PROVENANCE], provenance_table, MEMBERS(provenance_table), inner, err)) != STET_OK) {
         stet_fail_in(err, "provenance");
         return st;
@@ -359,14 +362,14 @@ static stet_status check(stet_state *s, const char *expected_id, task_census *ta
         (st = check_time("updatedAt", v[UPDATED], &s->updated_ms, err)) != STET_OK ||
         (st = check_labels(v[LABELS], err)) != STET_OK)
         return st;
-    for (size_t i = 0; i < stet_count(v[TASKS]); i++) /* none if they were handed over while reading */
-        take_task(tasks, stet_at(v[TASKS], i));
+    for (size_t i = 0; i < stet_value_count(v[TASKS]); i++) /* none if they were handed over while reading */
+        take_task(tasks, stet_value_at(v[TASKS], i));
     if (tasks->status != STET_OK) {
         stet_error_move(err, &tasks->why);
         return tasks->status;
     }
     s->counts = tasks->counts;
-    s->failed = stet_retain(tasks->failed);
+    s->failed = stet_value_retain(tasks->failed);
     if ((st = check_feedback(v[FEEDBACK], &s->counts, err)) != STET_OK)
         return st;
     return check_commits(v[COMMITS], &s->counts, err);
@@ -390,7 +393,7 @@ static stet_status parse(const char *bytes, size_t len, const char *expected_id,
             err->status = st;
     }
     stet_map_release(&tasks.seen);
-    stet_release(tasks.failed);
+    stet_value_release(tasks.failed);
     stet_error_clear(&tasks.why);
     if (st == STET_OK)
         *out = s;
@@ -488,7 +491,7 @@ stet_status stet_state_survey(const char *path, const char *expected_id, stet_bu
 }
 
 void stet_state_release(stet_state *s) {
-    stet_release(s->root);
-    stet_release(s->failed);
+    stet_value_release(s->root);
+    stet_value_release(s->failed);
     *s = (stet_state){0};
 }

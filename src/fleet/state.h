@@ -3,8 +3,8 @@
  *     stet_state s;
  *     if (stet_state_read(path, NULL, NULL, &s, &err) == STET_OK) { // validated and migrated
  *         stet_lifecycle l = stet_lifecycle_of(&s.counts);
- *         stet_value tasks = stet_get(s.root, "tasks");
- *         printf("%s: %zu tasks\n", stet_lifecycle_name(l), stet_count(tasks));
+ *         stet_value tasks = stet_value_get(s.root, "tasks");
+ *         printf("%s: %zu tasks\n", stet_lifecycle_name(l), stet_value_count(tasks));
  *         stet_state_release(&s);
  *     }
  *

@@ -16,12 +16,12 @@ const char *stet_drive_verdict_name(stet_drive_verdict v) {
 }
 
 stet_value stet_drive_result_value(const stet_drive_result *r) {
-    stet_value v = stet_object();
-    stet_put(&v, "status", stet_string(stet_drive_verdict_name(r->verdict)));
-    stet_put(&v, "runId", r->run_id[0] != 0 ? stet_string(r->run_id) : stet_null());
-    stet_put(&v, "ran", stet_int(r->ran));
-    stet_put(&v, "stood", stet_int(r->stood));
-    stet_put(&v, "reason", stet_string(r->reason));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "status", stet_value_string(stet_drive_verdict_name(r->verdict)));
+    stet_value_put(&v, "runId", r->run_id[0] != 0 ? stet_value_string(r->run_id) : stet_value_null());
+    stet_value_put(&v, "ran", stet_value_int(r->ran));
+    stet_value_put(&v, "stood", stet_value_int(r->stood));
+    stet_value_put(&v, "reason", stet_value_string(r->reason));
     return v;
 }
 
@@ -72,7 +72,7 @@ static void fail_shift(shift *s, stet_error *why) {
 }
 
 static const char *text_of(const stet_value *v) {
-    return stet_as_string(v, NULL);
+    return stet_value_as_string(v, NULL);
 }
 
 static stet_queue_outcome outcome_of(stet_status st, const stet_drive_result *r) {
@@ -99,7 +99,7 @@ static stet_queue_outcome outcome_of(stet_status st, const stet_drive_result *r)
 }
 
 static void count(shift *s, stet_value entry, const stet_drive_result *r) {
-    stet_value v = stet_get(entry, "status");
+    stet_value v = stet_value_get(entry, "status");
     const char *status = text_of(&v);
     pthread_mutex_lock(&s->mutex);
     if (strcmp(status, "done") == 0)
@@ -119,13 +119,13 @@ static void work_on(worker *w, stet_value entry) {
     shift *s = w->shift;
     stet_error why = STET_ERROR_INIT;
     stet_drive_result result = {0};
-    stet_value repo = stet_get(entry, "repo"), run = stet_get(entry, "runId"), app = stet_get(entry, "app"),
-               workflow = stet_get(entry, "workflow"), settled;
+    stet_value repo = stet_value_get(entry, "repo"), run = stet_value_get(entry, "runId"),
+               app = stet_value_get(entry, "app"), workflow = stet_value_get(entry, "workflow"), settled;
     stet_drive_request request = {.root = text_of(&repo),
                                   .run_id = text_of(&run),
                                   .app = text_of(&app),
                                   .workflow = text_of(&workflow),
-                                  .inputs = stet_get(entry, "inputs"),
+                                  .inputs = stet_value_get(entry, "inputs"),
                                   .actor = s->opts->actor,
                                   .incremental = true,
                                   .cancelled = drive_cancelled,
@@ -138,7 +138,7 @@ static void work_on(worker *w, stet_value entry) {
                            &settled, &lost);
     if (st == STET_OK) {
         count(s, settled, &result);
-        stet_release(settled);
+        stet_value_release(settled);
     } else if (st == STET_CONFLICT || st == STET_NOT_FOUND)
         stet_error_clear(&lost); /* somebody else has it by now, or it was cancelled: theirs is the word that counts */
     else
@@ -172,9 +172,9 @@ static bool others_busy(shift *s) {
 
 static void set_busy(worker *w, stet_value entry) {
     pthread_mutex_lock(&w->shift->mutex);
-    w->busy = stet_typeof(entry) == STET_OBJECT;
+    w->busy = stet_value_type(entry) == STET_TYPE_OBJECT;
     w->lost = false;
-    stet_value id = stet_get(entry, "id");
+    stet_value id = stet_value_get(entry, "id");
     if (w->busy)
         strncpy(w->id, text_of(&id), sizeof w->id - 1);
     pthread_mutex_unlock(&w->shift->mutex);
@@ -191,8 +191,8 @@ static void *worker_main(void *arg) {
         if (st == STET_OK) {
             set_busy(w, entry);
             work_on(w, entry);
-            set_busy(w, stet_null());
-            stet_release(entry);
+            set_busy(w, stet_value_null());
+            stet_value_release(entry);
             continue;
         }
         give_back(s);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/schema.h"
+#include "graph/owned.h"
 #include "graph/stream.h"
 
 #define MARK      "set"
@@ -13,13 +14,13 @@
 #define ALL_OF_IT "."
 
 /* The envelope of a document, or null; the caller releases it. */
-typedef stet_status load_fn(void *ctx, const char *id, stet_value *envelope, stet_error *err);
+typedef stet_status load_fn(void *ctx, const stet_docname *name, stet_value *envelope, stet_error *err);
 
-static stet_status load_read(void *ctx, const char *id, stet_value *envelope, stet_error *err) {
+static stet_status load_read(void *ctx, const stet_docname *name, stet_value *envelope, stet_error *err) {
     stet_value v;
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = stet_tx_read(ctx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, STET_RECURSIVE, &v, &mine);
-    *envelope = status == STET_OK ? stet_retain(v) : stet_null();
+    stet_status status = stet_tx_read(ctx, NULL, name, STET_PATH_ROOT, STET_RECURSIVE, &v, &mine);
+    *envelope = status == STET_OK ? stet_value_retain(v) : stet_value_null();
     if (status != STET_OK && status != STET_NOT_FOUND)
         stet_error_move(err, &mine);
     stet_error_clear(&mine);
@@ -27,11 +28,11 @@ static stet_status load_read(void *ctx, const char *id, stet_value *envelope, st
 }
 
 /* Not recorded: for who only looks whether a write is allowed. */
-static stet_status load_peek(void *ctx, const char *id, stet_value *envelope, stet_error *err) {
+static stet_status load_peek(void *ctx, const stet_docname *name, stet_value *envelope, stet_error *err) {
     stet_value v;
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = stet_tx_peek(ctx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &v, &mine);
-    *envelope = status == STET_OK ? stet_retain(v) : stet_null();
+    stet_status status = stet_tx_peek(ctx, NULL, name, STET_PATH_ROOT, &v, &mine);
+    *envelope = status == STET_OK ? stet_value_retain(v) : stet_value_null();
     if (status != STET_OK && status != STET_NOT_FOUND)
         stet_error_move(err, &mine);
     stet_error_clear(&mine);
@@ -43,35 +44,55 @@ typedef struct at_head {
     int64_t branch;
 } at_head;
 
-static stet_status load_head(void *ctx, const char *id, stet_value *envelope, stet_error *err) {
+static stet_status load_head(void *ctx, const stet_docname *name, stet_value *envelope, stet_error *err) {
     at_head *h = ctx;
     stet_doc_state state;
-    stet_status status = stet_space_load(h->s, h->branch, &(stet_docname){id, NULL}, -1, &state, err);
-    *envelope = status == STET_OK && state.exists ? state.value : stet_null();
+    stet_status status = stet_space_load(h->s, h->branch, name, -1, &state, err);
+    *envelope = status == STET_OK && state.exists ? state.value : stet_value_null();
     return status;
 }
 
-static stet_status write_member(stet_tx *tx, const char *id, const char *member, stet_value value, stet_error *err) {
+static stet_status write_member(stet_tx *tx, const stet_docname *name, const char *member, stet_value value,
+                                stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_path_push(&path, member);
-    stet_status status = stet_tx_write(tx, &(stet_docname){id, NULL}, stet_path_ref(&path), value, err);
+    stet_status status = stet_tx_write(tx, name, stet_path_ref(&path), value, err);
+    stet_path_release(&path);
+    return status;
+}
+
+static stet_status remove_member(stet_tx *tx, const stet_docname *name, stet_value envelope, const char *member,
+                                 stet_error *err) {
+    if (!stet_value_find(envelope, member, strlen(member), NULL))
+        return STET_OK;
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, member);
+    stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = stet_path_ref(&path)};
+    stet_status status = stet_tx_patch(tx, name, &gone, 1, err);
     stet_path_release(&path);
     return status;
 }
 
 /* Null: there is no mark. Consumes `mark`. */
-static stet_status write_mark(stet_tx *tx, const char *id, stet_value envelope, stet_value mark, stet_error *err) {
-    bool there = stet_find(envelope, MARK, strlen(MARK), NULL);
-    if (stet_typeof(mark) != STET_NULL)
-        return write_member(tx, id, MARK, mark, err);
-    if (!there)
+static stet_status write_mark(stet_tx *tx, const stet_docname *name, stet_value envelope, stet_value mark,
+                              stet_error *err) {
+    return stet_value_type(mark) != STET_TYPE_NULL ? write_member(tx, name, MARK, mark, err)
+                                                   : remove_member(tx, name, envelope, MARK, err);
+}
+
+/* O2: what the value is now was set by hand, and computations write over it. `over` false: none do, so the value alone
+ * says it. What computations wrote before is gone either way. */
+static stet_status write_hand(stet_tx *tx, const stet_docname *name, stet_value envelope, bool over, stet_error *err) {
+    stet_value now, v, hand;
+    stet_status status = remove_member(tx, name, envelope, STET_CELL_WRITTEN, err);
+    if (status != STET_OK || !over)
+        return status == STET_OK ? remove_member(tx, name, envelope, STET_CELL_HAND, err) : status;
+    if (stet_tx_peek(tx, NULL, name, STET_PATH_ROOT, &now, NULL) != STET_OK)
         return STET_OK;
-    stet_path path = STET_PATH_INIT;
-    stet_path_push(&path, MARK);
-    stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = stet_path_ref(&path)};
-    stet_status status = stet_tx_patch(tx, &(stet_docname){id, NULL}, &gone, 1, err);
-    stet_path_release(&path);
-    return status;
+    hand = stet_value_object();
+    if (stet_value_find(now, "value", 5, &v))
+        stet_value_put(&hand, "value", stet_value_retain(v));
+    return write_member(tx, name, STET_CELL_HAND, hand, err);
 }
 
 typedef struct defaults {
@@ -87,10 +108,10 @@ typedef struct defaults {
 } defaults;
 
 static void defaults_of(stet_value root, defaults *d) {
-    stet_value argument = stet_get(root, "argument"), v;
-    d->empty = stet_object();
-    d->argument = stet_find(argument, "default", 7, &v) ? v : d->empty;
-    d->cells = stet_get(root, "cells");
+    stet_value argument = stet_value_get(root, "argument"), v;
+    d->empty = stet_value_object();
+    d->argument = stet_value_find(argument, "default", 7, &v) ? v : d->empty;
+    d->cells = stet_value_get(root, "cells");
 }
 
 static stet_status load_defaults(load_fn *load, void *ctx, stet_hash program, defaults *d, stet_error *err) {
@@ -98,40 +119,40 @@ static stet_status load_defaults(load_fn *load, void *ctx, stet_hash program, de
     stet_value envelope;
     stet_hash_hex(program, hex);
     char *id = stet_asprintf("program:%s", hex);
-    stet_status status = load(ctx, id, &envelope, err);
+    stet_status status = load(ctx, &(stet_docname){id, NULL}, &envelope, err);
     stet_free(id);
     *d = (defaults){0};
     if (status == STET_OK) {
-        d->root = stet_retain(stet_get(envelope, "value"));
-        d->lost = stet_typeof(d->root) != STET_OBJECT;
-        stet_release(envelope);
+        d->root = stet_value_retain(stet_value_get(envelope, "value"));
+        d->lost = stet_value_type(d->root) != STET_TYPE_OBJECT;
+        stet_value_release(envelope);
         defaults_of(d->root, d);
     }
     return status;
 }
 
 static void defaults_release(defaults *d) {
-    stet_release(d->root);
-    stet_release(d->outputs);
-    stet_release(d->handed);
-    stet_release(d->earlier);
-    stet_release(d->owned);
-    stet_release(d->empty);
+    stet_value_release(d->root);
+    stet_value_release(d->outputs);
+    stet_value_release(d->handed);
+    stet_value_release(d->earlier);
+    stet_value_release(d->owned);
+    stet_value_release(d->empty);
 }
 
 static bool has_default(stet_value cell, stet_value *out) {
-    return stet_find(cell, "default", 7, out);
+    return stet_value_find(cell, "default", 7, out);
 }
 
 /* A5: the programs of older revisions of a piece whose marks can't be relied on; none if they can. */
 static stet_status load_earlier(stet_space *s, int64_t branch, const stet_piece *p, defaults *d, stet_error *err) {
     enum { PAGE = 100 };
-    stet_docname name = {p->doc, NULL};
+    stet_docname name = stet_piece_name(p, NULL);
     stet_map seen = {0};
     at_head head = {s, branch};
     stet_status status = STET_OK;
     int64_t before = 0;
-    d->earlier = stet_array();
+    d->earlier = stet_value_array();
     if (p->marked)
         return STET_OK;
     do {
@@ -141,22 +162,22 @@ static stet_status load_earlier(stet_space *s, int64_t branch, const stet_piece 
         status = stet_space_history(s, branch, &name, before, PAGE, &arena, &at, &count, &before, err);
         for (size_t i = 0; i < count; i++) {
             stet_doc_state state = {0};
-            stet_release(at[i].payload);
+            stet_value_release(at[i].payload);
             if (status != STET_OK || stet_space_load(s, branch, &name, at[i].seq, &state, NULL) != STET_OK)
                 continue; /* what is lost of the past proves nothing */
-            stet_value cid = stet_get(stet_get(state.value, "pattern"), "program"), envelope;
-            const char *hex = stet_typeof(cid) == STET_STRING ? stet_as_string(&cid, NULL) : "";
+            stet_value cid = stet_value_get(stet_value_get(state.value, "pattern"), "program"), envelope;
+            const char *hex = stet_value_type(cid) == STET_TYPE_STRING ? stet_value_as_string(&cid, NULL) : "";
             if (strncmp(hex, "cid:", 4) == 0 && !stet_map_get(&seen, hex, strlen(hex))) {
                 stet_map_put(&seen, hex, strlen(hex), (stet_slot){.n = 1});
                 char *id = stet_asprintf("program:%s", hex + 4);
-                status = load_head(&head, id, &envelope, err);
+                status = load_head(&head, &(stet_docname){id, NULL}, &envelope, err);
                 stet_free(id);
                 if (status == STET_OK) {
-                    stet_push(&d->earlier, stet_retain(stet_get(envelope, "value")));
-                    stet_release(envelope);
+                    stet_value_push(&d->earlier, stet_value_retain(stet_value_get(envelope, "value")));
+                    stet_value_release(envelope);
                 }
             }
-            stet_release(state.value);
+            stet_value_release(state.value);
         }
         stet_arena_release(&arena);
     } while (status == STET_OK && before > 0);
@@ -167,14 +188,14 @@ static stet_status load_earlier(stet_space *s, int64_t branch, const stet_piece 
 /* A5: was a part of the argument (`key` NULL: all of it), or its absence, the default of an earlier program? */
 static bool was_default(const defaults *d, stet_value value, const char *key, size_t len) {
     stet_value part = value, old;
-    bool there = !key || stet_find(value, key, len, &part);
-    for (size_t i = 0; i < stet_count(d->earlier); i++) {
-        stet_value all = stet_get(stet_get(stet_at(d->earlier, i), "argument"), "default");
-        if (stet_typeof(all) == STET_NULL)
+    bool there = !key || stet_value_find(value, key, len, &part);
+    for (size_t i = 0; i < stet_value_count(d->earlier); i++) {
+        stet_value all = stet_value_get(stet_value_get(stet_value_at(d->earlier, i), "argument"), "default");
+        if (stet_value_type(all) == STET_TYPE_NULL)
             all = d->empty;
         old = all;
-        bool had = !key || (stet_typeof(all) == STET_OBJECT && stet_find(all, key, len, &old));
-        if (had == there && (!there || stet_equal(old, part)))
+        bool had = !key || (stet_value_type(all) == STET_TYPE_OBJECT && stet_value_find(all, key, len, &old));
+        if (had == there && (!there || stet_value_equal(old, part)))
             return true;
     }
     return false;
@@ -182,69 +203,77 @@ static bool was_default(const defaults *d, stet_value value, const char *key, si
 
 static bool was_cell_default(const defaults *d, const char *cell, stet_value value) {
     stet_value old;
-    for (size_t i = 0; i < stet_count(d->earlier); i++)
-        if (has_default(stet_get(stet_get(stet_at(d->earlier, i), "cells"), cell), &old) && stet_equal(old, value))
+    for (size_t i = 0; i < stet_value_count(d->earlier); i++)
+        if (has_default(stet_value_get(stet_value_get(stet_value_at(d->earlier, i), "cells"), cell), &old) &&
+            stet_value_equal(old, value))
             return true;
     return false;
 }
 
 /* A4: null, true or {KEY: true}. */
 static bool is_handed(stet_value handed, const char *key, size_t len) {
-    return stet_typeof(handed) == STET_BOOL || stet_find(handed, key, len, NULL);
+    return stet_value_type(handed) == STET_TYPE_BOOL || stet_value_find(handed, key, len, NULL);
 }
 
 /* A2: null if nothing was set, true if all of it was, or {KEY: true}. The caller releases it. */
 static stet_value overrides_of(stet_value envelope, const defaults *d) {
-    stet_value mark = stet_get(envelope, MARK), was = d->argument, handed = stet_get(d->handed, "argument"), value;
-    if (!stet_find(envelope, "value", 5, &value))
-        return stet_null();
-    bool parts = stet_typeof(value) == STET_OBJECT && stet_typeof(was) == STET_OBJECT;
-    if (stet_typeof(mark) == STET_BOOL && stet_as_bool(mark))
-        return stet_bool(true);
+    stet_value mark = stet_value_get(envelope, MARK), was = d->argument, handed = stet_value_get(d->handed, "argument"),
+               value;
+    if (!stet_value_find(envelope, "value", 5, &value))
+        return stet_value_null();
+    if (stet_value_as_bool(stet_value_get(envelope, STET_CELL_WRITTEN)))
+        handed = stet_value_bool(true);
+    bool parts = stet_value_type(value) == STET_TYPE_OBJECT && stet_value_type(was) == STET_TYPE_OBJECT;
+    if (stet_value_type(mark) == STET_TYPE_BOOL && stet_value_as_bool(mark))
+        return stet_value_bool(true);
     if (d->lost) /* then marks alone tell */
-        return stet_count(mark) > 0 ? stet_retain(mark) : stet_null();
+        return stet_value_count(mark) > 0 ? stet_value_retain(mark) : stet_value_null();
     if (!parts)
-        return stet_count(mark) > 0 ||
-                       (stet_typeof(handed) == STET_NULL && !stet_equal(value, was) && !was_default(d, value, NULL, 0))
-                   ? stet_bool(true)
-                   : stet_null();
-    stet_value out = stet_typeof(mark) == STET_OBJECT ? stet_retain(mark) : stet_object(), other;
+        return stet_value_count(mark) > 0 || (stet_value_type(handed) == STET_TYPE_NULL &&
+                                              !stet_value_equal(value, was) && !was_default(d, value, NULL, 0))
+                   ? stet_value_bool(true)
+                   : stet_value_null();
+    stet_value out = stet_value_type(mark) == STET_TYPE_OBJECT ? stet_value_retain(mark) : stet_value_object(), other;
     size_t len;
-    for (size_t i = 0; i < stet_count(value); i++) {
-        const char *key = stet_key_at(value, i, &len);
+    for (size_t i = 0; i < stet_value_count(value); i++) {
+        const char *key = stet_value_key_at(value, i, &len);
         if (!is_handed(handed, key, len) &&
-            (!stet_find(was, key, len, &other) || !stet_equal(other, stet_at(value, i))) &&
+            (!stet_value_find(was, key, len, &other) || !stet_value_equal(other, stet_value_at(value, i))) &&
             !was_default(d, value, key, len))
-            stet_put_n(&out, key, len, stet_bool(true));
+            stet_value_put_n(&out, key, len, stet_value_bool(true));
     }
-    for (size_t i = 0; i < stet_count(was); i++) {
-        const char *key = stet_key_at(was, i, &len);
-        if (!is_handed(handed, key, len) && !stet_find(value, key, len, NULL) && !was_default(d, value, key, len))
-            stet_put_n(&out, key, len, stet_bool(true));
+    for (size_t i = 0; i < stet_value_count(was); i++) {
+        const char *key = stet_value_key_at(was, i, &len);
+        if (!is_handed(handed, key, len) && !stet_value_find(value, key, len, NULL) && !was_default(d, value, key, len))
+            stet_value_put_n(&out, key, len, stet_value_bool(true));
     }
-    if (stet_count(out) > 0)
+    if (stet_value_count(out) > 0)
         return out;
-    stet_release(out);
-    return stet_null();
+    stet_value_release(out);
+    return stet_value_null();
 }
 
-/* A1: the argument with new defaults. `*set` may grow: a part of what can't be told apart. Consumes nothing. */
-static stet_value argument_with(stet_value value, stet_value now, stet_value *set) {
-    if (stet_typeof(*set) == STET_NULL)
-        return stet_retain(now);
-    if (stet_typeof(*set) == STET_BOOL || stet_typeof(now) != STET_OBJECT) {
-        stet_release(*set);
-        *set = stet_bool(true);
-        return stet_retain(value);
+/* A1: the argument with new defaults, without what computations wrote. `*set` may grow: a part of what can't be told
+ * apart. Consumes nothing. */
+static stet_value argument_with(stet_value envelope, stet_value now, stet_value *set) {
+    stet_value value = stet_value_get(envelope, "value"), mark = stet_value_get(envelope, MARK), hand = value, by;
+    if (stet_value_find(envelope, STET_CELL_HAND, strlen(STET_CELL_HAND), &by))
+        hand = stet_value_get(by, "value");
+    if (stet_value_type(*set) == STET_TYPE_NULL)
+        return stet_value_retain(now);
+    if (stet_value_type(*set) == STET_TYPE_BOOL || stet_value_type(now) != STET_TYPE_OBJECT) {
+        stet_value_release(*set);
+        *set = stet_value_bool(true);
+        return stet_value_retain(hand);
     }
-    stet_value out = stet_retain(now), v;
-    for (size_t i = 0; i < stet_count(*set); i++) {
+    stet_value out = stet_value_retain(now), v;
+    for (size_t i = 0; i < stet_value_count(*set); i++) {
         size_t len;
-        const char *key = stet_key_at(*set, i, &len);
-        if (stet_find(value, key, len, &v))
-            stet_put_n(&out, key, len, stet_retain(v));
+        const char *key = stet_value_key_at(*set, i, &len);
+        if (stet_value_find(stet_value_find(mark, key, len, NULL) ? hand : value, key, len, &v))
+            stet_value_put_n(&out, key, len, stet_value_retain(v));
         else
-            stet_remove(&out, key, len);
+            stet_value_remove(&out, key, len);
     }
     return out;
 }
@@ -253,7 +282,7 @@ static stet_value argument_with(stet_value value, stet_value now, stet_value *se
 static stet_status check_value(const char *piece, const char *cell, stet_value schema, stet_value envelope,
                                stet_error *err) {
     stet_value v;
-    if (stet_typeof(schema) == STET_NULL || !stet_find(envelope, "value", 5, &v))
+    if (stet_value_type(schema) == STET_TYPE_NULL || !stet_value_find(envelope, "value", 5, &v))
         return STET_OK;
     stet_status status = stet_schema_check(schema, v, err);
     if (status == STET_OK)
@@ -262,10 +291,10 @@ static stet_status check_value(const char *piece, const char *cell, stet_value s
         stet_fail_in(err, "cell \"%s\" of piece \"%s\" does not match its schema", cell, piece);
     else
         stet_fail_in(err, "the argument of piece \"%s\" does not match its schema", piece);
-    if (err && !err->hint[0] && stet_find(envelope, MARK, strlen(MARK), NULL))
+    if (err && !stet_has_hint(err) && stet_value_find(envelope, MARK, strlen(MARK), NULL))
         stet_hint(err, "stet piece show %s says which keys are overridden; stet run --unset %s%s takes one back", piece,
                   cell ? OF_CELL : "KEY", cell ? cell : "");
-    else if (err && !err->hint[0])
+    else if (err && !stet_has_hint(err))
         stet_hint(err, "set a value that matches, or change %s in the pattern and run it",
                   cell ? "the cell's default or schema" : "argument.default or argument.schema");
     return status;
@@ -273,19 +302,19 @@ static stet_status check_value(const char *piece, const char *cell, stet_value s
 
 /* `hash` of a schema, or null. The caller releases the schema. */
 static stet_status load_schema(load_fn *load, void *ctx, stet_value hash, stet_value *schema, stet_error *err) {
-    *schema = stet_null();
-    if (stet_typeof(hash) != STET_STRING)
+    *schema = stet_value_null();
+    if (stet_value_type(hash) != STET_TYPE_STRING)
         return STET_OK;
     stet_value envelope;
-    char *id = stet_asprintf("schema:%s", stet_as_string(&hash, NULL));
-    stet_status status = load(ctx, id, &envelope, err);
-    if (status == STET_OK && !stet_find(envelope, "value", 5, schema)) {
+    char *id = stet_asprintf("schema:%s", stet_value_as_string(&hash, NULL));
+    stet_status status = load(ctx, &(stet_docname){id, NULL}, &envelope, err);
+    if (status == STET_OK && !stet_value_find(envelope, "value", 5, schema)) {
         status = stet_fail(err, STET_CORRUPT, "\"%s\" is not stored any more", id);
         stet_hint(err, "stet check --repair has its piece set up again by the next stet run");
     }
     if (status == STET_OK)
-        stet_retain(*schema);
-    stet_release(envelope);
+        stet_value_retain(*schema);
+    stet_value_release(envelope);
     stet_free(id);
     return status;
 }
@@ -294,47 +323,48 @@ static stet_status load_schema(load_fn *load, void *ctx, stet_value hash, stet_v
  * output of a node is checked with what the node returns. */
 static stet_status check_part(load_fn *load, void *ctx, const char *piece, stet_value header, const char *cell,
                               stet_error *err) {
-    stet_value envelope, schema, hash = stet_get(header, "argumentSchema");
+    stet_value envelope, schema, hash = stet_value_get(header, "argumentSchema");
     if (cell)
-        hash = stet_as_bool(stet_get(stet_get(header, "cellOutputs"), cell))
-                   ? stet_null()
-                   : stet_get(stet_get(header, "cellSchemas"), cell);
-    if (stet_typeof(hash) == STET_NULL)
+        hash = stet_value_as_bool(stet_value_get(stet_value_get(header, "cellOutputs"), cell))
+                   ? stet_value_null()
+                   : stet_value_get(stet_value_get(header, "cellSchemas"), cell);
+    if (stet_value_type(hash) == STET_TYPE_NULL)
         return STET_OK;
     char *id = stet_piece_part(piece, cell ? "cell" : "argument", cell);
-    stet_status status = load(ctx, id, &envelope, err);
+    stet_docname part = stet_piece_at(piece, id);
+    stet_status status = load(ctx, &part, &envelope, err);
     if (status == STET_OK) {
         status = load_schema(load, ctx, hash, &schema, err);
         if (status == STET_OK) {
             status = check_value(piece, cell, schema, envelope, err);
-            stet_release(schema);
+            stet_value_release(schema);
         }
-        stet_release(envelope);
+        stet_value_release(envelope);
     }
     stet_free(id);
     return status;
 }
 
 static stet_status check_parts(load_fn *load, void *ctx, const char *piece, stet_value header, stet_error *err) {
-    stet_value cells = stet_get(header, "cellSchemas");
+    stet_value cells = stet_value_get(header, "cellSchemas");
     stet_status status = check_part(load, ctx, piece, header, NULL, err);
-    for (size_t i = 0; i < stet_count(cells) && status == STET_OK; i++)
-        status = check_part(load, ctx, piece, header, stet_key_at(cells, i, NULL), err);
+    for (size_t i = 0; i < stet_value_count(cells) && status == STET_OK; i++)
+        status = check_part(load, ctx, piece, header, stet_value_key_at(cells, i, NULL), err);
     return status;
 }
 
 stet_status stet_piece_check_parts(stet_space *s, int64_t branch, const stet_piece *p, stet_error *err) {
-    return check_parts(load_head, &(at_head){s, branch}, p->name, stet_get(p->envelope, "process"), err);
+    return check_parts(load_head, &(at_head){s, branch}, p->name, stet_value_get(p->envelope, "process"), err);
 }
 
 /* {KEY or /POINTER: value}, marked as set. */
 static stet_status set_argument(stet_tx *tx, const char *piece, stet_value set, stet_error *err) {
     char *id = stet_piece_part(piece, "argument", NULL);
-    stet_docname name = {id, NULL};
+    stet_docname name = stet_piece_at(piece, id);
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_count(set) && status == STET_OK; i++) {
+    for (size_t i = 0; i < stet_value_count(set) && status == STET_OK; i++) {
         size_t len;
-        const char *key = stet_key_at(set, i, &len);
+        const char *key = stet_value_key_at(set, i, &len);
         stet_path path = STET_PATH_INIT;
         stet_path_push(&path, "value");
         if (len > 0 && key[0] == '/') {
@@ -346,7 +376,7 @@ static stet_status set_argument(stet_tx *tx, const char *piece, stet_value set, 
             stet_path_push_n(&path, key, len);
         }
         if (status == STET_OK)
-            status = stet_tx_write(tx, &name, stet_path_ref(&path), stet_retain(stet_at(set, i)), err);
+            status = stet_tx_write(tx, &name, stet_path_ref(&path), stet_value_retain(stet_value_at(set, i)), err);
         if (status == STET_OK)
             status = stet_piece_mark_set(tx, &name, stet_path_ref(&path), err);
         stet_path_release(&path);
@@ -358,25 +388,28 @@ static stet_status set_argument(stet_tx *tx, const char *piece, stet_value set, 
 static stet_status follow_argument(stet_tx *tx, const stet_piece_setup *s, const defaults *was, const defaults *now,
                                    stet_error *err) {
     char *id = stet_piece_part(s->process->piece, "argument", NULL);
+    stet_docname part = stet_process_name(s->process, id);
     stet_value envelope;
-    stet_status status = load_read(tx, id, &envelope, err);
+    stet_status status = load_read(tx, &part, &envelope, err);
     if (status == STET_OK) {
         stet_value set = overrides_of(envelope, was);
-        stet_value value = argument_with(stet_get(envelope, "value"), now->argument, &set);
-        status = write_member(tx, id, "value", value, err);
+        stet_value value = argument_with(envelope, now->argument, &set);
+        status = write_member(tx, &part, "value", value, err);
         if (status == STET_OK)
-            status = write_mark(tx, id, envelope, set, err);
+            status = write_mark(tx, &part, envelope, set, err);
         else
-            stet_release(set);
-        stet_release(envelope);
+            stet_value_release(set);
+        if (status == STET_OK)
+            status = write_hand(tx, &part, envelope, false, err);
+        stet_value_release(envelope);
     }
     if (status == STET_OK)
         status = set_argument(tx, s->process->piece, s->set, err);
     if (status == STET_OK)
-        status = load_peek(tx, id, &envelope, err);
+        status = load_peek(tx, &part, &envelope, err);
     if (status == STET_OK) {
         status = check_value(s->process->piece, NULL, s->pattern->argument_schema, envelope, err);
-        stet_release(envelope);
+        stet_value_release(envelope);
     }
     stet_free(id);
     return status;
@@ -384,20 +417,22 @@ static stet_status follow_argument(stet_tx *tx, const stet_piece_setup *s, const
 
 /* {NAME: [{"node","link"}]}: outputs of nodes that are in a cell, or are one. The caller releases it. */
 static stet_value outputs_of(const stet_process *g) {
-    stet_value out = stet_object(), list;
+    stet_value out = stet_value_object(), list;
     char *prefix = stet_piece_part(g->piece, "cell", "");
     size_t skip = strlen(prefix);
     for (size_t i = 0; i < g->node_count; i++) {
         stet_link l;
         stet_path path = STET_PATH_INIT;
-        stet_value link = stet_get(g->nodes[i].row, "output");
-        if (stet_link_read(link, &l, &path) && !l.space && !*l.scope && strncmp(l.id, prefix, skip) == 0) {
-            stet_value one = stet_object();
-            stet_put(&one, "node", stet_string(g->nodes[i].id));
-            stet_put(&one, "link", stet_retain(link));
-            list = stet_find(out, l.id + skip, strlen(l.id + skip), &list) ? stet_retain(list) : stet_array();
-            stet_push(&list, one);
-            stet_put(&out, l.id + skip, list);
+        stet_value link = stet_value_get(g->nodes[i].row, "output");
+        if (stet_link_read(link, &l, &path) && !l.space && strcmp(l.scope, g->scope) == 0 &&
+            strncmp(l.id, prefix, skip) == 0) {
+            stet_value one = stet_value_object();
+            stet_value_put(&one, "node", stet_value_string(g->nodes[i].id));
+            stet_value_put(&one, "link", stet_value_retain(link));
+            list = stet_value_find(out, l.id + skip, strlen(l.id + skip), &list) ? stet_value_retain(list)
+                                                                                 : stet_value_array();
+            stet_value_push(&list, one);
+            stet_value_put(&out, l.id + skip, list);
         }
         stet_path_release(&path);
     }
@@ -407,6 +442,7 @@ static stet_value outputs_of(const stet_process *g) {
 
 typedef struct handing {
     char *argument, *cell;
+    const char *scope;
     stet_value keys, cells; /* of the argument: {KEY: true}, or true */
     bool all;               /* links that are no cells, too */
 } handing;
@@ -419,15 +455,16 @@ static bool note_handed(void *ctx, stet_value binding, stet_pathref place) {
     const char *key;
     size_t cursor = 0, len, skip = strlen(h->cell);
     (void)place;
-    bool cell = stet_link_read(binding, &l, &path) && (l.as_cell || h->all) && !l.space && !*l.scope;
+    bool cell =
+        stet_link_read(binding, &l, &path) && (l.as_cell || h->all) && !l.space && strcmp(l.scope, h->scope) == 0;
     if (cell && strncmp(l.id, h->cell, skip) == 0) {
-        stet_put(&h->cells, l.id + skip, stet_bool(true));
+        stet_value_put(&h->cells, l.id + skip, stet_value_bool(true));
     } else if (cell && strcmp(l.id, h->argument) == 0) {
         if (!stet_path_next(stet_path_ref(&path), &cursor, &scratch, &key, &len)) {
-            stet_release(h->keys);
-            h->keys = stet_bool(true);
-        } else if (stet_typeof(h->keys) == STET_OBJECT) {
-            stet_put_n(&h->keys, key, len, stet_bool(true));
+            stet_value_release(h->keys);
+            h->keys = stet_value_bool(true);
+        } else if (stet_value_type(h->keys) == STET_TYPE_OBJECT) {
+            stet_value_put_n(&h->keys, key, len, stet_value_bool(true));
         }
     }
     stet_buf_release(&scratch);
@@ -436,38 +473,42 @@ static bool note_handed(void *ctx, stet_value binding, stet_pathref place) {
 }
 
 stet_value stet_piece_cell_inputs(const stet_process *g) {
-    handing h = {stet_piece_part(g->piece, "argument", NULL), stet_piece_part(g->piece, "cell", ""), stet_object(),
-                 stet_object(), false};
-    stet_value out = stet_object();
+    handing h = {stet_piece_part(g->piece, "argument", NULL),
+                 stet_piece_part(g->piece, "cell", ""),
+                 g->scope,
+                 stet_value_object(),
+                 stet_value_object(),
+                 false};
+    stet_value out = stet_value_object();
     for (size_t i = 0; i < g->node_count; i++)
         if (!stet_stream_is_handler(g->nodes[i].row)) {
             h.all = false;
-            stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), note_handed, &h);
+            stet_binding_walk(stet_value_get(g->nodes[i].row, "inputs"), note_handed, &h);
             h.all = true; /* and what its children take as cells */
-            stet_binding_walk(stet_get(g->nodes[i].row, "materializer"), note_handed, &h);
+            stet_binding_walk(stet_value_get(g->nodes[i].row, "materializer"), note_handed, &h);
         }
-    if (stet_typeof(h.keys) == STET_BOOL || stet_count(h.keys) > 0)
-        stet_put(&out, "argument", stet_retain(h.keys));
-    if (stet_count(h.cells) > 0)
-        stet_put(&out, "cells", stet_retain(h.cells));
-    stet_release(h.keys);
-    stet_release(h.cells);
+    if (stet_value_type(h.keys) == STET_TYPE_BOOL || stet_value_count(h.keys) > 0)
+        stet_value_put(&out, "argument", stet_value_retain(h.keys));
+    if (stet_value_count(h.cells) > 0)
+        stet_value_put(&out, "cells", stet_value_retain(h.cells));
+    stet_value_release(h.keys);
+    stet_value_release(h.cells);
     stet_free(h.argument);
     stet_free(h.cell);
     return out;
 }
 
 stet_value stet_piece_cell_outputs(const stet_process *g) {
-    stet_value lists = outputs_of(g), out = stet_object();
-    for (size_t i = 0; i < stet_count(lists); i++)
-        stet_put(&out, stet_key_at(lists, i, NULL), stet_bool(true));
-    stet_release(lists);
+    stet_value lists = outputs_of(g), out = stet_value_object();
+    for (size_t i = 0; i < stet_value_count(lists); i++)
+        stet_value_put(&out, stet_value_key_at(lists, i, NULL), stet_value_bool(true));
+    stet_value_release(lists);
     return out;
 }
 
 static bool lists_output(stet_value outputs, stet_value one) {
-    for (size_t i = 0; i < stet_count(outputs); i++)
-        if (stet_equal(stet_at(outputs, i), one))
+    for (size_t i = 0; i < stet_value_count(outputs); i++)
+        if (stet_value_equal(stet_value_at(outputs, i), one))
             return true;
     return false;
 }
@@ -478,22 +519,22 @@ static bool place_of(stet_value output, stet_path *out) {
     stet_path_set(out, STET_PATH_ROOT);
     stet_path_push(out, "value");
     size_t whole = stet_path_ref(out).len;
-    return stet_link_read(stet_get(output, "link"), &l, out) && stet_path_ref(out).len > whole;
+    return stet_link_read(stet_value_get(output, "link"), &l, out) && stet_path_ref(out).len > whole;
 }
 
 /* A3, for outputs that are a part of a cell: [[OUTPUT, value]] of those that the new graph has, too. The caller
  * releases it. */
 static stet_value kept_outputs(stet_value envelope, stet_value was, stet_value now) {
     stet_path path = STET_PATH_INIT;
-    stet_value kept = stet_array(), v;
-    for (size_t i = 0; i < stet_count(was); i++) {
-        stet_value one = stet_at(was, i);
+    stet_value kept = stet_value_array(), v;
+    for (size_t i = 0; i < stet_value_count(was); i++) {
+        stet_value one = stet_value_at(was, i);
         if (!place_of(one, &path) || !stet_path_lookup(envelope, stet_path_ref(&path), &v) || !lists_output(now, one))
             continue;
-        stet_value pair = stet_array();
-        stet_push(&pair, stet_retain(one));
-        stet_push(&pair, stet_retain(v));
-        stet_push(&kept, pair);
+        stet_value pair = stet_value_array();
+        stet_value_push(&pair, stet_value_retain(one));
+        stet_value_push(&pair, stet_value_retain(v));
+        stet_value_push(&kept, pair);
     }
     stet_path_release(&path);
     return kept;
@@ -503,10 +544,10 @@ static stet_value kept_outputs(stet_value envelope, stet_value was, stet_value n
  * be reached is not masked. The caller releases it. */
 static stet_value masked(stet_value value, stet_value outputs) {
     stet_path path = STET_PATH_INIT;
-    stet_value envelope = stet_object();
-    stet_put(&envelope, "value", stet_retain(value));
-    for (size_t i = 0; i < stet_count(outputs); i++) {
-        if (!place_of(stet_at(outputs, i), &path))
+    stet_value envelope = stet_value_object();
+    stet_value_put(&envelope, "value", stet_value_retain(value));
+    for (size_t i = 0; i < stet_value_count(outputs); i++) {
+        if (!place_of(stet_value_at(outputs, i), &path))
             continue;
         stet_patch hide = {.kind = STET_PATCH_REPLACE, .path = stet_path_ref(&path)};
         if (stet_patches_apply(&hide, 1, &envelope, NULL) != STET_OK)
@@ -518,43 +559,42 @@ static stet_value masked(stet_value value, stet_value outputs) {
 
 /* The places of outputs in a cell that was set, without the nodes: what the default has there, or nothing. Objects that
  * were made to hold an output go with it. */
-static stet_status clear_outputs(stet_tx *tx, const char *id, stet_value outputs, const stet_value *initial,
+static stet_status clear_outputs(stet_tx *tx, const stet_docname *name, stet_value outputs, const stet_value *initial,
                                  stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_status status = STET_OK;
-    stet_docname name = {id, NULL};
-    stet_value base = stet_object(), v, there;
+    stet_value base = stet_value_object(), v, there;
     if (initial)
-        stet_put(&base, "value", stet_retain(*initial));
-    for (size_t i = 0; i < stet_count(outputs) && status == STET_OK; i++) {
-        if (!place_of(stet_at(outputs, i), &path))
+        stet_value_put(&base, "value", stet_value_retain(*initial));
+    for (size_t i = 0; i < stet_value_count(outputs) && status == STET_OK; i++) {
+        if (!place_of(stet_value_at(outputs, i), &path))
             continue;
         if (stet_path_lookup(base, stet_path_ref(&path), &v)) {
-            status = stet_tx_write(tx, &name, stet_path_ref(&path), stet_retain(v), err);
+            status = stet_tx_write(tx, name, stet_path_ref(&path), stet_value_retain(v), err);
             continue;
         }
         for (bool empty = true; empty && status == STET_OK && stet_path_depth(stet_path_ref(&path)) > 1;) {
-            if (stet_tx_peek(tx, NULL, &name, stet_path_ref(&path), &there, NULL) != STET_OK)
+            if (stet_tx_peek(tx, NULL, name, stet_path_ref(&path), &there, NULL) != STET_OK)
                 break;
             stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = stet_path_ref(&path)};
-            status = stet_tx_patch(tx, &name, &gone, 1, err);
+            status = stet_tx_patch(tx, name, &gone, 1, err);
             stet_path_pop(&path);
-            empty = status == STET_OK && stet_tx_peek(tx, NULL, &name, stet_path_ref(&path), &there, NULL) == STET_OK &&
-                    stet_typeof(there) == STET_OBJECT && stet_count(there) == 0;
+            empty = status == STET_OK && stet_tx_peek(tx, NULL, name, stet_path_ref(&path), &there, NULL) == STET_OK &&
+                    stet_value_type(there) == STET_TYPE_OBJECT && stet_value_count(there) == 0;
         }
     }
-    stet_release(base);
+    stet_value_release(base);
     stet_path_release(&path);
     return status;
 }
 
-static stet_status put_outputs(stet_tx *tx, const char *id, stet_value kept, stet_error *err) {
+static stet_status put_outputs(stet_tx *tx, const stet_docname *name, stet_value kept, stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_count(kept) && status == STET_OK; i++) {
-        stet_value pair = stet_at(kept, i);
-        place_of(stet_at(pair, 0), &path);
-        status = stet_tx_write(tx, &(stet_docname){id, NULL}, stet_path_ref(&path), stet_retain(stet_at(pair, 1)), err);
+    for (size_t i = 0; i < stet_value_count(kept) && status == STET_OK; i++) {
+        stet_value pair = stet_value_at(kept, i);
+        place_of(stet_value_at(pair, 0), &path);
+        status = stet_tx_write(tx, name, stet_path_ref(&path), stet_value_retain(stet_value_at(pair, 1)), err);
     }
     stet_path_release(&path);
     return status;
@@ -563,53 +603,55 @@ static stet_status put_outputs(stet_tx *tx, const char *id, stet_value kept, ste
 static bool is_whole(stet_value outputs) {
     stet_path path = STET_PATH_INIT;
     bool whole = false;
-    for (size_t i = 0; i < stet_count(outputs) && !whole; i++)
-        whole = !place_of(stet_at(outputs, i), &path);
+    for (size_t i = 0; i < stet_value_count(outputs) && !whole; i++)
+        whole = !place_of(stet_value_at(outputs, i), &path);
     stet_path_release(&path);
     return whole;
 }
 
 /* `outputs` are parts of it that are nodes' (A3). `own`: all of it is. */
 static bool cell_is_set(stet_value envelope, const defaults *d, const char *name, stet_value outputs, bool own) {
-    stet_value was = stet_null(), mark = stet_get(envelope, MARK), value = stet_get(envelope, "value");
-    if (stet_typeof(envelope) == STET_NULL)
+    stet_value was = stet_value_null(), mark = stet_value_get(envelope, MARK),
+               value = stet_value_get(envelope, "value");
+    if (stet_value_type(envelope) == STET_TYPE_NULL)
         return false;
-    if (stet_typeof(mark) == STET_BOOL && stet_as_bool(mark))
+    if (stet_value_type(mark) == STET_TYPE_BOOL && stet_value_as_bool(mark))
         return true;
-    bool known = has_default(stet_get(d->cells, name), &was);
-    if (own || was_cell_default(d, name, value))
+    bool known = has_default(stet_value_get(d->cells, name), &was);
+    if (own || stet_value_as_bool(stet_value_get(envelope, STET_CELL_WRITTEN)) || was_cell_default(d, name, value))
         return false;
-    if (!known && stet_count(outputs) == 0)
+    if (!known && stet_value_count(outputs) == 0)
         return true;
     /* Without a default there was nothing but what holds the outputs. */
-    stet_value none = stet_object(), here = masked(value, outputs), there = masked(known ? was : none, outputs);
-    bool same = stet_equal(here, there);
-    stet_release(none);
-    stet_release(here);
-    stet_release(there);
+    stet_value none = stet_value_object(), here = masked(value, outputs), there = masked(known ? was : none, outputs);
+    bool same = stet_value_equal(here, there);
+    stet_value_release(none);
+    stet_value_release(here);
+    stet_value_release(there);
     return !same;
 }
 
 /* The default, whatever the cell is now: setting up a new piece begins with it. And what was set. */
 static stet_status check_cell(stet_tx *tx, const char *piece, const char *name, stet_value cell, bool output,
                               stet_error *err) {
-    stet_value initial, envelope, schema = stet_get(cell, "schema");
+    stet_value initial, envelope, schema = stet_value_get(cell, "schema");
     stet_status status = STET_OK;
-    if (stet_typeof(schema) == STET_NULL)
+    if (stet_value_type(schema) == STET_TYPE_NULL)
         return STET_OK;
     if (has_default(cell, &initial)) {
-        envelope = stet_object();
-        stet_put(&envelope, "value", stet_retain(initial));
+        envelope = stet_value_object();
+        stet_value_put(&envelope, "value", stet_value_retain(initial));
         status = check_value(piece, name, schema, envelope, err);
-        stet_release(envelope);
+        stet_value_release(envelope);
     }
     if (status != STET_OK || output)
         return status;
     char *id = stet_piece_part(piece, "cell", name);
-    status = load_peek(tx, id, &envelope, err);
+    stet_docname part = stet_piece_at(piece, id);
+    status = load_peek(tx, &part, &envelope, err);
     if (status == STET_OK) {
         status = check_value(piece, name, schema, envelope, err);
-        stet_release(envelope);
+        stet_value_release(envelope);
     }
     stet_free(id);
     return status;
@@ -618,33 +660,51 @@ static stet_status check_cell(stet_tx *tx, const char *piece, const char *name, 
 static stet_status follow_cell(stet_tx *tx, const char *piece, const char *name, const defaults *was,
                                const defaults *now, stet_error *err) {
     char *id = stet_piece_part(piece, "cell", name);
-    stet_value envelope, initial, outputs = stet_get(was->outputs, name), outputs_now = stet_get(now->outputs, name);
-    stet_status status = load_read(tx, id, &envelope, err);
+    stet_docname part = stet_piece_at(piece, id);
+    stet_value envelope, initial, outputs = stet_value_get(was->outputs, name),
+                                  outputs_now = stet_value_get(now->outputs, name);
+    stet_status status = load_read(tx, &part, &envelope, err);
     if (status == STET_OK) {
-        bool there = stet_typeof(envelope) != STET_NULL, known = has_default(stet_get(now->cells, name), &initial);
+        bool there = stet_value_type(envelope) != STET_TYPE_NULL,
+             known = has_default(stet_value_get(now->cells, name), &initial);
         stet_value kept = kept_outputs(envelope, outputs, outputs_now);
-        bool own = is_whole(outputs) || is_handed(stet_get(was->handed, "cells"), name, strlen(name)) ||
+        bool own = is_whole(outputs) || is_handed(stet_value_get(was->handed, "cells"), name, strlen(name)) ||
                    is_handed(was->owned, name, strlen(name)) || was->lost;
-        if (cell_is_set(envelope, was, name, outputs, own)) {
-            status = write_mark(tx, id, envelope, stet_bool(true), err);
+        stet_value hand, value;
+        bool set = cell_is_set(envelope, was, name, outputs, own), stays = there && is_whole(outputs_now);
+        bool apart = stet_value_find(envelope, STET_CELL_HAND, strlen(STET_CELL_HAND), &hand);
+        if (set && apart && !stet_value_find(hand, "value", 5, &value))
+            set = false; /* all of it was removed by hand */
+        if (set) {
+            status = write_mark(tx, &part, envelope, stet_value_bool(true), err);
+            if (status == STET_OK && apart && !stays)
+                status = write_member(tx, &part, "value", stet_value_retain(value), err);
+            else if (status == STET_OK && !apart)
+                status = clear_outputs(tx, &part, outputs, known ? &initial : NULL, err);
+            if (status == STET_OK && !(apart && stays))
+                status = write_hand(tx, &part, envelope, stet_value_count(outputs_now) > 0, err);
+        } else if (stays) { /* A3: the node writes there */
+            status = write_mark(tx, &part, envelope, stet_value_null(), err);
             if (status == STET_OK)
-                status = clear_outputs(tx, id, outputs, known ? &initial : NULL, err);
-        } else if (there && is_whole(outputs_now)) {
-            ; /* A3: the node writes there */
+                status = write_hand(tx, &part, envelope, false, err);
         } else if (known) {
-            status = write_member(tx, id, "value", stet_retain(initial), err);
-        } else if (there && stet_count(kept) == 0) {
-            status = stet_tx_drop(tx, &(stet_docname){id, NULL}, err);
+            status = write_member(tx, &part, "value", stet_value_retain(initial), err);
+            if (status == STET_OK)
+                status = write_mark(tx, &part, envelope, stet_value_null(), err);
+            if (status == STET_OK)
+                status = write_hand(tx, &part, envelope, false, err);
+        } else if (there && stet_value_count(kept) == 0) {
+            status = stet_tx_drop(tx, &part, err);
         } else if (there) {
-            status = write_member(tx, id, "value", stet_object(), err);
+            status = write_member(tx, &part, "value", stet_value_object(), err);
         }
         if (status == STET_OK)
-            status = put_outputs(tx, id, kept, err);
-        stet_release(kept);
-        stet_release(envelope);
+            status = put_outputs(tx, &part, kept, err);
+        stet_value_release(kept);
+        stet_value_release(envelope);
     }
     if (status == STET_OK)
-        status = check_cell(tx, piece, name, stet_get(now->cells, name), stet_count(outputs_now) > 0, err);
+        status = check_cell(tx, piece, name, stet_value_get(now->cells, name), stet_value_count(outputs_now) > 0, err);
     stet_free(id);
     return status;
 }
@@ -652,36 +712,36 @@ static stet_status follow_cell(stet_tx *tx, const char *piece, const char *name,
 stet_status stet_piece_follow(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
     defaults was = {0}, now = {0};
     stet_status status = STET_OK;
-    if (s->before && stet_count(s->unset) > 0)
+    if (s->before && stet_value_count(s->unset) > 0)
         status = stet_piece_unset(tx, s->branch, s->before, s->unset, err);
     if (status != STET_OK)
         return status;
     if (s->before)
         status = load_defaults(load_read, tx, s->before->program, &was, err);
     else
-        defaults_of(stet_null(), &was);
+        defaults_of(stet_value_null(), &was);
     if (s->before && status == STET_OK)
         status = load_earlier(stet_tx_space(tx), s->branch, s->before, &was, err);
     defaults_of(s->pattern->root, &now);
-    if (stet_count(was.cells) > 0 && s->before_process)
+    if (stet_value_count(was.cells) > 0 && s->before_process)
         was.outputs = outputs_of(s->before_process);
-    stet_value header = s->before ? stet_get(s->before->envelope, "process") : stet_null();
+    stet_value header = s->before ? stet_value_get(s->before->envelope, "process") : stet_value_null();
     if (s->before_process) {
         was.handed = stet_piece_cell_inputs(s->before_process);
     } else { /* its graph is damaged */
-        was.handed = stet_retain(stet_get(header, "cellInputs"));
-        was.owned = stet_retain(stet_get(header, "cellOutputs"));
+        was.handed = stet_value_retain(stet_value_get(header, "cellInputs"));
+        was.owned = stet_value_retain(stet_value_get(header, "cellOutputs"));
     }
-    if (stet_count(now.cells) > 0)
+    if (stet_value_count(now.cells) > 0)
         now.outputs = outputs_of(s->process);
     if (status == STET_OK)
         status = follow_argument(tx, s, &was, &now, err);
-    for (size_t i = 0; i < stet_count(now.cells) && status == STET_OK; i++)
-        status = follow_cell(tx, s->process->piece, stet_key_at(now.cells, i, NULL), &was, &now, err);
-    for (size_t i = 0; i < stet_count(was.cells) && status == STET_OK; i++) { /* those that are gone */
+    for (size_t i = 0; i < stet_value_count(now.cells) && status == STET_OK; i++)
+        status = follow_cell(tx, s->process->piece, stet_value_key_at(now.cells, i, NULL), &was, &now, err);
+    for (size_t i = 0; i < stet_value_count(was.cells) && status == STET_OK; i++) { /* those that are gone */
         size_t len;
-        const char *name = stet_key_at(was.cells, i, &len);
-        if (!stet_find(now.cells, name, len, NULL))
+        const char *name = stet_value_key_at(was.cells, i, &len);
+        if (!stet_value_find(now.cells, name, len, NULL))
             status = follow_cell(tx, s->process->piece, name, &was, &now, err);
     }
     defaults_release(&was);
@@ -700,35 +760,40 @@ stet_status stet_piece_mark_set(stet_tx *tx, const stet_docname *name, stet_path
     const char *cell, *key;
     size_t cursor = 0, len;
     stet_buf scratch = STET_BUF(0);
-    stet_value envelope, mark = stet_null();
+    stet_value envelope, mark = stet_value_null();
     stet_status status = STET_OK;
-    bool value = is_part(name->id, &cell) && !(name->scope && *name->scope) &&
-                 stet_path_next(path, &cursor, &scratch, &key, &len) && len == 5 && memcmp(key, "value", 5) == 0;
+    bool value = is_part(name->id, &cell) && stet_path_next(path, &cursor, &scratch, &key, &len) && len == 5 &&
+                 memcmp(key, "value", 5) == 0;
     if (value && stet_tx_peek(tx, NULL, name, STET_PATH_ROOT, &envelope, NULL) == STET_OK) {
-        stet_value was = stet_get(envelope, MARK), now = stet_get(envelope, "value");
+        stet_value was = stet_value_get(envelope, MARK), now = stet_value_get(envelope, "value");
         bool part = stet_path_next(path, &cursor, &scratch, &key, &len);
-        mark = stet_retain(was);
-        if (stet_typeof(was) == STET_BOOL && stet_as_bool(was)) {
+        mark = stet_value_retain(was);
+        if (stet_value_type(was) == STET_TYPE_BOOL && stet_value_as_bool(was)) {
             /* all of it already */
-        } else if (cell || stet_typeof(now) != STET_OBJECT) {
-            stet_release(mark);
-            mark = stet_bool(true);
+        } else if (cell || stet_value_type(now) != STET_TYPE_OBJECT) {
+            stet_value_release(mark);
+            mark = stet_value_bool(true);
         } else {
-            if (stet_typeof(mark) != STET_OBJECT) {
-                stet_release(mark);
-                mark = stet_object();
+            if (stet_value_type(mark) != STET_TYPE_OBJECT) {
+                stet_value_release(mark);
+                mark = stet_value_object();
             }
             if (part)
-                stet_put_n(&mark, key, len, stet_bool(true));
-            for (size_t i = 0; !part && i < stet_count(now); i++) {
-                key = stet_key_at(now, i, &len);
-                stet_put_n(&mark, key, len, stet_bool(true));
+                stet_value_put_n(&mark, key, len, stet_value_bool(true));
+            for (size_t i = 0; !part && i < stet_value_count(now); i++) {
+                key = stet_value_key_at(now, i, &len);
+                stet_value_put_n(&mark, key, len, stet_value_bool(true));
             }
         }
-        if (stet_equal(mark, was) || (stet_typeof(mark) == STET_OBJECT && stet_count(mark) == 0))
-            stet_release(mark);
+        stet_value_retain(was); /* the writes below may release the envelope */
+        bool nothing;
+        status = stet_piece_set_hand(tx, name, was, path, &nothing, err);
+        if (status != STET_OK || nothing || stet_value_equal(mark, was) ||
+            (stet_value_type(mark) == STET_TYPE_OBJECT && stet_value_count(mark) == 0))
+            stet_value_release(mark);
         else
-            status = write_member(tx, name->id, MARK, mark, err);
+            status = write_member(tx, name, MARK, mark, err);
+        stet_value_release(was);
     }
     stet_buf_release(&scratch);
     return status;
@@ -736,15 +801,15 @@ stet_status stet_piece_mark_set(stet_tx *tx, const stet_docname *name, stet_path
 
 stet_status stet_piece_wrote(stet_tx *tx, const stet_docname *name, stet_error *err) {
     const char *cell;
-    if (!is_part(name->id, &cell) || (name->scope && *name->scope))
+    if (!is_part(name->id, &cell))
         return STET_OK;
     stet_value envelope;
-    size_t len = strcspn(name->id + 6, ":");
-    char *piece = stet_strndup(name->id + 6, len), *doc = stet_piece_doc(piece);
-    stet_status status = load_peek(tx, doc, &envelope, err);
-    if (status == STET_OK) {
-        status = check_part(load_peek, tx, piece, stet_get(envelope, "process"), cell, err);
-        stet_release(envelope);
+    char *piece = stet_piece_around(name), *doc = piece ? stet_piece_doc(piece) : NULL;
+    stet_docname result = {doc, name->scope};
+    stet_status status = piece ? load_peek(tx, &result, &envelope, err) : STET_OK;
+    if (status == STET_OK && piece) {
+        status = check_part(load_peek, tx, piece, stet_value_get(envelope, "process"), cell, err);
+        stet_value_release(envelope);
     }
     stet_free(piece);
     stet_free(doc);
@@ -754,12 +819,12 @@ stet_status stet_piece_wrote(stet_tx *tx, const stet_docname *name, stet_error *
 static stet_value name_of_key(const char *key, size_t len) {
     bool plain = len > 0 && key[0] != '/' && strcmp(key, ALL_OF_IT) != 0 && strncmp(key, OF_CELL, strlen(OF_CELL)) != 0;
     if (plain)
-        return stet_string_n(key, len);
+        return stet_value_string_n(key, len);
     stet_buf b = STET_BUF(0);
     stet_path path = STET_PATH_INIT;
     stet_path_push_n(&path, key, len);
     stet_path_print(stet_path_ref(&path), &b);
-    stet_value v = stet_string_n(stet_buf_cstr(&b), b.len);
+    stet_value v = stet_value_string_n(stet_buf_cstr(&b), b.len);
     stet_path_release(&path);
     stet_buf_release(&b);
     return v;
@@ -768,36 +833,38 @@ static stet_value name_of_key(const char *key, size_t len) {
 static stet_status name_overrides(load_fn *load, void *ctx, const stet_piece *p, const defaults *d, stet_value *names,
                                   stet_error *err) {
     char *id = stet_piece_part(p->name, "argument", NULL);
+    stet_docname part = stet_piece_name(p, id);
     stet_value envelope;
-    stet_status status = load(ctx, id, &envelope, err);
+    stet_status status = load(ctx, &part, &envelope, err);
     stet_free(id);
     if (status != STET_OK)
         return status;
     stet_value set = overrides_of(envelope, d);
-    bool gone = !stet_find(envelope, "value", 5, NULL);
-    if (gone || stet_typeof(set) == STET_BOOL)
-        stet_push(names, stet_string(ALL_OF_IT));
-    for (size_t i = 0; stet_typeof(set) == STET_OBJECT && i < stet_count(set); i++) {
+    bool gone = !stet_value_find(envelope, "value", 5, NULL);
+    if (gone || stet_value_type(set) == STET_TYPE_BOOL)
+        stet_value_push(names, stet_value_string(ALL_OF_IT));
+    for (size_t i = 0; stet_value_type(set) == STET_TYPE_OBJECT && i < stet_value_count(set); i++) {
         size_t len;
-        const char *key = stet_key_at(set, i, &len);
-        stet_push(names, name_of_key(key, len));
+        const char *key = stet_value_key_at(set, i, &len);
+        stet_value_push(names, name_of_key(key, len));
     }
-    stet_release(set);
-    stet_release(envelope);
-    for (size_t i = 0; i < stet_count(d->cells) && status == STET_OK; i++) {
-        const char *cell = stet_key_at(d->cells, i, NULL);
-        stet_value output = stet_get(stet_get(p->envelope, "process"), "cellOutputs");
-        bool computed =
-            stet_as_bool(stet_get(output, cell)) || is_handed(stet_get(d->handed, "cells"), cell, strlen(cell));
+    stet_value_release(set);
+    stet_value_release(envelope);
+    for (size_t i = 0; i < stet_value_count(d->cells) && status == STET_OK; i++) {
+        const char *cell = stet_value_key_at(d->cells, i, NULL);
+        stet_value output = stet_value_get(stet_value_get(p->envelope, "process"), "cellOutputs");
+        bool computed = stet_value_as_bool(stet_value_get(output, cell)) ||
+                        is_handed(stet_value_get(d->handed, "cells"), cell, strlen(cell));
         id = stet_piece_part(p->name, "cell", cell);
-        status = load(ctx, id, &envelope, err);
+        part = stet_piece_name(p, id);
+        status = load(ctx, &part, &envelope, err);
         stet_free(id);
-        gone = status == STET_OK && stet_typeof(envelope) == STET_NULL && !computed &&
-               has_default(stet_at(d->cells, i), NULL);
-        if (status == STET_OK && (gone || cell_is_set(envelope, d, cell, stet_null(), computed)))
-            stet_push(names, stet_stringf(OF_CELL "%s", cell));
+        gone = status == STET_OK && stet_value_type(envelope) == STET_TYPE_NULL && !computed &&
+               has_default(stet_value_at(d->cells, i), NULL);
+        if (status == STET_OK && (gone || cell_is_set(envelope, d, cell, stet_value_null(), computed)))
+            stet_value_push(names, stet_value_stringf(OF_CELL "%s", cell));
         if (status == STET_OK)
-            stet_release(envelope);
+            stet_value_release(envelope);
     }
     return status;
 }
@@ -813,7 +880,7 @@ static stet_status name_child_overrides(stet_space *s, int64_t branch, const ste
     stet_arena arena = STET_ARENA_INIT;
     stet_docname after;
     char *prefix = stet_piece_part(p->name, "cell", "");
-    stet_doc_filter filter = {.prefix = prefix, .limit = PAGE};
+    stet_doc_filter filter = {.prefix = prefix, .scope = p->scope, .limit = PAGE};
     stet_status status = STET_OK;
     for (bool more = true; more && status == STET_OK;) {
         stet_doc_info *at;
@@ -822,13 +889,13 @@ static stet_status name_child_overrides(stet_space *s, int64_t branch, const ste
         for (size_t i = 0; i < count && status == STET_OK; i++) {
             const char *cell = at[i].name.id + strlen(prefix);
             stet_value envelope;
-            if (!is_childs(cell) || (at[i].name.scope && *at[i].name.scope))
+            if (!is_childs(cell))
                 continue;
-            status = load_head(&(at_head){s, branch}, at[i].name.id, &envelope, err);
-            if (status == STET_OK && stet_as_bool(stet_get(envelope, MARK)))
-                stet_push(names, stet_stringf(OF_CELL "%s", cell));
+            status = load_head(&(at_head){s, branch}, &at[i].name, &envelope, err);
+            if (status == STET_OK && stet_value_as_bool(stet_value_get(envelope, MARK)))
+                stet_value_push(names, stet_value_stringf(OF_CELL "%s", cell));
             if (status == STET_OK)
-                stet_release(envelope);
+                stet_value_release(envelope);
         }
         if (status == STET_OK && count > 0) {
             after = at[count - 1].name;
@@ -846,9 +913,9 @@ stet_status stet_piece_overrides(stet_space *s, int64_t branch, const stet_piece
                                  stet_error *err) {
     at_head head = {s, branch};
     defaults d;
-    *names = stet_array();
+    *names = stet_value_array();
     stet_status status = load_defaults(load_head, &head, p->program, &d, err);
-    d.handed = stet_retain(stet_get(stet_get(p->envelope, "process"), "cellInputs"));
+    d.handed = stet_value_retain(stet_value_get(stet_value_get(p->envelope, "process"), "cellInputs"));
     if (status == STET_OK)
         status = load_earlier(s, branch, p, &d, err);
     if (status == STET_OK)
@@ -857,17 +924,17 @@ stet_status stet_piece_overrides(stet_space *s, int64_t branch, const stet_piece
         status = name_child_overrides(s, branch, p, names, err);
     defaults_release(&d);
     if (status != STET_OK) {
-        stet_release(*names);
-        *names = stet_null();
+        stet_value_release(*names);
+        *names = stet_value_null();
     }
     return status;
 }
 
 static stet_status not_set(const stet_piece *p, const char *name, stet_value names, stet_error *err) {
     stet_buf b = STET_BUF(4096);
-    for (size_t i = 0; i < stet_count(names) && i < 20; i++) {
-        stet_value one = stet_at(names, i);
-        stet_buf_printf(&b, "%s%s", i ? ", " : "", stet_as_string(&one, NULL));
+    for (size_t i = 0; i < stet_value_count(names) && i < 20; i++) {
+        stet_value one = stet_value_at(names, i);
+        stet_buf_printf(&b, "%s%s", i ? ", " : "", stet_value_as_string(&one, NULL));
     }
     stet_fail(err, STET_INVALID, "\"%.200s\" is not overridden in piece \"%s\"", name, p->name);
     if (b.len > 0)
@@ -888,37 +955,40 @@ static stet_status key_of_name(const char *name, stet_path *out, stet_error *err
 
 static stet_status unset_part(stet_tx *tx, const stet_piece *p, const char *name, const defaults *d, stet_error *err) {
     char *id = stet_piece_part(p->name, "argument", NULL);
+    stet_docname part = stet_piece_name(p, id);
     stet_value envelope;
-    stet_status status = load_read(tx, id, &envelope, err);
+    stet_status status = load_read(tx, &part, &envelope, err);
     if (status == STET_OK) {
         stet_value set = overrides_of(envelope, d);
         if (strcmp(name, ALL_OF_IT) == 0) {
-            stet_release(set);
-            set = stet_null();
+            stet_value_release(set);
+            set = stet_value_null();
         } else {
             stet_path path = STET_PATH_INIT;
             stet_buf scratch = STET_BUF(0);
             const char *key;
             size_t cursor = 0, len;
             status = key_of_name(name, &path, err);
-            if (status == STET_OK && stet_typeof(set) == STET_OBJECT &&
+            if (status == STET_OK && stet_value_type(set) == STET_TYPE_OBJECT &&
                 stet_path_next(stet_path_ref(&path), &cursor, &scratch, &key, &len))
-                stet_remove(&set, key, len);
-            if (stet_count(set) == 0 && stet_typeof(set) == STET_OBJECT) {
-                stet_release(set);
-                set = stet_null();
+                stet_value_remove(&set, key, len);
+            if (stet_value_count(set) == 0 && stet_value_type(set) == STET_TYPE_OBJECT) {
+                stet_value_release(set);
+                set = stet_value_null();
             }
             stet_buf_release(&scratch);
             stet_path_release(&path);
         }
-        stet_value value = argument_with(stet_get(envelope, "value"), d->argument, &set);
+        stet_value value = argument_with(envelope, d->argument, &set);
         if (status == STET_OK)
-            status = write_member(tx, id, "value", stet_retain(value), err);
+            status = write_member(tx, &part, "value", stet_value_retain(value), err);
         if (status == STET_OK)
-            status = write_mark(tx, id, envelope, stet_retain(set), err);
-        stet_release(value);
-        stet_release(set);
-        stet_release(envelope);
+            status = write_mark(tx, &part, envelope, stet_value_retain(set), err);
+        if (status == STET_OK)
+            status = write_hand(tx, &part, envelope, false, err);
+        stet_value_release(value);
+        stet_value_release(set);
+        stet_value_release(envelope);
     }
     stet_free(id);
     return status;
@@ -926,18 +996,21 @@ static stet_status unset_part(stet_tx *tx, const stet_piece *p, const char *name
 
 static stet_status unset_cell(stet_tx *tx, const stet_piece *p, const char *cell, const defaults *d, stet_error *err) {
     char *id = stet_piece_part(p->name, "cell", cell);
+    stet_docname part = stet_piece_name(p, id);
     stet_value envelope, initial;
-    stet_status status = load_read(tx, id, &envelope, err);
+    stet_status status = load_read(tx, &part, &envelope, err);
     if (status == STET_OK) {
         /* Beside the value of a child's cell lies its default. */
-        if (has_default(is_childs(cell) ? envelope : stet_get(d->cells, cell), &initial)) {
-            status = write_member(tx, id, "value", stet_retain(initial), err);
+        if (has_default(is_childs(cell) ? envelope : stet_value_get(d->cells, cell), &initial)) {
+            status = write_member(tx, &part, "value", stet_value_retain(initial), err);
             if (status == STET_OK)
-                status = write_mark(tx, id, envelope, stet_null(), err);
+                status = write_mark(tx, &part, envelope, stet_value_null(), err);
+            if (status == STET_OK)
+                status = write_hand(tx, &part, envelope, false, err);
         } else {
-            status = stet_tx_drop(tx, &(stet_docname){id, NULL}, err);
+            status = stet_tx_drop(tx, &part, err);
         }
-        stet_release(envelope);
+        stet_value_release(envelope);
     }
     stet_free(id);
     return status;
@@ -946,19 +1019,19 @@ static stet_status unset_cell(stet_tx *tx, const stet_piece *p, const char *cell
 stet_status stet_piece_unset(stet_tx *tx, int64_t branch, const stet_piece *p, stet_value names, stet_error *err) {
     defaults d;
     stet_status status = load_defaults(load_read, tx, p->program, &d, err);
-    d.handed = stet_retain(stet_get(stet_get(p->envelope, "process"), "cellInputs"));
+    d.handed = stet_value_retain(stet_value_get(stet_value_get(p->envelope, "process"), "cellInputs"));
     if (status == STET_OK)
         status = load_earlier(stet_tx_space(tx), branch, p, &d, err);
-    for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
-        stet_value v = stet_at(names, i), all = stet_array();
-        const char *name = stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "";
+    for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
+        stet_value v = stet_value_at(names, i), all = stet_value_array();
+        const char *name = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "";
         bool found = false, whole = strcmp(name, ALL_OF_IT) == 0;
         status = name_overrides(load_read, tx, p, &d, &all, err);
         if (status == STET_OK && strncmp(name, OF_CELL, strlen(OF_CELL)) == 0 && is_childs(name))
             status = name_child_overrides(stet_tx_space(tx), branch, p, &all, err);
-        for (size_t k = 0; k < stet_count(all) && !found; k++) {
-            stet_value one = stet_at(all, k);
-            const char *text = stet_as_string(&one, NULL);
+        for (size_t k = 0; k < stet_value_count(all) && !found; k++) {
+            stet_value one = stet_value_at(all, k);
+            const char *text = stet_value_as_string(&one, NULL);
             found = strcmp(text, name) == 0 || (name[0] == '/' && strcmp(text, name + 1) == 0) ||
                     (whole && strncmp(text, OF_CELL, strlen(OF_CELL)) != 0);
         }
@@ -968,7 +1041,7 @@ stet_status stet_piece_unset(stet_tx *tx, int64_t branch, const stet_piece *p, s
             status = unset_cell(tx, p, name + strlen(OF_CELL), &d, err);
         else if (status == STET_OK)
             status = unset_part(tx, p, name, &d, err);
-        stet_release(all);
+        stet_value_release(all);
     }
     defaults_release(&d);
     return status;
@@ -976,10 +1049,10 @@ stet_status stet_piece_unset(stet_tx *tx, int64_t branch, const stet_piece *p, s
 
 stet_status stet_piece_adjust(stet_tx *tx, int64_t branch, const stet_piece *p, stet_value unset, stet_value set,
                               stet_error *err) {
-    stet_status status = stet_count(unset) > 0 ? stet_piece_unset(tx, branch, p, unset, err) : STET_OK;
+    stet_status status = stet_value_count(unset) > 0 ? stet_piece_unset(tx, branch, p, unset, err) : STET_OK;
     if (status == STET_OK)
         status = set_argument(tx, p->name, set, err);
-    if (status == STET_OK && stet_count(unset) + stet_count(set) > 0)
-        status = check_parts(load_peek, tx, p->name, stet_get(p->envelope, "process"), err);
+    if (status == STET_OK && stet_value_count(unset) + stet_value_count(set) > 0)
+        status = check_parts(load_peek, tx, p->name, stet_value_get(p->envelope, "process"), err);
     return status;
 }

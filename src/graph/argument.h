@@ -14,11 +14,12 @@
  *   A2. A part is an override if it is marked (member `set` of the envelope: {KEY: true}, or true for all of it), or if
  *       it differs from the default of the program that the piece was last set up with. So a part that was set to the
  *       value of its default is an override if the writer marked it.
- *   A3. A cell that is the output of a node belongs to that node and is not an override; it returns to its default when
- *       the node no longer writes it. If the output is a part of the cell, only that part belongs to the node: without
- *       the node it is what the default has there, whatever else was set in the cell.
+ *   A3. A cell that is the output of a node belongs to that node and is an override only if it is marked. If the output
+ *       is a part of the cell, only that part belongs to the node. Without the node it returns to what was set by hand
+ *       (owned.h, O2) or else to the default.
  *   A4. A part that a computation has as a cell (asCell), and so may write, is an override only if it is marked:
- *       handlers and people mark what they write. Setting up resets it to the default, and the computation runs again.
+ *       handlers and people mark what they write. Setting up resets it to what was set or to the default, and the
+ *       computation runs again.
  *   A5. A piece that was last set up before there were marks (its `process` lacks `marked`) may hold an old default,
  *       since defaults did not follow the pattern then. In such a piece a part that equals the default of any earlier
  *       program of the piece is not an override.

@@ -19,18 +19,23 @@ bool stet_name_valid(const char *name, size_t len) {
 }
 
 bool stet_binding_is_ref(stet_value v) {
-    return stet_typeof(v) == STET_OBJECT && stet_find(v, "$", 1, NULL);
+    return stet_value_type(v) == STET_TYPE_OBJECT && stet_value_find(v, "$", 1, NULL);
 }
 
 bool stet_binding_is_literal(stet_value v, stet_value *inner) {
-    return stet_typeof(v) == STET_OBJECT && stet_count(v) == 1 && stet_find(v, "$literal", 8, inner);
+    return stet_value_type(v) == STET_TYPE_OBJECT && stet_value_count(v) == 1 &&
+           stet_value_find(v, "$literal", 8, inner);
 }
 
 bool stet_link_is(stet_value v, stet_value *inner) {
     stet_value sigil, link;
-    if (stet_typeof(v) != STET_OBJECT || stet_count(v) != 1 || !stet_find(v, "/", 1, &sigil))
+    size_t len;
+    if (stet_value_type(v) != STET_TYPE_OBJECT || stet_value_count(v) != 1 || *stet_value_key_at(v, 0, &len) != '/' ||
+        len != 1)
         return false;
-    if (stet_typeof(sigil) != STET_OBJECT || !stet_find(sigil, "link@1", 6, &link) || stet_typeof(link) != STET_OBJECT)
+    sigil = stet_value_at(v, 0);
+    if (stet_value_type(sigil) != STET_TYPE_OBJECT || !stet_value_find(sigil, "link@1", 6, &link) ||
+        stet_value_type(link) != STET_TYPE_OBJECT)
         return false;
     if (inner)
         *inner = link;
@@ -49,26 +54,26 @@ bool stet_binding_walk(stet_value binding, stet_binding_visit visit, void *ctx) 
     *stet_vec_add(&stack) = (walk_frame){binding, 0};
     while (go && stack.len > 0) {
         walk_frame *f = &stack.at[stack.len - 1];
-        stet_type t = stet_typeof(f->v);
-        bool leaf = t != STET_ARRAY && t != STET_OBJECT;
+        stet_type t = stet_value_type(f->v);
+        bool leaf = t != STET_TYPE_ARRAY && t != STET_TYPE_OBJECT;
         if (f->next == 0 && (stet_binding_is_ref(f->v) || stet_link_is(f->v, NULL))) {
             go = visit(ctx, f->v, stet_path_ref(&place));
             leaf = true;
         } else if (f->next == 0 && stet_binding_is_literal(f->v, NULL)) {
             leaf = true;
         }
-        if (leaf || f->next >= stet_count(f->v)) {
+        if (leaf || f->next >= stet_value_count(f->v)) {
             if (--stack.len > 0)
                 stet_path_pop(&place);
             continue;
         }
         size_t i = f->next++;
-        stet_value item = stet_at(f->v, i);
-        if (t == STET_ARRAY) {
+        stet_value item = stet_value_at(f->v, i);
+        if (t == STET_TYPE_ARRAY) {
             stet_path_push_index(&place, i);
         } else {
             size_t len;
-            const char *key = stet_key_at(f->v, i, &len);
+            const char *key = stet_value_key_at(f->v, i, &len);
             stet_path_push_n(&place, key, len);
         }
         *stet_vec_add(&stack) = (walk_frame){item, 0};
@@ -89,14 +94,14 @@ bool pattern_resolve(stet_pattern *p, stet_value binding, stet_pattern_ref *out,
     *out = (stet_pattern_ref){.path = STET_PATH_ROOT};
     stet_value link;
     if (stet_link_is(binding, &link)) {
-        stet_value id = stet_get(link, "id");
+        stet_value id = stet_value_get(link, "id");
         stet_path path = STET_PATH_INIT;
         stet_value keys;
-        if (stet_typeof(id) != STET_STRING || stet_count(id) > 0) {
+        if (stet_value_type(id) != STET_TYPE_STRING || stet_value_count(id) > 0) {
             stet_fail(err, STET_INVALID, "a link needs an \"id\" (a string)");
             return false;
         }
-        if (stet_find(link, "path", 4, &keys) && stet_path_of_value(&path, keys, err) != STET_OK) {
+        if (stet_value_find(link, "path", 4, &keys) && stet_path_of_value(&path, keys, err) != STET_OK) {
             stet_path_release(&path);
             return false;
         }
@@ -104,17 +109,17 @@ bool pattern_resolve(stet_pattern *p, stet_value binding, stet_pattern_ref *out,
         out->kind = STET_REF_LINK;
         out->link = link;
         out->path = (stet_pathref){stet_arena_dup(&p->arena, r.bytes ? r.bytes : "", r.len), r.len};
-        out->as_cell = stet_as_bool(stet_get(link, "asCell"));
+        out->as_cell = stet_value_as_bool(stet_value_get(link, "asCell"));
         stet_path_release(&path);
         return true;
     }
-    stet_value text = stet_get(binding, "$");
+    stet_value text = stet_value_get(binding, "$");
     size_t len, name_len;
-    if (stet_typeof(text) != STET_STRING) {
+    if (stet_value_type(text) != STET_TYPE_STRING) {
         stet_fail(err, STET_INVALID, "\"$\" must be a string, NAME or NAME/KEY");
         return false;
     }
-    const char *s = stet_as_string(&text, &len);
+    const char *s = stet_value_as_string(&text, &len);
     stet_path path = STET_PATH_INIT;
     if (!split_reference(s, len, &name_len, &path, err)) {
         stet_path_release(&path);
@@ -123,7 +128,7 @@ bool pattern_resolve(stet_pattern *p, stet_value binding, stet_pattern_ref *out,
     stet_pathref r = stet_path_ref(&path);
     out->path = (stet_pathref){stet_arena_dup(&p->arena, r.bytes ? r.bytes : "", r.len), r.len};
     stet_path_release(&path);
-    out->as_cell = stet_as_bool(stet_get(binding, "asCell"));
+    out->as_cell = stet_value_as_bool(stet_value_get(binding, "asCell"));
     if (name_len == 8 && memcmp(s, "argument", 8) == 0) {
         out->kind = STET_REF_ARGUMENT;
         return true;

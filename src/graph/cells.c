@@ -8,49 +8,49 @@
 #include "graph/child.h"
 
 static bool says_cell(stet_value schema) {
-    return stet_typeof(schema) == STET_OBJECT && stet_as_bool(stet_get(schema, "asCell"));
+    return stet_value_type(schema) == STET_TYPE_OBJECT && stet_value_as_bool(stet_value_get(schema, "asCell"));
 }
 
 /* What a schema of all inputs says of one: by name, by position, or by name in the one object of a tuple. */
 static bool schema_says(stet_value schema, bool handler, const char *key, size_t len) {
-    stet_value v, items = stet_get(schema, "prefixItems");
+    stet_value v, items = stet_value_get(schema, "prefixItems");
     size_t index, first = handler; /* a handler's first argument is the event */
-    if (stet_typeof(schema) != STET_OBJECT)
+    if (stet_value_type(schema) != STET_TYPE_OBJECT)
         return false;
-    if (stet_find(stet_get(schema, "properties"), key, len, &v) && says_cell(v))
+    if (stet_value_find(stet_value_get(schema, "properties"), key, len, &v) && says_cell(v))
         return true;
-    if (stet_typeof(items) != STET_ARRAY || stet_count(items) <= first)
+    if (stet_value_type(items) != STET_TYPE_ARRAY || stet_value_count(items) <= first)
         return false;
     if (stet_path_index(key, len, &index))
-        return index < stet_count(items) - first && says_cell(stet_at(items, index + first));
-    return stet_find(stet_get(stet_at(items, first), "properties"), key, len, &v) && says_cell(v);
+        return index < stet_value_count(items) - first && says_cell(stet_value_at(items, index + first));
+    return stet_value_find(stet_value_get(stet_value_at(items, first), "properties"), key, len, &v) && says_cell(v);
 }
 
 bool stet_cells_by_schema(stet_value node, stet_value module, const char *key, size_t len) {
-    bool handler = stet_as_bool(stet_get(module, "handler"));
-    return schema_says(stet_get(node, "argumentSchema"), handler, key, len) ||
-           schema_says(stet_get(module, "argumentSchema"), handler, key, len);
+    bool handler = stet_value_as_bool(stet_value_get(module, "handler"));
+    return schema_says(stet_value_get(node, "argumentSchema"), handler, key, len) ||
+           schema_says(stet_value_get(module, "argumentSchema"), handler, key, len);
 }
 
 void stet_cells_mark(stet_value *inputs, stet_value node, stet_value module) {
-    for (size_t i = 0; i < stet_count(*inputs); i++) {
+    for (size_t i = 0; i < stet_value_count(*inputs); i++) {
         size_t len;
-        const char *key = stet_key_at(*inputs, i, &len);
-        if (!stet_link_is(stet_at(*inputs, i), NULL) || !stet_cells_by_schema(node, module, key, len))
+        const char *key = stet_value_key_at(*inputs, i, &len);
+        if (!stet_link_is(stet_value_at(*inputs, i), NULL) || !stet_cells_by_schema(node, module, key, len))
             continue;
         char *name = stet_strndup(key, len);
-        stet_value link = stet_retain(stet_at(*inputs, i));
-        stet_link_put(&link, "asCell", stet_bool(true));
-        stet_put_n(inputs, name, len, link);
+        stet_value link = stet_value_retain(stet_value_at(*inputs, i));
+        stet_link_put(&link, "asCell", stet_value_bool(true));
+        stet_value_put_n(inputs, name, len, link);
         stet_free(name);
     }
 }
 
 bool stet_cells_input_path(stet_value v, stet_path *out) {
-    if (stet_typeof(v) == STET_ARRAY)
-        return stet_count(v) > 0 && stet_path_of_value(out, v, NULL) == STET_OK;
+    if (stet_value_type(v) == STET_TYPE_ARRAY)
+        return stet_value_count(v) > 0 && stet_path_of_value(out, v, NULL) == STET_OK;
     size_t len;
-    const char *s = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
     if (!s || len == 0)
         return false;
     char *pointer = stet_asprintf("%s%s", s[0] == '/' ? "" : "/", s);
@@ -68,10 +68,11 @@ bool stet_cells_reference(stet_value inputs, stet_pathref path, stet_value *refe
     while (there && !stet_link_is(cur, NULL) && !stet_binding_is_ref(cur)) {
         if (stet_binding_is_literal(cur, NULL) || !stet_path_next(path, &cursor, &scratch, &key, &len))
             there = false;
-        else if (stet_typeof(cur) == STET_OBJECT)
-            there = stet_find(cur, key, len, &cur);
-        else if (stet_typeof(cur) == STET_ARRAY && stet_path_index(key, len, &index) && index < stet_count(cur))
-            cur = stet_at(cur, index);
+        else if (stet_value_type(cur) == STET_TYPE_OBJECT)
+            there = stet_value_find(cur, key, len, &cur);
+        else if (stet_value_type(cur) == STET_TYPE_ARRAY && stet_path_index(key, len, &index) &&
+                 index < stet_value_count(cur))
+            cur = stet_value_at(cur, index);
         else
             there = false;
     }
@@ -81,8 +82,14 @@ bool stet_cells_reference(stet_value inputs, stet_pathref path, stet_value *refe
     return there;
 }
 
+bool stet_cells_outside(const char *id) {
+    return strncmp(id, "file:", 5) == 0 || strncmp(id, "glob:", 5) == 0 || strncmp(id, "env:", 4) == 0;
+}
+
 bool stet_cells_closed(const char *id) {
-    static const char *const kept[] = {"file:", "glob:", "program:", "schema:"};
+    static const char *const kept[] = {"program:", "schema:"};
+    if (stet_cells_outside(id))
+        return true;
     static const char *const parts[] = {":node:", ":child:", ":children:", ":process:", ":event:"};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (strncmp(id, kept[i], strlen(kept[i])) == 0)
@@ -98,26 +105,24 @@ bool stet_cells_closed(const char *id) {
 static stet_value extended(stet_value link, stet_pathref rest) {
     stet_link l;
     stet_path path = STET_PATH_INIT;
-    stet_value out = stet_null();
+    stet_value out = stet_value_null();
     if (stet_link_read(link, &l, &path)) {
         stet_buf_add(&path.buf, rest.bytes, rest.len);
-        out = stet_link_make(l.id, stet_path_ref(&path));
-        if (l.scope[0])
-            stet_link_put(&out, "scope", stet_string(l.scope));
+        out = stet_link_make(&(stet_docname){l.id, l.scope}, stet_path_ref(&path));
     }
     stet_path_release(&path);
     return out;
 }
 
 static void declared(stet_value row, stet_value paths, stet_value *out) {
-    for (size_t i = 0; i < stet_count(paths); i++) {
+    for (size_t i = 0; i < stet_value_count(paths); i++) {
         stet_path path = STET_PATH_INIT;
         stet_value link;
         size_t taken;
-        if (stet_cells_input_path(stet_at(paths, i), &path) &&
-            stet_cells_reference(stet_get(row, "inputs"), stet_path_ref(&path), &link, &taken)) {
+        if (stet_cells_input_path(stet_value_at(paths, i), &path) &&
+            stet_cells_reference(stet_value_get(row, "inputs"), stet_path_ref(&path), &link, &taken)) {
             stet_pathref p = stet_path_ref(&path);
-            stet_push(out, extended(link, (stet_pathref){p.bytes + taken, p.len - taken}));
+            stet_value_push(out, extended(link, (stet_pathref){p.bytes + taken, p.len - taken}));
         }
         stet_path_release(&path);
     }
@@ -129,12 +134,12 @@ typedef struct cell_list {
 } cell_list;
 
 static void add_link(stet_value *links, stet_value link) {
-    for (size_t i = 0; i < stet_count(*links); i++)
-        if (stet_equal(stet_at(*links, i), link)) {
-            stet_release(link);
+    for (size_t i = 0; i < stet_value_count(*links); i++)
+        if (stet_value_equal(stet_value_at(*links, i), link)) {
+            stet_value_release(link);
             return;
         }
-    stet_push(links, link);
+    stet_value_push(links, link);
 }
 
 static bool add_cell(void *ctx, stet_value binding, stet_pathref place) {
@@ -157,10 +162,11 @@ static void add_passed(stet_value inputs, stet_pathref path, stet_value *out) {
     bool there = true;
     while (there && !stet_link_is(cur, NULL) && !stet_binding_is_literal(cur, NULL) &&
            stet_path_next(path, &cursor, &scratch, &key, &len)) {
-        if (stet_typeof(cur) == STET_OBJECT)
-            there = stet_find(cur, key, len, &cur);
-        else if (stet_typeof(cur) == STET_ARRAY && stet_path_index(key, len, &index) && index < stet_count(cur))
-            cur = stet_at(cur, index);
+        if (stet_value_type(cur) == STET_TYPE_OBJECT)
+            there = stet_value_find(cur, key, len, &cur);
+        else if (stet_value_type(cur) == STET_TYPE_ARRAY && stet_path_index(key, len, &index) &&
+                 index < stet_value_count(cur))
+            cur = stet_value_at(cur, index);
         else
             there = false;
     }
@@ -183,29 +189,32 @@ static bool note_read(void *ctx, stet_value binding, stet_pathref place) {
     stet_link l;
     stet_path path = STET_PATH_INIT;
     (void)place;
-    if (stet_link_read(binding, &l, &path) && !l.space && !*l.scope)
-        stet_map_put(read, l.id, strlen(l.id), (stet_slot){.n = 1});
+    if (stet_link_read(binding, &l, &path) && !l.space) {
+        char *key = stet_asprintf("%s\n%s", l.scope, l.id);
+        stet_map_put(read, key, strlen(key), (stet_slot){.n = 1});
+        stet_free(key);
+    }
     stet_path_release(&path);
     return true;
 }
 
 static bool is_declared(stet_value row) {
-    return stet_find(row, "materializerWriteInputPaths", 27, NULL);
+    return stet_value_find(row, "materializerWriteInputPaths", 27, NULL);
 }
 
 stet_value stet_cells_row_envelopes(stet_value row) {
-    stet_value paths = stet_get(row, "materializerWriteInputPaths"), inputs = stet_get(row, "inputs"),
-               passes = stet_get(row, "passes");
-    cell_list cells = {stet_array(), false};
+    stet_value paths = stet_value_get(row, "materializerWriteInputPaths"), inputs = stet_value_get(row, "inputs"),
+               passes = stet_value_get(row, "passes");
+    cell_list cells = {stet_value_array(), false};
     declared(row, paths, &cells.links);
     /* What a coordinator says of itself does not bind its children. */
     if (!is_declared(row) || stet_child_role_of(row) != STET_CHILD_NONE)
         stet_binding_walk(inputs, add_cell, &cells);
-    for (size_t i = 0; i < stet_count(passes); i++) {
-        stet_value to = stet_at(passes, i);
+    for (size_t i = 0; i < stet_value_count(passes); i++) {
+        stet_value to = stet_value_at(passes, i);
         stet_path path = STET_PATH_INIT;
         if (stet_link_is(to, NULL))
-            add_link(&cells.links, stet_retain(to));
+            add_link(&cells.links, stet_value_retain(to));
         else if (stet_path_of_value(&path, to, NULL) == STET_OK)
             add_passed(inputs, stet_path_ref(&path), &cells.links);
         stet_path_release(&path);
@@ -225,36 +234,36 @@ static void add_pass(stet_pathref path, stet_value *out) {
     stet_buf scratch = STET_BUF(0);
     size_t cursor = 0, len;
     const char *key, *input = NULL;
-    stet_value keys = stet_array();
+    stet_value keys = stet_value_array();
     bool some = stet_path_next(path, &cursor, &scratch, &key, &len); /* "argument" */
     while (some && stet_path_next(path, &cursor, &scratch, &key, &len)) {
-        if (stet_count(keys) == 0)
+        if (stet_value_count(keys) == 0)
             input = input_behind(key, len);
-        stet_push(&keys, stet_string_n(key, len));
+        stet_value_push(&keys, stet_value_string_n(key, len));
     }
     add_link(out, keys);
     if (input) {
-        stet_value behind = stet_array();
-        stet_push(&behind, stet_string(input));
+        stet_value behind = stet_value_array();
+        stet_value_push(&behind, stet_value_string(input));
         add_link(out, behind);
     }
     stet_buf_release(&scratch);
 }
 
 stet_value stet_cells_passes(const stet_process *shape) {
-    stet_value out = stet_array();
+    stet_value out = stet_value_array();
     char *argument = stet_piece_part(shape->piece, "child", STET_CHILD_SHAPE),
-         *own = stet_asprintf("piece:%s:", shape->piece);
+         *own = stet_asprintf("%s:", shape->result);
     for (size_t i = 0; i < shape->node_count; i++) {
-        stet_value links = stet_get(shape->nodes[i].row, "materializer");
-        for (size_t k = 0; k < stet_count(links); k++) {
+        stet_value links = stet_value_get(shape->nodes[i].row, "materializer");
+        for (size_t k = 0; k < stet_value_count(links); k++) {
             stet_link l;
             stet_path path = STET_PATH_INIT;
-            bool there = stet_link_read(stet_at(links, k), &l, &path);
+            bool there = stet_link_read(stet_value_at(links, k), &l, &path);
             if (there && strcmp(l.id, argument) == 0)
                 add_pass(stet_path_ref(&path), &out);
             else if (there && strncmp(l.id, own, strlen(own)) != 0) /* not a cell of the child itself */
-                add_link(&out, stet_retain(stet_at(links, k)));
+                add_link(&out, stet_value_retain(stet_value_at(links, k)));
             stet_path_release(&path);
         }
     }
@@ -263,11 +272,11 @@ stet_value stet_cells_passes(const stet_process *shape) {
     return out;
 }
 
-/* The document that is the node's own output, or NULL. */
+/* The document that is the node's own output, its scope and its id as note_read has them; or NULL. */
 static char *own_output(stet_value row) {
     stet_link l;
     stet_path path = STET_PATH_INIT;
-    char *id = stet_link_read(stet_get(row, "output"), &l, &path) ? stet_strdup(l.id) : NULL;
+    char *id = stet_link_read(stet_value_get(row, "output"), &l, &path) ? stet_asprintf("%s\n%s", l.scope, l.id) : NULL;
     stet_path_release(&path);
     return id;
 }
@@ -290,20 +299,21 @@ void stet_cells_envelopes(stet_process *g, const stet_pattern *p) {
         if (!n || n->kind == STET_NODE_HANDLER)
             continue;
         stet_value envelopes = stet_cells_row_envelopes(*row);
-        if (stet_count(envelopes) == 0) {
-            stet_release(envelopes);
+        if (stet_value_count(envelopes) == 0) {
+            stet_value_release(envelopes);
             continue;
         }
-        stet_put(row, "materializer", envelopes);
+        stet_value_put(row, "materializer", envelopes);
         if (is_declared(*row))
             continue;
         for (size_t k = 0; !looked && k <= g->node_count; k++) {
-            stet_binding_walk(k < g->node_count ? stet_get(g->nodes[k].row, "inputs") : g->binding, note_read, &read);
+            stet_binding_walk(k < g->node_count ? stet_value_get(g->nodes[k].row, "inputs") : g->binding, note_read,
+                              &read);
             looked = k == g->node_count;
         }
         char *own = own_output(*row);
         if (n->kind != STET_NODE_COMPUTATION || n->explicit_output || (own && stet_map_get(&read, own, strlen(own))))
-            stet_put(row, "onDemand", stet_bool(true));
+            stet_value_put(row, "onDemand", stet_value_bool(true));
         stet_free(own);
     }
     stet_map_release(&read);

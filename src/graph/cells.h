@@ -35,6 +35,10 @@ stet_value stet_cells_passes(const stet_process *shape);
  * pieces, and what stet keeps for itself. Links in it may lead to others. */
 bool stet_cells_closed(const char *id);
 
+/* Is it a document that says what is outside (a file, a pattern of files, a variable)? Each space has its own, and looks
+ * at what its own nodes name. */
+bool stet_cells_outside(const char *id);
+
 /* Parses one of `materializerWriteInputPaths`, "NAME/KEY" or a list of keys, as a path. False: neither. */
 bool stet_cells_input_path(stet_value v, stet_path *out);
 /* Walks a binding to the reference on the way of `path`: returns the reference, and how much of the path was used.

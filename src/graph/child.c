@@ -13,14 +13,15 @@
 #include "graph/order.h"
 
 static bool text_is(stet_value v, const char *text) {
-    return stet_typeof(v) == STET_STRING && strcmp(stet_as_string(&v, NULL), text) == 0;
+    return stet_value_type(v) == STET_TYPE_STRING && strcmp(stet_value_as_string(&v, NULL), text) == 0;
 }
 
 stet_child_role stet_child_role_of(stet_value row) {
-    stet_value module = stet_get(row, "module"), ref = stet_get(module, "ref");
-    if (text_is(stet_get(row, "returns"), "pattern"))
+    stet_value module = stet_value_get(row, "module"), ref = stet_value_get(module, "ref");
+    if (text_is(stet_value_get(row, "returns"), "pattern"))
         return STET_CHILD_RETURNS;
-    if (!text_is(stet_get(module, "type"), "ref") || stet_typeof(stet_get(module, "pattern")) != STET_OBJECT)
+    if (!text_is(stet_value_get(module, "type"), "ref") ||
+        stet_value_type(stet_value_get(module, "pattern")) != STET_TYPE_OBJECT)
         return STET_CHILD_NONE;
     return text_is(ref, "map")      ? STET_CHILD_MAP
            : text_is(ref, "filter") ? STET_CHILD_FILTER
@@ -100,11 +101,11 @@ static void add_hash(stet_hash h, stet_buf *out) {
 void stet_child_key_text(stet_value key, stet_buf *out) {
     stet_buf raw = STET_BUF(0);
     size_t len, from = out->len;
-    if (stet_typeof(key) == STET_ARRAY || stet_typeof(key) == STET_OBJECT) {
+    if (stet_value_type(key) == STET_TYPE_ARRAY || stet_value_type(key) == STET_TYPE_OBJECT) {
         add_hash(stet_hash_value(key), out);
         return;
     }
-    const char *text = stet_as_string(&key, &len);
+    const char *text = stet_value_as_string(&key, &len);
     bool plain = text && len > 0 && text[0] != '"' && text[0] != '-' && !(text[0] >= '0' && text[0] <= '9') &&
                  strcmp(text, "true") != 0 && strcmp(text, "false") != 0 && strcmp(text, "null") != 0;
     if (plain)
@@ -130,7 +131,7 @@ void stet_child_key_text(stet_value key, stet_buf *out) {
 static void template_free(stet_template *t) {
     stet_process_free(t->shape);
     stet_pattern_free(t->pattern);
-    stet_release(t->passes);
+    stet_value_release(t->passes);
     free(t);
 }
 
@@ -175,12 +176,16 @@ static bool names_index(stet_pattern *p) {
 static void measure(stet_template *t) {
     for (size_t i = 0; i < t->shape->node_count; i++) {
         stet_value row = t->shape->nodes[i].row;
-        int64_t top = stet_as_int(stet_get(row, "rank")) + 1 + stet_as_int(stet_get(row, "span"));
+        int64_t top =
+            stet_value_as_int(stet_value_get(row, "rank")) + 1 + stet_value_as_int(stet_value_get(row, "span"));
         if (top > (int64_t)t->span)
             t->span = top < INT32_MAX ? (uint32_t)top : INT32_MAX;
-        t->effects += text_is(stet_get(row, "kind"), "effect") + stet_as_int(stet_get(row, "effects"));
-        t->verifiers += stet_as_bool(stet_get(row, "verifier")) + stet_as_int(stet_get(row, "verifiers"));
-        t->restarts += text_is(stet_get(row, "onRestart"), "run") + stet_as_int(stet_get(row, "restarts"));
+        t->effects +=
+            text_is(stet_value_get(row, "kind"), "effect") + stet_value_as_int(stet_value_get(row, "effects"));
+        t->verifiers +=
+            stet_value_as_bool(stet_value_get(row, "verifier")) + stet_value_as_int(stet_value_get(row, "verifiers"));
+        t->restarts +=
+            text_is(stet_value_get(row, "onRestart"), "run") + stet_value_as_int(stet_value_get(row, "restarts"));
     }
 }
 
@@ -201,7 +206,7 @@ stet_status stet_template_of(stet_templates *all, stet_value pattern, const stet
     }
     stet_template *t = stet_alloc_zero(sizeof *t);
     t->hash = hash;
-    stet_status status = stet_pattern_of_value("child", stet_retain(pattern), NULL, &t->pattern, NULL, err);
+    stet_status status = stet_pattern_of_value("child", stet_value_retain(pattern), NULL, &t->pattern, NULL, err);
     if (status == STET_OK) {
         stet_build b = {.p = t->pattern,
                         .g = stet_process_new("-"),
@@ -228,33 +233,33 @@ stet_status stet_template_of(stet_templates *all, stet_value pattern, const stet
 
 static void begin(stet_build *b, stet_template *t, const char *piece, stet_value row, const char *instance) {
     stet_child_role role = stet_child_role_of(row);
-    stet_value inputs = stet_get(row, "inputs");
+    stet_value inputs = stet_value_get(row, "inputs");
     *b = (stet_build){.p = t->pattern, .g = stet_process_new(piece), .instance = instance};
-    b->outer = stet_object();
-    b->own = stet_array();
-    for (size_t i = 0; i < stet_count(inputs); i++) {
+    b->outer = stet_value_object();
+    b->own = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(inputs); i++) {
         size_t len;
-        const char *name = stet_key_at(inputs, i, &len);
+        const char *name = stet_value_key_at(inputs, i, &len);
         if (!stet_child_input_own(role, name, len))
-            stet_put_n(&b->outer, name, len, stet_retain(stet_at(inputs, i)));
+            stet_value_put_n(&b->outer, name, len, stet_value_retain(stet_value_at(inputs, i)));
     }
     if (role == STET_CHILD_RETURNS) {
-        for (size_t i = 0; i < stet_count(t->pattern->argument_default); i++)
-            if (stet_typeof(t->pattern->argument_default) == STET_OBJECT)
-                stet_push(&b->own, stet_string(stet_key_at(t->pattern->argument_default, i, NULL)));
+        for (size_t i = 0; i < stet_value_count(t->pattern->argument_default); i++)
+            if (stet_value_type(t->pattern->argument_default) == STET_TYPE_OBJECT)
+                stet_value_push(&b->own, stet_value_string(stet_value_key_at(t->pattern->argument_default, i, NULL)));
         return;
     }
-    stet_push(&b->own, stet_string("element"));
+    stet_value_push(&b->own, stet_value_string("element"));
     if (t->index)
-        stet_push(&b->own, stet_string("index"));
+        stet_value_push(&b->own, stet_value_string("index"));
     if (role == STET_CHILD_REDUCE)
-        stet_push(&b->own, stet_string("accumulator"));
+        stet_value_push(&b->own, stet_value_string("accumulator"));
 }
 
 static void end(stet_build *b) {
     stet_process_free(b->g);
-    stet_release(b->outer);
-    stet_release(b->own);
+    stet_value_release(b->outer);
+    stet_value_release(b->own);
 }
 
 /* Resolving a reference leaves its path in the memory of the pattern: after very many of them it is read anew. */
@@ -262,7 +267,7 @@ static stet_status refresh(stet_template *t, stet_error *err) {
     if (t->pattern->arena.total < t->fresh + ((size_t)8 << 20))
         return STET_OK;
     stet_pattern *p;
-    stet_status status = stet_pattern_of_value("child", stet_retain(t->pattern->root), NULL, &p, NULL, err);
+    stet_status status = stet_pattern_of_value("child", stet_value_retain(t->pattern->root), NULL, &p, NULL, err);
     if (status == STET_OK) {
         stet_pattern_free(t->pattern);
         t->pattern = p;
@@ -273,28 +278,30 @@ static stet_status refresh(stet_template *t, stet_error *err) {
 /* What it is given as a cell may be one for its coordinator alone: the shape does not know of that. It runs unasked if
  * it would as a part of its pattern, or if the coordinator does: then nobody looks at what comes of either. */
 static void place_cells(stet_value shape, stet_value parent, stet_value *row) {
-    if (stet_find(*row, "stream", 6, NULL))
+    if (stet_value_find(*row, "stream", 6, NULL))
         return;
     stet_value envelopes = stet_cells_row_envelopes(*row);
-    if (stet_count(envelopes) == 0) {
-        stet_release(envelopes);
+    if (stet_value_count(envelopes) == 0) {
+        stet_value_release(envelopes);
         return;
     }
-    bool unasked = stet_find(parent, "materializer", 12, NULL) && !stet_as_bool(stet_get(parent, "onDemand"));
-    stet_put(row, "materializer", envelopes);
-    if (!unasked && (!stet_find(shape, "materializer", 12, NULL) || stet_as_bool(stet_get(shape, "onDemand"))))
-        stet_put(row, "onDemand", stet_bool(true));
+    bool unasked =
+        stet_value_find(parent, "materializer", 12, NULL) && !stet_value_as_bool(stet_value_get(parent, "onDemand"));
+    stet_value_put(row, "materializer", envelopes);
+    if (!unasked &&
+        (!stet_value_find(shape, "materializer", 12, NULL) || stet_value_as_bool(stet_value_get(shape, "onDemand"))))
+        stet_value_put(row, "onDemand", stet_value_bool(true));
 }
 
 /* Children have circles of their own, and otherwise are where their coordinator is. */
 static void place_in_circle(stet_value shape, const char *instance, stet_value parent, stet_value *row) {
-    stet_value own = stet_get(shape, "circle"), around = stet_get(parent, "circle");
-    if (stet_typeof(own) == STET_STRING) {
-        stet_put(row, "circle", stet_stringf("%s.%s", instance, stet_as_string(&own, NULL)));
-        stet_put(row, "turn", stet_retain(stet_get(shape, "turn")));
-    } else if (stet_typeof(around) == STET_STRING) {
-        stet_put(row, "circle", stet_retain(around));
-        stet_put(row, "turn", stet_retain(stet_get(parent, "turn")));
+    stet_value own = stet_value_get(shape, "circle"), around = stet_value_get(parent, "circle");
+    if (stet_value_type(own) == STET_TYPE_STRING) {
+        stet_value_put(row, "circle", stet_value_stringf("%s.%s", instance, stet_value_as_string(&own, NULL)));
+        stet_value_put(row, "turn", stet_value_retain(stet_value_get(shape, "turn")));
+    } else if (stet_value_type(around) == STET_TYPE_STRING) {
+        stet_value_put(row, "circle", stet_value_retain(around));
+        stet_value_put(row, "turn", stet_value_retain(stet_value_get(parent, "turn")));
     }
 }
 
@@ -302,23 +309,24 @@ static void place_in_circle(stet_value shape, const char *instance, stet_value p
 static void place(stet_template *t, const char *local, const char *instance, const char *coordinator, stet_value parent,
                   stet_value *row) {
     const stet_process_node *shape = stet_process_find(t->shape, local);
-    int64_t rank = stet_as_int(stet_get(parent, "rank")) + 1;
+    int64_t rank = stet_value_as_int(stet_value_get(parent, "rank")) + 1;
     /* Whoever is certain to read the parent's output reads the results in it if it is shown, or if it is a filter. */
-    bool wanted = stet_as_bool(stet_get(parent, "certain")) &&
-                  (stet_as_bool(stet_get(parent, "shown")) || stet_child_role_of(parent) == STET_CHILD_FILTER);
-    bool shown = shape && stet_as_bool(stet_get(shape->row, "shown"));
-    bool certain = shape && (stet_as_bool(stet_get(shape->row, "effectual")) ||
-                             (wanted && stet_as_bool(stet_get(shape->row, "certain"))));
+    bool wanted =
+        stet_value_as_bool(stet_value_get(parent, "certain")) &&
+        (stet_value_as_bool(stet_value_get(parent, "shown")) || stet_child_role_of(parent) == STET_CHILD_FILTER);
+    bool shown = shape && stet_value_as_bool(stet_value_get(shape->row, "shown"));
+    bool certain = shape && (stet_value_as_bool(stet_value_get(shape->row, "effectual")) ||
+                             (wanted && stet_value_as_bool(stet_value_get(shape->row, "certain"))));
     if (shape)
-        rank += stet_as_int(stet_get(shape->row, "rank"));
-    place_cells(shape ? shape->row : stet_null(), parent, row);
-    stet_put(row, "rank", stet_int(rank));
+        rank += stet_value_as_int(stet_value_get(shape->row, "rank"));
+    place_cells(shape ? shape->row : stet_value_null(), parent, row);
+    stet_value_put(row, "rank", stet_value_int(rank));
     if (certain)
-        stet_put(row, "certain", stet_bool(true));
+        stet_value_put(row, "certain", stet_value_bool(true));
     if (shown)
-        stet_put(row, "shown", stet_bool(true));
-    stet_put(row, "parent", stet_string(coordinator));
-    place_in_circle(shape ? shape->row : stet_null(), instance, parent, row);
+        stet_value_put(row, "shown", stet_value_bool(true));
+    stet_value_put(row, "parent", stet_value_string(coordinator));
+    place_in_circle(shape ? shape->row : stet_value_null(), instance, parent, row);
 }
 
 stet_status stet_child_rows(stet_template *t, const char *piece, const char *coordinator, stet_value coordinator_row,
@@ -334,7 +342,7 @@ stet_status stet_child_rows(stet_template *t, const char *piece, const char *coo
     begin(&b, t, piece, coordinator_row, instance);
     b.modules = modules;
     b.depth = 1;
-    *out = stet_object();
+    *out = stet_value_object();
     for (size_t i = 0; i < t->pattern->node_count && status == STET_OK; i++) {
         const stet_pattern_node *n = &t->pattern->nodes[i];
         if (only && (strlen(n->id) != only_len || memcmp(n->id, only, only_len) != 0))
@@ -343,24 +351,24 @@ stet_status stet_child_rows(stet_template *t, const char *piece, const char *coo
         status = stet_build_node(&b, n, &made, err);
         for (int k = 0; status == STET_OK && k < made.count; k++) {
             if (only && strcmp(made.id[k], only) != 0) {
-                stet_release(made.row[k]);
+                stet_value_release(made.row[k]);
                 continue;
             }
             char *id = stet_asprintf("%s.%s", instance, made.id[k]);
             place(t, made.id[k], instance, coordinator, coordinator_row, &made.row[k]);
             if (strlen(id) > STET_CHILD_ID_MAX) {
-                stet_release(made.row[k]);
+                stet_value_release(made.row[k]);
                 status = stet_fail(err, STET_LIMIT, "the id \"%.80s...\" of a child has more than %d bytes", id,
                                    STET_CHILD_ID_MAX);
             } else {
-                stet_put(out, id, made.row[k]);
+                stet_value_put(out, id, made.row[k]);
             }
             stet_free(id);
         }
     }
     end(&b);
     if (status != STET_OK)
-        stet_release(*out);
+        stet_value_release(*out);
     return status;
 }
 
@@ -378,7 +386,8 @@ stet_value stet_child_place(const char *piece, const char *instance, const char 
     stet_path_push(&path, first);
     if (second)
         stet_path_push(&path, second);
-    stet_value out = stet_link_make(id, stet_path_ref(&path));
+    stet_docname name = stet_piece_at(piece, id);
+    stet_value out = stet_link_make(&name, stet_path_ref(&path));
     stet_path_release(&path);
     stet_free(id);
     return out;
@@ -386,13 +395,13 @@ stet_value stet_child_place(const char *piece, const char *instance, const char 
 
 bool stet_child_is_cell(stet_value binding) {
     stet_value link;
-    return stet_link_is(binding, &link) && !stet_as_bool(stet_get(link, "asCell"));
+    return stet_link_is(binding, &link) && !stet_value_as_bool(stet_value_get(link, "asCell"));
 }
 
 /* A binding as a value: links stay, what is wrapped because it looks like one is unwrapped. */
 stet_value stet_child_initial(stet_value row) {
     stet_value initial, inner;
-    if (!stet_find(stet_get(row, "inputs"), "initial", 7, &initial))
-        return stet_null();
-    return stet_retain(stet_binding_is_literal(initial, &inner) ? inner : initial);
+    if (!stet_value_find(stet_value_get(row, "inputs"), "initial", 7, &initial))
+        return stet_value_null();
+    return stet_value_retain(stet_binding_is_literal(initial, &inner) ? inner : initial);
 }

@@ -28,12 +28,14 @@ static void problem(checking *c, const char *what, const char *id, bool mended) 
 }
 
 static stet_status load_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
+    const checking *c = ctx;
     stet_doc_state state;
-    stet_status status = stet_space_load(ctx, 0, &(stet_docname){id, NULL}, -1, &state, err);
+    stet_docname name = stet_scoped(c->p->scope, id);
+    stet_status status = stet_space_load(c->s, 0, &name, -1, &state, err);
     if (status != STET_OK)
         return status;
-    *value = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_null();
-    stet_release(state.value);
+    *value = state.exists ? stet_value_retain(stet_value_get(state.value, "value")) : stet_value_null();
+    stet_value_release(state.value);
     return STET_OK;
 }
 
@@ -46,24 +48,24 @@ static stet_status note_children(checking *c, stet_error *err) {
         if (stet_child_role_of(c->g->nodes[i].row) == STET_CHILD_NONE)
             continue;
         char *id = stet_child_index_doc(c->p->name, c->g->nodes[i].id);
-        status = load_value(c->s, id, &v, err);
+        status = load_value(c, id, &v, err);
         stet_free(id);
         if (status != STET_OK)
             break;
         for (size_t k = 0, n = stet_child_index_read(v, &index) ? index.count : 0; k < n; k++) {
-            stet_value key = stet_at(index.keys, k);
-            char *instance = stet_child_instance_id(c->g->nodes[i].id, stet_as_string(&key, NULL));
+            stet_value key = stet_value_at(index.keys, k);
+            char *instance = stet_child_instance_id(c->g->nodes[i].id, stet_value_as_string(&key, NULL));
             if (!stet_map_get(&c->children, instance, strlen(instance)))
                 stet_map_put(&c->children, instance, strlen(instance), (stet_slot){.n = 0});
             stet_free(instance);
         }
-        stet_release(v);
+        stet_value_release(v);
     }
     return status;
 }
 
 static stet_status drop(stet_tx *tx, void *ctx, stet_error *err) {
-    return stet_tx_drop(tx, &(stet_docname){ctx, NULL}, err);
+    return stet_tx_drop(tx, ctx, err);
 }
 
 /* `what` is the part of the id after "piece:NAME:", `skip` how long its kind is. */
@@ -89,8 +91,9 @@ static bool belongs(checking *c, const char *what, size_t skip) {
 static bool has_succeeded(checking *c, const stet_action_key *key) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
-    bool has = stet_observe_find(c->s, 0, key, &arena, &r, NULL) == STET_OK ? r.cause.state != STET_UNKNOWN && !r.failed
-                                                                            : !stet_process_find(c->g, key->action);
+    bool has = stet_observe_find(c->s, 0, key, &arena, &r, NULL) == STET_OK
+                   ? r.cause.state != STET_STATE_UNKNOWN && !r.failed
+                   : !stet_process_find(c->g, key->action);
     stet_arena_release(&arena);
     return has;
 }
@@ -108,14 +111,14 @@ static bool awaits(checking *c, const char *id) {
 }
 
 static stet_status check_docs(checking *c, const char *kind, stet_error *err) {
-    char *prefix = stet_asprintf("piece:%s:%s:", c->p->name, kind);
+    char *prefix = stet_piece_part(c->p->name, kind, "");
     char *last = NULL;
     stet_status status = STET_OK;
     bool more = true;
     while (status == STET_OK && more) {
         stet_arena arena = STET_ARENA_INIT;
-        stet_docname after = {last, ""};
-        stet_doc_filter filter = {.prefix = prefix, .scope = "", .after = last ? &after : NULL, .limit = 1000};
+        stet_docname after = stet_piece_name(c->p, last);
+        stet_doc_filter filter = {.prefix = prefix, .scope = c->p->scope, .after = last ? &after : NULL, .limit = 1000};
         stet_doc_info *at;
         size_t count = 0;
         status = stet_space_list(c->s, 0, &filter, &arena, &at, &count, &more, err);
@@ -124,7 +127,7 @@ static stet_status check_docs(checking *c, const char *kind, stet_error *err) {
             size_t own = strlen(c->p->doc) + 1;
             if (!belongs(c, id + own, strlen(kind) + 1) && !awaits(c, id + own + strlen(kind) + 1)) {
                 if (c->repair)
-                    status = stet_space_transact(c->s, "", drop, id, NULL, err);
+                    status = stet_space_transact(c->s, "", drop, &at[i].name, NULL, err);
                 problem(c, "a document of a child that is gone:", id, c->repair && status == STET_OK);
             }
             stet_free(last);
@@ -157,7 +160,7 @@ static stet_status check_missing(checking *c, stet_error *err) {
         if (slot->n)
             continue;
         char *instance = stet_strndup(key, len), *coordinator = coordinator_of(c, instance, len);
-        stet_action_key action = {c->p->doc, NULL, coordinator};
+        stet_action_key action = stet_piece_action(c->p, coordinator);
         if (has_succeeded(c, &action)) {
             if (c->repair)
                 status = stet_observe_distrust(c->s, 0, &action, 1, STET_REASON_REPAIRED, err);
@@ -172,19 +175,19 @@ static stet_status check_missing(checking *c, stet_error *err) {
 /* Where a link of a chain finds what those before it made. */
 static bool follows(checking *c, stet_template *t, const stet_process_node *n, stet_value child, stet_value before) {
     stet_value want;
-    if (stet_typeof(before) != STET_STRING) {
+    if (stet_value_type(before) != STET_TYPE_STRING) {
         want = stet_child_initial(n->row);
     } else {
-        char *instance = stet_child_instance_id(n->id, stet_as_string(&before, NULL));
+        char *instance = stet_child_instance_id(n->id, stet_value_as_string(&before, NULL));
         want = stet_child_result(t, c->p->name, n->row, instance);
         if (!stet_child_is_cell(want)) {
-            stet_release(want);
+            stet_value_release(want);
             want = stet_child_place(c->p->name, instance, "result", NULL);
         }
         stet_free(instance);
     }
-    bool same = stet_equal(want, stet_get(stet_get(child, "argument"), "accumulator"));
-    stet_release(want);
+    bool same = stet_value_equal(want, stet_value_get(stet_value_get(child, "argument"), "accumulator"));
+    stet_value_release(want);
     return same;
 }
 
@@ -192,9 +195,9 @@ static bool follows(checking *c, stet_template *t, const stet_process_node *n, s
 static bool shows_result(checking *c, stet_template *t, const stet_process_node *n, stet_value child,
                          const char *instance) {
     stet_value want = stet_child_result(t, c->p->name, n->row, instance), shown;
-    bool there = stet_find(child, "result", 6, &shown);
-    bool same = stet_child_is_cell(want) ? !there : there && stet_equal(want, shown);
-    stet_release(want);
+    bool there = stet_value_find(child, "result", 6, &shown);
+    bool same = stet_child_is_cell(want) ? !there : there && stet_value_equal(want, shown);
+    stet_value_release(want);
     return same;
 }
 
@@ -205,16 +208,17 @@ static stet_status has_streams(checking *c, const stet_template *t, const char *
         stet_link l;
         stet_path path = STET_PATH_INIT;
         stet_value v;
-        bool own = stet_link_read(stet_get(t->shape->nodes[i].row, "stream"), &l, &path) && strstr(l.id, ":node:");
+        bool own =
+            stet_link_read(stet_value_get(t->shape->nodes[i].row, "stream"), &l, &path) && strstr(l.id, ":node:");
         stet_path_release(&path);
         if (!own)
             continue;
         char *local = stet_asprintf("%s%s", instance, strrchr(l.id, ']') + 1),
              *id = stet_piece_part(c->p->name, "node", local);
-        status = load_value(c->s, id, &v, err);
+        status = load_value(c, id, &v, err);
         if (status == STET_OK) {
-            *has = stet_as_bool(stet_get(v, "$stream")) && stet_count(v) == 1;
-            stet_release(v);
+            *has = stet_value_as_bool(stet_value_get(v, "$stream")) && stet_value_count(v) == 1;
+            stet_value_release(v);
         }
         stet_free(local);
         stet_free(id);
@@ -225,23 +229,25 @@ static stet_status has_streams(checking *c, const stet_template *t, const char *
 /* Has a child what its coordinator gave it? One without a document is another matter. */
 static stet_status is_as_given(checking *c, const stet_child_index *index, stet_template *t, const stet_process_node *n,
                                size_t i, bool *is, stet_error *err) {
-    stet_value key = stet_at(index->keys, i), before = i ? stet_at(index->keys, i - 1) : stet_null(), child;
+    stet_value key = stet_value_at(index->keys, i), before = i ? stet_value_at(index->keys, i - 1) : stet_value_null(),
+               child;
     stet_child_role role = stet_child_role_of(n->row);
-    char *instance = stet_child_instance_id(n->id, stet_as_string(&key, NULL));
-    char *id = stet_asprintf("piece:%s:child:%s", c->p->name, instance);
-    stet_status status = load_value(c->s, id, &child, err);
+    char *instance = stet_child_instance_id(n->id, stet_value_as_string(&key, NULL));
+    char *id = stet_piece_part(c->p->name, "child", instance);
+    stet_status status = load_value(c, id, &child, err);
     if (status == STET_OK) {
-        stet_value argument = stet_get(child, "argument");
-        stet_value print = stet_child_print(role == STET_CHILD_RETURNS ? argument : stet_get(argument, "element"),
-                                            t->index ? stet_as_int(stet_get(argument, "index")) : -1,
-                                            role == STET_CHILD_REDUCE && i ? stet_as_string(&before, NULL) : NULL);
-        *is = stet_typeof(child) == STET_NULL ||
-              (stet_equal(print, stet_at(index->prints, i)) && shows_result(c, t, n, child, instance) &&
+        stet_value argument = stet_value_get(child, "argument");
+        stet_value print =
+            stet_child_print(role == STET_CHILD_RETURNS ? argument : stet_value_get(argument, "element"),
+                             t->index ? stet_value_as_int(stet_value_get(argument, "index")) : -1,
+                             role == STET_CHILD_REDUCE && i ? stet_value_as_string(&before, NULL) : NULL);
+        *is = stet_value_type(child) == STET_TYPE_NULL ||
+              (stet_value_equal(print, stet_value_at(index->prints, i)) && shows_result(c, t, n, child, instance) &&
                (role != STET_CHILD_REDUCE || follows(c, t, n, child, before)));
-        if (*is && stet_typeof(child) != STET_NULL)
+        if (*is && stet_value_type(child) != STET_TYPE_NULL)
             status = has_streams(c, t, instance, is, err);
-        stet_release(print);
-        stet_release(child);
+        stet_value_release(print);
+        stet_value_release(child);
     }
     stet_free(instance);
     stet_free(id);
@@ -251,13 +257,13 @@ static stet_status is_as_given(checking *c, const stet_child_index *index, stet_
 /* What somebody else wrote into the document of a child is not noticed by a run as long as no action read it there: the
  * indexes know the coordinator's output only, not each of its children. */
 static stet_status check_given(checking *c, const stet_process_node *n, stet_templates *all, stet_error *err) {
-    stet_child_docs docs = {c->s, load_value};
+    stet_child_docs docs = {c, load_value};
     stet_child_index index;
     stet_template *t;
-    stet_value v = stet_null();
-    stet_action_key action = {c->p->doc, NULL, n->id};
+    stet_value v = stet_value_null();
+    stet_action_key action = stet_piece_action(c->p, n->id);
     char *id = stet_child_index_doc(c->p->name, n->id);
-    stet_status status = load_value(c->s, id, &v, err);
+    stet_status status = load_value(c, id, &v, err);
     stet_free(id);
     if (status == STET_OK && stet_child_index_read(v, &index) && index.count > 0 && has_succeeded(c, &action)) {
         bool is = true;
@@ -268,13 +274,13 @@ static stet_status check_given(checking *c, const stet_process_node *n, stet_tem
                 continue;
             if (c->repair) /* it gives all of them their elements again */
                 status = stet_observe_distrust(c->s, 0, &action, 1, STET_REASON_REPAIRED, err);
-            stet_value key = stet_at(index.keys, i);
-            char *instance = stet_child_instance_id(n->id, stet_as_string(&key, NULL));
+            stet_value key = stet_value_at(index.keys, i);
+            char *instance = stet_child_instance_id(n->id, stet_value_as_string(&key, NULL));
             problem(c, "somebody else changed what was given to child", instance, c->repair && status == STET_OK);
             stet_free(instance);
         }
     }
-    stet_release(v);
+    stet_value_release(v);
     return status;
 }
 
@@ -326,7 +332,7 @@ static stet_status check_left_over(checking *c, gone_list *l, stet_status status
         bool left = child ? !awaits(c, key.action) : is_of_this(c, &key);
         if (status == STET_OK && left) {
             if (c->repair)
-                status = stet_observe_forget(c->s, 0, c->p->doc, NULL, &key, 1, err);
+                status = stet_observe_forget(c->s, 0, c->p->doc, c->p->scope, &key, 1, err);
             if (status == STET_OK && child)
                 problem(c, "a record of an action of a child that is gone:", key.action, c->repair);
         }
@@ -345,8 +351,8 @@ static bool is_awaited(checking *c, const char *id) {
     stet_action_record r;
     char *coordinator = coordinator_of(c, id, len);
     stet_action_key key = stet_piece_action(c->p, coordinator);
-    bool stands =
-        stet_observe_find(c->s, 0, &key, &arena, &r, NULL) == STET_OK && r.cause.state == STET_STANDS && !r.failed;
+    bool stands = stet_observe_find(c->s, 0, &key, &arena, &r, NULL) == STET_OK && r.cause.state == STET_STATE_STANDS &&
+                  !r.failed;
     stet_free(coordinator);
     stet_arena_release(&arena);
     return stands;
@@ -371,7 +377,7 @@ static stet_status check_lost(checking *c, const gone_list *l, stet_error *err) 
 
 static stet_status check_records(checking *c, stet_error *err) {
     gone_list l = {.c = c};
-    stet_action_filter all = {.piece = c->p->doc, .generation = -1};
+    stet_action_filter all = {.piece = c->p->doc, .scope = c->p->scope, .generation = -1};
     if (stet_hash_equal(c->p->runtime, stet_piece_unrecorded()))
         return STET_OK; /* what there is is not about this graph, and whoever starts it knows */
     stet_status status = stet_observe_scan(c->s, 0, &all, note_action, &l, err);
@@ -459,15 +465,15 @@ stet_status stet_children_check(stet_space *s, bool repair, stet_buf *problems, 
     stet_status status = stet_piece_names(s, 0, NULL, SIZE_MAX, &names, &more, err);
     if (status != STET_OK)
         return status;
-    for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
-        stet_value name = stet_at(names, i);
-        status = check_calmly(s, stet_as_string(&name, NULL), repair, problems, found, repaired, &waited, err);
+    for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
+        stet_value name = stet_value_at(names, i);
+        status = check_calmly(s, stet_value_as_string(&name, NULL), repair, problems, found, repaired, &waited, err);
         if (status == STET_NOT_FOUND || status == STET_CORRUPT) { /* no piece, or one that says so when it is opened */
             if (err)
                 stet_error_clear(err);
             status = STET_OK;
         }
     }
-    stet_release(names);
+    stet_value_release(names);
     return status;
 }

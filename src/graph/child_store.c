@@ -15,10 +15,10 @@ char *stet_child_index_doc(const char *piece, const char *coordinator) {
 }
 
 static bool texts(stet_value v) {
-    if (stet_typeof(v) != STET_ARRAY)
+    if (stet_value_type(v) != STET_TYPE_ARRAY)
         return false;
-    for (size_t i = 0; i < stet_count(v); i++)
-        if (stet_typeof(stet_at(v, i)) != STET_STRING)
+    for (size_t i = 0; i < stet_value_count(v); i++)
+        if (stet_value_type(stet_value_at(v, i)) != STET_TYPE_STRING)
             return false;
     return true;
 }
@@ -35,22 +35,23 @@ stet_value stet_child_print(stet_value element, int64_t place, const char *befor
     stet_hash h = stet_hash_of(b.data, b.len);
     stet_buf_release(&b);
     stet_base64url_encode(h.bytes, sizeof h.bytes, text);
-    return stet_string_n(text, PRINT);
+    return stet_value_string_n(text, PRINT);
 }
 
 bool stet_child_index_read(stet_value v, stet_child_index *out) {
-    *out = (stet_child_index){.serial = stet_as_int(stet_get(v, "serial")),
-                              .template = stet_get(v, "template"),
-                              .nodes = stet_get(v, "nodes"),
-                              .cells = stet_get(v, "cells"),
-                              .keys = stet_get(v, "keys"),
-                              .prints = stet_get(v, "prints"),
-                              .pattern = stet_get(v, "pattern")};
-    if (stet_typeof(v) == STET_NULL)
+    *out = (stet_child_index){.serial = stet_value_as_int(stet_value_get(v, "serial")),
+                              .template = stet_value_get(v, "template"),
+                              .nodes = stet_value_get(v, "nodes"),
+                              .cells = stet_value_get(v, "cells"),
+                              .keys = stet_value_get(v, "keys"),
+                              .prints = stet_value_get(v, "prints"),
+                              .pattern = stet_value_get(v, "pattern")};
+    if (stet_value_type(v) == STET_TYPE_NULL)
         return true;
-    out->count = stet_count(out->keys);
-    return stet_typeof(out->template) == STET_STRING && texts(out->nodes) && texts(out->cells) && texts(out->keys) &&
-           texts(out->prints) && stet_count(out->prints) == out->count && out->count <= STET_CHILDREN_MAX;
+    out->count = stet_value_count(out->keys);
+    return stet_value_type(out->template) == STET_TYPE_STRING && texts(out->nodes) && texts(out->cells) &&
+           texts(out->keys) && texts(out->prints) && stet_value_count(out->prints) == out->count &&
+           out->count <= STET_CHILDREN_MAX;
 }
 
 static stet_status load_index(const stet_child_docs *docs, const char *piece, const char *coordinator, stet_value *hold,
@@ -58,7 +59,7 @@ static stet_status load_index(const stet_child_docs *docs, const char *piece, co
     char *id = stet_child_index_doc(piece, coordinator);
     stet_status status = docs->load(docs->ctx, id, hold, err);
     if (status == STET_OK && !stet_child_index_read(*hold, out)) {
-        stet_release(*hold);
+        stet_value_release(*hold);
         status = stet_fail(err, STET_CORRUPT, "document \"%s\" is damaged", id);
         stet_hint(err, "stet check --repair, or stet piece delete %s", piece);
     }
@@ -70,27 +71,28 @@ stet_status stet_child_template(const stet_child_docs *docs, const char *piece, 
                                 const stet_process_modules *modules, stet_templates *all, stet_template **out,
                                 stet_error *err) {
     stet_child_role role = stet_child_role_of(row);
-    stet_value hex = stet_get(row, "template"), hold;
+    stet_value hex = stet_value_get(row, "template"), hold;
     stet_hash hash;
     size_t len = 0;
-    const char *text = stet_typeof(hex) == STET_STRING ? stet_as_string(&hex, &len) : "";
+    const char *text = stet_value_type(hex) == STET_TYPE_STRING ? stet_value_as_string(&hex, &len) : "";
     if (role == STET_CHILD_NONE)
         return stet_fail(err, STET_NOT_FOUND, "node \"%s\" of piece \"%s\" has no children", coordinator, piece);
     if (role != STET_CHILD_RETURNS) {
         *out = stet_hash_of_hex(text, len, &hash) ? stet_template_find(all, hash) : NULL;
         return *out ? STET_OK
-                    : stet_template_of(all, stet_get(stet_get(row, "module"), "pattern"), modules, 1, out, err);
+                    : stet_template_of(all, stet_value_get(stet_value_get(row, "module"), "pattern"), modules, 1, out,
+                                       err);
     }
     stet_child_index index;
     stet_status status = load_index(docs, piece, coordinator, &hold, &index, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(index.pattern) == STET_OBJECT)
+    if (stet_value_type(index.pattern) == STET_TYPE_OBJECT)
         status = stet_template_of(all, index.pattern, modules, 1, out, err);
     else
         status =
             stet_fail(err, STET_NOT_FOUND, "node \"%s\" of piece \"%s\" has returned no pattern", coordinator, piece);
-    stet_release(hold);
+    stet_value_release(hold);
     return status;
 }
 
@@ -104,15 +106,15 @@ static stet_status static_row(const stet_child_docs *docs, const stet_piece *p, 
     stet_free(id);
     if (status != STET_OK)
         return status;
-    bool there = stet_find(rows, node, strlen(node), &found);
-    if (there && stet_typeof(found) == STET_OBJECT) {
-        *row = stet_retain(found);
-    } else if (there || (stet_typeof(rows) != STET_OBJECT && stet_typeof(rows) != STET_NULL)) {
+    bool there = stet_value_find(rows, node, strlen(node), &found);
+    if (there && stet_value_type(found) == STET_TYPE_OBJECT) {
+        *row = stet_value_retain(found);
+    } else if (there || (stet_value_type(rows) != STET_TYPE_OBJECT && stet_value_type(rows) != STET_TYPE_NULL)) {
         status = stet_fail(err, STET_CORRUPT, "piece \"%s\": a part of its graph is damaged", p->name);
         stet_hint(err, "stet check --repair has the next stet run of its pattern rebuild it");
     } else
         status = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no node \"%s\"", p->name, node);
-    stet_release(rows);
+    stet_value_release(rows);
     return status;
 }
 
@@ -129,18 +131,18 @@ static stet_status one_row(const stet_child_docs *docs, const stet_piece *p, con
         status = stet_child_rows(t, p->name, parent, parent_row, instance, local, modules, &rows, err);
     if (status != STET_OK)
         return status;
-    if (stet_count(rows) == 1)
-        *row = stet_retain(stet_at(rows, 0));
+    if (stet_value_count(rows) == 1)
+        *row = stet_value_retain(stet_value_at(rows, 0));
     else
         status = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no node \"%s.%s\"", p->name, instance, local);
-    stet_release(rows);
+    stet_value_release(rows);
     return status;
 }
 
 stet_status stet_child_row(const stet_child_docs *docs, const stet_piece *p, const char *node,
                            const stet_process_modules *modules, stet_templates *all, stet_value *row, stet_error *err) {
     char *parent = NULL, *instance = NULL;
-    stet_value parent_row = stet_null();
+    stet_value parent_row = stet_value_null();
     stet_status status = STET_OK;
     if (!stet_child_id_valid(node, strlen(node)))
         return stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no node \"%.100s\"", p->name, node);
@@ -156,14 +158,14 @@ stet_status stet_child_row(const stet_child_docs *docs, const stet_piece *p, con
         status = one_row(docs, p, parent, parent_row, instance, local, modules, all, &made, err);
         if (status == STET_OK && stet_child_role_of(made) == STET_CHILD_NONE) { /* a filter, perhaps */
             char *hidden = stet_asprintf("%s[]", local);
-            stet_release(made);
+            stet_value_release(made);
             status = one_row(docs, p, parent, parent_row, instance, hidden, modules, all, &made, err);
             stet_free(hidden);
         }
         stet_free(local);
         if (status == STET_OK) {
             size_t len = (size_t)(end - node) + 1;
-            stet_release(parent_row);
+            stet_value_release(parent_row);
             parent_row = made;
             stet_free(parent);
             stet_free(instance);
@@ -172,7 +174,7 @@ stet_status stet_child_row(const stet_child_docs *docs, const stet_piece *p, con
         }
         at = end + 2;
     }
-    stet_release(parent_row);
+    stet_value_release(parent_row);
     stet_free(parent);
     stet_free(instance);
     return status;
@@ -185,17 +187,17 @@ static stet_value rows_of_made(const stet_child_index *index, const stet_templat
                                stet_value rows) {
     char hex[STET_HASH_HEX];
     stet_hash_hex(t->hash, hex);
-    if (strcmp(stet_as_string(&index->template, NULL), hex) == 0)
+    if (strcmp(stet_value_as_string(&index->template, NULL), hex) == 0)
         return rows;
-    stet_value some = stet_object();
+    stet_value some = stet_value_object();
     size_t skip = strlen(instance) + 1; /* and a dot */
-    for (size_t i = 0; i < stet_count(index->nodes); i++) {
-        stet_value name = stet_at(index->nodes, i);
-        for (size_t k = 0; k < stet_count(rows); k++)
-            if (strcmp(stet_key_at(rows, k, NULL) + skip, stet_as_string(&name, NULL)) == 0)
-                stet_put(&some, stet_key_at(rows, k, NULL), stet_retain(stet_at(rows, k)));
+    for (size_t i = 0; i < stet_value_count(index->nodes); i++) {
+        stet_value name = stet_value_at(index->nodes, i);
+        for (size_t k = 0; k < stet_value_count(rows); k++)
+            if (strcmp(stet_value_key_at(rows, k, NULL) + skip, stet_value_as_string(&name, NULL)) == 0)
+                stet_value_put(&some, stet_value_key_at(rows, k, NULL), stet_value_retain(stet_value_at(rows, k)));
     }
-    stet_release(rows);
+    stet_value_release(rows);
     return some;
 }
 
@@ -205,37 +207,37 @@ stet_status stet_child_add_all(const stet_child_docs *docs, stet_process *g, con
     stet_status status = STET_OK;
     /* Rows that are added here are looked at in their turn. */
     for (size_t i = 0; i < g->node_count && status == STET_OK; i++) {
-        stet_value row = stet_retain(g->nodes[i].row), hold = stet_null();
+        stet_value row = stet_value_retain(g->nodes[i].row), hold = stet_value_null();
         const char *coordinator = g->nodes[i].id;
         stet_child_index index = {0};
         stet_template *t = NULL;
         if (stet_child_role_of(row) == STET_CHILD_NONE) {
-            stet_release(row);
+            stet_value_release(row);
             continue;
         }
         status = load_index(docs, g->piece, coordinator, &hold, &index, err);
         /* Children of what the node was before: it returns a pattern now, and has not done so yet. They have no rows any
          * more, and go with its next good run. */
-        if (stet_child_role_of(row) == STET_CHILD_RETURNS && stet_typeof(index.pattern) != STET_OBJECT)
+        if (stet_child_role_of(row) == STET_CHILD_RETURNS && stet_value_type(index.pattern) != STET_TYPE_OBJECT)
             index.count = 0;
         if (status == STET_OK && index.count > 0)
             status = stet_child_template(docs, g->piece, coordinator, row, modules, all, &t, err);
         for (size_t k = 0; status == STET_OK && k < index.count; k++) {
-            stet_value key = stet_at(index.keys, k), rows;
-            char *instance = stet_child_instance_id(coordinator, stet_as_string(&key, NULL));
+            stet_value key = stet_value_at(index.keys, k), rows;
+            char *instance = stet_child_instance_id(coordinator, stet_value_as_string(&key, NULL));
             status = stet_child_rows(t, g->piece, coordinator, row, instance, NULL, modules, &rows, err);
             if (status == STET_OK) {
                 rows = rows_of_made(&index, t, instance, rows);
                 status = stet_process_add_rows(g, rows, err);
-                stet_release(rows);
+                stet_value_release(rows);
             }
             stet_free(instance);
             if (status == STET_OK && g->node_count > STET_PATTERN_MAX_NODES)
                 status =
                     stet_fail(err, STET_LIMIT, "piece \"%s\" has more than %d nodes", g->piece, STET_PATTERN_MAX_NODES);
         }
-        stet_release(hold);
-        stet_release(row);
+        stet_value_release(hold);
+        stet_value_release(row);
     }
     stet_templates_release(&mine);
     return status;
@@ -243,8 +245,9 @@ stet_status stet_child_add_all(const stet_child_docs *docs, stet_process *g, con
 
 static stet_status visit_doc(const stet_child_visitor *v, const char *piece, const char *what, const char *instance,
                              stet_value name, stet_error *err) {
-    char *local = stet_typeof(name) == STET_STRING ? stet_asprintf("%s.%s", instance, stet_as_string(&name, NULL))
-                                                   : stet_strdup(instance);
+    char *local = stet_value_type(name) == STET_TYPE_STRING
+                      ? stet_asprintf("%s.%s", instance, stet_value_as_string(&name, NULL))
+                      : stet_strdup(instance);
     char *id = stet_piece_part(piece, what, local);
     stet_status status = v->doc(v->ctx, id, err);
     stet_free(local);
@@ -254,17 +257,17 @@ static stet_status visit_doc(const stet_child_visitor *v, const char *piece, con
 
 static stet_status visit_child(const stet_child_visitor *v, const char *piece, const stet_child_index *index,
                                const char *instance, stet_error *err) {
-    stet_status status = visit_doc(v, piece, "child", instance, stet_null(), err);
-    for (size_t i = 0; i < stet_count(index->nodes) && status == STET_OK; i++) {
-        stet_value name = stet_at(index->nodes, i);
-        char *id = stet_asprintf("%s.%s", instance, stet_as_string(&name, NULL));
+    stet_status status = visit_doc(v, piece, "child", instance, stet_value_null(), err);
+    for (size_t i = 0; i < stet_value_count(index->nodes) && status == STET_OK; i++) {
+        stet_value name = stet_value_at(index->nodes, i);
+        char *id = stet_asprintf("%s.%s", instance, stet_value_as_string(&name, NULL));
         status = visit_doc(v, piece, "node", instance, name, err);
         if (status == STET_OK)
             status = v->node(v->ctx, id, err);
         stet_free(id);
     }
-    for (size_t i = 0; i < stet_count(index->cells) && status == STET_OK; i++)
-        status = visit_doc(v, piece, "cell", instance, stet_at(index->cells, i), err);
+    for (size_t i = 0; i < stet_value_count(index->cells) && status == STET_OK; i++)
+        status = visit_doc(v, piece, "cell", instance, stet_value_at(index->cells, i), err);
     return status;
 }
 
@@ -281,21 +284,21 @@ static stet_status walk(const stet_child_docs *docs, const char *piece, id_list 
         if (status != STET_OK)
             break;
         for (size_t k = 0; k < index.count && status == STET_OK; k++) {
-            stet_value key = stet_at(index.keys, k);
-            char *instance = stet_child_instance_id(todo->at[i], stet_as_string(&key, NULL));
+            stet_value key = stet_value_at(index.keys, k);
+            char *instance = stet_child_instance_id(todo->at[i], stet_value_as_string(&key, NULL));
             status = visit_child(v, piece, &index, instance, err);
-            for (size_t n = 0; n < stet_count(index.nodes); n++) {
-                stet_value name = stet_at(index.nodes, n);
-                *stet_vec_add(todo) = stet_asprintf("%s.%s", instance, stet_as_string(&name, NULL));
+            for (size_t n = 0; n < stet_value_count(index.nodes); n++) {
+                stet_value name = stet_value_at(index.nodes, n);
+                *stet_vec_add(todo) = stet_asprintf("%s.%s", instance, stet_value_as_string(&name, NULL));
             }
             stet_free(instance);
         }
-        if (status == STET_OK && stet_typeof(hold) != STET_NULL) {
+        if (status == STET_OK && stet_value_type(hold) != STET_TYPE_NULL) {
             char *id = stet_child_index_doc(piece, todo->at[i]);
             status = v->doc(v->ctx, id, err);
             stet_free(id);
         }
-        stet_release(hold);
+        stet_value_release(hold);
     }
     for (size_t i = 0; i < todo->len; i++)
         stet_free(todo->at[i]);
@@ -307,9 +310,9 @@ stet_status stet_child_walk(const stet_child_docs *docs, const char *piece, cons
                             const char *instance, const stet_child_visitor *visit, stet_error *err) {
     id_list todo = {0};
     stet_status status = visit_child(visit, piece, index, instance, err);
-    for (size_t n = 0; n < stet_count(index->nodes); n++) {
-        stet_value name = stet_at(index->nodes, n);
-        *stet_vec_add(&todo) = stet_asprintf("%s.%s", instance, stet_as_string(&name, NULL));
+    for (size_t n = 0; n < stet_value_count(index->nodes); n++) {
+        stet_value name = stet_value_at(index->nodes, n);
+        *stet_vec_add(&todo) = stet_asprintf("%s.%s", instance, stet_value_as_string(&name, NULL));
     }
     stet_status inner = walk(docs, piece, &todo, visit, status == STET_OK ? err : NULL);
     return status == STET_OK ? inner : status;

@@ -10,17 +10,17 @@
 /* The process header of the piece that a document belongs to, borrowed; null if there is no such piece. `*part` is what
  * follows its name: "" for the result document. */
 static stet_value piece_of(stet_tx *tx, const stet_docname *name, char **piece, const char **part) {
-    stet_value envelope, header = stet_null();
+    stet_value envelope, header = stet_value_null();
     *piece = NULL;
-    if (strncmp(name->id, "piece:", 6) != 0 || (name->scope && *name->scope))
+    if (strncmp(name->id, "piece:", 6) != 0)
         return header;
     size_t len = 6 + strcspn(name->id + 6, ":");
     char *doc = stet_strndup(name->id, len);
-    if (stet_piece_name_of(doc) &&
-        stet_tx_peek(tx, NULL, &(stet_docname){doc, NULL}, STET_PATH_ROOT, &envelope, NULL) == STET_OK)
-        header = stet_get(envelope, "process");
-    if (stet_typeof(header) == STET_OBJECT) {
-        *piece = stet_strdup(doc + 6);
+    stet_docname result = {doc, name->scope};
+    if (stet_piece_name_of(doc) && stet_tx_peek(tx, NULL, &result, STET_PATH_ROOT, &envelope, NULL) == STET_OK)
+        header = stet_value_get(envelope, "process");
+    if (stet_value_type(header) == STET_TYPE_OBJECT) {
+        *piece = stet_piece_of(&result);
         *part = name->id + len + (name->id[len] == ':');
     }
     stet_free(doc);
@@ -58,7 +58,8 @@ static bool childs_cell(stet_tx *tx, const char *piece, const char *cell) {
         return false;
     char *instance = stet_strndup(cell, (size_t)(end - cell) + 1), *id = stet_piece_part(piece, "child", instance);
     stet_value envelope;
-    bool there = stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &envelope, NULL) == STET_OK;
+    stet_docname child = stet_piece_at(piece, id);
+    bool there = stet_tx_peek(tx, NULL, &child, STET_PATH_ROOT, &envelope, NULL) == STET_OK;
     stet_free(instance);
     stet_free(id);
     return there;
@@ -74,7 +75,9 @@ static stet_status guard(stet_tx *tx, const stet_docname *name, stet_error *err)
     if (piece && !*part) {
         status = stet_fail(err, STET_INVALID, "\"%s\" is the result of piece \"%s\", which its pattern alone writes",
                            name->id, piece);
-        stet_hint(err, "set its argument: stet set %s:argument/KEY JSON; or change the pattern, and run it", name->id);
+        bool scoped = name->scope && *name->scope;
+        stet_hint(err, "set its argument: stet set %s:argument/KEY JSON%s%s; or change the pattern, and run it",
+                  name->id, scoped ? " --scope " : "", scoped ? name->scope : "");
     } else if (piece && !is_open(part)) {
         status =
             stet_fail(err, STET_INVALID, "\"%s\" is a part of piece \"%s\", which stet alone writes", name->id, piece);
@@ -91,12 +94,13 @@ static stet_status guard(stet_tx *tx, const stet_docname *name, stet_error *err)
 static bool has_cell(stet_tx *tx, const char *piece, stet_value header, const char *cell) {
     if (strchr(cell, '['))
         return childs_cell(tx, piece, cell);
-    stet_value program = stet_get(header, "program"), envelope;
-    const char *cid = stet_typeof(program) == STET_STRING ? stet_as_string(&program, NULL) : "";
+    stet_value program = stet_value_get(header, "program"), envelope;
+    const char *cid = stet_value_type(program) == STET_TYPE_STRING ? stet_value_as_string(&program, NULL) : "";
     char *id = stet_asprintf("program:%s", strncmp(cid, "cid:", 4) == 0 ? cid + 4 : cid);
     bool known = stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &envelope, NULL) == STET_OK;
     stet_free(id);
-    return !known || stet_find(stet_get(stet_get(envelope, "value"), "cells"), cell, strlen(cell), NULL);
+    return !known ||
+           stet_value_find(stet_value_get(stet_value_get(envelope, "value"), "cells"), cell, strlen(cell), NULL);
 }
 
 static stet_status guard_gone(stet_tx *tx, const stet_docname *name, stet_error *err) {
@@ -144,7 +148,7 @@ static bool takes_all(const stet_patch *op) {
         value = keys++ == 0 && len == 5 && memcmp(key, "value", 5) == 0;
     stet_buf_release(&scratch);
     if (op->kind == STET_PATCH_REPLACE)
-        return keys == 0 && !stet_find(op->value, "value", 5, NULL);
+        return keys == 0 && !stet_value_find(op->value, "value", 5, NULL);
     return value && (op->kind == STET_PATCH_MOVE || op->kind == STET_PATCH_REMOVE);
 }
 

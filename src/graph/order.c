@@ -51,7 +51,7 @@ static bool doc_key(const stet_link *l, stet_buf *key) {
 }
 
 static bool is_said(stet_value row) {
-    return stet_find(row, "materializerWriteInputPaths", 27, NULL);
+    return stet_value_find(row, "materializerWriteInputPaths", 27, NULL);
 }
 
 static void add_writer(work *w, uint32_t node, stet_value output, bool perhaps) {
@@ -81,7 +81,7 @@ static void now_certain(work *w, uint32_t node) {
  * other, let alone each behind the other. What they read is known when they have run. */
 static bool share(const work *w, const stet_link *l) {
     stet_value row = w->g->nodes[w->reader].row;
-    return l->as_cell && !is_said(row) && stet_find(row, "materializer", 12, NULL);
+    return l->as_cell && !is_said(row) && stet_value_find(row, "materializer", 12, NULL);
 }
 
 /* One link of a node's inputs, or of the result. */
@@ -121,31 +121,34 @@ static void collect(work *w) {
     stet_process *g = w->g;
     for (size_t i = 0; i < g->node_count; i++) {
         stet_value row = g->nodes[i].row, envelopes;
-        if (stet_find(row, "stream", 6, NULL))
+        if (stet_value_find(row, "stream", 6, NULL))
             continue;
-        add_writer(w, (uint32_t)i, stet_get(row, "output"), false);
-        for (size_t k = 0; stet_find(row, "materializer", 12, &envelopes) && k < stet_count(envelopes); k++)
-            add_writer(w, (uint32_t)i, stet_at(envelopes, k), true);
+        add_writer(w, (uint32_t)i, stet_value_get(row, "output"), false);
+        for (size_t k = 0; stet_value_find(row, "materializer", 12, &envelopes) && k < stet_value_count(envelopes); k++)
+            add_writer(w, (uint32_t)i, stet_value_at(envelopes, k), true);
     }
     w->reader = NONE;
     stet_binding_walk(g->binding, visit, w);
     for (size_t i = 0; i < g->node_count; i++) {
-        if (stet_find(g->nodes[i].row, "stream", 6, NULL))
+        if (stet_value_find(g->nodes[i].row, "stream", 6, NULL))
             continue; /* a handler is run by its events, and is no reader before */
         w->reader = (uint32_t)i;
-        w->module = stet_get(g->nodes[i].row, "module");
-        stet_binding_walk(stet_get(g->nodes[i].row, "inputs"), visit, w);
+        w->module = stet_value_get(g->nodes[i].row, "module");
+        stet_binding_walk(stet_value_get(g->nodes[i].row, "inputs"), visit, w);
         w->before = true;
-        stet_binding_walk(stet_get(g->nodes[i].row, "after"), visit, w);
+        stet_binding_walk(stet_value_get(g->nodes[i].row, "after"), visit, w);
         w->before = false;
-        stet_value kind = stet_get(g->nodes[i].row, "kind");
+        stet_value kind = stet_value_get(g->nodes[i].row, "kind");
         /* A verdict is wanted whether or not the result leads to it; effects and verifiers among its children are
          * wanted as its own would be. */
-        if (g->wants_all || (stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0) ||
-            stet_as_bool(stet_get(g->nodes[i].row, "verifier")) ||
-            stet_as_int(stet_get(g->nodes[i].row, "effects")) > 0 ||
-            stet_as_int(stet_get(g->nodes[i].row, "verifiers")) > 0)
+        if (g->wants_all ||
+            (stet_value_type(kind) == STET_TYPE_STRING && strcmp(stet_value_as_string(&kind, NULL), "effect") == 0) ||
+            stet_value_as_bool(stet_value_get(g->nodes[i].row, "verifier")) ||
+            stet_value_as_int(stet_value_get(g->nodes[i].row, "effects")) > 0 ||
+            stet_value_as_int(stet_value_get(g->nodes[i].row, "verifiers")) > 0)
             now_certain(w, (uint32_t)i);
+        if (g->wants_all && stet_value_find(g->nodes[i].row, "span", 4, NULL)) /* with its children */
+            w->shown[i] = true;
     }
 }
 
@@ -269,8 +272,8 @@ static void name_circles(const work *w, const adjacency *out, const uint32_t *co
     for (size_t i = 0; i < n; i++) {
         if (size[component[i]] < 2)
             continue;
-        stet_put(&w->g->nodes[i].row, "circle", stet_string(w->g->nodes[least[component[i]]].id));
-        stet_put(&w->g->nodes[i].row, "turn", stet_int(turn[i]));
+        stet_value_put(&w->g->nodes[i].row, "circle", stet_value_string(w->g->nodes[least[component[i]]].id));
+        stet_value_put(&w->g->nodes[i].row, "turn", stet_value_int(turn[i]));
     }
     free(least);
     free(size);
@@ -290,7 +293,7 @@ static void rank_nodes(const work *w, uint32_t *rank) {
     uint32_t *level = stet_alloc_zero(((size_t)count + 1) * sizeof *level);
     uint32_t *span = stet_alloc_zero(((size_t)count + 1) * sizeof *span); /* of children, between it and its readers */
     for (size_t i = 0; i < n; i++) {
-        int64_t children = stet_as_int(stet_get(w->g->nodes[i].row, "span"));
+        int64_t children = stet_value_as_int(stet_value_get(w->g->nodes[i].row, "span"));
         if (children > span[component[i]])
             span[component[i]] = children < STET_CHILD_CHAIN ? (uint32_t)children : STET_CHILD_CHAIN;
         start[component[i] + 2]++;
@@ -338,17 +341,17 @@ void stet_order_compute(stet_process *g, const stet_process_modules *modules) {
     follow_certain(&w, &in);
     for (size_t i = 0; g->template && i < n; i++)
         if (w.certain[i]) /* whatever becomes of the result */
-            stet_put(&g->nodes[i].row, "effectual", stet_bool(true));
+            stet_value_put(&g->nodes[i].row, "effectual", stet_value_bool(true));
     for (size_t i = 0; i < n; i++)
         if (w.shown[i])
             now_certain(&w, (uint32_t)i);
     follow_certain(&w, &in);
     for (size_t i = 0; i < n; i++) {
-        stet_put(&g->nodes[i].row, "rank", stet_int(rank[i]));
+        stet_value_put(&g->nodes[i].row, "rank", stet_value_int(rank[i]));
         if (w.certain[i])
-            stet_put(&g->nodes[i].row, "certain", stet_bool(true));
-        if (w.shown[i] && (g->template || stet_find(g->nodes[i].row, "span", 4, NULL)))
-            stet_put(&g->nodes[i].row, "shown", stet_bool(true));
+            stet_value_put(&g->nodes[i].row, "certain", stet_value_bool(true));
+        if (w.shown[i] && (g->template || stet_value_find(g->nodes[i].row, "span", 4, NULL)))
+            stet_value_put(&g->nodes[i].row, "shown", stet_value_bool(true));
     }
     release(&in);
     free(rank);

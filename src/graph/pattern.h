@@ -8,7 +8,7 @@
  *             printf("%s\n", p->nodes[i].id);
  *         stet_pattern_free(p);
  *     }
- *     stet_release(problems);
+ *     stet_value_release(problems);
  *
  * docs/pattern-format.md describes the format. A pattern that parses is valid as far as can be checked without running
  * it: every reference names something, ids are unique, no two nodes write the same cell, schemas are valid, and the
@@ -98,7 +98,9 @@ typedef struct stet_pattern_checks {
     stet_status (*module)(void *ctx, stet_value descriptor, stet_value node, stet_error *err);
     /* The JSON form of a pattern written in JavaScript (a file named *.js or *.mjs). NULL: such patterns are not
      * supported. */
-    stet_status (*script)(const char *file, const char *text, size_t len, stet_value *out, stet_error *err);
+    stet_status (*script)(void *script_ctx, const char *file, const char *text, size_t len, stet_value *out,
+                          stet_error *err);
+    void *script_ctx;
     /* Tells which files a node names by its module alone. May be NULL: then nothing is known of that. */
     void (*names)(void *ctx, const char *root, stet_value descriptor, stet_value node, stet_named_fn each,
                   void *each_ctx);

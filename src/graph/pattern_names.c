@@ -174,12 +174,12 @@ static bool take_reference(void *ctx, stet_value binding, stet_pathref place) {
 }
 
 static bool take_link(void *ctx, stet_value binding, stet_pathref place) {
-    stet_value inner, id = stet_null(), space;
+    stet_value inner, id = stet_value_null(), space;
     (void)place;
-    if (stet_link_is(binding, &inner) && !stet_find(inner, "space", 5, &space))
-        id = stet_get(inner, "id");
+    if (stet_link_is(binding, &inner) && !stet_value_find(inner, "space", 5, &space))
+        id = stet_value_get(inner, "id");
     size_t prefix = strlen(STET_FILE_PREFIX), len = 0;
-    const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, &len) : "";
+    const char *text = stet_value_type(id) == STET_TYPE_STRING ? stet_value_as_string(&id, &len) : "";
     bool file = strncmp(text, STET_FILE_PREFIX, prefix) == 0, pattern = strncmp(text, STET_GLOB_PREFIX, prefix) == 0;
     stet_buf path = STET_BUF(0);
     if ((file || pattern) && stet_path_unescape(text + prefix, len - prefix, &path))
@@ -190,7 +190,7 @@ static bool take_link(void *ctx, stet_value binding, stet_pathref place) {
 
 static void take_node(finder *f, stet_value node, bool read) {
     const stet_pattern_checks *checks = f->c->checks;
-    stet_value module = stet_get(node, "module"), inputs = stet_get(node, "inputs");
+    stet_value module = stet_value_get(node, "module"), inputs = stet_value_get(node, "inputs");
     if (read)
         stet_binding_walk(inputs, take_link, f);
     checks->names(checks->ctx, checks->root, module, node, read ? take_read : take_written, f);
@@ -203,13 +203,13 @@ static void take_all(finder *f, uint32_t number, bool read) {
     f->child = false;
     *stet_vec_add(&todo) = f->c->p->nodes[number].value;
     while (todo.len > 0) {
-        stet_value node = todo.at[--todo.len], children = stet_null();
+        stet_value node = todo.at[--todo.len], children = stet_value_null();
         take_node(f, node, read);
         if (stet_child_role_of(node) != STET_CHILD_NONE)
-            children = stet_get(stet_get(stet_get(node, "module"), "pattern"), "nodes");
-        for (size_t i = 0; stet_typeof(children) == STET_ARRAY && i < stet_count(children); i++)
-            if (stet_typeof(stet_at(children, i)) == STET_OBJECT)
-                *stet_vec_add(&todo) = stet_at(children, i);
+            children = stet_value_get(stet_value_get(stet_value_get(node, "module"), "pattern"), "nodes");
+        for (size_t i = 0; stet_value_type(children) == STET_TYPE_ARRAY && i < stet_value_count(children); i++)
+            if (stet_value_type(stet_value_at(children, i)) == STET_TYPE_OBJECT)
+                *stet_vec_add(&todo) = stet_value_at(children, i);
         f->child = true;
     }
     stet_vec_release(&todo);
@@ -301,19 +301,19 @@ static void keep_edges(finder *f) {
             continue;
         const char *id = p->nodes[e->from].id, *name = output_of(f, e)->name;
         char *text = name ? stet_asprintf("%s/files/%s", p->nodes[e->to].id, name) : stet_strdup(p->nodes[e->to].id);
-        stet_value ref = stet_object(), list;
-        stet_put(&ref, "$", stet_string(text));
+        stet_value ref = stet_value_object(), list;
+        stet_value_put(&ref, "$", stet_value_string(text));
         stet_free(text);
-        if (stet_typeof(p->after) == STET_NULL)
-            p->after = stet_object();
-        if (stet_find(p->after, id, strlen(id), &list)) {
-            list = stet_retain(list);
-            stet_remove(&p->after, id, strlen(id));
+        if (stet_value_type(p->after) == STET_TYPE_NULL)
+            p->after = stet_value_object();
+        if (stet_value_find(p->after, id, strlen(id), &list)) {
+            list = stet_value_retain(list);
+            stet_value_remove(&p->after, id, strlen(id));
         } else {
-            list = stet_array();
+            list = stet_value_array();
         }
-        stet_push(&list, ref);
-        stet_put(&p->after, id, list);
+        stet_value_push(&list, ref);
+        stet_value_put(&p->after, id, list);
     }
 }
 

@@ -12,23 +12,23 @@
 
 static stet_value string_of(const stet_value *v) {
     size_t len;
-    const char *s = stet_as_string(v, &len);
-    return stet_string_n(s, len);
+    const char *s = stet_value_as_string(v, &len);
+    return stet_value_string_n(s, len);
 }
 
 stet_value toml_reference(const char *text, size_t len) {
-    stet_value r = stet_object();
-    stet_put(&r, "$", stet_string_n(text, len));
+    stet_value r = stet_value_object();
+    stet_value_put(&r, "$", stet_value_string_n(text, len));
     return r;
 }
 
 /* A scalar of `inputs`, `result`: "$NAME/KEY" is a reference, "$$..." a text that begins with a dollar. */
 static stet_value convert_text(stet_value v) {
     size_t len;
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     if (len > 1 && s[0] == '$')
-        return s[1] == '$' ? stet_string_n(s + 1, len - 1) : toml_reference(s + 1, len - 1);
-    return stet_retain(v);
+        return s[1] == '$' ? stet_value_string_n(s + 1, len - 1) : toml_reference(s + 1, len - 1);
+    return stet_value_retain(v);
 }
 
 typedef struct frame {
@@ -38,43 +38,43 @@ typedef struct frame {
 
 /* The same value with texts converted, at any depth. */
 static stet_value convert_value(stet_value v) {
-    if (stet_typeof(v) == STET_STRING)
+    if (stet_value_type(v) == STET_TYPE_STRING)
         return convert_text(v);
-    if (stet_typeof(v) != STET_ARRAY && stet_typeof(v) != STET_OBJECT)
-        return stet_retain(v);
+    if (stet_value_type(v) != STET_TYPE_ARRAY && stet_value_type(v) != STET_TYPE_OBJECT)
+        return stet_value_retain(v);
     STET_VEC(frame) stack = {0};
-    stet_value done = stet_null();
-    bool array = stet_typeof(v) == STET_ARRAY;
-    *stet_vec_add(&stack) = (frame){v, array ? stet_array() : stet_object(), 0};
+    stet_value done = stet_value_null();
+    bool array = stet_value_type(v) == STET_TYPE_ARRAY;
+    *stet_vec_add(&stack) = (frame){v, array ? stet_value_array() : stet_value_object(), 0};
     while (stack.len > 0) {
         frame *f = &stack.at[stack.len - 1];
-        if (f->next == stet_count(f->v)) {
+        if (f->next == stet_value_count(f->v)) {
             done = f->made;
             stack.len--;
             if (stack.len > 0) {
                 frame *up = &stack.at[stack.len - 1];
                 size_t len;
-                const char *key = stet_key_at(up->v, up->next - 1, &len);
+                const char *key = stet_value_key_at(up->v, up->next - 1, &len);
                 if (key)
-                    stet_put_n(&up->made, key, len, done);
+                    stet_value_put_n(&up->made, key, len, done);
                 else
-                    stet_push(&up->made, done);
+                    stet_value_push(&up->made, done);
             }
             continue;
         }
         size_t i = f->next++, len;
-        stet_value item = stet_at(f->v, i);
-        stet_type t = stet_typeof(item);
-        if (t == STET_ARRAY || t == STET_OBJECT) {
-            *stet_vec_add(&stack) = (frame){item, t == STET_ARRAY ? stet_array() : stet_object(), 0};
+        stet_value item = stet_value_at(f->v, i);
+        stet_type t = stet_value_type(item);
+        if (t == STET_TYPE_ARRAY || t == STET_TYPE_OBJECT) {
+            *stet_vec_add(&stack) = (frame){item, t == STET_TYPE_ARRAY ? stet_value_array() : stet_value_object(), 0};
             continue;
         }
-        stet_value made = t == STET_STRING ? convert_text(item) : stet_retain(item);
-        const char *key = stet_key_at(f->v, i, &len);
+        stet_value made = t == STET_TYPE_STRING ? convert_text(item) : stet_value_retain(item);
+        const char *key = stet_value_key_at(f->v, i, &len);
         if (key)
-            stet_put_n(&f->made, key, len, made);
+            stet_value_put_n(&f->made, key, len, made);
         else
-            stet_push(&f->made, made);
+            stet_value_push(&f->made, made);
     }
     stet_vec_release(&stack);
     return done;
@@ -112,9 +112,9 @@ static void offer(stet_suggest *near, const char *const *list, size_t n) {
 
 /* Before anything else is said of the node: what it lacks may stand there in another spelling. */
 static void check_members(toml_converter *c, stet_value node) {
-    for (size_t i = 0; i < stet_count(node); i++) {
+    for (size_t i = 0; i < stet_value_count(node); i++) {
         size_t len;
-        const char *key = stet_key_at(node, i, &len);
+        const char *key = stet_value_key_at(node, i, &len);
         if (LISTED(node_members, key) || LISTED(command_members, key) || LISTED(other_members, key) ||
             LISTED(call_members, key))
             continue;
@@ -135,11 +135,11 @@ static void check_members(toml_converter *c, stet_value node) {
 
 static stet_value convert_module(toml_converter *c, stet_value node, const char *id) {
     static const char *const kinds[] = {"command", "call", "python", "javascript", "ref"};
-    stet_value module = stet_object(), v = stet_null();
+    stet_value module = stet_value_object(), v = stet_value_null();
     const char *kind = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         stet_value found;
-        if (!stet_find(node, kinds[i], strlen(kinds[i]), &found))
+        if (!stet_value_find(node, kinds[i], strlen(kinds[i]), &found))
             continue;
         if (kind)
             toml_problem(c, "keep one of them", "node \"%s\" has both `%s` and `%s`", id, kind, kinds[i]);
@@ -151,32 +151,32 @@ static stet_value convert_module(toml_converter *c, stet_value node, const char 
                      "node \"%s\" says not what it does", id);
         return module;
     }
-    stet_put(&module, "type", stet_string(kind));
+    stet_value_put(&module, "type", stet_value_string(kind));
     size_t mark = toml_enter(c, kind, strlen(kind));
-    stet_type t = stet_typeof(v);
+    stet_type t = stet_value_type(v);
     if (strcmp(kind, "command") == 0) {
-        if (t == STET_STRING)
-            stet_put(&module, "shell", string_of(&v));
-        else if (t == STET_ARRAY)
-            stet_put(&module, "argv", stet_retain(v));
+        if (t == STET_TYPE_STRING)
+            stet_value_put(&module, "shell", string_of(&v));
+        else if (t == STET_TYPE_ARRAY)
+            stet_value_put(&module, "argv", stet_value_retain(v));
         else
             toml_problem(c, "write a list of strings, or one string for the shell", "a command is a list or a string");
-    } else if (t != STET_STRING) {
+    } else if (t != STET_TYPE_STRING) {
         toml_problem(c, "write a string", "`%s` is a string", kind);
     } else if (strcmp(kind, "python") == 0) {
         size_t len;
-        const char *s = stet_as_string(&v, &len), *colon = strrchr(s, ':');
-        stet_value implementation = stet_object();
+        const char *s = stet_value_as_string(&v, &len), *colon = strrchr(s, ':');
+        stet_value implementation = stet_value_object();
         if (!colon || colon == s || !colon[1])
             toml_problem(c, "write \"FILE.py:FUNCTION\"", "\"%.200s\" names no function of a file", s);
         else {
-            stet_put(&implementation, "file", stet_string_n(s, (size_t)(colon - s)));
-            stet_put(&implementation, "export", stet_string(colon + 1));
+            stet_value_put(&implementation, "file", stet_value_string_n(s, (size_t)(colon - s)));
+            stet_value_put(&implementation, "export", stet_value_string(colon + 1));
         }
-        stet_put(&module, "implementation", implementation);
+        stet_value_put(&module, "implementation", implementation);
     } else {
         bool ref = strcmp(kind, "ref") == 0, call = strcmp(kind, "call") == 0;
-        stet_put(&module, ref ? "ref" : call ? "function" : "implementation", string_of(&v));
+        stet_value_put(&module, ref ? "ref" : call ? "function" : "implementation", string_of(&v));
     }
     toml_leave(c, mark);
     return module;
@@ -186,12 +186,12 @@ static stet_value convert_module(toml_converter *c, stet_value node, const char 
 static const char *convert_each(toml_converter *c, stet_value node, const char *id, stet_value *inputs,
                                 stet_value *names) {
     stet_value v;
-    if (!stet_find(node, "each", 4, &v))
+    if (!stet_value_find(node, "each", 4, &v))
         return NULL;
-    bool command = stet_find(node, "command", 7, NULL), table = stet_typeof(v) == STET_OBJECT;
-    if (command && (!table || stet_count(v) == 1)) {
+    bool command = stet_value_find(node, "command", 7, NULL), table = stet_value_type(v) == STET_TYPE_OBJECT;
+    if (command && (!table || stet_value_count(v) == 1)) {
         toml_convert_files(c, "each", v, id, inputs, names);
-        return table ? stet_key_at(v, 0, NULL) : "in";
+        return table ? stet_value_key_at(v, 0, NULL) : "in";
     }
     size_t mark = toml_enter(c, "each", 4);
     if (command)
@@ -212,8 +212,8 @@ static bool waits_for_value(void *ctx, stet_value binding, stet_pathref place) {
     stet_value text;
     size_t len;
     (void)place;
-    if (stet_binding_is_ref(binding) && stet_find(binding, "$", 1, &text)) {
-        const char *s = stet_as_string(&text, &len), *slash = s ? memchr(s, '/', len) : NULL;
+    if (stet_binding_is_ref(binding) && stet_value_find(binding, "$", 1, &text)) {
+        const char *s = stet_value_as_string(&text, &len), *slash = s ? memchr(s, '/', len) : NULL;
         if (s)
             toml_waits(w->c, w->id, s, slash ? (size_t)(slash - s) : len, NULL, NULL);
     }
@@ -222,23 +222,23 @@ static bool waits_for_value(void *ctx, stet_value binding, stet_pathref place) {
 
 /* The node, or the two that one with `each` becomes, pushed to `list`. */
 static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_value node, stet_value *list) {
-    stet_value made = stet_object(), inputs = stet_object(), names = stet_array(), v;
-    stet_value id_value = stet_string_n(id, id_len);
-    stet_put(&made, "id", stet_retain(id_value));
+    stet_value made = stet_value_object(), inputs = stet_value_object(), names = stet_value_array(), v;
+    stet_value id_value = stet_value_string_n(id, id_len);
+    stet_value_put(&made, "id", stet_value_retain(id_value));
     check_members(c, node);
     stet_value module = convert_module(c, node, id);
-    bool command = stet_find(node, "command", 7, NULL), call = stet_find(node, "call", 4, NULL);
-    for (size_t i = 0; i < stet_count(node); i++) {
+    bool command = stet_value_find(node, "command", 7, NULL), call = stet_value_find(node, "call", 4, NULL);
+    for (size_t i = 0; i < stet_value_count(node); i++) {
         size_t len;
-        const char *key = stet_key_at(node, i, &len);
+        const char *key = stet_value_key_at(node, i, &len);
         if (LISTED(node_members, key)) {
-            stet_put_n(&made, key, len, stet_retain(stet_at(node, i)));
+            stet_value_put_n(&made, key, len, stet_value_retain(stet_value_at(node, i)));
         } else if (call && LISTED(call_members, key)) {
-            stet_put_n(&module, key, len, stet_retain(stet_at(node, i)));
+            stet_value_put_n(&module, key, len, stet_value_retain(stet_value_at(node, i)));
         } else if (LISTED(command_members, key) || LISTED(call_members, key)) {
             bool fits = command && LISTED(command_members, key);
             if (fits)
-                stet_put_n(&module, key, len, stet_retain(stet_at(node, i)));
+                stet_value_put_n(&module, key, len, stet_value_retain(stet_value_at(node, i)));
             size_t mark = toml_enter(c, key, len);
             if (!fits)
                 toml_problem(c, "remove it", "`%s` is for %s", key,
@@ -246,62 +246,62 @@ static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_
             toml_leave(c, mark);
         }
     }
-    if (stet_find(node, "inputs", 6, &v)) {
+    if (stet_value_find(node, "inputs", 6, &v)) {
         size_t mark = toml_enter(c, "inputs", 6);
-        stet_release(inputs);
-        if (stet_typeof(v) == STET_OBJECT) {
+        stet_value_release(inputs);
+        if (stet_value_type(v) == STET_TYPE_OBJECT) {
             inputs = convert_value(v);
             stet_binding_walk(inputs, waits_for_value, &(waiting){c, id});
         } else {
-            inputs = stet_object();
+            inputs = stet_value_object();
             toml_problem(c, "write a table: { NAME = VALUE }", "`inputs` is a table");
         }
         toml_leave(c, mark);
     }
-    if (stet_find(node, "files", 5, &v))
+    if (stet_value_find(node, "files", 5, &v))
         toml_convert_files(c, "files", v, id, &inputs, &names);
     const char *each = convert_each(c, node, id, &inputs, &names);
-    if (stet_find(node, "after", 5, &v)) {
+    if (stet_value_find(node, "after", 5, &v)) {
         size_t mark = toml_enter(c, "after", 5);
-        stet_value before = stet_array();
-        for (size_t i = 0; i < (stet_typeof(v) == STET_ARRAY ? stet_count(v) : 0); i++) {
-            stet_value item = stet_at(v, i);
+        stet_value before = stet_value_array();
+        for (size_t i = 0; i < (stet_value_type(v) == STET_TYPE_ARRAY ? stet_value_count(v) : 0); i++) {
+            stet_value item = stet_value_at(v, i);
             size_t len;
-            const char *name = stet_as_string(&item, &len);
-            if (!name || !stet_find(c->nodes, name, len, NULL))
+            const char *name = stet_value_as_string(&item, &len);
+            if (!name || !stet_value_find(c->nodes, name, len, NULL))
                 toml_problem(c, "name nodes of this file", "`after` names \"%.100s\", which is not a node",
                              name ? name : "");
             else if (strcmp(name, id) == 0)
                 toml_problem(c, "remove the name", "node \"%s\" cannot run after itself", id);
             else {
-                stet_push(&before, toml_reference(name, len));
+                stet_value_push(&before, toml_reference(name, len));
                 toml_waits(c, id, name, len, NULL, NULL);
             }
         }
-        if (stet_typeof(v) != STET_ARRAY)
+        if (stet_value_type(v) != STET_TYPE_ARRAY)
             toml_problem(c, "write a list of node names", "`after` is a list");
-        stet_put(&inputs, "after", before);
+        stet_value_put(&inputs, "after", before);
         toml_leave(c, mark);
     }
     if (command) {
         toml_convert_produces(c, id_value, &module);
-        stet_put(&module, "files", names);
+        stet_value_put(&module, "files", names);
     } else {
-        stet_release(names);
+        stet_value_release(names);
     }
-    stet_put(&made, "inputs", inputs);
-    stet_put(&made, "module", module);
-    stet_release(id_value);
+    stet_value_put(&made, "inputs", inputs);
+    stet_value_put(&made, "module", module);
+    stet_value_release(id_value);
     if (each)
         stet_pattern_each(made, each, list);
     else
-        stet_push(list, made);
+        stet_value_push(list, made);
 }
 
 static void check_root(toml_converter *c) {
-    for (size_t i = 0; i < stet_count(c->root); i++) {
+    for (size_t i = 0; i < stet_value_count(c->root); i++) {
         size_t len;
-        const char *key = stet_key_at(c->root, i, &len);
+        const char *key = stet_value_key_at(c->root, i, &len);
         if (LISTED(root_members, key) || LISTED(root_tables, key))
             continue;
         stet_suggest near = stet_suggest_begin(key);
@@ -319,45 +319,45 @@ static void check_root(toml_converter *c) {
 }
 
 static stet_value convert_root(toml_converter *c) {
-    stet_value made = stet_object(), v, list = stet_array();
-    stet_put(&made, "pattern", stet_int(STET_PATTERN_FORMAT));
-    stet_put(&made, "name", stet_string("pipeline"));
-    for (size_t i = 0; i < stet_count(c->root); i++) {
+    stet_value made = stet_value_object(), v, list = stet_value_array();
+    stet_value_put(&made, "pattern", stet_value_int(STET_PATTERN_FORMAT));
+    stet_value_put(&made, "name", stet_value_string("pipeline"));
+    for (size_t i = 0; i < stet_value_count(c->root); i++) {
         size_t len;
-        const char *key = stet_key_at(c->root, i, &len);
+        const char *key = stet_value_key_at(c->root, i, &len);
         if (LISTED(root_members, key))
-            stet_put_n(&made, key, len, stet_retain(stet_at(c->root, i)));
+            stet_value_put_n(&made, key, len, stet_value_retain(stet_value_at(c->root, i)));
     }
-    if (stet_find(c->root, "argument", 8, &v)) {
-        stet_value argument = stet_object();
-        stet_put(&argument, "default", stet_retain(v));
-        stet_put(&made, "argument", argument);
+    if (stet_value_find(c->root, "argument", 8, &v)) {
+        stet_value argument = stet_value_object();
+        stet_value_put(&argument, "default", stet_value_retain(v));
+        stet_value_put(&made, "argument", argument);
     }
-    for (size_t i = 0; i < stet_count(c->nodes); i++) {
+    for (size_t i = 0; i < stet_value_count(c->nodes); i++) {
         size_t len;
-        const char *id = stet_key_at(c->nodes, i, &len);
-        stet_value node = stet_at(c->nodes, i);
+        const char *id = stet_value_key_at(c->nodes, i, &len);
+        stet_value node = stet_value_at(c->nodes, i);
         toml_enter(c, "nodes", 5);
         toml_enter(c, id, len);
-        if (stet_typeof(node) == STET_OBJECT)
+        if (stet_value_type(node) == STET_TYPE_OBJECT)
             convert_node(c, id, len, node, &list);
         else
             toml_problem(c, "write [nodes.NAME] and its members below", "a node is a table");
         toml_leave(c, 0);
     }
-    stet_put(&made, "nodes", list);
-    if (stet_find(c->root, "result", 6, &v)) {
-        stet_put(&made, "result", convert_value(v));
-    } else if (stet_count(c->nodes) > NAMED_MAX) {
-        stet_put(&made, "wanted", stet_string("all"));
+    stet_value_put(&made, "nodes", list);
+    if (stet_value_find(c->root, "result", 6, &v)) {
+        stet_value_put(&made, "result", convert_value(v));
+    } else if (stet_value_count(c->nodes) > NAMED_MAX) {
+        stet_value_put(&made, "wanted", stet_value_string("all"));
     } else { /* everything is wanted */
-        stet_value result = stet_object();
-        for (size_t i = 0; i < stet_count(c->nodes); i++) {
+        stet_value result = stet_value_object();
+        for (size_t i = 0; i < stet_value_count(c->nodes); i++) {
             size_t len;
-            const char *id = stet_key_at(c->nodes, i, &len);
-            stet_put_n(&result, id, len, toml_reference(id, len));
+            const char *id = stet_value_key_at(c->nodes, i, &len);
+            stet_value_put_n(&result, id, len, toml_reference(id, len));
         }
-        stet_put(&made, "result", result);
+        stet_value_put(&made, "result", result);
     }
     return made;
 }
@@ -365,7 +365,7 @@ static stet_value convert_root(toml_converter *c) {
 static void release(toml_converter *c) {
     toml_release_files(c);
     toml_release_circles(c);
-    stet_release(c->root);
+    stet_value_release(c->root);
     stet_buf_release(&c->at);
 }
 
@@ -376,27 +376,27 @@ bool stet_pattern_is_toml(const char *file) {
 
 static stet_status convert(toml_converter *c, stet_value *json, stet_value *problems, stet_error *err) {
     stet_error inner = STET_ERROR_INIT;
-    c->problems = stet_array();
+    c->problems = stet_value_array();
     c->at = (stet_buf)STET_BUF(STET_PATH_MAX_BYTES);
     if (stet_toml_parse(c->text, c->len, &c->root, &inner) != STET_OK) {
-        c->root = stet_null();
+        c->root = stet_value_null();
         toml_add_syntax(c, &inner);
         return toml_say(c, problems, err);
     }
     check_root(c);
-    c->nodes = stet_get(c->root, "nodes");
-    if (stet_typeof(c->nodes) != STET_OBJECT)
+    c->nodes = stet_value_get(c->root, "nodes");
+    if (stet_value_type(c->nodes) != STET_TYPE_OBJECT)
         toml_problem(c, "add [nodes.NAME] with a `command`", "%s", "there are no nodes in it");
-    for (size_t i = 0; i < stet_count(c->nodes); i++) {
+    for (size_t i = 0; i < stet_value_count(c->nodes); i++) {
         size_t len;
-        const char *id = stet_key_at(c->nodes, i, &len);
+        const char *id = stet_value_key_at(c->nodes, i, &len);
         stet_map_put(&c->numbers, id, len, (stet_slot){.n = i});
     }
     toml_collect_produced(c);
     stet_value made = convert_root(c);
     toml_check_circles(c);
-    if (stet_count(c->problems) > 0) {
-        stet_release(made);
+    if (stet_value_count(c->problems) > 0) {
+        stet_value_release(made);
         return toml_say(c, problems, err);
     }
     *json = made;
@@ -411,7 +411,7 @@ stet_status stet_pattern_toml_convert(const char *file, const char *text, size_t
         if (problems)
             *problems = c.problems;
         else
-            stet_release(c.problems);
+            stet_value_release(c.problems);
     }
     release(&c);
     return status;
@@ -420,21 +420,22 @@ stet_status stet_pattern_toml_convert(const char *file, const char *text, size_t
 stet_status stet_pattern_toml_parse(const char *file, const char *text, size_t len, const stet_pattern_checks *checks,
                                     stet_pattern **out, stet_value *problems, stet_error *err) {
     toml_converter c = {.file = file, .text = text, .len = len, .project = checks ? checks->root : NULL};
-    stet_value json, found = stet_null();
+    stet_value json, found = stet_value_null();
     stet_error inner = STET_ERROR_INIT;
     stet_status status = convert(&c, &json, problems, err);
     if (status != STET_OK) {
         release(&c);
         return status;
     }
-    status = stet_pattern_of_value(file, stet_retain(json), checks, out, &found, &inner);
-    if (status == STET_INVALID && stet_count(found) > 0) {
-        for (size_t i = 0; i < stet_count(found); i++) {
-            stet_value p = stet_at(found, i), pointer = stet_get(p, "pointer"), m = stet_get(p, "message"),
-                       fix = stet_get(p, "fix");
+    status = stet_pattern_of_value(file, stet_value_retain(json), checks, out, &found, &inner);
+    if (status == STET_INVALID && stet_value_count(found) > 0) {
+        for (size_t i = 0; i < stet_value_count(found); i++) {
+            stet_value p = stet_value_at(found, i), pointer = stet_value_get(p, "pointer"),
+                       m = stet_value_get(p, "message"), fix = stet_value_get(p, "fix");
             stet_buf place = STET_BUF(0);
-            toml_place(&c, json, stet_as_string(&pointer, NULL), &place);
-            toml_add_problem(&c, stet_buf_cstr(&place), stet_as_string(&m, NULL), stet_as_string(&fix, NULL));
+            toml_place(&c, json, stet_value_as_string(&pointer, NULL), &place);
+            toml_add_problem(&c, stet_buf_cstr(&place), stet_value_as_string(&m, NULL),
+                             stet_value_as_string(&fix, NULL));
             stet_buf_release(&place);
         }
         status = toml_say(&c, problems, err);
@@ -443,11 +444,11 @@ stet_status stet_pattern_toml_parse(const char *file, const char *text, size_t l
         if (problems)
             *problems = c.problems;
         else
-            stet_release(c.problems);
+            stet_value_release(c.problems);
         stet_error_move(err, &inner);
     }
-    stet_release(found);
-    stet_release(json);
+    stet_value_release(found);
+    stet_value_release(json);
     release(&c);
     return status;
 }

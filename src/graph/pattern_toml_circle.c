@@ -22,7 +22,7 @@ void toml_waits(toml_converter *c, const char *reader, const char *writer, size_
 }
 
 static const char *name_of(const toml_converter *c, size_t node) {
-    return stet_key_at(c->nodes, node, NULL);
+    return stet_value_key_at(c->nodes, node, NULL);
 }
 
 static void say_circle(toml_converter *c, const size_t *way, size_t len) {
@@ -47,7 +47,7 @@ static void say_circle(toml_converter *c, const size_t *way, size_t len) {
 }
 
 void toml_check_circles(toml_converter *c) {
-    size_t nodes = stet_count(c->nodes);
+    size_t nodes = stet_value_count(c->nodes);
     STET_VEC(stet_circle_edge) edges = {0};
     size_t *way = stet_alloc((nodes + 1) * sizeof *way);
     for (size_t i = 0; i < c->edges.len; i++)

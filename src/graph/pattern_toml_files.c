@@ -24,9 +24,9 @@ static stet_value link_to(const char *prefix, const char *path) {
 static stet_value file_of_node(const stet_value *node, const stet_value *name) {
     stet_buf b = STET_BUF(0);
     size_t len;
-    stet_buf_str(&b, stet_as_string(node, NULL));
+    stet_buf_str(&b, stet_value_as_string(node, NULL));
     stet_buf_str(&b, "/files/");
-    const char *s = stet_as_string(name, &len);
+    const char *s = stet_value_as_string(name, &len);
     for (size_t i = 0; i < len; i++) {
         if (s[i] == '~' || s[i] == '/')
             stet_buf_str(&b, s[i] == '~' ? "~0" : "~1");
@@ -40,7 +40,8 @@ static stet_value file_of_node(const stet_value *node, const stet_value *name) {
 
 /* What a file that another node produces is bound to: the file, or the files of all its commands. */
 static stet_value made_by(const toml_produced *p, const char *matching) {
-    return p->each ? stet_pattern_each_files(stet_as_string(&p->node, NULL), stet_as_string(&p->name, NULL), matching)
+    return p->each ? stet_pattern_each_files(stet_value_as_string(&p->node, NULL), stet_value_as_string(&p->name, NULL),
+                                             matching)
                    : file_of_node(&p->node, &p->name);
 }
 
@@ -53,6 +54,16 @@ static char *normal(toml_converter *c, const char *text) {
     toml_problem(c, "write a path of a file, relative to the project", "%s", err.message);
     stet_error_clear(&err);
     return NULL;
+}
+
+/* Do links decide what the path means, because ".." comes after one? */
+static bool is_linked(const toml_converter *c, const char *text) {
+    size_t n = stet_path_before_up(text);
+    char *dir = n ? stet_strndup(text, n) : NULL, *way = dir && c->project ? stet_path_detour(c->project, dir) : NULL;
+    bool linked = way != NULL;
+    stet_free(way);
+    stet_free(dir);
+    return linked;
 }
 
 static bool is_this_file(const toml_converter *c, const char *path) {
@@ -80,7 +91,7 @@ static stet_slot *find_name(toml_converter *c, const char *node, size_t node_len
 static stet_value node_file(toml_converter *c, const char *text, size_t len, const char *id) {
     for (size_t dot = len; dot-- > 1;) {
         stet_value node;
-        if (text[dot] != '.' || !stet_find(c->nodes, text, dot, &node))
+        if (text[dot] != '.' || !stet_value_find(c->nodes, text, dot, &node))
             continue;
         const char *name = text + dot + 1;
         stet_slot *slot = find_name(c, text, dot, name, len - dot - 1);
@@ -90,40 +101,41 @@ static stet_value node_file(toml_converter *c, const char *text, size_t len, con
         }
         toml_problem(c, "name one of its `produces`", "node \"%.*s\" produces no file \"%.*s\"", (int)dot, text,
                      (int)(len - dot - 1), name);
-        return stet_null();
+        return stet_value_null();
     }
     toml_problem(c, "write \"$NODE.FILE\", with a node of this file and a name of its `produces`",
                  "\"$%.*s\" names no node", (int)(len < 200 ? len : 200), text);
-    return stet_null();
+    return stet_value_null();
 }
 
 static bool is_of(const toml_produced *p, const char *id) {
-    return strcmp(stet_as_string(&p->node, NULL), id) == 0;
+    return strcmp(stet_value_as_string(&p->node, NULL), id) == 0;
 }
 
 /* Binds an output that `wanted` can take in. `matching` NULL: the output itself is what is wanted. */
 static void bind_output(toml_converter *c, const toml_produced *p, const char *wanted, const char *matching,
                         const char *id, stet_value *list) {
     size_t len;
-    const char *writer = stet_as_string(&p->node, &len);
+    const char *writer = stet_value_as_string(&p->node, &len);
     stet_value binding = made_by(p, matching);
     if (matching && !p->each) {
-        stet_value v = stet_object();
-        stet_put(&v, "made", binding);
-        stet_put(&v, "matching", stet_string(matching));
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "made", binding);
+        stet_value_put(&v, "matching", stet_value_string(matching));
         binding = v;
     }
-    stet_push(list, binding);
+    stet_value_push(list, binding);
     if (!p->each || !matching || stet_glob_is(wanted)) /* else it is no more than possible */
         toml_waits(c, id, writer, len, wanted, p->path);
 }
 
 /* Which nodes with `each` may give what `wanted` names is known when they have run: it waits for them. */
-static void each_file(toml_converter *c, const char *wanted, bool pattern, const char *id, stet_value *list) {
+static void each_file(toml_converter *c, const char *wanted, bool pattern, const char *matching, const char *id,
+                      stet_value *list) {
     for (size_t i = 0; i < c->eaches.len; i++) {
         const toml_produced *p = &c->outs.at[c->eaches.at[i]];
         if (!is_of(p, id) && stet_path_meets(p->shape ? p->shape : p->path, wanted, pattern))
-            bind_output(c, p, wanted, wanted, id, list);
+            bind_output(c, p, wanted, matching, id, list);
     }
 }
 
@@ -161,15 +173,15 @@ static void bind_around(toml_converter *c, const char *path, const char *id, ste
 /* One entry of `files`: its binding(s), pushed to `list`. */
 static void file_binding(toml_converter *c, stet_value v, const char *id, stet_value *list) {
     size_t len;
-    if (stet_typeof(v) != STET_STRING) {
+    if (stet_value_type(v) != STET_TYPE_STRING) {
         toml_problem(c, "write a path, a pattern of paths, or \"$NODE.FILE\"", "a file is given by a string");
         return;
     }
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     if (len > 1 && s[0] == '$') {
         stet_value r = node_file(c, s + 1, len - 1, id);
-        if (stet_typeof(r) != STET_NULL)
-            stet_push(list, r);
+        if (stet_value_type(r) != STET_TYPE_NULL)
+            stet_value_push(list, r);
         return;
     }
     if (strlen(s) != len) {
@@ -181,14 +193,18 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
         if (!path)
             return;
         stet_slot *slot = stet_map_get(&c->paths, path, strlen(path));
+        bool linked = is_linked(c, s);
+        if (linked) /* as it stands there: where its links lead is found out with every look */
+            stet_value_push(list, link_to(STET_FILE_PREFIX, s));
         if (slot && !c->outs.at[slot->n].each) {
-            bind_output(c, &c->outs.at[slot->n], path, NULL, id, list);
+            bind_output(c, &c->outs.at[slot->n], path, linked ? "" : NULL, id, list);
         } else {
-            stet_push(list, link_to(STET_FILE_PREFIX, path));
+            if (!linked)
+                stet_value_push(list, link_to(STET_FILE_PREFIX, path));
             bind_around(c, path, id, list);
         }
         if (!slot)
-            each_file(c, path, false, id, list);
+            each_file(c, path, false, linked ? "" : path, id, list);
         stet_free(path);
         return;
     }
@@ -200,40 +216,40 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
         stet_error_clear(&err);
         return;
     }
-    stet_push(list, link_to(STET_GLOB_PREFIX, s));
+    stet_value_push(list, link_to(STET_GLOB_PREFIX, s));
     for (size_t i = 0; i < c->outs.len; i++) {
         const toml_produced *p = &c->outs.at[i];
         if (!p->each && !is_of(p, id) && (stet_glob_match(s, p->path) || stet_glob_below(s, p->path)))
             bind_output(c, p, s, s, id, list);
     }
-    each_file(c, s, true, id, list);
+    each_file(c, s, true, s, id, list);
 }
 
 /* As {NAME: ...}; a string or a list alone is named "in". */
 void toml_convert_files(toml_converter *c, const char *member, stet_value files, const char *id, stet_value *inputs,
                         stet_value *names) {
-    bool table = stet_typeof(files) == STET_OBJECT;
+    bool table = stet_value_type(files) == STET_TYPE_OBJECT;
     size_t mark = toml_enter(c, member, strlen(member));
-    for (size_t i = 0; i < (table ? stet_count(files) : 1); i++) {
+    for (size_t i = 0; i < (table ? stet_value_count(files) : 1); i++) {
         size_t len = 2;
-        const char *key = table ? stet_key_at(files, i, &len) : "in";
-        stet_value v = table ? stet_at(files, i) : files, list = stet_array();
+        const char *key = table ? stet_value_key_at(files, i, &len) : "in";
+        stet_value v = table ? stet_value_at(files, i) : files, list = stet_value_array();
         size_t inner = table ? toml_enter(c, key, len) : c->at.len;
         if (!stet_name_valid(key, len))
             toml_problem(c, "use letters, digits, \"_\", \"-\" and \".\"", "\"%.100s\" is no name for a file", key);
-        if (stet_find(*inputs, key, len, NULL)) {
+        if (stet_value_find(*inputs, key, len, NULL)) {
             toml_problem(c, "give one of them another name", "there is an input \"%.100s\" already", key);
-            stet_remove(inputs, key, len);
+            stet_value_remove(inputs, key, len);
         }
-        if (stet_typeof(v) == STET_ARRAY)
-            for (size_t k = 0; k < stet_count(v); k++)
-                file_binding(c, stet_at(v, k), id, &list);
+        if (stet_value_type(v) == STET_TYPE_ARRAY)
+            for (size_t k = 0; k < stet_value_count(v); k++)
+                file_binding(c, stet_value_at(v, k), id, &list);
         else
             file_binding(c, v, id, &list);
-        bool many = stet_typeof(v) == STET_ARRAY || stet_count(list) != 1;
-        stet_put_n(inputs, key, len, many ? stet_retain(list) : stet_retain(stet_at(list, 0)));
-        stet_push(names, stet_string_n(key, len));
-        stet_release(list);
+        bool many = stet_value_type(v) == STET_TYPE_ARRAY || stet_value_count(list) != 1;
+        stet_value_put_n(inputs, key, len, many ? stet_value_retain(list) : stet_value_retain(stet_value_at(list, 0)));
+        stet_value_push(names, stet_value_string_n(key, len));
+        stet_value_release(list);
         toml_leave(c, inner);
     }
     toml_leave(c, mark);
@@ -241,10 +257,10 @@ void toml_convert_files(toml_converter *c, const char *member, stet_value files,
 
 /* Is `place`, as far as `close`, "{NAME}" or "{NAME.PART}" of a file that `files` (or `each`) names? */
 static bool names_file(stet_value files, const char *place, const char *close, bool *whole_or_part) {
-    bool table = stet_typeof(files) == STET_OBJECT;
-    for (size_t i = 0; i < (table ? stet_count(files) : 1); i++) {
+    bool table = stet_value_type(files) == STET_TYPE_OBJECT;
+    for (size_t i = 0; i < (table ? stet_value_count(files) : 1); i++) {
         size_t len = 2;
-        const char *name = table ? stet_key_at(files, i, &len) : "in", *after = place + 1 + len;
+        const char *name = table ? stet_value_key_at(files, i, &len) : "in", *after = place + 1 + len;
         if (after > close || memcmp(place + 1, name, len) != 0 || (*after != '.' && after != close))
             continue;
         stet_buf part = STET_BUF(0);
@@ -257,9 +273,9 @@ static bool names_file(stet_value files, const char *place, const char *close, b
 
 /* A path of `produces` is made from the file that `each` names, and from no other. */
 static bool check_places(toml_converter *c, stet_value node, const char *text) {
-    stet_value files = stet_null();
-    bool many = stet_find(node, "each", 4, &files), any = false, known;
-    if (!many && !stet_find(node, "files", 5, &files))
+    stet_value files = stet_value_null();
+    bool many = stet_value_find(node, "each", 4, &files), any = false, known;
+    if (!many && !stet_value_find(node, "files", 5, &files))
         return true;
     for (const char *p = text, *close; (p = strchr(p, '{')) != NULL && (close = strchr(p, '}')) != NULL; p++) {
         if (!names_file(files, p, close, &known))
@@ -295,22 +311,23 @@ static void add_output(toml_converter *c, const char *id, size_t len, const char
         *stet_vec_add(&c->eaches) = c->outs.len;
     for (const char *slash = strchr(path, '/'); slash && !each; slash = strchr(slash + 1, '/'))
         stet_map_put(&c->above, path, (size_t)(slash - path), (stet_slot){.n = 1});
-    *stet_vec_add(&c->outs) = (toml_produced){stet_string_n(id, len), stet_string_n(name, name_len), path, each, NULL};
+    *stet_vec_add(&c->outs) =
+        (toml_produced){stet_value_string_n(id, len), stet_value_string_n(name, name_len), path, each, NULL, NULL};
 }
 
 /* Does a path or pattern that some node reads take in what is made from `text`? */
 static bool is_wanted(toml_converter *c, const char *text) {
     static const char *const members[] = {"files", "each"};
-    for (size_t i = 0; i < stet_count(c->nodes); i++)
+    for (size_t i = 0; i < stet_value_count(c->nodes); i++)
         for (int m = 0; m < 2; m++) {
-            stet_value v = stet_get(stet_at(c->nodes, i), members[m]);
-            bool table = stet_typeof(v) == STET_OBJECT;
-            for (size_t k = 0; k < (table ? stet_count(v) : 1); k++) {
-                stet_value one = table ? stet_at(v, k) : v;
-                bool list = stet_typeof(one) == STET_ARRAY;
-                for (size_t j = 0; j < (list ? stet_count(one) : 1); j++) {
-                    stet_value item = list ? stet_at(one, j) : one;
-                    const char *s = stet_typeof(item) == STET_STRING ? stet_as_string(&item, NULL) : "";
+            stet_value v = stet_value_get(stet_value_at(c->nodes, i), members[m]);
+            bool table = stet_value_type(v) == STET_TYPE_OBJECT;
+            for (size_t k = 0; k < (table ? stet_value_count(v) : 1); k++) {
+                stet_value one = table ? stet_value_at(v, k) : v;
+                bool list = stet_value_type(one) == STET_TYPE_ARRAY;
+                for (size_t j = 0; j < (list ? stet_value_count(one) : 1); j++) {
+                    stet_value item = list ? stet_value_at(one, j) : one;
+                    const char *s = stet_value_type(item) == STET_TYPE_STRING ? stet_value_as_string(&item, NULL) : "";
                     while (s[0] == '.' && s[1] == '/')
                         s += 2;
                     if (*s && *s != '$' && stet_path_meets(text, s, stet_glob_is(s)))
@@ -323,8 +340,8 @@ static bool is_wanted(toml_converter *c, const char *text) {
 
 /* A dependency file that somebody reads is an output like others: it is put back with them. */
 static void collect_depfile(toml_converter *c, const char *id, size_t len, stet_value node) {
-    stet_value depfile = stet_get(node, "depfile");
-    const char *text = stet_typeof(depfile) == STET_STRING ? stet_as_string(&depfile, NULL) : NULL;
+    stet_value depfile = stet_value_get(node, "depfile");
+    const char *text = stet_value_type(depfile) == STET_TYPE_STRING ? stet_value_as_string(&depfile, NULL) : NULL;
     stet_error none = STET_ERROR_INIT;
     char *path;
     if (!text || stet_path_normal(NULL, "", text, &path, &none) != STET_OK) {
@@ -332,7 +349,7 @@ static void collect_depfile(toml_converter *c, const char *id, size_t len, stet_
         return; /* the command says what is wrong with it */
     }
     if (!stet_map_get(&c->paths, path, strlen(path)) && !find_name(c, id, len, "depfile", 7) && is_wanted(c, path))
-        add_output(c, id, len, "depfile", 7, path, stet_find(node, "each", 4, NULL));
+        add_output(c, id, len, "depfile", 7, path, stet_value_find(node, "each", 4, NULL));
     else
         stet_free(path);
 }
@@ -342,42 +359,43 @@ static void check_inside(toml_converter *c, const toml_produced *p) {
     for (const char *slash = strchr(p->path, '/'); slash && !p->each; slash = strchr(slash + 1, '/')) {
         stet_slot *slot = stet_map_get(&c->paths, p->path, (size_t)(slash - p->path));
         const toml_produced *other = slot ? &c->outs.at[slot->n] : NULL;
-        if (!other || other->each || stet_equal(other->node, p->node))
+        if (!other || other->each || stet_value_equal(other->node, p->node))
             continue;
         toml_problem(c, "let one of them write elsewhere",
                      "\"%.200s\" lies in \"%.200s\", which node \"%s\" produces as a whole", p->path, other->path,
-                     stet_as_string(&other->node, NULL));
+                     stet_value_as_string(&other->node, NULL));
         return;
     }
 }
 
 void toml_collect_produced(toml_converter *c) {
-    for (size_t i = 0; i < stet_count(c->nodes); i++) {
+    for (size_t i = 0; i < stet_value_count(c->nodes); i++) {
         size_t len;
-        const char *id = stet_key_at(c->nodes, i, &len);
-        stet_value produces, node = stet_at(c->nodes, i);
-        if (stet_typeof(node) != STET_OBJECT)
+        const char *id = stet_value_key_at(c->nodes, i, &len);
+        stet_value produces, node = stet_value_at(c->nodes, i);
+        if (stet_value_type(node) != STET_TYPE_OBJECT)
             continue;
-        if (!stet_find(node, "produces", 8, &produces)) {
+        if (!stet_value_find(node, "produces", 8, &produces)) {
             collect_depfile(c, id, len, node);
             continue;
         }
-        bool table = stet_typeof(produces) == STET_OBJECT, array = stet_typeof(produces) == STET_ARRAY;
+        bool table = stet_value_type(produces) == STET_TYPE_OBJECT,
+             array = stet_value_type(produces) == STET_TYPE_ARRAY;
         toml_leave(c, 0);
         toml_enter(c, "nodes", 5);
         toml_enter(c, id, len);
         toml_enter(c, "produces", 8);
-        for (size_t k = 0; k < (table || array ? stet_count(produces) : 1); k++) {
+        for (size_t k = 0; k < (table || array ? stet_value_count(produces) : 1); k++) {
             size_t name_len = 3;
             char number[24];
             snprintf(number, sizeof number, "%zu", k);
-            const char *name = table ? stet_key_at(produces, k, &name_len) : array ? number : "out";
+            const char *name = table ? stet_value_key_at(produces, k, &name_len) : array ? number : "out";
             if (array)
                 name_len = strlen(number);
-            stet_value v = table || array ? stet_at(produces, k) : produces;
+            stet_value v = table || array ? stet_value_at(produces, k) : produces;
             size_t mark = table ? toml_enter(c, name, name_len) : c->at.len;
             size_t path_len;
-            const char *text = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &path_len) : NULL;
+            const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &path_len) : NULL;
             if (!stet_name_valid(name, name_len))
                 toml_problem(c, "use letters, digits, \"_\", \"-\" and \".\"", "\"%.100s\" is no name for a file",
                              name);
@@ -392,13 +410,14 @@ void toml_collect_produced(toml_converter *c) {
                 if (other) {
                     toml_problem(c, "let one of them write another file",
                                  "\"%.200s\" is produced by node \"%s\" as well", text,
-                                 stet_as_string(&c->outs.at[other->n].node, NULL));
+                                 stet_value_as_string(&c->outs.at[other->n].node, NULL));
                     stet_free(path);
                 } else if (path && is_this_file(c, path)) {
                     toml_problem(c, "let it write another file", "\"%.200s\" is the file that says so", text);
                     stet_free(path);
                 } else if (path) {
-                    add_output(c, id, len, name, name_len, path, stet_find(node, "each", 4, NULL));
+                    add_output(c, id, len, name, name_len, path, stet_value_find(node, "each", 4, NULL));
+                    c->outs.at[c->outs.len - 1].written = is_linked(c, text) ? stet_strdup(text) : NULL;
                 }
             }
             toml_leave(c, mark);
@@ -407,7 +426,7 @@ void toml_collect_produced(toml_converter *c) {
     }
     for (size_t i = 0; i < c->outs.len; i++) {
         size_t len;
-        const char *id = stet_as_string(&c->outs.at[i].node, &len);
+        const char *id = stet_value_as_string(&c->outs.at[i].node, &len);
         toml_leave(c, 0);
         toml_enter(c, "nodes", 5);
         toml_enter(c, id, len);
@@ -419,24 +438,26 @@ void toml_collect_produced(toml_converter *c) {
 }
 
 void toml_convert_produces(toml_converter *c, stet_value id, stet_value *module) {
-    stet_value made = stet_object();
+    stet_value made = stet_value_object();
     size_t id_len;
-    const char *id_text = stet_as_string(&id, &id_len);
+    const char *id_text = stet_value_as_string(&id, &id_len);
     stet_slot *first = stet_map_get(&c->firsts, id_text, id_len);
-    for (size_t i = first ? first->n : c->outs.len; i < c->outs.len && stet_equal(c->outs.at[i].node, id); i++) {
+    for (size_t i = first ? first->n : c->outs.len; i < c->outs.len && stet_value_equal(c->outs.at[i].node, id); i++) {
         size_t len;
-        const char *name = stet_as_string(&c->outs.at[i].name, &len);
-        stet_put_n(&made, name, len, stet_string(c->outs.at[i].path));
+        const char *name = stet_value_as_string(&c->outs.at[i].name, &len);
+        const char *written = c->outs.at[i].written;
+        stet_value_put_n(&made, name, len, stet_value_string(written ? written : c->outs.at[i].path));
     }
-    stet_put(module, "produces", made);
+    stet_value_put(module, "produces", made);
 }
 
 void toml_release_files(toml_converter *c) {
     for (size_t i = 0; i < c->outs.len; i++) {
-        stet_release(c->outs.at[i].node);
-        stet_release(c->outs.at[i].name);
+        stet_value_release(c->outs.at[i].node);
+        stet_value_release(c->outs.at[i].name);
         stet_free(c->outs.at[i].path);
         stet_free(c->outs.at[i].shape);
+        stet_free(c->outs.at[i].written);
     }
     stet_vec_release(&c->outs);
     stet_vec_release(&c->eaches);

@@ -23,6 +23,7 @@ typedef struct toml_produced {
     bool each; /* of a node with `each`: the path contains {...}, and stands for many */
     /* If `each`: the path with what is known about the file's in its place, "build/{any.stem}.c.o"; or NULL. */
     char *shape;
+    char *written; /* the path as it was written, if links decide what it means; or NULL */
 } toml_produced;
 
 /* A node waits for another: for a file that it reads, or for a value. Nodes are given by index. */

@@ -8,17 +8,17 @@
 #include "base/toml.h"
 
 void toml_add_problem(toml_converter *c, const char *pointer, const char *message, const char *fix) {
-    if (stet_count(c->problems) >= STET_PATTERN_MAX_PROBLEMS)
+    if (stet_value_count(c->problems) >= STET_PATTERN_MAX_PROBLEMS)
         return;
     size_t line, column;
-    stet_value p = stet_object(), v;
-    stet_put(&p, "file", stet_string(c->file));
+    stet_value p = stet_value_object(), v;
+    stet_value_put(&p, "file", stet_value_string(c->file));
     /* What is said of something that is not there is said of the nearest thing that is. */
     char *place = stet_strdup(pointer);
     for (;;) {
         if (*place && stet_toml_locate(c->text, c->len, place, &line, &column)) {
-            stet_put(&p, "line", stet_int((int64_t)line));
-            stet_put(&p, "column", stet_int((int64_t)column));
+            stet_value_put(&p, "line", stet_value_int((int64_t)line));
+            stet_value_put(&p, "column", stet_value_int((int64_t)column));
             break;
         }
         char *slash = strrchr(place, '/');
@@ -27,13 +27,13 @@ void toml_add_problem(toml_converter *c, const char *pointer, const char *messag
         *slash = 0;
     }
     stet_free(place);
-    stet_put(&p, "pointer", stet_string(pointer));
-    stet_put(&p, "message",
-             stet_string_checked(message, strlen(message), &v, NULL) == STET_OK
-                 ? v
-                 : stet_string("(a message that is not UTF-8)"));
-    stet_put(&p, "fix", stet_string(fix));
-    stet_push(&c->problems, p);
+    stet_value_put(&p, "pointer", stet_value_string(pointer));
+    stet_value_put(&p, "message",
+                   stet_value_string_checked(message, strlen(message), &v, NULL) == STET_OK
+                       ? v
+                       : stet_value_string("(a message that is not UTF-8)"));
+    stet_value_put(&p, "fix", stet_value_string(fix));
+    stet_value_push(&c->problems, p);
 }
 
 void toml_problem(toml_converter *c, const char *fix, const char *format, ...) {
@@ -64,34 +64,35 @@ void toml_leave(toml_converter *c, size_t mark) {
 }
 
 void toml_add_syntax(toml_converter *c, stet_error *why) {
-    stet_value p = stet_object();
-    stet_put(&p, "file", stet_string(c->file));
+    stet_value p = stet_value_object();
+    stet_value_put(&p, "file", stet_value_string(c->file));
     unsigned line, column;
     int said = 0; /* bytes of the message that tell the place, which is a member of its own here */
     if (sscanf(why->message, "line %u, column %u: %n", &line, &column, &said) == 2) {
-        stet_put(&p, "line", stet_int(line));
-        stet_put(&p, "column", stet_int(column));
+        stet_value_put(&p, "line", stet_value_int(line));
+        stet_value_put(&p, "column", stet_value_int(column));
     }
-    stet_put(&p, "pointer", stet_string(""));
-    stet_put(&p, "message", stet_string(why->message + said));
-    stet_put(&p, "fix", stet_string(why->hint[0] ? why->hint : "write TOML 1.0"));
-    stet_push(&c->problems, p);
+    stet_value_put(&p, "pointer", stet_value_string(""));
+    stet_value_put(&p, "message", stet_value_string(why->message + said));
+    stet_value_put(&p, "fix", stet_value_string(stet_has_hint(why) ? why->hint : "write TOML 1.0"));
+    stet_value_push(&c->problems, p);
     stet_error_clear(why);
 }
 
 stet_status toml_say(toml_converter *c, stet_value *problems, stet_error *err) {
-    stet_value first = stet_at(c->problems, 0), message = stet_get(first, "message"), fix = stet_get(first, "fix");
-    stet_value line = stet_get(first, "line");
-    if (stet_typeof(line) == STET_INT)
-        stet_fail(err, STET_INVALID, "%s, line %lld: %s", c->file, (long long)stet_as_int(line),
-                  stet_as_string(&message, NULL));
+    stet_value first = stet_value_at(c->problems, 0), message = stet_value_get(first, "message"),
+               fix = stet_value_get(first, "fix");
+    stet_value line = stet_value_get(first, "line");
+    if (stet_value_type(line) == STET_TYPE_INT)
+        stet_fail(err, STET_INVALID, "%s, line %lld: %s", c->file, (long long)stet_value_as_int(line),
+                  stet_value_as_string(&message, NULL));
     else
-        stet_fail(err, STET_INVALID, "%s: %s", c->file, stet_as_string(&message, NULL));
-    stet_hint(err, "%s", stet_as_string(&fix, NULL));
+        stet_fail(err, STET_INVALID, "%s: %s", c->file, stet_value_as_string(&message, NULL));
+    stet_hint(err, "%s", stet_value_as_string(&fix, NULL));
     if (problems)
         *problems = c->problems;
     else
-        stet_release(c->problems);
+        stet_value_release(c->problems);
     return STET_INVALID;
 }
 
@@ -102,10 +103,10 @@ void toml_place(toml_converter *c, stet_value json, const char *pointer, stet_bu
         stet_buf_str(out, strncmp(pointer, "/argument/default", 17) == 0 ? "/argument" : pointer);
         return;
     }
-    stet_value id = stet_get(stet_at(stet_get(json, "nodes"), index), "id");
+    stet_value id = stet_value_get(stet_value_at(stet_value_get(json, "nodes"), index), "id");
     size_t mark = c->at.len, len = 0;
-    const char *text = stet_as_string(&id, &len);
-    if (len > 6 && strcmp(text + len - 6, ".files") == 0 && !stet_find(c->nodes, text, len, NULL))
+    const char *text = stet_value_as_string(&id, &len);
+    if (len > 6 && strcmp(text + len - 6, ".files") == 0 && !stet_value_find(c->nodes, text, len, NULL))
         len -= 6; /* the list of a node with `each` */
     toml_enter(c, "nodes", 5);
     toml_enter(c, text ? text : "", len);

@@ -75,15 +75,15 @@ static bool put_part(const char *shape, const char *part, size_t len, stet_buf *
 static bool source_shape(toml_converter *c, stet_value each, int steps, stet_buf *out);
 
 static bool fill(toml_converter *c, const toml_produced *p, int steps, stet_buf *out) {
-    stet_value node = stet_null(), each = stet_null();
+    stet_value node = stet_value_null(), each = stet_value_null();
     size_t len;
-    const char *id = stet_as_string(&p->node, &len), *name = "in";
+    const char *id = stet_value_as_string(&p->node, &len), *name = "in";
     stet_buf source = STET_BUF(0);
-    if (!stet_find(c->nodes, id, len, &node) || !stet_find(node, "each", 4, &each))
+    if (!stet_value_find(c->nodes, id, len, &node) || !stet_value_find(node, "each", 4, &each))
         return false;
-    if (stet_typeof(each) == STET_OBJECT && stet_count(each) == 1) {
-        name = stet_key_at(each, 0, NULL);
-        each = stet_at(each, 0);
+    if (stet_value_type(each) == STET_TYPE_OBJECT && stet_value_count(each) == 1) {
+        name = stet_value_key_at(each, 0, NULL);
+        each = stet_value_at(each, 0);
     }
     bool known = source_shape(c, each, steps, &source);
     for (const char *t = p->path; *t && known;) {
@@ -105,9 +105,9 @@ static bool fill(toml_converter *c, const toml_produced *p, int steps, stet_buf 
 }
 
 static bool source_shape(toml_converter *c, stet_value each, int steps, stet_buf *out) {
-    while (stet_typeof(each) == STET_ARRAY && stet_count(each) == 1)
-        each = stet_at(each, 0);
-    const char *s = stet_typeof(each) == STET_STRING ? stet_as_string(&each, NULL) : NULL;
+    while (stet_value_type(each) == STET_TYPE_ARRAY && stet_value_count(each) == 1)
+        each = stet_value_at(each, 0);
+    const char *s = stet_value_type(each) == STET_TYPE_STRING ? stet_value_as_string(&each, NULL) : NULL;
     if (!s || steps == 0)
         return false;
     if (*s != '$') {
@@ -120,7 +120,7 @@ static bool source_shape(toml_converter *c, stet_value each, int steps, stet_buf
     }
     for (size_t i = 0; i < c->outs.len; i++) { /* "$NODE.NAME" */
         const toml_produced *p = &c->outs.at[i];
-        const char *node = stet_as_string(&p->node, NULL), *name = stet_as_string(&p->name, NULL);
+        const char *node = stet_value_as_string(&p->node, NULL), *name = stet_value_as_string(&p->name, NULL);
         size_t n = strlen(node);
         if (strncmp(s + 1, node, n) != 0 || s[n + 1] != '.' || strcmp(s + n + 2, name) != 0)
             continue;

@@ -18,11 +18,11 @@ __attribute__((constructor)) static void offer_guard(void) {
 }
 
 static bool hex_member(stet_value object, const char *key, const char *prefix, stet_hash *out) {
-    stet_value v = stet_get(object, key);
+    stet_value v = stet_value_get(object, key);
     size_t len, skip = strlen(prefix);
-    if (stet_typeof(v) != STET_STRING)
+    if (stet_value_type(v) != STET_TYPE_STRING)
         return false;
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     return len == skip + 64 && memcmp(s, prefix, skip) == 0 && stet_hash_of_hex(s + skip, 64, out);
 }
 
@@ -42,19 +42,19 @@ stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int
                             stet_error *err) {
     if (!stet_piece_name_valid(name)) {
         stet_fail(err, STET_INVALID, "\"%s\" is no name for a piece", name);
-        stet_hint(err, "use letters, digits, \"_\", \"-\" and \".\"");
+        stet_hint(err, "use letters, digits, \"_\", \"-\" and \".\", and for another scope \"@SCOPE\" after that");
         return STET_INVALID;
     }
     char *doc = stet_piece_doc(name);
     stet_doc_state state;
-    stet_status status = stet_space_load(s, branch, &(stet_docname){doc, NULL}, at, &state, err);
+    stet_status status = stet_space_load(s, branch, &(stet_docname){doc, stet_piece_scope(name)}, at, &state, err);
     if (status != STET_OK) {
         stet_free(doc);
         return status;
     }
-    stet_value process = state.exists ? stet_get(state.value, "process") : stet_null();
-    if (stet_typeof(process) != STET_OBJECT) {
-        stet_release(state.value);
+    stet_value process = state.exists ? stet_value_get(state.value, "process") : stet_value_null();
+    if (stet_value_type(process) != STET_TYPE_OBJECT) {
+        stet_value_release(state.value);
         stet_free(doc);
         stet_fail(err, STET_NOT_FOUND, "there is no piece \"%s\"", name);
         stet_hint(err, "stet piece list shows those that are there; stet run PATTERN makes one");
@@ -63,23 +63,26 @@ stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int
     stet_piece *p = stet_alloc_zero(sizeof *p);
     p->name = stet_strdup(name);
     p->doc = doc;
-    p->scope = stet_strdup("");
+    p->scope = stet_strdup(stet_piece_scope(name));
+    p->key = stet_piece_key(name);
     p->envelope = state.value;
     p->seq = state.seq;
-    p->generation = stet_as_int(stet_get(process, "generation"));
-    int64_t chunks = stet_as_int(stet_get(process, "chunks")), nodes = stet_as_int(stet_get(process, "nodes"));
-    p->stopped = stet_as_bool(stet_get(process, "stopped"));
-    p->marked = stet_as_bool(stet_get(process, STET_PROCESS_MARKED));
-    p->rebuild = stet_as_bool(stet_get(process, "rebuild")) || !stet_as_bool(stet_get(process, STET_PROCESS_ENVELOPES));
-    p->closed = stet_as_bool(stet_get(process, "closed"));
-    p->effect_count = (size_t)stet_as_int(stet_get(process, "effects"));
-    p->restart_count = (size_t)stet_as_int(stet_get(process, "onRestart"));
-    p->has_verifiers = stet_as_int(stet_get(process, "verifiers")) > 0;
-    p->has_children = stet_as_int(stet_get(process, "coordinators")) > 0;
-    int64_t handlers = stet_as_int(stet_get(process, "handlers"));
+    p->generation = stet_value_as_int(stet_value_get(process, "generation"));
+    int64_t chunks = stet_value_as_int(stet_value_get(process, "chunks")),
+            nodes = stet_value_as_int(stet_value_get(process, "nodes"));
+    p->stopped = stet_value_as_bool(stet_value_get(process, "stopped"));
+    p->marked = stet_value_as_bool(stet_value_get(process, STET_PROCESS_MARKED));
+    p->rebuild = stet_value_as_bool(stet_value_get(process, "rebuild")) ||
+                 !stet_value_as_bool(stet_value_get(process, STET_PROCESS_ENVELOPES));
+    p->closed = stet_value_as_bool(stet_value_get(process, "closed"));
+    p->effect_count = (size_t)stet_value_as_int(stet_value_get(process, "effects"));
+    p->restart_count = (size_t)stet_value_as_int(stet_value_get(process, "onRestart"));
+    p->has_verifiers = stet_value_as_int(stet_value_get(process, "verifiers")) > 0;
+    p->has_children = stet_value_as_int(stet_value_get(process, "coordinators")) > 0;
+    int64_t handlers = stet_value_as_int(stet_value_get(process, "handlers"));
     p->handler_count = handlers > 0 && handlers <= nodes ? (size_t)handlers : 0;
     const char *wrong = NULL;
-    if (stet_as_int(stet_get(process, "version")) != 1)
+    if (stet_value_as_int(stet_value_get(process, "version")) != 1)
         wrong = "its graph is of a version that is not known here";
     else if (chunks < 1 || chunks > STET_PATTERN_MAX_NODES || (chunks & (chunks - 1)) || nodes < 0 ||
              nodes > STET_PATTERN_MAX_NODES)
@@ -100,10 +103,11 @@ stet_status stet_piece_load(stet_space *s, int64_t branch, const char *name, int
 void stet_piece_free(stet_piece *p) {
     if (!p)
         return;
-    stet_release(p->envelope);
+    stet_value_release(p->envelope);
     stet_free(p->name);
     stet_free(p->doc);
     stet_free(p->scope);
+    stet_free(p->key);
     free(p);
 }
 
@@ -125,81 +129,81 @@ static stet_status has_graph(stet_space *s, int64_t branch, const stet_docname *
     stet_status status = stet_space_load(s, branch, name, -1, &state, err);
     if (status != STET_OK)
         return status;
-    *out = state.exists && stet_typeof(stet_get(state.value, "process")) == STET_OBJECT;
-    stet_release(state.value);
+    *out = state.exists && stet_value_type(stet_value_get(state.value, "process")) == STET_TYPE_OBJECT;
+    stet_value_release(state.value);
     return STET_OK;
 }
 
 stet_status stet_piece_names(stet_space *s, int64_t branch, const char *after, size_t limit, stet_value *out,
                              bool *more, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
-    stet_value names = stet_array();
+    stet_value names = stet_value_array();
     stet_status status = STET_OK;
     /* Documents of one piece stand together, after its result document: each group is skipped with one look, of two
      * documents. ';' is the byte after ':'. */
-    char *cursor = after ? stet_asprintf("piece:%s", after) : stet_strdup("piece:");
+    char *cursor = after ? stet_piece_doc(after) : stet_strdup("piece:");
+    char *scope = stet_strdup(after ? stet_piece_scope(after) : "");
     *more = false;
     while (status == STET_OK) {
-        stet_docname last = {cursor, ""};
-        stet_doc_filter filter = {.prefix = "piece:", .scope = "", .after = &last, .limit = 2};
+        stet_docname last = {cursor, scope};
+        stet_doc_filter filter = {.prefix = "piece:", .after = &last, .limit = 2};
         stet_doc_info *at;
         size_t count;
         bool rest, skipped = false;
         stet_arena_clear(&arena);
         status = stet_space_list(s, branch, &filter, &arena, &at, &count, &rest, err);
         for (size_t i = 0; status == STET_OK && i < count && !skipped; i++) {
-            const char *name = stet_piece_name_of(at[i].name.id);
+            char *name = stet_piece_of(&at[i].name);
             const char *colon = strlen(at[i].name.id) > 6 ? strchr(at[i].name.id + 6, ':') : NULL;
             stet_free(cursor);
-            if (!name && colon) {
-                cursor = stet_asprintf("%.*s;", (int)(colon - at[i].name.id), at[i].name.id);
-                skipped = true;
-                continue;
-            }
-            cursor = stet_strdup(at[i].name.id);
+            stet_free(scope);
+            skipped = !name && colon;
+            cursor = skipped ? stet_asprintf("%.*s;", (int)(colon - at[i].name.id), at[i].name.id)
+                             : stet_strdup(at[i].name.id);
+            scope = stet_strdup(skipped ? "" : at[i].name.scope);
             bool is_piece = false;
             if (name)
                 status = has_graph(s, branch, &at[i].name, &is_piece, err);
-            if (!is_piece)
-                continue;
-            if (stet_count(names) >= limit) {
+            if (is_piece && stet_value_count(names) >= limit) {
                 *more = true;
                 status = STET_CANCELLED;
-            } else {
-                stet_push(&names, stet_string(name));
+            } else if (is_piece) {
+                stet_value_push(&names, stet_value_string(name));
             }
+            stet_free(name);
         }
         if (status == STET_OK && !skipped && !rest)
             break;
     }
     stet_free(cursor);
+    stet_free(scope);
     stet_arena_release(&arena);
     if (status == STET_CANCELLED)
         status = STET_OK;
     if (status == STET_OK)
         *out = names;
     else
-        stet_release(names);
+        stet_value_release(names);
     return status;
 }
 
 stet_status stet_piece_each(stet_space *s, int64_t branch, void (*each)(void *ctx, const stet_piece *p), void *ctx,
                             stet_error *err) {
     bool more, begun = !stet_db_in_transaction(stet_space_db(s));
-    stet_value names = stet_null();
+    stet_value names = stet_value_null();
     stet_status status = begun ? stet_db_begin_read(stet_space_db(s), err) : STET_OK;
     if (status != STET_OK)
         return status;
     status = stet_piece_names(s, branch, NULL, SIZE_MAX, &names, &more, err);
-    for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
-        stet_value name = stet_at(names, i);
+    for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
+        stet_value name = stet_value_at(names, i);
         stet_piece *p;
-        if (stet_piece_load(s, branch, stet_as_string(&name, NULL), -1, &p, NULL) != STET_OK)
+        if (stet_piece_load(s, branch, stet_value_as_string(&name, NULL), -1, &p, NULL) != STET_OK)
             continue;
         each(ctx, p);
         stet_piece_free(p);
     }
-    stet_release(names);
+    stet_value_release(names);
     if (begun)
         stet_db_rollback(stet_space_db(s));
     return status;
@@ -217,10 +221,10 @@ static stet_status load_chunk(stet_space *s, int64_t branch, const stet_piece *p
     if (status != STET_OK)
         return status;
     /* An empty part has no document. */
-    *rows = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_object();
-    stet_release(state.value);
-    if (stet_typeof(*rows) != STET_OBJECT) {
-        stet_release(*rows);
+    *rows = state.exists ? stet_value_retain(stet_value_get(state.value, "value")) : stet_value_object();
+    stet_value_release(state.value);
+    if (stet_value_type(*rows) != STET_TYPE_OBJECT) {
+        stet_value_release(*rows);
         return damaged(p->name, "a part of its graph is damaged", err);
     }
     return STET_OK;
@@ -229,16 +233,18 @@ static stet_status load_chunk(stet_space *s, int64_t branch, const stet_piece *p
 typedef struct at_seq {
     stet_space *s;
     int64_t branch, at;
+    const char *scope;
 } at_seq;
 
 static stet_status load_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
     const at_seq *x = ctx;
     stet_doc_state state;
-    stet_status status = stet_space_load(x->s, x->branch, &(stet_docname){id, NULL}, x->at, &state, err);
+    stet_docname name = stet_scoped(x->scope, id);
+    stet_status status = stet_space_load(x->s, x->branch, &name, x->at, &state, err);
     if (status != STET_OK)
         return status;
-    *value = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_null();
-    stet_release(state.value);
+    *value = state.exists ? stet_value_retain(stet_value_get(state.value, "value")) : stet_value_null();
+    stet_value_release(state.value);
     return STET_OK;
 }
 
@@ -251,9 +257,9 @@ static stet_status need_child(stet_child_docs *docs, const stet_piece *p, const 
     stet_value there;
     stet_status status = docs->load(docs->ctx, id, &there, err);
     if (status == STET_OK) {
-        if (stet_typeof(there) == STET_NULL)
+        if (stet_value_type(there) == STET_TYPE_NULL)
             status = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no child \"%s\"", p->name, instance);
-        stet_release(there);
+        stet_value_release(there);
     }
     stet_free(instance);
     stet_free(id);
@@ -262,7 +268,7 @@ static stet_status need_child(stet_child_docs *docs, const stet_piece *p, const 
 
 stet_status stet_piece_row(stet_space *s, int64_t branch, const stet_piece *p, const char *node, stet_value *row,
                            stet_error *err) {
-    at_seq now = {s, branch, -1};
+    at_seq now = {s, branch, -1, p->scope};
     stet_child_docs docs = {&now, load_value};
     stet_templates templates = {0};
     stet_status status = need_child(&docs, p, node, err);
@@ -274,7 +280,7 @@ stet_status stet_piece_row(stet_space *s, int64_t branch, const stet_piece *p, c
 
 stet_status stet_piece_children(stet_space *s, int64_t branch, int64_t at, stet_process *g,
                                 const stet_process_modules *modules, stet_error *err) {
-    at_seq then = {s, branch, at};
+    at_seq then = {s, branch, at, g->scope};
     stet_child_docs docs = {&then, load_value};
     return stet_child_add_all(&docs, g, modules, err);
 }
@@ -285,13 +291,13 @@ stet_status stet_piece_process(stet_space *s, int64_t branch, const stet_piece *
     stet_status status = STET_OK;
     g->generation = p->generation;
     g->program = p->program;
-    g->binding = stet_retain(stet_get(p->envelope, "value"));
+    g->binding = stet_value_retain(stet_value_get(p->envelope, "value"));
     for (uint32_t i = 0; i < p->chunks && status == STET_OK; i++) {
         stet_value rows;
         status = load_chunk(s, branch, p, i, at, &rows, err);
         if (status == STET_OK) {
             status = stet_process_add_rows(g, rows, err);
-            stet_release(rows);
+            stet_value_release(rows);
         }
     }
     if (status == STET_OK && g->node_count != p->node_count)
@@ -305,12 +311,12 @@ stet_status stet_piece_process(stet_space *s, int64_t branch, const stet_piece *
 
 static stet_status need_schema(stet_space *s, int64_t branch, stet_value from, const char *key, stet_value *out,
                                stet_error *err) {
-    stet_value hash = stet_get(from, key);
+    stet_value hash = stet_value_get(from, key);
     size_t len;
-    if (stet_typeof(hash) != STET_STRING)
+    if (stet_value_type(hash) != STET_TYPE_STRING)
         return STET_OK;
-    const char *hex = stet_as_string(&hash, &len);
-    if (stet_find(*out, hex, len, NULL))
+    const char *hex = stet_value_as_string(&hash, &len);
+    if (stet_value_find(*out, hex, len, NULL))
         return STET_OK;
     char *id = stet_asprintf("schema:%s", hex);
     stet_doc_state state;
@@ -319,16 +325,16 @@ static stet_status need_schema(stet_space *s, int64_t branch, stet_value from, c
     if (status != STET_OK)
         return status;
     if (state.exists)
-        stet_put(out, hex, stet_retain(stet_get(state.value, "value")));
-    stet_release(state.value);
+        stet_value_put(out, hex, stet_value_retain(stet_value_get(state.value, "value")));
+    stet_value_release(state.value);
     return STET_OK;
 }
 
 stet_status stet_piece_schemas(stet_space *s, int64_t branch, const stet_process *g, stet_value *out, stet_error *err) {
-    stet_value schemas = stet_object();
+    stet_value schemas = stet_value_object();
     stet_status status = STET_OK;
     for (size_t i = 0; i < g->node_count && status == STET_OK; i++) {
-        stet_value row = g->nodes[i].row, module = stet_get(row, "module");
+        stet_value row = g->nodes[i].row, module = stet_value_get(row, "module");
         status = need_schema(s, branch, row, "argumentSchema", &schemas, err);
         if (status == STET_OK)
             status = need_schema(s, branch, row, "resultSchema", &schemas, err);
@@ -340,7 +346,7 @@ stet_status stet_piece_schemas(stet_space *s, int64_t branch, const stet_process
     if (status == STET_OK)
         *out = schemas;
     else
-        stet_release(schemas);
+        stet_value_release(schemas);
     return status;
 }
 
@@ -362,11 +368,12 @@ stet_status stet_piece_generation_seq(stet_space *s, int64_t branch, const stet_
             /* Newest first: the last revision that has the generation is where it was set up. */
             stet_doc_state state;
             if (found == 0 && stet_space_load(s, branch, &result, at[i].seq, &state, NULL) == STET_OK) {
-                if (stet_as_int(stet_get(stet_get(state.value, "process"), "generation")) == generation)
+                if (stet_value_as_int(stet_value_get(stet_value_get(state.value, "process"), "generation")) ==
+                    generation)
                     found = at[i].seq;
-                stet_release(state.value);
+                stet_value_release(state.value);
             }
-            stet_release(at[i].payload);
+            stet_value_release(at[i].payload);
         }
         stet_arena_release(&arena);
         if (found) {

@@ -27,8 +27,10 @@
 #include "memory/space.h"
 
 typedef struct stet_piece {
-    char *name, *doc;
-    char *scope; /* of every document that the piece owns: the common one, "" */
+    char *name;  /* NAME or NAME@SCOPE (process.h) */
+    char *doc;   /* "piece:NAME", the id of the result document */
+    char *scope; /* of every document that the piece owns; "" is the common one */
+    char *key;   /* what the scheduler knows it by: "piece:NAME" or "piece:NAME@SCOPE" */
     int64_t generation;
     uint32_t chunks;
     size_t node_count;
@@ -62,7 +64,8 @@ stet_hash stet_piece_unrecorded(void);
  * `each` must not write to the space. */
 STET_CHECKED stet_status stet_piece_each(stet_space *s, int64_t branch, void (*each)(void *ctx, const stet_piece *p),
                                          void *ctx, stet_error *err);
-/* Names of pieces after `after` (NULL: all), at most `limit`; an array of strings. */
+/* Pieces of all scopes after `after` (NULL: all), at most `limit`; an array of strings. Pieces of one name stand
+ * together, by their scopes. */
 STET_CHECKED stet_status stet_piece_names(stet_space *s, int64_t branch, const char *after, size_t limit,
                                           stet_value *out, bool *more, stet_error *err);
 /* One row; the caller releases it. */

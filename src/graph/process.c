@@ -12,26 +12,101 @@
 #include "graph/child.h"
 #include "graph/order.h"
 
-bool stet_piece_name_valid(const char *name) {
-    return stet_name_valid(name, strlen(name));
+/* The length of NAME. */
+static int name_len(const char *piece) {
+    return (int)strcspn(piece, "@");
+}
+
+bool stet_piece_name_valid(const char *piece) {
+    size_t len = (size_t)name_len(piece);
+    return stet_name_valid(piece, len) &&
+           (!piece[len] ||
+            (piece[len + 1] && stet_docname_check(&(stet_docname){"piece", piece + len + 1}, NULL) == STET_OK));
+}
+
+const char *stet_piece_scope(const char *piece) {
+    const char *at = strchr(piece, '@');
+    return at ? at + 1 : "";
+}
+
+char *stet_piece_bare(const char *piece) {
+    return stet_strndup(piece, (size_t)name_len(piece));
+}
+
+stet_status stet_piece_in(const char *name, const char *scope, char **out, stet_error *err) {
+    const char *own = stet_piece_scope(name);
+    if (!scope || !*scope || strcmp(own, scope) == 0) {
+        *out = stet_strdup(name);
+        return STET_OK;
+    }
+    if (*own)
+        return stet_fail(err, STET_INVALID, "piece \"%s\" is not of scope \"%s\"", name, scope);
+    stet_status status = stet_docname_check(&(stet_docname){"piece", scope}, err);
+    if (status == STET_OK)
+        *out = stet_asprintf("%s@%s", name, scope);
+    return status;
 }
 
 char *stet_piece_doc(const char *piece) {
-    return stet_asprintf("piece:%s", piece);
+    return stet_asprintf("piece:%.*s", name_len(piece), piece);
 }
 
 char *stet_piece_part(const char *piece, const char *part, const char *name) {
-    return name ? stet_asprintf("piece:%s:%s:%s", piece, part, name) : stet_asprintf("piece:%s:%s", piece, part);
+    return name ? stet_asprintf("piece:%.*s:%s:%s", name_len(piece), piece, part, name)
+                : stet_asprintf("piece:%.*s:%s", name_len(piece), piece, part);
+}
+
+stet_docname stet_piece_at(const char *piece, const char *id) {
+    return (stet_docname){id, stet_piece_scope(piece)};
+}
+
+stet_docname stet_scoped(const char *scope, const char *id) {
+    return (stet_docname){id, strncmp(id, "piece:", 6) == 0 ? scope : ""};
+}
+
+char *stet_piece_of(const stet_docname *name) {
+    const char *own = stet_piece_name_of(name->id);
+    return !own ? NULL : name->scope && *name->scope ? stet_asprintf("%s@%s", own, name->scope) : stet_strdup(own);
+}
+
+char *stet_piece_around(const stet_docname *name) {
+    if (strncmp(name->id, "piece:", 6) != 0)
+        return NULL;
+    char *doc = stet_strndup(name->id, 6 + strcspn(name->id + 6, ":"));
+    char *piece = stet_piece_of(&(stet_docname){doc, name->scope});
+    stet_free(doc);
+    return piece;
+}
+
+char *stet_piece_of_action(const stet_action_key *key) {
+    return stet_piece_of(&(stet_docname){key->piece, key->scope});
+}
+
+char *stet_piece_key(const char *piece) {
+    return stet_asprintf("piece:%s", piece);
+}
+
+char *stet_piece_key_of(const stet_docname *name) {
+    return !stet_piece_name_of(name->id) ? NULL
+           : name->scope && *name->scope ? stet_asprintf("%s@%s", name->id, name->scope)
+                                         : stet_strdup(name->id);
+}
+
+void stet_piece_id_of(const char *key, stet_piece_id *out) {
+    size_t len = strcspn(key, "@");
+    if (!key[len] || len >= sizeof out->id) { /* too long for a piece: a document of somebody else */
+        out->name = (stet_docname){key, ""};
+        return;
+    }
+    memcpy(out->id, key, len);
+    out->id[len] = 0;
+    out->name = (stet_docname){out->id, key + len + 1};
 }
 
 const char *stet_piece_name_of(const char *id) {
-    if (strncmp(id, "piece:", 6) != 0 || strchr(id + 6, ':') || !stet_piece_name_valid(id + 6))
+    if (strncmp(id, "piece:", 6) != 0 || !stet_name_valid(id + 6, strlen(id + 6)))
         return NULL;
     return id + 6;
-}
-
-const char *stet_piece_name_of_key(const stet_action_key *key) {
-    return key->scope && *key->scope ? NULL : stet_piece_name_of(key->piece);
 }
 
 uint32_t stet_process_chunks(size_t nodes) {
@@ -55,29 +130,48 @@ bool stet_link_leads_to(const stet_link *l, const stet_docname *name) {
 }
 
 bool stet_link_read(stet_value v, stet_link *out, stet_path *path) {
-    stet_value link, keys;
+    stet_value link, keys = stet_value_null();
     if (!stet_link_is(v, &link))
         return false;
-    *out = (stet_link){.id_value = stet_get(link, "id"),
-                       .scope_value = stet_get(link, "scope"),
-                       .space_value = stet_get(link, "space"),
-                       .as_cell = stet_as_bool(stet_get(link, "asCell"))};
-    if (stet_typeof(out->id_value) != STET_STRING)
-        return false;
-    out->id = stet_as_string(&out->id_value, NULL);
-    out->scope = stet_typeof(out->scope_value) == STET_STRING ? stet_as_string(&out->scope_value, NULL) : "";
-    out->space = stet_typeof(out->space_value) == STET_STRING ? stet_as_string(&out->space_value, NULL) : NULL;
-    if (!stet_find(link, "path", 4, &keys))
-        return true;
-    if (stet_typeof(keys) != STET_ARRAY)
-        return false;
-    for (size_t i = 0; i < stet_count(keys); i++) {
-        stet_value key = stet_at(keys, i);
+    *out =
+        (stet_link){.id_value = stet_value_null(), .scope_value = stet_value_null(), .space_value = stet_value_null()};
+    bool pathed = false;
+    for (size_t i = 0; i < stet_value_count(link);
+         i++) { /* one pass: most links have two members, and results many links */
         size_t len;
-        if (stet_typeof(key) == STET_INT && stet_as_int(key) >= 0) {
-            stet_path_push_index(path, (size_t)stet_as_int(key));
-        } else if (stet_typeof(key) == STET_STRING) {
-            const char *s = stet_as_string(&key, &len);
+        const char *key = stet_value_key_at(link, i, &len);
+        stet_value member = stet_value_at(link, i);
+        if (len == 2 && memcmp(key, "id", 2) == 0) {
+            out->id_value = member;
+        } else if (len == 4 && memcmp(key, "path", 4) == 0) {
+            keys = member;
+            pathed = true;
+        } else if (len == 5 && memcmp(key, "scope", 5) == 0) {
+            out->scope_value = member;
+        } else if (len == 5 && memcmp(key, "space", 5) == 0) {
+            out->space_value = member;
+        } else if (len == 6 && memcmp(key, "asCell", 6) == 0) {
+            out->as_cell = stet_value_as_bool(member);
+        }
+    }
+    if (stet_value_type(out->id_value) != STET_TYPE_STRING)
+        return false;
+    out->id = stet_value_as_string(&out->id_value, NULL);
+    out->scope =
+        stet_value_type(out->scope_value) == STET_TYPE_STRING ? stet_value_as_string(&out->scope_value, NULL) : "";
+    out->space =
+        stet_value_type(out->space_value) == STET_TYPE_STRING ? stet_value_as_string(&out->space_value, NULL) : NULL;
+    if (!pathed)
+        return true;
+    if (stet_value_type(keys) != STET_TYPE_ARRAY)
+        return false;
+    for (size_t i = 0; i < stet_value_count(keys); i++) {
+        stet_value key = stet_value_at(keys, i);
+        size_t len;
+        if (stet_value_type(key) == STET_TYPE_INT && stet_value_as_int(key) >= 0) {
+            stet_path_push_index(path, (size_t)stet_value_as_int(key));
+        } else if (stet_value_type(key) == STET_TYPE_STRING) {
+            const char *s = stet_value_as_string(&key, &len);
             stet_path_push_n(path, s, len);
         } else {
             return false;
@@ -86,33 +180,36 @@ bool stet_link_read(stet_value v, stet_link *out, stet_path *path) {
     return !path->buf.overflow;
 }
 
-stet_value stet_link_make(const char *id, stet_pathref path) {
-    stet_value link = stet_object();
-    stet_put(&link, "id", stet_string(id));
-    stet_put(&link, "path", stet_path_to_value(path));
+stet_value stet_link_make(const stet_docname *name, stet_pathref path) {
+    stet_value link = stet_value_object();
+    stet_value_put(&link, "id", stet_value_string(name->id));
+    stet_value_put(&link, "path", stet_path_to_value(path));
+    if (name->scope && *name->scope)
+        stet_value_put(&link, "scope", stet_value_string(name->scope));
     return stet_link_wrap(link);
 }
 
 stet_value stet_link_wrap(stet_value members) {
-    stet_value sigil = stet_object(), out = stet_object();
-    stet_put(&sigil, "link@1", members);
-    stet_put(&out, "/", sigil);
+    stet_value sigil = stet_value_object(), out = stet_value_object();
+    stet_value_put(&sigil, "link@1", members);
+    stet_value_put(&out, "/", sigil);
     return out;
 }
 
 void stet_link_put(stet_value *link, const char *member, stet_value value) {
-    stet_value sigil = stet_retain(stet_get(*link, "/")), members = stet_retain(stet_get(sigil, "link@1"));
-    stet_put(&members, member, value);
-    stet_put(&sigil, "link@1", members);
-    stet_put(link, "/", sigil);
+    stet_value sigil = stet_value_retain(stet_value_get(*link, "/")),
+               members = stet_value_retain(stet_value_get(sigil, "link@1"));
+    stet_value_put(&members, member, value);
+    stet_value_put(&sigil, "link@1", members);
+    stet_value_put(link, "/", sigil);
 }
 
 stet_process *stet_process_new(const char *piece) {
     stet_process *g = stet_alloc_zero(sizeof *g);
     g->piece = stet_strdup(piece);
     g->result = stet_piece_doc(piece);
-    g->scope = stet_strdup("");
-    g->schemas = stet_object();
+    g->scope = stet_strdup(stet_piece_scope(piece));
+    g->schemas = stet_value_object();
     return g;
 }
 
@@ -145,18 +242,19 @@ stet_status stet_process_build(stet_pattern *p, const char *piece, const stet_pr
 }
 
 stet_status stet_process_add_rows(stet_process *g, stet_value rows, stet_error *err) {
-    if (stet_typeof(rows) != STET_OBJECT)
+    if (stet_value_type(rows) != STET_TYPE_OBJECT)
         return stet_fail(err, STET_CORRUPT, "piece \"%s\": a part of its process graph is not an object", g->piece);
-    for (size_t i = 0; i < stet_count(rows); i++) {
+    for (size_t i = 0; i < stet_value_count(rows); i++) {
         size_t len;
-        const char *id = stet_key_at(rows, i, &len);
-        stet_value row = stet_at(rows, i);
-        if (!stet_child_id_valid(id, len) || stet_typeof(row) != STET_OBJECT ||
-            stet_typeof(stet_get(row, "module")) != STET_OBJECT || stet_typeof(stet_get(row, "inputs")) != STET_OBJECT)
+        const char *id = stet_value_key_at(rows, i, &len);
+        stet_value row = stet_value_at(rows, i);
+        if (!stet_child_id_valid(id, len) || stet_value_type(row) != STET_TYPE_OBJECT ||
+            stet_value_type(stet_value_get(row, "module")) != STET_TYPE_OBJECT ||
+            stet_value_type(stet_value_get(row, "inputs")) != STET_TYPE_OBJECT)
             return stet_fail(err, STET_CORRUPT, "piece \"%s\": the row of node \"%.*s\" is damaged", g->piece,
                              (int)(len < 200 ? len : 200), id);
         if (!stet_map_get(&g->ids, id, len))
-            stet_process_add(g, id, len, stet_retain(row), 0);
+            stet_process_add(g, id, len, stet_value_retain(row), 0);
     }
     return STET_OK;
 }
@@ -165,11 +263,11 @@ void stet_process_free(stet_process *g) {
     if (!g)
         return;
     for (size_t i = 0; i < g->node_count; i++)
-        stet_release(g->nodes[i].row);
+        stet_value_release(g->nodes[i].row);
     free(g->nodes);
     stet_map_release(&g->ids);
-    stet_release(g->binding);
-    stet_release(g->schemas);
+    stet_value_release(g->binding);
+    stet_value_release(g->schemas);
     stet_arena_release(&g->arena);
     stet_free(g->piece);
     stet_free(g->result);
@@ -182,24 +280,26 @@ const stet_process_node *stet_process_find(const stet_process *g, const char *id
     return slot ? &g->nodes[slot->n] : NULL;
 }
 
-void stet_process_walk(const stet_process *g, stet_node_visit each, void *ctx) {
+void stet_process_walk_row(const char *top, stet_value row, stet_node_visit each, void *ctx) {
     STET_VEC(stet_value) patterns = {0};
-    for (size_t i = 0; i < g->node_count; i++) {
-        stet_value pattern, row = g->nodes[i].row;
-        const char *top = g->nodes[i].id;
-        each(ctx, top, row);
-        if (stet_find(stet_get(row, "module"), "pattern", 7, &pattern))
-            *stet_vec_add(&patterns) = pattern;
-        while (patterns.len > 0) {
-            stet_value nodes = stet_get(patterns.at[--patterns.len], "nodes");
-            for (size_t k = 0; stet_typeof(nodes) == STET_ARRAY && k < stet_count(nodes); k++) {
-                each(ctx, top, stet_at(nodes, k));
-                if (stet_find(stet_get(stet_at(nodes, k), "module"), "pattern", 7, &pattern))
-                    *stet_vec_add(&patterns) = pattern;
-            }
+    stet_value pattern;
+    each(ctx, top, row);
+    if (stet_value_find(stet_value_get(row, "module"), "pattern", 7, &pattern))
+        *stet_vec_add(&patterns) = pattern;
+    while (patterns.len > 0) {
+        stet_value nodes = stet_value_get(patterns.at[--patterns.len], "nodes");
+        for (size_t k = 0; stet_value_type(nodes) == STET_TYPE_ARRAY && k < stet_value_count(nodes); k++) {
+            each(ctx, top, stet_value_at(nodes, k));
+            if (stet_value_find(stet_value_get(stet_value_at(nodes, k), "module"), "pattern", 7, &pattern))
+                *stet_vec_add(&patterns) = pattern;
         }
     }
     stet_vec_release(&patterns);
+}
+
+void stet_process_walk(const stet_process *g, stet_node_visit each, void *ctx) {
+    for (size_t i = 0; i < g->node_count; i++)
+        stet_process_walk_row(g->nodes[i].id, g->nodes[i].row, each, ctx);
 }
 
 static int change_compare(const void *a, const void *b) {
@@ -210,14 +310,14 @@ void stet_process_compare(const stet_process *before, const stet_process *after,
     *out = (stet_process_diff){0};
     for (size_t i = 0; i < after->node_count; i++) {
         const stet_process_node *now = &after->nodes[i], *was = before ? stet_process_find(before, now->id) : NULL;
-        if (was && stet_equal(was->row, now->row)) {
+        if (was && stet_value_equal(was->row, now->row)) {
             out->kept++;
             continue;
         }
         stet_process_change *c = stet_vec_add(out);
         c->id = now->id;
         c->kind = !was ? STET_CHANGE_ADDED
-                  : stet_equal(stet_get(was->row, "fingerprint"), stet_get(now->row, "fingerprint"))
+                  : stet_value_equal(stet_value_get(was->row, "fingerprint"), stet_value_get(now->row, "fingerprint"))
                       ? STET_CHANGE_MOVED
                       : STET_CHANGE_CHANGED;
         out->kept += c->kind == STET_CHANGE_MOVED;
@@ -236,7 +336,7 @@ void stet_process_compare(const stet_process *before, const stet_process *after,
 
 static bool members_differ(stet_value was, stet_value now, const char *const *names, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (!stet_equal(stet_get(was, names[i]), stet_get(now, names[i])))
+        if (!stet_value_equal(stet_value_get(was, names[i]), stet_value_get(now, names[i])))
             return true;
     return false;
 }
@@ -246,26 +346,27 @@ stet_value stet_process_differences(stet_value was, stet_value now) {
     static const char *const schemas[] = {"argumentSchema", "resultSchema"};
     static const char *const options[] = {"debounceMs", "throttleMs", "noDebounce", "onRestart",
                                           "verifier",   "title",      "metadata",   "materializerWriteInputPaths"};
-    stet_value a = stet_retain(stet_get(was, "module")), b = stet_retain(stet_get(now, "module")), list = stet_array();
+    stet_value a = stet_value_retain(stet_value_get(was, "module")),
+               b = stet_value_retain(stet_value_get(now, "module")), list = stet_value_array();
     bool schema = members_differ(was, now, schemas, 2) || members_differ(a, b, schemas, 2);
     for (int i = 0; i < 2; i++) {
-        stet_remove(&a, schemas[i], strlen(schemas[i]));
-        stet_remove(&b, schemas[i], strlen(schemas[i]));
+        stet_value_remove(&a, schemas[i], strlen(schemas[i]));
+        stet_value_remove(&b, schemas[i], strlen(schemas[i]));
     }
     bool binding = members_differ(was, now, bindings, 4);
-    bool print = !stet_equal(stet_get(was, "fingerprint"), stet_get(now, "fingerprint"));
+    bool print = !stet_value_equal(stet_value_get(was, "fingerprint"), stet_value_get(now, "fingerprint"));
     /* The version of a kind is part of its code, and is seen in the fingerprint alone. */
-    if (!stet_equal(a, b) || !stet_equal(stet_get(was, "kind"), stet_get(now, "kind")) ||
+    if (!stet_value_equal(a, b) || !stet_value_equal(stet_value_get(was, "kind"), stet_value_get(now, "kind")) ||
         (print && !schema && !binding))
-        stet_push(&list, stet_string("code"));
+        stet_value_push(&list, stet_value_string("code"));
     if (binding)
-        stet_push(&list, stet_string("binding"));
+        stet_value_push(&list, stet_value_string("binding"));
     if (schema)
-        stet_push(&list, stet_string("schema"));
+        stet_value_push(&list, stet_value_string("schema"));
     if (members_differ(was, now, options, sizeof options / sizeof *options))
-        stet_push(&list, stet_string("options"));
-    stet_release(a);
-    stet_release(b);
+        stet_value_push(&list, stet_value_string("options"));
+    stet_value_release(a);
+    stet_value_release(b);
     return list;
 }
 

@@ -38,7 +38,7 @@
  *   effects, verifiers, restarts
  *                  of a coordinator: those of the template
  *   parent         of a child's node
- *   shown          its output is part of the result
+ *   shown          its output is part of the result, or everything is wanted
  */
 #ifndef STET_GRAPH_PROCESS_H
 #define STET_GRAPH_PROCESS_H
@@ -56,9 +56,9 @@ typedef struct stet_process_node {
 } stet_process_node;
 
 typedef struct stet_process {
-    char *piece;  /* NAME */
+    char *piece;  /* NAME or NAME@SCOPE */
     char *result; /* "piece:NAME" */
-    char *scope;  /* of every document that the piece owns: the common one, "" */
+    char *scope;  /* of every document that the piece owns; "" is the common one */
     int64_t generation;
     stet_hash program;
     stet_value binding; /* the result binding with links, or null */
@@ -79,14 +79,37 @@ typedef struct stet_process_modules {
     stet_input_use (*use)(void *ctx, stet_value descriptor, const char *input, size_t len);
 } stet_process_modules;
 
-bool stet_piece_name_valid(const char *name);
+/* A piece is named by its name and, unless its documents lie in the common scope, by "@" and their scope: "totals",
+ * "totals@user:x". Names hold no "@", so each of the two follows from the other. Wherever a `piece` is asked for, this
+ * is meant; ids of documents have the name alone. */
+bool stet_piece_name_valid(const char *piece);
+const char *stet_piece_scope(const char *piece); /* "" is the common one; points into `piece` */
+char *stet_piece_bare(const char *piece);        /* its name without a scope; caller frees */
+/* `name` may have a scope itself: then another one is STET_INVALID. Scope NULL or "": the name as it is. Caller frees. */
+STET_CHECKED stet_status stet_piece_in(const char *name, const char *scope, char **out, stet_error *err);
 char *stet_piece_doc(const char *piece);                                      /* "piece:NAME"; caller frees */
 char *stet_piece_part(const char *piece, const char *part, const char *name); /* name NULL: "piece:NAME:part" */
+/* Names a document that a piece owns. `id` is borrowed. */
+stet_docname stet_piece_at(const char *piece, const char *id);
+/* The same of any id that belongs to a piece of this scope: what is stored by hash lies in the common scope. */
+stet_docname stet_scoped(const char *scope, const char *id);
 /* NAME of "piece:NAME", or NULL if the id is not that of a result document. Points into `id`. */
 const char *stet_piece_name_of(const char *id);
-/* The same of the piece that an action belongs to. Pieces lie in the common scope: an action that a program recorded
- * for a document of the same id in another scope is none of theirs. */
-const char *stet_piece_name_of_key(const stet_action_key *key);
+/* The piece whose result document this is, or NULL if it has not the name of one. Caller frees. */
+char *stet_piece_of(const stet_docname *name);
+char *stet_piece_of_action(const stet_action_key *key);
+/* The piece that a document would belong to, by its name, as its result or as a part of it; or NULL. Caller frees. */
+char *stet_piece_around(const stet_docname *name);
+/* "piece:" and the piece: what the scheduler knows a piece by. Of a document NULL if it has not the name of a result.
+ * Caller frees. */
+char *stet_piece_key(const char *piece);
+char *stet_piece_key_of(const stet_docname *name);
+/* The result document that such a key stands for: no memory but its own. */
+typedef struct stet_piece_id {
+    stet_docname name;
+    char id[STET_PIECE_MAX_NAME + 8];
+} stet_piece_id;
+void stet_piece_id_of(const char *key, stet_piece_id *out);
 
 STET_CHECKED stet_status stet_process_build(stet_pattern *p, const char *piece, const stet_process_modules *modules,
                                             stet_process **out, stet_error *err);
@@ -100,6 +123,8 @@ stet_docname stet_process_name(const stet_process *g, const char *id);
  * is the node of the graph that it is part of; `node` is a row or, inside the pattern of children, as authored. */
 typedef void (*stet_node_visit)(void *ctx, const char *top, stet_value node);
 void stet_process_walk(const stet_process *g, stet_node_visit each, void *ctx);
+/* The same for one row. */
+void stet_process_walk_row(const char *top, stet_value row, stet_node_visit each, void *ctx);
 const stet_process_node *stet_process_find(const stet_process *g, const char *id);
 
 /* The number of chunks for this many nodes (a power of two), and the chunk of a node. */
@@ -117,7 +142,7 @@ bool stet_link_read(stet_value v, stet_link *out, stet_path *path);
 /* Does it lead to this document of the own space, or into it? */
 bool stet_link_leads_to(const stet_link *l, const stet_docname *name);
 /* A link to a cell of the own space. `path` is relative to the value. */
-stet_value stet_link_make(const char *id, stet_pathref path);
+stet_value stet_link_make(const stet_docname *name, stet_pathref path);
 /* {"/": {"link@1": MEMBERS}}. Consumes them. */
 stet_value stet_link_wrap(stet_value members);
 /* Sets a member of a link: "asCell", "scope". Consumes `value`. */

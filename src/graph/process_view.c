@@ -24,7 +24,7 @@ static int ordered_compare(const void *a, const void *b) {
 static ordered *in_order(const stet_process *g) {
     ordered *o = stet_alloc((g->node_count ? g->node_count : 1) * sizeof *o);
     for (size_t i = 0; i < g->node_count; i++)
-        o[i] = (ordered){stet_as_int(stet_get(g->nodes[i].row, "rank")), &g->nodes[i]};
+        o[i] = (ordered){stet_value_as_int(stet_value_get(g->nodes[i].row, "rank")), &g->nodes[i]};
     if (g->node_count > 1)
         qsort(o, g->node_count, sizeof *o, ordered_compare);
     return o;
@@ -33,77 +33,78 @@ static ordered *in_order(const stet_process *g) {
 /* Puts the schema in the place of its hash; leaves the hash if the schema is not at hand. */
 static void expand(stet_value *object, const char *key, stet_value schemas) {
     stet_value hash, schema;
-    if (!stet_find(*object, key, strlen(key), &hash) || stet_typeof(hash) != STET_STRING)
+    if (!stet_value_find(*object, key, strlen(key), &hash) || stet_value_type(hash) != STET_TYPE_STRING)
         return;
     size_t len;
-    const char *hex = stet_as_string(&hash, &len);
-    if (stet_find(schemas, hex, len, &schema))
-        stet_put(object, key, stet_retain(schema));
+    const char *hex = stet_value_as_string(&hash, &len);
+    if (stet_value_find(schemas, hex, len, &schema))
+        stet_value_put(object, key, stet_value_retain(schema));
 }
 
 /* {"type":"array","prefixItems":[...]}: one item per position, or one object for all named inputs. A handler is called
  * with the event first. */
 static stet_value tuple_schema(stet_value inputs, bool handler) {
-    stet_value schema = stet_object(), items = stet_array();
+    stet_value schema = stet_value_object(), items = stet_value_array();
     if (handler)
-        stet_push(&items, stet_object());
-    size_t n = stet_count(inputs), index;
+        stet_value_push(&items, stet_value_object());
+    size_t n = stet_value_count(inputs), index;
     bool positions = n > 0;
     for (size_t i = 0; i < n; i++) {
         size_t len;
-        const char *key = stet_key_at(inputs, i, &len);
+        const char *key = stet_value_key_at(inputs, i, &len);
         positions = positions && stet_path_index(key, len, &index) && index < n;
     }
     if (positions) {
         for (size_t i = 0; i < n; i++)
-            stet_push(&items, stet_object());
+            stet_value_push(&items, stet_value_object());
     } else {
-        stet_value object = stet_object(), properties = stet_object(), required = stet_array();
+        stet_value object = stet_value_object(), properties = stet_value_object(), required = stet_value_array();
         for (size_t i = 0; i < n; i++) {
             size_t len;
-            const char *key = stet_key_at(inputs, i, &len);
-            stet_put_n(&properties, key, len, stet_object());
-            stet_push(&required, stet_string_n(key, len));
+            const char *key = stet_value_key_at(inputs, i, &len);
+            stet_value_put_n(&properties, key, len, stet_value_object());
+            stet_value_push(&required, stet_value_string_n(key, len));
         }
-        stet_put(&object, "type", stet_string("object"));
-        stet_put(&object, "properties", properties);
+        stet_value_put(&object, "type", stet_value_string("object"));
+        stet_value_put(&object, "properties", properties);
         if (n > 0)
-            stet_put(&object, "required", required);
+            stet_value_put(&object, "required", required);
         else
-            stet_release(required);
-        stet_push(&items, object);
+            stet_value_release(required);
+        stet_value_push(&items, object);
     }
-    stet_put(&schema, "type", stet_string("array"));
-    stet_put(&schema, "prefixItems", items);
+    stet_value_put(&schema, "type", stet_value_string("array"));
+    stet_value_put(&schema, "prefixItems", items);
     return schema;
 }
 
 static stet_value node_snapshot(const stet_process_node *n, stet_value schemas) {
-    stet_value out = stet_retain(n->row), module = stet_retain(stet_get(n->row, "module"));
+    stet_value out = stet_value_retain(n->row), module = stet_value_retain(stet_value_get(n->row, "module"));
     expand(&module, "argumentSchema", schemas);
     expand(&module, "resultSchema", schemas);
-    if (!stet_find(module, "argumentSchema", 14, NULL))
-        stet_put(&module, "argumentSchema", tuple_schema(stet_get(n->row, "inputs"), stet_stream_is_handler(n->row)));
-    stet_put(&out, "module", module);
+    if (!stet_value_find(module, "argumentSchema", 14, NULL))
+        stet_value_put(&module, "argumentSchema",
+                       tuple_schema(stet_value_get(n->row, "inputs"), stet_stream_is_handler(n->row)));
+    stet_value_put(&out, "module", module);
     expand(&out, "argumentSchema", schemas);
     expand(&out, "resultSchema", schemas);
-    stet_put(&out, "id", stet_string(n->id));
-    stet_remove(&out, "certain", 7); /* the scheduler's own */
+    stet_value_put(&out, "id", stet_value_string(n->id));
+    stet_value_remove(&out, "certain", 7); /* the scheduler's own */
     return out;
 }
 
 stet_value stet_process_snapshot(const stet_process *g, stet_value schemas) {
-    stet_value out = stet_object(), nodes = stet_array();
+    stet_value out = stet_value_object(), nodes = stet_value_array();
     char hex[STET_HASH_HEX];
     stet_hash_hex(g->program, hex);
     ordered *o = in_order(g);
     for (size_t i = 0; i < g->node_count; i++)
-        stet_push(&nodes, node_snapshot(o[i].node, schemas));
+        stet_value_push(&nodes, node_snapshot(o[i].node, schemas));
     free(o);
-    stet_put(&out, "version", stet_int(1));
-    stet_put(&out, "program", stet_stringf("cid:%s", hex));
-    stet_put(&out, "generation", stet_int(g->generation));
-    stet_put(&out, "nodes", nodes);
+    stet_value_put(&out, "version", stet_value_int(1));
+    stet_value_put(&out, "program", stet_value_stringf("cid:%s", hex));
+    stet_value_put(&out, "generation", stet_value_int(g->generation));
+    stet_value_put(&out, "nodes", nodes);
     return out;
 }
 
@@ -119,13 +120,14 @@ typedef struct picture {
 
 /* "ref sum", "javascript", "command" */
 static void label(const stet_process_node *n, stet_buf *b) {
-    stet_value module = stet_get(n->row, "module"), type = stet_get(module, "type"), ref = stet_get(module, "ref");
+    stet_value module = stet_value_get(n->row, "module"), type = stet_value_get(module, "type"),
+               ref = stet_value_get(module, "ref");
     stet_buf_str(b, n->id);
     stet_buf_str(b, "\n");
-    if (stet_typeof(ref) == STET_STRING)
-        stet_buf_str(b, stet_as_string(&ref, NULL));
-    else if (stet_typeof(type) == STET_STRING)
-        stet_buf_str(b, stet_as_string(&type, NULL));
+    if (stet_value_type(ref) == STET_TYPE_STRING)
+        stet_buf_str(b, stet_value_as_string(&ref, NULL));
+    else if (stet_value_type(type) == STET_TYPE_STRING)
+        stet_buf_str(b, stet_value_as_string(&type, NULL));
 }
 
 static void quote_dot(stet_buf *out, const char *s) {
@@ -171,9 +173,10 @@ static char *doc_key(const stet_link *l) {
 
 static void name_document(const picture *p, const stet_link *l, stet_buf *out) {
     size_t own = strlen(p->g->result);
-    bool mine = !l->space && !*l->scope && strncmp(l->id, p->g->result, own) == 0 && l->id[own] == ':';
+    bool mine =
+        !l->space && strcmp(l->scope, p->g->scope) == 0 && strncmp(l->id, p->g->result, own) == 0 && l->id[own] == ':';
     stet_buf_str(out, mine ? l->id + own + 1 : l->id);
-    if (*l->scope)
+    if (*l->scope && !mine)
         stet_buf_printf(out, " (scope %s)", l->scope);
     if (l->space)
         stet_buf_printf(out, " in space %s", l->space);
@@ -239,7 +242,7 @@ static void draw(const stet_process *g, stet_buf *out, bool mermaid) {
     for (size_t i = 0; i < g->node_count; i++) {
         stet_link l;
         p.path.buf.len = 0;
-        if (stet_link_read(stet_get(o[i].node->row, "output"), &l, &p.path)) {
+        if (stet_link_read(stet_value_get(o[i].node->row, "output"), &l, &p.path)) {
             char *key = doc_key(&l);
             stet_map_put(&p.docs, key, strlen(key), (stet_slot){.n = i});
             stet_free(key);
@@ -248,8 +251,9 @@ static void draw(const stet_process *g, stet_buf *out, bool mermaid) {
     stet_buf_str(out, mermaid ? "flowchart LR\n" : "digraph piece {\n  rankdir=LR;\n  node [shape=box];\n");
     for (size_t i = 0; i < g->node_count; i++) {
         stet_buf b = STET_BUF(0);
-        stet_value kind = stet_get(o[i].node->row, "kind");
-        bool effect = stet_typeof(kind) == STET_STRING && strcmp(stet_as_string(&kind, NULL), "effect") == 0;
+        stet_value kind = stet_value_get(o[i].node->row, "kind");
+        bool effect =
+            stet_value_type(kind) == STET_TYPE_STRING && strcmp(stet_value_as_string(&kind, NULL), "effect") == 0;
         label(o[i].node, &b);
         stet_buf_printf(out, mermaid ? "  n%zu%s" : "  n%zu [%slabel=", i,
                         mermaid ? (effect ? "([" : "[") : (effect ? "style=bold, " : ""));
@@ -260,7 +264,7 @@ static void draw(const stet_process *g, stet_buf *out, bool mermaid) {
     stet_buf_str(out, mermaid ? "  result((result))\n" : "  result [shape=ellipse];\n");
     for (size_t i = 0; i < g->node_count; i++) {
         p.to = i;
-        stet_binding_walk(stet_get(o[i].node->row, "inputs"), draw_link, &p);
+        stet_binding_walk(stet_value_get(o[i].node->row, "inputs"), draw_link, &p);
     }
     p.to = SIZE_MAX;
     stet_binding_walk(g->binding, draw_link, &p);

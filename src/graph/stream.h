@@ -37,6 +37,6 @@ STET_CHECKED stet_status stet_stream_find(const stet_child_docs *docs, const ste
 void stet_stream_release(stet_stream *s);
 /* The name of the stream that a cell represents, if it can be one: a part of the piece, "NAME" or "NAME/KEY". `path` is
  * relative to the value. */
-bool stet_stream_name(const char *piece, const char *id, stet_pathref path, stet_buf *out);
+bool stet_stream_name(const char *piece, const stet_docname *name, stet_pathref path, stet_buf *out);
 
 #endif

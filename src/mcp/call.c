@@ -32,16 +32,16 @@ static bool cancelled(stet_op_ctx *ctx) {
 
 /* `message` is consumed; null: none. */
 static void tell_progress(mcp_request *r, int64_t total, stet_value message) {
-    stet_value params = stet_object();
+    stet_value params = stet_value_object();
     stet_buf text = STET_BUF(0);
-    stet_put(&params, "progressToken", stet_retain(r->token));
-    stet_put(&params, "progress", stet_int(r->progress));
+    stet_value_put(&params, "progressToken", stet_value_retain(r->token));
+    stet_value_put(&params, "progress", stet_value_int(r->progress));
     if (total > 0)
-        stet_put(&params, "total", stet_int(total));
-    if (stet_typeof(message) != STET_NULL && r->detail != STET_MCP_PLAIN)
-        stet_put(&params, "message", message);
+        stet_value_put(&params, "total", stet_value_int(total));
+    if (stet_value_type(message) != STET_TYPE_NULL && r->detail != STET_MCP_PLAIN)
+        stet_value_put(&params, "message", message);
     else
-        stet_release(message);
+        stet_value_release(message);
     stet_rpc_write_notification(&text, "notifications/progress", params);
     mcp_tell(r->s, r, false, &text, NULL);
 }
@@ -49,14 +49,14 @@ static void tell_progress(mcp_request *r, int64_t total, stet_value message) {
 /* The protocol wants it to grow with each notification. */
 static void progress(stet_op_ctx *ctx, int64_t done, int64_t total, const char *note) {
     mcp_request *r = ctx->surface;
-    if (stet_typeof(r->token) == STET_NULL || done <= r->progress)
+    if (stet_value_type(r->token) == STET_TYPE_NULL || done <= r->progress)
         return;
     int64_t now = stet_clock_monotonic_us();
     if (now < r->progress_next || atomic_load(&r->s->outcome_bytes) > WAIT_ABOVE)
         return;
     r->progress_next = now + PROGRESS_PERIOD_US;
     r->progress = done;
-    tell_progress(r, total, note ? stet_stringf("%s", note) : stet_null());
+    tell_progress(r, total, note ? stet_value_stringf("%s", note) : stet_value_null());
 }
 
 /* With a progress token each event is a notification; without one they come with the result. */
@@ -66,13 +66,13 @@ static stet_status emit(stet_op_ctx *ctx, stet_value event, stet_error *err) {
     if (cancelled(ctx))
         return stet_fail(err, STET_CANCELLED, "cancelled");
     char *text = stet_json_print(event, STET_JSON_CANONICAL, &len);
-    if (stet_typeof(r->token) != STET_NULL) {
+    if (stet_value_type(r->token) != STET_TYPE_NULL) {
         r->progress++;
-        tell_progress(r, 0, stet_string_n(text, len));
+        tell_progress(r, 0, stet_value_string_n(text, len));
     } else if (r->events_bytes + len <= r->s->o.max_result / 2) {
-        if (stet_typeof(r->events) == STET_NULL)
-            r->events = stet_array();
-        stet_push(&r->events, stet_string_n(text, len));
+        if (stet_value_type(r->events) == STET_TYPE_NULL)
+            r->events = stet_value_array();
+        stet_value_push(&r->events, stet_value_string_n(text, len));
         r->events_bytes += len;
     } else {
         r->events_bytes = SIZE_MAX / 2; /* from here on none, rather than some that happen to be short */
@@ -95,7 +95,7 @@ static void warn(stet_op_ctx *ctx, const char *format, ...) {
 }
 
 static stet_status check_path(const char *root, const char *dir, const char *name, stet_value path, stet_error *err) {
-    const char *text = stet_as_string(&path, NULL);
+    const char *text = stet_value_as_string(&path, NULL);
     char *full = text[0] == '/' ? stet_strdup(text) : stet_file_join(dir, text);
     bool inside = false;
     stet_status status = stet_file_inside(root, full, &inside, err);
@@ -112,13 +112,13 @@ static stet_status confine_to(const char *root, const char *dir, const stet_op *
     for (const stet_param *p = op->params; p && p->name && status == STET_OK; p++) {
         char name[STET_PARAM_NAME_MAX];
         stet_param_key(p, name);
-        stet_value v = stet_get(args, name);
+        stet_value v = stet_value_get(args, name);
         if (p->type != STET_PARAM_FILE)
             continue;
-        if (stet_typeof(v) == STET_STRING)
+        if (stet_value_type(v) == STET_TYPE_STRING)
             status = check_path(root, dir, name, v, err);
-        for (size_t i = 0; stet_typeof(v) == STET_ARRAY && i < stet_count(v) && status == STET_OK; i++)
-            status = check_path(root, dir, name, stet_at(v, i), err);
+        for (size_t i = 0; stet_value_type(v) == STET_TYPE_ARRAY && i < stet_value_count(v) && status == STET_OK; i++)
+            status = check_path(root, dir, name, stet_value_at(v, i), err);
     }
     return status;
 }
@@ -161,7 +161,7 @@ static stet_status run_op(mcp_request *r, const stet_op *op, stet_value given, s
     status = confine(&ctx, args, err);
     if (status == STET_OK)
         status = stet_op_run(&ctx, args, result, err);
-    stet_release(args);
+    stet_value_release(args);
     return status;
 }
 
@@ -173,7 +173,7 @@ void mcp_release_project(mcp_request *r) {
 
 static stet_status caller_call(void *ctx, const stet_op *op, stet_value args, stet_value *result, stet_error *err) {
     stet_status status = run_op(ctx, op, args, result, err);
-    stet_release(args);
+    stet_value_release(args);
     return status;
 }
 
@@ -193,10 +193,10 @@ static void tell_result(mcp_request *r, stet_value result) {
 }
 
 static void add_text(stet_value *content, stet_value text) {
-    stet_value block = stet_object();
-    stet_put(&block, "type", stet_string("text"));
-    stet_put(&block, "text", text);
-    stet_push(content, block);
+    stet_value block = stet_value_object();
+    stet_value_put(&block, "type", stet_value_string("text"));
+    stet_value_put(&block, "text", text);
+    stet_value_push(content, block);
 }
 
 static size_t page_bytes(const stet_mcp_server *s) {
@@ -205,21 +205,22 @@ static size_t page_bytes(const stet_mcp_server *s) {
 
 /* A part of a result's text, with the way to the next. Consumes `page`. */
 static stet_value page_result(const mcp_request *r, stet_value page) {
-    stet_value content = stet_array(), structured = stet_object(), v = stet_object();
-    stet_value next = stet_get(page, "next"), id = stet_get(page, "result");
-    add_text(&content, stet_retain(stet_get(page, "text")));
-    if (stet_typeof(next) == STET_INT)
-        add_text(&content, stet_stringf("This is a part of a result of %lld bytes. The next part: %s with {\"result\":"
-                                        "\"%s\",\"offset\":%lld}",
-                                        (long long)stet_as_int(stet_get(page, "bytes")), STET_MCP_RESULT_TOOL,
-                                        stet_as_string(&id, NULL), (long long)stet_as_int(next)));
-    stet_put(&structured, "page", page);
-    stet_put(&v, "content", content);
+    stet_value content = stet_value_array(), structured = stet_value_object(), v = stet_value_object();
+    stet_value next = stet_value_get(page, "next"), id = stet_value_get(page, "result");
+    add_text(&content, stet_value_retain(stet_value_get(page, "text")));
+    if (stet_value_type(next) == STET_TYPE_INT)
+        add_text(&content,
+                 stet_value_stringf("This is a part of a result of %lld bytes. The next part: %s with {\"result\":"
+                                    "\"%s\",\"offset\":%lld}",
+                                    (long long)stet_value_as_int(stet_value_get(page, "bytes")), STET_MCP_RESULT_TOOL,
+                                    stet_value_as_string(&id, NULL), (long long)stet_value_as_int(next)));
+    stet_value_put(&structured, "page", page);
+    stet_value_put(&v, "content", content);
     if (r->detail == STET_MCP_STRUCTURED)
-        stet_put(&v, "structuredContent", structured);
+        stet_value_put(&v, "structuredContent", structured);
     else
-        stet_release(structured);
-    stet_put(&v, "isError", stet_bool(false));
+        stet_value_release(structured);
+    stet_value_put(&v, "isError", stet_value_bool(false));
     return v;
 }
 
@@ -233,24 +234,24 @@ static stet_status first_page(mcp_request *r, char *text, size_t len, stet_value
 }
 
 static stet_value error_result(const stet_error *err) {
-    stet_value v = stet_object(), content = stet_array(), wrapper = stet_object();
+    stet_value v = stet_value_object(), content = stet_value_array(), wrapper = stet_value_object();
     size_t len;
-    stet_put(&wrapper, "error", stet_error_value(err));
+    stet_value_put(&wrapper, "error", stet_error_value(err));
     char *text = stet_json_print(wrapper, STET_JSON_CANONICAL, &len);
-    add_text(&content, stet_string_n(text, len));
-    stet_put(&v, "content", content);
-    stet_put(&v, "isError", stet_bool(true));
+    add_text(&content, stet_value_string_n(text, len));
+    stet_value_put(&v, "content", content);
+    stet_value_put(&v, "isError", stet_value_bool(true));
     stet_free(text);
-    stet_release(wrapper);
+    stet_value_release(wrapper);
     return v;
 }
 
 static void add_events(const mcp_request *r, stet_value *content) {
-    for (size_t i = 0; i < stet_count(r->events); i++)
-        add_text(content, stet_retain(stet_at(r->events, i)));
+    for (size_t i = 0; i < stet_value_count(r->events); i++)
+        add_text(content, stet_value_retain(stet_value_at(r->events, i)));
     if (r->events_bytes >= SIZE_MAX / 2)
         add_text(content,
-                 stet_string("More events were left out: a request with a progressToken gets each as it comes"));
+                 stet_value_string("More events were left out: a request with a progressToken gets each as it comes"));
 }
 
 /* What the command line prints as JSON, as text and as a value. Consumes `result`. */
@@ -260,29 +261,29 @@ static stet_status value_result(mcp_request *r, stet_value result, stet_value *o
     stet_status verdict = stet_op_verdict(r->op, result);
     if (len > r->s->o.max_result) {
         stet_value page;
-        stet_release(result);
+        stet_value_release(result);
         stet_status status = first_page(r, text, len, &page, err);
         if (status != STET_OK)
             return status;
         *out = page_result(r, page);
     } else {
-        stet_value content = stet_array();
-        *out = stet_object();
+        stet_value content = stet_value_array();
+        *out = stet_value_object();
         add_events(r, &content);
-        add_text(&content, stet_string_n(text, len));
+        add_text(&content, stet_value_string_n(text, len));
         stet_free(text);
-        stet_put(out, "content", content);
+        stet_value_put(out, "content", content);
         if (r->detail == STET_MCP_STRUCTURED)
-            stet_put(out, "structuredContent", result);
+            stet_value_put(out, "structuredContent", result);
         else
-            stet_release(result);
-        stet_put(out, "isError", stet_bool(false));
+            stet_value_release(result);
+        stet_value_put(out, "isError", stet_value_bool(false));
     }
     if (verdict != STET_OK) { /* an answer, but not a success: what the command's exit status would tell */
-        stet_value meta = stet_object();
-        stet_put(&meta, "stet/status", stet_string(stet_status_name(verdict)));
-        stet_put(&meta, "stet/exit", stet_int(verdict));
-        stet_put(out, "_meta", meta);
+        stet_value meta = stet_value_object();
+        stet_value_put(&meta, "stet/status", stet_value_string(stet_status_name(verdict)));
+        stet_value_put(&meta, "stet/exit", stet_value_int(verdict));
+        stet_value_put(out, "_meta", meta);
     }
     return STET_OK;
 }
@@ -293,9 +294,9 @@ static stet_status read_page(mcp_request *r, stet_value *out, stet_error *err) {
     stet_status status = stet_mcp_result_args(&r->args, &id, &offset, err);
     if (status != STET_OK)
         return status;
-    if (!stet_mcp_pages_read(r->s->pages, stet_as_string(&id, NULL), offset, page_bytes(r->s), &page)) {
+    if (!stet_mcp_pages_read(r->s->pages, stet_value_as_string(&id, NULL), offset, page_bytes(r->s), &page)) {
         stet_fail(err, STET_NOT_FOUND, "there is no byte %lld of a result \"%.64s\" (any more)", (long long)offset,
-                  stet_as_string(&id, NULL));
+                  stet_value_as_string(&id, NULL));
         stet_hint(err, "call the tool that gave it again");
         return STET_NOT_FOUND;
     }
@@ -306,7 +307,7 @@ static stet_status read_page(mcp_request *r, stet_value *out, stet_error *err) {
 void mcp_run_tool(stet_mcp_job *job) {
     mcp_request *r = (mcp_request *)job;
     stet_error err = STET_ERROR_INIT;
-    stet_value result = stet_null(), answer;
+    stet_value result = stet_value_null(), answer;
     int64_t begun = stet_clock_monotonic_us();
     stet_status status;
     if (r->op) {
@@ -333,8 +334,8 @@ static void tell_failure(mcp_request *r, const stet_error *err) {
     stet_buf text = STET_BUF(0);
     stet_value data = stet_error_value(err);
     if (r->text)
-        stet_put(&data, "uri", stet_string(r->text));
-    stet_rpc_write_error(&text, r->id, code, stet_string(err->message), data);
+        stet_value_put(&data, "uri", stet_value_string(r->text));
+    stet_rpc_write_error(&text, r->id, code, stet_value_string(err->message), data);
     mcp_tell(r->s, r, true, &text, NULL);
 }
 
@@ -346,27 +347,27 @@ static stet_status read_resource(mcp_request *r, stet_value *content, stet_error
         return status;
     size_t len;
     char *text = stet_json_print(value, STET_JSON_CANONICAL, &len);
-    stet_release(value);
-    *content = stet_object();
-    stet_put(content, "uri", stet_string(r->text));
-    stet_put(content, "mimeType", stet_string("application/json"));
+    stet_value_release(value);
+    *content = stet_value_object();
+    stet_value_put(content, "uri", stet_value_string(r->text));
+    stet_value_put(content, "mimeType", stet_value_string("application/json"));
     if (len <= r->s->o.max_result) {
-        stet_put(content, "text", stet_string_n(text, len));
+        stet_value_put(content, "text", stet_value_string_n(text, len));
         stet_free(text);
         return STET_OK;
     }
-    stet_value page, meta = stet_object();
+    stet_value page, meta = stet_value_object();
     status = first_page(r, text, len, &page, err);
     if (status != STET_OK) {
-        stet_release(*content);
-        stet_release(meta);
+        stet_value_release(*content);
+        stet_value_release(meta);
         return status;
     }
-    stet_put(content, "text", stet_retain(stet_get(page, "text")));
-    stet_put(content, "mimeType", stet_string("text/plain")); /* a part of JSON is none */
-    stet_remove(&page, "text", 4);
-    stet_put(&meta, "stet/page", page);
-    stet_put(content, "_meta", meta);
+    stet_value_put(content, "text", stet_value_retain(stet_value_get(page, "text")));
+    stet_value_put(content, "mimeType", stet_value_string("text/plain")); /* a part of JSON is none */
+    stet_value_remove(&page, "text", 4);
+    stet_value_put(&meta, "stet/page", page);
+    stet_value_put(content, "_meta", meta);
     return STET_OK;
 }
 
@@ -386,13 +387,13 @@ static void conclude(mcp_request *r, stet_status status, stet_value result, stet
 void mcp_run_read(stet_mcp_job *job) {
     mcp_request *r = (mcp_request *)job;
     stet_error err = STET_ERROR_INIT;
-    stet_value content, result = stet_null();
+    stet_value content, result = stet_value_null();
     stet_status status = read_resource(r, &content, &err);
     if (status == STET_OK) {
-        stet_value contents = stet_array();
-        stet_push(&contents, content);
-        result = stet_object();
-        stet_put(&result, "contents", contents);
+        stet_value contents = stet_value_array();
+        stet_value_push(&contents, content);
+        result = stet_value_object();
+        stet_value_put(&result, "contents", contents);
     }
     conclude(r, status, result, &err);
 }
@@ -401,11 +402,11 @@ void mcp_run_list(stet_mcp_job *job) {
     mcp_request *r = (mcp_request *)job;
     stet_mcp_caller caller = mcp_caller(r);
     stet_error err = STET_ERROR_INIT;
-    stet_value list, result = stet_null();
+    stet_value list, result = stet_value_null();
     stet_status status = stet_mcp_resource_list(&caller, &list, &err);
     if (status == STET_NOT_FOUND) { /* no project yet: nothing to list */
         stet_error_clear(&err);
-        list = stet_array();
+        list = stet_value_array();
         status = STET_OK;
     }
     if (status == STET_OK) {

@@ -18,48 +18,48 @@ typedef enum era { LEGACY = 1, MODERN = 2 } era;
 
 bool mcp_list_page(const stet_mcp_server *s, stet_value list, const char *what, const char *order, const char *cursor,
                    stet_value *result) {
-    size_t first = 0, n = stet_count(list);
+    size_t first = 0, n = stet_value_count(list);
     if (cursor) {
         if (strncmp(cursor, "after:", 6) != 0 || !cursor[6]) {
-            stet_release(list);
+            stet_value_release(list);
             return false;
         }
-        stet_value last = stet_string(cursor + 6);
-        while (first < n && stet_compare(stet_get(stet_at(list, first), order), last) <= 0)
+        stet_value last = stet_value_string(cursor + 6);
+        while (first < n && stet_value_compare(stet_value_get(stet_value_at(list, first), order), last) <= 0)
             first++;
-        stet_release(last);
+        stet_value_release(last);
     }
     size_t end = n - first > s->o.page_size ? first + s->o.page_size : n;
-    stet_value page = stet_array();
+    stet_value page = stet_value_array();
     for (size_t i = first; i < end; i++)
-        stet_push(&page, stet_retain(stet_at(list, i)));
-    *result = stet_object();
+        stet_value_push(&page, stet_value_retain(stet_value_at(list, i)));
+    *result = stet_value_object();
     if (end < n) {
-        stet_value last = stet_get(stet_at(list, end - 1), order);
-        stet_put(result, "nextCursor", stet_stringf("after:%s", stet_as_string(&last, NULL)));
+        stet_value last = stet_value_get(stet_value_at(list, end - 1), order);
+        stet_value_put(result, "nextCursor", stet_value_stringf("after:%s", stet_value_as_string(&last, NULL)));
     }
-    stet_put(result, what, page);
-    stet_release(list);
+    stet_value_put(result, what, page);
+    stet_value_release(list);
     return true;
 }
 
 void mcp_cacheable(const mcp_request *r, stet_value *result, int64_t ttl_ms, const char *scope) {
     if (!r->modern)
         return;
-    stet_put(result, "ttlMs", stet_int(ttl_ms));
-    stet_put(result, "cacheScope", stet_string(scope));
+    stet_value_put(result, "ttlMs", stet_value_int(ttl_ms));
+    stet_value_put(result, "cacheScope", stet_value_string(scope));
 }
 
 /* The cursor of a list request, NULL if there is none. False: refused. */
 static bool read_cursor(mcp_request *r, stet_value params, stet_value *hold, const char **cursor) {
     *cursor = NULL;
-    if (!stet_find(params, "cursor", 6, hold))
+    if (!stet_value_find(params, "cursor", 6, hold))
         return true;
     size_t len;
-    *cursor = stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, &len) : NULL;
+    *cursor = stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, &len) : NULL;
     if (*cursor && strlen(*cursor) == len)
         return true;
-    mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(), "cursor: a string expected, as nextCursor gave it");
+    mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(), "cursor: a string expected, as nextCursor gave it");
     return false;
 }
 
@@ -67,11 +67,11 @@ static void answer_list(mcp_request *r, stet_value params, stet_value list, cons
     stet_value hold, result;
     const char *cursor;
     if (!read_cursor(r, params, &hold, &cursor)) {
-        stet_release(list);
+        stet_value_release(list);
         return;
     }
     if (!mcp_list_page(r->s, list, what, order, cursor, &result)) {
-        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(), "cursor: not one that nextCursor gave");
+        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(), "cursor: not one that nextCursor gave");
         return;
     }
     mcp_cacheable(r, &result, LIST_TTL_MS, "public");
@@ -81,21 +81,21 @@ static void answer_list(mcp_request *r, stet_value params, stet_value list, cons
 /* A string parameter of a request; NULL: refused. */
 static const char *need_string(mcp_request *r, stet_value params, const char *name, stet_value *hold) {
     size_t len = 0;
-    *hold = stet_get(params, name);
-    const char *text = stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, &len) : NULL;
+    *hold = stet_value_get(params, name);
+    const char *text = stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, &len) : NULL;
     if (text && strlen(text) == len)
         return text;
-    mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(), "%s: a string expected", name);
+    mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(), "%s: a string expected", name);
     return NULL;
 }
 
 static stet_value capabilities(void) {
-    stet_value v = stet_object(), resources = stet_object();
-    stet_put(&resources, "subscribe", stet_bool(true));
-    stet_put(&resources, "listChanged", stet_bool(true));
-    stet_put(&v, "tools", stet_object());
-    stet_put(&v, "prompts", stet_object());
-    stet_put(&v, "resources", resources);
+    stet_value v = stet_value_object(), resources = stet_value_object();
+    stet_value_put(&resources, "subscribe", stet_value_bool(true));
+    stet_value_put(&resources, "listChanged", stet_value_bool(true));
+    stet_value_put(&v, "tools", stet_value_object());
+    stet_value_put(&v, "prompts", stet_value_object());
+    stet_value_put(&v, "resources", resources);
     return v;
 }
 
@@ -110,50 +110,52 @@ static void m_initialize(mcp_request *r, stet_value params) {
         {"2024-11-05", STET_MCP_PLAIN},
     };
     stet_mcp_server *s = r->s;
-    stet_value hold, info = stet_get(params, "clientInfo");
+    stet_value hold, info = stet_value_get(params, "clientInfo");
     if (s->in_session) {
-        mcp_refuse(r, STET_RPC_INVALID_REQUEST, stet_null(), "initialize was answered before");
+        mcp_refuse(r, STET_RPC_INVALID_REQUEST, stet_value_null(), "initialize was answered before");
         return;
     }
     const char *asked = need_string(r, params, "protocolVersion", &hold);
     if (!asked)
         return;
-    if (stet_typeof(stet_get(params, "capabilities")) != STET_OBJECT || stet_typeof(info) != STET_OBJECT) {
-        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(), "initialize needs the objects capabilities and clientInfo");
+    if (stet_value_type(stet_value_get(params, "capabilities")) != STET_TYPE_OBJECT ||
+        stet_value_type(info) != STET_TYPE_OBJECT) {
+        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(),
+                   "initialize needs the objects capabilities and clientInfo");
         return;
     }
     size_t v = 0; /* one we do not have is answered with our newest, and the client decides */
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
         if (strcmp(versions[i].version, asked) == 0)
             v = i;
-    stet_value name = stet_get(info, "name");
+    stet_value name = stet_value_get(info, "name");
     mcp_log(s, STET_MCP_LOG_INFO, "client %.100s, protocol %s",
-            stet_typeof(name) == STET_STRING ? stet_as_string(&name, NULL) : "?", versions[v].version);
+            stet_value_type(name) == STET_TYPE_STRING ? stet_value_as_string(&name, NULL) : "?", versions[v].version);
     s->in_session = true;
     s->detail = versions[v].detail;
     s->batches = strcmp(versions[v].version, BATCHED_VERSION) == 0;
-    stet_value result = stet_object();
-    stet_put(&result, "protocolVersion", stet_string(versions[v].version));
-    stet_put(&result, "capabilities", capabilities());
-    stet_put(&result, "serverInfo", stet_retain(s->server_info));
-    stet_put(&result, "instructions", stet_string(instructions));
+    stet_value result = stet_value_object();
+    stet_value_put(&result, "protocolVersion", stet_value_string(versions[v].version));
+    stet_value_put(&result, "capabilities", capabilities());
+    stet_value_put(&result, "serverInfo", stet_value_retain(s->server_info));
+    stet_value_put(&result, "instructions", stet_value_string(instructions));
     mcp_answer(r, result);
 }
 
 static void m_discover(mcp_request *r, stet_value params) {
     (void)params;
-    stet_value result = stet_object(), versions = stet_array();
-    stet_push(&versions, stet_string(MODERN_VERSION));
-    stet_put(&result, "supportedVersions", versions);
-    stet_put(&result, "capabilities", capabilities());
-    stet_put(&result, "instructions", stet_string(instructions));
+    stet_value result = stet_value_object(), versions = stet_value_array();
+    stet_value_push(&versions, stet_value_string(MODERN_VERSION));
+    stet_value_put(&result, "supportedVersions", versions);
+    stet_value_put(&result, "capabilities", capabilities());
+    stet_value_put(&result, "instructions", stet_value_string(instructions));
     mcp_cacheable(r, &result, LIST_TTL_MS, "public");
     mcp_answer(r, result);
 }
 
 static void m_ping(mcp_request *r, stet_value params) {
     (void)params;
-    mcp_answer(r, stet_object());
+    mcp_answer(r, stet_value_object());
 }
 
 static void m_tools_list(mcp_request *r, stet_value params) {
@@ -166,10 +168,10 @@ static void m_tools_call(mcp_request *r, stet_value params) {
     const char *name = need_string(r, params, "name", &hold);
     if (!name)
         return;
-    if (!stet_find(params, "arguments", 9, &arguments))
-        arguments = stet_null();
-    else if (stet_typeof(arguments) != STET_OBJECT) {
-        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(), "arguments: an object expected");
+    if (!stet_value_find(params, "arguments", 9, &arguments))
+        arguments = stet_value_null();
+    else if (stet_value_type(arguments) != STET_TYPE_OBJECT) {
+        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(), "arguments: an object expected");
         return;
     }
     const stet_op *op = stet_mcp_tools_find(s->tools, name);
@@ -177,12 +179,12 @@ static void m_tools_call(mcp_request *r, stet_value params) {
     if (!op && !pages) {
         stet_buf why = STET_BUF(4096);
         stet_mcp_tools_explain(s->tools, name, &why);
-        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(), "%s", stet_buf_cstr(&why));
+        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(), "%s", stet_buf_cstr(&why));
         stet_buf_release(&why);
         return;
     }
     r->op = op;
-    r->args = stet_typeof(arguments) == STET_NULL ? stet_object() : stet_retain(arguments);
+    r->args = stet_value_type(arguments) == STET_TYPE_NULL ? stet_value_object() : stet_value_retain(arguments);
     mcp_submit(r, mcp_run_tool, op && (op->flags & STET_OP_LONG));
 }
 
@@ -196,7 +198,7 @@ static void m_prompts_get(mcp_request *r, stet_value params) {
     const char *name = need_string(r, params, "name", &hold);
     if (!name)
         return;
-    if (stet_mcp_prompt_get(r->s->tools, name, stet_get(params, "arguments"), &result, &err) == STET_OK)
+    if (stet_mcp_prompt_get(r->s->tools, name, stet_value_get(params, "arguments"), &result, &err) == STET_OK)
         mcp_answer(r, result);
     else
         mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_error_value(&err), "%s", err.message);
@@ -227,17 +229,17 @@ static void m_resources_read(mcp_request *r, stet_value params) {
 }
 
 static void m_subscribe(mcp_request *r, stet_value params) {
-    stet_value hold, uris = stet_array();
+    stet_value hold, uris = stet_value_array();
     stet_mcp_caller caller = mcp_caller(r);
     const char *uri = need_string(r, params, "uri", &hold);
     if (uri && stet_mcp_resource_served(&caller, uri)) {
-        stet_push(&uris, stet_retain(hold));
+        stet_value_push(&uris, stet_value_retain(hold));
         mcp_subscribe(r, uris, false);
         return;
     }
-    stet_release(uris);
+    stet_value_release(uris);
     if (uri)
-        mcp_refuse(r, STET_RPC_RESOURCE_NOT_FOUND, stet_null(), "there is no resource %.200s", uri);
+        mcp_refuse(r, STET_RPC_RESOURCE_NOT_FOUND, stet_value_null(), "there is no resource %.200s", uri);
 }
 
 static void m_unsubscribe(mcp_request *r, stet_value params) {
@@ -246,34 +248,34 @@ static void m_unsubscribe(mcp_request *r, stet_value params) {
     if (!uri)
         return;
     mcp_unsubscribe(r->s, uri);
-    mcp_answer(r, stet_object());
+    mcp_answer(r, stet_value_object());
 }
 
 static void m_listen(mcp_request *r, stet_value params) {
-    stet_value filter = stet_get(params, "notifications"), list, wanted, uris = stet_array();
+    stet_value filter = stet_value_get(params, "notifications"), list, wanted, uris = stet_value_array();
     stet_mcp_caller caller = mcp_caller(r);
-    bool good = stet_typeof(filter) == STET_OBJECT, lists = false;
-    if (good && stet_find(filter, "resourcesListChanged", 20, &list)) {
-        good = stet_typeof(list) == STET_BOOL;
-        lists = stet_as_bool(list);
+    bool good = stet_value_type(filter) == STET_TYPE_OBJECT, lists = false;
+    if (good && stet_value_find(filter, "resourcesListChanged", 20, &list)) {
+        good = stet_value_type(list) == STET_TYPE_BOOL;
+        lists = stet_value_as_bool(list);
     }
-    if (good && stet_find(filter, "resourceSubscriptions", 21, &wanted)) {
-        good = stet_typeof(wanted) == STET_ARRAY && stet_count(wanted) <= STET_MCP_MAX_WATCHED;
-        for (size_t i = 0; good && i < stet_count(wanted); i++) {
-            stet_value uri = stet_at(wanted, i);
+    if (good && stet_value_find(filter, "resourceSubscriptions", 21, &wanted)) {
+        good = stet_value_type(wanted) == STET_TYPE_ARRAY && stet_value_count(wanted) <= STET_MCP_MAX_WATCHED;
+        for (size_t i = 0; good && i < stet_value_count(wanted); i++) {
+            stet_value uri = stet_value_at(wanted, i);
             size_t len = 0;
-            const char *text = stet_typeof(uri) == STET_STRING ? stet_as_string(&uri, &len) : NULL;
+            const char *text = stet_value_type(uri) == STET_TYPE_STRING ? stet_value_as_string(&uri, &len) : NULL;
             good = text != NULL;
             if (good && strlen(text) == len && stet_mcp_resource_served(&caller, text))
-                stet_push(&uris, stet_retain(uri));
+                stet_value_push(&uris, stet_value_retain(uri));
         }
     }
     if (good) {
         mcp_subscribe(r, uris, lists);
         return;
     }
-    stet_release(uris);
-    mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(),
+    stet_value_release(uris);
+    mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(),
                "notifications: an object expected, with resourcesListChanged (a boolean) and resourceSubscriptions (at "
                "most %d addresses)",
                STET_MCP_MAX_WATCHED);
@@ -305,8 +307,8 @@ void mcp_dispatch(mcp_request *r, const char *method, stet_value params) {
             methods[i].run(r, params);
             return;
         }
-    mcp_refuse(r, STET_RPC_METHOD_NOT_FOUND, stet_null(), "there is no method \"%.100s\" in this protocol version",
-               method);
+    mcp_refuse(r, STET_RPC_METHOD_NOT_FOUND, stet_value_null(),
+               "there is no method \"%.100s\" in this protocol version", method);
 }
 
 static mcp_request *request_of(stet_mcp_server *s, stet_value id) {
@@ -314,7 +316,7 @@ static mcp_request *request_of(stet_mcp_server *s, stet_value id) {
     size_t len;
     stet_slot *slot;
     for (size_t at = 0; stet_map_next(&s->requests, &at, &key, &len, &slot);)
-        if (stet_equal(((mcp_request *)slot->p)->id, id))
+        if (stet_value_equal(((mcp_request *)slot->p)->id, id))
             return slot->p;
     return NULL;
 }
@@ -326,7 +328,7 @@ void mcp_notice(stet_mcp_server *s, const char *method, stet_value params) {
         mcp_log(s, STET_MCP_LOG_INFO, "notification %.100s", method);
         return;
     }
-    stet_value id = stet_get(params, "requestId");
+    stet_value id = stet_value_get(params, "requestId");
     mcp_request *r = stet_rpc_id_valid(id) ? request_of(s, id) : NULL;
     if (r)
         mcp_drop(r);

@@ -15,23 +15,23 @@ static bool stop_asked(void *ctx) {
 }
 
 static stet_mcp_log level_of(stet_value v) {
-    const char *text = stet_as_string(&v, NULL);
+    const char *text = stet_value_as_string(&v, NULL);
     return text[0] == 'o' ? STET_MCP_LOG_OFF : text[0] == 'i' ? STET_MCP_LOG_INFO : STET_MCP_LOG_ERROR;
 }
 
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_mcp_options o = {
         .dir = ctx->project_dir ? ctx->project_dir : ctx->cwd,
-        .filter = {.all = stet_as_bool(stet_get(args, "all_tools")),
-                   .read_only = stet_as_bool(stet_get(args, "read_only")),
-                   .allow = stet_get(args, "allow"),
-                   .deny = stet_get(args, "deny")},
-        .outside = stet_as_bool(stet_get(args, "outside")),
-        .threads = (size_t)stet_as_int(stet_get(args, "threads")),
-        .max_frame = (size_t)stet_as_int(stet_get(args, "max_frame")),
-        .max_result = (size_t)stet_as_int(stet_get(args, "max_result")),
-        .page_size = (size_t)stet_as_int(stet_get(args, "page_size")),
-        .log = level_of(stet_get(args, "log")),
+        .filter = {.all = stet_value_as_bool(stet_value_get(args, "all_tools")),
+                   .read_only = stet_value_as_bool(stet_value_get(args, "read_only")),
+                   .allow = stet_value_get(args, "allow"),
+                   .deny = stet_value_get(args, "deny")},
+        .outside = stet_value_as_bool(stet_value_get(args, "outside")),
+        .threads = (size_t)stet_value_as_int(stet_value_get(args, "threads")),
+        .max_frame = (size_t)stet_value_as_int(stet_value_get(args, "max_frame")),
+        .max_result = (size_t)stet_value_as_int(stet_value_get(args, "max_result")),
+        .page_size = (size_t)stet_value_as_int(stet_value_get(args, "page_size")),
+        .log = level_of(stet_value_get(args, "log")),
     };
     stet_mcp_server *s;
     char *dir;
@@ -43,7 +43,7 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     stet_free(dir);
     if (status != STET_OK)
         return status;
-    if (stet_as_bool(stet_get(args, "list"))) {
+    if (stet_value_as_bool(stet_value_get(args, "list"))) {
         *result = stet_mcp_overview(s);
         stet_mcp_close(s, 0);
         return STET_OK;
@@ -55,20 +55,21 @@ static void put_names(stet_render *r, stet_value list, const char *key, const ch
     stet_table t = {.columns = 2};
     stet_table_cell(&t, heading);
     stet_table_cell(&t, "");
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value name = stet_get(stet_at(list, i), key), what = stet_get(stet_at(list, i), about);
-        stet_table_cell(&t, stet_as_string(&name, NULL));
-        stet_table_cell(&t, stet_as_string(&what, NULL));
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value name = stet_value_get(stet_value_at(list, i), key),
+                   what = stet_value_get(stet_value_at(list, i), about);
+        stet_table_cell(&t, stet_value_as_string(&name, NULL));
+        stet_table_cell(&t, stet_value_as_string(&what, NULL));
     }
     stet_table_print(&t, r, true);
 }
 
 static void render(stet_render *r, stet_value result) {
-    put_names(r, stet_get(result, "tools"), "name", "title", "TOOLS");
+    put_names(r, stet_value_get(result, "tools"), "name", "title", "TOOLS");
     stet_buf_char(r->out, '\n');
-    put_names(r, stet_get(result, "prompts"), "name", "title", "PROMPTS");
+    put_names(r, stet_value_get(result, "prompts"), "name", "title", "PROMPTS");
     stet_buf_char(r->out, '\n');
-    put_names(r, stet_get(result, "resourceTemplates"), "uriTemplate", "description", "RESOURCES");
+    put_names(r, stet_value_get(result, "resourceTemplates"), "uriTemplate", "description", "RESOURCES");
 }
 
 static const stet_param params[] = {

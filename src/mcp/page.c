@@ -89,12 +89,12 @@ bool stet_mcp_pages_read(stet_mcp_pages *p, const char *id, int64_t offset, size
         take = stet_utf8_valid_prefix(text, take);
         found = take > 0;
         if (found) {
-            *out = stet_object();
-            stet_put(out, "result", stet_string(id));
-            stet_put(out, "bytes", stet_int((int64_t)k->len));
-            stet_put(out, "offset", stet_int(offset));
-            stet_put(out, "next", take < rest ? stet_int(offset + (int64_t)take) : stet_null());
-            stet_put(out, "text", stet_string_n(text, take));
+            *out = stet_value_object();
+            stet_value_put(out, "result", stet_value_string(id));
+            stet_value_put(out, "bytes", stet_value_int((int64_t)k->len));
+            stet_value_put(out, "offset", stet_value_int(offset));
+            stet_value_put(out, "next", take < rest ? stet_value_int(offset + (int64_t)take) : stet_value_null());
+            stet_value_put(out, "text", stet_value_string_n(text, take));
         }
     }
     pthread_mutex_unlock(&p->lock);

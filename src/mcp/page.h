@@ -4,7 +4,7 @@
  *     char id[STET_MCP_PAGE_ID_MAX];
  *     stet_value page; // {"result","bytes","offset","next","text"}
  *     if (stet_mcp_pages_keep(p, text, len, id) && stet_mcp_pages_read(p, id, 0, 100000, &page))
- *         stet_release(page);
+ *         stet_value_release(page);
  *     stet_mcp_pages_free(p);
  *
  * The oldest results are dropped first when there are too many or they are too large together. Pages are cut between

@@ -68,7 +68,7 @@ static const prompt prompts[] = {
      .description = "Do something with the project's documents, carefully",
      .arguments = {{"task", "What is to be done", true}},
      .needs = {"get", "set"},
-     .text = "This project keeps JSON documents; a cell is ID/KEY/KEY. Read with stet_get before you write with "
+     .text = "This project keeps JSON documents; a cell is ID/KEY/KEY. Read with stet_value_get before you write with "
              "stet_set, change only what the task asks for, and tell me the cells you changed.\n\nThe task: {task}"},
 };
 
@@ -82,25 +82,25 @@ static bool offered(const stet_mcp_tools *tools, const prompt *p) {
 }
 
 stet_value stet_mcp_prompts_list(const stet_mcp_tools *tools, bool titles) {
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++) {
         const prompt *p = &prompts[i];
         if (!offered(tools, p))
             continue;
-        stet_value v = stet_object(), arguments = stet_array();
+        stet_value v = stet_value_object(), arguments = stet_value_array();
         for (size_t k = 0; k < MAX_ARGUMENTS && p->arguments[k].name; k++) {
-            stet_value a = stet_object();
-            stet_put(&a, "name", stet_string(p->arguments[k].name));
-            stet_put(&a, "description", stet_string(p->arguments[k].summary));
-            stet_put(&a, "required", stet_bool(p->arguments[k].required));
-            stet_push(&arguments, a);
+            stet_value a = stet_value_object();
+            stet_value_put(&a, "name", stet_value_string(p->arguments[k].name));
+            stet_value_put(&a, "description", stet_value_string(p->arguments[k].summary));
+            stet_value_put(&a, "required", stet_value_bool(p->arguments[k].required));
+            stet_value_push(&arguments, a);
         }
-        stet_put(&v, "name", stet_string(p->name));
+        stet_value_put(&v, "name", stet_value_string(p->name));
         if (titles)
-            stet_put(&v, "title", stet_string(p->title));
-        stet_put(&v, "description", stet_string(p->description));
-        stet_put(&v, "arguments", arguments);
-        stet_push(&list, v);
+            stet_value_put(&v, "title", stet_value_string(p->title));
+        stet_value_put(&v, "description", stet_value_string(p->description));
+        stet_value_put(&v, "arguments", arguments);
+        stet_value_push(&list, v);
     }
     return list;
 }
@@ -113,17 +113,18 @@ static const argument *find_argument(const prompt *p, const char *name) {
 }
 
 static stet_status check_arguments(const prompt *p, stet_value given, stet_error *err) {
-    if (stet_typeof(given) != STET_OBJECT && stet_typeof(given) != STET_NULL)
+    if (stet_value_type(given) != STET_TYPE_OBJECT && stet_value_type(given) != STET_TYPE_NULL)
         return stet_fail(err, STET_INVALID, "arguments are an object");
-    for (size_t i = 0; i < stet_count(given); i++) {
-        const char *key = stet_key_at(given, i, NULL);
+    for (size_t i = 0; i < stet_value_count(given); i++) {
+        const char *key = stet_value_key_at(given, i, NULL);
         if (!find_argument(p, key))
             return stet_fail(err, STET_INVALID, "prompt %s has no argument \"%.100s\"", p->name, key);
-        if (stet_typeof(stet_at(given, i)) != STET_STRING)
+        if (stet_value_type(stet_value_at(given, i)) != STET_TYPE_STRING)
             return stet_fail(err, STET_INVALID, "argument %s: a string expected", key);
     }
     for (size_t i = 0; i < MAX_ARGUMENTS && p->arguments[i].name; i++)
-        if (p->arguments[i].required && stet_typeof(stet_get(given, p->arguments[i].name)) != STET_STRING)
+        if (p->arguments[i].required &&
+            stet_value_type(stet_value_get(given, p->arguments[i].name)) != STET_TYPE_STRING)
             return stet_fail(err, STET_INVALID, "prompt %s: argument %s is missing (%s)", p->name, p->arguments[i].name,
                              p->arguments[i].summary);
     return STET_OK;
@@ -134,8 +135,8 @@ static const char *put_argument(const char *at, stet_value given, stet_buf *out,
     const char *end = strchr(at, '}');
     stet_value v;
     size_t len;
-    if (stet_find(given, at + 1, (size_t)(end - at - 1), &v)) {
-        const char *text = stet_as_string(&v, &len);
+    if (stet_value_find(given, at + 1, (size_t)(end - at - 1), &v)) {
+        const char *text = stet_value_as_string(&v, &len);
         stet_buf_add(out, text, len);
     } else {
         *absent = true;
@@ -186,15 +187,15 @@ stet_status stet_mcp_prompt_get(const stet_mcp_tools *tools, const char *name, s
         return status;
     stet_buf text = STET_BUF(0);
     fill(p->text, arguments, &text);
-    stet_value content = stet_object(), message = stet_object(), messages = stet_array();
-    stet_put(&content, "type", stet_string("text"));
-    stet_put(&content, "text", stet_string_n(stet_buf_cstr(&text), text.len));
-    stet_put(&message, "role", stet_string("user"));
-    stet_put(&message, "content", content);
-    stet_push(&messages, message);
-    *out = stet_object();
-    stet_put(out, "description", stet_string(p->description));
-    stet_put(out, "messages", messages);
+    stet_value content = stet_value_object(), message = stet_value_object(), messages = stet_value_array();
+    stet_value_put(&content, "type", stet_value_string("text"));
+    stet_value_put(&content, "text", stet_value_string_n(stet_buf_cstr(&text), text.len));
+    stet_value_put(&message, "role", stet_value_string("user"));
+    stet_value_put(&message, "content", content);
+    stet_value_push(&messages, message);
+    *out = stet_value_object();
+    stet_value_put(out, "description", stet_value_string(p->description));
+    stet_value_put(out, "messages", messages);
     stet_buf_release(&text);
     return STET_OK;
 }

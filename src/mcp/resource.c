@@ -109,12 +109,12 @@ static void encode(stet_buf *out, const char *text) {
 }
 
 static void add(stet_value *list, const kind *k, const char *title, const stet_buf *uri) {
-    stet_value v = stet_object();
-    stet_put(&v, "uri", stet_string(stet_buf_cstr(uri)));
-    stet_put(&v, "name", stet_string(stet_buf_cstr(uri) + strlen(SCHEME)));
-    stet_put(&v, "title", stet_stringf("%s %s", k->title, title));
-    stet_put(&v, "mimeType", stet_string("application/json"));
-    stet_push(list, v);
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "uri", stet_value_string(stet_buf_cstr(uri)));
+    stet_value_put(&v, "name", stet_value_string(stet_buf_cstr(uri) + strlen(SCHEME)));
+    stet_value_put(&v, "title", stet_value_stringf("%s %s", k->title, title));
+    stet_value_put(&v, "mimeType", stet_value_string("application/json"));
+    stet_value_push(list, v);
 }
 
 /* Every row of a list operation, page after page, up to STET_MCP_LIST_MAX. `args` is consumed. */
@@ -122,81 +122,86 @@ static stet_status each_row(const stet_mcp_caller *c, const kind *k, stet_value 
                             stet_error *err) {
     const stet_op *op = stet_op_find(k->list_op);
     stet_status status = STET_OK;
-    *rows = stet_array();
+    *rows = stet_value_array();
     if (stet_op_param(op, "limit"))
-        stet_put(&args, "limit", stet_int(ROWS_AT_ONCE));
-    while (status == STET_OK && stet_count(*rows) < STET_MCP_LIST_MAX) {
+        stet_value_put(&args, "limit", stet_value_int(ROWS_AT_ONCE));
+    while (status == STET_OK && stet_value_count(*rows) < STET_MCP_LIST_MAX) {
         stet_value result;
-        status = c->call(c->ctx, op, stet_retain(args), &result, err);
+        status = c->call(c->ctx, op, stet_value_retain(args), &result, err);
         if (status != STET_OK)
             break;
-        stet_value page = stet_get(result, k->rows), next = k->next ? stet_get(result, k->next) : stet_null();
-        for (size_t i = 0; i < stet_count(page); i++)
-            stet_push(rows, stet_retain(stet_at(page, i)));
-        bool more = stet_typeof(next) != STET_NULL && stet_count(page) && k->cursor && stet_op_param(op, k->cursor);
+        stet_value page = stet_value_get(result, k->rows),
+                   next = k->next ? stet_value_get(result, k->next) : stet_value_null();
+        for (size_t i = 0; i < stet_value_count(page); i++)
+            stet_value_push(rows, stet_value_retain(stet_value_at(page, i)));
+        bool more = stet_value_type(next) != STET_TYPE_NULL && stet_value_count(page) && k->cursor &&
+                    stet_op_param(op, k->cursor);
         if (more)
-            stet_put(&args, k->cursor, stet_retain(next));
-        stet_release(result);
+            stet_value_put(&args, k->cursor, stet_value_retain(next));
+        stet_value_release(result);
         if (!more)
             break;
     }
-    stet_release(args);
+    stet_value_release(args);
     if (status != STET_OK) {
-        stet_release(*rows);
-        *rows = stet_null();
+        stet_value_release(*rows);
+        *rows = stet_value_null();
     }
     return status;
 }
 
 static stet_status list_plain(const kind *k, const stet_mcp_caller *c, stet_value *out, stet_error *err) {
-    stet_value rows, args = stet_object();
+    stet_value rows, args = stet_value_object();
     const stet_param *scope = stet_op_param(stet_op_find(k->list_op), "scope");
     if (scope && scope->type == STET_PARAM_ENUM)
-        stet_put(&args, "scope", stet_string("repo")); /* of this project, not of all */
+        stet_value_put(&args, "scope", stet_value_string("repo")); /* of this project, not of all */
     stet_status status = each_row(c, k, args, &rows, err);
-    for (size_t i = 0; status == STET_OK && i < stet_count(rows); i++) {
-        stet_value id = stet_get(stet_at(rows, i), k->id);
-        if (stet_typeof(id) != STET_STRING)
+    for (size_t i = 0; status == STET_OK && i < stet_value_count(rows); i++) {
+        stet_value id = stet_value_get(stet_value_at(rows, i), k->id);
+        if (stet_value_type(id) != STET_TYPE_STRING)
             continue;
         stet_buf uri = STET_BUF(STET_MCP_URI_MAX);
         stet_buf_printf(&uri, SCHEME "%s/", k->name);
-        encode(&uri, stet_as_string(&id, NULL));
+        encode(&uri, stet_value_as_string(&id, NULL));
         if (!uri.overflow)
-            add(out, k, stet_as_string(&id, NULL), &uri);
+            add(out, k, stet_value_as_string(&id, NULL), &uri);
         stet_buf_release(&uri);
     }
     if (status == STET_OK)
-        stet_release(rows);
+        stet_value_release(rows);
     return status;
 }
 
 static stet_status list_space(const kind *k, const stet_mcp_caller *c, const char *space, stet_value *out,
                               stet_error *err) {
-    stet_value rows, args = stet_object();
-    stet_put(&args, "space", stet_string(space));
+    stet_value rows, args = stet_value_object();
+    stet_value_put(&args, "space", stet_value_string(space));
     stet_status status = each_row(c, k, args, &rows, err);
     if (status != STET_OK)
         return status;
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value id = stet_get(stet_at(rows, i), k->id), scope = stet_get(stet_at(rows, i), "scope");
-        if (stet_typeof(id) != STET_STRING)
+    for (size_t i = 0; i < stet_value_count(rows); i++) {
+        stet_value id = stet_value_get(stet_value_at(rows, i), k->id),
+                   scope = stet_value_get(stet_value_at(rows, i), "scope");
+        if (stet_value_type(id) != STET_TYPE_STRING)
             continue;
         stet_buf uri = STET_BUF(STET_MCP_URI_MAX);
         stet_buf_printf(&uri, SCHEME "%s/", k->name);
         encode(&uri, space);
         stet_buf_char(&uri, '/');
-        encode(&uri, stet_as_string(&id, NULL));
+        encode(&uri, stet_value_as_string(&id, NULL));
         size_t len = 0;
-        const char *text = stet_typeof(scope) == STET_STRING ? stet_as_string(&scope, &len) : "";
+        const char *text = stet_value_type(scope) == STET_TYPE_STRING && strcmp(k->name, "doc") == 0
+                               ? stet_value_as_string(&scope, &len)
+                               : ""; /* a piece has its scope in its name */
         if (len) {
             stet_buf_str(&uri, "?scope=");
             encode(&uri, text);
         }
         if (!uri.overflow)
-            add(out, k, stet_as_string(&id, NULL), &uri);
+            add(out, k, stet_value_as_string(&id, NULL), &uri);
         stet_buf_release(&uri);
     }
-    stet_release(rows);
+    stet_value_release(rows);
     return STET_OK;
 }
 
@@ -205,17 +210,18 @@ static stet_status list_spaces(const kind *k, const stet_mcp_caller *c, stet_val
     stet_value result;
     if (!spaces_op || !c->permitted(c->ctx, spaces_op))
         return list_space(k, c, "main", out, err);
-    stet_status status = c->call(c->ctx, spaces_op, stet_object(), &result, err);
+    stet_status status = c->call(c->ctx, spaces_op, stet_value_object(), &result, err);
     if (status != STET_OK)
         return status;
-    stet_value spaces = stet_get(result, "spaces");
-    for (size_t i = 0; i < stet_count(spaces); i++) {
-        stet_value name = stet_get(stet_at(spaces, i), "name");
+    stet_value spaces = stet_value_get(result, "spaces");
+    for (size_t i = 0; i < stet_value_count(spaces); i++) {
+        stet_value name = stet_value_get(stet_value_at(spaces, i), "name");
         stet_error one = STET_ERROR_INIT; /* a space that can't be read hides no other */
-        if (stet_typeof(name) == STET_STRING && list_space(k, c, stet_as_string(&name, NULL), out, &one) != STET_OK)
+        if (stet_value_type(name) == STET_TYPE_STRING &&
+            list_space(k, c, stet_value_as_string(&name, NULL), out, &one) != STET_OK)
             stet_error_clear(&one);
     }
-    stet_release(result);
+    stet_value_release(result);
     return STET_OK;
 }
 
@@ -228,25 +234,25 @@ static stet_value document_args(const kind *k, const address *a) {
             stet_buf_str(&cell, *c == '~' ? "~0" : "~1");
         else
             stet_buf_char(&cell, *c);
-    stet_value args = stet_object();
-    stet_put(&args, "space", stet_string(a->part[0]));
-    stet_put(&args, "cell", stet_string(stet_buf_cstr(&cell)));
+    stet_value args = stet_value_object();
+    stet_value_put(&args, "space", stet_value_string(a->part[0]));
+    stet_value_put(&args, "cell", stet_value_string(stet_buf_cstr(&cell)));
     if (a->scope)
-        stet_put(&args, "scope", stet_string(a->scope));
+        stet_value_put(&args, "scope", stet_value_string(a->scope));
     stet_buf_release(&cell);
     return args;
 }
 
 /* The one thing that the reading operation is about: its first positional parameter. */
 static stet_value plain_args(const kind *k, const address *a) {
-    stet_value args = stet_object();
+    stet_value args = stet_value_object();
     if (a->parts == 2)
-        stet_put(&args, "space", stet_string(a->part[0]));
+        stet_value_put(&args, "space", stet_value_string(a->part[0]));
     for (const stet_param *p = stet_op_find(k->read_op)->params; p && p->name; p++)
         if (p->flags & STET_PARAM_POSITIONAL) {
             char key[STET_PARAM_NAME_MAX];
             stet_param_key(p, key);
-            stet_put(&args, key, stet_string(a->part[a->parts - 1]));
+            stet_value_put(&args, key, stet_value_string(a->part[a->parts - 1]));
             break;
         }
     return args;
@@ -282,46 +288,47 @@ static const kind *kind_of(const stet_mcp_caller *c, const address *a) {
 }
 
 stet_value stet_mcp_resource_templates(const stet_mcp_caller *c) {
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < KINDS; i++) {
         if (!usable(c, kinds[i].read_op))
             continue;
-        stet_value v = stet_object();
-        stet_put(&v, "uriTemplate", stet_string(kinds[i].template));
-        stet_put(&v, "name", stet_string(kinds[i].name));
-        stet_put(&v, "title", stet_string(kinds[i].title));
-        stet_put(&v, "description", stet_string(kinds[i].description));
-        stet_put(&v, "mimeType", stet_string("application/json"));
-        stet_push(&list, v);
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "uriTemplate", stet_value_string(kinds[i].template));
+        stet_value_put(&v, "name", stet_value_string(kinds[i].name));
+        stet_value_put(&v, "title", stet_value_string(kinds[i].title));
+        stet_value_put(&v, "description", stet_value_string(kinds[i].description));
+        stet_value_put(&v, "mimeType", stet_value_string("application/json"));
+        stet_value_push(&list, v);
     }
     return list;
 }
 
 static int by_uri(const void *a, const void *b) {
-    return stet_compare(stet_get(*(const stet_value *)a, "uri"), stet_get(*(const stet_value *)b, "uri"));
+    return stet_value_compare(stet_value_get(*(const stet_value *)a, "uri"),
+                              stet_value_get(*(const stet_value *)b, "uri"));
 }
 
 stet_status stet_mcp_resource_list(const stet_mcp_caller *c, stet_value *out, stet_error *err) {
-    stet_value all = stet_array();
+    stet_value all = stet_value_array();
     for (size_t i = 0; i < KINDS; i++) {
         if (!usable(c, kinds[i].read_op) || !usable(c, kinds[i].list_op))
             continue;
         stet_status status = kinds[i].list(&kinds[i], c, &all, err);
         if (status != STET_OK) {
-            stet_release(all);
+            stet_value_release(all);
             return status;
         }
     }
-    size_t n = stet_count(all);
+    size_t n = stet_value_count(all);
     stet_value *at = stet_alloc((n ? n : 1) * sizeof *at);
     for (size_t i = 0; i < n; i++)
-        at[i] = stet_at(all, i);
+        at[i] = stet_value_at(all, i);
     qsort(at, n, sizeof *at, by_uri);
-    *out = stet_array();
+    *out = stet_value_array();
     for (size_t i = 0; i < n; i++)
-        stet_push(out, stet_retain(at[i]));
+        stet_value_push(out, stet_value_retain(at[i]));
     free(at);
-    stet_release(all);
+    stet_value_release(all);
     return STET_OK;
 }
 
@@ -341,7 +348,7 @@ stet_status stet_mcp_resource_read(const stet_mcp_caller *c, const char *uri, st
     if (status != STET_OK)
         return status;
     if (stet_op_verdict(op, result) == STET_NOT_FOUND) {
-        stet_release(result);
+        stet_value_release(result);
         return stet_fail(err, STET_NOT_FOUND, "there is no resource %.200s", uri);
     }
     *out = result;

@@ -71,9 +71,9 @@ void stet_rpc_framer_release(stet_rpc_framer *f) {
 
 bool stet_rpc_id_valid(stet_value id) {
     size_t len = 0;
-    if (stet_typeof(id) == STET_STRING)
-        stet_as_string(&id, &len);
-    return stet_typeof(id) == STET_INT || (stet_typeof(id) == STET_STRING && len <= STET_RPC_ID_MAX);
+    if (stet_value_type(id) == STET_TYPE_STRING)
+        stet_value_as_string(&id, &len);
+    return stet_value_type(id) == STET_TYPE_INT || (stet_value_type(id) == STET_TYPE_STRING && len <= STET_RPC_ID_MAX);
 }
 
 static stet_rpc_kind bad(stet_rpc_message *m, int code, const char *why) {
@@ -85,71 +85,72 @@ static stet_rpc_kind bad(stet_rpc_message *m, int code, const char *why) {
 
 stet_rpc_kind stet_rpc_classify(stet_value message, stet_rpc_message *out) {
     *out = (stet_rpc_message){.kind = STET_RPC_BAD};
-    if (stet_typeof(message) != STET_OBJECT)
+    if (stet_value_type(message) != STET_TYPE_OBJECT)
         return bad(out, STET_RPC_INVALID_REQUEST, "a message is a JSON object");
-    stet_value id, version = stet_get(message, "jsonrpc"), ignored;
-    bool has_id = stet_find(message, "id", 2, &id);
+    stet_value id, version = stet_value_get(message, "jsonrpc"), ignored;
+    bool has_id = stet_value_find(message, "id", 2, &id);
     if (has_id && stet_rpc_id_valid(id))
         out->id = id;
     size_t len;
-    if (stet_typeof(version) != STET_STRING || strcmp(stet_as_string(&version, &len), "2.0") != 0 || len != 3)
+    if (stet_value_type(version) != STET_TYPE_STRING || strcmp(stet_value_as_string(&version, &len), "2.0") != 0 ||
+        len != 3)
         return bad(out, STET_RPC_INVALID_REQUEST, "\"jsonrpc\" must be \"2.0\"");
-    if (!stet_find(message, "method", 6, &out->method)) {
-        if (stet_find(message, "result", 6, &ignored) || stet_find(message, "error", 5, &ignored))
+    if (!stet_value_find(message, "method", 6, &out->method)) {
+        if (stet_value_find(message, "result", 6, &ignored) || stet_value_find(message, "error", 5, &ignored))
             return out->kind = STET_RPC_RESPONSE;
         return bad(out, STET_RPC_INVALID_REQUEST, "\"method\" is missing");
     }
-    if (stet_typeof(out->method) != STET_STRING)
+    if (stet_value_type(out->method) != STET_TYPE_STRING)
         return bad(out, STET_RPC_INVALID_REQUEST, "\"method\" must be a string");
-    if (has_id && stet_typeof(id) == STET_NULL)
+    if (has_id && stet_value_type(id) == STET_TYPE_NULL)
         return bad(out, STET_RPC_INVALID_REQUEST, "\"id\" must not be null");
     if (has_id && !stet_rpc_id_valid(id))
         return bad(out, STET_RPC_INVALID_REQUEST, "\"id\" must be an integer or a string of at most 1024 bytes");
-    const char *method = stet_as_string(&out->method, &len);
+    const char *method = stet_value_as_string(&out->method, &len);
     bool notice = strncmp(method, "notifications/", 14) == 0;
     if (has_id && notice)
         return bad(out, STET_RPC_INVALID_REQUEST, "a notification has no \"id\"");
-    if (stet_find(message, "params", 6, &out->params) && stet_typeof(out->params) != STET_OBJECT) {
+    if (stet_value_find(message, "params", 6, &out->params) && stet_value_type(out->params) != STET_TYPE_OBJECT) {
         if (has_id)
             return bad(out, STET_RPC_INVALID_PARAMS, "\"params\" must be an object");
-        out->params = stet_null();
+        out->params = stet_value_null();
     }
     return out->kind = has_id ? STET_RPC_REQUEST : STET_RPC_NOTIFICATION;
 }
 
 static void write_message(stet_buf *out, stet_value message) {
     stet_json_write(out, message, STET_JSON_CANONICAL);
-    stet_release(message);
+    stet_value_release(message);
 }
 
 static stet_value begin(stet_value id) {
-    stet_value m = stet_object();
-    stet_put(&m, "jsonrpc", stet_string("2.0"));
-    if (stet_typeof(id) != STET_NULL)
-        stet_put(&m, "id", stet_retain(id));
+    stet_value m = stet_value_object();
+    stet_value_put(&m, "jsonrpc", stet_value_string("2.0"));
+    if (stet_value_type(id) != STET_TYPE_NULL)
+        stet_value_put(&m, "id", stet_value_retain(id));
     return m;
 }
 
 void stet_rpc_write_result(stet_buf *out, stet_value id, stet_value result) {
     stet_value m = begin(id);
-    stet_put(&m, "result", result);
+    stet_value_put(&m, "result", result);
     write_message(out, m);
 }
 
 void stet_rpc_write_error(stet_buf *out, stet_value id, int code, stet_value message, stet_value data) {
-    stet_value m = begin(id), error = stet_object();
-    stet_put(&error, "code", stet_int(code));
-    stet_put(&error, "message", message);
-    if (stet_typeof(data) != STET_NULL)
-        stet_put(&error, "data", data);
-    stet_put(&m, "error", error);
+    stet_value m = begin(id), error = stet_value_object();
+    stet_value_put(&error, "code", stet_value_int(code));
+    stet_value_put(&error, "message", message);
+    if (stet_value_type(data) != STET_TYPE_NULL)
+        stet_value_put(&error, "data", data);
+    stet_value_put(&m, "error", error);
     write_message(out, m);
 }
 
 void stet_rpc_write_notification(stet_buf *out, const char *method, stet_value params) {
-    stet_value m = begin(stet_null());
-    stet_put(&m, "method", stet_string(method));
-    if (stet_typeof(params) != STET_NULL)
-        stet_put(&m, "params", params);
+    stet_value m = begin(stet_value_null());
+    stet_value_put(&m, "method", stet_value_string(method));
+    if (stet_value_type(params) != STET_TYPE_NULL)
+        stet_value_put(&m, "params", params);
     write_message(out, m);
 }

@@ -46,10 +46,10 @@ mcp_request *mcp_request_ref(mcp_request *r) {
 void mcp_request_unref(mcp_request *r) {
     if (!r || atomic_fetch_sub(&r->refs, 1) != 1)
         return;
-    stet_release(r->id);
-    stet_release(r->token);
-    stet_release(r->args);
-    stet_release(r->events);
+    stet_value_release(r->id);
+    stet_value_release(r->token);
+    stet_value_release(r->args);
+    stet_value_release(r->events);
     free(r->text);
     free(r);
 }
@@ -58,7 +58,7 @@ mcp_request *mcp_request_new(stet_mcp_server *s, stet_value id, mcp_batch *batch
     mcp_request *r = stet_alloc_zero(sizeof *r);
     r->s = s;
     r->refs = 1;
-    r->id = stet_retain(id);
+    r->id = stet_value_retain(id);
     r->batch = batch;
     r->detail = s->detail;
     r->progress = -1;
@@ -178,11 +178,11 @@ static void batch_done(stet_mcp_server *s, mcp_batch *b) {
 
 void mcp_write_result(const mcp_request *r, stet_buf *out, stet_value result) {
     if (r->modern) {
-        stet_value before = stet_get(result, "_meta");
-        stet_value meta = stet_typeof(before) == STET_OBJECT ? stet_retain(before) : stet_object();
-        stet_put(&meta, META_PREFIX "serverInfo", stet_retain(r->s->server_info));
-        stet_put(&result, "_meta", meta);
-        stet_put(&result, "resultType", stet_string("complete"));
+        stet_value before = stet_value_get(result, "_meta");
+        stet_value meta = stet_value_type(before) == STET_TYPE_OBJECT ? stet_value_retain(before) : stet_value_object();
+        stet_value_put(&meta, META_PREFIX "serverInfo", stet_value_retain(r->s->server_info));
+        stet_value_put(&result, "_meta", meta);
+        stet_value_put(&result, "resultType", stet_value_string("complete"));
     }
     stet_rpc_write_result(out, r->id, result);
 }
@@ -217,7 +217,7 @@ void mcp_refuse(mcp_request *r, int code, stet_value data, const char *format, .
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     stet_buf text = STET_BUF(0);
-    stet_rpc_write_error(&text, r->id, code, stet_stringf("%s", message), data);
+    stet_rpc_write_error(&text, r->id, code, stet_value_stringf("%s", message), data);
     mcp_finish(r, &text);
 }
 
@@ -326,7 +326,7 @@ bool stet_mcp_idle(const stet_mcp_server *s) {
 static void complain(stet_mcp_server *s, mcp_batch *batch, stet_value id, int code, const char *why) {
     stet_buf text = STET_BUF(0);
     mcp_log(s, STET_MCP_LOG_INFO, "refused a message: %s", why);
-    stet_rpc_write_error(&text, id, code, stet_stringf("%s", why), stet_null());
+    stet_rpc_write_error(&text, id, code, stet_value_stringf("%s", why), stet_value_null());
     if (batch)
         batch_add(batch, &text);
     else
@@ -335,69 +335,70 @@ static void complain(stet_mcp_server *s, mcp_batch *batch, stet_value id, int co
 }
 
 static stet_value supported(const char *requested) {
-    stet_value data = stet_object(), list = stet_array();
-    stet_push(&list, stet_string(MODERN_VERSION));
-    stet_put(&data, "supported", list);
-    stet_put(&data, "requested", stet_string(requested));
+    stet_value data = stet_value_object(), list = stet_value_array();
+    stet_value_push(&list, stet_value_string(MODERN_VERSION));
+    stet_value_put(&data, "supported", list);
+    stet_value_put(&data, "requested", stet_value_string(requested));
     return data;
 }
 
 /* Which era a request belongs to, and what it says about itself. False: it was refused. */
 static bool read_meta(mcp_request *r, const char *method, stet_value params) {
     stet_value meta, version, token;
-    bool has_meta = stet_find(params, "_meta", 5, &meta);
-    if (has_meta && stet_typeof(meta) != STET_OBJECT) {
-        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(), "\"_meta\" must be an object");
+    bool has_meta = stet_value_find(params, "_meta", 5, &meta);
+    if (has_meta && stet_value_type(meta) != STET_TYPE_OBJECT) {
+        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(), "\"_meta\" must be an object");
         return false;
     }
     static const char key[] = META_PREFIX "protocolVersion";
-    r->modern = has_meta && stet_find(meta, key, strlen(key), &version);
+    r->modern = has_meta && stet_value_find(meta, key, strlen(key), &version);
     if (r->modern) {
-        if (stet_typeof(version) != STET_STRING) {
-            mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(), "%s must be a string", key);
+        if (stet_value_type(version) != STET_TYPE_STRING) {
+            mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(), "%s must be a string", key);
             return false;
         }
-        if (strcmp(stet_as_string(&version, NULL), MODERN_VERSION) != 0) {
-            mcp_refuse(r, STET_RPC_UNSUPPORTED_VERSION, supported(stet_as_string(&version, NULL)),
+        if (strcmp(stet_value_as_string(&version, NULL), MODERN_VERSION) != 0) {
+            mcp_refuse(r, STET_RPC_UNSUPPORTED_VERSION, supported(stet_value_as_string(&version, NULL)),
                        "unsupported protocol version");
             return false;
         }
-        if (stet_typeof(stet_get(meta, META_PREFIX "clientCapabilities")) != STET_OBJECT) {
-            mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(), "_meta lacks " META_PREFIX "clientCapabilities");
+        if (stet_value_type(stet_value_get(meta, META_PREFIX "clientCapabilities")) != STET_TYPE_OBJECT) {
+            mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(), "_meta lacks " META_PREFIX "clientCapabilities");
             return false;
         }
         r->detail = STET_MCP_STRUCTURED;
     } else if (!r->s->in_session && strcmp(method, "initialize") != 0 && strcmp(method, "ping") != 0) {
-        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(),
+        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(),
                    "no protocol version: neither %s in _meta (" MODERN_VERSION
                    ") nor an initialize before (" NEWEST_LEGACY " and earlier)",
                    key);
         return false;
     }
-    if (has_meta && stet_find(meta, "progressToken", 13, &token)) {
+    if (has_meta && stet_value_find(meta, "progressToken", 13, &token)) {
         if (!stet_rpc_id_valid(token)) {
-            mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_null(), "progressToken must be a string or an integer");
+            mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(), "progressToken must be a string or an integer");
             return false;
         }
-        r->token = stet_retain(token);
+        r->token = stet_value_retain(token);
     }
     return true;
 }
 
 static void begin_request(stet_mcp_server *s, const stet_rpc_message *m, mcp_batch *batch) {
     mcp_request *r = mcp_request_new(s, m->id, batch);
-    const char *method = stet_as_string(&m->method, NULL);
+    const char *method = stet_value_as_string(&m->method, NULL);
     if (find_request(s, m->id)) {
-        mcp_refuse(r, STET_RPC_INVALID_REQUEST, stet_null(), "a request with this id is being worked on");
+        mcp_refuse(r, STET_RPC_INVALID_REQUEST, stet_value_null(), "a request with this id is being worked on");
     } else if (stet_map_len(&s->requests) >= STET_MCP_MAX_REQUESTS) {
-        mcp_refuse(r, STET_RPC_INTERNAL_ERROR, stet_null(), "more than %d requests at once", STET_MCP_MAX_REQUESTS);
+        mcp_refuse(r, STET_RPC_INTERNAL_ERROR, stet_value_null(), "more than %d requests at once",
+                   STET_MCP_MAX_REQUESTS);
     } else if (read_meta(r, method, m->params)) {
         stet_buf key = STET_BUF(0);
         id_key(m->id, &key);
         stet_map_put(&s->requests, stet_buf_cstr(&key), key.len, (stet_slot){.p = mcp_request_ref(r)});
         stet_buf_release(&key);
         if (batch && strcmp(method, "initialize") == 0)
-            mcp_refuse(r, STET_RPC_INVALID_REQUEST, stet_null(), "initialize can't be part of a batch");
+            mcp_refuse(r, STET_RPC_INVALID_REQUEST, stet_value_null(), "initialize can't be part of a batch");
         else
             mcp_dispatch(r, method, m->params);
     }
@@ -414,7 +415,7 @@ static void on_message(stet_mcp_server *s, stet_value v, mcp_batch *batch) {
         mcp_log(s, STET_MCP_LOG_INFO, "ignored a response");
         break;
     case STET_RPC_NOTIFICATION:
-        mcp_notice(s, stet_as_string(&m.method, NULL), m.params);
+        mcp_notice(s, stet_value_as_string(&m.method, NULL), m.params);
         break;
     case STET_RPC_REQUEST:
         begin_request(s, &m, batch);
@@ -424,17 +425,17 @@ static void on_message(stet_mcp_server *s, stet_value v, mcp_batch *batch) {
 
 static void on_batch(stet_mcp_server *s, stet_value list) {
     if (!s->batches) {
-        complain(s, NULL, stet_null(), STET_RPC_INVALID_REQUEST, "this protocol version has no batches");
+        complain(s, NULL, stet_value_null(), STET_RPC_INVALID_REQUEST, "this protocol version has no batches");
         return;
     }
-    if (stet_count(list) == 0 || stet_count(list) > STET_MCP_MAX_BATCH) {
-        complain(s, NULL, stet_null(), STET_RPC_INVALID_REQUEST, "a batch has 1 to 256 messages");
+    if (stet_value_count(list) == 0 || stet_value_count(list) > STET_MCP_MAX_BATCH) {
+        complain(s, NULL, stet_value_null(), STET_RPC_INVALID_REQUEST, "a batch has 1 to 256 messages");
         return;
     }
     mcp_batch *batch = stet_alloc_zero(sizeof *batch);
     batch->open = 1;
-    for (size_t i = 0; i < stet_count(list); i++)
-        on_message(s, stet_at(list, i), batch);
+    for (size_t i = 0; i < stet_value_count(list); i++)
+        on_message(s, stet_value_at(list, i), batch);
     batch_done(s, batch);
 }
 
@@ -443,22 +444,22 @@ static void on_line(void *ctx, const char *line, size_t len) {
     if (!line) {
         char why[96];
         snprintf(why, sizeof why, "a message of more than %zu bytes", s->o.max_frame);
-        complain(s, NULL, stet_null(), STET_RPC_INVALID_REQUEST, why);
+        complain(s, NULL, stet_value_null(), STET_RPC_INVALID_REQUEST, why);
         return;
     }
     stet_value v;
     stet_error err = STET_ERROR_INIT;
     stet_json_limits limits = {.max_depth = MAX_DEPTH, .max_bytes = s->o.max_frame};
     if (stet_json_read(line, len, &limits, &v, &err) != STET_OK) {
-        complain(s, NULL, stet_null(), STET_RPC_PARSE_ERROR, err.message);
+        complain(s, NULL, stet_value_null(), STET_RPC_PARSE_ERROR, err.message);
         stet_error_clear(&err);
         return;
     }
-    if (stet_typeof(v) == STET_ARRAY)
+    if (stet_value_type(v) == STET_TYPE_ARRAY)
         on_batch(s, v);
     else
         on_message(s, v, NULL);
-    stet_release(v);
+    stet_value_release(v);
 }
 
 void stet_mcp_receive(stet_mcp_server *s, const char *bytes, size_t len) {
@@ -499,9 +500,9 @@ stet_status stet_mcp_open(const stet_mcp_options *options, stet_mcp_server **out
     s->out_end = &s->out;
     s->outcomes_end = &s->outcomes;
     pthread_mutex_init(&s->lock, NULL);
-    s->server_info = stet_object();
-    stet_put(&s->server_info, "name", stet_string("stet"));
-    stet_put(&s->server_info, "version", stet_string(stet_version()));
+    s->server_info = stet_value_object();
+    stet_value_put(&s->server_info, "name", stet_value_string("stet"));
+    stet_value_put(&s->server_info, "version", stet_value_string(stet_version()));
     *out = s;
     return STET_OK;
 }
@@ -534,7 +535,7 @@ bool stet_mcp_close(stet_mcp_server *s, int timeout_ms) {
     stet_rpc_framer_release(&s->framer);
     stet_map_release(&s->requests);
     stet_vec_release(&s->listeners);
-    stet_release(s->server_info);
+    stet_value_release(s->server_info);
     pthread_mutex_destroy(&s->lock);
     close(s->wake);
     free(s->dir);
@@ -543,12 +544,12 @@ bool stet_mcp_close(stet_mcp_server *s, int timeout_ms) {
 }
 
 stet_value stet_mcp_overview(stet_mcp_server *s) {
-    mcp_request *r = mcp_request_new(s, stet_int(0), NULL);
+    mcp_request *r = mcp_request_new(s, stet_value_int(0), NULL);
     stet_mcp_caller caller = mcp_caller(r);
-    stet_value v = stet_object();
-    stet_put(&v, "tools", stet_mcp_tools_list(s->tools, STET_MCP_STRUCTURED));
-    stet_put(&v, "prompts", stet_mcp_prompts_list(s->tools, true));
-    stet_put(&v, "resourceTemplates", stet_mcp_resource_templates(&caller));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "tools", stet_mcp_tools_list(s->tools, STET_MCP_STRUCTURED));
+    stet_value_put(&v, "prompts", stet_mcp_prompts_list(s->tools, true));
+    stet_value_put(&v, "resourceTemplates", stet_mcp_resource_templates(&caller));
     mcp_request_unref(r);
     return v;
 }

@@ -58,9 +58,9 @@ static bool fits_tool(const char *pattern, const char *tool) {
 }
 
 static bool fits_any(stet_value patterns, const char *tool) {
-    for (size_t i = 0; i < stet_count(patterns); i++) {
-        stet_value pattern = stet_at(patterns, i);
-        if (fits_tool(stet_as_string(&pattern, NULL), tool))
+    for (size_t i = 0; i < stet_value_count(patterns); i++) {
+        stet_value pattern = stet_value_at(patterns, i);
+        if (fits_tool(stet_value_as_string(&pattern, NULL), tool))
             return true;
     }
     return false;
@@ -75,15 +75,15 @@ static bool offered(const stet_mcp_filter *f, const stet_op *op) {
     stet_mcp_tool_name(op, name);
     if (op->flags & STET_OP_CLI_ONLY)
         return false;
-    bool in = stet_count(f->allow) ? fits_any(f->allow, name) : f->all || (op->flags & STET_OP_COMMON);
+    bool in = stet_value_count(f->allow) ? fits_any(f->allow, name) : f->all || (op->flags & STET_OP_COMMON);
     return in && !fits_any(f->deny, name) && !(f->read_only && can_change(op));
 }
 
 /* A list that guards something must not hold a word that guards nothing. */
 static stet_status check_patterns(stet_value patterns, const char *flag, stet_error *err) {
-    for (size_t i = 0; i < stet_count(patterns); i++) {
-        stet_value pattern = stet_at(patterns, i);
-        const char *text = stet_as_string(&pattern, NULL);
+    for (size_t i = 0; i < stet_value_count(patterns); i++) {
+        stet_value pattern = stet_value_at(patterns, i);
+        const char *text = stet_value_as_string(&pattern, NULL);
         stet_suggest s = stet_suggest_begin(text);
         bool some = fits_tool(text, STET_MCP_RESULT_TOOL);
         for (size_t k = 0; k < stet_op_count() && !some; k++) {
@@ -118,8 +118,8 @@ stet_status stet_mcp_tools_new(const stet_mcp_filter *filter, stet_mcp_tools **o
         return status;
     stet_mcp_tools *t = stet_alloc_zero(sizeof *t);
     t->filter = *filter;
-    stet_retain(t->filter.allow);
-    stet_retain(t->filter.deny);
+    stet_value_retain(t->filter.allow);
+    stet_value_retain(t->filter.deny);
     t->at = stet_alloc(stet_op_count() * sizeof(const stet_op *));
     for (size_t i = 0; i < stet_op_count(); i++)
         if (offered(filter, stet_op_at(i)))
@@ -133,9 +133,9 @@ stet_status stet_mcp_tools_new(const stet_mcp_filter *filter, stet_mcp_tools **o
 void stet_mcp_tools_free(stet_mcp_tools *t) {
     if (!t)
         return;
-    stet_release(t->filter.allow);
-    stet_release(t->filter.deny);
-    stet_release(t->full);
+    stet_value_release(t->filter.allow);
+    stet_value_release(t->filter.deny);
+    stet_value_release(t->full);
     free(t->at);
     free(t);
 }
@@ -244,8 +244,8 @@ bool stet_mcp_tool_example(const stet_op *op, const stet_example *example, stet_
     bool good = count > 0 && stet_cli_parse(count, words, &parsed, &err) == STET_OK && parsed.op == op &&
                 !parsed.help && !parsed.reads_stdin && !parsed.project;
     if (good && stet_op_check_args(op, parsed.given, &checked, &err) == STET_OK) {
-        stet_release(checked);
-        *out = stet_retain(parsed.given);
+        stet_value_release(checked);
+        *out = stet_value_retain(parsed.given);
     } else {
         good = false;
     }
@@ -270,21 +270,21 @@ static stet_value literal(const char *json) {
     if (stet_json_parse(json, strlen(json), &v, &err) == STET_OK)
         return v;
     stet_error_clear(&err);
-    return stet_object();
+    return stet_value_object();
 }
 
 /* The operation's schema, or a page of its result. References into the schema keep their meaning: its definitions move
  * to the root. */
 static stet_value output_schema(const stet_op *op) {
-    stet_value own = stet_op_result_schema(op), schema = stet_object(), either = stet_array(), defs;
-    stet_put(&schema, "type", stet_string("object"));
-    if (stet_find(own, "$defs", 5, &defs)) {
-        stet_put(&schema, "$defs", stet_retain(defs));
-        stet_remove(&own, "$defs", 5);
+    stet_value own = stet_op_result_schema(op), schema = stet_value_object(), either = stet_value_array(), defs;
+    stet_value_put(&schema, "type", stet_value_string("object"));
+    if (stet_value_find(own, "$defs", 5, &defs)) {
+        stet_value_put(&schema, "$defs", stet_value_retain(defs));
+        stet_value_remove(&own, "$defs", 5);
     }
-    stet_push(&either, own);
-    stet_push(&either, literal(PAGE_SCHEMA));
-    stet_put(&schema, "anyOf", either);
+    stet_value_push(&either, own);
+    stet_value_push(&either, literal(PAGE_SCHEMA));
+    stet_value_put(&schema, "anyOf", either);
     return schema;
 }
 
@@ -293,125 +293,126 @@ static stet_value describe(const stet_op *op, stet_value examples) {
     stet_buf_printf(&text, "%s.", op->summary);
     if (op->description)
         stet_buf_printf(&text, "\n\n%s", op->description);
-    for (size_t i = 0; i < stet_count(examples); i++) {
-        stet_value example = stet_at(examples, i), purpose = stet_get(example, "purpose");
-        stet_buf_printf(&text, "%s%s: ", i ? "\n" : "\n\nExamples:\n", stet_as_string(&purpose, NULL));
-        stet_json_write(&text, stet_get(example, "arguments"), STET_JSON_CANONICAL);
+    for (size_t i = 0; i < stet_value_count(examples); i++) {
+        stet_value example = stet_value_at(examples, i), purpose = stet_value_get(example, "purpose");
+        stet_buf_printf(&text, "%s%s: ", i ? "\n" : "\n\nExamples:\n", stet_value_as_string(&purpose, NULL));
+        stet_json_write(&text, stet_value_get(example, "arguments"), STET_JSON_CANONICAL);
     }
-    stet_value v = stet_string(stet_buf_cstr(&text));
+    stet_value v = stet_value_string(stet_buf_cstr(&text));
     stet_buf_release(&text);
     return v;
 }
 
 static stet_value annotations(const stet_op *op) {
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     bool read_only = !can_change(op);
-    stet_put(&v, "title", stet_string(op->summary));
-    stet_put(&v, "readOnlyHint", stet_bool(read_only));
-    stet_put(&v, "destructiveHint", stet_bool(op->flags & STET_OP_DESTRUCTIVE));
-    stet_put(&v, "idempotentHint", stet_bool(read_only || (op->flags & STET_OP_IDEMPOTENT)));
+    stet_value_put(&v, "title", stet_value_string(op->summary));
+    stet_value_put(&v, "readOnlyHint", stet_value_bool(read_only));
+    stet_value_put(&v, "destructiveHint", stet_value_bool(op->flags & STET_OP_DESTRUCTIVE));
+    stet_value_put(&v, "idempotentHint", stet_value_bool(read_only || (op->flags & STET_OP_IDEMPOTENT)));
     if (read_only)
-        stet_put(&v, "openWorldHint", stet_bool(false));
+        stet_value_put(&v, "openWorldHint", stet_value_bool(false));
     return v;
 }
 
 static stet_value render(const stet_op *op) {
     char name[STET_MCP_TOOL_NAME_MAX];
     stet_mcp_tool_name(op, name);
-    stet_value v = stet_object(), examples = stet_array(), arguments = stet_array(),
+    stet_value v = stet_value_object(), examples = stet_value_array(), arguments = stet_value_array(),
                schema = stet_op_args_schema(op, STET_SPELL_NAMES);
     for (const stet_example *e = op->examples; e && e->command; e++) {
         stet_value given, example;
         if (!stet_mcp_tool_example(op, e, &given))
             continue;
-        example = stet_object();
-        stet_put(&example, "purpose", stet_string(e->purpose ? e->purpose : ""));
-        stet_put(&example, "arguments", stet_retain(given));
-        stet_push(&examples, example);
-        stet_push(&arguments, given);
+        example = stet_value_object();
+        stet_value_put(&example, "purpose", stet_value_string(e->purpose ? e->purpose : ""));
+        stet_value_put(&example, "arguments", stet_value_retain(given));
+        stet_value_push(&examples, example);
+        stet_value_push(&arguments, given);
     }
-    stet_put(&schema, "examples", arguments);
-    stet_put(&v, "name", stet_string(name));
-    stet_put(&v, "title", stet_string(op->summary));
-    stet_put(&v, "description", describe(op, examples));
-    stet_put(&v, "inputSchema", schema);
-    stet_put(&v, "outputSchema", output_schema(op));
-    stet_put(&v, "annotations", annotations(op));
-    stet_release(examples);
+    stet_value_put(&schema, "examples", arguments);
+    stet_value_put(&v, "name", stet_value_string(name));
+    stet_value_put(&v, "title", stet_value_string(op->summary));
+    stet_value_put(&v, "description", describe(op, examples));
+    stet_value_put(&v, "inputSchema", schema);
+    stet_value_put(&v, "outputSchema", output_schema(op));
+    stet_value_put(&v, "annotations", annotations(op));
+    stet_value_release(examples);
     return v;
 }
 
 static stet_value render_result_tool(void) {
-    stet_value v = stet_object();
-    stet_put(&v, "name", stet_string(STET_MCP_RESULT_TOOL));
-    stet_put(&v, "title", stet_string("Read a further page of a long result"));
-    stet_put(
-        &v, "description",
-        stet_string("Read a further page of a long result.\n\nA tool whose result is too large for one answer gives "
-                    "{\"page\": {\"result\", \"next\", ...}}: a part of the result's JSON text. This tool gives the "
-                    "part that begins at `offset`. The latest results are kept while the server runs."));
-    stet_put(
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "name", stet_value_string(STET_MCP_RESULT_TOOL));
+    stet_value_put(&v, "title", stet_value_string("Read a further page of a long result"));
+    stet_value_put(&v, "description",
+                   stet_value_string(
+                       "Read a further page of a long result.\n\nA tool whose result is too large for one answer gives "
+                       "{\"page\": {\"result\", \"next\", ...}}: a part of the result's JSON text. This tool gives the "
+                       "part that begins at `offset`. The latest results are kept while the server runs."));
+    stet_value_put(
         &v, "inputSchema",
         literal("{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"result\"],\"properties\":{"
                 "\"result\":{\"type\":\"string\",\"description\":\"As `page.result` says\"},"
                 "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"default\":0,\"description\":\"The first byte, as "
                 "`page.next` says\"}}}"));
-    stet_put(&v, "outputSchema", literal(PAGE_SCHEMA));
-    stet_put(&v, "annotations",
-             literal("{\"title\":\"Read a further page of a long result\",\"readOnlyHint\":true,\"destructiveHint\":"
-                     "false,\"idempotentHint\":true,\"openWorldHint\":false}"));
+    stet_value_put(&v, "outputSchema", literal(PAGE_SCHEMA));
+    stet_value_put(
+        &v, "annotations",
+        literal("{\"title\":\"Read a further page of a long result\",\"readOnlyHint\":true,\"destructiveHint\":"
+                "false,\"idempotentHint\":true,\"openWorldHint\":false}"));
     return v;
 }
 
 stet_status stet_mcp_result_args(const stet_value *args, stet_value *id, int64_t *offset, stet_error *err) {
     stet_value at;
     *offset = 0;
-    for (size_t i = 0; i < stet_count(*args); i++) {
-        const char *key = stet_key_at(*args, i, NULL);
+    for (size_t i = 0; i < stet_value_count(*args); i++) {
+        const char *key = stet_value_key_at(*args, i, NULL);
         if (strcmp(key, "result") != 0 && strcmp(key, "offset") != 0)
             return stet_fail(err, STET_INVALID, "%s has no parameter \"%.100s\"; it takes: result, offset",
                              STET_MCP_RESULT_TOOL, key);
     }
-    *id = stet_get(*args, "result");
-    if (stet_typeof(*id) != STET_STRING)
+    *id = stet_value_get(*args, "result");
+    if (stet_value_type(*id) != STET_TYPE_STRING)
         return stet_fail(err, STET_INVALID, "result: a string expected");
-    if (!stet_find(*args, "offset", 6, &at))
+    if (!stet_value_find(*args, "offset", 6, &at))
         return STET_OK;
-    if (stet_typeof(at) != STET_INT || stet_as_int(at) < 0)
+    if (stet_value_type(at) != STET_TYPE_INT || stet_value_as_int(at) < 0)
         return stet_fail(err, STET_INVALID, "offset: an integer of at least 0 expected");
-    *offset = stet_as_int(at);
+    *offset = stet_value_as_int(at);
     return STET_OK;
 }
 
 /* In the order of names; "stet_result" takes its place among them. */
 static stet_value render_all(const stet_mcp_tools *t) {
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     bool pending = t->result_tool;
     for (size_t i = 0; i < t->len; i++) {
         char name[STET_MCP_TOOL_NAME_MAX];
         stet_mcp_tool_name(t->at[i], name);
         if (pending && strcmp(STET_MCP_RESULT_TOOL, name) < 0) {
-            stet_push(&list, render_result_tool());
+            stet_value_push(&list, render_result_tool());
             pending = false;
         }
-        stet_push(&list, render(t->at[i]));
+        stet_value_push(&list, render(t->at[i]));
     }
     if (pending)
-        stet_push(&list, render_result_tool());
+        stet_value_push(&list, render_result_tool());
     return list;
 }
 
 stet_value stet_mcp_tools_list(stet_mcp_tools *t, stet_mcp_detail detail) {
-    if (stet_typeof(t->full) == STET_NULL)
+    if (stet_value_type(t->full) == STET_TYPE_NULL)
         t->full = render_all(t);
-    stet_value list = stet_retain(t->full);
-    for (size_t i = 0; detail != STET_MCP_STRUCTURED && i < stet_count(list); i++) {
-        stet_value tool = stet_retain(stet_at(list, i));
-        stet_remove(&tool, "title", 5);
-        stet_remove(&tool, "outputSchema", 12);
+    stet_value list = stet_value_retain(t->full);
+    for (size_t i = 0; detail != STET_MCP_STRUCTURED && i < stet_value_count(list); i++) {
+        stet_value tool = stet_value_retain(stet_value_at(list, i));
+        stet_value_remove(&tool, "title", 5);
+        stet_value_remove(&tool, "outputSchema", 12);
         if (detail == STET_MCP_PLAIN)
-            stet_remove(&tool, "annotations", 11);
-        stet_put_at(&list, i, tool);
+            stet_value_remove(&tool, "annotations", 11);
+        stet_value_put_at(&list, i, tool);
     }
     return list;
 }

@@ -7,7 +7,7 @@
  *         return status;
  *     const stet_op *op = stet_mcp_tools_find(t, "stet_doc_get");
  *     stet_value list = stet_mcp_tools_list(t, STET_MCP_STRUCTURED); // an array, sorted by name
- *     stet_release(list);
+ *     stet_value_release(list);
  *     stet_mcp_tools_free(t);
  *
  * By default the common operations are offered; with `all`, all; with `allow`, those that match one of its patterns.

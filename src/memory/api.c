@@ -38,8 +38,8 @@ stet_status stet_space_get(stet_space *s, const char *branch, const char *text, 
     else if (st == STET_OK && !stet_path_lookup(d.value, stet_path_ref(&c.path), &v))
         st = stet_fail(err, STET_NOT_FOUND, "nothing at %s in space \"%s\"", text, s->name);
     else if (st == STET_OK)
-        *out = stet_retain(v);
-    stet_release(d.value);
+        *out = stet_value_retain(v);
+    stet_value_release(d.value);
     close_cell(&c);
     return st;
 }
@@ -90,14 +90,14 @@ stet_status stet_tx_write_outside(stet_tx *tx, const stet_docname *name, stet_pa
     stet_patch op = {.kind = STET_PATCH_REPLACE, .path = path, .value = value};
     stet_status st = guarded(tx, name, &op, 1, false, err);
     if (st != STET_OK) {
-        stet_release(value);
+        stet_value_release(value);
         return st;
     }
-    stet_retain(value);
+    stet_value_retain(value);
     st = path.len == 0 ? stet_tx_put(tx, name, value, err) : stet_tx_write(tx, name, path, value, err);
     if (st == STET_OK)
         st = guarded(tx, name, &op, 1, true, err);
-    stet_release(op.value);
+    stet_value_release(op.value);
     return st;
 }
 
@@ -112,7 +112,7 @@ stet_status stet_tx_set(stet_tx *tx, const char *text, const char *scope, stet_v
     if (st == STET_OK)
         st = stet_tx_write_outside(tx, &c.name, stet_path_ref(&c.path), value, err);
     else
-        stet_release(value);
+        stet_value_release(value);
     close_cell(&c);
     return st;
 }
@@ -153,8 +153,8 @@ struct stet_follower {
     char *branch;
 };
 
-stet_status stet_follow(stet_space *s, const char *branch, const char *text, const char *scope, int64_t after,
-                        stet_follower **out, stet_error *err) {
+stet_status stet_space_follow(stet_space *s, const char *branch, const char *text, const char *scope, int64_t after,
+                              stet_follower **out, stet_error *err) {
     int64_t number;
     stet_feed *feed = NULL;
     stet_status st = stet_space_branch(s, branch, &number, err);
@@ -178,18 +178,18 @@ stet_status stet_follow(stet_space *s, const char *branch, const char *text, con
 }
 
 stet_value stet_changes_value(const stet_doc_change *at, size_t len) {
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     stet_buf b = STET_BUF(0);
     for (size_t i = 0; i < len; i++)
         for (size_t j = 0; j < at[i].len; j++) {
-            stet_value leaf = stet_object();
+            stet_value leaf = stet_value_object();
             stet_buf_clear(&b);
             stet_path_print(at[i].at[j].path, &b);
-            stet_put(&leaf, "id", stet_string(at[i].name.id));
-            stet_put(&leaf, "scope", stet_string(at[i].name.scope));
-            stet_put(&leaf, "path", stet_string_n(stet_buf_cstr(&b), b.len));
-            stet_put(&leaf, "kind", stet_string(at[i].at[j].kind == STET_KEYSET ? "keys" : "value"));
-            stet_push(&list, leaf);
+            stet_value_put(&leaf, "id", stet_value_string(at[i].name.id));
+            stet_value_put(&leaf, "scope", stet_value_string(at[i].name.scope));
+            stet_value_put(&leaf, "path", stet_value_string_n(stet_buf_cstr(&b), b.len));
+            stet_value_put(&leaf, "kind", stet_value_string(at[i].at[j].kind == STET_KEYSET ? "keys" : "value"));
+            stet_value_push(&list, leaf);
         }
     stet_buf_release(&b);
     return list;
@@ -198,15 +198,15 @@ stet_value stet_changes_value(const stet_doc_change *at, size_t len) {
 stet_value stet_commit_value(const stet_commit_record *r, const char *branch) {
     char when[STET_TIME_TEXT];
     stet_time_print(r->time_ms, when);
-    stet_value v = stet_object();
-    stet_put(&v, "seq", stet_int(r->seq));
-    stet_put(&v, "time", stet_string(when));
-    stet_put(&v, "branch", stet_string(branch));
-    stet_put(&v, "changes", stet_changes_value(r->at, r->len));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "seq", stet_value_int(r->seq));
+    stet_value_put(&v, "time", stet_value_string(when));
+    stet_value_put(&v, "branch", stet_value_string(branch));
+    stet_value_put(&v, "changes", stet_changes_value(r->at, r->len));
     return v;
 }
 
-stet_status stet_follow_next(stet_follower *f, int timeout_ms, stet_value *event, stet_error *err) {
+stet_status stet_follower_next(stet_follower *f, int timeout_ms, stet_value *event, stet_error *err) {
     const stet_commit_record *r;
     stet_status st = stet_feed_next(f->feed, timeout_ms, &r, err);
     if (st == STET_OK)
@@ -214,7 +214,7 @@ stet_status stet_follow_next(stet_follower *f, int timeout_ms, stet_value *event
     return st;
 }
 
-void stet_follow_end(stet_follower *f) {
+void stet_follower_close(stet_follower *f) {
     if (!f)
         return;
     stet_feed_close(f->feed);

@@ -1,7 +1,7 @@
 /* batch.c - observations of runs that changed nothing.
  *
  * Such an observation needs no sync of its own: if it is lost, its action runs again. So observations wait here as
- * members of a group and are stored together: before the handle's next data commit, by stet_sync, before any question
+ * members of a group and are stored together: before the handle's next data commit, by stet_space_sync, before any question
  * about actions, when there are many, and at close. Each is validated then, and kept or dropped on its own. A dropped
  * one is not an error: its action keeps the mark it had.
  */
@@ -64,7 +64,7 @@ stet_status stet_observe_sync(stet_space *s, stet_error *err) {
     return STET_OK;
 }
 
-stet_status stet_sync(stet_space *s, stet_error *err) {
+stet_status stet_space_sync(stet_space *s, stet_error *err) {
     return stet_observe_sync(s, err);
 }
 

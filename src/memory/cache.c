@@ -52,7 +52,7 @@ void stet_cache_put(stet_space *s, int64_t key, const stet_head *h) {
     bool added;
     stet_slot *slot = stet_map_have(&s->cache, &key, sizeof key, (stet_slot){.p = NULL}, &added);
     stet_cached *c = slot->p;
-    stet_value held = stet_retain(h->value);
+    stet_value held = stet_value_retain(h->value);
     if (added) {
         c = slot->p = stet_alloc_zero(sizeof *c);
         c->key = key;

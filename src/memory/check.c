@@ -95,7 +95,7 @@ static void note_lost(stet_report *r, int64_t seq, int64_t branch, int64_t doc, 
         there = there || l->doc == doc;
     }
     if (!there)
-        *stet_vec_add(&r->revisions) = (stet_lost_revision){seq, branch, doc, part};
+        *stet_vec_add(&r->revisions) = (stet_lost_revision){seq, branch, doc, part, false};
 }
 
 /* The newest revision of a document that a branch sees, from what was read so far. False: damage hides it. */
@@ -112,10 +112,10 @@ static bool newest_seen(stet_report *r, int64_t branch, int64_t doc, int64_t upt
             s->probing = true;
             s->damaged = false;
             int64_t seq = stet_document_revision_at(s, branch, doc, upto);
-            stet_value v = stet_null();
+            stet_value v = stet_value_null();
             bool live = seq && stet_document_rebuild(s, doc, seq, false, &v), damaged = s->damaged;
             s->probing = s->damaged = false;
-            stet_release(v);
+            stet_value_release(v);
             *out = (uint64_t)seq << 1 | live;
             return !damaged;
         }
@@ -175,8 +175,8 @@ static bool decodes(const stet_record_rev *rev, const char *part) {
     if (rev->kind == STET_REVISION_SET) {
         good = stet_json_read(part, rev->body_len, NULL, &v, NULL) == STET_OK;
         if (good) {
-            good = stet_typeof(v) == STET_OBJECT;
-            stet_release(v);
+            good = stet_value_type(v) == STET_TYPE_OBJECT;
+            stet_value_release(v);
         }
     } else if (rev->kind == STET_REVISION_PATCH) {
         good = stet_patches_decode(part, rev->body_len, &ops);
@@ -301,12 +301,12 @@ static void check_head(stet_report *r, stet_stmt *q) {
     }
     size_t len;
     const char *text = stet_column_blob(q, 6, &len);
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     if (live && stet_report_value(r, doc, seq, &v, &damaged) && text && text_differs(r, v, text, len))
         stet_report_problem(r, "the head of %s has another text than its history", stet_report_name(r, key >> 40, doc));
     else
         stet_map_put(&r->heads, &key, sizeof key, (stet_slot){.n = 1});
-    stet_release(v);
+    stet_value_release(v);
 }
 
 static void check_heads(stet_report *r) {
@@ -352,7 +352,7 @@ bool stet_report_from_log(stet_report *r, int64_t doc, int64_t seq, stet_value *
     }
     stet_reset(q);
     stet_patches ops = {0};
-    *out = stet_null();
+    *out = stet_value_null();
     if (good && rev.kind == STET_REVISION_SET)
         good = stet_json_read(part.data, part.len, NULL, out, NULL) == STET_OK;
     else if (good && rev.kind == STET_REVISION_PATCH && rev.back && rev.back < seq &&
@@ -386,7 +386,7 @@ static void check_snapshots(stet_report *r) {
                                 stet_report_name(r, key >> 40, doc), (long long)seq);
         else if (!text)
             continue;
-        stet_release(v);
+        stet_value_release(v);
     }
 }
 
@@ -461,6 +461,9 @@ static void check_names(stet_report *r) {
             *stet_vec_add(&r->nameless) = doc;
         }
     }
+    r->names_fit = stet_space_names_fit(r->s, true);
+    if (!r->names_fit && r->nameless.len == 0)
+        stet_report_problem(r, "the name of a document is gone");
 }
 
 /* Branches are numbered one after the other, and a row is never removed. */
@@ -482,12 +485,18 @@ void stet_report_branches(stet_report *r, stet_numbers *missing) {
         *stet_vec_add(missing) = next;
 }
 
+static void say_branch(stet_report *r, int64_t branch, const char *what) {
+    if (branch == 0)
+        stet_report_problem(r, "branch number 0 is %s", what);
+    else
+        stet_report_lost(r, "branch number %lld is %s: restore the space from a backup if you need the branch",
+                         (long long)branch, what);
+}
+
 static void check_others(stet_report *r) {
     static const struct {
         const char *sql, *what;
     } tables[] = {
-        {"SELECT branch FROM branch WHERE sum IS NOT row_sum(branch, name, parent, fork, created_ms, deleted_ms)",
-         "branch number %lld is damaged"},
         {"SELECT session FROM session WHERE sum IS NOT row_sum(session, name)", "session number %lld is damaged"},
         {"SELECT local FROM replay WHERE sum IS NOT row_sum(session, local, seq, changed, content)",
          "the answer to number %lld of a session is damaged"}};
@@ -499,11 +508,16 @@ static void check_others(stet_report *r) {
             stet_report_problem(r, "%s", what);
         }
     }
+    /* The default branch is the same everywhere. Of others there is no second copy: no repair can mend them. */
     stet_numbers missing = {0};
     stet_report_branches(r, &missing);
     for (size_t i = 0; i < missing.len; i++)
-        stet_report_problem(r, "branch number %lld is missing", (long long)missing.at[i]);
+        say_branch(r, missing.at[i], "missing");
     stet_vec_release(&missing);
+    stet_stmt *q = stet_db_stmt(r->s->db, "SELECT branch FROM branch WHERE sum IS NOT row_sum(branch, name, parent,"
+                                          " fork, created_ms, deleted_ms)");
+    while (stet_step(q))
+        say_branch(r, stet_column_int(q, 0), "damaged");
 }
 
 static void name_lost(stet_report *r) {

@@ -12,6 +12,7 @@
 typedef struct stet_lost_revision {
     int64_t seq, branch, doc;
     bool part;
+    bool deleted; /* but its head tells that it deleted the document: found by the repair */
 } stet_lost_revision;
 
 typedef struct stet_report {
@@ -27,6 +28,7 @@ typedef struct stet_report {
     stet_map times;     /* of damaged commits: time_ms of the row */
     stet_numbers stray; /* rows of the log with a sequence that never existed */
     stet_numbers nameless;
+    bool names_fit; /* each name is what it was given, though its row may be damaged otherwise */
     STET_VEC(stet_lost_revision) revisions;
     int64_t last; /* the newest sequence that existed */
     stet_arena arena;

@@ -147,15 +147,15 @@ static stet_status check_need(const stet_tx_doc *d, const stet_head *h, stet_err
     if (d->need_absent && h->exists) {
         stet_fail(err, STET_CONFLICT, "document \"%s\" exists already, at sequence %lld", d->name.id,
                   (long long)h->seq);
-        stet_detail(err, "seq", stet_int(h->seq));
+        stet_detail(err, "seq", stet_value_int(h->seq));
         return STET_CONFLICT;
     }
     stet_value value;
-    if (d->need_hash && !(h->exists && stet_find(h->value, "value", 5, &value) &&
+    if (d->need_hash && !(h->exists && stet_value_find(h->value, "value", 5, &value) &&
                           stet_hash_equal(stet_hash_value(value), *d->need_hash))) {
         stet_fail(err, STET_CONFLICT, "document \"%s\" has another value than the one required%s", d->name.id,
                   h->exists ? "" : ": it does not exist");
-        stet_detail(err, "seq", stet_int(h->seq));
+        stet_detail(err, "seq", stet_value_int(h->seq));
         return STET_CONFLICT;
     }
     return STET_OK;
@@ -163,7 +163,7 @@ static stet_status check_need(const stet_tx_doc *d, const stet_head *h, stet_err
 
 static void clear_outcomes(store *c) {
     for (size_t i = 0; i < c->outcomes.len; i++)
-        stet_release(c->outcomes.at[i].value);
+        stet_value_release(c->outcomes.at[i].value);
     stet_vec_clear(&c->outcomes);
 }
 
@@ -183,7 +183,7 @@ static stet_status work_out(store *c, stet_group_member *m, stet_error *err) {
         outcome_doc o = {.d = d, .w = w};
         if (d->before_exists == w->head.exists && stet_same_value(d->before, w->head.value)) {
             o.exists = d->after_exists;
-            o.value = stet_retain(d->after);
+            o.value = stet_value_retain(d->after);
             o.at = stet_tx_doc_changes(m->tx, d, &o.len);
         } else {
             st = stet_tx_doc_apply(d, w->head.exists, w->head.value, &o.exists, &o.value, err);
@@ -197,7 +197,7 @@ static stet_status work_out(store *c, stet_group_member *m, stet_error *err) {
         if (o.len)
             *stet_vec_add(&c->outcomes) = o;
         else
-            stet_release(o.value);
+            stet_value_release(o.value);
     }
     return STET_OK;
 }
@@ -308,8 +308,8 @@ static void insert_snapshot(stet_space *s, int64_t key, int64_t seq, const stet_
  * patches since have grown to an eighth of it, or at 1024 links. */
 static void revise(store *c, outcome_doc *o, stet_revision_kind kind, size_t body, int64_t seq) {
     stet_head *h = &o->w->head;
-    stet_release(h->value);
-    h->value = stet_retain(o->value);
+    stet_value_release(h->value);
+    h->value = stet_value_retain(o->value);
     h->exists = o->exists;
     h->seq = seq;
     if (!h->own) { /* the links of the parent are counted there */
@@ -408,10 +408,7 @@ static stet_status publish(store *c, stet_group_member *m, stet_error *err) {
 /* Stores one member, or says in its error why not. Failures of the database stick to it. */
 static void store_member(store *c, stet_group_member *m) {
     stet_tx *tx = m->tx;
-    stet_error e; /* not cleared whole: it is large, and seldom needed */
-    e.status = STET_OK;
-    e.message[0] = e.hint[0] = 0;
-    e.details = stet_null();
+    stet_error e = STET_ERROR_INIT;
     stet_group_member_clear(m);
     m->outcome = STET_MEMBER_STAGED;
     m->moved = m->stale = false;
@@ -454,10 +451,10 @@ static void store_member(store *c, stet_group_member *m) {
         m->outcome = STET_MEMBER_DROPPED;
         m->error = stet_alloc(sizeof *m->error);
         *m->error = e;
-        e.details = stet_null();
+        e.details = stet_value_null();
         c->any_dropped = true;
     }
-    stet_release(e.details);
+    stet_value_release(e.details);
     clear_outcomes(c);
 }
 

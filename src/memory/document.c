@@ -15,8 +15,8 @@
 #include "memory/record.h"
 
 void stet_head_release(stet_head *h) {
-    stet_release(h->value);
-    h->value = stet_null();
+    stet_value_release(h->value);
+    h->value = stet_value_null();
 }
 
 void stet_space_damaged(stet_space *s, int64_t doc, const char *format, ...) {
@@ -47,10 +47,10 @@ void stet_space_damaged(stet_space *s, int64_t doc, const char *format, ...) {
 /* A text whose checksum was right. */
 static bool read_text(stet_space *s, int64_t doc, const char *text, size_t len, int64_t seq, stet_value *out) {
     if (text && stet_json_read(text, len, NULL, out, NULL) == STET_OK) {
-        if (stet_typeof(*out) == STET_OBJECT)
+        if (stet_value_type(*out) == STET_TYPE_OBJECT)
             return true;
-        stet_release(*out);
-        *out = stet_null();
+        stet_value_release(*out);
+        *out = stet_value_null();
     }
     stet_space_damaged(s, doc, "its text at sequence %lld is damaged", (long long)seq);
     return false;
@@ -76,9 +76,9 @@ static bool snapshot_text(stet_space *s, int64_t key, int64_t seq, stet_value *o
         size_t len;
         const char *text = stet_column_blob(q, 2, &len);
         ok = text && stet_json_read(text, len, NULL, out, NULL) == STET_OK;
-        if (ok && stet_typeof(*out) != STET_OBJECT) {
-            stet_release(*out);
-            *out = stet_null();
+        if (ok && stet_value_type(*out) != STET_TYPE_OBJECT) {
+            stet_value_release(*out);
+            *out = stet_value_null();
             ok = false;
         }
     }
@@ -137,7 +137,7 @@ static step step_back(stet_space *s, int64_t doc, int64_t *seq, bool use_cache, 
     stet_record_rev rev;
     bool damaged;
     if (near && near->head.own && near->head.exists && near->head.seq == *seq) {
-        *out = stet_retain(near->head.value);
+        *out = stet_value_retain(near->head.value);
         found = STEP_FOUND;
     } else if (*whole == *seq && snapshot_text(s, key, *seq, out)) {
         found = STEP_FOUND;
@@ -169,15 +169,15 @@ bool stet_document_rebuild(stet_space *s, int64_t doc, int64_t seq, bool use_cac
     chain c = {.bytes = STET_BUF(0)};
     int64_t at = seq, branch = -1, whole = 0;
     step found;
-    *out = stet_null();
+    *out = stet_value_null();
     while ((found = step_back(s, doc, &at, use_cache, &branch, &whole, &c, out)) == STEP_ON)
         ;
     bool exists = found == STEP_FOUND;
     if (found == STEP_ABSENT && c.lengths.len)
         stet_space_damaged(s, doc, "a patch follows the deletion at %lld", (long long)at);
     if (exists && (c.bytes.overflow || !apply_chain(s, doc, &c, seq, out))) {
-        stet_release(*out);
-        *out = stet_null();
+        stet_value_release(*out);
+        *out = stet_value_null();
         exists = false;
     }
     stet_buf_release(&c.bytes);
@@ -316,7 +316,7 @@ void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet
     if (c && !c->old && c->head.seq <= at) {
         s->hits++;
         *out = c->head;
-        out->value = stet_retain(c->head.value);
+        out->value = stet_value_retain(c->head.value);
         return;
     }
     s->misses++;

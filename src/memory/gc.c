@@ -1,5 +1,6 @@
 /* gc.c - removes what nobody needs, and counts what there is. */
 #include "memory/internal.h"
+#include "memory/observe_internal.h"
 
 /* Deleted branches that no branch in use reads through. Newest first, so that children come before parents. */
 #define DEAD_BRANCHES                                                                                                  \
@@ -53,6 +54,10 @@ stet_status stet_space_gc(stet_space *s, bool dry_run, stet_space_gc_report *out
                         " sum = row_sum(seq, branch, time_ms, crc32c(" EMPTY ")) WHERE branch IN (" DEAD_BRANCHES ")"
                         " AND changes <> " EMPTY " AND sum = row_sum(seq, branch, time_ms, content)");
     out->documents = count_of(s, "SELECT count(*)" UNUSED_DOCUMENTS);
+    if (out->documents) {
+        int64_t digest = count_of(s, "SELECT " STET_NAME_DIGEST UNUSED_DOCUMENTS);
+        stet_observe_digest(s, STET_DIGEST_NAMES, -(digest >> 32), digest);
+    }
     if (out->documents)
         stet_db_exec(s->db, "DELETE" UNUSED_DOCUMENTS ";INSERT INTO space_meta(name, value) VALUES('names_gone', 1)"
                             " ON CONFLICT(name) DO UPDATE SET value = value + 1");

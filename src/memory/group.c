@@ -23,7 +23,7 @@ static void clear_overlay(stet_group *g) {
     stet_slot *slot;
     for (size_t i = 0; stet_map_next(&g->overlay, &i, &key, &len, &slot);) {
         stet_overlay_doc *o = slot->p; /* in the group's memory, as is all of it but the value */
-        stet_release(o->value);
+        stet_value_release(o->value);
     }
     stet_map_clear(&g->overlay);
 }
@@ -54,8 +54,8 @@ bool stet_group_overlay(stet_group *g, stet_tx_doc *d) {
     d->overlay = o;
     d->doc = o->doc;
     d->before_exists = d->after_exists = o->exists;
-    d->before = stet_retain(o->value);
-    d->after = stet_retain(o->value);
+    d->before = stet_value_retain(o->value);
+    d->after = stet_value_retain(o->value);
     return true;
 }
 
@@ -159,10 +159,10 @@ static stet_status rebase_doc(stet_tx *tx, stet_tx_doc *d, const stet_overlay_do
     stet_status st = stet_tx_doc_apply(d, o->exists, o->value, &exists, &after, err);
     if (st != STET_OK)
         return st;
-    stet_release(d->before);
-    stet_release(d->after);
+    stet_value_release(d->before);
+    stet_value_release(d->after);
     d->before_exists = o->exists;
-    d->before = stet_retain(o->value);
+    d->before = stet_value_retain(o->value);
     d->after_exists = exists;
     d->after = after;
     d->changes_known = false;
@@ -182,9 +182,9 @@ static void advance_overlay(stet_group *g, size_t member, stet_tx_doc *d) {
         stet_map_put(&g->overlay, key, len, (stet_slot){.p = o});
     }
     d->overlay = o;
-    stet_release(o->value);
+    stet_value_release(o->value);
     o->exists = d->after_exists;
-    o->value = stet_retain(d->after);
+    o->value = stet_value_retain(d->after);
     *stet_arena_add(&g->memory->arena, &o->members) = member;
 }
 

@@ -154,7 +154,7 @@ stet_status stet_space_load(stet_space *s, int64_t branch, const stet_docname *n
     stet_cached *c = doc ? stet_cache_find(s, stet_space_key(branch, doc)) : NULL;
     if (c && !c->old && c->head.seq <= at) { /* no need of the file */
         s->hits++;
-        *out = (stet_doc_state){c->head.exists, stet_retain(c->head.value), c->head.seq};
+        *out = (stet_doc_state){c->head.exists, stet_value_retain(c->head.value), c->head.seq};
         return stet_db_status(s->db, err);
     }
     bool begun;
@@ -171,7 +171,7 @@ stet_status stet_space_load(stet_space *s, int64_t branch, const stet_docname *n
 }
 
 static stet_value payload_of(stet_space *s, const stet_walk *w) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     if (w->rev.kind == STET_REVISION_DELETE || w->rev.kind == STET_REVISION_LOST)
         return v;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT body FROM commits WHERE seq = ?");
@@ -217,7 +217,7 @@ stet_status stet_space_history(stet_space *s, int64_t branch, const stet_docname
         *next = w.next > 0 && found.len ? found.at[found.len - 1].seq : 0;
     } else {
         for (size_t i = 0; i < found.len; i++)
-            stet_release(found.at[i].payload);
+            stet_value_release(found.at[i].payload);
     }
     stet_vec_release(&found);
     return st;

@@ -63,6 +63,7 @@ typedef STET_VEC(stet_new_name) stet_new_names;
 struct stet_space {
     stet_db *db;
     char *name, *path;
+    char *root; /* of the project; NULL: opened without one */
     char uuid[37];
     bool read_only;
     uint64_t device, inode; /* of the open file; 0: not known */
@@ -71,15 +72,18 @@ struct stet_space {
     bool damaged;
     int64_t known;
     int64_t data_version;
-    stet_map names;        /* id NUL scope -> number, or ABSENT and the epoch in which it did not exist (space.c) */
-    uint64_t names_epoch;  /* counts detected commits by others */
-    int64_t names_gone;    /* how often gc has removed names, as far as this handle knows */
-    int64_t names_given;   /* numbers that this handle has assigned, stored or not */
-    int64_t names_through; /* every name with a number up to this is in `names`, as of names_whole; 0: not complete */
-    uint64_t names_whole;  /* the epoch in which names_through was the highest number */
-    size_t names_missed;   /* failed look-ups since names_through was 0 */
-    size_t names_try;      /* at this many, count the names */
-    bool names_wait;       /* new names are kept in names_new until stet_space_write_names */
+    stet_map names;         /* id NUL scope -> number, or ABSENT and the epoch in which it did not exist (space.c) */
+    uint64_t names_epoch;   /* counts detected commits by others */
+    uint64_t names_fitting; /* 1 + the epoch in which digest:document was found to match; 0: none */
+    int64_t names_gone;     /* how often gc has removed names, as far as this handle knows */
+    int64_t names_given;    /* numbers that this handle has assigned, stored or not */
+    int64_t names_through;  /* every name with a number up to this is in `names`, as of names_whole; 0: not complete */
+    uint64_t names_whole;   /* the epoch in which names_through was the highest number */
+    size_t names_missed;    /* failed look-ups since names_through was 0 */
+    size_t names_try;       /* at this many, count the names */
+    stet_map named;         /* number -> "id NUL scope NUL", for the way back; emptied by stet_space_forget_names */
+    stet_arena named_arena;
+    bool names_wait; /* new names are kept in names_new until stet_space_write_names */
     stet_new_names names_new;
     stet_arena names_arena; /* of names_new */
     int64_t names_next;     /* the number for the next new name; 0: not known */
@@ -114,6 +118,10 @@ int64_t stet_space_known_doc(stet_space *s, const stet_docname *name);
  * SQL meanwhile. */
 void stet_space_hold_names(stet_space *s);
 void stet_space_write_names(stet_space *s);
+/* In observe_digest.c. Are all names there, as they were given? Not looked at if there are many, unless `all`. */
+#define STET_DIGEST_NAMES "digest:document"
+bool stet_space_names_fit(stet_space *s, bool all);
+void stet_space_names_renew(stet_space *s); /* accepts those that are there: for a repair */
 /* Begins a read transaction unless one is open, so that statements that belong together see one state of the file. */
 STET_CHECKED stet_status stet_space_enter(stet_space *s, bool *begun, stet_error *err);
 /* Ends it. Returns `st` if that is a failure, otherwise what sticks to the database. */

@@ -74,8 +74,8 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     c->written = copy_addresses(a, o->written, o->written_count);
     c->made = copy_names(a, o->made, o->made_count);
     c->gone = copy_names(a, o->gone, o->gone_count);
-    c->options = stet_retain(o->options);
-    c->note = stet_retain(o->note);
+    c->options = stet_value_retain(o->options);
+    c->note = stet_value_retain(o->note);
     tx->observation = c;
     return STET_OK;
 }
@@ -132,13 +132,13 @@ stet_doc_change stet_observe_beside(const stet_observation *o, const stet_doc_ch
         bool below;
         if (is_ignored(o, &c->name, at.path, &below))
             continue;
-        if (!below || at.kind != STET_KEYSET || !stet_path_lookup(value, at.path, &v) || stet_count(v) == 0) {
+        if (!below || at.kind != STET_KEYSET || !stet_path_lookup(value, at.path, &v) || stet_value_count(v) == 0) {
             *stet_vec_add(&kept) = at;
             continue;
         }
-        for (size_t i = stet_count(v); i-- > 0;) {
+        for (size_t i = stet_value_count(v); i-- > 0;) {
             size_t len;
-            const char *key = stet_key_at(v, i, &len);
+            const char *key = stet_value_key_at(v, i, &len);
             stet_path_set(&path, at.path);
             if (key)
                 stet_path_push_n(&path, key, len);
@@ -212,7 +212,7 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, c
 /* A value as text, bounded: what is too long is left out, it only explains. */
 static stet_bytes text_of(stet_space *s, stet_value v) {
     struct stet_observe *o = stet_observe_of(s);
-    if (stet_typeof(v) == STET_NULL)
+    if (stet_value_type(v) == STET_TYPE_NULL)
         return (stet_bytes){"", 0};
     stet_buf_clear(&o->buf);
     stet_json_write(&o->buf, v, STET_JSON_CANONICAL);
@@ -316,10 +316,10 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
          * if it had failed, its new reads no longer show why, so it is unknown until it runs. It counts as not standing if a mark may be on its
          * way: from commits that nobody has looked at, or from another space. */
         a->made = false;
-        stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_NEVER, 0, 0, NULL);
+        stet_observe_mark(s, a->action, branch, STET_STATE_UNKNOWN, STET_REASON_NEVER, 0, 0, NULL);
     }
     if (!mirrored || in->doubtful)
-        stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
+        stet_observe_mark(s, a->action, branch, STET_STATE_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
     a->observed = true;
     o->now.stored++;
     o->now.kept_noops += m->seq == 0;
@@ -347,12 +347,41 @@ static stet_known_action *action_of(stet_space *s, int64_t branch, const stet_ob
     return stet_observe_action(s, branch, piece_of(s, &o->key), o->key.action, true);
 }
 
+/* One whose record was lost, or was not inherited by the branch, may have run before: its reason says so still. */
 static void mark_made(stet_space *s, int64_t branch, int64_t piece, const stet_observation *in) {
     for (size_t i = 0; i < in->made_count; i++) {
         stet_known_action *a = stet_observe_action(s, branch, piece, in->made[i], true);
         if (a)
-            stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_NEVER, 0, 0, NULL);
+            stet_observe_mark(s, a->action, branch, STET_STATE_UNKNOWN,
+                              a->marked && !a->observed ? a->reason : STET_REASON_NEVER, 0, 0, NULL);
     }
+}
+
+#define FILE_PREFIX "file:" /* of documents that say what a file is */
+
+/* Readers of the files that an action wrote are unknown: it is about to be removed, and the files stay. */
+static void distrust_readers(stet_space *s, int64_t branch, int64_t action) {
+    stet_buf blob = STET_BUF(0);
+    stet_places known = {0}, envelopes = {0};
+    stet_arena arena = STET_ARENA_INIT;
+    stet_observe_writes_of(s, action, &blob, &known, &envelopes);
+    for (size_t i = 0; i < known.len; i++) {
+        stet_docname name;
+        stet_numbers readers = {0};
+        stet_change whole = {STET_PATH_ROOT, STET_VALUE};
+        if (stet_space_docname(s, known.at[i].doc, &arena, &name, NULL) == STET_OK &&
+            strncmp(name.id, FILE_PREFIX, strlen(FILE_PREFIX)) == 0)
+            stet_observe_readers_of(s, stet_space_key(branch, known.at[i].doc), &whole, &readers);
+        for (size_t k = 0; k < readers.len; k++)
+            if (readers.at[k] != action)
+                stet_observe_mark(s, readers.at[k], branch, STET_STATE_UNKNOWN, STET_REASON_LEFT, 0, 0, NULL);
+        stet_numbers_release(&readers);
+    }
+    stet_observe_flush(s);
+    stet_arena_release(&arena);
+    stet_vec_release(&known);
+    stet_vec_release(&envelopes);
+    stet_buf_release(&blob);
 }
 
 /* Actions that the run did away with. One of them may come back later in this transaction, with another number. */
@@ -361,8 +390,11 @@ static void remove_gone(stet_space *s, int64_t branch, int64_t piece, const stet
     stet_observe_flush(s);
     for (size_t i = 0; i < in->gone_count; i++) {
         stet_known_action *a = stet_observe_action(s, branch, piece, in->gone[i], false);
-        if (a)
-            stet_observe_remove(s, a->action, true);
+        if (a) {
+            int64_t action = a->action;
+            distrust_readers(s, branch, action);
+            stet_observe_remove(s, action, true);
+        }
     }
     stet_observe_restart(s, piece, next);
 }
@@ -390,7 +422,7 @@ void stet_observe_lost(stet_space *s, int64_t branch, const stet_applied *at, si
             met = at[i].reads[k].space == in;
         stet_known_action *a = met ? action_of(s, branch, at[i].observation) : NULL;
         if (a) {
-            stet_observe_mark(s, a->action, branch, STET_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
+            stet_observe_mark(s, a->action, branch, STET_STATE_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
             mark_made(s, branch, a->piece, at[i].observation);
         }
         o->now.lost += met;
@@ -479,7 +511,7 @@ static void drop_overtaken(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     for (size_t i = 0; i < o->pending.len; i++) {
         stet_pending *p = &o->pending.at[i];
-        if (!p->set || p->state != STET_DIRTY)
+        if (!p->set || p->state != STET_STATE_DIRTY)
             continue;
         stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_ACTION_COLUMNS " FROM action WHERE action = ?");
         stet_bind_int(q, 1, p->action);
@@ -504,12 +536,13 @@ typedef struct unrecorded {
     int64_t piece, branch;
 } unrecorded;
 
-static void distrust_piece(stet_space *s, unrecorded *last, int64_t branch, const char *id) {
+static void distrust_piece(stet_space *s, unrecorded *last, int64_t branch, const stet_docname *doc) {
+    const char *id = doc->id;
     const char *part = strncmp(id, "piece:", 6) == 0 ? strchr(id + 6, ':') : NULL;
     if (strncmp(id, "piece:", 6) != 0 || (part && strcmp(part, ":argument") == 0))
         return;
     char *name = part ? stet_strndup(id, (size_t)(part - id)) : stet_strdup(id);
-    int64_t piece = stet_space_known_doc(s, &(stet_docname){name, ""});
+    int64_t piece = stet_space_known_doc(s, &(stet_docname){name, doc->scope});
     free(name);
     if (piece == 0 || (piece == last->piece && branch == last->branch))
         return;
@@ -522,7 +555,7 @@ static void distrust_piece(stet_space *s, unrecorded *last, int64_t branch, cons
     while (stet_step(q))
         stet_numbers_add(&found, stet_column_int(q, 0));
     for (size_t i = 0; i < found.len; i++)
-        stet_observe_mark(s, found.at[i], branch, STET_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
+        stet_observe_mark(s, found.at[i], branch, STET_STATE_UNKNOWN, STET_REASON_LOST, 0, 0, NULL);
     stet_numbers_release(&found);
     q = stet_db_stmt(s->db, "DELETE FROM complete_branch WHERE branch = ?");
     stet_bind_int(q, 1, branch);
@@ -549,8 +582,7 @@ stet_status stet_observe_look(stet_space *s, stet_error *err) {
             drop_overtaken(s);
             for (size_t i = 0; i < count; i++)
                 for (size_t k = 0; k < list[i].len; k++)
-                    if (!list[i].at[k].name.scope || !*list[i].at[k].name.scope)
-                        distrust_piece(s, &last, list[i].branch, list[i].at[k].name.id);
+                    distrust_piece(s, &last, list[i].branch, &list[i].at[k].name);
             stet_observe_set_marked_through(s, count == BATCH ? list[count - 1].seq : s->known);
         }
         stet_arena_release(&arena);
@@ -577,11 +609,12 @@ static stet_status distrust_all(stet_space *s, stet_error *err) {
         stet_stmt *q = stet_db_stmt(s->db, "SELECT action, branch FROM action");
         while (stet_step(q))
             *stet_vec_add(&all) = (stet_marked){.action = stet_column_int(q, 0), .seq = stet_column_int(q, 1)};
+        stet_run(stet_db_stmt(s->db, "DELETE FROM mark")); /* one that is damaged would never be cleared */
         stet_observe_digests_renew(s);
         stet_observe_empty(s);
         stet_observe_fresh(s);
         for (size_t i = 0; i < all.len; i++)
-            stet_observe_mark(s, all.at[i].action, all.at[i].seq, STET_UNKNOWN, STET_REASON_CORRUPT, 0, 0, NULL);
+            stet_observe_mark(s, all.at[i].action, all.at[i].seq, STET_STATE_UNKNOWN, STET_REASON_CORRUPT, 0, 0, NULL);
         stet_vec_release(&all);
     }
     return stet_observe_end(s, begun, err);
@@ -610,7 +643,8 @@ static stet_status distrust_damaged(stet_space *s, stet_error *err) {
         st = stet_observe_damaged(s, branches.at[i], &damaged, err);
         if (st == STET_OK && damaged.len > 0 && (st = stet_observe_begin(s, &begun, err)) == STET_OK) {
             for (size_t k = 0; k < damaged.len; k++)
-                stet_observe_mark(s, damaged.at[k], branches.at[i], STET_UNKNOWN, STET_REASON_CORRUPT, 0, 0, NULL);
+                stet_observe_mark(s, damaged.at[k], branches.at[i], STET_STATE_UNKNOWN, STET_REASON_CORRUPT, 0, 0,
+                                  NULL);
             st = stet_observe_end(s, begun, err);
         }
         stet_numbers_release(&damaged);
@@ -686,7 +720,7 @@ stet_status stet_observe_distrust(stet_space *s, int64_t branch, const stet_acti
         stet_docname piece = {keys[i].piece, keys[i].scope};
         stet_known_action *a = stet_observe_action(s, branch, stet_space_intern(s, &piece), keys[i].action, true);
         if (a)
-            stet_observe_mark(s, a->action, branch, STET_UNKNOWN, reason, 0, 0, NULL);
+            stet_observe_mark(s, a->action, branch, STET_STATE_UNKNOWN, reason, 0, 0, NULL);
     }
     return stet_observe_end(s, begun, err);
 }
@@ -714,8 +748,12 @@ stet_status stet_observe_forget(stet_space *s, int64_t branch, const char *piece
         while (stet_step(q))
             stet_numbers_add(&gone, stet_column_int(q, 0));
     }
-    for (size_t i = 0; i < gone.len; i++)
+    stet_observe_flush(s);
+    for (size_t i = 0; i < gone.len; i++) {
+        if (!stet_observe_of(s)->off)
+            distrust_readers(s, branch, gone.at[i]);
         stet_observe_remove(s, gone.at[i], true);
+    }
     stet_numbers_release(&gone);
     return stet_observe_end(s, begun, err);
 }
@@ -758,19 +796,21 @@ const char *stet_reason_name(stet_reason r) {
         return "waits";
     case STET_REASON_PATTERN:
         return "wrong";
+    case STET_REASON_LEFT:
+        return "left";
     }
     return "other";
 }
 
-const char *stet_state_name(stet_action_state state) {
+const char *stet_action_state_name(stet_action_state state) {
     switch (state) {
-    case STET_STANDS:
+    case STET_STATE_STANDS:
         return "stands";
-    case STET_DIRTY:
+    case STET_STATE_DIRTY:
         return "dirty";
-    case STET_STALE:
+    case STET_STATE_STALE:
         return "stale";
-    case STET_UNKNOWN:
+    case STET_STATE_UNKNOWN:
         break;
     }
     return "unknown";

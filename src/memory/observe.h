@@ -119,14 +119,15 @@ typedef enum stet_reason {
     STET_REASON_REQUESTED = 27,  /* a rerun was requested */
     STET_REASON_SPACE = 28,      /* a space that did not exist when it looked exists now */
     STET_REASON_WAITS = 29,      /* it failed, and now waits for another failing action: it was not tried since */
-    STET_REASON_PATTERN = 30     /* the pattern file of its piece is invalid */
+    STET_REASON_PATTERN = 30,    /* the pattern file of its piece, or of one that it reads, is invalid */
+    STET_REASON_LEFT = 31        /* the action that wrote a file it read is gone */
 } stet_reason;
 #define STET_REASONS 32                      /* larger than the largest reason */
 const char *stet_reason_name(stet_reason r); /* "changed", "overwritten", "never", ... */
 
 /* A mark with its cause, the newest known change that overlaps. */
 typedef struct stet_cause {
-    stet_action_state state; /* STET_DIRTY or STET_UNKNOWN; STET_STANDS: there is no mark */
+    stet_action_state state; /* STET_STATE_DIRTY or STET_STATE_UNKNOWN; STET_STATE_STANDS: there is no mark */
     stet_reason reason;
     const char *space; /* UUID of the space of the change; NULL: the action's own */
     int64_t seq;       /* of that change; 0 for unknown */
@@ -139,7 +140,8 @@ typedef struct stet_cause {
 STET_CHECKED stet_status stet_observe_distrust(stet_space *s, int64_t branch, const stet_action_key *keys, size_t len,
                                                stet_reason reason, stet_error *err);
 /* Deletes actions from every table, mirrors included, because their nodes are gone. All actions of a piece if `keys` is
- * NULL. */
+ * NULL. Documents of files outlive the actions that wrote them: actions of this space that read one are unknown from now
+ * on, since a project without a past would not have it. The same holds for `gone` of an observation. */
 STET_CHECKED stet_status stet_observe_forget(stet_space *s, int64_t branch, const char *piece, const char *scope,
                                              const stet_action_key *keys, size_t len, stet_error *err);
 
@@ -276,8 +278,8 @@ STET_CHECKED stet_status stet_observe_scan(stet_space *s, int64_t branch, const 
                                            stet_observe_each each, void *ctx, stet_error *err);
 
 /* How many actions of a piece are known. */
-STET_CHECKED stet_status stet_observe_known(stet_space *s, int64_t branch, const char *piece, int64_t *out,
-                                            stet_error *err);
+STET_CHECKED stet_status stet_observe_known(stet_space *s, int64_t branch, const char *piece, const char *scope,
+                                            int64_t *out, stet_error *err);
 
 typedef struct stet_numbers {
     int64_t *at;
@@ -306,18 +308,18 @@ STET_CHECKED stet_status stet_observe_each_mark(stet_space *s, int64_t branch, i
                                                                      stet_action_state state, stet_error *err),
                                                 void *ctx, stet_error *err);
 /* How many actions of a piece (NULL: of the branch) are marked. */
-STET_CHECKED stet_status stet_observe_count_marks(stet_space *s, int64_t branch, const char *piece, size_t *out,
-                                                  stet_error *err);
+STET_CHECKED stet_status stet_observe_count_marks(stet_space *s, int64_t branch, const char *piece, const char *scope,
+                                                  size_t *out, stet_error *err);
 /* Adds the numbers, ascending, of actions of a piece (NULL: of the branch) whose last run failed, marked or not. The
  * cost depends on the number of failures, not of actions. */
-STET_CHECKED stet_status stet_observe_failed(stet_space *s, int64_t branch, const char *piece, stet_numbers *out,
-                                             stet_error *err);
+STET_CHECKED stet_status stet_observe_failed(stet_space *s, int64_t branch, const char *piece, const char *scope,
+                                             stet_numbers *out, stet_error *err);
 /* Does it fail, as far as is known? False for an action that failed once and has waited for others to succeed since.
  * Everything that counts or shows failures asks this. */
 bool stet_action_fails(const stet_action_record *r);
 /* The failing actions of a piece as {ACTION: error}. The caller releases it. */
-STET_CHECKED stet_status stet_observe_failures(stet_space *s, int64_t branch, const char *piece, stet_value *out,
-                                               stet_error *err);
+STET_CHECKED stet_status stet_observe_failures(stet_space *s, int64_t branch, const char *piece, const char *scope,
+                                               stet_value *out, stet_error *err);
 /* Is any action of the piece marked? One look-up. */
 STET_CHECKED stet_status stet_observe_any(stet_space *s, int64_t branch, const char *piece, const char *scope,
                                           bool *out, stet_error *err);
@@ -337,6 +339,8 @@ STET_CHECKED stet_status stet_observe_survey(stet_space *s, int64_t branch, stet
 /* Another number whenever another connection has written, or this handle has set a mark: it does that, too, when it
  * catches up with what other spaces owe it. Never goes back while the handle is open. */
 int64_t stet_observe_version(stet_space *s);
+/* Does any action of the space, on any branch, read another space? */
+bool stet_observe_reads_far(stet_space *s);
 /* Records that everything marked on the branch now is not needed for the demand. Nothing is recorded by a read-only
  * handle, or if a mark may have been set since the caller took `version` (stet_observe_version), which it did before it
  * looked at the marks. */
@@ -367,7 +371,7 @@ STET_CHECKED stet_status stet_observe_far_readers(stet_space *s, const stet_docn
 
 /* An action whose writes the tables do not know: it has no row, or none that can be trusted. */
 typedef struct stet_unrecorded {
-    const char *piece, *action;
+    const char *piece, *scope, *action;
     bool missing;               /* it has no row, or none of this version of the scheduler */
     int64_t number;             /* number of the row; 0: none */
     bool failed;                /* the row is that of a failed run */
@@ -397,10 +401,10 @@ typedef struct stet_may_write {
 typedef struct stet_stale_root {
     stet_space *space; /* open as long as the space that was queried */
     int64_t branch;
-    int64_t action;           /* 0: it has no row */
-    bool failed;              /* its last run failed, which makes others stale */
-    const char *piece, *name; /* set if there is no row; NULL: see `reason` */
-    stet_reason reason;       /* for a space that was read and whose state is not fully known */
+    int64_t action;                   /* 0: it has no row */
+    bool failed;                      /* its last run failed, which makes others stale */
+    const char *piece, *scope, *name; /* set if there is no row; NULL: see `reason` */
+    stet_reason reason;               /* for a space that was read and whose state is not fully known */
 } stet_stale_root;
 
 /* A cell of another space that is not up to date, and its reader here. */
@@ -418,7 +422,7 @@ typedef struct stet_standing {
     stet_numbers root_of;     /* for each stale action: its index in `roots` */
     stet_unrecorded *missing; /* actions of the graph without a valid row: they are unknown */
     size_t missing_count;
-    stet_map missing_set; /* piece NUL action, with its NUL -> place in `missing` */
+    stet_map missing_set; /* piece NUL scope NUL action, with its NUL -> place in `missing` */
     stet_stale_root *roots;
     size_t root_count;
     stet_far_stale *far;
@@ -431,7 +435,7 @@ typedef struct stet_standing {
 STET_CHECKED stet_status stet_observe_standing(stet_space *s, int64_t branch, const stet_standing_source *source,
                                                stet_standing *out, stet_error *err);
 stet_action_state stet_standing_of(const stet_standing *s, int64_t action);
-bool stet_standing_misses(const stet_standing *s, const char *piece, const char *action);
+bool stet_standing_misses(const stet_standing *s, const stet_action_key *key);
 /* The root of a stale action; otherwise NULL. */
 const stet_stale_root *stet_standing_root(const stet_standing *s, int64_t action);
 void stet_standing_release(stet_standing *s);

@@ -48,7 +48,7 @@ static bool is_unknown(stet_space *s, int64_t action) {
     stet_stmt *q = stet_db_stmt(s->db, "SELECT 1 FROM mark WHERE action = ? AND space = 0 AND state = ?");
     bool is = false;
     stet_bind_int(q, 1, action);
-    stet_bind_int(q, 2, STET_UNKNOWN);
+    stet_bind_int(q, 2, STET_STATE_UNKNOWN);
     while (stet_step(q))
         is = true;
     return is;
@@ -115,7 +115,8 @@ stet_status stet_observe_absent_catch_up(stet_space *s, stet_error *err) {
     if (st == STET_OK && list.len > 0) {
         st = stet_observe_begin(s, &begun, err);
         for (size_t i = 0; i < list.len && st == STET_OK; i++)
-            stet_observe_mark(s, list.at[i].action, list.at[i].branch, STET_UNKNOWN, STET_REASON_SPACE, 0, 0, NULL);
+            stet_observe_mark(s, list.at[i].action, list.at[i].branch, STET_STATE_UNKNOWN, STET_REASON_SPACE, 0, 0,
+                              NULL);
         if (st == STET_OK)
             st = stet_observe_end(s, begun, err);
     }

@@ -2,7 +2,10 @@
 
 #include <stdlib.h>
 
+#include "base/options.h"
 #include "memory/observe_internal.h"
+
+enum { PAGE = 100 }; /* the default limit of a list */
 
 static stet_hash fingerprint(const char *text) {
     return stet_hash_of(text ? text : "", text ? strlen(text) : 0);
@@ -30,7 +33,11 @@ static stet_status addresses(const stet_cell *at, size_t count, stet_arena *aren
     return st;
 }
 
-stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *run, stet_error *err) {
+stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *given, stet_error *err) {
+    stet_action_run known, *run = &known;
+    stet_status st = stet_options_read(run, sizeof *run, given, "stet_action_run", err);
+    if (st != STET_OK)
+        return st;
     stet_observation o = {.key = run->key,
                           .kind = run->kind ? run->kind : STET_ACTION_COMPUTATION,
                           .run = run->run ? run->run : STET_RUN_ACTION,
@@ -52,12 +59,12 @@ stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *run, stet_error 
     if ((run->write_count && !run->writes) || (run->envelope_count && !run->envelopes) ||
         (run->ignored_count && !run->ignored))
         return stet_fail(err, STET_INVALID, "action \"%s\": a list of cells has a count, and is NULL", run->key.action);
-    if (stet_typeof(run->options) != STET_NULL && stet_typeof(run->options) != STET_OBJECT)
+    if (stet_value_type(run->options) != STET_TYPE_NULL && stet_value_type(run->options) != STET_TYPE_OBJECT)
         return stet_fail(err, STET_INVALID, "action \"%s\": options must be an object or null", run->key.action);
     if (run->error)
         o.error = fingerprint(run->error);
     stet_arena arena = STET_ARENA_INIT;
-    stet_status st = addresses(run->writes, run->write_count, &arena, &o.declared_writes, err);
+    st = addresses(run->writes, run->write_count, &arena, &o.declared_writes, err);
     if (st == STET_OK)
         st = addresses(run->envelopes, run->envelope_count, &arena, &o.envelopes, err);
     if (st == STET_OK)
@@ -76,10 +83,10 @@ static stet_status ask(stet_space *s, const char *branch, int64_t *number, stet_
 
 static stet_value with_state(const stet_action_record *r, stet_action_state state) {
     stet_value v = stet_action_value(r);
-    bool failed = stet_action_fails(r) && state == STET_STANDS;
-    stet_put(&v, "state", stet_string(failed ? "failed" : stet_state_name(state)));
-    if (r->cause.state != STET_STANDS)
-        stet_put(&v, "cause", stet_cause_value(&r->cause));
+    bool failed = stet_action_fails(r) && state == STET_STATE_STANDS;
+    stet_value_put(&v, "state", stet_value_string(failed ? "failed" : stet_action_state_name(state)));
+    if (r->cause.state != STET_STATE_STANDS)
+        stet_value_put(&v, "cause", stet_cause_value(&r->cause));
     return v;
 }
 
@@ -94,7 +101,7 @@ stet_status stet_action_state_of(stet_space *s, const char *branch, const stet_a
     if (st == STET_OK && !stet_observe_of(s)->off)
         return stet_observe_state(s, number, action, out, NULL, err);
     if (st == STET_OK || st == STET_NOT_FOUND) {
-        *out = STET_UNKNOWN;
+        *out = STET_STATE_UNKNOWN;
         st = STET_OK;
     } else {
         stet_error_move(err, &mine);
@@ -106,15 +113,15 @@ stet_status stet_action_state_of(stet_space *s, const char *branch, const stet_a
 /* What makes an action stale: {"space","piece","scope","action"}, of an action of another space or of this one. */
 static stet_value root_value(stet_space *s, const stet_stale_root *root, stet_arena *arena) {
     stet_action_record r;
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     if (root->space != s)
-        stet_put(&v, "space", stet_string(root->space->name));
+        stet_value_put(&v, "space", stet_value_string(root->space->name));
     if (root->action && stet_observe_get(root->space, root->action, arena, &r, NULL) == STET_OK) {
-        stet_put(&v, "piece", stet_string(r.key.piece));
-        stet_put(&v, "scope", stet_string(r.key.scope));
-        stet_put(&v, "action", stet_string(r.key.action));
+        stet_value_put(&v, "piece", stet_value_string(r.key.piece));
+        stet_value_put(&v, "scope", stet_value_string(r.key.scope));
+        stet_value_put(&v, "action", stet_value_string(r.key.action));
     } else if (!root->piece && root->name) {
-        stet_put(&v, "space", stet_string(root->name));
+        stet_value_put(&v, "space", stet_value_string(root->name));
     }
     return v;
 }
@@ -131,37 +138,44 @@ stet_status stet_action_get(stet_space *s, const char *branch, const stet_action
     if (st == STET_OK)
         st = stet_observe_standing(s, number, NULL, &all, err);
     if (st == STET_OK) {
-        stet_action_state state = r.cause.state != STET_STANDS ? r.cause.state : stet_standing_of(&all, r.action);
+        stet_action_state state = r.cause.state != STET_STATE_STANDS ? r.cause.state : stet_standing_of(&all, r.action);
         *out = with_state(&r, state);
-        if (state == STET_STALE)
-            stet_put(out, "via", root_value(s, stet_standing_root(&all, r.action), &arena));
+        if (state == STET_STATE_STALE)
+            stet_value_put(out, "via", root_value(s, stet_standing_root(&all, r.action), &arena));
         stet_standing_release(&all);
     }
     stet_arena_release(&arena);
     return st;
 }
 
-stet_status stet_actions_list(stet_space *s, const char *branch, const char *piece, const char *scope,
-                              int64_t generation, int64_t after, size_t limit, stet_value *out, int64_t *next,
-                              stet_error *err) {
+stet_status stet_actions_list(stet_space *s, const char *branch, const stet_actions_query *query, stet_value *out,
+                              int64_t *next, stet_error *err) {
+    stet_actions_query q;
+    stet_status st = stet_options_read(&q, sizeof q, query, "stet_actions_query", err);
+    if (st != STET_OK)
+        return st;
     int64_t number, following = 0;
     stet_standing marked = {0};
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record *at = NULL;
     size_t count = 0;
-    stet_action_filter f = {
-        .piece = piece, .scope = scope, .generation = generation, .after = after, .limit = limit ? limit : 1};
-    stet_status st = ask(s, branch, &number, err);
+    stet_action_filter f = {.piece = q.piece,
+                            .scope = q.scope,
+                            .generation = q.generation ? *q.generation : -1,
+                            .after = q.after,
+                            .limit = q.limit ? q.limit : PAGE};
+    st = ask(s, branch, &number, err);
     if (st == STET_OK)
         st = stet_observe_standing(s, number, NULL, &marked, err);
     if (st == STET_OK)
         st = stet_observe_list(s, number, &f, &arena, &at, &count, &following, err);
     if (st == STET_OK) {
-        stet_value list = stet_array();
+        stet_value list = stet_value_array();
         for (size_t i = 0; i < count; i++) {
             stet_action_state state = at[i].cause.state;
-            stet_push(&list,
-                      with_state(&at[i], state == STET_STANDS ? stet_standing_of(&marked, at[i].action) : state));
+            stet_value_push(
+                &list,
+                with_state(&at[i], state == STET_STATE_STANDS ? stet_standing_of(&marked, at[i].action) : state));
         }
         *out = list;
         *next = following;
@@ -188,7 +202,7 @@ static bool count_one(void *ctx, int64_t action, const char *name, size_t name_l
     stet_obs obs;
     bool good = len && stet_obs_decode(bytes, len, &obs);
     c->actions++;
-    stet_action_state state = good ? stet_standing_of(c->states, action) : STET_UNKNOWN;
+    stet_action_state state = good ? stet_standing_of(c->states, action) : STET_STATE_UNKNOWN;
     const stet_marked *mark = c->states->marked_count ? bsearch(&action, c->states->marked, c->states->marked_count,
                                                                 sizeof *c->states->marked, by_action)
                                                       : NULL;
@@ -196,7 +210,7 @@ static bool count_one(void *ctx, int64_t action, const char *name, size_t name_l
     if (mark)
         r.cause = (stet_cause){.state = mark->state, .reason = mark->reason};
     bool failed = stet_action_fails(&r);
-    c->by_state[state] += !(failed && state == STET_STANDS);
+    c->by_state[state] += !(failed && state == STET_STATE_STANDS);
     c->failed += failed;
     return true;
 }
@@ -213,11 +227,11 @@ stet_status stet_actions_count(stet_space *s, const char *branch, const char *pi
     if (st == STET_OK)
         st = stet_observe_scan(s, number, &f, count_one, &c, err);
     if (st == STET_OK) {
-        stet_value v = stet_object();
-        stet_put(&v, "actions", stet_int(c.actions));
-        for (int i = STET_STANDS; i <= STET_UNKNOWN; i++)
-            stet_put(&v, stet_state_name((stet_action_state)i), stet_int(c.by_state[i]));
-        stet_put(&v, "failed", stet_int(c.failed));
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "actions", stet_value_int(c.actions));
+        for (int i = STET_STATE_STANDS; i <= STET_STATE_UNKNOWN; i++)
+            stet_value_put(&v, stet_action_state_name((stet_action_state)i), stet_value_int(c.by_state[i]));
+        stet_value_put(&v, "failed", stet_value_int(c.failed));
         *out = v;
     }
     stet_standing_release(&marked);
@@ -225,9 +239,9 @@ stet_status stet_actions_count(stet_space *s, const char *branch, const char *pi
 }
 
 static void put_key(stet_value *v, const stet_action_key *key) {
-    stet_put(v, "piece", stet_string(key->piece));
-    stet_put(v, "scope", stet_string(key->scope ? key->scope : ""));
-    stet_put(v, "action", stet_string(key->action));
+    stet_value_put(v, "piece", stet_value_string(key->piece));
+    stet_value_put(v, "scope", stet_value_string(key->scope ? key->scope : ""));
+    stet_value_put(v, "action", stet_value_string(key->action));
 }
 
 static stet_status name_actions(stet_space *s, const stet_numbers *at, stet_value *list, stet_error *err) {
@@ -237,10 +251,10 @@ static stet_status name_actions(stet_space *s, const stet_numbers *at, stet_valu
         stet_action_record r;
         st = stet_observe_get(s, at->at[i], &arena, &r, err);
         if (st == STET_OK) {
-            stet_value v = stet_object();
-            stet_put(&v, "space", stet_string(s->name));
+            stet_value v = stet_value_object();
+            stet_value_put(&v, "space", stet_value_string(s->name));
             put_key(&v, &r.key);
-            stet_push(list, v);
+            stet_value_push(list, v);
         }
         stet_arena_release(&arena);
     }
@@ -252,20 +266,20 @@ static void name_far(stet_space *s, const stet_far_reader *at, size_t count, ste
         stet_arena arena = STET_ARENA_INIT;
         stet_space *owner;
         stet_action_record r;
-        stet_value v = stet_object();
-        stet_put(&v, "space", stet_string(at[i].space));
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "space", stet_value_string(at[i].space));
         if (stet_observe_sibling(s, at[i].space, at[i].uuid, &owner, NULL) == STET_OK &&
             stet_observe_get(owner, at[i].action, &arena, &r, NULL) == STET_OK)
             put_key(&v, &r.key);
         else
-            stet_put(&v, "number", stet_int(at[i].action));
-        stet_push(list, v);
+            stet_value_put(&v, "number", stet_value_int(at[i].action));
+        stet_value_push(list, v);
         stet_arena_release(&arena);
     }
 }
 
-stet_status stet_readers_of(stet_space *s, const char *branch, const char *cell, const char *scope, stet_value *out,
-                            stet_error *err) {
+stet_status stet_space_readers(stet_space *s, const char *branch, const char *cell, const char *scope, stet_value *out,
+                               stet_error *err) {
     int64_t number = 0;
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
@@ -273,7 +287,7 @@ stet_status stet_readers_of(stet_space *s, const char *branch, const char *cell,
     stet_numbers readers = {0}, writers = {0};
     stet_far_reader *far = NULL;
     size_t far_count = 0;
-    stet_value reads = stet_array(), writes = stet_array();
+    stet_value reads = stet_value_array(), writes = stet_value_array();
     stet_status st = stet_cell_parse(cell, false, &id, &path, err);
     stet_docname name = {id, scope};
     stet_pathref p = stet_path_ref(&path);
@@ -292,12 +306,12 @@ stet_status stet_readers_of(stet_space *s, const char *branch, const char *cell,
         st = name_actions(s, &writers, &writes, err);
     if (st == STET_OK) {
         name_far(s, far, far_count, &reads);
-        *out = stet_object();
-        stet_put(out, "readers", stet_retain(reads));
-        stet_put(out, "writers", stet_retain(writes));
+        *out = stet_value_object();
+        stet_value_put(out, "readers", stet_value_retain(reads));
+        stet_value_put(out, "writers", stet_value_retain(writes));
     }
-    stet_release(reads);
-    stet_release(writes);
+    stet_value_release(reads);
+    stet_value_release(writes);
     stet_numbers_release(&readers);
     stet_numbers_release(&writers);
     stet_arena_release(&arena);
@@ -306,16 +320,22 @@ stet_status stet_readers_of(stet_space *s, const char *branch, const char *cell,
     return st;
 }
 
-stet_status stet_changes_after(stet_space *s, const char *branch, const char *cell, const char *scope, bool shallow,
-                               int64_t after, int64_t before, size_t limit, stet_value *out, stet_error *err) {
+stet_status stet_space_changes_after(stet_space *s, const char *branch, const stet_changes_query *query,
+                                     stet_value *out, stet_error *err) {
+    stet_changes_query q;
+    stet_status st = stet_options_read(&q, sizeof q, query, "stet_changes_query", err);
+    if (st == STET_OK && !q.cell)
+        st = stet_fail(err, STET_INVALID, "a stet_changes_query needs a cell");
+    if (st != STET_OK)
+        return st;
     int64_t number, doc = 0;
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
     stet_arena arena = STET_ARENA_INIT;
     stet_overlap *at = NULL;
     size_t count = 0;
-    stet_status st = stet_cell_parse(cell, false, &id, &path, err);
-    stet_docname name = {id, scope};
+    st = stet_cell_parse(q.cell, false, &id, &path, err);
+    stet_docname name = {id, q.scope};
     if (st == STET_OK)
         st = stet_space_branch(s, branch, &number, err);
     if (st == STET_OK)
@@ -323,19 +343,19 @@ stet_status stet_changes_after(stet_space *s, const char *branch, const char *ce
     if (st == STET_OK)
         st = stet_space_doc(s, &name, &doc, err);
     if (st == STET_OK && doc)
-        st = stet_space_overlaps(s, number, doc, stet_path_ref(&path), shallow ? STET_SHALLOW : STET_RECURSIVE, after,
-                                 before, limit, &arena, &at, &count, err);
+        st = stet_space_overlaps(s, number, doc, stet_path_ref(&path), q.shallow ? STET_SHALLOW : STET_RECURSIVE,
+                                 q.after, q.before, q.limit ? q.limit : PAGE, &arena, &at, &count, err);
     if (st == STET_OK) {
-        stet_value list = stet_array();
+        stet_value list = stet_value_array();
         stet_buf b = STET_BUF(0);
         for (size_t i = 0; i < count; i++) {
-            stet_value v = stet_object();
+            stet_value v = stet_value_object();
             stet_buf_clear(&b);
             stet_path_print(at[i].change.path, &b);
-            stet_put(&v, "seq", stet_int(at[i].seq));
-            stet_put(&v, "path", stet_string_n(stet_buf_cstr(&b), b.len));
-            stet_put(&v, "kind", stet_string(at[i].change.kind == STET_KEYSET ? "keys" : "value"));
-            stet_push(&list, v);
+            stet_value_put(&v, "seq", stet_value_int(at[i].seq));
+            stet_value_put(&v, "path", stet_value_string_n(stet_buf_cstr(&b), b.len));
+            stet_value_put(&v, "kind", stet_value_string(at[i].change.kind == STET_KEYSET ? "keys" : "value"));
+            stet_value_push(&list, v);
         }
         stet_buf_release(&b);
         *out = list;
@@ -354,7 +374,7 @@ stet_status stet_actions_stats(stet_space *s, stet_value *out, stet_error *err) 
         status = stet_observe_stat(s, &st, err);
     if (status == STET_OK) {
         *out = stet_observe_stats_value(&st);
-        stet_put(out, "handle", stet_observe_counts_value(&st.handle));
+        stet_value_put(out, "handle", stet_observe_counts_value(&st.handle));
     }
     return status;
 }

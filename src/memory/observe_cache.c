@@ -71,6 +71,8 @@ void stet_observe_empty(stet_space *s) {
     stet_map_clear(&o->by_number.map);
     stet_map_clear(&o->fingerprints);
     stet_map_clear(&o->counters);
+    stet_map_clear(&o->buckets);
+    o->has_places = o->has_actions = false;
     stet_arena_clear(&o->arena);
     o->has_mirrors = o->has_foreign = -1;
     o->fresh = false;
@@ -89,6 +91,7 @@ void stet_observe_release(stet_space *s) {
     stet_map_release(&o->docs.map);
     stet_map_release(&o->fingerprints);
     stet_map_release(&o->counters);
+    stet_map_release(&o->buckets);
     stet_map_release(&o->pending_of);
     stet_arena_release(&o->arena);
     stet_arena_release(&o->tx_arena);
@@ -307,6 +310,7 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
 }
 
 void stet_observe_insert_action(stet_space *s, stet_known_action *a, int64_t generation, stet_bytes blob) {
+    stet_observe_begin_places(s);
     stet_stmt *q = stet_db_stmt(s->db, "INSERT INTO action(" STET_ACTION_COLUMNS ")"
                                        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, row_sum(?1, ?2, ?3, ?4, ?5, ?6))");
     stet_bind_int(q, 1, a->action);
@@ -319,6 +323,7 @@ void stet_observe_insert_action(stet_space *s, stet_known_action *a, int64_t gen
     else
         stet_bind_null(q, 6);
     stet_run(q);
+    stet_observe_digest(s, STET_DIGEST_ACTION, 1, 0);
     a->unborn = NULL;
 }
 

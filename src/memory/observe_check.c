@@ -153,7 +153,7 @@ static mark_row mark_of(checker *c, int64_t action, int64_t space) {
 /* Is it one that could have been set? Dirty, for a change that happened, is looked at with the reads. */
 static bool sound_mark(const mark_row *m, const action_row *row, bool own) {
     return m->branch == row->branch && stet_path_valid(m->path) &&
-           (m->state == STET_DIRTY || (own && m->state == STET_UNKNOWN)) && (own || m->doc == 0);
+           (m->state == STET_STATE_DIRTY || (own && m->state == STET_STATE_UNKNOWN)) && (own || m->doc == 0);
 }
 
 static foreign_space *foreign_of(checker *c, int64_t number) {
@@ -178,7 +178,7 @@ static stet_status check_foreign(checker *c, const action_row *row, const stet_f
                                  stet_error *err) {
     foreign_space *f = foreign_of(c, at[0].space);
     stet_status st = STET_OK;
-    if (row->mark == STET_UNKNOWN)
+    if (row->mark == STET_STATE_UNKNOWN)
         return STET_OK;
     if (!exists(c, "SELECT 1 FROM foreign_space WHERE space = ?1 AND ?2 != 0", at[0].space, row->action))
         report(c, row->action, row->name, "it read a space that is not known");
@@ -223,7 +223,7 @@ static stet_status check_foreign_reads(checker *c, const action_row *row, const 
     stet_foreign_places all = {0};
     stet_status st = STET_OK;
     if (!stet_foreign_unpack(obs->foreign, &all)) {
-        if (row->mark != STET_UNKNOWN)
+        if (row->mark != STET_STATE_UNKNOWN)
             report(c, row->action, row->name, "its observation does not decode");
     } else {
         for (size_t i = 0, end; i < all.len && st == STET_OK; i = end) {
@@ -254,7 +254,7 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
     }
     stet_places reads = {0}, known = {0}, declared = {0}, envelopes = {0};
     if (!row->sound && stet_obs_decode(row->blob.data, row->blob.len, &obs)) { /* else what follows says more */
-        if (row->mark != STET_UNKNOWN)
+        if (row->mark != STET_STATE_UNKNOWN)
             report(c, row->action, row->name, "its row is damaged");
         return STET_OK;
     }
@@ -262,13 +262,13 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
         !stet_places_unpack(obs.known.at, obs.known.len, &known) ||
         !stet_places_unpack(obs.declared.at, obs.declared.len, &declared) ||
         !stet_places_unpack(obs.envelopes.at, obs.envelopes.len, &envelopes)) {
-        if (row->mark != STET_UNKNOWN)
+        if (row->mark != STET_STATE_UNKNOWN)
             report(c, row->action, row->name, "its observation does not decode");
     } else {
-        bool must = false, may = false, caused = m.state != STET_DIRTY;
-        if (row->mark != STET_UNKNOWN && !(is_there(c, 'f', obs.implementation) && is_there(c, 'f', obs.runtime)))
+        bool must = false, may = false, caused = m.state != STET_STATE_DIRTY;
+        if (row->mark != STET_STATE_UNKNOWN && !(is_there(c, 'f', obs.implementation) && is_there(c, 'f', obs.runtime)))
             report(c, row->action, row->name, "what computed it is not known");
-        if (row->mark != STET_UNKNOWN &&
+        if (row->mark != STET_STATE_UNKNOWN &&
             !(all_named(c, &reads) && all_named(c, &known) && all_named(c, &declared) && all_named(c, &envelopes)))
             report(c, row->action, row->name, "a document that it read or wrote has no name");
         for (size_t i = 0; i < reads.len; i++) {
@@ -305,7 +305,7 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
                    STET_WRITE_ENVELOPE);
         if (st == STET_OK && must && !row->mark)
             report(c, row->action, row->name, "a change overlaps what it read or wrote, and it is not marked");
-        if (st == STET_OK && !may && row->mark == STET_DIRTY)
+        if (st == STET_OK && !may && row->mark == STET_STATE_DIRTY)
             report(c, row->action, row->name, "it is marked dirty, and no change overlaps what it read or wrote");
         if (st == STET_OK && may && !caused && sound_mark(&m, row, true))
             report(c, row->action, row->name, "its mark names a change that is not its cause");
@@ -414,6 +414,7 @@ static void distrust_wrong(checker *c) {
         stet_bind_int(q, 1, c->stray.at[i]);
         stet_run(q);
     }
+    stet_observe_actions_renew(c->s);
     for (size_t i = 0; i < c->wrong.len; i++) {
         int64_t branch = -1;
         stet_stmt *q = stet_db_stmt(c->s->db, "SELECT branch FROM action WHERE action = ?");
@@ -428,7 +429,7 @@ static void distrust_wrong(checker *c) {
         stet_bind_int(q, 1, c->wrong.at[i]);
         stet_run(q);
         if (branch >= 0)
-            stet_observe_mark(c->s, c->wrong.at[i], branch, STET_UNKNOWN, STET_REASON_REPAIRED, 0, 0, NULL);
+            stet_observe_mark(c->s, c->wrong.at[i], branch, STET_STATE_UNKNOWN, STET_REASON_REPAIRED, 0, 0, NULL);
     }
 }
 
@@ -601,6 +602,14 @@ static stet_status meet_others(checker *c, stet_error *err) {
     return st;
 }
 
+/* Whatever is said already tells more. */
+static void check_digests(checker *c) {
+    if (c->found == 0 && !(stet_observe_all_places_fit(c->s) && stet_observe_places_there(c->s)))
+        report_table(c, "a row of readers and writers is missing, or one that tells of it");
+    if (c->found == 0 && !stet_observe_actions_fit(c->s, true))
+        report_table(c, "an action is missing");
+}
+
 static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, size_t *found, size_t *repaired,
                               stet_error *err) {
     checker c = {.s = s, .problems = problems, .arena = STET_ARENA_INIT};
@@ -634,10 +643,12 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
         check_rows(&c);
         check_missing(&c);
         check_marks(&c);
+        check_digests(&c);
     }
     if (repair && st == STET_OK && c.found) {
         drop_malformed(s);
         stet_observe_digests_renew(s);
+        stet_observe_places_renew(s);
         stet_run(stet_db_stmt(s->db, "DELETE FROM complete_branch")); /* a row of an action may be among what is gone */
         fix_rows(&c);
         distrust_wrong(&c);

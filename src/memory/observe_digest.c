@@ -1,15 +1,23 @@
-/* observe_digest.c - notices that marks are missing.
+/* observe_digest.c - notices that rows are missing.
  *
  * A mark that vanishes, or that ends up under the number of another action, leaves no trace in what is read with its
  * action: the action would be called up to date. So space_meta holds a digest of all marks. It also holds a digest of
  * all foreign reads: without its row, changes of another space are never asked for. Both tables are small or about to
  * be worked off, and comparing them costs about as much as listing them.
  *
+ * Rows of place_index are too many for that, but each is asked for by its document: so there is a digest for each
+ * bucket of neighbouring documents, verified when one of them is asked about for the first time. It is renewed from the
+ * rows after each change: a bucket has some fifty of them. Rejected: one digest, which a start would compare for
+ * milliseconds; and adding up what changes, which needs the old row of each new one.
+ *
  * Rejected: a bit in the row of the action. A change with 10,000 readers would have to rewrite 10,000 rows.
  */
 
 #include "memory/observe_internal.h"
 
+#define ROWS_COMPARED  1024 /* of `action` */
+#define NAMES_COMPARED 1024 /* of `document` */
+#define ORPHANS_SOUGHT 1024 /* marks, whose actions are looked up one by one */
 #define MARKS_COMPARED 4096 /* if there are surveys, so that a start need not read more */
 
 void stet_observe_digest(stet_space *s, const char *name, int64_t rows, int64_t sum) {
@@ -88,6 +96,10 @@ void stet_observe_drop_foreign(stet_space *s, int64_t space, int64_t action) {
     stet_observe_digest(s, STET_DIGEST_FOREIGN, -(gone >> 32), gone);
 }
 
+bool stet_observe_reads_far(stet_space *s) {
+    return stet_observe_int(s, "SELECT EXISTS(SELECT 1 FROM foreign_read)", 1) != 0;
+}
+
 bool stet_observe_digests_fit(stet_space *s, bool all) {
     struct stet_observe *o = stet_observe_of(s);
     int64_t version = stet_db_data_version(s->db);
@@ -111,4 +123,139 @@ void stet_observe_digests_renew(stet_space *s) {
                                  "', " STET_MARK_DIGEST " FROM mark"));
     stet_run(stet_db_stmt(s->db, "INSERT OR REPLACE INTO space_meta(name, value) SELECT '" STET_DIGEST_FOREIGN
                                  "', " STET_FOREIGN_DIGEST " FROM foreign_read"));
+}
+
+void stet_space_names_renew(stet_space *s) {
+    stet_run(stet_db_stmt(s->db, "INSERT OR REPLACE INTO space_meta(name, value) SELECT '" STET_DIGEST_NAMES
+                                 "', " STET_NAME_DIGEST " FROM document"));
+}
+
+bool stet_space_names_fit(stet_space *s, bool all) {
+    if (!all && s->names_fitting == s->names_epoch + 1) /* own changes keep it fitting */
+        return true;
+    /* One statement, so that both are of one snapshot: others may commit at any time. */
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT CASE WHEN value >> 32 > ?1 THEN 1 ELSE value = (SELECT " STET_NAME_DIGEST
+                                       " FROM document) END FROM space_meta WHERE name = '" STET_DIGEST_NAMES "'");
+    stet_bind_int(q, 1, all ? INT32_MAX : NAMES_COMPARED);
+    bool fit = stet_step(q) && stet_column_int(q, 0) != 0;
+    stet_reset(q);
+    s->names_fitting = fit ? s->names_epoch + 1 : 0;
+    return fit;
+}
+
+bool stet_observe_has_actions(stet_space *s) {
+    return stet_observe_int(s, "SELECT EXISTS(SELECT 1 FROM action)", 0) != 0;
+}
+
+static int64_t bucket_of(int64_t key) {
+    return key >> STET_BUCKET;
+}
+
+bool stet_observe_places_fit(stet_space *s, int64_t key) {
+    struct stet_observe *o = stet_observe_of(s);
+    int64_t bucket = bucket_of(key);
+    bool added;
+    stet_slot *slot = stet_map_have(&o->buckets, &bucket, sizeof bucket, (stet_slot){.n = 0}, &added);
+    if (slot->n)
+        return true;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT (SELECT row_digest(" STET_BLOCK_COLUMNS ") FROM place_index WHERE key >="
+                                       " ?1 << " STET_BUCKET_BITS " AND key < (?1 + 1) << " STET_BUCKET_BITS ") IS"
+                                       " coalesce((SELECT digest FROM place_digest WHERE bucket = ?1), 0)");
+    stet_bind_int(q, 1, bucket);
+    bool fit = stet_step(q) && stet_column_int(q, 0) != 0;
+    stet_reset(q);
+    slot->n = fit;
+    if (!fit && !stet_observe_has_actions(s))
+        return true; /* emptied tables: nobody is recorded, and nobody can be missed */
+    if (!fit)
+        stet_observe_damage(s, "the list of who reads and writes what");
+    return fit;
+}
+
+void stet_observe_places_changed(stet_space *s, int64_t bucket) {
+    struct stet_observe *o = stet_observe_of(s);
+    stet_stmt *q = stet_db_stmt(s->db, "INSERT OR REPLACE INTO place_digest(bucket, digest) SELECT ?1,"
+                                       " row_digest(" STET_BLOCK_COLUMNS ") FROM place_index WHERE key >="
+                                       " ?1 << " STET_BUCKET_BITS " AND key < (?1 + 1) << " STET_BUCKET_BITS);
+    stet_bind_int(q, 1, bucket);
+    stet_run(q);
+    if (!o->has_places)
+        stet_run(stet_db_stmt(s->db, "INSERT OR IGNORE INTO space_meta(name, value) VALUES('places', 1)"));
+    o->has_places = true;
+}
+
+bool stet_observe_all_places_fit(stet_space *s) {
+    return stet_observe_int(s,
+                            "SELECT NOT EXISTS(SELECT bucket, digest FROM place_digest WHERE digest != 0 EXCEPT SELECT"
+                            " key >> " STET_BUCKET_BITS ", row_digest(" STET_BLOCK_COLUMNS ") FROM place_index GROUP BY"
+                            " 1) AND NOT EXISTS(SELECT key >> " STET_BUCKET_BITS ", row_digest(" STET_BLOCK_COLUMNS
+                            ") FROM place_index GROUP BY 1 EXCEPT SELECT bucket, digest FROM place_digest)",
+                            0) != 0;
+}
+
+void stet_observe_places_renew(stet_space *s) {
+    stet_run(stet_db_stmt(s->db, "DELETE FROM place_digest"));
+    stet_run(stet_db_stmt(s->db, "INSERT INTO place_digest(bucket, digest) SELECT key >> " STET_BUCKET_BITS
+                                 ", row_digest(" STET_BLOCK_COLUMNS ") FROM place_index GROUP BY 1"));
+    stet_run(stet_db_stmt(s->db, "DELETE FROM space_meta WHERE name = 'places'"));
+    stet_run(stet_db_stmt(s->db, "INSERT INTO space_meta(name, value) SELECT 'places', 1 FROM place_digest LIMIT 1"));
+    stet_observe_of(s)->has_places = false;
+    stet_map_clear(&stet_observe_of(s)->buckets);
+}
+
+void stet_observe_begin_places(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    if (!o->has_actions && !stet_observe_has_actions(s))
+        stet_observe_places_renew(s);
+    o->has_actions = true;
+}
+
+bool stet_observe_places_there(stet_space *s) {
+    return stet_observe_int(s,
+                            "SELECT EXISTS(SELECT 1 FROM place_digest) OR NOT EXISTS(SELECT 1 FROM space_meta WHERE"
+                            " name = 'places') OR NOT EXISTS(SELECT 1 FROM action)",
+                            0) != 0;
+}
+
+bool stet_observe_actions_fit(stet_space *s, bool all) {
+    struct stet_observe *o = stet_observe_of(s);
+    int64_t version = stet_db_data_version(s->db);
+    if (!all && o->counted == version) /* own changes keep it right */
+        return true;
+    int64_t want = stet_observe_meta(s, STET_DIGEST_ACTION, -1) >> 32, most = all ? INT64_MAX - 1 : ROWS_COMPARED;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT count(*) FROM (SELECT 1 FROM action INDEXED BY action_name LIMIT ?)");
+    stet_bind_int(q, 1, most + 1);
+    int64_t there = stet_step(q) ? stet_column_int(q, 0) : -1;
+    stet_reset(q);
+    if (there != (want > most ? most + 1 : want))
+        return false;
+    q = stet_db_stmt(s->db, "SELECT NOT EXISTS(SELECT 1 FROM (SELECT action FROM mark LIMIT ?) m WHERE NOT EXISTS"
+                            " (SELECT 1 FROM action a WHERE a.action = m.action))");
+    stet_bind_int(q, 1, all ? -1 : ORPHANS_SOUGHT);
+    bool fit = stet_step(q) && stet_column_int(q, 0) != 0;
+    stet_reset(q);
+    o->counted = fit ? version : 0;
+    return fit;
+}
+
+void stet_observe_actions_renew(stet_space *s) {
+    stet_run(stet_db_stmt(s->db, "INSERT OR REPLACE INTO space_meta(name, value) SELECT '" STET_DIGEST_ACTION
+                                 "', count(*) << 32 FROM action"));
+    stet_numbers orphans = {0};
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT DISTINCT action FROM mark m WHERE NOT EXISTS (SELECT 1 FROM action a"
+                                       " WHERE a.action = m.action)");
+    while (stet_step(q))
+        stet_numbers_add(&orphans, stet_column_int(q, 0));
+    for (size_t i = 0; i < orphans.len; i++)
+        stet_observe_drop_marks(s, orphans.at[i], -1);
+    stet_numbers_release(&orphans);
+}
+
+void stet_observe_prove_nothing(stet_space *s) {
+    static const char *const statements[] = {
+        "INSERT OR REPLACE INTO space_meta(name, value) VALUES('" STET_DIGEST_MARK "', -1)", /* no digest is negative */
+        "DELETE FROM mirror",
+        "DELETE FROM mirror_owner"}; /* a space that does not know its readers: observe_mirror.c */
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+        stet_run(stet_db_stmt(s->db, statements[i]));
 }

@@ -68,6 +68,8 @@ stet_index_doc *stet_observe_doc(stet_space *s, int64_t key) {
     stet_index_doc *d = o->last_doc = *place = stet_arena_zero(&o->arena, sizeof *d);
     if (o->first_new_doc && (key & (((int64_t)1 << 40) - 1)) >= o->first_new_doc)
         return d;
+    if (!stet_observe_places_fit(s, key))
+        return d;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_BLOCK_COLUMNS ", sum FROM place_index WHERE key = ?");
     stet_bind_int(q, 1, key);
     stet_block_row r;
@@ -203,11 +205,35 @@ static bool next_row(void *ctx, stet_row *out) {
     return true;
 }
 
+/* Of the buckets of the waiting rows, which are in order: before they are written, each has to match, so that what is
+ * missing already is not taken for right; afterwards it is renewed. */
+static bool buckets_fit(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    bool fit = true;
+    for (size_t i = 0; i < o->ops.len && fit; i++)
+        if ((i == 0 || o->ops.at[i].key >> STET_BUCKET != o->ops.at[i - 1].key >> STET_BUCKET) &&
+            !(o->first_new_doc && (o->ops.at[i].key >> STET_BUCKET << STET_BUCKET & (((int64_t)1 << 40) - 1)) >=
+                                      o->first_new_doc)) /* all of its documents are new, and had no rows */
+            fit = stet_observe_places_fit(s, o->ops.at[i].key);
+    return fit;
+}
+
+static void renew_buckets(stet_space *s) {
+    struct stet_observe *o = stet_observe_of(s);
+    for (size_t i = 0; i < o->ops.len; i++)
+        if (i == 0 || o->ops.at[i].key >> STET_BUCKET != o->ops.at[i - 1].key >> STET_BUCKET)
+            stet_observe_places_changed(s, o->ops.at[i].key >> STET_BUCKET);
+}
+
 void stet_observe_write_rows(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     o->ops_round++;
     sort_ops(o);
     stet_vec_clear(&o->block_rows);
+    if (o->ops.len)
+        stet_observe_begin_places(s);
+    if (!buckets_fit(s))
+        return; /* the failure sticks: nothing of this transaction is kept */
     const stet_row_op *end = o->ops.at + o->ops.len;
     for (const stet_row_op *first = o->ops.at, *op = first; first < end; first = op) {
         stet_block_row r = {.key = first->key, .block = stet_block_of(first->action), .path = first->path};
@@ -242,6 +268,7 @@ void stet_observe_write_rows(stet_space *s) {
                      " " SUM_AFTER("reads | excluded.reads, shallow | excluded.shallow, known | excluded.known,"
                                    " declared | excluded.declared, envelopes | excluded.envelopes"),
                      next_row, &w);
+    renew_buckets(s);
     stet_vec_clear(&o->ops);
     o->op_order = 0;
 }

@@ -22,6 +22,7 @@
 
 #define STET_ACTION_BITS   22 /* actions per piece: four million */
 #define STET_DOC_ROWS      128
+#define STET_BUCKET        4                  /* STET_BUCKET_BITS as a number */
 #define STET_BLOCK_ACTIONS 64                 /* actions in a row of place_index */
 #define STET_OBSERVE_MAX   ((size_t)96 << 20) /* bytes of cache; beyond that it is emptied */
 
@@ -123,6 +124,7 @@ struct stet_observe {
     bool fresh; /* the caches below are right as of data_version */
     int64_t data_version;
     int64_t verified; /* data version when rows were last checked for damage */
+    int64_t counted;  /* data version when all actions were there */
     int64_t fitting;  /* data version when the digests last matched */
     int64_t marked_through;
     int64_t marked; /* marks that this handle has set since it was opened, stored or not */
@@ -134,6 +136,9 @@ struct stet_observe {
     stet_map by_name;      /* stet_space_key of branch and piece, name -> stet_known_action * */
     stet_blocks by_number; /* action -> stet_known_action * */
     stet_blocks docs;      /* key -> stet_index_doc * */
+    stet_map buckets;      /* those of place_digest that were found to match */
+    bool has_places;       /* space_meta says that place_digest has rows */
+    bool has_actions;      /* there were some, or place_digest was begun anew */
     stet_map fingerprints; /* hash -> number */
     stet_map counters;     /* piece -> next action number * 2, plus 1 if every action of it is in by_name */
 
@@ -236,10 +241,11 @@ static inline void stet_numbers_add(stet_numbers *n, int64_t v) {
     *stet_vec_add(n) = v;
 }
 
-/* In observe_digest.c: the digests of `mark` and `foreign_read` in space_meta. A function that writes to one of these
+/* In observe_digest.c: the digests of `mark`, `foreign_read` and `action` in space_meta. A function that writes to one of these
  * tables reports what was added and removed, in the same transaction. */
 #define STET_DIGEST_MARK    "digest:mark"
 #define STET_DIGEST_FOREIGN "digest:foreign_read"
+#define STET_DIGEST_ACTION  "digest:action" /* only the number of rows */
 void stet_observe_digest(stet_space *s, const char *name, int64_t rows, int64_t sum);
 /* The mark of an action from a space (0: the own one), if there is one. */
 typedef struct stet_old_mark {
@@ -253,8 +259,27 @@ void stet_observe_drop_foreign(stet_space *s, int64_t space, int64_t action); /*
 /* Do the digests match? Not checked if there are too many marks and most of them are known not to be needed, unless
  * `all`. */
 bool stet_observe_digests_fit(stet_space *s, bool all);
+/* Are all rows of place_index there that a document's bucket had? Otherwise a failure sticks. */
+bool stet_observe_places_fit(stet_space *s, int64_t key);
+/* Rows of the bucket have changed, and it had matched. */
+void stet_observe_places_changed(stet_space *s, int64_t bucket);
+bool stet_observe_all_places_fit(stet_space *s); /* each bucket: for check */
+void stet_observe_places_renew(stet_space *s);   /* accepts the rows that are there: for a repair */
+/* Is place_digest itself there, as far as it is needed? */
+bool stet_observe_places_there(stet_space *s);
+bool stet_observe_has_actions(stet_space *s);
+/* Before the first action gets a row: what is left of emptied tables is accepted. */
+void stet_observe_begin_places(stet_space *s);
+/* Are all rows of `action` there? Counted up to a bound, unless `all`. */
+bool stet_observe_actions_fit(stet_space *s, bool all);
+/* Accepts those that are there, and drops marks of others: for a caller that has given each action a row. */
+void stet_observe_actions_renew(stet_space *s);
 /* Accepts the current tables as right: for a caller that makes every action unknown. */
 void stet_observe_digests_renew(stet_space *s);
+
+/* For a repair: no record proves anything. The next check or start makes every action unknown, and every reader in
+ * another space. */
+void stet_observe_prove_nothing(stet_space *s);
 
 /* In observe_store.c. */
 stet_pending *stet_observe_pending(stet_space *s, int64_t action, int64_t branch);
@@ -281,7 +306,7 @@ STET_CHECKED stet_status stet_observe_enter(stet_space *s, bool *begun, stet_err
 /* Begins to read, with the cached index rows up to date. */
 STET_CHECKED stet_status stet_observe_rows_ready(stet_space *s, bool *begun, stet_error *err);
 /* Actions of the branch whose row can't be decoded, among the first 256 rows of the space. Others are found when
- * they are loaded, and by check. */
+ * they are loaded, and by check. Fails if rows have vanished without which nobody knows whom a change concerns. */
 STET_CHECKED stet_status stet_observe_damaged(stet_space *s, int64_t branch, stet_numbers *out, stet_error *err);
 /* Current-known writes of an action and its envelopes, from its row; paths point into `blob`. Empty if the row can't be
  * decoded. */

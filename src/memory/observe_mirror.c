@@ -47,6 +47,7 @@ static stet_status sibling(stet_space *s, const char *name, stet_space **out, st
     stet_free(path);
     if (st != STET_OK)
         return st;
+    opened->root = s->root ? stet_strdup(s->root) : NULL;
     o->owners = stet_realloc(o->owners, (o->owner_count + 1) * sizeof *o->owners);
     o->owners[o->owner_count++] = *out = opened;
     return STET_OK;
@@ -203,7 +204,7 @@ void stet_observe_distrust_readers(stet_space *s, int64_t space) {
     while (stet_step(q))
         *stet_vec_add(&list) = (stet_marked){.action = stet_column_int(q, 0), .seq = stet_column_int(q, 1)};
     for (size_t i = 0; i < list.len; i++)
-        stet_observe_mark(s, list.at[i].action, list.at[i].seq, STET_UNKNOWN, STET_REASON_RESTORED, 0, 0, NULL);
+        stet_observe_mark(s, list.at[i].action, list.at[i].seq, STET_STATE_UNKNOWN, STET_REASON_RESTORED, 0, 0, NULL);
     stet_vec_release(&list);
     stet_observe_drop_marks(s, 0, space);
 }

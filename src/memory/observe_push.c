@@ -101,7 +101,7 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     int64_t stamp = stet_observe_stamp(owner);
     stet_old_mark old;
     if (stet_observe_old_mark(owner, p->action, space, &old)) {
-        if (p->seq <= old.seq || old.state > STET_DIRTY)
+        if (p->seq <= old.seq || old.state > STET_STATE_DIRTY)
             return;
         stet_observe_digest(owner, STET_DIGEST_MARK, -1, old.sum);
         stamp = old.stamp;
@@ -111,7 +111,7 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
     stet_bind_int(q, 1, p->action);
     stet_bind_int(q, 2, space);
     stet_bind_int(q, 3, branch);
-    stet_bind_int(q, 4, STET_DIRTY);
+    stet_bind_int(q, 4, STET_STATE_DIRTY);
     stet_bind_int(q, 5, STET_REASON_CHANGED);
     stet_bind_int(q, 6, p->seq);
     stet_bind_text(q, 7, name->id, strlen(name->id));

@@ -19,7 +19,8 @@ static stet_status piece_range(stet_space *s, const char *piece, const char *sco
     return st;
 }
 
-stet_status stet_observe_known(stet_space *s, int64_t branch, const char *piece, int64_t *out, stet_error *err) {
+stet_status stet_observe_known(stet_space *s, int64_t branch, const char *piece, const char *scope, int64_t *out,
+                               stet_error *err) {
     bool begun;
     int64_t first = 0, last = 0;
     *out = 0;
@@ -27,7 +28,7 @@ stet_status stet_observe_known(stet_space *s, int64_t branch, const char *piece,
     if (st != STET_OK)
         return st;
     if (!stet_observe_of(s)->off)
-        st = piece_range(s, piece, NULL, &first, &last, err);
+        st = piece_range(s, piece, scope, &first, &last, err);
     if (st == STET_OK && !stet_observe_of(s)->off) {
         stet_stmt *q =
             stet_db_stmt(s->db, "SELECT count(*) FROM action WHERE action >= ? AND action < ? AND branch = ?");
@@ -56,7 +57,8 @@ stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece,
     stet_bind_int(q, 2, last);
     stet_bind_int(q, 3, branch);
     while (stet_step(q)) {
-        stet_marked m = {stet_column_int(q, 0), stet_column_int(q, 1) == STET_DIRTY ? STET_DIRTY : STET_UNKNOWN,
+        stet_marked m = {stet_column_int(q, 0),
+                         stet_column_int(q, 1) == STET_STATE_DIRTY ? STET_STATE_DIRTY : STET_STATE_UNKNOWN,
                          (stet_reason)stet_column_int(q, 2), stet_column_int(q, 3)};
         stet_marked *before = list.len ? &list.at[list.len - 1] : NULL;
         if (before && before->action == m.action) { /* marks of several spaces: unknown wins */
@@ -72,12 +74,13 @@ stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece,
     return stet_db_status(s->db, err);
 }
 
-stet_status stet_observe_count_marks(stet_space *s, int64_t branch, const char *piece, size_t *out, stet_error *err) {
+stet_status stet_observe_count_marks(stet_space *s, int64_t branch, const char *piece, const char *scope, size_t *out,
+                                     stet_error *err) {
     int64_t first, last;
     stet_status st = stet_observe_sync(s, err);
     *out = 0;
     if (st == STET_OK)
-        st = piece_range(s, piece, NULL, &first, &last, err);
+        st = piece_range(s, piece, scope, &first, &last, err);
     if (st != STET_OK || stet_observe_of(s)->off)
         return st;
     stet_stmt *q =
@@ -90,11 +93,12 @@ stet_status stet_observe_count_marks(stet_space *s, int64_t branch, const char *
     return stet_db_status(s->db, err);
 }
 
-stet_status stet_observe_failed(stet_space *s, int64_t branch, const char *piece, stet_numbers *out, stet_error *err) {
+stet_status stet_observe_failed(stet_space *s, int64_t branch, const char *piece, const char *scope, stet_numbers *out,
+                                stet_error *err) {
     int64_t first, last;
     stet_status st = stet_observe_sync(s, err);
     if (st == STET_OK)
-        st = piece_range(s, piece, NULL, &first, &last, err);
+        st = piece_range(s, piece, scope, &first, &last, err);
     if (st != STET_OK || stet_observe_of(s)->off)
         return st;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT action FROM action INDEXED BY action_failed WHERE branch = ? AND"
@@ -165,7 +169,7 @@ stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t since,
             }
             if (st == STET_OK)
                 st = visit(ctx, action, &piece, stet_column_text(q, 3, &len),
-                           stet_column_int(q, 1) == STET_DIRTY ? STET_DIRTY : STET_UNKNOWN, err);
+                           stet_column_int(q, 1) == STET_STATE_DIRTY ? STET_STATE_DIRTY : STET_STATE_UNKNOWN, err);
         }
         if (st != STET_OK)
             stet_reset(q);
@@ -273,14 +277,17 @@ stet_status stet_observe_damaged(stet_space *s, int64_t branch, stet_numbers *ou
     stet_status st = stet_observe_enter(s, &begun, err);
     if (st != STET_OK)
         return st;
+    if (!stet_observe_places_there(s))
+        stet_observe_damage(s, "the list of who reads and writes what");
+    if (!stet_space_names_fit(s, false))
+        stet_observe_damage(s, "the list of documents");
     bool fit = stet_observe_digests_fit(s, false); /* else a mark may be missing, of any action */
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_ACTION_COLUMNS " FROM (SELECT * FROM action ORDER BY action LIMIT"
-                                       " ?1) WHERE branch = ?2 AND (observation IS NOT NULL OR ?3)");
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_ACTION_COLUMNS " FROM action ORDER BY action LIMIT ?1");
     stet_bind_int(q, 1, fit ? VERIFIED : -1);
-    stet_bind_int(q, 2, branch);
-    stet_bind_int(q, 3, !fit);
     while (stet_step(q)) {
         size_t len = 0;
+        if (stet_column_int(q, 1) != branch || (fit && stet_column_is_null(q, STET_ACTION_BLOB)))
+            continue;
         const void *blob = fit ? stet_observe_blob(q, 0, &len) : NULL;
         stet_obs obs;
         if (!len || !stet_obs_decode(blob, len, &obs) || !stet_obs_sound(&obs))

@@ -136,13 +136,13 @@ static stet_status reads_of(reader *r, const stet_obs *obs, stet_action_record *
 
 /* The mark of an action: unknown before dirty, then the newest cause of its own space. */
 static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_error *err) {
-    *out = (stet_cause){.state = STET_STANDS};
+    *out = (stet_cause){.state = STET_STATE_STANDS};
     if (r->brief) {
         stet_stmt *b = stet_db_stmt(r->s->db, "SELECT state, reason FROM mark WHERE action = ?");
         stet_bind_int(b, 1, action);
         while (stet_step(b))
-            if (out->state != STET_UNKNOWN) {
-                out->state = stet_column_int(b, 0) == STET_DIRTY ? STET_DIRTY : STET_UNKNOWN;
+            if (out->state != STET_STATE_UNKNOWN) {
+                out->state = stet_column_int(b, 0) == STET_STATE_DIRTY ? STET_STATE_DIRTY : STET_STATE_UNKNOWN;
                 out->reason = (stet_reason)stet_column_int(b, 1);
             }
         return stet_db_status(r->s->db, err);
@@ -154,7 +154,7 @@ static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_err
     while (stet_step(q)) {
         size_t len;
         space = stet_column_int(q, 0);
-        out->state = stet_column_int(q, 1) == STET_DIRTY ? STET_DIRTY : STET_UNKNOWN;
+        out->state = stet_column_int(q, 1) == STET_STATE_DIRTY ? STET_STATE_DIRTY : STET_STATE_UNKNOWN;
         out->reason = (stet_reason)stet_column_int(q, 2);
         out->seq = stet_column_int(q, 3);
         doc = stet_column_int(q, 4);
@@ -175,7 +175,7 @@ static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_err
         st = stet_space_docname(r->s, doc, r->arena, &out->name, err);
     if (st == STET_CORRUPT) { /* there is a mark, and that is all that is known */
         stet_error_clear(err);
-        *out = (stet_cause){.state = STET_UNKNOWN, .reason = STET_REASON_CORRUPT};
+        *out = (stet_cause){.state = STET_STATE_UNKNOWN, .reason = STET_REASON_CORRUPT};
         st = STET_OK;
     }
     return st;
@@ -204,8 +204,8 @@ static stet_status decode(reader *r, const stored_row *row, stet_action_record *
         return st;
     stet_obs obs;
     if (row->blob_len == 0) {
-        if (out->cause.state != STET_UNKNOWN)
-            out->cause = (stet_cause){.state = STET_UNKNOWN, .reason = STET_REASON_NEVER};
+        if (out->cause.state != STET_STATE_UNKNOWN)
+            out->cause = (stet_cause){.state = STET_STATE_UNKNOWN, .reason = STET_REASON_NEVER};
         return STET_OK;
     }
     if (stet_obs_decode(row->blob, row->blob_len, &obs)) {
@@ -249,7 +249,7 @@ static stet_status decode(reader *r, const stored_row *row, stet_action_record *
         return STET_IO;
     /* Bytes that do not decode prove nothing: the action is unknown, and the rest goes on. */
     stet_error_clear(err);
-    out->cause = (stet_cause){.state = STET_UNKNOWN, .reason = STET_REASON_CORRUPT};
+    out->cause = (stet_cause){.state = STET_STATE_UNKNOWN, .reason = STET_REASON_CORRUPT};
     return STET_OK;
 }
 

@@ -89,6 +89,8 @@ typedef struct stet_obs {
 #define STET_FOREIGN_DIGEST  "row_digest(space, action)" /* of foreign_read */
 #define STET_BLOCK_COLUMNS   "key, path, block, reads, shallow, known, declared, envelopes"
 #define STET_BLOCK_SUM       "row_sum(" STET_BLOCK_COLUMNS ")"
+#define STET_BUCKET_BITS     "4"                          /* place_digest: documents with the same number >> 4 */
+#define STET_NAME_DIGEST     "row_digest(doc, id, scope)" /* of document */
 #define STET_MIRROR_COLUMNS  "key, path, owner, action, flags"
 #define STET_MIRROR_SUM      "row_sum(" STET_MIRROR_COLUMNS ")"
 #define STET_OWNER_COLUMNS   "owner, uuid, name, stamp, pending, pushed" /* of mirror_owner */

@@ -200,7 +200,8 @@ static stet_status add_damaged(walk *w, member *o, stet_error *err) {
         for (size_t i = 0; i < o->mark_count || k < damaged.len;) {
             bool mark = k == damaged.len || (i < o->mark_count && o->marks[i].action <= damaged.at[k]);
             bool same = mark && k < damaged.len && o->marks[i].action == damaged.at[k];
-            all[n] = mark && !same ? o->marks[i] : (stet_marked){damaged.at[k], STET_UNKNOWN, STET_REASON_CORRUPT, 0};
+            all[n] =
+                mark && !same ? o->marks[i] : (stet_marked){damaged.at[k], STET_STATE_UNKNOWN, STET_REASON_CORRUPT, 0};
             i += mark;
             k += !mark || same;
             n++;
@@ -221,7 +222,7 @@ static stet_status load_member(walk *w, size_t m, const stet_standing_source *so
     if (st == STET_OK)
         st = add_damaged(w, o, err);
     if (st == STET_OK)
-        st = stet_observe_failed(o->space, o->branch, NULL, &o->failed, err);
+        st = stet_observe_failed(o->space, o->branch, NULL, NULL, &o->failed, err);
     if (st == STET_OK && source && !stet_observe_of(o->space)->off)
         st = source->unrecorded(source->ctx, o->space, o->branch, o->marks, o->mark_count, &w->out->arena, &roots->at,
                                 &roots->count, err);
@@ -264,6 +265,7 @@ static void start(walk *w, size_t m, const member_roots *roots) {
                              add_root(w, &(stet_stale_root){.space = o->space,
                                                             .branch = o->branch,
                                                             .piece = u->piece,
+                                                            .scope = u->scope,
                                                             .name = u->action,
                                                             .reason = STET_REASON_NEVER}));
     }
@@ -300,7 +302,7 @@ static bool has_envelopes(const walk *w, size_t m, int64_t action) {
     const member *o = &w->members.at[m];
     const stet_marked *mark =
         o->mark_count ? bsearch(&action, o->marks, o->mark_count, sizeof *o->marks, by_marked) : NULL;
-    return w->source && w->source->leads && !(mark && mark->state == STET_UNKNOWN);
+    return w->source && w->source->leads && !(mark && mark->state == STET_STATE_UNKNOWN);
 }
 
 /* Readers of what the action writes, and its children. */
@@ -471,9 +473,10 @@ static void take_result(walk *w) {
     out->may = stet_arena_dup(&out->arena, w->may.at ? (void *)w->may.at : "", w->may.len * sizeof *w->may.at);
 }
 
-static void missing_key(stet_buf *out, const char *piece, const char *action) {
+static void missing_key(stet_buf *out, const char *piece, const char *scope, const char *action) {
     stet_buf_clear(out);
     stet_buf_add(out, piece, strlen(piece) + 1);
+    stet_buf_add(out, scope ? scope : "", (scope ? strlen(scope) : 0) + 1);
     stet_buf_add(out, action, strlen(action) + 1);
 }
 
@@ -511,7 +514,7 @@ stet_status stet_observe_standing(stet_space *s, int64_t branch, const stet_stan
         out->missing = roots.at[0].at;
         out->missing_count = missing;
         for (size_t i = 0; i < missing; i++) {
-            missing_key(&w.blob, out->missing[i].piece, out->missing[i].action);
+            missing_key(&w.blob, out->missing[i].piece, out->missing[i].scope, out->missing[i].action);
             stet_map_put(&out->missing_set, w.blob.data, w.blob.len, (stet_slot){.n = i});
         }
     }
@@ -533,7 +536,7 @@ static const int64_t *find_stale(const stet_standing *s, int64_t action) {
 
 stet_action_state stet_standing_of(const stet_standing *s, int64_t action) {
     const stet_marked *m = find_mark(s, action);
-    return m ? m->state : find_stale(s, action) ? STET_STALE : STET_STANDS;
+    return m ? m->state : find_stale(s, action) ? STET_STATE_STALE : STET_STATE_STANDS;
 }
 
 const stet_stale_root *stet_standing_root(const stet_standing *s, int64_t action) {
@@ -541,11 +544,11 @@ const stet_stale_root *stet_standing_root(const stet_standing *s, int64_t action
     return at ? &s->roots[s->root_of.at[at - s->stale.at]] : NULL;
 }
 
-bool stet_standing_misses(const stet_standing *s, const char *piece, const char *action) {
+bool stet_standing_misses(const stet_standing *s, const stet_action_key *action) {
     if (s->missing_count == 0)
         return false;
     stet_buf key = STET_BUF(0);
-    missing_key(&key, piece, action);
+    missing_key(&key, action->piece, action->scope, action->action);
     bool misses = stet_map_get(&s->missing_set, key.data, key.len) != NULL;
     stet_buf_release(&key);
     return misses;
@@ -571,7 +574,7 @@ stet_status stet_observe_state(stet_space *s, int64_t branch, int64_t action, st
     *out = record.cause.state;
     if (via)
         *via = action;
-    if (*out != STET_STANDS)
+    if (*out != STET_STATE_STANDS)
         return STET_OK;
     st = stet_observe_standing(s, branch, NULL, &all, err);
     if (st != STET_OK)
@@ -622,6 +625,7 @@ stet_status stet_observe_complete(stet_space *s, int64_t branch, const stet_hash
     *out = false;
     while (stet_step(q))
         *out = stet_column_int(q, 0) != 0;
+    *out = *out && stet_observe_actions_fit(s, false);
     return stet_space_leave(s, begun, STET_OK, err);
 }
 
@@ -640,9 +644,11 @@ stet_status stet_observe_set_complete(stet_space *s, int64_t branch, const stet_
         const void *bytes = stet_column_blob(q, 0, &len);
         same = runtime && len == sizeof runtime->bytes && memcmp(bytes, runtime->bytes, len) == 0;
     }
-    /* Emptied tables: what was said of the other branches does not hold any more either. */
-    if (!stet_observe_int(s, "SELECT EXISTS(SELECT 1 FROM action)", 0)) {
+    /* Rows have vanished: what was said of the other branches does not hold any more either. */
+    if (!stet_observe_has_actions(s) || !stet_observe_actions_fit(s, false)) {
         stet_run(stet_db_stmt(s->db, "DELETE FROM complete_branch"));
+        if (runtime)
+            stet_observe_actions_renew(s);
         same = false;
     }
     if (!same) {

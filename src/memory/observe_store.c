@@ -43,7 +43,7 @@ void stet_observe_mark(stet_space *s, int64_t action, int64_t branch, stet_actio
                        int64_t seq, int64_t doc, const stet_change *change) {
     struct stet_observe *o = stet_observe_of(s);
     stet_pending *p = stet_observe_pending(s, action, branch);
-    if (p->set && p->state == STET_UNKNOWN && state == STET_DIRTY)
+    if (p->set && p->state == STET_STATE_UNKNOWN && state == STET_STATE_DIRTY)
         return; /* unknown is the stricter one */
     if (p->set && p->state == state && p->seq == seq)
         return; /* one cause of a commit is enough */
@@ -71,12 +71,12 @@ void stet_observe_changes(stet_space *s, int64_t branch, int64_t seq, const stet
             stet_observe_writers_of(s, key, at[i].at[k].path, STET_WRITE_KNOWN, &o->scratch);
             for (size_t n = 0; n < o->scratch.len; n++)
                 if (o->scratch.at[n] != except)
-                    stet_observe_mark(s, o->scratch.at[n], branch, STET_DIRTY, STET_REASON_OVERWRITTEN, seq, at[i].doc,
-                                      &at[i].at[k]);
+                    stet_observe_mark(s, o->scratch.at[n], branch, STET_STATE_DIRTY, STET_REASON_OVERWRITTEN, seq,
+                                      at[i].doc, &at[i].at[k]);
             stet_vec_clear(&o->scratch);
             stet_observe_readers_of(s, key, &at[i].at[k], &o->scratch);
             for (size_t n = 0; n < o->scratch.len; n++)
-                stet_observe_mark(s, o->scratch.at[n], branch, STET_DIRTY, STET_REASON_CHANGED, seq, at[i].doc,
+                stet_observe_mark(s, o->scratch.at[n], branch, STET_STATE_DIRTY, STET_REASON_CHANGED, seq, at[i].doc,
                                   &at[i].at[k]);
         }
     }
@@ -172,7 +172,7 @@ static int64_t stamp_now(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     bool doubt = o->reads_more;
     for (size_t i = 0; i < o->pending.len && !doubt; i++)
-        doubt = o->pending.at[i].set && o->pending.at[i].state == STET_UNKNOWN;
+        doubt = o->pending.at[i].set && o->pending.at[i].state == STET_STATE_UNKNOWN;
     if (doubt)
         stet_observe_drop_surveys(s);
     return doubt || (!o->pending.len && !o->removed) ? 0 : stet_observe_stamp(s);
@@ -244,8 +244,12 @@ static void write_actions(stet_space *s) {
     }
     pending_walk w = {o->pending.at, o->pending.at + o->pending.len, 0, 0};
     if (unborn)
+        stet_observe_begin_places(s);
+    if (unborn)
         stet_db_rows(s->db, "INSERT OR FAIL INTO action(" STET_ACTION_COLUMNS ") SELECT a, b, c, d, e, f, g FROM given",
                      next_born, &w);
+    if (unborn)
+        stet_observe_digest(s, STET_DIGEST_ACTION, (int64_t)unborn, 0);
     for (size_t i = 0; i < o->pending.len && unborn; i++)
         if (o->pending.at[i].known)
             o->pending.at[i].known->unborn = NULL;
@@ -276,7 +280,7 @@ static void write_marks(stet_space *s, int64_t stamp) {
         if (!p->set)
             continue;
         set++;
-        if (a && (!a->marked || p->clear || p->state == STET_UNKNOWN || a->reason < STET_REASON_NEVER))
+        if (a && (!a->marked || p->clear || p->state == STET_STATE_UNKNOWN || a->reason < STET_REASON_NEVER))
             a->reason = p->reason; /* what was unknown stays so, for its reason */
         if (a)
             a->marked = true;
@@ -331,6 +335,8 @@ void stet_observe_remove(stet_space *s, int64_t action, bool row_too) {
         stet_bind_int(q, 1, action);
         stet_run(q);
     }
+    if (row_too)
+        stet_observe_digest(s, STET_DIGEST_ACTION, -1, 0);
     stet_observe_leave_all(s, action);
     a->observed = a->marked = false;
     stet_observe_of(s)->removed = true;

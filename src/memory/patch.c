@@ -45,14 +45,14 @@ static const char *value_member(stet_patch_kind kind) {
 
 static stet_status path_member(stet_value op, const char *member, bool meta, stet_arena *arena, stet_pathref *out,
                                stet_error *err) {
-    stet_value v = stet_get(op, member);
+    stet_value v = stet_value_get(op, member);
     stet_path p = STET_PATH_INIT, inner = STET_PATH_INIT;
     stet_status st;
-    if (stet_typeof(v) == STET_STRING) {
+    if (stet_value_type(v) == STET_TYPE_STRING) {
         size_t len;
-        const char *text = stet_as_string(&v, &len);
+        const char *text = stet_value_as_string(&v, &len);
         st = stet_path_of_pointer(&inner, text, len, err);
-    } else if (stet_typeof(v) == STET_ARRAY) {
+    } else if (stet_value_type(v) == STET_TYPE_ARRAY) {
         st = stet_path_of_value(&inner, v, err);
     } else {
         st = stet_fail(err, STET_INVALID, "\"%s\": expected a JSON Pointer or an array of keys", member);
@@ -75,13 +75,13 @@ static stet_status path_member(stet_value op, const char *member, bool meta, ste
 
 static stet_status count_member(stet_value op, const char *member, size_t otherwise, size_t *out, stet_error *err) {
     stet_value v;
-    if (!stet_find(op, member, strlen(member), &v)) {
+    if (!stet_value_find(op, member, strlen(member), &v)) {
         *out = otherwise;
         return STET_OK;
     }
-    if (stet_typeof(v) != STET_INT || stet_as_int(v) < 0)
+    if (stet_value_type(v) != STET_TYPE_INT || stet_value_as_int(v) < 0)
         return stet_fail(err, STET_INVALID, "\"%s\": expected a number from 0", member);
-    *out = (size_t)stet_as_int(v);
+    *out = (size_t)stet_value_as_int(v);
     return STET_OK;
 }
 
@@ -101,30 +101,30 @@ static bool member_known(const stet_patch *op, const char *key, size_t len) {
 static stet_status read_value_member(stet_value op, stet_patch *p, stet_error *err) {
     const char *member = value_member(p->kind);
     stet_value v;
-    bool there = stet_find(op, member, strlen(member), &v);
+    bool there = stet_value_find(op, member, strlen(member), &v);
     if (!there && p->kind == STET_PATCH_INCREMENT) {
-        v = stet_int(1);
+        v = stet_value_int(1);
     } else if (!there && p->kind == STET_PATCH_SPLICE) {
-        p->value = stet_array();
+        p->value = stet_value_array();
         return STET_OK;
     } else if (!there) {
         return stet_fail(err, STET_INVALID, "\"%s\" is missing", member);
     }
-    stet_type t = stet_typeof(v);
-    if ((p->kind == STET_PATCH_SPLICE || p->kind == STET_PATCH_APPEND) && t != STET_ARRAY)
+    stet_type t = stet_value_type(v);
+    if ((p->kind == STET_PATCH_SPLICE || p->kind == STET_PATCH_APPEND) && t != STET_TYPE_ARRAY)
         return stet_fail(err, STET_INVALID, "\"%s\": expected an array", member);
-    if (p->kind == STET_PATCH_INCREMENT && t != STET_INT && t != STET_DOUBLE)
+    if (p->kind == STET_PATCH_INCREMENT && t != STET_TYPE_INT && t != STET_TYPE_DOUBLE)
         return stet_fail(err, STET_INVALID, "\"%s\": expected a number", member);
-    p->value = stet_retain(v);
+    p->value = stet_value_retain(v);
     return STET_OK;
 }
 
 static stet_status read_op(stet_value op, bool meta, stet_arena *arena, stet_patch *p, stet_error *err) {
-    if (stet_typeof(op) != STET_OBJECT)
+    if (stet_value_type(op) != STET_TYPE_OBJECT)
         return stet_fail(err, STET_INVALID, "expected an object");
-    stet_value name = stet_get(op, "op");
+    stet_value name = stet_value_get(op, "op");
     size_t len;
-    const char *text = stet_as_string(&name, &len);
+    const char *text = stet_value_as_string(&name, &len);
     for (size_t k = 1; k < KINDS && text; k++)
         if (strlen(kinds[k].name) == len && memcmp(kinds[k].name, text, len) == 0)
             p->kind = (stet_patch_kind)k;
@@ -132,8 +132,8 @@ static stet_status read_op(stet_value op, bool meta, stet_arena *arena, stet_pat
         return stet_fail(err, STET_INVALID,
                          "\"op\": expected replace, add, remove, move, splice, append, add-unique, remove-by-value or "
                          "increment");
-    for (size_t i = 0; i < stet_count(op); i++) {
-        const char *key = stet_key_at(op, i, &len);
+    for (size_t i = 0; i < stet_value_count(op); i++) {
+        const char *key = stet_value_key_at(op, i, &len);
         if (!member_known(p, key, len))
             return stet_fail(err, STET_INVALID, "%s: unknown member \"%.100s\"", kinds[p->kind].name, key);
     }
@@ -150,14 +150,14 @@ static stet_status read_op(stet_value op, bool meta, stet_arena *arena, stet_pat
 }
 
 stet_status stet_patches_of_value(stet_value list, bool meta, stet_arena *arena, stet_patches *out, stet_error *err) {
-    if (stet_typeof(list) != STET_ARRAY)
+    if (stet_value_type(list) != STET_TYPE_ARRAY)
         return stet_fail(err, STET_INVALID, "patches: expected an array of operations");
-    if (stet_count(list) > STET_COMMIT_MAX_OPS)
-        return stet_fail(err, STET_LIMIT, "%zu patch operations: at most %d are allowed", stet_count(list),
+    if (stet_value_count(list) > STET_COMMIT_MAX_OPS)
+        return stet_fail(err, STET_LIMIT, "%zu patch operations: at most %d are allowed", stet_value_count(list),
                          STET_COMMIT_MAX_OPS);
-    for (size_t i = 0; i < stet_count(list); i++) {
+    for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_patch p = {0};
-        stet_status st = read_op(stet_at(list, i), meta, arena, &p, err);
+        stet_status st = read_op(stet_value_at(list, i), meta, arena, &p, err);
         if (st != STET_OK) {
             stet_fail_in(err, "patch %zu", i);
             stet_patches_release(out);
@@ -171,33 +171,33 @@ stet_status stet_patches_of_value(stet_value list, bool meta, stet_arena *arena,
 static stet_value pointer(stet_pathref path) {
     stet_buf b = STET_BUF(0);
     stet_path_print(path, &b);
-    stet_value v = stet_string_n(stet_buf_cstr(&b), b.len);
+    stet_value v = stet_value_string_n(stet_buf_cstr(&b), b.len);
     stet_buf_release(&b);
     return v;
 }
 
 stet_value stet_patches_to_value(const stet_patch *at, size_t len) {
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < len; i++) {
-        stet_value op = stet_object();
-        stet_put(&op, "op", stet_string(kinds[at[i].kind].name));
-        stet_put(&op, "path", pointer(at[i].path));
+        stet_value op = stet_value_object();
+        stet_value_put(&op, "op", stet_value_string(kinds[at[i].kind].name));
+        stet_value_put(&op, "path", pointer(at[i].path));
         if (at[i].kind == STET_PATCH_MOVE)
-            stet_put(&op, "from", pointer(at[i].from));
+            stet_value_put(&op, "from", pointer(at[i].from));
         if (at[i].kind == STET_PATCH_SPLICE) {
-            stet_put(&op, "index", stet_int((int64_t)at[i].index));
-            stet_put(&op, "remove", stet_int((int64_t)at[i].count));
+            stet_value_put(&op, "index", stet_value_int((int64_t)at[i].index));
+            stet_value_put(&op, "remove", stet_value_int((int64_t)at[i].count));
         }
         if (kinds[at[i].kind].value)
-            stet_put(&op, value_member(at[i].kind), stet_retain(at[i].value));
-        stet_push(&list, op);
+            stet_value_put(&op, value_member(at[i].kind), stet_value_retain(at[i].value));
+        stet_value_push(&list, op);
     }
     return list;
 }
 
 void stet_patches_release(stet_patches *p) {
     for (size_t i = 0; i < p->len; i++)
-        stet_release(p->at[i].value);
+        stet_value_release(p->at[i].value);
     stet_vec_release(p);
 }
 
@@ -276,13 +276,13 @@ static stet_status blame(stet_status st, stet_error *err, stet_pathref path, con
 
 /* Finds the key of `l` in its container; `*child` is borrowed. STET_NOT_FOUND: not there, but it could be. */
 static stet_status look(level *l, stet_pathref upto, bool dash, stet_value *child, stet_error *err) {
-    stet_type t = stet_typeof(l->container);
-    l->is_array = t == STET_ARRAY;
-    if (t == STET_OBJECT)
-        return stet_find(l->container, l->key, l->key_len, child) ? STET_OK : STET_NOT_FOUND;
-    if (t != STET_ARRAY)
+    stet_type t = stet_value_type(l->container);
+    l->is_array = t == STET_TYPE_ARRAY;
+    if (t == STET_TYPE_OBJECT)
+        return stet_value_find(l->container, l->key, l->key_len, child) ? STET_OK : STET_NOT_FOUND;
+    if (t != STET_TYPE_ARRAY)
         return blame(STET_INVALID, err, upto, "the path leads through a value that is no object or array");
-    size_t n = stet_count(l->container);
+    size_t n = stet_value_count(l->container);
     if (dash && l->key_len == 1 && l->key[0] == '-') {
         l->index = n;
         return STET_NOT_FOUND;
@@ -293,18 +293,18 @@ static stet_status look(level *l, stet_pathref upto, bool dash, stet_value *chil
         return blame(STET_NOT_FOUND, err, upto, "beyond the end of the array");
     if (l->index == n)
         return STET_NOT_FOUND;
-    *child = stet_at(l->container, l->index);
+    *child = stet_value_at(l->container, l->index);
     return STET_OK;
 }
 
 /* Puts `child` (consumed) where the level points. */
 static void put_back(level *l, stet_value child) {
     if (!l->is_array)
-        stet_put_n(&l->container, l->key, l->key_len, child);
-    else if (l->new && l->index == stet_count(l->container))
-        stet_push(&l->container, child);
+        stet_value_put_n(&l->container, l->key, l->key_len, child);
+    else if (l->new && l->index == stet_value_count(l->container))
+        stet_value_push(&l->container, child);
     else
-        stet_put_at(&l->container, l->index, child);
+        stet_value_put_at(&l->container, l->index, child);
 }
 
 /* Up again: `*doc` gets the whole. */
@@ -345,7 +345,7 @@ static stet_status descend(editor *e, stet_value *doc, stet_pathref path, bool c
         st = look(l, upto, false, &child, e->err);
         if (st == STET_NOT_FOUND && create && !l->is_array) {
             l->new = true;
-            edit_push(e, stet_object());
+            edit_push(e, stet_value_object());
             st = STET_OK;
             continue;
         }
@@ -353,13 +353,13 @@ static stet_status descend(editor *e, stet_value *doc, stet_pathref path, bool c
             blame(st, e->err, upto, "nothing is there");
             break;
         }
-        stet_type t = stet_typeof(child);
-        if (t != STET_OBJECT && t != STET_ARRAY) {
+        stet_type t = stet_value_type(child);
+        if (t != STET_TYPE_OBJECT && t != STET_TYPE_ARRAY) {
             st = blame(STET_INVALID, e->err, upto, "the path leads through a value that is no object or array");
             break;
         }
-        child = stet_retain(child);
-        put_back(l, stet_null()); /* taken out: now nobody but us may hold it */
+        child = stet_value_retain(child);
+        put_back(l, stet_value_null()); /* taken out: now nobody but us may hold it */
         edit_push(e, child);
     }
     stet_buf_release(&scratch);
@@ -371,42 +371,42 @@ static stet_status descend(editor *e, stet_value *doc, stet_pathref path, bool c
 
 /* New content of an array target. Consumes `*target` and gives the new one. */
 static stet_status edit_array(const stet_patch *p, stet_value *target, stet_error *err) {
-    if (stet_typeof(*target) != STET_ARRAY)
+    if (stet_value_type(*target) != STET_TYPE_ARRAY)
         return blame(STET_INVALID, err, p->path, "an array was expected");
-    size_t n = stet_count(*target);
+    size_t n = stet_value_count(*target);
     switch (p->kind) {
     case STET_PATCH_SPLICE: {
         if (p->index > n)
             return blame(STET_NOT_FOUND, err, p->path, "splice beyond the end of the array");
         size_t gone = p->count < n - p->index ? p->count : n - p->index;
-        stet_value made = stet_array();
+        stet_value made = stet_value_array();
         for (size_t i = 0; i < p->index; i++)
-            stet_push(&made, stet_retain(stet_at(*target, i)));
-        for (size_t i = 0; i < stet_count(p->value); i++)
-            stet_push(&made, stet_retain(stet_at(p->value, i)));
+            stet_value_push(&made, stet_value_retain(stet_value_at(*target, i)));
+        for (size_t i = 0; i < stet_value_count(p->value); i++)
+            stet_value_push(&made, stet_value_retain(stet_value_at(p->value, i)));
         for (size_t i = p->index + gone; i < n; i++)
-            stet_push(&made, stet_retain(stet_at(*target, i)));
-        stet_release(*target);
+            stet_value_push(&made, stet_value_retain(stet_value_at(*target, i)));
+        stet_value_release(*target);
         *target = made;
         return STET_OK;
     }
     case STET_PATCH_APPEND:
-        for (size_t i = 0; i < stet_count(p->value); i++)
-            stet_push(target, stet_retain(stet_at(p->value, i)));
+        for (size_t i = 0; i < stet_value_count(p->value); i++)
+            stet_value_push(target, stet_value_retain(stet_value_at(p->value, i)));
         return STET_OK;
     case STET_PATCH_ADD_UNIQUE:
         for (size_t i = 0; i < n; i++)
-            if (stet_equal(stet_at(*target, i), p->value))
+            if (stet_value_equal(stet_value_at(*target, i), p->value))
                 return STET_OK;
-        stet_push(target, stet_retain(p->value));
+        stet_value_push(target, stet_value_retain(p->value));
         return STET_OK;
     default: {
         assert(p->kind == STET_PATCH_REMOVE_VALUE);
-        stet_value made = stet_array();
+        stet_value made = stet_value_array();
         for (size_t i = 0; i < n; i++)
-            if (!stet_equal(stet_at(*target, i), p->value))
-                stet_push(&made, stet_retain(stet_at(*target, i)));
-        stet_release(*target);
+            if (!stet_value_equal(stet_value_at(*target, i), p->value))
+                stet_value_push(&made, stet_value_retain(stet_value_at(*target, i)));
+        stet_value_release(*target);
         *target = made;
         return STET_OK;
     }
@@ -414,54 +414,55 @@ static stet_status edit_array(const stet_patch *p, stet_value *target, stet_erro
 }
 
 static stet_status edit_number(const stet_patch *p, stet_value *target, stet_error *err) {
-    stet_type t = stet_typeof(*target);
-    if (t != STET_INT && t != STET_DOUBLE)
+    stet_type t = stet_value_type(*target);
+    if (t != STET_TYPE_INT && t != STET_TYPE_DOUBLE)
         return blame(STET_INVALID, err, p->path, "increment: a number was expected");
-    if (t == STET_INT && stet_typeof(p->value) == STET_INT) {
+    if (t == STET_TYPE_INT && stet_value_type(p->value) == STET_TYPE_INT) {
         int64_t sum;
-        if (__builtin_add_overflow(stet_as_int(*target), stet_as_int(p->value), &sum))
+        if (__builtin_add_overflow(stet_value_as_int(*target), stet_value_as_int(p->value), &sum))
             return blame(STET_LIMIT, err, p->path, "increment: beyond 64 bits");
-        *target = stet_int(sum);
+        *target = stet_value_int(sum);
         return STET_OK;
     }
-    double sum = stet_as_double(*target) + stet_as_double(p->value);
+    double sum = stet_value_as_double(*target) + stet_value_as_double(p->value);
     if (!isfinite(sum))
         return blame(STET_LIMIT, err, p->path, "increment: not a finite number any more");
-    return stet_double(sum, target, err);
+    return stet_value_double(sum, target, err);
 }
 
 /* The operation at its last key. */
 static stet_status apply_here(const stet_patch *p, level *l, stet_value moved, stet_error *err) {
-    stet_value child = stet_null();
+    stet_value child = stet_value_null();
     bool inserts = p->kind == STET_PATCH_ADD || p->kind == STET_PATCH_MOVE;
     stet_status st = look(l, p->path, inserts || p->kind == STET_PATCH_REPLACE, &child, err);
     if (st != STET_OK && st != STET_NOT_FOUND)
         return st;
     bool there = st == STET_OK;
-    bool possible = there || (!l->is_array) || l->index == stet_count(l->container);
+    bool possible = there || (!l->is_array) || l->index == stet_value_count(l->container);
     l->new = !there;
     switch (p->kind) {
     case STET_PATCH_REPLACE:
         if (!possible)
             return st;
-        put_back(l, stet_retain(p->value));
+        put_back(l, stet_value_retain(p->value));
         return STET_OK;
     case STET_PATCH_ADD:
     case STET_PATCH_MOVE:
         if (!possible)
             return st;
         if (l->is_array)
-            stet_insert_at(&l->container, l->index, stet_retain(p->kind == STET_PATCH_MOVE ? moved : p->value));
+            stet_value_insert_at(&l->container, l->index,
+                                 stet_value_retain(p->kind == STET_PATCH_MOVE ? moved : p->value));
         else
-            put_back(l, stet_retain(p->kind == STET_PATCH_MOVE ? moved : p->value));
+            put_back(l, stet_value_retain(p->kind == STET_PATCH_MOVE ? moved : p->value));
         return STET_OK;
     case STET_PATCH_REMOVE:
         if (!there)
             return blame(STET_NOT_FOUND, err, p->path, "nothing is there to remove");
         if (l->is_array)
-            stet_remove_at(&l->container, l->index);
+            stet_value_remove_at(&l->container, l->index);
         else
-            stet_remove(&l->container, l->key, l->key_len);
+            stet_value_remove(&l->container, l->key, l->key_len);
         return STET_OK;
     default:
         break;
@@ -470,23 +471,23 @@ static stet_status apply_here(const stet_patch *p, level *l, stet_value moved, s
     if (!there && (!made || l->is_array))
         return blame(STET_NOT_FOUND, err, p->path, "nothing is there");
     bool number = p->kind == STET_PATCH_INCREMENT;
-    stet_value target = there ? stet_retain(child) : number ? stet_int(0) : stet_array();
+    stet_value target = there ? stet_value_retain(child) : number ? stet_value_int(0) : stet_value_array();
     if (there)
-        put_back(l, stet_null());
+        put_back(l, stet_value_null());
     st = number ? edit_number(p, &target, err) : edit_array(p, &target, err);
     if (there || st == STET_OK)
         put_back(l, target); /* on failure it is what it was */
     else
-        stet_release(target);
+        stet_value_release(target);
     return st;
 }
 
 static stet_status apply_at(editor *e, const stet_patch *p, stet_value moved, stet_value *doc) {
     if (p->path.len == 0) {
-        if (p->kind != STET_PATCH_REPLACE || stet_typeof(p->value) != STET_OBJECT)
+        if (p->kind != STET_PATCH_REPLACE || stet_value_type(p->value) != STET_TYPE_OBJECT)
             return blame(STET_INVALID, e->err, p->path, "only replaced, and by an object");
-        stet_release(*doc);
-        *doc = stet_retain(p->value);
+        stet_value_release(*doc);
+        *doc = stet_value_retain(p->value);
         return STET_OK;
     }
     bool create = p->kind != STET_PATCH_REMOVE && p->kind != STET_PATCH_SPLICE && p->kind != STET_PATCH_REMOVE_VALUE;
@@ -503,21 +504,21 @@ int stet_value_depth(stet_value v) {
         stet_value v;
         size_t i;
     } place;
-    stet_type t = stet_typeof(v);
-    if (t != STET_ARRAY && t != STET_OBJECT)
+    stet_type t = stet_value_type(v);
+    if (t != STET_TYPE_ARRAY && t != STET_TYPE_OBJECT)
         return 0;
     STET_VEC(place) stack = {0};
     size_t deepest = 1;
     *stet_vec_add(&stack) = (place){v, 0};
     while (stack.len && deepest <= STET_DOC_MAX_DEPTH + 1) {
         place *top = &stack.at[stack.len - 1];
-        if (top->i == stet_count(top->v)) {
+        if (top->i == stet_value_count(top->v)) {
             stack.len--;
             continue;
         }
-        stet_value child = stet_at(top->v, top->i++);
-        t = stet_typeof(child);
-        if (t != STET_ARRAY && t != STET_OBJECT)
+        stet_value child = stet_value_at(top->v, top->i++);
+        t = stet_value_type(child);
+        if (t != STET_TYPE_ARRAY && t != STET_TYPE_OBJECT)
             continue;
         *stet_vec_add(&stack) = (place){child, 0};
         deepest = stack.len > deepest ? stack.len : deepest;
@@ -538,7 +539,7 @@ static stet_status check_depth(const stet_patch *p, stet_value v, stet_error *er
 static stet_status apply_one(editor *e, const stet_patch *p, stet_value *doc) {
     if (p->kind != STET_PATCH_MOVE) {
         stet_status st = kinds[p->kind].value ? check_depth(p, p->value, e->err) : STET_OK;
-        return st != STET_OK ? st : apply_at(e, p, stet_null(), doc);
+        return st != STET_OK ? st : apply_at(e, p, stet_value_null(), doc);
     }
     if (stet_path_is_prefix(p->from, p->path))
         return p->from.len == p->path.len ? STET_OK
@@ -550,11 +551,11 @@ static stet_status apply_one(editor *e, const stet_patch *p, stet_value *doc) {
     if (st != STET_OK)
         return st;
     stet_patch gone = {.kind = STET_PATCH_REMOVE, .path = p->from};
-    moved = stet_retain(moved);
-    st = apply_at(e, &gone, stet_null(), doc);
+    moved = stet_value_retain(moved);
+    st = apply_at(e, &gone, stet_value_null(), doc);
     if (st == STET_OK)
         st = apply_at(e, p, moved, doc);
-    stet_release(moved);
+    stet_value_release(moved);
     return st;
 }
 
@@ -571,7 +572,7 @@ stet_status stet_patches_apply(const stet_patch *at, size_t len, stet_value *doc
     stet_error mine = STET_ERROR_INIT;
     editor e;
     edit_begin(&e, &mine);
-    stet_value work = stet_retain(*doc); /* shared with *doc: the first change of anything copies it */
+    stet_value work = stet_value_retain(*doc); /* shared with *doc: the first change of anything copies it */
     stet_status st = STET_OK;
     for (size_t i = 0; i < len && st == STET_OK; i++) {
         st = apply_one(&e, &at[i], &work);
@@ -579,10 +580,10 @@ stet_status stet_patches_apply(const stet_patch *at, size_t len, stet_value *doc
             stet_fail_in(&mine, "patch %zu (%s)", i, kinds[at[i].kind].name);
     }
     if (st == STET_OK) {
-        stet_release(*doc);
+        stet_value_release(*doc);
         *doc = work;
     } else {
-        stet_release(work);
+        stet_value_release(work);
         stet_error_move(err, &mine);
     }
     stet_error_clear(&mine);
@@ -661,11 +662,11 @@ bool stet_patches_decode(const char *bytes, size_t len, stet_patches *out) {
             if (!get_bytes(&p, end, &text, &text_len) ||
                 stet_json_read(text, text_len, NULL, &op.value, NULL) != STET_OK)
                 return false;
-            stet_type t = stet_typeof(op.value);
+            stet_type t = stet_value_type(op.value);
             bool array = op.kind == STET_PATCH_SPLICE || op.kind == STET_PATCH_APPEND;
             bool number = op.kind == STET_PATCH_INCREMENT;
-            if ((array && t != STET_ARRAY) || (number && t != STET_INT && t != STET_DOUBLE)) {
-                stet_release(op.value);
+            if ((array && t != STET_TYPE_ARRAY) || (number && t != STET_TYPE_INT && t != STET_TYPE_DOUBLE)) {
+                stet_value_release(op.value);
                 return false;
             }
         }

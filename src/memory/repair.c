@@ -8,9 +8,13 @@
  *   R3. A document whose newest revision is lost gets a new one, by a commit of its own that everybody notices: the
  *       newest revision that can be read, or its deletion. What depends on the document is computed again.
  *   R4. Whatever is lost is reported, with the document and the sequences.
+ *   R5. If the name of a document is lost, no record proves anything any more: whoever read or wrote it knows it by its
+ *       number, and the next document of that name has another one. Every action is unknown, also those of other
+ *       spaces that read this one.
  */
 
 #include "memory/check.h"
+#include "memory/observe_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +52,8 @@ static void put_snapshot(stet_space *s, int64_t key, int64_t seq, const char *te
 static void mend_name(stet_report *r, int64_t doc) {
     /* The branches on which it is, as far as the log tells; if that makes the checksum right, the name is good. */
     int64_t written = 0;
-    for (int64_t b = 0; b < STET_WRITTEN_BRANCHES; b++) {
+    bool number = doc > 0 && doc == STET_DOC_OF(doc); /* else it is none that a document can have */
+    for (int64_t b = 0; b < STET_WRITTEN_BRANCHES && number; b++) {
         int64_t key = stet_space_key(b, doc);
         if (stet_map_get(&r->newest, &key, sizeof key) || stet_map_get(&r->heads, &key, sizeof key))
             written |= (int64_t)1 << b;
@@ -60,6 +65,26 @@ static void mend_name(stet_report *r, int64_t doc) {
     stet_run(q);
     if (stet_db_changes(r->s->db))
         return;
+    if (r->names_fit) { /* only the rest of the row is damaged */
+        q = stet_db_stmt(r->s->db,
+                         "UPDATE document SET written = ?2, sum = row_sum(doc, id, scope, ?2) WHERE doc = ?1");
+        stet_bind_int(q, 1, doc);
+        stet_bind_int(q, 2, written);
+        stet_run(q);
+        return;
+    }
+    if (!written) { /* its number may be the damaged part: the next one is not to be given after it */
+        q = stet_db_stmt(r->s->db,
+                         "DELETE FROM document WHERE doc = ?1 AND (doc <= 0 OR doc > (SELECT"
+                         " coalesce(max(d.doc), 0) FROM document d WHERE d.sum = row_sum(d.doc, d.id, d.scope,"
+                         " d.written)))");
+        stet_bind_int(q, 1, doc);
+        stet_run(q);
+        if (stet_db_changes(r->s->db)) {
+            stet_report_lost(r, "the name of document number %lld, of which nothing else is known", (long long)doc);
+            return;
+        }
+    }
     char id[64];
     snprintf(id, sizeof id, "lost:%lld", (long long)doc);
     q = stet_db_stmt(r->s->db, "INSERT OR REPLACE INTO document(doc, id, scope, written, sum)"
@@ -74,6 +99,13 @@ static void mend_name(stet_report *r, int64_t doc) {
 static void mend_names(stet_report *r) {
     for (size_t i = 0; i < r->nameless.len; i++)
         mend_name(r, r->nameless.at[i]);
+    if (stet_space_names_fit(r->s, true))
+        return;
+    /* R5. Which of the records say something of a document that has another name now, or none, is not looked for. */
+    if (r->nameless.len == 0)
+        stet_report_lost(r, "the name of a document that was read and never written");
+    stet_space_names_renew(r->s);
+    stet_observe_prove_nothing(r->s);
 }
 
 /* A revision of a document on the way to a lost one. */
@@ -154,7 +186,8 @@ static void put_lost(stet_report *r, int64_t seq, const known_revisions *known, 
     stet_record_start(&changes);
     for (size_t i = 0; i < len; i++) {
         int64_t named = before(r, known, &at[i]);
-        stet_record_add(&changes, &last, at[i].doc, STET_REVISION_LOST, named ? seq - named : 0, "", 0, &everything, 1);
+        stet_record_add(&changes, &last, at[i].doc, at[i].deleted ? STET_REVISION_DELETE : STET_REVISION_LOST,
+                        named ? seq - named : 0, "", 0, &everything, 1);
     }
     put_commit(r->s, seq, len ? at[0].branch : 0, time ? (int64_t)time->n : 0, &changes, NULL);
     stet_buf_release(&changes);
@@ -180,15 +213,20 @@ static void put_parts(stet_report *r, int64_t seq) {
         stet_record_start(&changes);
         stet_record_begin(&rec, bytes, len);
         while (good && stet_record_next(&rec, &rev)) {
-            bool lost = false;
-            for (size_t i = 0; i < r->revisions.len && !lost; i++)
+            bool lost = false, deleted = false;
+            for (size_t i = 0; i < r->revisions.len && !lost; i++) {
                 lost = r->revisions.at[i].part && r->revisions.at[i].seq == seq && r->revisions.at[i].doc == rev.doc;
+                deleted = lost && r->revisions.at[i].deleted;
+            }
             const stet_change *leaves = stet_record_leaves(&rev, &arena);
             const char *part = lost ? "" : stet_record_body(&rev, body, body_len);
             size_t part_len = lost ? 0 : rev.body_len;
             stet_buf_add(&kept, part, part_len);
-            stet_record_add(&changes, &last, rev.doc, lost ? STET_REVISION_LOST : rev.kind, rev.back, part, part_len,
-                            leaves ? leaves : &everything, leaves ? rev.leaf_count : 1);
+            stet_record_add(&changes, &last, rev.doc,
+                            deleted ? STET_REVISION_DELETE
+                            : lost  ? STET_REVISION_LOST
+                                    : rev.kind,
+                            rev.back, part, part_len, leaves ? leaves : &everything, leaves ? rev.leaf_count : 1);
         }
     }
     stet_reset(q);
@@ -199,27 +237,45 @@ static void put_parts(stet_report *r, int64_t seq) {
     stet_buf_release(&kept);
 }
 
-/* R1: the text of a lost revision that its head has, before the head is written again. */
+/* R1: what heads say of documents that lost revisions, before the log is written again. A text that the log can't
+ * vouch for any more becomes a snapshot, whichever revision of the document is the lost one: all that follow it may be
+ * patches of it. Of a document that its head calls deleted nothing is lost. */
 static void save_heads(stet_report *r) {
-    for (size_t i = 0; i < r->revisions.len; i++) {
-        const stet_lost_revision *l = &r->revisions.at[i];
+    stet_map docs = {0};
+    stet_numbers keys = {0};
+    for (size_t i = 0; i < r->revisions.len; i++)
+        stet_map_put(&docs, &r->revisions.at[i].doc, sizeof(int64_t), (stet_slot){.n = 1});
+    stet_stmt *q = stet_db_stmt(r->s->db, "SELECT key, seq, live, value IS NULL FROM head WHERE sum = row_sum(key, seq,"
+                                          " live, links, chain, bytes, value)");
+    while (stet_map_len(&docs) && stet_step(q)) {
+        int64_t key = stet_column_int(q, 0), seq = stet_column_int(q, 1), doc = STET_DOC_OF(key);
+        if (!stet_map_get(&docs, &doc, sizeof doc))
+            continue;
+        if (stet_column_int(q, 2) && !stet_column_int(q, 3))
+            *stet_vec_add(&keys) = key;
+        for (size_t i = 0; i < r->revisions.len && !stet_column_int(q, 2); i++)
+            if (r->revisions.at[i].seq == seq && r->revisions.at[i].doc == doc)
+                r->revisions.at[i].deleted = true;
+    }
+    for (size_t i = 0; i < keys.len; i++) {
+        q = stet_db_stmt(r->s->db, "SELECT seq, value FROM head WHERE key = ?");
+        stet_bind_int(q, 1, keys.at[i]);
+        int64_t seq = stet_step(q) ? stet_column_int(q, 0) : 0;
+        size_t len;
+        const char *value = stet_column_blob(q, 1, &len);
         stet_buf text = STET_BUF(0);
-        bool have = false;
-        stet_stmt *q =
-            stet_db_stmt(r->s->db, "SELECT value FROM head WHERE key = ? AND seq = ? AND live AND value IS NOT"
-                                   " NULL AND sum = row_sum(key, seq, live, links, chain, bytes, value)");
-        stet_bind_int(q, 1, stet_space_key(l->branch, l->doc));
-        stet_bind_int(q, 2, l->seq);
-        while (stet_step(q)) {
-            size_t len;
-            const char *value = stet_column_blob(q, 0, &len);
-            stet_buf_add(&text, value, len);
-            have = true;
-        }
-        if (have)
-            put_snapshot(r->s, stet_space_key(l->branch, l->doc), l->seq, text.data, text.len);
+        stet_buf_add(&text, value, len);
+        stet_reset(q);
+        stet_value v;
+        bool damaged;
+        stet_report_value(r, STET_DOC_OF(keys.at[i]), seq, &v, &damaged);
+        stet_value_release(v);
+        if (damaged)
+            put_snapshot(r->s, keys.at[i], seq, text.data, text.len);
         stet_buf_release(&text);
     }
+    stet_vec_release(&keys);
+    stet_map_release(&docs);
 }
 
 static void mend_log(stet_report *r) {
@@ -269,7 +325,7 @@ static void mend_snapshots(stet_report *r) {
             if (s->text.len != len || memcmp(s->text.data, text, len) != 0)
                 *stet_vec_add(&wrong) = (known_revision){seq, 0, key};
         }
-        stet_release(v);
+        stet_value_release(v);
     }
     for (size_t i = 0; i < wrong.len; i++) {
         q = stet_db_stmt(s->db, "DELETE FROM snapshot WHERE key = ? AND seq = ?");
@@ -321,7 +377,7 @@ static void mend_heads(stet_report *r, stet_report *now, stet_numbers *gone) {
         int64_t key, seq = (int64_t)(slot->n >> 1);
         memcpy(&key, bytes, sizeof key);
         bool live = slot->n & 1, damaged = false;
-        stet_value v = stet_null();
+        stet_value v = stet_value_null();
         if (live && !stet_report_value(r, STET_DOC_OF(key), seq, &v, &damaged)) {
             *stet_vec_add(gone) = key;
             continue;
@@ -332,7 +388,7 @@ static void mend_heads(stet_report *r, stet_report *now, stet_numbers *gone) {
                 stet_json_write(&s->text, v, STET_JSON_CANONICAL);
             put_head(s, key, seq, live, s->text.data, s->text.len, true);
         }
-        stet_release(v);
+        stet_value_release(v);
     }
 }
 
@@ -363,9 +419,9 @@ static bool unreadable(stet_report *r, int64_t doc, const stet_numbers *seqs, st
     *good = 0;
     for (size_t i = seqs->len; i-- > 0;) {
         bool damaged;
-        stet_value v = stet_null();
+        stet_value v = stet_value_null();
         stet_report_value(r, doc, seqs->at[i], &v, &damaged);
-        stet_release(v);
+        stet_value_release(v);
         if (damaged) {
             first = first ? first : seqs->at[i];
             last = seqs->at[i];
@@ -395,7 +451,7 @@ static void put_back(stet_report *r, const int64_t *keys, size_t count, stet_rep
         stet_buf lost = STET_BUF(0);
         revisions_of(r, doc, newest, &seqs);
         unreadable(r, doc, &seqs, &lost, &good);
-        stet_value v = stet_null();
+        stet_value v = stet_value_null();
         bool damaged, live = good && stet_report_value(r, doc, good, &v, &damaged);
         size_t at = body.len;
         if (live)
@@ -412,7 +468,7 @@ static void put_back(stet_report *r, const int64_t *keys, size_t count, stet_rep
         else
             stet_report_lost(r, "%s: its revisions %s, and no older one is there; commit %lld deleted it", name,
                              stet_buf_cstr(&lost), (long long)seq);
-        stet_release(v);
+        stet_value_release(v);
         stet_buf_release(&lost);
         stet_vec_release(&seqs);
     }
@@ -452,26 +508,15 @@ static void tell_lost(stet_report *r, stet_report *now, const stet_numbers *gone
     }
 }
 
-#define LOST_BRANCH "branch number %lld: restore the space from a backup if you need the branch"
-
-/* The default branch is the same everywhere. Of others there is no second copy. */
+/* The default branch is the same everywhere. Of others there is no second copy: check has said that they are lost. */
 static void mend_others(stet_report *r) {
     stet_db *db = r->s->db;
     stet_db_exec(db, "INSERT OR REPLACE INTO branch(branch, name, parent, fork, created_ms, deleted_ms, sum)"
                      " VALUES(0, '', NULL, 0, 0, NULL, row_sum(0, '', NULL, 0, 0, NULL))");
-    stet_stmt *q = stet_db_stmt(
-        db, "SELECT branch FROM branch WHERE sum IS NOT row_sum(branch, name, parent, fork, created_ms, deleted_ms)");
-    while (stet_step(q))
-        stet_report_lost(r, LOST_BRANCH, (long long)stet_column_int(q, 0));
-    stet_numbers missing = {0};
-    stet_report_branches(r, &missing);
-    for (size_t i = 0; i < missing.len; i++)
-        stet_report_lost(r, LOST_BRANCH, (long long)missing.at[i]);
-    stet_vec_release(&missing);
     /* Content that no commit has: whoever sends it again is refused, and nothing is done twice. */
     stet_db_exec(db, "UPDATE replay SET content = zeroblob(32), sum = row_sum(session, local, seq, changed,"
                      " zeroblob(32)) WHERE sum IS NOT row_sum(session, local, seq, changed, content)");
-    q = stet_db_stmt(db, "SELECT session FROM session WHERE sum IS NOT row_sum(session, name)");
+    stet_stmt *q = stet_db_stmt(db, "SELECT session FROM session WHERE sum IS NOT row_sum(session, name)");
     while (stet_step(q))
         stet_report_lost(r, "the name of session number %lld: a commit that it sends again is taken for a new one",
                          (long long)stet_column_int(q, 0));

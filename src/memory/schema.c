@@ -41,6 +41,15 @@
  *                  table (db.h), as digest:mark and digest:foreign_read. If one does not match, all actions are
  *                  unknown.
  *
+ * What vanishes leaves nothing to verify (step 10), so there are counts and digests (db.h) of what there has to be:
+ *
+ *   place_index    place_digest has the digest of the rows of 16 neighbouring documents, verified before one of them is
+ *                  asked for its readers. `places` in space_meta says that place_digest has rows.
+ *   action         digest:action in space_meta has their number, compared at a start: if there are more than 1,024,
+ *                  only whether so many are left. Then a mark of an action without a row tells that it has vanished.
+ *   document       digest:document in space_meta is of number, id and scope. Compared at a start, and before a name is
+ *                  said not to be there, unless there are more than 1,024 names.
+ *
  * Rows that were damaged before the migration gave them a checksum can't be recognised: their checksum is right for
  * what they say.
  *
@@ -341,6 +350,16 @@ static const char step9[] =
     "ALTER TABLE complete_branch ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;"
     "UPDATE complete_branch SET sum = row_sum(branch, runtime);";
 
+/* So that rows that vanish are noticed: the comment at the top. */
+static const char step10[] =
+    "CREATE TABLE place_digest(bucket INTEGER PRIMARY KEY, digest INTEGER NOT NULL);"
+    "INSERT INTO place_digest SELECT key >> " STET_BUCKET_BITS ", row_digest(" STET_BLOCK_COLUMNS ") FROM place_index"
+    "  GROUP BY 1;"
+    "INSERT INTO space_meta(name, value) SELECT 'places', 1 FROM place_digest LIMIT 1;"
+    "INSERT INTO space_meta(name, value) SELECT 'digest:action', count(*) << 32 FROM action;"
+    "INSERT INTO space_meta(name, value) SELECT 'digest:document', " STET_NAME_DIGEST " FROM document"
+    "  WHERE sum IS row_sum(doc, id, scope, written);";
+
 static stet_status give_uuid(stet_db *db, void *ctx, stet_error *err) {
     (void)ctx;
     (void)err;
@@ -355,7 +374,7 @@ static stet_status give_uuid(stet_db *db, void *ctx, stet_error *err) {
     return STET_OK;
 }
 
-const stet_db_migration stet_space_migrations[] = {{step1, give_uuid}, {step2, NULL}, {step3, NULL},
-                                                   {step4, NULL},      {step5, NULL}, {step6, NULL},
-                                                   {step7, give_sums}, {step8, NULL}, {step9, NULL}};
-const int stet_space_migration_count = 9;
+const stet_db_migration stet_space_migrations[] = {{step1, give_uuid}, {step2, NULL}, {step3, NULL},      {step4, NULL},
+                                                   {step5, NULL},      {step6, NULL}, {step7, give_sums}, {step8, NULL},
+                                                   {step9, NULL},      {step10, NULL}};
+const int stet_space_migration_count = sizeof stet_space_migrations / sizeof *stet_space_migrations;

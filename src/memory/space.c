@@ -37,12 +37,18 @@ static void empty_names(stet_space *s) {
     s->names_missed = s->names_try = 0;
 }
 
+static void empty_named(stet_space *s) {
+    stet_map_clear(&s->named);
+    stet_arena_clear(&s->named_arena);
+}
+
 void stet_space_forget_names(stet_space *s) {
     empty_names(s);
     stet_vec_clear(&s->names_new);
     stet_arena_clear(&s->names_arena);
     s->names_next = 0;
     s->names_wait = false;
+    empty_named(s);
     stet_observe_forget_piece(s);
 }
 
@@ -189,11 +195,14 @@ void stet_space_close(stet_space *s) {
     stet_map_release(&s->names);
     stet_vec_release(&s->names_new);
     stet_arena_release(&s->names_arena);
+    stet_map_release(&s->named);
+    stet_arena_release(&s->named_arena);
     stet_buf_release(&s->text);
     stet_changes_release(&s->leaves);
     stet_db_close(s->db);
     free(s->name);
     free(s->path);
+    free(s->root);
     free(s);
 }
 
@@ -213,6 +222,10 @@ bool stet_space_replaced(const stet_space *s) {
 
 const char *stet_space_path(const stet_space *s) {
     return s->path;
+}
+
+const char *stet_space_root(const stet_space *s) {
+    return s->root;
 }
 
 bool stet_space_read_only(const stet_space *s) {
@@ -279,6 +292,8 @@ static void take_names(stet_space *s) {
             stet_map_len(&s->names) >= STET_NAMES_MAX) { /* damaged, or too many */
             stet_reset(q);
             s->names_through = 0;
+            if (!sound)
+                stet_space_damaged(s, 0, "the name of document number %lld is damaged", (long long)doc);
             return;
         }
         memcpy(key, id, id_len);
@@ -321,7 +336,7 @@ static int64_t find_doc(stet_space *s, const stet_docname *name, bool as_known) 
     stet_slot *slot = stet_map_get(&s->names, key, len);
     if (slot && !(slot->n & ABSENT))
         return (int64_t)slot->n;
-    if (as_known) {
+    if (as_known && s->names_fitting == s->names_epoch + 1) {
         if (slot && slot->n == (ABSENT | s->names_epoch))
             return 0;
         int64_t through = s->names_through;
@@ -345,6 +360,10 @@ static int64_t find_doc(stet_space *s, const stet_docname *name, bool as_known) 
         }
     }
     stet_reset(q);
+    if (!doc && !stet_space_names_fit(s, false)) {
+        stet_space_damaged(s, 0, "the name of a document is damaged or gone: it may be \"%s\"", name->id);
+        return 0;
+    }
     if (doc || !stet_db_failed(s->db))
         remember_name(s, key, len, doc ? (uint64_t)doc : ABSENT | s->names_epoch);
     return doc;
@@ -366,6 +385,30 @@ stet_status stet_space_doc(stet_space *s, const stet_docname *name, int64_t *doc
     return stet_db_status(s->db, err);
 }
 
+stet_status stet_space_ids(stet_space *s, const char *prefix, stet_arena *arena, const char *const **out, size_t *count,
+                           stet_error *err) {
+    STET_VEC(const char *) ids = {0};
+    bool begun;
+    stet_status st = stet_space_enter(s, &begun, err);
+    if (st != STET_OK)
+        return st;
+    char *end = stet_asprintf("%s\xFF", prefix); /* no id has that byte */
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT id FROM document WHERE id >= ? AND id < ? AND scope = '' ORDER BY id");
+    stet_bind_text(q, 1, prefix, strlen(prefix));
+    stet_bind_text(q, 2, end, strlen(end));
+    while (stet_step(q)) {
+        size_t len;
+        const char *id = stet_column_text(q, 0, &len);
+        *stet_vec_add(&ids) = stet_arena_strndup(arena, id, len);
+    }
+    st = stet_db_status(s->db, err);
+    *out = stet_arena_dup(arena, ids.at ? (void *)ids.at : (void *)"", ids.len * sizeof *ids.at);
+    *count = ids.len;
+    stet_vec_release(&ids);
+    stet_free(end);
+    return stet_space_leave(s, begun, st, err);
+}
+
 /* A row of its own, at once. 0: a failure sticks. */
 static int64_t insert_name(stet_space *s, const char *id, size_t id_len, const char *scope, size_t scope_len) {
     stet_stmt *q = stet_db_stmt(s->db, "INSERT OR IGNORE INTO document(doc, id, scope, written, sum) SELECT n, ?1, ?2,"
@@ -379,7 +422,13 @@ static int64_t insert_name(stet_space *s, const char *id, size_t id_len, const c
     if (stet_db_changes(s->db) == 0) /* somebody gave it one since this handle looked */
         return stet_space_find_doc(s, &(stet_docname){id, scope});
     s->names_given++;
-    return stet_db_last_id(s->db);
+    int64_t doc = stet_db_last_id(s->db);
+    stet_observe_digest(s, STET_DIGEST_NAMES, 1,
+                        stet_fields_sum((stet_field[]){{STET_FIELD_INT, doc, NULL, 0},
+                                                       {STET_FIELD_TEXT, 0, id, id_len},
+                                                       {STET_FIELD_TEXT, 0, scope, scope_len}},
+                                        3));
+    return doc;
 }
 
 /* A number now, and the row with those of the others. */
@@ -452,6 +501,7 @@ static int by_name(const void *a, const void *b) {
 typedef struct names_walk {
     const stet_new_names *names;
     size_t at;
+    int64_t digest;
 } names_walk;
 
 static bool next_name(void *ctx, stet_row *out) {
@@ -462,6 +512,7 @@ static bool next_name(void *ctx, stet_row *out) {
     stet_row_int(out, 0, n->doc);
     stet_row_text(out, 1, n->id, n->id_len);
     stet_row_text(out, 2, n->scope, n->scope_len);
+    w->digest = stet_digest_add(w->digest, 1, stet_fields_sum(out->at, 3));
     stet_row_int(out, 3, n->written);
     stet_row_sum(out, 4);
     return true;
@@ -473,9 +524,10 @@ void stet_space_write_names(stet_space *s) {
         return;
     /* In the order of the index: the rows of the table all go to its end anyway. */
     qsort(s->names_new.at, s->names_new.len, sizeof *s->names_new.at, by_name);
-    names_walk w = {&s->names_new, 0};
+    names_walk w = {&s->names_new, 0, 0};
     stet_db_rows(s->db, "INSERT OR FAIL INTO document(doc, id, scope, written, sum) SELECT a, b, c, d, e FROM given",
                  next_name, &w);
+    stet_observe_digest(s, STET_DIGEST_NAMES, w.digest >> 32, w.digest);
     stet_vec_clear(&s->names_new);
     stet_arena_clear(&s->names_arena);
 }
@@ -511,7 +563,29 @@ bool stet_space_written(stet_space *s, int64_t doc, int64_t branch) {
     return sound && written;
 }
 
+#define NAMED_MAX 16384
+
+/* Neighbouring actions name the same documents: those of their piece and of each other. No number is given twice, except
+ * one that was not stored after all: then all of this is forgotten. */
+static void remember_named(stet_space *s, int64_t doc, const stet_docname *name) {
+    size_t id = strlen(name->id) + 1, scope = strlen(name->scope) + 1;
+    if (stet_map_len(&s->named) >= NAMED_MAX)
+        empty_named(s);
+    char *copy = stet_arena_alloc(&s->named_arena, id + scope);
+    memcpy(copy, name->id, id);
+    memcpy(copy + id, name->scope, scope);
+    stet_map_put(&s->named, &doc, sizeof doc, (stet_slot){.p = copy});
+}
+
 stet_status stet_space_docname(stet_space *s, int64_t doc, stet_arena *arena, stet_docname *out, stet_error *err) {
+    const stet_slot *slot = stet_map_get(&s->named, &doc, sizeof doc);
+    if (slot) {
+        const char *id = slot->p;
+        size_t len = strlen(id);
+        out->id = stet_arena_strndup(arena, id, len);
+        out->scope = stet_arena_strdup(arena, id + len + 1);
+        return STET_OK;
+    }
     stet_stmt *q = stet_db_stmt(s->db, "SELECT doc, id, scope, written, sum FROM document WHERE doc = ?");
     stet_bind_int(q, 1, doc);
     bool there = stet_step(q) && stet_column_sound(q, 0, 4);
@@ -521,6 +595,7 @@ stet_status stet_space_docname(stet_space *s, int64_t doc, stet_arena *arena, st
         out->id = stet_arena_strndup(arena, text, len);
         text = stet_column_text(q, 2, &len);
         out->scope = stet_arena_strndup(arena, text, len);
+        remember_named(s, doc, out);
     }
     stet_reset(q);
     stet_status st = stet_db_status(s->db, err);

@@ -170,6 +170,8 @@ stet_db *stet_space_db(stet_space *s); /* for observe.c, check and tests */
  * what others read. */
 bool stet_space_replaced(const stet_space *s);
 const char *stet_space_path(const stet_space *s);
+/* The directory of the project, whose spaces may lie elsewhere; NULL: not known. */
+const char *stet_space_root(const stet_space *s);
 bool stet_space_read_only(const stet_space *s);
 /* The newest sequence that this handle knows, without reading the file. */
 int64_t stet_space_known(const stet_space *s);
@@ -180,6 +182,10 @@ int64_t stet_space_intern(stet_space *s, const stet_docname *name);
 /* Id and scope of a number, in memory of `arena`. */
 STET_CHECKED stet_status stet_space_docname(stet_space *s, int64_t doc, stet_arena *arena, stet_docname *out,
                                             stet_error *err);
+/* The ids in the common scope that begin with `prefix`, in order: of documents that were written or only looked for. In
+ * the arena. */
+STET_CHECKED stet_status stet_space_ids(stet_space *s, const char *prefix, stet_arena *arena, const char *const **out,
+                                        size_t *count, stet_error *err);
 /* Branch number of a name (0 is the default branch). STET_NOT_FOUND: no such branch, or it was deleted. */
 STET_CHECKED stet_status stet_space_branch(stet_space *s, const char *name, int64_t *branch, stet_error *err);
 /* The key of tables that hold something per branch and document: branch * 2^40 + document. */

@@ -11,9 +11,9 @@ static char *space_path(stet_project *p, const char *name) {
 /* [scheduler] keep_observations. */
 static stet_status kept_observations(const stet_project *p, int *out, stet_error *err) {
     stet_value v = stet_project_setting(p, "scheduler.keep_observations");
-    if (stet_typeof(v) == STET_NULL)
+    if (stet_value_type(v) == STET_TYPE_NULL)
         return STET_OK;
-    int64_t n = stet_typeof(v) == STET_INT ? stet_as_int(v) : 0;
+    int64_t n = stet_value_type(v) == STET_TYPE_INT ? stet_value_as_int(v) : 0;
     if (n < 1 || n > STET_OBSERVE_KEEP_MAX)
         return stet_fail(err, STET_INVALID,
                          "scheduler.keep_observations in config.toml: expected a whole number from 1 to %d",
@@ -43,6 +43,8 @@ stet_status stet_space_open(stet_project *p, const char *name, unsigned flags, s
         st = kept_observations(p, &keep, err);
     if (st == STET_OK)
         st = stet_space_open_path(path, name, flags, out, err);
+    if (st == STET_OK)
+        (*out)->root = stet_strdup(stet_project_root(p));
     if (st == STET_OK && keep > 1)
         stet_observe_keep(*out, keep);
     stet_free(path);

@@ -63,13 +63,13 @@ stet_tx *stet_tx_new(stet_space *s, int64_t branch, int64_t snapshot, stet_group
 
 static void drop_ops(stet_tx_doc *d) {
     for (size_t i = 0; i < d->ops.len; i++)
-        stet_release(d->ops.at[i].value);
+        stet_value_release(d->ops.at[i].value);
     d->ops.len = 0;
 }
 
 static void free_doc(stet_tx_doc *d) {
-    stet_release(d->before);
-    stet_release(d->after);
+    stet_value_release(d->before);
+    stet_value_release(d->after);
     drop_ops(d);
 }
 
@@ -81,8 +81,8 @@ void stet_tx_withhold(stet_tx *tx) {
         if (d->write == STET_TX_NONE)
             continue;
         drop_ops(d);
-        stet_release(d->after);
-        d->after = stet_null();
+        stet_value_release(d->after);
+        d->after = stet_value_null();
         d->after_exists = d->changes_known = false;
         d->write = STET_TX_NONE;
     }
@@ -99,8 +99,8 @@ void stet_tx_free(stet_tx *tx) {
         free(tx->why);
     }
     if (tx->observation) {
-        stet_release(tx->observation->options);
-        stet_release(tx->observation->note);
+        stet_value_release(tx->observation->options);
+        stet_value_release(tx->observation->note);
     }
     stet_tx_memory_leave(tx->memory);
 }
@@ -138,7 +138,7 @@ bool stet_tx_empty(const stet_tx *tx) {
     for (size_t i = 0; i < tx->docs.len; i++) {
         const stet_tx_doc *d = tx->docs.at[i];
         if (d->write != STET_TX_NONE &&
-            (d->before_exists != d->after_exists || (d->after_exists && !stet_equal(d->before, d->after))))
+            (d->before_exists != d->after_exists || (d->after_exists && !stet_value_equal(d->before, d->after))))
             return false;
     }
     return true;
@@ -177,7 +177,7 @@ static stet_status load(stet_tx *tx, stet_tx_doc *d, int64_t snapshot, stet_erro
     } else if (c && !c->old && c->head.seq <= snapshot) { /* the common case, without a look at the file */
         s->hits++;
         h.exists = c->head.exists;
-        h.value = stet_retain(c->head.value);
+        h.value = stet_value_retain(c->head.value);
     } else {
         bool begun;
         stet_status st = stet_space_enter(s, &begun, err);
@@ -192,7 +192,7 @@ static stet_status load(stet_tx *tx, stet_tx_doc *d, int64_t snapshot, stet_erro
     }
     d->before_exists = d->after_exists = h.exists;
     d->before = h.value;
-    d->after = stet_retain(h.value);
+    d->after = stet_value_retain(h.value);
     return STET_OK;
 }
 
@@ -423,7 +423,7 @@ static stet_status touch_to_write(stet_tx *tx, const stet_docname *name, stet_tx
 stet_status stet_tx_put(stet_tx *tx, const stet_docname *name, stet_value envelope, stet_error *err) {
     stet_tx_doc *d = NULL;
     stet_status st = STET_OK;
-    if (stet_typeof(envelope) != STET_OBJECT)
+    if (stet_value_type(envelope) != STET_TYPE_OBJECT)
         st = stet_fail(err, STET_INVALID,
                        "document \"%s\": the whole of a document is an object with a member \"value\"",
                        name->id ? name->id : "");
@@ -433,11 +433,11 @@ stet_status stet_tx_put(stet_tx *tx, const stet_docname *name, stet_value envelo
     if (st == STET_OK)
         st = touch_to_write(tx, name, &d, err);
     if (st != STET_OK) {
-        stet_release(envelope);
+        stet_value_release(envelope);
         return st;
     }
     drop_ops(d);
-    stet_release(d->after);
+    stet_value_release(d->after);
     d->after = envelope;
     d->after_exists = true;
     d->write = STET_TX_SET;
@@ -450,8 +450,8 @@ stet_status stet_tx_drop(stet_tx *tx, const stet_docname *name, stet_error *err)
     if (st != STET_OK)
         return st;
     drop_ops(d);
-    stet_release(d->after);
-    d->after = stet_null();
+    stet_value_release(d->after);
+    d->after = stet_value_null();
     d->after_exists = false;
     d->write = STET_TX_DELETE;
     return STET_OK;
@@ -464,7 +464,7 @@ static void keep_ops(stet_tx *tx, stet_tx_doc *d, const stet_patch *at, size_t l
         op.path.bytes = stet_arena_strndup(tx->arena, op.path.bytes, op.path.len);
         if (op.kind == STET_PATCH_MOVE)
             op.from.bytes = stet_arena_strndup(tx->arena, op.from.bytes, op.from.len);
-        op.value = stet_retain(op.value);
+        op.value = stet_value_retain(op.value);
         *stet_arena_add(tx->arena, &d->ops) = op;
     }
     tx->op_count += len;
@@ -478,13 +478,13 @@ stet_status stet_tx_patch(stet_tx *tx, const stet_docname *name, const stet_patc
     if (tx->op_count + len > STET_COMMIT_MAX_OPS)
         return stet_fail(err, STET_LIMIT, "a commit holds at most %d patch operations", STET_COMMIT_MAX_OPS);
     bool made = !d->after_exists;
-    stet_value work = made ? stet_object() : stet_retain(d->after);
-    stet_release(d->after); /* so that `work` may be changed in place, if it is this transaction's own */
-    d->after = stet_null();
+    stet_value work = made ? stet_value_object() : stet_value_retain(d->after);
+    stet_value_release(d->after); /* so that `work` may be changed in place, if it is this transaction's own */
+    d->after = stet_value_null();
     st = stet_patches_apply(at, len, &work, err);
     if (st != STET_OK) {
         if (made)
-            stet_release(work);
+            stet_value_release(work);
         else
             d->after = work;
         stet_fail_in(err, "document \"%s\"", d->name.id);
@@ -504,7 +504,7 @@ stet_status stet_tx_patch(stet_tx *tx, const stet_docname *name, const stet_patc
 stet_status stet_tx_write(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value value, stet_error *err) {
     stet_patch op = {.kind = STET_PATCH_REPLACE, .path = path, .value = value};
     stet_status st = stet_tx_patch(tx, name, &op, 1, err);
-    stet_release(value);
+    stet_value_release(value);
     return st;
 }
 
@@ -512,13 +512,13 @@ stet_status stet_tx_doc_apply(const stet_tx_doc *d, bool exists, stet_value befo
                               stet_value *after, stet_error *err) {
     if (d->write != STET_TX_PATCH) {
         *after_exists = d->after_exists;
-        *after = stet_retain(d->after);
+        *after = stet_value_retain(d->after);
         return STET_OK;
     }
-    stet_value work = exists ? stet_retain(before) : stet_object();
+    stet_value work = exists ? stet_value_retain(before) : stet_value_object();
     stet_status st = stet_patches_apply(d->ops.at, d->ops.len, &work, err);
     if (st != STET_OK) {
-        stet_release(work);
+        stet_value_release(work);
         return st;
     }
     *after_exists = true;

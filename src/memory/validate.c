@@ -11,14 +11,14 @@
 
 static stet_value describe_read(const stet_tx_doc *d, size_t read) {
     stet_buf b = STET_BUF(0);
-    stet_value v = stet_object();
-    stet_put(&v, "space", stet_string(d->space->name));
-    stet_put(&v, "id", stet_string(d->name.id));
-    stet_put(&v, "scope", stet_string(d->name.scope));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "space", stet_value_string(d->space->name));
+    stet_value_put(&v, "id", stet_value_string(d->name.id));
+    stet_value_put(&v, "scope", stet_value_string(d->name.scope));
     stet_path_print(d->reads.at[read].path, &b);
-    stet_put(&v, "path", stet_string_n(stet_buf_cstr(&b), b.len));
-    stet_put(&v, "kind", stet_string(d->reads.at[read].kind == STET_SHALLOW ? "shallow" : "recursive"));
-    stet_put(&v, "seq", stet_int(d->seen));
+    stet_value_put(&v, "path", stet_value_string_n(stet_buf_cstr(&b), b.len));
+    stet_value_put(&v, "kind", stet_value_string(d->reads.at[read].kind == STET_SHALLOW ? "shallow" : "recursive"));
+    stet_value_put(&v, "seq", stet_value_int(d->seen));
     stet_buf_release(&b);
     return v;
 }
@@ -33,13 +33,13 @@ static stet_status conflict(stet_error *err, const stet_tx_doc *d, const size_t 
     stet_hint(err, "read again and repeat the change");
     if (err) {
         stet_detail(err, "read", describe_read(d, which[0]));
-        stet_value c = stet_object();
+        stet_value c = stet_value_object();
         stet_buf_clear(&change);
         stet_path_print(at[which[1]].path, &change);
-        stet_put(&c, "path", stet_string_n(stet_buf_cstr(&change), change.len));
-        stet_put(&c, "kind", stet_string(at[which[1]].kind == STET_KEYSET ? "keys" : "value"));
+        stet_value_put(&c, "path", stet_value_string_n(stet_buf_cstr(&change), change.len));
+        stet_value_put(&c, "kind", stet_value_string(at[which[1]].kind == STET_KEYSET ? "keys" : "value"));
         stet_detail(err, "change", c);
-        stet_detail(err, "seq", stet_int(seq));
+        stet_detail(err, "seq", stet_value_int(seq));
     }
     stet_buf_release(&read);
     stet_buf_release(&change);

@@ -8,16 +8,16 @@ const char *stet_bound_id(stet_value binding, stet_value *hold) {
     stet_value link;
     if (!stet_link_is(binding, &link))
         return NULL;
-    *hold = stet_get(link, "id");
-    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : NULL;
+    *hold = stet_value_get(link, "id");
+    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
 }
 
 bool stet_bound_is_each(stet_value binding) {
-    return stet_typeof(binding) == STET_OBJECT && stet_find(binding, "each", 4, NULL);
+    return stet_value_type(binding) == STET_TYPE_OBJECT && stet_value_find(binding, "each", 4, NULL);
 }
 
 bool stet_bound_is_made(stet_value binding) {
-    return stet_typeof(binding) == STET_OBJECT && stet_find(binding, "made", 4, NULL);
+    return stet_value_type(binding) == STET_TYPE_OBJECT && stet_value_find(binding, "made", 4, NULL);
 }
 
 static bool is_sure(void *ctx, stet_value binding, stet_pathref place) {

@@ -44,7 +44,7 @@ struct call_state {
 
 static const char *text_of(const stet_value *v) {
     size_t len;
-    const char *s = stet_typeof(*v) == STET_STRING ? stet_as_string(v, &len) : NULL;
+    const char *s = stet_value_type(*v) == STET_TYPE_STRING ? stet_value_as_string(v, &len) : NULL;
     return s && strlen(s) == len ? s : NULL;
 }
 
@@ -55,12 +55,12 @@ static stet_status wrong(stet_error *err, const char *member, const char *what, 
 }
 
 static stet_status check_args(stet_value args, stet_value inputs, stet_error *err) {
-    if (stet_typeof(args) != STET_ARRAY)
+    if (stet_value_type(args) != STET_TYPE_ARRAY)
         return wrong(err, "args", "is no list of names", "name the node's inputs in the order of the arguments");
-    for (size_t i = 0; i < stet_count(args); i++) {
-        stet_value name = stet_at(args, i);
+    for (size_t i = 0; i < stet_value_count(args); i++) {
+        stet_value name = stet_value_at(args, i);
         const char *s = text_of(&name);
-        if (!s || !stet_find(inputs, s, strlen(s), NULL))
+        if (!s || !stet_value_find(inputs, s, strlen(s), NULL))
             return wrong(err, "args", "names no input", "each name must be one of the node's inputs");
     }
     return STET_OK;
@@ -73,19 +73,19 @@ static stet_status call_check(stet_value d, stet_value node, stet_error *err) {
         stet_module_members(d, members, sizeof members / sizeof *members, "call", "docs/calls.md", err);
     if (status != STET_OK)
         return status;
-    stet_value v = stet_get(d, "function");
+    stet_value v = stet_value_get(d, "function");
     const char *function = text_of(&v);
     if (!function)
         return wrong(err, "function", "is no URI", "write \"dml+exec://stet-exec-local/PROGRAM\"");
     status = stet_calls_check(function, err);
-    if (status == STET_OK && stet_find(d, "args", 4, &v))
-        status = check_args(v, stet_get(node, "inputs"), err);
-    if (status == STET_OK && stet_find(d, "timeout", 7, &v) && stet_units_ms(v) < 0)
+    if (status == STET_OK && stet_value_find(d, "args", 4, &v))
+        status = check_args(v, stet_value_get(node, "inputs"), err);
+    if (status == STET_OK && stet_value_find(d, "timeout", 7, &v) && stet_units_ms(v) < 0)
         status = wrong(err, "timeout", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
-    if (status == STET_OK && stet_find(d, "retries", 7, &v) &&
-        (stet_typeof(v) != STET_INT || stet_as_int(v) < 0 || stet_as_int(v) > 1000))
+    if (status == STET_OK && stet_value_find(d, "retries", 7, &v) &&
+        (stet_value_type(v) != STET_TYPE_INT || stet_value_as_int(v) < 0 || stet_value_as_int(v) > 1000))
         status = wrong(err, "retries", "is no number from 0 to 1000", "write how often it is tried again");
-    if (status == STET_OK && stet_find(d, "remote", 6, &v) && !text_of(&v))
+    if (status == STET_OK && stet_value_find(d, "remote", 6, &v) && !text_of(&v))
         status = wrong(err, "remote", "is no text", "write \"file:///...\", or the name of a remote");
     return status;
 }
@@ -100,11 +100,11 @@ static stet_input_use call_use(stet_value descriptor, const char *input, size_t 
 static stet_status call_fingerprint(void *state, stet_value descriptor, stet_hash *out, stet_error *err) {
     (void)state;
     (void)err;
-    stet_value v = stet_array();
-    stet_push(&v, stet_string("call " VERSION));
-    stet_push(&v, stet_retain(descriptor));
+    stet_value v = stet_value_array();
+    stet_value_push(&v, stet_value_string("call " VERSION));
+    stet_value_push(&v, stet_value_retain(descriptor));
     *out = stet_hash_value(v);
-    stet_release(v);
+    stet_value_release(v);
     return STET_OK;
 }
 
@@ -189,18 +189,19 @@ static void fail_run(call_run *r, stet_error *err) {
 
 /* The node of the call, from the inputs as they are now. */
 static stet_status evaluate(call_run *r, stet_hash *node, stet_error *err) {
-    stet_value d = stet_run_descriptor(r->run), order = stet_get(d, "args"), inputs, function = stet_get(d, "function");
+    stet_value d = stet_run_descriptor(r->run), order = stet_value_get(d, "args"), inputs,
+               function = stet_value_get(d, "function");
     stet_status status = stet_run_inputs(r->run, &inputs, err);
     if (status != STET_OK)
         return status;
-    bool named = stet_typeof(order) == STET_ARRAY;
-    size_t n = named ? stet_count(order) : stet_count(inputs);
+    bool named = stet_value_type(order) == STET_TYPE_ARRAY;
+    size_t n = named ? stet_value_count(order) : stet_value_count(inputs);
     stet_call_arg *args = stet_alloc_zero((n + 1) * sizeof *args);
     for (size_t i = 0; i < n; i++) {
-        stet_value name = named ? stet_at(order, i) : stet_null();
-        args[i].value = named ? stet_get(inputs, stet_as_string(&name, NULL)) : stet_at(inputs, i);
+        stet_value name = named ? stet_value_at(order, i) : stet_value_null();
+        args[i].value = named ? stet_value_get(inputs, stet_value_as_string(&name, NULL)) : stet_value_at(inputs, i);
     }
-    status = stet_calls_node(r->state->repo, stet_as_string(&function, NULL), args, n, node, err);
+    status = stet_calls_node(r->state->repo, stet_value_as_string(&function, NULL), args, n, node, err);
     stet_free(args);
     return status;
 }
@@ -230,11 +231,11 @@ static stet_status begin(call_run *r, stet_error *err) {
     if (r->forced && left_behind(r, execution))
         return stet_executor_resume(x, execution, ended, r, &r->call, err);
     stet_call_request request = {.node = r->node, .cache = !r->forced};
-    if (stet_find(d, "timeout", 7, &v))
+    if (stet_value_find(d, "timeout", 7, &v))
         request.timeout_ms = stet_units_ms(v);
-    if (stet_find(d, "retries", 7, &v))
-        request.attempts = stet_as_int(v) + 1;
-    v = stet_get(d, "remote");
+    if (stet_value_find(d, "retries", 7, &v))
+        request.attempts = stet_value_as_int(v) + 1;
+    v = stet_value_get(d, "remote");
     char *uri = NULL;
     stet_status status = text_of(&v) ? stet_calls_remote(r->state->repo, text_of(&v), &uri, err) : STET_OK;
     request.remote = uri;
@@ -246,23 +247,23 @@ static stet_status begin(call_run *r, stet_error *err) {
 
 /* What a failed call says, as the action's error. */
 static void failure(call_run *r, stet_hash result, stet_error *err) {
-    stet_value v = stet_null(), e, message;
+    stet_value v = stet_value_null(), e, message;
     if (stet_repo_dag_value(r->state->repo, result, &v, err) != STET_OK)
         return;
-    e = stet_get(v, "error");
-    message = stet_get(e, "message");
+    e = stet_value_get(v, "error");
+    message = stet_value_get(e, "message");
     const char *text = text_of(&message);
     stet_fail(err, STET_FAILED, "%s: %s", stet_run_name(r->run), text ? text : "the call failed");
-    stet_value said = stet_get(e, "stderr");
+    stet_value said = stet_value_get(e, "stderr");
     size_t len = 0;
-    if (stet_typeof(said) == STET_STRING && stet_as_string(&said, &len) && len > 0)
-        stet_run_log(r->run, "stderr", stet_as_string(&said, NULL), len);
-    for (size_t i = 0; i < stet_count(e); i++)
-        if (strcmp(stet_key_at(e, i, NULL), "message") != 0)
-            stet_detail(err, stet_key_at(e, i, NULL), stet_retain(stet_at(e, i)));
-    if (stet_typeof(e) != STET_OBJECT)
-        stet_detail(err, "failure", stet_retain(v));
-    stet_release(v);
+    if (stet_value_type(said) == STET_TYPE_STRING && stet_value_as_string(&said, &len) && len > 0)
+        stet_run_log(r->run, "stderr", stet_value_as_string(&said, NULL), len);
+    for (size_t i = 0; i < stet_value_count(e); i++)
+        if (strcmp(stet_value_key_at(e, i, NULL), "message") != 0)
+            stet_detail(err, stet_value_key_at(e, i, NULL), stet_value_retain(stet_value_at(e, i)));
+    if (stet_value_type(e) != STET_TYPE_OBJECT)
+        stet_detail(err, "failure", stet_value_retain(v));
+    stet_value_release(v);
 }
 
 static void ended(void *ctx, stet_call *c) {

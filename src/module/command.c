@@ -45,7 +45,7 @@ void command_run_free(command_run *c) {
     command_patterns_end(c);
     stet_names_release(&c->heard);
     command_entry_release(&c->entry);
-    stet_release(c->result);
+    stet_value_release(c->result);
     stet_error_clear(&c->error);
     stet_error_clear(&c->warning);
     stet_free(c->output_path);
@@ -124,15 +124,15 @@ static stet_status publish_output(command_run *c, const char *path, command_file
         stet_error_clear(&none);
     else
         stet_error_move(err, &none);
-    stet_value now = stet_null();
+    stet_value now = stet_value_null();
     if (there) { /* `made`: it is a command's, and goes when that goes and is asked to (drive/leftover.h) */
         now = stet_look_value(&f->look);
-        stet_put(&now, "made", stet_bool(true));
+        stet_value_put(&now, "made", stet_value_bool(true));
     }
     if (status == STET_OK || status == STET_NOT_FOUND)
         status = stet_run_write_doc(c->run, id, now, err);
     else
-        stet_release(now);
+        stet_value_release(now);
     stet_free(id);
     f->look.flags |= there ? STET_LOOK_MADE : 0;
     if (status == STET_OK)
@@ -140,12 +140,11 @@ static stet_status publish_output(command_run *c, const char *path, command_file
     return status;
 }
 
-/* Where an output lies that is given by a path through a link, or NULL. Caller frees. */
-static char *real_output(const command_state *s, const char *path) {
+char *command_real_output(const char *root, const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash || path[0] == '/' || strncmp(path, "../", 3) == 0)
         return NULL;
-    char *dir = stet_strndup(path, (size_t)(slash - path)), *real_dir = stet_path_real(s->root, dir);
+    char *dir = stet_strndup(path, (size_t)(slash - path)), *real_dir = stet_path_real(root, dir);
     char *real = real_dir && strcmp(real_dir, dir) != 0 ? stet_asprintf("%s%s", real_dir, slash) : NULL;
     stet_free(real_dir);
     stet_free(dir);
@@ -159,7 +158,7 @@ static stet_status publish_outputs(command_run *c, bool there, stet_error *err) 
         if (!there)
             f->look = (stet_look){0};
         status = publish_output(c, f->path, f, there, err);
-        char *real = status == STET_OK ? real_output(c->state, f->path) : NULL;
+        char *real = status == STET_OK ? command_real_output(c->state->root, f->path) : NULL;
         if (real) /* whoever reads it there reads this */
             status = publish_output(c, real, f, there, err);
         stet_free(real);
@@ -220,8 +219,8 @@ static void forget_outcome(command_run *c) {
     collected(c);
     command_files_release(&c->found);
     command_entry_release(&c->entry);
-    stet_release(c->result);
-    c->result = stet_null();
+    stet_value_release(c->result);
+    c->result = stet_value_null();
     stet_error_clear(&c->error);
     stet_error_clear(&c->warning);
     c->changed = c->hit = c->taken = c->wrote = c->found_ended = false;
@@ -275,6 +274,74 @@ static stet_status find_targets(command_run *c, stet_error *err) {
     return status;
 }
 
+typedef struct output_search {
+    const command_run *c;
+} output_search;
+
+/* The record of a node that has failed since its entry was changed does not name what it writes. */
+static bool is_output(void *ctx, const char *path) {
+    const command_run *c = ((output_search *)ctx)->c;
+    bool found = stet_map_get(&c->state->claimed, path, strlen(path)) != NULL;
+    for (size_t i = 0; i < c->spec.outputs.len && !found; i++) {
+        size_t len = strlen(c->spec.outputs.at[i].path);
+        found = strncmp(c->spec.outputs.at[i].path, path, len) == 0 && (path[len] == '/' || !path[len]);
+    }
+    return found;
+}
+
+/* Has a command that is gone left this file behind, under one of its names? Not if a node that has not run yet may write
+ * it: whoever reads the file runs again then. */
+static bool is_left(const command_run *c, output_search *own, const char *path) {
+    const stet_module_host *host = &c->state->host;
+    char *real = stet_path_real(c->state->root, path);
+    const char *names[] = {path, real};
+    bool left = false;
+    for (int i = 0; i < 2 && !left; i++)
+        left = names[i] && stet_files_is_left(c->state->files, names[i]) && !is_output(own, names[i]) &&
+               !(host->may_make && host->may_make(host->may_make_ctx, names[i]));
+    stet_free(real);
+    return left;
+}
+
+/* Reads the documents of a file, under each of its names. */
+static void depend_on(const command_run *c, const char *path) {
+    char *real = stet_path_real(c->state->root, path);
+    const char *names[] = {path, real};
+    for (int i = 0; i < 2; i++) {
+        char *id = names[i] ? stet_file_id(names[i]) : NULL;
+        stet_error none = STET_ERROR_INIT;
+        stet_value v;
+        if (id && stet_run_read_doc(c->run, id, &v, &none) != STET_OK)
+            stet_error_clear(&none); /* that there is none is read, too */
+        stet_free(id);
+    }
+    stet_free(real);
+}
+
+/* A command that is gone has left files behind. No pattern of `files` matches them, but a command that goes through a
+ * directory, or names one, finds them: what it would make of them is not what a build from scratch has. */
+static stet_status check_leftovers(const command_run *c, const command_spec *spec, stet_error *err) {
+    const command_files *lists[] = {&spec->inputs, &spec->scripts, &spec->patterns};
+    output_search own = {c};
+    char *left = NULL;
+    for (int k = 0; k < 3; k++)
+        for (size_t i = 0; i < lists[k]->len && !left; i++) {
+            const command_file *f = &lists[k]->at[i];
+            if ((k == 1 || (k == 0 && f->named)) && stet_look_there(&f->look) && is_left(c, &own, f->path))
+                left = stet_strdup(f->path);
+            else if (k < 2 ? f->look.mode == STET_LOOK_DIRECTORY : !f->matched && !f->guessed)
+                left = stet_files_find_made(c->state->files, f->path, k == 2, true, is_output, &own);
+        }
+    if (!left)
+        return STET_OK;
+    depend_on(c, left); /* the failure holds for as long as that is there */
+    stet_fail(err, STET_FAILED, "%s: it would read %s, which a command that is gone has left behind", c->run->name,
+              left);
+    stet_hint(err, "`stet run -k; stet gc --outputs` removes it; if it is to stay, move it, or write it anew");
+    stet_free(left);
+    return STET_FAILED;
+}
+
 /* The end: on the newest state, with the same call or not at all. */
 static void conclude(command_run *c) {
     stet_error err = STET_ERROR_INIT;
@@ -286,13 +353,15 @@ static void conclude(command_run *c) {
         command_decline_run(c, &err);
         return;
     }
-    stet_status status = find_targets(c, &err);
+    stet_status status = command_check_place(c, &err);
+    if (status == STET_OK)
+        status = find_targets(c, &err);
     if (status == STET_OK && c->rematch)
         status = command_patterns_match_again(c, &err);
     c->rematch = false;
     if (status == STET_OK)
         status = commit_looks(c, false, &err);
-    bool bound = c->taken && stet_find(c->result, "bound", 5, NULL);
+    bool bound = c->taken && stet_value_find(c->result, "bound", 5, NULL);
     if (status == STET_OK && bound && !stet_files_follows(s->files, STET_ENV_PREFIX STET_PLACE_VARIABLE)) {
         status = stet_files_follow(s->files, STET_ENV_PREFIX STET_PLACE_VARIABLE, &err);
         if (status == STET_OK)
@@ -305,6 +374,11 @@ static void conclude(command_run *c) {
         return;
     }
     status = command_evaluate(c->run, s->root, s->files, &c->suspects, &now, &err);
+    if (status == STET_OK) { /* the record may have been behind when it began */
+        status = check_leftovers(c, &now, &err);
+        if (status != STET_OK)
+            command_spec_release(&now);
+    }
     if (status != STET_OK) { /* an input is gone, for example: what the command made of it counts for nothing */
         bool wrote = c->wrote;
         stet_error ignored = STET_ERROR_INIT;
@@ -344,7 +418,7 @@ static void conclude(command_run *c) {
     collected(c);
     stet_run *run = c->run;
     stet_value result = c->result;
-    c->result = stet_null();
+    c->result = stet_value_null();
     command_run_free(c);
     stet_run_succeed(run, result);
 }
@@ -423,13 +497,13 @@ static void show_output(command_run *c) {
         if (b.len) {
             stet_run_log(c->run, k ? "stderr" : "stdout", b.data, b.len);
             size_t keep = b.len < 65536 ? b.len : 65536;
-            if (stet_string_checked(b.data, keep, &v, NULL) == STET_OK)
+            if (stet_value_string_checked(b.data, keep, &v, NULL) == STET_OK)
                 stet_detail(&c->error, k ? "stderr" : "stdout", v);
         }
         stet_buf_release(&b);
     }
     if (c->end.state == STET_TASK_ENDED)
-        stet_detail(&c->error, c->end.exit.signalled ? "signal" : "exit", stet_int(c->end.exit.code));
+        stet_detail(&c->error, c->end.exit.signalled ? "signal" : "exit", stet_value_int(c->end.exit.code));
 }
 
 static void work_done(uv_work_t *w, int status) {
@@ -444,8 +518,8 @@ static void work_done(uv_work_t *w, int status) {
         /* An entry whose bytes are not here after all: a miss. */
         stet_error_clear(&c->error);
         command_entry_release(&c->entry);
-        stet_release(c->result);
-        c->result = stet_null();
+        stet_value_release(c->result);
+        c->result = stet_value_null();
         c->hit = false;
         *stet_vec_add(&s->queue) = c;
     } else {
@@ -663,9 +737,17 @@ static stet_status clear_above(command_run *c, const char *path, stet_error *err
     return status;
 }
 
+/* What a command is found by if its drive ends before it does. Not if the project lies elsewhere by then: the command may
+ * have asked where it is. */
+static stet_hash task_key(const command_run *c) {
+    return command_placed_id(c->spec.call, c->state->root);
+}
+
 static stet_status launch(command_run *c, stet_error *err) {
     command_state *s = c->state;
-    stet_status status = STET_OK;
+    stet_status status = command_check_place(c, err);
+    if (status != STET_OK)
+        return status;
     c->acted = true;
     for (size_t i = 0; i < c->spec.outputs.len + 1 && status == STET_OK; i++) {
         const char *path = i < c->spec.outputs.len ? c->spec.outputs.at[i].path : c->spec.depfile;
@@ -695,7 +777,7 @@ static stet_status launch(command_run *c, stet_error *err) {
     }
     command_paths paths = {0};
     list_written(c, &paths);
-    stet_local_request r = {.key = c->spec.call,
+    stet_local_request r = {.key = task_key(c),
                             .node = c->run->name,
                             .argv = (const char *const *)c->spec.argv.at,
                             .envp = (const char *const *)c->spec.env.at,
@@ -723,9 +805,9 @@ static stet_status launch(command_run *c, stet_error *err) {
 }
 
 /* What an earlier drive has left of this call, if it can be gone on with. */
-static stet_task *left_behind(command_state *s, stet_hash call) {
+static stet_task *left_behind(command_state *s, stet_hash key) {
     stet_task *t;
-    while ((t = stet_local_find(s->local, call)) != NULL) {
+    while ((t = stet_local_find(s->local, key)) != NULL) {
         const stet_task_end *e = stet_task_exit(t);
         if (e->state == STET_TASK_RUNNING)
             return e->cancelled ? NULL : t;
@@ -775,7 +857,7 @@ static void find_makers(command_run *c) {
 static void advance(command_run *c) {
     command_state *s = c->state;
     stet_error err = STET_ERROR_INIT;
-    stet_task *left = left_behind(s, c->spec.call), *other = in_the_way(c, left);
+    stet_task *left = left_behind(s, task_key(c)), *other = in_the_way(c, left);
     if (other) { /* it must be out of the way first: two would write to the same files */
         clear_the_way(c, other);
         return;
@@ -841,7 +923,7 @@ static bool reconsider(command_run *c) {
             return false;
         }
         c->hit = true;
-        c->result = stet_retain(c->entry.result);
+        c->result = stet_value_retain(c->entry.result);
         if (in_place(c)) {
             c->taken = true;
             conclude(c);
@@ -892,7 +974,7 @@ static void pump(command_state *s) {
 static stet_status claim_outputs(command_run *c, stet_error *err) {
     command_state *s = c->state;
     for (size_t i = 0; i < c->spec.outputs.len; i++) {
-        char *real = real_output(s, c->spec.outputs.at[i].path);
+        char *real = command_real_output(s->root, c->spec.outputs.at[i].path);
         const char *path = real ? real : c->spec.outputs.at[i].path;
         stet_slot *slot = stet_map_get(&s->claimed, path, strlen(path));
         if (!slot) {
@@ -921,42 +1003,6 @@ void command_release_claims(command_state *s) {
     s->claimed = (stet_map){0};
 }
 
-typedef struct output_search {
-    const command_run *c;
-} output_search;
-
-/* The record of a node that has failed since its entry was changed does not name what it writes. */
-static bool is_output(void *ctx, const char *path) {
-    const command_run *c = ((output_search *)ctx)->c;
-    bool found = stet_map_get(&c->state->claimed, path, strlen(path)) != NULL;
-    for (size_t i = 0; i < c->spec.outputs.len && !found; i++) {
-        size_t len = strlen(c->spec.outputs.at[i].path);
-        found = strncmp(c->spec.outputs.at[i].path, path, len) == 0 && (path[len] == '/' || !path[len]);
-    }
-    return found;
-}
-
-/* A command that is gone has left files behind. No pattern of `files` matches them, but a command that goes through a
- * directory finds them: what it would make of them is not what a build from scratch has. */
-static stet_status check_leftovers(const command_run *c, stet_error *err) {
-    const command_files *lists[] = {&c->spec.inputs, &c->spec.scripts, &c->spec.patterns};
-    output_search own = {c};
-    char *left = NULL;
-    for (int k = 0; k < 3; k++)
-        for (size_t i = 0; i < lists[k]->len && !left; i++) {
-            const command_file *f = &lists[k]->at[i];
-            if (k < 2 ? f->look.mode == STET_LOOK_DIRECTORY : !f->matched && !f->guessed)
-                left = stet_files_find_made(c->state->files, f->path, k == 2, true, is_output, &own);
-        }
-    if (!left)
-        return STET_OK;
-    stet_fail(err, STET_FAILED, "%s: it would read %s, which a command that is gone has left behind", c->run->name,
-              left);
-    stet_hint(err, "`stet run -k; stet gc --outputs` removes it; if it is to stay, move it, or write it anew");
-    stet_free(left);
-    return STET_FAILED;
-}
-
 /* From an evaluated spec: an earlier outcome, or the queue. */
 void command_step(command_run *c) {
     command_state *s = c->state;
@@ -965,14 +1011,14 @@ void command_step(command_run *c) {
         stop_before_it_begins(c);
         return;
     }
-    if (claim_outputs(c, &err) != STET_OK || check_leftovers(c, &err) != STET_OK) {
+    if (claim_outputs(c, &err) != STET_OK || check_leftovers(c, &c->spec, &err) != STET_OK) {
         command_fail_run(c, &err);
         return;
     }
     if (c->spec.cache && !stet_run_is_effect(c->run) && look_up(c, &err) == STET_OK) {
         bool clear = !in_the_way(c, NULL);
         c->hit = true;
-        c->result = stet_retain(c->entry.result);
+        c->result = stet_value_retain(c->entry.result);
         if (clear && in_place(c)) {
             c->taken = true;
             conclude(c);
@@ -986,8 +1032,8 @@ void command_step(command_run *c) {
         /* Whoever holds it may be at the same, and what is in the way has to go: it is looked up again then. */
         c->hit = false;
         c->reconsider = true;
-        stet_release(c->result);
-        c->result = stet_null();
+        stet_value_release(c->result);
+        c->result = stet_value_null();
         command_entry_release(&c->entry);
     }
     stet_error_clear(&err); /* a miss, or a directory that can't be read: it runs */

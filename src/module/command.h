@@ -42,6 +42,7 @@ typedef struct command_file {
     stet_look look;
     stet_look known; /* for an output: the current file, as far as the scan knows */
     bool matched;    /* an input that a pattern matched */
+    bool named;      /* an input that the author names by its path */
     bool may_write;  /* named by words of the command that may mean writing it */
     bool made;       /* another node writes it, or that is not known; set for scripts when the command begins */
     bool guessed;    /* a pattern that may not be one */
@@ -69,10 +70,12 @@ typedef struct command_spec {
     command_files scripts;
     bool new_tools; /* some of these programs were not followed before */
     command_words argv, env;
-    char *cwd;            /* absolute */
-    char *cwd_rel;        /* relative to the project, "" for its root */
-    char *depfile;        /* normal path, or NULL */
-    char *standard_input; /* JSON, or NULL */
+    char *cwd;             /* absolute */
+    char *cwd_rel;         /* relative to the project, "" for its root */
+    char *depfile;         /* normal path, or NULL */
+    command_words ways;    /* paths of outputs as they were written, if ".." is in them */
+    command_words detours; /* "DIRECTORY=WHERE" of links that ".." comes after */
+    char *standard_input;  /* JSON, or NULL */
     size_t standard_input_len;
     int64_t timeout_ms;
     uint64_t max_memory, max_cpu_s, max_file_size;
@@ -91,6 +94,9 @@ STET_CHECKED stet_status command_scripts(stet_run *run, const char *root, stet_f
 /* A file in a directory that another command makes as a whole: that command comes first, each time. */
 void command_read_made_above(stet_run *run, stet_files *files, const char *path);
 void command_spec_release(command_spec *s);
+/* A declared file as a word of the command: from where the command runs, and not to be taken for an option. Caller
+ * frees. */
+char *command_file_word(const command_spec *s, const char *root, const char *path);
 stet_status command_check(stet_value descriptor, stet_value node, stet_error *err);
 /* The files that it names before it is run (command_names.c). */
 void command_names(const char *root, stet_value descriptor, stet_value node, stet_named_fn each, void *ctx);

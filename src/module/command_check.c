@@ -14,7 +14,7 @@ static const char *const members[] = {
 
 static const char *text_of(const stet_value *v, size_t *len) {
     size_t n;
-    const char *s = stet_typeof(*v) == STET_STRING ? stet_as_string(v, &n) : NULL;
+    const char *s = stet_value_type(*v) == STET_TYPE_STRING ? stet_value_as_string(v, &n) : NULL;
     if (s && strlen(s) != n)
         return NULL; /* a NUL can't be passed to a program */
     if (s && len)
@@ -23,8 +23,8 @@ static const char *text_of(const stet_value *v, size_t *len) {
 }
 
 static bool all_texts(stet_value list) {
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value v = stet_at(list, i);
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value v = stet_value_at(list, i);
         if (!text_of(&v, NULL))
             return false;
     }
@@ -52,30 +52,30 @@ static stet_status is_empty(stet_error *err, const char *member) {
 }
 
 static stet_status check_files(stet_value d, stet_value node, stet_error *err) {
-    stet_value v, inputs = stet_get(node, "inputs"), outside = stet_get(d, "allow-outside");
-    if (stet_find(d, "files", 5, &v)) {
-        if (stet_typeof(v) != STET_ARRAY || !all_texts(v))
+    stet_value v, inputs = stet_value_get(node, "inputs"), outside = stet_value_get(d, "allow-outside");
+    if (stet_value_find(d, "files", 5, &v)) {
+        if (stet_value_type(v) != STET_TYPE_ARRAY || !all_texts(v))
             return wrong(err, "files", "is no list of names", "name the inputs that are files");
-        for (size_t i = 0; i < stet_count(v); i++) {
-            stet_value name = stet_at(v, i);
+        for (size_t i = 0; i < stet_value_count(v); i++) {
+            stet_value name = stet_value_at(v, i);
             size_t len = 0;
             const char *s = text_of(&name, &len);
-            if (!stet_find(inputs, s, len, NULL))
+            if (!stet_value_find(inputs, s, len, NULL))
                 return wrong(err, "files", "names no input", "each name must be one of the node's inputs");
         }
     }
-    if (stet_find(d, "produces", 8, &v)) {
-        if (stet_typeof(v) != STET_OBJECT || !all_texts(v))
+    if (stet_value_find(d, "produces", 8, &v)) {
+        if (stet_value_type(v) != STET_TYPE_OBJECT || !all_texts(v))
             return wrong(err, "produces", "is no object of paths", "write {\"NAME\": \"PATH\"}");
-        for (size_t i = 0; i < stet_count(v); i++) {
-            stet_value path = stet_at(v, i);
+        for (size_t i = 0; i < stet_value_count(v); i++) {
+            stet_value path = stet_value_at(v, i);
             char *normal;
             stet_status status = stet_path_normal(NULL, "", text_of(&path, NULL), &normal, err);
             if (status != STET_OK)
                 return status;
             bool leaves = normal[0] == '/' || strncmp(normal, "../", 3) == 0;
             stet_free(normal);
-            if (leaves && !stet_as_bool(outside))
+            if (leaves && !stet_value_as_bool(outside))
                 return wrong(err, "produces", "has a path outside the project",
                              "write to a file of the project, or say allow-outside = true");
         }
@@ -89,12 +89,12 @@ stet_status command_check(stet_value d, stet_value node, stet_error *err) {
         stet_module_members(d, members, sizeof members / sizeof *members, "command", "docs/pipelines.md", err);
     if (status != STET_OK)
         return status;
-    bool argv = stet_find(d, "argv", 4, &v), shell;
-    if (argv && stet_typeof(v) == STET_ARRAY && stet_count(v) == 0)
+    bool argv = stet_value_find(d, "argv", 4, &v), shell;
+    if (argv && stet_value_type(v) == STET_TYPE_ARRAY && stet_value_count(v) == 0)
         return is_empty(err, "argv");
-    if (argv && (stet_typeof(v) != STET_ARRAY || stet_count(v) == 0 || !all_texts(v)))
+    if (argv && (stet_value_type(v) != STET_TYPE_ARRAY || stet_value_count(v) == 0 || !all_texts(v)))
         return wrong(err, "argv", "is no list of strings", "write [\"PROGRAM\", \"ARGUMENT\"]");
-    shell = stet_find(d, "shell", 5, &v);
+    shell = stet_value_find(d, "shell", 5, &v);
     if (shell && !text_of(&v, NULL))
         return wrong(err, "shell", "is no string", "write the command as you would type it");
     if (shell && !text_of(&v, NULL)[strspn(text_of(&v, NULL), " \t\r\n")])
@@ -104,35 +104,36 @@ stet_status command_check(stet_value d, stet_value node, stet_error *err) {
     status = check_files(d, node, err);
     if (status != STET_OK)
         return status;
-    if (stet_find(d, "env", 3, &v)) {
-        bool fine = (stet_typeof(v) == STET_ARRAY || stet_typeof(v) == STET_OBJECT) && all_texts(v);
-        for (size_t i = 0; fine && i < stet_count(v); i++) {
+    if (stet_value_find(d, "env", 3, &v)) {
+        bool fine = (stet_value_type(v) == STET_TYPE_ARRAY || stet_value_type(v) == STET_TYPE_OBJECT) && all_texts(v);
+        for (size_t i = 0; fine && i < stet_value_count(v); i++) {
             size_t len = 0;
-            stet_value item = stet_at(v, i);
-            const char *name = stet_typeof(v) == STET_OBJECT ? stet_key_at(v, i, &len) : text_of(&item, &len);
+            stet_value item = stet_value_at(v, i);
+            const char *name =
+                stet_value_type(v) == STET_TYPE_OBJECT ? stet_value_key_at(v, i, &len) : text_of(&item, &len);
             fine = env_name(name, len);
         }
         if (!fine)
             return wrong(err, "env", "is neither a list of names nor an object of strings",
                          "write [\"CC\"] to pass variables on, or {\"CC\": \"gcc\"} to set them");
     }
-    if (stet_find(d, "timeout", 7, &v) && stet_units_ms(v) < 0)
+    if (stet_value_find(d, "timeout", 7, &v) && stet_units_ms(v) < 0)
         return wrong(err, "timeout", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
     static const char *const sizes[] = {"max-memory", "max-file-size"};
     for (int i = 0; i < 2; i++)
-        if (stet_find(d, sizes[i], strlen(sizes[i]), &v) && stet_units_bytes(v) == 0)
+        if (stet_value_find(d, sizes[i], strlen(sizes[i]), &v) && stet_units_bytes(v) == 0)
             return wrong(err, sizes[i], "is no size", "write bytes, or \"512M\", \"2G\"");
-    if (stet_find(d, "max-cpu", 7, &v) && stet_units_ms(v) < 0)
+    if (stet_value_find(d, "max-cpu", 7, &v) && stet_units_ms(v) < 0)
         return wrong(err, "max-cpu", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
     static const char *const texts[] = {"cwd", "depfile"};
     for (int i = 0; i < 2; i++)
-        if (stet_find(d, texts[i], strlen(texts[i]), &v) && !text_of(&v, NULL))
+        if (stet_value_find(d, texts[i], strlen(texts[i]), &v) && !text_of(&v, NULL))
             return wrong(err, texts[i], "is no path", "write a path relative to the project");
     static const char *const flags[] = {"cache", "stdin", "allow-outside", "scripts", "place"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (stet_find(d, flags[i], strlen(flags[i]), &v) && stet_typeof(v) != STET_BOOL)
+        if (stet_value_find(d, flags[i], strlen(flags[i]), &v) && stet_value_type(v) != STET_TYPE_BOOL)
             return wrong(err, flags[i], "is neither true nor false", "write true or false");
-    if (stet_find(d, "stdout", 6, &v)) {
+    if (stet_value_find(d, "stdout", 6, &v)) {
         const char *s = text_of(&v, NULL);
         if (!s || (strcmp(s, "log") != 0 && strcmp(s, "text") != 0 && strcmp(s, "json") != 0))
             return wrong(err, "stdout", "is not one of its words", "write \"log\", \"text\" or \"json\"");

@@ -14,10 +14,23 @@ char *command_full_path(const command_state *s, const char *path) {
     return path[0] == '/' ? stet_strdup(path) : stet_file_join(s->root, path);
 }
 
+stet_status command_check_place(const command_run *c, stet_error *err) {
+    struct stat here, there;
+    const command_state *s = c->state;
+    if (stet_sys_stat(s->root, &there) == 0 && fstat(stet_files_root(s->files), &here) == 0 &&
+        here.st_dev == there.st_dev && here.st_ino == there.st_ino)
+        return STET_OK;
+    stet_fail(err, STET_IO, "%s: the project was moved while it ran", c->run->name);
+    stet_hint(err, "run stet again at its new place");
+    return STET_IO;
+}
+
 void command_restore_work(uv_work_t *w) {
     command_run *c = w->data;
-    stet_status status = command_restore(c->state->persist, stet_files_root(c->state->files), c->state->root,
-                                         c->state->temp_dir, &c->spec, &c->entry, c->state->hardlink, &c->error);
+    stet_status status = command_check_place(c, &c->error);
+    if (status == STET_OK)
+        status = command_restore(c->state->persist, stet_files_root(c->state->files), c->state->root,
+                                 c->state->temp_dir, &c->spec, &c->entry, c->state->hardlink, &c->error);
     c->taken = status == STET_OK;
 }
 
@@ -26,25 +39,58 @@ static stet_status take_output(command_run *c, stet_value *result, stet_value *p
     if (!c->spec.json_output && !c->spec.text_output)
         return STET_OK;
     stet_buf b = STET_BUF(RESULT_BYTES);
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_status status = stet_file_read(c->output_path, RESULT_BYTES, &b, err);
     if (status == STET_OK && c->spec.json_output)
         status = stet_json_parse(b.len ? b.data : "", b.len, &v, err);
     else if (status == STET_OK)
-        status = stet_string_checked(b.len ? b.data : "", b.len, &v, err);
+        status = stet_value_string_checked(b.len ? b.data : "", b.len, &v, err);
     if (status != STET_OK) {
         stet_fail_in(err, "%s: its standard output", c->run->name);
         status = err->status = STET_FAILED;
     } else {
         if (b.len && memmem(b.data, b.len, c->state->root, strlen(c->state->root)))
-            stet_push(places, stet_string("stdout"));
-        stet_put(result, "stdout", v);
+            stet_value_push(places, stet_value_string("stdout"));
+        stet_value_put(result, "stdout", v);
     }
     stet_buf_release(&b);
     return status;
 }
 
-/* Everything that the dependency file names and that is neither an input nor an output. */
+/* A path of the project as it was written, if ".." comes after a link in it; or NULL. Caller frees. */
+static char *linked_way(const command_run *c, const char *path) {
+    char *whole = path[0] == '/' || !*c->spec.cwd_rel ? stet_strdup(path) : stet_file_join(c->spec.cwd_rel, path);
+    size_t n = stet_path_before_up(whole);
+    char *dir = n ? stet_strndup(whole, n) : NULL, *way = dir ? stet_path_detour(c->state->root, dir) : NULL;
+    bool linked = way && whole[0] != '/' && strncmp(whole, "../", 3) != 0;
+    stet_free(way);
+    stet_free(dir);
+    if (linked)
+        return whole;
+    stet_free(whole);
+    return NULL;
+}
+
+/* Has somebody written to it since the command ended, or taken it away? One that was found ended may have waited for long,
+ * and times can be set back: what counts then is the last change of any kind. */
+static bool is_of_later(const command_run *c, const stet_look *look) {
+    return look->mtime > c->end.ended_ns + 50000000 ||
+           (c->found_ended &&
+            (!stet_look_there(look) || look->mode == STET_LOOK_DIRECTORY || look->ctime > c->end.ended_ns));
+}
+
+static void add_found(command_run *c, const char *path) {
+    bool known = false;
+    for (size_t k = 0; k < c->spec.inputs.len && !known; k++)
+        known = strcmp(c->spec.inputs.at[k].path, path) == 0;
+    for (size_t k = 0; k < c->spec.outputs.len && !known; k++)
+        known = strcmp(c->spec.outputs.at[k].path, path) == 0;
+    if (!known)
+        command_files_add(&c->found, "", path);
+}
+
+/* Everything that the dependency file names and that is neither an input nor an output, and what that is by the name that
+ * it has without links: whoever makes it writes the document of that. */
 static stet_status read_depfile(command_run *c, stet_error *err) {
     command_state *s = c->state;
     if (!c->spec.depfile)
@@ -59,17 +105,24 @@ static stet_status read_depfile(command_run *c, stet_error *err) {
         status = stet_depfile_parse(text.data, text.len, &d, &inner);
     if (status == STET_OK || !absent)
         command_files_release(&c->found); /* of the last time */
+    stet_look look;
+    if (c->end.state == STET_TASK_ENDED &&
+        (stet_look_at(stet_files_root(s->files), c->spec.depfile, NULL, &look, NULL) != STET_OK ||
+         is_of_later(c, &look)))
+        c->changed = true; /* what it lists may not be what the command read */
     for (size_t i = 0; i < d.len && status == STET_OK; i++) {
         char *path;
         if (stet_path_meant(s->root, c->spec.cwd_rel, d.at[i], &path, NULL) != STET_OK)
             continue; /* a directory, or a file of .stet */
-        bool known = false;
-        for (size_t k = 0; k < c->spec.inputs.len && !known; k++)
-            known = strcmp(c->spec.inputs.at[k].path, path) == 0;
-        for (size_t k = 0; k < c->spec.outputs.len && !known; k++)
-            known = strcmp(c->spec.outputs.at[k].path, path) == 0;
-        if (!known)
-            command_files_add(&c->found, "", path);
+        char *real = path[0] == '/' || strncmp(path, "../", 3) == 0 ? NULL : stet_path_real(s->root, path);
+        add_found(c, path);
+        if (real && strcmp(real, path) != 0)
+            add_found(c, real);
+        stet_free(real);
+        char *way = linked_way(c, d.at[i]);
+        if (way) /* its links may lead elsewhere later */
+            command_files_add(&c->found, "", way);
+        stet_free(way);
         stet_free(path);
     }
     if (status != STET_OK) {
@@ -274,6 +327,10 @@ static bool read_what_it_writes(const command_run *c) {
 void command_collect_work(uv_work_t *w) {
     command_run *c = w->data;
     command_state *s = c->state;
+    if (command_check_place(c, &c->error) != STET_OK) {
+        c->taken = false;
+        return;
+    }
     stet_status status = judge(c, &c->error);
     stet_error aside = STET_ERROR_INIT;
     /* Of a failed one too: it runs again when what it read changes. */
@@ -293,38 +350,31 @@ void command_collect_work(uv_work_t *w) {
             note_moved(c, c->spec.outputs.at[0].path);
         c->removed = true;
     }
-    stet_value places = stet_array(); /* outputs that hold the path of the project */
+    stet_value places = stet_value_array(); /* outputs that hold the path of the project */
     for (size_t i = 0; i < c->spec.outputs.len && c->error.status == STET_OK; i++) {
         command_file *f = &c->spec.outputs.at[i];
         bool bound = false;
         status = stet_look_search(stet_files_root(s->files), f->path, s->root, &bound, &f->look, &c->error);
         if (bound)
-            stet_push(&places, stet_string(f->name));
+            stet_value_push(&places, stet_value_string(f->name));
         stet_free(f->target);
         f->target = status == STET_OK && f->look.link ? stet_look_target(stet_files_root(s->files), f->path) : NULL;
-        if (status == STET_OK && !stet_look_there(&f->look) && c->found_ended) {
-            c->changed = true; /* whoever took it away since, the command may have written it */
-        } else if (status == STET_OK && !stet_look_there(&f->look)) {
+        if (status == STET_OK && !stet_look_there(&f->look) && !c->found_ended)
             not_written(c, f->path);
-        }
-        /* Somebody wrote to it since the command ended. One that was found ended may have waited for long, and times
-         * can be set back: what counts is the last change of any kind, which of a directory nobody can tell. */
-        if (status == STET_OK && f->look.mode != STET_LOOK_DIRECTORY && f->look.mtime > c->end.ended_ns + 50000000)
-            c->changed = true;
-        if (status == STET_OK && c->found_ended &&
-            (f->look.mode == STET_LOOK_DIRECTORY || f->look.ctime > c->end.ended_ns))
+        /* The times of a directory are prints: of one that was found ended nobody can tell. */
+        if (status == STET_OK && (f->look.mode != STET_LOOK_DIRECTORY || c->found_ended) && is_of_later(c, &f->look))
             c->changed = true;
     }
-    stet_value result = stet_object();
-    stet_put(&result, "files", command_result_files(&c->spec));
+    stet_value result = stet_value_object();
+    stet_value_put(&result, "files", command_result_files(&c->spec));
     if (c->error.status == STET_OK && take_output(c, &result, &places, &c->error) != STET_OK) {
         /* the error is set */
     }
-    bool bound = stet_count(places) > 0 || c->spec.place;
+    bool bound = stet_value_count(places) > 0 || c->spec.place;
     if (bound)
-        stet_put(&result, "bound", places);
+        stet_value_put(&result, "bound", places);
     else
-        stet_release(places);
+        stet_value_release(places);
     c->taken = c->error.status == STET_OK;
     if (!c->taken || c->changed)
         command_remove_outputs(c);

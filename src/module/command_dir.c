@@ -26,19 +26,19 @@
 #define MAX_LINK 4096
 
 static void put_head(stet_persist_put *w, const char *kind, const char *path, uint64_t size) {
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     stet_buf escaped = STET_BUF(0);
     size_t len;
     stet_path_escape(path, &escaped);
-    stet_put(&v, "kind", stet_string(kind));
-    stet_put(&v, "path", stet_string_n(escaped.data, escaped.len));
-    stet_put(&v, "size", stet_int((int64_t)size));
+    stet_value_put(&v, "kind", stet_value_string(kind));
+    stet_value_put(&v, "path", stet_value_string_n(escaped.data, escaped.len));
+    stet_value_put(&v, "size", stet_value_int((int64_t)size));
     char *text = stet_json_print(v, STET_JSON_CANONICAL, &len);
     stet_persist_put_bytes(w, text, len);
     stet_persist_put_bytes(w, "\n", 1);
     stet_free(text);
     stet_buf_release(&escaped);
-    stet_release(v);
+    stet_value_release(v);
 }
 
 /* A file that changes meanwhile would make the rest unreadable: its size is kept to, whatever there is. */
@@ -177,20 +177,21 @@ static stet_status begin_member(unpacker *u, stet_error *err) {
     stet_value v, kind, path, size;
     if (stet_json_parse(u->line.data, u->line.len, &v, NULL) != STET_OK)
         return damaged(err);
-    kind = stet_get(v, "kind");
-    path = stet_get(v, "path");
-    size = stet_get(v, "size");
+    kind = stet_value_get(v, "kind");
+    path = stet_value_get(v, "path");
+    size = stet_value_get(v, "size");
     stet_buf plain = STET_BUF(0);
     size_t len;
-    const char *text = stet_as_string(&path, &len);
-    const char *letter = stet_typeof(kind) == STET_STRING ? stet_as_string(&kind, NULL) : "";
-    bool fine = text && stet_typeof(size) == STET_INT && stet_as_int(size) >= 0 && strlen(letter) == 1 &&
+    const char *text = stet_value_as_string(&path, &len);
+    const char *letter = stet_value_type(kind) == STET_TYPE_STRING ? stet_value_as_string(&kind, NULL) : "";
+    bool fine = text && stet_value_type(size) == STET_TYPE_INT && stet_value_as_int(size) >= 0 && strlen(letter) == 1 &&
                 strchr("dflx", letter[0]) && stet_path_unescape(text, len, &plain) && safe(stet_buf_cstr(&plain)) &&
-                (letter[0] != 'd' || stet_as_int(size) == 0) && (letter[0] != 'l' || stet_as_int(size) < MAX_LINK);
+                (letter[0] != 'd' || stet_value_as_int(size) == 0) &&
+                (letter[0] != 'l' || stet_value_as_int(size) < MAX_LINK);
     stet_status status = fine ? STET_OK : damaged(err);
     if (fine) {
         u->kind = letter[0];
-        u->rest = (uint64_t)stet_as_int(size);
+        u->rest = (uint64_t)stet_value_as_int(size);
         u->path = stet_file_join(u->top, plain.data);
         stet_buf_clear(&u->target);
         if (u->kind == 'd' && stet_sys_mkdir(u->path, 0777) != 0)
@@ -202,7 +203,7 @@ static stet_status begin_member(unpacker *u, stet_error *err) {
         }
     }
     stet_buf_release(&plain);
-    stet_release(v);
+    stet_value_release(v);
     stet_buf_clear(&u->line);
     return status == STET_OK && u->rest == 0 ? member_done(u, err) : status;
 }

@@ -19,15 +19,15 @@ static stet_status command_open(const stet_module_host *host, void **state, stet
     s->root = stet_strdup(host->project_root);
     s->temp_dir = stet_strdup(host->temp_dir);
     s->files = host->files;
-    stet_value v = stet_get(host->config, "hardlink");
-    s->hardlink = stet_as_bool(v);
+    stet_value v = stet_value_get(host->config, "hardlink");
+    s->hardlink = stet_value_as_bool(v);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    stet_value jobs = stet_get(host->config, "jobs");
-    s->jobs = host->jobs > 0                                           ? (size_t)host->jobs
-              : stet_typeof(jobs) == STET_INT && stet_as_int(jobs) > 0 ? (size_t)stet_as_int(jobs)
-              : cores <= 1                                             ? 2
-              : cores == 2                                             ? 3
-                                                                       : (size_t)cores + 2;
+    stet_value jobs = stet_value_get(host->config, "jobs");
+    s->jobs = host->jobs > 0                                                          ? (size_t)host->jobs
+              : stet_value_type(jobs) == STET_TYPE_INT && stet_value_as_int(jobs) > 0 ? (size_t)stet_value_as_int(jobs)
+              : cores <= 1                                                            ? 2
+              : cores == 2                                                            ? 3
+                                                                                      : (size_t)cores + 2;
     stet_status status = STET_OK;
     if (!s->files || !host->loop)
         status = stet_fail(err, STET_UNSUPPORTED, "commands need the files of a project and an event loop");
@@ -110,11 +110,11 @@ static stet_input_use command_use(stet_value descriptor, const char *input, size
 static stet_status command_fingerprint(void *state, stet_value descriptor, stet_hash *out, stet_error *err) {
     (void)state;
     (void)err;
-    stet_value v = stet_array();
-    stet_push(&v, stet_string("command " VERSION));
-    stet_push(&v, stet_retain(descriptor));
+    stet_value v = stet_value_array();
+    stet_value_push(&v, stet_value_string("command " VERSION));
+    stet_value_push(&v, stet_value_retain(descriptor));
     *out = stet_hash_value(v);
-    stet_release(v);
+    stet_value_release(v);
     return STET_OK;
 }
 
@@ -151,7 +151,7 @@ static stet_status command_start(void *state, void *program, stet_run *run, stet
     command_run *c = stet_alloc_zero(sizeof *c);
     c->run = run;
     c->state = s;
-    c->result = stet_null();
+    c->result = stet_value_null();
     *stet_vec_add(&s->active) = c;
     stet_error own = STET_ERROR_INIT; /* of what running needs, whatever is run */
     stet_status status = make_ready(s, &own);

@@ -31,22 +31,23 @@ typedef struct naming {
 static const char *fill_in(void *ctx, const char *name, size_t len) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+@%";
     naming *n = ctx;
-    stet_value produces = stet_get(n->descriptor, "produces");
-    if (!stet_find(n->inputs, name, len, &n->hold))
-        return stet_find(produces, name, len, NULL) ? NOT_KNOWN : NULL;
+    stet_value produces = stet_value_get(n->descriptor, "produces");
+    if (!stet_value_find(n->inputs, name, len, &n->hold))
+        return stet_value_find(produces, name, len, NULL) ? NOT_KNOWN : NULL;
     size_t bytes = 0;
-    const char *text = stet_typeof(n->hold) == STET_STRING ? stet_as_string(&n->hold, &bytes) : NULL;
+    const char *text = stet_value_type(n->hold) == STET_TYPE_STRING ? stet_value_as_string(&n->hold, &bytes) : NULL;
     return text && strlen(text) == bytes && (!n->shell || strspn(text, plain) == bytes) ? text : NOT_KNOWN;
 }
 
 /* Does it write that, or into that? */
 static bool is_own(const naming *n, const char *path) {
-    stet_value produces = stet_get(n->descriptor, "produces"), depfile = stet_get(n->descriptor, "depfile");
-    bool own = stet_typeof(depfile) == STET_STRING && stet_path_meets(stet_as_string(&depfile, NULL), path, false);
-    for (size_t i = 0; i < stet_count(produces) && !own; i++) {
-        stet_value v = stet_at(produces, i);
+    stet_value produces = stet_value_get(n->descriptor, "produces"), depfile = stet_value_get(n->descriptor, "depfile");
+    bool own = stet_value_type(depfile) == STET_TYPE_STRING &&
+               stet_path_meets(stet_value_as_string(&depfile, NULL), path, false);
+    for (size_t i = 0; i < stet_value_count(produces) && !own; i++) {
+        stet_value v = stet_value_at(produces, i);
         char *out;
-        if (stet_path_meant(n->root, "", stet_as_string(&v, NULL), &out, NULL) != STET_OK)
+        if (stet_path_meant(n->root, "", stet_value_as_string(&v, NULL), &out, NULL) != STET_OK)
             continue;
         own = stet_path_meets(out, path, false);
         stet_free(out);
@@ -98,35 +99,37 @@ static void take_word(void *ctx, const command_word *w) {
 }
 
 void command_names(const char *root, stet_value d, stet_value node, stet_named_fn each, void *ctx) {
-    stet_value v, produces = stet_get(d, "produces"), argv = stet_get(d, "argv");
-    naming n = {.descriptor = d, .inputs = stet_get(node, "inputs"), .root = root, .cwd = "", .each = each, .ctx = ctx};
-    n.words = !stet_find(d, "scripts", 7, &v) || stet_as_bool(v);
-    n.shell = stet_find(d, "shell", 5, NULL);
-    for (size_t i = 0; i < stet_count(produces); i++) {
-        v = stet_at(produces, i);
+    stet_value v, produces = stet_value_get(d, "produces"), argv = stet_value_get(d, "argv");
+    naming n = {
+        .descriptor = d, .inputs = stet_value_get(node, "inputs"), .root = root, .cwd = "", .each = each, .ctx = ctx};
+    n.words = !stet_value_find(d, "scripts", 7, &v) || stet_value_as_bool(v);
+    n.shell = stet_value_find(d, "shell", 5, NULL);
+    for (size_t i = 0; i < stet_value_count(produces); i++) {
+        v = stet_value_at(produces, i);
         char *path;
-        if (stet_path_meant(root, "", stet_as_string(&v, NULL), &path, NULL) != STET_OK)
+        if (stet_path_meant(root, "", stet_value_as_string(&v, NULL), &path, NULL) != STET_OK)
             continue;
-        each(ctx, STET_NAMED_WRITTEN, path, stet_key_at(produces, i, NULL));
+        each(ctx, STET_NAMED_WRITTEN, path, stet_value_key_at(produces, i, NULL));
         stet_free(path);
     }
     char *cwd = NULL;
-    if (stet_find(d, "cwd", 3, &v) && stet_path_normal(root, "", stet_as_string(&v, NULL), &cwd, NULL) == STET_OK)
+    if (stet_value_find(d, "cwd", 3, &v) &&
+        stet_path_normal(root, "", stet_value_as_string(&v, NULL), &cwd, NULL) == STET_OK)
         n.cwd = cwd;
     command_words words = {0};
-    stet_value shell = stet_get(d, "shell");
+    stet_value shell = stet_value_get(d, "shell");
     if (n.shell) {
         command_words_add(&words, stet_strdup("/bin/sh"));
         command_words_add(&words, stet_strdup("-c"));
     }
-    for (size_t i = 0; i < (n.shell ? 1 : stet_count(argv)); i++) {
+    for (size_t i = 0; i < (n.shell ? 1 : stet_value_count(argv)); i++) {
         stet_buf filled = STET_BUF(0);
-        v = n.shell ? shell : stet_at(argv, i);
-        stet_path_fill(stet_as_string(&v, NULL), fill_in, &n, &filled);
+        v = n.shell ? shell : stet_value_at(argv, i);
+        stet_path_fill(stet_value_as_string(&v, NULL), fill_in, &n, &filled);
         command_words_add(&words, stet_strdup(stet_buf_cstr(&filled)));
         stet_buf_release(&filled);
     }
-    command_words_of_list(words.at, words.len, NULL, 0, take_word, &n);
+    command_words_of_list(words.at, words.len, NULL, 0, NULL, take_word, &n);
     command_words_release(&words);
     stet_map_release(&n.seen);
     stet_free(cwd);

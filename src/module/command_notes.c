@@ -4,7 +4,8 @@
  * command after a kill has only times: an input whose last change is not older than the start may have been changed
  * before it or after it. Commands that follow each other in a chain are started within a tick of the file system's
  * clock after their input was written, so this is common. The starter therefore leaves notes in the journal: the time
- * of the start by the clock of files, and the stat data of each input whose times alone do not tell. */
+ * of the start by the clock of files, and the stat data of each input whose times alone do not tell. It also says what
+ * the command writes, and on behalf of which space and branch (orphan.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +14,8 @@
 
 #define MAX_NOTES 1000 /* inputs beyond these are judged by their times */
 
-static void note(const command_file *f, int64_t launched, command_words *out) {
-    if (!f->look.inode || out->len > MAX_NOTES ||
+static void note(const command_file *f, int64_t launched, size_t before, command_words *out) {
+    if (!f->look.inode || out->len - before > MAX_NOTES ||
         (f->look.mode != STET_LOOK_DIRECTORY && f->look.ctime < launched && f->look.mtime < launched))
         return;
     stet_buf line = STET_BUF(0);
@@ -29,10 +30,20 @@ void command_notes_write(const command_run *c, command_words *out) {
     char line[64];
     snprintf(line, sizeof line, "launched %lld", (long long)c->launched_ns);
     command_words_add(out, stet_strdup(line));
+    command_words_add(out, stet_asprintf("space %s", stet_files_space(c->state->files)));
+    command_words_add(out, stet_asprintf("branch %s", stet_files_branch(c->state->files)));
+    for (size_t i = 0; i < c->spec.outputs.len; i++) {
+        stet_buf text = STET_BUF(0);
+        stet_buf_str(&text, "output ");
+        stet_path_escape(c->spec.outputs.at[i].path, &text);
+        command_words_add(out, stet_strdup(stet_buf_cstr(&text)));
+        stet_buf_release(&text);
+    }
+    size_t before = out->len;
     for (size_t i = 0; i < c->spec.inputs.len; i++)
-        note(&c->spec.inputs.at[i], c->launched_ns, out);
+        note(&c->spec.inputs.at[i], c->launched_ns, before, out);
     for (size_t i = 0; i < c->spec.scripts.len; i++)
-        note(&c->spec.scripts.at[i], c->launched_ns, out);
+        note(&c->spec.scripts.at[i], c->launched_ns, before, out);
 }
 
 /* The content is the same, or the call would be another one; only how stat described it is taken over. */

@@ -99,6 +99,9 @@ struct command_state {
 /* The full path of a file of the project, or of an absolute path. Caller frees. */
 char *command_full_path(const command_state *s, const char *path);
 
+/* Where an output lies that is given by a path through a link, or NULL. Caller frees. */
+char *command_real_output(const char *root, const char *path);
+
 /* Continues from an evaluated spec: takes an earlier outcome, or queues the command. */
 void command_step(command_run *c);
 void command_run_free(command_run *c);
@@ -129,6 +132,9 @@ char *command_patterns_heard(command_run *c);
 void command_patterns_end(command_run *c);
 STET_CHECKED stet_status command_patterns_match_again(const command_run *c, stet_error *err);
 
+/* Does the project still lie where it did when this process opened it? STET_IO: it was moved, and paths of this process
+ * lead to nothing, or to another project. Any thread. */
+STET_CHECKED stet_status command_check_place(const command_run *c, stet_error *err);
 /* On a worker thread: restores the outputs of an entry. */
 void command_restore_work(uv_work_t *w);
 /* On a worker thread, after a command has ended: finds out what it read and wrote, and stores a good outcome. */

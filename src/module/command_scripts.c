@@ -34,7 +34,8 @@
 typedef struct candidate {
     char *path; /* normal */
     bool program;
-    bool plain; /* a word that does not look like a path */
+    bool plain;  /* a word that does not look like a path */
+    bool linked; /* a link leads to it in what is read, whether words count or not */
 } candidate;
 
 typedef struct gathering {
@@ -105,7 +106,25 @@ static void add_candidate(gathering *g, const char *path, bool program, bool pla
     if (g->too_many || is_of_no_account(g, path))
         return;
     stet_map_put(&g->seen, path, len, (stet_slot){.n = COMMAND_WORD_TAKEN});
-    *stet_vec_add(&g->found) = (candidate){stet_strdup(path), program, plain};
+    *stet_vec_add(&g->found) = (candidate){stet_strdup(path), program, plain, false};
+}
+
+/* What a link leads to, in something that is read. There may be more of them than words can name: that is counted by the
+ * look at that something, and here it tells who makes it. */
+static void add_linked(gathering *g, const char *path) {
+    size_t before = g->found.len;
+    if (before < MAX_SCRIPTS / 2) {
+        add_candidate(g, path, false, false);
+        if (g->found.len > before)
+            g->found.at[before].linked = true;
+        return;
+    }
+    char *id = stet_file_id(path);
+    stet_value v;
+    stet_error none = STET_ERROR_INIT;
+    if (stet_run_read_doc(g->run, id, &v, &none) != STET_OK)
+        stet_error_clear(&none);
+    stet_free(id);
 }
 
 /* The file that a path as it was written leads to: what is made of it there is told by the document of that. */
@@ -159,10 +178,10 @@ static void read_matches(gathering *g, const char *pattern, bool add) {
     if (g->files && (stet_files_in_doubt(g->files, name) || !stet_files_follows(g->files, name)) &&
         stet_files_follow(g->files, name, NULL) == STET_OK)
         g->s->new_tools = true;
-    if (stet_run_read_doc(g->run, name, &v, &none) == STET_OK && add && stet_typeof(v) == STET_OBJECT) {
-        for (size_t i = 0; i < stet_count(v); i++) {
+    if (stet_run_read_doc(g->run, name, &v, &none) == STET_OK && add && stet_value_type(v) == STET_TYPE_OBJECT) {
+        for (size_t i = 0; i < stet_value_count(v); i++) {
             size_t len;
-            const char *key = stet_key_at(v, i, &len);
+            const char *key = stet_value_key_at(v, i, &len);
             stet_buf path = STET_BUF(0);
             if (stet_path_unescape(key, len, &path))
                 add_candidate(g, path.data, false, false);
@@ -224,18 +243,33 @@ static bool is_directory(const gathering *g, const char *path) {
     return directory;
 }
 
-/* Links that are followed by "..": where they lead decides what the word names. */
-static void add_links(gathering *g, const command_word *w) {
-    for (const char *up = strstr(w->text, "/.."); up && up > w->text; up = strstr(up + 1, "/..")) {
-        char *before = stet_strndup(w->text, (size_t)(up - w->text)), *path = NULL, *full = NULL;
-        struct stat st;
-        if (stet_path_normal(g->root, *w->from ? w->from : g->s->cwd_rel, before, &path, NULL) == STET_OK &&
-            (full = stet_file_join(g->root, path)) && stet_sys_lstat(full, &st) == 0 && S_ISLNK(st.st_mode))
-            add_candidate(g, path, false, false);
+/* Links that ".." comes after: where they lead decides what the path means. It is read, and is part of the identity if it
+ * is not what the path says. */
+static void read_way(gathering *g, const char *from, const char *path) {
+    char *whole = path[0] == '/' || !*from ? stet_strdup(path) : stet_file_join(from, path);
+    size_t n = stet_path_before_up(whole), top = strlen(g->root);
+    const char *dir = strncmp(whole, g->root, top) == 0 && whole[top] == '/' ? whole + top + 1 : whole;
+    if (n > (size_t)(dir - whole) && g->files && !is_outside(dir)) {
+        char *before = stet_strndup(dir, n - 1 - (size_t)(dir - whole)), *way = stet_path_detour(g->root, before),
+             *name = stet_asprintf(STET_WAY_VARIABLE "%s", before);
+        stet_buf id = STET_BUF(0);
+        stet_value v;
+        stet_error none = STET_ERROR_INIT;
+        stet_buf_str(&id, STET_ENV_PREFIX);
+        stet_path_escape(name, &id);
+        if (stet_run_read_doc(g->run, stet_buf_cstr(&id), &v, &none) != STET_OK)
+            stet_error_clear(&none);
+        if ((stet_files_in_doubt(g->files, id.data) || !stet_files_follows(g->files, id.data)) &&
+            stet_files_follow(g->files, id.data, NULL) == STET_OK)
+            g->s->new_tools = true;
+        if (way)
+            command_words_add(&g->s->detours, stet_asprintf("%s=%s", before, way));
+        stet_free(way);
+        stet_buf_release(&id);
+        stet_free(name);
         stet_free(before);
-        stet_free(path);
-        stet_free(full);
     }
+    stet_free(whole);
 }
 
 static bool is_there(const gathering *g, const char *path) {
@@ -258,9 +292,11 @@ static void take_word(void *ctx, const command_word *w) {
                                                               : stet_file_join(g->s->cwd_rel, w->from);
     if (stet_path_normal(g->root, dir, w->text, &path, NULL) != STET_OK)
         path = NULL; /* the project itself, or part of .stet */
-    stet_free(dir);
     if (!path) {
-        return;
+        if (w->kind == COMMAND_WORD || program) { /* by its text; behind a link it is something else */
+            add_real(g, *w->from && w->text[0] != '/' ? w->from : "", w->text);
+            read_way(g, dir, w->text);
+        }
     } else if (w->kind == COMMAND_WORD_PATTERN) {
         char *real = real_pattern(g, path);
         char *top = NULL;
@@ -282,22 +318,23 @@ static void take_word(void *ctx, const command_word *w) {
         if (reads)
             add_candidate(g, path, program, !slash && !strchr(w->text, '.'));
         /* Behind a link that is another directory, though the path as it reads may have been taken already. */
-        if ((reads || (taken && w->kind != COMMAND_WORD_WRITTEN)) && (strstr(w->text, "..") || strstr(w->from, ".."))) {
+        if ((reads || (taken && w->kind != COMMAND_WORD_WRITTEN)) && (strstr(w->text, "..") || strstr(dir, ".."))) {
             add_real(g, *w->from && w->text[0] != '/' ? w->from : "", w->text);
-            add_links(g, w);
+            read_way(g, dir, w->text);
         }
     }
+    stet_free(dir);
     stet_free(path);
 }
 
 /* Does the word stand so in what the author wrote, and not in a name or value that was filled in? */
 static bool is_written_out(const gathering *g, const char *word) {
-    stet_value d = stet_run_descriptor(g->run), v, argv = stet_get(d, "argv");
-    if (stet_find(d, "shell", 5, &v))
-        return strstr(stet_as_string(&v, NULL), word) != NULL;
-    for (size_t i = 0; i < stet_count(argv); i++) {
-        stet_value one = stet_at(argv, i);
-        if (strstr(stet_as_string(&one, NULL), word))
+    stet_value d = stet_run_descriptor(g->run), v, argv = stet_value_get(d, "argv");
+    if (stet_value_find(d, "shell", 5, &v))
+        return strstr(stet_value_as_string(&v, NULL), word) != NULL;
+    for (size_t i = 0; i < stet_value_count(argv); i++) {
+        stet_value one = stet_value_at(argv, i);
+        if (strstr(stet_value_as_string(&one, NULL), word))
             return true;
     }
     return false;
@@ -350,7 +387,7 @@ static stet_status look_at(gathering *g, const candidate *c, stet_look *look, bo
     stet_free(full);
     *look = (stet_look){0};
     if (there && S_ISDIR(st.st_mode))
-        *skip = outside || !g->words || writes_into(g, c->path);
+        *skip = outside || (!g->words && !c->linked) || writes_into(g, c->path);
     else if (there) /* a pipe may become a file: it is none until then */
         *skip = outside && !S_ISREG(st.st_mode);
     else
@@ -395,6 +432,54 @@ static stet_status look_now(gathering *g, const char *path, stet_look *look, ste
     if (status == STET_OK && stet_look_there(&now))
         *look = now;
     return status;
+}
+
+/* Where links in a directory lead. */
+static stet_status read_links(gathering *g, const char *path, stet_look *look, stet_error *err) {
+    char *id = stet_file_id(path);
+    stet_names links = {0};
+    if (g->files && !is_outside(path) && stet_files_is_linked(g->files, id))
+        stet_look_links(stet_files_root(g->files), path, &links);
+    stet_free(id);
+    for (size_t i = 0; i < links.len; i++)
+        add_linked(g, links.at[i]);
+    stet_status status = links.len ? look_now(g, path, look, err) : STET_OK;
+    stet_names_release(&links);
+    return status;
+}
+
+static void take_link(void *ctx, const char *path, bool link) {
+    if (link)
+        *stet_vec_add((stet_names *)ctx) = stet_strdup(path);
+}
+
+/* Where links lead that a pattern matches, or that it goes through. `directories`: what matches may be one. */
+static void read_pattern_links(gathering *g, const char *pattern, bool directories) {
+    stet_names links = {0}, names = {0};
+    stet_buf id = STET_BUF(0);
+    stet_buf_str(&id, STET_GLOB_PREFIX);
+    stet_path_escape(pattern, &id);
+    stet_error none = STET_ERROR_INIT;
+    if (g->files && stet_files_is_linked(g->files, stet_buf_cstr(&id)) &&
+        stet_files_walk(g->files, pattern, take_link, &links, &names, &none) != STET_OK)
+        stet_error_clear(&none); /* what can't be listed here can't be listed by the command */
+    for (size_t i = 0; i < links.len; i++) {
+        const char *rest = strchr(pattern, '/'); /* no "**" is in it, or the link is a match */
+        for (const char *slash = strchr(links.at[i], '/'); slash && rest; slash = strchr(slash + 1, '/'))
+            rest = strchr(rest + 1, '/');
+        char *real = stet_path_real(g->root, links.at[i]);
+        if (real && stet_glob_match(pattern, links.at[i]) && (directories || !is_directory(g, real)))
+            add_linked(g, real);
+        else if (real && rest) {
+            char *behind = stet_asprintf("%s%s", real, rest);
+            take_pattern(g, behind, true);
+            stet_free(behind);
+        }
+        stet_free(real);
+    }
+    stet_names_release(&links);
+    stet_names_release(&names);
+    stet_buf_release(&id);
 }
 
 void command_read_made_above(stet_run *run, stet_files *files, const char *path) {
@@ -467,19 +552,35 @@ static void take_first_line(gathering *g, const char *script) {
 
 stet_status command_scripts(stet_run *run, const char *root, stet_files *files, const command_files *except,
                             command_spec *s, stet_error *err) {
-    stet_value d = stet_run_descriptor(run), v, env = stet_get(d, "env");
+    stet_value d = stet_run_descriptor(run), v, env = stet_value_get(d, "env");
     gathering g = {.run = run, .root = root, .files = files, .except = except, .s = s};
-    g.words = !stet_find(d, "scripts", 7, &v) || stet_as_bool(v);
-    if (stet_typeof(env) == STET_OBJECT && stet_find(env, "PATH", 4, &v))
-        g.own_path = stet_as_string(&v, NULL);
-    command_words_of_list(s->argv.at, s->argv.len, s->env.at, s->env.len, take_word, &g);
+    g.words = !stet_value_find(d, "scripts", 7, &v) || stet_value_as_bool(v);
+    if (stet_value_type(env) == STET_TYPE_OBJECT && stet_value_find(env, "PATH", 4, &v))
+        g.own_path = stet_value_as_string(&v, NULL);
+    stet_map names = {0};
+    const command_files *declared[] = {&s->inputs, &s->outputs};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < declared[k]->len; i++) {
+            char *word = command_file_word(s, root, declared[k]->at[i].path);
+            stet_map_put(&names, word, strlen(word), (stet_slot){.n = 1});
+            stet_free(word);
+        }
+    command_words_of_list(s->argv.at, s->argv.len, s->env.at, s->env.len, &names, take_word, &g);
+    stet_map_release(&names);
     stet_status status = STET_OK;
+    for (size_t i = 0; i < s->ways.len; i++)
+        read_way(&g, "", s->ways.at[i]);
+    if (stet_value_find(d, "cwd", 3, &v))
+        read_way(&g, "", stet_value_as_string(&v, NULL));
     for (size_t i = 0; i < s->inputs.len; i++) {
-        if (s->inputs.at[i].look.mode == STET_LOOK_DIRECTORY)
+        if (s->inputs.at[i].look.mode == STET_LOOK_DIRECTORY) {
             read_directory(&g, s->inputs.at[i].path);
+            if (status == STET_OK)
+                status = read_links(&g, s->inputs.at[i].path, &s->inputs.at[i].look, err);
+        }
         char *real = real_name(&g, s->inputs.at[i].path, s->inputs.at[i].look.link != 0);
         if (real)
-            add_candidate(&g, real, false, false);
+            add_linked(&g, real);
         if (real && status == STET_OK)
             status = look_now(&g, s->inputs.at[i].path, &s->inputs.at[i].look, err);
         stet_free(real);
@@ -490,6 +591,8 @@ stet_status command_scripts(stet_run *run, const char *root, stet_files *files, 
             take_pattern(&g, real, true);
         stet_free(real);
     }
+    for (size_t i = 0; i < s->patterns.len && i < MAX_SCRIPTS; i++) /* those behind links may lead to more */
+        read_pattern_links(&g, s->patterns.at[i].path, !s->patterns.at[i].matched && !s->patterns.at[i].guessed);
     for (size_t i = 0, tools = 0; i < g.found.len || tools < g.tools.len;) {
         if (tools < g.tools.len) { /* they may be scripts themselves */
             find_tool(&g, g.tools.at[tools++]);
@@ -506,6 +609,8 @@ stet_status command_scripts(stet_run *run, const char *root, stet_files *files, 
             status = look_now(&g, c.path, &look, err);
         }
         stet_free(real);
+        if (status == STET_OK && !skip && look.mode == STET_LOOK_DIRECTORY)
+            status = read_links(&g, c.path, &look, err);
         if (status == STET_OK && !skip) {
             command_file *f = command_files_add(&s->scripts, "", c.path);
             f->look = look;

@@ -53,6 +53,8 @@ void command_spec_release(command_spec *s) {
     command_files_release(&s->scripts);
     command_words_release(&s->argv);
     command_words_release(&s->env);
+    command_words_release(&s->ways);
+    command_words_release(&s->detours);
     stet_free(s->cwd);
     stet_free(s->cwd_rel);
     stet_free(s->depfile);
@@ -68,6 +70,7 @@ typedef struct evaluation {
     bool overruled;    /* by a run that has another value of a variable */
     bool has_nul;      /* a value can't be passed to a program */
     bool linked;       /* a pattern goes through a link */
+    bool dashed;       /* a path that begins with a dash is filled in, with "./" before it */
     bool again;        /* documents were brought up to date just now */
     command_spec *s;
     stet_value values; /* inputs that are no files */
@@ -139,23 +142,25 @@ static stet_status add_input(evaluation *e, const char *name, const char *path, 
 
 /* The path of a file that another node makes: it says itself where it is. False: it does not. */
 static bool made_path(stet_value value, stet_buf *path) {
-    stet_value text = stet_get(value, "path");
+    stet_value text = stet_value_get(value, "path");
     size_t len;
-    const char *escaped = stet_typeof(text) == STET_STRING ? stet_as_string(&text, &len) : NULL;
+    const char *escaped = stet_value_type(text) == STET_TYPE_STRING ? stet_value_as_string(&text, &len) : NULL;
     return escaped && stet_path_unescape(escaped, len, path);
 }
 
 static size_t each_count(stet_value value) {
-    stet_value list = stet_get(value, "each");
-    return stet_typeof(list) == STET_ARRAY ? stet_count(list) : 0;
+    stet_value list = stet_value_get(value, "each");
+    return stet_value_type(list) == STET_TYPE_ARRAY ? stet_value_count(list) : 0;
 }
 
 static stet_value each_at(stet_value value, size_t i) {
-    stet_value name = stet_get(value, "name"), file = stet_null();
+    stet_value name = stet_value_get(value, "name"), file = stet_value_null();
     size_t len = 0;
-    const char *text = stet_as_string(&name, &len);
-    return text && stet_find(stet_get(stet_at(stet_get(value, "each"), i), "files"), text, len, &file) ? file
-                                                                                                       : stet_null();
+    const char *text = stet_value_as_string(&name, &len);
+    return text && stet_value_find(stet_value_get(stet_value_at(stet_value_get(value, "each"), i), "files"), text, len,
+                                   &file)
+               ? file
+               : stet_value_null();
 }
 
 /* One of the files that a pattern matches. */
@@ -209,26 +214,26 @@ static stet_status take_pattern(evaluation *e, const char *name, const char *id,
         stet_files_distrust_pattern(e->files, stet_buf_cstr(&pattern)); /* a command may have written there */
         e->stale = true;
     }
-    for (size_t i = 0; i < stet_count(value) && status == STET_OK; i++) {
+    for (size_t i = 0; i < stet_value_count(value) && status == STET_OK; i++) {
         size_t len;
-        const char *key = stet_key_at(value, i, &len);
+        const char *key = stet_value_key_at(value, i, &len);
         stet_buf path = STET_BUF(0);
         if (!key || !stet_path_unescape(key, len, &path))
             status = stet_fail(e->err, STET_CORRUPT, "%s: the document %s holds no paths", e->run->name, id);
-        else if (stet_typeof(stet_at(value, i)) == STET_OBJECT) /* else its maker is at it just now */
-            *stet_vec_add(&found) = (matched){stet_strdup(path.data), stet_at(value, i), false};
+        else if (stet_value_type(stet_value_at(value, i)) == STET_TYPE_OBJECT) /* else its maker is at it just now */
+            *stet_vec_add(&found) = (matched){stet_strdup(path.data), stet_value_at(value, i), false};
         stet_buf_release(&path);
     }
-    for (size_t i = 0; valid && i < stet_count(list) && status == STET_OK; i++) {
+    for (size_t i = 0; valid && i < stet_value_count(list) && status == STET_OK; i++) {
         stet_value hold;
         stet_buf path = STET_BUF(0);
-        const char *other = stet_bound_id(stet_at(list, i), &hold);
+        const char *other = stet_bound_id(stet_value_at(list, i), &hold);
         bool file = other && (strncmp(other, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
                               strncmp(other, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0);
-        bool each = !other && stet_bound_is_each(stet_at(list, i));
-        stet_value made = stet_at(values, i);
-        if (!other && stet_bound_is_made(stet_at(list, i)))
-            made = stet_get(made, "made");
+        bool each = !other && stet_bound_is_each(stet_value_at(list, i));
+        stet_value made = stet_value_at(values, i);
+        if (!other && stet_bound_is_made(stet_value_at(list, i)))
+            made = stet_value_get(made, "made");
         for (size_t k = 0; !file && k < (each ? each_count(made) : 1); k++) {
             stet_value one = each ? each_at(made, k) : made;
             stet_buf_clear(&path);
@@ -252,12 +257,12 @@ static stet_status take_pattern(evaluation *e, const char *name, const char *id,
     return status;
 }
 
-/* A node that has not made its file is waited for before the command begins, so nothing there means that another
- * process has just run that node, and failed: that says nothing about this command, and is not recorded as its failure.
- */
+/* A node that has not made its file is waited for before the command begins. So nothing there means that another process
+ * has just run that node, and failed, or that what the node read changed before its result was stored, and it runs
+ * again: that says nothing about this command, which is started again. */
 static stet_status not_made(evaluation *e, const char *name, stet_value value) {
-    if (stet_typeof(value) == STET_NULL)
-        return stet_fail(e->err, STET_BUSY,
+    if (stet_value_type(value) == STET_TYPE_NULL)
+        return stet_fail(e->err, STET_CONFLICT,
                          "%s: its input \"%s\" is not there: the node that makes it has not succeeded", e->run->name,
                          name);
     return stet_fail(e->err, STET_FAILED, "%s: its input \"%s\" is not a file", e->run->name, name);
@@ -268,10 +273,13 @@ static stet_status take_made(evaluation *e, const char *name, stet_value value, 
     stet_buf path = STET_BUF(0);
     stet_value file;
     stet_status status = STET_OK;
+    size_t before = e->s->inputs.len;
     if (!made_path(value, &path))
         status = not_made(e, name, value);
     else if (!matching || (stet_glob_match(matching, path.data) && !is_directory(value)))
-        status = add_input(e, name, path.data, stet_find(value, "file", 4, &file) ? file : value);
+        status = add_input(e, name, path.data, stet_value_find(value, "file", 4, &file) ? file : value);
+    if (e->s->inputs.len > before) /* an element of a list may be a file that the author names */
+        e->s->inputs.at[before].named = stet_value_find(value, "file", 4, NULL);
     stet_buf_release(&path);
     return status;
 }
@@ -289,46 +297,49 @@ static stet_status take_file(evaluation *e, const char *name, stet_value binding
         char *path = stet_file_of_id(id, strlen(id));
         if (!path)
             return stet_fail(e->err, STET_INVALID, "%s: \"%.200s\" names no file", e->run->name, id);
+        size_t before = e->s->inputs.len;
         stet_status status = add_input(e, name, path, value);
+        if (e->s->inputs.len > before)
+            e->s->inputs.at[before].named = true;
         stet_free(path);
         return status;
     }
     bool each = stet_bound_is_each(binding), made = stet_bound_is_made(binding);
-    stet_value matching = each || made ? stet_get(value, "matching") : stet_null();
+    stet_value matching = each || made ? stet_value_get(value, "matching") : stet_value_null();
     if (made)
-        return take_made(e, name, stet_get(value, "made"), stet_as_string(&matching, NULL));
+        return take_made(e, name, stet_value_get(value, "made"), stet_value_as_string(&matching, NULL));
     if (!each)
         return take_made(e, name, value, NULL);
-    if (stet_typeof(stet_get(value, "each")) != STET_ARRAY)
-        return not_made(e, name, stet_get(value, "each"));
+    if (stet_value_type(stet_value_get(value, "each")) != STET_TYPE_ARRAY)
+        return not_made(e, name, stet_value_get(value, "each"));
     stet_status status = STET_OK;
     for (size_t i = 0; i < each_count(value) && status == STET_OK; i++)
-        status = take_made(e, name, each_at(value, i), stet_as_string(&matching, NULL));
+        status = take_made(e, name, each_at(value, i), stet_value_as_string(&matching, NULL));
     return status;
 }
 
 static stet_status take_inputs(evaluation *e, stet_value d) {
-    stet_value inputs, bindings = stet_run_bindings(e->run), names = stet_get(d, "files");
+    stet_value inputs, bindings = stet_run_bindings(e->run), names = stet_value_get(d, "files");
     stet_status status = stet_run_inputs(e->run, &inputs, e->err);
     if (status != STET_OK)
         return status;
-    e->values = stet_object();
-    for (size_t i = 0; i < stet_count(inputs) && status == STET_OK; i++) {
+    e->values = stet_value_object();
+    for (size_t i = 0; i < stet_value_count(inputs) && status == STET_OK; i++) {
         size_t len;
-        const char *key = stet_key_at(inputs, i, &len);
+        const char *key = stet_value_key_at(inputs, i, &len);
         bool file = false;
-        for (size_t k = 0; k < stet_count(names); k++) {
-            stet_value n = stet_at(names, k);
-            file |= strcmp(stet_as_string(&n, NULL), key) == 0;
+        for (size_t k = 0; k < stet_value_count(names); k++) {
+            stet_value n = stet_value_at(names, k);
+            file |= strcmp(stet_value_as_string(&n, NULL), key) == 0;
         }
-        stet_value value = stet_at(inputs, i), binding = stet_get(bindings, key);
+        stet_value value = stet_value_at(inputs, i), binding = stet_value_get(bindings, key);
         if (!file) {
-            stet_put_n(&e->values, key, len, stet_retain(value));
-        } else if (stet_typeof(binding) == STET_ARRAY) {
-            for (size_t k = 0; k < stet_count(binding) && status == STET_OK; k++)
-                status = take_file(e, key, stet_at(binding, k), stet_at(value, k), binding, value);
+            stet_value_put_n(&e->values, key, len, stet_value_retain(value));
+        } else if (stet_value_type(binding) == STET_TYPE_ARRAY) {
+            for (size_t k = 0; k < stet_value_count(binding) && status == STET_OK; k++)
+                status = take_file(e, key, stet_value_at(binding, k), stet_value_at(value, k), binding, value);
         } else {
-            status = take_file(e, key, binding, value, stet_null(), stet_null());
+            status = take_file(e, key, binding, value, stet_value_null(), stet_value_null());
         }
     }
     return status;
@@ -366,17 +377,19 @@ static stet_status output_path(evaluation *e, const char *text, char **out) {
         only.most > 1 ? stet_fail(e->err, STET_INVALID, "%s: the path \"%.200s\" names an input that is %zu files",
                                   e->run->name, text, only.most)
                       : stet_path_meant(e->root, "", stet_buf_cstr(&filled), out, e->err);
+    if (strstr(stet_buf_cstr(&filled), ".."))
+        command_words_add(&e->s->ways, stet_strdup(stet_buf_cstr(&filled)));
     stet_buf_release(&filled);
     return status;
 }
 
 static stet_status take_outputs(evaluation *e, stet_value d) {
-    stet_value produces = stet_get(d, "produces");
-    bool outside = stet_as_bool(stet_get(d, "allow-outside"));
-    for (size_t i = 0; i < stet_count(produces); i++) {
-        stet_value v = stet_at(produces, i);
+    stet_value produces = stet_value_get(d, "produces");
+    bool outside = stet_value_as_bool(stet_value_get(d, "allow-outside"));
+    for (size_t i = 0; i < stet_value_count(produces); i++) {
+        stet_value v = stet_value_at(produces, i);
         char *path;
-        stet_status status = output_path(e, stet_as_string(&v, NULL), &path);
+        stet_status status = output_path(e, stet_value_as_string(&v, NULL), &path);
         if (status != STET_OK)
             return status;
         char *full = path[0] == '/' ? stet_strdup(path) : stet_file_join(e->root, path), *dir = stet_file_dirname(full);
@@ -386,7 +399,7 @@ static stet_status take_outputs(evaluation *e, stet_value d) {
         bool holds = stet_project_holds_own(full) || stet_project_leads_to_own(dir);
         stet_free(full);
         stet_free(dir);
-        command_files_add(&e->s->outputs, stet_key_at(produces, i, NULL), path);
+        command_files_add(&e->s->outputs, stet_value_key_at(produces, i, NULL), path);
         if (status == STET_OK && holds) {
             status =
                 stet_fail(e->err, STET_DENIED, "%s: its output %s takes in files of stet's own", e->run->name, path);
@@ -401,8 +414,9 @@ static stet_status take_outputs(evaluation *e, stet_value d) {
             return status;
     }
     stet_value depfile;
-    return stet_find(d, "depfile", 7, &depfile) ? output_path(e, stet_as_string(&depfile, NULL), &e->s->depfile)
-                                                : STET_OK;
+    return stet_value_find(d, "depfile", 7, &depfile)
+               ? output_path(e, stet_value_as_string(&depfile, NULL), &e->s->depfile)
+               : STET_OK;
 }
 
 /* Is it the path, or below it? */
@@ -433,12 +447,14 @@ static void drop_own(evaluation *e) {
 
 /* The variables that count: {NAME: value, or null if it is not set}. They go to the command, with those that do not. */
 static stet_value take_env(evaluation *e, stet_value d) {
-    stet_value env = stet_get(d, "env"), counted = stet_object();
-    for (size_t i = 0; i < stet_count(env); i++) {
-        stet_value item = stet_at(env, i), v;
-        const char *name = stet_typeof(env) == STET_OBJECT ? stet_key_at(env, i, NULL) : stet_as_string(&item, NULL);
-        const char *value = stet_typeof(env) == STET_OBJECT ? stet_as_string(&item, NULL) : getenv(name);
-        if (stet_typeof(env) == STET_ARRAY) { /* what it depends on; a run without documents goes by the value alone */
+    stet_value env = stet_value_get(d, "env"), counted = stet_value_object();
+    for (size_t i = 0; i < stet_value_count(env); i++) {
+        stet_value item = stet_value_at(env, i), v;
+        const char *name = stet_value_type(env) == STET_TYPE_OBJECT ? stet_value_key_at(env, i, NULL)
+                                                                    : stet_value_as_string(&item, NULL);
+        const char *value = stet_value_type(env) == STET_TYPE_OBJECT ? stet_value_as_string(&item, NULL) : getenv(name);
+        if (stet_value_type(env) ==
+            STET_TYPE_ARRAY) { /* what it depends on; a run without documents goes by the value alone */
             stet_error none = STET_ERROR_INIT;
             char *id = stet_asprintf(STET_ENV_PREFIX "%s", name);
             stet_value seen;
@@ -446,7 +462,7 @@ static stet_value take_env(evaluation *e, stet_value d) {
             if (status != STET_OK)
                 stet_error_clear(&none);
             if ((status == STET_OK || status == STET_NOT_FOUND) && e->files && !e->overruled &&
-                stet_files_is_overruled(e->files, name, status == STET_OK ? seen : stet_null())) {
+                stet_files_is_overruled(e->files, name, status == STET_OK ? seen : stet_value_null())) {
                 e->overruled = true;
                 stet_fail(e->err, STET_BUSY, "%s: another run has begun with another value of %s", e->run->name, name);
                 stet_hint(e->err, "end one of them, or run them in two copies of the project");
@@ -454,20 +470,20 @@ static stet_value take_env(evaluation *e, stet_value d) {
             stet_free(id);
         }
         if (!value) {
-            stet_put(&counted, name, stet_null());
+            stet_value_put(&counted, name, stet_value_null());
             continue;
         }
         command_words_add(&e->s->env, stet_asprintf("%s=%s", name, value));
-        if (stet_string_checked(value, strlen(value), &v, NULL) != STET_OK) {
+        if (stet_value_string_checked(value, strlen(value), &v, NULL) != STET_OK) {
             stet_hash h = stet_hash_of(value, strlen(value)); /* not text: its hash stands for it */
-            v = stet_array();
-            stet_push(&v, stet_hash_text(h));
+            v = stet_value_array();
+            stet_value_push(&v, stet_hash_text(h));
         }
-        stet_put(&counted, name, v);
+        stet_value_put(&counted, name, v);
     }
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
         const char *value = getenv(passed[i]);
-        if (value && !stet_find(counted, passed[i], strlen(passed[i]), NULL))
+        if (value && !stet_value_find(counted, passed[i], strlen(passed[i]), NULL))
             command_words_add(&e->s->env, stet_asprintf("%s=%s", passed[i], value));
     }
     if (e->s->env.len == 0) /* a list, though an empty one */
@@ -497,34 +513,42 @@ static bool has_file(void *ctx, const char *name, size_t len) {
     return false;
 }
 
+char *command_file_word(const command_spec *s, const char *root, const char *path) {
+    if (path[0] != '/' && *s->cwd_rel)
+        return stet_file_join(root, path);
+    return path[0] == '-' ? stet_asprintf("./%s", path) : stet_strdup(path);
+}
+
 /* Paths, parts of them and values by name: "{name}", "{name.stem}". */
 static bool named(evaluation *e, const char *name, size_t len, command_words *out) {
     const command_files *lists[] = {&e->s->inputs, &e->s->outputs};
     const char *part;
     size_t name_len = stet_path_place(name, len, has_file, e->s, &part);
     bool found = name_len > 0;
-    stet_value v, names = stet_get(stet_run_descriptor(e->run), "files");
+    stet_value v, names = stet_value_get(stet_run_descriptor(e->run), "files");
     for (int k = 0; k < 2 && found; k++)
         for (size_t i = 0; i < lists[k]->len; i++) {
             const command_file *f = &lists[k]->at[i];
             if (!is_named(f, name, name_len))
                 continue;
-            bool whole = f->path[0] == '/' || !*e->s->cwd_rel;
             stet_buf text = STET_BUF(0);
             if (part && stet_path_part(f->path, part, len - (size_t)(part - name), &text))
                 command_words_add(out, stet_buf_take(&text, NULL));
-            else
-                command_words_add(out, whole ? stet_strdup(f->path) : stet_file_join(e->root, f->path));
+            else {
+                char *word = command_file_word(e->s, e->root, f->path);
+                e->dashed |= f->path[0] == '-' && word[0] == '.';
+                command_words_add(out, word);
+            }
         }
-    for (size_t i = 0; i < stet_count(names) && !found; i++) { /* a pattern that matches nothing */
-        stet_value n = stet_at(names, i);
+    for (size_t i = 0; i < stet_value_count(names) && !found; i++) { /* a pattern that matches nothing */
+        stet_value n = stet_value_at(names, i);
         size_t n_len;
-        const char *s = stet_as_string(&n, &n_len);
+        const char *s = stet_value_as_string(&n, &n_len);
         found = n_len == len && memcmp(s, name, len) == 0;
     }
-    if (!found && stet_find(e->values, name, len, &v) && (len != 5 || memcmp(name, "after", 5) != 0)) {
+    if (!found && stet_value_find(e->values, name, len, &v) && (len != 5 || memcmp(name, "after", 5) != 0)) {
         size_t text_len;
-        const char *s = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &text_len) : NULL;
+        const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &text_len) : NULL;
         if (s && strlen(s) != text_len && !e->has_nul) {
             e->has_nul = true;
             stet_fail(e->err, STET_FAILED, "%s: its input \"%.*s\" holds a NUL, which cannot be part of an argument",
@@ -577,15 +601,15 @@ static void expand(evaluation *e, const char *text, bool shell, command_words *l
  * one text in normal form C are two files, and two calls. */
 
 static stet_value file_identity(const command_file *f) {
-    stet_value v = stet_array();
+    stet_value v = stet_value_array();
     stet_buf path = STET_BUF(0);
     stet_path_escape(f->path, &path);
-    stet_push(&v, stet_string_n(path.data, path.len));
+    stet_value_push(&v, stet_value_string_n(path.data, path.len));
     if (stet_look_there(&f->look)) {
-        stet_push(&v, stet_hash_text(f->look.hash));
-        stet_push(&v, stet_int(f->look.mode));
+        stet_value_push(&v, stet_hash_text(f->look.hash));
+        stet_value_push(&v, stet_value_int(f->look.mode));
         if (f->look.link)
-            stet_push(&v, stet_int((int64_t)(f->look.link >> 12))); /* as many bits as a number keeps */
+            stet_value_push(&v, stet_value_int((int64_t)(f->look.link >> 12))); /* as many bits as a number keeps */
     }
     stet_buf_release(&path);
     return v;
@@ -601,55 +625,67 @@ static stet_value script_identity(const command_file *f) {
 
 static stet_status call_id(evaluation *e, stet_value d, stet_value env, stet_hash *out) {
     static const char *const counted[] = {"argv", "shell", "produces", "depfile", "cwd", "stdout", "stdin"};
-    stet_value spec = stet_object(), files = stet_object();
+    stet_value spec = stet_value_object(), files = stet_value_object();
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
         stet_value v;
-        if (stet_find(d, counted[i], strlen(counted[i]), &v))
-            stet_put(&spec, counted[i], stet_retain(v));
+        if (stet_value_find(d, counted[i], strlen(counted[i]), &v))
+            stet_value_put(&spec, counted[i], stet_value_retain(v));
     }
     for (size_t i = 0; i < e->s->inputs.len; i++) {
         const command_file *f = &e->s->inputs.at[i];
-        stet_value list = stet_array(), old;
-        if (stet_find(files, f->name, strlen(f->name), &old)) {
-            stet_release(list);
-            list = stet_retain(old);
-            stet_remove(&files, f->name, strlen(f->name));
+        stet_value list = stet_value_array(), old;
+        if (stet_value_find(files, f->name, strlen(f->name), &old)) {
+            stet_value_release(list);
+            list = stet_value_retain(old);
+            stet_value_remove(&files, f->name, strlen(f->name));
         }
-        stet_push(&list, file_identity(f));
-        stet_put(&files, f->name, list);
+        stet_value_push(&list, file_identity(f));
+        stet_value_put(&files, f->name, list);
     }
-    stet_value scripts = stet_array();
+    stet_value scripts = stet_value_array();
     for (size_t i = 0; i < e->s->scripts.len; i++)
         if (stet_look_there(&e->s->scripts.at[i].look))
-            stet_push(&scripts, script_identity(&e->s->scripts.at[i]));
+            stet_value_push(&scripts, script_identity(&e->s->scripts.at[i]));
     /* One that is left out is not one that is not there: a command that began without it is another call. */
     for (size_t i = 0; e->except && i < e->except->len; i++)
         if (strcmp(e->except->at[i].name, COMMAND_MADE) != 0) {
             command_file left_out = {.path = e->except->at[i].path};
-            stet_push(&scripts, file_identity(&left_out));
+            stet_value_push(&scripts, file_identity(&left_out));
         }
-    stet_put(&spec, "scripts", scripts);
-    stet_value values = stet_retain(e->values);
-    stet_put(&spec, "files", files);
-    stet_put(&spec, "inputs", values);
-    stet_put(&spec, "env", stet_retain(env));
+    stet_value_put(&spec, "scripts", scripts);
+    if (e->dashed) /* earlier versions filled it in as it is: what such a command made counts for nothing */
+        stet_value_put(&spec, "dashed", stet_value_bool(true));
+    if (e->s->detours.len > 0) {
+        stet_value detours = stet_value_array();
+        for (size_t i = 0; i < e->s->detours.len; i++) {
+            stet_buf text = STET_BUF(0);
+            stet_path_escape(e->s->detours.at[i], &text);
+            stet_value_push(&detours, stet_value_string_n(text.data, text.len));
+            stet_buf_release(&text);
+        }
+        stet_value_put(&spec, "detours", detours);
+    }
+    stet_value values = stet_value_retain(e->values);
+    stet_value_put(&spec, "files", files);
+    stet_value_put(&spec, "inputs", values);
+    stet_value_put(&spec, "env", stet_value_retain(env));
     stet_hash datum, node;
     stet_status status = stet_datum_exact_id(spec, NULL, &datum, e->err);
     if (status == STET_OK)
         status = stet_node_literal(datum, NULL, &node, e->err);
     if (status == STET_OK)
         status = stet_node_call(STET_COMMAND_FUNCTION, &node, 1, NULL, out, e->err);
-    stet_release(spec);
+    stet_value_release(spec);
     return status;
 }
 
 stet_status command_second_id(const command_spec *s, const command_files *found, stet_hash *out, stet_error *err) {
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < found->len; i++)
-        stet_push(&list, file_identity(&found->at[i]));
+        stet_value_push(&list, file_identity(&found->at[i]));
     stet_hash datum, nodes[2];
     stet_status status = stet_datum_exact_id(list, NULL, &datum, err);
-    stet_release(list);
+    stet_value_release(list);
     nodes[0] = s->call;
     if (status == STET_OK)
         status = stet_node_literal(datum, NULL, &nodes[1], err);
@@ -667,8 +703,8 @@ static stet_status take_places(evaluation *e, stet_value d) {
     command_spec *s = e->s;
     stet_value v;
     stet_status status = STET_OK;
-    if (stet_find(d, "cwd", 3, &v) && strcmp(stet_as_string(&v, NULL), ".") != 0)
-        status = stet_path_normal(e->root, "", stet_as_string(&v, NULL), &s->cwd_rel, e->err);
+    if (stet_value_find(d, "cwd", 3, &v) && strcmp(stet_value_as_string(&v, NULL), ".") != 0)
+        status = stet_path_normal(e->root, "", stet_value_as_string(&v, NULL), &s->cwd_rel, e->err);
     else
         s->cwd_rel = stet_strdup("");
     if (status != STET_OK)
@@ -683,8 +719,8 @@ static stet_status evaluate(stet_run *run, const char *root, stet_files *files, 
                             command_spec *out, bool *stale, stet_error *err) {
     stet_value d = stet_run_descriptor(run), v;
     evaluation e = {.run = run, .root = root, .files = files, .again = again, .except = except, .s = out, .err = err};
-    *out = (command_spec){.cache = !stet_find(d, "cache", 5, &v) || stet_as_bool(v)};
-    e.values = stet_null();
+    *out = (command_spec){.cache = !stet_value_find(d, "cache", 5, &v) || stet_value_as_bool(v)};
+    e.values = stet_value_null();
     stet_status status = take_places(&e, d);
     if (status == STET_OK)
         status = take_inputs(&e, d);
@@ -692,18 +728,18 @@ static stet_status evaluate(stet_run *run, const char *root, stet_files *files, 
         status = take_outputs(&e, d);
     if (status == STET_OK)
         drop_own(&e);
-    stet_value env = stet_null();
+    stet_value env = stet_value_null();
     if (status == STET_OK) {
         env = take_env(&e, d);
-        if (stet_find(d, "shell", 5, &v)) {
+        if (stet_value_find(d, "shell", 5, &v)) {
             command_words_add(&out->argv, stet_strdup("/bin/sh"));
             command_words_add(&out->argv, stet_strdup("-c"));
-            expand(&e, stet_as_string(&v, NULL), true, &out->argv);
+            expand(&e, stet_value_as_string(&v, NULL), true, &out->argv);
         } else {
-            stet_value argv = stet_get(d, "argv");
-            for (size_t i = 0; i < stet_count(argv); i++) {
-                stet_value word = stet_at(argv, i);
-                expand(&e, stet_as_string(&word, NULL), false, &out->argv);
+            stet_value argv = stet_value_get(d, "argv");
+            for (size_t i = 0; i < stet_value_count(argv); i++) {
+                stet_value word = stet_value_at(argv, i);
+                expand(&e, stet_value_as_string(&word, NULL), false, &out->argv);
             }
         }
         status = e.overruled ? STET_BUSY
@@ -713,26 +749,26 @@ static stet_status evaluate(stet_run *run, const char *root, stet_files *files, 
     if (status == STET_OK)
         status = call_id(&e, d, env, &out->call);
     if (status == STET_OK) {
-        stet_value mode = stet_get(d, "stdout");
-        const char *m = stet_typeof(mode) == STET_STRING ? stet_as_string(&mode, NULL) : "log";
-        out->place = stet_as_bool(stet_get(d, "place"));
+        stet_value mode = stet_value_get(d, "stdout");
+        const char *m = stet_value_type(mode) == STET_TYPE_STRING ? stet_value_as_string(&mode, NULL) : "log";
+        out->place = stet_value_as_bool(stet_value_get(d, "place"));
         out->json_output = strcmp(m, "json") == 0;
         out->text_output = strcmp(m, "text") == 0;
-        if (stet_find(d, "timeout", 7, &v))
+        if (stet_value_find(d, "timeout", 7, &v))
             out->timeout_ms = stet_units_ms(v);
-        if (stet_find(d, "max-memory", 10, &v))
+        if (stet_value_find(d, "max-memory", 10, &v))
             out->max_memory = stet_units_bytes(v);
-        if (stet_find(d, "max-file-size", 13, &v))
+        if (stet_value_find(d, "max-file-size", 13, &v))
             out->max_file_size = stet_units_bytes(v);
-        if (stet_find(d, "max-cpu", 7, &v))
+        if (stet_value_find(d, "max-cpu", 7, &v))
             out->max_cpu_s = (uint64_t)(stet_units_ms(v) + 999) / 1000;
-        if (stet_as_bool(stet_get(d, "stdin")))
+        if (stet_value_as_bool(stet_value_get(d, "stdin")))
             out->standard_input = stet_json_print(e.values, STET_JSON_CANONICAL, &out->standard_input_len);
         if (out->argv.len == 0)
             status = stet_fail(err, STET_FAILED, "%s: its command is empty: a pattern matches no file", run->name);
     }
-    stet_release(env);
-    stet_release(e.values);
+    stet_value_release(env);
+    stet_value_release(e.values);
     stet_map_release(&e.seen);
     if (status != STET_OK)
         command_spec_release(out);

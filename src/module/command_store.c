@@ -19,18 +19,18 @@ static stet_persist_key key_of(const char *block, stet_hash id, char text[STET_H
 }
 
 stet_value command_result_files(const command_spec *s) {
-    stet_value files = stet_object();
+    stet_value files = stet_value_object();
     for (size_t i = 0; i < s->outputs.len; i++) {
         stet_buf path = STET_BUF(0);
         stet_value v = stet_look_value(&s->outputs.at[i].look);
         stet_path_escape(s->outputs.at[i].path, &path);
-        stet_put(&v, "path", stet_string_n(path.data, path.len));
+        stet_value_put(&v, "path", stet_value_string_n(path.data, path.len));
         if (s->outputs.at[i].target) {
             stet_buf_clear(&path);
             stet_path_escape(s->outputs.at[i].target, &path);
-            stet_put(&v, "target", stet_string_n(path.data, path.len));
+            stet_value_put(&v, "target", stet_value_string_n(path.data, path.len));
         }
-        stet_put(&files, s->outputs.at[i].name, v);
+        stet_value_put(&files, s->outputs.at[i].name, v);
         stet_buf_release(&path);
     }
     return files;
@@ -38,9 +38,9 @@ stet_value command_result_files(const command_spec *s) {
 
 /* Where an output that is a link says it leads. Caller frees; NULL if the result does not tell. */
 static char *stored_target(stet_value file) {
-    stet_value v = stet_get(file, "target");
+    stet_value v = stet_value_get(file, "target");
     size_t len;
-    const char *text = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
     stet_buf target = STET_BUF(0);
     char *out = text && stet_path_unescape(text, len, &target) ? stet_strdup(target.data) : NULL;
     stet_buf_release(&target);
@@ -58,13 +58,13 @@ static bool has_bytes_of(const stet_persist_content *c, const stet_look *look) {
 
 /* Is the stored result about exactly these outputs? Takes over what they were. */
 static bool fits(const command_entry *e, command_spec *s) {
-    stet_value files = stet_get(e->result, "files");
-    if (stet_typeof(files) != STET_OBJECT || stet_count(files) != s->outputs.len)
+    stet_value files = stet_value_get(e->result, "files");
+    if (stet_value_type(files) != STET_TYPE_OBJECT || stet_value_count(files) != s->outputs.len)
         return false;
     for (size_t i = 0; i < s->outputs.len; i++) {
         stet_look look;
         char kind[32];
-        stet_value file = stet_get(files, s->outputs.at[i].name);
+        stet_value file = stet_value_get(files, s->outputs.at[i].name);
         if (!stet_look_of_value(file, &look))
             return false;
         stet_free(s->outputs.at[i].target);
@@ -90,7 +90,7 @@ stet_status command_entry_get(stet_persist *p, const command_spec *s, stet_hash 
     if (status != STET_OK)
         return status;
     const stet_persist_content *c = stet_persist_entry_content(out->entry, "variables");
-    out->result = stet_null();
+    out->result = stet_value_null();
     if (!c || !c->bytes || stet_json_parse(c->bytes, c->size, &out->result, NULL) != STET_OK ||
         !fits(out, (command_spec *)(uintptr_t)s)) {
         command_entry_release(out);
@@ -101,7 +101,7 @@ stet_status command_entry_get(stet_persist *p, const command_spec *s, stet_hash 
 
 void command_entry_release(command_entry *e) {
     stet_persist_entry_free(e->entry);
-    stet_release(e->result);
+    stet_value_release(e->result);
     *e = (command_entry){0};
 }
 
@@ -121,13 +121,13 @@ stet_status command_deps_get(stet_persist *p, stet_hash call, size_t age, comman
             continue;
         }
         const stet_persist_content *c = stet_persist_entry_content(entry, "variables");
-        stet_value list = stet_null();
+        stet_value list = stet_value_null();
         if (!c || !c->bytes || stet_json_parse(c->bytes, c->size, &list, NULL) != STET_OK)
             status = stet_fail(err, STET_NOT_FOUND, "the stored list is damaged");
-        for (size_t k = 0; k < stet_count(list) && status == STET_OK; k++) {
-            stet_value v = stet_at(list, k);
+        for (size_t k = 0; k < stet_value_count(list) && status == STET_OK; k++) {
+            stet_value v = stet_value_at(list, k);
             size_t len;
-            const char *s = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+            const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
             stet_buf path = STET_BUF(0);
             if (!s || !stet_path_unescape(s, len, &path))
                 status = stet_fail(err, STET_NOT_FOUND, "the stored list is damaged");
@@ -135,7 +135,7 @@ stet_status command_deps_get(stet_persist *p, stet_hash call, size_t age, comman
                 command_files_add(out, "", path.data);
             stet_buf_release(&path);
         }
-        stet_release(list);
+        stet_value_release(list);
         stet_persist_entry_free(entry);
         if (status != STET_OK)
             command_files_release(out);
@@ -234,17 +234,17 @@ static stet_status store_list(stet_persist *p, stet_hash call, const command_fil
     stet_error_clear(&none);
     if (same)
         return STET_OK;
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < found->len; i++) {
         stet_buf path = STET_BUF(0);
         stet_path_escape(found->at[i].path, &path);
-        stet_push(&list, stet_string_n(path.data, path.len));
+        stet_value_push(&list, stet_value_string_n(path.data, path.len));
         stet_buf_release(&path);
     }
     key.created_at = stet_persist_now();
     stet_persist_put *w = stet_persist_put_begin(p, &key);
     put_json(w, "variables", list);
-    stet_release(list);
+    stet_value_release(list);
     return stet_persist_put_end(w, NULL, err);
 }
 

@@ -52,8 +52,9 @@ typedef void (*command_word_fn)(void *ctx, const command_word *w);
 bool command_word_reads(stet_map *seen, const char *path, const command_word *w);
 
 /* The words of a list: argv as it is started. For "sh -c TEXT" they are the words of the text. `env`: "NAME=VALUE" of
- * variables that it gets, as far as they are known. */
-void command_words_of_list(char *const *argv, size_t len, char *const *env, size_t env_len, command_word_fn each,
-                           void *ctx);
+ * variables that it gets, as far as they are known. `names` (NULL: none): words that are names of files, as a whole: no
+ * part of them is a word of its own. */
+void command_words_of_list(char *const *argv, size_t len, char *const *env, size_t env_len, const stet_map *names,
+                           command_word_fn each, void *ctx);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "module/javascript.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,16 +56,27 @@ bool stet_javascript_is_pattern(const char *file) {
     return (n > 3 && strcmp(file + n - 3, ".js") == 0) || (n > 4 && strcmp(file + n - 4, ".mjs") == 0);
 }
 
-stet_status stet_javascript_pattern(const char *file, const char *text, size_t len, stet_value *out, stet_error *err) {
+static int64_t setting(stet_value config, const char *name, int64_t otherwise) {
+    stet_value v = stet_value_type(config) == STET_TYPE_OBJECT ? stet_value_get(config, name) : stet_value_null();
+    return stet_value_type(v) == STET_TYPE_INT && stet_value_as_int(v) > 0 ? stet_value_as_int(v) : otherwise;
+}
+
+stet_status stet_javascript_pattern(void *script, const char *file, const char *text, size_t len, stet_value *out,
+                                    stet_error *err) {
+    const stet_javascript_script none = {0}, *how = script ? script : &none;
     const stet_javascript_plugin *plugin;
     stet_javascript_engine *engine;
-    stet_javascript_source source = {
-        .file = file, .text = text, .len = len, .limits = {STET_JAVASCRIPT_TIME_MS, STET_JAVASCRIPT_MEMORY_MB}};
+    stet_javascript_source source = {.file = file,
+                                     .text = text,
+                                     .len = len,
+                                     .limits = {setting(how->config, "time_limit_ms", STET_JAVASCRIPT_TIME_MS),
+                                                setting(how->config, "memory_limit_mb", STET_JAVASCRIPT_MEMORY_MB)}};
     stet_status status = stet_javascript_load(&plugin, err);
     if (status == STET_OK)
         status = plugin->open(&engine, err);
     if (status != STET_OK)
         return status;
+    plugin->cancel(engine, how->cancelled, how->ctx);
     status = plugin->pattern(engine, &source, out, err);
     plugin->close(engine);
     return status;
@@ -92,25 +104,25 @@ static stet_status check_implementation(stet_value implementation, stet_error *e
     static const char example[] = "write \"implementation\": \"({a, b}) => a + b\", or {\"file\": \"steps.js\", "
                                   "\"export\": \"load\"}";
     size_t len;
-    if (stet_typeof(implementation) == STET_STRING) {
-        const char *text = stet_as_string(&implementation, &len);
+    if (stet_value_type(implementation) == STET_TYPE_STRING) {
+        const char *text = stet_value_as_string(&implementation, &len);
         if (len > STET_JAVASCRIPT_MAX_TEXT)
             return refuse(err, "put it into a file, or make it smaller", "the text of the function is above 16 MiB");
         if (text[strspn(text, " \t\r\n")] == '\0')
             return refuse(err, example, "the implementation is empty");
         return STET_OK;
     }
-    if (stet_typeof(implementation) != STET_OBJECT)
+    if (stet_value_type(implementation) != STET_TYPE_OBJECT)
         return refuse(err, example, "a module of type \"javascript\" needs an implementation");
-    stet_value file = stet_get(implementation, "file"), export_name = stet_get(implementation, "export");
-    if (stet_typeof(file) != STET_STRING || !path_stays_inside(stet_as_string(&file, NULL)))
+    stet_value file = stet_value_get(implementation, "file"), export_name = stet_value_get(implementation, "export");
+    if (stet_value_type(file) != STET_TYPE_STRING || !path_stays_inside(stet_value_as_string(&file, NULL)))
         return refuse(err, "write a path below the project's directory: {\"file\": \"steps.js\", \"export\": \"load\"}",
                       "the implementation's file is no path inside the project");
-    if (stet_find(implementation, "export", 6, NULL) && stet_typeof(export_name) != STET_STRING)
+    if (stet_value_find(implementation, "export", 6, NULL) && stet_value_type(export_name) != STET_TYPE_STRING)
         return refuse(err, "write the name of what the file exports; \"default\" unless given",
                       "the implementation's export is no name");
-    for (size_t i = 0; i < stet_count(implementation); i++) {
-        const char *key = stet_key_at(implementation, i, NULL);
+    for (size_t i = 0; i < stet_value_count(implementation); i++) {
+        const char *key = stet_value_key_at(implementation, i, NULL);
         if (strcmp(key, "file") != 0 && strcmp(key, "export") != 0) {
             stet_fail(err, STET_INVALID, "an implementation has no member \"%.60s\"", key);
             stet_hint(err, "its members are file and export");
@@ -122,44 +134,51 @@ static stet_status check_implementation(stet_value implementation, stet_error *e
 
 static bool limit_ok(stet_value limits, const char *name, int64_t max) {
     stet_value v;
-    return !stet_find(limits, name, strlen(name), &v) ||
-           (stet_typeof(v) == STET_INT && stet_as_int(v) > 0 && stet_as_int(v) <= max);
+    return !stet_value_find(limits, name, strlen(name), &v) ||
+           (stet_value_type(v) == STET_TYPE_INT && stet_value_as_int(v) > 0 && stet_value_as_int(v) <= max);
 }
 
 static stet_status check(stet_value descriptor, stet_value node, stet_error *err) {
     static const char known[] = " type implementation handler limits argumentSchema resultSchema metadata ";
     (void)node;
-    for (size_t i = 0; i < stet_count(descriptor); i++) {
+    for (size_t i = 0; i < stet_value_count(descriptor); i++) {
         char word[64];
-        snprintf(word, sizeof word, " %.60s ", stet_key_at(descriptor, i, NULL));
+        snprintf(word, sizeof word, " %.60s ", stet_value_key_at(descriptor, i, NULL));
         if (!strstr(known, word)) {
             stet_fail(err, STET_INVALID, "a module of type \"javascript\" has no member \"%.60s\"",
-                      stet_key_at(descriptor, i, NULL));
+                      stet_value_key_at(descriptor, i, NULL));
             stet_hint(err, "remove it, or put it into \"metadata\"");
             return STET_INVALID;
         }
     }
     stet_value handler, limits;
-    if (stet_find(descriptor, "handler", 7, &handler) && stet_typeof(handler) != STET_BOOL)
+    if (stet_value_find(descriptor, "handler", 7, &handler) && stet_value_type(handler) != STET_TYPE_BOOL)
         return refuse(err, "write true, or leave it out", "\"handler\" is no boolean");
-    if (stet_find(descriptor, "limits", 6, &limits) &&
-        (stet_typeof(limits) != STET_OBJECT || !limit_ok(limits, "timeMs", 86400000) ||
+    if (stet_value_find(descriptor, "limits", 6, &limits) &&
+        (stet_value_type(limits) != STET_TYPE_OBJECT || !limit_ok(limits, "timeMs", 86400000) ||
          !limit_ok(limits, "memoryMb", 1 << 20)))
         return refuse(err, "write {\"timeMs\": 10000, \"memoryMb\": 512}", "\"limits\" are no limits");
-    return check_implementation(stet_get(descriptor, "implementation"), err);
+    return check_implementation(stet_value_get(descriptor, "implementation"), err);
 }
 
 /* The file of an implementation; the caller frees the path. */
 static stet_status file_of(const javascript *js, stet_value implementation, char **path, stet_error *err) {
-    stet_value file = stet_get(implementation, "file");
+    stet_value file = stet_value_get(implementation, "file");
     stet_status status = check_implementation(implementation, err);
     if (status != STET_OK)
         return status;
-    char *full = stet_file_join(js->root, stet_as_string(&file, NULL));
+    char *full = stet_file_join(js->root, stet_value_as_string(&file, NULL));
     bool inside;
     status = stet_file_inside(js->root, full, &inside, err);
-    if (status == STET_OK && !inside)
-        status = stet_fail(err, STET_DENIED, "%s leads out of the project", full);
+    if (status == STET_OK && !inside) {
+        struct stat st;
+        char target[512];
+        ssize_t n = stat(full, &st) != 0 && errno == ENOENT ? readlink(full, target, sizeof target) : -1;
+        if (n >= 0) /* wherever it leads, nothing is there to be read */
+            status = stet_fail(err, STET_NOT_FOUND, "%s: a link to %.*s: no such file", full, (int)n, target);
+        else
+            status = stet_fail(err, STET_DENIED, "%s leads out of the project", full);
+    }
     if (status != STET_OK)
         stet_free(full);
     else
@@ -194,11 +213,6 @@ static stet_status hash_file(javascript *js, const char *path, stet_hash *out, s
     if (there && now - st.st_mtim.tv_sec >= 2 && now - st.st_ctim.tv_sec >= 2)
         *mark = (file_mark){st.st_mtim, st.st_ctim, st.st_size, st.st_ino, *out};
     return STET_OK;
-}
-
-static int64_t setting(stet_value config, const char *name, int64_t otherwise) {
-    stet_value v = stet_typeof(config) == STET_OBJECT ? stet_get(config, name) : stet_null();
-    return stet_typeof(v) == STET_INT && stet_as_int(v) > 0 ? stet_as_int(v) : otherwise;
 }
 
 static stet_status open_kind(const stet_module_host *host, void **state, stet_error *err) {
@@ -284,19 +298,19 @@ static stet_input_use use(stet_value descriptor, const char *input, size_t len) 
 /* The text of a file is not part of it: that is read while running, and recorded as a read (program_of_file). */
 static stet_status fingerprint(void *state, stet_value descriptor, stet_hash *out, stet_error *err) {
     (void)state;
-    stet_value implementation = stet_get(descriptor, "implementation"), limits;
+    stet_value implementation = stet_value_get(descriptor, "implementation"), limits;
     stet_status status = check_implementation(implementation, err);
     if (status != STET_OK)
         return status;
-    stet_value all = stet_object();
-    stet_put(&all, "kind", stet_string("javascript"));
-    stet_put(&all, "version", stet_int(STET_JAVASCRIPT_VERSION));
-    stet_put(&all, "implementation", stet_retain(implementation));
-    stet_put(&all, "handler", stet_bool(stet_as_bool(stet_get(descriptor, "handler"))));
-    if (stet_find(descriptor, "limits", 6, &limits))
-        stet_put(&all, "limits", stet_retain(limits));
+    stet_value all = stet_value_object();
+    stet_value_put(&all, "kind", stet_value_string("javascript"));
+    stet_value_put(&all, "version", stet_value_int(STET_JAVASCRIPT_VERSION));
+    stet_value_put(&all, "implementation", stet_value_retain(implementation));
+    stet_value_put(&all, "handler", stet_value_bool(stet_value_as_bool(stet_value_get(descriptor, "handler"))));
+    if (stet_value_find(descriptor, "limits", 6, &limits))
+        stet_value_put(&all, "limits", stet_value_retain(limits));
     *out = stet_hash_value(all);
-    stet_release(all);
+    stet_value_release(all);
     return STET_OK;
 }
 
@@ -314,18 +328,20 @@ static stet_status engine_of(javascript *js, stet_error *err) {
 /* `text` is that of the file, if the implementation is one. */
 static stet_status compile(javascript *js, stet_value descriptor, const stet_buf *text, void **program,
                            stet_error *err) {
-    stet_value implementation = stet_get(descriptor, "implementation"), limits = stet_get(descriptor, "limits");
-    stet_value file = stet_get(implementation, "file"), export_name = stet_get(implementation, "export");
-    stet_javascript_source source = {.handler = stet_as_bool(stet_get(descriptor, "handler"))};
+    stet_value implementation = stet_value_get(descriptor, "implementation"),
+               limits = stet_value_get(descriptor, "limits");
+    stet_value file = stet_value_get(implementation, "file"), export_name = stet_value_get(implementation, "export");
+    stet_javascript_source source = {.handler = stet_value_as_bool(stet_value_get(descriptor, "handler"))};
     source.limits.time_ms = setting(limits, "timeMs", js->limits.time_ms);
     source.limits.memory_mb = setting(limits, "memoryMb", js->limits.memory_mb);
     if (text) {
-        source.file = stet_as_string(&file, NULL);
-        source.export_name = stet_typeof(export_name) == STET_STRING ? stet_as_string(&export_name, NULL) : "default";
+        source.file = stet_value_as_string(&file, NULL);
+        source.export_name =
+            stet_value_type(export_name) == STET_TYPE_STRING ? stet_value_as_string(&export_name, NULL) : "default";
         source.text = text->data;
         source.len = text->len;
     } else {
-        source.text = stet_as_string(&implementation, &source.len);
+        source.text = stet_value_as_string(&implementation, &source.len);
     }
     stet_javascript_program *made;
     stet_status status = engine_of(js, err);
@@ -338,9 +354,9 @@ static stet_status compile(javascript *js, stet_value descriptor, const stet_buf
 
 static stet_status prepare(void *state, stet_value descriptor, void **program, stet_error *err) {
     javascript *js = state;
-    stet_value implementation = stet_get(descriptor, "implementation");
+    stet_value implementation = stet_value_get(descriptor, "implementation");
     stet_buf text = STET_BUF(STET_JAVASCRIPT_MAX_TEXT + 1);
-    bool file = stet_typeof(implementation) == STET_OBJECT;
+    bool file = stet_value_type(implementation) == STET_TYPE_OBJECT;
     char *path = NULL;
     stet_status status = file ? file_of(js, implementation, &path, err) : check_implementation(implementation, err);
     if (status == STET_OK && file)
@@ -394,7 +410,7 @@ static stet_status compile_file(javascript *js, stet_value descriptor, stet_hash
                                 stet_error *err) {
     stet_buf key = STET_BUF(0), text = STET_BUF(STET_JAVASCRIPT_MAX_TEXT + 1);
     char *path;
-    stet_status status = file_of(js, stet_get(descriptor, "implementation"), &path, err);
+    stet_status status = file_of(js, stet_value_get(descriptor, "implementation"), &path, err);
     if (status != STET_OK)
         return status;
     stet_slot *slot = NULL;
@@ -453,13 +469,14 @@ static bool agrees(const stet_look *look, bool there, stet_hash hash) {
 
 /* C1. A failure to compile is returned as such, once it is known to be a failure of the text that the document says. */
 static stet_status program_of_file(javascript *js, stet_run *run, void **program, stet_error *err) {
-    stet_value descriptor = stet_run_descriptor(run), file = stet_get(stet_get(descriptor, "implementation"), "file");
+    stet_value descriptor = stet_run_descriptor(run),
+               file = stet_value_get(stet_value_get(descriptor, "implementation"), "file");
     stet_hash hash = {{0}};
     char *path = NULL;
-    bool recorded = js->files && !stet_as_bool(stet_get(descriptor, "handler"));
+    bool recorded = js->files && !stet_value_as_bool(stet_value_get(descriptor, "handler"));
     if (!recorded) /* a handler runs the code that is there when the event comes, and no record is kept of it */
         return compile_file(js, descriptor, &hash, program, err);
-    stet_status status = stet_path_normal(js->root, "", stet_as_string(&file, NULL), &path, err);
+    stet_status status = stet_path_normal(js->root, "", stet_value_as_string(&file, NULL), &path, err);
     if (status != STET_OK)
         return status;
     char *id = stet_file_id(path);
@@ -492,7 +509,9 @@ static stet_status program_of_file(javascript *js, stet_run *run, void **program
             settled = status == STET_OK && agrees(&known, there, hash);
         }
         if (status == STET_OK && settled && made == STET_NOT_FOUND) {
-            status = stet_fail(err, STET_NOT_FOUND, "%s: no such file (the code of %s)", path, stet_run_name(run));
+            const char *where = strstr(mine.message, ": a link to ");
+            status = stet_fail(err, STET_NOT_FOUND, "%s%s (the code of %s)", path, where ? where : ": no such file",
+                               stet_run_name(run));
         } else if (status == STET_OK && settled && made != STET_OK) {
             status = made;
             stet_error_move(err, &mine);
@@ -509,10 +528,10 @@ static stet_status program_of_file(javascript *js, stet_run *run, void **program
 /* `program` may be NULL: then one is prepared, and kept. */
 static stet_status start(void *state, void *program, stet_run *run, stet_error *err) {
     javascript *js = state;
-    stet_value implementation = stet_get(stet_run_descriptor(run), "implementation");
+    stet_value implementation = stet_value_get(stet_run_descriptor(run), "implementation");
     stet_status status = STET_OK;
     if (!program)
-        status = stet_typeof(implementation) == STET_OBJECT
+        status = stet_value_type(implementation) == STET_TYPE_OBJECT
                      ? program_of_file(js, run, &program, err)
                      : program_of_text(js, stet_run_descriptor(run), &program, err);
     if (status == STET_OK)

@@ -61,9 +61,15 @@ void stet_javascript_keep_engine(bool keep);
 
 /* Is this a pattern in JavaScript by its name: *.js or *.mjs? */
 bool stet_javascript_is_pattern(const char *file);
-/* The JSON form of a pattern written in JavaScript (docs/javascript.md), for stet_pattern_of_value. `file` is for
- * messages. `*out` belongs to the caller. */
-STET_CHECKED stet_status stet_javascript_pattern(const char *file, const char *text, size_t len, stet_value *out,
-                                                 stet_error *err);
+/* How the script of a pattern runs. */
+typedef struct stet_javascript_script {
+    stet_value config;            /* [module.javascript] of the project, for its limits; or null */
+    bool (*cancelled)(void *ctx); /* asked often; true ends the script with STET_CANCELLED. May be NULL */
+    void *ctx;
+} stet_javascript_script;
+/* The JSON form of a pattern written in JavaScript (docs/javascript.md), for stet_pattern_of_value. `script` is a
+ * stet_javascript_script, or NULL. `file` is for messages. `*out` belongs to the caller. */
+STET_CHECKED stet_status stet_javascript_pattern(void *script, const char *file, const char *text, size_t len,
+                                                 stet_value *out, stet_error *err);
 
 #endif

@@ -24,8 +24,8 @@ const stet_module_kind *stet_module_find(const char *type) {
 
 stet_status stet_module_check(void *ctx, stet_value descriptor, stet_value node, stet_error *err) {
     (void)ctx;
-    stet_value type = stet_get(descriptor, "type");
-    const char *name = stet_typeof(type) == STET_STRING ? stet_as_string(&type, NULL) : "";
+    stet_value type = stet_value_get(descriptor, "type");
+    const char *name = stet_value_type(type) == STET_TYPE_STRING ? stet_value_as_string(&type, NULL) : "";
     const stet_module_kind *kind = stet_module_find(name);
     if (!kind) {
         stet_buf known = STET_BUF(256);
@@ -42,17 +42,17 @@ stet_status stet_module_check(void *ctx, stet_value descriptor, stet_value node,
 void stet_module_names(void *ctx, const char *root, stet_value descriptor, stet_value node, stet_named_fn each,
                        void *each_ctx) {
     (void)ctx;
-    stet_value type = stet_get(descriptor, "type");
+    stet_value type = stet_value_get(descriptor, "type");
     const stet_module_kind *kind =
-        stet_typeof(type) == STET_STRING ? stet_module_find(stet_as_string(&type, NULL)) : NULL;
+        stet_value_type(type) == STET_TYPE_STRING ? stet_module_find(stet_value_as_string(&type, NULL)) : NULL;
     if (kind && kind->names)
         kind->names(root, descriptor, node, each, each_ctx);
 }
 
 stet_status stet_module_members(stet_value descriptor, const char *const *names, size_t count, const char *what,
                                 const char *docs, stet_error *err) {
-    for (size_t i = 0; i < stet_count(descriptor); i++) {
-        const char *key = stet_key_at(descriptor, i, NULL);
+    for (size_t i = 0; i < stet_value_count(descriptor); i++) {
+        const char *key = stet_value_key_at(descriptor, i, NULL);
         bool known = false;
         for (size_t k = 0; k < count; k++)
             known |= strcmp(key, names[k]) == 0;

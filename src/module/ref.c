@@ -70,7 +70,8 @@ static int position(const ref_row *row, const char *name, size_t len, bool *rest
 /* The key under which an input is bound: its name, or its position. Array inputs have positions alone. */
 bool ref_key(const ref_call *call, const char *name, char out[24]) {
     bool rest, any;
-    if (stet_typeof(call->bindings) == STET_OBJECT && stet_find(call->bindings, name, strlen(name), NULL)) {
+    if (stet_value_type(call->bindings) == STET_TYPE_OBJECT &&
+        stet_value_find(call->bindings, name, strlen(name), NULL)) {
         snprintf(out, 24, "%s", name);
         return true;
     }
@@ -78,9 +79,10 @@ bool ref_key(const ref_call *call, const char *name, char out[24]) {
     if (at < 0)
         return false;
     snprintf(out, 24, "%d", at);
-    if (stet_typeof(call->bindings) == STET_ARRAY)
-        return (size_t)at < stet_count(call->bindings);
-    return stet_typeof(call->bindings) == STET_OBJECT && stet_find(call->bindings, out, strlen(out), NULL);
+    if (stet_value_type(call->bindings) == STET_TYPE_ARRAY)
+        return (size_t)at < stet_value_count(call->bindings);
+    return stet_value_type(call->bindings) == STET_TYPE_OBJECT &&
+           stet_value_find(call->bindings, out, strlen(out), NULL);
 }
 
 bool ref_has(const ref_call *call, const char *name) {
@@ -91,7 +93,7 @@ bool ref_has(const ref_call *call, const char *name) {
 stet_status ref_arg_at(ref_call *call, const char *name, stet_pathref below, stet_read_kind kind, stet_value *out,
                        bool *found, stet_error *err) {
     char key[24];
-    *out = stet_null();
+    *out = stet_value_null();
     if (found)
         *found = false;
     if (!ref_key(call, name, key))
@@ -104,7 +106,7 @@ stet_status ref_arg_at(ref_call *call, const char *name, stet_pathref below, ste
     if (status == STET_NOT_FOUND) {
         if (err)
             stet_error_clear(err);
-        *out = stet_null();
+        *out = stet_value_null();
         return STET_OK;
     }
     if (found)
@@ -132,10 +134,10 @@ static int numbered_compare(const void *a, const void *b) {
 static stet_status read_all(ref_call *call, stet_value *out, stet_error *err) {
     STET_VEC(numbered) order = {0};
     stet_status status = STET_OK;
-    bool object = stet_typeof(call->bindings) == STET_OBJECT;
-    for (size_t i = 0; i < stet_count(call->bindings); i++) {
+    bool object = stet_value_type(call->bindings) == STET_TYPE_OBJECT;
+    for (size_t i = 0; i < stet_value_count(call->bindings); i++) {
         size_t len, index;
-        const char *key = object ? stet_key_at(call->bindings, i, &len) : NULL;
+        const char *key = object ? stet_value_key_at(call->bindings, i, &len) : NULL;
         bool number = key && stet_path_index(key, len, &index);
         *stet_vec_add(&order) = (numbered){object ? (number ? index : UINT64_MAX) : i, i};
     }
@@ -143,10 +145,10 @@ static stet_status read_all(ref_call *call, stet_value *out, stet_error *err) {
         qsort(order.at, order.len, sizeof *order.at, numbered_compare);
     stet_path path = STET_PATH_INIT;
     for (size_t i = 0; i < order.len && status == STET_OK; i++) {
-        stet_value v = stet_null();
+        stet_value v = stet_value_null();
         if (object) {
             size_t len;
-            const char *key = stet_key_at(call->bindings, order.at[i].index, &len);
+            const char *key = stet_value_key_at(call->bindings, order.at[i].index, &len);
             stet_path_push_n(&path, key, len);
         } else {
             stet_path_push_index(&path, order.at[i].index);
@@ -155,11 +157,11 @@ static stet_status read_all(ref_call *call, stet_value *out, stet_error *err) {
         if (status == STET_NOT_FOUND) {
             if (err)
                 stet_error_clear(err);
-            v = stet_null();
+            v = stet_value_null();
             status = STET_OK;
         }
         if (status == STET_OK)
-            stet_push(out, stet_retain(v));
+            stet_value_push(out, stet_value_retain(v));
         stet_path_pop(&path);
     }
     stet_path_release(&path);
@@ -168,30 +170,31 @@ static stet_status read_all(ref_call *call, stet_value *out, stet_error *err) {
 }
 
 stet_status ref_rest(ref_call *call, stet_value *out, stet_error *err) {
-    bool named = stet_typeof(call->bindings) == STET_OBJECT && stet_find(call->bindings, "values", 6, NULL);
-    stet_value list = stet_array();
+    bool named =
+        stet_value_type(call->bindings) == STET_TYPE_OBJECT && stet_value_find(call->bindings, "values", 6, NULL);
+    stet_value list = stet_value_array();
     if (!named) {
         stet_status status = read_all(call, &list, err);
         if (status != STET_OK) {
-            stet_release(list);
+            stet_value_release(list);
             return status;
         }
         *out = list;
         return STET_OK;
     }
-    stet_release(list);
+    stet_value_release(list);
     stet_value v;
     stet_status status = ref_arg(call, "values", STET_RECURSIVE, &v, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(v) == STET_ARRAY) {
-        *out = stet_retain(v);
+    if (stet_value_type(v) == STET_TYPE_ARRAY) {
+        *out = stet_value_retain(v);
         return STET_OK;
     }
-    if (stet_typeof(v) == STET_OBJECT) {
-        list = stet_array();
-        for (size_t i = 0; i < stet_count(v); i++)
-            stet_push(&list, stet_retain(stet_at(v, i)));
+    if (stet_value_type(v) == STET_TYPE_OBJECT) {
+        list = stet_value_array();
+        for (size_t i = 0; i < stet_value_count(v); i++)
+            stet_value_push(&list, stet_value_retain(stet_value_at(v, i)));
         *out = list;
         return STET_OK;
     }
@@ -201,22 +204,22 @@ stet_status ref_rest(ref_call *call, stet_value *out, stet_error *err) {
 stet_status ref_expected(stet_error *err, const char *name, const char *what, stet_value found) {
     static const char *const names[] = {"null",     "a boolean", "a number", "a number",
                                         "a string", "an array",  "an object"};
-    return stet_fail(err, STET_INVALID, "%s: expected %s, found %s", name, what, names[stet_typeof(found)]);
+    return stet_fail(err, STET_INVALID, "%s: expected %s, found %s", name, what, names[stet_value_type(found)]);
 }
 
 bool ref_truth(stet_value v) {
     size_t len;
-    switch (stet_typeof(v)) {
-    case STET_NULL:
+    switch (stet_value_type(v)) {
+    case STET_TYPE_NULL:
         return false;
-    case STET_BOOL:
-        return stet_as_bool(v);
-    case STET_INT:
-        return stet_as_int(v) != 0;
-    case STET_DOUBLE:
-        return stet_as_double(v) != 0;
-    case STET_STRING:
-        stet_as_string(&v, &len);
+    case STET_TYPE_BOOL:
+        return stet_value_as_bool(v);
+    case STET_TYPE_INT:
+        return stet_value_as_int(v) != 0;
+    case STET_TYPE_DOUBLE:
+        return stet_value_as_double(v) != 0;
+    case STET_TYPE_STRING:
+        stet_value_as_string(&v, &len);
         return len > 0;
     default:
         return true;
@@ -224,9 +227,9 @@ bool ref_truth(stet_value v) {
 }
 
 void ref_text(stet_buf *b, stet_value v) {
-    if (stet_typeof(v) == STET_STRING) {
+    if (stet_value_type(v) == STET_TYPE_STRING) {
         size_t len;
-        const char *s = stet_as_string(&v, &len);
+        const char *s = stet_value_as_string(&v, &len);
         stet_buf_add(b, s, len);
     } else {
         stet_json_write(b, v, STET_JSON_CANONICAL);
@@ -234,21 +237,21 @@ void ref_text(stet_buf *b, stet_value v) {
 }
 
 static const ref_row *row_of(stet_value descriptor) {
-    stet_value name = stet_get(descriptor, "ref");
-    return stet_typeof(name) == STET_STRING ? find(stet_as_string(&name, NULL)) : NULL;
+    stet_value name = stet_value_get(descriptor, "ref");
+    return stet_value_type(name) == STET_TYPE_STRING ? find(stet_value_as_string(&name, NULL)) : NULL;
 }
 
 static stet_status check_ref_name(stet_value descriptor, stet_error *err) {
     stet_value name;
-    if (!stet_find(descriptor, "ref", 3, &name) || stet_typeof(name) != STET_STRING) {
+    if (!stet_value_find(descriptor, "ref", 3, &name) || stet_value_type(name) != STET_TYPE_STRING) {
         stet_fail(err, STET_INVALID, "a module of type \"ref\" needs a \"ref\": the name of a function");
         stet_hint(err, "for example \"ref\": \"sum\"");
         return STET_INVALID;
     }
-    if (find(stet_as_string(&name, NULL)))
+    if (find(stet_value_as_string(&name, NULL)))
         return STET_OK;
     size_t len;
-    const char *s = stet_as_string(&name, &len);
+    const char *s = stet_value_as_string(&name, &len);
     stet_buf known = STET_BUF(2048);
     for (size_t i = 0; i < ROW_COUNT; i++)
         stet_buf_printf(&known, "%s%s", i ? " " : "", rows[i]->name);
@@ -281,15 +284,15 @@ static stet_status check_inputs(const ref_row *row, stet_value inputs, stet_erro
             return STET_INVALID;
         }
     }
-    if (rest && stet_count(inputs) == 0) {
+    if (rest && stet_value_count(inputs) == 0) {
         stet_fail(err, STET_INVALID, "ref \"%s\" has no inputs", row->name);
         stet_hint(err, "add \"inputs\": {\"values\": BINDING}");
         return STET_INVALID;
     }
-    for (size_t i = 0; !rest && !any && i < stet_count(inputs); i++) {
+    for (size_t i = 0; !rest && !any && i < stet_value_count(inputs); i++) {
         size_t len, index;
         bool r, a;
-        const char *key = stet_typeof(inputs) == STET_OBJECT ? stet_key_at(inputs, i, &len) : NULL;
+        const char *key = stet_value_type(inputs) == STET_TYPE_OBJECT ? stet_value_key_at(inputs, i, &len) : NULL;
         if (key && position(row, key, len, &r, &a) >= 0)
             continue;
         if (key ? stet_path_index(key, len, &index) && index < (size_t)named : i < (size_t)named)
@@ -299,7 +302,7 @@ static stet_status check_inputs(const ref_row *row, stet_value inputs, stet_erro
                       key);
         else
             stet_fail(err, STET_INVALID, "ref \"%s\" takes %d inputs, and has %zu", row->name, named,
-                      stet_count(inputs));
+                      stet_value_count(inputs));
         stet_hint(err, "its inputs are: %s", row->inputs);
         return STET_INVALID;
     }
@@ -311,10 +314,10 @@ static stet_status check(stet_value descriptor, stet_value node, stet_error *err
     stet_status status = check_ref_name(descriptor, err);
     if (status != STET_OK)
         return status;
-    for (size_t i = 0; i < stet_count(descriptor); i++) {
+    for (size_t i = 0; i < stet_value_count(descriptor); i++) {
         size_t len;
         char word[64];
-        const char *key = stet_key_at(descriptor, i, &len);
+        const char *key = stet_value_key_at(descriptor, i, &len);
         snprintf(word, sizeof word, " %.60s ", key);
         if (strcmp(key, "handler") == 0) {
             stet_fail(err, STET_UNSUPPORTED, "a ref can't be an event handler");
@@ -330,7 +333,7 @@ static stet_status check(stet_value descriptor, stet_value node, stet_error *err
             return STET_INVALID;
         }
     }
-    status = check_inputs(row_of(descriptor), stet_get(node, "inputs"), err);
+    status = check_inputs(row_of(descriptor), stet_value_get(node, "inputs"), err);
     if (status == STET_OK && row_of(descriptor) == &ref_row_files)
         status = ref_check_files(descriptor, err);
     return status == STET_OK && ref_has_children(row_of(descriptor))
@@ -376,21 +379,21 @@ static stet_status fingerprint(void *state, stet_value descriptor, stet_hash *ou
     char text[96];
     int n = snprintf(text, sizeof text, "ref %s %d", row->name, REF_VERSION);
     *out = stet_hash_of(text, (size_t)n);
-    stet_value pattern = stet_get(descriptor, "pattern");
-    if (ref_has_children(row) && stet_typeof(pattern) == STET_OBJECT) {
-        stet_value all = stet_object();
-        stet_put(&all, "ref", stet_string(text));
-        stet_put(&all, "pattern", stet_retain(pattern));
-        stet_put(&all, "key", stet_retain(stet_get(descriptor, "key")));
+    stet_value pattern = stet_value_get(descriptor, "pattern");
+    if (ref_has_children(row) && stet_value_type(pattern) == STET_TYPE_OBJECT) {
+        stet_value all = stet_value_object();
+        stet_value_put(&all, "ref", stet_value_string(text));
+        stet_value_put(&all, "pattern", stet_value_retain(pattern));
+        stet_value_put(&all, "key", stet_value_retain(stet_value_get(descriptor, "key")));
         *out = stet_hash_value(all);
-        stet_release(all);
+        stet_value_release(all);
     } else if (row == &ref_row_files) {
-        stet_value all = stet_array();
-        stet_push(&all, stet_string(text));
-        stet_push(&all, stet_retain(stet_get(descriptor, "distinct")));
-        stet_push(&all, stet_retain(stet_get(descriptor, "name")));
+        stet_value all = stet_value_array();
+        stet_value_push(&all, stet_value_string(text));
+        stet_value_push(&all, stet_value_retain(stet_value_get(descriptor, "distinct")));
+        stet_value_push(&all, stet_value_retain(stet_value_get(descriptor, "name")));
         *out = stet_hash_value(all);
-        stet_release(all);
+        stet_value_release(all);
     }
     return STET_OK;
 }
@@ -408,7 +411,7 @@ static stet_status start(void *state, void *program, stet_run *run, stet_error *
     if (!row)
         return check_ref_name(stet_run_descriptor(run), err);
     ref_call call = {run, row, stet_run_bindings(run), state};
-    stet_value result = stet_null();
+    stet_value result = stet_value_null();
     stet_error mine = STET_ERROR_INIT;
     if (row->run(&call, &result, &mine) == STET_OK) {
         stet_run_succeed(run, result);

@@ -32,10 +32,10 @@ static bool check_argument(void *ctx, stet_value binding, stet_pathref place) {
         fine = (len == 7 && memcmp(key, "element", 7) == 0) || (len == 5 && memcmp(key, "index", 5) == 0) ||
                (c->reduce && len == 11 && memcmp(key, "accumulator", 11) == 0);
         size_t at;
-        if (!fine && stet_typeof(c->inputs) == STET_ARRAY)
-            fine = stet_path_index(key, len, &at) && at < stet_count(c->inputs);
+        if (!fine && stet_value_type(c->inputs) == STET_TYPE_ARRAY)
+            fine = stet_path_index(key, len, &at) && at < stet_value_count(c->inputs);
         else if (!fine)
-            fine = stet_find(c->inputs, key, len, NULL);
+            fine = stet_value_find(c->inputs, key, len, NULL);
         if (!fine)
             snprintf(c->missing, sizeof c->missing, "%.*s", (int)(len < STET_PATTERN_MAX_NAME ? len : 200), key);
     }
@@ -54,11 +54,11 @@ static int nesting(stet_value pattern) {
     *stet_vec_add(&stack) = (level){pattern, 1};
     while (stack.len > 0 && deepest <= STET_CHILD_MAX_DEPTH) {
         level l = stack.at[--stack.len];
-        stet_value nodes = stet_get(l.pattern, "nodes");
+        stet_value nodes = stet_value_get(l.pattern, "nodes");
         deepest = l.depth > deepest ? l.depth : deepest;
-        for (size_t i = 0; stet_typeof(nodes) == STET_ARRAY && i < stet_count(nodes); i++) {
-            stet_value inner = stet_get(stet_get(stet_at(nodes, i), "module"), "pattern");
-            if (stet_typeof(inner) == STET_OBJECT)
+        for (size_t i = 0; stet_value_type(nodes) == STET_TYPE_ARRAY && i < stet_value_count(nodes); i++) {
+            stet_value inner = stet_value_get(stet_value_get(stet_value_at(nodes, i), "module"), "pattern");
+            if (stet_value_type(inner) == STET_TYPE_OBJECT)
                 *stet_vec_add(&stack) = (level){inner, l.depth + 1};
         }
     }
@@ -68,8 +68,8 @@ static int nesting(stet_value pattern) {
 
 static stet_status check_inputs(const ref_row *row, stet_value inputs, stet_error *err) {
     static const char *const taken[] = {"element", "index", "accumulator"};
-    for (size_t i = 0; stet_typeof(inputs) == STET_OBJECT && i < sizeof taken / sizeof *taken; i++)
-        if (stet_find(inputs, taken[i], strlen(taken[i]), NULL)) {
+    for (size_t i = 0; stet_value_type(inputs) == STET_TYPE_OBJECT && i < sizeof taken / sizeof *taken; i++)
+        if (stet_value_find(inputs, taken[i], strlen(taken[i]), NULL)) {
             stet_fail(err, STET_INVALID,
                       "ref \"%s\" has no input \"%s\": that is what each child finds in its argument", row->name,
                       taken[i]);
@@ -81,19 +81,19 @@ static stet_status check_inputs(const ref_row *row, stet_value inputs, stet_erro
 
 stet_status ref_check_children(const ref_row *row, stet_value descriptor, stet_value node, stet_error *err) {
     static const stet_pattern_checks checks = {.module = stet_module_check};
-    stet_value pattern, key, inputs = stet_get(node, "inputs");
-    if (!stet_find(descriptor, "pattern", 7, &pattern) || stet_typeof(pattern) != STET_OBJECT) {
+    stet_value pattern, key, inputs = stet_value_get(node, "inputs");
+    if (!stet_value_find(descriptor, "pattern", 7, &pattern) || stet_value_type(pattern) != STET_TYPE_OBJECT) {
         stet_fail(err, STET_INVALID, "ref \"%s\" needs a \"pattern\": what is computed for each element", row->name);
         stet_hint(err, "write {\"pattern\": 1, \"name\": ..., \"nodes\": [...], \"result\": {\"$\": NODE}}; its "
                        "argument is {\"element\": ELEMENT}");
         return STET_INVALID;
     }
-    if (stet_find(descriptor, "key", 3, &key)) {
+    if (stet_value_find(descriptor, "key", 3, &key)) {
         stet_path path = STET_PATH_INIT;
         size_t len;
-        const char *text = stet_as_string(&key, &len);
+        const char *text = stet_value_as_string(&key, &len);
         bool fine = text ? text[0] != '/' || stet_path_of_pointer(&path, text, len, NULL) == STET_OK
-                         : stet_typeof(key) == STET_ARRAY && stet_path_of_value(&path, key, NULL) == STET_OK;
+                         : stet_value_type(key) == STET_TYPE_ARRAY && stet_path_of_value(&path, key, NULL) == STET_OK;
         stet_path_release(&path);
         if (!fine || (text && len == 0)) {
             stet_fail(err, STET_INVALID, "the key of ref \"%s\" is no path into an element", row->name);
@@ -101,8 +101,8 @@ stet_status ref_check_children(const ref_row *row, stet_value descriptor, stet_v
             return STET_INVALID;
         }
     }
-    if (stet_find(node, "resultSchema", 12, NULL) || stet_find(descriptor, "resultSchema", 12, NULL) ||
-        stet_find(node, "argumentSchema", 14, NULL) || stet_find(descriptor, "argumentSchema", 14, NULL)) {
+    if (stet_value_find(node, "resultSchema", 12, NULL) || stet_value_find(descriptor, "resultSchema", 12, NULL) ||
+        stet_value_find(node, "argumentSchema", 14, NULL) || stet_value_find(descriptor, "argumentSchema", 14, NULL)) {
         stet_fail(err, STET_INVALID, "ref \"%s\" has no schemas of its own: it does not look into its elements",
                   row->name);
         stet_hint(err, "put them on the nodes of the child pattern");
@@ -117,7 +117,7 @@ stet_status ref_check_children(const ref_row *row, stet_value descriptor, stet_v
         return STET_LIMIT;
     }
     stet_pattern *p;
-    status = stet_pattern_of_value("child pattern", stet_retain(pattern), &checks, &p, NULL, err);
+    status = stet_pattern_of_value("child pattern", stet_value_retain(pattern), &checks, &p, NULL, err);
     if (status != STET_OK)
         return status;
     argument_check c = {.p = p, .inputs = inputs, .reduce = strcmp(row->name, "reduce") == 0};
@@ -130,7 +130,7 @@ stet_status ref_check_children(const ref_row *row, stet_value descriptor, stet_v
         stet_hint(err,
                   "add the input \"%s\" beside \"list\"; by itself a child has argument/element and argument/index%s",
                   c.missing, c.reduce ? " and argument/accumulator" : "");
-    } else if (stet_typeof(p->result) == STET_NULL) {
+    } else if (stet_value_type(p->result) == STET_TYPE_NULL) {
         status = stet_fail(err, STET_INVALID, "the child pattern has no result");
         stet_hint(err, "add \"result\": {\"$\": NODE}");
     }
@@ -152,10 +152,10 @@ typedef struct children {
 
 /* The key of one element. Borrowed. A link on the way is followed: that is a read. */
 static stet_status key_of(children *c, size_t i, stet_value element, stet_value *out, stet_error *err) {
-    *out = stet_null();
+    *out = stet_value_null();
     if (c->by_keys) {
-        if (i < stet_count(c->keys))
-            *out = stet_at(c->keys, i);
+        if (i < stet_value_count(c->keys))
+            *out = stet_value_at(c->keys, i);
         return STET_OK;
     }
     if (!c->by_path) {
@@ -169,17 +169,18 @@ static stet_status key_of(children *c, size_t i, stet_value element, stet_value 
     stet_value cur = element;
     bool linked = stet_link_is(cur, NULL), there = true;
     while (!linked && there && stet_path_next(path, &cursor, &scratch, &key, &len)) {
-        if (stet_typeof(cur) == STET_OBJECT)
-            there = stet_find(cur, key, len, &cur);
-        else if (stet_typeof(cur) == STET_ARRAY && stet_path_index(key, len, &index) && index < stet_count(cur))
-            cur = stet_at(cur, index);
+        if (stet_value_type(cur) == STET_TYPE_OBJECT)
+            there = stet_value_find(cur, key, len, &cur);
+        else if (stet_value_type(cur) == STET_TYPE_ARRAY && stet_path_index(key, len, &index) &&
+                 index < stet_value_count(cur))
+            cur = stet_value_at(cur, index);
         else
             there = false;
         linked = there && stet_link_is(cur, NULL);
     }
     stet_buf_release(&scratch);
     if (!linked) {
-        *out = there ? cur : stet_null();
+        *out = there ? cur : stet_value_null();
         return STET_OK;
     }
     stet_path whole = STET_PATH_INIT;
@@ -191,15 +192,15 @@ static stet_status key_of(children *c, size_t i, stet_value element, stet_value 
     if (status == STET_NOT_FOUND) {
         if (err)
             stet_error_clear(err);
-        *out = stet_null();
+        *out = stet_value_null();
         status = STET_OK;
     }
     return status;
 }
 
 static stet_status add_child(children *c, size_t i, stet_error *err) {
-    stet_value element = stet_at(c->list, i), key, inner;
-    if (stet_binding_is_literal(element, &inner) && !stet_link_is(stet_get(c->call->bindings, c->list_key), NULL))
+    stet_value element = stet_value_at(c->list, i), key, inner;
+    if (stet_binding_is_literal(element, &inner) && !stet_link_is(stet_value_get(c->call->bindings, c->list_key), NULL))
         element = inner; /* a list that is written in the pattern itself */
     stet_status status = key_of(c, i, element, &key, err);
     if (status != STET_OK)
@@ -225,31 +226,32 @@ static stet_status read_list(children *c, stet_error *err) {
     if (status == STET_NOT_FOUND) {
         if (err)
             stet_error_clear(err);
-        c->list = stet_null();
+        c->list = stet_value_null();
         status = STET_OK;
     }
-    if (status == STET_OK && stet_typeof(c->list) != STET_NULL && stet_typeof(c->list) != STET_ARRAY)
+    if (status == STET_OK && stet_value_type(c->list) != STET_TYPE_NULL && stet_value_type(c->list) != STET_TYPE_ARRAY)
         status = ref_expected(err, "list", "an array", c->list);
     return status;
 }
 
 static stet_status read_keys(children *c, stet_error *err) {
-    stet_value key = stet_get(stet_run_descriptor(c->call->run), "key");
+    stet_value key = stet_value_get(stet_run_descriptor(c->call->run), "key");
     size_t len;
     stet_status status = STET_OK;
     if (ref_has(c->call, "keys")) {
         c->by_keys = true;
         status = ref_arg(c->call, "keys", STET_RECURSIVE, &c->keys, err);
-        if (status == STET_OK && stet_typeof(c->keys) != STET_ARRAY && stet_typeof(c->keys) != STET_NULL)
+        if (status == STET_OK && stet_value_type(c->keys) != STET_TYPE_ARRAY &&
+            stet_value_type(c->keys) != STET_TYPE_NULL)
             status = ref_expected(err, "keys", "an array", c->keys);
-    } else if (stet_typeof(key) == STET_STRING) {
-        const char *text = stet_as_string(&key, &len);
+    } else if (stet_value_type(key) == STET_TYPE_STRING) {
+        const char *text = stet_value_as_string(&key, &len);
         c->by_path = true;
         if (text[0] == '/')
             status = stet_path_of_pointer(&c->key_path, text, len, err);
         else
             stet_path_push_n(&c->key_path, text, len);
-    } else if (stet_typeof(key) == STET_ARRAY) {
+    } else if (stet_value_type(key) == STET_TYPE_ARRAY) {
         c->by_path = true;
         status = stet_path_of_value(&c->key_path, key, err);
     }
@@ -261,16 +263,16 @@ static stet_status run_children(ref_call *call, stet_value *out, stet_error *err
     stet_status status = read_list(&c, err);
     if (status == STET_OK)
         status = read_keys(&c, err);
-    if (status == STET_OK && stet_count(c.list) > STET_CHILDREN_MAX) {
+    if (status == STET_OK && stet_value_count(c.list) > STET_CHILDREN_MAX) {
         status = stet_fail(err, STET_LIMIT, "%zu elements, more than the %d that may have children of their own",
-                           stet_count(c.list), STET_CHILDREN_MAX);
+                           stet_value_count(c.list), STET_CHILDREN_MAX);
         stet_hint(err, "split the list, or compute over it in one action");
     }
-    for (size_t i = 0; i < stet_count(c.list) && status == STET_OK; i++)
+    for (size_t i = 0; i < stet_value_count(c.list) && status == STET_OK; i++)
         status = add_child(&c, i, err);
     if (status == STET_OK)
         status = stet_run_children(call->run, c.at.at, c.at.len, err);
-    *out = stet_null(); /* the output is written with the children */
+    *out = stet_value_null(); /* the output is written with the children */
     stet_vec_release(&c.at);
     stet_map_release(&c.seen);
     stet_arena_release(&c.arena);
@@ -282,16 +284,16 @@ static stet_status run_children(ref_call *call, stet_value *out, stet_error *err
 /* [{"element": LINK, "keep": LINK}]: those whose `keep` is true. */
 static stet_status keep_elements(ref_call *call, stet_value *out, stet_error *err) {
     stet_path path = STET_PATH_INIT;
-    stet_value tested, kept = stet_array();
+    stet_value tested, kept = stet_value_array();
     stet_path_push(&path, "tested");
     stet_status status = stet_run_raw(call->run, stet_path_ref(&path), &tested, err);
     if (status == STET_NOT_FOUND) {
         if (err)
             stet_error_clear(err);
-        tested = stet_null();
+        tested = stet_value_null();
         status = STET_OK;
     }
-    size_t n = stet_typeof(tested) == STET_ARRAY ? stet_count(tested) : 0;
+    size_t n = stet_value_type(tested) == STET_TYPE_ARRAY ? stet_value_count(tested) : 0;
     for (size_t i = 0; i < n && status == STET_OK; i++) {
         stet_value yes;
         stet_path_push_index(&path, i);
@@ -302,22 +304,22 @@ static stet_status keep_elements(ref_call *call, stet_value *out, stet_error *er
         if (status == STET_NOT_FOUND) {
             if (err)
                 stet_error_clear(err);
-            yes = stet_null();
+            yes = stet_value_null();
             status = STET_OK;
         }
         if (status == STET_OK && ref_truth(yes))
-            stet_push(&kept, stet_retain(stet_get(stet_at(tested, i), "element")));
+            stet_value_push(&kept, stet_value_retain(stet_value_get(stet_value_at(tested, i), "element")));
     }
     stet_path_release(&path);
     if (status == STET_OK)
         *out = kept;
     else
-        stet_release(kept);
+        stet_value_release(kept);
     return status;
 }
 
 static stet_status run_filter(ref_call *call, stet_value *out, stet_error *err) {
-    bool coordinator = stet_typeof(stet_get(stet_run_descriptor(call->run), "pattern")) == STET_OBJECT;
+    bool coordinator = stet_value_type(stet_value_get(stet_run_descriptor(call->run), "pattern")) == STET_TYPE_OBJECT;
     return coordinator ? run_children(call, out, err) : keep_elements(call, out, err);
 }
 

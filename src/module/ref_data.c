@@ -20,7 +20,7 @@ static stet_status pass(ref_call *call, stet_value *out, stet_error *err) {
     stet_value v;
     stet_status status = ref_arg(call, "value", STET_RECURSIVE, &v, err);
     if (status == STET_OK)
-        *out = stet_retain(v);
+        *out = stet_value_retain(v);
     return status;
 }
 const ref_row ref_row_value = {"value", "value", pass, NULL, NULL};
@@ -28,24 +28,24 @@ const ref_row ref_row_value = {"value", "value", pass, NULL, NULL};
 /* A path given as "/a/b" (JSON Pointer), as "a" (one key), as a number (one index), or as a list of those keys. */
 static stet_status path_of(stet_value v, stet_path *path, stet_error *err) {
     size_t len;
-    if (stet_typeof(v) == STET_INT && stet_as_int(v) >= 0) {
-        stet_path_push_index(path, (size_t)stet_as_int(v));
+    if (stet_value_type(v) == STET_TYPE_INT && stet_value_as_int(v) >= 0) {
+        stet_path_push_index(path, (size_t)stet_value_as_int(v));
         return STET_OK;
     }
-    if (stet_typeof(v) == STET_STRING) {
-        const char *s = stet_as_string(&v, &len);
+    if (stet_value_type(v) == STET_TYPE_STRING) {
+        const char *s = stet_value_as_string(&v, &len);
         if (len == 0 || s[0] == '/')
             return stet_path_of_pointer(path, s, len, err);
         stet_path_push_n(path, s, len);
         return STET_OK;
     }
-    if (stet_typeof(v) == STET_ARRAY) {
-        for (size_t i = 0; i < stet_count(v); i++) {
-            stet_value key = stet_at(v, i);
-            if (stet_typeof(key) == STET_INT && stet_as_int(key) >= 0) {
-                stet_path_push_index(path, (size_t)stet_as_int(key));
-            } else if (stet_typeof(key) == STET_STRING) {
-                const char *s = stet_as_string(&key, &len);
+    if (stet_value_type(v) == STET_TYPE_ARRAY) {
+        for (size_t i = 0; i < stet_value_count(v); i++) {
+            stet_value key = stet_value_at(v, i);
+            if (stet_value_type(key) == STET_TYPE_INT && stet_value_as_int(key) >= 0) {
+                stet_path_push_index(path, (size_t)stet_value_as_int(key));
+            } else if (stet_value_type(key) == STET_TYPE_STRING) {
+                const char *s = stet_value_as_string(&key, &len);
                 stet_path_push_n(path, s, len);
             } else {
                 return ref_expected(err, "path", "keys that are strings or indices", key);
@@ -70,7 +70,7 @@ static stet_status get(ref_call *call, stet_value *out, stet_error *err) {
     if (status == STET_OK && !found)
         status = ref_arg(call, "default", STET_RECURSIVE, &v, err);
     if (status == STET_OK)
-        *out = stet_retain(v);
+        *out = stet_value_retain(v);
     return status;
 }
 const ref_row ref_row_get = {"get", "value path default?", get, NULL, " default "};
@@ -80,29 +80,29 @@ static stet_status pick(ref_call *call, stet_value *out, stet_error *err) {
     stet_status status = ref_arg(call, "keys", STET_RECURSIVE, &keys, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(keys) != STET_ARRAY)
+    if (stet_value_type(keys) != STET_TYPE_ARRAY)
         return ref_expected(err, "keys", "an array of strings", keys);
-    stet_value picked = stet_object();
-    for (size_t i = 0; i < stet_count(keys) && status == STET_OK; i++) {
-        stet_value key = stet_at(keys, i), v;
+    stet_value picked = stet_value_object();
+    for (size_t i = 0; i < stet_value_count(keys) && status == STET_OK; i++) {
+        stet_value key = stet_value_at(keys, i), v;
         bool found;
         size_t len;
-        if (stet_typeof(key) != STET_STRING) {
+        if (stet_value_type(key) != STET_TYPE_STRING) {
             status = ref_expected(err, "keys", "an array of strings", key);
             break;
         }
-        const char *s = stet_as_string(&key, &len);
+        const char *s = stet_value_as_string(&key, &len);
         stet_path path = STET_PATH_INIT;
         stet_path_push_n(&path, s, len);
         status = ref_arg_at(call, "value", stet_path_ref(&path), STET_RECURSIVE, &v, &found, err);
         stet_path_release(&path);
         if (status == STET_OK && found)
-            stet_put_n(&picked, s, len, stet_retain(v));
+            stet_value_put_n(&picked, s, len, stet_value_retain(v));
     }
     if (status == STET_OK)
         *out = picked;
     else
-        stet_release(picked);
+        stet_value_release(picked);
     return status;
 }
 const ref_row ref_row_pick = {"pick", "value keys", pick, " value ", NULL};
@@ -112,28 +112,28 @@ static stet_status merge(ref_call *call, stet_value *out, stet_error *err) {
     stet_status status = ref_rest(call, &list, err);
     if (status != STET_OK)
         return status;
-    stet_value merged = stet_object();
-    for (size_t i = 0; i < stet_count(list) && status == STET_OK; i++) {
-        stet_value v = stet_at(list, i);
+    stet_value merged = stet_value_object();
+    for (size_t i = 0; i < stet_value_count(list) && status == STET_OK; i++) {
+        stet_value v = stet_value_at(list, i);
         char name[32];
         snprintf(name, sizeof name, "element %zu", i);
-        if (stet_typeof(v) == STET_NULL)
+        if (stet_value_type(v) == STET_TYPE_NULL)
             continue;
-        if (stet_typeof(v) != STET_OBJECT) {
+        if (stet_value_type(v) != STET_TYPE_OBJECT) {
             status = ref_expected(err, name, "an object", v);
             break;
         }
-        for (size_t k = 0; k < stet_count(v); k++) {
+        for (size_t k = 0; k < stet_value_count(v); k++) {
             size_t len;
-            const char *key = stet_key_at(v, k, &len);
-            stet_put_n(&merged, key, len, stet_retain(stet_at(v, k)));
+            const char *key = stet_value_key_at(v, k, &len);
+            stet_value_put_n(&merged, key, len, stet_value_retain(stet_value_at(v, k)));
         }
     }
-    stet_release(list);
+    stet_value_release(list);
     if (status == STET_OK)
         *out = merged;
     else
-        stet_release(merged);
+        stet_value_release(merged);
     return status;
 }
 const ref_row ref_row_merge = {"merge", "values...", merge, NULL, NULL};
@@ -143,13 +143,13 @@ static stet_status keys(ref_call *call, stet_value *out, stet_error *err) {
     stet_status status = ref_arg(call, "value", STET_SHALLOW, &v, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(v) != STET_OBJECT)
+    if (stet_value_type(v) != STET_TYPE_OBJECT)
         return ref_expected(err, "value", "an object", v);
-    *out = stet_array();
-    for (size_t i = 0; i < stet_count(v); i++) {
+    *out = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(v); i++) {
         size_t len;
-        const char *key = stet_key_at(v, i, &len);
-        stet_push(out, stet_string_n(key, len));
+        const char *key = stet_value_key_at(v, i, &len);
+        stet_value_push(out, stet_value_string_n(key, len));
     }
     return STET_OK;
 }
@@ -160,11 +160,11 @@ static stet_status values(ref_call *call, stet_value *out, stet_error *err) {
     stet_status status = ref_arg(call, "value", STET_RECURSIVE, &v, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(v) != STET_OBJECT)
+    if (stet_value_type(v) != STET_TYPE_OBJECT)
         return ref_expected(err, "value", "an object", v);
-    *out = stet_array();
-    for (size_t i = 0; i < stet_count(v); i++)
-        stet_push(out, stet_retain(stet_at(v, i)));
+    *out = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(v); i++)
+        stet_value_push(out, stet_value_retain(stet_value_at(v, i)));
     return STET_OK;
 }
 const ref_row ref_row_values = {"values", "value", values, NULL, NULL};
@@ -174,17 +174,17 @@ static stet_status length(ref_call *call, stet_value *out, stet_error *err) {
     stet_status status = ref_arg(call, "value", STET_SHALLOW, &v, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(v) == STET_STRING) {
+    if (stet_value_type(v) == STET_TYPE_STRING) {
         size_t len, points = 0;
-        const char *s = stet_as_string(&v, &len);
+        const char *s = stet_value_as_string(&v, &len);
         for (size_t i = 0; i < len; i++)
             points += ((unsigned char)s[i] & 0xC0) != 0x80;
-        *out = stet_int((int64_t)points);
+        *out = stet_value_int((int64_t)points);
         return STET_OK;
     }
-    if (stet_typeof(v) != STET_ARRAY && stet_typeof(v) != STET_OBJECT)
+    if (stet_value_type(v) != STET_TYPE_ARRAY && stet_value_type(v) != STET_TYPE_OBJECT)
         return ref_expected(err, "value", "a string, an array or an object", v);
-    *out = stet_int((int64_t)stet_count(v));
+    *out = stet_value_int((int64_t)stet_value_count(v));
     return STET_OK;
 }
 const ref_row ref_row_length = {"length", "value", length, NULL, NULL};
@@ -194,28 +194,28 @@ static stet_status concat(ref_call *call, stet_value *out, stet_error *err) {
     stet_status status = ref_rest(call, &list, err);
     if (status != STET_OK)
         return status;
-    size_t n = stet_count(list);
-    bool strings = n > 0 && stet_typeof(stet_at(list, 0)) == STET_STRING;
-    stet_value joined = stet_array();
+    size_t n = stet_value_count(list);
+    bool strings = n > 0 && stet_value_type(stet_value_at(list, 0)) == STET_TYPE_STRING;
+    stet_value joined = stet_value_array();
     stet_buf text = STET_BUF(0);
     for (size_t i = 0; i < n && status == STET_OK; i++) {
-        stet_value v = stet_at(list, i);
+        stet_value v = stet_value_at(list, i);
         char name[32];
         snprintf(name, sizeof name, "element %zu", i);
-        if (strings ? stet_typeof(v) != STET_STRING : stet_typeof(v) != STET_ARRAY)
+        if (strings ? stet_value_type(v) != STET_TYPE_STRING : stet_value_type(v) != STET_TYPE_ARRAY)
             status = ref_expected(err, name, strings ? "a string, like the first" : "an array", v);
         else if (strings)
             ref_text(&text, v);
         else
-            for (size_t k = 0; k < stet_count(v); k++)
-                stet_push(&joined, stet_retain(stet_at(v, k)));
+            for (size_t k = 0; k < stet_value_count(v); k++)
+                stet_value_push(&joined, stet_value_retain(stet_value_at(v, k)));
     }
     if (status == STET_OK && text.overflow)
         status = stet_fail(err, STET_LIMIT, "the text is too long");
     if (status == STET_OK)
-        *out = strings ? stet_string_n(stet_buf_cstr(&text), text.len) : stet_retain(joined);
-    stet_release(joined);
-    stet_release(list);
+        *out = strings ? stet_value_string_n(stet_buf_cstr(&text), text.len) : stet_value_retain(joined);
+    stet_value_release(joined);
+    stet_value_release(list);
     stet_buf_release(&text);
     return status;
 }
@@ -233,25 +233,26 @@ static stet_status flatten(ref_call *call, stet_value *out, stet_error *err) {
         status = ref_arg(call, "depth", STET_RECURSIVE, &depth, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(v) != STET_ARRAY)
+    if (stet_value_type(v) != STET_TYPE_ARRAY)
         return ref_expected(err, "value", "an array", v);
-    if (stet_typeof(depth) != STET_NULL && (stet_typeof(depth) != STET_INT || stet_as_int(depth) < 0))
+    if (stet_value_type(depth) != STET_TYPE_NULL &&
+        (stet_value_type(depth) != STET_TYPE_INT || stet_value_as_int(depth) < 0))
         return ref_expected(err, "depth", "an integer, 0 or more", depth);
-    size_t levels = stet_typeof(depth) == STET_NULL ? 1 : (size_t)stet_as_int(depth);
+    size_t levels = stet_value_type(depth) == STET_TYPE_NULL ? 1 : (size_t)stet_value_as_int(depth);
     STET_VEC(flat_frame) stack = {0};
-    *out = stet_array();
+    *out = stet_value_array();
     *stet_vec_add(&stack) = (flat_frame){v, 0};
     while (stack.len > 0) {
         flat_frame *f = &stack.at[stack.len - 1];
-        if (f->next >= stet_count(f->list)) {
+        if (f->next >= stet_value_count(f->list)) {
             stack.len--;
             continue;
         }
-        stet_value item = stet_at(f->list, f->next++);
-        if (stet_typeof(item) == STET_ARRAY && stack.len <= levels)
+        stet_value item = stet_value_at(f->list, f->next++);
+        if (stet_value_type(item) == STET_TYPE_ARRAY && stack.len <= levels)
             *stet_vec_add(&stack) = (flat_frame){item, 0};
         else
-            stet_push(out, stet_retain(item));
+            stet_value_push(out, stet_value_retain(item));
     }
     stet_vec_release(&stack);
     return STET_OK;
@@ -266,7 +267,7 @@ typedef struct sort_item {
 
 static int sort_compare(const void *a, const void *b) {
     const sort_item *x = a, *y = b;
-    int c = stet_compare(x->key, y->key);
+    int c = stet_value_compare(x->key, y->key);
     if (c != 0)
         return x->descending ? -c : c;
     return x->index < y->index ? -1 : x->index > y->index;
@@ -281,25 +282,26 @@ static stet_status sort(ref_call *call, stet_value *out, stet_error *err) {
         status = ref_arg(call, "descending", STET_RECURSIVE, &descending, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(v) != STET_ARRAY)
+    if (stet_value_type(v) != STET_TYPE_ARRAY)
         return ref_expected(err, "value", "an array", v);
     stet_path path = STET_PATH_INIT;
-    if (stet_typeof(field) != STET_NULL && (status = path_of(field, &path, err)) != STET_OK) {
+    if (stet_value_type(field) != STET_TYPE_NULL && (status = path_of(field, &path, err)) != STET_OK) {
         stet_path_release(&path);
         return status;
     }
-    size_t n = stet_count(v);
+    size_t n = stet_value_count(v);
     sort_item *items = stet_alloc((n ? n : 1) * sizeof *items);
     for (size_t i = 0; i < n; i++) {
-        items[i] = (sort_item){stet_at(v, i), stet_at(v, i), i, ref_truth(descending)};
-        if (stet_typeof(field) != STET_NULL && !stet_path_lookup(items[i].item, stet_path_ref(&path), &items[i].key))
-            items[i].key = stet_null();
+        items[i] = (sort_item){stet_value_at(v, i), stet_value_at(v, i), i, ref_truth(descending)};
+        if (stet_value_type(field) != STET_TYPE_NULL &&
+            !stet_path_lookup(items[i].item, stet_path_ref(&path), &items[i].key))
+            items[i].key = stet_value_null();
     }
     if (n > 1)
         qsort(items, n, sizeof *items, sort_compare);
-    *out = stet_array();
+    *out = stet_value_array();
     for (size_t i = 0; i < n; i++)
-        stet_push(out, stet_retain(items[i].item));
+        stet_value_push(out, stet_value_retain(items[i].item));
     free(items);
     stet_path_release(&path);
     return STET_OK;
@@ -311,18 +313,18 @@ static stet_status unique(ref_call *call, stet_value *out, stet_error *err) {
     stet_status status = ref_arg(call, "value", STET_RECURSIVE, &v, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(v) != STET_ARRAY)
+    if (stet_value_type(v) != STET_TYPE_ARRAY)
         return ref_expected(err, "value", "an array", v);
     stet_map seen = {0};
     stet_buf text = STET_BUF(0);
-    *out = stet_array();
-    for (size_t i = 0; i < stet_count(v); i++) {
+    *out = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(v); i++) {
         stet_buf_clear(&text);
-        stet_json_write(&text, stet_at(v, i), STET_JSON_CANONICAL);
+        stet_json_write(&text, stet_value_at(v, i), STET_JSON_CANONICAL);
         if (stet_map_get(&seen, stet_buf_cstr(&text), text.len))
             continue;
         stet_map_put(&seen, stet_buf_cstr(&text), text.len, (stet_slot){.n = 1});
-        stet_push(out, stet_retain(stet_at(v, i)));
+        stet_value_push(out, stet_value_retain(stet_value_at(v, i)));
     }
     stet_buf_release(&text);
     stet_map_release(&seen);
@@ -338,23 +340,23 @@ static stet_status range(ref_call *call, stet_value *out, stet_error *err) {
         stet_status status = ref_arg(call, names[i], STET_RECURSIVE, &v, err);
         if (status != STET_OK)
             return status;
-        if (i > 0 && stet_typeof(v) == STET_NULL)
+        if (i > 0 && stet_value_type(v) == STET_TYPE_NULL)
             continue;
-        if (stet_typeof(v) != STET_INT)
+        if (stet_value_type(v) != STET_TYPE_INT)
             return ref_expected(err, names[i], "an integer", v);
-        n[i] = stet_as_int(v);
+        n[i] = stet_value_as_int(v);
     }
     if (n[2] == 0)
         return stet_fail(err, STET_INVALID, "step: 0 leads nowhere");
-    *out = stet_array();
+    *out = stet_value_array();
     int64_t at = n[1];
     for (size_t count = 0; n[2] > 0 ? at < n[0] : at > n[0]; count++) {
         if (count >= MAX_RANGE) {
-            stet_release(*out);
-            *out = stet_null();
+            stet_value_release(*out);
+            *out = stet_value_null();
             return stet_fail(err, STET_LIMIT, "more than %d numbers", MAX_RANGE);
         }
-        stet_push(out, stet_int(at));
+        stet_value_push(out, stet_value_int(at));
         if (__builtin_add_overflow(at, n[2], &at))
             break;
     }
@@ -369,7 +371,7 @@ static stet_status hash(ref_call *call, stet_value *out, stet_error *err) {
         return status;
     char hex[STET_HASH_HEX];
     stet_hash_hex(stet_hash_value(v), hex);
-    *out = stet_string(hex);
+    *out = stet_value_string(hex);
     return STET_OK;
 }
 const ref_row ref_row_hash = {"hash", "value", hash, NULL, NULL};
@@ -378,7 +380,7 @@ const ref_row ref_row_hash = {"hash", "value", hash, NULL, NULL};
  * read. */
 static stet_status choose(ref_call *call, bool truth, const char *name, const char *other, stet_value *out,
                           stet_error *err) {
-    stet_value condition, v = stet_null();
+    stet_value condition, v = stet_value_null();
     stet_status status = ref_arg(call, "condition", STET_SHALLOW, &condition, err);
     if (status != STET_OK)
         return status;
@@ -386,7 +388,7 @@ static stet_status choose(ref_call *call, bool truth, const char *name, const ch
     if (taken)
         status = ref_arg(call, taken, STET_RECURSIVE, &v, err);
     if (status == STET_OK)
-        *out = stet_retain(v);
+        *out = stet_value_retain(v);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include "files/glob.h"
 #include "files/meet.h"
 #include "files/path.h"
+#include "graph/process.h"
 #include "module/bound.h"
 #include "module/ref.h"
 
@@ -39,7 +40,7 @@ static stet_status add_made(listing *l, const char *matching, stet_error *err) {
     stet_path_pop(&l->at);
     if (status != STET_OK && status != STET_NOT_FOUND)
         return status;
-    const char *text = status == STET_OK ? stet_as_string(&path, &len) : NULL;
+    const char *text = status == STET_OK ? stet_value_as_string(&path, &len) : NULL;
     if (!text) {
         if (err)
             stet_error_clear(err);
@@ -54,7 +55,7 @@ static stet_status add_made(listing *l, const char *matching, stet_error *err) {
         stet_path_push(&l->at, "mode");
         status = stet_run_read(l->call->run, stet_path_ref(&l->at), STET_RECURSIVE, &mode, err);
         stet_path_pop(&l->at);
-        matches = status == STET_OK && stet_as_int(mode) != STET_LOOK_DIRECTORY;
+        matches = status == STET_OK && stet_value_as_int(mode) != STET_LOOK_DIRECTORY;
         if (status == STET_NOT_FOUND && err)
             stet_error_clear(err);
         status = status == STET_NOT_FOUND ? STET_OK : status;
@@ -68,13 +69,15 @@ static stet_status add_made(listing *l, const char *matching, stet_error *err) {
  * file is about to be a leftover, and the list must not be made from it. */
 static bool is_of_children(listing *l, const char *path) {
     static const char suffix[] = ".files";
-    const char *name = stet_run_name(l->call->run), *node = strchr(name, '/');
+    const char *name = stet_run_name(l->call->run), *node = strrchr(name, '/'); /* a scope may hold some */
     size_t len = node ? strlen(++node) : 0;
     if (len < sizeof suffix || strcmp(node + len - (sizeof suffix - 1), suffix) != 0)
         return false;
     char *piece = stet_asprintf("piece:%.*s", (int)(node - name - 1), name),
          *prefix = stet_asprintf("%.*s[", (int)(len - (sizeof suffix - 1)), node);
-    bool of = stet_files_is_written_by(l->call->files, path, piece, prefix);
+    stet_piece_id id;
+    stet_piece_id_of(piece, &id);
+    bool of = stet_files_is_written_by(l->call->files, path, &id.name, prefix);
     stet_free(piece);
     stet_free(prefix);
     return of;
@@ -83,15 +86,16 @@ static bool is_of_children(listing *l, const char *path) {
 /* Is what a pattern matches an output of a command of this very list? That is no read: these commands depend on the
  * list, and what becomes of their outputs otherwise shows in the document of the pattern. */
 static bool is_own(listing *l, const char *key, size_t len) {
-    stet_value templates = stet_get(stet_run_descriptor(l->call->run), "distinct");
+    stet_value templates = stet_value_get(stet_run_descriptor(l->call->run), "distinct");
     stet_buf path = STET_BUF(0);
     bool could = false;
     if (l->call->files && stet_path_unescape(key, len, &path))
-        for (size_t i = 0; i < stet_count(templates) && !could; i++) {
-            stet_value text = stet_at(templates, i);
-            could = stet_path_meets(stet_as_string(&text, NULL), stet_buf_cstr(&path), false);
+        for (size_t i = 0; i < stet_value_count(templates) && !could; i++) {
+            stet_value text = stet_value_at(templates, i);
+            could = stet_path_meets(stet_value_as_string(&text, NULL), stet_buf_cstr(&path), false);
         }
-    bool own = stet_count(templates) > 0 && path.len && stet_files_is_made(l->call->files, stet_buf_cstr(&path)) &&
+    bool own = stet_value_count(templates) > 0 && path.len &&
+               stet_files_is_made(l->call->files, stet_buf_cstr(&path)) &&
                (could || is_of_children(l, stet_buf_cstr(&path)));
     stet_buf_release(&path);
     return own;
@@ -99,18 +103,19 @@ static bool is_own(listing *l, const char *key, size_t len) {
 
 /* {"each": LIST, "name": NAME}: the files NAME of all commands of a list. */
 static stet_status add_each(listing *l, stet_value binding, stet_error *err) {
-    stet_value list, name = stet_get(binding, "name"), matching = stet_get(binding, "matching");
+    stet_value list, name = stet_value_get(binding, "name"), matching = stet_value_get(binding, "matching");
     size_t len;
-    const char *text = stet_as_string(&name, &len);
+    const char *text = stet_value_as_string(&name, &len);
     if (!text)
         return ref_expected(err, "name", "a string", name);
     stet_path_push(&l->at, "each");
     stet_status status = stet_run_raw(l->call->run, stet_path_ref(&l->at), &list, err);
-    for (size_t i = 0; status == STET_OK && stet_typeof(list) == STET_ARRAY && i < stet_count(list); i++) {
+    for (size_t i = 0; status == STET_OK && stet_value_type(list) == STET_TYPE_ARRAY && i < stet_value_count(list);
+         i++) {
         stet_path_push_index(&l->at, i);
         stet_path_push(&l->at, "files");
         stet_path_push_n(&l->at, text, len);
-        status = add_made(l, stet_as_string(&matching, NULL), err);
+        status = add_made(l, stet_value_as_string(&matching, NULL), err);
         stet_path_pop(&l->at);
         stet_path_pop(&l->at);
         stet_path_pop(&l->at);
@@ -134,9 +139,9 @@ static stet_status add_binding(listing *l, stet_value binding, stet_error *err) 
                 stet_error_clear(err);
             return STET_OK; /* a pattern that matches nothing */
         }
-        for (size_t i = 0; status == STET_OK && i < stet_count(value); i++) {
+        for (size_t i = 0; status == STET_OK && i < stet_value_count(value); i++) {
             size_t len;
-            const char *key = stet_key_at(value, i, &len);
+            const char *key = stet_value_key_at(value, i, &len);
             if (key && !is_own(l, key, len))
                 add(l, key, len);
         }
@@ -146,9 +151,9 @@ static stet_status add_binding(listing *l, stet_value binding, stet_error *err) 
         return add_each(l, binding, err);
     if (!stet_bound_is_made(binding))
         return add_made(l, NULL, err);
-    stet_value matching = stet_get(binding, "matching");
+    stet_value matching = stet_value_get(binding, "matching");
     stet_path_push(&l->at, "made");
-    stet_status status = add_made(l, stet_as_string(&matching, NULL), err);
+    stet_status status = add_made(l, stet_value_as_string(&matching, NULL), err);
     stet_path_pop(&l->at);
     return status;
 }
@@ -249,42 +254,42 @@ static int by_bytes(const void *a, const void *b) {
 
 static stet_status files(ref_call *call, stet_value *out, stet_error *err) {
     listing l = {.call = call, .at = STET_PATH_INIT};
-    stet_value bound = stet_get(call->bindings, "files");
+    stet_value bound = stet_value_get(call->bindings, "files");
     stet_status status = stet_bound_ready(call->run, call->files, err);
     stet_path_push(&l.at, "files");
-    bool many = stet_typeof(bound) == STET_ARRAY;
-    size_t count = many ? stet_count(bound) : 1;
+    bool many = stet_value_type(bound) == STET_TYPE_ARRAY;
+    size_t count = many ? stet_value_count(bound) : 1;
     for (size_t k = 0; k < count && status == STET_OK; k++) {
         if (many)
             stet_path_push_index(&l.at, k);
-        status = add_binding(&l, many ? stet_at(bound, k) : bound, err);
+        status = add_binding(&l, many ? stet_value_at(bound, k) : bound, err);
         if (many)
             stet_path_pop(&l.at);
     }
     if (l.paths.len)
         qsort(l.paths.at, l.paths.len, sizeof *l.paths.at, by_bytes);
-    stet_value distinct = stet_get(stet_run_descriptor(call->run), "distinct"), name = stet_null();
-    if (!stet_find(stet_run_descriptor(call->run), "name", 4, &name))
-        name = stet_null();
-    const char *called = stet_typeof(name) == STET_STRING ? stet_as_string(&name, NULL) : "in";
-    for (size_t i = 0; i < stet_count(distinct) && status == STET_OK; i++) {
-        stet_value text = stet_at(distinct, i);
-        drop_written(&l, called, stet_as_string(&text, NULL));
+    stet_value distinct = stet_value_get(stet_run_descriptor(call->run), "distinct"), name = stet_value_null();
+    if (!stet_value_find(stet_run_descriptor(call->run), "name", 4, &name))
+        name = stet_value_null();
+    const char *called = stet_value_type(name) == STET_TYPE_STRING ? stet_value_as_string(&name, NULL) : "in";
+    for (size_t i = 0; i < stet_value_count(distinct) && status == STET_OK; i++) {
+        stet_value text = stet_value_at(distinct, i);
+        drop_written(&l, called, stet_value_as_string(&text, NULL));
     }
-    for (size_t i = 0; i < stet_count(distinct) && status == STET_OK; i++) {
-        stet_value text = stet_at(distinct, i);
-        status = check_distinct(&l, called, stet_as_string(&text, NULL), err);
+    for (size_t i = 0; i < stet_value_count(distinct) && status == STET_OK; i++) {
+        stet_value text = stet_value_at(distinct, i);
+        status = check_distinct(&l, called, stet_value_as_string(&text, NULL), err);
     }
     if (status == STET_OK)
-        *out = stet_array();
+        *out = stet_value_array();
     for (size_t i = 0; i < l.paths.len; i++) {
         if (status == STET_OK) {
-            stet_value e = stet_object();
-            stet_put(&e, "path", stet_string(l.paths.at[i]));
+            stet_value e = stet_value_object();
+            stet_value_put(&e, "path", stet_value_string(l.paths.at[i]));
             char *id = stet_asprintf(STET_FILE_PREFIX "%s", l.paths.at[i]);
-            stet_put(&e, "file", stet_file_link(id));
+            stet_value_put(&e, "file", stet_file_link(id));
             stet_free(id);
-            stet_push(out, e);
+            stet_value_push(out, e);
         }
         stet_free(l.paths.at[i]);
     }
@@ -295,11 +300,11 @@ static stet_status files(ref_call *call, stet_value *out, stet_error *err) {
 }
 
 stet_status ref_check_files(stet_value descriptor, stet_error *err) {
-    stet_value distinct = stet_get(descriptor, "distinct"), name;
-    bool fine = stet_typeof(distinct) == STET_NULL || stet_typeof(distinct) == STET_ARRAY;
-    fine &= !stet_find(descriptor, "name", 4, &name) || stet_typeof(name) == STET_STRING;
-    for (size_t i = 0; fine && i < stet_count(distinct); i++)
-        fine = stet_typeof(stet_at(distinct, i)) == STET_STRING;
+    stet_value distinct = stet_value_get(descriptor, "distinct"), name;
+    bool fine = stet_value_type(distinct) == STET_TYPE_NULL || stet_value_type(distinct) == STET_TYPE_ARRAY;
+    fine &= !stet_value_find(descriptor, "name", 4, &name) || stet_value_type(name) == STET_TYPE_STRING;
+    for (size_t i = 0; fine && i < stet_value_count(distinct); i++)
+        fine = stet_value_type(stet_value_at(distinct, i)) == STET_TYPE_STRING;
     if (fine)
         return STET_OK;
     stet_fail(err, STET_INVALID, "\"distinct\" of ref \"files\" is no list of paths, or its \"name\" no string");

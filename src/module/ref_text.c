@@ -10,9 +10,9 @@ static stet_status text_arg(ref_call *call, const char *name, const char *otherw
     stet_status status = ref_arg(call, name, STET_RECURSIVE, out, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(*out) == STET_NULL && otherwise)
-        *out = stet_string(otherwise); /* short: held inside the value, nothing to release */
-    else if (stet_typeof(*out) != STET_STRING)
+    if (stet_value_type(*out) == STET_TYPE_NULL && otherwise)
+        *out = stet_value_string(otherwise); /* short: held inside the value, nothing to release */
+    else if (stet_value_type(*out) != STET_TYPE_STRING)
         return ref_expected(err, name, "a string", *out);
     return STET_OK;
 }
@@ -20,7 +20,7 @@ static stet_status text_arg(ref_call *call, const char *name, const char *otherw
 static stet_status give(stet_buf *text, stet_value *out, stet_error *err) {
     if (text->overflow)
         return stet_fail(err, STET_LIMIT, "the text is longer than %zu bytes", MAX_TEXT);
-    *out = stet_string_n(stet_buf_cstr(text), text->len);
+    *out = stet_value_string_n(stet_buf_cstr(text), text->len);
     return STET_OK;
 }
 
@@ -31,13 +31,13 @@ static stet_status join(ref_call *call, stet_value *out, stet_error *err) {
         status = ref_arg(call, "values", STET_RECURSIVE, &list, err);
     if (status != STET_OK)
         return status;
-    if (stet_typeof(list) != STET_ARRAY)
+    if (stet_value_type(list) != STET_TYPE_ARRAY)
         return ref_expected(err, "values", "an array", list);
     stet_buf text = STET_BUF(MAX_TEXT);
-    for (size_t i = 0; i < stet_count(list); i++) {
+    for (size_t i = 0; i < stet_value_count(list); i++) {
         if (i > 0)
             ref_text(&text, separator);
-        ref_text(&text, stet_at(list, i));
+        ref_text(&text, stet_value_at(list, i));
     }
     status = give(&text, out, err);
     stet_buf_release(&text);
@@ -53,24 +53,24 @@ static stet_status split(ref_call *call, stet_value *out, stet_error *err) {
     if (status != STET_OK)
         return status;
     size_t len, by;
-    const char *s = stet_as_string(&text, &len), *mark = stet_as_string(&separator, &by);
-    *out = stet_array();
+    const char *s = stet_value_as_string(&text, &len), *mark = stet_value_as_string(&separator, &by);
+    *out = stet_value_array();
     if (by == 0) { /* into characters */
         for (size_t i = 0; i < len;) {
             size_t n = 1;
             while (i + n < len && ((unsigned char)s[i + n] & 0xC0) == 0x80)
                 n++;
-            stet_push(out, stet_string_n(s + i, n));
+            stet_value_push(out, stet_value_string_n(s + i, n));
             i += n;
         }
         return STET_OK;
     }
     const char *end = s + len, *hit;
     while ((hit = memmem(s, (size_t)(end - s), mark, by)) != NULL) {
-        stet_push(out, stet_string_n(s, (size_t)(hit - s)));
+        stet_value_push(out, stet_value_string_n(s, (size_t)(hit - s)));
         s = hit + by;
     }
-    stet_push(out, stet_string_n(s, (size_t)(end - s)));
+    stet_value_push(out, stet_value_string_n(s, (size_t)(end - s)));
     return STET_OK;
 }
 const ref_row ref_row_split = {"split", "text separator?", split, NULL, NULL};
@@ -81,7 +81,7 @@ static stet_status placeholder(ref_call *call, const char *name, size_t len, ste
     size_t name_len = slash ? (size_t)(slash - name) : len;
     stet_path path = STET_PATH_INIT;
     stet_value v;
-    if (name_len == 0 || !stet_find(call->bindings, name, name_len, NULL))
+    if (name_len == 0 || !stet_value_find(call->bindings, name, name_len, NULL))
         return stet_fail(err, STET_INVALID, "template: {%.*s} names no input", (int)(len < 100 ? len : 100), name);
     stet_path_push_n(&path, name, name_len);
     stet_path below = STET_PATH_INIT;
@@ -109,7 +109,7 @@ static stet_status format(ref_call *call, stet_value *out, stet_error *err) {
     if (status != STET_OK)
         return status;
     size_t len;
-    const char *s = stet_as_string(&template, &len);
+    const char *s = stet_value_as_string(&template, &len);
     stet_buf text = STET_BUF(MAX_TEXT);
     for (size_t i = 0; i < len && status == STET_OK; i++) {
         if ((s[i] == '{' || s[i] == '}') && i + 1 < len && s[i + 1] == s[i]) {

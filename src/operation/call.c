@@ -12,14 +12,14 @@
 #define LOG_BYTES ((size_t)64 << 10)
 
 static const char *text_arg(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_get(args, name);
-    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : NULL;
+    *hold = stet_value_get(args, name);
+    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
 }
 
 /* One argument: node:ID, or JSON. `*held` keeps the node. */
 static stet_status take_arg(call_session *s, stet_value v, stet_call_arg *out, stet_hash *held, stet_error *err) {
     size_t len;
-    const char *text = stet_as_string(&v, &len);
+    const char *text = stet_value_as_string(&v, &len);
     if (strncmp(text, "node:", 5) == 0) {
         stet_status status = stet_repo_find(s->repo, text + 5, held, err);
         out->node = held;
@@ -32,20 +32,20 @@ static stet_status take_arg(call_session *s, stet_value v, stet_call_arg *out, s
 }
 
 static stet_status make_node(call_session *s, stet_value args, stet_hash *node, stet_error *err) {
-    stet_value list = stet_get(args, "arg"), hold;
-    size_t n = stet_count(list);
+    stet_value list = stet_value_get(args, "arg"), hold;
+    size_t n = stet_value_count(list);
     stet_call_arg *given = stet_alloc_zero((n + 1) * sizeof *given);
     stet_hash *held = stet_alloc_zero((n + 1) * sizeof *held);
     stet_status status = STET_OK;
     for (size_t i = 0; i < n && status == STET_OK; i++) {
-        status = take_arg(s, stet_at(list, i), &given[i], &held[i], err);
+        status = take_arg(s, stet_value_at(list, i), &given[i], &held[i], err);
         if (status != STET_OK)
             stet_fail_in(err, "argument %zu", i + 1);
     }
     if (status == STET_OK)
         status = stet_calls_node(s->repo, text_arg(args, "function", &hold), given, n, node, err);
     for (size_t i = 0; i < n; i++)
-        stet_release(given[i].value);
+        stet_value_release(given[i].value);
     stet_free(given);
     stet_free(held);
     return status;
@@ -57,9 +57,9 @@ static stet_status conclude(call_session *s, stet_call *c, stet_value *result, s
         return call_outcome_value(s, c, result, err);
     const stet_error *e = stet_call_outcome_of(c)->error;
     stet_fail(err, e->status, "%s", e->message);
-    if (e->hint[0])
+    if (stet_has_hint(e))
         stet_hint(err, "%s", e->hint);
-    stet_detail(err, "id", stet_string(stet_call_execution(c)));
+    stet_detail(err, "id", stet_value_string(stet_call_execution(c)));
     return e->status;
 }
 
@@ -73,7 +73,7 @@ static stet_status leave(call_session *s, stet_call *c, stet_error *err) {
     char node[STET_HASH_HEX];
     stet_hash_hex(stet_call_node(c), node);
     stet_hint(err, "it goes on; wait for it with: stet call wait %.36s", *id ? id : node);
-    stet_detail(err, "id", *id ? stet_string(id) : stet_null());
+    stet_detail(err, "id", *id ? stet_value_string(id) : stet_value_null());
     return err->status;
 }
 
@@ -83,8 +83,8 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_hash node;
     stet_call *c = NULL;
     int64_t timeout;
-    bool detach = stet_as_bool(stet_get(args, "detach"));
-    if (detach && stet_as_bool(stet_get(args, "wait")))
+    bool detach = stet_value_as_bool(stet_value_get(args, "detach"));
+    if (detach && stet_value_as_bool(stet_value_get(args, "wait")))
         return stet_fail(err, STET_INVALID, "--wait and --detach exclude each other");
     stet_status status = call_time(args, "timeout", &timeout, err);
     if (status == STET_OK)
@@ -93,9 +93,10 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         return status;
     status = make_node(&s, args, &node, err);
     if (status == STET_OK) {
-        stet_call_request r = {.node = node, .cache = stet_as_bool(stet_get(args, "cache")), .timeout_ms = timeout};
-        if (stet_find(args, "retries", 7, &retries))
-            r.attempts = stet_as_int(retries) + 1;
+        stet_call_request r = {
+            .node = node, .cache = stet_value_as_bool(stet_value_get(args, "cache")), .timeout_ms = timeout};
+        if (stet_value_find(args, "retries", 7, &retries))
+            r.attempts = stet_value_as_int(retries) + 1;
         status = stet_executor_start(s.executor, &r, call_ended, &s, &c, err);
     }
     if (status == STET_OK) {
@@ -110,15 +111,15 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 }
 
 static void run_render(stet_render *r, stet_value call) {
-    stet_value id = stet_get(call, "id"), value;
-    bool ended = stet_find(call, "value", 5, &value) || stet_find(call, "failure", 7, &value);
+    stet_value id = stet_value_get(call, "id"), value;
+    bool ended = stet_value_find(call, "value", 5, &value) || stet_value_find(call, "failure", 7, &value);
     if (ended) {
         call_render(r, call);
         return;
     }
     stet_buf_printf(r->out, "%s: under way; wait for it with: stet call wait %s\n",
-                    stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "the call",
-                    stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "ID");
+                    stet_value_type(id) == STET_TYPE_STRING ? stet_value_as_string(&id, NULL) : "the call",
+                    stet_value_type(id) == STET_TYPE_STRING ? stet_value_as_string(&id, NULL) : "ID");
 }
 
 static stet_status wait_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -186,13 +187,13 @@ static stet_attempt_filter wanted(const char *which, size_t limit) {
 
 static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     call_session s;
-    stet_value hold, calls = stet_array();
+    stet_value hold, calls = stet_value_array();
     stet_attempts list = {0};
-    int64_t limit = stet_as_int(stet_get(args, "limit"));
+    int64_t limit = stet_value_as_int(stet_value_get(args, "limit"));
     const char *which = text_arg(args, "state", &hold);
     stet_status status = call_begin(ctx, false, NULL, &s, err);
     if (status != STET_OK) {
-        stet_release(calls);
+        stet_value_release(calls);
         return status;
     }
     int64_t total = 0;
@@ -202,39 +203,39 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_value v;
         status = call_value(&s, &list.at[i], false, &v, err);
         if (status == STET_OK)
-            stet_push(&calls, v);
+            stet_value_push(&calls, v);
     }
     stet_attempts_release(&list);
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "calls", calls);
-        stet_put(result, "total", stet_int(total));
+        *result = stet_value_object();
+        stet_value_put(result, "calls", calls);
+        stet_value_put(result, "total", stet_value_int(total));
     } else
-        stet_release(calls);
+        stet_value_release(calls);
     call_end(&s);
     return status;
 }
 
 static void list_render(stet_render *r, stet_value result) {
-    stet_value calls = stet_get(result, "calls");
+    stet_value calls = stet_value_get(result, "calls");
     stet_table t = {.columns = 4};
-    if (stet_count(calls) == 0) {
+    if (stet_value_count(calls) == 0) {
         stet_buf_str(r->out, "no calls\n");
         return;
     }
     static const char *const heads[] = {"ID", "STATE", "CREATED", "FUNCTION"};
     for (int i = 0; i < 4; i++)
         stet_table_cell(&t, heads[i]);
-    for (size_t i = 0; i < stet_count(calls); i++) {
-        stet_value c = stet_at(calls, i);
+    for (size_t i = 0; i < stet_value_count(calls); i++) {
+        stet_value c = stet_value_at(calls, i);
         static const char *const keys[] = {"id", "state", "created", "function"};
         for (int k = 0; k < 4; k++) {
-            stet_value v = stet_get(c, keys[k]);
-            stet_table_cell(&t, stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "");
+            stet_value v = stet_value_get(c, keys[k]);
+            stet_table_cell(&t, stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "");
         }
     }
     stet_table_print(&t, r, true);
-    int64_t more = stet_as_int(stet_get(result, "total")) - (int64_t)stet_count(calls);
+    int64_t more = stet_value_as_int(stet_value_get(result, "total")) - (int64_t)stet_value_count(calls);
     if (more > 0)
         stet_buf_printf(r->out, "and %lld more (--limit)\n", (long long)more);
 }
@@ -245,7 +246,7 @@ static void put_log(call_session *s, const char *execution, stet_value *out) {
     stet_buf b = STET_BUF(0);
     if (stet_file_read(path, (size_t)64 << 20, &b, NULL) == STET_OK && b.len > 0) {
         const char *from = b.len > LOG_BYTES ? b.data + (b.len - LOG_BYTES) : b.data;
-        stet_put(out, "log", stet_stringf("%s", from));
+        stet_value_put(out, "log", stet_value_stringf("%s", from));
     }
     stet_buf_release(&b);
     stet_free(path);
@@ -254,20 +255,20 @@ static void put_log(call_session *s, const char *execution, stet_value *out) {
 
 static void put_claim(call_session *s, const stet_attempt *a, stet_value *out) {
     const unsigned flags = STET_REPO_READ_ONLY | STET_REPO_MUST_EXIST;
-    stet_value remote = stet_get(a->detail, "remote");
+    stet_value remote = stet_value_get(a->detail, "remote");
     stet_repo *r = NULL;
     stet_claim c;
     bool there = false;
-    if (stet_typeof(remote) == STET_STRING &&
-        stet_repo_open_uri(stet_as_string(&remote, NULL), flags, &r, NULL) != STET_OK)
+    if (stet_value_type(remote) == STET_TYPE_STRING &&
+        stet_repo_open_uri(stet_value_as_string(&remote, NULL), flags, &r, NULL) != STET_OK)
         return;
     if (stet_claim_get(r ? r : s->repo, a->key, &there, &c, NULL) == STET_OK && there) {
-        stet_value v = stet_object();
-        stet_put(&v, "key", stet_hash_text(a->key));
-        stet_put(&v, "state", stet_string(stet_claim_state_name(c.state)));
-        stet_put(&v, "owner", stet_string(c.owner));
-        stet_put(&v, "attempt", stet_int(c.attempt));
-        stet_put(out, "claim", v);
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "key", stet_hash_text(a->key));
+        stet_value_put(&v, "state", stet_value_string(stet_claim_state_name(c.state)));
+        stet_value_put(&v, "owner", stet_value_string(c.owner));
+        stet_value_put(&v, "attempt", stet_value_int(c.attempt));
+        stet_value_put(out, "claim", v);
         stet_claim_release(&c);
     }
     stet_repo_close(r);
@@ -286,10 +287,10 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_hash *execs = NULL;
         size_t count = 0;
         if (status == STET_OK && stet_repo_execs(s.repo, a.node, &execs, &count, NULL) == STET_OK) {
-            stet_value list = stet_array();
+            stet_value list = stet_value_array();
             for (size_t i = 0; i < count; i++)
-                stet_push(&list, stet_hash_text(execs[i]));
-            stet_put(result, "execs", list);
+                stet_value_push(&list, stet_hash_text(execs[i]));
+            stet_value_put(result, "execs", list);
             stet_free(execs);
         }
         if (status == STET_OK) {

@@ -121,17 +121,17 @@ stet_status call_drive(call_session *s, stet_call *c, bool (*until)(const stet_c
 static void put_time(stet_value *v, const char *key, int64_t ms) {
     char text[STET_TIME_TEXT];
     stet_time_print(ms, text);
-    stet_put(v, key, stet_string(text));
+    stet_value_put(v, key, stet_value_string(text));
 }
 
 static stet_status put_function(call_session *s, stet_hash node, stet_value *out, stet_error *err) {
     stet_value record;
-    stet_put(out, "node", stet_hash_text(node));
+    stet_value_put(out, "node", stet_hash_text(node));
     stet_status status = stet_repo_get(s->repo, node, STET_RECORD_NODE, &record, err);
     if (status != STET_OK)
         return status;
-    stet_put(out, "function", stet_retain(stet_get(record, "function")));
-    stet_release(record);
+    stet_value_put(out, "function", stet_value_retain(stet_value_get(record, "function")));
+    stet_value_release(record);
     return STET_OK;
 }
 
@@ -140,11 +140,11 @@ static stet_status put_result(call_session *s, stet_hash result, bool ok, stet_v
     stet_status status = stet_repo_dag_value(s->repo, result, &value, err);
     if (status != STET_OK)
         return status;
-    if (!ok && stet_typeof(stet_get(value, "error")) == STET_OBJECT) {
-        stet_put(out, "failure", stet_retain(stet_get(value, "error")));
-        stet_release(value);
+    if (!ok && stet_value_type(stet_value_get(value, "error")) == STET_TYPE_OBJECT) {
+        stet_value_put(out, "failure", stet_value_retain(stet_value_get(value, "error")));
+        stet_value_release(value);
     } else
-        stet_put(out, ok ? "value" : "failure", value);
+        stet_value_put(out, ok ? "value" : "failure", value);
     return STET_OK;
 }
 
@@ -152,65 +152,67 @@ stet_status call_outcome_value(call_session *s, const stet_call *c, stet_value *
     stet_call_state state = stet_call_state_of(c);
     const stet_call_outcome *o = stet_call_outcome_of(c);
     const char *id = stet_call_execution(c);
-    *out = stet_object();
-    stet_put(out, "id", *id ? stet_string(id) : stet_null());
-    stet_put(out, "state", stet_string(stet_call_state_name(state)));
-    stet_put(out, "cached", stet_bool(state == STET_CALL_PINNED_HIT));
+    *out = stet_value_object();
+    stet_value_put(out, "id", *id ? stet_value_string(id) : stet_value_null());
+    stet_value_put(out, "state", stet_value_string(stet_call_state_name(state)));
+    stet_value_put(out, "cached", stet_value_bool(state == STET_CALL_PINNED_HIT));
     stet_status status = put_function(s, stet_call_node(c), out, err);
     if (status == STET_OK && stet_call_terminal(state) && state != STET_CALL_FAILED) {
-        stet_put(out, "ok", stet_bool(o->ok));
-        stet_put(out, "exec", stet_hash_text(o->exec));
-        stet_put(out, "result", stet_hash_text(o->result));
+        stet_value_put(out, "ok", stet_value_bool(o->ok));
+        stet_value_put(out, "exec", stet_hash_text(o->exec));
+        stet_value_put(out, "result", stet_hash_text(o->result));
         status = put_result(s, o->result, o->ok, out, err);
     }
     if (status != STET_OK)
-        stet_release(*out);
+        stet_value_release(*out);
     return status;
 }
 
 stet_status call_value(call_session *s, const stet_attempt *a, bool whole, stet_value *out, stet_error *err) {
-    stet_value v, exec = stet_get(a->detail, "exec");
+    stet_value v, exec = stet_value_get(a->detail, "exec");
     stet_hash id;
     size_t len = 0;
     bool known = a->state >= 0 && a->state < STET_CALL_STATES;
-    *out = stet_object();
-    stet_put(out, "id", stet_string(a->execution));
-    stet_put(out, "state", stet_string(stet_call_state_name(known ? (stet_call_state)a->state : STET_CALL_POLL)));
-    stet_put(out, "cached", stet_bool(a->state == STET_CALL_PINNED_HIT));
-    stet_put(out, "retries", stet_int(a->retries));
+    *out = stet_value_object();
+    stet_value_put(out, "id", stet_value_string(a->execution));
+    stet_value_put(out, "state",
+                   stet_value_string(stet_call_state_name(known ? (stet_call_state)a->state : STET_CALL_POLL)));
+    stet_value_put(out, "cached", stet_value_bool(a->state == STET_CALL_PINNED_HIT));
+    stet_value_put(out, "retries", stet_value_int(a->retries));
     put_time(out, "created", a->created_ms);
     put_time(out, "updated", a->updated_ms);
     if (!a->done && a->state == STET_CALL_RETRY_WAIT)
         put_time(out, "next", a->next_ms);
     static const char *const details[][2] = {{"progress", "progress"}, {"error", "lastError"}, {"remote", "remote"}};
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)
-        if (stet_find(a->detail, details[i][0], strlen(details[i][0]), &v) && stet_typeof(v) != STET_NULL)
-            stet_put(out, details[i][1], stet_retain(v));
+        if (stet_value_find(a->detail, details[i][0], strlen(details[i][0]), &v) &&
+            stet_value_type(v) != STET_TYPE_NULL)
+            stet_value_put(out, details[i][1], stet_value_retain(v));
     stet_status status = put_function(s, a->node, out, err);
-    const char *hex = stet_typeof(exec) == STET_STRING ? stet_as_string(&exec, &len) : NULL;
+    const char *hex = stet_value_type(exec) == STET_TYPE_STRING ? stet_value_as_string(&exec, &len) : NULL;
     if (status == STET_OK && hex && stet_hash_of_hex(hex, len, &id)) {
         stet_exec record;
         stet_error gone = STET_ERROR_INIT;
-        stet_put(out, "exec", stet_hash_text(id));
+        stet_value_put(out, "exec", stet_hash_text(id));
         if (stet_repo_get_exec(s->repo, id, &record, &gone) == STET_OK) {
-            stet_put(out, "ok", stet_bool(record.ok));
-            stet_put(out, "result", stet_hash_text(record.result));
-            stet_release(record.timings);
+            stet_value_put(out, "ok", stet_value_bool(record.ok));
+            stet_value_put(out, "result", stet_hash_text(record.result));
+            stet_value_release(record.timings);
             if (whole && put_result(s, record.result, record.ok, out, &gone) != STET_OK)
-                stet_put(out, "lastError", stet_error_value(&gone));
+                stet_value_put(out, "lastError", stet_error_value(&gone));
         } else
-            stet_put(out, "lastError", stet_error_value(&gone));
+            stet_value_put(out, "lastError", stet_error_value(&gone));
         stet_error_clear(&gone);
     }
     if (status != STET_OK)
-        stet_release(*out);
+        stet_value_release(*out);
     return status;
 }
 
 stet_status call_time(stet_value args, const char *name, int64_t *ms, stet_error *err) {
     stet_value v;
     *ms = 0;
-    if (!stet_find(args, name, strlen(name), &v))
+    if (!stet_value_find(args, name, strlen(name), &v))
         return STET_OK;
     *ms = stet_units_ms(v);
     if (*ms > 0)
@@ -222,7 +224,7 @@ stet_status call_time(stet_value args, const char *name, int64_t *ms, stet_error
 
 static void text_of(stet_render *r, stet_value v) {
     size_t len;
-    const char *text = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
     if (text)
         stet_text_plain(r, text, len);
 }
@@ -234,23 +236,23 @@ static void print_json(stet_render *r, stet_value v) {
 }
 
 void call_render(stet_render *r, stet_value call) {
-    stet_value value, failure, id = stet_get(call, "id");
-    if (stet_find(call, "value", 5, &value)) {
+    stet_value value, failure, id = stet_value_get(call, "id");
+    if (stet_value_find(call, "value", 5, &value)) {
         print_json(r, value);
         return;
     }
-    if (stet_find(call, "failure", 7, &failure)) {
+    if (stet_value_find(call, "failure", 7, &failure)) {
         stet_text_styled(r, STET_STYLE_BAD, "the call failed: ");
-        stet_value said = stet_get(failure, "stderr"), message = stet_get(failure, "message");
-        if (stet_typeof(message) != STET_STRING) {
+        stet_value said = stet_value_get(failure, "stderr"), message = stet_value_get(failure, "message");
+        if (stet_value_type(message) != STET_TYPE_STRING) {
             print_json(r, failure);
             return;
         }
         text_of(r, message);
         stet_buf_char(r->out, '\n');
         size_t len;
-        if (stet_typeof(said) == STET_STRING && stet_as_string(&said, &len) && len > 0) {
-            const char *text = stet_as_string(&said, &len);
+        if (stet_value_type(said) == STET_TYPE_STRING && stet_value_as_string(&said, &len) && len > 0) {
+            const char *text = stet_value_as_string(&said, &len);
             for (const char *p = text, *end; p < text + len; p = end + 1) { /* line by line: they are kept */
                 end = memchr(p, '\n', (size_t)(text + len - p));
                 end = end ? end : text + len;
@@ -262,16 +264,16 @@ void call_render(stet_render *r, stet_value call) {
     }
     text_of(r, id);
     stet_buf_str(r->out, ": ");
-    text_of(r, stet_get(call, "state"));
-    stet_value error = stet_get(call, "lastError");
-    if (stet_typeof(stet_get(error, "message")) == STET_STRING) {
+    text_of(r, stet_value_get(call, "state"));
+    stet_value error = stet_value_get(call, "lastError");
+    if (stet_value_type(stet_value_get(error, "message")) == STET_TYPE_STRING) {
         stet_buf_str(r->out, ": ");
-        text_of(r, stet_get(error, "message"));
+        text_of(r, stet_value_get(error, "message"));
     }
     stet_buf_char(r->out, '\n');
 }
 
 stet_status call_verdict(stet_value call) {
     stet_value ok;
-    return stet_find(call, "ok", 2, &ok) && !stet_as_bool(ok) ? STET_FAILED : STET_OK;
+    return stet_value_find(call, "ok", 2, &ok) && !stet_value_as_bool(ok) ? STET_FAILED : STET_OK;
 }

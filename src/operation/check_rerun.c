@@ -13,11 +13,11 @@
 
 /* `*most` 0: all. */
 static stet_status parse_sample(stet_value args, size_t *most, stet_error *err) {
-    stet_value v = stet_get(args, "sample");
+    stet_value v = stet_value_get(args, "sample");
     *most = SAMPLE;
-    if (stet_typeof(v) != STET_STRING)
+    if (stet_value_type(v) != STET_TYPE_STRING)
         return STET_OK;
-    const char *text = stet_as_string(&v, NULL);
+    const char *text = stet_value_as_string(&v, NULL);
     char *end;
     *most = 0;
     if (strcmp(text, "all") == 0)
@@ -34,18 +34,13 @@ static stet_status parse_sample(stet_value args, size_t *most, stet_error *err) 
 
 stet_status stet_check_rerun_args(stet_value args, stet_error *err) {
     size_t most;
-    if (!stet_as_bool(stet_get(args, "rerun")) &&
-        (stet_find(args, "sample", 6, NULL) || stet_find(args, "seed", 4, NULL))) {
+    if (!stet_value_as_bool(stet_value_get(args, "rerun")) &&
+        (stet_value_find(args, "sample", 6, NULL) || stet_value_find(args, "seed", 4, NULL))) {
         stet_fail(err, STET_INVALID, "a number of actions, or a seed, is only for --rerun");
         stet_hint(err, "write stet check --rerun, or leave it out");
         return STET_INVALID;
     }
     return parse_sample(args, &most, err);
-}
-
-static bool is_cancelled(void *ctx) {
-    stet_op_ctx *c = ctx;
-    return c->cancelled(c);
 }
 
 static void on_progress(void *ctx, int64_t done, int64_t total, const char *note) {
@@ -54,7 +49,7 @@ static void on_progress(void *ctx, int64_t done, int64_t total, const char *note
 }
 
 stet_status stet_check_rerun(stet_op_ctx *ctx, stet_value args, stet_value *out, stet_error *err) {
-    stet_rerun_spec spec = {.ctx = ctx, .cancelled = is_cancelled, .progress = on_progress};
+    stet_rerun_spec spec = {.ctx = ctx, .cancelled = stet_op_cancelled, .progress = on_progress};
     stet_value seed;
     stet_project *p;
     stet_status status = parse_sample(args, &spec.most, err);
@@ -62,8 +57,8 @@ stet_status stet_check_rerun(stet_op_ctx *ctx, stet_value args, stet_value *out,
         status = ctx->project(ctx, &p, err);
     if (status != STET_OK)
         return status;
-    if (stet_find(args, "seed", 4, &seed)) {
-        spec.seed = (uint64_t)stet_as_int(seed);
+    if (stet_value_find(args, "seed", 4, &seed)) {
+        spec.seed = (uint64_t)stet_value_as_int(seed);
     } else {
         stet_random(&spec.seed, sizeof spec.seed);
         spec.seed &= 0xFFFFFFFF; /* short enough to be typed */
@@ -73,51 +68,51 @@ stet_status stet_check_rerun(stet_op_ctx *ctx, stet_value args, stet_value *out,
 
 static void put_text(stet_render *r, stet_value v) {
     size_t len = 0;
-    const char *text = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : "";
+    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : "";
     stet_text_plain(r, text, len);
 }
 
 static long long count_of(stet_value rerun, const char *name) {
-    return (long long)stet_as_int(stet_get(rerun, name));
+    return (long long)stet_value_as_int(stet_value_get(rerun, name));
 }
 
 static void put_wrong(stet_render *r, stet_value w) {
-    stet_value differences = stet_get(w, "differences"), reads = stet_get(w, "unrecordedReads"),
-               branch = stet_get(w, "branch"), space = stet_get(w, "space");
+    stet_value differences = stet_value_get(w, "differences"), reads = stet_value_get(w, "unrecordedReads"),
+               branch = stet_value_get(w, "branch"), space = stet_value_get(w, "space");
     stet_buf_str(r->out, "  ");
-    put_text(r, stet_get(w, "piece"));
+    put_text(r, stet_value_get(w, "piece"));
     stet_buf_char(r->out, '/');
-    put_text(r, stet_get(w, "node"));
-    if (strcmp(stet_as_string(&space, NULL), "main") != 0) {
+    put_text(r, stet_value_get(w, "node"));
+    if (strcmp(stet_value_as_string(&space, NULL), "main") != 0) {
         stet_buf_str(r->out, " (space ");
         put_text(r, space);
         stet_buf_char(r->out, ')');
     }
-    if (*stet_as_string(&branch, NULL)) {
+    if (*stet_value_as_string(&branch, NULL)) {
         stet_buf_str(r->out, " (branch ");
         put_text(r, branch);
         stet_buf_char(r->out, ')');
     }
     stet_buf_char(r->out, '\n');
-    for (size_t i = 0; i < stet_count(differences); i++) {
-        stet_value d = stet_at(differences, i);
+    for (size_t i = 0; i < stet_value_count(differences); i++) {
+        stet_value d = stet_value_at(differences, i);
         stet_buf_str(r->out, "    ");
-        put_text(r, stet_get(d, "cell"));
+        put_text(r, stet_value_get(d, "cell"));
         stet_buf_str(r->out, ": stored ");
-        put_text(r, stet_get(d, "stored"));
+        put_text(r, stet_value_get(d, "stored"));
         stet_buf_str(r->out, ", recomputed ");
-        put_text(r, stet_get(d, "recomputed"));
+        put_text(r, stet_value_get(d, "recomputed"));
         stet_buf_char(r->out, '\n');
     }
-    for (size_t i = 0; i < stet_count(reads); i++) {
+    for (size_t i = 0; i < stet_value_count(reads); i++) {
         stet_buf_str(r->out, "    read without being recorded: ");
-        put_text(r, stet_at(reads, i));
+        put_text(r, stet_value_at(reads, i));
         stet_buf_char(r->out, '\n');
     }
 }
 
 void stet_check_rerun_render(stet_render *r, stet_value rerun) {
-    stet_value wrong = stet_get(rerun, "wrong"), seed;
+    stet_value wrong = stet_value_get(rerun, "wrong"), seed;
     long long differ = count_of(rerun, "differ");
     stet_buf_printf(r->out, "rerun: %lld of %lld actions compared", count_of(rerun, "compared"),
                     count_of(rerun, "actions"));
@@ -125,17 +120,17 @@ void stet_check_rerun_render(stet_render *r, stet_value rerun) {
         stet_buf_printf(r->out, ", %lld left out (commands, calls, effects)", count_of(rerun, "leftOut"));
     if (count_of(rerun, "outdated"))
         stet_buf_printf(r->out, ", %lld outdated", count_of(rerun, "outdated"));
-    if (stet_find(rerun, "seed", 4, &seed))
-        stet_buf_printf(r->out, ", seed %lld", (long long)stet_as_int(seed));
+    if (stet_value_find(rerun, "seed", 4, &seed))
+        stet_buf_printf(r->out, ", seed %lld", (long long)stet_value_as_int(seed));
     stet_buf_printf(r->out, differ ? ": %lld differ\n" : ": all the same\n", differ);
-    stet_value notes = stet_get(rerun, "notes");
-    for (size_t i = 0; i < stet_count(notes); i++) {
+    stet_value notes = stet_value_get(rerun, "notes");
+    for (size_t i = 0; i < stet_value_count(notes); i++) {
         stet_buf_str(r->out, "  ");
-        put_text(r, stet_at(notes, i));
+        put_text(r, stet_value_at(notes, i));
         stet_buf_str(r->out, "; compared as it was set up\n");
     }
-    for (size_t i = 0; i < stet_count(wrong); i++)
-        put_wrong(r, stet_at(wrong, i));
-    if (differ > (long long)stet_count(wrong))
-        stet_buf_printf(r->out, "  and %lld more\n", differ - (long long)stet_count(wrong));
+    for (size_t i = 0; i < stet_value_count(wrong); i++)
+        put_wrong(r, stet_value_at(wrong, i));
+    if (differ > (long long)stet_value_count(wrong))
+        stet_buf_printf(r->out, "  and %lld more\n", differ - (long long)stet_value_count(wrong));
 }

@@ -9,8 +9,8 @@
 #include "os/file.h"
 
 static stet_status convert_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_value file = stet_get(args, "file"), json, problems = stet_null();
-    const char *shown = stet_as_string(&file, NULL);
+    stet_value file = stet_value_get(args, "file"), json, problems = stet_value_null();
+    const char *shown = stet_value_as_string(&file, NULL);
     char *path = shown[0] == '/' ? stet_strdup(shown) : stet_file_join(ctx->cwd, shown);
     stet_buf text = STET_BUF(0);
     stet_status status = stet_file_read(path, (size_t)256 << 20, &text, err);
@@ -19,9 +19,10 @@ static stet_status convert_run(stet_op_ctx *ctx, stet_value args, stet_value *re
         if (status != STET_OK)
             stet_detail(err, "problems", problems);
         else
-            stet_release(problems);
+            stet_value_release(problems);
     } else if (status == STET_OK && stet_javascript_is_pattern(path)) {
-        status = stet_javascript_pattern(shown, stet_buf_cstr(&text), text.len, &json, err);
+        stet_javascript_script script = {.cancelled = stet_op_cancelled, .ctx = ctx};
+        status = stet_javascript_pattern(&script, shown, stet_buf_cstr(&text), text.len, &json, err);
     } else if (status == STET_OK) {
         status = stet_json_parse(stet_buf_cstr(&text), text.len, &json, err);
     }
@@ -29,13 +30,13 @@ static stet_status convert_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_free(path);
     if (status != STET_OK)
         return status;
-    *result = stet_object();
-    stet_put(result, "pattern", json);
+    *result = stet_value_object();
+    stet_value_put(result, "pattern", json);
     return STET_OK;
 }
 
 static void convert_render(stet_render *r, stet_value result) {
-    stet_json_write(r->out, stet_get(result, "pattern"), STET_JSON_PRETTY);
+    stet_json_write(r->out, stet_value_get(result, "pattern"), STET_JSON_PRETTY);
 }
 
 static const stet_param params[] = {

@@ -10,43 +10,43 @@
 static stet_status refs_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_repo *r = NULL;
     stet_refs refs = {0};
-    stet_value prefix = stet_get(args, "prefix"), rows = stet_array();
+    stet_value prefix = stet_value_get(args, "prefix"), rows = stet_value_array();
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
         st = stet_repo_refs(r, stet_repo_op_text(&prefix, ""), &refs, err);
     for (size_t i = 0; i < refs.len && st == STET_OK; i++) {
-        stet_value row = stet_object(), record;
+        stet_value row = stet_value_object(), record;
         stet_record_type type;
-        stet_put(&row, "name", stet_string(refs.at[i].name));
-        stet_put(&row, "target", stet_hash_text(refs.at[i].target));
+        stet_value_put(&row, "name", stet_value_string(refs.at[i].name));
+        stet_value_put(&row, "target", stet_hash_text(refs.at[i].target));
         if (stet_repo_get_any(r, refs.at[i].target, &type, &record, NULL) == STET_OK) {
-            stet_put(&row, "type", stet_string(stet_record_type_name(type)));
-            stet_release(record);
+            stet_value_put(&row, "type", stet_value_string(stet_record_type_name(type)));
+            stet_value_release(record);
         } else {
-            stet_put(&row, "type", stet_null());
+            stet_value_put(&row, "type", stet_value_null());
         }
-        stet_push(&rows, row);
+        stet_value_push(&rows, row);
     }
     stet_refs_release(&refs);
     stet_repo_close(r);
     if (st != STET_OK) {
-        stet_release(rows);
+        stet_value_release(rows);
         return st;
     }
-    *result = stet_object();
-    stet_put(result, "total", stet_int((int64_t)stet_count(rows)));
-    stet_put(result, "refs", rows);
+    *result = stet_value_object();
+    stet_value_put(result, "total", stet_value_int((int64_t)stet_value_count(rows)));
+    stet_value_put(result, "refs", rows);
     return STET_OK;
 }
 
 static void cell(stet_table *t, stet_value row, const char *key) {
-    stet_value v = stet_get(row, key);
-    stet_table_cell(t, stet_typeof(v) == STET_STRING ? stet_as_string(&v, NULL) : "-");
+    stet_value v = stet_value_get(row, key);
+    stet_table_cell(t, stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "-");
 }
 
 static void cell_id(stet_table *t, stet_value row, const char *key) {
     char text[16];
-    stet_repo_op_short(stet_get(row, key), text);
+    stet_repo_op_short(stet_value_get(row, key), text);
     stet_table_cell(t, text);
 }
 
@@ -58,10 +58,10 @@ typedef struct column {
 /* A line for each row, or `none`. */
 static void rows_render(stet_render *r, stet_value rows, const column columns[3], const char *none) {
     stet_table t = {.columns = 3};
-    for (size_t i = 0; i < stet_count(rows); i++)
+    for (size_t i = 0; i < stet_value_count(rows); i++)
         for (size_t k = 0; k < 3; k++)
-            (columns[k].id ? cell_id : cell)(&t, stet_at(rows, i), columns[k].key);
-    if (stet_count(rows))
+            (columns[k].id ? cell_id : cell)(&t, stet_value_at(rows, i), columns[k].key);
+    if (stet_value_count(rows))
         stet_table_print(&t, r, false);
     else
         stet_buf_str(r->out, none);
@@ -69,7 +69,7 @@ static void rows_render(stet_render *r, stet_value rows, const column columns[3]
 
 static void refs_render(stet_render *r, stet_value result) {
     static const column columns[] = {{"target", true}, {"type", false}, {"name", false}};
-    rows_render(r, stet_get(result, "refs"), columns, "no refs\n");
+    rows_render(r, stet_value_get(result, "refs"), columns, "no refs\n");
 }
 
 static stet_status add_tree(stet_repo *r, const char *head, stet_hash commit, stet_value *rows, stet_error *err) {
@@ -78,29 +78,29 @@ static stet_status add_tree(stet_repo *r, const char *head, stet_hash commit, st
     stet_status st = stet_repo_get(r, commit, STET_RECORD_COMMIT, &c, err);
     if (st != STET_OK)
         return st;
-    stet_hash_of_text(stet_get(c, "tree"), &id);
-    stet_release(c);
+    stet_hash_of_text(stet_value_get(c, "tree"), &id);
+    stet_value_release(c);
     st = stet_repo_get(r, id, STET_RECORD_TREE, &tree, err);
     if (st != STET_OK)
         return st;
-    stet_value dags = stet_get(tree, "dags");
-    for (size_t i = 0; i < stet_count(dags); i++) {
+    stet_value dags = stet_value_get(tree, "dags");
+    for (size_t i = 0; i < stet_value_count(dags); i++) {
         size_t len;
-        const char *name = stet_key_at(dags, i, &len);
-        stet_value row = stet_object();
-        stet_put(&row, "head", stet_string(head));
-        stet_put(&row, "name", stet_string_n(name, len));
-        stet_put(&row, "dag", stet_retain(stet_at(dags, i)));
-        stet_push(rows, row);
+        const char *name = stet_value_key_at(dags, i, &len);
+        stet_value row = stet_value_object();
+        stet_value_put(&row, "head", stet_value_string(head));
+        stet_value_put(&row, "name", stet_value_string_n(name, len));
+        stet_value_put(&row, "dag", stet_value_retain(stet_value_at(dags, i)));
+        stet_value_push(rows, row);
     }
-    stet_release(tree);
+    stet_value_release(tree);
     return STET_OK;
 }
 
 static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_repo *r = NULL;
     stet_refs refs = {0};
-    stet_value head = stet_get(args, "head"), rows = stet_array();
+    stet_value head = stet_value_get(args, "head"), rows = stet_value_array();
     const char *only = stet_repo_op_text(&head, NULL);
     stet_hash commit;
     stet_status st = stet_repo_op_open(ctx, &r, err);
@@ -116,79 +116,79 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_refs_release(&refs);
     stet_repo_close(r);
     if (st != STET_OK) {
-        stet_release(rows);
+        stet_value_release(rows);
         return st;
     }
-    *result = stet_object();
-    stet_put(result, "total", stet_int((int64_t)stet_count(rows)));
-    stet_put(result, "dags", rows);
+    *result = stet_value_object();
+    stet_value_put(result, "total", stet_value_int((int64_t)stet_value_count(rows)));
+    stet_value_put(result, "dags", rows);
     return STET_OK;
 }
 
 static void list_render(stet_render *r, stet_value result) {
     static const column columns[] = {{"head", false}, {"dag", true}, {"name", false}};
-    rows_render(r, stet_get(result, "dags"), columns, "no DAGs; stet dag commit NAME VALUE makes one\n");
+    rows_render(r, stet_value_get(result, "dags"), columns, "no DAGs; stet dag commit NAME VALUE makes one\n");
 }
 
 static stet_value time_text(int64_t ms) {
     char text[STET_TIME_TEXT];
     stet_time_print(ms, text);
-    return stet_string(text);
+    return stet_value_string(text);
 }
 
 static bool add_commit(void *ctx, stet_hash id, stet_value record) {
-    stet_value *rows = ctx, row = stet_object();
-    stet_put(&row, "commit", stet_hash_text(id));
-    stet_put(&row, "time", time_text(stet_as_int(stet_get(record, "time"))));
-    stet_put(&row, "message", stet_retain(stet_get(record, "message")));
-    stet_put(&row, "parents", stet_retain(stet_get(record, "parents")));
-    stet_put(&row, "tree", stet_retain(stet_get(record, "tree")));
-    stet_push(rows, row);
+    stet_value *rows = ctx, row = stet_value_object();
+    stet_value_put(&row, "commit", stet_hash_text(id));
+    stet_value_put(&row, "time", time_text(stet_value_as_int(stet_value_get(record, "time"))));
+    stet_value_put(&row, "message", stet_value_retain(stet_value_get(record, "message")));
+    stet_value_put(&row, "parents", stet_value_retain(stet_value_get(record, "parents")));
+    stet_value_put(&row, "tree", stet_value_retain(stet_value_get(record, "tree")));
+    stet_value_push(rows, row);
     return true;
 }
 
 static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_repo *r = NULL;
     stet_hash id;
-    stet_value head = stet_get(args, "head"), rows = stet_array();
+    stet_value head = stet_value_get(args, "head"), rows = stet_value_array();
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
         st = stet_history_resolve_commit(r, stet_repo_op_text(&head, "main"), &id, err);
     if (st == STET_OK)
-        st = stet_history_log(r, id, (size_t)stet_as_int(stet_get(args, "limit")), add_commit, &rows, err);
+        st = stet_history_log(r, id, (size_t)stet_value_as_int(stet_value_get(args, "limit")), add_commit, &rows, err);
     stet_repo_close(r);
     if (st != STET_OK) {
-        stet_release(rows);
+        stet_value_release(rows);
         return st;
     }
-    *result = stet_object();
-    stet_put(result, "commits", rows);
+    *result = stet_value_object();
+    stet_value_put(result, "commits", rows);
     return STET_OK;
 }
 
 static void log_render(stet_render *r, stet_value result) {
     static const column columns[] = {{"commit", true}, {"time", false}, {"message", false}};
-    rows_render(r, stet_get(result, "commits"), columns, "");
+    rows_render(r, stet_value_get(result, "commits"), columns, "");
 }
 
 static stet_status diff_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_repo *r = NULL;
     stet_hash a, b;
-    stet_value from = stet_get(args, "from"), to = stet_get(args, "to");
+    stet_value from = stet_value_get(args, "from"), to = stet_value_get(args, "to");
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
-        st = stet_history_resolve_commit(r, stet_as_string(&from, NULL), &a, err);
+        st = stet_history_resolve_commit(r, stet_value_as_string(&from, NULL), &a, err);
     if (st == STET_OK)
-        st = stet_history_resolve_commit(r, stet_as_string(&to, NULL), &b, err);
+        st = stet_history_resolve_commit(r, stet_value_as_string(&to, NULL), &b, err);
     if (st == STET_OK)
-        st = stet_history_diff(r, a, b, (size_t)stet_as_int(stet_get(args, "limit")), result, err);
+        st = stet_history_diff(r, a, b, (size_t)stet_value_as_int(stet_value_get(args, "limit")), result, err);
     stet_repo_close(r);
     return st;
 }
 
 static void diff_rows(stet_table *t, stet_value rows, const char *what, bool ids) {
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value row = stet_at(rows, i);
+    for (size_t i = 0; i < stet_value_count(rows); i++) {
+        stet_value row = stet_value_at(rows, i);
         cell(t, row, "change");
         stet_table_cell(t, what);
         if (ids)
@@ -201,12 +201,12 @@ static void diff_rows(stet_table *t, stet_value rows, const char *what, bool ids
 }
 
 static void diff_render(stet_render *r, stet_value result) {
-    stet_value dags = stet_get(result, "dags"), pins = stet_get(result, "pins");
-    int64_t more = stet_as_int(stet_get(result, "pinCount")) - (int64_t)stet_count(pins);
+    stet_value dags = stet_value_get(result, "dags"), pins = stet_value_get(result, "pins");
+    int64_t more = stet_value_as_int(stet_value_get(result, "pinCount")) - (int64_t)stet_value_count(pins);
     stet_table t = {.columns = 5};
     diff_rows(&t, dags, "dag", false);
     diff_rows(&t, pins, "pin", true);
-    if (stet_count(dags) + stet_count(pins))
+    if (stet_value_count(dags) + stet_value_count(pins))
         stet_table_print(&t, r, false);
     else
         stet_buf_str(r->out, "nothing differs\n");

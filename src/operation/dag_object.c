@@ -19,7 +19,7 @@ static stet_status value_of(stet_repo *r, stet_hash id, stet_record_type type, s
     case STET_RECORD_DATUM:
         return stet_repo_value(r, datum, out, err);
     case STET_RECORD_EXEC:
-        stet_hash_of_text(stet_get(record, "result"), &dag);
+        stet_hash_of_text(stet_value_get(record, "result"), &dag);
         return stet_repo_dag_value(r, dag, out, err);
     case STET_RECORD_DAG:
         return stet_repo_dag_value(r, dag, out, err);
@@ -33,37 +33,37 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_repo *r = NULL;
     stet_hash id;
     stet_record_type type;
-    stet_value name = stet_get(args, "object"), record = stet_null(), value = stet_null();
-    bool wants = stet_as_bool(stet_get(args, "value"));
+    stet_value name = stet_value_get(args, "object"), record = stet_value_null(), value = stet_value_null();
+    bool wants = stet_value_as_bool(stet_value_get(args, "value"));
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
-        st = stet_history_resolve(r, stet_as_string(&name, NULL), &id, &type, err);
+        st = stet_history_resolve(r, stet_value_as_string(&name, NULL), &id, &type, err);
     if (st == STET_OK)
         st = stet_repo_get_any(r, id, &type, &record, err);
     if (st == STET_OK && wants)
         st = value_of(r, id, type, record, &value, err);
     stet_repo_close(r);
     if (st != STET_OK) {
-        stet_release(record);
+        stet_value_release(record);
         return st;
     }
-    *result = stet_object();
-    stet_put(result, "id", stet_hash_text(id));
-    stet_put(result, "type", stet_string(stet_record_type_name(type)));
-    stet_put(result, "record", record);
+    *result = stet_value_object();
+    stet_value_put(result, "id", stet_hash_text(id));
+    stet_value_put(result, "type", stet_value_string(stet_record_type_name(type)));
+    stet_value_put(result, "record", record);
     if (wants)
-        stet_put(result, "value", value);
+        stet_value_put(result, "value", value);
     return STET_OK;
 }
 
 static void show_render(stet_render *r, stet_value result) {
-    stet_value value, id = stet_get(result, "id"), type = stet_get(result, "type");
-    if (!stet_find(result, "value", 5, &value)) {
-        stet_text_styled(r, STET_STYLE_BOLD, stet_as_string(&type, NULL));
+    stet_value value, id = stet_value_get(result, "id"), type = stet_value_get(result, "type");
+    if (!stet_value_find(result, "value", 5, &value)) {
+        stet_text_styled(r, STET_STYLE_BOLD, stet_value_as_string(&type, NULL));
         stet_buf_char(r->out, ' ');
-        stet_buf_str(r->out, stet_as_string(&id, NULL));
+        stet_buf_str(r->out, stet_value_as_string(&id, NULL));
         stet_buf_char(r->out, '\n');
-        value = stet_get(result, "record");
+        value = stet_value_get(result, "record");
     }
     char *text = stet_json_print(value, STET_JSON_PRETTY, NULL);
     stet_buf_str(r->out, text);
@@ -72,8 +72,8 @@ static void show_render(stet_render *r, stet_value result) {
 
 /* The DAG to commit: one that is there, a literal of the value, or none. */
 static stet_status dag_of(stet_repo *r, stet_value args, stet_hash *dag, bool *has, stet_error *err) {
-    stet_value named = stet_get(args, "dag"), value;
-    bool literal = stet_find(args, "value", 5, &value), gone = stet_as_bool(stet_get(args, "remove"));
+    stet_value named = stet_value_get(args, "dag"), value;
+    bool literal = stet_value_find(args, "value", 5, &value), gone = stet_value_as_bool(stet_value_get(args, "remove"));
     const char *text = stet_repo_op_text(&named, NULL);
     stet_record_type type;
     *has = !gone;
@@ -85,7 +85,7 @@ static stet_status dag_of(stet_repo *r, stet_value args, stet_hash *dag, bool *h
         return stet_repo_put_result(r, value, dag, err);
     stet_status st = stet_history_resolve(r, text, dag, &type, err);
     if (st == STET_OK && type == STET_RECORD_NODE)
-        return stet_dag_id(*dag, stet_null(), stet_repo_sink(r), dag, err);
+        return stet_dag_id(*dag, stet_value_null(), stet_repo_sink(r), dag, err);
     return st == STET_OK && type != STET_RECORD_DAG
                ? stet_fail(err, STET_INVALID, "\"%.200s\" is a %s, and neither a dag nor a node", text,
                            stet_record_type_name(type))
@@ -96,7 +96,8 @@ static stet_status commit_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_repo *r = NULL;
     stet_hash dag = {{0}}, commit, before = {{0}};
     bool has = false, there = false;
-    stet_value head = stet_get(args, "head"), name = stet_get(args, "name"), message = stet_get(args, "message");
+    stet_value head = stet_value_get(args, "head"), name = stet_value_get(args, "name"),
+               message = stet_value_get(args, "message");
     const char *on = stet_repo_op_text(&head, "main");
     char *ref = stet_asprintf("refs/heads/%s", on);
     stet_status st = stet_repo_op_open(ctx, &r, err);
@@ -107,7 +108,7 @@ static stet_status commit_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         if (st == STET_OK)
             st = stet_repo_ref(r, ref, &there, &before, err);
         if (st == STET_OK)
-            st = stet_history_commit(r, on, stet_as_string(&name, NULL), has ? &dag : NULL,
+            st = stet_history_commit(r, on, stet_value_as_string(&name, NULL), has ? &dag : NULL,
                                      stet_repo_op_text(&message, ""), &commit, err);
         if (st == STET_OK)
             st = stet_repo_commit(r, err);
@@ -118,20 +119,20 @@ static stet_status commit_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_free(ref);
     if (st != STET_OK)
         return st;
-    *result = stet_object();
-    stet_put(result, "head", stet_string(on));
-    stet_put(result, "commit", stet_hash_text(commit));
-    stet_put(result, "dag", has ? stet_hash_text(dag) : stet_null());
-    stet_put(result, "changed", stet_bool(!there || !stet_hash_equal(before, commit)));
+    *result = stet_value_object();
+    stet_value_put(result, "head", stet_value_string(on));
+    stet_value_put(result, "commit", stet_hash_text(commit));
+    stet_value_put(result, "dag", has ? stet_hash_text(dag) : stet_value_null());
+    stet_value_put(result, "changed", stet_value_bool(!there || !stet_hash_equal(before, commit)));
     return STET_OK;
 }
 
 static void commit_render(stet_render *r, stet_value result) {
-    stet_value head = stet_get(result, "head");
+    stet_value head = stet_value_get(result, "head");
     char id[16];
-    stet_repo_op_short(stet_get(result, "commit"), id);
-    stet_buf_printf(r->out, "%s is %s %s\n", stet_as_string(&head, NULL),
-                    stet_as_bool(stet_get(result, "changed")) ? "now" : "as before", id);
+    stet_repo_op_short(stet_value_get(result, "commit"), id);
+    stet_buf_printf(r->out, "%s is %s %s\n", stet_value_as_string(&head, NULL),
+                    stet_value_as_bool(stet_value_get(result, "changed")) ? "now" : "as before", id);
 }
 
 static stet_status merge_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -139,16 +140,16 @@ static stet_status merge_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_repo *r = NULL;
     stet_hash other, commit;
     stet_merge_kind kind;
-    stet_value head = stet_get(args, "head"), from = stet_get(args, "from"), message = stet_get(args, "message"),
-               prefer = stet_get(args, "prefer");
+    stet_value head = stet_value_get(args, "head"), from = stet_value_get(args, "from"),
+               message = stet_value_get(args, "message"), prefer = stet_value_get(args, "prefer");
     const char *on = stet_repo_op_text(&head, "main"), *side = stet_repo_op_text(&prefer, "");
     stet_merge_choice choice = strcmp(side, "ours") == 0     ? STET_MERGE_OURS
                                : strcmp(side, "theirs") == 0 ? STET_MERGE_THEIRS
                                                              : STET_MERGE_REFUSE;
-    char *said = stet_asprintf("merge %s", stet_as_string(&from, NULL));
+    char *said = stet_asprintf("merge %s", stet_value_as_string(&from, NULL));
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
-        st = stet_history_resolve_commit(r, stet_as_string(&from, NULL), &other, err);
+        st = stet_history_resolve_commit(r, stet_value_as_string(&from, NULL), &other, err);
     if (st == STET_OK)
         st = stet_history_merge(r, on, other, choice, stet_repo_op_text(&message, said), &commit, &kind, err);
     if (st == STET_CONFLICT)
@@ -157,19 +158,19 @@ static stet_status merge_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_free(said);
     if (st != STET_OK)
         return st;
-    *result = stet_object();
-    stet_put(result, "head", stet_string(on));
-    stet_put(result, "commit", stet_hash_text(commit));
-    stet_put(result, "kind", stet_string(kinds[kind]));
+    *result = stet_value_object();
+    stet_value_put(result, "head", stet_value_string(on));
+    stet_value_put(result, "commit", stet_hash_text(commit));
+    stet_value_put(result, "kind", stet_value_string(kinds[kind]));
     return STET_OK;
 }
 
 static void merge_render(stet_render *r, stet_value result) {
-    stet_value head = stet_get(result, "head"), kind = stet_get(result, "kind");
-    const char *how = stet_as_string(&kind, NULL);
+    stet_value head = stet_value_get(result, "head"), kind = stet_value_get(result, "kind");
+    const char *how = stet_value_as_string(&kind, NULL);
     char id[16];
-    stet_repo_op_short(stet_get(result, "commit"), id);
-    stet_buf_printf(r->out, "%s is %s %s%s\n", stet_as_string(&head, NULL),
+    stet_repo_op_short(stet_value_get(result, "commit"), id);
+    stet_buf_printf(r->out, "%s is %s %s%s\n", stet_value_as_string(&head, NULL),
                     strcmp(how, "same") == 0 ? "as before" : "now", id,
                     strcmp(how, "forward") == 0  ? " (fast-forward)"
                     : strcmp(how, "merged") == 0 ? " (merged)"
@@ -180,25 +181,25 @@ static stet_status excise_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_repo *r = NULL;
     stet_hash id;
     stet_record_type type;
-    stet_value name = stet_get(args, "object"), reason = stet_get(args, "reason");
+    stet_value name = stet_value_get(args, "object"), reason = stet_value_get(args, "reason");
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
-        st = stet_history_resolve(r, stet_as_string(&name, NULL), &id, &type, err);
+        st = stet_history_resolve(r, stet_value_as_string(&name, NULL), &id, &type, err);
     if (st == STET_OK)
-        st = stet_repo_excise(r, id, stet_as_string(&reason, NULL), err);
+        st = stet_repo_excise(r, id, stet_value_as_string(&reason, NULL), err);
     stet_repo_close(r);
     if (st != STET_OK)
         return st;
-    *result = stet_object();
-    stet_put(result, "id", stet_hash_text(id));
-    stet_put(result, "type", stet_string(stet_record_type_name(type)));
-    stet_put(result, "excised", stet_bool(true));
+    *result = stet_value_object();
+    stet_value_put(result, "id", stet_hash_text(id));
+    stet_value_put(result, "type", stet_value_string(stet_record_type_name(type)));
+    stet_value_put(result, "excised", stet_value_bool(true));
     return STET_OK;
 }
 
 static void excise_render(stet_render *r, stet_value result) {
-    stet_value id = stet_get(result, "id"), type = stet_get(result, "type");
-    stet_buf_printf(r->out, "excised %s %s\n", stet_as_string(&type, NULL), stet_as_string(&id, NULL));
+    stet_value id = stet_value_get(result, "id"), type = stet_value_get(result, "type");
+    stet_buf_printf(r->out, "excised %s %s\n", stet_value_as_string(&type, NULL), stet_value_as_string(&id, NULL));
 }
 
 #define OBJECT(text)                                                                                                   \

@@ -35,15 +35,15 @@ static void add(stet_value *checks, const char *name, finding f, const char *hin
     va_start(args, format);
     vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
-    stet_value text, row = stet_object();
-    if (stet_string_checked(detail, strlen(detail), &text, NULL) != STET_OK)
-        text = stet_string("(not valid UTF-8)");
-    stet_put(&row, "name", stet_string(name));
-    stet_put(&row, "status", stet_string(words[f]));
-    stet_put(&row, "detail", text);
+    stet_value text, row = stet_value_object();
+    if (stet_value_string_checked(detail, strlen(detail), &text, NULL) != STET_OK)
+        text = stet_value_string("(not valid UTF-8)");
+    stet_value_put(&row, "name", stet_value_string(name));
+    stet_value_put(&row, "status", stet_value_string(words[f]));
+    stet_value_put(&row, "detail", text);
     if (f != FINE && hint && *hint)
-        stet_put(&row, "hint", stet_string(hint));
-    stet_push(checks, row);
+        stet_value_put(&row, "hint", stet_value_string(hint));
+    stet_value_push(checks, row);
 }
 
 static void add_error(stet_value *checks, const char *name, finding f, stet_error *why) {
@@ -55,13 +55,13 @@ static void look_at_libraries(stet_value *checks) {
     stet_value libraries = stet_ops_libraries();
     stet_buf text = STET_BUF(4096);
     stet_buf_printf(&text, "stet %s", stet_version());
-    for (size_t i = 0; i < stet_count(libraries); i++) {
-        stet_value version = stet_at(libraries, i);
-        stet_buf_printf(&text, ", %s %s", stet_key_at(libraries, i, NULL), stet_as_string(&version, NULL));
+    for (size_t i = 0; i < stet_value_count(libraries); i++) {
+        stet_value version = stet_value_at(libraries, i);
+        stet_buf_printf(&text, ", %s %s", stet_value_key_at(libraries, i, NULL), stet_value_as_string(&version, NULL));
     }
     add(checks, "versions", FINE, NULL, "%s", stet_buf_cstr(&text));
     stet_buf_release(&text);
-    stet_release(libraries);
+    stet_value_release(libraries);
 }
 
 /* The directory itself, or the nearest one above it that exists. Caller frees. */
@@ -251,7 +251,7 @@ static void look_at_time(stet_value *checks, const char *dir) {
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     (void)args;
     (void)err;
-    stet_value checks = stet_array();
+    stet_value checks = stet_value_array();
     char *home, *local;
     look_at_libraries(&checks);
     look_at_home(&checks, &home);
@@ -264,37 +264,38 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     stet_free(home);
     stet_free(local);
     bool ok = true;
-    for (size_t i = 0; i < stet_count(checks); i++) {
-        stet_value status = stet_get(stet_at(checks, i), "status");
-        ok = ok && strcmp(stet_as_string(&status, NULL), "fail") != 0;
+    for (size_t i = 0; i < stet_value_count(checks); i++) {
+        stet_value status = stet_value_get(stet_value_at(checks, i), "status");
+        ok = ok && strcmp(stet_value_as_string(&status, NULL), "fail") != 0;
     }
-    *result = stet_object();
-    stet_put(result, "ok", stet_bool(ok));
-    stet_put(result, "checks", checks);
+    *result = stet_value_object();
+    stet_value_put(result, "ok", stet_value_bool(ok));
+    stet_value_put(result, "checks", checks);
     return STET_OK;
 }
 
 static stet_status verdict(stet_value result) {
-    return stet_as_bool(stet_get(result, "ok")) ? STET_OK : STET_FAILED;
+    return stet_value_as_bool(stet_value_get(result, "ok")) ? STET_OK : STET_FAILED;
 }
 
 static void render(stet_render *r, stet_value result) {
-    stet_value checks = stet_get(result, "checks");
-    for (size_t i = 0; i < stet_count(checks); i++) {
-        stet_value row = stet_at(checks, i), status = stet_get(row, "status"), name = stet_get(row, "name"),
-                   detail = stet_get(row, "detail"), hint = stet_get(row, "hint");
+    stet_value checks = stet_value_get(result, "checks");
+    for (size_t i = 0; i < stet_value_count(checks); i++) {
+        stet_value row = stet_value_at(checks, i), status = stet_value_get(row, "status"),
+                   name = stet_value_get(row, "name"), detail = stet_value_get(row, "detail"),
+                   hint = stet_value_get(row, "hint");
         size_t len;
-        const char *word = stet_as_string(&status, &len);
+        const char *word = stet_value_as_string(&status, &len);
         stet_text_styled(r, word[0] == 'o' ? STET_STYLE_GOOD : word[0] == 'w' ? STET_STYLE_WARN : STET_STYLE_BAD, word);
         stet_text_pad(r->out, len, 6);
-        const char *title = stet_as_string(&name, &len);
+        const char *title = stet_value_as_string(&name, &len);
         stet_buf_str(r->out, title);
         stet_text_pad(r->out, len, 13);
-        const char *text = stet_as_string(&detail, &len);
+        const char *text = stet_value_as_string(&detail, &len);
         stet_text_plain(r, text, len);
         stet_buf_char(r->out, '\n');
-        if (stet_typeof(hint) == STET_STRING) {
-            text = stet_as_string(&hint, &len);
+        if (stet_value_type(hint) == STET_TYPE_STRING) {
+            text = stet_value_as_string(&hint, &len);
             stet_buf_str(r->out, "      -> ");
             stet_text_plain(r, text, len);
             stet_buf_char(r->out, '\n');

@@ -48,52 +48,53 @@ static stet_status scan_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_space *space;
     stet_files *files;
     stet_files_report r = {0};
-    stet_value paths = stet_get(args, "path");
+    stet_value paths = stet_value_get(args, "path");
     stet_status status = begin(ctx, true, &space, &files, err);
     if (status != STET_OK)
         return status;
-    for (size_t i = 0; i < stet_count(paths) && status == STET_OK; i++) {
-        stet_value v = stet_at(paths, i);
-        status = follow(ctx, files, stet_as_string(&v, NULL), err);
+    for (size_t i = 0; i < stet_value_count(paths) && status == STET_OK; i++) {
+        stet_value v = stet_value_at(paths, i);
+        status = follow(ctx, files, stet_value_as_string(&v, NULL), err);
     }
     if (status == STET_OK)
         status = stet_files_scan(files, &r, err);
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "followed", stet_int((int64_t)r.followed));
-        stet_put(result, "read", stet_int((int64_t)r.hashed));
-        stet_put(result, "changed", stet_int((int64_t)r.changed));
-        stet_put(result, "appeared", stet_int((int64_t)r.appeared));
-        stet_put(result, "vanished", stet_int((int64_t)r.vanished));
-        stet_put(result, "documents", stet_retain(r.list));
+        *result = stet_value_object();
+        stet_value_put(result, "followed", stet_value_int((int64_t)r.followed));
+        stet_value_put(result, "read", stet_value_int((int64_t)r.hashed));
+        stet_value_put(result, "changed", stet_value_int((int64_t)r.changed));
+        stet_value_put(result, "appeared", stet_value_int((int64_t)r.appeared));
+        stet_value_put(result, "vanished", stet_value_int((int64_t)r.vanished));
+        stet_value_put(result, "documents", stet_value_retain(r.list));
     }
-    stet_release(r.list);
+    stet_value_release(r.list);
     stet_files_close(files);
     stet_space_close(space);
     return status;
 }
 
 static void scan_render(stet_render *r, stet_value result) {
-    stet_value list = stet_get(result, "documents");
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value id = stet_at(list, i);
+    stet_value list = stet_value_get(result, "documents");
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value id = stet_value_at(list, i);
         size_t len;
-        const char *text = stet_as_string(&id, &len);
+        const char *text = stet_value_as_string(&id, &len);
         stet_text_plain(r, text, len);
         stet_buf_char(r->out, '\n');
     }
-    stet_buf_printf(
-        r->out, "%lld followed, %lld read, %lld changed, %lld new, %lld gone\n",
-        (long long)stet_as_int(stet_get(result, "followed")), (long long)stet_as_int(stet_get(result, "read")),
-        (long long)stet_as_int(stet_get(result, "changed")), (long long)stet_as_int(stet_get(result, "appeared")),
-        (long long)stet_as_int(stet_get(result, "vanished")));
+    stet_buf_printf(r->out, "%lld followed, %lld read, %lld changed, %lld new, %lld gone\n",
+                    (long long)stet_value_as_int(stet_value_get(result, "followed")),
+                    (long long)stet_value_as_int(stet_value_get(result, "read")),
+                    (long long)stet_value_as_int(stet_value_get(result, "changed")),
+                    (long long)stet_value_as_int(stet_value_get(result, "appeared")),
+                    (long long)stet_value_as_int(stet_value_get(result, "vanished")));
 }
 
 static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_space *space;
     stet_files *files;
-    stet_value list = stet_array();
-    int64_t limit = stet_as_int(stet_get(args, "limit"));
+    stet_value list = stet_value_array();
+    int64_t limit = stet_value_as_int(stet_value_get(args, "limit"));
     size_t total = 0;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = begin(ctx, false, &space, &files, &mine);
@@ -110,10 +111,10 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
             if (!id)
                 continue;
             if ((int64_t)total++ < limit) {
-                stet_value row = look.mode >= 0644 ? stet_look_value(&look) : stet_object();
-                stet_put(&row, "document", stet_string(id));
-                stet_put(&row, "present", stet_bool(look.mode != 0));
-                stet_push(&list, row);
+                stet_value row = look.mode >= 0644 ? stet_look_value(&look) : stet_value_object();
+                stet_value_put(&row, "document", stet_value_string(id));
+                stet_value_put(&row, "present", stet_value_bool(look.mode != 0));
+                stet_value_push(&list, row);
             }
             stet_free(id);
         }
@@ -121,32 +122,34 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_space_close(space);
     }
     if (status != STET_OK) {
-        stet_release(list);
+        stet_value_release(list);
         return status;
     }
-    *result = stet_object();
-    stet_put(result, "total", stet_int((int64_t)total));
-    stet_put(result, "files", list);
+    *result = stet_value_object();
+    stet_value_put(result, "total", stet_value_int((int64_t)total));
+    stet_value_put(result, "files", list);
     return STET_OK;
 }
 
 static void list_render(stet_render *r, stet_value result) {
-    stet_value list = stet_get(result, "files");
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value row = stet_at(list, i), id = stet_get(row, "document"), hash = stet_get(row, "hash");
+    stet_value list = stet_value_get(result, "files");
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value row = stet_value_at(list, i), id = stet_value_get(row, "document"),
+                   hash = stet_value_get(row, "hash");
         size_t len;
-        const char *text = stet_as_string(&id, &len);
-        stet_buf_printf(r->out, "%-12.12s ", stet_typeof(hash) == STET_STRING ? stet_as_string(&hash, NULL) : "-");
+        const char *text = stet_value_as_string(&id, &len);
+        stet_buf_printf(r->out, "%-12.12s ",
+                        stet_value_type(hash) == STET_TYPE_STRING ? stet_value_as_string(&hash, NULL) : "-");
         stet_text_plain(r, text, len);
-        if (!stet_as_bool(stet_get(row, "present"))) {
+        if (!stet_value_as_bool(stet_value_get(row, "present"))) {
             stet_buf_str(r->out, "  ");
             stet_text_styled(r, STET_STYLE_WARN, "not there");
         }
         stet_buf_char(r->out, '\n');
     }
-    size_t total = (size_t)stet_as_int(stet_get(result, "total"));
-    if (total > stet_count(list))
-        stet_buf_printf(r->out, "... and %zu more\n", total - stet_count(list));
+    size_t total = (size_t)stet_value_as_int(stet_value_get(result, "total"));
+    if (total > stet_value_count(list))
+        stet_buf_printf(r->out, "... and %zu more\n", total - stet_value_count(list));
     if (total == 0)
         stet_buf_str(r->out, "no files are followed\n");
 }
@@ -154,15 +157,15 @@ static void list_render(stet_render *r, stet_value result) {
 #define STEP_MS 200 /* how often cancellation is looked at */
 
 static stet_status tell(stet_op_ctx *ctx, const stet_files_report *r, stet_error *err) {
-    if (stet_count(r->list) == 0)
+    if (stet_value_count(r->list) == 0)
         return STET_OK;
-    stet_value event = stet_object();
-    stet_put(&event, "changed", stet_int((int64_t)r->changed));
-    stet_put(&event, "appeared", stet_int((int64_t)r->appeared));
-    stet_put(&event, "vanished", stet_int((int64_t)r->vanished));
-    stet_put(&event, "documents", stet_retain(r->list));
+    stet_value event = stet_value_object();
+    stet_value_put(&event, "changed", stet_value_int((int64_t)r->changed));
+    stet_value_put(&event, "appeared", stet_value_int((int64_t)r->appeared));
+    stet_value_put(&event, "vanished", stet_value_int((int64_t)r->vanished));
+    stet_value_put(&event, "documents", stet_value_retain(r->list));
     stet_status status = ctx->emit(ctx, event, err);
-    stet_release(event);
+    stet_value_release(event);
     return status;
 }
 
@@ -171,10 +174,10 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_files *files;
     stet_watcher *watcher = NULL;
     stet_project *project;
-    stet_value timeout = stet_get(args, "timeout");
-    int64_t until = stet_typeof(timeout) == STET_NULL
+    stet_value timeout = stet_value_get(args, "timeout");
+    int64_t until = stet_value_type(timeout) == STET_TYPE_NULL
                         ? 0
-                        : stet_clock_monotonic_us() + (int64_t)(stet_as_double(timeout) * 1e6) + 1;
+                        : stet_clock_monotonic_us() + (int64_t)(stet_value_as_double(timeout) * 1e6) + 1;
     stet_status status = begin(ctx, true, &space, &files, err);
     if (status != STET_OK)
         return status;
@@ -189,14 +192,14 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         documents += (int64_t)(r.changed + r.appeared + r.vanished);
         if (status == STET_OK)
             status = tell(ctx, &r, err);
-        stet_release(r.list);
+        stet_value_release(r.list);
         if (status == STET_OK && ctx->cancelled(ctx))
             status = stet_fail(err, STET_CANCELLED, "stopped watching");
     }
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "watched", stet_int((int64_t)stet_watcher_count(watcher)));
-        stet_put(result, "committed", stet_int(documents));
+        *result = stet_value_object();
+        stet_value_put(result, "watched", stet_value_int((int64_t)stet_watcher_count(watcher)));
+        stet_value_put(result, "committed", stet_value_int(documents));
     }
     stet_watcher_close(watcher);
     stet_files_close(files);
@@ -205,17 +208,17 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
 }
 
 static void watch_render(stet_render *r, stet_value result) {
-    stet_value list = stet_get(result, "documents"), watched = stet_get(result, "watched");
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value id = stet_at(list, i);
+    stet_value list = stet_value_get(result, "documents"), watched = stet_value_get(result, "watched");
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value id = stet_value_at(list, i);
         size_t len;
-        const char *text = stet_as_string(&id, &len);
+        const char *text = stet_value_as_string(&id, &len);
         stet_text_plain(r, text, len);
         stet_buf_char(r->out, '\n');
     }
-    if (stet_typeof(watched) == STET_INT)
-        stet_buf_printf(r->out, "%lld directories watched, %lld changes\n", (long long)stet_as_int(watched),
-                        (long long)stet_as_int(stet_get(result, "committed")));
+    if (stet_value_type(watched) == STET_TYPE_INT)
+        stet_buf_printf(r->out, "%lld directories watched, %lld changes\n", (long long)stet_value_as_int(watched),
+                        (long long)stet_value_as_int(stet_value_get(result, "committed")));
 }
 
 static const stet_param watch_params[] = {

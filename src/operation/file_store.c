@@ -12,11 +12,6 @@
 #include "os/file.h"
 #include "os/lock.h"
 
-static bool cancelled(void *ctx) {
-    stet_op_ctx *c = ctx;
-    return c->cancelled(c);
-}
-
 static char *index_of(stet_project *p) {
     return stet_project_path(p, "local/files/main/index");
 }
@@ -55,7 +50,7 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
         stet_error_clear(err);
         status = STET_OK;
     } else if (status == STET_OK) {
-        status = stet_idle_find(needs, f, "main", cancelled, ctx, &idle, err);
+        status = stet_idle_find(needs, f, "main", stet_op_cancelled, ctx, &idle, err);
     }
     for (size_t i = 0; i < idle.len; i++) {
         bool output = idle.at[i].path && !idle.at[i].changed; /* its record is what --outputs goes by */
@@ -65,9 +60,9 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
     }
     if (status == STET_OK && !dry_run && ids.len)
         status = stet_files_forget(f, ids.at, ids.len, err);
-    stet_put(report, "items", stet_int((int64_t)ids.len));
-    stet_put(report, "bytes", stet_int(0));
-    stet_put(report, "outputs", stet_int((int64_t)outputs));
+    stet_value_put(report, "items", stet_value_int((int64_t)ids.len));
+    stet_value_put(report, "bytes", stet_value_int(0));
+    stet_value_put(report, "outputs", stet_value_int((int64_t)outputs));
     stet_vec_release(&ids);
     stet_idle_release(&idle);
     stet_needs_close(needs);
@@ -79,7 +74,7 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
 static void put_path(stet_value *row, const char *path) {
     stet_buf shown = STET_BUF(0);
     stet_path_escape(path, &shown);
-    stet_put(row, "path", stet_string_n(shown.data, shown.len));
+    stet_value_put(row, "path", stet_value_string_n(shown.data, shown.len));
     stet_buf_release(&shown);
 }
 
@@ -99,7 +94,7 @@ static stet_status remove_outputs(stet_op_ctx *ctx, stet_project *p, const char 
     if (status == STET_OK)
         status = stet_needs_open(p, &needs, err);
     if (status == STET_OK)
-        status = stet_idle_find(needs, f, space, cancelled, ctx, &idle, err);
+        status = stet_idle_find(needs, f, space, stet_op_cancelled, ctx, &idle, err);
     for (size_t i = 0; i < idle.len && status == STET_OK; i++) {
         stet_idle *at = &idle.at[i];
         if (!at->path)
@@ -108,14 +103,14 @@ static stet_status remove_outputs(stet_op_ctx *ctx, stet_project *p, const char 
             status = stet_idle_remove(needs, f, at, err);
         if (status != STET_OK)
             break;
-        stet_value row = stet_object();
+        stet_value row = stet_value_object();
         put_path(&row, at->path);
         if (at->kept) {
-            stet_put(&row, "why", stet_string(at->kept));
-            stet_push(kept, row);
+            stet_value_put(&row, "why", stet_value_string(at->kept));
+            stet_value_push(kept, row);
         } else {
-            stet_put(&row, "size", stet_int((int64_t)at->look.size));
-            stet_push(gone, row);
+            stet_value_put(&row, "size", stet_value_int((int64_t)at->look.size));
+            stet_value_push(gone, row);
             *bytes += at->look.mode == STET_LOOK_DIRECTORY ? 0 : (int64_t)at->look.size;
             *stet_vec_add(&ids) = at->id;
         }
@@ -140,7 +135,7 @@ static stet_status remove_outputs(stet_op_ctx *ctx, stet_project *p, const char 
 stet_status stet_outputs_gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err) {
     stet_names names = {0};
     stet_lock *lock = NULL;
-    stet_value gone = stet_array(), kept = stet_array();
+    stet_value gone = stet_value_array(), kept = stet_value_array();
     int64_t bytes = 0;
     char *path = stet_project_path(p, STET_FILES_COMMANDS_LOCK), *dir = stet_file_dirname(path);
     stet_status status = STET_OK;
@@ -162,9 +157,9 @@ stet_status stet_outputs_gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, ste
         stet_free(index);
         stet_free(relative);
     }
-    stet_put(report, "removed", gone);
-    stet_put(report, "kept", kept);
-    stet_put(report, "bytes", stet_int(bytes));
+    stet_value_put(report, "removed", gone);
+    stet_value_put(report, "kept", kept);
+    stet_value_put(report, "bytes", stet_value_int(bytes));
     stet_lock_close(lock);
     stet_names_release(&names);
     stet_free(path);

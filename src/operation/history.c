@@ -7,19 +7,19 @@
 #include "os/file.h"
 
 static stet_value entry_of(const stet_fleet_record *r) {
-    stet_value v = stet_object();
-    stet_put(&v, "runId", stet_string(r->id));
-    stet_put(&v, "repo", stet_string(r->repo));
-    stet_put(&v, "app", r->app_id[0] != 0 ? stet_string(r->app_id) : stet_null());
-    stet_put(&v, "title", r->title[0] != 0 ? stet_string(r->title) : stet_null());
-    stet_put(&v, "lifecycle", stet_string(stet_lifecycle_name(r->lifecycle)));
-    stet_put(&v, "derivedLifecycle", stet_string(stet_lifecycle_name(r->derived)));
-    stet_put(&v, "loopStage", stet_string(r->loop_stage));
-    stet_put(&v, "createdAt", stet_string(r->created_at));
-    stet_put(&v, "updatedAt", stet_string(r->updated_at));
-    stet_put(&v, "duration", stet_int(stet_fleet_record_duration(r, stet_clock_ms())));
-    stet_put(&v, "freshness", stet_string(stet_freshness_name(r->freshness)));
-    stet_put(&v, "provenance", stet_provenance_value(&r->provenance));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "runId", stet_value_string(r->id));
+    stet_value_put(&v, "repo", stet_value_string(r->repo));
+    stet_value_put(&v, "app", r->app_id[0] != 0 ? stet_value_string(r->app_id) : stet_value_null());
+    stet_value_put(&v, "title", r->title[0] != 0 ? stet_value_string(r->title) : stet_value_null());
+    stet_value_put(&v, "lifecycle", stet_value_string(stet_lifecycle_name(r->lifecycle)));
+    stet_value_put(&v, "derivedLifecycle", stet_value_string(stet_lifecycle_name(r->derived)));
+    stet_value_put(&v, "loopStage", stet_value_string(r->loop_stage));
+    stet_value_put(&v, "createdAt", stet_value_string(r->created_at));
+    stet_value_put(&v, "updatedAt", stet_value_string(r->updated_at));
+    stet_value_put(&v, "duration", stet_value_int(stet_fleet_record_duration(r, stet_clock_ms())));
+    stet_value_put(&v, "freshness", stet_value_string(stet_freshness_name(r->freshness)));
+    stet_value_put(&v, "provenance", stet_provenance_value(&r->provenance));
     return v;
 }
 
@@ -27,42 +27,43 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     stet_registry *reg;
     stet_status st = stet_runs_page(ctx, args, true, "entries", entry_of, &reg, result, err);
     if (st == STET_OK)
-        stet_put(result, "repos", stet_registry_repos(reg));
+        stet_value_put(result, "repos", stet_registry_repos(reg));
     stet_registry_free(reg);
     return st;
 }
 
 static void render(stet_render *r, stet_value result) {
-    stet_value entries = stet_get(result, "entries");
+    stet_value entries = stet_value_get(result, "entries");
     bool several = stet_runs_several_projects(entries);
     stet_table t = {.columns = several ? 6 : 5};
     static const char *const heads[] = {"AGO", "LIFECYCLE", "TOOK", "PROJECT", "RUN", "WHAT"};
-    for (size_t i = 0; i < sizeof heads / sizeof *heads && stet_count(entries) > 0; i++)
+    for (size_t i = 0; i < sizeof heads / sizeof *heads && stet_value_count(entries) > 0; i++)
         if (several || strcmp(heads[i], "PROJECT") != 0)
             stet_table_cell(&t, heads[i]);
-    for (size_t i = 0; i < stet_count(entries); i++) {
-        stet_value e = stet_at(entries, i), life = stet_get(e, "lifecycle"), repo = stet_get(e, "repo"),
-                   id = stet_get(e, "runId"), title, from = stet_get(stet_get(e, "provenance"), "rerunOf");
+    for (size_t i = 0; i < stet_value_count(entries); i++) {
+        stet_value e = stet_value_at(entries, i), life = stet_value_get(e, "lifecycle"),
+                   repo = stet_value_get(e, "repo"), id = stet_value_get(e, "runId"), title,
+                   from = stet_value_get(stet_value_get(e, "provenance"), "rerunOf");
         char ago[STET_TIME_TEXT], took[STET_TIME_TEXT];
         stet_runs_age(e, "createdAt", ago);
-        stet_duration_print(stet_as_int(stet_get(e, "duration")), took);
+        stet_duration_print(stet_value_as_int(stet_value_get(e, "duration")), took);
         stet_table_cell(&t, ago);
-        stet_table_cell(&t, stet_as_string(&life, NULL));
+        stet_table_cell(&t, stet_value_as_string(&life, NULL));
         stet_table_cell(&t, took);
         if (several)
-            stet_table_cell(&t, stet_file_basename(stet_as_string(&repo, NULL)));
-        stet_table_cell(&t, stet_as_string(&id, NULL));
-        if (stet_typeof(from) == STET_STRING)
-            stet_table_cellf(&t, "rerun of %s", stet_as_string(&from, NULL));
+            stet_table_cell(&t, stet_file_basename(stet_value_as_string(&repo, NULL)));
+        stet_table_cell(&t, stet_value_as_string(&id, NULL));
+        if (stet_value_type(from) == STET_TYPE_STRING)
+            stet_table_cellf(&t, "rerun of %s", stet_value_as_string(&from, NULL));
         else
             stet_table_cell(&t, stet_runs_what(e, "app", &title));
     }
-    if (stet_count(entries) > 0)
+    if (stet_value_count(entries) > 0)
         stet_table_print(&t, r, true);
-    stet_runs_put_page(r, result, stet_count(entries), "newest");
-    stet_runs_put_freshness(r, stet_get(result, "freshness"));
-    stet_runs_put_problems(r, stet_get(result, "problems"));
-    stet_runs_put_next(r, stet_get(result, "nextAction"));
+    stet_runs_put_page(r, result, stet_value_count(entries), "newest");
+    stet_runs_put_freshness(r, stet_value_get(result, "freshness"));
+    stet_runs_put_problems(r, stet_value_get(result, "problems"));
+    stet_runs_put_next(r, stet_value_get(result, "nextAction"));
 }
 
 static const stet_param params[] = {

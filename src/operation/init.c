@@ -1,14 +1,12 @@
 /* init.c - the operation init: makes a directory a project. */
 
-#include <string.h>
-
 #include "operation/op.h"
 #include "operation/text.h"
 #include "os/file.h"
 
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_value dir = stet_get(args, "dir");
-    const char *given = stet_typeof(dir) == STET_STRING ? stet_as_string(&dir, NULL) : NULL;
+    stet_value dir = stet_value_get(args, "dir");
+    const char *given = stet_value_type(dir) == STET_TYPE_STRING ? stet_value_as_string(&dir, NULL) : NULL;
     const char *base = ctx->project_dir ? ctx->project_dir : ctx->cwd;
     char *path = !given ? stet_strdup(base) : given[0] == '/' ? stet_strdup(given) : stet_file_join(base, given);
     bool created;
@@ -19,22 +17,19 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     stet_free(path);
     if (status != STET_OK)
         return status;
-    stet_value root;
-    status = stet_string_checked(stet_project_root(p), strlen(stet_project_root(p)), &root, err);
+    *result = stet_value_object();
+    stet_value_put(result, "root", stet_value_string(stet_project_root(p)));
     stet_project_close(p);
-    if (status != STET_OK)
-        return status;
-    *result = stet_object();
-    stet_put(result, "root", root);
-    stet_put(result, "created", stet_bool(created));
+    stet_value_put(result, "created", stet_value_bool(created));
     return STET_OK;
 }
 
 static void render(stet_render *r, stet_value result) {
-    stet_value root = stet_get(result, "root");
+    stet_value root = stet_value_get(result, "root");
     size_t len;
-    const char *text = stet_as_string(&root, &len);
-    stet_buf_str(r->out, stet_as_bool(stet_get(result, "created")) ? "created the project " : "already a project: ");
+    const char *text = stet_value_as_string(&root, &len);
+    stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "created")) ? "created the project "
+                                                                               : "already a project: ");
     stet_text_plain(r, text, len);
     stet_buf_char(r->out, '\n');
 }

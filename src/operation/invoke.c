@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "base/suggest.h"
 #include "operation/op.h"
 #include "os/file.h"
@@ -19,16 +20,11 @@ struct stet_context {
 stet_status stet_context_new(const stet_context_options *options, stet_context **out, stet_error *err) {
     static const stet_context_options none = STET_CONTEXT_OPTIONS_INIT;
     const stet_context_options *given = options ? options : &none;
-    if (given->size < sizeof given->size || given->size > sizeof *given) {
-        stet_fail(err, STET_INVALID, "the size of stet_context_options is %zu, and this library knows up to %zu",
-                  given->size, sizeof *given);
-        stet_hint(err, "begin with STET_CONTEXT_OPTIONS_INIT; a newer header needs a newer library");
-        return STET_INVALID;
-    }
     char *dir;
-    stet_context_options known = {0};
-    memcpy(&known, given, given->size);
-    stet_status status = stet_file_realpath(known.dir ? known.dir : ".", &dir, err);
+    stet_context_options known;
+    stet_status status = stet_options_read(&known, sizeof known, given, "stet_context_options", err);
+    if (status == STET_OK)
+        status = stet_file_realpath(known.dir ? known.dir : ".", &dir, err);
     if (status != STET_OK)
         return status;
     stet_context *c = stet_alloc_zero(sizeof *c);
@@ -104,9 +100,10 @@ static stet_status no_operation(const char *name, stet_error *err) {
     return STET_NOT_FOUND;
 }
 
-stet_status stet_invoke(stet_context *c, const char *operation, stet_value args, stet_value *result, stet_error *err) {
+stet_status stet_context_invoke(stet_context *c, const char *operation, stet_value args, stet_value *result,
+                                stet_error *err) {
     const stet_op *op = stet_op_find(operation);
-    *result = stet_null();
+    *result = stet_value_null();
     if (!op)
         return no_operation(operation, err);
     if (atomic_load(&c->cancelled))
@@ -122,12 +119,12 @@ stet_status stet_invoke(stet_context *c, const char *operation, stet_value args,
                        .cancelled = cancelled,
                        .write_out = c->options.output ? write_out : NULL,
                        .warn = warn};
-    stet_value checked, answer = stet_null();
+    stet_value checked, answer = stet_value_null();
     stet_status status = stet_op_check_spelled(op, args, STET_SPELL_ALL, &checked, err);
     if (status != STET_OK)
         return status;
     status = stet_op_run(&ctx, checked, &answer, err);
-    stet_release(checked);
+    stet_value_release(checked);
     if (status != STET_OK)
         return status;
     *result = answer;
@@ -138,18 +135,18 @@ stet_status stet_invoke(stet_context *c, const char *operation, stet_value args,
 }
 
 stet_value stet_operations(void) {
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < stet_op_count(); i++) {
         const stet_op *op = stet_op_at(i);
-        stet_value v = stet_object();
-        stet_put(&v, "name", stet_string(op->name));
-        stet_put(&v, "summary", stet_string(op->summary));
-        stet_put(&v, "description", stet_string(op->description ? op->description : ""));
-        stet_put(&v, "readOnly", stet_bool(op->flags & STET_OP_READ_ONLY));
-        stet_put(&v, "destructive", stet_bool(op->flags & STET_OP_DESTRUCTIVE));
-        stet_put(&v, "argumentsSchema", stet_op_args_schema(op, STET_SPELL_ALL));
-        stet_put(&v, "resultSchema", stet_op_result_schema(op));
-        stet_push(&list, v);
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "name", stet_value_string(op->name));
+        stet_value_put(&v, "summary", stet_value_string(op->summary));
+        stet_value_put(&v, "description", stet_value_string(op->description ? op->description : ""));
+        stet_value_put(&v, "readOnly", stet_value_bool(op->flags & STET_OP_READ_ONLY));
+        stet_value_put(&v, "destructive", stet_value_bool(op->flags & STET_OP_DESTRUCTIVE));
+        stet_value_put(&v, "argumentsSchema", stet_op_args_schema(op, STET_SPELL_ALL));
+        stet_value_put(&v, "resultSchema", stet_op_result_schema(op));
+        stet_value_push(&list, v);
     }
     return list;
 }

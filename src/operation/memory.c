@@ -8,20 +8,20 @@
 #include "os/clock.h"
 
 const char *memory_text(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_get(args, name);
-    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : NULL;
+    *hold = stet_value_get(args, name);
+    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
 }
 
 int64_t memory_int(stet_value args, const char *name, int64_t otherwise) {
-    stet_value v = stet_get(args, name);
-    return stet_typeof(v) == STET_INT ? stet_as_int(v) : otherwise;
+    stet_value v = stet_value_get(args, name);
+    return stet_value_type(v) == STET_TYPE_INT ? stet_value_as_int(v) : otherwise;
 }
 
 /* Names with a NUL inside would be cut: no space, branch, scope or id has one. */
 static stet_status no_nul(stet_value args, const char *name, stet_error *err) {
-    stet_value v = stet_get(args, name);
+    stet_value v = stet_value_get(args, name);
     size_t len;
-    const char *text = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : NULL;
+    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
     if (text && strlen(text) != len)
         return stet_fail(err, STET_INVALID, "--%s: holds a NUL character", name);
     return STET_OK;
@@ -73,7 +73,7 @@ void memory_end(memory_call *c) {
 stet_value memory_pointer(stet_pathref path) {
     stet_buf b = STET_BUF(0);
     stet_path_print(path, &b);
-    stet_value v = stet_string_n(stet_buf_cstr(&b), b.len);
+    stet_value v = stet_value_string_n(stet_buf_cstr(&b), b.len);
     stet_buf_release(&b);
     return v;
 }
@@ -81,35 +81,36 @@ stet_value memory_pointer(stet_pathref path) {
 stet_value memory_time(int64_t ms) {
     char text[STET_TIME_TEXT];
     stet_time_print(ms, text);
-    return stet_string(text);
+    return stet_value_string(text);
 }
 
 stet_value memory_leaves(const stet_change *at, size_t len) {
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < len; i++) {
-        stet_value leaf = stet_object();
-        stet_put(&leaf, "path", memory_pointer(at[i].path));
-        stet_put(&leaf, "kind", stet_string(at[i].kind == STET_KEYSET ? "keys" : "value"));
-        stet_push(&list, leaf);
+        stet_value leaf = stet_value_object();
+        stet_value_put(&leaf, "path", memory_pointer(at[i].path));
+        stet_value_put(&leaf, "kind", stet_value_string(at[i].kind == STET_KEYSET ? "keys" : "value"));
+        stet_value_push(&list, leaf);
     }
     return list;
 }
 
 static void plain(stet_render *r, stet_value text) {
     size_t len;
-    const char *bytes = stet_as_string(&text, &len);
+    const char *bytes = stet_value_as_string(&text, &len);
     if (bytes)
         stet_text_plain(r, bytes, len);
 }
 
 void memory_render_changes(stet_render *r, stet_value changes, bool ids) {
-    for (size_t i = 0; i < stet_count(changes); i++) {
-        stet_value leaf = stet_at(changes, i), kind = stet_get(leaf, "kind"), scope = stet_get(leaf, "scope");
-        stet_buf_str(r->out, strcmp(stet_as_string(&kind, NULL), "keys") == 0 ? "  keys   " : "  value  ");
+    for (size_t i = 0; i < stet_value_count(changes); i++) {
+        stet_value leaf = stet_value_at(changes, i), kind = stet_value_get(leaf, "kind"),
+                   scope = stet_value_get(leaf, "scope");
+        stet_buf_str(r->out, strcmp(stet_value_as_string(&kind, NULL), "keys") == 0 ? "  keys   " : "  value  ");
         if (ids) {
-            plain(r, stet_get(leaf, "id"));
+            plain(r, stet_value_get(leaf, "id"));
             size_t len = 0;
-            stet_as_string(&scope, &len);
+            stet_value_as_string(&scope, &len);
             if (len) {
                 stet_buf_str(r->out, " (");
                 plain(r, scope);
@@ -117,9 +118,9 @@ void memory_render_changes(stet_render *r, stet_value changes, bool ids) {
             }
             stet_buf_char(r->out, ' ');
         }
-        stet_value path = stet_get(leaf, "path");
+        stet_value path = stet_value_get(leaf, "path");
         size_t len = 0;
-        stet_as_string(&path, &len);
+        stet_value_as_string(&path, &len);
         if (len > 0)
             plain(r, path);
         else /* the envelope itself appeared or went */

@@ -11,14 +11,16 @@
 
 /* The `process` metadata of a piece is its whole graph (GraphSnapshotV1), which is stored in parts beside the document.
  * A part that can't be read fails the whole: half a graph would be taken for all of it. */
-static stet_status put_snapshot(memory_call *c, const char *id, int64_t at, stet_value *envelope, stet_error *err) {
-    const char *name = stet_piece_name_of(id);
+static stet_status put_snapshot(memory_call *c, const stet_docname *doc, int64_t at, stet_value *envelope,
+                                stet_error *err) {
+    char *name = stet_value_type(stet_value_get(*envelope, "process")) == STET_TYPE_OBJECT ? stet_piece_of(doc) : NULL;
     stet_piece *p = NULL;
     stet_process *g = NULL;
-    stet_value schemas = stet_null();
-    if (!name || stet_typeof(stet_get(*envelope, "process")) != STET_OBJECT)
+    stet_value schemas = stet_value_null();
+    if (!name)
         return STET_OK;
     stet_status st = stet_piece_load(c->space, c->branch, name, at, &p, err);
+    stet_free(name);
     if (st == STET_OK)
         st = stet_piece_process(c->space, c->branch, p, at, &g, err);
     if (st == STET_OK)
@@ -26,13 +28,14 @@ static stet_status put_snapshot(memory_call *c, const char *id, int64_t at, stet
     if (st == STET_OK)
         st = stet_piece_schemas(c->space, c->branch, g, &schemas, err);
     if (st == STET_OK) {
-        stet_value process = stet_retain(stet_get(*envelope, "process")), graph = stet_process_snapshot(g, schemas);
-        for (size_t i = 0; i < stet_count(graph); i++)
-            stet_put(&process, stet_key_at(graph, i, NULL), stet_retain(stet_at(graph, i)));
-        stet_put(envelope, "process", process);
-        stet_release(graph);
+        stet_value process = stet_value_retain(stet_value_get(*envelope, "process")),
+                   graph = stet_process_snapshot(g, schemas);
+        for (size_t i = 0; i < stet_value_count(graph); i++)
+            stet_value_put(&process, stet_value_key_at(graph, i, NULL), stet_value_retain(stet_value_at(graph, i)));
+        stet_value_put(envelope, "process", process);
+        stet_value_release(graph);
     }
-    stet_release(schemas);
+    stet_value_release(schemas);
     stet_process_free(g);
     stet_piece_free(p);
     return st;
@@ -55,13 +58,14 @@ static stet_status get_followed(stet_op_ctx *ctx, const memory_call *c, const st
 
 static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     memory_call c;
-    stet_value hold, v, stored = stet_null(), followed = stet_null();
+    stet_value hold, v, stored = stet_value_null(), followed = stet_value_null();
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
     stet_doc_state d = {0};
     int64_t at = memory_int(args, "at", -1);
-    bool meta = stet_as_bool(stet_get(args, "meta")), fresh = stet_as_bool(stet_get(args, "fresh"));
-    bool raw = meta || stet_as_bool(stet_get(args, "raw"));
+    bool meta = stet_value_as_bool(stet_value_get(args, "meta")),
+         fresh = stet_value_as_bool(stet_value_get(args, "fresh"));
+    bool raw = meta || stet_value_as_bool(stet_value_get(args, "raw"));
     if (fresh && at >= 0)
         return stet_fail(err, STET_INVALID, "--fresh and --at can't be combined: the past is not computed again");
     stet_status st = memory_begin(ctx, args, MEMORY_READ, &c, err);
@@ -78,8 +82,8 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     }
     if (st == STET_OK)
         st = stet_space_load(c.space, c.branch, &name, at, &d, err);
-    if (st == STET_OK && d.exists && meta && !*c.scope)
-        st = put_snapshot(&c, id, at, &d.value, err);
+    if (st == STET_OK && d.exists && meta)
+        st = put_snapshot(&c, &name, at, &d.value, err);
     if (st == STET_OK && !d.exists)
         st = stet_fail(err, STET_NOT_FOUND, "no document \"%s\"%s%s in space \"%s\"", id, *c.scope ? " of scope " : "",
                        c.scope, c.space_name);
@@ -104,16 +108,16 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     if (st == STET_OK) {
         char hex[STET_HASH_HEX];
         stet_hash_hex(stet_hash_value(there ? stored : v), hex);
-        *result = stet_object();
-        stet_put(result, "id", stet_string(id));
-        stet_put(result, "scope", stet_string(c.scope));
-        stet_put(result, "path", memory_pointer(stet_path_ref(&path)));
-        stet_put(result, "seq", stet_int(d.seq));
-        stet_put(result, "hash", stet_string(hex));
-        stet_put(result, "value", stet_retain(v));
+        *result = stet_value_object();
+        stet_value_put(result, "id", stet_value_string(id));
+        stet_value_put(result, "scope", stet_value_string(c.scope));
+        stet_value_put(result, "path", memory_pointer(stet_path_ref(&path)));
+        stet_value_put(result, "seq", stet_value_int(d.seq));
+        stet_value_put(result, "hash", stet_value_string(hex));
+        stet_value_put(result, "value", stet_value_retain(v));
     }
-    stet_release(d.value);
-    stet_release(followed);
+    stet_value_release(d.value);
+    stet_value_release(followed);
     stet_free(id);
     stet_path_release(&path);
     memory_end(&c);
@@ -121,7 +125,7 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 }
 
 static void get_render(stet_render *r, stet_value result) {
-    stet_json_write(r->out, stet_get(result, "value"), STET_JSON_PRETTY);
+    stet_json_write(r->out, stet_value_get(result, "value"), STET_JSON_PRETTY);
 }
 
 static const stet_param get_params[] = {
@@ -154,10 +158,10 @@ static const stet_param get_params[] = {
     "\"seq\":{\"type\":\"integer\"},\"hash\":{\"type\":\"string\"},\"value\":{}}}"
 
 static stet_value committed(const stet_commit_result *r) {
-    stet_value v = stet_object();
-    stet_put(&v, "seq", stet_int(r->seq));
-    stet_put(&v, "changed", stet_bool(r->changed));
-    stet_put(&v, "replayed", stet_bool(r->replayed));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "seq", stet_value_int(r->seq));
+    stet_value_put(&v, "changed", stet_value_bool(r->changed));
+    stet_value_put(&v, "replayed", stet_value_bool(r->replayed));
     return v;
 }
 
@@ -166,10 +170,10 @@ static stet_value committed(const stet_commit_result *r) {
     "\"seq\":{\"type\":\"integer\"},\"changed\":{\"type\":\"boolean\"},\"replayed\":{\"type\":\"boolean\"}}}"
 
 static void commit_render(stet_render *r, stet_value result) {
-    long long seq = stet_as_int(stet_get(result, "seq"));
-    if (stet_as_bool(stet_get(result, "replayed")))
+    long long seq = stet_value_as_int(stet_value_get(result, "seq"));
+    if (stet_value_as_bool(stet_value_get(result, "replayed")))
         stet_buf_printf(r->out, "done before, at sequence %lld\n", seq);
-    else if (stet_as_bool(stet_get(result, "changed")))
+    else if (stet_value_as_bool(stet_value_get(result, "changed")))
         stet_buf_printf(r->out, "sequence %lld\n", seq);
     else
         stet_buf_printf(r->out, "nothing to change, at sequence %lld\n", seq);
@@ -182,7 +186,7 @@ static stet_status prepare(stet_tx *tx, const stet_docname *name, stet_value arg
     stet_status st = STET_OK;
     if (hash)
         st = stet_tx_require_hash(tx, name->id, name->scope, hash, err);
-    if (st == STET_OK && stet_as_bool(stet_get(args, "if_absent")))
+    if (st == STET_OK && stet_value_as_bool(stet_value_get(args, "if_absent")))
         st = stet_tx_need_absent(tx, name, err);
     const char *session = memory_text(args, "session", &hold);
     int64_t local = memory_int(args, "local", -1);
@@ -199,7 +203,7 @@ static stet_status set_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
     stet_tx *tx = NULL;
-    bool meta = stet_as_bool(stet_get(args, "meta"));
+    bool meta = stet_value_as_bool(stet_value_get(args, "meta"));
     stet_status st = stet_cell_parse(memory_text(args, "cell", &hold), meta, &id, &path, err);
     if (st == STET_OK)
         st = memory_begin(ctx, args, MEMORY_WRITE, &c, err);
@@ -209,12 +213,12 @@ static stet_status set_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         return st;
     }
     stet_docname name = {id, c.scope};
-    stet_value value = stet_get(args, "value");
+    stet_value value = stet_value_get(args, "value");
     st = stet_tx_begin(c.space, c.branch_name, &tx, err);
     if (st == STET_OK)
         st = prepare(tx, &name, args, err);
     if (st == STET_OK)
-        st = stet_tx_write_outside(tx, &name, stet_path_ref(&path), stet_retain(value), err);
+        st = stet_tx_write_outside(tx, &name, stet_path_ref(&path), stet_value_retain(value), err);
     stet_commit_result r;
     if (st == STET_OK)
         st = stet_tx_commit(tx, &r, err);
@@ -294,8 +298,8 @@ static stet_status change_run(stet_op_ctx *ctx, stet_value args, change_fn chang
 static stet_status apply_patch(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
     stet_patches ops = {0};
-    stet_status st =
-        stet_patches_of_value(stet_get(args, "operations"), stet_as_bool(stet_get(args, "meta")), &arena, &ops, err);
+    stet_status st = stet_patches_of_value(stet_value_get(args, "operations"),
+                                           stet_value_as_bool(stet_value_get(args, "meta")), &arena, &ops, err);
     if (st == STET_OK)
         st = stet_tx_patch_outside(tx, name, ops.at, ops.len, err);
     stet_patches_release(&ops);
@@ -346,16 +350,16 @@ static stet_value revision_value(const stet_revision *rev, const char *branch) {
                                         [STET_REVISION_PATCH] = "patch",
                                         [STET_REVISION_DELETE] = "delete",
                                         [STET_REVISION_LOST] = "lost"};
-    stet_value v = stet_object();
-    stet_put(&v, "seq", stet_int(rev->seq));
-    stet_put(&v, "time", memory_time(rev->time_ms));
-    stet_put(&v, "branch", stet_string(branch));
-    stet_put(&v, "kind", stet_string(kinds[rev->kind]));
-    stet_put(&v, "changes", memory_leaves(rev->at, rev->len));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "seq", stet_value_int(rev->seq));
+    stet_value_put(&v, "time", memory_time(rev->time_ms));
+    stet_value_put(&v, "branch", stet_value_string(branch));
+    stet_value_put(&v, "kind", stet_value_string(kinds[rev->kind]));
+    stet_value_put(&v, "changes", memory_leaves(rev->at, rev->len));
     if (rev->kind == STET_REVISION_SET)
-        stet_put(&v, "document", stet_retain(rev->payload));
+        stet_value_put(&v, "document", stet_value_retain(rev->payload));
     else if (rev->kind == STET_REVISION_PATCH)
-        stet_put(&v, "operations", stet_retain(rev->payload));
+        stet_value_put(&v, "operations", stet_value_retain(rev->payload));
     return v;
 }
 
@@ -378,24 +382,24 @@ static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         st = stet_fail(err, STET_NOT_FOUND, "no document \"%s\" ever was in space \"%s\"", name.id, c.space_name);
     if (st == STET_OK)
         st = stet_space_branches(c.space, NULL, true, STET_BRANCH_MAX, &arena, &branches, &branch_count, err);
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < count; i++) {
         const char *branch = "";
         for (size_t j = 0; j < branch_count; j++)
             if (branches[j].branch == revs[i].branch)
                 branch = branches[j].name;
         if (st == STET_OK)
-            stet_push(&list, revision_value(&revs[i], branch));
-        stet_release(revs[i].payload);
+            stet_value_push(&list, revision_value(&revs[i], branch));
+        stet_value_release(revs[i].payload);
     }
     if (st == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "id", stet_string(name.id));
-        stet_put(result, "revisions", list);
+        *result = stet_value_object();
+        stet_value_put(result, "id", stet_value_string(name.id));
+        stet_value_put(result, "revisions", list);
         if (next)
-            stet_put(result, "next", stet_int(next));
+            stet_value_put(result, "next", stet_value_int(next));
     } else {
-        stet_release(list);
+        stet_value_release(list);
     }
     stet_arena_release(&arena);
     memory_end(&c);
@@ -403,23 +407,24 @@ static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 }
 
 static void log_render(stet_render *r, stet_value result) {
-    stet_value list = stet_get(result, "revisions");
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value rev = stet_at(list, i), time = stet_get(rev, "time"), kind = stet_get(rev, "kind");
-        stet_value branch = stet_get(rev, "branch");
-        stet_buf_printf(r->out, "%lld  %s  %s", (long long)stet_as_int(stet_get(rev, "seq")),
-                        stet_as_string(&time, NULL), stet_as_string(&kind, NULL));
+    stet_value list = stet_value_get(result, "revisions");
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value rev = stet_value_at(list, i), time = stet_value_get(rev, "time"), kind = stet_value_get(rev, "kind");
+        stet_value branch = stet_value_get(rev, "branch");
+        stet_buf_printf(r->out, "%lld  %s  %s", (long long)stet_value_as_int(stet_value_get(rev, "seq")),
+                        stet_value_as_string(&time, NULL), stet_value_as_string(&kind, NULL));
         size_t len;
-        const char *text = stet_as_string(&branch, &len);
+        const char *text = stet_value_as_string(&branch, &len);
         if (len) {
             stet_buf_str(r->out, "  on ");
             stet_text_plain(r, text, len);
         }
         stet_buf_char(r->out, '\n');
-        memory_render_changes(r, stet_get(rev, "changes"), false);
+        memory_render_changes(r, stet_value_get(rev, "changes"), false);
     }
-    if (stet_typeof(stet_get(result, "next")) == STET_INT)
-        stet_buf_printf(r->out, "older ones: --before %lld\n", (long long)stet_as_int(stet_get(result, "next")));
+    if (stet_value_type(stet_value_get(result, "next")) == STET_TYPE_INT)
+        stet_buf_printf(r->out, "older ones: --before %lld\n",
+                        (long long)stet_value_as_int(stet_value_get(result, "next")));
 }
 
 static const stet_param log_params[] = {
@@ -443,7 +448,7 @@ static stet_value cursor_of(const stet_docname *name) {
     size_t len = strlen(plain);
     char *text = stet_alloc((len * 4 + 2) / 3 + 1);
     stet_base64url_encode(plain, len, text);
-    stet_value v = stet_string(text);
+    stet_value v = stet_value_string(text);
     stet_free(text);
     stet_free(plain);
     return v;
@@ -484,18 +489,18 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     if (!none)
         st = stet_space_list(c.space, c.branch, &filter, &arena, &docs, &count, &more, err);
     if (st == STET_OK) {
-        stet_value list = stet_array();
+        stet_value list = stet_value_array();
         for (size_t i = 0; i < count; i++) {
-            stet_value row = stet_object();
-            stet_put(&row, "id", stet_string(docs[i].name.id));
-            stet_put(&row, "scope", stet_string(docs[i].name.scope));
-            stet_put(&row, "seq", stet_int(docs[i].seq));
-            stet_push(&list, row);
+            stet_value row = stet_value_object();
+            stet_value_put(&row, "id", stet_value_string(docs[i].name.id));
+            stet_value_put(&row, "scope", stet_value_string(docs[i].name.scope));
+            stet_value_put(&row, "seq", stet_value_int(docs[i].seq));
+            stet_value_push(&list, row);
         }
-        *result = stet_object();
-        stet_put(result, "documents", list);
+        *result = stet_value_object();
+        stet_value_put(result, "documents", list);
         if (more)
-            stet_put(result, "next", cursor_of(&docs[count - 1].name));
+            stet_value_put(result, "next", cursor_of(&docs[count - 1].name));
     }
     stet_free(plain);
     stet_arena_release(&arena);
@@ -504,25 +509,25 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 }
 
 static void list_render(stet_render *r, stet_value result) {
-    stet_value list = stet_get(result, "documents"), next = stet_get(result, "next");
+    stet_value list = stet_value_get(result, "documents"), next = stet_value_get(result, "next");
     stet_table t = {.columns = 3};
     stet_table_cell(&t, "ID");
     stet_table_cell(&t, "SCOPE");
     stet_table_cell(&t, "SEQ");
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value row = stet_at(list, i), id = stet_get(row, "id"), scope = stet_get(row, "scope");
-        stet_table_cell(&t, stet_as_string(&id, NULL));
-        stet_table_cell(&t, stet_as_string(&scope, NULL));
-        stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(row, "seq")));
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value row = stet_value_at(list, i), id = stet_value_get(row, "id"), scope = stet_value_get(row, "scope");
+        stet_table_cell(&t, stet_value_as_string(&id, NULL));
+        stet_table_cell(&t, stet_value_as_string(&scope, NULL));
+        stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(row, "seq")));
     }
-    if (stet_count(list) == 0)
+    if (stet_value_count(list) == 0)
         stet_buf_str(r->out, "no documents\n");
     else
         stet_table_print(&t, r, true);
-    if (stet_count(list) == 0)
-        stet_release(t.cells);
-    if (stet_typeof(next) == STET_STRING)
-        stet_buf_printf(r->out, "more: --after %s\n", stet_as_string(&next, NULL));
+    if (stet_value_count(list) == 0)
+        stet_value_release(t.cells);
+    if (stet_value_type(next) == STET_TYPE_STRING)
+        stet_buf_printf(r->out, "more: --after %s\n", stet_value_as_string(&next, NULL));
 }
 
 static const stet_param list_params[] = {

@@ -17,25 +17,26 @@ static stet_status branches_run(stet_op_ctx *ctx, stet_value args, stet_value *r
     if (st != STET_OK)
         return st;
     if (!none)
-        st = stet_space_branches(c.space, memory_text(args, "after", &hold), stet_as_bool(stet_get(args, "deleted")),
-                                 limit + 1, &arena, &at, &count, err);
+        st = stet_space_branches(c.space, memory_text(args, "after", &hold),
+                                 stet_value_as_bool(stet_value_get(args, "deleted")), limit + 1, &arena, &at, &count,
+                                 err);
     if (st == STET_OK) {
-        stet_value list = stet_array();
+        stet_value list = stet_value_array();
         for (size_t i = 0; i < count && i < limit; i++) {
-            stet_value row = stet_object();
-            stet_put(&row, "name", stet_string(at[i].name));
+            stet_value row = stet_value_object();
+            stet_value_put(&row, "name", stet_value_string(at[i].name));
             if (at[i].parent)
-                stet_put(&row, "parent", stet_string(at[i].parent));
-            stet_put(&row, "fork", stet_int(at[i].fork));
+                stet_value_put(&row, "parent", stet_value_string(at[i].parent));
+            stet_value_put(&row, "fork", stet_value_int(at[i].fork));
             if (at[i].created_ms)
-                stet_put(&row, "created", memory_time(at[i].created_ms));
-            stet_put(&row, "deleted", stet_bool(at[i].deleted));
-            stet_push(&list, row);
+                stet_value_put(&row, "created", memory_time(at[i].created_ms));
+            stet_value_put(&row, "deleted", stet_value_bool(at[i].deleted));
+            stet_value_push(&list, row);
         }
-        *result = stet_object();
-        stet_put(result, "branches", list);
+        *result = stet_value_object();
+        stet_value_put(result, "branches", list);
         if (count > limit)
-            stet_put(result, "next", stet_string(at[limit - 1].name));
+            stet_value_put(result, "next", stet_value_string(at[limit - 1].name));
     }
     stet_arena_release(&arena);
     memory_end(&c);
@@ -43,21 +44,22 @@ static stet_status branches_run(stet_op_ctx *ctx, stet_value args, stet_value *r
 }
 
 static void branches_render(stet_render *r, stet_value result) {
-    stet_value list = stet_get(result, "branches");
+    stet_value list = stet_value_get(result, "branches");
     stet_table t = {.columns = 4};
     stet_table_cell(&t, "BRANCH");
     stet_table_cell(&t, "PARENT");
     stet_table_cell(&t, "FORK");
     stet_table_cell(&t, "");
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value row = stet_at(list, i), name = stet_get(row, "name"), parent = stet_get(row, "parent");
-        bool root = stet_typeof(parent) != STET_STRING;
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value row = stet_value_at(list, i), name = stet_value_get(row, "name"),
+                   parent = stet_value_get(row, "parent");
+        bool root = stet_value_type(parent) != STET_TYPE_STRING;
         size_t parent_len = 0;
-        const char *from = root ? "" : stet_as_string(&parent, &parent_len);
-        stet_table_cell(&t, root ? "(default)" : stet_as_string(&name, NULL));
+        const char *from = root ? "" : stet_value_as_string(&parent, &parent_len);
+        stet_table_cell(&t, root ? "(default)" : stet_value_as_string(&name, NULL));
         stet_table_cell(&t, root ? "" : parent_len ? from : "(default)");
-        stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(row, "fork")));
-        stet_table_cell(&t, stet_as_bool(stet_get(row, "deleted")) ? "deleted" : "");
+        stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(row, "fork")));
+        stet_table_cell(&t, stet_value_as_bool(stet_value_get(row, "deleted")) ? "deleted" : "");
     }
     stet_table_print(&t, r, true);
 }
@@ -72,22 +74,22 @@ static stet_status create_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     int64_t at = memory_int(args, "at", -1);
     st = stet_branch_create(c.space, name, from, at, err);
     if (st == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "name", stet_string(name));
-        stet_put(result, "parent", stet_string(from ? from : ""));
-        stet_put(result, "fork", stet_int(at >= 0 ? at : stet_space_known(c.space)));
+        *result = stet_value_object();
+        stet_value_put(result, "name", stet_value_string(name));
+        stet_value_put(result, "parent", stet_value_string(from ? from : ""));
+        stet_value_put(result, "fork", stet_value_int(at >= 0 ? at : stet_space_known(c.space)));
     }
     memory_end(&c);
     return st;
 }
 
 static void create_render(stet_render *r, stet_value result) {
-    stet_value name = stet_get(result, "name");
+    stet_value name = stet_value_get(result, "name");
     size_t len;
-    const char *text = stet_as_string(&name, &len);
+    const char *text = stet_value_as_string(&name, &len);
     stet_buf_str(r->out, "created branch ");
     stet_text_plain(r, text, len);
-    stet_buf_printf(r->out, " at sequence %lld\n", (long long)stet_as_int(stet_get(result, "fork")));
+    stet_buf_printf(r->out, " at sequence %lld\n", (long long)stet_value_as_int(stet_value_get(result, "fork")));
 }
 
 static stet_status branch_delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -99,18 +101,18 @@ static stet_status branch_delete_run(stet_op_ctx *ctx, stet_value args, stet_val
         return st;
     st = stet_branch_delete(c.space, name, err);
     if (st == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "name", stet_string(name));
-        stet_put(result, "deleted", stet_bool(true));
+        *result = stet_value_object();
+        stet_value_put(result, "name", stet_value_string(name));
+        stet_value_put(result, "deleted", stet_value_bool(true));
     }
     memory_end(&c);
     return st;
 }
 
 static void branch_delete_render(stet_render *r, stet_value result) {
-    stet_value name = stet_get(result, "name");
+    stet_value name = stet_value_get(result, "name");
     size_t len;
-    const char *text = stet_as_string(&name, &len);
+    const char *text = stet_value_as_string(&name, &len);
     stet_buf_str(r->out, "deleted branch ");
     stet_text_plain(r, text, len);
     stet_buf_str(r->out, "; stet gc frees what only it needed\n");
@@ -150,18 +152,18 @@ static stet_value space_row(stet_project *p, const char *name) {
     stet_error why = STET_ERROR_INIT;
     stet_space *s = NULL;
     stet_space_stats stats;
-    stet_value row = stet_object();
-    stet_put(&row, "name", stet_string(name));
+    stet_value row = stet_value_object();
+    stet_value_put(&row, "name", stet_value_string(name));
     stet_status st = stet_space_open(p, name, STET_SPACE_READ_ONLY, &s, &why);
     if (st == STET_OK)
         st = stet_space_stat(s, &stats, &why);
     if (st == STET_OK) {
-        stet_put(&row, "uuid", stet_string(stet_space_uuid(s)));
-        stet_put(&row, "seq", stet_int(stats.seq));
-        stet_put(&row, "documents", stet_int(stats.documents));
-        stet_put(&row, "bytes", stet_int(stats.bytes));
+        stet_value_put(&row, "uuid", stet_value_string(stet_space_uuid(s)));
+        stet_value_put(&row, "seq", stet_value_int(stats.seq));
+        stet_value_put(&row, "documents", stet_value_int(stats.documents));
+        stet_value_put(&row, "bytes", stet_value_int(stats.bytes));
     } else { /* one that can't be opened is shown as that, and the others as they are */
-        stet_put(&row, "error", stet_string(why.message));
+        stet_value_put(&row, "error", stet_value_string(why.message));
     }
     stet_error_clear(&why);
     stet_space_close(s);
@@ -177,18 +179,18 @@ static stet_status spaces_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         st = stet_space_names(p, &names, err);
     if (st != STET_OK)
         return st;
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < names.len; i++)
-        stet_push(&list, space_row(p, names.at[i]));
+        stet_value_push(&list, space_row(p, names.at[i]));
     stet_names_release(&names);
-    *result = stet_object();
-    stet_put(result, "spaces", list);
+    *result = stet_value_object();
+    stet_value_put(result, "spaces", list);
     return STET_OK;
 }
 
 static void spaces_render(stet_render *r, stet_value result) {
-    stet_value list = stet_get(result, "spaces");
-    if (stet_count(list) == 0) {
+    stet_value list = stet_value_get(result, "spaces");
+    if (stet_value_count(list) == 0) {
         stet_buf_str(r->out, "no spaces; the first write makes one\n");
         return;
     }
@@ -196,18 +198,19 @@ static void spaces_render(stet_render *r, stet_value result) {
     static const char *const heads[] = {"SPACE", "SEQ", "DOCUMENTS", "BYTES", "UUID"};
     for (size_t i = 0; i < 5; i++)
         stet_table_cell(&t, heads[i]);
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value row = stet_at(list, i), name = stet_get(row, "name"), error = stet_get(row, "error");
-        stet_value uuid = stet_get(row, "uuid");
-        bool bad = stet_typeof(error) == STET_STRING;
-        stet_table_cell(&t, stet_as_string(&name, NULL));
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value row = stet_value_at(list, i), name = stet_value_get(row, "name"),
+                   error = stet_value_get(row, "error");
+        stet_value uuid = stet_value_get(row, "uuid");
+        bool bad = stet_value_type(error) == STET_TYPE_STRING;
+        stet_table_cell(&t, stet_value_as_string(&name, NULL));
         static const char *const numbers[] = {"seq", "documents", "bytes"};
         for (size_t j = 0; j < 3; j++)
             if (bad)
                 stet_table_cell(&t, "?");
             else
-                stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(row, numbers[j])));
-        stet_table_cell(&t, bad ? stet_as_string(&error, NULL) : stet_as_string(&uuid, NULL));
+                stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(row, numbers[j])));
+        stet_table_cell(&t, bad ? stet_value_as_string(&error, NULL) : stet_value_as_string(&uuid, NULL));
     }
     stet_table_print(&t, r, true);
 }
@@ -220,17 +223,17 @@ static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         return st;
     st = stet_space_stat(c.space, &stats, err);
     if (st == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "name", stet_string(c.space_name));
-        stet_put(result, "uuid", stet_string(stet_space_uuid(c.space)));
-        stet_put(result, "seq", stet_int(stats.seq));
-        stet_put(result, "documents", stet_int(stats.documents));
-        stet_put(result, "branches", stet_int(stats.branches));
-        stet_put(result, "commits", stet_int(stats.commits));
-        stet_put(result, "snapshots", stet_int(stats.snapshots));
-        stet_put(result, "sessions", stet_int(stats.sessions));
-        stet_put(result, "bytes", stet_int(stats.bytes));
-        stet_put(result, "wal_bytes", stet_int(stats.wal_bytes));
+        *result = stet_value_object();
+        stet_value_put(result, "name", stet_value_string(c.space_name));
+        stet_value_put(result, "uuid", stet_value_string(stet_space_uuid(c.space)));
+        stet_value_put(result, "seq", stet_value_int(stats.seq));
+        stet_value_put(result, "documents", stet_value_int(stats.documents));
+        stet_value_put(result, "branches", stet_value_int(stats.branches));
+        stet_value_put(result, "commits", stet_value_int(stats.commits));
+        stet_value_put(result, "snapshots", stet_value_int(stats.snapshots));
+        stet_value_put(result, "sessions", stet_value_int(stats.sessions));
+        stet_value_put(result, "bytes", stet_value_int(stats.bytes));
+        stet_value_put(result, "wal_bytes", stet_value_int(stats.wal_bytes));
         st = observe_stats(c.space, result, err);
     }
     memory_end(&c);
@@ -238,15 +241,15 @@ static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
 }
 
 static void stats_render(stet_render *r, stet_value result) {
-    for (size_t i = 0; i < stet_count(result); i++) {
-        stet_value v = stet_at(result, i);
-        stet_buf_printf(r->out, "%-17s ", stet_key_at(result, i, NULL));
-        if (stet_typeof(v) == STET_OBJECT)
+    for (size_t i = 0; i < stet_value_count(result); i++) {
+        stet_value v = stet_value_at(result, i);
+        stet_buf_printf(r->out, "%-17s ", stet_value_key_at(result, i, NULL));
+        if (stet_value_type(v) == STET_TYPE_OBJECT)
             observe_render_marks(r, v);
-        else if (stet_typeof(v) == STET_STRING)
-            stet_text_plain(r, stet_as_string(&v, NULL), strlen(stet_as_string(&v, NULL)));
+        else if (stet_value_type(v) == STET_TYPE_STRING)
+            stet_text_plain(r, stet_value_as_string(&v, NULL), strlen(stet_value_as_string(&v, NULL)));
         else
-            stet_buf_printf(r->out, "%lld", (long long)stet_as_int(v));
+            stet_buf_printf(r->out, "%lld", (long long)stet_value_as_int(v));
         stet_buf_char(r->out, '\n');
     }
 }
@@ -260,21 +263,21 @@ static stet_status cell_changes(memory_call *c, stet_value args, const char *cel
     size_t count = 0;
     char *id = NULL;
     int64_t doc = 0;
-    stet_status st = stet_cell_parse(cell, stet_as_bool(stet_get(args, "meta")), &id, &path, err);
+    stet_status st = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &path, err);
     stet_docname name = {id, c->scope};
     if (st == STET_OK)
         st = stet_space_doc(c->space, &name, &doc, err);
     if (st == STET_OK && doc)
         st = stet_space_overlaps(c->space, c->branch, doc, stet_path_ref(&path),
-                                 stet_as_bool(stet_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE,
+                                 stet_value_as_bool(stet_value_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE,
                                  memory_int(args, "after", 0), memory_int(args, "before", 0), limit, &arena, &at,
                                  &count, err);
     for (size_t i = 0; st == STET_OK && i < count; i++) {
         stet_doc_change one = {.doc = doc, .name = {id, c->scope}, .at = &at[i].change, .len = 1};
-        stet_value change = stet_changes_value(&one, 1), leaf = stet_retain(stet_at(change, 0));
-        stet_release(change);
-        stet_put(&leaf, "seq", stet_int(at[i].seq));
-        stet_push(list, leaf);
+        stet_value change = stet_changes_value(&one, 1), leaf = stet_value_retain(stet_value_at(change, 0));
+        stet_value_release(change);
+        stet_value_put(&leaf, "seq", stet_value_int(at[i].seq));
+        stet_value_push(list, leaf);
     }
     stet_free(id);
     stet_path_release(&path);
@@ -288,7 +291,7 @@ static stet_status all_changes(memory_call *c, stet_value args, size_t limit, st
     int64_t after = memory_int(args, "after", 0), before = memory_int(args, "before", 0);
     stet_status st = STET_OK;
     *next = 0;
-    while (st == STET_OK && stet_count(*list) < limit) {
+    while (st == STET_OK && stet_value_count(*list) < limit) {
         stet_arena arena = STET_ARENA_INIT;
         stet_commit_record *at;
         size_t count = 0;
@@ -299,13 +302,13 @@ static stet_status all_changes(memory_call *c, stet_value args, size_t limit, st
             if (at[i].branch != c->branch)
                 continue;
             stet_value leaves = stet_changes_value(at[i].at, at[i].len);
-            for (size_t j = 0; j < stet_count(leaves); j++) {
-                stet_value leaf = stet_retain(stet_at(leaves, j));
-                stet_put(&leaf, "seq", stet_int(at[i].seq));
-                stet_push(list, leaf);
+            for (size_t j = 0; j < stet_value_count(leaves); j++) {
+                stet_value leaf = stet_value_retain(stet_value_at(leaves, j));
+                stet_value_put(&leaf, "seq", stet_value_int(at[i].seq));
+                stet_value_push(list, leaf);
             }
-            stet_release(leaves);
-            if (stet_count(*list) >= limit) {
+            stet_value_release(leaves);
+            if (stet_value_count(*list) >= limit) {
                 *next = after;
                 break;
             }
@@ -321,13 +324,13 @@ static stet_status all_changes(memory_call *c, stet_value args, size_t limit, st
 
 static stet_status changes_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     memory_call c;
-    stet_value hold, list = stet_array();
+    stet_value hold, list = stet_value_array();
     bool none;
     int64_t next = 0;
     size_t limit = (size_t)memory_int(args, "limit", 100);
     stet_status st = memory_begin_list(ctx, args, &c, &none, err);
     if (st != STET_OK) {
-        stet_release(list);
+        stet_value_release(list);
         return st;
     }
     const char *cell = memory_text(args, "cell", &hold);
@@ -336,30 +339,30 @@ static stet_status changes_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     else if (!none)
         st = all_changes(&c, args, limit, &list, &next, err);
     if (st == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "seq", stet_int(none ? 0 : stet_space_known(c.space)));
-        stet_put(result, "changes", stet_retain(list));
+        *result = stet_value_object();
+        stet_value_put(result, "seq", stet_value_int(none ? 0 : stet_space_known(c.space)));
+        stet_value_put(result, "changes", stet_value_retain(list));
         if (next)
-            stet_put(result, "next", stet_int(next));
+            stet_value_put(result, "next", stet_value_int(next));
     }
-    stet_release(list);
+    stet_value_release(list);
     memory_end(&c);
     return st;
 }
 
 static void changes_render(stet_render *r, stet_value result) {
-    stet_value list = stet_get(result, "changes");
-    if (stet_count(list) == 0)
+    stet_value list = stet_value_get(result, "changes");
+    if (stet_value_count(list) == 0)
         stet_buf_str(r->out, "no changes\n");
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value leaf = stet_at(list, i), one = stet_array();
-        stet_push(&one, stet_retain(leaf));
-        stet_buf_printf(r->out, "%lld", (long long)stet_as_int(stet_get(leaf, "seq")));
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value leaf = stet_value_at(list, i), one = stet_value_array();
+        stet_value_push(&one, stet_value_retain(leaf));
+        stet_buf_printf(r->out, "%lld", (long long)stet_value_as_int(stet_value_get(leaf, "seq")));
         memory_render_changes(r, one, true);
-        stet_release(one);
+        stet_value_release(one);
     }
-    if (stet_typeof(stet_get(result, "next")) == STET_INT)
-        stet_buf_printf(r->out, "more: --after %lld\n", (long long)stet_as_int(stet_get(result, "next")));
+    if (stet_value_type(stet_value_get(result, "next")) == STET_TYPE_INT)
+        stet_buf_printf(r->out, "more: --after %lld\n", (long long)stet_value_as_int(stet_value_get(result, "next")));
 }
 
 static const stet_param stats_params[] = {PARAM_SPACE, {0}};

@@ -69,7 +69,8 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
 /* Documents of events older than [scheduler] event_days: what was sent so long ago is not sent again. */
 static stet_status gc_events(stet_project *p, stet_space *s, bool dry_run, int64_t *gone, stet_error *err) {
     stet_value days = stet_project_setting(p, "scheduler.event_days");
-    int64_t keep = stet_typeof(days) == STET_INT && stet_as_int(days) > 0 ? stet_as_int(days) : STET_EVENT_DAYS;
+    int64_t keep = stet_value_type(days) == STET_TYPE_INT && stet_value_as_int(days) > 0 ? stet_value_as_int(days)
+                                                                                         : STET_EVENT_DAYS;
     int64_t before = stet_clock_ms() - (keep < 100000 ? keep : 100000) * 86400000;
     stet_arena arena = STET_ARENA_INIT;
     stet_branch_info *at;
@@ -93,14 +94,14 @@ typedef struct last_piece {
 
 static bool node_gone(void *ctx, stet_space *s, int64_t branch, const stet_action_key *key, int64_t generation) {
     last_piece *last = ctx;
-    const char *name = stet_piece_name_of(key->piece);
-    if (!name || (key->scope && *key->scope))
-        return false;
-    if (!last->piece || last->branch != branch || strcmp(last->piece->name, name) != 0) {
+    if (!last->piece || last->branch != branch || !stet_piece_has(last->piece, key)) {
+        char *name = stet_piece_of_action(key);
         stet_piece_free(last->piece);
         last->piece = NULL;
         last->branch = branch;
-        if (stet_piece_load(s, branch, name, -1, &last->piece, NULL) != STET_OK)
+        stet_status loaded = name ? stet_piece_load(s, branch, name, -1, &last->piece, NULL) : STET_NOT_FOUND;
+        stet_free(name);
+        if (loaded != STET_OK)
             return false;
     }
     stet_value row;
@@ -108,7 +109,7 @@ static bool node_gone(void *ctx, stet_space *s, int64_t branch, const stet_actio
         return false;
     stet_status st = stet_piece_row(s, branch, last->piece, key->action, &row, NULL);
     if (st == STET_OK)
-        stet_release(row);
+        stet_value_release(row);
     return st == STET_NOT_FOUND;
 }
 
@@ -129,15 +130,16 @@ static stet_status gc_one(stet_project *p, const char *name, bool dry_run, stet_
     if (st != STET_OK)
         return st;
     int64_t items = r.branches + r.commits + r.snapshots + r.documents + rows + events;
-    stet_put(report, "items", stet_int(stet_as_int(stet_get(*report, "items")) + items));
-    stet_put(report, "bytes", stet_int(stet_as_int(stet_get(*report, "bytes")) + (r.bytes > 0 ? r.bytes : 0)));
+    stet_value_put(report, "items", stet_value_int(stet_value_as_int(stet_value_get(*report, "items")) + items));
+    stet_value_put(report, "bytes",
+                   stet_value_int(stet_value_as_int(stet_value_get(*report, "bytes")) + (r.bytes > 0 ? r.bytes : 0)));
     return STET_OK;
 }
 
 static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err) {
     stet_names names = {0};
-    stet_put(report, "items", stet_int(0));
-    stet_put(report, "bytes", stet_int(0));
+    stet_value_put(report, "items", stet_value_int(0));
+    stet_value_put(report, "bytes", stet_value_int(0));
     stet_status st = stet_space_names(p, &names, err);
     for (size_t i = 0; i < names.len && st == STET_OK; i++) {
         if (ctx->cancelled(ctx))

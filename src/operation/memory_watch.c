@@ -26,10 +26,10 @@ static stet_status event_of(watch *w, const stet_commit_record *r, stet_value *o
     *out = stet_commit_value(r, w->c.branch_name);
     stet_status st = w->has_cell ? stet_space_load(w->c.space, w->c.branch, &w->name, r->seq, &d, err) : STET_OK;
     if (st == STET_OK && d.exists && stet_path_lookup(d.value, stet_path_ref(&w->path), &v))
-        stet_put(out, "value", stet_retain(v));
-    stet_release(d.value);
+        stet_value_put(out, "value", stet_value_retain(v));
+    stet_value_release(d.value);
     if (st != STET_OK)
-        stet_release(*out);
+        stet_value_release(*out);
     return st;
 }
 
@@ -43,7 +43,7 @@ static stet_status follow(watch *w, stet_error *err) {
             st = event_of(w, r, &event, err);
             if (st == STET_OK) {
                 st = w->ctx->emit(w->ctx, event, err);
-                stet_release(event);
+                stet_value_release(event);
             }
             if (st != STET_OK)
                 return st;
@@ -65,29 +65,30 @@ static stet_status follow(watch *w, stet_error *err) {
 
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     watch w = {.ctx = ctx, .path = STET_PATH_INIT, .count = memory_int(args, "count", 0)};
-    stet_value hold, timeout = stet_get(args, "timeout");
+    stet_value hold, timeout = stet_value_get(args, "timeout");
     char *id = NULL;
     stet_status st = memory_begin(ctx, args, MEMORY_READ, &w.c, err);
     if (st != STET_OK)
         return st;
-    if (stet_typeof(timeout) != STET_NULL)
-        w.deadline_us = stet_clock_monotonic_us() + (int64_t)(stet_as_double(timeout) * 1e6) + 1;
+    if (stet_value_type(timeout) != STET_TYPE_NULL)
+        w.deadline_us = stet_clock_monotonic_us() + (int64_t)(stet_value_as_double(timeout) * 1e6) + 1;
     st = stet_feed_open(w.c.space, w.c.branch, memory_int(args, "after", -1), &w.feed, err);
     const char *cell = memory_text(args, "cell", &hold);
     if (st == STET_OK && cell) {
-        st = stet_cell_parse(cell, stet_as_bool(stet_get(args, "meta")), &id, &w.path, err);
+        st = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &w.path, err);
         w.name = (stet_docname){id, w.c.scope};
         w.has_cell = true;
         if (st == STET_OK)
-            st = stet_feed_add(w.feed, &w.name, stet_path_ref(&w.path),
-                               stet_as_bool(stet_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE, err);
+            st =
+                stet_feed_add(w.feed, &w.name, stet_path_ref(&w.path),
+                              stet_value_as_bool(stet_value_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE, err);
     }
     if (st == STET_OK)
         st = follow(&w, err);
     if (st == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "events", stet_int(w.events));
-        stet_put(result, "seq", stet_int(stet_feed_position(w.feed)));
+        *result = stet_value_object();
+        stet_value_put(result, "events", stet_value_int(w.events));
+        stet_value_put(result, "seq", stet_value_int(stet_feed_position(w.feed)));
     }
     stet_feed_close(w.feed);
     stet_free(id);
@@ -97,15 +98,17 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
 }
 
 static void render(stet_render *r, stet_value v) {
-    stet_value changes = stet_get(v, "changes"), value, time = stet_get(v, "time");
-    if (stet_typeof(changes) != STET_ARRAY) {
-        stet_buf_printf(r->out, "%lld events, up to sequence %lld\n", (long long)stet_as_int(stet_get(v, "events")),
-                        (long long)stet_as_int(stet_get(v, "seq")));
+    stet_value changes = stet_value_get(v, "changes"), value, time = stet_value_get(v, "time");
+    if (stet_value_type(changes) != STET_TYPE_ARRAY) {
+        stet_buf_printf(r->out, "%lld events, up to sequence %lld\n",
+                        (long long)stet_value_as_int(stet_value_get(v, "events")),
+                        (long long)stet_value_as_int(stet_value_get(v, "seq")));
         return;
     }
-    stet_buf_printf(r->out, "%lld  %s\n", (long long)stet_as_int(stet_get(v, "seq")), stet_as_string(&time, NULL));
+    stet_buf_printf(r->out, "%lld  %s\n", (long long)stet_value_as_int(stet_value_get(v, "seq")),
+                    stet_value_as_string(&time, NULL));
     memory_render_changes(r, changes, true);
-    if (stet_find(v, "value", 5, &value)) {
+    if (stet_value_find(v, "value", 5, &value)) {
         size_t len;
         char *text = stet_json_print(value, STET_JSON_CANONICAL, &len);
         stet_buf_str(r->out, "  = ");

@@ -31,48 +31,52 @@ stet_status observe_stats(stet_space *s, stet_value *result, stet_error *err) {
                 {"skipped", st.stood},
                 {"marked_through", st.marked_through}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        stet_put(result, rows[i].name, stet_int(rows[i].n));
-    stet_put(result, "marks", stet_reasons_value(st.marks, STET_REASON_CHANGED));
-    stet_put(result, "runs", stet_reasons_value(st.runs, STET_REASON_NONE));
+        stet_value_put(result, rows[i].name, stet_value_int(rows[i].n));
+    stet_value_put(result, "marks", stet_reasons_value(st.marks, STET_REASON_CHANGED));
+    stet_value_put(result, "runs", stet_reasons_value(st.runs, STET_REASON_NONE));
     return STET_OK;
 }
 
 void observe_render_marks(stet_render *r, stet_value marks) {
-    for (size_t i = 0; i < stet_count(marks); i++)
-        stet_buf_printf(r->out, "%s%lld %s", i ? ", " : "", (long long)stet_as_int(stet_at(marks, i)),
-                        stet_key_at(marks, i, NULL));
-    if (stet_count(marks) == 0)
+    for (size_t i = 0; i < stet_value_count(marks); i++)
+        stet_buf_printf(r->out, "%s%lld %s", i ? ", " : "", (long long)stet_value_as_int(stet_value_at(marks, i)),
+                        stet_value_key_at(marks, i, NULL));
+    if (stet_value_count(marks) == 0)
         stet_buf_str(r->out, "none");
 }
 
 static stet_value reader_value(const stet_action_record *r, stet_action_state state, const char *space) {
-    stet_value v = stet_object();
-    const char *piece = stet_piece_name_of_key(&r->key);
-    stet_put(&v, "space", stet_string(space));
-    stet_put(&v, "piece", stet_string(piece ? piece : r->key.piece));
-    stet_put(&v, "scope", stet_string(r->key.scope ? r->key.scope : ""));
-    stet_put(&v, "action", stet_string(r->key.action));
-    stet_put(&v, "state", stet_string(piece_state_name(r, state)));
+    stet_value v = stet_value_object();
+    char *piece = stet_piece_of_action(&r->key);
+    stet_value_put(&v, "space", stet_value_string(space));
+    stet_value_put(&v, "piece", stet_value_string(piece ? piece : r->key.piece));
+    stet_free(piece);
+    stet_value_put(&v, "scope", stet_value_string(r->key.scope ? r->key.scope : ""));
+    stet_value_put(&v, "action", stet_value_string(r->key.action));
+    stet_value_put(&v, "state", stet_value_string(piece_state_name(r, state)));
     return v;
 }
 
 /* What is wrong with the piece of an action as a whole, or null; asked once for each piece. Borrowed from `known`. */
 static stet_status wrong_of(piece_call *c, const stet_action_key *key, stet_value *known, stet_value *out,
                             stet_error *err) {
-    const char *name = stet_piece_name_of_key(key);
+    char *name = stet_piece_of_action(key);
     stet_piece *p = NULL;
     stet_status status = STET_OK;
-    *out = stet_null();
-    if (!name || stet_find(*known, name, strlen(name), out))
+    *out = stet_value_null();
+    if (!name || stet_value_find(*known, name, strlen(name), out)) {
+        stet_free(name);
         return STET_OK;
-    stet_value wrong = stet_null();
+    }
+    stet_value wrong = stet_value_null();
     if (stet_piece_load(c->space, c->branch, name, -1, &p, NULL) == STET_OK)
         status = piece_wrong(c, p, &wrong, err);
     stet_piece_free(p);
     if (status == STET_OK) {
-        stet_put(known, name, wrong);
-        *out = stet_get(*known, name);
+        stet_value_put(known, name, wrong);
+        *out = stet_value_get(*known, name);
     }
+    stet_free(name);
     return status;
 }
 
@@ -81,11 +85,11 @@ static stet_status add_readers(piece_call *c, const int64_t *at, size_t len, ste
     stet_status status = len > 0 ? stet_standing_load(c->space, c->branch, &all, err) : STET_OK;
     if (status != STET_OK || len == 0)
         return status;
-    stet_value known = stet_object();
+    stet_value known = stet_value_object();
     for (size_t i = 0; i < len && status == STET_OK; i++) {
         stet_arena arena = STET_ARENA_INIT;
         stet_action_record r;
-        stet_value wrong = stet_null();
+        stet_value wrong = stet_value_null();
         stet_error mine = STET_ERROR_INIT;
         status = stet_observe_get(c->space, at[i], &arena, &r, &mine);
         if (status == STET_NOT_FOUND) { /* the pattern has changed, and the node is gone */
@@ -100,10 +104,10 @@ static stet_status add_readers(piece_call *c, const int64_t *at, size_t len, ste
         if (status == STET_OK)
             status = wrong_of(c, &r.key, &known, &wrong, err);
         if (status == STET_OK)
-            stet_push(list, reader_value(&r, piece_state_in(wrong, &all, &r), c->space_name));
+            stet_value_push(list, reader_value(&r, piece_state_in(wrong, &all, &r), c->space_name));
         stet_arena_release(&arena);
     }
-    stet_release(known);
+    stet_value_release(known);
     stet_standing_release(&all);
     return status;
 }
@@ -112,11 +116,11 @@ static stet_status add_readers(piece_call *c, const int64_t *at, size_t len, ste
 static stet_status add_far_space(stet_op_ctx *ctx, const stet_far_reader *at, size_t len, stet_value *list,
                                  stet_error *err) {
     piece_call c;
-    stet_value args = stet_object(), name;
+    stet_value args = stet_value_object(), name;
     stet_numbers actions = {0};
-    stet_status status = stet_string_checked(at->space, strlen(at->space), &name, err);
+    stet_status status = stet_value_string_checked(at->space, strlen(at->space), &name, err);
     if (status == STET_OK) {
-        stet_put(&args, "space", name);
+        stet_value_put(&args, "space", name);
         status = piece_begin(ctx, args, PIECE_NOW, &c, err);
     }
     if (status == STET_OK) {
@@ -127,7 +131,7 @@ static stet_status add_far_space(stet_op_ctx *ctx, const stet_far_reader *at, si
         piece_end(&c);
     }
     stet_numbers_release(&actions);
-    stet_release(args);
+    stet_value_release(args);
     return status;
 }
 
@@ -135,25 +139,25 @@ static stet_status add_far_space(stet_op_ctx *ctx, const stet_far_reader *at, si
 static void add_far(stet_op_ctx *ctx, const stet_far_reader *at, size_t len, stet_value *list) {
     for (size_t i = 0, end; i < len; i = end) {
         stet_error why = STET_ERROR_INIT;
-        stet_value found = stet_array();
+        stet_value found = stet_value_array();
         for (end = i + 1; end < len && strcmp(at[end].space, at[i].space) == 0;)
             end++;
         bool known = add_far_space(ctx, at + i, end - i, &found, &why) == STET_OK;
-        for (size_t k = 0; known && k < stet_count(found); k++)
-            stet_push(list, stet_retain(stet_at(found, k)));
+        for (size_t k = 0; known && k < stet_value_count(found); k++)
+            stet_value_push(list, stet_value_retain(stet_value_at(found, k)));
         for (size_t k = i; !known && k < end; k++) {
-            stet_value v = stet_object(), name;
-            if (stet_string_checked(at[k].space, strlen(at[k].space), &name, NULL) != STET_OK)
-                name = stet_string("?");
-            stet_put(&v, "space", name);
-            stet_put(&v, "piece", stet_string("?"));
-            stet_put(&v, "scope", stet_string(""));
-            stet_put(&v, "action", stet_stringf("%lld", (long long)at[k].action));
-            stet_put(&v, "state", stet_string("unknown"));
-            stet_push(list, v);
+            stet_value v = stet_value_object(), name;
+            if (stet_value_string_checked(at[k].space, strlen(at[k].space), &name, NULL) != STET_OK)
+                name = stet_value_string("?");
+            stet_value_put(&v, "space", name);
+            stet_value_put(&v, "piece", stet_value_string("?"));
+            stet_value_put(&v, "scope", stet_value_string(""));
+            stet_value_put(&v, "action", stet_value_stringf("%lld", (long long)at[k].action));
+            stet_value_put(&v, "state", stet_value_string("unknown"));
+            stet_value_push(list, v);
         }
         stet_error_clear(&why);
-        stet_release(found);
+        stet_value_release(found);
     }
 }
 
@@ -177,9 +181,9 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_far_reader *far = NULL;
     size_t far_count = 0;
     stet_arena arena = STET_ARENA_INIT;
-    stet_value list = stet_array(), owners = stet_array();
-    stet_change_kind kind = stet_as_bool(stet_get(args, "value")) ? STET_VALUE : STET_KEYSET;
-    status = stet_cell_parse(cell, stet_as_bool(stet_get(args, "meta")), &id, &path, err);
+    stet_value list = stet_value_array(), owners = stet_value_array();
+    stet_change_kind kind = stet_value_as_bool(stet_value_get(args, "value")) ? STET_VALUE : STET_KEYSET;
+    status = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &path, err);
     stet_docname name = {id, asked.scope};
     if (status == STET_OK)
         status = stet_observe_readers(asked.space, asked.branch, &name, stet_path_ref(&path), kind, &readers, err);
@@ -196,13 +200,13 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     if (status == STET_OK)
         status = add_readers(&c, writers.at, writers.len, &owners, err);
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "cell", stet_string(cell));
-        stet_put(result, "readers", stet_retain(list));
-        stet_put(result, "writers", stet_retain(owners));
+        *result = stet_value_object();
+        stet_value_put(result, "cell", stet_value_string(cell));
+        stet_value_put(result, "readers", stet_value_retain(list));
+        stet_value_put(result, "writers", stet_value_retain(owners));
     }
-    stet_release(list);
-    stet_release(owners);
+    stet_value_release(list);
+    stet_value_release(owners);
     stet_numbers_release(&readers);
     stet_numbers_release(&writers);
     stet_arena_release(&arena);
@@ -216,23 +220,25 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
 static void render_actions(stet_render *r, const char *verb, stet_value list) {
     static const char *const columns[] = {"state", "space", "piece", "action"};
     stet_table t = {.columns = 5};
-    for (size_t i = 0; i < stet_count(list); i++) {
+    for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_table_cell(&t, verb);
         for (size_t k = 0; k < 4; k++) {
-            stet_value row = stet_at(list, i), v = stet_get(row, columns[k]), scope = stet_get(row, "scope");
-            const char *text = stet_as_string(&v, NULL), *in = stet_as_string(&scope, NULL);
-            char *shown = stet_asprintf(k == 2 && in && *in ? "%s (scope %s)" : "%s", text ? text : "", in);
+            stet_value row = stet_value_at(list, i), v = stet_value_get(row, columns[k]),
+                       scope = stet_value_get(row, "scope");
+            const char *text = stet_value_as_string(&v, NULL), *in = stet_value_as_string(&scope, NULL);
+            bool told = k != 2 || !in || !*in || (text && strchr(text, '@')); /* a piece has its scope in its name */
+            char *shown = stet_asprintf(told ? "%s" : "%s (scope %s)", text ? text : "", in);
             stet_table_cell(&t, shown);
             stet_free(shown);
         }
     }
-    if (stet_count(list))
+    if (stet_value_count(list))
         stet_table_print(&t, r, false);
 }
 
 static void readers_render(stet_render *r, stet_value result) {
-    stet_value readers = stet_get(result, "readers"), writers = stet_get(result, "writers");
-    if (stet_count(readers) == 0)
+    stet_value readers = stet_value_get(result, "readers"), writers = stet_value_get(result, "writers");
+    if (stet_value_count(readers) == 0)
         stet_buf_str(r->out, "no action reads it\n");
     render_actions(r, "reads", readers);
     render_actions(r, "writes", writers);

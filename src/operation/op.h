@@ -5,7 +5,7 @@
  * its row and handler in src/operation/<noun>.c, and name the array in src/operation/table.c.
  *
  *     static stet_status get(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
- *         *result = stet_object();
+ *         *result = stet_value_object();
  *         return STET_OK;
  *     }
  *
@@ -168,6 +168,8 @@ stet_value stet_op_result_schema(const stet_op *op);
  * against the schema: a mismatch is STET_INTERNAL. A handler that wrote raw bytes with write_out leaves the result
  * null, and null is not checked. */
 STET_CHECKED stet_status stet_op_call(stet_op_ctx *ctx, stet_value given, stet_value *result, stet_error *err);
+/* `ctx` is a stet_op_ctx: its `cancelled`, for layers below. */
+bool stet_op_cancelled(void *ctx);
 /* The second half of stet_op_call, for arguments from stet_op_check_spelled. */
 STET_CHECKED stet_status stet_op_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err);
 /* Exit status of a result: its operation's verdict, or STET_OK. */

@@ -20,14 +20,17 @@ static char *pattern_path(stet_op_ctx *ctx, stet_value args) {
 static stet_status load(stet_op_ctx *ctx, stet_value args, stet_pattern **out, stet_value *problems, stet_error *err) {
     stet_value hold;
     const char *shown = piece_text(args, "file", "", &hold);
-    stet_pattern_checks checks = {
-        .module = stet_module_check, .script = stet_javascript_pattern, .names = stet_module_names};
+    stet_javascript_script script = {.cancelled = stet_op_cancelled, .ctx = ctx};
+    stet_pattern_checks checks = {.module = stet_module_check,
+                                  .script = stet_javascript_pattern,
+                                  .script_ctx = &script,
+                                  .names = stet_module_names};
     stet_buf text = STET_BUF(0);
     char *path = pattern_path(ctx, args);
-    *problems = stet_array();
+    *problems = stet_value_array();
     stet_status status = stet_file_read(path, (size_t)256 << 20, &text, err);
     if (status == STET_OK) {
-        stet_release(*problems);
+        stet_value_release(*problems);
         status = stet_pattern_is_toml(path)
                      ? stet_pattern_toml_parse(shown, stet_buf_cstr(&text), text.len, &checks, out, problems, err)
                      : stet_pattern_parse(shown, stet_buf_cstr(&text), text.len, &checks, out, problems, err);
@@ -42,63 +45,64 @@ static stet_status check_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_value problems;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = load(ctx, args, &p, &problems, &mine);
-    if (status != STET_OK && stet_count(problems) == 0) {
-        stet_release(problems);
+    if (status != STET_OK && stet_value_count(problems) == 0) {
+        stet_value_release(problems);
         if (err)
             stet_error_move(err, &mine);
         return status;
     }
     stet_error_clear(&mine);
-    *result = stet_object();
-    stet_put(result, "file", stet_retain(stet_get(args, "file")));
-    stet_put(result, "ok", stet_bool(p != NULL));
-    stet_put(result, "problems", problems);
+    *result = stet_value_object();
+    stet_value_put(result, "file", stet_value_retain(stet_value_get(args, "file")));
+    stet_value_put(result, "ok", stet_value_bool(p != NULL));
+    stet_value_put(result, "problems", problems);
     if (p) {
         char hex[STET_HASH_HEX];
         stet_hash_hex(p->hash, hex);
-        stet_put(result, "name", stet_string(p->name));
-        stet_put(result, "nodes", stet_int((int64_t)p->node_count));
-        stet_put(result, "cells", stet_int((int64_t)p->cell_count));
-        stet_put(result, "hash", stet_string(hex));
+        stet_value_put(result, "name", stet_value_string(p->name));
+        stet_value_put(result, "nodes", stet_value_int((int64_t)p->node_count));
+        stet_value_put(result, "cells", stet_value_int((int64_t)p->cell_count));
+        stet_value_put(result, "hash", stet_value_string(hex));
     }
     stet_pattern_free(p);
     return STET_OK;
 }
 
 static void check_render(stet_render *r, stet_value result) {
-    stet_value problems = stet_get(result, "problems");
-    for (size_t i = 0; i < stet_count(problems); i++) {
-        stet_value p = stet_at(problems, i), line = stet_get(p, "line");
-        piece_render_text(r, stet_get(p, "file"));
-        if (stet_typeof(line) == STET_INT)
-            stet_buf_printf(r->out, ":%lld:%lld", (long long)stet_as_int(line),
-                            (long long)stet_as_int(stet_get(p, "column")));
+    stet_value problems = stet_value_get(result, "problems");
+    for (size_t i = 0; i < stet_value_count(problems); i++) {
+        stet_value p = stet_value_at(problems, i), line = stet_value_get(p, "line");
+        piece_render_text(r, stet_value_get(p, "file"));
+        if (stet_value_type(line) == STET_TYPE_INT)
+            stet_buf_printf(r->out, ":%lld:%lld", (long long)stet_value_as_int(line),
+                            (long long)stet_value_as_int(stet_value_get(p, "column")));
         stet_buf_str(r->out, ": ");
-        piece_render_text(r, stet_get(p, "message"));
+        piece_render_text(r, stet_value_get(p, "message"));
         stet_buf_str(r->out, "\n  ");
         stet_text_styled(r, STET_STYLE_DIM, "fix: ");
-        piece_render_text(r, stet_get(p, "fix"));
+        piece_render_text(r, stet_value_get(p, "fix"));
         stet_buf_char(r->out, '\n');
     }
-    if (stet_as_bool(stet_get(result, "ok"))) {
-        piece_render_text(r, stet_get(result, "name"));
+    if (stet_value_as_bool(stet_value_get(result, "ok"))) {
+        piece_render_text(r, stet_value_get(result, "name"));
         stet_buf_printf(r->out, ": %lld nodes, %lld cells, no problems\n",
-                        (long long)stet_as_int(stet_get(result, "nodes")),
-                        (long long)stet_as_int(stet_get(result, "cells")));
+                        (long long)stet_value_as_int(stet_value_get(result, "nodes")),
+                        (long long)stet_value_as_int(stet_value_get(result, "cells")));
     } else {
-        stet_buf_printf(r->out, "%zu problem%s\n", stet_count(problems), stet_count(problems) == 1 ? "" : "s");
+        stet_buf_printf(r->out, "%zu problem%s\n", stet_value_count(problems),
+                        stet_value_count(problems) == 1 ? "" : "s");
     }
 }
 
 static stet_status check_verdict(stet_value result) {
-    return stet_as_bool(stet_get(result, "ok")) ? STET_OK : STET_INVALID;
+    return stet_value_as_bool(stet_value_get(result, "ok")) ? STET_OK : STET_INVALID;
 }
 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_pattern *p = NULL;
     stet_value problems, hold;
     stet_status status = load(ctx, args, &p, &problems, err);
-    stet_release(problems);
+    stet_value_release(problems);
     if (status != STET_OK)
         return status;
     stet_process *g;
@@ -110,21 +114,21 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     const char *format = piece_text(args, "format", "text", &hold);
     char hex[STET_HASH_HEX];
     stet_hash_hex(p->hash, hex);
-    *result = stet_object();
-    stet_put(result, "name", stet_string(p->name));
-    stet_put(result, "version", stet_string(p->version));
-    stet_put(result, "title", stet_string(p->title));
-    stet_put(result, "hash", stet_string(hex));
-    stet_put(result, "format", stet_string(format));
-    stet_put(result, "pattern", stet_retain(p->root));
-    stet_put(result, "graph", stet_process_snapshot(g, g->schemas));
+    *result = stet_value_object();
+    stet_value_put(result, "name", stet_value_string(p->name));
+    stet_value_put(result, "version", stet_value_string(p->version));
+    stet_value_put(result, "title", stet_value_string(p->title));
+    stet_value_put(result, "hash", stet_value_string(hex));
+    stet_value_put(result, "format", stet_value_string(format));
+    stet_value_put(result, "pattern", stet_value_retain(p->root));
+    stet_value_put(result, "graph", stet_process_snapshot(g, g->schemas));
     if (strcmp(format, "dot") == 0 || strcmp(format, "mermaid") == 0) {
         stet_buf b = STET_BUF(0);
         if (format[0] == 'd')
             stet_process_dot(g, &b);
         else
             stet_process_mermaid(g, &b);
-        stet_put(result, "text", stet_string_n(stet_buf_cstr(&b), b.len));
+        stet_value_put(result, "text", stet_value_string_n(stet_buf_cstr(&b), b.len));
         stet_buf_release(&b);
     }
     stet_process_free(g);
@@ -133,12 +137,12 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 }
 
 static void show_inputs(stet_render *r, stet_value inputs) {
-    for (size_t i = 0; i < stet_count(inputs); i++) {
-        stet_value v = stet_at(inputs, i), ref = stet_get(v, "$");
+    for (size_t i = 0; i < stet_value_count(inputs); i++) {
+        stet_value v = stet_value_at(inputs, i), ref = stet_value_get(v, "$");
         stet_buf_str(r->out, i ? ", " : "");
-        if (stet_typeof(inputs) == STET_OBJECT)
-            stet_buf_printf(r->out, "%s: ", stet_key_at(inputs, i, NULL));
-        if (stet_typeof(ref) == STET_STRING) {
+        if (stet_value_type(inputs) == STET_TYPE_OBJECT)
+            stet_buf_printf(r->out, "%s: ", stet_value_key_at(inputs, i, NULL));
+        if (stet_value_type(ref) == STET_TYPE_STRING) {
             piece_render_text(r, ref);
         } else {
             size_t len;
@@ -150,26 +154,27 @@ static void show_inputs(stet_render *r, stet_value inputs) {
 }
 
 static void show_render(stet_render *r, stet_value result) {
-    stet_value text = stet_get(result, "text"), pattern = stet_get(result, "pattern");
+    stet_value text = stet_value_get(result, "text"), pattern = stet_value_get(result, "pattern");
     size_t len;
-    if (stet_typeof(text) == STET_STRING) {
-        const char *s = stet_as_string(&text, &len);
+    if (stet_value_type(text) == STET_TYPE_STRING) {
+        const char *s = stet_value_as_string(&text, &len);
         stet_buf_add(r->out, s, len);
         return;
     }
-    piece_render_text(r, stet_get(result, "name"));
+    piece_render_text(r, stet_value_get(result, "name"));
     stet_buf_char(r->out, ' ');
-    piece_render_text(r, stet_get(result, "version"));
+    piece_render_text(r, stet_value_get(result, "version"));
     stet_buf_str(r->out, "\n");
-    stet_value nodes = stet_get(pattern, "nodes");
-    for (size_t i = 0; i < stet_count(nodes); i++) {
-        stet_value n = stet_at(nodes, i), module = stet_get(n, "module"), ref = stet_get(module, "ref");
+    stet_value nodes = stet_value_get(pattern, "nodes");
+    for (size_t i = 0; i < stet_value_count(nodes); i++) {
+        stet_value n = stet_value_at(nodes, i), module = stet_value_get(n, "module"),
+                   ref = stet_value_get(module, "ref");
         stet_buf_str(r->out, "  ");
-        piece_render_text(r, stet_get(n, "id"));
+        piece_render_text(r, stet_value_get(n, "id"));
         stet_buf_str(r->out, " = ");
-        piece_render_text(r, stet_typeof(ref) == STET_STRING ? ref : stet_get(module, "type"));
+        piece_render_text(r, stet_value_type(ref) == STET_TYPE_STRING ? ref : stet_value_get(module, "type"));
         stet_buf_char(r->out, '(');
-        show_inputs(r, stet_get(n, "inputs"));
+        show_inputs(r, stet_value_get(n, "inputs"));
         stet_buf_str(r->out, ")\n");
     }
 }

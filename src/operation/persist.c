@@ -10,8 +10,8 @@
 #include "os/file.h"
 
 static const char *text_of(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_get(args, name);
-    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : NULL;
+    *hold = stet_value_get(args, name);
+    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
 }
 
 /* A path as the user gave it, from where the user is. Caller frees. */
@@ -21,24 +21,24 @@ static char *path_of(stet_op_ctx *ctx, const char *path) {
 
 static stet_status put_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     static const char *const kinds[] = {"variables", "output", "stderr"};
-    stet_value hold, module_value = stet_get(args, "module");
+    stet_value hold, module_value = stet_value_get(args, "module");
     char module[STET_PERSIST_HASH + 1];
     stet_persist_key key = {.module_hash = module, .created_at = stet_persist_now()};
-    stet_status status = stet_persist_op_module(stet_as_string(&module_value, NULL), module, err);
-    if (status == STET_OK && stet_typeof(stet_get(args, "created_at")) == STET_STRING)
-        status = stet_persist_op_created(stet_get(args, "created_at"), &key.created_at, err);
+    stet_status status = stet_persist_op_module(stet_value_as_string(&module_value, NULL), module, err);
+    if (status == STET_OK && stet_value_type(stet_value_get(args, "created_at")) == STET_TYPE_STRING)
+        status = stet_persist_op_created(stet_value_get(args, "created_at"), &key.created_at, err);
     stet_persist *p = NULL;
     if (status == STET_OK)
         status = stet_persist_op_open(ctx, &p, err);
     if (status != STET_OK)
         return status;
-    stet_value block = stet_get(args, "block");
-    key.block_id = stet_as_string(&block, &key.block_len);
+    stet_value block = stet_value_get(args, "block");
+    key.block_id = stet_value_as_string(&block, &key.block_len);
     if (!key.block_len)
         key.block_id = NULL;
     stet_persist_put *w = stet_persist_put_begin(p, &key);
-    if (stet_typeof(stet_get(args, "elapsed_ms")) == STET_INT)
-        stet_persist_put_elapsed(w, stet_as_int(stet_get(args, "elapsed_ms")));
+    if (stet_value_type(stet_value_get(args, "elapsed_ms")) == STET_TYPE_INT)
+        stet_persist_put_elapsed(w, stet_value_as_int(stet_value_get(args, "elapsed_ms")));
     size_t given = 0;
     for (size_t i = 0; i < 3; i++) {
         const char *file = text_of(args, kinds[i], &hold);
@@ -52,8 +52,8 @@ static stet_status put_run(stet_op_ctx *ctx, stet_value args, stet_value *result
                                               : "stderr_format",
                                      &format_value);
         stet_persist_put_content(w, kinds[i], format);
-        if (stet_typeof(stet_get(args, "compress")) == STET_BOOL)
-            stet_persist_put_compress(w, stet_as_bool(stet_get(args, "compress")));
+        if (stet_value_type(stet_value_get(args, "compress")) == STET_TYPE_BOOL)
+            stet_persist_put_compress(w, stet_value_as_bool(stet_value_get(args, "compress")));
         char *path = path_of(ctx, file);
         stet_persist_put_file(w, path);
         stet_free(path);
@@ -73,15 +73,16 @@ static stet_status put_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 }
 
 static void put_render(stet_render *r, stet_value v) {
-    stet_value block = stet_get(v, "block"), time = stet_get(v, "time");
+    stet_value block = stet_value_get(v, "block"), time = stet_value_get(v, "time");
     size_t len;
-    const char *text = stet_as_string(&block, &len);
+    const char *text = stet_value_as_string(&block, &len);
     stet_buf_str(r->out, "put ");
     stet_text_plain(r, text, len);
     char bytes[32];
-    stet_persist_op_bytes((uint64_t)stet_as_int(stet_get(v, "size")), bytes);
-    stet_buf_printf(r->out, " of %s: %s in %zu content%s\n", stet_as_string(&time, NULL), bytes,
-                    stet_count(stet_get(v, "contents")), stet_count(stet_get(v, "contents")) == 1 ? "" : "s");
+    stet_persist_op_bytes((uint64_t)stet_value_as_int(stet_value_get(v, "size")), bytes);
+    stet_buf_printf(r->out, " of %s: %s in %zu content%s\n", stet_value_as_string(&time, NULL), bytes,
+                    stet_value_count(stet_value_get(v, "contents")),
+                    stet_value_count(stet_value_get(v, "contents")) == 1 ? "" : "s");
 }
 
 static stet_status to_surface(void *ctx, const void *bytes, size_t len, stet_error *err) {
@@ -105,11 +106,11 @@ static stet_status give(stet_op_ctx *ctx, stet_persist *p, const stet_persist_co
         static const char *const names[] = {"reflink", "hardlink", "copy"};
         char *path = path_of(ctx, file);
         stet_persist_restored how;
-        stet_status status = stet_persist_restore(p, c->id, c->size, path, 0644,
-                                                  stet_as_bool(stet_get(args, "hardlink")), &how, NULL, err);
+        stet_status status = stet_persist_restore(
+            p, c->id, c->size, path, 0644, stet_value_as_bool(stet_value_get(args, "hardlink")), &how, NULL, err);
         if (status == STET_OK) {
-            stet_put(result, "path", stet_string(path));
-            stet_put(result, "restored", stet_string(names[how]));
+            stet_value_put(result, "path", stet_value_string(path));
+            stet_value_put(result, "restored", stet_value_string(names[how]));
         }
         stet_free(path);
         return status;
@@ -121,7 +122,7 @@ static stet_status give(stet_op_ctx *ctx, stet_persist *p, const stet_persist_co
     stet_buf b = STET_BUF(0);
     stet_status status = stet_persist_read(p, c->id, c->size, to_buffer, &b, err);
     if (status == STET_OK && stet_utf8_valid(stet_buf_cstr(&b), b.len))
-        stet_put(result, "text", stet_string_n(stet_buf_cstr(&b), b.len));
+        stet_value_put(result, "text", stet_value_string_n(stet_buf_cstr(&b), b.len));
     stet_buf_release(&b);
     return status;
 }
@@ -131,23 +132,23 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_status status = stet_persist_op_open(ctx, &p, err);
     if (status != STET_OK)
         return status;
-    stet_value kind_value = stet_get(args, "kind");
-    const char *kind = stet_as_string(&kind_value, NULL);
+    stet_value kind_value = stet_value_get(args, "kind");
+    const char *kind = stet_value_as_string(&kind_value, NULL);
     stet_persist_entry *named = NULL, *e = NULL;
     status = stet_persist_op_find(p, args, &named, err);
     if (status == STET_OK) {
         /* The same key, but now with objects that are here and right: maybe an older one. */
         stet_persist_key key = named->key;
-        status = stet_persist_get(p, &key, stet_as_bool(stet_get(args, "exact")) ? STET_PERSIST_EXACT : 0,
+        status = stet_persist_get(p, &key, stet_value_as_bool(stet_value_get(args, "exact")) ? STET_PERSIST_EXACT : 0,
                                   (const char *const[]){kind, NULL}, &e, err);
     }
     if (status == STET_OK) {
         *result = stet_persist_op_entry(e);
-        stet_put(result, "kind", stet_string(kind));
+        stet_value_put(result, "kind", stet_value_string(kind));
         status = give(ctx, p, stet_persist_entry_content(e, kind), args, result, err);
         if (status != STET_OK) {
-            stet_release(*result);
-            *result = stet_null();
+            stet_value_release(*result);
+            *result = stet_value_null();
         }
     }
     stet_persist_entry_free(e);
@@ -157,14 +158,14 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 }
 
 static void get_render(stet_render *r, stet_value v) {
-    stet_value path = stet_get(v, "path"), how = stet_get(v, "restored");
-    if (stet_typeof(path) != STET_STRING)
+    stet_value path = stet_value_get(v, "path"), how = stet_value_get(v, "restored");
+    if (stet_value_type(path) != STET_TYPE_STRING)
         return; /* the bytes themselves were written */
     size_t len;
-    const char *text = stet_as_string(&path, &len);
+    const char *text = stet_value_as_string(&path, &len);
     stet_buf_str(r->out, "wrote ");
     stet_text_plain(r, text, len);
-    stet_buf_printf(r->out, " (%s)\n", stet_as_string(&how, NULL));
+    stet_buf_printf(r->out, " (%s)\n", stet_value_as_string(&how, NULL));
 }
 
 typedef struct listing {
@@ -175,7 +176,7 @@ typedef struct listing {
 static bool list_one(void *ctx, const stet_persist_entry *e) {
     listing *l = ctx;
     if (++l->total <= l->limit || l->limit == 0)
-        stet_push(&l->entries, stet_persist_op_entry(e));
+        stet_value_push(&l->entries, stet_persist_op_entry(e));
     return true;
 }
 
@@ -185,21 +186,21 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     if (status != STET_OK)
         return status;
     stet_value hold;
-    listing l = {.entries = stet_array(), .limit = stet_as_int(stet_get(args, "limit"))};
+    listing l = {.entries = stet_value_array(), .limit = stet_value_as_int(stet_value_get(args, "limit"))};
     status = stet_persist_each(p, text_of(args, "block", &hold), list_one, &l, err);
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "total", stet_int(l.total));
-        stet_put(result, "entries", l.entries);
+        *result = stet_value_object();
+        stet_value_put(result, "total", stet_value_int(l.total));
+        stet_value_put(result, "entries", l.entries);
     } else
-        stet_release(l.entries);
+        stet_value_release(l.entries);
     stet_persist_close(p);
     return status;
 }
 
 static void list_render(stet_render *r, stet_value v) {
-    stet_value entries = stet_get(v, "entries");
-    if (!stet_count(entries)) {
+    stet_value entries = stet_value_get(v, "entries");
+    if (!stet_value_count(entries)) {
         stet_buf_str(r->out, "no entries\n");
         return;
     }
@@ -209,27 +210,27 @@ static void list_render(stet_render *r, stet_value v) {
     stet_table_cell(&t, "SIZE");
     stet_table_cell(&t, "CONTENTS");
     stet_table_cell(&t, "BLOCK");
-    for (size_t i = 0; i < stet_count(entries); i++) {
-        stet_value e = stet_at(entries, i), time = stet_get(e, "time"), module = stet_get(e, "module"),
-                   block = stet_get(e, "block");
+    for (size_t i = 0; i < stet_value_count(entries); i++) {
+        stet_value e = stet_value_at(entries, i), time = stet_value_get(e, "time"),
+                   module = stet_value_get(e, "module"), block = stet_value_get(e, "block");
         char bytes[32];
-        stet_persist_op_bytes((uint64_t)stet_as_int(stet_get(e, "size")), bytes);
+        stet_persist_op_bytes((uint64_t)stet_value_as_int(stet_value_get(e, "size")), bytes);
         stet_buf kinds = STET_BUF(200);
-        for (size_t k = 0; k < stet_count(stet_get(e, "contents")); k++) {
-            stet_value kind = stet_get(stet_at(stet_get(e, "contents"), k), "kind");
-            stet_buf_printf(&kinds, "%s%s", k ? "," : "", stet_as_string(&kind, NULL));
+        for (size_t k = 0; k < stet_value_count(stet_value_get(e, "contents")); k++) {
+            stet_value kind = stet_value_get(stet_value_at(stet_value_get(e, "contents"), k), "kind");
+            stet_buf_printf(&kinds, "%s%s", k ? "," : "", stet_value_as_string(&kind, NULL));
         }
-        stet_table_cell(&t, stet_as_string(&time, NULL));
-        stet_table_cellf(&t, "%.12s", stet_as_string(&module, NULL));
+        stet_table_cell(&t, stet_value_as_string(&time, NULL));
+        stet_table_cellf(&t, "%.12s", stet_value_as_string(&module, NULL));
         stet_table_cell(&t, bytes);
         stet_table_cell(&t, stet_buf_cstr(&kinds));
-        stet_table_cell(&t, stet_as_string(&block, NULL));
+        stet_table_cell(&t, stet_value_as_string(&block, NULL));
         stet_buf_release(&kinds);
     }
     stet_table_print(&t, r, true);
-    int64_t total = stet_as_int(stet_get(v, "total"));
-    if ((size_t)total > stet_count(entries))
-        stet_buf_printf(r->out, "%zu of %lld; --limit 0 shows all\n", stet_count(entries), (long long)total);
+    int64_t total = stet_value_as_int(stet_value_get(v, "total"));
+    if ((size_t)total > stet_value_count(entries))
+        stet_buf_printf(r->out, "%zu of %lld; --limit 0 shows all\n", stet_value_count(entries), (long long)total);
 }
 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -238,21 +239,22 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     if (status != STET_OK)
         return status;
     stet_persist_entry *e = NULL;
-    stet_value marks = stet_null();
+    stet_value marks = stet_value_null();
     status = stet_persist_op_find(p, args, &e, err);
     if (status == STET_OK)
         status = stet_persist_marks(p, &e->key, &marks, err);
     if (status == STET_OK) {
         *result = stet_persist_op_entry(e);
-        stet_put(result, "marks", marks);
-        stet_put(result, "toml", stet_string(e->text));
-        stet_value contents = stet_retain(stet_get(*result, "contents"));
+        stet_value_put(result, "marks", marks);
+        stet_value_put(result, "toml", stet_value_string(e->text));
+        stet_value contents = stet_value_retain(stet_value_get(*result, "contents"));
         for (size_t i = 0; i < e->content_count; i++) {
-            stet_value c = stet_retain(stet_at(contents, i));
-            stet_put(&c, "here", stet_bool(stet_persist_has_object(p, e->contents[i].id, e->contents[i].size, true)));
-            stet_put_at(&contents, i, c);
+            stet_value c = stet_value_retain(stet_value_at(contents, i));
+            stet_value_put(&c, "here",
+                           stet_value_bool(stet_persist_has_object(p, e->contents[i].id, e->contents[i].size, true)));
+            stet_value_put_at(&contents, i, c);
         }
-        stet_put(result, "contents", contents);
+        stet_value_put(result, "contents", contents);
     }
     stet_persist_entry_free(e);
     stet_persist_close(p);
@@ -260,28 +262,28 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 }
 
 static void show_render(stet_render *r, stet_value v) {
-    stet_value toml = stet_get(v, "toml"), time = stet_get(v, "time"), marks = stet_get(v, "marks"),
-               contents = stet_get(v, "contents");
+    stet_value toml = stet_value_get(v, "toml"), time = stet_value_get(v, "time"), marks = stet_value_get(v, "marks"),
+               contents = stet_value_get(v, "contents");
     size_t len;
-    const char *text = stet_as_string(&toml, &len);
+    const char *text = stet_value_as_string(&toml, &len);
     for (const char *line = text; *line;) {
         size_t n = strcspn(line, "\n");
         stet_text_plain(r, line, n);
         stet_buf_char(r->out, '\n');
         line += n + (line[n] == '\n');
     }
-    stet_buf_printf(r->out, "\ncreated %s, %s\n", stet_as_string(&time, NULL),
-                    stet_as_bool(stet_get(v, "in_log")) ? "in the log of this machine" : "in the snapshot");
-    for (size_t i = 0; i < stet_count(contents); i++) {
-        stet_value c = stet_at(contents, i), kind = stet_get(c, "kind");
-        if (!stet_as_bool(stet_get(c, "here"))) {
-            stet_text_styled(r, STET_STYLE_BAD, stet_as_string(&kind, NULL));
+    stet_buf_printf(r->out, "\ncreated %s, %s\n", stet_value_as_string(&time, NULL),
+                    stet_value_as_bool(stet_value_get(v, "in_log")) ? "in the log of this machine" : "in the snapshot");
+    for (size_t i = 0; i < stet_value_count(contents); i++) {
+        stet_value c = stet_value_at(contents, i), kind = stet_value_get(c, "kind");
+        if (!stet_value_as_bool(stet_value_get(c, "here"))) {
+            stet_text_styled(r, STET_STYLE_BAD, stet_value_as_string(&kind, NULL));
             stet_buf_str(r->out, ": its object is not here, or damaged\n");
         }
     }
-    for (size_t i = 0; i < stet_count(marks); i++) {
-        stet_value m = stet_at(marks, i);
-        const char *tag = stet_as_string(&m, NULL);
+    for (size_t i = 0; i < stet_value_count(marks); i++) {
+        stet_value m = stet_value_at(marks, i);
+        const char *tag = stet_value_as_string(&m, NULL);
         stet_buf_printf(r->out, *tag ? "tagged %s\n" : "pinned%s\n", tag);
     }
 }
@@ -314,10 +316,11 @@ static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
                     {"hits", s.hits},
                     {"misses", s.misses},
                     {"saved_ms", s.saved_ms}};
-        *result = stet_object();
+        *result = stet_value_object();
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            stet_put(result, rows[i].name, stet_int((int64_t)(rows[i].value > INT64_MAX ? INT64_MAX : rows[i].value)));
-        stet_put(result, "dir", stet_string(stet_persist_dir(p)));
+            stet_value_put(result, rows[i].name,
+                           stet_value_int((int64_t)(rows[i].value > INT64_MAX ? INT64_MAX : rows[i].value)));
+        stet_value_put(result, "dir", stet_value_string(stet_persist_dir(p)));
     }
     stet_persist_close(p);
     return status;
@@ -325,10 +328,10 @@ static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
 
 static void stats_render(stet_render *r, stet_value v) {
     char bytes[32], trash[32], saved[STET_TIME_TEXT];
-    stet_persist_op_bytes((uint64_t)stet_as_int(stet_get(v, "object_bytes")), bytes);
-    stet_persist_op_bytes((uint64_t)stet_as_int(stet_get(v, "trash_bytes")), trash);
-    stet_duration_print(stet_as_int(stet_get(v, "saved_ms")), saved);
-#define N(name) (long long)stet_as_int(stet_get(v, name))
+    stet_persist_op_bytes((uint64_t)stet_value_as_int(stet_value_get(v, "object_bytes")), bytes);
+    stet_persist_op_bytes((uint64_t)stet_value_as_int(stet_value_get(v, "trash_bytes")), trash);
+    stet_duration_print(stet_value_as_int(stet_value_get(v, "saved_ms")), saved);
+#define N(name) (long long)stet_value_as_int(stet_value_get(v, name))
     stet_buf_printf(r->out,
                     "entries   %lld (%lld in the log, %lld of calls, %lld pinned) of %lld blocks, %lld modules\n",
                     N("entries"), N("log_entries"), N("call_entries"), N("pinned"), N("blocks"), N("modules"));

@@ -37,7 +37,7 @@ stet_status stet_persist_op_module(const char *text, char out[STET_PERSIST_HASH 
 
 stet_status stet_persist_op_created(stet_value value, uint64_t *out, stet_error *err) {
     size_t len;
-    const char *text = stet_as_string(&value, &len);
+    const char *text = stet_value_as_string(&value, &len);
     if (!text)
         return stet_fail(err, STET_INVALID, "--created-at: expected a string");
     if (len >= 9 && len <= 15 && strspn(text, "0123456789") == len && *text != '0') {
@@ -97,19 +97,19 @@ static bool consider(void *ctx, const stet_persist_entry *e) {
 /* Block and whole module: no need to look at every entry. */
 static bool is_whole_key(stet_value block, stet_value module, char hash[STET_PERSIST_HASH + 1]) {
     size_t len;
-    const char *text = stet_as_string(&module, &len);
-    return stet_typeof(block) == STET_STRING && text && (len == STET_PERSIST_HASH || len == 64) &&
+    const char *text = stet_value_as_string(&module, &len);
+    return stet_value_type(block) == STET_TYPE_STRING && text && (len == STET_PERSIST_HASH || len == 64) &&
            stet_persist_op_module(text, hash, NULL) == STET_OK;
 }
 
 stet_status stet_persist_op_find(stet_persist *p, stet_value args, stet_persist_entry **out, stet_error *err) {
     finder f = {0};
-    stet_value block = stet_get(args, "block"), module = stet_get(args, "module"),
-               created = stet_get(args, "created_at");
-    f.block = stet_as_string(&block, NULL);
-    f.exact = stet_as_bool(stet_get(args, "exact"));
+    stet_value block = stet_value_get(args, "block"), module = stet_value_get(args, "module"),
+               created = stet_value_get(args, "created_at");
+    f.block = stet_value_as_string(&block, NULL);
+    f.exact = stet_value_as_bool(stet_value_get(args, "exact"));
     stet_status status = STET_OK;
-    if (stet_typeof(created) == STET_STRING)
+    if (stet_value_type(created) == STET_TYPE_STRING)
         status = stet_persist_op_created(created, &f.created, err);
     if (status == STET_OK && f.exact && !f.created)
         status = stet_fail(err, STET_INVALID, "--exact needs --created-at");
@@ -119,9 +119,9 @@ stet_status stet_persist_op_find(stet_persist *p, stet_value args, stet_persist_
         return stet_persist_get(p, &key, STET_PERSIST_NO_COUNT | (f.exact ? STET_PERSIST_EXACT : 0),
                                 (const char *const[]){NULL}, out, err);
     }
-    if (status == STET_OK && stet_typeof(module) == STET_STRING) {
+    if (status == STET_OK && stet_value_type(module) == STET_TYPE_STRING) {
         size_t len;
-        const char *text = stet_as_string(&module, &len);
+        const char *text = stet_value_as_string(&module, &len);
         if (len < 6 || len > 64) {
             status = stet_fail(err, STET_INVALID, "--module: give at least 6 characters of it");
         } else {
@@ -160,29 +160,29 @@ stet_status stet_persist_op_find(stet_persist *p, stet_value args, stet_persist_
 }
 
 stet_value stet_persist_op_entry(const stet_persist_entry *e) {
-    stet_value v = stet_object(), contents = stet_array();
+    stet_value v = stet_value_object(), contents = stet_value_array();
     char time[STET_TIME_TEXT];
     stet_time_print(stet_persist_created_to_unix(e->key.created_at), time);
-    stet_put(&v, "block", stet_string_n(e->key.block_id, e->key.block_len));
-    stet_put(&v, "module", stet_string(e->key.module_hash));
-    stet_put(&v, "created_at", stet_int((int64_t)e->key.created_at));
-    stet_put(&v, "time", stet_string(time));
-    stet_put(&v, "size", stet_int((int64_t)(e->total_size > INT64_MAX ? INT64_MAX : e->total_size)));
-    stet_put(&v, "hash", stet_string(e->hash));
-    stet_put(&v, "in_log", stet_bool(e->in_log));
-    stet_put(&v, "call", stet_bool(stet_persist_is_call(e->key.block_id, e->key.block_len)));
+    stet_value_put(&v, "block", stet_value_string_n(e->key.block_id, e->key.block_len));
+    stet_value_put(&v, "module", stet_value_string(e->key.module_hash));
+    stet_value_put(&v, "created_at", stet_value_int((int64_t)e->key.created_at));
+    stet_value_put(&v, "time", stet_value_string(time));
+    stet_value_put(&v, "size", stet_value_int((int64_t)(e->total_size > INT64_MAX ? INT64_MAX : e->total_size)));
+    stet_value_put(&v, "hash", stet_value_string(e->hash));
+    stet_value_put(&v, "in_log", stet_value_bool(e->in_log));
+    stet_value_put(&v, "call", stet_value_bool(stet_persist_is_call(e->key.block_id, e->key.block_len)));
     if (e->elapsed_ms >= 0)
-        stet_put(&v, "elapsed_ms", stet_int(e->elapsed_ms));
+        stet_value_put(&v, "elapsed_ms", stet_value_int(e->elapsed_ms));
     for (size_t i = 0; i < e->content_count; i++) {
         const stet_persist_content *c = &e->contents[i];
-        stet_value x = stet_object();
-        stet_put(&x, "kind", stet_string(c->kind));
-        stet_put(&x, "id", stet_string(c->id));
-        stet_put(&x, "size", stet_int((int64_t)(c->size > INT64_MAX ? INT64_MAX : c->size)));
-        stet_put(&x, "format", stet_string(c->format));
-        stet_push(&contents, x);
+        stet_value x = stet_value_object();
+        stet_value_put(&x, "kind", stet_value_string(c->kind));
+        stet_value_put(&x, "id", stet_value_string(c->id));
+        stet_value_put(&x, "size", stet_value_int((int64_t)(c->size > INT64_MAX ? INT64_MAX : c->size)));
+        stet_value_put(&x, "format", stet_value_string(c->format));
+        stet_value_push(&contents, x);
     }
-    stet_put(&v, "contents", contents);
+    stet_value_put(&v, "contents", contents);
     return v;
 }
 

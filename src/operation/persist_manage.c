@@ -9,33 +9,33 @@
 #include "os/file.h"
 
 static const char *text_of(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_get(args, name);
-    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : NULL;
+    *hold = stet_value_get(args, name);
+    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
 }
 
 static stet_persist_choice choice(stet_value args, const char *name) {
-    stet_value v = stet_get(args, name);
-    return stet_typeof(v) != STET_BOOL ? STET_PERSIST_AS_CONFIGURED
-           : stet_as_bool(v)           ? STET_PERSIST_YES
-                                       : STET_PERSIST_NO;
+    stet_value v = stet_value_get(args, name);
+    return stet_value_type(v) != STET_TYPE_BOOL ? STET_PERSIST_AS_CONFIGURED
+           : stet_value_as_bool(v)              ? STET_PERSIST_YES
+                                                : STET_PERSIST_NO;
 }
 
 static stet_value cleaned_value(const stet_persist_cleaned *c) {
-    stet_value v = stet_object();
-    stet_put(&v, "dry_run", stet_bool(c->dry_run));
-    stet_put(&v, "entries_before", stet_int((int64_t)c->entries_before));
-    stet_put(&v, "entries_after", stet_int((int64_t)c->entries_after));
-    stet_put(&v, "entries_removed", stet_int((int64_t)c->entries_removed));
-    stet_put(&v, "log_entries", stet_int((int64_t)c->log_entries));
-    stet_put(&v, "objects_removed", stet_int((int64_t)c->objects_removed));
-    stet_put(&v, "bytes_removed", stet_int((int64_t)c->bytes_removed));
-    stet_put(&v, "markers_removed", stet_int((int64_t)c->markers_removed));
-    stet_put(&v, "snapshots_merged", stet_int((int64_t)c->snapshots_merged));
-    stet_put(&v, "trash_purged", stet_int((int64_t)c->trash_purged));
-    stet_put(&v, "wrote_snapshot", stet_bool(c->wrote_snapshot));
-    stet_put(&v, "snapshot", stet_string(c->snapshot));
-    stet_put(&v, "entries", stet_retain(c->entries));
-    stet_put(&v, "objects", stet_retain(c->objects));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "dry_run", stet_value_bool(c->dry_run));
+    stet_value_put(&v, "entries_before", stet_value_int((int64_t)c->entries_before));
+    stet_value_put(&v, "entries_after", stet_value_int((int64_t)c->entries_after));
+    stet_value_put(&v, "entries_removed", stet_value_int((int64_t)c->entries_removed));
+    stet_value_put(&v, "log_entries", stet_value_int((int64_t)c->log_entries));
+    stet_value_put(&v, "objects_removed", stet_value_int((int64_t)c->objects_removed));
+    stet_value_put(&v, "bytes_removed", stet_value_int((int64_t)c->bytes_removed));
+    stet_value_put(&v, "markers_removed", stet_value_int((int64_t)c->markers_removed));
+    stet_value_put(&v, "snapshots_merged", stet_value_int((int64_t)c->snapshots_merged));
+    stet_value_put(&v, "trash_purged", stet_value_int((int64_t)c->trash_purged));
+    stet_value_put(&v, "wrote_snapshot", stet_value_bool(c->wrote_snapshot));
+    stet_value_put(&v, "snapshot", stet_value_string(c->snapshot));
+    stet_value_put(&v, "entries", stet_value_retain(c->entries));
+    stet_value_put(&v, "objects", stet_value_retain(c->objects));
     return v;
 }
 
@@ -53,16 +53,16 @@ static stet_status cleanup_run(stet_op_ctx *ctx, stet_value args, stet_value *re
                  {"max_entry_age_days", &limits.max_entry_age_days},
                  {"max_total_content_size", &limits.max_total_content_size}};
     for (size_t i = 0; i < 4; i++)
-        if (stet_typeof(stet_get(args, given[i].name)) == STET_INT)
-            *given[i].at = stet_as_int(stet_get(args, given[i].name));
+        if (stet_value_type(stet_value_get(args, given[i].name)) == STET_TYPE_INT)
+            *given[i].at = stet_value_as_int(stet_value_get(args, given[i].name));
     stet_persist_cleanup how = {.strategy = stet_persist_strategy_default,
                                 .ctx = &limits,
                                 .include_content = choice(args, "include_content"),
                                 .delete_orphan_objects = choice(args, "delete_orphan_objects"),
-                                .max_local_bytes = stet_as_int(stet_get(args, "max_local_bytes")),
-                                .dry_run = stet_as_bool(stet_get(args, "dry_run")),
-                                .force = stet_as_bool(stet_get(args, "force")),
-                                .purge = stet_as_bool(stet_get(args, "purge"))};
+                                .max_local_bytes = stet_value_as_int(stet_value_get(args, "max_local_bytes")),
+                                .dry_run = stet_value_as_bool(stet_value_get(args, "dry_run")),
+                                .force = stet_value_as_bool(stet_value_get(args, "force")),
+                                .purge = stet_value_as_bool(stet_value_get(args, "purge"))};
     status = stet_persist_limits_check(&limits, err);
     stet_persist_cleaned c;
     if (status == STET_OK) {
@@ -76,17 +76,18 @@ static stet_status cleanup_run(stet_op_ctx *ctx, stet_value args, stet_value *re
 }
 
 static void cleanup_render(stet_render *r, stet_value v) {
-#define N(name) (long long)stet_as_int(stet_get(v, name))
-    bool dry = stet_as_bool(stet_get(v, "dry_run"));
+#define N(name) (long long)stet_value_as_int(stet_value_get(v, name))
+    bool dry = stet_value_as_bool(stet_value_get(v, "dry_run"));
     char bytes[32];
-    stet_persist_op_bytes((uint64_t)stet_as_int(stet_get(v, "bytes_removed")), bytes);
-    stet_value entries = stet_get(v, "entries");
-    for (size_t i = 0; dry && i < stet_count(entries); i++) {
-        stet_value e = stet_at(entries, i), block = stet_get(e, "block");
+    stet_persist_op_bytes((uint64_t)stet_value_as_int(stet_value_get(v, "bytes_removed")), bytes);
+    stet_value entries = stet_value_get(v, "entries");
+    for (size_t i = 0; dry && i < stet_value_count(entries); i++) {
+        stet_value e = stet_value_at(entries, i), block = stet_value_get(e, "block");
         size_t len;
-        const char *text = stet_as_string(&block, &len);
+        const char *text = stet_value_as_string(&block, &len);
         char time[STET_TIME_TEXT];
-        stet_time_print(stet_persist_created_to_unix((uint64_t)stet_as_int(stet_get(e, "created_at"))), time);
+        stet_time_print(stet_persist_created_to_unix((uint64_t)stet_value_as_int(stet_value_get(e, "created_at"))),
+                        time);
         stet_buf_printf(r->out, "would go: %s  ", time);
         stet_text_plain(r, text, len);
         stet_buf_char(r->out, '\n');
@@ -102,15 +103,15 @@ static void cleanup_render(stet_render *r, stet_value v) {
 }
 
 static bool add_batch(void *ctx, const stet_persist_trashed *b) {
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     char time[STET_TIME_TEXT];
     stet_time_print(b->deleted_at, time);
-    stet_put(&v, "batch", stet_string(b->batch));
-    stet_put(&v, "deleted", stet_string(time));
-    stet_put(&v, "entries", stet_int((int64_t)b->entries));
-    stet_put(&v, "objects", stet_int((int64_t)b->objects));
-    stet_put(&v, "bytes", stet_int((int64_t)b->bytes));
-    stet_push(ctx, v);
+    stet_value_put(&v, "batch", stet_value_string(b->batch));
+    stet_value_put(&v, "deleted", stet_value_string(time));
+    stet_value_put(&v, "entries", stet_value_int((int64_t)b->entries));
+    stet_value_put(&v, "objects", stet_value_int((int64_t)b->objects));
+    stet_value_put(&v, "bytes", stet_value_int((int64_t)b->bytes));
+    stet_value_push(ctx, v);
     return true;
 }
 
@@ -122,9 +123,9 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
     stet_value batch, block, module;
     const char *module_text = text_of(args, "module", &module);
     char hash[STET_PERSIST_HASH + 1];
-    bool dry = stet_as_bool(stet_get(args, "dry_run"));
+    bool dry = stet_value_as_bool(stet_value_get(args, "dry_run"));
     uint64_t entries = 0, objects = 0;
-    stet_value batches = stet_array();
+    stet_value batches = stet_value_array();
     if (module_text)
         status = stet_persist_op_module(module_text, hash, err);
     if (status == STET_OK && dry)
@@ -133,39 +134,41 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
         status = stet_persist_undelete(p, text_of(args, "batch", &batch), text_of(args, "block", &block),
                                        module_text ? hash : NULL, dry, &entries, &objects, err);
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "dry_run", stet_bool(dry));
-        stet_put(result, "entries", stet_int((int64_t)entries));
-        stet_put(result, "objects", stet_int((int64_t)objects));
-        stet_put(result, "batches", batches);
+        *result = stet_value_object();
+        stet_value_put(result, "dry_run", stet_value_bool(dry));
+        stet_value_put(result, "entries", stet_value_int((int64_t)entries));
+        stet_value_put(result, "objects", stet_value_int((int64_t)objects));
+        stet_value_put(result, "batches", batches);
     } else
-        stet_release(batches);
+        stet_value_release(batches);
     stet_persist_close(p);
     return status;
 }
 
 static void undelete_render(stet_render *r, stet_value v) {
-    stet_value batches = stet_get(v, "batches");
-    if (stet_count(batches)) {
+    stet_value batches = stet_value_get(v, "batches");
+    if (stet_value_count(batches)) {
         stet_table t = {.columns = 5};
         static const char *const head[] = {"BATCH", "DELETED", "ENTRIES", "OBJECTS", "SIZE"};
         for (size_t i = 0; i < 5; i++)
             stet_table_cell(&t, head[i]);
-        for (size_t i = 0; i < stet_count(batches); i++) {
-            stet_value b = stet_at(batches, i), name = stet_get(b, "batch"), deleted = stet_get(b, "deleted");
+        for (size_t i = 0; i < stet_value_count(batches); i++) {
+            stet_value b = stet_value_at(batches, i), name = stet_value_get(b, "batch"),
+                       deleted = stet_value_get(b, "deleted");
             char bytes[32];
-            stet_persist_op_bytes((uint64_t)stet_as_int(stet_get(b, "bytes")), bytes);
-            stet_table_cell(&t, stet_as_string(&name, NULL));
-            stet_table_cell(&t, stet_as_string(&deleted, NULL));
-            stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(b, "entries")));
-            stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(b, "objects")));
+            stet_persist_op_bytes((uint64_t)stet_value_as_int(stet_value_get(b, "bytes")), bytes);
+            stet_table_cell(&t, stet_value_as_string(&name, NULL));
+            stet_table_cell(&t, stet_value_as_string(&deleted, NULL));
+            stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(b, "entries")));
+            stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(b, "objects")));
             stet_table_cell(&t, bytes);
         }
         stet_table_print(&t, r, true);
     }
     stet_buf_printf(r->out, "%s %lld entries and %lld objects\n",
-                    stet_as_bool(stet_get(v, "dry_run")) ? "would bring back" : "brought back",
-                    (long long)stet_as_int(stet_get(v, "entries")), (long long)stet_as_int(stet_get(v, "objects")));
+                    stet_value_as_bool(stet_value_get(v, "dry_run")) ? "would bring back" : "brought back",
+                    (long long)stet_value_as_int(stet_value_get(v, "entries")),
+                    (long long)stet_value_as_int(stet_value_get(v, "objects")));
 }
 
 static stet_status mark_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -173,8 +176,8 @@ static stet_status mark_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_status status = stet_persist_op_open(ctx, &p, err);
     if (status != STET_OK)
         return status;
-    stet_value hold, marks = stet_null();
-    bool off = stet_as_bool(stet_get(args, "off"));
+    stet_value hold, marks = stet_value_null();
+    bool off = stet_value_as_bool(stet_value_get(args, "off"));
     stet_persist_entry *e = NULL;
     status = stet_persist_op_find(p, args, &e, err);
     if (status == STET_OK)
@@ -183,7 +186,7 @@ static stet_status mark_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         status = stet_persist_marks(p, &e->key, &marks, err);
     if (status == STET_OK) {
         *result = stet_persist_op_entry(e);
-        stet_put(result, "marks", marks);
+        stet_value_put(result, "marks", marks);
     }
     stet_persist_entry_free(e);
     stet_persist_close(p);
@@ -191,16 +194,16 @@ static stet_status mark_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 }
 
 static void mark_render(stet_render *r, stet_value v) {
-    stet_value block = stet_get(v, "block"), time = stet_get(v, "time"), marks = stet_get(v, "marks");
+    stet_value block = stet_value_get(v, "block"), time = stet_value_get(v, "time"), marks = stet_value_get(v, "marks");
     size_t len;
-    const char *text = stet_as_string(&block, &len);
+    const char *text = stet_value_as_string(&block, &len);
     stet_text_plain(r, text, len);
-    stet_buf_printf(r->out, " of %s: ", stet_as_string(&time, NULL));
-    if (!stet_count(marks))
+    stet_buf_printf(r->out, " of %s: ", stet_value_as_string(&time, NULL));
+    if (!stet_value_count(marks))
         stet_buf_str(r->out, "not protected");
-    for (size_t i = 0; i < stet_count(marks); i++) {
-        stet_value m = stet_at(marks, i);
-        const char *tag = stet_as_string(&m, NULL);
+    for (size_t i = 0; i < stet_value_count(marks); i++) {
+        stet_value m = stet_value_at(marks, i);
+        const char *tag = stet_value_as_string(&m, NULL);
         stet_buf_printf(r->out, "%s%s%s", i ? ", " : "", *tag ? "tag " : "pinned", tag);
     }
     stet_buf_char(r->out, '\n');
@@ -215,19 +218,19 @@ static bool remember(void *ctx, const stet_persist_entry *e) {
     known *k = ctx;
     char *key =
         stet_asprintf("%s\n%s\n%llu", e->key.block_id, e->key.module_hash, (unsigned long long)e->key.created_at);
-    stet_put(&k->keys, key, stet_persist_op_entry(e));
+    stet_value_put(&k->keys, key, stet_persist_op_entry(e));
     stet_free(key);
     return true;
 }
 
 static stet_value only_in(stet_value a, stet_value b) {
-    stet_value out = stet_array();
-    for (size_t i = 0; i < stet_count(a); i++) {
+    stet_value out = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(a); i++) {
         size_t len;
-        const char *key = stet_key_at(a, i, &len);
+        const char *key = stet_value_key_at(a, i, &len);
         stet_value ignored;
-        if (!stet_find(b, key, len, &ignored))
-            stet_push(&out, stet_retain(stet_at(a, i)));
+        if (!stet_value_find(b, key, len, &ignored))
+            stet_value_push(&out, stet_value_retain(stet_value_at(a, i)));
     }
     return out;
 }
@@ -237,10 +240,11 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_status status = stet_persist_op_open(ctx, &p, err);
     if (status != STET_OK)
         return status;
-    bool merge = stet_as_bool(stet_get(args, "merge"));
-    int64_t count = stet_as_int(stet_get(args, "count")), seconds = stet_as_int(stet_get(args, "timeout"));
+    bool merge = stet_value_as_bool(stet_value_get(args, "merge"));
+    int64_t count = stet_value_as_int(stet_value_get(args, "count")),
+            seconds = stet_value_as_int(stet_value_get(args, "timeout"));
     int64_t until = seconds > 0 ? stet_clock_monotonic_us() + seconds * 1000000 : -1, events = 0;
-    known before = {.keys = stet_object()};
+    known before = {.keys = stet_value_object()};
     if (stet_persist_watch_fd(p, err) < 0)
         status = err && err->status != STET_OK ? err->status : STET_IO;
     if (status == STET_OK)
@@ -262,51 +266,51 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
             continue;
         }
         stet_error_move(err, &waited);
-        known after = {.keys = stet_object()};
+        known after = {.keys = stet_value_object()};
         if (status == STET_OK)
             status = stet_persist_each(p, NULL, remember, &after, err);
         if (status == STET_OK) {
-            stet_value event = stet_object(), added = only_in(after.keys, before.keys),
+            stet_value event = stet_value_object(), added = only_in(after.keys, before.keys),
                        removed = only_in(before.keys, after.keys);
-            bool any = stet_count(added) || stet_count(removed); /* a merge alone changes no entry */
-            stet_put(&event, "event", stet_string("changed"));
-            stet_put(&event, "entries", stet_int((int64_t)stet_count(after.keys)));
-            stet_put(&event, "added", added);
-            stet_put(&event, "removed", removed);
+            bool any = stet_value_count(added) || stet_value_count(removed); /* a merge alone changes no entry */
+            stet_value_put(&event, "event", stet_value_string("changed"));
+            stet_value_put(&event, "entries", stet_value_int((int64_t)stet_value_count(after.keys)));
+            stet_value_put(&event, "added", added);
+            stet_value_put(&event, "removed", removed);
             if (any) {
                 events++;
                 status = ctx->emit(ctx, event, err);
             }
-            stet_release(event);
+            stet_value_release(event);
         }
-        stet_release(before.keys);
+        stet_value_release(before.keys);
         before = after;
     }
     if (status == STET_OK && merge)
         status = stet_persist_on_exit(p, err);
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "events", stet_int(events));
-        stet_put(result, "entries", stet_int((int64_t)stet_count(before.keys)));
+        *result = stet_value_object();
+        stet_value_put(result, "events", stet_value_int(events));
+        stet_value_put(result, "entries", stet_value_int((int64_t)stet_value_count(before.keys)));
     }
-    stet_release(before.keys);
+    stet_value_release(before.keys);
     stet_persist_close(p);
     return status;
 }
 
 static void watch_render(stet_render *r, stet_value v) {
-    if (stet_typeof(stet_get(v, "event")) != STET_STRING)
+    if (stet_value_type(stet_value_get(v, "event")) != STET_TYPE_STRING)
         return; /* the end says nothing more */
     static const char *const sides[] = {"added", "removed"};
     for (size_t s = 0; s < 2; s++) {
-        stet_value list = stet_get(v, sides[s]);
-        for (size_t i = 0; i < stet_count(list); i++) {
-            stet_value e = stet_at(list, i), block = stet_get(e, "block"), time = stet_get(e, "time"),
-                       module = stet_get(e, "module");
+        stet_value list = stet_value_get(v, sides[s]);
+        for (size_t i = 0; i < stet_value_count(list); i++) {
+            stet_value e = stet_value_at(list, i), block = stet_value_get(e, "block"), time = stet_value_get(e, "time"),
+                       module = stet_value_get(e, "module");
             size_t len;
-            const char *text = stet_as_string(&block, &len);
-            stet_buf_printf(r->out, "%c %s  %.12s  ", s ? '-' : '+', stet_as_string(&time, NULL),
-                            stet_as_string(&module, NULL));
+            const char *text = stet_value_as_string(&block, &len);
+            stet_buf_printf(r->out, "%c %s  %.12s  ", s ? '-' : '+', stet_value_as_string(&time, NULL),
+                            stet_value_as_string(&module, NULL));
             stet_text_plain(r, text, len);
             stet_buf_char(r->out, '\n');
         }
@@ -524,16 +528,18 @@ static bool present(stet_project *project) {
 
 static stet_value where_value(const char *text) {
     stet_value v;
-    return stet_string_checked(text, strlen(text), &v, NULL) == STET_OK ? v : stet_string("(a name that is not UTF-8)");
+    return stet_value_string_checked(text, strlen(text), &v, NULL) == STET_OK
+               ? v
+               : stet_value_string("(a name that is not UTF-8)");
 }
 
 static void found(void *ctx, const stet_persist_problem *problem) {
-    stet_value v = stet_object();
-    stet_put(&v, "store", stet_string("persist"));
-    stet_put(&v, "what", where_value(problem->what));
-    stet_put(&v, "where", where_value(problem->where));
-    stet_put(&v, "repaired", stet_bool(problem->repaired));
-    stet_push(ctx, v);
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "store", stet_value_string("persist"));
+    stet_value_put(&v, "what", where_value(problem->what));
+    stet_value_put(&v, "where", where_value(problem->where));
+    stet_value_put(&v, "repaired", stet_value_bool(problem->repaired));
+    stet_value_push(ctx, v);
 }
 
 static stet_status check(stet_op_ctx *ctx, stet_project *project, bool repair, stet_value *problems, stet_error *err) {
@@ -560,10 +566,10 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *project, bool dry_run, ste
     if (status == STET_OK) {
         status = stet_persist_cleanup_run(p, &(stet_persist_cleanup){.dry_run = dry_run}, &c, err);
         if (status == STET_OK) {
-            stet_put(report, "items", stet_int((int64_t)(items + c.entries_removed + c.objects_removed)));
-            stet_put(report, "bytes", stet_int((int64_t)(bytes + c.bytes_removed)));
-            stet_put(report, "entries", stet_int((int64_t)c.entries_removed));
-            stet_put(report, "objects", stet_int((int64_t)c.objects_removed));
+            stet_value_put(report, "items", stet_value_int((int64_t)(items + c.entries_removed + c.objects_removed)));
+            stet_value_put(report, "bytes", stet_value_int((int64_t)(bytes + c.bytes_removed)));
+            stet_value_put(report, "entries", stet_value_int((int64_t)c.entries_removed));
+            stet_value_put(report, "objects", stet_value_int((int64_t)c.objects_removed));
         }
         stet_persist_cleaned_release(&c);
     }

@@ -8,23 +8,25 @@
 #include "operation/text.h"
 
 static stet_value piece_row(const stet_piece *p) {
-    stet_value row = stet_object(), pattern = stet_get(p->envelope, "pattern"), v;
-    stet_put(&row, "piece", stet_string(p->name));
-    stet_put(&row, "id", stet_string(p->doc));
-    if (stet_find(pattern, "name", 4, &v))
-        stet_put(&row, "pattern", stet_retain(v));
-    if (stet_find(pattern, "version", 7, &v))
-        stet_put(&row, "version", stet_retain(v));
-    stet_put(&row, "generation", stet_int(p->generation));
-    stet_put(&row, "nodes", stet_int((int64_t)p->node_count));
-    stet_put(&row, "effects", stet_int((int64_t)p->effect_count));
-    stet_put(&row, "stopped", stet_bool(p->stopped));
+    stet_value row = stet_value_object(), pattern = stet_value_get(p->envelope, "pattern"), v;
+    stet_value_put(&row, "piece", stet_value_string(p->name));
+    stet_value_put(&row, "id", stet_value_string(p->doc));
+    if (*p->scope)
+        stet_value_put(&row, "scope", stet_value_string(p->scope));
+    if (stet_value_find(pattern, "name", 4, &v))
+        stet_value_put(&row, "pattern", stet_value_retain(v));
+    if (stet_value_find(pattern, "version", 7, &v))
+        stet_value_put(&row, "version", stet_value_retain(v));
+    stet_value_put(&row, "generation", stet_value_int(p->generation));
+    stet_value_put(&row, "nodes", stet_value_int((int64_t)p->node_count));
+    stet_value_put(&row, "effects", stet_value_int((int64_t)p->effect_count));
+    stet_value_put(&row, "stopped", stet_value_bool(p->stopped));
     return row;
 }
 
 static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_value hold, names = stet_array(), rows = stet_array();
+    stet_value names = stet_value_array(), rows = stet_value_array();
     bool more = false;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = piece_begin(ctx, args, PIECE_READ, &c, &mine);
@@ -33,35 +35,35 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_error_clear(&mine);
         status = ctx->project(ctx, &p, err);
     } else if (status == STET_OK) {
-        stet_release(names);
-        status = stet_piece_names(c.space, c.branch, piece_text(args, "after", NULL, &hold),
-                                  (size_t)stet_as_int(stet_get(args, "limit")), &names, &more, err);
+        stet_value_release(names);
+        names = stet_value_null();
+        status = piece_names_in(&c, args, (size_t)stet_value_as_int(stet_value_get(args, "limit")), &names, &more, err);
     } else if (err) {
         stet_error_move(err, &mine);
     }
-    for (size_t i = 0; status == STET_OK && i < stet_count(names); i++) {
-        stet_value name = stet_at(names, i);
+    for (size_t i = 0; status == STET_OK && i < stet_value_count(names); i++) {
+        stet_value name = stet_value_at(names, i);
         stet_piece *p;
-        if (stet_piece_load(c.space, c.branch, stet_as_string(&name, NULL), -1, &p, NULL) != STET_OK)
+        if (stet_piece_load(c.space, c.branch, stet_value_as_string(&name, NULL), -1, &p, NULL) != STET_OK)
             continue;
-        stet_push(&rows, piece_row(p));
+        stet_value_push(&rows, piece_row(p));
         stet_piece_free(p);
     }
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "pieces", stet_retain(rows));
-        size_t n = stet_count(names);
-        stet_put(result, "next", more && n ? stet_retain(stet_at(names, n - 1)) : stet_null());
+        *result = stet_value_object();
+        stet_value_put(result, "pieces", stet_value_retain(rows));
+        size_t n = stet_value_count(names);
+        stet_value_put(result, "next", more && n ? stet_value_retain(stet_value_at(names, n - 1)) : stet_value_null());
     }
-    stet_release(rows);
-    stet_release(names);
+    stet_value_release(rows);
+    stet_value_release(names);
     piece_end(&c);
     return status;
 }
 
 static void list_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_get(result, "pieces");
-    if (stet_count(rows) == 0) {
+    stet_value rows = stet_value_get(result, "pieces");
+    if (stet_value_count(rows) == 0) {
         stet_buf_str(r->out, "no pieces; make one with: stet run PATTERN\n");
         return;
     }
@@ -70,31 +72,57 @@ static void list_render(stet_render *r, stet_value result) {
     stet_table_cell(&t, "PATTERN");
     stet_table_cell(&t, "NODES");
     stet_table_cell(&t, "GENERATION");
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value row = stet_at(rows, i), name = stet_get(row, "piece"), pattern = stet_get(row, "pattern");
-        stet_table_cell(&t, stet_as_string(&name, NULL));
-        stet_table_cell(&t, stet_typeof(pattern) == STET_STRING ? stet_as_string(&pattern, NULL) : "");
-        stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(row, "nodes")));
-        stet_table_cellf(&t, "%lld%s", (long long)stet_as_int(stet_get(row, "generation")),
-                         stet_as_bool(stet_get(row, "stopped")) ? " (stopped)" : "");
+    for (size_t i = 0; i < stet_value_count(rows); i++) {
+        stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "piece"),
+                   pattern = stet_value_get(row, "pattern");
+        stet_table_cell(&t, stet_value_as_string(&name, NULL));
+        stet_table_cell(&t, stet_value_type(pattern) == STET_TYPE_STRING ? stet_value_as_string(&pattern, NULL) : "");
+        stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(row, "nodes")));
+        stet_table_cellf(&t, "%lld%s", (long long)stet_value_as_int(stet_value_get(row, "generation")),
+                         stet_value_as_bool(stet_value_get(row, "stopped")) ? " (stopped)" : "");
     }
     stet_table_print(&t, r, true);
 }
 
 /* Names under which events are sent, "rows[KEY].add" for those that each child has. */
 static stet_value stream_names(const stet_piece *p) {
-    stet_value process = stet_get(p->envelope, "process"), streams = stet_get(process, "streams"),
-               of_children = stet_get(process, "childStreams"), names = stet_array();
-    for (size_t i = 0; i < stet_count(streams); i++)
-        stet_push(&names, stet_string(stet_key_at(streams, i, NULL)));
-    for (size_t i = 0; i < stet_count(of_children); i++)
-        stet_push(&names, stet_retain(stet_at(of_children, i)));
+    stet_value process = stet_value_get(p->envelope, "process"), streams = stet_value_get(process, "streams"),
+               of_children = stet_value_get(process, "childStreams"), names = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(streams); i++)
+        stet_value_push(&names, stet_value_string(stet_value_key_at(streams, i, NULL)));
+    for (size_t i = 0; i < stet_value_count(of_children); i++)
+        stet_value_push(&names, stet_value_retain(stet_value_at(of_children, i)));
     return names;
 }
 
 static stet_status load_named(piece_call *c, stet_value args, stet_piece **out, stet_error *err) {
-    stet_value hold;
-    return stet_piece_load(c->space, c->branch, piece_text(args, "piece", "", &hold), -1, out, err);
+    char *name;
+    stet_status status = piece_named(args, &name, err);
+    if (status == STET_OK)
+        status = stet_piece_load(c->space, c->branch, name ? name : "", -1, out, err);
+    stet_free(name);
+    return status;
+}
+
+/* What is shown is stored; this says whether it is also what the pattern file asks for by now. */
+static stet_status put_now(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    piece_call c;
+    stet_piece *p = NULL;
+    stet_value wrong = stet_value_null();
+    stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
+    if (status != STET_OK)
+        return status;
+    status = load_named(&c, args, &p, err);
+    if (status == STET_OK)
+        status = piece_put_changed(&c, p, result, err);
+    if (status == STET_OK)
+        status = piece_wrong(&c, p, &wrong, err);
+    if (status == STET_OK && stet_value_type(wrong) == STET_TYPE_STRING)
+        stet_value_put(result, "wrong", stet_value_retain(wrong));
+    stet_value_release(wrong);
+    stet_piece_free(p);
+    piece_end(&c);
+    return status;
 }
 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -105,30 +133,31 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         return status;
     status = load_named(&c, args, &p, err);
     if (status == STET_OK) {
-        stet_value value = stet_null(), argument = stet_null();
+        stet_value value = stet_value_null(), argument = stet_value_null();
         stet_path path = STET_PATH_INIT;
         char *id = stet_piece_part(p->name, "argument", NULL);
         stet_path_push(&path, "value");
-        status = stet_sched_resolve(c.sched, stet_get(p->envelope, "value"), &value, err);
+        status = stet_sched_resolve(c.sched, stet_value_get(p->envelope, "value"), &value, err);
         if (status == STET_OK) {
             *result = piece_row(p);
-            if (stet_sched_get(c.sched, id, NULL, stet_path_ref(&path), &argument, NULL) == STET_OK)
-                stet_put(result, "argument", argument);
-            stet_put(result, "result", value);
-            stet_put(result, "streams", stream_names(p));
-            stet_put(result, "program", stet_retain(stet_get(stet_get(p->envelope, "process"), "program")));
-            stet_put(result, "source", stet_retain(stet_get(p->envelope, "source")));
+            if (stet_sched_get(c.sched, id, p->scope, stet_path_ref(&path), &argument, NULL) == STET_OK)
+                stet_value_put(result, "argument", argument);
+            stet_value_put(result, "result", value);
+            stet_value_put(result, "streams", stream_names(p));
+            stet_value_put(result, "program",
+                           stet_value_retain(stet_value_get(stet_value_get(p->envelope, "process"), "program")));
+            stet_value_put(result, "source", stet_value_retain(stet_value_get(p->envelope, "source")));
             stet_value overridden;
             status = stet_piece_overrides(c.space, c.branch, p, &overridden, err);
             if (status == STET_OK)
-                stet_put(result, "overridden", overridden);
+                stet_value_put(result, "overridden", overridden);
         }
         stet_free(id);
         stet_path_release(&path);
         stet_piece_free(p);
     }
     piece_end(&c);
-    return status;
+    return status == STET_OK ? put_now(ctx, args, result, err) : status;
 }
 
 static void show_value(stet_render *r, const char *name, stet_value v) {
@@ -141,22 +170,25 @@ static void show_value(stet_render *r, const char *name, stet_value v) {
 }
 
 static void show_render(stet_render *r, stet_value result) {
-    piece_render_text(r, stet_get(result, "piece"));
+    piece_render_text(r, stet_value_get(result, "piece"));
     stet_buf_str(r->out, ": pattern ");
-    piece_render_text(r, stet_get(result, "pattern"));
-    stet_buf_printf(r->out, ", %lld nodes, generation %lld%s\n", (long long)stet_as_int(stet_get(result, "nodes")),
-                    (long long)stet_as_int(stet_get(result, "generation")),
-                    stet_as_bool(stet_get(result, "stopped")) ? ", stopped" : "");
-    stet_value streams = stet_get(result, "streams");
-    for (size_t i = 0; i < stet_count(streams); i++) {
+    piece_render_text(r, stet_value_get(result, "pattern"));
+    stet_buf_printf(r->out, ", %lld nodes, generation %lld%s\n",
+                    (long long)stet_value_as_int(stet_value_get(result, "nodes")),
+                    (long long)stet_value_as_int(stet_value_get(result, "generation")),
+                    stet_value_as_bool(stet_value_get(result, "stopped")) ? ", stopped" : "");
+    stet_value streams = stet_value_get(result, "streams");
+    for (size_t i = 0; i < stet_value_count(streams); i++) {
         stet_buf_str(r->out, i ? ", " : "streams ");
-        piece_render_text(r, stet_at(streams, i));
+        piece_render_text(r, stet_value_at(streams, i));
     }
-    if (stet_count(streams) > 0)
+    if (stet_value_count(streams) > 0)
         stet_buf_char(r->out, '\n');
-    piece_render_overridden(r, stet_get(result, "overridden"));
-    show_value(r, "argument", stet_get(result, "argument"));
-    show_value(r, "result", stet_get(result, "result"));
+    piece_render_changed(r, result);
+    piece_render_wrong(r, result);
+    piece_render_overridden(r, stet_value_get(result, "overridden"));
+    show_value(r, "argument", stet_value_get(result, "argument"));
+    show_value(r, "result", stet_value_get(result, "result"));
 }
 
 /* With the nodes of children. */
@@ -190,16 +222,16 @@ static stet_status generation_graph(piece_call *c, const stet_piece *p, int64_t 
 
 static stet_value changes_value(const stet_process_diff *d, const stet_process *before, const stet_process *after) {
     static const char *const names[] = {"added", "changed", "gone", "moved"};
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < d->len; i++) {
-        stet_value row = stet_object();
-        stet_put(&row, "node", stet_string(d->at[i].id));
-        stet_put(&row, "change", stet_string(names[d->at[i].kind]));
+        stet_value row = stet_value_object();
+        stet_value_put(&row, "node", stet_value_string(d->at[i].id));
+        stet_value_put(&row, "change", stet_value_string(names[d->at[i].kind]));
         const stet_process_node *was = stet_process_find(before, d->at[i].id),
                                 *now = stet_process_find(after, d->at[i].id);
         if (was && now)
-            stet_put(&row, "what", stet_process_differences(was->row, now->row));
-        stet_push(&list, row);
+            stet_value_put(&row, "what", stet_process_differences(was->row, now->row));
+        stet_value_push(&list, row);
     }
     return list;
 }
@@ -227,10 +259,10 @@ static stet_status diff_run(piece_call *c, const stet_piece *p, const char *text
     if (status == STET_OK) {
         stet_process_diff d;
         stet_process_compare(before, after, &d);
-        stet_put(result, "from", stet_int(a));
-        stet_put(result, "to", stet_int(b));
-        stet_put(result, "changes", changes_value(&d, before, after));
-        stet_put(result, "kept", stet_int((int64_t)d.kept));
+        stet_value_put(result, "from", stet_value_int(a));
+        stet_value_put(result, "to", stet_value_int(b));
+        stet_value_put(result, "changes", changes_value(&d, before, after));
+        stet_value_put(result, "kept", stet_value_int((int64_t)d.kept));
         stet_process_diff_release(&d);
         stet_process_free(after);
     }
@@ -251,63 +283,64 @@ static stet_status graph_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         return status;
     }
     const char *diff = piece_text(args, "diff", NULL, &hold[0]), *format = piece_text(args, "format", "json", &hold[1]);
-    stet_value out = stet_object();
-    stet_put(&out, "piece", stet_string(p->name));
+    stet_value out = stet_value_object();
+    stet_value_put(&out, "piece", stet_value_string(p->name));
     stet_process *g = NULL;
     if (diff) {
         status = diff_run(&c, p, diff, &out, err);
     } else {
         status = whole_graph(&c, p, -1, &g, err);
-        stet_value schemas = stet_null();
+        stet_value schemas = stet_value_null();
         if (status == STET_OK && strcmp(format, "json") == 0)
             status = stet_piece_schemas(c.space, c.branch, g, &schemas, err);
         if (status == STET_OK && strcmp(format, "json") == 0) {
-            stet_put(&out, "graph", stet_process_snapshot(g, schemas));
+            stet_value_put(&out, "graph", stet_process_snapshot(g, schemas));
         } else if (status == STET_OK) {
             stet_buf b = STET_BUF(0);
             if (strcmp(format, "dot") == 0)
                 stet_process_dot(g, &b);
             else
                 stet_process_mermaid(g, &b);
-            stet_put(&out, "text", stet_string_n(stet_buf_cstr(&b), b.len));
+            stet_value_put(&out, "text", stet_value_string_n(stet_buf_cstr(&b), b.len));
             stet_buf_release(&b);
         }
-        stet_release(schemas);
+        stet_value_release(schemas);
         stet_process_free(g);
     }
     if (status == STET_OK)
         *result = out;
     else
-        stet_release(out);
+        stet_value_release(out);
     stet_piece_free(p);
     piece_end(&c);
     return status;
 }
 
 static void graph_render(stet_render *r, stet_value result) {
-    stet_value text = stet_get(result, "text"), changes = stet_get(result, "changes");
+    stet_value text = stet_value_get(result, "text"), changes = stet_value_get(result, "changes");
     size_t len;
-    if (stet_typeof(text) == STET_STRING) {
-        const char *s = stet_as_string(&text, &len);
+    if (stet_value_type(text) == STET_TYPE_STRING) {
+        const char *s = stet_value_as_string(&text, &len);
         stet_buf_add(r->out, s, len);
         return;
     }
-    if (stet_typeof(changes) == STET_ARRAY) {
-        for (size_t i = 0; i < stet_count(changes); i++) {
-            stet_value row = stet_at(changes, i), change = stet_get(row, "change");
-            stet_buf_printf(r->out, "%-8s ", stet_as_string(&change, NULL));
-            piece_render_text(r, stet_get(row, "node"));
-            stet_value what = stet_get(row, "what");
-            for (size_t k = 0; k < stet_count(what); k++) {
+    if (stet_value_type(changes) == STET_TYPE_ARRAY) {
+        for (size_t i = 0; i < stet_value_count(changes); i++) {
+            stet_value row = stet_value_at(changes, i), change = stet_value_get(row, "change");
+            stet_buf_printf(r->out, "%-8s ", stet_value_as_string(&change, NULL));
+            piece_render_text(r, stet_value_get(row, "node"));
+            stet_value what = stet_value_get(row, "what");
+            for (size_t k = 0; k < stet_value_count(what); k++) {
                 stet_buf_str(r->out, k ? ", " : ": ");
-                piece_render_text(r, stet_at(what, k));
+                piece_render_text(r, stet_value_at(what, k));
             }
             stet_buf_char(r->out, '\n');
         }
-        stet_buf_printf(r->out, "%lld nodes compute what they did\n", (long long)stet_as_int(stet_get(result, "kept")));
+        stet_buf_printf(r->out, "%lld nodes compute what they did\n",
+                        (long long)stet_value_as_int(stet_value_get(result, "kept")));
         return;
     }
-    char *json = stet_json_print(stet_get(result, "graph"), STET_JSON_PRETTY, &len);
+    char *json = stet_json_print(stet_value_get(result, "graph"), STET_JSON_PRETTY, &len);
     stet_buf_add(r->out, json, len);
     stet_free(json);
 }
@@ -328,9 +361,9 @@ static stet_status stop_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         if (!was)
             status = stet_space_transact(c.space, c.branch_name, stop_tx, p, NULL, err);
         if (status == STET_OK) {
-            *result = stet_object();
-            stet_put(result, "piece", stet_string(p->name));
-            stet_put(result, "stopped", stet_bool(!was));
+            *result = stet_value_object();
+            stet_value_put(result, "piece", stet_value_string(p->name));
+            stet_value_put(result, "stopped", stet_value_bool(!was));
         }
         stet_piece_free(p);
     }
@@ -339,29 +372,32 @@ static stet_status stop_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 }
 
 static void stop_render(stet_render *r, stet_value result) {
-    piece_render_text(r, stet_get(result, "piece"));
-    stet_buf_str(r->out, stet_as_bool(stet_get(result, "stopped")) ? ": stopped\n" : ": was stopped already\n");
+    piece_render_text(r, stet_value_get(result, "piece"));
+    stet_buf_str(r->out,
+                 stet_value_as_bool(stet_value_get(result, "stopped")) ? ": stopped\n" : ": was stopped already\n");
 }
 
 static stet_status delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_value hold;
+    char *name;
     stet_status status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
     if (status != STET_OK)
         return status;
-    const char *name = piece_text(args, "piece", "", &hold);
-    status = stet_sched_delete(c.sched, name, err);
+    status = piece_named(args, &name, err);
+    if (status == STET_OK)
+        status = stet_sched_delete(c.sched, name ? name : "", err);
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "piece", stet_string(name));
-        stet_put(result, "deleted", stet_bool(true));
+        *result = stet_value_object();
+        stet_value_put(result, "piece", stet_value_string(name));
+        stet_value_put(result, "deleted", stet_value_bool(true));
     }
+    stet_free(name);
     piece_end(&c);
     return status;
 }
 
 static void delete_render(stet_render *r, stet_value result) {
-    piece_render_text(r, stet_get(result, "piece"));
+    piece_render_text(r, stet_value_get(result, "piece"));
     stet_buf_str(r->out, ": deleted, with what it owned\n");
 }
 
@@ -378,9 +414,11 @@ static const stet_param list_params[] = {
      .max = 10000},
     PIECE_PARAM_SPACE,
     PIECE_PARAM_BRANCH,
+    PIECE_PARAM_SCOPE,
     {0},
 };
-static const stet_param one_params[] = {PIECE_PARAM_PIECE, PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0}};
+static const stet_param one_params[] = {
+    PIECE_PARAM_PIECE, PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, PIECE_PARAM_SCOPE, {0}};
 static const stet_param graph_params[] = {
     PIECE_PARAM_PIECE,
     {.name = "format",
@@ -394,6 +432,7 @@ static const stet_param graph_params[] = {
      .summary = "What changed from generation A to generation B; without B: to now"},
     PIECE_PARAM_SPACE,
     PIECE_PARAM_BRANCH,
+    PIECE_PARAM_SCOPE,
     {0},
 };
 
@@ -425,7 +464,8 @@ const stet_op stet_ops_piece[] = {
      .result_schema =
          "{\"type\":\"object\",\"required\":[\"piece\",\"generation\",\"nodes\",\"result\"],\"properties\":{"
          "\"piece\":{\"type\":\"string\"},\"generation\":{\"type\":\"integer\"},\"nodes\":{\"type\":"
-         "\"integer\"},\"streams\":{\"type\":\"array\"},\"overridden\":{\"type\":\"array\"}}}",
+         "\"integer\"},\"streams\":{\"type\":\"array\"},\"overridden\":{\"type\":\"array\"},"
+         "\"patternChanged\":{\"type\":\"object\"},\"wrong\":{\"type\":\"string\"}}}",
      .examples = show_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
      .run = show_run,

@@ -9,8 +9,15 @@
 #include "scheduler/standing.h"
 
 const char *piece_text(stet_value args, const char *name, const char *otherwise, stet_value *hold) {
-    *hold = stet_get(args, name);
-    return stet_typeof(*hold) == STET_STRING ? stet_as_string(hold, NULL) : otherwise;
+    *hold = stet_value_get(args, name);
+    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : otherwise;
+}
+
+stet_status piece_named(stet_value args, char **out, stet_error *err) {
+    stet_value hold[2];
+    const char *name = piece_text(args, "piece", NULL, &hold[0]), *scope = piece_text(args, "scope", NULL, &hold[1]);
+    *out = NULL;
+    return name ? stet_piece_in(name, scope, out, err) : STET_OK;
 }
 
 static stet_status no_piece(stet_error *err) {
@@ -21,7 +28,7 @@ static stet_status no_piece(stet_error *err) {
 
 static void show_note(void *ctx, const stet_error *what) {
     stet_op_ctx *c = ctx;
-    c->warn(c, "%s%s%s", what->message, what->hint[0] ? "; " : "", what->hint);
+    c->warn(c, "%s%s%s", what->message, stet_has_hint(what) ? "; " : "", what->hint);
 }
 
 typedef struct looking {
@@ -34,19 +41,24 @@ static void look_note(void *ctx, const stet_error *what) {
     show_note(l->op, what);
 }
 
+static bool look_cancelled(void *ctx) {
+    const looking *l = ctx;
+    return stet_op_cancelled(l->op);
+}
+
 static void look_wrong(void *ctx, const char *piece, const stet_error *why) {
     const looking *l = ctx;
-    stet_put(&l->call->wrong, piece, stet_string(why->message));
+    stet_value_put(&l->call->wrong, piece, stet_value_string(why->message));
 }
 
 stet_status piece_wrong(piece_call *c, const stet_piece *p, stet_value *message, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
-    *message = stet_retain(stet_get(c->wrong, p->name));
-    if (stet_typeof(*message) != STET_NULL)
+    *message = stet_value_retain(stet_value_get(c->wrong, p->name));
+    if (stet_value_type(*message) != STET_TYPE_NULL)
         return STET_OK;
     stet_status status = stet_piece_check_parts(c->space, c->branch, p, &mine);
     if (status == STET_INVALID || status == STET_CORRUPT) {
-        *message = stet_string(mine.message);
+        *message = stet_value_string(mine.message);
         status = STET_OK;
     } else if (status != STET_OK) {
         stet_error_move(err, &mine);
@@ -60,12 +72,17 @@ stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, 
     c->space_name = piece_text(args, "space", "main", &c->hold[0]);
     c->branch_name = piece_text(args, "branch", "", &c->hold[1]);
     stet_status status = ctx->project(ctx, &c->project, err);
+    c->stored = c->project;
     if (status == STET_OK && access == PIECE_NOW) {
         looking l = {ctx, c};
-        stet_drive_spec spec = {
-            .space = c->space_name, .branch = c->branch_name, .ctx = &l, .note = look_note, .wrong = look_wrong};
+        stet_drive_spec spec = {.space = c->space_name,
+                                .branch = c->branch_name,
+                                .ctx = &l,
+                                .note = look_note,
+                                .wrong = look_wrong,
+                                .cancelled = look_cancelled};
         bool changed;
-        c->wrong = stet_object();
+        c->wrong = stet_value_object();
         status = stet_drive_preview(c->project, &spec, &c->now, &changed, err);
         if (status == STET_OK && changed)
             c->project = c->now.project;
@@ -99,51 +116,72 @@ stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, 
     return status;
 }
 
+stet_status piece_names_in(piece_call *c, stet_value args, size_t limit, stet_value *out, bool *more, stet_error *err) {
+    stet_value hold[2], all = stet_value_null();
+    const char *scope = piece_text(args, "scope", NULL, &hold[0]), *after = piece_text(args, "after", NULL, &hold[1]);
+    *out = stet_value_array();
+    stet_status status = stet_piece_names(c->space, c->branch, after, scope ? SIZE_MAX : limit, &all, more, err);
+    for (size_t i = 0; i < stet_value_count(all) && status == STET_OK; i++) {
+        stet_value name = stet_value_at(all, i);
+        bool of = !scope || strcmp(stet_piece_scope(stet_value_as_string(&name, NULL)), scope) == 0;
+        if (of && stet_value_count(*out) < limit)
+            stet_value_push(out, stet_value_retain(name));
+        else
+            *more = *more || of;
+    }
+    stet_value_release(all);
+    return status;
+}
+
 stet_status piece_pick(piece_call *c, stet_value args, stet_piece **out, stet_error *err) {
     enum { LISTED = 20 };
-    stet_value hold, names = stet_null();
+    stet_value names = stet_value_null();
     bool more = false;
-    const char *name = piece_text(args, "piece", NULL, &hold);
-    if (name)
-        return stet_piece_load(c->space, c->branch, name, -1, out, err);
-    stet_status status = stet_piece_names(c->space, c->branch, NULL, LISTED, &names, &more, err);
-    if (status == STET_OK && stet_count(names) == 1) {
-        stet_value only = stet_at(names, 0);
-        status = stet_piece_load(c->space, c->branch, stet_as_string(&only, NULL), -1, out, err);
-    } else if (status == STET_OK && stet_count(names) == 0) {
+    char *name;
+    stet_status status = piece_named(args, &name, err);
+    if (status == STET_OK && name)
+        status = stet_piece_load(c->space, c->branch, name, -1, out, err);
+    stet_free(name);
+    if (status != STET_OK || stet_value_type(stet_value_get(args, "piece")) == STET_TYPE_STRING)
+        return status;
+    status = piece_names_in(c, args, LISTED, &names, &more, err);
+    if (status == STET_OK && stet_value_count(names) == 1) {
+        stet_value only = stet_value_at(names, 0);
+        status = stet_piece_load(c->space, c->branch, stet_value_as_string(&only, NULL), -1, out, err);
+    } else if (status == STET_OK && stet_value_count(names) == 0) {
         status = no_piece(err);
     } else if (status == STET_OK) {
         stet_buf b = STET_BUF(4096);
-        for (size_t i = 0; i < stet_count(names); i++) {
-            stet_value one = stet_at(names, i);
-            stet_buf_printf(&b, "%s%s", i ? ", " : "", stet_as_string(&one, NULL));
+        for (size_t i = 0; i < stet_value_count(names); i++) {
+            stet_value one = stet_value_at(names, i);
+            stet_buf_printf(&b, "%s%s", i ? ", " : "", stet_value_as_string(&one, NULL));
         }
         status = stet_fail(err, STET_INVALID, "there are several pieces, say which: %s%s", stet_buf_cstr(&b),
                            more ? ", ..." : "");
         stet_buf_release(&b);
     }
-    stet_release(names);
+    stet_value_release(names);
     return status;
 }
 
 stet_action_state piece_state_of(const stet_standing *s, const stet_action_record *r) {
-    if (r->cause.state == STET_UNKNOWN ||
-        (!(r->key.scope && *r->key.scope) && stet_standing_misses(s, r->key.piece, r->key.action)))
-        return STET_UNKNOWN;
-    return r->action ? stet_standing_of(s, r->action) : STET_UNKNOWN;
+    if (r->cause.state == STET_STATE_UNKNOWN || stet_standing_misses(s, &r->key))
+        return STET_STATE_UNKNOWN;
+    return r->action ? stet_standing_of(s, r->action) : STET_STATE_UNKNOWN;
 }
 
 stet_action_state piece_state_in(stet_value wrong, const stet_standing *s, const stet_action_record *r) {
     stet_action_state state = piece_state_of(s, r);
     bool failed = r->observed && r->failed;
-    return stet_typeof(wrong) == STET_STRING && state == STET_STANDS && !failed ? STET_UNKNOWN : state;
+    return stet_value_type(wrong) == STET_TYPE_STRING && state == STET_STATE_STANDS && !failed ? STET_STATE_UNKNOWN
+                                                                                               : state;
 }
 
 void piece_render_wrong(stet_render *r, stet_value result) {
-    stet_value wrong = stet_get(result, "wrong");
-    if (stet_typeof(wrong) != STET_STRING)
+    stet_value wrong = stet_value_get(result, "wrong");
+    if (stet_value_type(wrong) != STET_TYPE_STRING)
         return;
-    piece_render_text(r, stet_get(result, "piece"));
+    piece_render_text(r, stet_value_get(result, "piece"));
     stet_buf_str(r->out, " is not up to date: ");
     piece_render_text(r, wrong);
     stet_buf_char(r->out, '\n');
@@ -153,14 +191,14 @@ stet_status piece_find_action(piece_call *c, const stet_standing *s, const stet_
                               stet_action_record *out, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_observe_find(c->space, c->branch, key, arena, out, &mine);
-    bool missing = stet_standing_misses(s, key->piece, key->action);
+    bool missing = stet_standing_misses(s, key);
     if (status == STET_NOT_FOUND) {
         *out = (stet_action_record){.key = *key};
         missing = true;
         status = STET_OK;
     }
-    if (status == STET_OK && missing && out->cause.state != STET_UNKNOWN)
-        out->cause = (stet_cause){.state = STET_UNKNOWN,
+    if (status == STET_OK && missing && out->cause.state != STET_STATE_UNKNOWN)
+        out->cause = (stet_cause){.state = STET_STATE_UNKNOWN,
                                   .reason = out->action      ? STET_REASON_RUNTIME
                                             : c->branch != 0 ? STET_REASON_BRANCH
                                                              : STET_REASON_LOST};
@@ -173,17 +211,18 @@ stet_status piece_find_action(piece_call *c, const stet_standing *s, const stet_
 stet_status piece_owed(piece_call *c, stet_value *out, stet_error *err) {
     stet_observe_debt debt;
     stet_status status = stet_observe_owed(c->space, &debt, err);
-    *out = stet_null();
+    *out = stet_value_null();
     if (status == STET_OK && debt.commits + debt.spaces > 0) {
-        *out = stet_object();
-        stet_put(out, "commits", stet_int(debt.commits));
-        stet_put(out, "spaces", stet_int(debt.spaces));
+        *out = stet_value_object();
+        stet_value_put(out, "commits", stet_value_int(debt.commits));
+        stet_value_put(out, "spaces", stet_value_int(debt.spaces));
     }
     return status;
 }
 
 void piece_render_owed(stet_render *r, stet_value owed) {
-    int64_t commits = stet_as_int(stet_get(owed, "commits")), spaces = stet_as_int(stet_get(owed, "spaces"));
+    int64_t commits = stet_value_as_int(stet_value_get(owed, "commits")),
+            spaces = stet_value_as_int(stet_value_get(owed, "spaces"));
     if (commits + spaces == 0)
         return;
     stet_text_styled(r, STET_STYLE_WARN, "not looked at yet: ");
@@ -196,12 +235,12 @@ void piece_render_owed(stet_render *r, stet_value owed) {
 }
 
 stet_status piece_put_absent(piece_call *c, const char *piece, stet_value *result, stet_error *err) {
-    stet_value list = stet_null();
+    stet_value list = stet_value_null();
     stet_status status = stet_standing_absent(c->space, c->branch, piece, &list, err);
-    if (status == STET_OK && stet_count(list) > 0)
-        stet_put(result, "absentSpaces", list);
+    if (status == STET_OK && stet_value_count(list) > 0)
+        stet_value_put(result, "absentSpaces", list);
     else
-        stet_release(list);
+        stet_value_release(list);
     return status;
 }
 
@@ -209,45 +248,82 @@ stet_status piece_put_leads(piece_call *c, const stet_standing *s, const stet_pi
                             stet_error *err) {
     stet_value list;
     stet_status status = stet_sched_leads_to(c->sched, p, s, &list, err);
-    if (status == STET_OK && stet_count(list) > 0)
-        stet_put(row, "leadsTo", list);
+    if (status == STET_OK && stet_value_count(list) > 0)
+        stet_value_put(row, "leadsTo", list);
     else if (status == STET_OK)
-        stet_release(list);
+        stet_value_release(list);
     return status;
 }
 
 void piece_render_leads(stet_render *r, stet_value row) {
     enum { SHOWN = 3 };
-    stet_value list = stet_get(row, "leadsTo");
-    if (stet_count(list) == 0)
+    stet_value list = stet_value_get(row, "leadsTo");
+    if (stet_value_count(list) == 0)
         return;
-    piece_render_text(r, stet_get(row, "piece"));
+    piece_render_text(r, stet_value_get(row, "piece"));
     stet_buf_str(r->out, ": its result is out of date: it links to ");
-    for (size_t i = 0; i < stet_count(list) && i < SHOWN; i++) {
-        stet_value v = stet_at(list, i), space = stet_get(v, "space");
+    for (size_t i = 0; i < stet_value_count(list) && i < SHOWN; i++) {
+        stet_value v = stet_value_at(list, i), space = stet_value_get(v, "space");
         if (i)
             stet_buf_str(r->out, ", ");
-        piece_render_text(r, stet_get(v, "piece"));
+        piece_render_text(r, stet_value_get(v, "piece"));
         stet_buf_char(r->out, '/');
-        piece_render_text(r, stet_get(v, "node"));
-        if (stet_typeof(space) == STET_STRING) {
+        piece_render_text(r, stet_value_get(v, "node"));
+        if (stet_value_type(space) == STET_TYPE_STRING) {
             stet_buf_str(r->out, " in space ");
             piece_render_text(r, space);
         }
         stet_buf_str(r->out, " (");
-        piece_render_text(r, stet_get(v, "state"));
+        piece_render_text(r, stet_value_get(v, "state"));
         stet_buf_char(r->out, ')');
     }
-    if (stet_count(list) > SHOWN)
-        stet_buf_printf(r->out, " and %zu more", stet_count(list) - SHOWN);
+    if (stet_value_count(list) > SHOWN)
+        stet_buf_printf(r->out, " and %zu more", stet_value_count(list) - SHOWN);
     stet_buf_char(r->out, '\n');
 }
 
+stet_status piece_put_changed(piece_call *c, const stet_piece *p, stet_value *row, stet_error *err) {
+    stet_space *space = NULL;
+    stet_piece *was = NULL;
+    int64_t branch = 0;
+    if (c->stored == c->project)
+        return STET_OK;
+    stet_status status = stet_space_open(c->stored, c->space_name, STET_SPACE_READ_ONLY, &space, err);
+    if (status == STET_OK)
+        status = stet_space_branch(space, c->branch_name, &branch, err);
+    if (status == STET_OK)
+        status = stet_piece_load(space, branch, p->name, -1, &was, err);
+    if (status == STET_OK && !stet_hash_equal(was->program, p->program)) {
+        stet_value v = stet_value_object(), file = stet_value_get(stet_value_get(p->envelope, "source"), "file");
+        stet_value_put(&v, "generation", stet_value_int(p->generation));
+        if (stet_value_type(file) == STET_TYPE_STRING)
+            stet_value_put(&v, "file", stet_value_retain(file));
+        stet_value_put(row, "patternChanged", v);
+    }
+    stet_piece_free(was);
+    stet_space_close(space);
+    return status;
+}
+
+void piece_render_changed(stet_render *r, stet_value row) {
+    stet_value changed = stet_value_get(row, "patternChanged"), file = stet_value_get(changed, "file");
+    if (stet_value_type(changed) != STET_TYPE_OBJECT)
+        return;
+    piece_render_text(r, stet_value_get(row, "piece"));
+    stet_buf_str(r->out, ": its pattern");
+    if (stet_value_type(file) == STET_TYPE_STRING) {
+        stet_buf_char(r->out, ' ');
+        piece_render_text(r, file);
+    }
+    stet_buf_printf(r->out, " has changed; the next run sets it up as generation %lld\n",
+                    (long long)stet_value_as_int(stet_value_get(changed, "generation")));
+}
+
 void piece_render_absent(stet_render *r, stet_value result) {
-    stet_value list = stet_get(result, "absentSpaces");
-    for (size_t i = 0; i < stet_count(list); i++) {
+    stet_value list = stet_value_get(result, "absentSpaces");
+    for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_buf b = STET_BUF(0);
-        stet_standing_print_absent(stet_at(list, i), &b);
+        stet_standing_print_absent(stet_value_at(list, i), &b);
         stet_text_styled(r, STET_STYLE_WARN, "warning: ");
         stet_text_plain(r, stet_buf_cstr(&b), b.len);
         stet_buf_str(r->out, "; its documents are read as absent\n");
@@ -257,20 +333,20 @@ void piece_render_absent(stet_render *r, stet_value result) {
 
 void piece_render_overridden(stet_render *r, stet_value names) {
     enum { SHOWN = 20 }; /* each child may have some */
-    for (size_t i = 0; i < stet_count(names) && i < SHOWN; i++) {
+    for (size_t i = 0; i < stet_value_count(names) && i < SHOWN; i++) {
         stet_buf_str(r->out, i ? ", " : "overridden: ");
-        piece_render_text(r, stet_at(names, i));
+        piece_render_text(r, stet_value_at(names, i));
     }
-    if (stet_count(names) > SHOWN)
-        stet_buf_printf(r->out, " and %zu more", stet_count(names) - SHOWN);
-    if (stet_count(names) > 0)
+    if (stet_value_count(names) > SHOWN)
+        stet_buf_printf(r->out, " and %zu more", stet_value_count(names) - SHOWN);
+    if (stet_value_count(names) > 0)
         stet_buf_str(r->out, "; stet run --unset KEY returns to the pattern's default\n");
 }
 
 void piece_render_message(stet_buf *out, stet_value failure, const char *piece, const char *node) {
-    stet_value message = stet_get(failure, "message");
+    stet_value message = stet_value_get(failure, "message");
     size_t len = 0, name = strlen(piece) + 1 + strlen(node);
-    const char *text = stet_typeof(message) == STET_STRING ? stet_as_string(&message, &len) : "";
+    const char *text = stet_value_type(message) == STET_TYPE_STRING ? stet_value_as_string(&message, &len) : "";
     if (len > name + 2 && strncmp(text, piece, strlen(piece)) == 0 && text[strlen(piece)] == '/' &&
         strncmp(text + strlen(piece) + 1, node, strlen(node)) == 0 && strncmp(text + name, ": ", 2) == 0) {
         text += name + 2;
@@ -283,45 +359,46 @@ void piece_end(piece_call *c) {
     stet_sched_close(c->sched);
     stet_space_close(c->space);
     stet_scratch_close(&c->now);
-    stet_release(c->wrong);
+    stet_value_release(c->wrong);
     *c = (piece_call){0};
 }
 
 void piece_render_text(stet_render *r, stet_value text) {
     size_t len;
-    const char *s = stet_typeof(text) == STET_STRING ? stet_as_string(&text, &len) : NULL;
+    const char *s = stet_value_type(text) == STET_TYPE_STRING ? stet_value_as_string(&text, &len) : NULL;
     if (s)
         stet_text_plain(r, s, len);
 }
 
 static void render_problem(stet_render *r, stet_value p) {
-    stet_value error = stet_get(p, "error"), hint = stet_get(error, "hint");
+    stet_value error = stet_value_get(p, "error"), hint = stet_value_get(error, "hint");
     stet_text_styled(r, STET_STYLE_BAD,
-                     stet_typeof(stet_get(p, "cycle")) == STET_STRING ? "aside  "
-                     : stet_as_bool(stet_get(p, "outdated"))          ? "outdated "
-                                                                      : "failed ");
-    stet_value piece = stet_get(p, "piece"), node = stet_get(p, "node");
-    if (stet_typeof(piece) == STET_STRING) {
+                     stet_value_type(stet_value_get(p, "cycle")) == STET_TYPE_STRING ? "aside  "
+                     : stet_value_as_bool(stet_value_get(p, "outdated"))             ? "outdated "
+                                                                                     : "failed ");
+    stet_value piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node");
+    if (stet_value_type(piece) == STET_TYPE_STRING) {
         piece_render_text(r, piece);
         stet_buf_char(r->out, '/');
         piece_render_text(r, node);
     } else { /* of a whole space */
         stet_buf_str(r->out, "space ");
-        piece_render_text(r, stet_get(p, "space"));
+        piece_render_text(r, stet_value_get(p, "space"));
     }
     stet_buf_str(r->out, ": ");
     stet_buf said_why = STET_BUF(0);
-    piece_render_message(&said_why, error, stet_typeof(piece) == STET_STRING ? stet_as_string(&piece, NULL) : "",
-                         stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "");
+    piece_render_message(&said_why, error,
+                         stet_value_type(piece) == STET_TYPE_STRING ? stet_value_as_string(&piece, NULL) : "",
+                         stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "");
     stet_text_plain(r, stet_buf_cstr(&said_why), said_why.len);
     stet_buf_release(&said_why);
     stet_buf_char(r->out, '\n');
     /* What a failed command said, whole. */
     static const char *const streams[] = {"stdout", "stderr"};
     for (int i = 0; i < 2; i++) {
-        stet_value said = stet_get(stet_get(error, "details"), streams[i]);
+        stet_value said = stet_value_get(stet_value_get(error, "details"), streams[i]);
         size_t len;
-        const char *text = stet_typeof(said) == STET_STRING ? stet_as_string(&said, &len) : NULL;
+        const char *text = stet_value_type(said) == STET_TYPE_STRING ? stet_value_as_string(&said, &len) : NULL;
         if (!text)
             continue;
         stet_buf_add(r->out, text, len);
@@ -329,8 +406,8 @@ static void render_problem(stet_render *r, stet_value p) {
             stet_buf_char(r->out, '\n');
     }
     size_t hint_len = 0;
-    stet_as_string(&hint, &hint_len);
-    if (stet_typeof(hint) == STET_STRING && hint_len > 0) {
+    stet_value_as_string(&hint, &hint_len);
+    if (stet_value_type(hint) == STET_TYPE_STRING && hint_len > 0) {
         stet_buf_str(r->out, "       ");
         piece_render_text(r, hint);
         stet_buf_char(r->out, '\n');
@@ -339,18 +416,18 @@ static void render_problem(stet_render *r, stet_value p) {
 
 /* One that failed at an earlier start. What it printed was shown then, and is in that run's log. */
 static void render_before(stet_render *r, stet_value list) {
-    size_t n = stet_count(list);
+    size_t n = stet_value_count(list);
     for (size_t i = 0; i < n && i < 20; i++) {
-        stet_value p = stet_at(list, i), piece = stet_get(p, "piece"), node = stet_get(p, "node");
+        stet_value p = stet_value_at(list, i), piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node");
         stet_buf why = STET_BUF(0);
         stet_text_styled(r, STET_STYLE_BAD, "failed before ");
         piece_render_text(r, piece);
         stet_buf_char(r->out, '/');
         piece_render_text(r, node);
         stet_buf_str(r->out, ": ");
-        piece_render_message(&why, stet_get(p, "error"),
-                             stet_typeof(piece) == STET_STRING ? stet_as_string(&piece, NULL) : "",
-                             stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "");
+        piece_render_message(&why, stet_value_get(p, "error"),
+                             stet_value_type(piece) == STET_TYPE_STRING ? stet_value_as_string(&piece, NULL) : "",
+                             stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "");
         stet_text_plain(r, stet_buf_cstr(&why), why.len);
         stet_buf_char(r->out, '\n');
         stet_buf_release(&why);
@@ -363,55 +440,56 @@ static void render_before(stet_render *r, stet_value list) {
 }
 
 static void render_reason(stet_render *r, stet_value a) {
-    stet_value document = stet_get(a, "document"), piece = stet_get(a, "piece");
-    if (stet_typeof(piece) == STET_STRING) { /* of another piece */
+    stet_value document = stet_value_get(a, "document"), piece = stet_value_get(a, "piece");
+    if (stet_value_type(piece) == STET_TYPE_STRING) { /* of another piece */
         piece_render_text(r, piece);
         stet_buf_char(r->out, '/');
     }
-    piece_render_text(r, stet_get(a, "node"));
+    piece_render_text(r, stet_value_get(a, "node"));
     stet_buf_str(r->out, ": ");
-    piece_render_text(r, stet_get(a, "state"));
+    piece_render_text(r, stet_value_get(a, "state"));
     stet_buf_str(r->out, ", ");
-    piece_render_text(r, stet_get(a, "reason"));
-    if (stet_typeof(document) == STET_STRING) {
+    piece_render_text(r, stet_value_get(a, "reason"));
+    if (stet_value_type(document) == STET_TYPE_STRING) {
         stet_buf_str(r->out, ": ");
         piece_render_text(r, document);
     }
-    if (stet_typeof(stet_get(a, "scope")) == STET_STRING) {
+    if (stet_value_type(stet_value_get(a, "scope")) == STET_TYPE_STRING) {
         stet_buf_str(r->out, " (scope ");
-        piece_render_text(r, stet_get(a, "scope"));
+        piece_render_text(r, stet_value_get(a, "scope"));
         stet_buf_char(r->out, ')');
     }
-    if (stet_typeof(stet_get(a, "waitsFor")) == STET_STRING) {
+    if (stet_value_type(stet_value_get(a, "waitsFor")) == STET_TYPE_STRING) {
         stet_buf_str(r->out, "; waits for ");
-        piece_render_text(r, stet_get(a, "waitsFor"));
+        piece_render_text(r, stet_value_get(a, "waitsFor"));
         stet_buf_str(r->out, ", which failed");
     }
     stet_buf_char(r->out, '\n');
 }
 
 void piece_render_outcome(stet_render *r, stet_value result) {
-    stet_value problems = stet_get(result, "problems"), setup = stet_get(result, "setup");
-    stet_value actions = stet_get(result, "actions");
-    for (size_t i = 0; i < stet_count(actions); i++)
-        render_reason(r, stet_at(actions, i));
-    for (size_t i = 0; i < stet_count(problems) && i < 20; i++)
-        render_problem(r, stet_at(problems, i));
-    if (stet_count(problems) > 20)
+    stet_value problems = stet_value_get(result, "problems"), setup = stet_value_get(result, "setup");
+    stet_value actions = stet_value_get(result, "actions");
+    for (size_t i = 0; i < stet_value_count(actions); i++)
+        render_reason(r, stet_value_at(actions, i));
+    for (size_t i = 0; i < stet_value_count(problems) && i < 20; i++)
+        render_problem(r, stet_value_at(problems, i));
+    if (stet_value_count(problems) > 20)
         stet_buf_str(r->out, "... and more; stet status shows them\n");
-    render_before(r, stet_get(result, "failedBefore"));
-    if (stet_typeof(setup) == STET_OBJECT && !stet_as_bool(stet_get(setup, "created")))
-        stet_buf_printf(
-            r->out, "%sgeneration %lld: %lld nodes added, %lld changed, %lld gone, %lld kept\n",
-            stet_as_bool(stet_get(result, "dryRun")) ? "it would be " : "",
-            (long long)stet_as_int(stet_get(setup, "generation")), (long long)stet_as_int(stet_get(setup, "added")),
-            (long long)stet_as_int(stet_get(setup, "changed")), (long long)stet_as_int(stet_get(setup, "gone")),
-            (long long)stet_as_int(stet_get(setup, "kept")));
-    if (stet_as_bool(stet_get(result, "dryRun"))) {
-        size_t n = stet_count(actions), restarts = 0;
+    render_before(r, stet_value_get(result, "failedBefore"));
+    if (stet_value_type(setup) == STET_TYPE_OBJECT && !stet_value_as_bool(stet_value_get(setup, "created")))
+        stet_buf_printf(r->out, "%sgeneration %lld: %lld nodes added, %lld changed, %lld gone, %lld kept\n",
+                        stet_value_as_bool(stet_value_get(result, "dryRun")) ? "it would be " : "",
+                        (long long)stet_value_as_int(stet_value_get(setup, "generation")),
+                        (long long)stet_value_as_int(stet_value_get(setup, "added")),
+                        (long long)stet_value_as_int(stet_value_get(setup, "changed")),
+                        (long long)stet_value_as_int(stet_value_get(setup, "gone")),
+                        (long long)stet_value_as_int(stet_value_get(setup, "kept")));
+    if (stet_value_as_bool(stet_value_get(result, "dryRun"))) {
+        size_t n = stet_value_count(actions), restarts = 0;
         for (size_t i = 0; i < n; i++) {
-            stet_value reason = stet_get(stet_at(actions, i), "reason");
-            restarts += strcmp(stet_as_string(&reason, NULL), "restart") == 0;
+            stet_value reason = stet_value_get(stet_value_at(actions, i), "reason");
+            restarts += strcmp(stet_value_as_string(&reason, NULL), "restart") == 0;
         }
         n -= restarts;
         stet_buf_printf(r->out, n == 1 ? "%zu action does not stand" : "%zu actions do not stand", n);
@@ -422,12 +500,14 @@ void piece_render_outcome(stet_render *r, stet_value result) {
         stet_buf_str(r->out, "; nothing was run\n");
         return;
     }
-    long long failed = stet_as_int(stet_get(result, "failed")), aside = stet_as_int(stet_get(result, "aside")),
-              left = stet_as_int(stet_get(result, "left")), waiting = stet_as_int(stet_get(result, "waiting"));
-    bool part = stet_as_bool(stet_get(result, "part"));
-    stet_buf_printf(r->out, "ran %lld", (long long)stet_as_int(stet_get(result, "ran")));
+    long long failed = stet_value_as_int(stet_value_get(result, "failed")),
+              aside = stet_value_as_int(stet_value_get(result, "aside")),
+              left = stet_value_as_int(stet_value_get(result, "left")),
+              waiting = stet_value_as_int(stet_value_get(result, "waiting"));
+    bool part = stet_value_as_bool(stet_value_get(result, "part"));
+    stet_buf_printf(r->out, "ran %lld", (long long)stet_value_as_int(stet_value_get(result, "ran")));
     if (!part)
-        stet_buf_printf(r->out, ", stood %lld", (long long)stet_as_int(stet_get(result, "stood")));
+        stet_buf_printf(r->out, ", stood %lld", (long long)stet_value_as_int(stet_value_get(result, "stood")));
     stet_buf_printf(r->out, ", failed %lld", failed);
     if (aside > 0)
         stet_buf_printf(r->out, ", put aside %lld", aside);
@@ -435,23 +515,23 @@ void piece_render_outcome(stet_render *r, stet_value result) {
         stet_buf_printf(r->out, ", left %lld", left);
     if (waiting > 0)
         stet_buf_printf(r->out, " (%lld wait for what failed)", waiting);
-    stet_value unverified = stet_get(result, "unverified");
-    stet_buf_printf(r->out, " in %.2f s%s", (double)stet_as_int(stet_get(result, "durationMs")) / 1000,
+    stet_value unverified = stet_value_get(result, "unverified");
+    stet_buf_printf(r->out, " in %.2f s%s", (double)stet_value_as_int(stet_value_get(result, "durationMs")) / 1000,
                     part && failed + aside + left == 0 ? ": what was asked for stands" : "");
-    for (size_t i = 0; i < stet_count(unverified); i++) {
+    for (size_t i = 0; i < stet_value_count(unverified); i++) {
         stet_buf_str(r->out, i ? ", " : "; not verified: ");
-        piece_render_text(r, stet_at(unverified, i));
+        piece_render_text(r, stet_value_at(unverified, i));
     }
-    stet_buf_str(r->out, stet_count(unverified) ? " did not run (stet run runs all of it)\n" : "\n");
+    stet_buf_str(r->out, stet_value_count(unverified) ? " did not run (stet run runs all of it)\n" : "\n");
 }
 
 stet_status piece_outcome_verdict(stet_value result) {
-    stet_value code = stet_get(stet_get(result, "resultError"), "code");
-    const char *why = stet_typeof(code) == STET_STRING ? stet_as_string(&code, NULL) : "";
-    bool failed = stet_as_int(stet_get(result, "failed")) > 0 || strcmp(why, "failed") == 0;
+    stet_value code = stet_value_get(stet_value_get(result, "resultError"), "code");
+    const char *why = stet_value_type(code) == STET_TYPE_STRING ? stet_value_as_string(&code, NULL) : "";
+    bool failed = stet_value_as_int(stet_value_get(result, "failed")) > 0 || strcmp(why, "failed") == 0;
     if (!failed && strcmp(why, "conflict") == 0)
         return STET_CONFLICT;
-    return failed || stet_as_int(stet_get(result, "aside")) > 0 ? STET_FAILED : STET_OK;
+    return failed || stet_value_as_int(stet_value_get(result, "aside")) > 0 ? STET_FAILED : STET_OK;
 }
 
 const char piece_outcome_schema[] =
@@ -470,11 +550,6 @@ const char piece_outcome_schema[] =
     ","
     "\"result\":{},\"resultError\":{\"type\":\"object\"}}}";
 
-static bool give_up(void *ctx) {
-    stet_op_ctx *c = ctx;
-    return c->cancelled(c);
-}
-
 static void show_progress(void *ctx, int64_t done, int64_t total, const char *note) {
     stet_op_ctx *c = ctx;
     c->progress(c, done, total, note);
@@ -486,7 +561,7 @@ stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *res
     if (status != STET_OK)
         return status;
     spec->ctx = ctx;
-    spec->cancelled = give_up;
+    spec->cancelled = stet_op_cancelled;
     spec->progress = show_progress;
     spec->note = show_note;
     stet_drive_outcome out;
@@ -494,7 +569,7 @@ stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *res
     if (status == STET_OK)
         *result = stet_drive_outcome_value(&out);
     else if (status == STET_CANCELLED) {
-        stet_detail(err, "ran", stet_int((int64_t)out.report.ran));
+        stet_detail(err, "ran", stet_value_int((int64_t)out.report.ran));
         stet_hint(err, "what was done is stored; the next start goes on from there");
     }
     stet_drive_outcome_release(&out);
@@ -510,6 +585,6 @@ stet_status piece_fresh(stet_op_ctx *ctx, stet_value args, const stet_docname *n
                             .branch = piece_text(args, "branch", "", &hold[1]),
                             .ctx = ctx,
                             .note = show_note,
-                            .cancelled = give_up};
+                            .cancelled = stet_op_cancelled};
     return status == STET_OK ? stet_drive_fresh(project, &spec, name, path, out, err) : status;
 }

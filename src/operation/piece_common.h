@@ -15,6 +15,11 @@
         .name = "branch", .type = STET_PARAM_STRING, .metavar = "NAME",                                                \
         .summary = "The branch; the empty name is the default branch", .default_json = "\"\""                          \
     }
+#define PIECE_PARAM_SCOPE                                                                                              \
+    {                                                                                                                  \
+        .name = "scope", .type = STET_PARAM_STRING, .metavar = "NAME",                                                 \
+        .summary = "The scope of the piece, such as user:x; PIECE@SCOPE names the same piece"                          \
+    }
 #define PIECE_PARAM_ONLY_PIECE                                                                                         \
     {                                                                                                                  \
         .name = "piece", .type = STET_PARAM_STRING, .flags = STET_PARAM_POSITIONAL, .metavar = "PIECE",                \
@@ -31,6 +36,8 @@
         .metavar = "PIECE", .summary = "Name of the piece"                                                             \
     }
 
+/* The piece that `piece` and `scope` of the arguments name; NULL: none is named. Caller frees. */
+STET_CHECKED stet_status piece_named(stet_value args, char **out, stet_error *err);
 /* A string argument, or `otherwise`. `hold` keeps it. */
 const char *piece_text(stet_value args, const char *name, const char *otherwise, stet_value *hold);
 
@@ -42,8 +49,9 @@ typedef struct piece_call {
     int64_t branch;
     stet_value hold[3];
     const char *space_name, *branch_name;
-    stet_value wrong; /* PIECE_NOW: {PIECE: message} of pieces whose pattern files are wrong */
-    stet_scratch now; /* PIECE_NOW: the copy that is read, if patterns or files have changed */
+    stet_value wrong;     /* PIECE_NOW: {PIECE: message} of pieces whose pattern files are wrong */
+    stet_scratch now;     /* PIECE_NOW: the copy that is read, if patterns or files have changed */
+    stet_project *stored; /* the project itself, which `project` is not if the copy is read */
     /* The default space was never written, and the default branch is requested: there is no piece yet. */
     bool absent;
 } piece_call;
@@ -62,9 +70,13 @@ void piece_end(piece_call *c);
  * or its argument does not match its schema. Null: nothing is wrong. The caller releases it. */
 STET_CHECKED stet_status piece_wrong(piece_call *c, const stet_piece *p, stet_value *message, stet_error *err);
 
-/* The piece that the arguments name; without a name, the only piece. STET_INVALID: there are several; the message lists
+/* The piece that the arguments name; without a name, the only piece (of the scope that they name). STET_INVALID: there are several; the message lists
  * them. The caller frees it. */
 STET_CHECKED stet_status piece_pick(piece_call *c, stet_value args, stet_piece **out, stet_error *err);
+
+/* Names of pieces, after `after` of the arguments, at most `limit`, of the scope that the arguments name, or of any. The caller releases them. */
+STET_CHECKED stet_status piece_names_in(piece_call *c, stet_value args, size_t limit, stet_value *out, bool *more,
+                                        stet_error *err);
 
 /* The state of an action: stet_standing_of, and unknown if it has no valid row or one that can't be decoded. */
 stet_action_state piece_state_of(const stet_standing *s, const stet_action_record *r);
@@ -78,7 +90,8 @@ STET_CHECKED stet_status piece_find_action(piece_call *c, const stet_standing *s
                                            stet_arena *arena, stet_action_record *out, stet_error *err);
 /* Prints "ID/KEY (scope S) in space NAME", without the parts that have their default. `uuid` NULL: the own space. */
 void piece_print_cell(stet_space *s, const char *uuid, const stet_docname *name, stet_pathref path, stet_buf *out);
-/* Prints "PIECE/ACTION". What is not a piece is named by its document: "ID (scope S)/ACTION". */
+/* Prints "PIECE/ACTION", where PIECE has its scope: "totals@user:x/sum". What is not a piece is named by its document:
+ * "ID (scope S)/ACTION". */
 void piece_print_action(const stet_action_key *key, stet_buf *out);
 /* The name of a state. An otherwise up-to-date action whose last run failed is "failed". */
 const char *piece_state_name(const stet_action_record *r, stet_action_state state);
@@ -99,6 +112,10 @@ void piece_render_absent(stet_render *r, stet_value result);
 STET_CHECKED stet_status piece_put_leads(piece_call *c, const stet_standing *s, const stet_piece *p, stet_value *row,
                                          stet_error *err);
 void piece_render_leads(stet_render *r, stet_value row);
+/* PIECE_NOW: `patternChanged` of a row of a piece, {"generation","file"?}: its pattern is another one than it was last
+ * set up with, whether or not any of its actions is affected. Omitted if it is the same. */
+STET_CHECKED stet_status piece_put_changed(piece_call *c, const stet_piece *p, stet_value *row, stet_error *err);
+void piece_render_changed(stet_render *r, stet_value row);
 /* Appends the message of a failure, without the name of the action at its beginning, which is shown beside it. */
 void piece_render_message(stet_buf *out, stet_value failure, const char *piece, const char *node);
 

@@ -51,7 +51,9 @@ static const char *reason_words(stet_reason reason) {
     case STET_REASON_SPACE:
         return "a space that did not exist when it ran exists now";
     case STET_REASON_PATTERN:
-        return "its pattern file is invalid";
+        return "its pattern file, or that of a piece that it reads, is invalid";
+    case STET_REASON_LEFT:
+        return "the node that wrote a file it reads is gone";
     case STET_REASON_WAITS:
         return "it failed, and was not tried again since";
     default:
@@ -114,7 +116,7 @@ static void name_writer(piece_call *c, const stet_cause *cause, stet_buf *out) {
 
 static void explain_mark(piece_call *c, const stet_action_record *r, stet_buf *out) {
     piece_print_action(&r->key, out);
-    stet_buf_printf(out, " is %s: %s", stet_state_name(r->cause.state), reason_words(r->cause.reason));
+    stet_buf_printf(out, " is %s: %s", stet_action_state_name(r->cause.state), reason_words(r->cause.reason));
     if (r->cause.name.id) {
         stet_buf_str(out, ": ");
         piece_print_cell(c->space, r->cause.space, &r->cause.name, r->cause.change.path, out);
@@ -149,14 +151,13 @@ static void take_step(climb *k, const char *node, size_t from) {
 
 static bool follow_link(void *ctx, stet_value binding, stet_pathref place) {
     climb *k = ctx;
-    stet_value link, id;
+    stet_link l;
+    stet_path path = STET_PATH_INIT;
     (void)place;
-    if (!stet_link_is(binding, &link))
-        return true;
-    id = stet_get(link, "id");
-    const char *text = stet_typeof(id) == STET_STRING ? stet_as_string(&id, NULL) : "";
-    if (strncmp(text, k->prefix, strlen(k->prefix)) == 0)
-        take_step(k, text + strlen(k->prefix), k->at);
+    if (stet_link_read(binding, &l, &path) && strcmp(l.scope, k->piece->scope) == 0 &&
+        strncmp(l.id, k->prefix, strlen(k->prefix)) == 0)
+        take_step(k, l.id + strlen(k->prefix), k->at);
+    stet_path_release(&path);
     return true;
 }
 
@@ -169,11 +170,11 @@ static void climb_begin(climb *k, piece_call *c, const stet_piece *p, const char
 static const char *climb_next(climb *k) {
     if (k->at == k->steps.len)
         return NULL;
-    stet_value row = stet_null();
+    stet_value row = stet_value_null();
     const char *node = k->steps.at[k->at].node;
     if (stet_piece_row(k->c->space, k->c->branch, k->piece, node, &row, NULL) == STET_OK)
-        stet_binding_walk(stet_get(row, "inputs"), follow_link, k);
-    stet_release(row);
+        stet_binding_walk(stet_value_get(row, "inputs"), follow_link, k);
+    stet_value_release(row);
     k->at++;
     return node;
 }
@@ -210,17 +211,18 @@ typedef struct why {
 } why;
 
 static bool failure_of(const why *w, const char *node, stet_value *out) {
-    return stet_find(w->failures, node, strlen(node), out);
+    return stet_value_find(w->failures, node, strlen(node), out);
 }
 
 static bool is_command(const why *w, const char *node) {
-    stet_value row = stet_null();
+    stet_value row = stet_value_null();
     bool command = false;
     if (stet_piece_row(w->c->space, w->c->branch, w->piece, node, &row, NULL) == STET_OK) {
-        stet_value type = stet_get(stet_get(row, "module"), "type");
-        command = stet_typeof(type) == STET_STRING && strcmp(stet_as_string(&type, NULL), "command") == 0;
+        stet_value type = stet_value_get(stet_value_get(row, "module"), "type");
+        command =
+            stet_value_type(type) == STET_TYPE_STRING && strcmp(stet_value_as_string(&type, NULL), "command") == 0;
     }
-    stet_release(row);
+    stet_value_release(row);
     return command;
 }
 
@@ -229,7 +231,7 @@ static bool explain_failure_above(const why *w, const char *node, const char *be
     climb k;
     const char *at;
     bool found = false;
-    if (stet_count(w->failures) == 0)
+    if (stet_value_count(w->failures) == 0)
         return false;
     climb_begin(&k, w->c, w->piece, node);
     while (!found && (at = climb_next(&k))) {
@@ -249,7 +251,7 @@ static bool explain_failure_above(const why *w, const char *node, const char *be
 /* The action that is marked, wherever it is. */
 static void explain_root(const why *w, const stet_stale_root *root, const stet_action_record *r, stet_buf *out) {
     piece_call there = {.project = w->c->project, .space = root->space, .branch = root->branch};
-    const char *piece = root->piece ? stet_piece_name_of(root->piece) : NULL;
+    char *piece = root->piece ? stet_piece_of(&(stet_docname){root->piece, root->scope}) : NULL;
     bool far = root->space != w->c->space || root->branch != w->c->branch;
     if (r)
         explain_mark(&there, r, out);
@@ -262,6 +264,7 @@ static void explain_root(const why *w, const stet_stale_root *root, const stet_a
         stet_buf_printf(out, "changes in space %s were not looked at yet", root->name);
     if (far && (r || root->piece))
         stet_buf_printf(out, " (in space %s)", stet_space_name(root->space));
+    stet_free(piece);
 }
 
 /* The message of the failure that is recorded. */
@@ -270,18 +273,19 @@ static void explain_note(const stet_action_record *r, const char *piece, stet_bu
     if (r->note_len == 0 || stet_json_parse(r->note, r->note_len, &note, NULL) != STET_OK)
         return;
     stet_buf_str(out, ": ");
-    piece_render_message(out, stet_get(note, "error"), piece, r->key.action);
-    stet_release(note);
+    piece_render_message(out, stet_value_get(note, "error"), piece, r->key.action);
+    stet_value_release(note);
 }
 
 /* "PIECE/NODE, which failed: ..." */
 static void explain_failed_root(const why *w, const stet_stale_root *root, const stet_action_record *r, stet_buf *out) {
-    const char *piece = stet_piece_name_of_key(&r->key);
+    char *piece = stet_piece_of_action(&r->key);
     piece_print_action(&r->key, out);
     if (root->space != w->c->space || root->branch != w->c->branch)
         stet_buf_printf(out, " in space %s", stet_space_name(root->space));
     stet_buf_str(out, ", which failed");
     explain_note(r, piece ? piece : r->key.piece, out);
+    stet_free(piece);
 }
 
 /* The way to the marked action that makes this one stale. */
@@ -293,7 +297,7 @@ static void explain_stale(const why *w, const char *node, const stet_stale_root 
     bool here = root->space == w->c->space && root->branch == w->c->branch;
     if (here && recorded && stet_piece_has(w->piece, &r.key))
         end = r.key.action;
-    else if (here && root->piece && strcmp(root->piece, w->piece->doc) == 0)
+    else if (here && root->piece && stet_piece_has(w->piece, &(stet_action_key){root->piece, root->scope, NULL}))
         end = root->name;
     climb k;
     climb_begin(&k, w->c, w->piece, node);
@@ -336,7 +340,7 @@ static stet_status explain(const why *w, const char *node, stet_value *out, stet
         return status;
     }
     stet_action_state state = piece_state_in(w->wrong, &w->standing, &r);
-    const stet_stale_root *root = state == STET_STALE ? stet_standing_root(&w->standing, r.action) : NULL;
+    const stet_stale_root *root = state == STET_STATE_STALE ? stet_standing_root(&w->standing, r.action) : NULL;
     stet_buf b = STET_BUF(0);
     stet_value failure;
     bool failed = failure_of(w, node, &failure), above = root && root->failed;
@@ -348,15 +352,15 @@ static stet_status explain(const why *w, const char *node, stet_value *out, stet
         stet_buf_str(&b, ": ");
         piece_render_message(&b, failure, piece, node);
         stet_buf_str(&b, "; ");
-        stet_put(out, "error", stet_retain(failure));
+        stet_value_put(out, "error", stet_value_retain(failure));
     }
     if (root) {
         explain_stale(w, node, root, &b);
-    } else if (state == STET_UNKNOWN && stet_typeof(w->wrong) == STET_STRING &&
-               (r.cause.state == STET_STANDS || r.cause.reason == STET_REASON_PATTERN)) {
+    } else if (state == STET_STATE_UNKNOWN && stet_value_type(w->wrong) == STET_TYPE_STRING &&
+               (r.cause.state == STET_STATE_STANDS || r.cause.reason == STET_REASON_PATTERN)) {
         stet_buf_printf(&b, "%s/%s is unknown: %s is not up to date: %s", piece, node, piece,
-                        stet_as_string(&w->wrong, NULL));
-    } else if (state != STET_STANDS) {
+                        stet_value_as_string(&w->wrong, NULL));
+    } else if (state != STET_STATE_STANDS) {
         explain_mark(c, &r, &b);
     } else if (failed) {
         stet_buf_str(&b, "nothing that it read has changed since: stet run tries it again");
@@ -364,15 +368,15 @@ static stet_status explain(const why *w, const char *node, stet_value *out, stet
         stet_buf_printf(&b, "%s/%s stands: nothing that it read has changed since sequence %lld", piece, node,
                         (long long)r.observed_at);
     }
-    if (!failed && !above && state != STET_STANDS)
+    if (!failed && !above && state != STET_STATE_STANDS)
         above = explain_failure_above(w, node, is_command(w, node) ? "; it waits: it " : "; it ", &b);
     for (size_t i = 0; r.observed && i < r.read_count; i++)
         if (!r.reads[i].space && r.reads[i].name.id &&
             strcmp(r.reads[i].name.id, STET_ENV_PREFIX STET_PLACE_VARIABLE) == 0)
             stet_buf_str(&b, "; its output holds the path of the project, so that its result is not used in another "
                              "directory");
-    stet_put(out, "upstreamFailed", stet_bool(above));
-    stet_put(out, "text", stet_string_n(stet_buf_cstr(&b), b.len));
+    stet_value_put(out, "upstreamFailed", stet_value_bool(above));
+    stet_value_put(out, "text", stet_value_string_n(stet_buf_cstr(&b), b.len));
     stet_buf_release(&b);
     stet_arena_release(&arena);
     return STET_OK;
@@ -382,14 +386,14 @@ static stet_status explain(const why *w, const char *node, stet_value *out, stet
 static stet_status add_reason(const why *w, const char *node, stet_map *told, stet_value *rows, stet_error *err) {
     size_t before = stet_map_len(told);
     stet_value one;
-    if (stet_count(*rows) >= REASONS_MAX)
+    if (stet_value_count(*rows) >= REASONS_MAX)
         return STET_OK;
     stet_map_put(told, node, strlen(node), (stet_slot){.n = 0});
     if (stet_map_len(told) == before)
         return STET_OK;
     stet_status status = explain(w, node, &one, err);
     if (status == STET_OK)
-        stet_push(rows, one);
+        stet_value_push(rows, one);
     return status;
 }
 
@@ -425,17 +429,17 @@ static bool is_of_piece(const why *w, const stet_stale_root *root) {
  * because of another piece or another space, and what waits for a failure. */
 static stet_status add_all(const why *w, stet_value *rows, stet_error *err) {
     stet_map told = {0};
-    size_t n = stet_count(w->failures);
+    size_t n = stet_value_count(w->failures);
     stet_status status = STET_OK;
     for (size_t i = 0; i < n && i < REASONS_MAX && status == STET_OK; i++)
-        status = add_reason(w, stet_key_at(w->failures, i, NULL), &told, rows, err);
+        status = add_reason(w, stet_value_key_at(w->failures, i, NULL), &told, rows, err);
     const stet_standing *s = &w->standing;
-    for (size_t i = 0; i < s->marked_count && stet_count(*rows) < REASONS_MAX && status == STET_OK; i++)
+    for (size_t i = 0; i < s->marked_count && stet_value_count(*rows) < REASONS_MAX && status == STET_OK; i++)
         status = add_action(w, s->marked[i].action, &told, rows, err);
-    for (size_t i = 0; i < s->missing_count && stet_count(*rows) < REASONS_MAX && status == STET_OK; i++)
-        if (strcmp(s->missing[i].piece, w->piece->doc) == 0)
+    for (size_t i = 0; i < s->missing_count && stet_value_count(*rows) < REASONS_MAX && status == STET_OK; i++)
+        if (stet_piece_has(w->piece, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL}))
             status = add_reason(w, s->missing[i].action, &told, rows, err);
-    for (size_t i = 0; i < s->stale.len && stet_count(*rows) < REASONS_MAX && status == STET_OK; i++)
+    for (size_t i = 0; i < s->stale.len && stet_value_count(*rows) < REASONS_MAX && status == STET_OK; i++)
         if (s->roots[s->root_of.at[i]].failed || !is_of_piece(w, &s->roots[s->root_of.at[i]]))
             status = add_action(w, s->stale.at[i], &told, rows, err);
     stet_map_release(&told);
@@ -445,12 +449,13 @@ static stet_status add_all(const why *w, stet_value *rows, stet_error *err) {
 /* What is wrong with the piece as a whole. */
 static stet_status add_wrong(why *w, stet_value *rows, stet_error *err) {
     stet_status status = piece_wrong(w->c, w->piece, &w->wrong, err);
-    if (status == STET_OK && stet_typeof(w->wrong) == STET_STRING) {
-        stet_value row = stet_object();
-        stet_put(&row, "state", stet_string(stet_state_name(STET_UNKNOWN)));
-        stet_put(&row, "text",
-                 stet_stringf("%s is not up to date: %s", w->piece->name, stet_as_string(&w->wrong, NULL)));
-        stet_push(rows, row);
+    if (status == STET_OK && stet_value_type(w->wrong) == STET_TYPE_STRING) {
+        stet_value row = stet_value_object();
+        stet_value_put(&row, "state", stet_value_string(stet_action_state_name(STET_STATE_UNKNOWN)));
+        stet_value_put(
+            &row, "text",
+            stet_value_stringf("%s is not up to date: %s", w->piece->name, stet_value_as_string(&w->wrong, NULL)));
+        stet_value_push(rows, row);
     }
     return status;
 }
@@ -461,10 +466,11 @@ static stet_status find_subject(piece_call *c, stet_value args, stet_piece **pie
     stet_error mine = STET_ERROR_INIT;
     *node = piece_text(args, "action", NULL, hold);
     stet_status status = piece_pick(c, args, piece, &mine);
-    if (status == STET_NOT_FOUND && !*node && stet_typeof(stet_get(args, "piece")) == STET_STRING) {
-        stet_value row = stet_null(), none = stet_object();
+    if (status == STET_NOT_FOUND && !*node && stet_value_type(stet_value_get(args, "piece")) == STET_TYPE_STRING) {
+        stet_value row = stet_value_null(), none = stet_value_retain(args);
         stet_piece *only = NULL;
         const char *name = piece_text(args, "piece", NULL, hold);
+        stet_value_remove(&none, "piece", 5);
         if (piece_pick(c, none, &only, NULL) != STET_OK) {
             /* none, or several: that it is no piece is all there is to say */
         } else if (stet_piece_row(c->space, c->branch, only, name, &row, NULL) == STET_OK) {
@@ -479,8 +485,8 @@ static stet_status find_subject(piece_call *c, stet_value args, stet_piece **pie
             stet_piece_hint_node(c->space, c->branch, only, name, &mine);
             stet_piece_free(only);
         }
-        stet_release(row);
-        stet_release(none);
+        stet_value_release(row);
+        stet_value_release(none);
     }
     if (status != STET_OK && err)
         stet_error_move(err, &mine);
@@ -490,17 +496,17 @@ static stet_status find_subject(piece_call *c, stet_value args, stet_piece **pie
 
 static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_value hold, rows = stet_array(), owed = stet_null(), row = stet_null();
+    stet_value hold, rows = stet_value_array(), owed = stet_value_null(), row = stet_value_null();
     const char *node;
     why w = {.c = &c};
     stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
     if (status != STET_OK) {
-        stet_release(rows);
+        stet_value_release(rows);
         return status;
     }
     status = find_subject(&c, args, &w.piece, &node, &hold, err);
     if (status == STET_OK)
-        status = stet_observe_failures(c.space, c.branch, w.piece->doc, &w.failures, err);
+        status = stet_observe_failures(c.space, c.branch, w.piece->doc, w.piece->scope, &w.failures, err);
     if (status == STET_OK)
         status = stet_standing_load(c.space, c.branch, &w.standing, err);
     if (status == STET_OK)
@@ -517,20 +523,22 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     if (status == STET_OK)
         status = piece_owed(&c, &owed, err);
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "piece", stet_string(w.piece->name));
-        stet_put(result, "reasons", stet_retain(rows));
-        stet_put(result, "owed", stet_retain(owed));
+        *result = stet_value_object();
+        stet_value_put(result, "piece", stet_value_string(w.piece->name));
+        stet_value_put(result, "reasons", stet_value_retain(rows));
+        stet_value_put(result, "owed", stet_value_retain(owed));
         if (!node)
             status = piece_put_leads(&c, &w.standing, w.piece, result, err);
+        if (status == STET_OK && !node)
+            status = piece_put_changed(&c, w.piece, result, err);
         if (status == STET_OK)
             status = piece_put_absent(&c, w.piece->name, result, err);
     }
-    stet_release(row);
-    stet_release(owed);
-    stet_release(rows);
-    stet_release(w.failures);
-    stet_release(w.wrong);
+    stet_value_release(row);
+    stet_value_release(owed);
+    stet_value_release(rows);
+    stet_value_release(w.failures);
+    stet_value_release(w.wrong);
     stet_standing_release(&w.standing);
     stet_piece_free(w.piece);
     piece_end(&c);
@@ -538,23 +546,25 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 }
 
 static void why_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_get(result, "reasons");
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        piece_render_text(r, stet_get(stet_at(rows, i), "text"));
+    stet_value rows = stet_value_get(result, "reasons");
+    for (size_t i = 0; i < stet_value_count(rows); i++) {
+        piece_render_text(r, stet_value_get(stet_value_at(rows, i), "text"));
         stet_buf_char(r->out, '\n');
     }
+    piece_render_changed(r, result);
     piece_render_leads(r, result);
-    if (stet_count(rows) == 0 && stet_count(stet_get(result, "leadsTo")) == 0) {
-        piece_render_text(r, stet_get(result, "piece"));
+    if (stet_value_count(rows) == 0 && stet_value_count(stet_value_get(result, "leadsTo")) == 0 &&
+        stet_value_type(stet_value_get(result, "patternChanged")) == STET_TYPE_NULL) {
+        piece_render_text(r, stet_value_get(result, "piece"));
         stet_buf_str(r->out, " stands: nothing is known against any of its actions\n");
-    } else if (stet_count(rows) == REASONS_MAX)
+    } else if (stet_value_count(rows) == REASONS_MAX)
         stet_buf_printf(r->out, "and maybe more: at most %d are told\n", REASONS_MAX);
-    piece_render_owed(r, stet_get(result, "owed"));
+    piece_render_owed(r, stet_value_get(result, "owed"));
     piece_render_absent(r, result);
 }
 
-static const stet_param why_params[] = {
-    PIECE_PARAM_ONLY_PIECE, PIECE_PARAM_ACTION(0), PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0}};
+static const stet_param why_params[] = {PIECE_PARAM_ONLY_PIECE, PIECE_PARAM_ACTION(0), PIECE_PARAM_SPACE,
+                                        PIECE_PARAM_BRANCH,     PIECE_PARAM_SCOPE,     {0}};
 static const stet_example why_examples[] = {
     {"why totals", "why what does not stand does not"},
     {"why totals total", "how one action stands, and why"},
@@ -571,7 +581,8 @@ const stet_op stet_ops_why[] = {
      .params = why_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"reasons\"],\"properties\":{\"piece\":{\"type\":"
                       "\"string\"},\"reasons\":{\"type\":\"array\"},\"owed\":{\"type\":[\"object\",\"null\"]},"
-                      "\"leadsTo\":{\"type\":\"array\"},\"absentSpaces\":{\"type\":\"array\"}}}",
+                      "\"leadsTo\":{\"type\":\"array\"},\"patternChanged\":{\"type\":\"object\"},\"absentSpaces\":{"
+                      "\"type\":\"array\"}}}",
      .examples = why_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
      .run = why_run,

@@ -37,31 +37,31 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_free(home);
     if (status != STET_OK)
         return status;
-    stet_value projects = stet_array();
-    for (size_t i = 0; i < stet_count(repos); i++) {
-        stet_value entry = stet_at(repos, i), path = stet_get(entry, "path"), row = stet_object();
-        stet_put(&row, "path", stet_retain(path));
-        stet_put(&row, "addedAt", stet_retain(stet_get(entry, "addedAt")));
-        stet_put(&row, "present", stet_bool(is_project(stet_as_string(&path, NULL))));
-        stet_push(&projects, row);
+    stet_value projects = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(repos); i++) {
+        stet_value entry = stet_value_at(repos, i), path = stet_value_get(entry, "path"), row = stet_value_object();
+        stet_value_put(&row, "path", stet_value_retain(path));
+        stet_value_put(&row, "addedAt", stet_value_retain(stet_value_get(entry, "addedAt")));
+        stet_value_put(&row, "present", stet_value_bool(is_project(stet_value_as_string(&path, NULL))));
+        stet_value_push(&projects, row);
     }
-    *result = stet_object();
-    stet_put(result, "total", stet_int((int64_t)stet_count(projects)));
-    stet_put(result, "projects", projects);
-    stet_release(repos);
+    *result = stet_value_object();
+    stet_value_put(result, "total", stet_value_int((int64_t)stet_value_count(projects)));
+    stet_value_put(result, "projects", projects);
+    stet_value_release(repos);
     return STET_OK;
 }
 
 static void list_render(stet_render *r, stet_value result) {
-    stet_value projects = stet_get(result, "projects");
-    if (stet_count(projects) == 0)
+    stet_value projects = stet_value_get(result, "projects");
+    if (stet_value_count(projects) == 0)
         stet_buf_str(r->out, "no projects are listed; add one with: stet project add\n");
-    for (size_t i = 0; i < stet_count(projects); i++) {
-        stet_value row = stet_at(projects, i), path = stet_get(row, "path");
+    for (size_t i = 0; i < stet_value_count(projects); i++) {
+        stet_value row = stet_value_at(projects, i), path = stet_value_get(row, "path");
         size_t len;
-        const char *text = stet_as_string(&path, &len);
+        const char *text = stet_value_as_string(&path, &len);
         stet_text_plain(r, text, len);
-        if (!stet_as_bool(stet_get(row, "present"))) {
+        if (!stet_value_as_bool(stet_value_get(row, "present"))) {
             stet_buf_str(r->out, "  ");
             stet_text_styled(r, STET_STYLE_WARN, "missing");
         }
@@ -71,10 +71,10 @@ static void list_render(stet_render *r, stet_value result) {
 
 /* The directory that was named, else the one the command works on. Caller frees. */
 static char *named_dir(stet_op_ctx *ctx, stet_value args) {
-    stet_value dir = stet_get(args, "dir");
-    if (stet_typeof(dir) != STET_STRING)
+    stet_value dir = stet_value_get(args, "dir");
+    if (stet_value_type(dir) != STET_TYPE_STRING)
         return stet_strdup(ctx->project_dir ? ctx->project_dir : ctx->cwd);
-    const char *text = stet_as_string(&dir, NULL);
+    const char *text = stet_value_as_string(&dir, NULL);
     return text[0] == '/' ? stet_strdup(text) : stet_file_join(ctx->cwd, text);
 }
 
@@ -91,18 +91,18 @@ static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_free(home);
     if (status != STET_OK)
         return status;
-    *result = stet_object();
-    stet_put(result, "path", stet_string(root));
-    stet_put(result, "added", stet_bool(added));
+    *result = stet_value_object();
+    stet_value_put(result, "path", stet_value_string(root));
+    stet_value_put(result, "added", stet_value_bool(added));
     stet_free(root);
     return STET_OK;
 }
 
 static void add_render(stet_render *r, stet_value result) {
-    stet_value path = stet_get(result, "path");
+    stet_value path = stet_value_get(result, "path");
     size_t len;
-    const char *text = stet_as_string(&path, &len);
-    stet_buf_str(r->out, stet_as_bool(stet_get(result, "added")) ? "added " : "already listed: ");
+    const char *text = stet_value_as_string(&path, &len);
+    stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "added")) ? "added " : "already listed: ");
     stet_text_plain(r, text, len);
     stet_buf_char(r->out, '\n');
 }
@@ -119,17 +119,17 @@ static stet_status remove_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_free(home);
     if (status != STET_OK)
         return status;
-    *result = stet_object();
-    stet_put(result, "path", stet_string(path));
-    stet_put(result, "removed", stet_bool(true));
+    *result = stet_value_object();
+    stet_value_put(result, "path", stet_value_string(path));
+    stet_value_put(result, "removed", stet_value_bool(true));
     stet_free(path);
     return STET_OK;
 }
 
 static void remove_render(stet_render *r, stet_value result) {
-    stet_value path = stet_get(result, "path");
+    stet_value path = stet_value_get(result, "path");
     size_t len;
-    const char *text = stet_as_string(&path, &len);
+    const char *text = stet_value_as_string(&path, &len);
     stet_buf_str(r->out, "removed ");
     stet_text_plain(r, text, len);
     stet_buf_str(r->out, " from the list; its files are as they were\n");

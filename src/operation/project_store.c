@@ -78,8 +78,8 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
         }
         stet_free(path);
     }
-    stet_put(report, "items", stet_int(items));
-    stet_put(report, "bytes", stet_int(bytes));
+    stet_value_put(report, "items", stet_value_int(items));
+    stet_value_put(report, "bytes", stet_value_int(bytes));
     stet_names_release(&names);
     stet_free(dir);
     return status;

@@ -41,10 +41,10 @@ static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_queue_spec spec = {.app = stet_runs_text(args, "app", &app),
                             .workflow = stet_runs_text(args, "workflow", &workflow),
                             .run_id = stet_runs_text(args, "run_id", &run),
-                            .priority = stet_as_int(stet_get(args, "priority")),
-                            .inputs = stet_get(args, "input"),
+                            .priority = stet_value_as_int(stet_value_get(args, "priority")),
+                            .inputs = stet_value_get(args, "input"),
                             .note = stet_runs_text(args, "note", &note),
-                            .max_attempts = stet_as_int(stet_get(args, "max_attempts"))};
+                            .max_attempts = stet_value_as_int(stet_value_get(args, "max_attempts"))};
     stet_status st = open_queue(&q, &home, err);
     /* An entry for a run that is not there could only fail later. */
     if (st == STET_OK && spec.run_id != NULL) {
@@ -80,10 +80,10 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     if (st == STET_OK)
         st = stet_queue_list(&q, repo, stet_runs_text(args, "status", &status), &entries, err);
     if (st == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "schemaVersion", stet_int(STET_QUEUE_SCHEMA));
-        stet_put(result, "total", stet_int((int64_t)stet_count(entries)));
-        stet_put(result, "entries", entries);
+        *result = stet_value_object();
+        stet_value_put(result, "schemaVersion", stet_value_int(STET_QUEUE_SCHEMA));
+        stet_value_put(result, "total", stet_value_int((int64_t)stet_value_count(entries)));
+        stet_value_put(result, "entries", entries);
     }
     stet_free(repo);
     stet_free(home);
@@ -105,19 +105,20 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 static stet_status drain_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_queue q;
     char *home = NULL, *repo = NULL;
-    stet_value drained, limit = stet_get(args, "limit");
+    stet_value drained, limit = stet_value_get(args, "limit");
     size_t remaining = 0;
     stet_status st = open_queue(&q, &home, err);
     if (st == STET_OK)
         st = stet_runs_repo(ctx, args, &repo, err);
     if (st == STET_OK)
-        st = stet_queue_drain(&q, repo, stet_typeof(limit) == STET_INT ? (size_t)stet_as_int(limit) : SIZE_MAX,
+        st = stet_queue_drain(&q, repo,
+                              stet_value_type(limit) == STET_TYPE_INT ? (size_t)stet_value_as_int(limit) : SIZE_MAX,
                               &drained, &remaining, err);
     if (st == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "schemaVersion", stet_int(STET_QUEUE_SCHEMA));
-        stet_put(result, "drained", drained);
-        stet_put(result, "remaining", stet_int((int64_t)remaining));
+        *result = stet_value_object();
+        stet_value_put(result, "schemaVersion", stet_value_int(STET_QUEUE_SCHEMA));
+        stet_value_put(result, "drained", drained);
+        stet_value_put(result, "remaining", stet_value_int((int64_t)remaining));
     }
     stet_free(repo);
     stet_free(home);
@@ -130,8 +131,9 @@ static stet_status change(stet_value args, stet_queue_move move, stet_value *res
     stet_value id, note;
     stet_status st = open_queue(&q, &home, err);
     if (st == STET_OK)
-        st = stet_queue_change(&q, stet_runs_text(args, "id", &id), move, stet_as_int(stet_get(args, "priority")),
-                               stet_runs_text(args, "note", &note), result, err);
+        st = stet_queue_change(&q, stet_runs_text(args, "id", &id), move,
+                               stet_value_as_int(stet_value_get(args, "priority")), stet_runs_text(args, "note", &note),
+                               result, err);
     stet_free(home);
     return st;
 }
@@ -153,7 +155,8 @@ static stet_status requeue_run(stet_op_ctx *ctx, stet_value args, stet_value *re
 
 static stet_status done_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     (void)ctx;
-    return change(args, stet_as_bool(stet_get(args, "failed")) ? STET_QUEUE_FAIL : STET_QUEUE_DONE, result, err);
+    return change(args, stet_value_as_bool(stet_value_get(args, "failed")) ? STET_QUEUE_FAIL : STET_QUEUE_DONE, result,
+                  err);
 }
 
 static bool give_up(void *context) {
@@ -163,46 +166,47 @@ static bool give_up(void *context) {
 
 static void settled(void *context, stet_value entry, const stet_drive_result *drive) {
     stet_op_ctx *ctx = context;
-    stet_value event = stet_object();
-    stet_put(&event, "entry", stet_retain(entry));
-    stet_put(&event, "drive", stet_drive_result_value(drive));
+    stet_value event = stet_value_object();
+    stet_value_put(&event, "entry", stet_value_retain(entry));
+    stet_value_put(&event, "drive", stet_drive_result_value(drive));
     /* Nobody listens any more: the workers hear it from `cancelled`. */
     if (ctx->emit(ctx, event, NULL) != STET_OK)
         ctx->warn(ctx, "an entry was settled, and nobody heard");
-    stet_release(event);
+    stet_value_release(event);
 }
 
 static stet_status work_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_queue q;
     char *home = NULL, *repo = NULL;
-    stet_value limit = stet_get(args, "limit");
+    stet_value limit = stet_value_get(args, "limit");
     stet_queue_work_report report = {0};
-    stet_queue_work_opts opts = {.workers = (size_t)stet_as_int(stet_get(args, "jobs")),
-                                 .limit = stet_typeof(limit) == STET_INT ? (size_t)stet_as_int(limit) : SIZE_MAX,
-                                 .lease_ms = stet_as_int(stet_get(args, "lease")) * 1000,
+    stet_queue_work_opts opts = {.workers = (size_t)stet_value_as_int(stet_value_get(args, "jobs")),
+                                 .limit = stet_value_type(limit) == STET_TYPE_INT ? (size_t)stet_value_as_int(limit)
+                                                                                  : SIZE_MAX,
+                                 .lease_ms = stet_value_as_int(stet_value_get(args, "lease")) * 1000,
                                  .actor = stet_runs_actor(),
                                  .driver = stet_runs_driver(ctx),
                                  .cancelled = give_up,
                                  .settled = settled,
                                  .context = ctx};
-    stet_value waiting = stet_null();
+    stet_value waiting = stet_value_null();
     stet_status st = open_queue(&q, &home, err);
     if (st == STET_OK)
         st = stet_runs_repo(ctx, args, &repo, err);
     opts.repo = repo;
     if (st == STET_OK)
         st = stet_queue_list(&q, repo, NULL, &waiting, err);
-    if (st == STET_OK && stet_count(waiting) > 0 && opts.limit > 0)
+    if (st == STET_OK && stet_value_count(waiting) > 0 && opts.limit > 0)
         st = stet_queue_work(&q, &opts, &report, err);
-    stet_release(waiting);
+    stet_value_release(waiting);
     if (st == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "schemaVersion", stet_int(STET_QUEUE_SCHEMA));
-        stet_put(result, "done", stet_int((int64_t)report.done));
-        stet_put(result, "failed", stet_int((int64_t)report.failed));
-        stet_put(result, "returned", stet_int((int64_t)report.returned));
-        stet_put(result, "parked", stet_int((int64_t)report.parked));
-        stet_put(result, "stopped", stet_bool(ctx->cancelled(ctx)));
+        *result = stet_value_object();
+        stet_value_put(result, "schemaVersion", stet_value_int(STET_QUEUE_SCHEMA));
+        stet_value_put(result, "done", stet_value_int((int64_t)report.done));
+        stet_value_put(result, "failed", stet_value_int((int64_t)report.failed));
+        stet_value_put(result, "returned", stet_value_int((int64_t)report.returned));
+        stet_value_put(result, "parked", stet_value_int((int64_t)report.parked));
+        stet_value_put(result, "stopped", stet_value_bool(ctx->cancelled(ctx)));
     }
     stet_free(repo);
     stet_free(home);
@@ -210,18 +214,19 @@ static stet_status work_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 }
 
 static stet_status work_verdict(stet_value result) {
-    if (stet_as_bool(stet_get(result, "stopped")))
+    if (stet_value_as_bool(stet_value_get(result, "stopped")))
         return STET_CANCELLED;
-    return stet_as_int(stet_get(result, "failed")) + stet_as_int(stet_get(result, "parked")) > 0 ? STET_FAILED
-                                                                                                 : STET_OK;
+    return stet_value_as_int(stet_value_get(result, "failed")) + stet_value_as_int(stet_value_get(result, "parked")) > 0
+               ? STET_FAILED
+               : STET_OK;
 }
 
 static const char *named(stet_value e, stet_value *keep) {
     static const char *const keys[] = {"runId", "app", "workflow"};
     for (int i = 0; i < 3; i++) {
-        *keep = stet_get(e, keys[i]);
-        if (stet_typeof(*keep) == STET_STRING)
-            return stet_as_string(keep, NULL);
+        *keep = stet_value_get(e, keys[i]);
+        if (stet_value_type(*keep) == STET_TYPE_STRING)
+            return stet_value_as_string(keep, NULL);
     }
     return "-";
 }
@@ -229,63 +234,65 @@ static const char *named(stet_value e, stet_value *keep) {
 static void put_entries(stet_render *r, stet_value entries) {
     static const char *const heads[] = {"ENTRY", "STATUS", "PRIORITY", "TRIES", "RUNS", "PROJECT", "NOTE"};
     stet_table t = {.columns = 7};
-    for (size_t i = 0; i < 7 && stet_count(entries) > 0; i++)
+    for (size_t i = 0; i < 7 && stet_value_count(entries) > 0; i++)
         stet_table_cell(&t, heads[i]);
-    for (size_t i = 0; i < stet_count(entries); i++) {
-        stet_value e = stet_at(entries, i), id = stet_get(e, "id"), status = stet_get(e, "status"),
-                   repo = stet_get(e, "repo"), note = stet_get(e, "note"), error = stet_get(e, "lastError"), keep;
-        const char *path = stet_as_string(&repo, NULL), *slash = path != NULL ? strrchr(path, '/') : NULL;
-        stet_table_cell(&t, stet_as_string(&id, NULL));
-        stet_table_cell(&t, stet_as_string(&status, NULL));
-        stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(e, "priority")));
-        stet_table_cellf(&t, "%lld", (long long)stet_as_int(stet_get(e, "attempts")));
+    for (size_t i = 0; i < stet_value_count(entries); i++) {
+        stet_value e = stet_value_at(entries, i), id = stet_value_get(e, "id"), status = stet_value_get(e, "status"),
+                   repo = stet_value_get(e, "repo"), note = stet_value_get(e, "note"),
+                   error = stet_value_get(e, "lastError"), keep;
+        const char *path = stet_value_as_string(&repo, NULL), *slash = path != NULL ? strrchr(path, '/') : NULL;
+        stet_table_cell(&t, stet_value_as_string(&id, NULL));
+        stet_table_cell(&t, stet_value_as_string(&status, NULL));
+        stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(e, "priority")));
+        stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(e, "attempts")));
         stet_table_cell(&t, named(e, &keep));
         stet_table_cell(&t, slash != NULL ? slash + 1 : "");
-        stet_table_cell(&t, stet_typeof(error) == STET_STRING  ? stet_as_string(&error, NULL)
-                            : stet_typeof(note) == STET_STRING ? stet_as_string(&note, NULL)
-                                                               : "");
+        stet_table_cell(&t, stet_value_type(error) == STET_TYPE_STRING  ? stet_value_as_string(&error, NULL)
+                            : stet_value_type(note) == STET_TYPE_STRING ? stet_value_as_string(&note, NULL)
+                                                                        : "");
     }
-    if (stet_count(entries) > 0)
+    if (stet_value_count(entries) > 0)
         stet_table_print(&t, r, true);
 }
 
 static void entry_render(stet_render *r, stet_value entry) {
-    stet_value one = stet_array();
-    stet_push(&one, stet_retain(entry));
+    stet_value one = stet_value_array();
+    stet_value_push(&one, stet_value_retain(entry));
     put_entries(r, one);
-    stet_release(one);
+    stet_value_release(one);
 }
 
 static void list_render(stet_render *r, stet_value result) {
-    put_entries(r, stet_get(result, "entries"));
-    int64_t total = stet_as_int(stet_get(result, "total"));
+    put_entries(r, stet_value_get(result, "entries"));
+    int64_t total = stet_value_as_int(stet_value_get(result, "total"));
     stet_buf_printf(r->out, "%lld %s\n", (long long)total, total == 1 ? "entry" : "entries");
 }
 
 static void drain_render(stet_render *r, stet_value result) {
-    put_entries(r, stet_get(result, "drained"));
-    stet_buf_printf(r->out, "%zu drained, %lld remain\n", stet_count(stet_get(result, "drained")),
-                    (long long)stet_as_int(stet_get(result, "remaining")));
-    if (stet_count(stet_get(result, "drained")) > 0)
+    put_entries(r, stet_value_get(result, "drained"));
+    stet_buf_printf(r->out, "%zu drained, %lld remain\n", stet_value_count(stet_value_get(result, "drained")),
+                    (long long)stet_value_as_int(stet_value_get(result, "remaining")));
+    if (stet_value_count(stet_value_get(result, "drained")) > 0)
         stet_buf_str(r->out, "next: stet queue done ENTRY, or stet queue requeue ENTRY to give it back\n");
 }
 
 static void work_render(stet_render *r, stet_value result) {
-    stet_value entry = stet_get(result, "entry"), keep;
-    if (stet_typeof(entry) == STET_OBJECT) { /* an event */
-        stet_value status = stet_get(entry, "status");
-        const char *s = stet_as_string(&status, NULL), *what = named(entry, &keep);
+    stet_value entry = stet_value_get(result, "entry"), keep;
+    if (stet_value_type(entry) == STET_TYPE_OBJECT) { /* an event */
+        stet_value status = stet_value_get(entry, "status");
+        const char *s = stet_value_as_string(&status, NULL), *what = named(entry, &keep);
         stet_text_styled(r, stet_runs_style(s), s);
         stet_buf_char(r->out, ' ');
         stet_text_plain(r, what, strlen(what));
         stet_buf_char(r->out, '\n');
         return;
     }
-    stet_buf_printf(
-        r->out, "%s%lld done, %lld failed, %lld returned, %lld parked\n",
-        stet_as_bool(stet_get(result, "stopped")) ? "stopped: " : "", (long long)stet_as_int(stet_get(result, "done")),
-        (long long)stet_as_int(stet_get(result, "failed")), (long long)stet_as_int(stet_get(result, "returned")),
-        (long long)stet_as_int(stet_get(result, "parked")));
+    stet_buf_printf(r->out, "%s%lld done, %lld failed, %lld returned, %lld parked\n",
+                    stet_value_as_bool(stet_value_get(result, "stopped")) ? "stopped: " : "",
+                    (long long)stet_value_as_int(stet_value_get(result, "done")),
+                    (long long)stet_value_as_int(stet_value_get(result, "failed")),
+                    (long long)stet_value_as_int(stet_value_get(result, "returned")),
+                    (long long)stet_value_as_int(stet_value_get(result, "parked")));
 }
 
 static const char *const statuses[] = {"pending", "leased", "drained", "done", "failed", "cancelled", "parked", NULL};

@@ -13,43 +13,45 @@ static stet_value queue_of(const stet_registry *reg, stet_value *problems) {
     stet_error why = STET_ERROR_INIT;
     if (stet_queue_list(&q, reg->scope == STET_SCOPE_REPO ? reg->root : NULL, NULL, &entries, &why) == STET_OK)
         return entries;
-    stet_value p = stet_object();
-    stet_put(&p, "repo", stet_null());
-    stet_put(&p, "path", stet_stringf("%s/registry/queue.json", reg->home));
-    stet_put(&p, "code", stet_string(stet_status_name(why.status)));
-    stet_put(&p, "message", stet_string(why.message));
-    stet_put(&p, "hint", stet_string(why.hint));
-    stet_push(problems, p);
+    stet_value p = stet_value_object();
+    stet_value_put(&p, "repo", stet_value_null());
+    stet_value_put(&p, "path", stet_value_stringf("%s/registry/queue.json", reg->home));
+    stet_value_put(&p, "code", stet_value_string(stet_status_name(why.status)));
+    stet_value_put(&p, "message", stet_value_string(why.message));
+    stet_value_put(&p, "hint", stet_value_string(why.hint));
+    stet_value_push(problems, p);
     stet_error_clear(&why);
-    return stet_array();
+    return stet_value_array();
 }
 
 static stet_status report(stet_registry *reg, stet_value args, stet_value *result, stet_error *err) {
-    stet_fleet_query q = {.limit = (size_t)stet_as_int(stet_get(args, "limit")),
-                          .offset = (size_t)stet_as_int(stet_get(args, "offset"))};
+    stet_fleet_query q = {.limit = (size_t)stet_value_as_int(stet_value_get(args, "limit")),
+                          .offset = (size_t)stet_value_as_int(stet_value_get(args, "offset"))};
     stet_fleet_page page;
     stet_status st = stet_fleet_query_run(reg, &q, &page, err);
     if (st != STET_OK)
         return st;
-    stet_value v = stet_object(), index = stet_object(), records = stet_array(), problems = stet_retain(reg->problems);
+    stet_value v = stet_value_object(), index = stet_value_object(), records = stet_value_array(),
+               problems = stet_value_retain(reg->problems);
     for (size_t i = 0; i < page.rows.len; i++)
-        stet_push(&records, stet_fleet_record_value(page.rows.at[i]));
-    stet_put(&index, "repos", stet_registry_repos(reg));
-    stet_put(&index, "total", stet_int((int64_t)page.total));
-    stet_put(&index, "offset", stet_int((int64_t)page.offset));
-    stet_put(&index, "limit", stet_int((int64_t)q.limit));
-    stet_put(&index, "nextCursor", page.next_cursor ? stet_string(page.next_cursor) : stet_null());
-    stet_put(&index, "records", records);
-    stet_put(&index, "queue", queue_of(reg, &problems));
-    stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-    stet_put(&v, "scope", stet_string(reg->scope == STET_SCOPE_HOME ? "home" : "repo"));
-    stet_put(&v, "root", stet_string(reg->scope == STET_SCOPE_HOME ? reg->home : reg->root));
-    stet_put(&v, "generatedAt", reg->index.present ? stet_string(reg->index.generated_at) : stet_null());
-    stet_put(&v, "freshness", stet_registry_freshness(reg, 0));
-    stet_put(&v, "index", index);
-    stet_put(&v, "counts", stet_registry_counts(reg));
-    stet_put(&v, "problems", problems);
-    stet_put(&v, "nextAction", stet_registry_next_action(reg));
+        stet_value_push(&records, stet_fleet_record_value(page.rows.at[i]));
+    stet_value_put(&index, "repos", stet_registry_repos(reg));
+    stet_value_put(&index, "total", stet_value_int((int64_t)page.total));
+    stet_value_put(&index, "offset", stet_value_int((int64_t)page.offset));
+    stet_value_put(&index, "limit", stet_value_int((int64_t)q.limit));
+    stet_value_put(&index, "nextCursor", page.next_cursor ? stet_value_string(page.next_cursor) : stet_value_null());
+    stet_value_put(&index, "records", records);
+    stet_value_put(&index, "queue", queue_of(reg, &problems));
+    stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+    stet_value_put(&v, "scope", stet_value_string(reg->scope == STET_SCOPE_HOME ? "home" : "repo"));
+    stet_value_put(&v, "root", stet_value_string(reg->scope == STET_SCOPE_HOME ? reg->home : reg->root));
+    stet_value_put(&v, "generatedAt",
+                   reg->index.present ? stet_value_string(reg->index.generated_at) : stet_value_null());
+    stet_value_put(&v, "freshness", stet_registry_freshness(reg, 0));
+    stet_value_put(&v, "index", index);
+    stet_value_put(&v, "counts", stet_registry_counts(reg));
+    stet_value_put(&v, "problems", problems);
+    stet_value_put(&v, "nextAction", stet_registry_next_action(reg));
     stet_fleet_page_release(&page);
     *result = v;
     return STET_OK;
@@ -59,14 +61,15 @@ static stet_status run_with(stet_op_ctx *ctx, stet_value args, bool refresh, ste
     stet_registry_opts opts;
     stet_registry *reg;
     char *home, *root;
-    stet_value with = stet_retain(args);
+    stet_value with = stet_value_retain(args);
     stet_project *p;
     /* Repo where there is a project, home elsewhere. */
-    if (stet_typeof(stet_get(args, "scope")) == STET_NULL)
-        stet_put(&with, "scope",
-                 stet_string(ctx->project_dir != NULL || ctx->project(ctx, &p, NULL) == STET_OK ? "repo" : "home"));
+    if (stet_value_type(stet_value_get(args, "scope")) == STET_TYPE_NULL)
+        stet_value_put(
+            &with, "scope",
+            stet_value_string(ctx->project_dir != NULL || ctx->project(ctx, &p, NULL) == STET_OK ? "repo" : "home"));
     stet_status st = stet_runs_options(ctx, with, &opts, &home, &root, err);
-    stet_release(with);
+    stet_value_release(with);
     if (st != STET_OK)
         return st;
     st = refresh ? stet_registry_refresh(&opts, &reg, err) : stet_registry_load(&opts, &reg, err);
@@ -90,15 +93,15 @@ static stet_status refresh_run(stet_op_ctx *ctx, stet_value args, stet_value *re
 static void render(stet_render *r, stet_value result) {
     static const char *const order[] = {"running", "interrupted", "blocked",  "failed",
                                         "queued",  "completed",   "archived", "unreadable"};
-    stet_value counts = stet_get(result, "counts"), index = stet_get(result, "index");
+    stet_value counts = stet_value_get(result, "counts"), index = stet_value_get(result, "index");
     stet_buf_str(r->out, "registry of ");
     stet_runs_put(r, result, "root");
-    size_t projects = stet_count(stet_get(index, "repos"));
+    size_t projects = stet_value_count(stet_value_get(index, "repos"));
     stet_buf_printf(r->out, " (%zu project%s)\n", projects, projects == 1 ? "" : "s");
-    stet_runs_put_freshness(r, stet_get(result, "freshness"));
-    stet_buf_printf(r->out, "%lld runs", (long long)stet_as_int(stet_get(counts, "total")));
+    stet_runs_put_freshness(r, stet_value_get(result, "freshness"));
+    stet_buf_printf(r->out, "%lld runs", (long long)stet_value_as_int(stet_value_get(counts, "total")));
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        int64_t n = stet_as_int(stet_get(counts, order[i]));
+        int64_t n = stet_value_as_int(stet_value_get(counts, order[i]));
         if (n == 0)
             continue;
         stet_buf_printf(r->out, ", %lld ", (long long)n);
@@ -106,14 +109,14 @@ static void render(stet_render *r, stet_value result) {
     }
     stet_buf_char(r->out, '\n');
     size_t waiting = 0;
-    for (size_t i = 0; i < stet_count(stet_get(index, "queue")); i++) {
-        stet_value status = stet_get(stet_at(stet_get(index, "queue"), i), "status");
-        waiting += strcmp(stet_as_string(&status, NULL), "pending") == 0;
+    for (size_t i = 0; i < stet_value_count(stet_value_get(index, "queue")); i++) {
+        stet_value status = stet_value_get(stet_value_at(stet_value_get(index, "queue"), i), "status");
+        waiting += strcmp(stet_value_as_string(&status, NULL), "pending") == 0;
     }
     if (waiting > 0)
         stet_buf_printf(r->out, "%zu in the queue\n", waiting);
-    stet_runs_put_problems(r, stet_get(result, "problems"));
-    stet_runs_put_next(r, stet_get(result, "nextAction"));
+    stet_runs_put_problems(r, stet_value_get(result, "problems"));
+    stet_runs_put_next(r, stet_value_get(result, "nextAction"));
 }
 
 static const stet_param params[] = {

@@ -21,26 +21,26 @@ static void tell(void *ctx, int64_t done, int64_t total) {
 
 static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_repo *r = NULL;
-    stet_value name = stet_get(args, "name"), uri = stet_get(args, "uri");
+    stet_value name = stet_value_get(args, "name"), uri = stet_value_get(args, "uri");
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
-        st = stet_remote_add(r, stet_as_string(&name, NULL), stet_as_string(&uri, NULL), err);
+        st = stet_remote_add(r, stet_value_as_string(&name, NULL), stet_value_as_string(&uri, NULL), err);
     stet_repo_close(r);
     if (st != STET_OK)
         return st;
-    *result = stet_object();
-    stet_put(result, "name", stet_retain(name));
-    stet_put(result, "uri", stet_retain(uri));
-    stet_put(result, "added", stet_bool(true));
+    *result = stet_value_object();
+    stet_value_put(result, "name", stet_value_retain(name));
+    stet_value_put(result, "uri", stet_value_retain(uri));
+    stet_value_put(result, "added", stet_value_bool(true));
     return STET_OK;
 }
 
 static void add_render(stet_render *r, stet_value result) {
-    stet_value name = stet_get(result, "name"), uri = stet_get(result, "uri");
+    stet_value name = stet_value_get(result, "name"), uri = stet_value_get(result, "uri");
     stet_buf_str(r->out, "added ");
-    stet_text_plain(r, stet_as_string(&name, NULL), strlen(stet_as_string(&name, NULL)));
+    stet_text_plain(r, stet_value_as_string(&name, NULL), strlen(stet_value_as_string(&name, NULL)));
     stet_buf_str(r->out, ": ");
-    stet_text_plain(r, stet_as_string(&uri, NULL), strlen(stet_as_string(&uri, NULL)));
+    stet_text_plain(r, stet_value_as_string(&uri, NULL), strlen(stet_value_as_string(&uri, NULL)));
     stet_buf_char(r->out, '\n');
 }
 
@@ -48,44 +48,45 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     (void)args;
     stet_repo *r = NULL;
     stet_remote_rows rows = {0};
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
         st = stet_remote_list(r, &rows, err);
     for (size_t i = 0; i < rows.len; i++) {
-        stet_value row = stet_object(), text;
+        stet_value row = stet_value_object(), text;
         char time[STET_TIME_TEXT];
         stet_time_print(rows.at[i].added_ms, time);
-        if (stet_string_checked(rows.at[i].uri, strlen(rows.at[i].uri), &text, NULL) != STET_OK)
-            text = stet_string("");
-        stet_put(&row, "name", stet_string(rows.at[i].name));
-        stet_put(&row, "uri", text);
-        stet_put(&row, "addedAt", stet_string(time));
-        stet_push(&list, row);
+        if (stet_value_string_checked(rows.at[i].uri, strlen(rows.at[i].uri), &text, NULL) != STET_OK)
+            text = stet_value_string("");
+        stet_value_put(&row, "name", stet_value_string(rows.at[i].name));
+        stet_value_put(&row, "uri", text);
+        stet_value_put(&row, "addedAt", stet_value_string(time));
+        stet_value_push(&list, row);
     }
     stet_remote_rows_release(&rows);
     stet_repo_close(r);
     if (st != STET_OK) {
-        stet_release(list);
+        stet_value_release(list);
         return st;
     }
-    *result = stet_object();
-    stet_put(result, "total", stet_int((int64_t)stet_count(list)));
-    stet_put(result, "remotes", list);
+    *result = stet_value_object();
+    stet_value_put(result, "total", stet_value_int((int64_t)stet_value_count(list)));
+    stet_value_put(result, "remotes", list);
     return STET_OK;
 }
 
 static void list_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_get(result, "remotes");
+    stet_value rows = stet_value_get(result, "remotes");
     stet_table t = {.columns = 2};
-    if (stet_count(rows) == 0) {
+    if (stet_value_count(rows) == 0) {
         stet_buf_str(r->out, "no remotes; add one with: stet remote add NAME file:///PATH\n");
         return;
     }
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value name = stet_get(stet_at(rows, i), "name"), uri = stet_get(stet_at(rows, i), "uri");
-        stet_table_cell(&t, stet_as_string(&name, NULL));
-        stet_table_cell(&t, stet_as_string(&uri, NULL));
+    for (size_t i = 0; i < stet_value_count(rows); i++) {
+        stet_value name = stet_value_get(stet_value_at(rows, i), "name"),
+                   uri = stet_value_get(stet_value_at(rows, i), "uri");
+        stet_table_cell(&t, stet_value_as_string(&name, NULL));
+        stet_table_cell(&t, stet_value_as_string(&uri, NULL));
     }
     stet_table_print(&t, r, false);
 }
@@ -93,61 +94,61 @@ static void list_render(stet_render *r, stet_value result) {
 static stet_status remove_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_repo *r = NULL;
     int64_t refs = 0;
-    stet_value name = stet_get(args, "name");
+    stet_value name = stet_value_get(args, "name");
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
-        st = stet_remote_remove(r, stet_as_string(&name, NULL), &refs, err);
+        st = stet_remote_remove(r, stet_value_as_string(&name, NULL), &refs, err);
     stet_repo_close(r);
     if (st != STET_OK)
         return st;
-    *result = stet_object();
-    stet_put(result, "name", stet_retain(name));
-    stet_put(result, "refs", stet_int(refs));
-    stet_put(result, "removed", stet_bool(true));
+    *result = stet_value_object();
+    stet_value_put(result, "name", stet_value_retain(name));
+    stet_value_put(result, "refs", stet_value_int(refs));
+    stet_value_put(result, "removed", stet_value_bool(true));
     return STET_OK;
 }
 
 static void remove_render(stet_render *r, stet_value result) {
-    stet_value name = stet_get(result, "name");
+    stet_value name = stet_value_get(result, "name");
     stet_buf_str(r->out, "removed ");
-    stet_text_plain(r, stet_as_string(&name, NULL), strlen(stet_as_string(&name, NULL)));
-    stet_buf_printf(r->out, " and %lld refs\n", (long long)stet_as_int(stet_get(result, "refs")));
+    stet_text_plain(r, stet_value_as_string(&name, NULL), strlen(stet_value_as_string(&name, NULL)));
+    stet_buf_printf(r->out, " and %lld refs\n", (long long)stet_value_as_int(stet_value_get(result, "refs")));
 }
 
 static stet_value report_value(const char *remote, const stet_remote_report *report) {
-    stet_value v = stet_object(), rows = stet_array();
+    stet_value v = stet_value_object(), rows = stet_value_array();
     for (size_t i = 0; i < report->len; i++) {
         const stet_remote_change *c = &report->at[i];
-        stet_value row = stet_object();
-        stet_put(&row, "ref", stet_string(c->name));
-        stet_put(&row, "change", stet_string(c->kind));
-        stet_put(&row, "before", c->had ? stet_hash_text(c->before) : stet_null());
-        stet_put(&row, "after", c->has ? stet_hash_text(c->after) : stet_null());
-        stet_push(&rows, row);
+        stet_value row = stet_value_object();
+        stet_value_put(&row, "ref", stet_value_string(c->name));
+        stet_value_put(&row, "change", stet_value_string(c->kind));
+        stet_value_put(&row, "before", c->had ? stet_hash_text(c->before) : stet_value_null());
+        stet_value_put(&row, "after", c->has ? stet_hash_text(c->after) : stet_value_null());
+        stet_value_push(&rows, row);
     }
-    stet_put(&v, "remote", stet_string(remote));
-    stet_put(&v, "objects", stet_int(report->objects));
-    stet_put(&v, "bytes", stet_int(report->bytes));
-    stet_put(&v, "pins", stet_int(report->pins));
-    stet_put(&v, "refs", rows);
+    stet_value_put(&v, "remote", stet_value_string(remote));
+    stet_value_put(&v, "objects", stet_value_int(report->objects));
+    stet_value_put(&v, "bytes", stet_value_int(report->bytes));
+    stet_value_put(&v, "pins", stet_value_int(report->pins));
+    stet_value_put(&v, "refs", rows);
     return v;
 }
 
 static stet_status fetch_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_repo *r = NULL;
     stet_remote_report report = {0};
-    stet_value name = stet_get(args, "name");
-    stet_remote_opts o = {.whole = stet_as_bool(stet_get(args, "whole")),
-                          .pins = stet_as_bool(stet_get(args, "pins")),
+    stet_value name = stet_value_get(args, "name");
+    stet_remote_opts o = {.whole = stet_value_as_bool(stet_value_get(args, "whole")),
+                          .pins = stet_value_as_bool(stet_value_get(args, "pins")),
                           .cancelled = give_up,
                           .progress = tell,
                           .ctx = ctx};
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
-        st = stet_remote_fetch(r, stet_as_string(&name, NULL), &o, &report, err);
+        st = stet_remote_fetch(r, stet_value_as_string(&name, NULL), &o, &report, err);
     stet_repo_close(r);
     if (st == STET_OK)
-        *result = report_value(stet_as_string(&name, NULL), &report);
+        *result = report_value(stet_value_as_string(&name, NULL), &report);
     stet_remote_report_release(&report);
     return st;
 }
@@ -155,51 +156,52 @@ static stet_status fetch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
 static stet_status push_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_repo *r = NULL;
     stet_remote_report report = {0};
-    stet_value name = stet_get(args, "name"), heads = stet_get(args, "head");
+    stet_value name = stet_value_get(args, "name"), heads = stet_value_get(args, "head");
     stet_remote_opts o = {.cancelled = give_up, .progress = tell, .ctx = ctx};
-    size_t count = stet_count(heads);
+    size_t count = stet_value_count(heads);
     stet_value *kept = stet_alloc((count + 1) * sizeof *kept); /* short strings live in their values */
     const char **names = stet_alloc((count + 1) * sizeof *names);
     for (size_t i = 0; i < count; i++) {
-        kept[i] = stet_at(heads, i);
-        names[i] = stet_as_string(&kept[i], NULL);
+        kept[i] = stet_value_at(heads, i);
+        names[i] = stet_value_as_string(&kept[i], NULL);
     }
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
-        st = stet_remote_push(r, stet_as_string(&name, NULL), names, count, &o, &report, err);
+        st = stet_remote_push(r, stet_value_as_string(&name, NULL), names, count, &o, &report, err);
     stet_repo_close(r);
     free(names);
     free(kept);
     if (st == STET_OK)
-        *result = report_value(stet_as_string(&name, NULL), &report);
+        *result = report_value(stet_value_as_string(&name, NULL), &report);
     stet_remote_report_release(&report);
     return st;
 }
 
 static void report_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_get(result, "refs");
+    stet_value rows = stet_value_get(result, "refs");
     stet_table t = {.columns = 4};
-    int64_t pins = stet_as_int(stet_get(result, "pins"));
+    int64_t pins = stet_value_as_int(stet_value_get(result, "pins"));
     size_t shown = 0;
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value row = stet_at(rows, i), ref = stet_get(row, "ref"), change = stet_get(row, "change");
+    for (size_t i = 0; i < stet_value_count(rows); i++) {
+        stet_value row = stet_value_at(rows, i), ref = stet_value_get(row, "ref"),
+                   change = stet_value_get(row, "change");
         char before[16], after[16];
-        if (strcmp(stet_as_string(&change, NULL), "same") == 0)
+        if (strcmp(stet_value_as_string(&change, NULL), "same") == 0)
             continue;
-        stet_repo_op_short(stet_get(row, "before"), before);
-        stet_repo_op_short(stet_get(row, "after"), after);
-        stet_table_cell(&t, stet_as_string(&change, NULL));
+        stet_repo_op_short(stet_value_get(row, "before"), before);
+        stet_repo_op_short(stet_value_get(row, "after"), after);
+        stet_table_cell(&t, stet_value_as_string(&change, NULL));
         stet_table_cell(&t, before);
         stet_table_cell(&t, after);
-        stet_table_cell(&t, stet_as_string(&ref, NULL));
+        stet_table_cell(&t, stet_value_as_string(&ref, NULL));
         shown++;
     }
     if (shown)
         stet_table_print(&t, r, false);
     else
         stet_buf_str(r->out, "everything is up to date\n");
-    stet_buf_printf(r->out, "%lld objects, %lld bytes", (long long)stet_as_int(stet_get(result, "objects")),
-                    (long long)stet_as_int(stet_get(result, "bytes")));
+    stet_buf_printf(r->out, "%lld objects, %lld bytes", (long long)stet_value_as_int(stet_value_get(result, "objects")),
+                    (long long)stet_value_as_int(stet_value_get(result, "bytes")));
     if (pins)
         stet_buf_printf(r->out, ", %lld new pins", (long long)pins);
     stet_buf_char(r->out, '\n');

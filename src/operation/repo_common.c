@@ -12,15 +12,15 @@ stet_status stet_repo_op_open(stet_op_ctx *ctx, stet_repo **out, stet_error *err
 }
 
 const char *stet_repo_op_text(const stet_value *v, const char *otherwise) {
-    return stet_typeof(*v) == STET_STRING ? stet_as_string(v, NULL) : otherwise;
+    return stet_value_type(*v) == STET_TYPE_STRING ? stet_value_as_string(v, NULL) : otherwise;
 }
 
 void stet_repo_op_short(stet_value id, char out[16]) {
-    if (stet_typeof(id) != STET_STRING) {
+    if (stet_value_type(id) != STET_TYPE_STRING) {
         memcpy(out, "-", 2);
         return;
     }
-    const char *text = stet_as_string(&id, NULL);
+    const char *text = stet_value_as_string(&id, NULL);
     size_t len = strlen(text);
     len = len < 12 ? len : 12;
     memcpy(out, text, len);

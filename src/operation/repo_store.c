@@ -45,18 +45,18 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
     stet_value grace = stet_project_setting(p, "repo.gc_grace_s");
     stet_repo_gc_opts o = {.dry_run = dry_run, .grace_s = -1};
     stet_repo_gc_report got = {0};
-    if (stet_typeof(grace) == STET_INT && stet_as_int(grace) >= 0)
-        o.grace_s = stet_as_int(grace) < 1000000000 ? stet_as_int(grace) : 1000000000;
+    if (stet_value_type(grace) == STET_TYPE_INT && stet_value_as_int(grace) >= 0)
+        o.grace_s = stet_value_as_int(grace) < 1000000000 ? stet_value_as_int(grace) : 1000000000;
     stet_status st = stet_repo_open(p, dry_run ? STET_REPO_READ_ONLY : 0, &r, err);
     if (st == STET_OK)
         st = stet_repo_gc(r, &o, &got, err);
     if (st == STET_OK)
         st = stet_calls_sweep(p, r, dry_run, &got.refs, err);
     stet_repo_close(r);
-    stet_put(report, "items", stet_int(got.objects + got.refs + got.attempts + got.incoming));
-    stet_put(report, "bytes", stet_int(got.bytes));
-    stet_put(report, "objects", stet_int(got.objects));
-    stet_put(report, "attempts", stet_int(got.attempts));
+    stet_value_put(report, "items", stet_value_int(got.objects + got.refs + got.attempts + got.incoming));
+    stet_value_put(report, "bytes", stet_value_int(got.bytes));
+    stet_value_put(report, "objects", stet_value_int(got.objects));
+    stet_value_put(report, "attempts", stet_value_int(got.attempts));
     return st;
 }
 

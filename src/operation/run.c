@@ -11,16 +11,16 @@
 
 static stet_status settled(void *ctx, const stet_sched_report *report, int64_t duration_ms, stet_error *err) {
     stet_op_ctx *c = ctx;
-    stet_value event = stet_object();
-    stet_put(&event, "ran", stet_int((int64_t)report->ran));
-    stet_put(&event, "failed", stet_int((int64_t)report->failed));
-    stet_put(&event, "stood", stet_int((int64_t)report->stood));
-    stet_put(&event, "aside", stet_int((int64_t)report->aside));
-    stet_put(&event, "left", stet_int((int64_t)report->left));
-    stet_put(&event, "problems", stet_retain(report->problems));
-    stet_put(&event, "durationMs", stet_int(duration_ms));
+    stet_value event = stet_value_object();
+    stet_value_put(&event, "ran", stet_value_int((int64_t)report->ran));
+    stet_value_put(&event, "failed", stet_value_int((int64_t)report->failed));
+    stet_value_put(&event, "stood", stet_value_int((int64_t)report->stood));
+    stet_value_put(&event, "aside", stet_value_int((int64_t)report->aside));
+    stet_value_put(&event, "left", stet_value_int((int64_t)report->left));
+    stet_value_put(&event, "problems", stet_value_retain(report->problems));
+    stet_value_put(&event, "durationMs", stet_value_int(duration_ms));
     stet_status status = c->emit(c, event, err);
-    stet_release(event);
+    stet_value_release(event);
     return status;
 }
 
@@ -49,7 +49,9 @@ static char *find_upward(const char *from) {
 static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path, stet_value *nodes, stet_error *err) {
     stet_value hold;
     const char *word = piece_text(args, "pattern", "", &hold);
-    *nodes = stet_typeof(stet_get(args, "node")) == STET_ARRAY ? stet_retain(stet_get(args, "node")) : stet_array();
+    *nodes = stet_value_type(stet_value_get(args, "node")) == STET_TYPE_ARRAY
+                 ? stet_value_retain(stet_value_get(args, "node"))
+                 : stet_value_array();
     if (*word) {
         *path = word[0] == '/' ? stet_strdup(word) : stet_file_join(ctx->cwd, word);
         size_t len = strlen(word);
@@ -63,7 +65,7 @@ static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path,
     }
     *path = find_upward(ctx->project_dir ? ctx->project_dir : ctx->cwd);
     if (!*path) {
-        stet_release(*nodes);
+        stet_value_release(*nodes);
         stet_fail(err, STET_NOT_FOUND,
                   *word ? "there is no pattern %s, and no " STET_PATTERN_TOML " here or above"
                         : "there is no " STET_PATTERN_TOML " here or above%s",
@@ -72,12 +74,12 @@ static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path,
         return STET_NOT_FOUND;
     }
     if (*word)
-        stet_insert_at(nodes, 0, stet_string(word));
+        stet_value_insert_at(nodes, 0, stet_value_string(word));
     return STET_OK;
 }
 
 static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_value hold[4], nodes;
+    stet_value hold[5], nodes;
     char *path;
     stet_status status = which_pattern(ctx, args, &path, &nodes, err);
     if (status != STET_OK)
@@ -86,45 +88,47 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
                             .branch = piece_text(args, "branch", "", &hold[2]),
                             .pattern = path,
                             .piece = piece_text(args, "piece", NULL, &hold[3]),
-                            .set = stet_get(args, "set"),
-                            .unset = stet_get(args, "unset"),
-                            .demand = stet_get(args, "demand"),
-                            .retry_failed = !stet_as_bool(stet_get(args, "no_retry_failed")),
-                            .observe_only = stet_as_bool(stet_get(args, "observe_only")),
+                            .scope = piece_text(args, "scope", NULL, &hold[4]),
+                            .set = stet_value_get(args, "set"),
+                            .unset = stet_value_get(args, "unset"),
+                            .demand = stet_value_get(args, "demand"),
+                            .retry_failed = !stet_value_as_bool(stet_value_get(args, "no_retry_failed")),
+                            .observe_only = stet_value_as_bool(stet_value_get(args, "observe_only")),
                             .result = ctx->json ? STET_DRIVE_SHOW_RESULT : STET_DRIVE_NO_RESULT,
-                            .record = stet_as_bool(stet_get(args, "record")),
-                            .watch = stet_as_bool(stet_get(args, "watch")),
+                            .record = stet_value_as_bool(stet_value_get(args, "record")),
+                            .watch = stet_value_as_bool(stet_value_get(args, "watch")),
                             .settled = settled,
                             .nodes = nodes,
-                            .jobs = (int)stet_as_int(stet_get(args, "jobs")),
-                            .stop_on_failure = !stet_as_bool(stet_get(args, "keep_going")),
-                            .explain = stet_as_bool(stet_get(args, "explain")),
-                            .dry_run = stet_as_bool(stet_get(args, "dry_run"))};
+                            .jobs = (int)stet_value_as_int(stet_value_get(args, "jobs")),
+                            .stop_on_failure = !stet_value_as_bool(stet_value_get(args, "keep_going")),
+                            .explain = stet_value_as_bool(stet_value_get(args, "explain")),
+                            .dry_run = stet_value_as_bool(stet_value_get(args, "dry_run"))};
     status = piece_drive(ctx, &spec, result, err);
     if (status == STET_OK && spec.watch) { /* what each settling came to was told when it did */
-        stet_release(*result);
-        *result = stet_null();
+        stet_value_release(*result);
+        *result = stet_value_null();
     }
     stet_free(path);
-    stet_release(nodes);
+    stet_value_release(nodes);
     return status;
 }
 
 static stet_status pull_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_value hold[3];
+    stet_value hold[4];
     stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[0]),
                             .branch = piece_text(args, "branch", "", &hold[1]),
                             .piece = piece_text(args, "piece", "", &hold[2]),
-                            .demand = stet_get(args, "demand"),
-                            .retry_failed = !stet_as_bool(stet_get(args, "no_retry_failed")),
+                            .scope = piece_text(args, "scope", NULL, &hold[3]),
+                            .demand = stet_value_get(args, "demand"),
+                            .retry_failed = !stet_value_as_bool(stet_value_get(args, "no_retry_failed")),
                             .result = STET_DRIVE_NEED_RESULT,
-                            .record = stet_as_bool(stet_get(args, "record"))};
+                            .record = stet_value_as_bool(stet_value_get(args, "record"))};
     return piece_drive(ctx, &spec, result, err);
 }
 
 static void pull_render(stet_render *r, stet_value result) {
     size_t len;
-    char *text = stet_json_print(stet_get(result, "result"), STET_JSON_PRETTY, &len);
+    char *text = stet_json_print(stet_value_get(result, "result"), STET_JSON_PRETTY, &len);
     stet_buf_add(r->out, text, len);
     stet_free(text);
     piece_render_outcome(r, result);
@@ -193,17 +197,19 @@ static const stet_param run_params[] = {
     RECORD,
     PIECE_PARAM_SPACE,
     PIECE_PARAM_BRANCH,
+    PIECE_PARAM_SCOPE,
     {0},
 };
 
 static const stet_param pull_params[] = {
-    PIECE_PARAM_PIECE, DEMAND, RETRY_FAILED, RECORD, PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, {0},
+    PIECE_PARAM_PIECE, DEMAND, RETRY_FAILED, RECORD, PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH, PIECE_PARAM_SCOPE, {0},
 };
 
 static const stet_example run_examples[] = {
     {"run totals.json", "run what no longer stands"},
     {"run totals.json --set factor=3", "with another argument"},
     {"run totals.json --piece march --demand total", "another piece of the same pattern, and one part of its result"},
+    {"run totals.json --scope user:ann", "the piece of another scope, which shares nothing with the first"},
     {0},
 };
 static const stet_example pull_examples[] = {{"piece pull totals", "make the result fresh, and print it"}, {0}};

@@ -10,22 +10,23 @@ static stet_status search_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_registry *reg;
     stet_status st = stet_runs_page(ctx, args, false, "records", stet_fleet_record_value, &reg, result, err);
     if (st == STET_OK)
-        stet_put(result, "query", stet_runs_query_value(args));
+        stet_value_put(result, "query", stet_runs_query_value(args));
     stet_registry_free(reg);
     return st;
 }
 
 static void search_render(stet_render *r, stet_value result) {
-    stet_value records = stet_get(result, "records"), order = stet_get(stet_get(result, "query"), "order");
-    const char *first = stet_typeof(order) == STET_STRING ? stet_as_string(&order, NULL) : "oldest";
+    stet_value records = stet_value_get(result, "records"),
+               order = stet_value_get(stet_value_get(result, "query"), "order");
+    const char *first = stet_value_type(order) == STET_TYPE_STRING ? stet_value_as_string(&order, NULL) : "oldest";
     stet_runs_put_records(r, records);
-    stet_runs_put_page(r, result, stet_count(records), first);
-    if (stet_typeof(stet_get(result, "nextCursor")) == STET_STRING && strcmp(first, "oldest") == 0)
+    stet_runs_put_page(r, result, stet_value_count(records), first);
+    if (stet_value_type(stet_value_get(result, "nextCursor")) == STET_TYPE_STRING && strcmp(first, "oldest") == 0)
         stet_buf_str(r->out, "the newest: --order newest\n");
-    stet_runs_put_freshness(r, stet_get(result, "freshness"));
-    stet_runs_put_problems(r, stet_get(result, "problems"));
-    stet_value next = stet_get(result, "nextAction");
-    const char *step = stet_typeof(next) == STET_STRING ? stet_as_string(&next, NULL) : "";
+    stet_runs_put_freshness(r, stet_value_get(result, "freshness"));
+    stet_runs_put_problems(r, stet_value_get(result, "problems"));
+    stet_value next = stet_value_get(result, "nextAction");
+    const char *step = stet_value_type(next) == STET_TYPE_STRING ? stet_value_as_string(&next, NULL) : "";
     if (strcmp(step, "stet runs search") != 0) /* which is what was just done */
         stet_runs_put_next(r, next);
 }
@@ -52,19 +53,19 @@ static stet_status show_found(const stet_registry *reg, const stet_fleet_record 
             row = NULL;
     bool same = row == NULL || stet_hash_equal(row->fingerprint, now.fingerprint);
     now.freshness = same ? STET_FRESH_VALID : STET_FRESH_STALE;
-    stet_put(v, "found", stet_bool(true));
-    stet_put(v, "freshness", stet_string(stet_freshness_name(now.freshness)));
-    stet_put(v, "resolvedFrom", stet_string(from));
-    stet_put(v, "repo", stet_string(rec->repo));
-    stet_put(v, "record", stet_fleet_record_value(&now));
-    stet_put(v, "persisted", row != NULL ? stet_fleet_record_value(row) : stet_null());
-    stet_put(v, "tasks", stet_retain(stet_get(s.root, "tasks")));
-    stet_put(v, "unreadable", stet_null());
+    stet_value_put(v, "found", stet_value_bool(true));
+    stet_value_put(v, "freshness", stet_value_string(stet_freshness_name(now.freshness)));
+    stet_value_put(v, "resolvedFrom", stet_value_string(from));
+    stet_value_put(v, "repo", stet_value_string(rec->repo));
+    stet_value_put(v, "record", stet_fleet_record_value(&now));
+    stet_value_put(v, "persisted", row != NULL ? stet_fleet_record_value(row) : stet_value_null());
+    stet_value_put(v, "tasks", stet_value_retain(stet_value_get(s.root, "tasks")));
+    stet_value_put(v, "unreadable", stet_value_null());
     const char *verb = now.lifecycle == STET_LIFE_COMPLETED  ? "logs"
                        : now.lifecycle == STET_LIFE_ARCHIVED ? "archive --unarchive"
                        : now.lifecycle == STET_LIFE_FAILED   ? "rerun"
                                                              : "resume";
-    stet_put(v, "nextAction", stet_stringf("stet runs %s %s", verb, rec->id));
+    stet_value_put(v, "nextAction", stet_value_stringf("stet runs %s %s", verb, rec->id));
     stet_state_release(&s);
     stet_arena_release(&arena);
     return STET_OK;
@@ -72,20 +73,20 @@ static stet_status show_found(const stet_registry *reg, const stet_fleet_record 
 
 /* One that is gone or can't be trusted: only what was known of it once, and flagged so. */
 static void show_missing(const stet_fleet_record *last, const stet_error *why, stet_value *v) {
-    stet_value repo = stet_get(why->details, "repo");
-    stet_put(v, "found", stet_bool(false));
-    stet_put(v, "freshness", stet_string("missing"));
-    stet_put(v, "resolvedFrom", stet_null());
-    stet_put(v, "repo",
-             last != NULL                       ? stet_string(last->repo)
-             : stet_typeof(repo) == STET_STRING ? stet_retain(repo)
-                                                : stet_null());
-    stet_put(v, "record", stet_null());
-    stet_put(v, "persisted", last != NULL ? stet_fleet_record_value(last) : stet_null());
-    stet_put(v, "tasks", stet_array());
-    stet_put(v, "unreadable", why->status == STET_NOT_FOUND ? stet_null() : stet_error_value(why));
+    stet_value repo = stet_value_get(why->details, "repo");
+    stet_value_put(v, "found", stet_value_bool(false));
+    stet_value_put(v, "freshness", stet_value_string("missing"));
+    stet_value_put(v, "resolvedFrom", stet_value_null());
+    stet_value_put(v, "repo",
+                   last != NULL                                ? stet_value_string(last->repo)
+                   : stet_value_type(repo) == STET_TYPE_STRING ? stet_value_retain(repo)
+                                                               : stet_value_null());
+    stet_value_put(v, "record", stet_value_null());
+    stet_value_put(v, "persisted", last != NULL ? stet_fleet_record_value(last) : stet_value_null());
+    stet_value_put(v, "tasks", stet_value_array());
+    stet_value_put(v, "unreadable", why->status == STET_NOT_FOUND ? stet_value_null() : stet_error_value(why));
     bool unheard = last == NULL && why->status == STET_NOT_FOUND;
-    stet_put(v, "nextAction", stet_string(unheard ? "stet runs search" : "stet registry refresh"));
+    stet_value_put(v, "nextAction", stet_value_string(unheard ? "stet runs search" : "stet registry refresh"));
 }
 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -102,12 +103,12 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_free(repo);
         return st;
     }
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     st = stet_registry_find(reg, id, repo, &rec, &from, &last, &why);
     if (st == STET_OK)
         st = show_found(reg, rec, from, &v, &why);
-    stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-    stet_put(&v, "runId", stet_string(rec != NULL ? rec->id : id));
+    stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+    stet_value_put(&v, "runId", stet_value_string(rec != NULL ? rec->id : id));
     if (st == STET_NOT_FOUND || st == STET_CORRUPT || st == STET_UNSUPPORTED || st == STET_LIMIT || st == STET_IO) {
         show_missing(last, &why, &v);
         st = STET_OK;
@@ -115,7 +116,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     if (st == STET_OK)
         *result = v;
     else {
-        stet_release(v);
+        stet_value_release(v);
         stet_error_move(err, &why);
     }
     stet_error_clear(&why);
@@ -125,13 +126,13 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 }
 
 static stet_status show_verdict(stet_value result) {
-    if (stet_as_bool(stet_get(result, "found")))
+    if (stet_value_as_bool(stet_value_get(result, "found")))
         return STET_OK;
-    return stet_typeof(stet_get(result, "unreadable")) == STET_NULL ? STET_NOT_FOUND : STET_CORRUPT;
+    return stet_value_type(stet_value_get(result, "unreadable")) == STET_TYPE_NULL ? STET_NOT_FOUND : STET_CORRUPT;
 }
 
 static void put_line(stet_render *r, const char *name, stet_value object, const char *key) {
-    if (stet_typeof(stet_get(object, key)) == STET_NULL)
+    if (stet_value_type(stet_value_get(object, key)) == STET_TYPE_NULL)
         return;
     stet_buf_printf(r->out, "  %-11s", name);
     stet_runs_put(r, object, key);
@@ -139,14 +140,15 @@ static void put_line(stet_render *r, const char *name, stet_value object, const 
 }
 
 static void put_record(stet_render *r, stet_value rec) {
-    stet_value life = stet_get(rec, "lifecycle"), derived = stet_get(rec, "derivedLifecycle"),
-               tasks = stet_get(rec, "tasks"), failure = stet_get(rec, "failure"), from = stet_get(rec, "provenance");
-    const char *l = stet_as_string(&life, NULL);
+    stet_value life = stet_value_get(rec, "lifecycle"), derived = stet_value_get(rec, "derivedLifecycle"),
+               tasks = stet_value_get(rec, "tasks"), failure = stet_value_get(rec, "failure"),
+               from = stet_value_get(rec, "provenance");
+    const char *l = stet_value_as_string(&life, NULL);
     stet_text_styled(r, STET_STYLE_BOLD, "run ");
     stet_runs_put(r, rec, "runId");
     stet_buf_str(r->out, "  ");
     stet_text_styled(r, stet_runs_style(l), l);
-    if (!stet_equal(life, derived)) {
+    if (!stet_value_equal(life, derived)) {
         stet_buf_str(r->out, " (");
         stet_runs_put(r, rec, "derivedLifecycle");
         stet_buf_char(r->out, ')');
@@ -159,26 +161,27 @@ static void put_record(stet_render *r, stet_value rec) {
     put_line(r, "changed", rec, "updatedAt");
     put_line(r, "stage", rec, "loopStage");
     stet_buf_printf(r->out, "  %-11s%lld of %lld completed", "tasks",
-                    (long long)stet_as_int(stet_get(tasks, "completed")),
-                    (long long)stet_as_int(stet_get(tasks, "total")));
-    for (size_t i = 0; i < stet_count(tasks); i++) {
-        const char *key = stet_key_at(tasks, i, NULL);
-        int64_t n = stet_as_int(stet_at(tasks, i));
+                    (long long)stet_value_as_int(stet_value_get(tasks, "completed")),
+                    (long long)stet_value_as_int(stet_value_get(tasks, "total")));
+    for (size_t i = 0; i < stet_value_count(tasks); i++) {
+        const char *key = stet_value_key_at(tasks, i, NULL);
+        int64_t n = stet_value_as_int(stet_value_at(tasks, i));
         if (n > 0 && strcmp(key, "completed") != 0 && strcmp(key, "total") != 0)
             stet_buf_printf(r->out, ", %lld %s", (long long)n, key);
     }
     stet_buf_char(r->out, '\n');
-    if (stet_typeof(failure) == STET_OBJECT) {
+    if (stet_value_type(failure) == STET_TYPE_OBJECT) {
         stet_buf_printf(r->out, "  %-11s", "failed");
         stet_runs_put(r, failure, "task");
         stet_buf_str(r->out, ": ");
         stet_runs_put(r, failure, "message");
         stet_buf_char(r->out, '\n');
     }
-    if (stet_typeof(from) == STET_OBJECT) {
+    if (stet_value_type(from) == STET_TYPE_OBJECT) {
         stet_buf_printf(r->out, "  %-11s", "rerun of");
         stet_runs_put(r, from, "rerunOf");
-        stet_buf_printf(r->out, ", generation %lld\n", (long long)stet_as_int(stet_get(from, "generation")));
+        stet_buf_printf(r->out, ", generation %lld\n",
+                        (long long)stet_value_as_int(stet_value_get(from, "generation")));
     }
     put_line(r, "archived", rec, "archivedAt");
     put_line(r, "because", rec, "archiveReason");
@@ -186,26 +189,26 @@ static void put_record(stet_render *r, stet_value rec) {
 }
 
 static void show_render(stet_render *r, stet_value result) {
-    stet_value record = stet_get(result, "record"), persisted = stet_get(result, "persisted");
-    if (stet_as_bool(stet_get(result, "found")))
+    stet_value record = stet_value_get(result, "record"), persisted = stet_value_get(result, "persisted");
+    if (stet_value_as_bool(stet_value_get(result, "found")))
         put_record(r, record);
     else {
-        stet_value bad = stet_get(result, "unreadable");
-        bool unheard = stet_typeof(bad) == STET_NULL && stet_typeof(persisted) == STET_NULL;
+        stet_value bad = stet_value_get(result, "unreadable");
+        bool unheard = stet_value_type(bad) == STET_TYPE_NULL && stet_value_type(persisted) == STET_TYPE_NULL;
         stet_text_styled(r, STET_STYLE_WARN, unheard ? "there is no run " : "missing: ");
         stet_runs_put(r, result, "runId");
         stet_buf_char(r->out, '\n');
-        if (stet_typeof(bad) == STET_OBJECT) {
+        if (stet_value_type(bad) == STET_TYPE_OBJECT) {
             stet_buf_str(r->out, "  ");
             stet_runs_put(r, bad, "message");
             stet_buf_char(r->out, '\n');
         }
-        if (stet_typeof(persisted) == STET_OBJECT) {
+        if (stet_value_type(persisted) == STET_TYPE_OBJECT) {
             stet_buf_str(r->out, "last known, not what it is now:\n");
             put_record(r, persisted);
         }
     }
-    stet_runs_put_next(r, stet_get(result, "nextAction"));
+    stet_runs_put_next(r, stet_value_get(result, "nextAction"));
 }
 
 static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -217,11 +220,11 @@ static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         st = stet_runs_load(ctx, args, &reg, err);
     if (st == STET_OK) {
         stet_value v = stet_runs_stats(reg, &q);
-        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-        stet_put(&v, "scope", stet_string(reg->scope == STET_SCOPE_HOME ? "home" : "repo"));
-        stet_put(&v, "query", stet_runs_query_value(args));
-        stet_put(&v, "unreadable", stet_int((int64_t)reg->unreadable.len));
-        stet_put(&v, "problems", stet_retain(reg->problems));
+        stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+        stet_value_put(&v, "scope", stet_value_string(reg->scope == STET_SCOPE_HOME ? "home" : "repo"));
+        stet_value_put(&v, "query", stet_runs_query_value(args));
+        stet_value_put(&v, "unreadable", stet_value_int((int64_t)reg->unreadable.len));
+        stet_value_put(&v, "problems", stet_value_retain(reg->problems));
         *result = v;
     }
     stet_registry_free(reg);
@@ -230,43 +233,43 @@ static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
 }
 
 static void put_percent(stet_table *t, stet_value rate) {
-    if (stet_typeof(rate) == STET_NULL)
+    if (stet_value_type(rate) == STET_TYPE_NULL)
         stet_table_cell(t, "-");
     else
-        stet_table_cellf(t, "%.1f %%", stet_as_double(rate) * 100);
+        stet_table_cellf(t, "%.1f %%", stet_value_as_double(rate) * 100);
 }
 
 static void put_duration(stet_table *t, stet_value ms) {
     char text[STET_TIME_TEXT] = "-";
-    if (stet_typeof(ms) == STET_INT)
-        stet_duration_print(stet_as_int(ms), text);
+    if (stet_value_type(ms) == STET_TYPE_INT)
+        stet_duration_print(stet_value_as_int(ms), text);
     stet_table_cell(t, text);
 }
 
 static void put_group(stet_table *t, const char *name, stet_value g) {
-    stet_value d = stet_get(g, "durationMs");
+    stet_value d = stet_value_get(g, "durationMs");
     stet_table_cell(t, name);
-    stet_table_cellf(t, "%lld", (long long)stet_as_int(stet_get(g, "total")));
-    put_percent(t, stet_get(g, "failureRate"));
-    put_duration(t, stet_get(d, "median"));
-    put_duration(t, stet_get(d, "p90"));
-    put_percent(t, stet_get(stet_get(g, "actions"), "hitRate"));
-    put_duration(t, stet_get(g, "savedMs"));
+    stet_table_cellf(t, "%lld", (long long)stet_value_as_int(stet_value_get(g, "total")));
+    put_percent(t, stet_value_get(g, "failureRate"));
+    put_duration(t, stet_value_get(d, "median"));
+    put_duration(t, stet_value_get(d, "p90"));
+    put_percent(t, stet_value_get(stet_value_get(g, "actions"), "hitRate"));
+    put_duration(t, stet_value_get(g, "savedMs"));
 }
 
 static void stats_render(stet_render *r, stet_value result) {
     static const char *const heads[] = {"APP", "RUNS", "FAILED", "MEDIAN", "P90", "STOOD", "SAVED"};
     stet_table t = {.columns = 7};
-    stet_value apps = stet_get(result, "apps");
+    stet_value apps = stet_value_get(result, "apps");
     for (size_t i = 0; i < 7; i++)
         stet_table_cell(&t, heads[i]);
-    for (size_t i = 0; i < stet_count(apps); i++) {
-        stet_value name = stet_get(stet_at(apps, i), "app");
-        put_group(&t, stet_as_string(&name, NULL), stet_at(apps, i));
+    for (size_t i = 0; i < stet_value_count(apps); i++) {
+        stet_value name = stet_value_get(stet_value_at(apps, i), "app");
+        put_group(&t, stet_value_as_string(&name, NULL), stet_value_at(apps, i));
     }
     put_group(&t, "all", result);
     stet_table_print(&t, r, true);
-    stet_runs_put_problems(r, stet_get(result, "problems"));
+    stet_runs_put_problems(r, stet_value_get(result, "problems"));
 }
 
 static stet_status compare_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -286,9 +289,9 @@ static stet_status compare_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     }
     if (st == STET_OK) {
         stet_value v = stet_runs_compare(&s[0], &s[1]);
-        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-        stet_put(&v, "a", stet_fleet_record_value(rec[0]));
-        stet_put(&v, "b", stet_fleet_record_value(rec[1]));
+        stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+        stet_value_put(&v, "a", stet_fleet_record_value(rec[0]));
+        stet_value_put(&v, "b", stet_fleet_record_value(rec[1]));
         *result = v;
     }
     for (size_t i = 0; i < got; i++)
@@ -298,9 +301,9 @@ static stet_status compare_run(stet_op_ctx *ctx, stet_value args, stet_value *re
 }
 
 static void put_side(stet_render *r, stet_value v) {
-    if (stet_typeof(v) == STET_STRING) {
+    if (stet_value_type(v) == STET_TYPE_STRING) {
         size_t len;
-        const char *s = stet_as_string(&v, &len);
+        const char *s = stet_value_as_string(&v, &len);
         stet_text_plain(r, s, len);
     } else {
         char *text = stet_json_print(v, STET_JSON_CANONICAL, NULL);
@@ -310,17 +313,17 @@ static void put_side(stet_render *r, stet_value v) {
 }
 
 static void put_differences(stet_render *r, const char *name, stet_value list) {
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value d = stet_at(list, i), side;
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value d = stet_value_at(list, i), side;
         stet_buf_printf(r->out, "%s", name);
         stet_runs_put(r, d, "path");
         stet_buf_str(r->out, ": ");
-        if (stet_find(d, "a", 1, &side))
+        if (stet_value_find(d, "a", 1, &side))
             put_side(r, side);
         else
             stet_buf_str(r->out, "(none)");
         stet_buf_str(r->out, " -> ");
-        if (stet_find(d, "b", 1, &side))
+        if (stet_value_find(d, "b", 1, &side))
             put_side(r, side);
         else
             stet_buf_str(r->out, "(none)");
@@ -329,25 +332,26 @@ static void put_differences(stet_render *r, const char *name, stet_value list) {
 }
 
 static void compare_render(stet_render *r, stet_value result) {
-    stet_value tasks = stet_get(result, "tasks");
-    stet_runs_put(r, stet_get(result, "a"), "runId");
+    stet_value tasks = stet_value_get(result, "tasks");
+    stet_runs_put(r, stet_value_get(result, "a"), "runId");
     stet_buf_str(r->out, " -> ");
-    stet_runs_put(r, stet_get(result, "b"), "runId");
-    stet_buf_str(r->out, stet_as_bool(stet_get(result, "same")) ? ": the same\n" : ": they differ\n");
-    put_differences(r, "app", stet_get(result, "app"));
-    put_differences(r, "inputs", stet_get(result, "inputs"));
-    put_differences(r, "options", stet_get(result, "options"));
-    for (size_t i = 0; i < stet_count(tasks); i++) {
-        stet_value t = stet_at(tasks, i);
-        if (stet_as_bool(stet_get(t, "same")))
+    stet_runs_put(r, stet_value_get(result, "b"), "runId");
+    stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "same")) ? ": the same\n" : ": they differ\n");
+    put_differences(r, "app", stet_value_get(result, "app"));
+    put_differences(r, "inputs", stet_value_get(result, "inputs"));
+    put_differences(r, "options", stet_value_get(result, "options"));
+    for (size_t i = 0; i < stet_value_count(tasks); i++) {
+        stet_value t = stet_value_at(tasks, i);
+        if (stet_value_as_bool(stet_value_get(t, "same")))
             continue;
         stet_buf_str(r->out, "task ");
         stet_runs_put(r, t, "id");
         stet_buf_str(r->out, ": ");
-        stet_runs_put(r, stet_get(t, "a"), "status");
+        stet_runs_put(r, stet_value_get(t, "a"), "status");
         stet_buf_str(r->out, " -> ");
-        stet_runs_put(r, stet_get(t, "b"), "status");
-        if (stet_equal(stet_get(stet_get(t, "a"), "status"), stet_get(stet_get(t, "b"), "status")))
+        stet_runs_put(r, stet_value_get(t, "b"), "status");
+        if (stet_value_equal(stet_value_get(stet_value_get(t, "a"), "status"),
+                             stet_value_get(stet_value_get(t, "b"), "status")))
             stet_buf_str(r->out, ", with another result");
         stet_buf_char(r->out, '\n');
     }

@@ -39,19 +39,19 @@ stet_status stet_runs_page(stet_op_ctx *ctx, stet_value args, bool newest_first,
         *reg = NULL;
         return st;
     }
-    stet_value v = stet_object(), list = stet_array();
+    stet_value v = stet_value_object(), list = stet_value_array();
     for (size_t i = 0; i < page.rows.len; i++)
-        stet_push(&list, row(page.rows.at[i]));
-    stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-    stet_put(&v, "scope", stet_string((*reg)->scope == STET_SCOPE_HOME ? "home" : "repo"));
-    stet_put(&v, "freshness", stet_registry_freshness(*reg, NAMED_MAX));
-    stet_put(&v, "total", stet_int((int64_t)page.total));
-    stet_put(&v, "offset", stet_int((int64_t)page.offset));
-    stet_put(&v, "limit", stet_int((int64_t)q.limit));
-    stet_put(&v, "nextCursor", page.next_cursor ? stet_string(page.next_cursor) : stet_null());
-    stet_put(&v, rows, list);
-    stet_put(&v, "problems", stet_retain((*reg)->problems));
-    stet_put(&v, "nextAction", stet_registry_next_action(*reg));
+        stet_value_push(&list, row(page.rows.at[i]));
+    stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+    stet_value_put(&v, "scope", stet_value_string((*reg)->scope == STET_SCOPE_HOME ? "home" : "repo"));
+    stet_value_put(&v, "freshness", stet_registry_freshness(*reg, NAMED_MAX));
+    stet_value_put(&v, "total", stet_value_int((int64_t)page.total));
+    stet_value_put(&v, "offset", stet_value_int((int64_t)page.offset));
+    stet_value_put(&v, "limit", stet_value_int((int64_t)q.limit));
+    stet_value_put(&v, "nextCursor", page.next_cursor ? stet_value_string(page.next_cursor) : stet_value_null());
+    stet_value_put(&v, rows, list);
+    stet_value_put(&v, "problems", stet_value_retain((*reg)->problems));
+    stet_value_put(&v, "nextAction", stet_registry_next_action(*reg));
     stet_fleet_page_release(&page);
     *out = v;
     return STET_OK;
@@ -65,8 +65,8 @@ const char *stet_runs_actor(void) {
 }
 
 const char *stet_runs_text(stet_value args, const char *key, stet_value *keep) {
-    *keep = stet_get(args, key);
-    return stet_as_string(keep, NULL);
+    *keep = stet_value_get(args, key);
+    return stet_value_as_string(keep, NULL);
 }
 
 static bool give_up(void *context) {
@@ -76,8 +76,8 @@ static bool give_up(void *context) {
 
 stet_status stet_runs_options(stet_op_ctx *ctx, stet_value args, stet_registry_opts *out, char **home, char **root,
                               stet_error *err) {
-    stet_value scope = stet_get(args, "scope");
-    const char *text = stet_as_string(&scope, NULL);
+    stet_value scope = stet_value_get(args, "scope");
+    const char *text = stet_value_as_string(&scope, NULL);
     stet_project *p = NULL;
     stet_error why = STET_ERROR_INIT;
     *home = *root = NULL;
@@ -97,7 +97,7 @@ stet_status stet_runs_options(stet_op_ctx *ctx, stet_value args, stet_registry_o
     *out = (stet_registry_opts){.home = *home,
                                 .root = *root,
                                 .scope = text != NULL && strcmp(text, "repo") == 0 ? STET_SCOPE_REPO : STET_SCOPE_HOME,
-                                .verify = stet_as_bool(stet_get(args, "verify")),
+                                .verify = stet_value_as_bool(stet_value_get(args, "verify")),
                                 .cancelled = give_up,
                                 .context = ctx};
     return STET_OK;
@@ -124,15 +124,15 @@ stet_status stet_runs_repo(stet_op_ctx *ctx, stet_value args, char **out, stet_e
     char *path = text[0] == '/' ? stet_strdup(text) : stet_file_join(ctx->cwd, text), *home = NULL;
     stet_project *p = NULL;
     stet_error why = STET_ERROR_INIT;
-    stet_value known = stet_null();
+    stet_value known = stet_value_null();
     stet_status st = stet_project_find(path, &p, &why);
     if (st == STET_OK)
         *out = stet_strdup(stet_project_root(p));
     else if (st == STET_NOT_FOUND && stet_home_dir(&home, NULL) == STET_OK &&
              stet_repos_list(home, &known, NULL) == STET_OK)
-        for (size_t i = 0; i < stet_count(known) && *out == NULL; i++) {
-            stet_value listed = stet_get(stet_at(known, i), "path");
-            if (strcmp(stet_as_string(&listed, NULL), path) == 0)
+        for (size_t i = 0; i < stet_value_count(known) && *out == NULL; i++) {
+            stet_value listed = stet_value_get(stet_value_at(known, i), "path");
+            if (strcmp(stet_value_as_string(&listed, NULL), path) == 0)
                 *out = stet_strdup(path);
         }
     if (*out != NULL) {
@@ -142,7 +142,7 @@ stet_status stet_runs_repo(stet_op_ctx *ctx, stet_value args, char **out, stet_e
         stet_fail_in(&why, "--repo");
         stet_error_move(err, &why);
     }
-    stet_release(known);
+    stet_value_release(known);
     stet_free(home);
     stet_free(path);
     stet_project_close(p);
@@ -171,24 +171,25 @@ stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, s
 
 stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_fleet_query *q, stet_runs_query_keep *keep,
                             stet_error *err) {
-    stet_value statuses = stet_get(args, "status"), archived = stet_get(args, "include_archived");
-    stet_value limit = stet_get(args, "limit");
+    stet_value statuses = stet_value_get(args, "status"), archived = stet_value_get(args, "include_archived");
+    stet_value limit = stet_value_get(args, "limit");
     *keep = (stet_runs_query_keep){.repo = NULL};
     *q = (stet_fleet_query){.app = stet_runs_text(args, "app", &keep->app),
                             .text = stet_runs_text(args, "text", &keep->text),
                             .label = stet_runs_text(args, "label", &keep->label),
                             .cursor = stet_runs_text(args, "cursor", &keep->cursor),
-                            .since_ms = stet_as_int(stet_get(args, "since")),
-                            .until_ms = stet_as_int(stet_get(args, "until")),
-                            .leave_archived = stet_typeof(archived) == STET_BOOL && !stet_as_bool(archived),
-                            .limit = stet_typeof(limit) == STET_INT ? (size_t)stet_as_int(limit) : 0,
-                            .offset = (size_t)stet_as_int(stet_get(args, "offset"))};
+                            .since_ms = stet_value_as_int(stet_value_get(args, "since")),
+                            .until_ms = stet_value_as_int(stet_value_get(args, "until")),
+                            .leave_archived =
+                                stet_value_type(archived) == STET_TYPE_BOOL && !stet_value_as_bool(archived),
+                            .limit = stet_value_type(limit) == STET_TYPE_INT ? (size_t)stet_value_as_int(limit) : 0,
+                            .offset = (size_t)stet_value_as_int(stet_value_get(args, "offset"))};
     const char *order = stet_runs_text(args, "order", &keep->order);
     q->newest_first = order != NULL && strcmp(order, "newest") == 0;
-    for (size_t i = 0; i < stet_count(statuses); i++) {
-        stet_value name = stet_at(statuses, i);
+    for (size_t i = 0; i < stet_value_count(statuses); i++) {
+        stet_value name = stet_value_at(statuses, i);
         stet_lifecycle l;
-        if (stet_lifecycle_of_name(stet_as_string(&name, NULL), &l))
+        if (stet_lifecycle_of_name(stet_value_as_string(&name, NULL), &l))
             q->statuses |= 1u << l;
     }
     stet_status st = stet_runs_repo(ctx, args, &keep->repo, err);
@@ -199,24 +200,25 @@ stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_fleet_query 
 stet_value stet_runs_query_value(stet_value args) {
     static const char *const keys[] = {"app",   "text", "label", "status", "repo", "since", "until", "include_archived",
                                        "order", NULL};
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     for (size_t i = 0; keys[i] != NULL; i++) {
         stet_value arg;
-        if (!stet_find(args, keys[i], strlen(keys[i]), &arg) || stet_typeof(arg) == STET_NULL ||
-            (stet_typeof(arg) == STET_ARRAY && stet_count(arg) == 0))
+        if (!stet_value_find(args, keys[i], strlen(keys[i]), &arg) || stet_value_type(arg) == STET_TYPE_NULL ||
+            (stet_value_type(arg) == STET_TYPE_ARRAY && stet_value_count(arg) == 0))
             continue;
         if (strcmp(keys[i], "since") == 0 || strcmp(keys[i], "until") == 0) {
             char text[STET_TIME_TEXT];
-            stet_time_print(stet_as_int(arg), text);
-            stet_put(&v, keys[i], stet_string(text));
+            stet_time_print(stet_value_as_int(arg), text);
+            stet_value_put(&v, keys[i], stet_value_string(text));
         } else
-            stet_put(&v, strcmp(keys[i], "include_archived") == 0 ? "includeArchived" : keys[i], stet_retain(arg));
+            stet_value_put(&v, strcmp(keys[i], "include_archived") == 0 ? "includeArchived" : keys[i],
+                           stet_value_retain(arg));
     }
     return v;
 }
 
 stet_status stet_runs_verdict(stet_value result) {
-    return stet_count(stet_get(result, "problems")) > 0 ? STET_CORRUPT : STET_OK;
+    return stet_value_count(stet_value_get(result, "problems")) > 0 ? STET_CORRUPT : STET_OK;
 }
 
 stet_style stet_runs_style(const char *lifecycle) {
@@ -233,22 +235,22 @@ stet_style stet_runs_style(const char *lifecycle) {
 }
 
 void stet_runs_put(stet_render *r, stet_value object, const char *key) {
-    stet_value v = stet_get(object, key);
+    stet_value v = stet_value_get(object, key);
     size_t len;
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     if (s != NULL)
         stet_text_plain(r, s, len);
-    else if (stet_typeof(v) == STET_INT)
-        stet_buf_printf(r->out, "%lld", (long long)stet_as_int(v));
+    else if (stet_value_type(v) == STET_TYPE_INT)
+        stet_buf_printf(r->out, "%lld", (long long)stet_value_as_int(v));
     else
         stet_buf_char(r->out, '-');
 }
 
 void stet_runs_age(stet_value object, const char *key, char out[STET_TIME_TEXT]) {
-    stet_value v = stet_get(object, key);
+    stet_value v = stet_value_get(object, key);
     size_t len;
     int64_t ms;
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     if (s == NULL || !stet_time_parse(s, len, &ms))
         snprintf(out, STET_TIME_TEXT, "-");
     else if (stet_clock_ms() - ms < 1000)
@@ -259,11 +261,12 @@ void stet_runs_age(stet_value object, const char *key, char out[STET_TIME_TEXT])
 
 /* Times of a record that ended, or how long it has been going on. */
 static void duration_text(stet_value record, char out[STET_TIME_TEXT]) {
-    stet_value from = stet_get(record, "createdAt"), to = stet_get(record, "updatedAt"),
-               l = stet_get(record, "lifecycle");
+    stet_value from = stet_value_get(record, "createdAt"), to = stet_value_get(record, "updatedAt"),
+               l = stet_value_get(record, "lifecycle");
     size_t n, m;
     int64_t a, b;
-    const char *s = stet_as_string(&from, &n), *e = stet_as_string(&to, &m), *life = stet_as_string(&l, NULL);
+    const char *s = stet_value_as_string(&from, &n), *e = stet_value_as_string(&to, &m),
+               *life = stet_value_as_string(&l, NULL);
     if (s == NULL || e == NULL || !stet_time_parse(s, n, &a) || !stet_time_parse(e, m, &b)) {
         snprintf(out, STET_TIME_TEXT, "-");
         return;
@@ -274,25 +277,26 @@ static void duration_text(stet_value record, char out[STET_TIME_TEXT]) {
 }
 
 const char *stet_runs_what(stet_value record, const char *app, stet_value *keep) {
-    *keep = stet_get(record, "title");
-    if (stet_typeof(*keep) != STET_STRING)
-        *keep = stet_get(record, app);
-    return stet_typeof(*keep) == STET_STRING ? stet_as_string(keep, NULL) : "";
+    *keep = stet_value_get(record, "title");
+    if (stet_value_type(*keep) != STET_TYPE_STRING)
+        *keep = stet_value_get(record, app);
+    return stet_value_type(*keep) == STET_TYPE_STRING ? stet_value_as_string(keep, NULL) : "";
 }
 
 static void put_what(stet_table *t, stet_value record) {
-    stet_value failure = stet_get(record, "failure"), title, task, message;
-    if (stet_typeof(failure) == STET_OBJECT) {
-        task = stet_get(failure, "task");
-        message = stet_get(failure, "message");
-        stet_table_cellf(t, "%s: %s", stet_as_string(&task, NULL), stet_as_string(&message, NULL));
+    stet_value failure = stet_value_get(record, "failure"), title, task, message;
+    if (stet_value_type(failure) == STET_TYPE_OBJECT) {
+        task = stet_value_get(failure, "task");
+        message = stet_value_get(failure, "message");
+        stet_table_cellf(t, "%s: %s", stet_value_as_string(&task, NULL), stet_value_as_string(&message, NULL));
     } else
         stet_table_cell(t, stet_runs_what(record, "appId", &title));
 }
 
 bool stet_runs_several_projects(stet_value rows) {
-    for (size_t i = 1; i < stet_count(rows); i++)
-        if (!stet_equal(stet_get(stet_at(rows, i), "repo"), stet_get(stet_at(rows, 0), "repo")))
+    for (size_t i = 1; i < stet_value_count(rows); i++)
+        if (!stet_value_equal(stet_value_get(stet_value_at(rows, i), "repo"),
+                              stet_value_get(stet_value_at(rows, 0), "repo")))
             return true;
     return false;
 }
@@ -301,28 +305,29 @@ void stet_runs_put_records(stet_render *r, stet_value records) {
     static const char *const heads[] = {"RUN", "LIFECYCLE", "AGE", "TOOK", "TASKS"};
     bool several = stet_runs_several_projects(records);
     stet_table t = {.columns = several ? 7 : 6};
-    if (stet_count(records) == 0)
+    if (stet_value_count(records) == 0)
         return;
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         stet_table_cell(&t, heads[i]);
     if (several)
         stet_table_cell(&t, "PROJECT");
     stet_table_cell(&t, "WHAT");
-    for (size_t i = 0; i < stet_count(records); i++) {
-        stet_value rec = stet_at(records, i), id = stet_get(rec, "runId"), life = stet_get(rec, "lifecycle"),
-                   repo = stet_get(rec, "repo"), tasks = stet_get(rec, "tasks"), fresh = stet_get(rec, "freshness");
-        const char *l = stet_as_string(&life, NULL), *f = stet_as_string(&fresh, NULL);
+    for (size_t i = 0; i < stet_value_count(records); i++) {
+        stet_value rec = stet_value_at(records, i), id = stet_value_get(rec, "runId"),
+                   life = stet_value_get(rec, "lifecycle"), repo = stet_value_get(rec, "repo"),
+                   tasks = stet_value_get(rec, "tasks"), fresh = stet_value_get(rec, "freshness");
+        const char *l = stet_value_as_string(&life, NULL), *f = stet_value_as_string(&fresh, NULL);
         char age[STET_TIME_TEXT], took[STET_TIME_TEXT];
         stet_runs_age(rec, "createdAt", age);
         duration_text(rec, took);
-        stet_table_cell(&t, stet_as_string(&id, NULL));
+        stet_table_cell(&t, stet_value_as_string(&id, NULL));
         stet_table_cellf(&t, "%s%s", l, f != NULL && strcmp(f, "stale") == 0 ? "*" : "");
         stet_table_cell(&t, age);
         stet_table_cell(&t, took);
-        stet_table_cellf(&t, "%lld/%lld", (long long)stet_as_int(stet_get(tasks, "completed")),
-                         (long long)stet_as_int(stet_get(tasks, "total")));
+        stet_table_cellf(&t, "%lld/%lld", (long long)stet_value_as_int(stet_value_get(tasks, "completed")),
+                         (long long)stet_value_as_int(stet_value_get(tasks, "total")));
         if (several)
-            stet_table_cell(&t, stet_file_basename(stet_as_string(&repo, NULL)));
+            stet_table_cell(&t, stet_file_basename(stet_value_as_string(&repo, NULL)));
         put_what(&t, rec);
     }
     stet_table_print(&t, r, true);
@@ -331,17 +336,17 @@ void stet_runs_put_records(stet_render *r, stet_value records) {
 #define NAMES_SHOWN 3
 
 static void put_names(stet_render *r, const char *what, stet_value names, stet_value count) {
-    size_t n = stet_count(names), total = (size_t)stet_as_int(count);
+    size_t n = stet_value_count(names), total = (size_t)stet_value_as_int(count);
     if (total == 0)
         return;
     stet_buf_printf(r->out, "  %s: ", what);
     for (size_t i = 0; i < n && i < NAMES_SHOWN; i++) {
         if (i > 0)
             stet_buf_str(r->out, ", ");
-        stet_runs_put(r, stet_at(names, i), "runId");
-        if (stet_typeof(stet_get(stet_at(names, i), "reason")) == STET_STRING) {
+        stet_runs_put(r, stet_value_at(names, i), "runId");
+        if (stet_value_type(stet_value_get(stet_value_at(names, i), "reason")) == STET_TYPE_STRING) {
             stet_buf_str(r->out, " (");
-            stet_runs_put(r, stet_at(names, i), "reason");
+            stet_runs_put(r, stet_value_at(names, i), "reason");
             stet_buf_char(r->out, ')');
         }
     }
@@ -358,12 +363,12 @@ void stet_runs_put_freshness(stet_render *r, stet_value freshness) {
                  {"staleCount", "staleRuns", "changed"},
                  {"missingCount", "missingRuns", "missing"},
                  {"unreadableCount", "unreadableRuns", "unreadable"}};
-    stet_value status = stet_get(freshness, "status");
-    const char *s = stet_as_string(&status, NULL), *separator = ": ";
+    stet_value status = stet_value_get(freshness, "status");
+    const char *s = stet_value_as_string(&status, NULL), *separator = ": ";
     stet_buf_str(r->out, "index ");
     stet_text_styled(r, stet_runs_style(s), s);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        long long n = (long long)stet_as_int(stet_get(freshness, kinds[i].count));
+        long long n = (long long)stet_value_as_int(stet_value_get(freshness, kinds[i].count));
         if (n == 0 || (kinds[i].names == NULL && strcmp(s, "absent") == 0)) /* without an index all are new */
             continue;
         stet_buf_printf(r->out, "%s%lld %s", separator, n, kinds[i].words);
@@ -372,19 +377,20 @@ void stet_runs_put_freshness(stet_render *r, stet_value freshness) {
     stet_buf_char(r->out, '\n');
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i].names != NULL)
-            put_names(r, kinds[i].words, stet_get(freshness, kinds[i].names), stet_get(freshness, kinds[i].count));
+            put_names(r, kinds[i].words, stet_value_get(freshness, kinds[i].names),
+                      stet_value_get(freshness, kinds[i].count));
 }
 
 void stet_runs_put_problems(stet_render *r, stet_value problems) {
-    for (size_t i = 0; i < stet_count(problems); i++) {
+    for (size_t i = 0; i < stet_value_count(problems); i++) {
         stet_text_styled(r, STET_STYLE_BAD, "problem: ");
-        stet_runs_put(r, stet_at(problems, i), "message");
+        stet_runs_put(r, stet_value_at(problems, i), "message");
         stet_buf_char(r->out, '\n');
     }
 }
 
 void stet_runs_put_next(stet_render *r, stet_value next_action) {
-    const char *s = stet_as_string(&next_action, NULL);
+    const char *s = stet_value_as_string(&next_action, NULL);
     if (s == NULL)
         return;
     stet_text_styled(r, STET_STYLE_DIM, "next: ");
@@ -393,8 +399,9 @@ void stet_runs_put_next(stet_render *r, stet_value next_action) {
 }
 
 void stet_runs_put_page(stet_render *r, stet_value result, size_t shown, const char *order) {
-    int64_t total = stet_as_int(stet_get(result, "total")), offset = stet_as_int(stet_get(result, "offset"));
-    stet_value cursor = stet_get(result, "nextCursor");
+    int64_t total = stet_value_as_int(stet_value_get(result, "total")),
+            offset = stet_value_as_int(stet_value_get(result, "offset"));
+    stet_value cursor = stet_value_get(result, "nextCursor");
     if (total == 0)
         stet_buf_str(r->out, "no runs\n");
     else if (shown == 0)
@@ -402,6 +409,6 @@ void stet_runs_put_page(stet_render *r, stet_value result, size_t shown, const c
     else
         stet_buf_printf(r->out, "%lld to %lld of %lld, %s first\n", (long long)offset + 1,
                         (long long)offset + (long long)shown, (long long)total, order);
-    if (stet_typeof(cursor) == STET_STRING)
-        stet_buf_printf(r->out, "more: --cursor %s\n", stet_as_string(&cursor, NULL));
+    if (stet_value_type(cursor) == STET_TYPE_STRING)
+        stet_buf_printf(r->out, "more: --cursor %s\n", stet_value_as_string(&cursor, NULL));
 }

@@ -21,7 +21,7 @@
 /* Bytes as a string: what is no UTF-8 becomes "?". */
 static stet_value lenient_text(const char *bytes, size_t len) {
     stet_value v;
-    if (stet_string_checked(bytes, len, &v, NULL) == STET_OK)
+    if (stet_value_string_checked(bytes, len, &v, NULL) == STET_OK)
         return v;
     stet_buf b = STET_BUF(0);
     while (len > 0) {
@@ -34,7 +34,7 @@ static stet_value lenient_text(const char *bytes, size_t len) {
         bytes += good;
         len -= good;
     }
-    v = stet_string_n(stet_buf_cstr(&b), b.len);
+    v = stet_value_string_n(stet_buf_cstr(&b), b.len);
     stet_buf_release(&b);
     return v;
 }
@@ -76,23 +76,23 @@ typedef struct reading {
 } reading;
 
 static stet_status give(reading *r, stet_value task, const char *bytes, size_t len, bool truncated, stet_error *err) {
-    stet_value v = stet_object(), text = lenient_text(bytes, len);
-    stet_put(&v, "task", stet_retain(task));
-    stet_put(&v, "text", text);
+    stet_value v = stet_value_object(), text = lenient_text(bytes, len);
+    stet_value_put(&v, "task", stet_value_retain(task));
+    stet_value_put(&v, "text", text);
     if (r->follow) {
         stet_status st = r->ctx->emit(r->ctx, v, err);
-        stet_release(v);
+        stet_value_release(v);
         return st;
     }
-    stet_put(&v, "truncated", stet_bool(truncated));
-    stet_push(&r->logs, v);
+    stet_value_put(&v, "truncated", stet_value_bool(truncated));
+    stet_value_push(&r->logs, v);
     return STET_OK;
 }
 
 /* Whatever one task's log has beyond what was read. */
 static stet_status read_log(reading *r, stet_value task, const char *relative, bool *more, stet_error *err) {
     size_t len;
-    const char *id = stet_as_string(&task, &len);
+    const char *id = stet_value_as_string(&task, &len);
     stet_slot *slot = stet_map_get(&r->at, id, len);
     int64_t at = slot != NULL ? (int64_t)slot->n : 0;
     char *path = stet_file_join(r->dir, relative);
@@ -127,11 +127,11 @@ static stet_status read_logs(reading *r, const stet_fleet_record *rec, bool *mor
     stet_status st = stet_fleet_record_reread(rec, &s, err);
     if (st != STET_OK)
         return st;
-    stet_value tasks = stet_get(s.root, "tasks");
-    for (size_t i = 0; i < stet_count(tasks) && st == STET_OK; i++) {
-        stet_value task = stet_at(tasks, i), id = stet_get(task, "id"), log = stet_get(task, "log");
-        const char *path = stet_as_string(&log, NULL);
-        if (r->task != NULL && strcmp(stet_as_string(&id, NULL), r->task) != 0)
+    stet_value tasks = stet_value_get(s.root, "tasks");
+    for (size_t i = 0; i < stet_value_count(tasks) && st == STET_OK; i++) {
+        stet_value task = stet_value_at(tasks, i), id = stet_value_get(task, "id"), log = stet_value_get(task, "log");
+        const char *path = stet_value_as_string(&log, NULL);
+        if (r->task != NULL && strcmp(stet_value_as_string(&id, NULL), r->task) != 0)
             continue;
         *known = true;
         if (path != NULL && log_allowed(path))
@@ -153,9 +153,9 @@ static stet_status logs_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     reading r = {.ctx = ctx,
                  .dir = stet_fleet_record_dir(rec),
                  .task = stet_runs_text(args, "task", &keep),
-                 .logs = stet_array(),
-                 .follow = stet_as_bool(stet_get(args, "follow")),
-                 .tail_bytes = stet_as_int(stet_get(args, "bytes"))};
+                 .logs = stet_value_array(),
+                 .follow = stet_value_as_bool(stet_value_get(args, "follow")),
+                 .tail_bytes = stet_value_as_int(stet_value_get(args, "bytes"))};
     bool ended = false, known = false;
     for (;;) {
         bool more = false;
@@ -172,15 +172,15 @@ static stet_status logs_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     if (st == STET_OK && r.task != NULL && !known)
         st = stet_fail(err, STET_NOT_FOUND, "run %s has no task %.100s", rec->id, r.task);
     if (st == STET_OK) {
-        stet_value v = stet_object();
-        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-        stet_put(&v, "runId", stet_string(rec->id));
-        stet_put(&v, "repo", stet_string(rec->repo));
-        stet_put(&v, "logs", stet_retain(r.logs));
-        stet_put(&v, "followed", stet_bool(r.follow));
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+        stet_value_put(&v, "runId", stet_value_string(rec->id));
+        stet_value_put(&v, "repo", stet_value_string(rec->repo));
+        stet_value_put(&v, "logs", stet_value_retain(r.logs));
+        stet_value_put(&v, "followed", stet_value_bool(r.follow));
         *result = v;
     }
-    stet_release(r.logs);
+    stet_value_release(r.logs);
     stet_map_release(&r.at);
     stet_free(r.dir);
     stet_registry_free(reg);
@@ -189,14 +189,14 @@ static stet_status logs_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 
 /* A log's lines, with control characters made harmless, each after its task's name if there are several. */
 static void put_log(stet_render *r, stet_value entry, bool named) {
-    stet_value text = stet_get(entry, "text"), task = stet_get(entry, "task");
+    stet_value text = stet_value_get(entry, "text"), task = stet_value_get(entry, "task");
     size_t len = 0;
-    const char *s = stet_as_string(&text, &len), *end = s + len;
+    const char *s = stet_value_as_string(&text, &len), *end = s + len;
     while (s < end) {
         const char *newline = memchr(s, '\n', (size_t)(end - s));
         size_t n = (size_t)((newline != NULL ? newline : end) - s);
         if (named) {
-            stet_text_styled(r, STET_STYLE_DIM, stet_as_string(&task, NULL));
+            stet_text_styled(r, STET_STYLE_DIM, stet_value_as_string(&task, NULL));
             stet_text_styled(r, STET_STYLE_DIM, " | ");
         }
         stet_text_plain(r, s, n);
@@ -206,15 +206,15 @@ static void put_log(stet_render *r, stet_value entry, bool named) {
 }
 
 static void logs_render(stet_render *r, stet_value result) {
-    stet_value logs = stet_get(result, "logs");
-    if (stet_typeof(stet_get(result, "text")) == STET_STRING) {
+    stet_value logs = stet_value_get(result, "logs");
+    if (stet_value_type(stet_value_get(result, "text")) == STET_TYPE_STRING) {
         put_log(r, result, true); /* an event while following */
         return;
     }
-    for (size_t i = 0; i < stet_count(logs); i++) {
-        put_log(r, stet_at(logs, i), stet_count(logs) > 1);
+    for (size_t i = 0; i < stet_value_count(logs); i++) {
+        put_log(r, stet_value_at(logs, i), stet_value_count(logs) > 1);
     }
-    if (stet_count(logs) == 0 && !stet_as_bool(stet_get(result, "followed")))
+    if (stet_value_count(logs) == 0 && !stet_value_as_bool(stet_value_get(result, "followed")))
         stet_buf_str(r->out, "no task of this run kept a log\n");
 }
 
@@ -235,13 +235,13 @@ static stet_status tail_file(stet_op_ctx *ctx, const char *repo, const char *id,
         stet_value event;
         t->at += newline + 1 - p;
         if (stet_json_read(p, (size_t)(newline - p), NULL, &event, NULL) == STET_OK) {
-            if (stet_typeof(event) == STET_OBJECT) {
-                stet_put(&event, "repo", stet_string(repo));
-                stet_put(&event, "runId", stet_string(id));
+            if (stet_value_type(event) == STET_TYPE_OBJECT) {
+                stet_value_put(&event, "repo", stet_value_string(repo));
+                stet_value_put(&event, "runId", stet_value_string(id));
                 st = ctx->emit(ctx, event, err);
                 (*left)--;
             }
-            stet_release(event);
+            stet_value_release(event);
         }
         p = newline + 1;
     }
@@ -289,10 +289,11 @@ static stet_status tail_round(stet_op_ctx *ctx, stet_value args, stet_map *seen,
 
 static stet_status tail_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_map seen = {0};
-    int64_t limit = stet_as_int(stet_get(args, "limit")), left = limit > 0 ? limit : INT64_MAX;
-    int64_t seconds = stet_as_int(stet_get(args, "seconds")), until = stet_clock_monotonic_us() + seconds * 1000000;
+    int64_t limit = stet_value_as_int(stet_value_get(args, "limit")), left = limit > 0 ? limit : INT64_MAX;
+    int64_t seconds = stet_value_as_int(stet_value_get(args, "seconds")),
+            until = stet_clock_monotonic_us() + seconds * 1000000;
     int64_t rest_ms = TAIL_MS;
-    bool from_start = stet_as_bool(stet_get(args, "from_start"));
+    bool from_start = stet_value_as_bool(stet_value_get(args, "from_start"));
     stet_status st = tail_round(ctx, args, &seen, true, from_start, &left, err);
     while (st == STET_OK && left > 0 && (seconds == 0 || stet_clock_monotonic_us() < until)) {
         if (ctx->cancelled(ctx))
@@ -313,34 +314,34 @@ static stet_status tail_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_free(slot->p);
     stet_map_release(&seen);
     if (st == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-        stet_put(result, "events", stet_int(limit > 0 ? limit - left : INT64_MAX - left));
+        *result = stet_value_object();
+        stet_value_put(result, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+        stet_value_put(result, "events", stet_value_int(limit > 0 ? limit - left : INT64_MAX - left));
     }
     return st;
 }
 
 static void tail_render(stet_render *r, stet_value result) {
-    stet_value event = stet_get(result, "event"), at = stet_get(result, "at"), repo = stet_get(result, "repo"),
-               to = stet_get(result, "to");
-    if (stet_typeof(event) != STET_STRING)
+    stet_value event = stet_value_get(result, "event"), at = stet_value_get(result, "at"),
+               repo = stet_value_get(result, "repo"), to = stet_value_get(result, "to");
+    if (stet_value_type(event) != STET_TYPE_STRING)
         return; /* the end */
     size_t len;
-    const char *when = stet_as_string(&at, &len);
+    const char *when = stet_value_as_string(&at, &len);
     stet_text_styled(r, STET_STYLE_DIM, when != NULL ? when : "-");
     stet_buf_char(r->out, ' ');
-    const char *base = stet_file_basename(stet_as_string(&repo, NULL));
+    const char *base = stet_file_basename(stet_value_as_string(&repo, NULL));
     stet_text_plain(r, base, strlen(base));
     stet_buf_char(r->out, ' ');
     stet_runs_put(r, result, "runId");
     stet_buf_char(r->out, ' ');
-    if (stet_typeof(to) == STET_STRING) {
+    if (stet_value_type(to) == STET_TYPE_STRING) {
         stet_runs_put(r, result, "task");
         stet_buf_char(r->out, ' ');
-        stet_text_styled(r, stet_runs_style(stet_as_string(&to, NULL)), stet_as_string(&to, NULL));
+        stet_text_styled(r, stet_runs_style(stet_value_as_string(&to, NULL)), stet_value_as_string(&to, NULL));
     } else {
         stet_runs_put(r, result, "event");
-        if (stet_typeof(stet_get(result, "stage")) == STET_STRING) {
+        if (stet_value_type(stet_value_get(result, "stage")) == STET_TYPE_STRING) {
             stet_buf_char(r->out, ' ');
             stet_runs_put(r, result, "stage");
         }
@@ -350,16 +351,16 @@ static void tail_render(stet_render *r, stet_value result) {
 
 static stet_value info_value(const stet_bundle_info *info, const char *path) {
     char hex[STET_HASH_HEX];
-    stet_value v = stet_object(), file;
+    stet_value v = stet_value_object(), file;
     stet_hash_hex(info->sha256, hex);
-    if (stet_string_checked(path, strlen(path), &file, NULL) != STET_OK)
-        file = stet_string("");
-    stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-    stet_put(&v, "runId", stet_string(info->run_id));
-    stet_put(&v, "file", file);
-    stet_put(&v, "files", stet_int((int64_t)info->files));
-    stet_put(&v, "bytes", stet_int((int64_t)info->bytes));
-    stet_put(&v, "sha256", stet_string(hex));
+    if (stet_value_string_checked(path, strlen(path), &file, NULL) != STET_OK)
+        file = stet_value_string("");
+    stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+    stet_value_put(&v, "runId", stet_value_string(info->run_id));
+    stet_value_put(&v, "file", file);
+    stet_value_put(&v, "files", stet_value_int((int64_t)info->files));
+    stet_value_put(&v, "bytes", stet_value_int((int64_t)info->bytes));
+    stet_value_put(&v, "sha256", stet_value_string(hex));
     return v;
 }
 
@@ -384,7 +385,7 @@ static stet_status export_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         path = stet_file_join(ctx->cwd, name);
         stet_free(name);
     }
-    st = stet_bundle_export(dir, rec->id, path, stet_as_bool(stet_get(args, "force")), &info, err);
+    st = stet_bundle_export(dir, rec->id, path, stet_value_as_bool(stet_value_get(args, "force")), &info, err);
     if (st == STET_CONFLICT)
         stet_hint(err, "--force replaces it");
     if (st == STET_OK)
@@ -397,7 +398,7 @@ static stet_status export_run(stet_op_ctx *ctx, stet_value args, stet_value *res
 
 static void export_render(stet_render *r, stet_value result) {
     stet_runs_put(r, result, "file");
-    stet_buf_printf(r->out, ": %lld files of run ", (long long)stet_as_int(stet_get(result, "files")));
+    stet_buf_printf(r->out, ": %lld files of run ", (long long)stet_value_as_int(stet_value_get(result, "files")));
     stet_runs_put(r, result, "runId");
     stet_buf_str(r->out, "\nsha256 ");
     stet_runs_put(r, result, "sha256");
@@ -407,7 +408,7 @@ static void export_render(stet_render *r, stet_value result) {
 static stet_status import_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_project *p = NULL;
     stet_bundle_info info;
-    bool verify = stet_as_bool(stet_get(args, "verify_only"));
+    bool verify = stet_value_as_bool(stet_value_get(args, "verify_only"));
     stet_status st = verify ? STET_OK : ctx->project(ctx, &p, err);
     if (st != STET_OK)
         return st;
@@ -415,17 +416,17 @@ static stet_status import_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     st = stet_bundle_import(p, path, verify, &info, err);
     if (st == STET_OK) {
         *result = info_value(&info, path);
-        stet_put(result, "imported", stet_bool(!verify));
-        stet_put(result, "repo", verify ? stet_null() : stet_string(stet_project_root(p)));
+        stet_value_put(result, "imported", stet_value_bool(!verify));
+        stet_value_put(result, "repo", verify ? stet_value_null() : stet_value_string(stet_project_root(p)));
     }
     stet_free(path);
     return st;
 }
 
 static void import_render(stet_render *r, stet_value result) {
-    stet_buf_str(r->out, stet_as_bool(stet_get(result, "imported")) ? "imported run " : "whole: run ");
+    stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "imported")) ? "imported run " : "whole: run ");
     stet_runs_put(r, result, "runId");
-    stet_buf_printf(r->out, ", %lld files\n", (long long)stet_as_int(stet_get(result, "files")));
+    stet_buf_printf(r->out, ", %lld files\n", (long long)stet_value_as_int(stet_value_get(result, "files")));
 }
 
 static const stet_param logs_params[] = {

@@ -29,15 +29,15 @@ static void progress(void *context, int64_t done, int64_t total, const char *not
 /* Drives a run if the arguments ask for it, and puts `drive` into the result. */
 static stet_status maybe_drive(stet_op_ctx *ctx, stet_value args, const char *root, const char *run_id,
                                stet_value *result, stet_error *err) {
-    hearing h = {.ctx = ctx, .once = stet_as_bool(stet_get(args, "once"))};
-    if (!h.once && !stet_as_bool(stet_get(args, "drive")))
+    hearing h = {.ctx = ctx, .once = stet_value_as_bool(stet_value_get(args, "once"))};
+    if (!h.once && !stet_value_as_bool(stet_value_get(args, "drive")))
         return STET_OK;
     stet_drive_result outcome = {0};
     stet_drive_request request = {.root = root,
                                   .run_id = run_id,
                                   .actor = stet_runs_actor(),
                                   .once = h.once,
-                                  .incremental = stet_as_bool(stet_get(args, "incremental")),
+                                  .incremental = stet_value_as_bool(stet_value_get(args, "incremental")),
                                   .cancelled = give_up,
                                   .progress = progress,
                                   .context = &h};
@@ -48,30 +48,30 @@ static stet_status maybe_drive(stet_op_ctx *ctx, stet_value args, const char *ro
             outcome.verdict = STET_DRIVE_PAUSED;
             outcome.reason[0] = 0;
         }
-        stet_put(result, "drive", stet_drive_result_value(&outcome));
+        stet_value_put(result, "drive", stet_drive_result_value(&outcome));
     }
     return st;
 }
 
 static stet_status drive_verdict(stet_value result) {
-    stet_value status = stet_get(stet_get(result, "drive"), "status");
-    const char *s = stet_as_string(&status, NULL);
+    stet_value status = stet_value_get(stet_value_get(result, "drive"), "status");
+    const char *s = stet_value_as_string(&status, NULL);
     if (s == NULL || strcmp(s, "completed") == 0 || strcmp(s, "paused") == 0)
         return STET_OK;
     return strcmp(s, "stopped") == 0 ? STET_CANCELLED : STET_FAILED;
 }
 
 static void put_drive(stet_render *r, stet_value result) {
-    stet_value drive = stet_get(result, "drive"), status = stet_get(drive, "status"),
-               reason = stet_get(drive, "reason");
+    stet_value drive = stet_value_get(result, "drive"), status = stet_value_get(drive, "status"),
+               reason = stet_value_get(drive, "reason");
     size_t len = 0;
-    if (stet_typeof(drive) != STET_OBJECT)
+    if (stet_value_type(drive) != STET_TYPE_OBJECT)
         return;
     stet_buf_str(r->out, "drive ");
-    stet_text_styled(r, stet_runs_style(stet_as_string(&status, NULL)), stet_as_string(&status, NULL));
-    stet_buf_printf(r->out, ": %lld ran, %lld stood", (long long)stet_as_int(stet_get(drive, "ran")),
-                    (long long)stet_as_int(stet_get(drive, "stood")));
-    const char *why = stet_as_string(&reason, &len);
+    stet_text_styled(r, stet_runs_style(stet_value_as_string(&status, NULL)), stet_value_as_string(&status, NULL));
+    stet_buf_printf(r->out, ": %lld ran, %lld stood", (long long)stet_value_as_int(stet_value_get(drive, "ran")),
+                    (long long)stet_value_as_int(stet_value_get(drive, "stood")));
+    const char *why = stet_value_as_string(&reason, &len);
     if (len > 0) {
         stet_buf_str(r->out, "; ");
         stet_text_plain(r, why, len);
@@ -80,63 +80,66 @@ static void put_drive(stet_render *r, stet_value result) {
 }
 
 static void add_action(stet_value *actions, stet_value command, const char *reason) {
-    stet_value v = stet_object();
-    stet_put(&v, "command", command);
-    stet_put(&v, "reason", stet_string(reason));
-    stet_push(actions, v);
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "command", command);
+    stet_value_put(&v, "reason", stet_value_string(reason));
+    stet_value_push(actions, v);
 }
 
 /* What would run: pending tasks, those that a dead driver left running, and failed ones. */
 static stet_value next_tasks(stet_value tasks, size_t limit, size_t *total) {
-    stet_value out = stet_array();
+    stet_value out = stet_value_array();
     *total = 0;
-    for (size_t i = 0; i < stet_count(tasks); i++) {
-        stet_value task = stet_at(tasks, i), item, action = stet_get(task, "action");
+    for (size_t i = 0; i < stet_value_count(tasks); i++) {
+        stet_value task = stet_value_at(tasks, i), item, action = stet_value_get(task, "action");
         stet_task_status status;
-        if (!stet_task_status_of(stet_get(task, "status"), &status) || status == STET_TASK_COMPLETED ||
+        if (!stet_task_status_of(stet_value_get(task, "status"), &status) || status == STET_TASK_COMPLETED ||
             status == STET_TASK_SKIPPED)
             continue;
         if ((*total)++ >= limit)
             continue;
-        item = stet_object();
-        stet_put(&item, "id", stet_retain(stet_get(task, "id")));
-        stet_put(&item, "action", stet_retain(stet_typeof(action) == STET_STRING ? action : stet_get(task, "id")));
-        stet_put(&item, "status", stet_retain(stet_get(task, "status")));
-        stet_push(&out, item);
+        item = stet_value_object();
+        stet_value_put(&item, "id", stet_value_retain(stet_value_get(task, "id")));
+        stet_value_put(
+            &item, "action",
+            stet_value_retain(stet_value_type(action) == STET_TYPE_STRING ? action : stet_value_get(task, "id")));
+        stet_value_put(&item, "status", stet_value_retain(stet_value_get(task, "status")));
+        stet_value_push(&out, item);
     }
     return out;
 }
 
 static void judge(const stet_fleet_record *rec, size_t tasks_left, stet_value *v) {
     char *dir = stet_fleet_record_dir(rec);
-    stet_value actions = stet_array(), owner;
+    stet_value actions = stet_value_array(), owner;
     stet_driver_state driver = stet_runfile_driver(dir, &owner);
     stet_buf reason = STET_BUF(1024);
     bool resumable = false;
     if (driver == STET_DRIVER_ALIVE) {
         stet_buf_str(&reason, "it is being driven by ");
         stet_runfile_owner_text(owner, &reason);
-        add_action(&actions, stet_stringf("stet runs logs %s --follow", rec->id), "watch it");
-        add_action(&actions, stet_stringf("stet runs cancel %s", rec->id), "ask it to stop");
+        add_action(&actions, stet_value_stringf("stet runs logs %s --follow", rec->id), "watch it");
+        add_action(&actions, stet_value_stringf("stet runs cancel %s", rec->id), "ask it to stop");
     } else if (rec->derived == STET_LIFE_COMPLETED) {
         stet_buf_str(&reason, "it is completed");
-        add_action(&actions, stet_stringf("stet runs rerun %s", rec->id), "run it again as a new run");
+        add_action(&actions, stet_value_stringf("stet runs rerun %s", rec->id), "run it again as a new run");
     } else {
         resumable = true;
         if (tasks_left > 0)
             stet_buf_printf(&reason, "%zu %s left", tasks_left, tasks_left == 1 ? "task is" : "tasks are");
         else
             stet_buf_str(&reason, "it has not begun");
-        add_action(&actions, stet_stringf("stet runs resume %s --drive", rec->id),
+        add_action(&actions, stet_value_stringf("stet runs resume %s --drive", rec->id),
                    "run what is left; what stands is not run again");
-        add_action(&actions, stet_stringf("stet runs resume %s --once", rec->id), "run one task");
+        add_action(&actions, stet_value_stringf("stet runs resume %s --once", rec->id), "run one task");
         if (rec->derived == STET_LIFE_FAILED || rec->derived == STET_LIFE_BLOCKED)
-            add_action(&actions, stet_stringf("stet runs rerun %s", rec->id), "leave it as it is, and begin a new one");
+            add_action(&actions, stet_value_stringf("stet runs rerun %s", rec->id),
+                       "leave it as it is, and begin a new one");
     }
-    stet_put(v, "resumable", stet_bool(resumable));
-    stet_put(v, "reason", stet_string(stet_buf_cstr(&reason)));
-    stet_put(v, "nextActions", actions);
-    stet_release(owner);
+    stet_value_put(v, "resumable", stet_value_bool(resumable));
+    stet_value_put(v, "reason", stet_value_string(stet_buf_cstr(&reason)));
+    stet_value_put(v, "nextActions", actions);
+    stet_value_release(owner);
     stet_buf_release(&reason);
     stet_free(dir);
 }
@@ -154,21 +157,22 @@ static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         stet_registry_free(reg);
         return st;
     }
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     size_t left;
-    stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-    stet_put(&v, "runId", stet_string(rec->id));
-    stet_put(&v, "repo", stet_string(rec->repo));
-    stet_put(&v, "statePath", stet_stringf("%s/.stet/runs/%s/state.json", rec->repo, rec->id));
-    stet_put(&v, "resolvedFrom", stet_string(from));
-    stet_put(&v, "lifecycle", stet_string(stet_lifecycle_name(rec->lifecycle)));
-    stet_put(&v, "derivedLifecycle", stet_string(stet_lifecycle_name(rec->derived)));
-    stet_put(&v, "loopStage", stet_string(rec->loop_stage));
-    stet_put(&v, "freshness", stet_string(stet_freshness_name(rec->freshness)));
-    stet_put(&v, "record", stet_fleet_record_value(rec));
-    stet_put(&v, "nextTasks",
-             next_tasks(stet_get(s.root, "tasks"), (size_t)stet_as_int(stet_get(args, "limit")), &left));
-    stet_put(&v, "tasksLeft", stet_int((int64_t)left));
+    stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+    stet_value_put(&v, "runId", stet_value_string(rec->id));
+    stet_value_put(&v, "repo", stet_value_string(rec->repo));
+    stet_value_put(&v, "statePath", stet_value_stringf("%s/.stet/runs/%s/state.json", rec->repo, rec->id));
+    stet_value_put(&v, "resolvedFrom", stet_value_string(from));
+    stet_value_put(&v, "lifecycle", stet_value_string(stet_lifecycle_name(rec->lifecycle)));
+    stet_value_put(&v, "derivedLifecycle", stet_value_string(stet_lifecycle_name(rec->derived)));
+    stet_value_put(&v, "loopStage", stet_value_string(rec->loop_stage));
+    stet_value_put(&v, "freshness", stet_value_string(stet_freshness_name(rec->freshness)));
+    stet_value_put(&v, "record", stet_fleet_record_value(rec));
+    stet_value_put(
+        &v, "nextTasks",
+        next_tasks(stet_value_get(s.root, "tasks"), (size_t)stet_value_as_int(stet_value_get(args, "limit")), &left));
+    stet_value_put(&v, "tasksLeft", stet_value_int((int64_t)left));
     judge(rec, left, &v);
     stet_state_release(&s);
     st = maybe_drive(ctx, args, rec->repo, rec->id, &v, err);
@@ -176,43 +180,44 @@ static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     if (st == STET_OK)
         *result = v;
     else
-        stet_release(v);
+        stet_value_release(v);
     return st;
 }
 
 static void put_actions(stet_render *r, stet_value actions) {
-    for (size_t i = 0; i < stet_count(actions); i++) {
+    for (size_t i = 0; i < stet_value_count(actions); i++) {
         stet_text_styled(r, STET_STYLE_DIM, "next: ");
-        stet_runs_put(r, stet_at(actions, i), "command");
+        stet_runs_put(r, stet_value_at(actions, i), "command");
         stet_buf_str(r->out, "  (");
-        stet_runs_put(r, stet_at(actions, i), "reason");
+        stet_runs_put(r, stet_value_at(actions, i), "reason");
         stet_buf_str(r->out, ")\n");
     }
 }
 
 static void resume_render(stet_render *r, stet_value result) {
-    stet_value tasks = stet_get(result, "nextTasks"), life = stet_get(result, "lifecycle");
-    bool driven = stet_typeof(stet_get(result, "drive")) == STET_OBJECT;
+    stet_value tasks = stet_value_get(result, "nextTasks"), life = stet_value_get(result, "lifecycle");
+    bool driven = stet_value_type(stet_value_get(result, "drive")) == STET_TYPE_OBJECT;
     stet_buf_str(r->out, "run ");
     stet_runs_put(r, result, "runId");
     stet_buf_str(r->out, driven ? "  was " : "  ");
-    stet_text_styled(r, stet_runs_style(stet_as_string(&life, NULL)), stet_as_string(&life, NULL));
+    stet_text_styled(r, stet_runs_style(stet_value_as_string(&life, NULL)), stet_value_as_string(&life, NULL));
     if (driven) {
         stet_buf_char(r->out, '\n');
         put_drive(r, result);
         return;
     }
-    stet_buf_str(r->out, stet_as_bool(stet_get(result, "resumable")) ? ", can be resumed: " : ", can't be resumed: ");
+    stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "resumable")) ? ", can be resumed: "
+                                                                                 : ", can't be resumed: ");
     stet_runs_put(r, result, "reason");
     stet_buf_char(r->out, '\n');
-    for (size_t i = 0; i < stet_count(tasks); i++) {
+    for (size_t i = 0; i < stet_value_count(tasks); i++) {
         stet_buf_str(r->out, "  ");
-        stet_runs_put(r, stet_at(tasks, i), "id");
+        stet_runs_put(r, stet_value_at(tasks, i), "id");
         stet_buf_str(r->out, "  ");
-        stet_runs_put(r, stet_at(tasks, i), "status");
+        stet_runs_put(r, stet_value_at(tasks, i), "status");
         stet_buf_char(r->out, '\n');
     }
-    put_actions(r, stet_get(result, "nextActions"));
+    put_actions(r, stet_value_get(result, "nextActions"));
 }
 
 /* The runs that a window and states pick. Only what has ended is ever archived by policy. */
@@ -229,10 +234,10 @@ static void pick_old(const stet_registry *reg, int64_t before_ms, const stet_fle
 
 static stet_status pick_named(stet_registry *reg, stet_value ids, const char *repo, stet_fleet_records *out,
                               stet_error *err) {
-    for (size_t i = 0; i < stet_count(ids); i++) {
-        stet_value id = stet_at(ids, i);
+    for (size_t i = 0; i < stet_value_count(ids); i++) {
+        stet_value id = stet_value_at(ids, i);
         const stet_fleet_record *rec;
-        stet_status st = stet_registry_find(reg, stet_as_string(&id, NULL), repo, &rec, NULL, NULL, err);
+        stet_status st = stet_registry_find(reg, stet_value_as_string(&id, NULL), repo, &rec, NULL, NULL, err);
         if (st != STET_OK)
             return st;
         for (size_t k = 0; k < reg->records.len; k++)
@@ -243,21 +248,21 @@ static stet_status pick_named(stet_registry *reg, stet_value ids, const char *re
 }
 
 static stet_status archive_args(stet_value args, stet_fleet_query *q, stet_error *err) {
-    stet_value ids = stet_get(args, "run_id"), days = stet_get(args, "older_than_days"),
-               states = stet_get(args, "state");
-    bool window = stet_as_int(days) > 0;
-    if (stet_count(ids) > 0 && (window || stet_count(states) > 0))
+    stet_value ids = stet_value_get(args, "run_id"), days = stet_value_get(args, "older_than_days"),
+               states = stet_value_get(args, "state");
+    bool window = stet_value_as_int(days) > 0;
+    if (stet_value_count(ids) > 0 && (window || stet_value_count(states) > 0))
         return stet_fail(err, STET_INVALID, "name runs, or give --older-than-days and --state, not both");
-    if (stet_count(ids) == 0 && !window) {
+    if (stet_value_count(ids) == 0 && !window) {
         stet_status st =
             stet_fail(err, STET_INVALID, "there is nothing to archive: no run is named, and no window is given");
         stet_hint(err, "stet runs archive RUN, or --older-than-days N [--state completed --state failed]");
         return st;
     }
-    for (size_t i = 0; i < stet_count(states); i++) {
-        stet_value name = stet_at(states, i);
+    for (size_t i = 0; i < stet_value_count(states); i++) {
+        stet_value name = stet_value_at(states, i);
         stet_lifecycle l;
-        if (stet_lifecycle_of_name(stet_as_string(&name, NULL), &l))
+        if (stet_lifecycle_of_name(stet_value_as_string(&name, NULL), &l))
             q->statuses |= 1u << l;
     }
     if (q->statuses == 0)
@@ -266,59 +271,61 @@ static stet_status archive_args(stet_value args, stet_fleet_query *q, stet_error
 }
 
 static stet_value archived_value(const stet_fleet_records *runs, const char *at, stet_value reason, bool unarchive) {
-    stet_value out = stet_array();
+    stet_value out = stet_value_array();
     for (size_t i = 0; i < runs->len; i++) {
-        stet_value v = stet_object();
-        stet_put(&v, "runId", stet_string(runs->at[i]->id));
-        stet_put(&v, "repo", stet_string(runs->at[i]->repo));
-        stet_put(&v, "archivedAt", unarchive ? stet_null() : stet_string(at));
-        stet_put(&v, "reason", stet_typeof(reason) == STET_STRING ? stet_retain(reason) : stet_null());
-        stet_push(&out, v);
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "runId", stet_value_string(runs->at[i]->id));
+        stet_value_put(&v, "repo", stet_value_string(runs->at[i]->repo));
+        stet_value_put(&v, "archivedAt", unarchive ? stet_value_null() : stet_value_string(at));
+        stet_value_put(&v, "reason",
+                       stet_value_type(reason) == STET_TYPE_STRING ? stet_value_retain(reason) : stet_value_null());
+        stet_value_push(&out, v);
     }
     return out;
 }
 
 static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_fleet_query q = {0};
-    stet_value keep_reason, keep_app, policy = stet_object(), days = stet_get(args, "older_than_days");
+    stet_value keep_reason, keep_app, policy = stet_value_object(), days = stet_value_get(args, "older_than_days");
     stet_registry *reg = NULL;
     stet_fleet_records runs = {0};
     char *repo = NULL, now[STET_TIME_TEXT];
     const char *reason = stet_runs_text(args, "reason", &keep_reason);
-    bool unarchive = stet_as_bool(stet_get(args, "unarchive")), dry = stet_as_bool(stet_get(args, "dry_run"));
+    bool unarchive = stet_value_as_bool(stet_value_get(args, "unarchive")),
+         dry = stet_value_as_bool(stet_value_get(args, "dry_run"));
     int64_t now_ms = stet_clock_ms();
     stet_status st = archive_args(args, &q, err);
     if (st == STET_OK)
         st = stet_runs_repo(ctx, args, &repo, err);
     q.repo = repo;
     q.app = stet_runs_text(args, "app", &keep_app);
-    q.until_ms = stet_as_int(stet_get(args, "until"));
+    q.until_ms = stet_value_as_int(stet_value_get(args, "until"));
     if (st == STET_OK)
         st = stet_runs_load(ctx, args, &reg, err);
-    if (st == STET_OK && stet_count(stet_get(args, "run_id")) > 0)
-        st = pick_named(reg, stet_get(args, "run_id"), repo, &runs, err);
+    if (st == STET_OK && stet_value_count(stet_value_get(args, "run_id")) > 0)
+        st = pick_named(reg, stet_value_get(args, "run_id"), repo, &runs, err);
     else if (st == STET_OK)
-        pick_old(reg, now_ms - stet_as_int(days) * DAY_MS, &q, unarchive, &runs);
+        pick_old(reg, now_ms - stet_value_as_int(days) * DAY_MS, &q, unarchive, &runs);
     stet_time_print(now_ms, now);
     if (st == STET_OK && !dry)
         st = stet_runs_archive(reg, &runs, unarchive, reason, stet_runs_actor(), now, err);
     if (st == STET_OK) {
-        stet_value v = stet_object(), states = stet_array();
+        stet_value v = stet_value_object(), states = stet_value_array();
         for (int i = 0; i < STET_LIFECYCLES; i++)
             if ((q.statuses & 1u << i) != 0)
-                stet_push(&states, stet_string(stet_lifecycle_name((stet_lifecycle)i)));
-        stet_put(&policy, "archiveOlderThanDays", stet_int(stet_as_int(days)));
-        stet_put(&policy, "states", states);
-        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-        stet_put(&v, "unarchive", stet_bool(unarchive));
-        stet_put(&v, "eligible", stet_int((int64_t)runs.len));
-        stet_put(&v, "archived", archived_value(&runs, now, keep_reason, unarchive));
-        stet_put(&v, "policy", stet_retain(policy));
-        stet_put(&v, "dryRun", stet_bool(dry));
-        stet_put(&v, "problems", stet_retain(reg->problems));
+                stet_value_push(&states, stet_value_string(stet_lifecycle_name((stet_lifecycle)i)));
+        stet_value_put(&policy, "archiveOlderThanDays", stet_value_int(stet_value_as_int(days)));
+        stet_value_put(&policy, "states", states);
+        stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+        stet_value_put(&v, "unarchive", stet_value_bool(unarchive));
+        stet_value_put(&v, "eligible", stet_value_int((int64_t)runs.len));
+        stet_value_put(&v, "archived", archived_value(&runs, now, keep_reason, unarchive));
+        stet_value_put(&v, "policy", stet_value_retain(policy));
+        stet_value_put(&v, "dryRun", stet_value_bool(dry));
+        stet_value_put(&v, "problems", stet_value_retain(reg->problems));
         *result = v;
     }
-    stet_release(policy);
+    stet_value_release(policy);
     stet_vec_release(&runs);
     stet_registry_free(reg);
     stet_free(repo);
@@ -326,52 +333,53 @@ static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *re
 }
 
 static void archive_render(stet_render *r, stet_value result) {
-    bool un = stet_as_bool(stet_get(result, "unarchive")), dry = stet_as_bool(stet_get(result, "dryRun"));
-    size_t n = stet_count(stet_get(result, "archived"));
+    bool un = stet_value_as_bool(stet_value_get(result, "unarchive")),
+         dry = stet_value_as_bool(stet_value_get(result, "dryRun"));
+    size_t n = stet_value_count(stet_value_get(result, "archived"));
     stet_buf_printf(r->out, "%s%s %zu %s\n", dry ? "would have " : "", un ? "unarchived" : "archived", n,
                     n == 1 ? "run" : "runs");
     for (size_t i = 0; i < n && i < 20; i++) {
         stet_buf_str(r->out, "  ");
-        stet_runs_put(r, stet_at(stet_get(result, "archived"), i), "runId");
+        stet_runs_put(r, stet_value_at(stet_value_get(result, "archived"), i), "runId");
         stet_buf_char(r->out, '\n');
     }
     if (n > 20)
         stet_buf_printf(r->out, "  and %zu more\n", n - 20);
-    stet_runs_put_problems(r, stet_get(result, "problems"));
+    stet_runs_put_problems(r, stet_value_get(result, "problems"));
 }
 
 static stet_status rerun_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_registry *reg;
     const stet_fleet_record *rec;
-    stet_value keep, provenance, actions = stet_array();
+    stet_value keep, provenance, actions = stet_value_array();
     const char *reason = stet_runs_text(args, "reason", &keep);
     char id[STET_RUN_ID_MAX + 1];
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
     if (st != STET_OK) {
-        stet_release(actions);
+        stet_value_release(actions);
         return st;
     }
-    st = stet_runs_rerun(reg, rec, stet_get(args, "input"), reason, stet_runs_actor(), id, &provenance, err);
+    st = stet_runs_rerun(reg, rec, stet_value_get(args, "input"), reason, stet_runs_actor(), id, &provenance, err);
     if (st == STET_OK) {
-        stet_value v = stet_object();
-        add_action(&actions, stet_stringf("stet runs resume %s --drive", id), "run it");
-        add_action(&actions, stet_stringf("stet queue add --run-id %s", id), "run it later");
-        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-        stet_put(&v, "originalRunId", stet_string(rec->id));
-        stet_put(&v, "originalRepo", stet_string(rec->repo));
-        stet_put(&v, "originalLifecycle", stet_string(stet_lifecycle_name(rec->lifecycle)));
-        stet_put(&v, "newRunId", stet_string(id));
-        stet_put(&v, "repo", stet_string(rec->repo));
-        stet_put(&v, "statePath", stet_stringf("%s/.stet/runs/%s/state.json", rec->repo, id));
-        stet_put(&v, "provenance", provenance);
-        stet_put(&v, "nextActions", stet_retain(actions));
+        stet_value v = stet_value_object();
+        add_action(&actions, stet_value_stringf("stet runs resume %s --drive", id), "run it");
+        add_action(&actions, stet_value_stringf("stet queue add --run-id %s", id), "run it later");
+        stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+        stet_value_put(&v, "originalRunId", stet_value_string(rec->id));
+        stet_value_put(&v, "originalRepo", stet_value_string(rec->repo));
+        stet_value_put(&v, "originalLifecycle", stet_value_string(stet_lifecycle_name(rec->lifecycle)));
+        stet_value_put(&v, "newRunId", stet_value_string(id));
+        stet_value_put(&v, "repo", stet_value_string(rec->repo));
+        stet_value_put(&v, "statePath", stet_value_stringf("%s/.stet/runs/%s/state.json", rec->repo, id));
+        stet_value_put(&v, "provenance", provenance);
+        stet_value_put(&v, "nextActions", stet_value_retain(actions));
         st = maybe_drive(ctx, args, rec->repo, id, &v, err);
         if (st == STET_OK)
             *result = v;
         else
-            stet_release(v);
+            stet_value_release(v);
     }
-    stet_release(actions);
+    stet_value_release(actions);
     stet_registry_free(reg);
     return st;
 }
@@ -382,11 +390,11 @@ static void rerun_render(stet_render *r, stet_value result) {
     stet_buf_str(r->out, "\n  repeats ");
     stet_runs_put(r, result, "originalRunId");
     stet_buf_printf(r->out, ", generation %lld, which stays as it is\n",
-                    (long long)stet_as_int(stet_get(stet_get(result, "provenance"), "generation")));
-    if (stet_typeof(stet_get(result, "drive")) == STET_OBJECT)
+                    (long long)stet_value_as_int(stet_value_get(stet_value_get(result, "provenance"), "generation")));
+    if (stet_value_type(stet_value_get(result, "drive")) == STET_TYPE_OBJECT)
         put_drive(r, result);
     else
-        put_actions(r, stet_get(result, "nextActions"));
+        put_actions(r, stet_value_get(result, "nextActions"));
 }
 
 static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -400,12 +408,12 @@ static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         return st;
     st = stet_runs_cancel(rec, reason, &asked, err);
     if (st == STET_OK) {
-        stet_value v = stet_object();
-        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-        stet_put(&v, "runId", stet_string(rec->id));
-        stet_put(&v, "repo", stet_string(rec->repo));
-        stet_put(&v, "cancelled", stet_bool(!asked));
-        stet_put(&v, "asked", stet_bool(asked));
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+        stet_value_put(&v, "runId", stet_value_string(rec->id));
+        stet_value_put(&v, "repo", stet_value_string(rec->repo));
+        stet_value_put(&v, "cancelled", stet_value_bool(!asked));
+        stet_value_put(&v, "asked", stet_value_bool(asked));
         *result = v;
     }
     stet_registry_free(reg);
@@ -413,66 +421,68 @@ static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *res
 }
 
 static void cancel_render(stet_render *r, stet_value result) {
-    stet_buf_str(r->out, stet_as_bool(stet_get(result, "asked")) ? "its driver was asked to stop: " : "cancelled ");
+    stet_buf_str(r->out,
+                 stet_value_as_bool(stet_value_get(result, "asked")) ? "its driver was asked to stop: " : "cancelled ");
     stet_runs_put(r, result, "runId");
     stet_buf_char(r->out, '\n');
 }
 
 static stet_status label_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_value add = stet_get(args, "add"), drop = stet_get(args, "remove");
+    stet_value add = stet_value_get(args, "add"), drop = stet_value_get(args, "remove");
     stet_registry *reg;
     const stet_fleet_record *rec;
-    for (size_t i = 0; i < stet_count(add); i++) {
-        stet_value label = stet_at(add, i);
-        if (!stet_label_valid(stet_as_string(&label, NULL)))
+    for (size_t i = 0; i < stet_value_count(add); i++) {
+        stet_value label = stet_value_at(add, i);
+        if (!stet_label_valid(stet_value_as_string(&label, NULL)))
             return stet_fail(err, STET_INVALID, "\"%.80s\" is no label: up to 64 bytes without blanks and commas",
-                             stet_as_string(&label, NULL));
+                             stet_value_as_string(&label, NULL));
     }
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
     if (st != STET_OK)
         return st;
-    stet_value set = stet_object(), old = stet_fleet_record_labels(rec), labels = stet_array();
-    for (size_t i = 0; i < stet_count(old) + stet_count(add); i++) {
-        stet_value label = i < stet_count(old) ? stet_at(old, i) : stet_at(add, i - stet_count(old));
-        stet_put(&set, stet_as_string(&label, NULL), stet_null());
+    stet_value set = stet_value_object(), old = stet_fleet_record_labels(rec), labels = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(old) + stet_value_count(add); i++) {
+        stet_value label =
+            i < stet_value_count(old) ? stet_value_at(old, i) : stet_value_at(add, i - stet_value_count(old));
+        stet_value_put(&set, stet_value_as_string(&label, NULL), stet_value_null());
     }
-    for (size_t i = 0; i < stet_count(drop); i++) {
-        stet_value label = stet_at(drop, i);
+    for (size_t i = 0; i < stet_value_count(drop); i++) {
+        stet_value label = stet_value_at(drop, i);
         size_t len;
-        const char *s = stet_as_string(&label, &len);
-        stet_remove(&set, s, len);
+        const char *s = stet_value_as_string(&label, &len);
+        stet_value_remove(&set, s, len);
     }
-    for (size_t i = 0; i < stet_count(set); i++)
-        stet_push(&labels, stet_string(stet_key_at(set, i, NULL)));
-    if (!stet_equal(old, labels))
+    for (size_t i = 0; i < stet_value_count(set); i++)
+        stet_value_push(&labels, stet_value_string(stet_value_key_at(set, i, NULL)));
+    if (!stet_value_equal(old, labels))
         st = stet_runs_label(reg, rec, labels, err);
     if (st == STET_OK) {
-        stet_value v = stet_object();
-        stet_put(&v, "schemaVersion", stet_int(STET_REGISTRY_SCHEMA));
-        stet_put(&v, "runId", stet_string(rec->id));
-        stet_put(&v, "repo", stet_string(rec->repo));
-        stet_put(&v, "labels", stet_retain(labels));
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
+        stet_value_put(&v, "runId", stet_value_string(rec->id));
+        stet_value_put(&v, "repo", stet_value_string(rec->repo));
+        stet_value_put(&v, "labels", stet_value_retain(labels));
         *result = v;
     }
-    stet_release(set);
-    stet_release(old);
-    stet_release(labels);
+    stet_value_release(set);
+    stet_value_release(old);
+    stet_value_release(labels);
     stet_registry_free(reg);
     return st;
 }
 
 static void label_render(stet_render *r, stet_value result) {
-    stet_value labels = stet_get(result, "labels");
+    stet_value labels = stet_value_get(result, "labels");
     stet_runs_put(r, result, "runId");
     stet_buf_char(r->out, ':');
-    for (size_t i = 0; i < stet_count(labels); i++) {
-        stet_value label = stet_at(labels, i);
+    for (size_t i = 0; i < stet_value_count(labels); i++) {
+        stet_value label = stet_value_at(labels, i);
         size_t len;
-        const char *s = stet_as_string(&label, &len);
+        const char *s = stet_value_as_string(&label, &len);
         stet_buf_char(r->out, ' ');
         stet_text_plain(r, s, len);
     }
-    stet_buf_str(r->out, stet_count(labels) == 0 ? " no labels\n" : "\n");
+    stet_buf_str(r->out, stet_value_count(labels) == 0 ? " no labels\n" : "\n");
 }
 
 static const char *const archive_states[] = {"queued", "running", "blocked", "completed", "failed", NULL};

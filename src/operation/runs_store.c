@@ -26,12 +26,12 @@ static void add(stet_value *problems, const char *where, const char *what, bool 
 /* Every state.json of the project is read. A damaged index is mended by a new one; what a run or a person said is not
  * mended by guessing. */
 static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_value *problems, stet_error *err) {
-    stet_value args = stet_object();
+    stet_value args = stet_value_object();
     stet_registry_opts opts;
     stet_registry *reg = NULL, *mended = NULL;
     char *home = NULL, *root = NULL;
-    stet_put(&args, "scope", stet_string("repo"));
-    stet_put(&args, "verify", stet_bool(true));
+    stet_value_put(&args, "scope", stet_value_string("repo"));
+    stet_value_put(&args, "verify", stet_value_bool(true));
     stet_status st = stet_runs_options(ctx, args, &opts, &home, &root, err);
     if (st == STET_OK) {
         opts.root = stet_project_root(p);
@@ -39,20 +39,20 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
     }
     bool damaged = false;
     if (st == STET_OK)
-        for (size_t i = 0; i < stet_count(reg->problems); i++) {
-            stet_value path = stet_get(stet_at(reg->problems, i), "path");
-            const char *s = stet_as_string(&path, NULL);
+        for (size_t i = 0; i < stet_value_count(reg->problems); i++) {
+            stet_value path = stet_value_get(stet_value_at(reg->problems, i), "path");
+            const char *s = stet_value_as_string(&path, NULL);
             damaged = damaged || (s != NULL && strcmp(stet_file_basename(s), "index.json") == 0);
         }
     if (st == STET_OK && damaged && repair)
         st = stet_registry_refresh(&opts, &mended, err);
     if (st == STET_OK) {
-        for (size_t i = 0; i < stet_count(reg->problems); i++) {
-            stet_value path = stet_get(stet_at(reg->problems, i), "path"),
-                       what = stet_get(stet_at(reg->problems, i), "message");
-            const char *s = stet_as_string(&path, NULL);
+        for (size_t i = 0; i < stet_value_count(reg->problems); i++) {
+            stet_value path = stet_value_get(stet_value_at(reg->problems, i), "path"),
+                       what = stet_value_get(stet_value_at(reg->problems, i), "message");
+            const char *s = stet_value_as_string(&path, NULL);
             bool index = s != NULL && strcmp(stet_file_basename(s), "index.json") == 0;
-            add(problems, s != NULL ? s : "", stet_as_string(&what, NULL), index && repair);
+            add(problems, s != NULL ? s : "", stet_value_as_string(&what, NULL), index && repair);
         }
         for (size_t i = 0; i < reg->unreadable.len; i++) {
             char *where = stet_asprintf("%s/.stet/runs/%s", reg->unreadable.at[i].repo, reg->unreadable.at[i].name);
@@ -64,7 +64,7 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
     stet_registry_free(reg);
     stet_free(home);
     stet_free(root);
-    stet_release(args);
+    stet_value_release(args);
     return st;
 }
 
@@ -111,9 +111,9 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
             st = stet_queue_prune(&q, stet_clock_ms() - QUEUE_KEEP_MS, dry_run, &dropped, err);
         stet_free(file);
     }
-    stet_put(report, "items", stet_int(items + (int64_t)dropped));
-    stet_put(report, "bytes", stet_int(0));
-    stet_put(report, "queueEntries", stet_int((int64_t)dropped));
+    stet_value_put(report, "items", stet_value_int(items + (int64_t)dropped));
+    stet_value_put(report, "bytes", stet_value_int(0));
+    stet_value_put(report, "queueEntries", stet_value_int((int64_t)dropped));
     stet_free(home);
     stet_free(runs);
     return st;

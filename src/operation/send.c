@@ -6,51 +6,52 @@
 #include "operation/text.h"
 
 static stet_status send_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_value hold[5];
+    stet_value hold[6];
     stet_sched_sent sent = {0};
     stet_drive_event send = {.stream = piece_text(args, "stream", "", &hold[0]),
-                             .event = stet_get(args, "event"),
+                             .event = stet_value_get(args, "event"),
                              .id = piece_text(args, "id", NULL, &hold[1]),
-                             .settle = stet_as_bool(stet_get(args, "settle")),
+                             .settle = stet_value_as_bool(stet_value_get(args, "settle")),
                              .sent = &sent};
     stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[2]),
                             .branch = piece_text(args, "branch", "", &hold[3]),
                             .piece = piece_text(args, "piece", "", &hold[4]),
+                            .scope = piece_text(args, "scope", NULL, &hold[5]),
                             .send = &send};
-    stet_value outcome = stet_null();
+    stet_value outcome = stet_value_null();
     stet_status status = piece_drive(ctx, &spec, &outcome, err);
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "piece", stet_string(spec.piece));
-        stet_put(result, "stream", stet_string(sent.stream));
-        stet_put(result, "event", stet_string(sent.id));
-        stet_put(result, "applied", stet_bool(sent.applied));
-        stet_put(result, "seq", stet_int(sent.seq));
-        stet_put(result, "madeFresh", stet_int((int64_t)sent.made_fresh));
+        *result = stet_value_object();
+        stet_value_put(result, "piece", stet_value_retain(stet_value_get(outcome, "piece")));
+        stet_value_put(result, "stream", stet_value_string(sent.stream));
+        stet_value_put(result, "event", stet_value_string(sent.id));
+        stet_value_put(result, "applied", stet_value_bool(sent.applied));
+        stet_value_put(result, "seq", stet_value_int(sent.seq));
+        stet_value_put(result, "madeFresh", stet_value_int((int64_t)sent.made_fresh));
         if (send.settle)
-            stet_put(result, "settled", stet_retain(outcome));
+            stet_value_put(result, "settled", stet_value_retain(outcome));
     }
-    stet_release(outcome);
+    stet_value_release(outcome);
     return status;
 }
 
 static void send_render(stet_render *r, stet_value result) {
-    bool applied = stet_as_bool(stet_get(result, "applied"));
+    bool applied = stet_value_as_bool(stet_value_get(result, "applied"));
     stet_value settled;
-    piece_render_text(r, stet_get(result, "piece"));
+    piece_render_text(r, stet_value_get(result, "piece"));
     stet_buf_char(r->out, '/');
-    piece_render_text(r, stet_get(result, "stream"));
+    piece_render_text(r, stet_value_get(result, "stream"));
     stet_buf_str(r->out, ": event ");
-    piece_render_text(r, stet_get(result, "event"));
+    piece_render_text(r, stet_value_get(result, "event"));
     stet_buf_printf(r->out, applied ? " applied at sequence %lld\n" : " had been applied at sequence %lld already\n",
-                    (long long)stet_as_int(stet_get(result, "seq")));
-    if (stet_find(result, "settled", 7, &settled))
+                    (long long)stet_value_as_int(stet_value_get(result, "seq")));
+    if (stet_value_find(result, "settled", 7, &settled))
         piece_render_outcome(r, settled);
 }
 
 static stet_status send_verdict(stet_value result) {
     stet_value settled;
-    return stet_find(result, "settled", 7, &settled) ? piece_outcome_verdict(settled) : STET_OK;
+    return stet_value_find(result, "settled", 7, &settled) ? piece_outcome_verdict(settled) : STET_OK;
 }
 
 static const stet_param send_params[] = {
@@ -76,6 +77,7 @@ static const stet_param send_params[] = {
      .summary = "Run afterwards what no longer stands, as `piece pull` does"},
     PIECE_PARAM_SPACE,
     PIECE_PARAM_BRANCH,
+    PIECE_PARAM_SCOPE,
     {0},
 };
 

@@ -9,9 +9,9 @@
 
 /* --only names stores, which are only known at run time: hence no enum in the table. */
 static stet_status check_only(stet_value only, stet_error *err) {
-    for (size_t i = 0; i < stet_count(only); i++) {
-        stet_value name = stet_at(only, i);
-        const char *text = stet_as_string(&name, NULL);
+    for (size_t i = 0; i < stet_value_count(only); i++) {
+        stet_value name = stet_value_at(only, i);
+        const char *text = stet_value_as_string(&name, NULL);
         bool known = false;
         stet_suggest s = stet_suggest_begin(text);
         stet_buf valid = STET_BUF(4096);
@@ -34,11 +34,11 @@ static stet_status check_only(stet_value only, stet_error *err) {
 }
 
 static bool chosen(stet_value only, const stet_store *store) {
-    if (stet_count(only) == 0)
+    if (stet_value_count(only) == 0)
         return true;
-    for (size_t i = 0; i < stet_count(only); i++) {
-        stet_value name = stet_at(only, i);
-        if (strcmp(stet_as_string(&name, NULL), store->name) == 0)
+    for (size_t i = 0; i < stet_value_count(only); i++) {
+        stet_value name = stet_value_at(only, i);
+        if (strcmp(stet_value_as_string(&name, NULL), store->name) == 0)
             return true;
     }
     return false;
@@ -46,8 +46,8 @@ static bool chosen(stet_value only, const stet_store *store) {
 
 static size_t unrepaired(stet_value problems) {
     size_t n = 0;
-    for (size_t i = 0; i < stet_count(problems); i++)
-        n += !stet_as_bool(stet_get(stet_at(problems, i), "repaired"));
+    for (size_t i = 0; i < stet_value_count(problems); i++)
+        n += !stet_value_as_bool(stet_value_get(stet_value_at(problems, i), "repaired"));
     return n;
 }
 
@@ -58,7 +58,7 @@ typedef stet_status visit_fn(stet_op_ctx *ctx, stet_project *p, const stet_store
 
 static stet_status each_store(stet_op_ctx *ctx, stet_value args, bool flag, visit_fn *visit, stet_value *rows,
                               stet_error *err) {
-    stet_value only = stet_get(args, "only");
+    stet_value only = stet_value_get(args, "only");
     stet_project *p;
     stet_status status = check_only(only, err);
     if (status == STET_OK)
@@ -70,32 +70,32 @@ static stet_status each_store(stet_op_ctx *ctx, stet_value args, bool flag, visi
         if (ctx->cancelled(ctx))
             return stet_fail(err, STET_CANCELLED, "interrupted before the store %s", store->name);
         ctx->progress(ctx, (int64_t)i, (int64_t)stet_store_count(), store->name);
-        stet_value row = stet_object();
-        stet_put(&row, "name", stet_string(store->name));
+        stet_value row = stet_value_object();
+        stet_value_put(&row, "name", stet_value_string(store->name));
         if (!store->present(p))
-            stet_put(&row, "status", stet_string("absent"));
+            stet_value_put(&row, "status", stet_value_string("absent"));
         else
             status = visit(ctx, p, store, flag, &row, err);
         if (status == STET_OK)
-            stet_push(rows, row);
+            stet_value_push(rows, row);
         else
-            stet_release(row);
+            stet_value_release(row);
     }
     return status;
 }
 
 void stet_store_problem(stet_value *problems, const char *store, const char *where, const char *what, size_t len,
                         bool repaired) {
-    stet_value problem = stet_object(), text, place;
-    if (stet_string_checked(what, len, &text, NULL) != STET_OK)
-        text = stet_string("damaged");
-    if (stet_string_checked(where, strlen(where), &place, NULL) != STET_OK)
-        place = stet_string("");
-    stet_put(&problem, "store", stet_string(store));
-    stet_put(&problem, "where", place);
-    stet_put(&problem, "what", text);
-    stet_put(&problem, "repaired", stet_bool(repaired));
-    stet_push(problems, problem);
+    stet_value problem = stet_value_object(), text, place;
+    if (stet_value_string_checked(what, len, &text, NULL) != STET_OK)
+        text = stet_value_string("damaged");
+    if (stet_value_string_checked(where, strlen(where), &place, NULL) != STET_OK)
+        place = stet_value_string("");
+    stet_value_put(&problem, "store", stet_value_string(store));
+    stet_value_put(&problem, "where", place);
+    stet_value_put(&problem, "what", text);
+    stet_value_put(&problem, "repaired", stet_value_bool(repaired));
+    stet_value_push(problems, problem);
 }
 
 void stet_store_problems(stet_value *problems, const char *store, const char *where, const stet_buf *lines,
@@ -109,85 +109,88 @@ void stet_store_problems(stet_value *problems, const char *store, const char *wh
 }
 
 static stet_value problem_of_error(const stet_store *store, const stet_error *why) {
-    stet_value problem = stet_object();
-    stet_put(&problem, "store", stet_string(store->name));
-    stet_put(&problem, "what", stet_string(why->message));
-    stet_put(&problem, "where", stet_string(""));
-    stet_put(&problem, "code", stet_string(stet_status_name(why->status)));
-    stet_put(&problem, "repaired", stet_bool(false));
+    stet_value problem = stet_value_object();
+    stet_value_put(&problem, "store", stet_value_string(store->name));
+    stet_value_put(&problem, "what", stet_value_string(why->message));
+    stet_value_put(&problem, "where", stet_value_string(""));
+    stet_value_put(&problem, "code", stet_value_string(stet_status_name(why->status)));
+    stet_value_put(&problem, "repaired", stet_value_bool(false));
     return problem;
 }
 
 static stet_status check_visit(stet_op_ctx *ctx, stet_project *p, const stet_store *store, bool repair, stet_value *row,
                                stet_error *err) {
-    stet_value problems = stet_array();
+    stet_value problems = stet_value_array();
     stet_error why = STET_ERROR_INIT;
     stet_status status = store->check(ctx, p, repair, &problems, &why);
     if (status == STET_CANCELLED) {
-        stet_release(problems);
+        stet_value_release(problems);
         stet_error_move(err, &why);
         return status;
     }
     if (status != STET_OK)
-        stet_push(&problems, problem_of_error(store, &why));
+        stet_value_push(&problems, problem_of_error(store, &why));
     stet_error_clear(&why);
     size_t left = unrepaired(problems);
-    stet_put(row, "status", stet_string(left ? "problems" : stet_count(problems) ? "repaired" : "ok"));
-    stet_put(row, "problems", problems);
+    stet_value_put(row, "status",
+                   stet_value_string(left                         ? "problems"
+                                     : stet_value_count(problems) ? "repaired"
+                                                                  : "ok"));
+    stet_value_put(row, "problems", problems);
     return STET_OK;
 }
 
 static stet_status check_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_value rows = stet_array(), rerun = stet_null();
+    stet_value rows = stet_value_array(), rerun = stet_value_null();
     stet_status status = stet_check_rerun_args(args, err);
     if (status == STET_OK)
-        status = each_store(ctx, args, stet_as_bool(stet_get(args, "repair")), check_visit, &rows, err);
-    if (status == STET_OK && stet_as_bool(stet_get(args, "rerun")))
+        status = each_store(ctx, args, stet_value_as_bool(stet_value_get(args, "repair")), check_visit, &rows, err);
+    if (status == STET_OK && stet_value_as_bool(stet_value_get(args, "rerun")))
         status = stet_check_rerun(ctx, args, &rerun, err);
     if (status != STET_OK) {
-        stet_release(rows);
+        stet_value_release(rows);
         return status;
     }
     size_t left = 0;
-    for (size_t i = 0; i < stet_count(rows); i++)
-        left += unrepaired(stet_get(stet_at(rows, i), "problems"));
-    *result = stet_object();
-    stet_put(result, "ok", stet_bool(left == 0 && stet_count(stet_get(rerun, "wrong")) == 0));
-    stet_put(result, "stores", rows);
-    if (stet_typeof(rerun) == STET_OBJECT)
-        stet_put(result, "rerun", rerun);
+    for (size_t i = 0; i < stet_value_count(rows); i++)
+        left += unrepaired(stet_value_get(stet_value_at(rows, i), "problems"));
+    *result = stet_value_object();
+    stet_value_put(result, "ok", stet_value_bool(left == 0 && stet_value_count(stet_value_get(rerun, "wrong")) == 0));
+    stet_value_put(result, "stores", rows);
+    if (stet_value_type(rerun) == STET_TYPE_OBJECT)
+        stet_value_put(result, "rerun", rerun);
     return STET_OK;
 }
 
 static stet_status verdict(stet_value result) {
-    return stet_as_bool(stet_get(result, "ok")) ? STET_OK : STET_FAILED;
+    return stet_value_as_bool(stet_value_get(result, "ok")) ? STET_OK : STET_FAILED;
 }
 
 static void put_member(stet_render *r, stet_value object, const char *key) {
-    stet_value v = stet_get(object, key);
+    stet_value v = stet_value_get(object, key);
     size_t len = 0;
-    const char *text = stet_typeof(v) == STET_STRING ? stet_as_string(&v, &len) : "";
+    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : "";
     stet_text_plain(r, text, len);
 }
 
 static void put_problems(stet_render *r, stet_value problems) {
-    for (size_t i = 0; i < stet_count(problems); i++) {
-        stet_value problem = stet_at(problems, i), where = stet_get(problem, "where");
+    for (size_t i = 0; i < stet_value_count(problems); i++) {
+        stet_value problem = stet_value_at(problems, i), where = stet_value_get(problem, "where");
         stet_buf_str(r->out, "  ");
-        if (stet_typeof(where) == STET_STRING && *stet_as_string(&where, NULL)) {
+        if (stet_value_type(where) == STET_TYPE_STRING && *stet_value_as_string(&where, NULL)) {
             put_member(r, problem, "where");
             stet_buf_str(r->out, ": ");
         }
         put_member(r, problem, "what");
-        stet_buf_str(r->out, stet_as_bool(stet_get(problem, "repaired")) ? " (repaired)\n" : "\n");
+        stet_buf_str(r->out, stet_value_as_bool(stet_value_get(problem, "repaired")) ? " (repaired)\n" : "\n");
     }
 }
 
 static void put_state(stet_render *r, stet_value row) {
-    stet_value name = stet_get(row, "name"), state = stet_get(row, "status");
-    const char *text = stet_as_string(&state, NULL);
+    stet_value name = stet_value_get(row, "name"), state = stet_value_get(row, "status");
+    const char *text = stet_value_as_string(&state, NULL);
     size_t len;
-    const char *shown = stet_as_string(&name, &len);
+    const char *shown = stet_value_as_string(&name, &len);
     stet_text_plain(r, shown, len);
     stet_text_pad(r->out, len, 12);
     stet_text_styled(r,
@@ -199,50 +202,50 @@ static void put_state(stet_render *r, stet_value row) {
 }
 
 static void check_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_get(result, "stores"), rerun = stet_get(result, "rerun");
+    stet_value rows = stet_value_get(result, "stores"), rerun = stet_value_get(result, "rerun");
     size_t left = 0;
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value problems = stet_get(stet_at(rows, i), "problems");
-        put_state(r, stet_at(rows, i));
+    for (size_t i = 0; i < stet_value_count(rows); i++) {
+        stet_value problems = stet_value_get(stet_value_at(rows, i), "problems");
+        put_state(r, stet_value_at(rows, i));
         stet_buf_char(r->out, '\n');
         put_problems(r, problems);
         left += unrepaired(problems);
     }
     if (left)
         stet_buf_str(r->out, "stet check --repair mends what can be mended\n");
-    if (stet_typeof(rerun) == STET_OBJECT)
+    if (stet_value_type(rerun) == STET_TYPE_OBJECT)
         stet_check_rerun_render(r, rerun);
 }
 
 static stet_status gc_visit(stet_op_ctx *ctx, stet_project *p, const stet_store *store, bool dry_run, stet_value *row,
                             stet_error *err) {
-    stet_value report = stet_object();
+    stet_value report = stet_value_object();
     stet_error why = STET_ERROR_INIT;
     stet_status status = store->gc(ctx, p, dry_run, &report, &why);
     if (status == STET_CANCELLED) {
-        stet_release(report);
+        stet_value_release(report);
         stet_error_move(err, &why);
         return status;
     }
-    stet_put(row, "status", stet_string(status == STET_OK ? "ok" : "failed"));
+    stet_value_put(row, "status", stet_value_string(status == STET_OK ? "ok" : "failed"));
     if (status != STET_OK)
-        stet_put(row, "error", stet_error_value(&why));
+        stet_value_put(row, "error", stet_error_value(&why));
     stet_error_clear(&why);
-    stet_put(row, "items", stet_int(stet_as_int(stet_get(report, "items"))));
-    stet_put(row, "bytes", stet_int(stet_as_int(stet_get(report, "bytes"))));
-    stet_put(row, "report", report);
+    stet_value_put(row, "items", stet_value_int(stet_value_as_int(stet_value_get(report, "items"))));
+    stet_value_put(row, "bytes", stet_value_int(stet_value_as_int(stet_value_get(report, "bytes"))));
+    stet_value_put(row, "report", report);
     return STET_OK;
 }
 
 static stet_status gc_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_value rows = stet_array();
-    stet_value outputs = stet_null();
+    stet_value rows = stet_value_array();
+    stet_value outputs = stet_value_null();
     stet_project *p;
-    bool dry_run = stet_as_bool(stet_get(args, "dry_run")), ok = true;
+    bool dry_run = stet_value_as_bool(stet_value_get(args, "dry_run")), ok = true;
     stet_status status = STET_OK;
     /* Before the stores: they forget what was changed by hand. */
-    if (stet_as_bool(stet_get(args, "outputs"))) {
-        outputs = stet_object();
+    if (stet_value_as_bool(stet_value_get(args, "outputs"))) {
+        outputs = stet_value_object();
         status = ctx->project(ctx, &p, err);
         if (status == STET_OK)
             status = stet_outputs_gc(ctx, p, dry_run, &outputs, err);
@@ -250,66 +253,66 @@ static stet_status gc_run(stet_op_ctx *ctx, stet_value args, stet_value *result,
     if (status == STET_OK)
         status = each_store(ctx, args, dry_run, gc_visit, &rows, err);
     if (status != STET_OK) {
-        stet_release(rows);
-        stet_release(outputs);
+        stet_value_release(rows);
+        stet_value_release(outputs);
         return status;
     }
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value state = stet_get(stet_at(rows, i), "status");
-        ok = ok && strcmp(stet_as_string(&state, NULL), "failed") != 0;
+    for (size_t i = 0; i < stet_value_count(rows); i++) {
+        stet_value state = stet_value_get(stet_value_at(rows, i), "status");
+        ok = ok && strcmp(stet_value_as_string(&state, NULL), "failed") != 0;
     }
-    *result = stet_object();
-    stet_put(result, "ok", stet_bool(ok));
-    stet_put(result, "dryRun", stet_bool(dry_run));
-    stet_put(result, "stores", rows);
-    if (stet_typeof(outputs) == STET_OBJECT)
-        stet_put(result, "outputs", outputs);
+    *result = stet_value_object();
+    stet_value_put(result, "ok", stet_value_bool(ok));
+    stet_value_put(result, "dryRun", stet_value_bool(dry_run));
+    stet_value_put(result, "stores", rows);
+    if (stet_value_type(outputs) == STET_TYPE_OBJECT)
+        stet_value_put(result, "outputs", outputs);
     return STET_OK;
 }
 
 /* Which files went, or would; and which stay, and why. */
 static void put_outputs(stet_render *r, stet_value outputs, bool dry_run) {
-    stet_value gone = stet_get(outputs, "removed"), kept = stet_get(outputs, "kept");
-    for (size_t i = 0; i < stet_count(gone); i++) {
+    stet_value gone = stet_value_get(outputs, "removed"), kept = stet_value_get(outputs, "kept");
+    for (size_t i = 0; i < stet_value_count(gone); i++) {
         stet_buf_str(r->out, dry_run ? "  would remove " : "  removed ");
-        put_member(r, stet_at(gone, i), "path");
+        put_member(r, stet_value_at(gone, i), "path");
         stet_buf_char(r->out, '\n');
     }
-    for (size_t i = 0; i < stet_count(kept); i++) {
+    for (size_t i = 0; i < stet_value_count(kept); i++) {
         stet_buf_str(r->out, "  kept ");
-        put_member(r, stet_at(kept, i), "path");
+        put_member(r, stet_value_at(kept, i), "path");
         stet_buf_str(r->out, ": ");
-        put_member(r, stet_at(kept, i), "why");
+        put_member(r, stet_value_at(kept, i), "why");
         stet_buf_char(r->out, '\n');
     }
     stet_buf_printf(r->out, "outputs of commands that are gone: %s %zu, kept %zu\n",
-                    dry_run ? "would remove" : "removed", stet_count(gone), stet_count(kept));
+                    dry_run ? "would remove" : "removed", stet_value_count(gone), stet_value_count(kept));
 }
 
 static void gc_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_get(result, "stores");
-    bool dry_run = stet_as_bool(stet_get(result, "dryRun"));
-    for (size_t i = 0; i < stet_count(rows); i++) {
-        stet_value row = stet_at(rows, i), state = stet_get(row, "status");
-        const char *text = stet_as_string(&state, NULL);
+    stet_value rows = stet_value_get(result, "stores");
+    bool dry_run = stet_value_as_bool(stet_value_get(result, "dryRun"));
+    for (size_t i = 0; i < stet_value_count(rows); i++) {
+        stet_value row = stet_value_at(rows, i), state = stet_value_get(row, "status");
+        const char *text = stet_value_as_string(&state, NULL);
         put_state(r, row);
         if (strcmp(text, "ok") == 0)
             stet_buf_printf(r->out, "  %s %lld items, %lld bytes", dry_run ? "would free" : "freed",
-                            (long long)stet_as_int(stet_get(row, "items")),
-                            (long long)stet_as_int(stet_get(row, "bytes")));
+                            (long long)stet_value_as_int(stet_value_get(row, "items")),
+                            (long long)stet_value_as_int(stet_value_get(row, "bytes")));
         stet_buf_char(r->out, '\n');
         if (strcmp(text, "failed") == 0) {
             stet_buf_str(r->out, "  ");
-            put_member(r, stet_get(row, "error"), "message");
+            put_member(r, stet_value_get(row, "error"), "message");
             stet_buf_char(r->out, '\n');
         }
-        int64_t left = stet_as_int(stet_get(stet_get(row, "report"), "outputs"));
-        if (left > 0 && stet_typeof(stet_get(result, "outputs")) != STET_OBJECT)
+        int64_t left = stet_value_as_int(stet_value_get(stet_value_get(row, "report"), "outputs"));
+        if (left > 0 && stet_value_type(stet_value_get(result, "outputs")) != STET_TYPE_OBJECT)
             stet_buf_printf(r->out, "  %lld output%s of commands that are gone: stet gc --outputs removes %s\n",
                             (long long)left, left == 1 ? "" : "s", left == 1 ? "it" : "them");
     }
-    if (stet_typeof(stet_get(result, "outputs")) == STET_OBJECT)
-        put_outputs(r, stet_get(result, "outputs"), dry_run);
+    if (stet_value_type(stet_value_get(result, "outputs")) == STET_TYPE_OBJECT)
+        put_outputs(r, stet_value_get(result, "outputs"), dry_run);
 }
 
 #define ONLY                                                                                                           \

@@ -130,9 +130,9 @@ void stet_text_wrap(stet_buf *out, const char *text, size_t indent, size_t width
 
 void stet_table_cell(stet_table *t, const char *text) {
     assert(t->columns > 0 && t->columns <= STET_TABLE_COLUMNS);
-    if (stet_typeof(t->cells) != STET_ARRAY)
-        t->cells = stet_array();
-    stet_push(&t->cells, stet_string(text));
+    if (stet_value_type(t->cells) != STET_TYPE_ARRAY)
+        t->cells = stet_value_array();
+    stet_value_push(&t->cells, stet_value_string(text));
 }
 
 void stet_table_cellf(stet_table *t, const char *format, ...) {
@@ -150,12 +150,12 @@ void stet_table_cellf(stet_table *t, const char *format, ...) {
 
 void stet_table_print(stet_table *t, stet_render *r, bool header) {
     size_t widths[STET_TABLE_COLUMNS] = {0};
-    size_t count = stet_count(t->cells);
+    size_t count = stet_value_count(t->cells);
     assert(count % t->columns == 0);
     for (size_t i = 0; i < count; i++) {
-        stet_value cell = stet_at(t->cells, i);
+        stet_value cell = stet_value_at(t->cells, i);
         size_t len, wide;
-        const char *text = stet_as_string(&cell, &len);
+        const char *text = stet_value_as_string(&cell, &len);
         wide = stet_utf8_width(text, len);
         if (wide > widths[i % t->columns])
             widths[i % t->columns] = wide;
@@ -165,9 +165,9 @@ void stet_table_print(stet_table *t, stet_render *r, bool header) {
         before += widths[i] + 2;
     size_t room = r->width >= before + LAST_MIN ? r->width - before : SIZE_MAX;
     for (size_t i = 0; i < count; i++) {
-        stet_value cell = stet_at(t->cells, i);
+        stet_value cell = stet_value_at(t->cells, i);
         size_t len, column = i % t->columns;
-        const char *text = stet_as_string(&cell, &len);
+        const char *text = stet_value_as_string(&cell, &len);
         bool cut = column + 1 == t->columns && stet_utf8_width(text, len) > room;
         if (header && i < t->columns)
             stet_text_styled(r, STET_STYLE_BOLD, text);
@@ -180,6 +180,6 @@ void stet_table_print(stet_table *t, stet_render *r, bool header) {
         if (column + 1 == t->columns)
             stet_buf_char(r->out, '\n');
     }
-    stet_release(t->cells);
-    t->cells = stet_null();
+    stet_value_release(t->cells);
+    t->cells = stet_value_null();
 }

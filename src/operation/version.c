@@ -9,13 +9,13 @@
 #include "operation/version.h"
 
 stet_value stet_ops_libraries(void) {
-    stet_value libraries = stet_object();
+    stet_value libraries = stet_value_object();
     /* As compiled with: OpenSSL_version() would link, and relocate at each start, all of libcrypto for the sake of
      * SHA-256 alone. The program is linked statically, so that it is the same version. */
-    stet_put(&libraries, "libcrypto", stet_string(OPENSSL_VERSION_STR));
-    stet_put(&libraries, "libuv", stet_string(uv_version_string()));
-    stet_put(&libraries, "sqlite", stet_string(stet_db_sqlite_version()));
-    stet_put(&libraries, "zstd", stet_string(ZSTD_versionString()));
+    stet_value_put(&libraries, "libcrypto", stet_value_string(OPENSSL_VERSION_STR));
+    stet_value_put(&libraries, "libuv", stet_value_string(uv_version_string()));
+    stet_value_put(&libraries, "sqlite", stet_value_string(stet_db_sqlite_version()));
+    stet_value_put(&libraries, "zstd", stet_value_string(ZSTD_versionString()));
     return libraries;
 }
 
@@ -23,19 +23,19 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     (void)ctx;
     (void)args;
     (void)err;
-    *result = stet_object();
-    stet_put(result, "version", stet_string(stet_version()));
-    stet_put(result, "compiler", stet_string(__VERSION__));
-    stet_put(result, "libraries", stet_ops_libraries());
+    *result = stet_value_object();
+    stet_value_put(result, "version", stet_value_string(stet_version()));
+    stet_value_put(result, "compiler", stet_value_string(__VERSION__));
+    stet_value_put(result, "libraries", stet_ops_libraries());
     return STET_OK;
 }
 
 static void render(stet_render *r, stet_value result) {
-    stet_value version = stet_get(result, "version"), libraries = stet_get(result, "libraries");
-    stet_buf_printf(r->out, "stet %s\n", stet_as_string(&version, NULL));
-    for (size_t i = 0; i < stet_count(libraries); i++) {
-        stet_value text = stet_at(libraries, i);
-        stet_buf_printf(r->out, "%s %s\n", stet_key_at(libraries, i, NULL), stet_as_string(&text, NULL));
+    stet_value version = stet_value_get(result, "version"), libraries = stet_value_get(result, "libraries");
+    stet_buf_printf(r->out, "stet %s\n", stet_value_as_string(&version, NULL));
+    for (size_t i = 0; i < stet_value_count(libraries); i++) {
+        stet_value text = stet_value_at(libraries, i);
+        stet_buf_printf(r->out, "%s %s\n", stet_value_key_at(libraries, i, NULL), stet_value_as_string(&text, NULL));
     }
 }
 

@@ -20,23 +20,23 @@ static const char *const events[] = {"taken", "ok", "error", "lost"};
 
 static void tell(void *context, stet_worker_event event, stet_hash key, const char *function) {
     stet_op_ctx *ctx = context;
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     char hex[STET_HASH_HEX];
     stet_hash_hex(key, hex);
-    stet_put(&v, "event", stet_string(events[event]));
-    stet_put(&v, "key", stet_string(hex));
-    stet_put(&v, "function", stet_string(function));
+    stet_value_put(&v, "event", stet_value_string(events[event]));
+    stet_value_put(&v, "key", stet_value_string(hex));
+    stet_value_put(&v, "function", stet_value_string(function));
     if (ctx->emit(ctx, v, NULL) != STET_OK) {
         /* nobody reads it: the work goes on, and `cancelled` tells if it should not */
     }
-    stet_release(v);
+    stet_value_release(v);
 }
 
 static stet_status time_arg(stet_value args, const char *name, int64_t *ms, stet_error *err) {
     stet_value v;
-    if (!stet_find(args, name, strlen(name), &v))
+    if (!stet_value_find(args, name, strlen(name), &v))
         return STET_OK;
-    const char *text = stet_as_string(&v, NULL);
+    const char *text = stet_value_as_string(&v, NULL);
     *ms = strcmp(text, "0") == 0 ? 0 : stet_units_ms(v);
     if (*ms >= 0)
         return STET_OK;
@@ -50,9 +50,9 @@ static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_calls_config config = {0};
     stet_repo *own = NULL;
     stet_worker_report report;
-    stet_value remote = stet_get(args, "remote");
+    stet_value remote = stet_value_get(args, "remote");
     char *uri = NULL, *dir = NULL;
-    stet_worker_opts o = {.jobs = (size_t)stet_as_int(stet_get(args, "jobs")),
+    stet_worker_opts o = {.jobs = (size_t)stet_value_as_int(stet_value_get(args, "jobs")),
                           .idle_ms = -1,
                           .cancelled = stop,
                           .event = tell,
@@ -69,7 +69,8 @@ static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         status = time_arg(args, "lease", &o.lease_ms, err);
     if (status == STET_OK)
         status = stet_repo_open(p, 0, &own, err);
-    const char *given = stet_typeof(remote) == STET_STRING ? stet_as_string(&remote, NULL) : config.remote;
+    const char *given =
+        stet_value_type(remote) == STET_TYPE_STRING ? stet_value_as_string(&remote, NULL) : config.remote;
     if (status == STET_OK && given)
         status = stet_calls_remote(own, given, &uri, err);
     else if (status == STET_OK)
@@ -83,11 +84,11 @@ static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         status = stet_worker_run(&o, &report, err);
     }
     if (status == STET_OK) {
-        *result = stet_object();
-        stet_put(result, "taken", stet_int(report.taken));
-        stet_put(result, "ok", stet_int(report.ok));
-        stet_put(result, "failed", stet_int(report.failed));
-        stet_put(result, "lost", stet_int(report.lost));
+        *result = stet_value_object();
+        stet_value_put(result, "taken", stet_value_int(report.taken));
+        stet_value_put(result, "ok", stet_value_int(report.ok));
+        stet_value_put(result, "failed", stet_value_int(report.failed));
+        stet_value_put(result, "lost", stet_value_int(report.lost));
     }
     stet_free(uri);
     stet_free(dir);
@@ -96,15 +97,18 @@ static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *res
 }
 
 static void worker_render(stet_render *r, stet_value v) {
-    stet_value event = stet_get(v, "event"), key = stet_get(v, "key"), function = stet_get(v, "function");
-    if (stet_typeof(event) == STET_STRING) {
-        stet_buf_printf(r->out, "%-5s  %.12s  %s\n", stet_as_string(&event, NULL), stet_as_string(&key, NULL),
-                        stet_as_string(&function, NULL));
+    stet_value event = stet_value_get(v, "event"), key = stet_value_get(v, "key"),
+               function = stet_value_get(v, "function");
+    if (stet_value_type(event) == STET_TYPE_STRING) {
+        stet_buf_printf(r->out, "%-5s  %.12s  %s\n", stet_value_as_string(&event, NULL),
+                        stet_value_as_string(&key, NULL), stet_value_as_string(&function, NULL));
         return;
     }
     stet_buf_printf(r->out, "%lld taken: %lld ok, %lld failed, %lld lost\n",
-                    (long long)stet_as_int(stet_get(v, "taken")), (long long)stet_as_int(stet_get(v, "ok")),
-                    (long long)stet_as_int(stet_get(v, "failed")), (long long)stet_as_int(stet_get(v, "lost")));
+                    (long long)stet_value_as_int(stet_value_get(v, "taken")),
+                    (long long)stet_value_as_int(stet_value_get(v, "ok")),
+                    (long long)stet_value_as_int(stet_value_get(v, "failed")),
+                    (long long)stet_value_as_int(stet_value_get(v, "lost")));
 }
 
 static const stet_param worker_params[] = {

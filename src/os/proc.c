@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -146,21 +147,22 @@ bool stet_proc_alive(stet_proc_id id) {
 
 /* {"pid": 12, "start": 3456, "boot": "0123456789abcdef"}: the boot id in hex, for it has all 64 bits. */
 stet_value stet_proc_id_value(stet_proc_id id) {
-    stet_value v = stet_object();
-    stet_put(&v, "pid", stet_int(id.pid));
-    stet_put(&v, "start", stet_int((int64_t)(id.start & INT64_MAX)));
-    stet_put(&v, "boot", stet_stringf("%016" PRIx64, id.boot));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "pid", stet_value_int(id.pid));
+    stet_value_put(&v, "start", stet_value_int((int64_t)(id.start & INT64_MAX)));
+    stet_value_put(&v, "boot", stet_value_stringf("%016" PRIx64, id.boot));
     return v;
 }
 
 bool stet_proc_id_of_value(stet_value v, stet_proc_id *out) {
-    stet_value pid = stet_get(v, "pid"), start = stet_get(v, "start"), text = stet_get(v, "boot");
+    stet_value pid = stet_value_get(v, "pid"), start = stet_value_get(v, "start"), text = stet_value_get(v, "boot");
     size_t len;
-    const char *hex = stet_as_string(&text, &len);
-    if (stet_typeof(pid) != STET_INT || stet_typeof(start) != STET_INT || stet_typeof(text) != STET_STRING ||
-        stet_as_int(pid) <= 0 || stet_as_int(start) < 0 || len != 16 || strspn(hex, "0123456789abcdef") != 16)
+    const char *hex = stet_value_as_string(&text, &len);
+    if (stet_value_type(pid) != STET_TYPE_INT || stet_value_type(start) != STET_TYPE_INT ||
+        stet_value_type(text) != STET_TYPE_STRING || stet_value_as_int(pid) <= 0 || stet_value_as_int(start) < 0 ||
+        len != 16 || strspn(hex, "0123456789abcdef") != 16)
         return false;
-    *out = (stet_proc_id){stet_as_int(pid), (uint64_t)stet_as_int(start), strtoull(hex, NULL, 16)};
+    *out = (stet_proc_id){stet_value_as_int(pid), (uint64_t)stet_value_as_int(start), strtoull(hex, NULL, 16)};
     return true;
 }
 
@@ -565,21 +567,22 @@ size_t stet_proc_end_family(stet_proc_id leader, const char *held, bool *sure, i
 }
 
 stet_status stet_home_dir(char **out, stet_error *err) {
+    static const struct {
+        const char *name, *below;
+    } from[] = {{"STET_HOME", NULL}, {"XDG_STATE_HOME", "stet"}, {"HOME", ".local/state/stet"}};
     const char *home = getenv("STET_HOME");
-    if (home && home[0]) {
-        if (home[0] != '/')
-            return stet_fail(err, STET_INVALID, "STET_HOME is \"%s\": not an absolute path", home);
-        *out = stet_strdup(home);
-        return STET_OK;
-    }
-    home = getenv("XDG_STATE_HOME"); /* relative ones are ignored, as its specification asks */
-    if (home && home[0] == '/') {
-        *out = stet_file_join(home, "stet");
-        return STET_OK;
-    }
-    home = getenv("HOME");
-    if (home && home[0] == '/') {
-        *out = stet_file_join(home, ".local/state/stet");
+    if (home && home[0] && home[0] != '/')
+        return stet_fail(err, STET_INVALID, "STET_HOME is \"%s\": not an absolute path", home);
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        home = getenv(from[i].name);
+        if (!home || home[0] != '/') /* a relative XDG_STATE_HOME is ignored, as its specification asks */
+            continue;
+        if (!stet_utf8_valid(home, strlen(home))) { /* it is shown, and stored, as text */
+            stet_fail(err, STET_INVALID, "%s is \"%s\": not UTF-8", from[i].name, home);
+            stet_hint(err, "set STET_HOME to a directory of your own");
+            return STET_INVALID;
+        }
+        *out = from[i].below ? stet_file_join(home, from[i].below) : stet_strdup(home);
         return STET_OK;
     }
     stet_fail(err, STET_INVALID, "neither STET_HOME, XDG_STATE_HOME nor HOME says where stet may keep its state");
@@ -643,9 +646,9 @@ stet_status stet_machine_id(const char *stet_home, char out[40], stet_error *err
     }
     if (status == STET_OK && !have)
         status = stet_fail(err, STET_BUSY, "%s: changes all the time: do two machines share this directory?", path);
-    if (status == STET_IO && err != NULL) {
-        err->hint[0] = 0; /* the general one does not know of the way out */
-        stet_hint(err, "make %s writable, or set STET_HOME to another directory", stet_home);
+    if (status == STET_IO) {
+        /* the general one does not know of the way out */
+        stet_hint_instead(err, "make %s writable, or set STET_HOME to another directory", stet_home);
     }
     stet_free(path);
     return status;

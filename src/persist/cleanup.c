@@ -386,27 +386,28 @@ static void report(const plan *l, const stet_pdoomed_list *doomed, stet_persist_
     out->entries_after = l->view.entries.len - l->removed;
     out->log_entries = l->log_entries;
     out->objects_removed = doomed->len;
-    out->entries = stet_array();
-    out->objects = stet_array();
-    for (size_t i = 0; i < l->view.entries.len && stet_count(out->entries) < REPORTED; i++) {
+    out->entries = stet_value_array();
+    out->objects = stet_value_array();
+    for (size_t i = 0; i < l->view.entries.len && stet_value_count(out->entries) < REPORTED; i++) {
         if (!l->items[i].remove)
             continue;
         const stet_pentry *e = &l->view.entries.at[i];
-        stet_value v = stet_object();
-        stet_put(&v, "block", stet_string_n(e->block, e->block_len));
-        stet_put(&v, "module", stet_string_n(e->module, STET_PERSIST_HASH));
-        stet_put(&v, "created_at", stet_int((int64_t)e->created));
-        stet_put(&v, "size", stet_int((int64_t)(l->items[i].size > INT64_MAX ? INT64_MAX : l->items[i].size)));
-        stet_push(&out->entries, v);
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "block", stet_value_string_n(e->block, e->block_len));
+        stet_value_put(&v, "module", stet_value_string_n(e->module, STET_PERSIST_HASH));
+        stet_value_put(&v, "created_at", stet_value_int((int64_t)e->created));
+        stet_value_put(&v, "size",
+                       stet_value_int((int64_t)(l->items[i].size > INT64_MAX ? INT64_MAX : l->items[i].size)));
+        stet_value_push(&out->entries, v);
     }
     for (size_t i = 0; i < doomed->len; i++) {
         out->bytes_removed += doomed->at[i].size;
         if (i >= REPORTED)
             continue;
-        stet_value v = stet_object();
-        stet_put(&v, "id", stet_string(doomed->at[i].name));
-        stet_put(&v, "size", stet_int((int64_t)doomed->at[i].size));
-        stet_push(&out->objects, v);
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "id", stet_value_string(doomed->at[i].name));
+        stet_value_put(&v, "size", stet_value_int((int64_t)doomed->at[i].size));
+        stet_value_push(&out->objects, v);
     }
 }
 
@@ -575,8 +576,8 @@ stet_status stet_persist_cleanup_run(stet_persist *p, const stet_persist_cleanup
                        : how->include_content == STET_PERSIST_YES;
     struct stat st;
     if (stet_sys_stat(p->dir, &st) != 0 && errno == ENOENT) {
-        out->entries = stet_array();
-        out->objects = stet_array();
+        out->entries = stet_value_array();
+        out->objects = stet_value_array();
         return STET_OK; /* nothing was ever put here */
     }
     if (how->dry_run)
@@ -599,9 +600,9 @@ stet_status stet_persist_cleanup_run(stet_persist *p, const stet_persist_cleanup
 }
 
 void stet_persist_cleaned_release(stet_persist_cleaned *c) {
-    stet_release(c->entries);
-    stet_release(c->objects);
-    c->entries = c->objects = stet_null();
+    stet_value_release(c->entries);
+    stet_value_release(c->objects);
+    c->entries = c->objects = stet_value_null();
 }
 
 stet_status stet_persist_clean_locked(stet_persist *p, const stet_persist_cleanup *how, stet_error *err) {

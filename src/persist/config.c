@@ -69,7 +69,7 @@ static bool one_of(const char *s, const char *a, const char *b) {
 
 static stet_status read_word(const char *table, const key *k, stet_value v, stet_persist_config *c, stet_error *err) {
     size_t len;
-    const char *s = stet_as_string(&v, &len);
+    const char *s = stet_value_as_string(&v, &len);
     if (!s || strlen(s) != len)
         return stet_fail(err, STET_INVALID, "%s.%s: expected a string", table, k->name);
     const char *expected = NULL;
@@ -109,13 +109,13 @@ static stet_status read_word(const char *table, const key *k, stet_value v, stet
 
 static stet_status read_table(const char *name, stet_value table, const key *keys, stet_persist_config *c,
                               stet_error *err) {
-    if (stet_typeof(table) == STET_NULL)
+    if (stet_value_type(table) == STET_TYPE_NULL)
         return STET_OK;
-    if (stet_typeof(table) != STET_OBJECT)
+    if (stet_value_type(table) != STET_TYPE_OBJECT)
         return stet_fail(err, STET_INVALID, "%s: expected a table", name);
-    for (size_t i = 0; i < stet_count(table); i++) {
-        const char *given = stet_key_at(table, i, NULL);
-        stet_value v = stet_at(table, i);
+    for (size_t i = 0; i < stet_value_count(table); i++) {
+        const char *given = stet_value_key_at(table, i, NULL);
+        stet_value v = stet_value_at(table, i);
         const key *k = keys;
         while (k->name && strcmp(k->name, given) != 0)
             k++;
@@ -130,16 +130,16 @@ static stet_status read_table(const char *name, stet_value table, const key *key
             if (status != STET_OK)
                 return status;
         } else if (k->type == BOOLEAN) {
-            if (stet_typeof(v) != STET_BOOL)
+            if (stet_value_type(v) != STET_TYPE_BOOL)
                 return stet_fail(err, STET_INVALID, "%s.%s: expected true or false", name, k->name);
-            *(bool *)at = stet_as_bool(v);
+            *(bool *)at = stet_value_as_bool(v);
         } else {
-            int64_t n = stet_as_int(v);
-            if (stet_typeof(v) != STET_INT || n > INT64_MAX / 86400000 ||
+            int64_t n = stet_value_as_int(v);
+            if (stet_value_type(v) != STET_TYPE_INT || n > INT64_MAX / 86400000 ||
                 (k->type == NUMBER ? n < 0 : n <= 0 && n != -1)) {
                 /* Sizes may be larger than what a number of days may be. */
                 bool size = strstr(k->name, "bytes") || strstr(k->name, "size");
-                if (stet_typeof(v) != STET_INT || !size || n <= 0)
+                if (stet_value_type(v) != STET_TYPE_INT || !size || n <= 0)
                     return stet_fail(err, STET_INVALID, "%s.%s: expected %s", name, k->name,
                                      k->type == NUMBER ? "a number from 0 on" : "-1 or a positive number");
             }
@@ -150,21 +150,21 @@ static stet_status read_table(const char *name, stet_value table, const key *key
 }
 
 stet_status stet_persist_config_read(stet_value table, stet_persist_config *config, stet_error *err) {
-    if (stet_typeof(table) == STET_NULL)
+    if (stet_value_type(table) == STET_TYPE_NULL)
         return STET_OK;
-    if (stet_typeof(table) != STET_OBJECT)
+    if (stet_value_type(table) != STET_TYPE_OBJECT)
         return stet_fail(err, STET_INVALID, "persist: expected a table");
-    for (size_t i = 0; i < stet_count(table); i++) {
-        const char *name = stet_key_at(table, i, NULL);
+    for (size_t i = 0; i < stet_value_count(table); i++) {
+        const char *name = stet_value_key_at(table, i, NULL);
         if (strcmp(name, "defaults") != 0 && strcmp(name, "default_cleanup_strategy") != 0)
             return stet_fail(err, STET_INVALID,
                              "persist.%.60s: no such table; there are defaults and default_cleanup_strategy", name);
     }
     stet_persist_config c = *config;
-    stet_status status = read_table("persist.defaults", stet_get(table, "defaults"), defaults, &c, err);
+    stet_status status = read_table("persist.defaults", stet_value_get(table, "defaults"), defaults, &c, err);
     if (status == STET_OK)
-        status = read_table("persist.default_cleanup_strategy", stet_get(table, "default_cleanup_strategy"), strategy,
-                            &c, err);
+        status = read_table("persist.default_cleanup_strategy", stet_value_get(table, "default_cleanup_strategy"),
+                            strategy, &c, err);
     if (status == STET_OK)
         status = stet_persist_limits_check(&c.strategy, err);
     if (status == STET_OK)

@@ -103,12 +103,12 @@ stet_status stet_persist_marks(stet_persist *p, const stet_persist_key *key, ste
     char created[24];
     stet_created_print(key->created_at, created);
     char *mine = stet_asprintf("%.43s.%s", key->module_hash, created);
-    *out = stet_array();
+    *out = stet_value_array();
     for (size_t i = 0; i < names.len; i++) {
         const char *tag;
         size_t len = mark_key(names.at[i], &tag);
         if (len == strlen(mine) && !memcmp(names.at[i], mine, len))
-            stet_push(out, stet_string(tag));
+            stet_value_push(out, stet_value_string(tag));
     }
     stet_free(mine);
     stet_names_release(&names);

@@ -79,15 +79,15 @@ static stet_status read_config(stet_persist *p, stet_error *err) {
     char *path = stet_ppath(p->dir, "config.toml"), *text = NULL;
     size_t len;
     stet_error local = STET_ERROR_INIT;
-    stet_value config = stet_null();
+    stet_value config = stet_value_null();
     stet_status status = stet_persist_read_file(path, &text, &len, NULL, &local);
     if (status == STET_OK)
         status = stet_toml_parse(text, len, &config, &local);
     if (status == STET_NOT_FOUND)
         status = STET_OK;
     else if (status == STET_OK) {
-        stet_value version = stet_get(config, "version"), format = stet_get(config, "entry_storage_format");
-        const char *v = stet_as_string(&version, NULL), *f = stet_as_string(&format, NULL);
+        stet_value version = stet_value_get(config, "version"), format = stet_value_get(config, "entry_storage_format");
+        const char *v = stet_value_as_string(&version, NULL), *f = stet_value_as_string(&format, NULL);
         if (!v || strcmp(v, "1") != 0)
             snprintf(p->read_only, sizeof p->read_only, "%.150s is of version \"%.20s\", and this program writes \"1\"",
                      path, v ? v : "?");
@@ -100,7 +100,7 @@ static stet_status read_config(stet_persist *p, stet_error *err) {
     } else
         stet_error_move(err, &local);
     stet_error_clear(&local);
-    stet_release(config);
+    stet_value_release(config);
     stet_free(text);
     stet_free(path);
     return status;

@@ -275,6 +275,8 @@ static stet_status take_drive(stet_local *l, const char *name, stet_error *err) 
     d->dir = stet_file_join(l->dir, name);
     follow(l, d);
     bool old = stet_sys_stat(d->dir, &st) == 0 && stet_clock_ms() - (int64_t)st.st_mtime * 1000 > KEEP_MS;
+    for (size_t i = 0; i < l->tasks.len && old; i++)
+        old = l->tasks.at[i]->d != d || l->tasks.at[i]->outputs.len == 0;
     if (!d->dead || (d->pending > 0 && !old)) {
         *stet_vec_add(&l->drives) = d;
         return STET_OK;
@@ -566,6 +568,18 @@ void stet_local_discard(stet_local *l, const char *node, const char *const *outp
         if (!t->data && t->end.state != STET_TASK_RUNNING && concerns(t, node, outputs))
             stet_local_collected(l, t);
     }
+}
+
+size_t stet_local_count(const stet_local *l) {
+    return l->tasks.len;
+}
+
+stet_task *stet_local_at(stet_local *l, size_t i) {
+    return i < l->tasks.len && !l->tasks.at[i]->d->own && !l->tasks.at[i]->collected ? l->tasks.at[i] : NULL;
+}
+
+bool stet_local_alone(const stet_local *l) {
+    return l->drives.len == (l->own != NULL);
 }
 
 int stet_local_fd(stet_local *l) {

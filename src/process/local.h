@@ -40,7 +40,7 @@
  *
  * A command whose supervisor was killed too is found by its process identity, ended with everything that it started,
  * and reported as lost when all of that is gone. Collected drives are removed; so is what nobody has collected after 7
- * days.
+ * days, unless it names what it writes: that is known from nowhere else, and whoever takes note of it collects it.
  */
 #ifndef STET_EXEC_LOCAL_H
 #define STET_EXEC_LOCAL_H
@@ -108,6 +108,13 @@ stet_task *stet_local_in_the_way(stet_local *l, const char *node, const char *co
 /* Forgets conflicting commands of earlier drives that have ended and were not collected: what they wrote is about to be
  * overwritten. */
 void stet_local_discard(stet_local *l, const char *node, const char *const *outputs);
+
+/* All commands that are known. stet_local_at: NULL if it is of this handle, or collected. Collecting one moves the last
+ * one to its place: go from the end. */
+size_t stet_local_count(const stet_local *l);
+stet_task *stet_local_at(stet_local *l, size_t i);
+bool stet_local_alone(const stet_local *l); /* is there no other drive at all? One may have been asked for commands only
+                                             * just now: take the turn, and look */
 
 int stet_local_fd(stet_local *l); /* readable when a command may have ended; -1 before the first start */
 /* Is a command of an earlier drive running? Then call stet_local_next from time to time: no descriptor reports its end.

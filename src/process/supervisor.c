@@ -223,12 +223,14 @@ static void start(supervisor *s, stet_wire *w) {
             c.deadline_us = stet_clock_monotonic_us() + timeout * 1000;
         *stet_vec_add(&s->children) = c;
     } else {
-        for (char *p = err.message; *p; p++)
-            *p = *p == '\n' ? ' ' : *p;
         if (!ours)
             stet_buf_printf(&line, "K %lld\n", (long long)number);
-        stet_buf_printf(&line, "F %lld %d %lld %s\n", (long long)number, (int)status, (long long)stet_clock_ns(),
-                        err.message);
+        stet_buf_printf(&line, "F %lld %d %lld ", (long long)number, (int)status, (long long)stet_clock_ns());
+        size_t from = line.len;
+        stet_buf_str(&line, err.message);
+        for (size_t i = from; i < line.len; i++)
+            line.data[i] = line.data[i] == '\n' ? ' ' : line.data[i];
+        stet_buf_str(&line, "\n");
         say(s, line.data);
     }
     stet_error_clear(&err);

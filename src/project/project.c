@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/toml.h"
+#include "base/utf8.h"
 #include "os/file.h"
 #include "project/internal.h"
 
@@ -50,10 +51,38 @@ static stet_status make_file(const char *dir, const char *name, const char *text
     return status;
 }
 
+/* Paths of projects are parts of values, of messages and of what is stored: all of that is text. */
+static stet_status check_path(const char *root, stet_error *err) {
+    if (stet_utf8_valid(root, strlen(root)))
+        return STET_OK;
+    stet_fail(err, STET_INVALID, "%s: the path of a project must be UTF-8", root);
+    stet_hint(err, "rename the directory");
+    return STET_INVALID;
+}
+
+/* Where it will lie: the real path of what is there of it. */
+static stet_status check_new_path(const char *dir, stet_error *err) {
+    char *real = NULL, *at = stet_strdup(dir);
+    while (stet_file_realpath(at, &real, NULL) != STET_OK && strcmp(at, "/") != 0 && strcmp(at, ".") != 0) {
+        char *up = stet_file_dirname(at);
+        stet_free(at);
+        at = up;
+    }
+    stet_status status = check_path(dir, err);
+    if (status == STET_OK && real)
+        status = check_path(real, err);
+    stet_free(real);
+    stet_free(at);
+    return status;
+}
+
 stet_status stet_project_init(const char *dir, bool *created, stet_error *err) {
+    stet_status status = check_new_path(dir, err); /* before anything is made */
+    if (status != STET_OK)
+        return status;
     char *inner = stet_file_join(dir, ".stet");
     bool made = false;
-    stet_status status = stet_file_mkdirs(inner, 0755, err);
+    status = stet_file_mkdirs(inner, 0755, err);
     if (status == STET_OK)
         status = make_file(inner, ".gitignore", ignore_text, &made, err);
     /* Last: config.toml makes it a project, so that an init that was killed is no half project, and is done again. */
@@ -66,16 +95,16 @@ stet_status stet_project_init(const char *dir, bool *created, stet_error *err) {
 }
 
 static stet_status check_version(stet_value config, const char *path, stet_error *err) {
-    stet_value version = stet_get(config, "version");
-    if (stet_typeof(version) != STET_INT || stet_as_int(version) < 1) {
+    stet_value version = stet_value_get(config, "version");
+    if (stet_value_type(version) != STET_TYPE_INT || stet_value_as_int(version) < 1) {
         stet_fail(err, STET_INVALID, "%s: `version` must be a number from 1 on", path);
         stet_hint(err, "write `version = %d` at the top of it", STET_PROJECT_VERSION);
         return STET_INVALID;
     }
-    if (stet_as_int(version) <= STET_PROJECT_VERSION)
+    if (stet_value_as_int(version) <= STET_PROJECT_VERSION)
         return STET_OK;
     stet_fail(err, STET_UNSUPPORTED, "%s: has version %lld of the format; this stet (%s) knows up to version %d", path,
-              (long long)stet_as_int(version), stet_version(), STET_PROJECT_VERSION);
+              (long long)stet_value_as_int(version), stet_version(), STET_PROJECT_VERSION);
     stet_hint(err, "use the newer stet that made this project");
     return STET_UNSUPPORTED;
 }
@@ -100,14 +129,14 @@ static char *without_dots(const char *path) {
 }
 
 static stet_status place_local(stet_project *p, const char *path, stet_error *err) {
-    stet_value local = stet_get(p->config, "local");
-    if (stet_typeof(local) == STET_NULL) {
+    stet_value local = stet_value_get(p->config, "local");
+    if (stet_value_type(local) == STET_TYPE_NULL) {
         p->local = stet_file_join(p->root, ".stet/local");
         return STET_OK;
     }
     size_t len = 0;
-    const char *text = stet_as_string(&local, &len);
-    if (stet_typeof(local) != STET_STRING || len == 0 || strlen(text) != len)
+    const char *text = stet_value_as_string(&local, &len);
+    if (stet_value_type(local) != STET_TYPE_STRING || len == 0 || strlen(text) != len)
         return stet_fail(err, STET_INVALID, "%s: `local` must be the path of a directory, in quotes", path);
     p->local = stet_file_join(p->root, text);
     char *own = without_dots(p->local);
@@ -170,6 +199,8 @@ stet_status stet_project_open(const char *root, stet_project **out, stet_error *
     stet_project *p = stet_alloc_zero(sizeof *p);
     stet_status status = stet_file_realpath(root, &p->root, err);
     if (status == STET_OK)
+        status = check_path(p->root, err);
+    if (status == STET_OK)
         status = read_config(p, err);
     if (status != STET_OK) {
         stet_project_close(p);
@@ -218,7 +249,7 @@ void stet_project_close(stet_project *p) {
         project_own_drop(p->own);
     if (p->inner)
         project_own_drop(p->inner);
-    stet_release(p->config);
+    stet_value_release(p->config);
     stet_free(p->own);
     stet_free(p->inner);
     stet_free(p->local);
@@ -239,8 +270,8 @@ stet_value stet_project_setting(const stet_project *p, const char *dotted) {
     for (const char *key = dotted;;) {
         size_t len = strcspn(key, ".");
         stet_value next;
-        if (stet_typeof(at) != STET_OBJECT || !stet_find(at, key, len, &next))
-            return stet_null();
+        if (stet_value_type(at) != STET_TYPE_OBJECT || !stet_value_find(at, key, len, &next))
+            return stet_value_null();
         at = next;
         if (!key[len])
             return at;

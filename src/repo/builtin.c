@@ -39,12 +39,12 @@ static stet_status read_datum(call *c, size_t i, kind want, stet_value *payload)
     stet_status st = stet_repo_get(c->r, c->in[i], STET_RECORD_DATUM, &record, c->err);
     if (st != STET_OK)
         return st;
-    stet_value is = stet_get(record, "kind");
-    if (strcmp(stet_as_string(&is, NULL), kind_names[want]) != 0)
-        st = refuse(c, "argument %zu is a %s, and not a %s", i + 1, stet_as_string(&is, NULL), kind_names[want]);
+    stet_value is = stet_value_get(record, "kind");
+    if (strcmp(stet_value_as_string(&is, NULL), kind_names[want]) != 0)
+        st = refuse(c, "argument %zu is a %s, and not a %s", i + 1, stet_value_as_string(&is, NULL), kind_names[want]);
     else
-        *payload = stet_retain(stet_get(record, "payload"));
-    stet_release(record);
+        *payload = stet_value_retain(stet_value_get(record, "payload"));
+    stet_value_release(record);
     return st;
 }
 
@@ -60,16 +60,16 @@ static stet_status read_items(call *c, size_t i, kind want, items *out) {
     stet_status st = read_datum(c, i, want, &payload);
     if (st != STET_OK)
         return st;
-    for (size_t j = 0; j < stet_count(payload); j++) {
-        stet_value one = stet_at(payload, j);
+    for (size_t j = 0; j < stet_value_count(payload); j++) {
+        stet_value one = stet_value_at(payload, j);
         if (want == MAP) {
-            add_id(out, stet_at(one, 0));
-            add_id(out, stet_at(one, 1));
+            add_id(out, stet_value_at(one, 0));
+            add_id(out, stet_value_at(one, 1));
         } else {
             add_id(out, one);
         }
     }
-    stet_release(payload);
+    stet_value_release(payload);
     return out->len > ELEMENTS_MAX ? refuse(c, "more than %zu elements", ELEMENTS_MAX) : STET_OK;
 }
 
@@ -78,9 +78,9 @@ static stet_status read_position(call *c, size_t i, size_t *out) {
     stet_status st = read_datum(c, i, INT, &payload);
     if (st != STET_OK)
         return st;
-    if (stet_as_int(payload) < 0)
-        return refuse(c, "argument %zu is %lld; positions count from 0", i + 1, (long long)stet_as_int(payload));
-    *out = (size_t)stet_as_int(payload);
+    if (stet_value_as_int(payload) < 0)
+        return refuse(c, "argument %zu is %lld; positions count from 0", i + 1, (long long)stet_value_as_int(payload));
+    *out = (size_t)stet_value_as_int(payload);
     return STET_OK;
 }
 
@@ -90,19 +90,19 @@ static void add_arguments(call *c, size_t from, items *out) {
 }
 
 static stet_status give(call *c, const char *name, stet_value payload, stet_hash *out) {
-    stet_value record = stet_object();
-    stet_put(&record, "kind", stet_string(name));
-    stet_put(&record, "payload", payload);
-    stet_put(&record, "type", stet_string("datum"));
+    stet_value record = stet_value_object();
+    stet_value_put(&record, "kind", stet_value_string(name));
+    stet_value_put(&record, "payload", payload);
+    stet_value_put(&record, "type", stet_value_string("datum"));
     stet_status st = stet_object_derive(c->r, record, out, c->err);
-    stet_release(record);
+    stet_value_release(record);
     return st;
 }
 
 static stet_status give_list(call *c, const items *all, stet_hash *out) {
-    stet_value payload = stet_array();
+    stet_value payload = stet_value_array();
     for (size_t i = 0; i < all->len; i++)
-        stet_push(&payload, stet_hash_text(all->at[i]));
+        stet_value_push(&payload, stet_hash_text(all->at[i]));
     return give(c, "list", payload, out);
 }
 
@@ -121,24 +121,24 @@ static void sort_unique(items *all) {
 }
 
 static stet_status give_set(call *c, items *all, stet_hash *out) {
-    stet_value payload = stet_array();
+    stet_value payload = stet_value_array();
     sort_unique(all);
     for (size_t i = 0; i < all->len; i++)
-        stet_push(&payload, stet_hash_text(all->at[i]));
+        stet_value_push(&payload, stet_hash_text(all->at[i]));
     return give(c, "set", payload, out);
 }
 
 /* Entries as pins are: by key, the last one of a key counts, one of zeros takes it away. */
 static stet_status give_map(call *c, stet_pins *entries, stet_hash *out) {
-    stet_value payload = stet_array();
+    stet_value payload = stet_value_array();
     stet_pins_sort(entries);
     for (size_t i = 0; i < entries->len; i++) {
         if (stet_hash_is_zero(entries->at[i].exec))
             continue;
-        stet_value pair = stet_array();
-        stet_push(&pair, stet_hash_text(entries->at[i].node));
-        stet_push(&pair, stet_hash_text(entries->at[i].exec));
-        stet_push(&payload, pair);
+        stet_value pair = stet_value_array();
+        stet_value_push(&pair, stet_hash_text(entries->at[i].node));
+        stet_value_push(&pair, stet_hash_text(entries->at[i].exec));
+        stet_value_push(&payload, pair);
     }
     return give(c, "map", payload, out);
 }
@@ -168,7 +168,7 @@ static stet_status list_of(call *c, items *all, stet_hash *out) {
 
 static stet_status length(call *c, kind k, items *all, stet_hash *out) {
     stet_status st = read_items(c, 0, k, all);
-    return st == STET_OK ? give(c, "int", stet_int((int64_t)(k == MAP ? all->len / 2 : all->len)), out) : st;
+    return st == STET_OK ? give(c, "int", stet_value_int((int64_t)(k == MAP ? all->len / 2 : all->len)), out) : st;
 }
 
 static stet_status list_length(call *c, items *all, stet_hash *out) {
@@ -247,7 +247,7 @@ static stet_status list_reverse(call *c, items *all, stet_hash *out) {
 static stet_status has(call *c, kind k, items *all, stet_hash *out) {
     size_t at;
     stet_status st = read_items(c, 0, k, all);
-    return st == STET_OK ? give(c, "bool", stet_bool(contains(all, c->in[1], k == MAP ? 2 : 1, &at)), out) : st;
+    return st == STET_OK ? give(c, "bool", stet_value_bool(contains(all, c->in[1], k == MAP ? 2 : 1, &at)), out) : st;
 }
 
 static stet_status list_contains(call *c, items *all, stet_hash *out) {

@@ -34,21 +34,21 @@ typedef struct chunk {
 } chunk;
 
 static void chunk_of(stet_value v, chunk *c) {
-    stet_value execs = stet_get(v, "execs"), parts = stet_get(v, "parts");
+    stet_value execs = stet_value_get(v, "execs"), parts = stet_value_get(v, "parts");
     memset(c, 0, sizeof *c);
-    c->leaf = stet_typeof(parts) == STET_NULL;
-    c->count = c->leaf ? (int64_t)stet_count(execs) : stet_as_int(stet_get(v, "count"));
-    for (size_t i = 0; c->leaf && i < stet_count(execs); i++) {
+    c->leaf = stet_value_type(parts) == STET_TYPE_NULL;
+    c->count = c->leaf ? (int64_t)stet_value_count(execs) : stet_value_as_int(stet_value_get(v, "count"));
+    for (size_t i = 0; c->leaf && i < stet_value_count(execs); i++) {
         size_t len;
-        const char *key = stet_key_at(execs, i, &len);
+        const char *key = stet_value_key_at(execs, i, &len);
         bool fine = stet_hash_of_hex(key, len, &c->entries[i].node) &&
-                    stet_hash_of_text(stet_at(execs, i), &c->entries[i].exec);
+                    stet_hash_of_text(stet_value_at(execs, i), &c->entries[i].exec);
         assert(fine); /* the record was checked */
         (void)fine;
     }
-    for (size_t i = 0; !c->leaf && i < stet_count(parts); i++) {
-        size_t d = (size_t)(strchr(DIGITS, stet_key_at(parts, i, NULL)[0]) - DIGITS);
-        c->has[d] = stet_hash_of_text(stet_at(parts, i), &c->parts[d]);
+    for (size_t i = 0; !c->leaf && i < stet_value_count(parts); i++) {
+        size_t d = (size_t)(strchr(DIGITS, stet_value_key_at(parts, i, NULL)[0]) - DIGITS);
+        c->has[d] = stet_hash_of_text(stet_value_at(parts, i), &c->parts[d]);
     }
 }
 
@@ -58,7 +58,7 @@ static stet_status load(stet_repo *r, stet_hash id, unsigned depth, chunk *c, st
     if (st != STET_OK)
         return st;
     chunk_of(v, c);
-    stet_release(v);
+    stet_value_release(v);
     if (!c->leaf && depth >= DEPTH_MAX)
         return stet_fail(err, STET_CORRUPT, "record %s: an exec map deeper than its ids are long",
                          stet_hash_print(id).text);
@@ -210,30 +210,30 @@ typedef struct edit {
 } edit;
 
 static stet_status put(edit *e, stet_value record, stet_hash *id) {
-    stet_put(&record, "type", stet_string(stet_record_type_name(STET_RECORD_EXECMAP)));
+    stet_value_put(&record, "type", stet_value_string(stet_record_type_name(STET_RECORD_EXECMAP)));
     stet_status st = e->r ? stet_object_make(e->r, record, STET_RECORD_EXECMAP, e->state, id, e->err)
                           : stet_record_make(record, STET_RECORD_EXECMAP, NULL, id, e->err);
-    stet_release(record);
+    stet_value_release(record);
     if (st == STET_OK && e->replaced)
         stet_map_put(&e->made, id->bytes, sizeof id->bytes, (stet_slot){.n = 1});
     return st;
 }
 
 static stet_status put_leaf(edit *e, const stet_pin *entries, size_t count, stet_hash *id) {
-    stet_value record = stet_object(), execs = stet_object();
+    stet_value record = stet_value_object(), execs = stet_value_object();
     for (size_t i = 0; i < count; i++)
-        stet_put(&execs, stet_hash_print(entries[i].node).text, stet_hash_text(entries[i].exec));
-    stet_put(&record, "execs", execs);
+        stet_value_put(&execs, stet_hash_print(entries[i].node).text, stet_hash_text(entries[i].exec));
+    stet_value_put(&record, "execs", execs);
     return put(e, record, id);
 }
 
 static stet_status put_parts(edit *e, const chunk *c, stet_hash *id) {
-    stet_value record = stet_object(), parts = stet_object();
+    stet_value record = stet_value_object(), parts = stet_value_object();
     for (unsigned d = 0; d < 16; d++)
         if (c->has[d])
-            stet_put_n(&parts, &DIGITS[d], 1, stet_hash_text(c->parts[d]));
-    stet_put(&record, "count", stet_int(c->count));
-    stet_put(&record, "parts", parts);
+            stet_value_put_n(&parts, &DIGITS[d], 1, stet_hash_text(c->parts[d]));
+    stet_value_put(&record, "count", stet_value_int(c->count));
+    stet_value_put(&record, "parts", parts);
     return put(e, record, id);
 }
 

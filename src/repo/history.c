@@ -37,12 +37,12 @@ static stet_status tree_of(stet_repo *r, stet_hash commit, stet_value *dags, ste
     stet_status st = stet_repo_get(r, commit, STET_RECORD_COMMIT, &c, err);
     if (st != STET_OK)
         return st;
-    stet_hash_of_text(stet_get(c, "tree"), &tree);
-    stet_release(c);
+    stet_hash_of_text(stet_value_get(c, "tree"), &tree);
+    stet_value_release(c);
     st = stet_repo_get(r, tree, STET_RECORD_TREE, &t, err);
     if (st == STET_OK) {
-        *dags = stet_retain(stet_get(t, "dags"));
-        stet_release(t);
+        *dags = stet_value_retain(stet_value_get(t, "dags"));
+        stet_value_release(t);
     }
     return st;
 }
@@ -54,12 +54,12 @@ static stet_status find_dag(stet_repo *r, stet_hash commit, const char *name, st
     if (st != STET_OK)
         return st;
     stet_text_nfc(name, strlen(name), &normal);
-    if (stet_find(dags, stet_buf_cstr(&normal), normal.len, &one))
+    if (stet_value_find(dags, stet_buf_cstr(&normal), normal.len, &one))
         stet_hash_of_text(one, id);
     else
         st = stet_fail(err, STET_NOT_FOUND, "commit %s has no DAG \"%.200s\"", stet_short(commit).text, name);
     stet_buf_release(&normal);
-    stet_release(dags);
+    stet_value_release(dags);
     return st;
 }
 
@@ -117,18 +117,18 @@ static stet_status index_execs(stet_repo *r, stet_hash *out, stet_error *err) {
     if (st == STET_OK)
         st = stet_repo_get(r, commit, STET_RECORD_COMMIT, &v, err);
     if (st == STET_OK) {
-        stet_hash_of_text(stet_get(v, "execs"), out);
-        stet_release(v);
+        stet_hash_of_text(stet_value_get(v, "execs"), out);
+        stet_value_release(v);
     }
     return st;
 }
 
 static stet_status put_tree(stet_repo *r, stet_value dags, stet_hash *id, stet_error *err) {
-    stet_value tree = stet_object();
-    stet_put(&tree, "dags", stet_retain(dags));
-    stet_put(&tree, "type", stet_string("tree"));
+    stet_value tree = stet_value_object();
+    stet_value_put(&tree, "dags", stet_value_retain(dags));
+    stet_value_put(&tree, "type", stet_value_string("tree"));
     stet_status st = stet_repo_put(r, tree, STET_RECORD_TREE, id, err);
-    stet_release(tree);
+    stet_value_release(tree);
     return st;
 }
 
@@ -138,17 +138,17 @@ static stet_status put_commit(stet_repo *r, stet_hash tree, const stet_hash *par
     stet_status st = index_execs(r, &execs, err);
     if (st != STET_OK)
         return st;
-    stet_value c = stet_object(), parents = stet_array();
+    stet_value c = stet_value_object(), parents = stet_value_array();
     for (size_t i = 0; i < parent_count; i++)
-        stet_push(&parents, stet_hash_text(parent[i]));
-    stet_put(&c, "execs", stet_hash_text(execs));
-    stet_put(&c, "message", stet_string_n(stet_buf_cstr(message), message->len));
-    stet_put(&c, "parents", parents);
-    stet_put(&c, "time", stet_int(stet_clock_ms()));
-    stet_put(&c, "tree", stet_hash_text(tree));
-    stet_put(&c, "type", stet_string("commit"));
+        stet_value_push(&parents, stet_hash_text(parent[i]));
+    stet_value_put(&c, "execs", stet_hash_text(execs));
+    stet_value_put(&c, "message", stet_value_string_n(stet_buf_cstr(message), message->len));
+    stet_value_put(&c, "parents", parents);
+    stet_value_put(&c, "time", stet_value_int(stet_clock_ms()));
+    stet_value_put(&c, "tree", stet_hash_text(tree));
+    stet_value_put(&c, "type", stet_value_string("commit"));
     st = stet_repo_put(r, c, STET_RECORD_COMMIT, id, err);
-    stet_release(c);
+    stet_value_release(c);
     return st;
 }
 
@@ -156,7 +156,7 @@ static stet_status put_commit(stet_repo *r, stet_hash tree, const stet_hash *par
 static stet_status change_tree(stet_value *dags, const stet_buf *name, const stet_hash *dag, bool *same,
                                stet_error *err) {
     stet_value old;
-    bool there = stet_find(*dags, stet_buf_cstr(name), name->len, &old);
+    bool there = stet_value_find(*dags, stet_buf_cstr(name), name->len, &old);
     stet_hash was = {{0}};
     if (there)
         stet_hash_of_text(old, &was);
@@ -164,9 +164,9 @@ static stet_status change_tree(stet_value *dags, const stet_buf *name, const ste
     if (!dag && !there)
         return stet_fail(err, STET_NOT_FOUND, "there is no DAG \"%.200s\" to take away", stet_buf_cstr(name));
     if (dag)
-        stet_put_n(dags, stet_buf_cstr(name), name->len, stet_hash_text(*dag));
+        stet_value_put_n(dags, stet_buf_cstr(name), name->len, stet_hash_text(*dag));
     else
-        stet_remove(dags, stet_buf_cstr(name), name->len);
+        stet_value_remove(dags, stet_buf_cstr(name), name->len);
     return STET_OK;
 }
 
@@ -174,11 +174,11 @@ static stet_status commit_in(stet_repo *r, const char *ref, const stet_buf *name
                              const stet_buf *message, stet_hash *commit, stet_error *err) {
     bool there, same = false;
     stet_hash old, tree;
-    stet_value dags = stet_object();
+    stet_value dags = stet_value_object();
     stet_status st = stet_repo_ref(r, ref, &there, &old, err);
     if (st == STET_OK && there) {
-        stet_release(dags);
-        dags = stet_null();
+        stet_value_release(dags);
+        dags = stet_value_null();
         st = tree_of(r, old, &dags, err);
     }
     if (st == STET_OK)
@@ -192,7 +192,7 @@ static stet_status commit_in(stet_repo *r, const char *ref, const stet_buf *name
         if (st == STET_OK)
             st = stet_repo_swap(r, &(stet_ref_swap){ref, there ? &old : NULL, commit, false}, 1, err);
     }
-    stet_release(dags);
+    stet_value_release(dags);
     return st;
 }
 
@@ -211,9 +211,9 @@ static stet_status take_texts(const char *head, const char *name, const char *me
         st = stet_fail(err, STET_LIMIT, "a name has at most %d bytes, a message %zu", STET_REF_MAX, MESSAGE_MAX);
     for (int i = 0; i < 2 && st == STET_OK; i++) {
         const char *from = i ? message : name;
-        st = stet_string_checked(from, strlen(from), &text, err);
+        st = stet_value_string_checked(from, strlen(from), &text, err);
         if (st == STET_OK) {
-            stet_release(text);
+            stet_value_release(text);
             stet_text_nfc(from, strlen(from), i ? said : normal);
         }
     }
@@ -274,30 +274,30 @@ static stet_status find_base(stet_repo *r, stet_hash a, stet_hash b, bool *found
 }
 
 static void take_name(stet_value *out, const char *name, size_t len, stet_value v) {
-    if (stet_typeof(v) == STET_NULL)
-        stet_remove(out, name, len);
+    if (stet_value_type(v) == STET_TYPE_NULL)
+        stet_value_remove(out, name, len);
     else
-        stet_put_n(out, name, len, stet_retain(v));
+        stet_value_put_n(out, name, len, stet_value_retain(v));
 }
 
 /* One name, as it is in the tree of theirs or of the base. */
 static void merge_name(stet_value base, stet_value theirs, const char *name, size_t len, stet_merge_choice choice,
                        stet_value *out, stet_value *conflicts) {
-    stet_value o = stet_null(), a = stet_null(), b = stet_null();
-    stet_find(base, name, len, &o);
-    stet_find(*out, name, len, &a);
-    stet_find(theirs, name, len, &b);
-    if (stet_equal(a, b) || stet_equal(b, o))
+    stet_value o = stet_value_null(), a = stet_value_null(), b = stet_value_null();
+    stet_value_find(base, name, len, &o);
+    stet_value_find(*out, name, len, &a);
+    stet_value_find(theirs, name, len, &b);
+    if (stet_value_equal(a, b) || stet_value_equal(b, o))
         return;
-    if (stet_equal(a, o) || choice == STET_MERGE_THEIRS)
+    if (stet_value_equal(a, o) || choice == STET_MERGE_THEIRS)
         take_name(out, name, len, b);
     else if (choice == STET_MERGE_REFUSE)
-        stet_push(conflicts, stet_string_n(name, len));
+        stet_value_push(conflicts, stet_value_string_n(name, len));
 }
 
 static stet_status merge_trees(stet_repo *r, const stet_hash *base, stet_hash ours, stet_hash theirs,
                                stet_merge_choice choice, stet_value *out, stet_error *err) {
-    stet_value o = stet_object(), a = stet_null(), b = stet_null(), conflicts = stet_array();
+    stet_value o = stet_value_object(), a = stet_value_null(), b = stet_value_null(), conflicts = stet_value_array();
     stet_status st = base ? tree_of(r, *base, &o, err) : STET_OK;
     if (st == STET_OK)
         st = tree_of(r, ours, &a, err);
@@ -305,27 +305,27 @@ static stet_status merge_trees(stet_repo *r, const stet_hash *base, stet_hash ou
         st = tree_of(r, theirs, &b, err);
     for (int k = 0; k < 2 && st == STET_OK; k++) {
         stet_value names = k ? b : o;
-        for (size_t i = 0; i < stet_count(names); i++) {
+        for (size_t i = 0; i < stet_value_count(names); i++) {
             size_t len;
-            const char *name = stet_key_at(names, i, &len);
-            if (k == 0 || !stet_find(o, name, len, &(stet_value){{0}}))
+            const char *name = stet_value_key_at(names, i, &len);
+            if (k == 0 || !stet_value_find(o, name, len, &(stet_value){{0}}))
                 merge_name(o, b, name, len, choice, &a, &conflicts);
         }
     }
-    if (st == STET_OK && stet_count(conflicts)) {
-        stet_value first = stet_at(conflicts, 0);
-        stet_fail(err, STET_CONFLICT, "\"%.200s\"%s changed on both sides", stet_as_string(&first, NULL),
-                  stet_count(conflicts) > 1 ? " and others" : "");
-        stet_detail(err, "names", stet_retain(conflicts));
+    if (st == STET_OK && stet_value_count(conflicts)) {
+        stet_value first = stet_value_at(conflicts, 0);
+        stet_fail(err, STET_CONFLICT, "\"%.200s\"%s changed on both sides", stet_value_as_string(&first, NULL),
+                  stet_value_count(conflicts) > 1 ? " and others" : "");
+        stet_detail(err, "names", stet_value_retain(conflicts));
         st = STET_CONFLICT;
     }
-    stet_release(o);
-    stet_release(b);
-    stet_release(conflicts);
+    stet_value_release(o);
+    stet_value_release(b);
+    stet_value_release(conflicts);
     if (st == STET_OK)
         *out = a;
     else
-        stet_release(a);
+        stet_value_release(a);
     return st;
 }
 
@@ -340,7 +340,7 @@ static stet_status make_merge(stet_repo *r, stet_hash ours, stet_hash theirs, st
     if (st != STET_OK)
         return st;
     st = put_tree(r, dags, &tree, err);
-    stet_release(dags);
+    stet_value_release(dags);
     return st == STET_OK ? put_commit(r, tree, parents, 2, message, commit, err) : st;
 }
 
@@ -406,13 +406,13 @@ stet_status stet_repo_is_ancestor(stet_repo *r, stet_hash old, stet_hash new, bo
         st = stet_repo_get(r, id, STET_RECORD_COMMIT, &v, err);
         if (st != STET_OK)
             break;
-        stet_value parents = stet_get(v, "parents");
-        for (size_t i = 0; i < stet_count(parents); i++) {
+        stet_value parents = stet_value_get(v, "parents");
+        for (size_t i = 0; i < stet_value_count(parents); i++) {
             stet_hash parent;
-            if (stet_hash_of_text(stet_at(parents, i), &parent))
+            if (stet_hash_of_text(stet_value_at(parents, i), &parent))
                 *stet_vec_add(&stack) = parent;
         }
-        stet_release(v);
+        stet_value_release(v);
     }
     stet_map_release(&seen);
     stet_vec_release(&stack);
@@ -435,7 +435,7 @@ static stet_status add_pending(stet_repo *r, stet_map *seen, pendings *all, stet
         return STET_OK;
     stet_status st = stet_repo_get(r, id, STET_RECORD_COMMIT, &p.record, err);
     if (st == STET_OK) {
-        p.time = stet_as_int(stet_get(p.record, "time"));
+        p.time = stet_value_as_int(stet_value_get(p.record, "time"));
         *stet_vec_add(all) = p;
     }
     return st;
@@ -461,48 +461,48 @@ stet_status stet_history_log(stet_repo *r, stet_hash commit, size_t limit,
     while (all.len && limit && st == STET_OK) {
         pending p = take_newest(&all);
         limit = each(ctx, p.id, p.record) ? limit - 1 : 0;
-        stet_value parents = stet_get(p.record, "parents");
-        for (size_t i = 0; i < stet_count(parents) && st == STET_OK && limit; i++) {
+        stet_value parents = stet_value_get(p.record, "parents");
+        for (size_t i = 0; i < stet_value_count(parents) && st == STET_OK && limit; i++) {
             stet_hash parent;
-            if (stet_hash_of_text(stet_at(parents, i), &parent))
+            if (stet_hash_of_text(stet_value_at(parents, i), &parent))
                 st = add_pending(r, &seen, &all, parent, err);
         }
-        stet_release(p.record);
+        stet_value_release(p.record);
     }
     for (size_t i = 0; i < all.len; i++)
-        stet_release(all.at[i].record);
+        stet_value_release(all.at[i].record);
     stet_vec_release(&all);
     stet_map_release(&seen);
     return st;
 }
 
 static stet_value change_row(const char *key, stet_value name, stet_value before, stet_value after) {
-    stet_value row = stet_object();
-    bool had = stet_typeof(before) != STET_NULL, has = stet_typeof(after) != STET_NULL;
-    stet_put(&row, key, name);
-    stet_put(&row, "change", stet_string(had && has ? "changed" : has ? "added" : "removed"));
-    stet_put(&row, "before", before);
-    stet_put(&row, "after", after);
+    stet_value row = stet_value_object();
+    bool had = stet_value_type(before) != STET_TYPE_NULL, has = stet_value_type(after) != STET_TYPE_NULL;
+    stet_value_put(&row, key, name);
+    stet_value_put(&row, "change", stet_value_string(had && has ? "changed" : has ? "added" : "removed"));
+    stet_value_put(&row, "before", before);
+    stet_value_put(&row, "after", after);
     return row;
 }
 
 static stet_value diff_dags(stet_value a, stet_value b) {
-    stet_value rows = stet_array(), other;
-    for (size_t i = 0, j = 0; i < stet_count(a) || j < stet_count(b);) {
+    stet_value rows = stet_value_array(), other;
+    for (size_t i = 0, j = 0; i < stet_value_count(a) || j < stet_value_count(b);) {
         size_t la = 0, lb = 0;
-        const char *ka = stet_key_at(a, i, &la), *kb = stet_key_at(b, j, &lb);
+        const char *ka = stet_value_key_at(a, i, &la), *kb = stet_value_key_at(b, j, &lb);
         size_t common = la < lb ? la : lb;
         int order = !ka ? 1 : !kb ? -1 : memcmp(ka, kb, common);
         order = order ? order : ka && kb ? (la > lb) - (la < lb) : order;
-        stet_value name = order <= 0 ? stet_string_n(ka, la) : stet_string_n(kb, lb);
-        stet_value before = order <= 0 ? stet_retain(stet_at(a, i)) : stet_null();
-        other = order >= 0 ? stet_retain(stet_at(b, j)) : stet_null();
-        if (stet_equal(before, other)) {
-            stet_release(name);
-            stet_release(before);
-            stet_release(other);
+        stet_value name = order <= 0 ? stet_value_string_n(ka, la) : stet_value_string_n(kb, lb);
+        stet_value before = order <= 0 ? stet_value_retain(stet_value_at(a, i)) : stet_value_null();
+        other = order >= 0 ? stet_value_retain(stet_value_at(b, j)) : stet_value_null();
+        if (stet_value_equal(before, other)) {
+            stet_value_release(name);
+            stet_value_release(before);
+            stet_value_release(other);
         } else {
-            stet_push(&rows, change_row("name", name, before, other));
+            stet_value_push(&rows, change_row("name", name, before, other));
         }
         i += order <= 0;
         j += order >= 0;
@@ -514,8 +514,8 @@ static stet_status map_of(stet_repo *r, stet_hash commit, stet_hash *out, stet_e
     stet_value v;
     stet_status st = stet_repo_get(r, commit, STET_RECORD_COMMIT, &v, err);
     if (st == STET_OK) {
-        stet_hash_of_text(stet_get(v, "execs"), out);
-        stet_release(v);
+        stet_hash_of_text(stet_value_get(v, "execs"), out);
+        stet_value_release(v);
     }
     return st;
 }
@@ -524,7 +524,7 @@ static stet_status diff_pins(stet_repo *r, stet_hash from, stet_hash to, size_t 
                              stet_error *err) {
     stet_hash a, b;
     stet_pins changed = {0};
-    stet_value rows = stet_array();
+    stet_value rows = stet_value_array();
     stet_status st = map_of(r, from, &a, err);
     if (st == STET_OK)
         st = map_of(r, to, &b, err);
@@ -535,32 +535,33 @@ static stet_status diff_pins(stet_repo *r, stet_hash from, stet_hash to, size_t 
         stet_hash old;
         st = stet_execmap_get(r, a, changed.at[i].node, &there, &old, err);
         if (st == STET_OK)
-            stet_push(
-                &rows,
-                change_row("node", stet_hash_text(changed.at[i].node), there ? stet_hash_text(old) : stet_null(),
-                           stet_hash_is_zero(changed.at[i].exec) ? stet_null() : stet_hash_text(changed.at[i].exec)));
+            stet_value_push(&rows,
+                            change_row("node", stet_hash_text(changed.at[i].node),
+                                       there ? stet_hash_text(old) : stet_value_null(),
+                                       stet_hash_is_zero(changed.at[i].exec) ? stet_value_null()
+                                                                             : stet_hash_text(changed.at[i].exec)));
     }
-    stet_put(out, "pins", rows);
-    stet_put(out, "pinCount", stet_int((int64_t)changed.len));
+    stet_value_put(out, "pins", rows);
+    stet_value_put(out, "pinCount", stet_value_int((int64_t)changed.len));
     stet_vec_release(&changed);
     return st;
 }
 
 stet_status stet_history_diff(stet_repo *r, stet_hash from, stet_hash to, size_t limit, stet_value *out,
                               stet_error *err) {
-    stet_value a = stet_null(), b = stet_null(), result = stet_object();
+    stet_value a = stet_value_null(), b = stet_value_null(), result = stet_value_object();
     stet_status st = tree_of(r, from, &a, err);
     if (st == STET_OK)
         st = tree_of(r, to, &b, err);
     if (st == STET_OK) {
-        stet_put(&result, "dags", diff_dags(a, b));
+        stet_value_put(&result, "dags", diff_dags(a, b));
         st = diff_pins(r, from, to, limit, &result, err);
     }
-    stet_release(a);
-    stet_release(b);
+    stet_value_release(a);
+    stet_value_release(b);
     if (st == STET_OK)
         *out = result;
     else
-        stet_release(result);
+        stet_value_release(result);
     return st;
 }

@@ -140,8 +140,8 @@ static stet_status apply_lost(stet_repo *r, const stet_sent *sent, stet_error *e
         stet_record_read(stet_hash_of(sent->bytes, sent->len), sent->bytes, sent->len, STET_RECORD_TOMBSTONE, &v, err);
     if (st != STET_OK)
         return st;
-    bool fits = stet_hash_of_text(stet_get(v, "object"), &of) && stet_hash_equal(of, sent->id);
-    stet_release(v);
+    bool fits = stet_hash_of_text(stet_value_get(v, "object"), &of) && stet_hash_equal(of, sent->id);
+    stet_value_release(v);
     return fits ? stet_object_store_lost(r, sent->id, sent->type, sent->bytes, sent->len, err)
                 : damaged(err, "the tombstone of another object");
 }

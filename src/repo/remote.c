@@ -209,8 +209,8 @@ static stet_status take_pins(stet_repo *r, stet_hash commit, int64_t *count, ste
     stet_status st = stet_repo_get(r, commit, STET_RECORD_COMMIT, &v, err);
     if (st != STET_OK)
         return st;
-    stet_hash_of_text(stet_get(v, "execs"), &map);
-    stet_release(v);
+    stet_hash_of_text(stet_value_get(v, "execs"), &map);
+    stet_value_release(v);
     st = stet_execmap_list(r, map, &theirs, err);
     if (st == STET_OK)
         st = stet_repo_enter(r, &begun, err);
@@ -353,7 +353,7 @@ static stet_status check_forward(stet_repo *r, const char *name, const stet_hash
         stet_fail(err, STET_CONFLICT, "%s is at %s there, which is not in the history of %s here: not a fast-forward",
                   name, stet_short(*before).text, stet_short(after).text);
         stet_hint(err, "fetch, and build on what is there");
-        stet_detail(err, "ref", stet_string(name));
+        stet_detail(err, "ref", stet_value_string(name));
         st = STET_CONFLICT;
     }
     return st;

@@ -153,25 +153,25 @@ static stet_status begin_talk(const stet_external *x, stet_value request, talk *
 /* Asks, and gives the reply, an object with v 1. */
 static stet_status ask(const stet_external *x, const char *op, stet_value request, stet_value *reply, stet_error *err) {
     talk t = {.reply = STET_BUF(REPLY_MAX), .words = STET_BUF(SAID_MAX)};
-    stet_value v = stet_null();
-    stet_put(&request, "v", stet_int(1));
-    stet_put(&request, "op", stet_string(op));
-    stet_put(&request, "uri", stet_string(x->uri));
+    stet_value v = stet_value_null();
+    stet_value_put(&request, "v", stet_value_int(1));
+    stet_value_put(&request, "op", stet_value_string(op));
+    stet_value_put(&request, "uri", stet_value_string(x->uri));
     t.deadline_us = stet_clock_monotonic_us() + x->timeout_ms * 1000;
     stet_status st = begin_talk(x, request, &t, err);
-    stet_release(request);
+    stet_value_release(request);
     if (st == STET_OK)
         st = end_talk(x, &t, listen(x, &t, err), err);
     if (st == STET_OK && stet_json_parse(stet_buf_cstr(&t.reply), t.reply.len, &v, NULL) != STET_OK)
         st = stet_fail(err, STET_CORRUPT, "%s gave a reply to %s that is not JSON", x->program, op);
-    if (st == STET_OK && (stet_typeof(v) != STET_OBJECT || stet_as_int(stet_get(v, "v")) != 1))
+    if (st == STET_OK && (stet_value_type(v) != STET_TYPE_OBJECT || stet_value_as_int(stet_value_get(v, "v")) != 1))
         st = stet_fail(err, STET_CORRUPT, "%s gave a reply to %s that is not an object with \"v\":1", x->program, op);
     stet_buf_release(&t.reply);
     stet_buf_release(&t.words);
     if (st == STET_OK)
         *reply = v;
     else
-        stet_release(v);
+        stet_value_release(v);
     return st;
 }
 
@@ -181,18 +181,18 @@ static stet_status garbled(const char *who, const char *what, stet_error *err) {
 
 stet_status stet_external_refs_of(const char *who, stet_value reply, const char *prefix, stet_refs *out,
                                   stet_error *err) {
-    stet_value refs = stet_get(reply, "refs");
-    if (stet_typeof(refs) != STET_OBJECT)
+    stet_value refs = stet_value_get(reply, "refs");
+    if (stet_value_type(refs) != STET_TYPE_OBJECT)
         return garbled(who, "has no refs", err);
-    if (stet_count(refs) > STET_REMOTE_REFS)
+    if (stet_value_count(refs) > STET_REMOTE_REFS)
         return stet_fail(err, STET_LIMIT, "%s lists more than %d refs", who, STET_REMOTE_REFS);
-    for (size_t i = 0; i < stet_count(refs); i++) {
+    for (size_t i = 0; i < stet_value_count(refs); i++) {
         size_t len;
-        const char *name = stet_key_at(refs, i, &len);
+        const char *name = stet_value_key_at(refs, i, &len);
         stet_ref ref;
         if (strncmp(name, prefix, strlen(prefix)) != 0)
             continue;
-        if (strlen(name) != len || stet_ref_wrong(name) || !stet_hash_of_text(stet_at(refs, i), &ref.target))
+        if (strlen(name) != len || stet_ref_wrong(name) || !stet_hash_of_text(stet_value_at(refs, i), &ref.target))
             return garbled(who, "has a ref that is none", err);
         ref.name = stet_strndup(name, len);
         *stet_vec_add(out) = ref;
@@ -202,14 +202,14 @@ stet_status stet_external_refs_of(const char *who, stet_value reply, const char 
 
 stet_status stet_external_have_of(const char *who, stet_value reply, const stet_hash *ids, size_t count, bool *out,
                                   stet_error *err) {
-    stet_value have = stet_get(reply, "have");
+    stet_value have = stet_value_get(reply, "have");
     stet_map said = {0};
     stet_status st = STET_OK;
-    if (stet_typeof(have) != STET_ARRAY)
+    if (stet_value_type(have) != STET_TYPE_ARRAY)
         return garbled(who, "has no list `have`", err);
-    for (size_t i = 0; i < stet_count(have) && st == STET_OK; i++) {
+    for (size_t i = 0; i < stet_value_count(have) && st == STET_OK; i++) {
         stet_hash id;
-        if (stet_hash_of_text(stet_at(have, i), &id))
+        if (stet_hash_of_text(stet_value_at(have, i), &id))
             stet_map_put(&said, id.bytes, sizeof id.bytes, (stet_slot){.n = 1});
         else
             st = garbled(who, "has an id that is none", err);
@@ -221,10 +221,10 @@ stet_status stet_external_have_of(const char *who, stet_value reply, const stet_
 }
 
 static bool type_of_name(stet_value name, stet_record_type *out) {
-    if (stet_typeof(name) != STET_STRING)
+    if (stet_value_type(name) != STET_TYPE_STRING)
         return false;
     for (int t = 0; t < STET_RECORD_TOMBSTONE; t++)
-        if (strcmp(stet_as_string(&name, NULL), stet_record_type_name((stet_record_type)t)) == 0) {
+        if (strcmp(stet_value_as_string(&name, NULL), stet_record_type_name((stet_record_type)t)) == 0) {
             *out = (stet_record_type)t;
             return true;
         }
@@ -233,19 +233,21 @@ static bool type_of_name(stet_value name, stet_record_type *out) {
 
 stet_status stet_external_objects_of(const char *who, stet_value reply, stet_take_fn *take, void *ctx, size_t *given,
                                      size_t *missing, stet_error *err) {
-    stet_value objects = stet_get(reply, "objects"), gone = stet_get(reply, "missing");
+    stet_value objects = stet_value_get(reply, "objects"), gone = stet_value_get(reply, "missing");
     *given = *missing = 0;
-    if (stet_typeof(objects) != STET_ARRAY || (stet_typeof(gone) != STET_NULL && stet_typeof(gone) != STET_ARRAY))
+    if (stet_value_type(objects) != STET_TYPE_ARRAY ||
+        (stet_value_type(gone) != STET_TYPE_NULL && stet_value_type(gone) != STET_TYPE_ARRAY))
         return garbled(who, "has no objects", err);
-    *missing = stet_count(gone);
-    for (size_t i = 0; i < stet_count(objects); i++) {
-        stet_value one = stet_at(objects, i), record = stet_get(one, "record"), stone = stet_get(one, "tombstone");
-        stet_sent sent = {.lost = stet_typeof(record) == STET_NULL};
+    *missing = stet_value_count(gone);
+    for (size_t i = 0; i < stet_value_count(objects); i++) {
+        stet_value one = stet_value_at(objects, i), record = stet_value_get(one, "record"),
+                   stone = stet_value_get(one, "tombstone");
+        stet_sent sent = {.lost = stet_value_type(record) == STET_TYPE_NULL};
         stet_value text = sent.lost ? stone : record;
-        if (!stet_hash_of_text(stet_get(one, "id"), &sent.id) || stet_typeof(text) != STET_STRING ||
-            (sent.lost && !type_of_name(stet_get(one, "type"), &sent.type)))
+        if (!stet_hash_of_text(stet_value_get(one, "id"), &sent.id) || stet_value_type(text) != STET_TYPE_STRING ||
+            (sent.lost && !type_of_name(stet_value_get(one, "type"), &sent.type)))
             return garbled(who, "has an object that is none", err);
-        sent.bytes = stet_as_string(&text, &sent.len);
+        sent.bytes = stet_value_as_string(&text, &sent.len);
         stet_status st = take(ctx, &sent, err);
         if (st != STET_OK)
             return st;
@@ -255,47 +257,47 @@ stet_status stet_external_objects_of(const char *who, stet_value reply, stet_tak
 }
 
 stet_status stet_external_updated_of(const char *who, stet_value reply, stet_error *err) {
-    stet_value ok = stet_get(reply, "ok"), ref = stet_get(reply, "ref");
-    if (stet_typeof(ok) != STET_BOOL)
+    stet_value ok = stet_value_get(reply, "ok"), ref = stet_value_get(reply, "ref");
+    if (stet_value_type(ok) != STET_TYPE_BOOL)
         return garbled(who, "does not say whether refs were swapped", err);
-    if (stet_as_bool(ok))
+    if (stet_value_as_bool(ok))
         return STET_OK;
-    bool named = stet_typeof(ref) == STET_STRING;
+    bool named = stet_value_type(ref) == STET_TYPE_STRING;
     stet_fail(err, STET_CONFLICT, "%s: %.200s was changed by somebody else meanwhile", who,
-              named ? stet_as_string(&ref, NULL) : "a ref");
+              named ? stet_value_as_string(&ref, NULL) : "a ref");
     if (named)
-        stet_detail(err, "ref", stet_retain(ref));
+        stet_detail(err, "ref", stet_value_retain(ref));
     return STET_CONFLICT;
 }
 
 static stet_value ids_value(const stet_hash *ids, size_t count) {
-    stet_value list = stet_array();
+    stet_value list = stet_value_array();
     for (size_t i = 0; i < count; i++)
-        stet_push(&list, stet_hash_text(ids[i]));
+        stet_value_push(&list, stet_hash_text(ids[i]));
     return list;
 }
 
 static stet_status list_refs(stet_remote *remote, const char *prefix, stet_refs *out, stet_error *err) {
     const stet_external *x = remote->external;
-    stet_value request = stet_object(), reply;
-    stet_put(&request, "prefix", stet_string(prefix));
+    stet_value request = stet_value_object(), reply;
+    stet_value_put(&request, "prefix", stet_value_string(prefix));
     stet_status st = ask(x, "list-refs", request, &reply, err);
     if (st != STET_OK)
         return st;
     st = stet_external_refs_of(x->program, reply, prefix, out, err);
-    stet_release(reply);
+    stet_value_release(reply);
     return st;
 }
 
 static stet_status get_manifest(void *ctx, const stet_hash *ids, size_t count, bool *out, stet_error *err) {
     const stet_external *x = ctx;
-    stet_value request = stet_object(), reply;
-    stet_put(&request, "ids", ids_value(ids, count));
+    stet_value request = stet_value_object(), reply;
+    stet_value_put(&request, "ids", ids_value(ids, count));
     stet_status st = ask(x, "get-manifest", request, &reply, err);
     if (st != STET_OK)
         return st;
     st = stet_external_have_of(x->program, reply, ids, count, out, err);
-    stet_release(reply);
+    stet_value_release(reply);
     return st;
 }
 
@@ -321,14 +323,14 @@ static stet_status get_objects(void *ctx, const stet_hash *ids, size_t count, st
     stet_status st = STET_OK;
     memcpy(left, ids, count * sizeof *left);
     while (count && st == STET_OK) {
-        stet_value request = stet_object(), reply;
+        stet_value request = stet_value_object(), reply;
         size_t given = 0, missing = 0, n = 0;
-        stet_put(&request, "ids", ids_value(left, count));
+        stet_value_put(&request, "ids", ids_value(left, count));
         st = ask(x, "get-object", request, &reply, err);
         if (st != STET_OK)
             break;
         st = stet_external_objects_of(x->program, reply, note, &r, &given, &missing, err);
-        stet_release(reply);
+        stet_value_release(reply);
         for (size_t i = 0; i < count; i++)
             if (!stet_map_get(&came, left[i].bytes, sizeof left[i].bytes))
                 left[n++] = left[i];
@@ -343,53 +345,53 @@ static stet_status get_objects(void *ctx, const stet_hash *ids, size_t count, st
 
 /* The objects of a pack, as a program gets them. */
 static stet_status add_object(void *ctx, const stet_sent *sent, stet_error *err) {
-    stet_value *list = ctx, one = stet_object(), text;
-    stet_status st = stet_string_checked(sent->bytes, sent->len, &text, err);
+    stet_value *list = ctx, one = stet_value_object(), text;
+    stet_status st = stet_value_string_checked(sent->bytes, sent->len, &text, err);
     if (st != STET_OK) {
-        stet_release(one);
+        stet_value_release(one);
         return st;
     }
-    stet_put(&one, "id", stet_hash_text(sent->id));
+    stet_value_put(&one, "id", stet_hash_text(sent->id));
     if (sent->lost)
-        stet_put(&one, "type", stet_string(stet_record_type_name(sent->type)));
-    stet_put(&one, sent->lost ? "tombstone" : "record", text);
-    stet_push(list, one);
+        stet_value_put(&one, "type", stet_value_string(stet_record_type_name(sent->type)));
+    stet_value_put(&one, sent->lost ? "tombstone" : "record", text);
+    stet_value_push(list, one);
     return STET_OK;
 }
 
 static stet_status put_objects(const stet_external *x, const stet_pack *pack, stet_error *err) {
-    stet_value objects = stet_array(), request = stet_object(), reply;
+    stet_value objects = stet_value_array(), request = stet_value_object(), reply;
     stet_status st = stet_pack_each(pack->bytes.data, pack->bytes.len, add_object, &objects, err);
-    int64_t count = (int64_t)stet_count(objects);
-    stet_put(&request, "objects", objects);
+    int64_t count = (int64_t)stet_value_count(objects);
+    stet_value_put(&request, "objects", objects);
     if (st != STET_OK) {
-        stet_release(request);
+        stet_value_release(request);
         return st;
     }
     st = ask(x, "put-object", request, &reply, err);
     if (st != STET_OK)
         return st;
-    if (stet_as_int(stet_get(reply, "stored")) != count)
+    if (stet_value_as_int(stet_value_get(reply, "stored")) != count)
         st = garbled(x->program, "does not say that all objects were stored", err);
-    stet_release(reply);
+    stet_value_release(reply);
     return st;
 }
 
 static stet_status update_refs(const stet_external *x, const stet_ref_swap *swaps, size_t count, stet_error *err) {
-    stet_value updates = stet_array(), request = stet_object(), reply;
+    stet_value updates = stet_value_array(), request = stet_value_object(), reply;
     for (size_t i = 0; i < count; i++) {
-        stet_value one = stet_object();
-        stet_put(&one, "ref", stet_string(swaps[i].name));
-        stet_put(&one, "expect", swaps[i].expect ? stet_hash_text(*swaps[i].expect) : stet_null());
-        stet_put(&one, "set", swaps[i].set ? stet_hash_text(*swaps[i].set) : stet_null());
-        stet_push(&updates, one);
+        stet_value one = stet_value_object();
+        stet_value_put(&one, "ref", stet_value_string(swaps[i].name));
+        stet_value_put(&one, "expect", swaps[i].expect ? stet_hash_text(*swaps[i].expect) : stet_value_null());
+        stet_value_put(&one, "set", swaps[i].set ? stet_hash_text(*swaps[i].set) : stet_value_null());
+        stet_value_push(&updates, one);
     }
-    stet_put(&request, "updates", updates);
+    stet_value_put(&request, "updates", updates);
     stet_status st = ask(x, "update-refs", request, &reply, err);
     if (st != STET_OK)
         return st;
     st = stet_external_updated_of(x->program, reply, err);
-    stet_release(reply);
+    stet_value_release(reply);
     return st;
 }
 

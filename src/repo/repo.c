@@ -360,7 +360,8 @@ stet_status stet_repo_leave(stet_repo *r, bool begun, stet_status st, stet_error
     if (!r->writing)
         return st;
     if (st != STET_OK)
-        stet_db_fail(r->db, st, "%s", err && err->message[0] ? err->message : "a part of the transaction failed");
+        stet_db_fail(r->db, st, "%s",
+                     err && err->status != STET_OK ? err->message : "a part of the transaction failed");
     stet_status stuck = stet_db_status(r->db, err);
     return st != STET_OK ? st : stuck;
 }

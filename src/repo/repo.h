@@ -16,7 +16,7 @@
  *     if (status == STET_OK)
  *         status = stet_node_call(uri, &node, 1, stet_repo_sink(r), &call, &err);
  *     if (status == STET_OK)
- *         status = stet_dag_id(call, stet_null(), stet_repo_sink(r), &dag, &err);
+ *         status = stet_dag_id(call, stet_value_null(), stet_repo_sink(r), &dag, &err);
  *     if (status == STET_OK)
  *         status = stet_repo_swap(r, &(stet_ref_swap){"refs/exec/UUID", NULL, &dag, false}, 1, &err);
  *     status = stet_repo_commit(r, &err); // durable on return; reports the first failure and undoes everything

@@ -18,7 +18,7 @@ static stet_status check(const stet_attempt *a, stet_error *err) {
 }
 
 static stet_status detail_text(const stet_attempt *a, stet_buf *out, stet_error *err) {
-    if (stet_typeof(a->detail) == STET_NULL)
+    if (stet_value_type(a->detail) == STET_TYPE_NULL)
         return STET_OK;
     stet_json_write(out, a->detail, STET_JSON_CANONICAL);
     return out->overflow ? stet_fail(err, STET_LIMIT, "execution %s: details larger than %zu bytes", a->execution,
@@ -131,7 +131,7 @@ stet_status stet_attempt_remove(stet_repo *r, const char *execution, stet_error 
 
 static stet_status take_row(stet_stmt *s, stet_attempt *out, stet_error *err) {
     size_t len;
-    stet_attempt a = {.detail = stet_null()};
+    stet_attempt a = {.detail = stet_value_null()};
     const char *text = stet_column_text(s, 0, &len);
     bool fine = len == 36 && stet_column_id(s, 1, &a.node) && stet_column_id(s, 2, &a.key);
     if (fine)
@@ -275,8 +275,8 @@ stet_status stet_attempt_find(stet_repo *r, const char *prefix, size_t limit, st
 
 void stet_attempt_release(stet_attempt *a) {
     stet_free((char *)(uintptr_t)a->token);
-    stet_release(a->detail);
-    *a = (stet_attempt){.detail = stet_null()};
+    stet_value_release(a->detail);
+    *a = (stet_attempt){.detail = stet_value_null()};
 }
 
 void stet_attempts_release(stet_attempts *list) {

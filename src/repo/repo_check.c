@@ -58,7 +58,7 @@ static bool verify_row(stet_stmt *s, stet_hash *id, stet_record_type *type, stet
     *type = (stet_record_type)t;
     if (state == STET_OBJECT_EXCISED || state == STET_OBJECT_LOST) {
         stet_object_excised(*id, bytes, len, why);
-        bool fine = stet_as_bool(stet_get(why->details, "excised"));
+        bool fine = stet_value_as_bool(stet_value_get(why->details, "excised"));
         if (fine)
             stet_error_clear(why);
         return fine;
@@ -66,7 +66,7 @@ static bool verify_row(stet_stmt *s, stet_hash *id, stet_record_type *type, stet
     if (stet_record_read(*id, bytes, len, *type, &record, why) != STET_OK)
         return false;
     stet_record_named(record, *type, names);
-    stet_release(record);
+    stet_value_release(record);
     return true;
 }
 
@@ -164,8 +164,8 @@ static stet_status check_map(check *c, const char *ref, stet_hash commit, stet_p
     stet_error why = STET_ERROR_INIT;
     stet_status st = stet_repo_get(c->r, commit, STET_RECORD_COMMIT, &v, &why);
     if (st == STET_OK) {
-        stet_hash_of_text(stet_get(v, "execs"), &map);
-        stet_release(v);
+        stet_hash_of_text(stet_value_get(v, "execs"), &map);
+        stet_value_release(v);
         st = stet_execmap_list(c->r, map, out, &why);
     }
     if (st == STET_OK)
@@ -173,8 +173,8 @@ static stet_status check_map(check *c, const char *ref, stet_hash commit, stet_p
     bool bad = st == STET_CORRUPT || st == STET_NOT_FOUND || (st == STET_OK && !stet_hash_equal(id, map));
     bool index = strcmp(ref, STET_REPO_INDEX) == 0;
     if (bad) {
-        say(c, index && c->repair, "%s: its exec map can't be trusted%s%s", ref, why.message[0] ? ": " : "",
-            why.message);
+        say(c, index && c->repair, "%s: its exec map can't be trusted%s%s", ref, why.status != STET_OK ? ": " : "",
+            why.status != STET_OK ? why.message : "");
         c->index_wrong = c->index_wrong || index;
         stet_vec_clear(out);
         st = STET_OK;
@@ -193,7 +193,7 @@ static stet_status check_entries(check *c, const char *ref, const stet_pins *pin
         stet_error why = STET_ERROR_INIT;
         stet_status st = stet_repo_get_exec(c->r, pins->at[i].exec, &exec, &why);
         if (st == STET_OK) {
-            stet_release(exec.timings);
+            stet_value_release(exec.timings);
             if (!stet_hash_equal(exec.node, pins->at[i].node)) {
                 say(c, index && c->repair, "%s pins for node %s an exec of another node", ref,
                     stet_short(pins->at[i].node).text);
@@ -309,8 +309,8 @@ static stet_status known_pins(check *c, stet_pins *out) {
     if (st != STET_OK)
         return st;
     if (there && stet_repo_get(c->r, commit, STET_RECORD_COMMIT, &v, NULL) == STET_OK) {
-        stet_hash_of_text(stet_get(v, "execs"), &map);
-        stet_release(v);
+        stet_hash_of_text(stet_value_get(v, "execs"), &map);
+        stet_value_release(v);
         if (stet_execmap_list(c->r, map, out, NULL) == STET_OK &&
             stet_execmap_id(out->at, out->len, &id, NULL) == STET_OK && stet_hash_equal(id, map))
             return STET_OK;
@@ -334,7 +334,7 @@ static stet_status make_index(check *c) {
         stet_exec exec;
         if (is_broken(c, pins.at[i].exec) || stet_repo_get_exec(c->r, pins.at[i].exec, &exec, NULL) != STET_OK)
             continue;
-        stet_release(exec.timings);
+        stet_value_release(exec.timings);
         if (stet_hash_equal(exec.node, pins.at[i].node))
             pins.at[n++] = pins.at[i];
     }

@@ -30,36 +30,36 @@ static stet_status root_of(eval *e, stet_hash dag, stet_hash *root) {
     stet_value v;
     stet_status st = stet_repo_get(e->r, dag, STET_RECORD_DAG, &v, e->err);
     if (st == STET_OK) {
-        stet_hash_of_text(stet_get(v, "root"), root);
-        stet_release(v);
+        stet_hash_of_text(stet_value_get(v, "root"), root);
+        stet_value_release(v);
     }
     return st;
 }
 
 /* What a failed call says for itself: a string, or the member `message` of an object. */
 static stet_status call_failed(eval *e, stet_hash node, stet_hash dag) {
-    stet_value v = stet_null(), said;
+    stet_value v = stet_value_null(), said;
     stet_hash root;
     stet_value record;
     if (stet_repo_get(e->r, dag, STET_RECORD_DAG, &record, NULL) == STET_OK) {
         stet_value literal;
         stet_hash datum;
-        stet_hash_of_text(stet_get(record, "root"), &root);
+        stet_hash_of_text(stet_value_get(record, "root"), &root);
         if (stet_repo_get(e->r, root, STET_RECORD_NODE, &literal, NULL) == STET_OK) {
-            if (stet_hash_of_text(stet_get(literal, "target"), &datum) &&
+            if (stet_hash_of_text(stet_value_get(literal, "target"), &datum) &&
                 stet_repo_value(e->r, datum, &v, NULL) != STET_OK)
-                v = stet_null();
-            stet_release(literal);
+                v = stet_value_null();
+            stet_value_release(literal);
         }
-        stet_release(record);
+        stet_value_release(record);
     }
-    said = stet_typeof(v) == STET_OBJECT ? stet_get(v, "message") : v;
+    said = stet_value_type(v) == STET_TYPE_OBJECT ? stet_value_get(v, "message") : v;
     stet_fail(e->err, STET_FAILED, "call %s failed%s%.300s", stet_short(node).text,
-              stet_typeof(said) == STET_STRING ? ": " : "",
-              stet_typeof(said) == STET_STRING ? stet_as_string(&said, NULL) : "");
+              stet_value_type(said) == STET_TYPE_STRING ? ": " : "",
+              stet_value_type(said) == STET_TYPE_STRING ? stet_value_as_string(&said, NULL) : "");
     stet_detail(e->err, "node", stet_hash_text(node));
     stet_detail(e->err, "result", stet_hash_text(dag));
-    stet_release(v);
+    stet_value_release(v);
     return STET_FAILED;
 }
 
@@ -77,7 +77,7 @@ static stet_status result_of(eval *e, stet_hash node, stet_hash *root) {
         st = stet_repo_get_exec(e->r, id, &exec, e->err);
     if (st != STET_OK)
         return st;
-    stet_release(exec.timings);
+    stet_value_release(exec.timings);
     return exec.ok ? root_of(e, exec.result, root) : call_failed(e, node, exec.result);
 }
 
@@ -92,33 +92,33 @@ static stet_status begin_node(eval *e, stet_hash node) {
     stet_status st = stet_repo_get(e->r, node, STET_RECORD_NODE, &f.record, e->err);
     if (st != STET_OK)
         return st;
-    stet_value name = stet_get(f.record, "kind");
-    const char *text = stet_as_string(&name, NULL);
+    stet_value name = stet_value_get(f.record, "kind");
+    const char *text = stet_value_as_string(&name, NULL);
     stet_hash target;
     if (strcmp(text, "literal") == 0) {
         f.kind = LITERAL;
     } else if (strcmp(text, "builtin") == 0) {
         f.kind = BUILTIN;
-        f.count = stet_count(stet_get(f.record, "inputs"));
+        f.count = stet_value_count(stet_value_get(f.record, "inputs"));
     } else {
         f.kind = THROUGH;
         f.count = 1;
         if (strcmp(text, "call") == 0)
             st = result_of(e, node, &f.through);
-        else if (stet_hash_of_text(stet_get(f.record, "target"), &target))
+        else if (stet_hash_of_text(stet_value_get(f.record, "target"), &target))
             st = root_of(e, target, &f.through);
     }
     if (st == STET_OK)
         *stet_vec_add(&e->stack) = f;
     else
-        stet_release(f.record);
+        stet_value_release(f.record);
     return st;
 }
 
 static stet_hash input_of(const frame *f, size_t i) {
     stet_hash id = f->through;
     if (f->kind == BUILTIN)
-        stet_hash_of_text(stet_at(stet_get(f->record, "inputs"), i), &id);
+        stet_hash_of_text(stet_value_at(stet_value_get(f->record, "inputs"), i), &id);
     return id;
 }
 
@@ -128,7 +128,7 @@ static stet_hash datum_of(const eval *e, stet_hash node) {
 
 static stet_status end_node(eval *e, const frame *f, stet_hash *datum) {
     if (f->kind == LITERAL) {
-        stet_hash_of_text(stet_get(f->record, "target"), datum);
+        stet_hash_of_text(stet_value_get(f->record, "target"), datum);
         return STET_OK;
     }
     if (f->kind == THROUGH) {
@@ -138,8 +138,9 @@ static stet_status end_node(eval *e, const frame *f, stet_hash *datum) {
     stet_hashes arguments = {0};
     for (size_t i = 0; i < f->count; i++)
         *stet_vec_add(&arguments) = datum_of(e, input_of(f, i));
-    stet_value function = stet_get(f->record, "function");
-    stet_status st = stet_builtin_apply(e->r, stet_as_string(&function, NULL), arguments.at, f->count, datum, e->err);
+    stet_value function = stet_value_get(f->record, "function");
+    stet_status st =
+        stet_builtin_apply(e->r, stet_value_as_string(&function, NULL), arguments.at, f->count, datum, e->err);
     stet_vec_release(&arguments);
     return st;
 }
@@ -160,7 +161,7 @@ static stet_status run(eval *e, stet_hash node, stet_hash *datum) {
             break;
         *stet_vec_add(&e->data) = *datum;
         stet_map_get(&e->done, f->node.bytes, sizeof f->node.bytes)->n = e->data.len;
-        stet_release(f->record);
+        stet_value_release(f->record);
         e->stack.len--;
     }
     return st;
@@ -171,7 +172,7 @@ stet_status stet_repo_eval(stet_repo *r, stet_hash node, stet_hash *datum, stet_
     stet_hash out;
     stet_status st = run(&e, node, &out);
     for (size_t i = 0; i < e.stack.len; i++)
-        stet_release(e.stack.at[i].record);
+        stet_value_release(e.stack.at[i].record);
     stet_vec_release(&e.stack);
     stet_vec_release(&e.data);
     stet_map_release(&e.done);

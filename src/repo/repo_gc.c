@@ -225,25 +225,25 @@ stet_status stet_repo_gc(stet_repo *r, const stet_repo_gc_opts *opts, stet_repo_
 
 static stet_status tombstone_of(stet_hash id, const char *reason, stet_buf *out, stet_error *err) {
     stet_buf text = STET_BUF(0);
-    stet_value v = stet_object(), said;
+    stet_value v = stet_value_object(), said;
     stet_hash unused;
-    stet_status st = stet_string_checked(reason, strlen(reason), &said, err);
+    stet_status st = stet_value_string_checked(reason, strlen(reason), &said, err);
     if (st != STET_OK) {
-        stet_release(v);
+        stet_value_release(v);
         return st;
     }
-    stet_release(said);
+    stet_value_release(said);
     stet_text_nfc(reason, strlen(reason), &text);
-    stet_put(&v, "object", stet_hash_text(id));
-    stet_put(&v, "reason", stet_string_n(stet_buf_cstr(&text), text.len));
-    stet_put(&v, "time", stet_int(stet_clock_ms()));
-    stet_put(&v, "type", stet_string("tombstone"));
+    stet_value_put(&v, "object", stet_hash_text(id));
+    stet_value_put(&v, "reason", stet_value_string_n(stet_buf_cstr(&text), text.len));
+    stet_value_put(&v, "time", stet_value_int(stet_clock_ms()));
+    stet_value_put(&v, "type", stet_value_string("tombstone"));
     st = stet_record_make(v, STET_RECORD_TOMBSTONE, NULL, &unused, err);
     size_t len;
     char *canonical = stet_json_print(v, STET_JSON_CANONICAL, &len);
     stet_buf_add(out, canonical, len);
     stet_free(canonical);
-    stet_release(v);
+    stet_value_release(v);
     stet_buf_release(&text);
     return st;
 }

@@ -204,7 +204,7 @@ stet_status stet_repo_put_bytes(stet_repo *r, stet_hash id, const char *bytes, s
         return st;
     stet_vec_clear(&r->names);
     stet_record_named(record, type, &r->names);
-    stet_release(record);
+    stet_value_release(record);
     st = stet_repo_enter(r, &begun, err);
     if (st == STET_OK)
         st = stet_object_store(r, id, type, STET_OBJECT_KEPT, bytes, len, &r->names, err);
@@ -226,7 +226,7 @@ bool stet_object_names(stet_record_type type, stet_object_state state, const cha
     if (stet_json_parse(bytes, len, &record, NULL) != STET_OK)
         return false;
     stet_record_named(record, type, out);
-    stet_release(record);
+    stet_value_release(record);
     return true;
 }
 
@@ -270,14 +270,14 @@ stet_status stet_object_excised(stet_hash id, const char *bytes, size_t len, ste
     stet_status st = stet_record_read(stet_hash_of(bytes, len), bytes, len, STET_RECORD_TOMBSTONE, &v, NULL);
     if (st != STET_OK)
         return stet_fail(err, STET_CORRUPT, "object %s: its tombstone is damaged", stet_hash_print(id).text);
-    object = stet_get(v, "object");
-    stet_value reason = stet_get(v, "reason");
+    object = stet_value_get(v, "object");
+    stet_value reason = stet_value_get(v, "reason");
     bool fits = stet_hash_of_text(object, &of) && stet_hash_equal(of, id);
     stet_fail(err, STET_CORRUPT, "object %s: %s%.300s", stet_hash_print(id).text,
-              fits ? "excised: " : "has the tombstone of another", fits ? stet_as_string(&reason, NULL) : "");
+              fits ? "excised: " : "has the tombstone of another", fits ? stet_value_as_string(&reason, NULL) : "");
     if (fits)
-        stet_detail(err, "excised", stet_bool(true));
-    stet_release(v);
+        stet_detail(err, "excised", stet_value_bool(true));
+    stet_value_release(v);
     return STET_CORRUPT;
 }
 
@@ -360,7 +360,7 @@ static stet_status as_bytes(void *ctx, stet_hash id, stet_record_type type, cons
     stet_status st = stet_record_read(id, bytes, len, type, &record, err);
     if (st != STET_OK)
         return st;
-    stet_release(record);
+    stet_value_release(record);
     stet_buf_add(ctx, bytes, len);
     return STET_OK;
 }
@@ -416,27 +416,27 @@ stet_status stet_repo_find(stet_repo *r, const char *prefix, stet_hash *out, ste
 }
 
 stet_status stet_repo_put_loose(stet_repo *r, stet_value v, stet_hash *datum, stet_error *err) {
-    stet_value record = stet_object();
+    stet_value record = stet_value_object();
     stet_buf text = STET_BUF(STET_RECORD_MAX_BYTES), normal = STET_BUF(0);
     bool begun;
     stet_hash id;
     stet_json_write(&text, v, STET_JSON_CANONICAL);
     if (text.overflow) {
         stet_buf_release(&text);
-        stet_release(record);
+        stet_value_release(record);
         return stet_fail(err, STET_LIMIT, "a loose object is larger than %zu bytes", STET_RECORD_MAX_BYTES);
     }
     stet_text_nfc(text.data, text.len, &normal);
-    stet_put(&record, "kind", stet_string("string"));
-    stet_put(&record, "payload", stet_string_n(stet_buf_cstr(&normal), normal.len));
-    stet_put(&record, "type", stet_string("datum"));
+    stet_value_put(&record, "kind", stet_value_string("string"));
+    stet_value_put(&record, "payload", stet_value_string_n(stet_buf_cstr(&normal), normal.len));
+    stet_value_put(&record, "type", stet_value_string("datum"));
     stet_buf_release(&text);
     stet_buf_release(&normal);
     stet_status st = stet_repo_enter(r, &begun, err);
     if (st == STET_OK)
         st = stet_object_make(r, record, STET_RECORD_DATUM, STET_OBJECT_LOOSE, &id, err);
     st = stet_repo_leave(r, begun, st, err);
-    stet_release(record);
+    stet_value_release(record);
     if (st == STET_OK)
         *datum = id;
     return st;
@@ -448,14 +448,14 @@ stet_status stet_repo_get_loose(stet_repo *r, stet_hash datum, stet_value *out, 
     stet_status st = stet_repo_get(r, datum, STET_RECORD_DATUM, &record, err);
     if (st != STET_OK)
         return st;
-    stet_value payload = stet_get(record, "payload");
-    if (stet_typeof(payload) != STET_STRING)
+    stet_value payload = stet_value_get(record, "payload");
+    if (stet_value_type(payload) != STET_TYPE_STRING)
         st = stet_fail(err, STET_CORRUPT, "object %s: not a text", stet_hash_print(datum).text);
     else {
-        const char *text = stet_as_string(&payload, &len);
+        const char *text = stet_value_as_string(&payload, &len);
         if (stet_json_parse(text, len, out, NULL) != STET_OK)
             st = stet_fail(err, STET_CORRUPT, "object %s: its text is not JSON", stet_hash_print(datum).text);
     }
-    stet_release(record);
+    stet_value_release(record);
     return st;
 }

@@ -6,20 +6,22 @@
 #include "repo/execmap.h"
 
 static stet_value exec_record(const stet_exec *exec) {
-    stet_value v = stet_object();
-    stet_put(&v, "type", stet_string("exec"));
-    stet_put(&v, "node", stet_hash_text(exec->node));
-    stet_put(&v, "result", stet_hash_text(exec->result));
-    stet_put(&v, "status", stet_string(exec->ok ? "ok" : "error"));
-    stet_put(&v, "attempt", stet_int(exec->attempt));
-    stet_put(&v, "timings", stet_typeof(exec->timings) == STET_NULL ? stet_object() : stet_retain(exec->timings));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "type", stet_value_string("exec"));
+    stet_value_put(&v, "node", stet_hash_text(exec->node));
+    stet_value_put(&v, "result", stet_hash_text(exec->result));
+    stet_value_put(&v, "status", stet_value_string(exec->ok ? "ok" : "error"));
+    stet_value_put(&v, "attempt", stet_value_int(exec->attempt));
+    stet_value_put(&v, "timings",
+                   stet_value_type(exec->timings) == STET_TYPE_NULL ? stet_value_object()
+                                                                    : stet_value_retain(exec->timings));
     return v;
 }
 
 stet_status stet_repo_put_exec(stet_repo *r, const stet_exec *exec, stet_hash *id, stet_error *err) {
     stet_value v = exec_record(exec);
     stet_status st = stet_repo_put(r, v, STET_RECORD_EXEC, id, err);
-    stet_release(v);
+    stet_value_release(v);
     return st;
 }
 
@@ -28,13 +30,13 @@ stet_status stet_repo_get_exec(stet_repo *r, stet_hash id, stet_exec *out, stet_
     stet_status st = stet_repo_get(r, id, STET_RECORD_EXEC, &v, err);
     if (st != STET_OK)
         return st;
-    stet_value status = stet_get(v, "status");
-    stet_hash_of_text(stet_get(v, "node"), &out->node);
-    stet_hash_of_text(stet_get(v, "result"), &out->result);
-    out->ok = strcmp(stet_as_string(&status, NULL), "ok") == 0;
-    out->attempt = stet_as_int(stet_get(v, "attempt"));
-    out->timings = stet_retain(stet_get(v, "timings"));
-    stet_release(v);
+    stet_value status = stet_value_get(v, "status");
+    stet_hash_of_text(stet_value_get(v, "node"), &out->node);
+    stet_hash_of_text(stet_value_get(v, "result"), &out->result);
+    out->ok = strcmp(stet_value_as_string(&status, NULL), "ok") == 0;
+    out->attempt = stet_value_as_int(stet_value_get(v, "attempt"));
+    out->timings = stet_value_retain(stet_value_get(v, "timings"));
+    stet_value_release(v);
     return STET_OK;
 }
 
@@ -107,19 +109,19 @@ static stet_status load_index(stet_repo *r, bool *there, stet_hash *commit, stet
         return st;
     if (*there)
         return stet_repo_get(r, *commit, STET_RECORD_COMMIT, record, err);
-    stet_value tree = stet_object();
+    stet_value tree = stet_value_object();
     stet_hash id;
-    stet_put(&tree, "dags", stet_object());
-    stet_put(&tree, "type", stet_string("tree"));
+    stet_value_put(&tree, "dags", stet_value_object());
+    stet_value_put(&tree, "type", stet_value_string("tree"));
     st = stet_object_make(r, tree, STET_RECORD_TREE, STET_OBJECT_KEPT, &id, err);
-    stet_release(tree);
+    stet_value_release(tree);
     if (st != STET_OK)
         return st;
-    *record = stet_object();
-    stet_put(record, "message", stet_string(""));
-    stet_put(record, "parents", stet_array());
-    stet_put(record, "tree", stet_hash_text(id));
-    stet_put(record, "type", stet_string("commit"));
+    *record = stet_value_object();
+    stet_value_put(record, "message", stet_value_string(""));
+    stet_value_put(record, "parents", stet_value_array());
+    stet_value_put(record, "tree", stet_hash_text(id));
+    stet_value_put(record, "type", stet_value_string("commit"));
     return STET_OK;
 }
 
@@ -131,7 +133,7 @@ static stet_status check_pin(stet_repo *r, const stet_pin *pin, stet_error *err)
     stet_status st = stet_repo_get_exec(r, pin->exec, &exec, err);
     if (st != STET_OK)
         return st;
-    stet_release(exec.timings);
+    stet_value_release(exec.timings);
     return stet_hash_equal(exec.node, pin->node)
                ? STET_OK
                : stet_fail(err, STET_INVALID, "exec %s is of node %s, and not of %s", stet_hash_print(pin->exec).text,
@@ -143,19 +145,19 @@ static stet_status check_pin(stet_repo *r, const stet_pin *pin, stet_error *err)
 static stet_status amend(stet_repo *r, const stet_pins *pins, stet_hash *out, stet_error *err) {
     bool there;
     stet_hash old, execs, map;
-    stet_value record = stet_null();
+    stet_value record = stet_value_null();
     stet_hashes replaced = {0};
     stet_status st = load_index(r, &there, &old, &record, err);
     if (st != STET_OK)
         return st;
     if (there)
-        stet_hash_of_text(stet_get(record, "execs"), &execs);
+        stet_hash_of_text(stet_value_get(record, "execs"), &execs);
     st = stet_execmap_set(r, there ? &execs : NULL, pins->at, pins->len, STET_OBJECT_LOOSE, &map, &replaced, err);
     if (st == STET_OK && there && stet_hash_equal(map, execs)) {
         *out = old; /* nothing new */
     } else if (st == STET_OK) {
-        stet_put(&record, "execs", stet_hash_text(map));
-        stet_put(&record, "time", stet_int(stet_clock_ms()));
+        stet_value_put(&record, "execs", stet_hash_text(map));
+        stet_value_put(&record, "time", stet_value_int(stet_clock_ms()));
         st = stet_object_make(r, record, STET_RECORD_COMMIT, STET_OBJECT_LOOSE, out, err);
         if (st == STET_OK) {
             stet_stmt *s =
@@ -172,7 +174,7 @@ static stet_status amend(stet_repo *r, const stet_pins *pins, stet_hash *out, st
         }
     }
     stet_vec_release(&replaced);
-    stet_release(record);
+    stet_value_release(record);
     return st;
 }
 

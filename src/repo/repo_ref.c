@@ -110,7 +110,7 @@ void stet_refs_release(stet_refs *refs) {
 }
 
 static stet_value id_or_null(const stet_hash *id) {
-    return id ? stet_hash_text(*id) : stet_null();
+    return id ? stet_hash_text(*id) : stet_value_null();
 }
 
 static stet_status too_late(const char *name, const stet_hash *expect, const stet_hash *actual, stet_error *err) {
@@ -121,7 +121,7 @@ static stet_status too_late(const char *name, const stet_hash *expect, const ste
     else
         stet_fail(err, STET_CONFLICT, "%s names %s, and not %s any more", name, stet_short(*actual).text,
                   stet_short(*expect).text);
-    stet_detail(err, "ref", stet_string(name));
+    stet_detail(err, "ref", stet_value_string(name));
     stet_detail(err, "expected", id_or_null(expect));
     stet_detail(err, "actual", id_or_null(actual));
     return STET_CONFLICT;
@@ -160,8 +160,8 @@ static stet_status execs_of(stet_repo *r, const stet_hash *commit, stet_hash *ou
     stet_value v;
     stet_status st = stet_repo_get(r, *commit, STET_RECORD_COMMIT, &v, err);
     if (st == STET_OK) {
-        stet_hash_of_text(stet_get(v, "execs"), out);
-        stet_release(v);
+        stet_hash_of_text(stet_value_get(v, "execs"), out);
+        stet_value_release(v);
     }
     return st;
 }

@@ -20,13 +20,13 @@ static const struct {
 static shape sigil_of(stet_value v, stet_value *inner) {
     stet_value body;
     size_t len;
-    if (stet_typeof(v) != STET_OBJECT || stet_count(v) != 1 || !stet_find(v, "/", 1, &body) ||
-        stet_typeof(body) != STET_OBJECT || stet_count(body) != 1)
+    if (stet_value_type(v) != STET_TYPE_OBJECT || stet_value_count(v) != 1 || !stet_value_find(v, "/", 1, &body) ||
+        stet_value_type(body) != STET_TYPE_OBJECT || stet_value_count(body) != 1)
         return SCALAR;
-    const char *key = stet_key_at(body, 0, &len);
+    const char *key = stet_value_key_at(body, 0, &len);
     for (size_t i = 0; i < sizeof sigils / sizeof *sigils; i++)
         if (len == strlen(sigils[i].name) && memcmp(key, sigils[i].name, len) == 0) {
-            *inner = stet_at(body, 0);
+            *inner = stet_value_at(body, 0);
             return sigils[i].shape;
         }
     return SCALAR;
@@ -42,36 +42,37 @@ static stet_status frame_of(stet_value v, frame *f, stet_error *err) {
     stet_value inner = v;
     shape s = sigil_of(v, &inner);
     if (s == SCALAR) {
-        stet_type t = stet_typeof(v);
-        s = t == STET_ARRAY ? LIST : t == STET_OBJECT ? OBJECT : SCALAR;
+        stet_type t = stet_value_type(v);
+        s = t == STET_TYPE_ARRAY ? LIST : t == STET_TYPE_OBJECT ? OBJECT : SCALAR;
     }
-    *f = (frame){inner, s, 0, stet_count(inner)};
-    if ((s == BYTES || s == URI) && stet_typeof(inner) != STET_STRING)
+    *f = (frame){inner, s, 0, stet_value_count(inner)};
+    if ((s == BYTES || s == URI) && stet_value_type(inner) != STET_TYPE_STRING)
         return stet_fail(err, STET_INVALID, "%s holds a string", s == URI ? "uri@1" : "bytes@1");
-    if ((s == SET || s == PAIRS) && stet_typeof(inner) != STET_ARRAY)
+    if ((s == SET || s == PAIRS) && stet_value_type(inner) != STET_TYPE_ARRAY)
         return stet_fail(err, STET_INVALID, "%s holds an array", s == SET ? "set@1" : "map@1");
     if (s == SCALAR || s == BYTES || s == URI)
         f->count = 0;
     if (s != PAIRS)
         return STET_OK;
     for (size_t i = 0; i < f->count; i++)
-        if (stet_typeof(stet_at(inner, i)) != STET_ARRAY || stet_count(stet_at(inner, i)) != 2)
+        if (stet_value_type(stet_value_at(inner, i)) != STET_TYPE_ARRAY ||
+            stet_value_count(stet_value_at(inner, i)) != 2)
             return stet_fail(err, STET_INVALID, "map@1 holds an array of pairs");
     f->count *= 2;
     return STET_OK;
 }
 
 static stet_value child_of(const frame *f, size_t i) {
-    return f->shape == PAIRS ? stet_at(stet_at(f->v, i / 2), i % 2) : stet_at(f->v, i);
+    return f->shape == PAIRS ? stet_value_at(stet_value_at(f->v, i / 2), i % 2) : stet_value_at(f->v, i);
 }
 
 static stet_status put_datum(stet_repo *r, const char *kind, stet_value payload, stet_hash *id, stet_error *err) {
-    stet_value record = stet_object();
-    stet_put(&record, "kind", stet_string(kind));
-    stet_put(&record, "payload", payload);
-    stet_put(&record, "type", stet_string("datum"));
+    stet_value record = stet_value_object();
+    stet_value_put(&record, "kind", stet_value_string(kind));
+    stet_value_put(&record, "payload", payload);
+    stet_value_put(&record, "type", stet_value_string("datum"));
     stet_status st = stet_object_make(r, record, STET_RECORD_DATUM, STET_OBJECT_KEPT, id, err);
-    stet_release(record);
+    stet_value_release(record);
     return st;
 }
 
@@ -80,29 +81,29 @@ static int by_id(const void *a, const void *b) {
 }
 
 static stet_status put_set(stet_repo *r, stet_hash *ids, size_t n, stet_hash *id, stet_error *err) {
-    stet_value payload = stet_array();
+    stet_value payload = stet_value_array();
     if (n)
         qsort(ids, n, sizeof *ids, by_id);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || !stet_hash_equal(ids[i - 1], ids[i]))
-            stet_push(&payload, stet_hash_text(ids[i]));
+            stet_value_push(&payload, stet_hash_text(ids[i]));
     return put_datum(r, "set", payload, id, err);
 }
 
 /* `ids`: key, value, key, value. */
 static stet_status put_map(stet_repo *r, stet_hash *ids, size_t pairs, stet_hash *id, stet_error *err) {
-    stet_value payload = stet_array();
+    stet_value payload = stet_value_array();
     if (pairs)
         qsort(ids, pairs, 2 * sizeof *ids, by_id);
     for (size_t i = 0; i < pairs; i++) {
         if (i > 0 && stet_hash_equal(ids[2 * i - 2], ids[2 * i])) {
-            stet_release(payload);
+            stet_value_release(payload);
             return stet_fail(err, STET_INVALID, "two keys of a map are the same");
         }
-        stet_value pair = stet_array();
-        stet_push(&pair, stet_hash_text(ids[2 * i]));
-        stet_push(&pair, stet_hash_text(ids[2 * i + 1]));
-        stet_push(&payload, pair);
+        stet_value pair = stet_value_array();
+        stet_value_push(&pair, stet_hash_text(ids[2 * i]));
+        stet_value_push(&pair, stet_hash_text(ids[2 * i + 1]));
+        stet_value_push(&payload, pair);
     }
     return put_datum(r, "map", payload, id, err);
 }
@@ -112,10 +113,10 @@ static stet_status put_object(stet_repo *r, const frame *f, const stet_hash *ids
     stet_status st = STET_OK;
     for (size_t i = 0; i < f->count && st == STET_OK; i++) {
         size_t len;
-        const char *key = stet_key_at(f->v, i, &len);
-        stet_value text = stet_string_n(key, len);
+        const char *key = stet_value_key_at(f->v, i, &len);
+        stet_value text = stet_value_string_n(key, len);
         st = stet_datum_id(text, stet_repo_sink(r), &pairs[2 * i], err);
-        stet_release(text);
+        stet_value_release(text);
         pairs[2 * i + 1] = ids[i];
     }
     if (st == STET_OK)
@@ -132,10 +133,10 @@ static stet_status close_frame(stet_repo *r, const frame *f, stet_hash *ids, ste
     case SCALAR:
         return stet_datum_id(f->v, stet_repo_sink(r), id, err);
     case URI:
-        text = stet_as_string(&f->v, &len);
+        text = stet_value_as_string(&f->v, &len);
         return stet_datum_uri_id(text, len, stet_repo_sink(r), id, err);
     case BYTES:
-        return put_datum(r, "bytes", stet_retain(f->v), id, err);
+        return put_datum(r, "bytes", stet_value_retain(f->v), id, err);
     case SET:
         return put_set(r, ids, f->count, id, err);
     case PAIRS:
@@ -145,9 +146,9 @@ static stet_status close_frame(stet_repo *r, const frame *f, stet_hash *ids, ste
     case LIST:
         break;
     }
-    payload = stet_array();
+    payload = stet_value_array();
     for (size_t i = 0; i < f->count; i++)
-        stet_push(&payload, stet_hash_text(ids[i]));
+        stet_value_push(&payload, stet_hash_text(ids[i]));
     return put_datum(r, "list", payload, id, err);
 }
 
@@ -198,7 +199,7 @@ stet_status stet_repo_put_result(stet_repo *r, stet_value v, stet_hash *dag, ste
     if (st == STET_OK)
         st = stet_node_literal(datum, stet_repo_sink(r), &node, err);
     if (st == STET_OK)
-        st = stet_dag_id(node, stet_null(), stet_repo_sink(r), &id, err);
+        st = stet_dag_id(node, stet_value_null(), stet_repo_sink(r), &id, err);
     st = stet_repo_leave(r, begun, st, err);
     if (st == STET_OK)
         *dag = id;
@@ -212,9 +213,9 @@ typedef struct open {
 } open;
 
 static stet_value sigil(const char *name, stet_value inner) {
-    stet_value body = stet_object(), v = stet_object();
-    stet_put(&body, name, inner);
-    stet_put(&v, "/", body);
+    stet_value body = stet_value_object(), v = stet_value_object();
+    stet_value_put(&body, name, inner);
+    stet_value_put(&v, "/", body);
     return v;
 }
 
@@ -222,42 +223,42 @@ static stet_value sigil(const char *name, stet_value inner) {
 static stet_value map_value(stet_value *items, size_t pairs) {
     bool plain = true;
     for (size_t i = 0; i < pairs && plain; i++)
-        plain = stet_typeof(items[2 * i]) == STET_STRING;
-    stet_value v = stet_object(), inner;
+        plain = stet_value_type(items[2 * i]) == STET_TYPE_STRING;
+    stet_value v = stet_value_object(), inner;
     for (size_t i = 0; i < pairs && plain; i++) {
         size_t len;
-        const char *key = stet_as_string(&items[2 * i], &len);
-        stet_put_n(&v, key, len, stet_retain(items[2 * i + 1]));
+        const char *key = stet_value_as_string(&items[2 * i], &len);
+        stet_value_put_n(&v, key, len, stet_value_retain(items[2 * i + 1]));
     }
     if (!plain || sigil_of(v, &inner) != SCALAR) {
-        stet_value list = stet_array();
+        stet_value list = stet_value_array();
         for (size_t i = 0; i < pairs; i++) {
-            stet_value pair = stet_array();
-            stet_push(&pair, stet_retain(items[2 * i]));
-            stet_push(&pair, stet_retain(items[2 * i + 1]));
-            stet_push(&list, pair);
+            stet_value pair = stet_value_array();
+            stet_value_push(&pair, stet_value_retain(items[2 * i]));
+            stet_value_push(&pair, stet_value_retain(items[2 * i + 1]));
+            stet_value_push(&list, pair);
         }
-        stet_release(v);
+        stet_value_release(v);
         v = sigil("map@1", list);
     }
     for (size_t i = 0; i < 2 * pairs; i++)
-        stet_release(items[i]);
+        stet_value_release(items[i]);
     return v;
 }
 
 static stet_value list_value(stet_value *items, size_t n) {
-    stet_value v = stet_array();
+    stet_value v = stet_value_array();
     for (size_t i = 0; i < n; i++)
-        stet_push(&v, items[i]);
+        stet_value_push(&v, items[i]);
     return v;
 }
 
 static stet_value close_open(const open *o, stet_value *items) {
     switch (o->shape) {
     case BYTES:
-        return sigil("bytes@1", stet_retain(o->payload));
+        return sigil("bytes@1", stet_value_retain(o->payload));
     case URI:
-        return sigil("uri@1", stet_retain(o->payload));
+        return sigil("uri@1", stet_value_retain(o->payload));
     case LIST:
         return list_value(items, o->count);
     case SET:
@@ -265,7 +266,7 @@ static stet_value close_open(const open *o, stet_value *items) {
     case PAIRS:
         return map_value(items, o->count / 2);
     default:
-        return stet_retain(o->payload);
+        return stet_value_retain(o->payload);
     }
 }
 
@@ -274,7 +275,7 @@ static shape shape_of_kind(stet_value kind) {
         const char *name;
         shape shape;
     } kinds[] = {{"list", LIST}, {"set", SET}, {"map", PAIRS}, {"bytes", BYTES}, {"uri", URI}};
-    const char *text = stet_as_string(&kind, NULL);
+    const char *text = stet_value_as_string(&kind, NULL);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(text, kinds[i].name) == 0)
             return kinds[i].shape;
@@ -290,14 +291,14 @@ static stet_status open_datum(stet_repo *r, stet_hash id, size_t levels, size_t 
     stet_status st = stet_repo_get(r, id, STET_RECORD_DATUM, &record, err);
     if (st != STET_OK)
         return st;
-    shape s = shape_of_kind(stet_get(record, "kind"));
-    stet_value payload = stet_retain(stet_get(record, "payload"));
-    size_t len = 16 + stet_count(payload) * 80;
-    if (stet_typeof(payload) == STET_STRING)
-        stet_as_string(&payload, &len);
+    shape s = shape_of_kind(stet_value_get(record, "kind"));
+    stet_value payload = stet_value_retain(stet_value_get(record, "payload"));
+    size_t len = 16 + stet_value_count(payload) * 80;
+    if (stet_value_type(payload) == STET_TYPE_STRING)
+        stet_value_as_string(&payload, &len);
     bool scalar = s == SCALAR || s == BYTES || s == URI;
-    stet_release(record);
-    *out = (open){payload, s, 0, scalar ? 0 : stet_count(payload) * (s == PAIRS ? 2 : 1),
+    stet_value_release(record);
+    *out = (open){payload, s, 0, scalar ? 0 : stet_value_count(payload) * (s == PAIRS ? 2 : 1),
                   levels + (s == SCALAR ? 0 : deep[s])};
     if (len > *text)
         st = stet_fail(err, STET_LIMIT, "a value of more than %d MiB of text", TEXT_MAX >> 20);
@@ -305,7 +306,7 @@ static stet_status open_datum(stet_repo *r, stet_hash id, size_t levels, size_t 
         st = stet_fail(err, STET_LIMIT, "a value of more than %d levels", LEVELS_MAX);
     *text -= len < *text ? len : *text;
     if (st != STET_OK)
-        stet_release(payload);
+        stet_value_release(payload);
     return st;
 }
 
@@ -323,8 +324,9 @@ stet_status stet_repo_value(stet_repo *r, stet_hash datum, stet_value *out, stet
         if (top->next < top->count) {
             size_t i = top->next++;
             stet_hash id = {{0}};
-            stet_hash_of_text(
-                top->shape == PAIRS ? stet_at(stet_at(top->payload, i / 2), i % 2) : stet_at(top->payload, i), &id);
+            stet_hash_of_text(top->shape == PAIRS ? stet_value_at(stet_value_at(top->payload, i / 2), i % 2)
+                                                  : stet_value_at(top->payload, i),
+                              &id);
             st = open_datum(r, id, top->levels, &left, &text, &o, err);
             if (st == STET_OK)
                 *stet_vec_add(&stack) = o;
@@ -333,7 +335,7 @@ stet_status stet_repo_value(stet_repo *r, stet_hash datum, stet_value *out, stet
         stet_value v = close_open(top, done.at + done.len - top->count);
         done.len -= top->count;
         *stet_vec_add(&done) = v;
-        stet_release(top->payload);
+        stet_value_release(top->payload);
         stack.len--;
     }
     if (st == STET_OK) {
@@ -341,9 +343,9 @@ stet_status stet_repo_value(stet_repo *r, stet_hash datum, stet_value *out, stet
         done.len = 0;
     }
     for (size_t i = 0; i < stack.len; i++)
-        stet_release(stack.at[i].payload);
+        stet_value_release(stack.at[i].payload);
     for (size_t i = 0; i < done.len; i++)
-        stet_release(done.at[i]);
+        stet_value_release(done.at[i]);
     stet_vec_release(&stack);
     stet_vec_release(&done);
     return st;

@@ -107,7 +107,7 @@ static stet_status verify(const stet_sent *sent, stet_record_list *names, stet_e
     if (st != STET_OK)
         return st;
     stet_record_named(record, type, names);
-    stet_release(record);
+    stet_value_release(record);
     return STET_OK;
 }
 

@@ -7,8 +7,8 @@
 #include "scheduler/children_internal.h"
 
 static bool key_is(stet_value keys, size_t i, const char *key) {
-    stet_value v = stet_at(keys, i);
-    return strcmp(stet_as_string(&v, NULL), key) == 0;
+    stet_value v = stet_value_at(keys, i);
+    return strcmp(stet_value_as_string(&v, NULL), key) == 0;
 }
 
 /* The position of a key in the old index, or SIZE_MAX. Most often it is where it was. */
@@ -19,8 +19,8 @@ static size_t old_position(reconciling *x, const char *key, size_t guess) {
     if (!x->mapped) {
         x->mapped = true;
         for (size_t i = 0; i < x->old.count; i++) {
-            stet_value v = stet_at(x->old.keys, i);
-            const char *text = stet_as_string(&v, &len);
+            stet_value v = stet_value_at(x->old.keys, i);
+            const char *text = stet_value_as_string(&v, &len);
             stet_map_put(&x->positions, text, len, (stet_slot){.n = i + 1});
         }
     }
@@ -30,7 +30,7 @@ static size_t old_position(reconciling *x, const char *key, size_t guess) {
 
 /* Is it the very element that this process gave it last? */
 static bool same_element(const reconciling *x, const stet_run_child *at, size_t i, size_t was) {
-    if (!x->known || !stet_equal(stet_at(x->memory->elements, was), at[i].element))
+    if (!x->known || !stet_value_equal(stet_value_at(x->memory->elements, was), at[i].element))
         return false;
     if (x->t->index && was != i)
         return false;
@@ -51,22 +51,22 @@ static stet_status each_child(reconciling *x, const stet_run_child *at, size_t l
             print = children_print_of(x, at, i);
             status = children_make(x, at, i, err);
         } else {
-            stet_value old = stet_at(x->old.prints, was);
+            stet_value old = stet_value_at(x->old.prints, was);
             kept[was] = true;
             shift = was > i ? was - i : 0;
-            print = same_element(x, at, i, was) ? stet_retain(old) : children_print_of(x, at, i);
+            print = same_element(x, at, i, was) ? stet_value_retain(old) : children_print_of(x, at, i);
             if (x->full)
                 status = children_look_at(x, at, i, err);
-            else if (!stet_equal(old, print))
+            else if (!stet_value_equal(old, print))
                 status = children_give(x, at, i, err);
         }
-        stet_push(keys, stet_string(at[i].key));
-        stet_push(prints, print);
+        stet_value_push(keys, stet_value_string(at[i].key));
+        stet_value_push(prints, print);
     }
     for (size_t i = 0; i < x->old.count && status == STET_OK; i++) {
-        stet_value key = stet_at(x->old.keys, i);
+        stet_value key = stet_value_at(x->old.keys, i);
         if (!kept[i])
-            status = children_tear_down(x, stet_as_string(&key, NULL), err);
+            status = children_tear_down(x, stet_value_as_string(&key, NULL), err);
     }
     free(kept);
     return status;
@@ -74,64 +74,66 @@ static stet_status each_child(reconciling *x, const stet_run_child *at, size_t l
 
 /* How many at the start and at the end are the same. */
 static void common(stet_value a, stet_value b, size_t *before, size_t *after) {
-    size_t n = stet_count(a), m = stet_count(b), least = n < m ? n : m;
+    size_t n = stet_value_count(a), m = stet_value_count(b), least = n < m ? n : m;
     *before = *after = 0;
-    while (*before < least && stet_equal(stet_at(a, *before), stet_at(b, *before)))
+    while (*before < least && stet_value_equal(stet_value_at(a, *before), stet_value_at(b, *before)))
         ++*before;
-    while (*after < least - *before && stet_equal(stet_at(a, n - 1 - *after), stet_at(b, m - 1 - *after)))
+    while (*after < least - *before &&
+           stet_value_equal(stet_value_at(a, n - 1 - *after), stet_value_at(b, m - 1 - *after)))
         ++*after;
 }
 
 static stet_value slice(stet_value list, size_t from, size_t to) {
-    stet_value out = stet_array();
+    stet_value out = stet_value_array();
     for (size_t i = from; i < to; i++)
-        stet_push(&out, stet_retain(stet_at(list, i)));
+        stet_value_push(&out, stet_value_retain(stet_value_at(list, i)));
     return out;
 }
 
 static stet_value node_names(const reconciling *x) {
-    stet_value names = stet_array();
+    stet_value names = stet_value_array();
     for (size_t i = 0; x->t && i < x->t->shape->node_count; i++)
-        stet_push(&names, stet_string(x->t->shape->nodes[i].id));
+        stet_value_push(&names, stet_value_string(x->t->shape->nodes[i].id));
     return names;
 }
 
 /* All that ever were: a value somebody put there stays until the child goes. */
 static stet_value cell_names(const reconciling *x) {
-    stet_value names = stet_typeof(x->old.cells) == STET_ARRAY ? stet_retain(x->old.cells) : stet_array();
+    stet_value names =
+        stet_value_type(x->old.cells) == STET_TYPE_ARRAY ? stet_value_retain(x->old.cells) : stet_value_array();
     for (size_t i = 0; x->t && i < x->t->pattern->cell_count; i++) {
-        stet_value name = stet_string(x->t->pattern->cells[i].name);
+        stet_value name = stet_value_string(x->t->pattern->cells[i].name);
         bool known = false;
-        for (size_t k = 0; k < stet_count(names) && !known; k++)
-            known = stet_equal(stet_at(names, k), name);
+        for (size_t k = 0; k < stet_value_count(names) && !known; k++)
+            known = stet_value_equal(stet_value_at(names, k), name);
         if (known)
-            stet_release(name);
+            stet_value_release(name);
         else
-            stet_push(&names, name);
+            stet_value_push(&names, name);
     }
     return names;
 }
 
 static stet_status put_index(reconciling *x, stet_value keys, stet_value prints, stet_value pattern, stet_error *err) {
     char hex[STET_HASH_HEX] = "";
-    stet_value v = stet_object();
+    stet_value v = stet_value_object();
     if (x->t)
         stet_hash_hex(x->t->hash, hex);
-    stet_put(&v, "serial", stet_int(x->old.serial + 1));
-    stet_put(&v, "template", stet_string(hex));
-    stet_put(&v, "nodes", node_names(x));
-    stet_put(&v, "cells", cell_names(x));
-    stet_put(&v, "keys", stet_retain(keys));
-    stet_put(&v, "prints", stet_retain(prints));
-    stet_put(&v, "marks", stet_bool(true)); /* what people and handlers write into cells is marked */
-    if (stet_typeof(pattern) != STET_NULL)
-        stet_put(&v, "pattern", stet_retain(pattern));
-    return children_put(x->tx, x->index_id, v, err);
+    stet_value_put(&v, "serial", stet_value_int(x->old.serial + 1));
+    stet_value_put(&v, "template", stet_value_string(hex));
+    stet_value_put(&v, "nodes", node_names(x));
+    stet_value_put(&v, "cells", cell_names(x));
+    stet_value_put(&v, "keys", stet_value_retain(keys));
+    stet_value_put(&v, "prints", stet_value_retain(prints));
+    stet_value_put(&v, "marks", stet_value_bool(true)); /* what people and handlers write into cells is marked */
+    if (stet_value_type(pattern) != STET_TYPE_NULL)
+        stet_value_put(&v, "pattern", stet_value_retain(pattern));
+    return children_put(x, x->index_id, v, err);
 }
 
 /* Only what differs: an edit of one element must not rewrite the list of all. */
 static stet_status patch_index(reconciling *x, stet_value keys, stet_value prints, bool *changed, stet_error *err) {
-    size_t before, after, n = stet_count(x->old.keys), m = stet_count(keys);
+    size_t before, after, n = stet_value_count(x->old.keys), m = stet_value_count(keys);
     STET_VEC(stet_patch) ops = {0};
     stet_arena arena = STET_ARENA_INIT;
     stet_path serial, key_path, print_path;
@@ -157,13 +159,13 @@ static stet_status patch_index(reconciling *x, stet_value keys, stet_value print
         if (i >= m)
             break;
         size_t was = i < before ? i : i + n - m;
-        if (stet_equal(stet_at(x->old.prints, was), stet_at(prints, i)))
+        if (stet_value_equal(stet_value_at(x->old.prints, was), stet_value_at(prints, i)))
             continue;
         stet_path_push_index(&print_path, i);
         stet_pathref at = stet_path_ref(&print_path);
         *stet_vec_add(&ops) = (stet_patch){.kind = STET_PATCH_REPLACE,
                                            .path = {stet_arena_dup(&arena, at.bytes, at.len), at.len},
-                                           .value = stet_retain(stet_at(prints, i))};
+                                           .value = stet_value_retain(stet_value_at(prints, i))};
         stet_path_pop(&print_path);
     }
     stet_status status = STET_OK;
@@ -172,11 +174,11 @@ static stet_status patch_index(reconciling *x, stet_value keys, stet_value print
         status = put_index(x, keys, prints, x->old.pattern, err);
     } else if (ops.len > 0) {
         *stet_vec_add(&ops) = (stet_patch){
-            .kind = STET_PATCH_REPLACE, .path = stet_path_ref(&serial), .value = stet_int(x->old.serial + 1)};
-        status = stet_tx_patch(x->tx, &(stet_docname){x->index_id, NULL}, ops.at, ops.len, err);
+            .kind = STET_PATCH_REPLACE, .path = stet_path_ref(&serial), .value = stet_value_int(x->old.serial + 1)};
+        status = stet_tx_patch(x->tx, &(stet_docname){x->index_id, x->a->piece->piece->scope}, ops.at, ops.len, err);
     }
     for (size_t i = 0; i < ops.len; i++)
-        stet_release(ops.at[i].value);
+        stet_value_release(ops.at[i].value);
     stet_vec_release(&ops);
     stet_arena_release(&arena);
     stet_path_release(&serial);
@@ -186,45 +188,46 @@ static stet_status patch_index(reconciling *x, stet_value keys, stet_value print
 }
 
 static stet_value output_entry(const reconciling *x, stet_value key) {
-    const char *text = stet_as_string(&key, NULL);
+    const char *text = stet_value_as_string(&key, NULL);
     stet_value link = children_result_link(x, text);
     if (x->role != STET_CHILD_FILTER)
         return link;
-    stet_value entry = stet_object();
+    stet_value entry = stet_value_object();
     char *instance = stet_child_instance_id(x->a->node, text);
-    stet_put(&entry, "element", stet_child_place(x->piece, instance, "argument", "element"));
-    stet_put(&entry, "keep", link);
+    stet_value_put(&entry, "element", stet_child_place(x->piece, instance, "argument", "element"));
+    stet_value_put(&entry, "keep", link);
     stet_free(instance);
     return entry;
 }
 
 static stet_value output_entries(const reconciling *x, stet_value keys, size_t from, size_t to) {
-    stet_value out = stet_array();
+    stet_value out = stet_value_array();
     for (size_t i = from; i < to; i++)
-        stet_push(&out, output_entry(x, stet_at(keys, i)));
+        stet_value_push(&out, output_entry(x, stet_value_at(keys, i)));
     return out;
 }
 
 /* Did anybody else write to the output since the index last changed? A run that changes the one changes the other, in
  * one commit. */
 static bool output_touched(reconciling *x) {
-    return children_written_after(x->s, &(stet_docname){x->a->out_id, x->a->out_scope}, x->index_id);
+    stet_docname index = stet_piece_name(x->a->piece->piece, x->index_id);
+    return children_written_after(x->s, &(stet_docname){x->a->out_id, x->a->out_scope}, &index);
 }
 
 static stet_status write_output(reconciling *x, stet_value keys, bool changed, stet_error *err) {
     stet_docname name = {x->a->out_id, x->a->out_scope};
     stet_pathref at = stet_path_ref(&x->a->out_path);
-    size_t before, after, n = x->old.count, m = stet_count(keys);
+    size_t before, after, n = x->old.count, m = stet_value_count(keys);
     if (!x->a->out_id)
         return STET_OK;
     if (x->role == STET_CHILD_REDUCE || x->role == STET_CHILD_RETURNS) {
-        stet_value last = m ? stet_at(keys, m - 1) : stet_null();
-        stet_value out = m                              ? children_result_link(x, stet_as_string(&last, NULL))
+        stet_value last = m ? stet_value_at(keys, m - 1) : stet_value_null();
+        stet_value out = m                              ? children_result_link(x, stet_value_as_string(&last, NULL))
                          : x->role == STET_CHILD_REDUCE ? stet_child_initial(x->a->row)
-                                                        : stet_null();
+                                                        : stet_value_null();
         return stet_tx_write(x->tx, &name, at, out, err);
     }
-    bool whole = x->full || stet_typeof(x->hold) == STET_NULL || output_touched(x);
+    bool whole = x->full || stet_value_type(x->hold) == STET_TYPE_NULL || output_touched(x);
     if (!whole && !changed)
         return STET_OK;
     common(x->old.keys, keys, &before, &after);
@@ -238,7 +241,7 @@ static stet_status write_output(reconciling *x, stet_value keys, bool changed, s
                      .count = n - after - before,
                      .value = output_entries(x, keys, before, m - after)};
     stet_status status = stet_tx_patch(x->tx, &name, &op, 1, err);
-    stet_release(op.value);
+    stet_value_release(op.value);
     return status;
 }
 
@@ -250,7 +253,7 @@ static stet_status begin(reconciling *x, action_run *r, stet_error *err) {
                        .piece = r->a->piece->piece->name,
                        .role = stet_child_role_of(r->a->row),
                        .modules = sched_modules(r->s),
-                       .docs = {r->tx, children_peek}};
+                       .docs = {x, children_peek}};
     x->index_id = stet_child_index_doc(x->piece, x->a->node);
     if (!r->children)
         r->children = stet_alloc_zero(sizeof *r->children);
@@ -259,26 +262,26 @@ static stet_status begin(reconciling *x, action_run *r, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
     children_value_path(&serial, "serial");
     /* Who changes the index meanwhile makes this run void: what it writes is a difference. */
-    stet_status status = stet_tx_read(x->tx, NULL, &(stet_docname){x->index_id, NULL}, stet_path_ref(&serial),
-                                      STET_RECURSIVE, &seen, &mine);
+    stet_docname index = stet_piece_name(x->a->piece->piece, x->index_id);
+    stet_status status = stet_tx_read(x->tx, NULL, &index, stet_path_ref(&serial), STET_RECURSIVE, &seen, &mine);
     stet_path_release(&serial);
     if (status == STET_OK || status == STET_NOT_FOUND) {
         stet_error_clear(&mine);
-        status = children_peek(x->tx, x->index_id, &x->hold, err);
+        status = children_peek(x, x->index_id, &x->hold, err);
     } else if (err) {
         stet_error_move(err, &mine);
     }
     if (status == STET_OK && !stet_child_index_read(x->hold, &x->old)) {
         /* A damaged index: whoever it named is found by `stet check`; what there should be is made anew. */
-        stet_release(x->hold);
-        x->hold = stet_null();
+        stet_value_release(x->hold);
+        x->hold = stet_value_null();
         x->old = (stet_child_index){0};
     }
     return status;
 }
 
 static void end(reconciling *x) {
-    stet_release(x->hold);
+    stet_value_release(x->hold);
     stet_map_release(&x->positions);
     stet_free(x->index_id);
 }
@@ -290,9 +293,9 @@ static void remember(reconciling *x, const stet_run_child *at, size_t len, bool 
         return;
     sched_children_forget(x->a);
     x->memory->serial = x->old.serial + (changed ? 1 : 0);
-    x->memory->elements = stet_array();
+    x->memory->elements = stet_value_array();
     for (size_t i = 0; i < len; i++)
-        stet_push(&x->memory->elements, stet_retain(at[i].element));
+        stet_value_push(&x->memory->elements, stet_value_retain(at[i].element));
     for (size_t i = 0; x->role == STET_CHILD_REDUCE && i < len; i++) {
         uint64_t place = (uint64_t)i * x->t->span;
         stet_map_put(&x->memory->places, at[i].key, strlen(at[i].key),
@@ -308,7 +311,7 @@ static bool output_leads(const reconciling *x, const stet_run_child *at, size_t 
     if (len == 0 && x->role == STET_CHILD_REDUCE) {
         stet_value initial = stet_child_initial(x->a->row);
         leads = stet_reader_has_links(initial);
-        stet_release(initial);
+        stet_value_release(initial);
     }
     return leads;
 }
@@ -316,23 +319,24 @@ static bool output_leads(const reconciling *x, const stet_run_child *at, size_t 
 static stet_status reconcile(reconciling *x, const stet_run_child *at, size_t len, stet_value pattern,
                              stet_error *err) {
     char hex[STET_HASH_HEX] = "";
-    stet_value keys = stet_array(), prints = stet_array();
+    stet_value keys = stet_value_array(), prints = stet_value_array();
     bool changed = true;
     if (x->t) {
         stet_value shown = stet_child_result(x->t, x->piece, x->a->row, STET_CHILD_SHAPE);
         stet_hash_hex(x->t->hash, hex);
         x->plain = stet_child_is_cell(shown);
-        stet_release(shown);
+        stet_value_release(shown);
     }
-    x->same = stet_typeof(x->old.template) == STET_STRING && strcmp(stet_as_string(&x->old.template, NULL), hex) == 0;
+    x->same = stet_value_type(x->old.template) == STET_TYPE_STRING &&
+              strcmp(stet_value_as_string(&x->old.template, NULL), hex) == 0;
     x->full = x->a->verify || !x->same;
     x->passes_cells = !x->same || x->a->materializer;
     x->memory = x->a->children;
-    x->known =
-        !x->full && x->memory && x->memory->serial == x->old.serial && stet_count(x->memory->elements) == x->old.count;
+    x->known = !x->full && x->memory && x->memory->serial == x->old.serial &&
+               stet_value_count(x->memory->elements) == x->old.count;
     stet_status status = each_child(x, at, len, &keys, &prints, err);
     if (status == STET_OK) {
-        if (x->full || stet_typeof(x->hold) == STET_NULL)
+        if (x->full || stet_value_type(x->hold) == STET_TYPE_NULL)
             status = put_index(x, keys, prints, pattern, err);
         else
             status = patch_index(x, keys, prints, &changed, err);
@@ -343,8 +347,8 @@ static stet_status reconcile(reconciling *x, const stet_run_child *at, size_t le
     stet_plan_set_filled(x->s->plan, x->a->id, x->old.count == 0 && len > 0);
     if (status == STET_OK)
         remember(x, at, len, changed);
-    stet_release(keys);
-    stet_release(prints);
+    stet_value_release(keys);
+    stet_value_release(prints);
     return status;
 }
 
@@ -362,7 +366,7 @@ stet_status sched_children_set(action_run *r, const stet_run_child *at, size_t l
     if (status == STET_OK)
         status = stet_child_template(&x.docs, x.piece, x.a->node, x.a->row, &x.modules, &r->s->templates, &x.t, err);
     if (status == STET_OK)
-        status = reconcile(&x, at, len, stet_null(), err);
+        status = reconcile(&x, at, len, stet_value_null(), err);
     end(&x);
     r->placed = status == STET_OK;
     return status;
@@ -371,10 +375,10 @@ stet_status sched_children_set(action_run *r, const stet_run_child *at, size_t l
 /* Schemas that a returned pattern brings with it. */
 static stet_status keep_schemas(reconciling *x, stet_error *err) {
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_count(x->t->shape->schemas) && status == STET_OK; i++) {
-        char *id = stet_asprintf("schema:%s", stet_key_at(x->t->shape->schemas, i, NULL));
-        if (!children_doc_there(x->tx, id))
-            status = children_put(x->tx, id, stet_retain(stet_at(x->t->shape->schemas, i)), err);
+    for (size_t i = 0; i < stet_value_count(x->t->shape->schemas) && status == STET_OK; i++) {
+        char *id = stet_asprintf("schema:%s", stet_value_key_at(x->t->shape->schemas, i, NULL));
+        if (!children_doc_there(x->tx, &(stet_docname){id, ""}))
+            status = children_put(x, id, stet_value_retain(stet_value_at(x->t->shape->schemas, i)), err);
         stet_free(id);
     }
     return status;
@@ -384,8 +388,8 @@ static stet_status keep_schemas(reconciling *x, stet_error *err) {
  * so they take nothing as a cell that the node is not given as one. */
 static stet_status refuse_cells(const reconciling *x, stet_error *err) {
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_count(x->t->passes) && status == STET_OK; i++) {
-        stet_value to = stet_at(x->t->passes, i), given;
+    for (size_t i = 0; i < stet_value_count(x->t->passes) && status == STET_OK; i++) {
+        stet_value to = stet_value_at(x->t->passes, i), given;
         stet_path path = STET_PATH_INIT;
         stet_buf name = STET_BUF(0);
         stet_link l = {0};
@@ -393,7 +397,8 @@ static stet_status refuse_cells(const reconciling *x, stet_error *err) {
         bool link = stet_link_is(to, NULL), known = !link && stet_path_of_value(&path, to, NULL) == STET_OK;
         if (link) {
             status = stet_fail(err, STET_INVALID, "the returned pattern takes a document as a cell that is no input");
-        } else if (known && stet_cells_reference(stet_get(x->a->row, "inputs"), stet_path_ref(&path), &given, &taken)) {
+        } else if (known &&
+                   stet_cells_reference(stet_value_get(x->a->row, "inputs"), stet_path_ref(&path), &given, &taken)) {
             stet_path_print(stet_path_ref(&path), &name);
             stet_path_release(&path);
             if (stet_link_read(given, &l, &path) && !l.as_cell)
@@ -414,9 +419,9 @@ stet_status sched_children_returned(action_run *r, stet_value pattern, stet_erro
     reconciling x;
     stet_pattern *p = NULL;
     stet_status status = STET_OK;
-    bool none = stet_typeof(pattern) == STET_NULL;
+    bool none = stet_value_type(pattern) == STET_TYPE_NULL;
     if (!none) {
-        status = stet_pattern_of_value("the returned pattern", stet_retain(pattern), &checks, &p, NULL, err);
+        status = stet_pattern_of_value("the returned pattern", stet_value_retain(pattern), &checks, &p, NULL, err);
         if (status != STET_OK)
             return status;
     }
@@ -432,12 +437,12 @@ stet_status sched_children_returned(action_run *r, stet_value pattern, stet_erro
             status = keep_schemas(&x, err);
     }
     if (status == STET_OK) {
-        stet_value argument = none                      ? stet_null()
-                              : p->has_argument_default ? stet_retain(p->argument_default)
-                                                        : stet_object();
+        stet_value argument = none                      ? stet_value_null()
+                              : p->has_argument_default ? stet_value_retain(p->argument_default)
+                                                        : stet_value_object();
         stet_run_child only = {"", argument};
         status = reconcile(&x, &only, none ? 0 : 1, pattern, err);
-        stet_release(argument);
+        stet_value_release(argument);
     }
     end(&x);
     stet_pattern_free(p);

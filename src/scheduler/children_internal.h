@@ -60,12 +60,12 @@ typedef struct reconciling {
 
 /* In children_one.c: documents through the transaction. */
 
-/* For stet_child_docs: the value of a document as the transaction `ctx` sees it; null if there is none. */
+/* For stet_child_docs: the value of a document as the transaction of `ctx`, a reconciling, sees it; null: none. */
 stet_status children_peek(void *ctx, const char *id, stet_value *value, stet_error *err);
-bool children_doc_there(stet_tx *tx, const char *id);
+bool children_doc_there(stet_tx *tx, const stet_docname *name);
 /* Was this document written after the index? True if unsure. */
-bool children_written_after(stet_sched *s, const stet_docname *name, const char *index_id);
-STET_CHECKED stet_status children_put(stet_tx *tx, const char *id, stet_value value, stet_error *err); /* consumes */
+bool children_written_after(stet_sched *s, const stet_docname *name, const stet_docname *index);
+STET_CHECKED stet_status children_put(reconciling *x, const char *id, stet_value value, stet_error *err); /* consumes */
 void children_value_path(stet_path *path, const char *key);
 
 /* In children_one.c: one child. */

@@ -1,14 +1,20 @@
 /* children_one.c - one child of an action: its documents, in the transaction of its coordinator. */
 
+#include "graph/owned.h"
 #include "graph/stream.h"
 #include "scheduler/children_internal.h"
 
+static stet_docname name_of(const reconciling *x, const char *id) {
+    return stet_piece_name(x->a->piece->piece, id);
+}
+
 stet_status children_peek(void *ctx, const char *id, stet_value *value, stet_error *err) {
-    stet_tx *tx = ctx;
+    const reconciling *x = ctx;
     stet_value envelope;
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &envelope, &mine);
-    *value = status == STET_OK ? stet_retain(stet_get(envelope, "value")) : stet_null();
+    stet_docname name = stet_scoped(x->a->piece->piece->scope, id);
+    stet_status status = stet_tx_peek(x->tx, NULL, &name, STET_PATH_ROOT, &envelope, &mine);
+    *value = status == STET_OK ? stet_value_retain(stet_value_get(envelope, "value")) : stet_value_null();
     if (status == STET_OK || status == STET_NOT_FOUND) {
         stet_error_clear(&mine);
         return STET_OK;
@@ -20,15 +26,15 @@ stet_status children_peek(void *ctx, const char *id, stet_value *value, stet_err
     return status;
 }
 
-bool children_doc_there(stet_tx *tx, const char *id) {
+bool children_doc_there(stet_tx *tx, const stet_docname *name) {
     stet_value v;
-    return stet_tx_peek(tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, &v, NULL) == STET_OK;
+    return stet_tx_peek(tx, NULL, name, STET_PATH_ROOT, &v, NULL) == STET_OK;
 }
 
 /* Was this document written after the index? Also true where there is no telling. */
-bool children_written_after(stet_sched *s, const stet_docname *name, const char *index_id) {
+bool children_written_after(stet_sched *s, const stet_docname *name, const stet_docname *index) {
     int64_t seq[2] = {0, 0};
-    stet_docname names[2] = {*name, {index_id, NULL}};
+    stet_docname names[2] = {*name, *index};
     for (int i = 0; i < 2; i++) {
         int64_t doc;
         if (stet_space_doc(s->space, &names[i], &doc, NULL) != STET_OK)
@@ -39,10 +45,11 @@ bool children_written_after(stet_sched *s, const stet_docname *name, const char 
     return seq[0] > seq[1];
 }
 
-stet_status children_put(stet_tx *tx, const char *id, stet_value value, stet_error *err) {
-    stet_value envelope = stet_object();
-    stet_put(&envelope, "value", value);
-    return stet_tx_put(tx, &(stet_docname){id, NULL}, envelope, err);
+stet_status children_put(reconciling *x, const char *id, stet_value value, stet_error *err) {
+    stet_value envelope = stet_value_object();
+    stet_docname name = stet_scoped(x->a->piece->piece->scope, id);
+    stet_value_put(&envelope, "value", value);
+    return stet_tx_put(x->tx, &name, envelope, err);
 }
 
 void children_value_path(stet_path *path, const char *key) {
@@ -54,7 +61,8 @@ void children_value_path(stet_path *path, const char *key) {
 
 static stet_status drop_doc(void *ctx, const char *id, stet_error *err) {
     reconciling *x = ctx;
-    return stet_tx_drop(x->tx, &(stet_docname){id, NULL}, err);
+    stet_docname name = name_of(x, id);
+    return stet_tx_drop(x->tx, &name, err);
 }
 
 static stet_status drop_node(void *ctx, const char *id, stet_error *err) {
@@ -85,16 +93,17 @@ stet_value children_result_link(const reconciling *x, const char *key) {
 }
 
 static stet_value argument_of(const reconciling *x, const stet_run_child *at, size_t i) {
-    stet_value argument = stet_object();
+    stet_value argument = stet_value_object();
     if (x->role == STET_CHILD_RETURNS) {
-        stet_release(argument);
-        return stet_retain(at[i].element);
+        stet_value_release(argument);
+        return stet_value_retain(at[i].element);
     }
-    stet_put(&argument, "element", stet_retain(at[i].element));
+    stet_value_put(&argument, "element", stet_value_retain(at[i].element));
     if (x->t->index)
-        stet_put(&argument, "index", stet_int((int64_t)i));
+        stet_value_put(&argument, "index", stet_value_int((int64_t)i));
     if (x->role == STET_CHILD_REDUCE)
-        stet_put(&argument, "accumulator", i ? children_result_link(x, at[i - 1].key) : stet_child_initial(x->a->row));
+        stet_value_put(&argument, "accumulator",
+                       i ? children_result_link(x, at[i - 1].key) : stet_child_initial(x->a->row));
     return argument;
 }
 
@@ -108,24 +117,27 @@ stet_value children_print_of(const reconciling *x, const stet_run_child *at, siz
  * default, and the computation that had written there runs again. Cells from before there were marks are taken for
  * marked. */
 static stet_status write_cell(reconciling *x, const char *id, const stet_pattern_cell *c, bool made, stet_error *err) {
-    stet_value envelope = stet_null(), given = stet_null();
-    stet_docname name = {id, NULL};
+    stet_value envelope = stet_value_null(), given = stet_value_null();
+    stet_docname name = name_of(x, id);
     bool there = stet_tx_peek(x->tx, NULL, &name, STET_PATH_ROOT, &envelope, NULL) == STET_OK;
-    bool had = there && stet_find(envelope, "default", 7, &given), set = false;
+    bool had = there && stet_value_find(envelope, "default", 7, &given), set = false;
     if (there && !made) {
-        if (had == c->has_default && (!had || stet_equal(given, c->initial)))
+        if (had == c->has_default && (!had || stet_value_equal(given, c->initial)))
             return STET_OK;
-        bool older = stet_typeof(stet_get(x->hold, "marks")) != STET_BOOL;
-        set = stet_as_bool(stet_get(envelope, "set")) || (!had && older);
+        bool older = stet_value_type(stet_value_get(x->hold, "marks")) != STET_TYPE_BOOL;
+        set = stet_value_as_bool(stet_value_get(envelope, "set")) || (!had && older);
     }
+    stet_value value = stet_value_get(envelope, "value"), hand;
+    if (set && stet_value_find(envelope, STET_CELL_HAND, strlen(STET_CELL_HAND), &hand))
+        set = stet_value_find(hand, "value", 5, &value);
     if (!c->has_default && !set)
         return there ? stet_tx_drop(x->tx, &name, err) : STET_OK;
-    stet_value now = stet_object();
-    stet_put(&now, "value", stet_retain(set ? stet_get(envelope, "value") : c->initial));
+    stet_value now = stet_value_object();
+    stet_value_put(&now, "value", stet_value_retain(set ? value : c->initial));
     if (c->has_default)
-        stet_put(&now, "default", stet_retain(c->initial));
+        stet_value_put(&now, "default", stet_value_retain(c->initial));
     if (set)
-        stet_put(&now, "set", stet_bool(true));
+        stet_value_put(&now, "set", stet_value_bool(true));
     return stet_tx_put(x->tx, &name, now, err);
 }
 
@@ -148,14 +160,14 @@ static stet_status write_streams(reconciling *x, const char *instance, stet_erro
         const stet_process_node *node = &x->t->shape->nodes[n];
         stet_link l;
         stet_path path = STET_PATH_INIT;
-        const char *own = stet_link_read(stet_get(node->row, "stream"), &l, &path) ? strrchr(l.id, ']') : NULL;
+        const char *own = stet_link_read(stet_value_get(node->row, "stream"), &l, &path) ? strrchr(l.id, ']') : NULL;
         stet_path_release(&path);
         if (!own || strncmp(l.id, "piece:-:node:", 13) != 0 || strcmp(own + 2, node->id) != 0)
             continue;
-        stet_value value = stet_object();
+        stet_value value = stet_value_object();
         char *local = stet_asprintf("%s.%s", instance, node->id), *id = stet_piece_part(x->piece, "node", local);
-        stet_put(&value, "$stream", stet_bool(true));
-        status = children_put(x->tx, id, value, err);
+        stet_value_put(&value, "$stream", stet_value_bool(true));
+        status = children_put(x, id, value, err);
         stet_free(local);
         stet_free(id);
     }
@@ -164,11 +176,11 @@ static stet_status write_streams(reconciling *x, const char *instance, stet_erro
 
 stet_status children_make(reconciling *x, const stet_run_child *at, size_t i, stet_error *err) {
     char *instance = stet_child_instance_id(x->a->node, at[i].key), *id = stet_piece_part(x->piece, "child", instance);
-    stet_value child = stet_object();
-    stet_put(&child, "argument", argument_of(x, at, i));
+    stet_value child = stet_value_object();
+    stet_value_put(&child, "argument", argument_of(x, at, i));
     if (!x->plain)
-        stet_put(&child, "result", stet_child_result(x->t, x->piece, x->a->row, instance));
-    stet_status status = children_put(x->tx, id, child, err);
+        stet_value_put(&child, "result", stet_child_result(x->t, x->piece, x->a->row, instance));
+    stet_status status = children_put(x, id, child, err);
     if (status == STET_OK)
         status = write_cells(x, instance, true, err);
     if (status == STET_OK)
@@ -201,8 +213,8 @@ stet_status children_give(reconciling *x, const stet_run_child *at, size_t i, st
     char *instance = stet_child_instance_id(x->a->node, at[i].key), *id = stet_piece_part(x->piece, "child", instance);
     stet_path path;
     children_value_path(&path, "argument");
-    stet_status status =
-        stet_tx_write(x->tx, &(stet_docname){id, NULL}, stet_path_ref(&path), argument_of(x, at, i), err);
+    stet_docname name = name_of(x, id);
+    stet_status status = stet_tx_write(x->tx, &name, stet_path_ref(&path), argument_of(x, at, i), err);
     note_moved(x, instance);
     stet_path_release(&path);
     stet_free(instance);
@@ -213,13 +225,13 @@ stet_status children_give(reconciling *x, const stet_run_child *at, size_t i, st
 static bool trusted(reconciling *x, const char *id, stet_value row) {
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action m = {0};
-    stet_value print = stet_get(row, "fingerprint");
+    stet_value print = stet_value_get(row, "fingerprint");
     stet_hash want;
     size_t len = 0;
-    const char *hex = stet_typeof(print) == STET_STRING ? stet_as_string(&print, &len) : "";
+    const char *hex = stet_value_type(print) == STET_TYPE_STRING ? stet_value_as_string(&print, &len) : "";
     bool yes = stet_hash_of_hex(hex, len, &want) &&
-               x->s->memo->ops->load(x->s->memo, x->a->piece->piece->doc, id, &arena, &m, NULL) == STET_OK &&
-               m.observed && m.state != STET_UNKNOWN && stet_hash_equal(m.implementation, want) &&
+               x->s->memo->ops->load(x->s->memo, x->a->piece->piece->key, id, &arena, &m, NULL) == STET_OK &&
+               m.observed && m.state != STET_STATE_UNKNOWN && stet_hash_equal(m.implementation, want) &&
                stet_hash_equal(m.runtime, x->s->runtime);
     stet_arena_release(&arena);
     return yes;
@@ -234,12 +246,12 @@ static stet_status drop_children_of(reconciling *x, const char *node, stet_error
 /* Nodes of a child that the template no longer has, and children of nodes that have none any more. */
 static stet_status drop_old_nodes(reconciling *x, const char *instance, stet_error *err) {
     stet_status status = STET_OK;
-    for (size_t n = 0; n < stet_count(x->old.nodes) && status == STET_OK; n++) {
-        stet_value name = stet_at(x->old.nodes, n);
-        const stet_process_node *now = stet_process_find(x->t->shape, stet_as_string(&name, NULL));
+    for (size_t n = 0; n < stet_value_count(x->old.nodes) && status == STET_OK; n++) {
+        stet_value name = stet_value_at(x->old.nodes, n);
+        const stet_process_node *now = stet_process_find(x->t->shape, stet_value_as_string(&name, NULL));
         if (now && stet_child_role_of(now->row) != STET_CHILD_NONE)
             continue;
-        char *node = stet_asprintf("%s.%s", instance, stet_as_string(&name, NULL));
+        char *node = stet_asprintf("%s.%s", instance, stet_value_as_string(&name, NULL));
         status = drop_children_of(x, node, err);
         if (status == STET_OK && !now) {
             char *id = stet_piece_part(x->piece, "node", node);
@@ -255,11 +267,11 @@ static stet_status drop_old_nodes(reconciling *x, const char *instance, stet_err
 
 stet_status children_look_at(reconciling *x, const stet_run_child *at, size_t i, stet_error *err) {
     char *instance = stet_child_instance_id(x->a->node, at[i].key), *id = stet_piece_part(x->piece, "child", instance);
-    stet_value rows, child = stet_object();
-    stet_put(&child, "argument", argument_of(x, at, i));
+    stet_value rows, child = stet_value_object();
+    stet_value_put(&child, "argument", argument_of(x, at, i));
     if (!x->plain)
-        stet_put(&child, "result", stet_child_result(x->t, x->piece, x->a->row, instance));
-    stet_status status = children_put(x->tx, id, child, err);
+        stet_value_put(&child, "result", stet_child_result(x->t, x->piece, x->a->row, instance));
+    stet_status status = children_put(x, id, child, err);
     note_moved(x, instance);
     if (status == STET_OK)
         status = write_cells(x, instance, false, err);
@@ -270,12 +282,12 @@ stet_status children_look_at(reconciling *x, const stet_run_child *at, size_t i,
     if (status == STET_OK)
         status = stet_child_rows(x->t, x->piece, x->a->node, x->a->row, instance, NULL, &x->modules, &rows, err);
     if (status == STET_OK) {
-        for (size_t n = 0; n < stet_count(rows); n++) {
-            const char *node = stet_key_at(rows, n, NULL);
-            if (!stet_stream_is_handler(stet_at(rows, n)) && !trusted(x, node, stet_at(rows, n)))
+        for (size_t n = 0; n < stet_value_count(rows); n++) {
+            const char *node = stet_value_key_at(rows, n, NULL);
+            if (!stet_stream_is_handler(stet_value_at(rows, n)) && !trusted(x, node, stet_value_at(rows, n)))
                 *stet_vec_add(&x->r->children->made) = stet_strdup(node);
         }
-        stet_release(rows);
+        stet_value_release(rows);
     }
     stet_free(instance);
     stet_free(id);

@@ -5,8 +5,8 @@
 void sched_children_forget(sched_action *a) {
     if (!a->children)
         return;
-    stet_release(a->children->keys);
-    stet_release(a->children->elements);
+    stet_value_release(a->children->keys);
+    stet_value_release(a->children->elements);
     stet_map_release(&a->children->places);
     *a->children = (sched_children){.serial = -1};
 }
@@ -64,11 +64,11 @@ static bool unload(stet_sched *s, const sched_piece *p, const char *node) {
 }
 
 uint32_t sched_child_place(stet_sched *s, const sched_action *a) {
-    stet_value parent = stet_get(a->row, "parent");
+    stet_value parent = stet_value_get(a->row, "parent");
     size_t end = stet_child_instance(a->node), from = end;
-    if (end == 0 || stet_typeof(parent) != STET_STRING)
+    if (end == 0 || stet_value_type(parent) != STET_TYPE_STRING)
         return 0;
-    uint32_t id = find_action(s, a->piece, stet_as_string(&parent, NULL));
+    uint32_t id = find_action(s, a->piece, stet_value_as_string(&parent, NULL));
     const sched_action *c = id == STET_PLAN_NONE ? NULL : stet_plan_data(s->plan, id);
     if (!c || c->role != STET_CHILD_REDUCE || !c->children)
         return 0;
@@ -85,10 +85,10 @@ static void rank_chain(stet_sched *s, const sched_action *coordinator) {
         const sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
         if (!a)
             continue;
-        stet_value parent = stet_get(a->row, "parent");
-        int64_t rank = stet_as_int(stet_get(a->row, "rank"));
-        if (stet_typeof(parent) == STET_STRING && a->piece == coordinator->piece && rank > 0 && rank < INT32_MAX &&
-            strcmp(stet_as_string(&parent, NULL), coordinator->node) == 0)
+        stet_value parent = stet_value_get(a->row, "parent");
+        int64_t rank = stet_value_as_int(stet_value_get(a->row, "rank"));
+        if (stet_value_type(parent) == STET_TYPE_STRING && a->piece == coordinator->piece && rank > 0 &&
+            rank < INT32_MAX && strcmp(stet_value_as_string(&parent, NULL), coordinator->node) == 0)
             stet_plan_set_rank(s->plan, (uint32_t)i, (uint32_t)rank + sched_child_place(s, a));
     }
 }
@@ -117,7 +117,7 @@ static void forget_predecessor(stet_sched *s, const sched_piece *p, const char *
         size_t len;
         const char *name = stet_plan_doc_name(s->plan, reads[i].doc, &len); /* space, scope and id */
         const char *scope = name + strlen(name) + 1, *doc = scope + strlen(scope) + 1;
-        if (name[0] || *scope || !of_other_link(doc, a, base, instance))
+        if (name[0] || strcmp(scope, a->piece->piece->scope) != 0 || !of_other_link(doc, a, base, instance))
             reads[kept++] = reads[i];
     }
     if (kept < count)
@@ -128,6 +128,7 @@ static void forget_predecessor(stet_sched *s, const sched_piece *p, const char *
 stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_lists *lists, stet_error *err) {
     stet_status status = STET_OK;
     bool some = false;
+    s->removes |= lists->gone.len > 0;
     if (a->role == STET_CHILD_REDUCE)
         rank_chain(s, a);
     for (size_t i = 0; i < lists->moved.len; i++)
@@ -140,36 +141,43 @@ stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_li
         sched_forget_asked(s);
     for (size_t i = 0; i < lists->made.len && status == STET_OK; i++) {
         uint32_t id;
-        status = sched_load_new(s, a->piece->piece->doc, lists->made.at[i], &id, err);
+        status = sched_load_new(s, a->piece->piece->key, lists->made.at[i], &id, err);
     }
     return status;
 }
 
 bool sched_child_there(action_run *r) {
-    return !r->a->child_doc || children_doc_there(r->tx, r->a->child_doc);
+    stet_docname child = stet_piece_name(r->a->piece->piece, r->a->child_doc);
+    return !r->a->child_doc || children_doc_there(r->tx, &child);
 }
 
-static bool stored(stet_sched *s, const char *id) {
+static bool stored(stet_sched *s, const stet_docname *name) {
     stet_doc_state state;
-    if (!id || stet_space_load(s->space, s->branch, &(stet_docname){id, NULL}, -1, &state, NULL) != STET_OK)
+    if (stet_space_load(s->space, s->branch, name, -1, &state, NULL) != STET_OK)
         return false;
-    stet_release(state.value);
+    stet_value_release(state.value);
     return state.exists;
+}
+
+static bool child_stored(stet_sched *s, const sched_action *a) {
+    stet_docname child = stet_piece_name(a->piece->piece, a->child_doc);
+    return stored(s, &child);
 }
 
 /* A coordinator changes the document of a child in one commit with its index. If it was written later, that was
  * somebody else, and the coordinator puts right what it gave. */
 stet_status sched_child_mend(stet_sched *s, sched_action *a, stet_error *err) {
-    stet_value parent = stet_get(a->row, "parent");
-    if (!a->child_doc || stet_typeof(parent) != STET_STRING || s->opts.observe_only)
+    stet_value parent = stet_value_get(a->row, "parent");
+    if (!a->child_doc || stet_value_type(parent) != STET_TYPE_STRING || s->opts.observe_only)
         return STET_OK;
-    char *index_id = stet_child_index_doc(a->piece->piece->name, stet_as_string(&parent, NULL));
-    bool other = children_written_after(s, &(stet_docname){a->child_doc, NULL}, index_id);
+    char *index_id = stet_child_index_doc(a->piece->piece->name, stet_value_as_string(&parent, NULL));
+    stet_docname child = stet_piece_name(a->piece->piece, a->child_doc), index = {index_id, child.scope};
+    bool other = children_written_after(s, &child, &index);
     stet_free(index_id);
     if (!other)
         return STET_OK;
     uint32_t id;
-    stet_status status = sched_load(s, a->piece->piece->doc, stet_as_string(&parent, NULL), &id, err);
+    stet_status status = sched_load(s, a->piece->piece->key, stet_value_as_string(&parent, NULL), &id, err);
     if (status != STET_OK)
         return status;
     ((sched_action *)stet_plan_data(s->plan, id))->verify = true;
@@ -181,15 +189,15 @@ stet_status sched_child_mend(stet_sched *s, sched_action *a, stet_error *err) {
 stet_status sched_children_overwritten(stet_sched *s, const stet_doc_change *at, size_t len, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < len; i++)
-        if (!*at[i].name.scope && strstr(at[i].name.id, ":children:"))
+        if (strncmp(at[i].name.id, "piece:", 6) == 0 && strstr(at[i].name.id, ":children:"))
             return STET_OK; /* a coordinator's */
     for (size_t i = 0; i < len && status == STET_OK; i++) {
-        if (*at[i].name.scope || strncmp(at[i].name.id, "piece:", 6) != 0 || !strstr(at[i].name.id, ":child:"))
+        if (strncmp(at[i].name.id, "piece:", 6) != 0 || !strstr(at[i].name.id, ":child:"))
             continue;
         for (size_t k = 0; k < stet_plan_count(s->plan) && status == STET_OK; k++) {
             sched_action *a = stet_plan_data(s->plan, (uint32_t)k);
             if (a && a->child_doc && strcmp(a->child_doc, at[i].name.id) == 0 &&
-                find_action(s, a->piece, a->node) == k) {
+                strcmp(a->piece->piece->scope, at[i].name.scope) == 0 && find_action(s, a->piece, a->node) == k) {
                 status = sched_child_mend(s, a, err);
                 break;
             }
@@ -198,22 +206,22 @@ stet_status sched_children_overwritten(stet_sched *s, const stet_doc_change *at,
     return status;
 }
 
-void sched_children_news(stet_sched *s, const char *doc) {
-    const char *name = strncmp(doc, "piece:", 6) == 0 ? strstr(doc, ":children:") : NULL;
-    if (!name)
+void sched_children_news(stet_sched *s, const stet_docname *doc) {
+    const char *name = strncmp(doc->id, "piece:", 6) == 0 ? strstr(doc->id, ":children:") : NULL;
+    char *piece = name ? stet_piece_around(doc) : NULL;
+    if (!piece)
         return;
     s->remade = true;
-    char *piece = stet_strndup(doc, (size_t)(name - doc)),
-         *children = stet_child_instance_id(name + strlen(":children:"), "");
+    char *children = stet_child_instance_id(name + strlen(":children:"), "");
     size_t len = strlen(children) - 1; /* "rows[": theirs, and those of their own children */
     bool some = false;
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
         if (!a)
             continue;
-        if (a->child_doc && strncmp(a->node, children, len) == 0 && strcmp(a->piece->piece->doc, piece) == 0 &&
+        if (a->child_doc && strncmp(a->node, children, len) == 0 && strcmp(a->piece->piece->name, piece) == 0 &&
             find_action(s, a->piece, a->node) == i &&
-            !(sched_async_running(s, a) && stored(s, a->child_doc))) /* its end will be looked at */
+            !(sched_async_running(s, a) && child_stored(s, a))) /* its end will be looked at */
             some |= unload(s, a->piece, a->node);
     }
     if (some)

@@ -78,9 +78,9 @@ static void follow_inside(search *f, stet_space *space, stet_value v) {
             follow(f, space, at, STET_PATH_ROOT);
             continue;
         }
-        for (size_t i = 0; i < stet_count(at); i++) {
-            stet_value child = stet_at(at, i);
-            if (stet_typeof(child) == STET_OBJECT || stet_typeof(child) == STET_ARRAY)
+        for (size_t i = 0; i < stet_value_count(at); i++) {
+            stet_value child = stet_value_at(at, i);
+            if (stet_value_type(child) == STET_TYPE_OBJECT || stet_value_type(child) == STET_TYPE_ARRAY)
                 *stet_vec_add(&stack) = child;
         }
     }
@@ -94,10 +94,11 @@ static void look_at(search *f, const cell *c, stet_value envelope) {
     stet_value cur = envelope;
     bool there = true, link = false;
     while (there && !link && stet_path_next(c->path, &cursor, &scratch, &key, &len)) {
-        if (stet_typeof(cur) == STET_OBJECT)
-            there = stet_find(cur, key, len, &cur);
-        else if (stet_typeof(cur) == STET_ARRAY && stet_path_index(key, len, &index) && index < stet_count(cur))
-            cur = stet_at(cur, index);
+        if (stet_value_type(cur) == STET_TYPE_OBJECT)
+            there = stet_value_find(cur, key, len, &cur);
+        else if (stet_value_type(cur) == STET_TYPE_ARRAY && stet_path_index(key, len, &index) &&
+                 index < stet_value_count(cur))
+            cur = stet_value_at(cur, index);
         else
             there = false;
         link = there && stet_link_is(cur, NULL);
@@ -105,7 +106,7 @@ static void look_at(search *f, const cell *c, stet_value envelope) {
     stet_buf_release(&scratch);
     if (link)
         follow(f, c->space, cur, (stet_pathref){c->path.bytes + cursor, c->path.len - cursor});
-    else if (there && (stet_typeof(cur) == STET_OBJECT || stet_typeof(cur) == STET_ARRAY))
+    else if (there && (stet_value_type(cur) == STET_TYPE_OBJECT || stet_value_type(cur) == STET_TYPE_ARRAY))
         follow_inside(f, c->space, cur);
 }
 
@@ -118,13 +119,28 @@ static stet_status look(search *f, const cell *c, stet_error *err) {
     if (status == STET_OK) {
         if (state.exists)
             look_at(f, c, state.value);
-        stet_release(state.value);
+        stet_value_release(state.value);
     } else if (status == STET_CORRUPT || status == STET_NOT_FOUND || status == STET_INVALID) {
         status = STET_OK;
     } else if (err) {
         stet_error_move(err, &mine);
     }
     stet_error_clear(&mine);
+    return status;
+}
+
+static stet_status follow_all(search *f, const cell *first, found *out, stet_error *err) {
+    stet_status status = STET_OK;
+    meet(f, first);
+    for (size_t i = 0; i < f->cells.len && status == STET_OK; i++) {
+        cell c = f->cells.at[i]; /* the list grows */
+        status = look(f, &c, err);
+    }
+    stet_address *places = stet_arena_alloc(&f->e->arena, (f->cells.len ? f->cells.len : 1) * sizeof *places);
+    for (size_t i = 0; i < f->cells.len; i++)
+        if (!f->cells.at[i].space && !stet_cells_closed(f->cells.at[i].name.id))
+            places[out->count++] = (stet_address){NULL, f->cells.at[i].name, f->cells.at[i].path};
+    out->at = places;
     return status;
 }
 
@@ -137,17 +153,12 @@ stet_status stet_envelopes_of(stet_envelopes *e, const stet_address *at, const s
     cell_key(&key, &first);
     const stet_slot *slot = stet_map_get(&e->known, key.data, key.len);
     if (!slot) {
-        meet(&f, &first);
-        for (size_t i = 0; i < f.cells.len && status == STET_OK; i++) {
-            cell c = f.cells.at[i]; /* the list grows */
-            status = look(&f, &c, err);
-        }
-        stet_address *places = stet_arena_alloc(&e->arena, (f.cells.len ? f.cells.len : 1) * sizeof *places);
         found *r = stet_arena_zero(&e->arena, sizeof *r);
-        for (size_t i = 0; i < f.cells.len; i++)
-            if (!f.cells.at[i].space && !stet_cells_closed(f.cells.at[i].name.id))
-                places[r->count++] = (stet_address){NULL, f.cells.at[i].name, f.cells.at[i].path};
-        r->at = places;
+        if (strncmp(at->name.id, STET_MAKES_PREFIX, strlen(STET_MAKES_PREFIX)) == 0)
+            status =
+                stet_makes_places(&e->patterns, e->space, e->branch, at->name.id, &e->arena, &r->at, &r->count, err);
+        else
+            status = follow_all(&f, &first, r, err);
         if (status == STET_OK) {
             stet_map_put(&e->known, key.data, key.len, (stet_slot){.p = r});
             slot = stet_map_get(&e->known, key.data, key.len);
@@ -165,5 +176,6 @@ stet_status stet_envelopes_of(stet_envelopes *e, const stet_address *at, const s
 
 void stet_envelopes_release(stet_envelopes *e) {
     stet_map_release(&e->known);
+    e->patterns = (stet_makes_known){0};
     stet_arena_release(&e->arena);
 }

@@ -8,11 +8,14 @@
  * to the cell, the cell itself if it holds one, and links inside its value. So the places that it may write to change
  * with documents that it does not own. Nothing of them is stored: everybody who asks finds them in the documents as
  * they are (the plan, `status`, `why`, a dry run), so that pointing a link elsewhere needs no mark of its own.
+ *
+ * A cell may also stand for a path of files that are made (makes.h): it leads to all that was read of them.
  */
 #ifndef STET_SCHEDULER_ENVELOPE_H
 #define STET_SCHEDULER_ENVELOPE_H
 
 #include "base/map.h"
+#include "graph/makes.h"
 #include "memory/observe.h"
 
 typedef struct stet_envelopes {
@@ -22,6 +25,7 @@ typedef struct stet_envelopes {
     stet_status (*open)(void *ctx, const char *name, stet_space **out, stet_error *err);
     void *ctx;
     stet_map known; /* scope, id, path of a cell -> what was found, until the release: many share one cell */
+    stet_makes_known patterns;
     stet_arena arena;
 } stet_envelopes;
 

@@ -7,21 +7,21 @@
 
 static stet_status fingerprint(void *ctx, stet_value descriptor, stet_hash *out, stet_error *err) {
     stet_sched *s = ctx;
-    stet_value type = stet_get(descriptor, "type");
+    stet_value type = stet_value_get(descriptor, "type");
     const stet_module_kind *kind =
-        stet_typeof(type) == STET_STRING ? stet_module_find(stet_as_string(&type, NULL)) : NULL;
+        stet_value_type(type) == STET_TYPE_STRING ? stet_module_find(stet_value_as_string(&type, NULL)) : NULL;
     void *state;
     if (!kind)
-        return stet_module_check(NULL, descriptor, stet_null(), err);
+        return stet_module_check(NULL, descriptor, stet_value_null(), err);
     stet_status status = sched_kind_state(s, kind, &state, err);
     return status == STET_OK ? kind->fingerprint(state, descriptor, out, err) : status;
 }
 
 static stet_input_use use(void *ctx, stet_value descriptor, const char *input, size_t len) {
     (void)ctx;
-    stet_value type = stet_get(descriptor, "type");
+    stet_value type = stet_value_get(descriptor, "type");
     const stet_module_kind *kind =
-        stet_typeof(type) == STET_STRING ? stet_module_find(stet_as_string(&type, NULL)) : NULL;
+        stet_value_type(type) == STET_TYPE_STRING ? stet_module_find(stet_value_as_string(&type, NULL)) : NULL;
     return kind && kind->use ? kind->use(descriptor, input, len) : STET_INPUT_MAYBE;
 }
 
@@ -34,6 +34,7 @@ typedef STET_VEC(const char *) id_list;
 typedef struct installing {
     stet_sched *s;
     stet_pattern *pattern;
+    char *key; /* of the piece */
     stet_process *process, *old;
     stet_piece *before;
     stet_process_diff diff;
@@ -86,9 +87,9 @@ static stet_status peek_value(void *ctx, const char *id, stet_value *value, stet
     stet_value envelope;
     (void)err;
     stet_docname name = stet_process_name(l->in->process, id);
-    *value = stet_null();
+    *value = stet_value_null();
     if (stet_tx_peek(l->tx, NULL, &name, STET_PATH_ROOT, &envelope, NULL) == STET_OK)
-        *value = stet_retain(stet_get(envelope, "value"));
+        *value = stet_value_retain(stet_value_get(envelope, "value"));
     return STET_OK;
 }
 
@@ -141,7 +142,7 @@ static stet_status rehearse(const installing *in, stet_error *err) {
     stet_tx *tx;
     stet_piece_setup setup = setup_of(in, NULL);
     stet_status status = STET_OK;
-    if (!in->before && stet_count(in->unset) > 0) {
+    if (!in->before && stet_value_count(in->unset) > 0) {
         stet_piece *p = NULL;
         status = stet_piece_load(in->s->space, in->s->branch, in->process->piece, -1, &p, err);
         stet_piece_free(p);
@@ -168,8 +169,8 @@ static stet_status install(installing *in, stet_group *g, stet_error *err) {
     /* What was looked at must still be so. */
     stet_docname result = stet_process_name(in->process, NULL);
     if (stet_tx_read(tx, NULL, &result, STET_PATH_ROOT, STET_RECURSIVE, &seen, NULL) != STET_OK)
-        seen = stet_null();
-    int64_t now = stet_as_int(stet_get(stet_get(seen, "process"), "generation"));
+        seen = stet_value_null();
+    int64_t now = stet_value_as_int(stet_value_get(stet_value_get(seen, "process"), "generation"));
     if (now != (in->before ? in->before->generation : 0) && in->before)
         status =
             stet_fail(err, STET_CONFLICT, "piece \"%s\" was set up by somebody else meanwhile", in->process->piece);
@@ -251,7 +252,8 @@ static void sort_out(const installing *in, bool all, id_list *fresh, id_list *go
     ranked *order = stet_alloc((fresh->len + 1) * sizeof *order);
     for (size_t i = 0; i < fresh->len; i++)
         order[i] =
-            (ranked){stet_as_int(stet_get(stet_process_find(in->process, fresh->at[i])->row, "rank")), i, fresh->at[i]};
+            (ranked){stet_value_as_int(stet_value_get(stet_process_find(in->process, fresh->at[i])->row, "rank")), i,
+                     fresh->at[i]};
     qsort(order, fresh->len, sizeof *order, by_rank);
     for (size_t i = 0; i < fresh->len; i++)
         fresh->at[i] = order[i].id;
@@ -265,8 +267,8 @@ static stet_status write_rest(stet_tx *tx, void *ctx, stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_docname result = stet_process_name(in->process, NULL);
     stet_path_push(&path, "source");
-    if (stet_typeof(in->source) != STET_NULL)
-        status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_retain(in->source), err);
+    if (stet_value_type(in->source) != STET_TYPE_NULL)
+        status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_value_retain(in->source), err);
     stet_path_release(&path);
     if (status == STET_OK)
         status = stet_piece_adjust(tx, in->s->branch, in->before, in->unset, in->set, err);
@@ -299,21 +301,21 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
         status = stet_piece_keep_schemas(s->space, s->branch_name, in->process, err);
     /* Which nodes there were is not known: nothing that is recorded of them counts. */
     if (status == STET_OK && in->before && !in->old)
-        status = s->memo->ops->forget(s->memo, in->process->result, NULL, 0, err);
+        status = s->memo->ops->forget(s->memo, in->key, NULL, 0, err);
     if (status != STET_OK)
         return status;
     id_list fresh = {0}, gone = {0};
     sort_out(in, runtime, &fresh, &gone);
     if (fresh.len > 0)
-        status = s->memo->ops->distrust(s->memo, in->process->result, fresh.at, fresh.len, reason, err);
+        status = s->memo->ops->distrust(s->memo, in->key, fresh.at, fresh.len, reason, err);
     if (status == STET_OK)
         status = install_until_it_holds(in, err);
     if (status == STET_OK && in->before && fresh.len > 0)
-        status = s->memo->ops->distrust(s->memo, in->process->result, fresh.at, fresh.len, reason, err);
+        status = s->memo->ops->distrust(s->memo, in->key, fresh.at, fresh.len, reason, err);
     for (size_t i = 0; i < in->children.len; i++)
         *stet_vec_add(&gone) = in->children.at[i];
     if (status == STET_OK && gone.len > 0)
-        status = s->memo->ops->forget(s->memo, in->process->result, gone.at, gone.len, err);
+        status = s->memo->ops->forget(s->memo, in->key, gone.at, gone.len, err);
     *out = (stet_sched_installed){.created = !in->before,
                                   .changed = in->before != NULL,
                                   .generation = in->process->generation,
@@ -329,16 +331,16 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
 }
 
 /* Forgets what is in memory of a piece whose graph was replaced. */
-static void unload(stet_sched *s, const char *doc) {
+static void unload(stet_sched *s, const char *key) {
     sched_forget_asked(s);
     for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
-        if (a && strcmp(a->piece->piece->doc, doc) == 0 &&
+        if (a && strcmp(a->piece->piece->key, key) == 0 &&
             stet_plan_find(s->plan, stet_plan_name(s->plan, (uint32_t)i),
                            strlen(stet_plan_name(s->plan, (uint32_t)i))) == i)
             stet_plan_remove(s->plan, (uint32_t)i);
     }
-    stet_slot *slot = stet_map_get(&s->pieces, doc, strlen(doc));
+    stet_slot *slot = stet_map_get(&s->pieces, key, strlen(key));
     if (slot) {
         sched_piece *p = slot->p;
         stet_piece *fresh = NULL;
@@ -352,8 +354,11 @@ static void unload(stet_sched *s, const char *doc) {
 }
 
 void sched_install_news(stet_sched *s, const stet_doc_change *change, int64_t seq) {
-    stet_slot *slot = stet_map_get(&s->pieces, change->name.id, strlen(change->name.id));
+    char *piece = *change->name.scope ? stet_piece_key_of(&change->name) : NULL;
+    const char *id = *change->name.scope ? piece : change->name.id;
+    stet_slot *slot = id ? stet_map_get(&s->pieces, id, strlen(id)) : NULL;
     sched_piece *p = slot ? slot->p : NULL;
+    stet_free(piece);
     for (size_t i = 0; p && i < change->len && p->piece->seq < seq && !p->outdated; i++)
         p->outdated = stet_touches(change->at[i].path, change->at[i].kind, stet_path_ref(&s->ground), STET_RECURSIVE);
     s->outdated = s->outdated || (p && p->outdated);
@@ -366,7 +371,7 @@ void sched_renew(stet_sched *s) {
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
         sched_piece *p = slot->p;
         if (p->outdated)
-            unload(s, p->piece->doc);
+            unload(s, p->piece->key);
         p->outdated = false;
     }
     s->outdated = false;
@@ -383,11 +388,16 @@ stet_status stet_sched_set_up(stet_sched *s, const stet_sched_setup *setup, stet
     stet_pattern *pattern = setup->pattern;
     if (!stet_piece_name_valid(setup->piece)) {
         stet_fail(err, STET_INVALID, "\"%s\" is no name for a piece", setup->piece);
-        stet_hint(err, "use letters, digits, \"_\", \"-\" and \".\"");
+        stet_hint(err, "use letters, digits, \"_\", \"-\" and \".\", and for another scope \"@SCOPE\" after that");
         return STET_INVALID;
     }
     stet_process_modules modules = sched_modules(s);
-    installing in = {.s = s, .pattern = pattern, .source = setup->source, .set = setup->set, .unset = setup->unset};
+    installing in = {.s = s,
+                     .pattern = pattern,
+                     .key = stet_piece_key(setup->piece),
+                     .source = setup->source,
+                     .set = setup->set,
+                     .unset = setup->unset};
     /* A program whose graph can't be built is not kept, unless it is used up by building it. */
     stet_status status = pattern->use_up ? stet_piece_keep_program(s->space, s->branch_name, pattern, err) : STET_OK;
     if (status == STET_OK)
@@ -406,7 +416,8 @@ stet_status stet_sched_set_up(stet_sched *s, const stet_sched_setup *setup, stet
     stet_lock_close(lock);
     stet_free(path);
     if (status == STET_OK)
-        unload(s, in.process->result);
+        unload(s, in.key);
+    stet_free(in.key);
     for (size_t i = 0; i < in.children.len; i++)
         stet_free(in.children.at[i]);
     stet_vec_release(&in.children);
@@ -439,9 +450,9 @@ stet_status stet_sched_delete(stet_sched *s, const char *piece, stet_error *err)
     status = STET_OK;
     while (status == STET_OK && d.more)
         status = stet_space_transact(s->space, s->branch_name, delete_some, &d, NULL, err);
-    char *doc = stet_piece_doc(piece);
+    char *key = stet_piece_key(piece);
     if (status == STET_OK)
-        status = s->memo->ops->forget(s->memo, doc, NULL, 0, err); /* all of it */
-    stet_free(doc);
+        status = s->memo->ops->forget(s->memo, key, NULL, 0, err); /* all of it */
+    stet_free(key);
     return status;
 }

@@ -25,7 +25,7 @@ typedef struct stet_memo_cell {
 /* An action as recorded. */
 typedef struct stet_memo_action {
     int64_t number;
-    const char *piece;  /* id of the result document */
+    const char *piece;  /* the key of the piece (graph/process.h), as everywhere below */
     const char *action; /* node id */
     bool observed;      /* there is an observation; false: the reads and writes below are empty */
     bool failed;
@@ -42,7 +42,7 @@ typedef struct stet_memo_action {
  * (That look-up took half of the time of a settling.) */
 typedef stet_status (*stet_memo_visit)(void *ctx, int64_t number, stet_error *err);
 /* The same with names, which cost little when all actions are listed. Borrowed for the call. `piece` NULL: the action
- * belongs to a document in another scope, which is not a piece. */
+ * belongs to a document that is not a piece. */
 typedef stet_status (*stet_memo_visit_pending)(void *ctx, int64_t number, const char *piece, const char *action,
                                                stet_action_state state, stet_error *err);
 
@@ -67,7 +67,7 @@ typedef struct stet_memo_ops {
     /* STET_NOT_FOUND: never recorded. */
     stet_status (*load)(stet_memo *x, const char *piece, const char *action, stet_arena *arena, stet_memo_action *out,
                         stet_error *err);
-    /* STET_NOT_FOUND also for one that is of no piece, by its scope. */
+    /* STET_NOT_FOUND also for one that is of no piece, by its name. */
     stet_status (*get)(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out, stet_error *err);
     /* distrust: makes these actions unknown, whether they are recorded or not. forget: removes them. Each is durable on
      * return; install.c describes the order that makes a crash in between harmless. */

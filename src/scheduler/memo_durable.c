@@ -40,7 +40,11 @@ typedef struct visiting {
 static stet_status visit_mark(void *ctx, int64_t number, const stet_docname *piece, const char *action,
                               stet_action_state state, stet_error *err) {
     const visiting *v = ctx;
-    return v->visit(v->ctx, number, *piece->scope ? NULL : piece->id, action, state, err);
+    char *key = *piece->scope ? stet_piece_key_of(piece) : NULL;
+    bool other = *piece->scope ? !key : strchr(piece->id, '@') != NULL; /* not the name of a piece */
+    stet_status status = v->visit(v->ctx, number, other ? NULL : key ? key : piece->id, action, state, err);
+    stet_free(key);
+    return status;
 }
 
 static stet_status x_pending(stet_memo *x, int64_t since, int64_t after, size_t limit, stet_memo_visit_pending visit,
@@ -52,7 +56,10 @@ static stet_status x_pending(stet_memo *x, int64_t since, int64_t after, size_t 
 }
 
 static stet_status x_count(stet_memo *x, const char *piece, size_t *out, stet_error *err) {
-    return stet_observe_count_marks(x->space, x->branch, piece, out, err);
+    stet_piece_id id = {.name = {NULL, NULL}};
+    if (piece)
+        stet_piece_id_of(piece, &id);
+    return stet_observe_count_marks(x->space, x->branch, id.name.id, id.name.scope, out, err);
 }
 
 static stet_status x_survey(stet_memo *x, stet_hash demand, stet_survey *out, stet_error *err) {
@@ -86,7 +93,7 @@ static stet_status x_readers(stet_memo *x, const char *space, const stet_docname
 }
 
 static stet_status x_failed(stet_memo *x, stet_numbers *out, stet_error *err) {
-    return stet_observe_failed(x->space, x->branch, NULL, out, err);
+    return stet_observe_failed(x->space, x->branch, NULL, NULL, out, err);
 }
 
 static const stet_memo_cell *cells(stet_arena *arena, const stet_observed *at, size_t count) {
@@ -119,32 +126,41 @@ static void describe(const stet_action_record *r, stet_arena *arena, stet_memo_a
 static stet_status x_get(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out, stet_error *err) {
     stet_action_record r;
     stet_status status = stet_observe_brief(x->space, number, arena, &r, err);
-    if (status == STET_OK && *r.key.scope)
+    if (status != STET_OK)
+        return status;
+    describe(&r, arena, out);
+    char *key = *r.key.scope ? stet_piece_key_of(&(stet_docname){r.key.piece, r.key.scope}) : NULL;
+    if (*r.key.scope ? !key : strchr(r.key.piece, '@') != NULL)
         return stet_fail(err, STET_NOT_FOUND, "\"%s\" of scope \"%s\" is no piece", r.key.piece, r.key.scope);
-    if (status == STET_OK)
-        describe(&r, arena, out);
-    return status;
+    if (key)
+        out->piece = stet_arena_strdup(arena, key);
+    stet_free(key);
+    return STET_OK;
 }
 
 static stet_status x_load(stet_memo *x, const char *piece, const char *action, stet_arena *arena, stet_memo_action *out,
                           stet_error *err) {
-    stet_action_key key = {.piece = piece, .action = action};
+    stet_piece_id id;
+    stet_piece_id_of(piece, &id);
+    stet_action_key key = {.piece = id.name.id, .scope = id.name.scope, .action = action};
     int64_t number;
     stet_status status = stet_observe_number(x->space, x->branch, &key, &number, err);
     return status == STET_OK ? x_get(x, number, arena, out, err) : status;
 }
 
-static stet_action_key *keys_of(const char *piece, const char *const *actions, size_t count) {
+static stet_action_key *keys_of(const stet_docname *piece, const char *const *actions, size_t count) {
     stet_action_key *keys = stet_alloc((count ? count : 1) * sizeof *keys);
     for (size_t i = 0; i < count; i++)
-        keys[i] = (stet_action_key){piece, NULL, actions[i]};
+        keys[i] = (stet_action_key){piece->id, piece->scope, actions[i]};
     return keys;
 }
 
 static stet_status x_distrust(stet_memo *x, const char *piece, const char *const *actions, size_t count,
                               stet_reason reason, stet_error *err) {
     enum { AT_ONCE = 100000 }; /* each is harmless by itself, and a million would take half a gigabyte */
-    stet_action_key *keys = keys_of(piece, actions, count);
+    stet_piece_id id;
+    stet_piece_id_of(piece, &id);
+    stet_action_key *keys = keys_of(&id.name, actions, count);
     stet_status status = STET_OK;
     for (size_t i = 0; i < count && status == STET_OK; i += AT_ONCE)
         status = stet_observe_distrust(x->space, x->branch, keys + i, count - i < AT_ONCE ? count - i : AT_ONCE, reason,
@@ -155,10 +171,12 @@ static stet_status x_distrust(stet_memo *x, const char *piece, const char *const
 
 static stet_status x_forget(stet_memo *x, const char *piece, const char *const *actions, size_t count,
                             stet_error *err) {
+    stet_piece_id id;
+    stet_piece_id_of(piece, &id);
     if (!actions)
-        return stet_observe_forget(x->space, x->branch, piece, NULL, NULL, 0, err);
-    stet_action_key *keys = keys_of(piece, actions, count);
-    stet_status status = stet_observe_forget(x->space, x->branch, piece, NULL, keys, count, err);
+        return stet_observe_forget(x->space, x->branch, id.name.id, id.name.scope, NULL, 0, err);
+    stet_action_key *keys = keys_of(&id.name, actions, count);
+    stet_status status = stet_observe_forget(x->space, x->branch, id.name.id, id.name.scope, keys, count, err);
     free(keys);
     return status;
 }
@@ -170,7 +188,9 @@ static bool stop(void *ctx, int64_t action, const char *name, size_t name_len, c
 }
 
 static stet_status x_knows(stet_memo *x, const char *piece, bool *out, stet_error *err) {
-    stet_action_filter one = {.piece = piece, .generation = -1, .limit = 1};
+    stet_piece_id id;
+    stet_piece_id_of(piece, &id);
+    stet_action_filter one = {.piece = id.name.id, .scope = id.name.scope, .generation = -1, .limit = 1};
     *out = false;
     return stet_observe_scan(x->space, x->branch, &one, stop, out, err);
 }

@@ -10,7 +10,7 @@
  *         stet_value value;
  *         stet_status status = stet_run_read(run, STET_PATH_ROOT, STET_RECURSIVE, &value, err); // any number of reads
  *         if (status == STET_OK)
- *             stet_run_succeed(run, stet_retain(value));
+ *             stet_run_succeed(run, stet_value_retain(value));
  *         else
  *             stet_run_fail(run, err);
  *         return STET_OK;
@@ -54,6 +54,9 @@ typedef struct stet_module_host {
     int jobs;                     /* maximum number under way; 0: the kind decides */
     bool (*cancelled)(void *ctx); /* was a stop requested? May be NULL */
     void *cancelled_ctx;
+    /* May a node that has not run yet write this file? True if unsure. NULL: none does. */
+    bool (*may_make)(void *ctx, const char *path);
+    void *may_make_ctx;
     const bool
         /* Set when one has failed: what has not begun yet does not begin, and ends as STET_CANCELLED. May be NULL. */
         *stopped;

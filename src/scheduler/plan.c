@@ -9,6 +9,7 @@ stet_plan *stet_plan_new(const stet_plan_source *source) {
     if (source)
         p->source = *source;
     p->live_epoch = p->none_epoch = p->asked_epoch = p->down_epoch = 1;
+    p->shape = 1;
     return p;
 }
 
@@ -85,6 +86,7 @@ void stet_plan_doc_covered(stet_plan *p, uint32_t id) {
 
 uint32_t stet_plan_add(stet_plan *p, const char *name, size_t len, const stet_plan_opts *o) {
     assert(!stet_map_get(&p->node_names, name, len));
+    p->shape++;
     uint32_t id = (uint32_t)p->nodes.len;
     if (p->free_nodes.len > 0)
         id = p->free_nodes.at[--p->free_nodes.len];
@@ -240,12 +242,13 @@ bool stet_plan_unload(stet_plan *p, uint32_t id) {
     if (upstream_runs(p, id))
         return false; /* it may stand between that and one that has to wait for it */
     n->down_at = 0;
+    p->shape++;
     forget_downstream(p, id);
     stet_map_remove(&p->node_names, n->name, strlen(n->name));
-    edge *edges[2] = {n->reads, n->writes};
-    uint32_t counts[2] = {n->read_count, n->write_count};
+    edge *edges[3] = {n->reads, n->writes, n->envelopes};
+    uint32_t counts[3] = {n->read_count, n->write_count, n->envelope_count};
     plan_edges_drop(p, id);
-    for (int side = 0; side < 2; side++) {
+    for (int side = 0; side < 3; side++) {
         for (uint32_t i = 0; i < counts[side]; i++) {
             doc *d = &p->docs.at[edges[side][i].doc];
             if (side == 0) { /* a change there has to find the action on disk again */
@@ -290,6 +293,10 @@ size_t stet_plan_loaded(const stet_plan *p) {
     return p->nodes.len - p->free_nodes.len;
 }
 
+uint64_t stet_plan_shape(const stet_plan *p) {
+    return p->shape;
+}
+
 static void collect(void *ctx, uint32_t id) {
     stet_plan_nodes *out = ctx;
     *stet_vec_add(out) = id;
@@ -309,6 +316,7 @@ void stet_plan_forget_asked(stet_plan *p) {
     stet_map_clear(&p->asked);
     p->asked_epoch++;
     p->down_epoch++;
+    p->shape++;
 }
 
 /* Makes sure that every reader of a change is loaded. What was asked once is in memory, and memory is kept up to date
@@ -415,6 +423,19 @@ static bool put_behind_writer(stet_plan *p, uint32_t id) {
     return true;
 }
 
+/* R5: a circle is put aside at the same member whichever began, the first by turn of those that run without an end. One
+ * that got ahead of it runs on until that one has had its runs. */
+static bool gives_way(const stet_plan *p, const node *n) {
+    if (n->circle == 0 || n->runs >= 2 * STET_PLAN_MAX_RUNS)
+        return false;
+    for (size_t i = 0; i < p->nodes.len; i++) {
+        const node *o = &p->nodes.at[i];
+        if (o->circle == n->circle && o->turn < n->turn && o->runs + 1 >= STET_PLAN_MAX_RUNS && !(o->flags & N_ASIDE))
+            return true;
+    }
+    return false;
+}
+
 stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_error *err) {
     *out = (stet_plan_step){STET_PLAN_IDLE, STET_PLAN_NONE, 0};
     while (p->timers.len > 0 && p->timers.at[0].at <= now) {
@@ -461,7 +482,7 @@ stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_
             plan_timer_push(p, due, id);
             continue;
         }
-        if (n->runs >= STET_PLAN_MAX_RUNS) {
+        if (n->runs >= STET_PLAN_MAX_RUNS && !gives_way(p, n)) {
             n->flags |= N_ASIDE;
             continue;
         }
@@ -635,6 +656,26 @@ uint32_t stet_plan_runs(const stet_plan *p, uint32_t id) {
     return p->nodes.at[id].runs;
 }
 
+typedef struct named {
+    const char *name;
+    uint32_t id;
+} named;
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const named *)a)->name, ((const named *)b)->name);
+}
+
+/* Numbers follow the order in which actions were loaded; names are the same in every process. */
+static void sort_by_name(const stet_plan *p, stet_plan_nodes *list) {
+    named *all = stet_alloc((list->len + 1) * sizeof *all);
+    for (size_t i = 0; i < list->len; i++)
+        all[i] = (named){p->nodes.at[list->at[i]].name, list->at[i]};
+    qsort(all, list->len, sizeof *all, by_name);
+    for (size_t i = 0; i < list->len; i++)
+        list->at[i] = all[i].id;
+    stet_free(all);
+}
+
 bool stet_plan_cycle(stet_plan *p, uint32_t id, stet_buf *out) {
     uint32_t stamp = ++p->stamp;
     stet_plan_nodes queue = {0};
@@ -648,6 +689,7 @@ bool stet_plan_cycle(stet_plan *p, uint32_t id, stet_buf *out) {
             edge e = p->nodes.at[at].writes[w];
             stet_vec_clear(&p->found);
             stet_plan_readers(p, e.doc, plan_path_at(p, e.path), STET_KEYSET, &p->found);
+            sort_by_name(p, &p->found);
             for (size_t i = 0; i < p->found.len; i++) {
                 uint32_t r = p->found.at[i];
                 if (r == id && at != id) {

@@ -32,7 +32,7 @@
  *   R4. Reads are replaced after each run. If that makes an action live that was not, it is considered at once. If that
  *       removes the last path to a demand, the actions that wait there are put aside without having run.
  *   R5. An action that ran STET_PLAN_MAX_RUNS times in one settling is put aside and reported with its cycle; the
- *       others continue.
+ *       others continue. Of a circle that is known from the graph it is always the same member.
  *   R6. A failed action is not dirty: it runs again when a read changes, or when it is marked.
  *   R7. What an action wrote belongs to it: a change there by another writer makes it dirty.
  *   R8. A materializer may write anywhere inside its envelopes, and only its run tells where. An envelope is a path to
@@ -133,6 +133,9 @@ bool stet_plan_unload(stet_plan *p, uint32_t node);
 bool stet_plan_any_parked(const stet_plan *p);
 /* How many actions are in memory. Numbers go up to stet_plan_count; those of unloaded actions have no data. */
 size_t stet_plan_loaded(const stet_plan *p);
+/* Differs from what it was if actions, their reads or their writes did since, or if the source may know of others by
+ * now: as long as it is the same, stet_plan_downstream finds the same. Never 0. */
+uint64_t stet_plan_shape(const stet_plan *p);
 
 /* Are all waiting actions unneeded, as far as the loaded actions tell? */
 bool stet_plan_at_rest(const stet_plan *p);

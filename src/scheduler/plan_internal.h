@@ -115,6 +115,7 @@ struct stet_plan {
     size_t running;
     uint32_t arrivals;
     uint32_t live_epoch, none_epoch, down_epoch, stamp;
+    uint64_t shape;         /* stet_plan_shape */
     stet_plan_nodes *heard; /* who listens to marks by others; NULL: nobody */
     uint32_t walking;       /* stamp of the walk that is under way, or 0, */
     bool missed;            /* and whether an action came in that reads what the walk has passed */

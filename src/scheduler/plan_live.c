@@ -393,6 +393,7 @@ bool stet_plan_set_reads(stet_plan *p, uint32_t id, const stet_plan_read *at, si
         free(l.at);
         return false;
     }
+    p->shape++;
     edge *old = n->reads;
     uint32_t old_count = n->read_count;
     bool lost = false, gained = false;
@@ -445,6 +446,15 @@ static void drop_writes(stet_plan *p, uint32_t id) {
     }
 }
 
+static void drop_envelopes(stet_plan *p, uint32_t id) {
+    const node *n = &p->nodes.at[id];
+    for (uint32_t i = 0; i < n->envelope_count; i++) {
+        doc *d = &p->docs.at[n->envelopes[i].doc];
+        plan_index_remove(&d->envelopes, &p->paths, n->envelopes[i].path, id, STET_RECURSIVE);
+        d->edges--;
+    }
+}
+
 void plan_edges_drop(stet_plan *p, uint32_t id) {
     const node *n = &p->nodes.at[id];
     for (uint32_t i = 0; i < n->read_count; i++) {
@@ -453,6 +463,7 @@ void plan_edges_drop(stet_plan *p, uint32_t id) {
         d->edges--;
     }
     drop_writes(p, id);
+    drop_envelopes(p, id);
 }
 
 void stet_plan_set_writes(stet_plan *p, uint32_t id, const stet_plan_write *at, size_t len) {
@@ -467,6 +478,7 @@ void stet_plan_set_writes(stet_plan *p, uint32_t id, const stet_plan_write *at, 
         free(l.at);
         return;
     }
+    p->shape++;
     drop_writes(p, id);
     for (uint32_t i = 0; i < l.len; i++) {
         plan_index_add(&p->docs.at[l.at[i].doc].writers, l.at[i].path, id, STET_RECURSIVE);
@@ -493,11 +505,7 @@ void stet_plan_set_envelopes(stet_plan *p, uint32_t id, const stet_plan_write *a
         same = n->envelopes[i].doc == at[i].doc && n->envelopes[i].path == plan_path(&p->paths, at[i].path);
     if (same)
         return;
-    for (uint32_t i = 0; i < n->envelope_count; i++) {
-        doc *d = &p->docs.at[n->envelopes[i].doc];
-        plan_index_remove(&d->envelopes, &p->paths, n->envelopes[i].path, id, STET_RECURSIVE);
-        d->edges--;
-    }
+    drop_envelopes(p, id);
     if (n->envelope_count > 0)
         stet_plan_doubt_unwanted(p); /* so may what leads to it, if it was found to lead nowhere */
     free(n->envelopes);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "graph/cells.h"
 #include "memory/observe.h"
 
 /* Where a read goes: a document and a path in its envelope. */
@@ -25,13 +26,13 @@ typedef struct step {
 typedef STET_VEC(step) steps;
 
 static size_t add_step(steps *s, stet_value link, size_t from) {
-    *stet_vec_add(s) = (step){stet_retain(link), from};
+    *stet_vec_add(s) = (step){stet_value_retain(link), from};
     return s->len - 1;
 }
 
 static void steps_release(steps *s) {
     for (size_t i = 0; i < s->len; i++)
-        stet_release(s->at[i].link);
+        stet_value_release(s->at[i].link);
     stet_vec_release(s);
 }
 
@@ -99,12 +100,14 @@ static const char *part_of(const char *id) {
     return NULL;
 }
 
-char *stet_reader_coordinator(const char *id, const char *piece, const char *node, const char **at) {
+char *stet_reader_coordinator(const stet_docname *doc, const char *piece, const char *node, const char **at) {
+    const char *id = doc->id;
     const char *part = part_of(id);
     if (!part)
         return NULL;
     size_t name = 6 + strcspn(id + 6, ":");
-    bool own = piece && strlen(piece) == name - 6 && strncmp(piece, id + 6, name - 6) == 0;
+    bool own = piece && strcspn(piece, "@") == name - 6 && strncmp(piece, id + 6, name - 6) == 0 &&
+               strcmp(stet_piece_scope(piece), doc->scope ? doc->scope : "") == 0;
     while ((*at = strchr(*at ? *at + 1 : part, '['))) {
         size_t len = (size_t)(*at - part);
         if (!own || strncmp(node, part, len) != 0 || (node[len] != '[' && node[len]))
@@ -132,17 +135,33 @@ static stet_status read_coordinator(stet_reader *r, const target *t, const char 
     return status;
 }
 
+/* Documents of files in another space are what files are as long as that space follows them, and what it follows has a
+ * document, or is no file. So of one that is not there nothing can be said. */
+static stet_status refuse_unseen(const stet_reader *r, const target *t, stet_status status, stet_error *err) {
+    stet_value ignored;
+    if (status != STET_NOT_FOUND || !t->space || !stet_cells_outside(t->name.id) ||
+        stet_tx_peek(r->tx, t->space, &t->name, STET_PATH_ROOT, &ignored, NULL) == STET_OK)
+        return status;
+    stet_error_clear(err);
+    stet_fail(err, STET_INVALID, "space \"%s\" knows nothing of \"%.200s\": each space has its own documents of files",
+              stet_space_name(t->space), t->name.id);
+    stet_hint(err, "leave \"space\" out of the link, or let a node of that space read it");
+    return STET_INVALID;
+}
+
 static stet_status read_recorded(stet_reader *r, const target *t, stet_pathref path, stet_read_kind kind,
                                  stet_value *out, stet_error *err) {
     if (!r->record)
-        return stet_tx_peek(r->tx, t->space, &t->name, path, out, err);
+        return refuse_unseen(r, t, stet_tx_peek(r->tx, t->space, &t->name, path, out, err), err);
     const char *at = NULL;
     stet_status status = STET_OK;
-    for (char *id; status == STET_OK && (id = stet_reader_coordinator(t->name.id, r->piece, r->node, &at));) {
+    for (char *id; status == STET_OK && (id = stet_reader_coordinator(&t->name, r->piece, r->node, &at));) {
         status = read_coordinator(r, t, id, err);
         stet_free(id);
     }
-    return status == STET_OK ? stet_tx_read(r->tx, t->space, &t->name, path, kind, out, err) : status;
+    if (status == STET_OK)
+        status = refuse_unseen(r, t, stet_tx_read(r->tx, t->space, &t->name, path, kind, out, err), err);
+    return status;
 }
 
 /* That there is no such space is what was read (memory/observe.h). STET_NOT_FOUND, unless the read failed. */
@@ -188,11 +207,11 @@ static stet_status follow(stet_reader *r, stet_value link, stet_pathref rest, ta
             return status;
         }
     }
-    stet_release(t->hold);
+    stet_value_release(t->hold);
     stet_path_release(&t->path);
-    t->hold = stet_array();
-    stet_push(&t->hold, stet_retain(l.id_value));
-    stet_push(&t->hold, stet_retain(l.scope_value));
+    t->hold = stet_value_array();
+    stet_value_push(&t->hold, stet_value_retain(l.id_value));
+    stet_value_push(&t->hold, stet_value_retain(l.scope_value));
     /* Short strings live in the value that holds them: point into the copy that is kept. */
     t->space = space;
     t->path = path;
@@ -206,11 +225,12 @@ static stet_status move_on(stet_reader *r, target *t, steps *way, size_t *at_ste
         if (hops > STET_READER_MAX_HOPS)
             return too_many(way, *at_step, err);
         stet_value root;
-        if (stet_typeof(t->hold) == STET_ARRAY) {
-            t->id = stet_at(t->hold, 0);
-            t->scope = stet_at(t->hold, 1);
-            t->name.id = stet_as_string(&t->id, NULL);
-            t->name.scope = stet_typeof(t->scope) == STET_STRING ? stet_as_string(&t->scope, NULL) : NULL;
+        if (stet_value_type(t->hold) == STET_TYPE_ARRAY) {
+            t->id = stet_value_at(t->hold, 0);
+            t->scope = stet_value_at(t->hold, 1);
+            t->name.id = stet_value_as_string(&t->id, NULL);
+            t->name.scope =
+                stet_value_type(t->scope) == STET_TYPE_STRING ? stet_value_as_string(&t->scope, NULL) : NULL;
         }
         stet_pathref path = stet_path_ref(&t->path);
         stet_status status = stet_tx_peek(r->tx, t->space, &t->name, STET_PATH_ROOT, &root, NULL);
@@ -219,7 +239,7 @@ static stet_status move_on(stet_reader *r, target *t, steps *way, size_t *at_ste
         size_t cursor = 0, key_len;
         const char *key;
         stet_buf scratch = STET_BUF(0);
-        stet_value cur = root, link = stet_null();
+        stet_value cur = root, link = stet_value_null();
         size_t at = 0;
         bool linked = false, there = true;
         while (there && !linked) {
@@ -232,10 +252,11 @@ static stet_status move_on(stet_reader *r, target *t, steps *way, size_t *at_ste
             if (!stet_path_next(path, &cursor, &scratch, &key, &key_len))
                 break;
             size_t index;
-            if (stet_typeof(cur) == STET_OBJECT)
-                there = stet_find(cur, key, key_len, &cur);
-            else if (stet_typeof(cur) == STET_ARRAY && stet_path_index(key, key_len, &index) && index < stet_count(cur))
-                cur = stet_at(cur, index);
+            if (stet_value_type(cur) == STET_TYPE_OBJECT)
+                there = stet_value_find(cur, key, key_len, &cur);
+            else if (stet_value_type(cur) == STET_TYPE_ARRAY && stet_path_index(key, key_len, &index) &&
+                     index < stet_value_count(cur))
+                cur = stet_value_at(cur, index);
             else
                 there = false;
             at = cursor;
@@ -249,13 +270,13 @@ static stet_status move_on(stet_reader *r, target *t, steps *way, size_t *at_ste
         status = read_recorded(r, t, upto, STET_RECURSIVE, &seen, err);
         if (status != STET_OK)
             return status;
-        stet_value keep = stet_retain(link);
+        stet_value keep = stet_value_retain(link);
         *at_step = add_step(way, link, *at_step);
         stet_path rest = STET_PATH_INIT;
         stet_buf_add(&rest.buf, path.bytes + at, path.len - at);
         status = follow(r, keep, stet_path_ref(&rest), t, err);
         stet_path_release(&rest);
-        stet_release(keep);
+        stet_value_release(keep);
         if (status != STET_OK)
             return status;
     }
@@ -276,12 +297,12 @@ static stet_status read_target(stet_reader *r, target *t, stet_read_kind kind, s
 }
 
 static void target_release(target *t) {
-    stet_release(t->hold);
+    stet_value_release(t->hold);
     stet_path_release(&t->path);
 }
 
 static bool plain(stet_value v) {
-    return stet_typeof(v) != STET_ARRAY && stet_typeof(v) != STET_OBJECT;
+    return stet_value_type(v) != STET_TYPE_ARRAY && stet_value_type(v) != STET_TYPE_OBJECT;
 }
 
 typedef struct frame {
@@ -303,14 +324,14 @@ static bool has_links(stet_value v, bool binding) {
         frame *f = &stack.at[stack.len - 1];
         if (f->next == 0 && (stet_link_is(f->from, NULL) || (binding && stet_binding_is_literal(f->from, NULL))))
             found = true;
-        size_t n = stet_count(f->from);
-        while (f->next < n && plain(stet_at(f->from, f->next)))
+        size_t n = stet_value_count(f->from);
+        while (f->next < n && plain(stet_value_at(f->from, f->next)))
             f->next++;
         if (f->next >= n) {
             stack.len--;
             continue;
         }
-        stet_value child = stet_at(f->from, f->next++);
+        stet_value child = stet_value_at(f->from, f->next++);
         *stet_vec_add(&stack) = (frame){.from = child};
     }
     stet_vec_release(&stack);
@@ -324,8 +345,8 @@ bool stet_reader_has_links(stet_value v) {
 /* A link that stays in a value which is taken out of its space names that space from then on. */
 static stet_value named(stet_value link, stet_space *space) {
     stet_value inner;
-    if (space && stet_link_is(link, &inner) && stet_typeof(stet_get(inner, "space")) != STET_STRING)
-        stet_link_put(&link, "space", stet_string(stet_space_name(space)));
+    if (space && stet_link_is(link, &inner) && stet_value_type(stet_value_get(inner, "space")) != STET_TYPE_STRING)
+        stet_link_put(&link, "space", stet_value_string(stet_space_name(space)));
     return link;
 }
 
@@ -342,26 +363,26 @@ static stet_status materialize(stet_reader *r, stet_space *space, stet_value v, 
     STET_VEC(frame) stack = {0};
     steps way = {0};
     stet_status status = STET_OK;
-    stet_value done = stet_null();
+    stet_value done = stet_value_null();
     bool have = false;
-    *stet_vec_add(&stack) = (frame){v, stet_retain(v), 0, 0, space, NO_STEP};
+    *stet_vec_add(&stack) = (frame){v, stet_value_retain(v), 0, 0, space, NO_STEP};
     while (stack.len > 0 && status == STET_OK) {
         frame *f = &stack.at[stack.len - 1];
         if (have) {
             size_t i = f->next++, len;
-            if (stet_typeof(f->to) == STET_ARRAY) {
-                stet_put_at(&f->to, i, done);
+            if (stet_value_type(f->to) == STET_TYPE_ARRAY) {
+                stet_value_put_at(&f->to, i, done);
             } else {
-                const char *key = stet_key_at(f->from, i, &len);
-                stet_put_n(&f->to, key, len, done);
+                const char *key = stet_value_key_at(f->from, i, &len);
+                stet_value_put_n(&f->to, key, len, done);
             }
             have = false;
         }
         stet_value inner;
         stet_link l;
         if (f->next == 0 && binding && stet_binding_is_literal(f->from, &inner)) {
-            stet_retain(inner);
-            stet_release(f->to);
+            stet_value_retain(inner);
+            stet_value_release(f->to);
             done = inner;
             have = true;
             stack.len--;
@@ -382,8 +403,8 @@ static stet_status materialize(stet_reader *r, stet_space *space, stet_value v, 
                 status = too_many(&way, last, err);
                 break;
             }
-            target t = {.space = f->space, .path = STET_PATH_INIT, .hold = stet_null()};
-            stet_value got = stet_null();
+            target t = {.space = f->space, .path = STET_PATH_INIT, .hold = stet_value_null()};
+            stet_value got = stet_value_null();
             status = follow(r, f->from, STET_PATH_ROOT, &t, err);
             if (status == STET_OK)
                 status = move_on(r, &t, &way, &last, err);
@@ -393,24 +414,24 @@ static stet_status materialize(stet_reader *r, stet_space *space, stet_value v, 
             if (status == STET_NOT_FOUND) {
                 if (err)
                     stet_error_clear(err);
-                got = stet_null();
+                got = stet_value_null();
                 status = STET_OK;
             }
             if (status != STET_OK)
                 break;
-            stet_release(f->to);
+            stet_value_release(f->to);
             int hops = f->hops + 1;
             stack.len--;
             /* What a link leads to is a value: nothing in it is a binding, but it may hold links. */
-            *stet_vec_add(&stack) = (frame){got, stet_retain(got), 0, hops, t.space, last};
+            *stet_vec_add(&stack) = (frame){got, stet_value_retain(got), 0, hops, t.space, last};
             if (!has_links(got, false)) {
                 done = stack.at[--stack.len].to;
                 have = true;
             }
             continue;
         }
-        size_t n = stet_count(f->from);
-        while (f->next < n && plain(stet_at(f->from, f->next)))
+        size_t n = stet_value_count(f->from);
+        while (f->next < n && plain(stet_value_at(f->from, f->next)))
             f->next++;
         if (f->next >= n) {
             done = f->to;
@@ -418,17 +439,17 @@ static stet_status materialize(stet_reader *r, stet_space *space, stet_value v, 
             stack.len--;
             continue;
         }
-        stet_value child = stet_at(f->from, f->next);
-        frame below = {child, stet_retain(child), 0, f->hops, f->space, f->step};
+        stet_value child = stet_value_at(f->from, f->next);
+        frame below = {child, stet_value_retain(child), 0, f->hops, f->space, f->step};
         *stet_vec_add(&stack) = below;
     }
     for (size_t i = 0; i < stack.len; i++)
-        stet_release(stack.at[i].to);
+        stet_value_release(stack.at[i].to);
     stet_vec_release(&stack);
     steps_release(&way);
     if (status != STET_OK) {
         if (have)
-            stet_release(done);
+            stet_value_release(done);
         return status;
     }
     *stet_vec_add(&r->owned) = done;
@@ -438,7 +459,7 @@ static stet_status materialize(stet_reader *r, stet_space *space, stet_value v, 
 
 stet_status stet_reader_cell(stet_reader *r, stet_space *space, const stet_docname *name, stet_pathref path,
                              stet_read_kind kind, stet_value *out, stet_error *err) {
-    target t = {.space = space, .name = *name, .path = STET_PATH_INIT, .hold = stet_null()};
+    target t = {.space = space, .name = *name, .path = STET_PATH_INIT, .hold = stet_value_null()};
     stet_value got;
     stet_path_set(&t.path, path);
     stet_status status = read_target(r, &t, kind, &got, err);
@@ -474,19 +495,19 @@ static void find_links(stet_value v, stet_space *space, stet_map *met, found_lin
             stet_free(text);
             if (!stet_map_get(met, key.data, key.len)) {
                 stet_map_put(met, key.data, key.len, (stet_slot){.n = 1});
-                *stet_vec_add(out) = (found_link){stet_retain(f->from), space};
+                *stet_vec_add(out) = (found_link){stet_value_retain(f->from), space};
             }
             stack.len--;
             continue;
         }
-        size_t n = stet_count(f->from);
-        while (f->next < n && plain(stet_at(f->from, f->next)))
+        size_t n = stet_value_count(f->from);
+        while (f->next < n && plain(stet_value_at(f->from, f->next)))
             f->next++;
         if (f->next >= n) {
             stack.len--;
             continue;
         }
-        stet_value child = stet_at(f->from, f->next++);
+        stet_value child = stet_value_at(f->from, f->next++);
         *stet_vec_add(&stack) = (frame){.from = child};
     }
     stet_buf_release(&key);
@@ -507,19 +528,19 @@ void stet_reader_visit(stet_reader *r, const stet_docname *name, stet_pathref pa
     stet_map met = {0};
     stet_value got;
     stet_error ignored = STET_ERROR_INIT;
-    target t = {.name = *name, .path = STET_PATH_INIT, .hold = stet_null()};
+    target t = {.name = *name, .path = STET_PATH_INIT, .hold = stet_value_null()};
     stet_path_set(&t.path, path);
     if (read_target(r, &t, STET_RECURSIVE, &got, &ignored) == STET_OK)
         find_links(got, t.space, &met, &links);
     target_release(&t);
     for (size_t i = 0; i < links.len; i++) {
-        target next = {.space = links.at[i].space, .path = STET_PATH_INIT, .hold = stet_null()};
+        target next = {.space = links.at[i].space, .path = STET_PATH_INIT, .hold = stet_value_null()};
         stet_error_clear(&ignored);
         if (!stays_link(links.at[i].link) && follow(r, links.at[i].link, STET_PATH_ROOT, &next, &ignored) == STET_OK &&
             read_target(r, &next, STET_RECURSIVE, &got, &ignored) == STET_OK)
             find_links(got, next.space, &met, &links);
         target_release(&next);
-        stet_release(links.at[i].link);
+        stet_value_release(links.at[i].link);
     }
     stet_error_clear(&ignored);
     stet_vec_release(&links);
@@ -540,7 +561,7 @@ static stet_status read_binding(stet_reader *r, stet_value binding, stet_pathref
     for (;;) {
         size_t at = cursor;
         if (!literal && stet_link_is(cur, NULL)) {
-            target t = {.path = STET_PATH_INIT, .hold = stet_null()};
+            target t = {.path = STET_PATH_INIT, .hold = stet_value_null()};
             stet_value got;
             stet_buf_release(&scratch);
             stet_pathref rest = {path.bytes + at, path.len - at};
@@ -565,10 +586,11 @@ static stet_status read_binding(stet_reader *r, stet_value binding, stet_pathref
             break;
         size_t index;
         bool there = false;
-        if (stet_typeof(cur) == STET_OBJECT)
-            there = stet_find(cur, key, key_len, &cur);
-        else if (stet_typeof(cur) == STET_ARRAY && stet_path_index(key, key_len, &index) && index < stet_count(cur)) {
-            cur = stet_at(cur, index);
+        if (stet_value_type(cur) == STET_TYPE_OBJECT)
+            there = stet_value_find(cur, key, key_len, &cur);
+        else if (stet_value_type(cur) == STET_TYPE_ARRAY && stet_path_index(key, key_len, &index) &&
+                 index < stet_value_count(cur)) {
+            cur = stet_value_at(cur, index);
             there = true;
         }
         if (!there) {
@@ -614,10 +636,11 @@ stet_status stet_reader_locate(stet_reader *r, stet_value binding, stet_pathref 
     while (there && !stet_link_is(cur, NULL)) {
         if (!stet_path_next(path, &cursor, &scratch, &key, &key_len) || stet_binding_is_literal(cur, NULL))
             there = false;
-        else if (stet_typeof(cur) == STET_OBJECT)
-            there = stet_find(cur, key, key_len, &cur);
-        else if (stet_typeof(cur) == STET_ARRAY && stet_path_index(key, key_len, &index) && index < stet_count(cur))
-            cur = stet_at(cur, index);
+        else if (stet_value_type(cur) == STET_TYPE_OBJECT)
+            there = stet_value_find(cur, key, key_len, &cur);
+        else if (stet_value_type(cur) == STET_TYPE_ARRAY && stet_path_index(key, key_len, &index) &&
+                 index < stet_value_count(cur))
+            cur = stet_value_at(cur, index);
         else
             there = false;
     }
@@ -629,7 +652,7 @@ stet_status stet_reader_locate(stet_reader *r, stet_value binding, stet_pathref 
     if (!cell)
         return stet_fail(err, STET_INVALID,
                          "no cell is bound there: only an input with \"asCell\": true is written to");
-    target t = {.path = STET_PATH_INIT, .hold = stet_null()};
+    target t = {.path = STET_PATH_INIT, .hold = stet_value_null()};
     stet_status status = follow(r, cur, (stet_pathref){path.bytes + cursor, path.len - cursor}, &t, err);
     if (status == STET_OK)
         status = settle_target(r, &t, err);
@@ -653,7 +676,7 @@ stet_status stet_reader_raw(stet_reader *r, stet_value binding, stet_pathref pat
 
 void stet_reader_release(stet_reader *r) {
     for (size_t i = 0; i < r->owned.len; i++)
-        stet_release(r->owned.at[i]);
+        stet_value_release(r->owned.at[i]);
     stet_vec_release(&r->owned);
     r->links = 0;
 }

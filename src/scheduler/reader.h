@@ -71,7 +71,7 @@ void stet_reader_release(stet_reader *r);
 /* The id of the output of the next coordinator above a document of a child, outermost first; NULL: there is no other.
  * `*at` is NULL at first. A coordinator that the action `node` of `piece` (NULL: no action) is below, or is itself, is
  * left out. Caller frees. */
-char *stet_reader_coordinator(const char *id, const char *piece, const char *node, const char **at);
+char *stet_reader_coordinator(const stet_docname *doc, const char *piece, const char *node, const char **at);
 /* Is there a link anywhere in a value? */
 bool stet_reader_has_links(stet_value v);
 

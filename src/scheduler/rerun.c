@@ -18,24 +18,24 @@ static stet_value shown(stet_value v) {
         stet_free(text);
         text = cut;
     }
-    stet_value out = stet_string(text);
+    stet_value out = stet_value_string(text);
     stet_free(text);
     return out;
 }
 
 static void differ(stet_rerun *out, stet_value cell, stet_value stored, stet_value recomputed) {
     out->outcome = STET_RERUN_DIFFERS;
-    if (stet_count(out->differences) >= MOST) {
-        stet_release(cell);
-        stet_release(stored);
-        stet_release(recomputed);
+    if (stet_value_count(out->differences) >= MOST) {
+        stet_value_release(cell);
+        stet_value_release(stored);
+        stet_value_release(recomputed);
         return;
     }
-    stet_value d = stet_object();
-    stet_put(&d, "cell", cell);
-    stet_put(&d, "stored", stored);
-    stet_put(&d, "recomputed", recomputed);
-    stet_push(&out->differences, d);
+    stet_value d = stet_value_object();
+    stet_value_put(&d, "cell", cell);
+    stet_value_put(&d, "stored", stored);
+    stet_value_put(&d, "recomputed", recomputed);
+    stet_value_push(&out->differences, d);
 }
 
 static stet_value cell_of(const char *space, const stet_docname *name, stet_pathref path) {
@@ -45,14 +45,14 @@ static stet_value cell_of(const char *space, const stet_docname *name, stet_path
     stet_cell_print(name->id, path, &b);
     if (name->scope && *name->scope)
         stet_buf_printf(&b, " (scope %s)", name->scope);
-    stet_value v = stet_string(stet_buf_cstr(&b));
+    stet_value v = stet_value_string(stet_buf_cstr(&b));
     stet_buf_release(&b);
     return v;
 }
 
 static stet_value at_path(stet_value envelope, stet_pathref path) {
     stet_value v;
-    return stet_path_lookup(envelope, path, &v) ? shown(v) : stet_string("(absent)");
+    return stet_path_lookup(envelope, path, &v) ? shown(v) : stet_value_string("(absent)");
 }
 
 /* Is a read one of those that the record has, or below one? */
@@ -81,26 +81,26 @@ static void compare_reads(const action_run *r, const stet_action_record *was, st
             continue;
         out->outcome = STET_RERUN_DIFFERS;
         const char *space = at[i].space == r->s->space ? NULL : stet_space_name(at[i].space);
-        if (stet_count(out->unrecorded) < MOST)
-            stet_push(&out->unrecorded, cell_of(space, &at[i].name, at[i].path));
+        if (stet_value_count(out->unrecorded) < MOST)
+            stet_value_push(&out->unrecorded, cell_of(space, &at[i].name, at[i].path));
     }
     stet_arena_release(&arena);
 }
 
 /* How it ended: the message of a failure, or none. */
 static void compare_end(const action_run *r, const stet_action_record *was, stet_rerun *out) {
-    stet_value note = stet_null(), message = stet_null();
+    stet_value note = stet_value_null(), message = stet_value_null();
     if (r->failed == was->failed &&
         (!r->failed || stet_hash_equal(stet_hash_of(r->error.message, strlen(r->error.message)), was->error)))
         return;
     if (was->failed && stet_json_parse(was->note, was->note_len, &note, NULL) == STET_OK)
-        message = stet_get(stet_get(note, "error"), "message");
-    differ(out, stet_string("error"),
-           !was->failed                          ? stet_string("(succeeded)")
-           : stet_typeof(message) == STET_STRING ? stet_retain(message)
-                                                 : stet_string("(failed)"),
-           r->failed ? stet_string(r->error.message) : stet_string("(succeeded)"));
-    stet_release(note);
+        message = stet_value_get(stet_value_get(note, "error"), "message");
+    differ(out, stet_value_string("error"),
+           !was->failed                                   ? stet_value_string("(succeeded)")
+           : stet_value_type(message) == STET_TYPE_STRING ? stet_value_retain(message)
+                                                          : stet_value_string("(failed)"),
+           r->failed ? stet_value_string(r->error.message) : stet_value_string("(succeeded)"));
+    stet_value_release(note);
 }
 
 /* The index of children counts how often it was written; that is no result. */
@@ -108,19 +108,20 @@ static bool is_serial(const stet_doc_change *c, stet_pathref path) {
     stet_path want = STET_PATH_INIT;
     stet_path_push(&want, "value");
     stet_path_push(&want, "serial");
-    bool is = !*c->name.scope && strstr(c->name.id, ":children:") && stet_path_compare(stet_path_ref(&want), path) == 0;
+    bool is = strncmp(c->name.id, "piece:", 6) == 0 && strstr(c->name.id, ":children:") &&
+              stet_path_compare(stet_path_ref(&want), path) == 0;
     stet_path_release(&want);
     return is;
 }
 
-/* Neither is the mark of a cell that somebody set to what is there: a run that sets the cell takes the mark away. */
-static bool is_mark(const stet_doc_change *c, stet_pathref path) {
-    stet_path want = STET_PATH_INIT;
-    stet_path_push(&want, "set");
+/* Neither is what a run keeps beside the value of a cell before it writes there (graph/owned.h). */
+static bool is_kept(const stet_doc_change *c, stet_pathref path) {
+    stet_path value = STET_PATH_INIT;
+    stet_path_push(&value, "value");
     const char *part = strncmp(c->name.id, "piece:", 6) == 0 ? strchr(c->name.id + 6, ':') : NULL;
-    bool is = part && !*c->name.scope && (strcmp(part, ":argument") == 0 || strncmp(part, ":cell:", 6) == 0) &&
-              stet_path_is_prefix(stet_path_ref(&want), path);
-    stet_path_release(&want);
+    bool is = part && (strcmp(part, ":argument") == 0 || strncmp(part, ":cell:", 6) == 0) && path.len > 0 &&
+              !stet_path_is_prefix(stet_path_ref(&value), path);
+    stet_path_release(&value);
     return is;
 }
 
@@ -140,21 +141,21 @@ static stet_status compare_writes(action_run *r, stet_rerun *out, stet_error *er
         status = stet_tx_begin_in(s->group, &after, err);
     for (size_t i = 0; i < count && status == STET_OK; i++) {
         stet_doc_state before;
-        stet_value now = stet_null();
+        stet_value now = stet_value_null();
         status = stet_space_load(s->space, s->branch, &changes[i].name, -1, &before, err);
         if (status != STET_OK)
             break;
         stet_error absent = STET_ERROR_INIT;
         if (stet_tx_peek(after, NULL, &changes[i].name, STET_PATH_ROOT, &now, &absent) != STET_OK)
-            now = stet_null();
+            now = stet_value_null();
         stet_error_clear(&absent);
         for (size_t k = 0; k < changes[i].len; k++) {
             /* A document that comes or goes: its value. */
             stet_pathref path = changes[i].at[k].path.len > 0 ? changes[i].at[k].path : stet_path_ref(&value);
-            if (!is_serial(&changes[i], path) && !is_mark(&changes[i], path))
+            if (!is_serial(&changes[i], path) && !is_kept(&changes[i], path))
                 differ(out, cell_of(NULL, &changes[i].name, path), at_path(before.value, path), at_path(now, path));
         }
-        stet_release(before.value);
+        stet_value_release(before.value);
     }
     stet_tx_abort(after);
     stet_path_release(&value);
@@ -182,7 +183,7 @@ static stet_status run_again(stet_sched *s, sched_action *a, const stet_action_r
     sched_cells_release(&r);
     stet_reader_release(&r.reader);
     stet_tx_abort(r.tx);
-    stet_release(r.result);
+    stet_value_release(r.result);
     stet_error_clear(&r.error);
     sched_children_release(&r);
     if (s->group)
@@ -213,11 +214,12 @@ static bool failed_outside(const stet_action_record *was) {
     stet_status code = STET_FAILED;
     if (!was->failed || stet_json_parse(was->note, was->note_len, &note, NULL) != STET_OK)
         return false;
-    stet_value name = stet_get(stet_get(note, "error"), "code");
-    bool outside = stet_typeof(name) == STET_STRING && stet_status_of_name(stet_as_string(&name, NULL), &code);
+    stet_value name = stet_value_get(stet_value_get(note, "error"), "code");
+    bool outside =
+        stet_value_type(name) == STET_TYPE_STRING && stet_status_of_name(stet_value_as_string(&name, NULL), &code);
     for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
         outside = outside && code != inside[i];
-    stet_release(note);
+    stet_value_release(note);
     return outside;
 }
 
@@ -225,19 +227,23 @@ stet_status stet_sched_rerun(stet_sched *s, int64_t action, stet_rerun *out, ste
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record was;
     uint32_t id;
-    *out = (stet_rerun){.outcome = STET_RERUN_OUTDATED, .differences = stet_array(), .unrecorded = stet_array()};
+    *out = (stet_rerun){
+        .outcome = STET_RERUN_OUTDATED, .differences = stet_value_array(), .unrecorded = stet_value_array()};
     stet_status status = stet_observe_get(s->space, action, &arena, &was, err);
     if (status == STET_OK) {
-        out->piece = stet_strdup(was.key.piece);
+        char *piece = stet_piece_of_action(&was.key);
+        out->piece = piece ? piece : stet_strdup(was.key.piece);
         out->node = stet_strdup(was.key.action);
     }
-    if (status != STET_OK || !was.observed || was.cause.state != STET_STANDS || was.run != STET_RUN_ACTION ||
-        *was.key.scope || !stet_hash_equal(was.runtime, s->runtime) || failed_outside(&was)) {
+    if (status != STET_OK || !was.observed || was.cause.state != STET_STATE_STANDS || was.run != STET_RUN_ACTION ||
+        !stet_hash_equal(was.runtime, s->runtime) || failed_outside(&was)) {
         stet_arena_release(&arena);
         return status;
     }
     stet_error mine = STET_ERROR_INIT;
-    status = sched_load(s, was.key.piece, was.key.action, &id, &mine);
+    char *key = stet_piece_key_of(&(stet_docname){was.key.piece, was.key.scope});
+    status = key ? sched_load(s, key, was.key.action, &id, &mine) : STET_NOT_FOUND;
+    stet_free(key);
     if (status == STET_NOT_FOUND) { /* its node is gone */
         stet_error_clear(&mine);
         status = STET_OK;
@@ -258,7 +264,7 @@ stet_status stet_sched_rerun(stet_sched *s, int64_t action, stet_rerun *out, ste
 void stet_rerun_release(stet_rerun *r) {
     stet_free(r->piece);
     stet_free(r->node);
-    stet_release(r->differences);
-    stet_release(r->unrecorded);
+    stet_value_release(r->differences);
+    stet_value_release(r->unrecorded);
     *r = (stet_rerun){0};
 }

@@ -62,7 +62,7 @@ stet_status stet_run_write(stet_run *run, stet_pathref path, stet_value value, s
 stet_status stet_run_send(stet_run *run, stet_pathref path, stet_value event, stet_error *err) {
     assert(!run->ended);
     if (!run->ops->send) {
-        stet_release(event);
+        stet_value_release(event);
         return stet_fail(err, STET_UNSUPPORTED, "%s: no events can be sent here", run->name);
     }
     return run->ops->send(run, path, event, err);
@@ -78,7 +78,7 @@ stet_status stet_run_read_doc(stet_run *run, const char *id, stet_value *out, st
 stet_status stet_run_write_doc(stet_run *run, const char *id, stet_value value, stet_error *err) {
     assert(!run->ended);
     if (!run->ops->write_doc) {
-        stet_release(value);
+        stet_value_release(value);
         return stet_fail(err, STET_UNSUPPORTED, "%s: no documents can be written here", run->name);
     }
     return run->ops->write_doc(run, id, value, err);

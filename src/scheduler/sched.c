@@ -5,8 +5,8 @@
 /* Counts up when a run records more of what it rests on than it did before: older records prove too little.
  * 2: reads behind links. 3: code in files. 4: all that was written through cells, changed or not.
  * 5: all that may be written through cells, by itself or by children. 6: links in outputs, and coordinators of
- * children that were read. */
-#define STET_SCHED_RECORD 6
+ * children that were read. 7: which files a coordinator's children may make. */
+#define STET_SCHED_RECORD 7
 
 #define MAX_ROUNDS 1000 /* times that others' commits are taken up in one settling */
 
@@ -79,7 +79,7 @@ void stet_sched_close(stet_sched *s) {
     for (size_t i = 0; stet_map_next(&s->spaces, &i, &key, &len, &slot);)
         stet_space_close(slot->p);
     for (size_t i = 0; i < s->schema_values.len; i++)
-        stet_release(s->schema_values.at[i]);
+        stet_value_release(s->schema_values.at[i]);
     for (size_t i = 0; i < s->wanted_cells.len; i++)
         stet_free(s->wanted_cells.at[i]);
     stet_map_release(&s->pieces);
@@ -98,10 +98,13 @@ void stet_sched_close(stet_sched *s) {
     stet_vec_release(&s->members);
     stet_vec_release(&s->stored);
     stet_vec_release(&s->fell);
+    stet_vec_release(&s->roots);
+    stet_vec_release(&s->under);
+    stet_vec_release(&s->noted);
     stet_vec_release(&s->mine);
     stet_lock_close(s->effects);
-    stet_release(s->report.problems);
-    stet_release(s->failed_before);
+    stet_value_release(s->report.problems);
+    stet_value_release(s->failed_before);
     stet_arena_release(&s->arena);
     stet_path_release(&s->ground);
     stet_free(s->branch_name);
@@ -124,7 +127,7 @@ stet_status stet_sched_resolve(stet_sched *s, stet_value v, stet_value *out, ste
     stet_value got;
     status = stet_reader_value(&r, v, &got, err);
     if (status == STET_OK)
-        *out = stet_retain(got);
+        *out = stet_value_retain(got);
     stet_reader_release(&r);
     stet_tx_abort(r.tx);
     return status;
@@ -144,7 +147,7 @@ stet_status stet_sched_get_at(stet_sched *s, const char *id, const char *scope, 
     stet_value got;
     status = stet_reader_cell(&r, NULL, &(stet_docname){id, scope}, path, STET_RECURSIVE, &got, err);
     if (status == STET_OK)
-        *out = stet_retain(got);
+        *out = stet_value_retain(got);
     stet_reader_release(&r);
     stet_tx_abort(r.tx);
     return status;
@@ -276,10 +279,9 @@ static stet_status drain(stet_sched *s, stet_error *err) {
 static bool left_materializers(stet_sched *s) {
     bool any = false;
     bool parked = stet_plan_any_parked(s->plan);
-    for (size_t i = 0; i < stet_plan_count(s->plan) && parked && !any; i++) {
-        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
-        any = a && a->materializer;
-    }
+    const sched_action *a;
+    for (size_t i = 0; parked && !any && (a = sched_noted(s, &i));)
+        any = a->materializer;
     return any;
 }
 
@@ -333,16 +335,11 @@ static stet_status look_for_survey(stet_sched *s, bool pending, stet_survey *out
     return status == STET_NOT_FOUND ? STET_OK : status;
 }
 
-static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
-    stet_release(s->report.problems);
-    s->report = (stet_sched_report){.problems = stet_array()};
-    s->ran_whole = 0;
-    stet_release(s->failed_before);
-    s->failed_before = stet_array();
-    /* Another space may be settled several times for one settling of a user's. What was put aside then stays so. */
-    bool again = s->begun == sched_round(s);
-    s->begun = sched_round(s);
-    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+/* What holds for one settling is forgotten. */
+static void forget_last(stet_sched *s, bool again) {
+    for (size_t i = 0; i < s->noted.len; i++) {
+        if (!s->noted.at[i])
+            continue;
         sched_action *a = stet_plan_data(s->plan, (uint32_t)i);
         if (stet_plan_data_there(s->plan, (uint32_t)i))
             sched_forget_waiting(s, a);
@@ -351,7 +348,22 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
             a->declined = a->declined && again;
             a->conflicts = again ? a->conflicts : 0;
         }
+        s->noted.at[i] =
+            a && (a->failed || a->declined || a->conflicts > 0 || a->materializer || stet_value_count(a->makes) > 0 ||
+                  stet_plan_is_aside(s->plan, (uint32_t)i) || stet_plan_is_left(s->plan, (uint32_t)i));
     }
+}
+
+static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
+    stet_value_release(s->report.problems);
+    s->report = (stet_sched_report){.problems = stet_value_array()};
+    s->ran_whole = 0;
+    stet_value_release(s->failed_before);
+    s->failed_before = stet_value_array();
+    /* Another space may be settled several times for one settling of a user's. What was put aside then stays so. */
+    bool again = s->begun == sched_round(s);
+    s->begun = sched_round(s);
+    forget_last(s, again);
     stet_map_clear(&s->gone);
     bool pending = false, news, grew = false, quiet = false;
     stet_numbers failed = {0};
@@ -388,7 +400,7 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
     if (quiet && status == STET_OK) { /* everything that is needed stands: nothing is loaded at all */
         status = sched_report_count(s, !pending ? 0 : survey.same ? survey.left : -1, err);
         *out = s->report;
-        out->problems = stet_retain(s->report.problems);
+        out->problems = stet_value_retain(s->report.problems);
         return status;
     }
     if (status == STET_OK)
@@ -436,9 +448,11 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
         if (grew)
             sched_wake(s);
         /* Until nothing runs elsewhere, and nobody there wants more of what is here. */
-        if (status == STET_OK && (far || news || grew || s->report.runs > before)) {
+        if (status == STET_OK && (far || news || grew || s->far_gained || s->report.runs > before)) {
             far = true;
+            s->far_gained = false;
             status = sched_far_fresh(s, &far, err);
+            sched_far_looked(s, far);
         }
         if (status == STET_OK && far)
             status = sched_load_pending(s, err);
@@ -451,7 +465,7 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
         status = stored;
     if (status == STET_OK)
         status = sched_doubt_waiting(s, err);
-    stet_status synced = stet_sync(s->space, status == STET_OK ? err : NULL);
+    stet_status synced = stet_space_sync(s->space, status == STET_OK ? err : NULL);
     if (status == STET_OK)
         status = synced;
     tell_idle(s);
@@ -465,7 +479,7 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
             status = counted;
     }
     *out = s->report;
-    out->problems = stet_retain(s->report.problems);
+    out->problems = stet_value_retain(s->report.problems);
     return status;
 }
 
@@ -478,19 +492,20 @@ stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error 
     if (status == STET_OK) {
         status = sched_far_end(s, err);
         sched_far_count(s, out);
-        stet_release(out->problems);
-        out->problems = stet_retain(s->report.problems);
+        stet_value_release(out->problems);
+        out->problems = stet_value_retain(s->report.problems);
     }
     return status;
 }
 
-/* "piece:NAME NODE". One that is not there is of no use to anybody. */
+/* "PIECE_KEY NODE", where a scope may hold spaces and a node does not. One that is not there is of no use to anybody. */
 static stet_status demand_action(stet_sched *s, const char *action, stet_error *err) {
     uint32_t id;
     stet_error mine = STET_ERROR_INIT;
-    char *doc = stet_strndup(action, strcspn(action, " "));
-    stet_status status = sched_load(s, doc, action + strlen(doc) + 1, &id, &mine);
-    stet_free(doc);
+    const char *space = strrchr(action, ' ');
+    char *piece = stet_strndup(action, (size_t)(space - action));
+    stet_status status = sched_load(s, piece, space + 1, &id, &mine);
+    stet_free(piece);
     if (status == STET_OK)
         stet_plan_demand_node(s->plan, id);
     else if (status == STET_NOT_FOUND)
@@ -503,17 +518,19 @@ static stet_status demand_action(stet_sched *s, const char *action, stet_error *
 
 /* Something of what was wanted could not be had, and was not tried to the end. */
 static stet_status not_settled(const stet_sched_report *r, stet_error *err) {
-    stet_value p = stet_at(r->problems, 0);
-    for (size_t i = 1; i < stet_count(r->problems) && !stet_as_bool(stet_get(p, "outdated")); i++)
-        p = stet_at(r->problems, i);
-    stet_value piece = stet_get(p, "piece"), node = stet_get(p, "node"), error = stet_get(p, "error"),
-               code = stet_get(error, "code"), said = stet_get(error, "message");
-    bool moved = stet_typeof(code) == STET_STRING && strcmp(stet_as_string(&code, NULL), "conflict") == 0;
+    stet_value p = stet_value_at(r->problems, 0);
+    for (size_t i = 1; i < stet_value_count(r->problems) && !stet_value_as_bool(stet_value_get(p, "outdated")); i++)
+        p = stet_value_at(r->problems, i);
+    stet_value piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node"), error = stet_value_get(p, "error"),
+               code = stet_value_get(error, "code"), said = stet_value_get(error, "message");
+    bool moved =
+        stet_value_type(code) == STET_TYPE_STRING && strcmp(stet_value_as_string(&code, NULL), "conflict") == 0;
     return stet_fail(err, moved ? STET_CONFLICT : STET_FAILED, "not fresh: %s%s%s: %s",
-                     stet_typeof(piece) == STET_STRING ? stet_as_string(&piece, NULL) : "",
-                     stet_typeof(node) == STET_STRING ? "/" : "",
-                     stet_typeof(node) == STET_STRING ? stet_as_string(&node, NULL) : "an action",
-                     stet_typeof(said) == STET_STRING ? stet_as_string(&said, NULL) : "it could not be tried");
+                     stet_value_type(piece) == STET_TYPE_STRING ? stet_value_as_string(&piece, NULL) : "",
+                     stet_value_type(node) == STET_TYPE_STRING ? "/" : "",
+                     stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "an action",
+                     stet_value_type(said) == STET_TYPE_STRING ? stet_value_as_string(&said, NULL)
+                                                               : "it could not be tried");
 }
 
 stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count, const char *const *nodes,
@@ -548,7 +565,7 @@ stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_
     *runs = report.runs;
     if (status == STET_OK && report.aside > 0)
         status = not_settled(&report, err);
-    stet_release(report.problems);
+    stet_value_release(report.problems);
     /* What was wanted before is wanted again at the next settling, and nothing else. */
     stet_plan_demand_clear(s->plan);
     stet_map_clear(&s->wanted);
@@ -556,8 +573,9 @@ stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_
     size_t len;
     stet_slot *slot;
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);)
-        stet_binding_walk(((sched_piece *)slot->p)->whole ? stet_get(((sched_piece *)slot->p)->piece->envelope, "value")
-                                                          : stet_null(),
+        stet_binding_walk(((sched_piece *)slot->p)->whole
+                              ? stet_value_get(((sched_piece *)slot->p)->piece->envelope, "value")
+                              : stet_value_null(),
                           sched_demand_link, s);
     return status;
 }

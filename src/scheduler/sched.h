@@ -84,6 +84,8 @@ typedef struct stet_sched_opts {
     /* Called when nothing is left to run, after some actions have run: brings up to date what follows and is not an
      * action (which files a pattern matches now), by commits that may mark actions. May be NULL. */
     stet_status (*rested)(void *ctx, stet_error *err);
+    /* May an action of this branch that has not run yet write the file? True if unsure. May be NULL: none. */
+    bool (*may_make)(void *ctx, stet_space *space, int64_t branch, const char *path);
     int jobs;             /* maximum number of asynchronous actions under way; 0: their kind decides */
     bool stop_on_failure; /* start no other asynchronous action after one has failed; the rest stays dirty */
 } stet_sched_opts;
@@ -129,7 +131,7 @@ STET_CHECKED stet_status stet_sched_demand_cell(stet_sched *s, const char *id, c
                                                 stet_error *err);
 
 /* Do the demands need this action? Call it before settling, after all demands were made. */
-STET_CHECKED stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_doc, const char *node, bool *wanted,
+STET_CHECKED stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_key, const char *node, bool *wanted,
                                               stet_error *err);
 
 /* Actions of other pieces that are outdated or failed, and that the result of the piece links to:
@@ -137,9 +139,12 @@ STET_CHECKED stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_d
  * releases it. */
 STET_CHECKED stet_status stet_sched_leads_to(stet_sched *s, const stet_piece *piece, const stet_standing *standing,
                                              stet_value *out, stet_error *err);
-/* The same for a cell, with all actions that make what it consists of. */
-STET_CHECKED stet_status stet_sched_outdated_makers(stet_sched *s, const stet_docname *name, stet_pathref path,
-                                                    stet_value *out, stet_error *err);
+/* Is a piece of a space one of those that are looked for? */
+typedef bool stet_sched_is_piece(void *ctx, const char *space, const char *piece);
+/* Does a cell rest on a piece for which `is` is true? `*found`: the name of the piece, "" if the record of an action does
+ * not tell, or NULL. The caller frees it. */
+STET_CHECKED stet_status stet_sched_rests_on(stet_sched *s, const stet_docname *name, stet_pathref path,
+                                             stet_sched_is_piece *is, void *ctx, char **found, stet_error *err);
 
 typedef struct stet_sched_report {
     size_t runs;       /* runs of actions; one that ran twice counts twice */
@@ -175,6 +180,9 @@ typedef struct stet_sched_drift {
     stet_value list;        /* [{"piece","action","memory","tables"}], at most 100; the caller releases it */
 } stet_sched_drift;
 STET_CHECKED stet_status stet_sched_compare(stet_sched *s, stet_sched_drift *out, stet_error *err);
+/* For tests: the first action in memory that a settling would pass over though it failed, waits, ran or was put aside,
+ * or of which the scheduler has a wrong idea whether it is downstream of a failure; NULL: none. */
+const char *stet_sched_passed_over(stet_sched *s);
 /* Waits for commits by others, at most timeout_ms; `*news`: there were some. For `--watch`. */
 STET_CHECKED stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *news, stet_error *err);
 

@@ -198,8 +198,8 @@ static bool has_stored(action_run *r, stet_arena *arena, stet_memo_action *x) {
         status = sched_run_transaction(r, &err);
     }
     if (status == STET_OK && !s->outdated && !r->unwanted && sched_child_there(r))
-        stands = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, arena, x, &err) == STET_OK && x->observed &&
-                 x->state == STET_STANDS && !x->failed && stet_hash_equal(x->implementation, a->fingerprint) &&
+        stands = s->memo->ops->load(s->memo, a->piece->piece->key, a->node, arena, x, &err) == STET_OK && x->observed &&
+                 x->state == STET_STATE_STANDS && !x->failed && stet_hash_equal(x->implementation, a->fingerprint) &&
                  stet_hash_equal(x->runtime, s->runtime);
     drop_transaction(r);
     stet_error_clear(&err); /* whatever it is, the run meets it, too */
@@ -230,7 +230,7 @@ bool sched_async_yield(action_run *r) {
     a->conflicts = 0;
     sched_emit(s, STET_SCHED_CANCELLED, a, NULL);
     sched_cells_release(r);
-    stet_release(r->result);
+    stet_value_release(r->result);
     stet_error_clear(&r->error);
     sched_children_release(r);
     sched_row_drop(a);

@@ -34,7 +34,16 @@ static void note_set(action_run *r, const stet_docname *name, stet_pathref path)
 
 /* Does the document hold what a node computes? Then writing there would be undone by it. */
 static stet_status refuse_output(const action_run *r, const stet_reader_place *at, stet_error *err) {
-    bool common = !*at->scope; /* what pieces own, and what stet keeps, lies in the common scope */
+    /* What stet keeps lies in the common scope; in another one a name alone does not make a document a piece's. */
+    bool common = !*at->scope;
+    if (!common) {
+        sched_piece *p;
+        char *piece = stet_piece_around(&(stet_docname){at->id, at->scope}),
+             *key = piece ? stet_piece_key(piece) : NULL;
+        common = key && sched_piece_of(r->s, key, &p, NULL) == STET_OK;
+        stet_free(piece);
+        stet_free(key);
+    }
     const char *part = common && strncmp(at->id, "piece:", 6) == 0 ? strchr(at->id + 6, ':') : NULL;
     if (part && strncmp(part, ":node:", 6) == 0) {
         stet_fail(err, STET_INVALID, "node \"%s\" computes what is in that cell: it can't be written to", part + 6);
@@ -62,12 +71,12 @@ static stet_status refuse_output(const action_run *r, const stet_reader_place *a
 /* Who says where it writes is believed by all who read elsewhere. `path` is one into the inputs. */
 static stet_status refuse_unsaid(const action_run *r, stet_pathref path, stet_error *err) {
     stet_value paths;
-    if (!stet_find(r->a->row, "materializerWriteInputPaths", 27, &paths))
+    if (!stet_value_find(r->a->row, "materializerWriteInputPaths", 27, &paths))
         return STET_OK;
     bool said = false;
-    for (size_t i = 0; i < stet_count(paths) && !said; i++) {
+    for (size_t i = 0; i < stet_value_count(paths) && !said; i++) {
         stet_path one = STET_PATH_INIT;
-        said = stet_cells_input_path(stet_at(paths, i), &one) && stet_path_is_prefix(stet_path_ref(&one), path);
+        said = stet_cells_input_path(stet_value_at(paths, i), &one) && stet_path_is_prefix(stet_path_ref(&one), path);
         stet_path_release(&one);
     }
     if (said)
@@ -89,21 +98,24 @@ stet_status sched_cell_write(action_run *r, stet_pathref path, stet_value value,
     if (status == STET_OK)
         status = refuse_output(r, &at, err);
     if (status != STET_OK) {
-        stet_release(value);
+        stet_value_release(value);
     } else {
         stet_docname name = {at.id, at.scope};
         bool handler = stet_stream_is_handler(r->a->row);
         sched_cells_note(r, &name);
         if (!handler)
-            status = sched_earlier_before(r, at.id, err);
+            status = sched_earlier_before(r, &name, err);
+        bool sets = handler || r->a->effect;
+        if (status == STET_OK && !sets)
+            status = stet_piece_keep_hand(r->tx, &name, err);
         if (status == STET_OK)
             status = stet_tx_write(r->tx, &name, stet_path_ref(&at.path), value, err);
         else
-            stet_release(value);
-        /* What a computation writes is its own: a new default there makes it run again. */
-        if (status == STET_OK)
-            status = handler ? stet_piece_mark_set(r->tx, &name, stet_path_ref(&at.path), err)
-                             : stet_piece_mark_own(r->tx, &name, stet_path_ref(&at.path), err);
+            stet_value_release(value);
+        /* What a computation writes is its own: a new default there makes it run again. What an effect or a handler has
+         * done is done, and is set as a person sets it: it would not be done again for a new pattern. */
+        if (status == STET_OK && sets)
+            status = stet_piece_mark_set(r->tx, &name, stet_path_ref(&at.path), err);
         if (status == STET_OK)
             note_set(r, &name, stet_path_ref(&at.path));
     }
@@ -122,18 +134,18 @@ stet_status sched_cell_send(action_run *r, stet_pathref path, stet_value value, 
         status = stet_reader_locate(&r->reader, r->base.bindings, path, &at, err);
     if (status == STET_OK)
         status = stet_reader_place_read(&r->reader, &at, err);
-    const char *part = status == STET_OK && strncmp(at.id, "piece:", 6) == 0 ? strchr(at.id + 6, ':') : NULL;
     if (status == STET_OK) {
         stet_path root = STET_PATH_INIT;
         stet_buf stream = STET_BUF(4096);
-        char *piece = part ? stet_strndup(at.id + 6, (size_t)(part - at.id) - 6) : NULL;
+        stet_docname name = {at.id, at.scope};
+        char *piece = stet_piece_around(&name);
         stet_path_push(&root, "value");
         stet_pathref in = stet_path_ref(&at.path), value_path = stet_path_ref(&root);
-        if (!piece || (at.space && at.space != r->s->space) || at.scope[0] || !stet_path_is_prefix(value_path, in) ||
-            !stet_stream_name(piece, at.id, (stet_pathref){in.bytes + value_path.len, in.len - value_path.len},
+        if (!piece || (at.space && at.space != r->s->space) || !stet_path_is_prefix(value_path, in) ||
+            !stet_stream_name(piece, &name, (stet_pathref){in.bytes + value_path.len, in.len - value_path.len},
                               &stream)) {
             status = stet_fail(err, STET_INVALID, "that cell is no stream: events are sent to streams of pieces");
-            stet_release(value);
+            stet_value_release(value);
             stet_free(piece);
         } else {
             *stet_vec_add(&r->sent) = (sched_sent){piece, stet_strdup(stet_buf_cstr(&stream)), value};
@@ -141,7 +153,7 @@ stet_status sched_cell_send(action_run *r, stet_pathref path, stet_value value, 
         stet_buf_release(&stream);
         stet_path_release(&root);
     } else {
-        stet_release(value);
+        stet_value_release(value);
     }
     stet_reader_place_release(&at);
     return status;
@@ -151,7 +163,7 @@ void sched_sent_release(action_run *r) {
     for (size_t i = 0; i < r->sent.len; i++) {
         stet_free(r->sent.at[i].piece);
         stet_free(r->sent.at[i].stream);
-        stet_release(r->sent.at[i].event);
+        stet_value_release(r->sent.at[i].event);
     }
     stet_vec_release(&r->sent);
 }
@@ -184,23 +196,25 @@ void sched_cells_release(action_run *r) {
 /* The schema that the pattern gives an argument or a named cell; null if there is none. */
 static stet_status schema_of(stet_sched *s, const stet_docname *name, stet_value *out, stet_error *err) {
     const char *id = name->id;
-    const char *part = !*name->scope && strncmp(id, "piece:", 6) == 0 ? strchr(id + 6, ':') : NULL;
-    *out = stet_null();
+    const char *part = strncmp(id, "piece:", 6) == 0 ? strchr(id + 6, ':') : NULL;
+    *out = stet_value_null();
     if (!part || (strcmp(part, ":argument") != 0 && strncmp(part, ":cell:", 6) != 0))
         return STET_OK;
-    char *doc = stet_strndup(id, (size_t)(part - id));
+    char *piece = stet_piece_around(name), *key = piece ? stet_piece_key(piece) : NULL;
     sched_piece *p;
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = sched_piece_of(s, doc, &p, &mine);
-    stet_free(doc);
+    stet_status status = key ? sched_piece_of(s, key, &p, &mine) : STET_NOT_FOUND;
+    stet_free(piece);
+    stet_free(key);
     if (status != STET_OK) { /* a document that only looks like a piece's */
         stet_error_clear(&mine);
         return STET_OK;
     }
-    stet_value process = stet_get(p->piece->envelope, "process");
-    return sched_schema(
-        s, part[1] == 'a' ? stet_get(process, "argumentSchema") : stet_get(stet_get(process, "cellSchemas"), part + 6),
-        out, err);
+    stet_value process = stet_value_get(p->piece->envelope, "process");
+    return sched_schema(s,
+                        part[1] == 'a' ? stet_value_get(process, "argumentSchema")
+                                       : stet_value_get(stet_value_get(process, "cellSchemas"), part + 6),
+                        out, err);
 }
 
 stet_status sched_cells_check(action_run *r, stet_error *err) {
@@ -210,15 +224,15 @@ stet_status sched_cells_check(action_run *r, stet_error *err) {
     for (size_t i = 0; i < r->wrote.len && status == STET_OK; i++) {
         stet_value schema, value;
         status = schema_of(r->s, &r->wrote.at[i], &schema, err);
-        if (status != STET_OK || stet_typeof(schema) == STET_NULL)
+        if (status != STET_OK || stet_value_type(schema) == STET_TYPE_NULL)
             continue;
         if (stet_tx_peek(r->tx, NULL, &r->wrote.at[i], stet_path_ref(&path), &value, NULL) != STET_OK)
-            value = stet_null();
+            value = stet_value_null();
         status = stet_schema_check(schema, value, err);
         /* It may be the fault of what was there already. */
         if (status != STET_OK &&
             stet_tx_read(r->tx, NULL, &r->wrote.at[i], stet_path_ref(&path), STET_RECURSIVE, &value, NULL) != STET_OK)
-            value = stet_null();
+            value = stet_value_null();
         if (status != STET_OK)
             stet_fail_in(err, "what it wrote to %s does not match the schema there", r->wrote.at[i].id);
     }
@@ -316,15 +330,15 @@ void sched_cells_learn(action_run *r) {
     stet_arena_release(&arena);
 }
 
-size_t sched_envelopes(const sched_action *a, stet_arena *arena, stet_address **out) {
-    stet_value links = stet_get(a->row, "materializer");
-    size_t n = stet_count(links), count = 0;
-    *out = stet_arena_alloc(arena, (n ? n : 1) * sizeof **out);
+size_t sched_envelopes_with(const sched_action *a, stet_value makes, stet_arena *arena, stet_address **out) {
+    stet_value links = a->materializer ? stet_value_get(a->row, "materializer") : stet_value_null();
+    size_t n = stet_value_count(links), count = 0;
+    *out = stet_arena_alloc(arena, (n + stet_value_count(makes) + 1) * sizeof **out);
     for (size_t i = 0; i < n; i++) {
         stet_link l;
         stet_path path = STET_PATH_INIT;
         stet_path_push(&path, "value");
-        if (stet_link_read(stet_at(links, i), &l, &path) && !l.space) {
+        if (stet_link_read(stet_value_at(links, i), &l, &path) && !l.space) {
             stet_pathref p = stet_path_ref(&path);
             (*out)[count++] = (stet_address){NULL,
                                              {stet_arena_strdup(arena, l.id), stet_arena_strdup(arena, l.scope)},
@@ -332,7 +346,15 @@ size_t sched_envelopes(const sched_action *a, stet_arena *arena, stet_address **
         }
         stet_path_release(&path);
     }
+    for (size_t i = 0; i < stet_value_count(makes); i++) {
+        stet_value path = stet_value_at(makes, i);
+        (*out)[count++] = stet_makes_cell(stet_value_as_string(&path, NULL), arena);
+    }
     return count;
+}
+
+size_t sched_envelopes(const sched_action *a, stet_arena *arena, stet_address **out) {
+    return sched_envelopes_with(a, stet_value_null(), arena, out);
 }
 
 typedef struct cell_list {
@@ -359,7 +381,7 @@ static bool note_cell(void *ctx, stet_value binding, stet_pathref place) {
 
 size_t sched_bound_cells(const sched_action *a, stet_arena *arena, stet_address **out) {
     cell_list c = {.arena = arena};
-    stet_binding_walk(stet_get(a->row, "inputs"), note_cell, &c);
+    stet_binding_walk(stet_value_get(a->row, "inputs"), note_cell, &c);
     size_t count = c.found.len;
     *out = count > 0 ? stet_arena_dup(arena, c.found.at, count * sizeof **out) : NULL;
     stet_vec_release(&c.found);
@@ -372,7 +394,7 @@ void sched_cells_recall(stet_sched *s, const sched_action *a) {
     stet_address *cells;
     size_t count = sched_bound_cells(a, &arena, &cells);
     write_list l = {0};
-    if (count > 0 && s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, NULL) == STET_OK &&
+    if (count > 0 && s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, NULL) == STET_OK &&
         x.observed) {
         stet_vec_reserve(&l, stet_plan_writes(s->plan, a->id, NULL, 0) + 1);
         l.len = stet_plan_writes(s->plan, a->id, l.at, l.cap);

@@ -11,7 +11,7 @@ static const char *state_in_memory(const stet_sched *s, const sched_action *a) {
 }
 
 static const char *state_in_tables(const stet_memo_action *x) {
-    return x->state != STET_STANDS ? stet_state_name(x->state) : x->failed ? "failed" : "stands";
+    return x->state != STET_STATE_STANDS ? stet_action_state_name(x->state) : x->failed ? "failed" : "stands";
 }
 
 /* A read of the record that the plan does not know: a change there would not reach the action in memory. */
@@ -33,21 +33,21 @@ static bool lacks_read(stet_sched *s, const sched_action *a, const stet_memo_act
 
 static void tell(stet_sched_drift *out, const sched_action *a, const char *memory, const char *tables) {
     out->differ++;
-    if (stet_count(out->list) >= NAMED)
+    if (stet_value_count(out->list) >= NAMED)
         return;
-    stet_value v = stet_object();
-    stet_put(&v, "piece", stet_string(a->piece->piece->name));
-    stet_put(&v, "action", stet_string(a->node));
-    stet_put(&v, "memory", stet_string(memory));
-    stet_put(&v, "tables", stet_string(tables));
-    stet_push(&out->list, v);
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "piece", stet_value_string(a->piece->piece->name));
+    stet_value_put(&v, "action", stet_value_string(a->node));
+    stet_value_put(&v, "memory", stet_value_string(memory));
+    stet_value_put(&v, "tables", stet_value_string(tables));
+    stet_value_push(&out->list, v);
 }
 
 static stet_status compare(stet_sched *s, const sched_action *a, stet_sched_drift *out, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x = {0};
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, &mine);
+    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, &mine);
     const char *memory = state_in_memory(s, a), *tables = state_in_tables(&x);
     out->actions++;
     if (status == STET_NOT_FOUND) {
@@ -55,12 +55,12 @@ static stet_status compare(stet_sched *s, const sched_action *a, stet_sched_drif
         status = STET_OK;
     } else if (status == STET_OK && strcmp(memory, tables) != 0) {
         /* One that others ran stays dirty here if it can't be restored: it may run once more, and misses nothing. */
-        if (sched_restorable(a) || !stet_plan_is_dirty(s->plan, a->id) || x.state != STET_STANDS)
+        if (sched_restorable(a) || !stet_plan_is_dirty(s->plan, a->id) || x.state != STET_STATE_STANDS)
             tell(out, a, memory, tables);
-    } else if (status == STET_OK && x.observed && x.state == STET_STANDS &&
+    } else if (status == STET_OK && x.observed && x.state == STET_STATE_STANDS &&
                !stet_hash_equal(x.implementation, a->fingerprint)) {
         tell(out, a, memory, "other code");
-    } else if (status == STET_OK && x.observed && x.state == STET_STANDS && lacks_read(s, a, &x)) {
+    } else if (status == STET_OK && x.observed && x.state == STET_STATE_STANDS && lacks_read(s, a, &x)) {
         tell(out, a, memory, "other reads");
     }
     if (status != STET_OK)
@@ -72,7 +72,7 @@ static stet_status compare(stet_sched *s, const sched_action *a, stet_sched_drif
 
 stet_status stet_sched_compare(stet_sched *s, stet_sched_drift *out, stet_error *err) {
     stet_status status = STET_OK;
-    *out = (stet_sched_drift){.list = stet_array()};
+    *out = (stet_sched_drift){.list = stet_value_array()};
     if (!s->memo->durable)
         return STET_OK;
     for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
@@ -81,6 +81,37 @@ stet_status stet_sched_compare(stet_sched *s, stet_sched_drift *out, stet_error 
             status = compare(s, a, out, err);
     }
     if (status != STET_OK)
-        stet_release(out->list);
+        stet_value_release(out->list);
     return status;
+}
+
+const char *stet_sched_passed_over(stet_sched *s) {
+    stet_plan_nodes down = {0};
+    const char *wrong = NULL;
+    bool *under = stet_alloc_zero(stet_plan_count(s->plan) + 1);
+    for (size_t i = 0; i < s->under.len; i++)
+        under[s->under.at[i]] = true;
+    for (size_t i = 0; i < stet_plan_count(s->plan) && !wrong; i++) {
+        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        bool noted = i < s->noted.len && s->noted.at[i];
+        if (!a)
+            continue;
+        if ((!noted && (a->failed || a->declined || a->ran || a->stays || a->conflicts > 0 || a->materializer ||
+                        stet_value_count(a->makes) > 0 || a->own_reads || a->postponed ||
+                        stet_plan_is_left(s->plan, a->id) || stet_plan_is_aside(s->plan, a->id))) ||
+            (a->below && !under[i]))
+            wrong = stet_plan_name(s->plan, a->id);
+    }
+    /* The walk down, which is not made again while the plan has the same shape. */
+    uint64_t shape = stet_plan_shape(s->plan);
+    if (!wrong && s->under_shape == shape && s->roots.len > 0 &&
+        stet_plan_downstream(s->plan, s->roots.at, s->roots.len, &down, NULL) == STET_OK) {
+        bool same = down.len == s->under.len && shape == stet_plan_shape(s->plan);
+        for (size_t i = 0; i < down.len && same; i++) /* each is there once, in any order */
+            same = under[down.at[i]];
+        wrong = same ? NULL : "the walk downstream";
+    }
+    stet_vec_release(&down);
+    free(under);
+    return wrong;
 }

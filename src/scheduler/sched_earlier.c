@@ -19,11 +19,11 @@
 #include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
-static void add_earlier(action_run *r, const stet_docname *name, stet_pathref path, int64_t since) {
+static void add_earlier(action_run *r, const stet_docname *name, stet_pathref path) {
     const sched_action *a = r->a;
     if (!stet_piece_owns(a->piece->piece, name))
         return;
-    if (a->out_id && !*a->out_scope && strcmp(a->out_id, name->id) == 0 &&
+    if (a->out_id && strcmp(a->out_scope, a->piece->piece->scope) == 0 && strcmp(a->out_id, name->id) == 0 &&
         stet_path_is_prefix(stet_path_ref(&a->out_path), path))
         return;
     for (size_t i = 0; i < r->earlier.len; i++)
@@ -31,15 +31,16 @@ static void add_earlier(action_run *r, const stet_docname *name, stet_pathref pa
             stet_path_compare(stet_path_ref(&r->earlier.at[i].path), path) == 0)
             return;
     sched_earlier *e = stet_vec_add(&r->earlier);
-    *e = (sched_earlier){.id = stet_strdup(name->id), .path = STET_PATH_INIT, .since = since};
+    *e = (sched_earlier){.id = stet_strdup(name->id), .path = STET_PATH_INIT};
     stet_path_set(&e->path, path);
 }
 
 /* E5. One that never ran has written nothing. */
 static bool told(const stet_sched *s, const stet_memo_action *x) {
     if (!x->observed)
-        return x->state != STET_UNKNOWN || x->reason == STET_REASON_NEVER || x->reason == STET_REASON_NONE;
-    return stet_hash_equal(x->runtime, s->runtime) && !(x->state == STET_UNKNOWN && x->reason == STET_REASON_LOST);
+        return x->state != STET_STATE_UNKNOWN || x->reason == STET_REASON_NEVER || x->reason == STET_REASON_NONE;
+    return stet_hash_equal(x->runtime, s->runtime) &&
+           !(x->state == STET_STATE_UNKNOWN && x->reason == STET_REASON_LOST);
 }
 
 typedef STET_VEC(stet_address) plan_writes;
@@ -84,20 +85,20 @@ static void load_earlier(action_run *r) {
     bool known = true;
     if (!s->memo->durable)
         known = a->told;
-    else if (s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, NULL) == STET_OK)
+    else if (s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, NULL) == STET_OK)
         known = a->told || told(s, &x);
     plan_writes own = planned(s, a);
     /* Of one that ran in this process the plan tells all. The record may be of a run before that, which had written more:
      * two that write to one cell would take back what the other has just written, until they are stored. */
     for (size_t i = 0; i < x.write_count; i++)
         if (!x.writes[i].space && (!a->told || holds(&own, &x.writes[i])))
-            add_earlier(r, &x.writes[i].name, x.writes[i].path, known ? x.observed_at : -1);
+            add_earlier(r, &x.writes[i].name, x.writes[i].path);
     stet_address *cells;
     size_t count = known ? 0 : sched_bound_cells(a, &arena, &cells);
     for (size_t i = 0; i < count; i++)
-        add_earlier(r, &cells[i].name, cells[i].path, -1);
+        add_earlier(r, &cells[i].name, cells[i].path);
     for (size_t i = 0; i < own.len; i++)
-        add_earlier(r, &own.at[i].name, own.at[i].path, -1);
+        add_earlier(r, &own.at[i].name, own.at[i].path);
     stet_vec_release(&own);
     stet_arena_release(&arena);
 }
@@ -127,6 +128,7 @@ void sched_earlier_look(action_run *r, stet_pathref path) {
 
 typedef struct plain_search {
     const sched_earlier *e;
+    const char *scope;
     bool found;
 } plain_search;
 
@@ -136,8 +138,9 @@ static bool meet_plain(void *ctx, stet_value binding, stet_pathref place) {
     stet_path path = STET_PATH_INIT;
     (void)place;
     stet_path_push(&path, "value");
-    c->found = c->found || (stet_link_read(binding, &l, &path) && !l.as_cell && !l.space && !*l.scope &&
-                            strcmp(l.id, c->e->id) == 0 && overlap(stet_path_ref(&path), stet_path_ref(&c->e->path)));
+    c->found =
+        c->found || (stet_link_read(binding, &l, &path) && !l.as_cell && !l.space && strcmp(l.scope, c->scope) == 0 &&
+                     strcmp(l.id, c->e->id) == 0 && overlap(stet_path_ref(&path), stet_path_ref(&c->e->path)));
     stet_path_release(&path);
     return !c->found;
 }
@@ -148,53 +151,34 @@ static bool was_read(action_run *r, const sched_earlier *e) {
         if (strcmp(r->looked.at[i].id, e->id) == 0 &&
             overlap(stet_path_ref(&r->looked.at[i].path), stet_path_ref(&e->path)))
             return true;
-    plain_search c = {e, false};
+    plain_search c = {e, r->a->piece->piece->scope, false};
     stet_binding_walk(r->base.bindings, meet_plain, &c);
     return c.found;
 }
 
-/* Takes one place back, unless it is somebody else's by now. */
-static stet_status take_place(stet_sched *s, stet_tx *tx, const stet_piece *p, const stet_docname *name,
-                              stet_pathref path, int64_t since, bool last, stet_error *err) {
-    if (stet_piece_is_marked(tx, name, path)) {
-        stet_arena arena = STET_ARENA_INIT;
-        stet_overlap *at;
-        size_t count = 1;
-        int64_t doc = 0;
-        stet_status status = since < 0 ? STET_OK : stet_space_doc(s->space, name, &doc, err);
-        if (status == STET_OK && doc)
-            status = stet_space_overlaps(s->space, s->branch, doc, path, STET_RECURSIVE, since, 0, 1, &arena, &at,
-                                         &count, err);
-        stet_arena_release(&arena);
-        if (status != STET_OK || count > 0)
-            return status;
-    }
-    return stet_piece_take_back(tx, p, name, path, last, err);
-}
-
-/* `id` NULL: in all documents. */
-static stet_status take_back(action_run *r, const char *id, stet_error *err) {
+/* `in` NULL: in all documents. */
+static stet_status take_back(action_run *r, const stet_docname *in, stet_error *err) {
     stet_status status = STET_OK;
     load_earlier(r);
     if (r->a->effect || r->s->opts.observe_only)
         return STET_OK;
     for (size_t i = 0; i < r->earlier.len && status == STET_OK; i++) {
         sched_earlier *e = &r->earlier.at[i];
-        if (e->met || (id && strcmp(e->id, id) != 0))
+        stet_docname name = stet_piece_name(r->a->piece->piece, e->id);
+        if (e->met || (in && (strcmp(e->id, in->id) != 0 || strcmp(name.scope, in->scope) != 0)))
             continue;
         e->met = true;
         e->kept = was_read(r, e);
         if (!e->kept) {
-            sched_cells_note(r, &(stet_docname){e->id, ""});
-            status = take_place(r->s, r->tx, r->a->piece->piece, &(stet_docname){e->id, NULL}, stet_path_ref(&e->path),
-                                e->since, id == NULL, err);
+            sched_cells_note(r, &name);
+            status = stet_piece_take_back(r->tx, r->a->piece->piece, &name, stet_path_ref(&e->path), in == NULL, err);
         }
     }
     return status;
 }
 
-stet_status sched_earlier_before(action_run *r, const char *id, stet_error *err) {
-    return take_back(r, id, err);
+stet_status sched_earlier_before(action_run *r, const stet_docname *name, stet_error *err) {
+    return take_back(r, name, err);
 }
 
 stet_status sched_earlier_end(action_run *r, stet_error *err) {
@@ -208,7 +192,8 @@ size_t sched_earlier_kept(action_run *r, stet_address *out) {
     for (size_t i = 0; i < r->earlier.len; i++)
         if (all || r->earlier.at[i].kept) {
             if (out)
-                out[count] = (stet_address){NULL, {r->earlier.at[i].id, ""}, stet_path_ref(&r->earlier.at[i].path)};
+                out[count] = (stet_address){NULL, stet_piece_name(r->a->piece->piece, r->earlier.at[i].id),
+                                            stet_path_ref(&r->earlier.at[i].path)};
             count++;
         }
     return count;
@@ -241,16 +226,16 @@ stet_status sched_earlier_gone(stet_sched *s, stet_tx *tx, const sched_action *c
     if (a)
         own = planned(s, a);
     for (size_t i = 0; i < own.len && status == STET_OK; i++)
-        status = take_place(s, tx, p->piece, &own.at[i].name, own.at[i].path, -1, true, err);
-    bool there = s->memo->ops->load(s->memo, p->piece->doc, node, &arena, &x, NULL) == STET_OK;
+        status = stet_piece_take_back(tx, p->piece, &own.at[i].name, own.at[i].path, true, err);
+    bool there = s->memo->ops->load(s->memo, p->piece->key, node, &arena, &x, NULL) == STET_OK;
     for (size_t i = 0; there && i < x.write_count && status == STET_OK; i++)
         if (!x.writes[i].space)
-            status = take_place(s, tx, p->piece, &x.writes[i].name, x.writes[i].path, x.observed_at, true, err);
+            status = stet_piece_take_back(tx, p->piece, &x.writes[i].name, x.writes[i].path, true, err);
     stet_address *cells;
     bool known = (a && a->told) || (s->memo->durable && (!there || told(s, &x)));
     size_t count = known || !coordinator->materializer ? 0 : sched_envelopes(coordinator, &arena, &cells);
     for (size_t i = 0; i < count && status == STET_OK; i++)
-        status = take_place(s, tx, p->piece, &cells[i].name, cells[i].path, -1, true, err);
+        status = stet_piece_take_back(tx, p->piece, &cells[i].name, cells[i].path, true, err);
     stet_vec_release(&own);
     stet_arena_release(&arena);
     return status;

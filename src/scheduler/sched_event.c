@@ -41,7 +41,7 @@ typedef struct sending {
     stet_sched_sent *out;
     /* Of one round */
     STET_VEC(delivery) queue;
-    STET_VEC(char *) coordinators; /* "piece:NAME NODE": on whose word a child is there */
+    STET_VEC(char *) coordinators; /* "PIECE_KEY NODE": on whose word a child is there */
     char hash[STET_HASH_HEX];
     bool known;     /* it was applied before */
     bool moved;     /* others changed what was read: it is worth another try */
@@ -52,7 +52,7 @@ static void end_round(sending *e) {
     for (size_t i = 0; i < e->queue.len; i++) {
         stet_free(e->queue.at[i].piece);
         stet_free(e->queue.at[i].stream);
-        stet_release(e->queue.at[i].event);
+        stet_value_release(e->queue.at[i].event);
     }
     for (size_t i = 0; i < e->coordinators.len; i++)
         stet_free(e->coordinators.at[i]);
@@ -74,7 +74,7 @@ static stet_status enqueue(sending *e, const char *piece, const char *stream, st
         stet_hint(err, "do they send to each other in a circle?");
         return STET_LIMIT;
     }
-    *stet_vec_add(&e->queue) = (delivery){stet_strdup(piece), stet_strdup(stream), stet_retain(event)};
+    *stet_vec_add(&e->queue) = (delivery){stet_strdup(piece), stet_strdup(stream), stet_value_retain(event)};
     return STET_OK;
 }
 
@@ -84,10 +84,11 @@ static stet_status by_result(sending *e, stet_tx *tx, const sched_piece *p, cons
     stet_reader r = {.tx = tx, .record = true, .space = sched_space, .ctx = e->s};
     stet_reader_place at = {.path = STET_PATH_INIT};
     stet_path path = STET_PATH_INIT;
-    stet_value link = stet_object();
+    stet_value link = stet_value_object();
     char *pointer = stet_asprintf("%s%s", text[0] == '/' ? "" : "/", text);
-    stet_put(&link, "id", stet_string(p->piece->doc));
-    stet_put(&link, "asCell", stet_bool(true));
+    stet_value_put(&link, "id", stet_value_string(p->piece->doc));
+    stet_value_put(&link, "scope", stet_value_string(p->piece->scope));
+    stet_value_put(&link, "asCell", stet_value_bool(true));
     stet_value binding = stet_link_wrap(link);
     stet_status status = stet_path_of_pointer(&path, pointer, strlen(pointer), err);
     if (status == STET_OK)
@@ -100,32 +101,38 @@ static stet_status by_result(sending *e, stet_tx *tx, const sched_piece *p, cons
         stet_pathref in = stet_path_ref(&at.path), value = stet_path_ref(&path);
         bool below = stet_path_is_prefix(value, in);
         stet_pathref rest = below ? (stet_pathref){in.bytes + value.len, in.len - value.len} : STET_PATH_ROOT;
-        if (!below || (at.space && at.space != e->s->space) || *at.scope ||
-            !stet_stream_name(p->piece->name, at.id, rest, name))
+        if (!below || (at.space && at.space != e->s->space) ||
+            !stet_stream_name(p->piece->name, &(stet_docname){at.id, at.scope}, rest, name))
             status = STET_NOT_FOUND;
     }
     stet_reader_place_release(&at);
     stet_reader_release(&r);
     stet_path_release(&path);
-    stet_release(binding);
+    stet_value_release(binding);
     stet_free(pointer);
     return status;
 }
 
+typedef struct row_source {
+    stet_sched *s;
+    const stet_piece *piece;
+} row_source;
+
 static stet_status load_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
-    stet_sched *s = ctx;
+    const row_source *from = ctx;
     stet_doc_state state;
-    stet_status status = stet_space_load(s->space, s->branch, &(stet_docname){id, NULL}, -1, &state, err);
+    stet_docname name = stet_scoped(from->piece->scope, id);
+    stet_status status = stet_space_load(from->s->space, from->s->branch, &name, -1, &state, err);
     if (status != STET_OK)
         return status;
-    *value = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_null();
-    stet_release(state.value);
+    *value = state.exists ? stet_value_retain(stet_value_get(state.value, "value")) : stet_value_null();
+    stet_value_release(state.value);
     return STET_OK;
 }
 
 /* The coordinators on whose word a child is there, from the outermost inwards. */
 static void note_coordinators(sending *e, const sched_piece *p, const char *child) {
-    stet_child_docs docs = {e->s, load_value};
+    stet_child_docs docs = {&(row_source){e->s, p->piece}, load_value};
     stet_process_modules modules = sched_modules(e->s);
     for (const char *end = strchr(child, ']'); end; end = strchr(end + 1, ']')) {
         size_t len = (size_t)(end - child) + 1;
@@ -133,8 +140,8 @@ static void note_coordinators(sending *e, const sched_piece *p, const char *chil
         stet_value row;
         if (stet_child_row(&docs, p->piece, node, &modules, &e->s->templates, &row, NULL) == STET_OK) {
             bool hidden = stet_child_role_of(row) == STET_CHILD_NONE; /* a filter's */
-            *stet_vec_add(&e->coordinators) = stet_asprintf("%s %s%s", p->piece->doc, node, hidden ? "[]" : "");
-            stet_release(row);
+            *stet_vec_add(&e->coordinators) = stet_asprintf("%s %s%s", p->piece->key, node, hidden ? "[]" : "");
+            stet_value_release(row);
         }
         stet_free(node);
     }
@@ -149,7 +156,7 @@ static char *child_in(const char *name) {
 /* By its name, or else by what the result shows there. */
 static stet_status find_stream(sending *e, stet_tx *tx, const sched_piece *p, const char *name, stet_stream *out,
                                stet_error *err) {
-    stet_child_docs docs = {e->s, load_value};
+    stet_child_docs docs = {&(row_source){e->s, p->piece}, load_value};
     stet_process_modules modules = sched_modules(e->s);
     char *child = child_in(name);
     if (child)
@@ -214,7 +221,7 @@ static stet_status run_handler(sending *e, stet_tx *tx, sched_piece *p, const ch
     a->piece = p;
     a->node = stet_strdup(node);
     a->id = STET_PLAN_NONE;
-    a->row = stet_retain(row);
+    a->row = stet_value_retain(row);
     stet_status status = sched_decode_row(a, err);
     if (status == STET_OK)
         status = sched_row_take(s, a, err);
@@ -224,8 +231,8 @@ static stet_status run_handler(sending *e, stet_tx *tx, sched_piece *p, const ch
             .tx = tx, .record = true, .space = sched_space, .ctx = s, .piece = p->piece->name, .node = node};
         r.base = (stet_run){.ops = &sched_run_ops,
                             .node = a->view,
-                            .descriptor = stet_get(a->view, "module"),
-                            .bindings = stet_get(a->view, "inputs"),
+                            .descriptor = stet_value_get(a->view, "module"),
+                            .bindings = stet_value_get(a->view, "inputs"),
                             .event = event,
                             .name = name};
         sched_run_execute(&r);
@@ -244,7 +251,7 @@ static stet_status run_handler(sending *e, stet_tx *tx, sched_piece *p, const ch
         sched_cells_release(&r);
         sched_sent_release(&r);
         stet_reader_release(&r.reader);
-        stet_release(r.result);
+        stet_value_release(r.result);
     }
     sched_action_free(a);
     stet_free(name);
@@ -254,43 +261,44 @@ static stet_status run_handler(sending *e, stet_tx *tx, sched_piece *p, const ch
 /* Was it applied before? e->known. Another event under the same id is a conflict. */
 static stet_status look_before(sending *e, stet_error *err) {
     stet_doc_state d;
-    stet_status status = stet_space_load(e->s->space, e->s->branch, &(stet_docname){e->doc, NULL}, -1, &d, err);
+    stet_docname name = stet_piece_name(e->piece->piece, e->doc);
+    stet_status status = stet_space_load(e->s->space, e->s->branch, &name, -1, &d, err);
     if (status != STET_OK)
         return status;
     e->known = d.exists;
     if (d.exists) {
-        stet_value hash = stet_get(stet_get(d.value, "value"), "hash");
+        stet_value hash = stet_value_get(stet_value_get(d.value, "value"), "hash");
         e->out->applied = false;
         e->out->seq = d.seq;
-        if (stet_typeof(hash) != STET_STRING || strcmp(stet_as_string(&hash, NULL), e->hash) != 0) {
+        if (stet_value_type(hash) != STET_TYPE_STRING || strcmp(stet_value_as_string(&hash, NULL), e->hash) != 0) {
             stet_fail(err, STET_CONFLICT, "event \"%s\" was sent to piece \"%s\" before, with another content",
                       e->out->id, e->piece->piece->name);
             stet_hint(err, "give every event an id of its own, or none");
             status = STET_CONFLICT;
         }
     }
-    stet_release(d.value);
+    stet_value_release(d.value);
     return status;
 }
 
 static void set_hash(sending *e) {
-    stet_value whole = stet_array();
-    stet_push(&whole, stet_string(e->out->stream));
-    stet_push(&whole, stet_retain(e->event));
+    stet_value whole = stet_value_array();
+    stet_value_push(&whole, stet_value_string(e->out->stream));
+    stet_value_push(&whole, stet_value_retain(e->event));
     stet_hash_hex(stet_hash_value(whole), e->hash);
-    stet_release(whole);
+    stet_value_release(whole);
 }
 
 static stet_status write_event(sending *e, stet_tx *tx, stet_error *err) {
-    stet_docname name = {e->doc, NULL};
-    stet_value value = stet_object(), envelope = stet_object();
-    stet_put(&value, "stream", stet_string(e->out->stream));
-    stet_put(&value, "hash", stet_string(e->hash));
-    stet_put(&value, "at", stet_int(stet_clock_ms()));
-    stet_put(&envelope, "value", value);
+    stet_docname name = stet_piece_name(e->piece->piece, e->doc);
+    stet_value value = stet_value_object(), envelope = stet_value_object();
+    stet_value_put(&value, "stream", stet_value_string(e->out->stream));
+    stet_value_put(&value, "hash", stet_value_string(e->hash));
+    stet_value_put(&value, "at", stet_value_int(stet_clock_ms()));
+    stet_value_put(&envelope, "value", value);
     stet_status status = stet_tx_need_absent(tx, &name, err);
     if (status != STET_OK) {
-        stet_release(envelope);
+        stet_value_release(envelope);
         return status;
     }
     return stet_tx_put(tx, &name, envelope, err);
@@ -298,11 +306,11 @@ static stet_status write_event(sending *e, stet_tx *tx, stet_error *err) {
 
 /* One delivery: all handlers of its stream, in the order of their names. */
 static stet_status deliver(sending *e, stet_tx *tx, size_t i, stet_buf *log, stet_error *err) {
-    stet_value event = stet_retain(e->queue.at[i].event);
-    char *doc = stet_piece_doc(e->queue.at[i].piece);
+    stet_value event = stet_value_retain(e->queue.at[i].event);
+    char *key = stet_piece_key(e->queue.at[i].piece);
     sched_piece *p;
-    stet_stream to = {.handlers = stet_null()};
-    stet_status status = sched_piece_of(e->s, doc, &p, err);
+    stet_stream to = {.handlers = stet_value_null()};
+    stet_status status = sched_piece_of(e->s, key, &p, err);
     if (status == STET_OK)
         status = find_stream(e, tx, p, e->queue.at[i].stream, &to, err);
     if (status == STET_OK && i == 0) {
@@ -312,11 +320,12 @@ static stet_status deliver(sending *e, stet_tx *tx, size_t i, stet_buf *log, ste
     }
     if (status == STET_OK && !e->known)
         status = child_there(e, tx, p, &to, err);
-    for (size_t k = 0; status == STET_OK && !e->known && k < stet_count(to.handlers); k++)
-        status = run_handler(e, tx, p, stet_key_at(to.handlers, k, NULL), stet_at(to.handlers, k), event, log, err);
+    for (size_t k = 0; status == STET_OK && !e->known && k < stet_value_count(to.handlers); k++)
+        status = run_handler(e, tx, p, stet_value_key_at(to.handlers, k, NULL), stet_value_at(to.handlers, k), event,
+                             log, err);
     stet_stream_release(&to);
-    stet_release(event);
-    stet_free(doc);
+    stet_value_release(event);
+    stet_free(key);
     return status;
 }
 
@@ -334,9 +343,9 @@ static stet_status guard(sending *e, stet_tx *tx, stet_error *err) {
     for (size_t i = 0; i < e->coordinators.len && status == STET_OK; i++) {
         stet_arena arena = STET_ARENA_INIT;
         stet_memo_action x = {0};
-        char *doc = stet_strndup(e->coordinators.at[i], strcspn(e->coordinators.at[i], " "));
-        if (e->s->memo->ops->load(e->s->memo, doc, e->coordinators.at[i] + strlen(doc) + 1, &arena, &x, NULL) !=
-            STET_OK)
+        const char *space = strrchr(e->coordinators.at[i], ' '); /* a scope may hold spaces */
+        char *piece = stet_strndup(e->coordinators.at[i], (size_t)(space - e->coordinators.at[i]));
+        if (e->s->memo->ops->load(e->s->memo, piece, space + 1, &arena, &x, NULL) != STET_OK)
             x.read_count = 0;
         for (size_t k = 0; k < x.read_count && status == STET_OK; k++) {
             stet_value ignored;
@@ -350,7 +359,7 @@ static stet_status guard(sending *e, stet_tx *tx, stet_error *err) {
                 stet_error_move(err, &mine);
             stet_error_clear(&mine);
         }
-        stet_free(doc);
+        stet_free(piece);
         stet_arena_release(&arena);
     }
     return status;
@@ -360,17 +369,17 @@ static stet_status guard(sending *e, stet_tx *tx, stet_error *err) {
 static stet_status refuse_old_values(sending *e, const stet_tx_read_record *at, size_t count, stet_error *err) {
     stet_value list;
     stet_status status = sched_failed_makers(e->s, at, count, &list, err);
-    if (status == STET_OK && stet_count(list) > 0) {
-        stet_value first = stet_at(list, 0), piece = stet_get(first, "piece"), node = stet_get(first, "node"),
-                   state = stet_get(first, "state");
-        bool failed = strcmp(stet_as_string(&state, NULL), "failed") == 0;
+    if (status == STET_OK && stet_value_count(list) > 0) {
+        stet_value first = stet_value_at(list, 0), piece = stet_value_get(first, "piece"),
+                   node = stet_value_get(first, "node"), state = stet_value_get(first, "state");
+        bool failed = strcmp(stet_value_as_string(&state, NULL), "failed") == 0;
         status = stet_fail(err, STET_FAILED, "event \"%s\" was not applied: its handler reads %s/%s, which %s",
-                           e->out->id, stet_as_string(&piece, NULL), stet_as_string(&node, NULL),
+                           e->out->id, stet_value_as_string(&piece, NULL), stet_value_as_string(&node, NULL),
                            failed ? "failed" : "waits for an action that failed");
         stet_hint(err, "mend that and send the event again; stet why %s tells the failure",
-                  stet_as_string(&piece, NULL));
+                  stet_value_as_string(&piece, NULL));
     }
-    stet_release(list);
+    stet_value_release(list);
     return status;
 }
 
@@ -477,10 +486,10 @@ static stet_status check_id(const char *id, stet_error *err) {
 static stet_status prepare(sending *e, const char *piece, const char *id, stet_error *err) {
     stet_sched *s = e->s;
     stet_status status = stet_sched_touch_piece(s, piece, err);
-    char *doc = stet_piece_doc(piece);
+    char *key = stet_piece_key(piece);
     if (status == STET_OK)
-        status = sched_piece_of(s, doc, &e->piece, err);
-    stet_free(doc);
+        status = sched_piece_of(s, key, &e->piece, err);
+    stet_free(key);
     if (status == STET_OK && id)
         status = check_id(id, err);
     if (status != STET_OK)
@@ -539,13 +548,14 @@ static stet_status drop_documents(stet_tx *tx, void *ctx, stet_error *err) {
 
 static stet_status forget_of(stet_space *s, const char *branch_name, int64_t branch, const char *piece,
                              int64_t before_ms, bool dry_run, size_t *count, stet_error *err) {
-    char *prefix = stet_asprintf("piece:%s:event:", piece), *cursor = NULL;
+    char *prefix = stet_piece_part(piece, "event", ""), *cursor = NULL;
+    const char *scope = stet_piece_scope(piece);
     bool more = true;
     stet_status status = STET_OK;
     while (more && status == STET_OK) {
         stet_arena arena = STET_ARENA_INIT;
-        stet_docname last = {cursor, ""};
-        stet_doc_filter filter = {.prefix = prefix, .scope = "", .after = cursor ? &last : NULL, .limit = 1000};
+        stet_docname last = {cursor, scope};
+        stet_doc_filter filter = {.prefix = prefix, .scope = scope, .after = cursor ? &last : NULL, .limit = 1000};
         stet_doc_info *at;
         size_t n = 0, old = 0;
         status = stet_space_list(s, branch, &filter, &arena, &at, &n, &more, err);
@@ -556,10 +566,11 @@ static stet_status forget_of(stet_space *s, const char *branch_name, int64_t bra
         for (size_t i = 0; i < n && status == STET_OK; i++) {
             stet_doc_state d;
             status = stet_space_load(s, branch, &at[i].name, -1, &d, err);
-            if (status == STET_OK && d.exists && stet_as_int(stet_get(stet_get(d.value, "value"), "at")) < before_ms)
+            if (status == STET_OK && d.exists &&
+                stet_value_as_int(stet_value_get(stet_value_get(d.value, "value"), "at")) < before_ms)
                 at[old++] = at[i];
             if (status == STET_OK)
-                stet_release(d.value);
+                stet_value_release(d.value);
         }
         *count += old;
         if (status == STET_OK && old > 0 && !dry_run)
@@ -584,15 +595,15 @@ stet_status stet_sched_forget_events(stet_space *space, const char *branch, int6
         status = stet_piece_names(space, number, after, 1000, &names, &more, err);
         if (status != STET_OK)
             break;
-        for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
-            stet_value name = stet_at(names, i);
-            const char *piece = stet_as_string(&name, NULL);
+        for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
+            stet_value name = stet_value_at(names, i);
+            const char *piece = stet_value_as_string(&name, NULL);
             status = forget_of(space, branch, number, piece, before_ms, dry_run, count, err);
             stet_free(after);
             after = stet_strdup(piece);
         }
-        more = more && stet_count(names) > 0;
-        stet_release(names);
+        more = more && stet_value_count(names) > 0;
+        stet_value_release(names);
     }
     stet_free(after);
     return status;

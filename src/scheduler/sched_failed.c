@@ -10,17 +10,21 @@
  *   F3. An action does not wait for one that waits for the action itself. So in a cycle there is always one failure
  *       that the others wait for. Nodes that read each other by their pattern have a fixed order (graph/order.c): none
  *       waits for one that comes later, so it is always the same one that fails.
- *   F4. What an action waits for is among its reads in the plan, so that it is wanted, and its success is noticed. So is
- *       what is not up to date on the way there, and that runs first: it may lead elsewhere afterwards.
+ *   F4. All that a waiting action has read is among its reads in the plan, so that it is wanted, and the success of what
+ *       it waits for is noticed. What is not up to date among it runs first: it may lead elsewhere afterwards. So does
+ *       what is not up to date among the reads of an action that failed.
  *   F5. An up-to-date action downstream of a failed one counts as waiting: its output is as old as the last success of
  *       the failed action. `below` says so; it is computed before anything runs while there is a failure.
  *   F6. All this holds across spaces: a cell of another space is judged by the actions that write it there, which are
  *       settled first.
+ *   F7. Asynchronous actions and effects do not begin while something that their inputs lead to is outdated, whether
+ *       something has failed or not: so whether they wait does not depend on who ran first.
  */
 
 #include "scheduler/sched_internal.h"
 
 #define MAX_POSTPONED 3
+#define MAX_BEHIND    20 /* as many links one behind the other; more means that they form a cycle */
 #define MAX_CAUSES    1000
 
 static bool pending(const stet_sched *s, const sched_action *a) {
@@ -37,10 +41,12 @@ static stet_status look_at_record(stet_sched *s, sched_action *a, stet_error *er
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x = {0};
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, &mine);
+    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, &mine);
     if (status == STET_OK && x.observed && stet_hash_equal(x.implementation, a->fingerprint) &&
         stet_hash_equal(x.runtime, s->runtime)) {
         a->failed = x.failed;
+        if (a->failed)
+            sched_note(s, a);
         if (sched_restorable(a))
             sched_restore(s, a, &x);
     }
@@ -62,15 +68,20 @@ stet_status sched_meet_failures(stet_sched *s, stet_error *err) {
     stet_numbers failed = {0};
     stet_arena arena = STET_ARENA_INIT;
     stet_status status = s->memo->ops->failed(s->memo, &failed, err);
-    for (size_t i = 0; i < failed.len && status == STET_OK; i++)
-        if (!stet_map_get(&s->numbers, &failed.at[i], sizeof *failed.at))
+    for (size_t i = 0; i < failed.len && status == STET_OK; i++) {
+        const stet_slot *slot = stet_map_get(&s->numbers, &failed.at[i], sizeof *failed.at);
+        if (!slot) {
             status = sched_load_number(s, failed.at[i], &arena, err);
+            slot = stet_map_get(&s->numbers, &failed.at[i], sizeof *failed.at);
+        }
+        const sched_action *a = slot ? stet_plan_data_there(s->plan, (uint32_t)slot->n) : NULL;
+        if (a)
+            sched_note(s, a);
+    }
     s->trouble = false;
     s->below_stale = true;
-    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
-        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
-        if (!a)
-            continue;
+    sched_action *a;
+    for (size_t i = 0; status == STET_OK && (a = sched_noted(s, &i));) {
         bool listed =
             a->number && failed.len && bsearch(&a->number, failed.at, failed.len, sizeof *failed.at, by_number) != NULL;
         if (s->memo->durable && a->number && listed != a->failed && !pending(s, a))
@@ -86,9 +97,9 @@ void sched_retry(stet_sched *s) {
     if (s->retried || s->preflight || !s->opts.retry_failed)
         return;
     s->retried = true;
-    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
-        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
-        if (!a || !a->failed || pending(s, a))
+    sched_action *a;
+    for (size_t i = 0; (a = sched_noted(s, &i));) {
+        if (!a->failed || pending(s, a))
             continue;
         a->asked = true;
         stet_plan_mark(s->plan, a->id, STET_PLAN_DIRTY, INT64_MIN / 2);
@@ -107,9 +118,9 @@ static bool in_trouble(const stet_sched *in, const sched_action *maker) {
 
 /* Of those that wait, some may wait for nothing any more. */
 static void release_waiting(stet_sched *s) {
-    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
-        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
-        if (!a || !stet_plan_is_left(s->plan, a->id) || !a->in || !sched_far_knows(s, a->in))
+    const sched_action *a;
+    for (size_t i = 0; (a = sched_noted(s, &i));) {
+        if (!stet_plan_is_left(s->plan, a->id) || !a->in || !sched_far_knows(s, a->in))
             continue;
         const sched_action *cause = stet_plan_data(a->in->plan, a->cause);
         if (!cause || !in_trouble(a->in, cause))
@@ -121,44 +132,104 @@ void sched_rose(stet_sched *s) {
     s->below_stale = true;
 }
 
-stet_status sched_find_below(stet_sched *s, stet_error *err) {
-    stet_plan_nodes roots = {0}, below = {0};
-    bool all = s->below_stale;
+static bool is_root(const stet_sched *s, const sched_action *a) {
+    return a->declined || (a->failed && (!pending(s, a) || stet_plan_is_aside(s->plan, a->id)));
+}
+
+/* What `below` follows from: failed and declined actions, and after the first `*own` of them whoever reads what fails
+ * in another space. */
+static stet_status find_roots(stet_sched *s, stet_plan_nodes *roots, size_t *own, stet_error *err) {
     stet_status status = STET_OK;
-    if (!all && s->fell.len == 0)
-        return STET_OK;
-    for (size_t i = 0; i < s->fell.len && !all; i++)
-        *stet_vec_add(&roots) = s->fell.at[i];
-    for (size_t i = 0; i < stet_plan_count(s->plan) && all && status == STET_OK; i++) {
-        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+    sched_action *a;
+    for (size_t i = 0; (a = sched_noted(s, &i));)
+        if (is_root(s, a))
+            *stet_vec_add(roots) = a->id;
+    *own = roots->len;
+    for (size_t i = 0; i < stet_plan_count(s->plan) && s->far_trouble && status == STET_OK; i++) {
         bool far = false;
-        if (!a)
-            continue;
-        a->below = false;
-        bool root = a->declined || (a->failed && (!pending(s, a) || stet_plan_is_aside(s->plan, a->id)));
-        if (!root && s->far_trouble)
+        a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (a && !is_root(s, a))
             status = sched_waits_far(s, a, &far, err);
-        a->below = far;
-        if (root || far)
-            *stet_vec_add(&roots) = a->id;
+        if (far)
+            *stet_vec_add(roots) = a->id;
     }
-    if (status == STET_OK && roots.len > 0)
-        status = stet_plan_downstream(s->plan, roots.at, roots.len, &below, err);
-    for (size_t i = 0; i < roots.len; i++) /* not of itself: it fails */
-        stet_plan_set_blocks(s->plan, roots.at[i]);
-    for (size_t i = 0; i < below.len && status == STET_OK; i++) {
-        sched_action *a = stet_plan_data(s->plan, below.at[i]);
-        if (a && !a->failed && !a->declined && !a->ran)
+    return status;
+}
+
+static bool same_nodes(const stet_plan_nodes *a, const stet_plan_nodes *b) {
+    return a->len == b->len && (a->len == 0 || memcmp(a->at, b->at, a->len * sizeof *a->at) == 0);
+}
+
+static bool may_be_below(const sched_action *a) {
+    return a && !a->failed && !a->declined && !a->ran;
+}
+
+/* From the beginning. The walk down is made again only if it could find others than the last one. */
+static stet_status find_all_below(stet_sched *s, stet_error *err) {
+    stet_plan_nodes roots = {0};
+    size_t own;
+    for (size_t i = 0; i < s->under.len; i++) {
+        sched_action *a = stet_plan_data(s->plan, s->under.at[i]);
+        if (a)
+            a->below = false;
+    }
+    stet_status status = find_roots(s, &roots, &own, err);
+    bool known = status == STET_OK && s->under_shape == stet_plan_shape(s->plan) && same_nodes(&roots, &s->roots);
+    if (!known) {
+        uint64_t shape = 0;
+        stet_vec_release(&s->roots);
+        s->roots = roots;
+        /* Again if actions were loaded on the way: one may read what the walk had left behind. */
+        while (status == STET_OK && shape != stet_plan_shape(s->plan)) {
+            shape = stet_plan_shape(s->plan);
+            stet_vec_clear(&s->under);
+            if (roots.len > 0)
+                status = stet_plan_downstream(s->plan, roots.at, roots.len, &s->under, err);
+        }
+        s->under_shape = status == STET_OK ? shape : 0;
+    } else {
+        stet_vec_release(&roots);
+    }
+    for (size_t i = 0; i < s->under.len && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data(s->plan, s->under.at[i]);
+        if (may_be_below(a))
             a->below = true;
     }
+    for (size_t i = own; i < s->roots.len && status == STET_OK; i++) /* whether it ran or not */
+        ((sched_action *)stet_plan_data(s->plan, s->roots.at[i]))->below = true;
+    return status;
+}
+
+/* Adds what is downstream of those that failed since. */
+static stet_status find_more_below(stet_sched *s, stet_error *err) {
+    stet_plan_nodes below = {0};
+    stet_status status = stet_plan_downstream(s->plan, s->fell.at, s->fell.len, &below, err);
+    s->under_shape = 0; /* not what was found for s->roots any more */
+    for (size_t i = 0; i < below.len && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data(s->plan, below.at[i]);
+        if (!may_be_below(a) || a->below)
+            continue;
+        a->below = true;
+        *stet_vec_add(&s->under) = a->id;
+    }
+    stet_vec_release(&below);
+    return status;
+}
+
+stet_status sched_find_below(stet_sched *s, stet_error *err) {
+    bool all = s->below_stale;
+    if (!all && s->fell.len == 0)
+        return STET_OK;
+    stet_status status = all ? find_all_below(s, err) : find_more_below(s, err);
+    const stet_plan_nodes *roots = all ? &s->roots : &s->fell;
+    for (size_t i = 0; i < roots->len; i++) /* not of itself: it fails */
+        stet_plan_set_blocks(s->plan, roots->at[i]);
     if (status == STET_OK) {
         stet_vec_clear(&s->fell);
         s->below_stale = false;
         if (all)
             release_waiting(s);
     }
-    stet_vec_release(&roots);
-    stet_vec_release(&below);
     return status;
 }
 
@@ -215,16 +286,13 @@ static bool may_run(const stet_sched *s, const sched_action *a) {
     return pending(s, a) && !stet_plan_is_left(s->plan, a->id) && !stet_plan_is_aside(s->plan, a->id);
 }
 
-/* Those of the reads for which it has to wait are put in front; `*count` is how many. */
-static sched_turn judge(stet_sched *s, sched_action *a, stet_plan_read *reads, size_t *count) {
+/* `*outdated`: something that it read is going to run. That comes first: it may lead elsewhere afterwards. */
+static sched_turn judge(stet_sched *s, sched_action *a, const read_list *reads, bool *outdated) {
     stet_plan_nodes makers = {0};
     sched_turn turn = SCHED_GO;
-    size_t kept = 0;
-    bool outdated = false; /* something else that it read is: that comes first */
-    for (size_t i = 0; i < *count; i++) {
-        sched_turn here = SCHED_GO;
-        bool runs = false;
-        stet_sched *in = makers_of(s, &reads[i], &makers);
+    *outdated = false;
+    for (size_t i = 0; i < reads->len; i++) {
+        stet_sched *in = makers_of(s, &reads->at[i], &makers);
         for (size_t k = 0; k < makers.len; k++) {
             const sched_action *maker = stet_plan_data(in->plan, makers.at[k]);
             sched_turn one = turn_of(s, a, in, maker);
@@ -235,34 +303,39 @@ static sched_turn judge(stet_sched *s, sched_action *a, stet_plan_read *reads, s
                 a->cause = left ? maker->cause : makers.at[k];
                 a->in = left ? maker->in : in;
             }
-            if (here != SCHED_WAITS && one != SCHED_GO)
-                here = one;
-            runs = runs ||
-                   (one == SCHED_GO && in == s && maker && maker != a && !comes_before(a, maker) && may_run(s, maker));
+            if (turn != SCHED_WAITS && one != SCHED_GO)
+                turn = one;
+            *outdated = *outdated || (one == SCHED_GO && in == s && maker && maker != a && !comes_before(a, maker) &&
+                                      may_run(s, maker));
         }
-        if (here == SCHED_GO && !runs)
-            continue;
-        outdated = outdated || runs;
-        reads[kept++] = reads[i];
-        if (turn != SCHED_WAITS)
-            turn = here;
     }
     stet_vec_release(&makers);
-    *count = kept;
-    return turn == SCHED_WAITS && outdated && a->postponed < MAX_POSTPONED ? SCHED_POSTPONED : turn;
+    return turn;
 }
 
-/* F4 */
-static void also_reads(stet_sched *s, sched_action *a, const stet_plan_read *more, size_t count) {
+static bool any_far(const stet_sched *s, const stet_plan_read *at, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (sched_doc_is_far(s, at[i].doc))
+            return true;
+    return false;
+}
+
+/* F4. True: some of it is new. Actions that nothing needed so far, here and in other spaces, are looked at then. */
+static bool also_reads(stet_sched *s, sched_action *a, const read_list *more) {
+    sched_note(s, a);
     size_t before = stet_plan_reads(s->plan, a->id, NULL, 0);
     if (!a->own_reads)
         a->own_reads = (uint32_t)before + 1;
-    stet_plan_read *all = stet_alloc((before + count + 1) * sizeof *all);
+    stet_plan_read *all = stet_alloc((before + more->len + 1) * sizeof *all);
     stet_plan_reads(s->plan, a->id, all, before);
-    memcpy(all + before, more, count * sizeof *all);
-    if (stet_plan_set_reads(s->plan, a->id, all, before + count))
+    if (more->len > 0)
+        memcpy(all + before, more->at, more->len * sizeof *all);
+    bool gained = stet_plan_set_reads(s->plan, a->id, all, before + more->len);
+    if (gained)
         sched_wake(s);
+    s->far_gained |= gained && any_far(s, more->at, more->len);
     stet_free(all);
+    return gained;
 }
 
 void sched_forget_waiting(stet_sched *s, sched_action *a) {
@@ -284,30 +357,42 @@ static void add_reads(stet_sched *s, const stet_tx_read_record *at, size_t count
     }
 }
 
-static sched_turn conclude(stet_sched *s, sched_action *a, read_list *l) {
-    size_t count = l->len;
-    sched_turn turn = judge(s, a, l->at, &count);
-    if (turn != SCHED_GO)
-        also_reads(s, a, l->at, count);
+/* BEGINS: it has not run yet, and must not do so on what is outdated. FAILED: it ran, and failed, which does not count
+ * if something is outdated that it read. */
+typedef enum { BEGINS, FAILED, MADE } phase;
+
+static sched_turn conclude(stet_sched *s, sched_action *a, const read_list *l, phase at) {
+    bool outdated, far = at == BEGINS && any_far(s, l->at, l->len), hidden = s->since > 0;
+    sched_turn turn = judge(s, a, l, &outdated);
+    if (turn == SCHED_GO && (at == MADE || !(outdated || hidden || far)))
+        return SCHED_GO;
+    bool gained = also_reads(s, a, l);
+    outdated |= gained && hidden;
+    if (outdated && a->postponed < (turn == SCHED_GO && at == BEGINS ? MAX_BEHIND : MAX_POSTPONED)) {
+        turn = SCHED_POSTPONED;
+    } else if (turn == SCHED_GO && far && gained) {
+        a->in = NULL;
+        return SCHED_LATER;
+    }
     a->postponed += turn == SCHED_POSTPONED;
     return turn;
 }
 
-sched_turn sched_turn_of(stet_sched *s, sched_action *a, const stet_tx_read_record *at, size_t count) {
+sched_turn sched_turn_of(stet_sched *s, sched_action *a, const stet_tx_read_record *at, size_t count, bool failed) {
     read_list l = {0};
     add_reads(s, at, count, &l);
-    sched_turn turn = conclude(s, a, &l);
+    sched_turn turn = conclude(s, a, &l, failed ? FAILED : MADE);
     stet_vec_release(&l);
     return turn;
 }
 
 /* A child is there because of a list: while that waits nobody knows whether the child still is. */
 static void add_list_of(stet_sched *s, const sched_action *a, stet_arena *arena, read_list *out) {
-    stet_value parent = stet_get(a->row, "parent");
-    if (!a->child_doc || stet_typeof(parent) != STET_STRING)
+    stet_value parent = stet_value_get(a->row, "parent");
+    if (!a->child_doc || stet_value_type(parent) != STET_TYPE_STRING)
         return;
     stet_buf name = STET_BUF(0);
-    stet_buf_printf(&name, "%s/%s", a->piece->piece->name, stet_as_string(&parent, NULL));
+    stet_buf_printf(&name, "%s/%s", a->piece->piece->name, stet_value_as_string(&parent, NULL));
     uint32_t id = stet_plan_find(s->plan, name.data, name.len);
     stet_buf_release(&name);
     size_t count = id == STET_PLAN_NONE ? 0 : stet_plan_reads(s->plan, id, NULL, 0);
@@ -321,16 +406,16 @@ static void add_list_of(stet_sched *s, const sched_action *a, stet_arena *arena,
 stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, stet_error *err) {
     stet_reader r = {.record = true, .space = sched_space, .ctx = s};
     stet_arena arena = STET_ARENA_INIT;
-    stet_value bindings = stet_get(a->row, "inputs"), module = stet_get(a->row, "module");
+    stet_value bindings = stet_value_get(a->row, "inputs"), module = stet_value_get(a->row, "module");
     read_list l = {0};
     *out = SCHED_GO;
     stet_status status =
         s->group ? stet_tx_begin_in(s->group, &r.tx, err) : stet_tx_begin(s->space, s->branch_name, &r.tx, err);
     if (status != STET_OK)
         return status;
-    for (size_t i = 0; i < stet_count(bindings); i++) {
+    for (size_t i = 0; i < stet_value_count(bindings); i++) {
         size_t len;
-        const char *key = stet_key_at(bindings, i, &len);
+        const char *key = stet_value_key_at(bindings, i, &len);
         stet_path path = STET_PATH_INIT;
         stet_value seen;
         stet_error ignored = STET_ERROR_INIT; /* whoever reads it for a purpose will be told */
@@ -351,7 +436,7 @@ stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, s
     for (size_t i = 0; i < known; i++)
         *stet_vec_add(&l) = reads[i];
     add_list_of(s, a, &arena, &l);
-    *out = conclude(s, a, &l);
+    *out = conclude(s, a, &l, BEGINS);
     stet_vec_release(&l);
     stet_arena_release(&arena);
     stet_reader_release(&r);
@@ -382,13 +467,28 @@ stet_status sched_waits_far(stet_sched *s, sched_action *a, bool *out, stet_erro
     return status;
 }
 
+/* No mark tells of it: what a waiting action has read is not recorded. */
+void sched_far_looked(stet_sched *s, bool ran) {
+    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
+        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (!a || !stet_plan_is_left(s->plan, a->id) || (a->in && !ran))
+            continue;
+        size_t count = stet_plan_reads(s->plan, a->id, NULL, 0);
+        stet_plan_read *reads = stet_alloc((count + 1) * sizeof *reads);
+        stet_plan_reads(s->plan, a->id, reads, count);
+        if (any_far(s, reads, count))
+            stet_plan_release(s->plan, a->id);
+        stet_free(reads);
+    }
+}
+
 stet_status sched_far_judge(stet_sched *s, stet_error *err) {
     stet_status status = STET_OK;
     s->below_stale = true;
-    for (size_t i = 0; i < stet_plan_count(s->plan) && s->far_trouble && status == STET_OK; i++) {
-        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+    sched_action *a;
+    for (size_t i = 0; s->far_trouble && status == STET_OK && (a = sched_noted(s, &i));) {
         bool waits = false;
-        if (!a || !a->failed || a->blind || pending(s, a))
+        if (!a->failed || pending(s, a))
             continue;
         status = sched_waits_far(s, a, &waits, err);
         if (status == STET_OK && waits) {
@@ -409,7 +509,7 @@ void sched_failed_upstream(stet_sched *s, const sched_action *a) {
         stet_plan_readers(s->plan, writes[i].doc, writes[i].path, STET_KEYSET, &readers);
     for (size_t i = 0; i < readers.len; i++) {
         sched_action *r = stet_plan_data(s->plan, readers.at[i]);
-        if (!r || r == a || !r->failed || r->blind || pending(s, r) || comes_before(r, a))
+        if (!r || r == a || !r->failed || pending(s, r) || comes_before(r, a))
             continue;
         r->asked = true;
         stet_plan_mark(s->plan, r->id, STET_PLAN_DIRTY, INT64_MIN / 2);
@@ -421,14 +521,14 @@ void sched_failed_upstream(stet_sched *s, const sched_action *a) {
 
 stet_status sched_doubt_waiting(stet_sched *s, stet_error *err) {
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
-        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
-        if (a && !stet_plan_is_left(s->plan, a->id))
+    sched_action *a;
+    for (size_t i = 0; status == STET_OK && (a = sched_noted(s, &i));) {
+        if (!stet_plan_is_left(s->plan, a->id))
             sched_forget_waiting(s, a); /* what it waited for has ended well, and nobody wants it: it did not run */
-        if (!a || !a->failed || !stet_plan_is_left(s->plan, a->id))
+        if (!a->failed || !stet_plan_is_left(s->plan, a->id))
             continue;
         a->failed = a->asked = false;
-        status = s->memo->ops->distrust(s->memo, a->piece->piece->doc, &a->node, 1, STET_REASON_WAITS, err);
+        status = s->memo->ops->distrust(s->memo, a->piece->piece->key, &a->node, 1, STET_REASON_WAITS, err);
     }
     return status;
 }

@@ -111,13 +111,13 @@ static stet_status far_of(stet_sched *s, const char *name, far_space **out, stet
 }
 
 /* What failed before counts only in pieces that are known to be looked at. */
-static stet_status touch_piece(stet_sched *s, const char *id, stet_error *err) {
+static stet_status touch_piece(stet_sched *s, const stet_docname *of, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
-    if (strncmp(id, "piece:", 6) != 0)
+    char *piece = stet_piece_around(of);
+    if (!piece)
         return STET_OK;
-    char *name = stet_strndup(id + 6, strcspn(id + 6, ":"));
-    stet_status status = stet_sched_touch_piece(s, name, &mine);
-    stet_free(name);
+    stet_status status = stet_sched_touch_piece(s, piece, &mine);
+    stet_free(piece);
     if (status == STET_NOT_FOUND || status == STET_INVALID || status == STET_CORRUPT)
         status = STET_OK;
     else if (status != STET_OK && err)
@@ -141,7 +141,7 @@ static stet_status want_cell(stet_sched *s, const char *space, const stet_docnam
     if (!stet_map_get(&f->asked, key.data, key.len)) {
         stet_map_put(&f->asked, key.data, key.len, (stet_slot){.n = 1});
         f->sched->far_asked = true;
-        status = touch_piece(f->sched, name->id, err);
+        status = touch_piece(f->sched, name, err);
         if (status == STET_OK)
             status = stet_sched_demand_cell(f->sched, name->id, scope, path, err);
     }
@@ -261,7 +261,7 @@ static stet_status want_demand(stet_sched *s, stet_error *err) {
     linking l = {s, STET_OK, err};
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot) && l.status == STET_OK;)
         if (((sched_piece *)slot->p)->whole)
-            stet_binding_walk(stet_get(((sched_piece *)slot->p)->piece->envelope, "value"), want_link, &l);
+            stet_binding_walk(stet_value_get(((sched_piece *)slot->p)->piece->envelope, "value"), want_link, &l);
     for (size_t i = 0; stet_map_next(&s->wanted, &i, &key, &len, &slot) && l.status == STET_OK;) {
         uint32_t doc;
         memcpy(&doc, key, sizeof doc);
@@ -311,15 +311,15 @@ static stet_hash hash_of(const stet_standing *all) {
 /* The index of the problem of the same action in the report; the number of problems if there is none. */
 static size_t place_of(const stet_sched *s, stet_value problem) {
     static const char *const names[] = {"space", "piece", "node"};
-    for (size_t i = 0; i < stet_count(s->report.problems); i++) {
-        stet_value p = stet_at(s->report.problems, i);
+    for (size_t i = 0; i < stet_value_count(s->report.problems); i++) {
+        stet_value p = stet_value_at(s->report.problems, i);
         bool same = true;
         for (size_t k = 0; k < sizeof names / sizeof *names && same; k++)
-            same = stet_equal(stet_get(p, names[k]), stet_get(problem, names[k]));
+            same = stet_value_equal(stet_value_get(p, names[k]), stet_value_get(problem, names[k]));
         if (same)
             return i;
     }
-    return stet_count(s->report.problems);
+    return stet_value_count(s->report.problems);
 }
 
 /* A space may be settled more than once in one settling here: its last report about an action is the valid one. */
@@ -335,17 +335,17 @@ static void take_report(stet_sched *s, far_space *f, stet_sched_report *r) {
     out->flushes += r->flushes;
     for (size_t i = 0; i < sizeof out->causes / sizeof *out->causes; i++)
         out->causes[i] += r->causes[i];
-    for (size_t i = 0; i < stet_count(r->problems); i++) {
-        stet_value v = stet_retain(stet_at(r->problems, i));
-        if (stet_typeof(stet_get(v, "space")) != STET_STRING)
-            stet_put(&v, "space", stet_string(stet_space_name(f->space)));
+    for (size_t i = 0; i < stet_value_count(r->problems); i++) {
+        stet_value v = stet_value_retain(stet_value_at(r->problems, i));
+        if (stet_value_type(stet_value_get(v, "space")) != STET_TYPE_STRING)
+            stet_value_put(&v, "space", stet_value_string(stet_space_name(f->space)));
         size_t at = place_of(s, v);
-        if (at < stet_count(out->problems))
-            stet_remove_at(&out->problems, at);
-        if (stet_count(out->problems) < 100)
-            stet_insert_at(&out->problems, at, v);
+        if (at < stet_value_count(out->problems))
+            stet_value_remove_at(&out->problems, at);
+        if (stet_value_count(out->problems) < 100)
+            stet_value_insert_at(&out->problems, at, v);
         else
-            stet_release(v);
+            stet_value_release(v);
     }
 }
 
@@ -365,7 +365,7 @@ static stet_status settle_far(stet_sched *s, bool *ran, stet_error *err) {
             take_report(s, f, &r);
         f->failed = r.failed;
         *ran = *ran || r.runs > 0;
-        stet_release(r.problems);
+        stet_value_release(r.problems);
     }
     return status;
 }
@@ -490,12 +490,12 @@ stet_status sched_far_fresh(stet_sched *s, bool *ran, stet_error *err) {
     s->far_rounds += *ran;
     if (status == STET_OK && s->far_rounds == FAR_ROUNDS && *ran) {
         stet_error why = STET_ERROR_INIT;
-        stet_value v = stet_object();
+        stet_value v = stet_value_object();
         stet_fail(&why, STET_LIMIT, "spaces read each other in a circle that does not come to rest: %d rounds",
                   FAR_ROUNDS);
-        stet_put(&v, "space", stet_string(stet_space_name(s->space)));
-        stet_put(&v, "error", stet_error_value(&why));
-        stet_push(&s->report.problems, v);
+        stet_value_put(&v, "space", stet_value_string(stet_space_name(s->space)));
+        stet_value_put(&v, "error", stet_error_value(&why));
+        stet_value_push(&s->report.problems, v);
         stet_error_clear(&why);
         s->report.aside++;
         *ran = false;
@@ -518,13 +518,13 @@ static void forget_wanted(far_space *f) {
 
 /* Of the problems of that space only those are told that are problems still. */
 static void keep_problems(stet_sched *s, const far_space *f) {
-    for (size_t i = stet_count(s->report.problems); i-- > 0;) {
-        stet_value p = stet_at(s->report.problems, i), space = stet_get(p, "space"), piece = stet_get(p, "piece"),
-                   node = stet_get(p, "node");
-        if (stet_typeof(space) == STET_STRING && stet_typeof(node) == STET_STRING &&
-            strcmp(stet_as_string(&space, NULL), stet_space_name(f->space)) == 0 &&
-            !stet_sched_fails(f->sched, stet_as_string(&piece, NULL), stet_as_string(&node, NULL)))
-            stet_remove_at(&s->report.problems, i);
+    for (size_t i = stet_value_count(s->report.problems); i-- > 0;) {
+        stet_value p = stet_value_at(s->report.problems, i), space = stet_value_get(p, "space"),
+                   piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node");
+        if (stet_value_type(space) == STET_TYPE_STRING && stet_value_type(node) == STET_TYPE_STRING &&
+            strcmp(stet_value_as_string(&space, NULL), stet_space_name(f->space)) == 0 &&
+            !stet_sched_fails(f->sched, stet_value_as_string(&piece, NULL), stet_value_as_string(&node, NULL)))
+            stet_value_remove_at(&s->report.problems, i);
     }
 }
 
@@ -559,8 +559,8 @@ static stet_status count_again(stet_sched *s, stet_error *err) {
     for (size_t i = 0; i < s->far->at.len && status == STET_OK; i++) {
         far_space *f = s->far->at.at[i];
         f->wanted = false;
-        stet_release(f->sched->failed_before);
-        f->sched->failed_before = stet_array();
+        stet_value_release(f->sched->failed_before);
+        f->sched->failed_before = stet_value_array();
         status = sched_report_count(f->sched, -1, err);
         f->failed = f->sched->report.failed;
         keep_problems(s, f);
@@ -576,13 +576,14 @@ stet_status sched_far_end(stet_sched *s, stet_error *err) {
     for (size_t i = 0; s->far && i < s->far->at.len; i++) {
         const far_space *f = s->far->at.at[i];
         stet_value before = stet_sched_failed_before(f->sched);
-        for (size_t k = 0; k < stet_count(before) && f->failed > 0 && stet_count(s->failed_before) < 100; k++) {
-            stet_value v = stet_retain(stet_at(before, k));
-            stet_put(&v, "space", stet_string(stet_space_name(f->space)));
-            if (place_of(s, v) < stet_count(s->report.problems)) /* told as one that ran and failed */
-                stet_release(v);
+        for (size_t k = 0; k < stet_value_count(before) && f->failed > 0 && stet_value_count(s->failed_before) < 100;
+             k++) {
+            stet_value v = stet_value_retain(stet_value_at(before, k));
+            stet_value_put(&v, "space", stet_value_string(stet_space_name(f->space)));
+            if (place_of(s, v) < stet_value_count(s->report.problems)) /* told as one that ran and failed */
+                stet_value_release(v);
             else
-                stet_push(&s->failed_before, v);
+                stet_value_push(&s->failed_before, v);
         }
     }
     status = reads_others(s, &others, err);

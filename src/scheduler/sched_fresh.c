@@ -9,9 +9,11 @@
 
 #define MAX_ROUNDS 100
 
-/* Did the last settling come to its end, and has nobody else committed anything since? */
+/* Did the last settling come to its end, and has nobody else committed anything since? A commit in another space counts
+ * as soon as it is there, and marks its readers here a moment later: so nothing is known where any action reads one. */
 static bool is_quiet(const stet_sched *s, const stet_tx_read_record *at, size_t count) {
-    bool own = stet_memo_version(s->space) == s->version && s->report.aside == 0 && !sched_far_aside(s);
+    bool own = stet_memo_version(s->space) == s->version && s->report.aside == 0 && !sched_far_aside(s) &&
+               stet_map_len(&s->spaces) == 0 && !stet_observe_reads_far(s->space);
     for (size_t i = 0; i < count && own; i++)
         own = at[i].space == s->space;
     return own;
@@ -20,12 +22,13 @@ static bool is_quiet(const stet_sched *s, const stet_tx_read_record *at, size_t 
 static stet_status refuse_failed(stet_sched *s, const stet_tx_read_record *at, size_t count, stet_error *err) {
     stet_value list;
     stet_status status = sched_failed_makers(s, at, count, &list, err);
-    if (status == STET_OK && stet_count(list) > 0) {
-        stet_value first = stet_at(list, 0), piece = stet_get(first, "piece"), node = stet_get(first, "node");
+    if (status == STET_OK && stet_value_count(list) > 0) {
+        stet_value first = stet_value_at(list, 0), piece = stet_value_get(first, "piece"),
+                   node = stet_value_get(first, "node");
         status = stet_fail(err, STET_FAILED, "not fresh: %s/%s fails, or waits for what failed",
-                           stet_as_string(&piece, NULL), stet_as_string(&node, NULL));
+                           stet_value_as_string(&piece, NULL), stet_value_as_string(&node, NULL));
     }
-    stet_release(list);
+    stet_value_release(list);
     return status;
 }
 
@@ -63,7 +66,7 @@ static stet_status read_once(stet_sched *s, const stet_sched_want *want, stet_va
             status = stet_tx_holds(r.tx, err);
     }
     if (status == STET_OK && *runs == 0 && *said == STET_OK)
-        *out = stet_retain(got);
+        *out = stet_value_retain(got);
     stet_arena_release(&arena);
     stet_reader_release(&r);
     stet_tx_abort(r.tx);

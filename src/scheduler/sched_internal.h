@@ -54,13 +54,13 @@ typedef struct sched_action {
     bool materializer; /* it, or its children, may write through cells (graph/cells.h), */
     bool unasked;      /* and that is reason enough to run it */
     bool has_cells;    /* it may write through its inputs */
+    stet_value makes;  /* paths of files that it may make (makes.h), as far as its writes do not tell */
     bool same_code;    /* the record is of the code that it has now */
     bool told;         /* it ran in this process: the plan has all that it wrote, stored or not */
     bool observed;     /* the record has reads of it, or has them since this process ran it */
     bool failed;       /* its last run did, */
     bool doubtful;     /* and nobody can say what that rests on: it is unknown in the record */
-    bool blind;        /* it read nothing: whatever upstream of it fails, it fails */
-    uint64_t tried;    /* the round (sched_round) in which that happened */
+    uint64_t tried;    /* the round (sched_round) in which it failed last */
     bool declined;     /* in this settling it could not be tried: it is outdated still, and the report says why */
     bool ran;          /* in this settling */
     bool asked;
@@ -85,7 +85,7 @@ struct stet_sched {
     bool outdated;    /* some piece is */
     stet_memo *memo;
     stet_plan *plan;
-    stet_map pieces;  /* result document id -> sched_piece * */
+    stet_map pieces;  /* key of a piece (graph/process.h) -> sched_piece * */
     stet_map numbers; /* number of an action in the record -> plan id; of those loaded */
     int64_t version;  /* of the database, when numbers and what the plan has asked were last known to hold */
     bool others;      /* somebody else has written since the marks were last looked at */
@@ -110,6 +110,9 @@ struct stet_sched {
     stet_templates templates;
     STET_VEC(stet_value) schema_values;
     stet_group *group;
+    /* For each plan id, whether the action has, or had in this settling, anything of what sched_noted says. Passes over
+     * actions go over these alone: a settling must not cost what is in memory. */
+    STET_VEC(uint8_t) noted;
     stet_plan_nodes members; /* plan ids, in the order of the group */
     stet_plan_nodes stored;  /* those of groups that are stored, until there are enough to look which may go */
     int64_t group_since, flush_us;
@@ -125,24 +128,30 @@ struct stet_sched {
     /* Asynchronous actions (sched_async.c) */
     struct sched_async *async;  /* NULL until there is one */
     struct action_run *section; /* the one of them that has a transaction just now (module.h), or NULL */
-    int64_t group_head;         /* sequence of the space when the group's snapshot was taken */
-    bool preflight;             /* settling what a handler is going to read: */
+    /* The group removes children: it is stored at once, for commands ask the record which files are still written. */
+    bool removes;
+    int64_t group_head; /* sequence of the space when the group's snapshot was taken */
+    bool preflight;     /* settling what a handler is going to read: */
     const stet_tx_read_record *preflight_reads;
     size_t preflight_count;
-    const char *const *preflight_nodes; /* "piece:NAME NODE" */
+    const char *const *preflight_nodes; /* "PIECE_KEY NODE" */
     size_t preflight_node_count;
     bool stopped;             /* one failed, and no other is started */
     bool trouble;             /* something has failed, was declined, or waits for what has: others may have to wait */
     bool far_trouble;         /* the same of another space that is read */
     bool below_stale;         /* `below` of actions is to be found again; */
     stet_plan_nodes fell;     /* or: only these have failed since it was */
+    stet_plan_nodes roots;    /* what it was last found for, */
+    stet_plan_nodes under;    /* what was found downstream of those, */
+    uint64_t under_shape;     /* and the shape (stet_plan_shape) of the plan then */
     bool retried;             /* what failed before was marked, to run again */
     stet_value failed_before; /* what the last settling found failed already: [{"piece","node","error"}] */
     /* Other spaces (sched_far.c) */
     stet_sched *root;      /* the scheduler that asked for this one; NULL: a user did */
     struct sched_far *far; /* of a root: schedulers of other spaces; NULL until there is one */
     bool far_asked;        /* other spaces want more of this one than before */
-    bool has_far;          /* the plan knows cells of other spaces */
+    bool has_far;          /* the plan knows cells of other spaces, */
+    bool far_gained;       /* and an action reads some that it did not read before, or waits and has read them */
     bool settling;
     uint64_t round;       /* see sched_round */
     uint64_t begun;       /* the round of the last settling */
@@ -155,21 +164,30 @@ struct stet_sched {
 int64_t sched_now(stet_sched *s);
 
 /* In sched_load.c. */
+/* Remembers that the action failed, waits, was put aside or declined, is a materializer or makes files of children, or ran, conflicted or came
+ * back in this settling. Call it wherever one of these becomes true. */
+void sched_note(stet_sched *s, const sched_action *a);
+/* For walks over noted actions in the order of the plan, from `*i` = 0; NULL: no more. Those that were removed or
+ * unloaded are left out. */
+sched_action *sched_noted(const stet_sched *s, size_t *i);
 /* Sets the reads and writes of an action to those in the record. */
 void sched_restore(stet_sched *s, sched_action *a, const stet_memo_action *x);
 void sched_piece_free(sched_piece *p);
-STET_CHECKED stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, stet_error *err);
+/* Pieces are named by their keys (graph/process.h). */
+STET_CHECKED stet_status sched_piece_of(stet_sched *s, const char *key, sched_piece **out, stet_error *err);
 /* Loads an action, or finds it loaded. STET_NOT_FOUND: its piece or node no longer exists. */
-STET_CHECKED stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id,
+STET_CHECKED stet_status sched_load(stet_sched *s, const char *piece_key, const char *node, uint32_t *id,
                                     stet_error *err);
 /* The same with its number and its record; NULL: no record that can be trusted. */
-STET_CHECKED stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *node, int64_t number,
+STET_CHECKED stet_status sched_load_action(stet_sched *s, const char *piece_key, const char *node, int64_t number,
                                            const stet_memo_action *x, uint32_t *id, stet_error *err);
 /* The plan's number of an action, or STET_PLAN_NONE. */
 uint32_t sched_find_loaded(stet_sched *s, const sched_piece *piece, const char *node);
 /* The inverse of sched_doc: pointers into the plan's memory. `*uuid` NULL: the own space. */
 void sched_doc_parts(const stet_sched *s, uint32_t doc, const char **uuid, stet_docname *name);
 bool sched_doc_is_far(const stet_sched *s, uint32_t doc);
+/* Can it make files, or its children? Commands do. */
+bool sched_may_make(const sched_action *a);
 /* Links may lead elsewhere since materializers were loaded: finds again where they may write. */
 STET_CHECKED stet_status sched_envelopes_again(stet_sched *s, stet_error *err);
 /* Loads an action by its number in the record; one that no longer exists is skipped. */
@@ -208,7 +226,7 @@ STET_CHECKED stet_status sched_schema(stet_sched *s, stet_value hash, stet_value
 /* Forgets what the record was asked, because others have written, or actions were removed from the plan. */
 void sched_forget_asked(stet_sched *s);
 /* Loads an action that was just created and has no record. */
-STET_CHECKED stet_status sched_load_new(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id,
+STET_CHECKED stet_status sched_load_new(stet_sched *s, const char *piece_key, const char *node, uint32_t *id,
                                         stet_error *err);
 /* Loads and marks dirty and unknown actions from the beginning, up to a window of them; s->more: there are more, and
  * sched_load_more continues. */
@@ -237,7 +255,6 @@ typedef struct sched_sent {
 typedef struct sched_earlier {
     char *id;
     stet_path path; /* in the envelope */
-    int64_t since;  /* sequence of the run that wrote it; -1: not stored, or not known */
     bool met;       /* taken back, or kept: */
     bool kept;      /* it stays the action's own */
 } sched_earlier;
@@ -286,7 +303,7 @@ STET_CHECKED stet_status sched_child_mend(stet_sched *s, sched_action *a, stet_e
 STET_CHECKED stet_status sched_children_overwritten(stet_sched *s, const stet_doc_change *at, size_t len,
                                                     stet_error *err);
 /* Another process changed this document: if it is an index, rows of its children may have changed. */
-void sched_children_news(stet_sched *s, const char *doc);
+void sched_children_news(stet_sched *s, const stet_docname *doc);
 
 /* In install.c: what the graph must know about module kinds. */
 stet_process_modules sched_modules(stet_sched *s);
@@ -340,15 +357,17 @@ size_t sched_cells_set(action_run *r, stet_arena *arena, stet_address **out);
 /* Tells the plan what a run has written besides its output, and so owns. */
 void sched_cells_learn(action_run *r);
 bool sched_has_cells(stet_value inputs);
-/* The envelopes in a row, "materializer". In the arena. */
 size_t sched_bound_cells(const sched_action *a, stet_arena *arena, stet_address **out); /* inputs that are cells */
 /* Cells that the action still has and that its earlier code wrote stay its own. */
 void sched_cells_recall(stet_sched *s, const sched_action *a);
+/* The cells in a row, "materializer". In the arena. */
 size_t sched_envelopes(const sched_action *a, stet_arena *arena, stet_address **out);
+/* The same with the cells of `makes`, an array of paths. */
+size_t sched_envelopes_with(const sched_action *a, stet_value makes, stet_arena *arena, stet_address **out);
 
 /* In sched_earlier.c: what earlier runs wrote through cells. */
 /* Call it before a write into this document. */
-STET_CHECKED stet_status sched_earlier_before(action_run *r, const char *id, stet_error *err);
+STET_CHECKED stet_status sched_earlier_before(action_run *r, const stet_docname *name, stet_error *err);
 /* Call it after a run that succeeded. */
 STET_CHECKED stet_status sched_earlier_end(action_run *r, stet_error *err);
 /* The run reads at a path of its inputs. */
@@ -380,7 +399,7 @@ void sched_async_free(stet_sched *s);
 /* For stet_binding_walk over a result: demands what a link leads to. `ctx` is the scheduler. */
 bool sched_demand_link(void *ctx, stet_value binding, stet_pathref place);
 /* Call it after a run that succeeded: notes in the record whether links in its output lead elsewhere. */
-STET_CHECKED stet_status sched_note_links(action_run *r, stet_error *err);
+STET_CHECKED stet_status sched_note_links(action_run *r, bool links, stet_error *err);
 /* Does a child show more than its nodes make? */
 bool sched_child_leads(const stet_template *t);
 /* Demands the results of whole pieces that show more, as cells. None of our own results may be waiting to be stored. */
@@ -390,7 +409,7 @@ STET_CHECKED stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_erro
 /* What a start has to do for the pieces that are wanted. */
 STET_CHECKED stet_status sched_enter(stet_sched *s, stet_error *err);
 
-/* In sched.c: settles the demands, these cells, and these actions ("piece:NAME NODE"; skipped if they do not exist). */
+/* In sched.c: settles the demands, these cells, and these actions ("PIECE_KEY NODE"; skipped if they do not exist). */
 STET_CHECKED stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_t count,
                                           const char *const *nodes, size_t node_count, size_t *runs, stet_error *err);
 
@@ -408,9 +427,10 @@ STET_CHECKED stet_status sched_meet_failures(stet_sched *s, stet_error *err);
 /* Marks what failed before, so that it runs again if it is wanted. Once for each scheduler. */
 void sched_retry(stet_sched *s);
 typedef enum sched_turn {
-    SCHED_GO,       /* nothing upstream failed */
-    SCHED_WAITS,    /* something did */
-    SCHED_POSTPONED /* something did before, and is going to run again: that comes first */
+    SCHED_GO,        /* nothing upstream failed */
+    SCHED_WAITS,     /* something did */
+    SCHED_POSTPONED, /* something did before, or is outdated, and is going to run again: that comes first */
+    SCHED_LATER      /* it is going to read cells of other spaces that it did not read before: those come first */
 } sched_turn;
 /* Is there a failure, here or in a space that is read? */
 bool sched_has_trouble(const stet_sched *s);
@@ -422,10 +442,13 @@ void sched_rose(stet_sched *s);
 /* What is read in other spaces was settled: actions that waited for it and need not any more are considered again, and
  * those that failed because of it wait. */
 STET_CHECKED stet_status sched_far_judge(stet_sched *s, stet_error *err);
+/* What is read in other spaces is up to date: actions that were put off until then are considered again. If something
+ * ran there, so are those that wait and have read cells of other spaces. */
+void sched_far_looked(stet_sched *s, bool ran);
 /* Does the action read, in another space, the output of one that failed or waits there? */
 STET_CHECKED stet_status sched_waits_far(stet_sched *s, sched_action *a, bool *out, stet_error *err);
-/* Can an action run on what it reads? What it has to wait for is among its reads in the plan then. */
-sched_turn sched_turn_of(stet_sched *s, sched_action *a, const stet_tx_read_record *at, size_t count);
+/* Does the run of an action count, by what it read? If not, all of that is among its reads in the plan then. */
+sched_turn sched_turn_of(stet_sched *s, sched_action *a, const stet_tx_read_record *at, size_t count, bool failed);
 /* The same for an action that must not even begin, by what its inputs lead to now. */
 STET_CHECKED stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, stet_error *err);
 /* The action failed or waits: actions that failed because of it wait too. */

@@ -28,19 +28,20 @@ static void add(leads *l, bool far, const stet_action_key *who, const char *stat
     if (far || !l->own || !stet_piece_has(l->own, who))
         stet_map_put(&l->told, key, strlen(key), (stet_slot){.n = 1});
     stet_free(key);
-    if (stet_map_len(&l->told) == before || stet_count(*l->out) >= LEADS_MAX)
+    if (stet_map_len(&l->told) == before || stet_value_count(*l->out) >= LEADS_MAX)
         return;
-    stet_value v = stet_object();
-    const char *name = stet_piece_name_of_key(who);
-    stet_put(&v, "piece",
-             name     ? stet_string(name)
-             : *scope ? stet_stringf("%s (scope %s)", piece, scope)
-                      : stet_string(piece));
-    stet_put(&v, "node", stet_string(node));
-    stet_put(&v, "state", stet_string(state));
+    stet_value v = stet_value_object();
+    char *name = stet_piece_of_action(who);
+    stet_value_put(&v, "piece",
+                   name     ? stet_value_string(name)
+                   : *scope ? stet_value_stringf("%s (scope %s)", piece, scope)
+                            : stet_value_string(piece));
+    stet_free(name);
+    stet_value_put(&v, "node", stet_value_string(node));
+    stet_value_put(&v, "state", stet_value_string(state));
     if (far)
-        stet_put(&v, "space", stet_string(stet_space_name(l->space)));
-    stet_push(l->out, v);
+        stet_value_put(&v, "space", stet_value_string(stet_space_name(l->space)));
+    stet_value_push(l->out, v);
 }
 
 static void add_outdated(leads *l, bool far, int64_t number) {
@@ -48,9 +49,9 @@ static void add_outdated(leads *l, bool far, int64_t number) {
     stet_action_state state = stet_standing_of(l->standing, number);
     if (stet_observe_brief(l->space, number, &l->arena, &r, NULL) != STET_OK)
         return;
-    const stet_stale_root *root = state == STET_STALE ? stet_standing_root(l->standing, number) : NULL;
-    if (l->failures ? r.failed || (root && root->failed) : state != STET_STANDS || r.failed)
-        add(l, far, &r.key, state == STET_STANDS ? "failed" : stet_state_name(state));
+    const stet_stale_root *root = state == STET_STATE_STALE ? stet_standing_root(l->standing, number) : NULL;
+    if (l->failures ? r.failed || (root && root->failed) : state != STET_STATE_STANDS || r.failed)
+        add(l, far, &r.key, state == STET_STATE_STANDS ? "failed" : stet_action_state_name(state));
 }
 
 /* Actions without a row: the index does not know what they write. */
@@ -62,7 +63,8 @@ static void add_missing(leads *l, bool far, const stet_tx_read_record *read) {
                 strcmp(u->writes[k].name.scope, read->name.scope) == 0 &&
                 (stet_path_is_prefix(u->writes[k].path, read->path) ||
                  stet_path_is_prefix(read->path, u->writes[k].path)))
-                add(l, far, &(stet_action_key){u->piece, NULL, u->action}, stet_state_name(STET_UNKNOWN));
+                add(l, far, &(stet_action_key){u->piece, u->scope, u->action},
+                    stet_action_state_name(STET_STATE_UNKNOWN));
     }
 }
 
@@ -122,17 +124,24 @@ static stet_status look_elsewhere(stet_sched *s, const stet_tx_read_record *at, 
     return status;
 }
 
-/* `own`: a piece whose actions are left out, or NULL. */
-static stet_status makers_of(stet_sched *s, const stet_piece *own, const stet_docname *name, stet_pathref path,
-                             const stet_standing *standing, stet_value *out, stet_error *err) {
+stet_status stet_sched_leads_to(stet_sched *s, const stet_piece *piece, const stet_standing *standing, stet_value *out,
+                                stet_error *err) {
+    stet_path value = STET_PATH_INIT;
+    stet_docname result = stet_piece_name(piece, NULL);
     stet_reader r = {.record = true, .space = sched_space, .ctx = s};
-    leads l = {
-        .own = own, .space = s->space, .branch = s->branch, .standing = standing, .arena = STET_ARENA_INIT, .out = out};
-    *out = stet_array();
+    leads l = {.own = piece,
+               .space = s->space,
+               .branch = s->branch,
+               .standing = standing,
+               .arena = STET_ARENA_INIT,
+               .out = out};
+    *out = stet_value_array();
     stet_status status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
     if (status != STET_OK)
         return status;
-    stet_reader_visit(&r, name, path);
+    stet_path_push(&value, "value");
+    stet_reader_visit(&r, &result, stet_path_ref(&value));
+    stet_path_release(&value);
     const stet_tx_read_record *at;
     size_t count;
     stet_tx_reads(r.tx, &l.arena, &at, &count);
@@ -144,29 +153,9 @@ static stet_status makers_of(stet_sched *s, const stet_piece *own, const stet_do
     stet_arena_release(&l.arena);
     stet_map_release(&l.told);
     if (status != STET_OK) {
-        stet_release(*out);
-        *out = stet_null();
+        stet_value_release(*out);
+        *out = stet_value_null();
     }
-    return status;
-}
-
-stet_status stet_sched_leads_to(stet_sched *s, const stet_piece *piece, const stet_standing *standing, stet_value *out,
-                                stet_error *err) {
-    stet_path value = STET_PATH_INIT;
-    stet_docname result = stet_piece_name(piece, NULL);
-    stet_path_push(&value, "value");
-    stet_status status = makers_of(s, piece, &result, stet_path_ref(&value), standing, out, err);
-    stet_path_release(&value);
-    return status;
-}
-
-stet_status stet_sched_outdated_makers(stet_sched *s, const stet_docname *name, stet_pathref path, stet_value *out,
-                                       stet_error *err) {
-    stet_standing standing = {0};
-    stet_status status = stet_standing_load(s->space, s->branch, &standing, err);
-    if (status == STET_OK)
-        status = makers_of(s, NULL, name, path, &standing, out, err);
-    stet_standing_release(&standing);
     return status;
 }
 
@@ -180,7 +169,7 @@ static void add_waiting(stet_sched *s, leads *l, const stet_tx_read_record *read
         if (!a || !stet_plan_is_left(s->plan, a->id))
             continue;
         stet_action_key key = stet_piece_action(a->piece->piece, a->node);
-        add(l, false, &key, stet_state_name(STET_STALE));
+        add(l, false, &key, stet_action_state_name(STET_STATE_STALE));
     }
     stet_vec_release(&makers);
 }
@@ -189,8 +178,8 @@ stet_status sched_failed_makers(stet_sched *s, const stet_tx_read_record *at, si
                                 stet_error *err) {
     stet_numbers failed = {0};
     bool others = false;
-    *out = stet_array();
-    stet_status status = stet_observe_failed(s->space, s->branch, NULL, &failed, err);
+    *out = stet_value_array();
+    stet_status status = stet_observe_failed(s->space, s->branch, NULL, NULL, &failed, err);
     if (status == STET_OK && failed.len == 0)
         status = stet_observe_reads_others(s->space, &others, err);
     for (size_t i = 0; i < count; i++)

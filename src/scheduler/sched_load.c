@@ -56,15 +56,15 @@ uint32_t sched_doc(stet_sched *s, const char *space_uuid, const stet_docname *na
     return doc;
 }
 
-stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, stet_error *err) {
-    const stet_slot *slot = stet_map_get(&s->pieces, doc, strlen(doc));
+stet_status sched_piece_of(stet_sched *s, const char *key, sched_piece **out, stet_error *err) {
+    const stet_slot *slot = stet_map_get(&s->pieces, key, strlen(key));
     if (slot) {
         *out = slot->p;
         return STET_OK;
     }
-    const char *name = stet_piece_name_of(doc);
-    if (!name)
-        return stet_fail(err, STET_NOT_FOUND, "\"%s\" is no piece", doc);
+    const char *name = strncmp(key, "piece:", 6) == 0 ? key + 6 : NULL;
+    if (!name || !stet_piece_name_valid(name))
+        return stet_fail(err, STET_NOT_FOUND, "\"%s\" is no piece", key);
     stet_piece *piece;
     stet_status status = stet_piece_load(s->space, s->branch, name, -1, &piece, err);
     if (status != STET_OK)
@@ -72,7 +72,7 @@ stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, st
     sched_piece *p = stet_alloc_zero(sizeof *p);
     p->piece = piece;
     p->level = -1;
-    stet_map_put(&s->pieces, doc, strlen(doc), (stet_slot){.p = p});
+    stet_map_put(&s->pieces, key, strlen(key), (stet_slot){.p = p});
     *out = p;
     return STET_OK;
 }
@@ -80,6 +80,11 @@ stet_status sched_piece_of(stet_sched *s, const char *doc, sched_piece **out, st
 void sched_piece_free(sched_piece *p) {
     stet_piece_free(p->piece);
     free(p);
+}
+
+static bool may_make(void *ctx, const char *path) {
+    const stet_sched *s = ctx;
+    return s->opts.may_make(s->opts.ctx, s->space, s->branch, path);
 }
 
 stet_status sched_kind_state(stet_sched *s, const stet_module_kind *kind, void **state, stet_error *err) {
@@ -101,6 +106,8 @@ stet_status sched_kind_state(stet_sched *s, const stet_module_kind *kind, void *
                              .jobs = s->opts.jobs,
                              .cancelled = s->opts.cancelled,
                              .cancelled_ctx = s->opts.ctx,
+                             .may_make = s->opts.may_make ? may_make : NULL,
+                             .may_make_ctx = s,
                              .stopped = &s->stopped};
     stet_status status = kind->asynchronous ? sched_async_loop(s, &host.loop, err) : STET_OK;
     if (status == STET_OK)
@@ -114,10 +121,10 @@ stet_status sched_kind_state(stet_sched *s, const stet_module_kind *kind, void *
 
 stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_error *err) {
     size_t len;
-    *out = stet_null();
-    if (stet_typeof(hash) != STET_STRING)
+    *out = stet_value_null();
+    if (stet_value_type(hash) != STET_TYPE_STRING)
         return STET_OK;
-    const char *hex = stet_as_string(&hash, &len);
+    const char *hex = stet_value_as_string(&hash, &len);
     const stet_slot *slot = stet_map_get(&s->schemas, hex, len);
     if (slot) {
         *out = s->schema_values.at[slot->n];
@@ -131,8 +138,8 @@ stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_e
         return status;
     if (!state.exists)
         return stet_fail(err, STET_CORRUPT, "schema %s is not stored any more", hex);
-    stet_value schema = stet_retain(stet_get(state.value, "value"));
-    stet_release(state.value);
+    stet_value schema = stet_value_retain(stet_value_get(state.value, "value"));
+    stet_value_release(state.value);
     stet_map_put(&s->schemas, hex, len, (stet_slot){.n = s->schema_values.len});
     *stet_vec_add(&s->schema_values) = schema;
     *out = schema;
@@ -140,8 +147,9 @@ stet_status sched_schema(stet_sched *s, stet_value hash, stet_value *out, stet_e
 }
 
 void sched_action_free(sched_action *a) {
-    stet_release(a->row);
-    stet_release(a->view);
+    stet_value_release(a->row);
+    stet_value_release(a->view);
+    stet_value_release(a->makes);
     sched_children_forget(a);
     stet_free(a->children);
     stet_free(a->child_doc);
@@ -153,30 +161,30 @@ void sched_action_free(sched_action *a) {
 }
 
 static bool text_is(stet_value v, const char *text) {
-    return stet_typeof(v) == STET_STRING && strcmp(stet_as_string(&v, NULL), text) == 0;
+    return stet_value_type(v) == STET_TYPE_STRING && strcmp(stet_value_as_string(&v, NULL), text) == 0;
 }
 
 stet_status sched_decode_row(sched_action *a, stet_error *err) {
-    stet_value module = stet_get(a->row, "module"), type = stet_get(module, "type"),
-               print = stet_get(a->row, "fingerprint");
+    stet_value module = stet_value_get(a->row, "module"), type = stet_value_get(module, "type"),
+               print = stet_value_get(a->row, "fingerprint");
     const char *where = a->node;
-    a->kind = stet_typeof(type) == STET_STRING ? stet_module_find(stet_as_string(&type, NULL)) : NULL;
+    a->kind = stet_value_type(type) == STET_TYPE_STRING ? stet_module_find(stet_value_as_string(&type, NULL)) : NULL;
     size_t len;
-    const char *hex = stet_as_string(&print, &len);
+    const char *hex = stet_value_as_string(&print, &len);
     if (!hex || !stet_hash_of_hex(hex, len, &a->fingerprint))
         return stet_fail(err, STET_CORRUPT, "the row of node \"%s\" is damaged: no fingerprint", where);
-    a->effect = text_is(stet_get(a->row, "kind"), "effect");
-    a->verifier = stet_as_bool(stet_get(a->row, "verifier"));
-    a->materializer = stet_find(a->row, "materializer", 12, NULL);
-    a->unasked = a->materializer && !stet_as_bool(stet_get(a->row, "onDemand"));
+    a->effect = text_is(stet_value_get(a->row, "kind"), "effect");
+    a->verifier = stet_value_as_bool(stet_value_get(a->row, "verifier"));
+    a->materializer = stet_value_find(a->row, "materializer", 12, NULL);
+    a->unasked = a->materializer && !stet_value_as_bool(stet_value_get(a->row, "onDemand"));
     a->role = stet_child_role_of(a->row);
     /* map, filter and reduce only pass cells on to their children. */
-    a->has_cells =
-        (a->role == STET_CHILD_NONE || a->role == STET_CHILD_RETURNS) && sched_has_cells(stet_get(a->row, "inputs"));
+    a->has_cells = (a->role == STET_CHILD_NONE || a->role == STET_CHILD_RETURNS) &&
+                   sched_has_cells(stet_value_get(a->row, "inputs"));
     stet_link l;
     a->out_path = (stet_path)STET_PATH_INIT;
     stet_path_push(&a->out_path, "value");
-    if (stet_link_read(stet_get(a->row, "output"), &l, &a->out_path)) {
+    if (stet_link_read(stet_value_get(a->row, "output"), &l, &a->out_path)) {
         a->out_id = stet_strdup(l.id);
         a->out_scope = stet_strdup(l.scope);
     }
@@ -186,17 +194,17 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
         a->child_doc = stet_piece_part(a->piece->piece->name, "child", id);
         stet_free(id);
     }
-    stet_value circle = stet_get(a->row, "circle");
-    if (stet_typeof(circle) == STET_STRING) {
+    stet_value circle = stet_value_get(a->row, "circle");
+    if (stet_value_type(circle) == STET_TYPE_STRING) {
         stet_buf name = STET_BUF(0);
-        stet_buf_printf(&name, "%s/%s", a->piece->piece->name, stet_as_string(&circle, NULL));
+        stet_buf_printf(&name, "%s/%s", a->piece->piece->name, stet_value_as_string(&circle, NULL));
         stet_hash h = stet_hash_of(name.data, name.len);
         memcpy(&a->circle, h.bytes, sizeof a->circle);
         a->circle |= 1; /* not 0 */
-        a->turn = (uint32_t)stet_as_int(stet_get(a->row, "turn"));
+        a->turn = (uint32_t)stet_value_as_int(stet_value_get(a->row, "turn"));
         stet_buf_release(&name);
     }
-    a->certain = a->verifier || stet_as_bool(stet_get(a->row, "certain"));
+    a->certain = a->verifier || stet_value_as_bool(stet_value_get(a->row, "certain"));
     return STET_OK;
 }
 
@@ -214,7 +222,8 @@ static bool is_plain(declared *d, stet_space *space, const stet_link *l) {
     stet_sched *s = d->s;
     const char *own = d->a->piece->piece->doc;
     size_t n = strlen(own);
-    if (!space && !*l->scope && strncmp(l->id, own, n) == 0 && strncmp(l->id + n, ":node:", 6) == 0)
+    if (!space && strcmp(l->scope, d->a->piece->piece->scope) == 0 && strncmp(l->id, own, n) == 0 &&
+        strncmp(l->id + n, ":node:", 6) == 0)
         return true;
     stet_buf key = STET_BUF(0);
     stet_buf_printf(&key, "%s\n%s\n%s", space ? stet_space_uuid(space) : "", l->scope, l->id);
@@ -226,8 +235,8 @@ static bool is_plain(declared *d, stet_space *space, const stet_link *l) {
         plain = stet_space_load(space ? space : s->space, branch, &(stet_docname){l->id, l->scope}, -1, &state, NULL) ==
                 STET_OK;
         if (plain) {
-            plain = !stet_reader_has_links(stet_get(state.value, "value"));
-            stet_release(state.value);
+            plain = !stet_reader_has_links(stet_value_get(state.value, "value"));
+            stet_value_release(state.value);
         }
         stet_map_put(&s->plain, key.data, key.len, (stet_slot){.n = plain});
     }
@@ -266,7 +275,8 @@ static void declare_coordinators(declared *d, const char *uuid, const stet_link 
     stet_path path = STET_PATH_INIT;
     stet_path_push(&path, "value");
     stet_pathref p = stet_path_ref(&path);
-    for (char *id; (id = stet_reader_coordinator(l->id, d->a->piece->piece->name, d->a->node, &at));) {
+    for (char *id;
+         (id = stet_reader_coordinator(&(stet_docname){l->id, l->scope}, d->a->piece->piece->name, d->a->node, &at));) {
         *stet_vec_add(&d->reads) = (stet_plan_read){sched_doc(d->s, uuid, &(stet_docname){id, l->scope}),
                                                     {stet_arena_strndup(&d->arena, p.bytes, p.len), p.len},
                                                     STET_SHALLOW};
@@ -325,11 +335,11 @@ static stet_status declare_before(declared *d, stet_error *err) {
     d->before = true;
     while (at && status == STET_OK) {
         uint32_t above;
-        stet_value parent = stet_get(at->row, "parent");
-        stet_binding_walk(stet_get(at->row, "after"), declare_read, d);
-        if (stet_typeof(parent) != STET_STRING)
+        stet_value parent = stet_value_get(at->row, "parent");
+        stet_binding_walk(stet_value_get(at->row, "after"), declare_read, d);
+        if (stet_value_type(parent) != STET_TYPE_STRING)
             break;
-        status = sched_load(d->s, d->a->piece->piece->doc, stet_as_string(&parent, NULL), &above, err);
+        status = sched_load(d->s, d->a->piece->piece->key, stet_value_as_string(&parent, NULL), &above, err);
         at = status == STET_OK ? stet_plan_data(d->s->plan, above) : NULL;
     }
     return status;
@@ -337,8 +347,8 @@ static stet_status declare_before(declared *d, stet_error *err) {
 
 /* Edges of an action that has no record: what its bindings say it will read. */
 static stet_status declare(stet_sched *s, sched_action *a, stet_error *err) {
-    declared d = {.s = s, .a = a, .module = stet_get(a->row, "module")};
-    stet_binding_walk(stet_get(a->row, "inputs"), declare_read, &d);
+    declared d = {.s = s, .a = a, .module = stet_value_get(a->row, "module")};
+    stet_binding_walk(stet_value_get(a->row, "inputs"), declare_read, &d);
     stet_status status = declare_before(&d, err);
     a->own_reads = 0;
     stet_plan_set_reads(s->plan, a->id, d.reads.at, d.reads.len);
@@ -384,12 +394,40 @@ void sched_forget_asked(stet_sched *s) {
     stet_plan_forget_asked(s->plan);
 }
 
+void sched_note(stet_sched *s, const sched_action *a) {
+    size_t count = stet_plan_count(s->plan);
+    if (a->id >= count) /* a handler */
+        return;
+    if (s->noted.len < count) {
+        stet_vec_reserve(&s->noted, count);
+        memset(s->noted.at + s->noted.len, 0, count - s->noted.len);
+        s->noted.len = count;
+    }
+    s->noted.at[a->id] = 1;
+}
+
+sched_action *sched_noted(const stet_sched *s, size_t *i) {
+    while (*i < s->noted.len) {
+        const uint8_t *at = memchr(s->noted.at + *i, 1, s->noted.len - *i);
+        if (!at)
+            break;
+        *i = (size_t)(at - s->noted.at) + 1;
+        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)(*i - 1));
+        if (a)
+            return a;
+    }
+    *i = s->noted.len;
+    return NULL;
+}
+
 static void know_number(stet_sched *s, sched_action *a, int64_t number) {
     if (!number)
         return;
     a->number = number;
-    if (stet_map_get(&s->gone, &number, sizeof number))
+    if (stet_map_get(&s->gone, &number, sizeof number)) {
         a->stays = a->ran = true;
+        sched_note(s, a);
+    }
     stet_map_put(&s->numbers, &number, sizeof number, (stet_slot){.n = a->id});
 }
 
@@ -407,12 +445,18 @@ uint32_t sched_find_loaded(stet_sched *s, const sched_piece *piece, const char *
     return id;
 }
 
+bool sched_may_make(const sched_action *a) {
+    return a->role != STET_CHILD_NONE || (a->kind && a->kind->asynchronous);
+}
+
 /* Where it may write as the documents are now. */
 static stet_status set_envelopes(stet_sched *s, sched_action *a, stet_error *err) {
+    if (!a->materializer && stet_value_count(a->makes) == 0)
+        return STET_OK;
     stet_arena arena = STET_ARENA_INIT;
     STET_VEC(stet_plan_write) writes = {0};
     stet_address *cells;
-    size_t n = a->materializer ? sched_envelopes(a, &arena, &cells) : 0;
+    size_t n = sched_envelopes_with(a, a->makes, &arena, &cells);
     stet_status status = STET_OK;
     for (size_t i = 0; i < n && status == STET_OK; i++) {
         const stet_address *at;
@@ -431,27 +475,32 @@ static stet_status set_envelopes(stet_sched *s, sched_action *a, stet_error *err
 stet_status sched_envelopes_again(stet_sched *s, stet_error *err) {
     stet_status status = STET_OK;
     stet_envelopes_release(&s->envelopes);
-    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
-        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
-        if (a && a->materializer)
+    sched_action *a;
+    for (size_t i = 0; status == STET_OK && (a = sched_noted(s, &i));)
+        if (a->materializer || stet_value_count(a->makes) > 0)
             status = set_envelopes(s, a, err);
-    }
     return status;
 }
 
+typedef struct row_source {
+    stet_sched *s;
+    const stet_piece *piece;
+} row_source;
+
 /* The value of a document, with what the group has written: a coordinator may have run in it. */
 static stet_status load_value(void *ctx, const char *id, stet_value *value, stet_error *err) {
-    stet_sched *s = ctx;
-    stet_docname name = {id, NULL};
+    const row_source *from = ctx;
+    stet_sched *s = from->s;
+    stet_docname name = stet_scoped(from->piece->scope, id);
     if (s->members.len > 0 && strstr(id, ":children:")) {
         stet_tx *tx;
         stet_value envelope;
         stet_status status = stet_tx_begin_in(s->group, &tx, err);
         if (status != STET_OK)
             return status;
-        *value = stet_null();
+        *value = stet_value_null();
         if (stet_tx_peek(tx, NULL, &name, STET_PATH_ROOT, &envelope, NULL) == STET_OK)
-            *value = stet_retain(stet_get(envelope, "value"));
+            *value = stet_value_retain(stet_value_get(envelope, "value"));
         stet_tx_abort(tx);
         return STET_OK;
     }
@@ -459,19 +508,19 @@ static stet_status load_value(void *ctx, const char *id, stet_value *value, stet
     stet_status status = stet_space_load(s->space, s->branch, &name, -1, &state, err);
     if (status != STET_OK)
         return status;
-    *value = state.exists ? stet_retain(stet_get(state.value, "value")) : stet_null();
-    stet_release(state.value);
+    *value = state.exists ? stet_value_retain(stet_value_get(state.value, "value")) : stet_value_null();
+    stet_value_release(state.value);
     return STET_OK;
 }
 
 /* What a child's node writes is wanted by who wants the output of its coordinator, which leads there; and whoever reads
  * that waits while the child runs. */
 static stet_status join_coordinator(stet_sched *s, sched_action *a, stet_error *err) {
-    stet_value parent = stet_get(a->row, "parent");
+    stet_value parent = stet_value_get(a->row, "parent");
     uint32_t coordinator;
-    if (stet_typeof(parent) != STET_STRING || !stet_as_bool(stet_get(a->row, "shown")))
+    if (stet_value_type(parent) != STET_TYPE_STRING || !stet_value_as_bool(stet_value_get(a->row, "shown")))
         return STET_OK;
-    stet_status status = sched_load(s, a->piece->piece->doc, stet_as_string(&parent, NULL), &coordinator, err);
+    stet_status status = sched_load(s, a->piece->piece->key, stet_value_as_string(&parent, NULL), &coordinator, err);
     if (status == STET_OK)
         stet_plan_set_into(s->plan, a->id, coordinator);
     return status;
@@ -501,11 +550,11 @@ static stet_status count_nodes(stet_sched *s, sched_piece *p, stet_status status
     return status;
 }
 
-stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *node, int64_t number,
+stet_status sched_load_action(stet_sched *s, const char *piece_key, const char *node, int64_t number,
                               const stet_memo_action *x, uint32_t *id, stet_error *err) {
     stet_buf name = STET_BUF(0);
     sched_piece *piece;
-    stet_status status = sched_piece_of(s, piece_doc, &piece, err);
+    stet_status status = sched_piece_of(s, piece_key, &piece, err);
     if (status != STET_OK)
         return status;
     *id = find_loaded(s, piece, node, &name);
@@ -517,7 +566,7 @@ stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *
     sched_action *a = stet_alloc_zero(sizeof *a);
     a->piece = piece;
     a->node = stet_strdup(node);
-    stet_child_docs docs = {s, load_value};
+    stet_child_docs docs = {&(row_source){s, piece->piece}, load_value};
     stet_process_modules modules = sched_modules(s);
     status = stet_child_row(&docs, piece->piece, node, &modules, &s->templates, &a->row, err);
     if (status == STET_NOT_FOUND && stet_child_instance(node) == 0 && number != 0)
@@ -531,21 +580,28 @@ stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *
         stet_buf_release(&name);
         return status;
     }
-    int64_t rank = stet_as_int(stet_get(a->row, "rank"));
-    stet_plan_opts o = {
-        .rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank + sched_child_place(s, a) : 0,
-        .effect = a->effect,
-        .materializer = a->unasked,
-        .circle = a->circle,
-        .turn = a->turn,
-        .late = a->kind && a->kind->asynchronous,
-        .certain = piece->whole && a->certain,
-        .debounce_ms = stet_as_bool(stet_get(a->row, "noDebounce")) ? 0 : stet_as_int(stet_get(a->row, "debounceMs")),
-        .throttle_ms = stet_as_int(stet_get(a->row, "throttleMs")),
-        .data = a};
+    int64_t rank = stet_value_as_int(stet_value_get(a->row, "rank"));
+    stet_plan_opts o = {.rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank + sched_child_place(s, a) : 0,
+                        .effect = a->effect,
+                        .materializer = a->unasked,
+                        .circle = a->circle,
+                        .turn = a->turn,
+                        .late = a->kind && a->kind->asynchronous,
+                        .certain = piece->whole && a->certain,
+                        .debounce_ms = stet_value_as_bool(stet_value_get(a->row, "noDebounce"))
+                                           ? 0
+                                           : stet_value_as_int(stet_value_get(a->row, "debounceMs")),
+                        .throttle_ms = stet_value_as_int(stet_value_get(a->row, "throttleMs")),
+                        .data = a};
     a->id = *id = stet_plan_add(s->plan, name.data, name.len, &o);
     stet_buf_release(&name);
     know_number(s, a, number);
+    bool trusted = x && x->observed && stet_hash_equal(x->implementation, a->fingerprint) &&
+                   stet_hash_equal(x->runtime, s->runtime);
+    if (sched_may_make(a) && !(piece->whole && a->certain)) /* whether a certain one is wanted need not be found out */
+        a->makes = stet_makes_of(s->space, s->branch, a->row, trusted);
+    if (a->materializer || stet_value_count(a->makes) > 0)
+        sched_note(s, a);
     status = set_envelopes(s, a, err);
     if (status == STET_OK)
         status = join_coordinator(s, a, err);
@@ -554,11 +610,11 @@ stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *
         sched_forget_asked(s);
         return status;
     }
-    bool trusted = x && x->observed && stet_hash_equal(x->implementation, a->fingerprint) &&
-                   stet_hash_equal(x->runtime, s->runtime);
     if (trusted) {
         a->observed = a->same_code = true;
         a->failed = x->failed;
+        if (a->failed)
+            sched_note(s, a);
         sched_restore(s, a, x);
     } else {
         own_output(s, a);
@@ -574,12 +630,12 @@ stet_status sched_load_action(stet_sched *s, const char *piece_doc, const char *
     if (!trusted) /* what it is bound to may be the output of one that nothing needed so far */
         sched_wake(s);
     /* Whatever the record calls it: without a record that can be trusted it is unknown. */
-    a->verify = !trusted || x->state == STET_UNKNOWN;
-    if (!trusted || x->state == STET_UNKNOWN)
+    a->verify = !trusted || x->state == STET_STATE_UNKNOWN;
+    if (!trusted || x->state == STET_STATE_UNKNOWN)
         stet_plan_mark(s->plan, a->id, STET_PLAN_UNKNOWN, INT64_MIN / 2);
-    else if (x->state == STET_DIRTY)
+    else if (x->state == STET_STATE_DIRTY)
         stet_plan_mark(s->plan, a->id, STET_PLAN_DIRTY, INT64_MIN / 2);
-    if (trusted && x->state == STET_DIRTY)
+    if (trusted && x->state == STET_STATE_DIRTY)
         status = sched_child_mend(s, a, err);
     sched_row_drop(a);
     return status;
@@ -594,38 +650,38 @@ static bool row_may_go(const sched_action *a) {
 void sched_row_drop(sched_action *a) {
     if (!row_may_go(a))
         return;
-    stet_release(a->row);
-    stet_release(a->view);
-    a->row = a->view = stet_null();
+    stet_value_release(a->row);
+    stet_value_release(a->view);
+    a->row = a->view = stet_value_null();
 }
 
 stet_status sched_row_take(stet_sched *s, sched_action *a, stet_error *err) {
-    if (stet_typeof(a->row) == STET_NULL) {
-        stet_child_docs docs = {s, load_value};
+    if (stet_value_type(a->row) == STET_TYPE_NULL) {
+        stet_child_docs docs = {&(row_source){s, a->piece->piece}, load_value};
         stet_process_modules modules = sched_modules(s);
         stet_hash print;
         size_t len = 0;
         stet_status status = stet_child_row(&docs, a->piece->piece, a->node, &modules, &s->templates, &a->row, err);
         if (status != STET_OK)
             return status;
-        stet_value text = stet_get(a->row, "fingerprint");
-        const char *hex = stet_as_string(&text, &len);
+        stet_value text = stet_value_get(a->row, "fingerprint");
+        const char *hex = stet_value_as_string(&text, &len);
         if (!hex || !stet_hash_of_hex(hex, len, &print) || !stet_hash_equal(print, a->fingerprint)) {
             sched_row_drop(a);
             return stet_fail(err, STET_NOT_FOUND, "%s/%s is another by now", a->piece->piece->name, a->node);
         }
     }
-    if (stet_typeof(a->view) == STET_NULL) {
-        a->view = stet_retain(a->row);
-        stet_put(&a->view, "id", stet_string(a->node));
+    if (stet_value_type(a->view) == STET_TYPE_NULL) {
+        a->view = stet_value_retain(a->row);
+        stet_value_put(&a->view, "id", stet_value_string(a->node));
     }
     return STET_OK;
 }
 
-stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id, stet_error *err) {
+stet_status sched_load(stet_sched *s, const char *piece_key, const char *node, uint32_t *id, stet_error *err) {
     stet_buf name = STET_BUF(0);
     sched_piece *piece;
-    stet_status status = sched_piece_of(s, piece_doc, &piece, err);
+    stet_status status = sched_piece_of(s, piece_key, &piece, err);
     if (status != STET_OK)
         return status;
     *id = find_loaded(s, piece, node, &name);
@@ -634,14 +690,14 @@ stet_status sched_load(stet_sched *s, const char *piece_doc, const char *node, u
         return STET_OK;
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x;
-    bool known = s->memo->ops->load(s->memo, piece_doc, node, &arena, &x, NULL) == STET_OK;
-    status = sched_load_action(s, piece_doc, node, known ? x.number : 0, known ? &x : NULL, id, err);
+    bool known = s->memo->ops->load(s->memo, piece_key, node, &arena, &x, NULL) == STET_OK;
+    status = sched_load_action(s, piece_key, node, known ? x.number : 0, known ? &x : NULL, id, err);
     stet_arena_release(&arena);
     return status;
 }
 
-stet_status sched_load_new(stet_sched *s, const char *piece_doc, const char *node, uint32_t *id, stet_error *err) {
-    return sched_load_action(s, piece_doc, node, 0, NULL, id, err);
+stet_status sched_load_new(stet_sched *s, const char *piece_key, const char *node, uint32_t *id, stet_error *err) {
+    return sched_load_action(s, piece_key, node, 0, NULL, id, err);
 }
 
 bool sched_restorable(const sched_action *a) {
@@ -658,14 +714,16 @@ stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err) {
     if (!sched_restorable(a))
         return STET_OK;
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, &mine);
-    bool trusted = status == STET_OK && x.observed && x.state != STET_UNKNOWN &&
+    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, &mine);
+    bool trusted = status == STET_OK && x.observed && x.state != STET_STATE_UNKNOWN &&
                    stet_hash_equal(x.implementation, a->fingerprint) && stet_hash_equal(x.runtime, s->runtime);
-    bool stands = trusted && x.state == STET_STANDS;
+    bool stands = trusted && x.state == STET_STATE_STANDS;
     if (stands || (trusted && !unknown)) {
         sched_restore(s, a, &x);
         a->observed = a->same_code = true;
         a->failed = x.failed;
+        if (a->failed)
+            sched_note(s, a);
     }
     if (stands)
         stet_plan_unmark(s->plan, id);

@@ -53,7 +53,7 @@ static stet_status run_write_doc(stet_run *run, const char *id, stet_value value
     stet_docname name = {id, NULL};
     stet_status status = STET_OK;
     if (outside(r, &status, err) || r->s->opts.observe_only) {
-        stet_release(value);
+        stet_value_release(value);
         return status;
     }
     bool known = false;
@@ -61,10 +61,10 @@ static stet_status run_write_doc(stet_run *run, const char *id, stet_value value
         known = strcmp(r->docs.at[i], id) == 0;
     if (!known)
         *stet_vec_add(&r->docs) = stet_strdup(id);
-    if (stet_typeof(value) == STET_NULL)
+    if (stet_value_type(value) == STET_TYPE_NULL)
         return stet_tx_drop(r->tx, &name, err);
-    stet_value envelope = stet_object();
-    stet_put(&envelope, "value", value);
+    stet_value envelope = stet_value_object();
+    stet_value_put(&envelope, "value", value);
     return stet_tx_put(r->tx, &name, envelope, err);
 }
 
@@ -111,8 +111,7 @@ static void run_succeed(stet_run *run, stet_value result) {
 static void run_fail(stet_run *run, const stet_error *err) {
     action_run *r = (action_run *)run;
     r->failed = true;
-    r->error = *err;
-    r->error.details = stet_retain(err->details);
+    stet_error_copy(&r->error, err);
     if (r->asynchronous)
         sched_async_ended(r);
 }

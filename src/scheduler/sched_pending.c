@@ -111,15 +111,16 @@ static stet_status note_mark(void *ctx, int64_t number, const char *piece, const
         /* One that was loaded before may have been marked since, by another process. */
         uint32_t id = (uint32_t)slot->n;
         sched_action *a = stet_plan_data(s->plan, id);
-        a->verify |= state == STET_UNKNOWN;
+        a->verify |= state == STET_STATE_UNKNOWN;
         if (tried(s, a))
             return STET_OK;
         if (!stet_plan_is_dirty(s->plan, id) && !stet_plan_is_unknown(s->plan, id))
-            stet_plan_mark(s->plan, id, state == STET_UNKNOWN ? STET_PLAN_UNKNOWN : STET_PLAN_DIRTY, sched_now(s));
+            stet_plan_mark(s->plan, id, state == STET_STATE_UNKNOWN ? STET_PLAN_UNKNOWN : STET_PLAN_DIRTY,
+                           sched_now(s));
         return STET_OK;
     }
     mark_entry e = {.number = number};
-    if (state == STET_UNKNOWN) {
+    if (state == STET_STATE_UNKNOWN) {
         if (!l->piece || strcmp(l->piece, piece) != 0)
             l->piece = stet_arena_strdup(&l->arena, piece);
         e.piece = l->piece;
@@ -165,11 +166,12 @@ static stet_hash demand_hash(stet_sched *s) {
     const void *key;
     size_t len;
     stet_slot *slot;
-    stet_buf_printf(&b, "2 %d\n", s->preflight); /* 2: no survey leaves out a materializer */
+    stet_buf_printf(&b, "3 %d\n",
+                    s->preflight); /* counts up when more makes an action needed: 3: files that it may make */
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
         const stet_piece *p = ((sched_piece *)slot->p)->piece;
         if (((sched_piece *)slot->p)->whole)
-            stet_buf_printf(&b, "%s %lld\n", p->doc, (long long)p->seq);
+            stet_buf_printf(&b, "%s %lld\n", p->key, (long long)p->seq);
     }
     size_t place;
     for (size_t i = 0; stet_map_next(&s->wanted, &i, &key, &place, &slot);) {
@@ -249,15 +251,17 @@ stet_status sched_load_pending(stet_sched *s, stet_error *err) {
     s->after = 0;
     s->left = 0;
     s->looked = stet_observe_version(s->space);
-    stet_status status = s->since > 0 ? sched_survey(s, &survey, err) : STET_OK;
+    stet_status status = STET_OK;
+    if (others && s->members.len == 0) /* of what is in memory: what is loaded from here on is as recorded */
+        status = look_at_dirty(s, err);
+    if (status == STET_OK && s->since > 0)
+        status = sched_survey(s, &survey, err);
     if (status == STET_OK || status == STET_NOT_FOUND)
         status = sched_load_more(s, err);
     if (status == STET_OK && s->more) {
         status = s->memo->ops->count(s->memo, NULL, &s->left, err);
         s->left = s->left > s->window ? s->left - s->window : 0;
     }
-    if (status == STET_OK && others && s->members.len == 0)
-        status = look_at_dirty(s, err);
     return status == STET_OK ? sched_meet_failures(s, err) : status;
 }
 

@@ -6,31 +6,31 @@
 #define NAMED_PROBLEMS 100
 
 void sched_problem(stet_sched *s, const sched_action *a, const stet_error *error, const char *cycle) {
-    if (stet_count(s->report.problems) >= NAMED_PROBLEMS)
+    if (stet_value_count(s->report.problems) >= NAMED_PROBLEMS)
         return;
-    stet_value p = stet_object();
-    stet_put(&p, "piece", stet_string(a->piece->piece->name));
-    stet_put(&p, "node", stet_string(a->node));
-    stet_put(&p, "error", stet_error_value(error));
+    stet_value p = stet_value_object();
+    stet_value_put(&p, "piece", stet_value_string(a->piece->piece->name));
+    stet_value_put(&p, "node", stet_value_string(a->node));
+    stet_value_put(&p, "error", stet_error_value(error));
     if (cycle)
-        stet_put(&p, "cycle", stet_string(cycle));
+        stet_value_put(&p, "cycle", stet_value_string(cycle));
     if (a->declined)
-        stet_put(&p, "outdated", stet_bool(true));
-    stet_push(&s->report.problems, p);
+        stet_value_put(&p, "outdated", stet_value_bool(true));
+    stet_value_push(&s->report.problems, p);
 }
 
 void sched_report_cycles(stet_sched *s) {
-    for (size_t i = 0; i < stet_plan_count(s->plan); i++) {
-        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
-        if (!a || !stet_plan_is_aside(s->plan, (uint32_t)i))
+    const sched_action *a;
+    for (size_t i = 0; (a = sched_noted(s, &i));) {
+        if (!stet_plan_is_aside(s->plan, a->id))
             continue;
         s->report.aside++;
         /* One that was declined is told already; and finding a circle costs a walk. */
-        if (a->declined || stet_count(s->report.problems) >= NAMED_PROBLEMS)
+        if (a->declined || stet_value_count(s->report.problems) >= NAMED_PROBLEMS)
             continue;
         stet_buf way = STET_BUF(512);
         stet_error e = STET_ERROR_INIT;
-        bool found = stet_plan_cycle(s->plan, (uint32_t)i, &way);
+        bool found = stet_plan_cycle(s->plan, a->id, &way);
         if (found)
             stet_fail(&e, STET_LIMIT, "it ran %d times and did not come to rest: %s", STET_PLAN_MAX_RUNS,
                       stet_buf_cstr(&way));
@@ -51,16 +51,16 @@ bool sched_part(const stet_sched *s, const sched_piece *p) {
 static stet_value error_of(stet_sched *s, const sched_action *a) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
-    stet_value note = stet_null(), error = stet_object();
+    stet_value note = stet_value_null(), error = stet_value_object();
     stet_action_key key = stet_piece_action(a->piece->piece, a->node);
     if (stet_observe_find(s->space, s->branch, &key, &arena, &r, NULL) == STET_OK && r.observed && r.note_len > 0 &&
         stet_json_parse(r.note, r.note_len, &note, NULL) == STET_OK) {
-        if (stet_typeof(stet_get(note, "error")) == STET_OBJECT) {
-            stet_release(error);
-            error = stet_retain(stet_get(note, "error"));
-            stet_remove(&error, "details", 7);
+        if (stet_value_type(stet_value_get(note, "error")) == STET_TYPE_OBJECT) {
+            stet_value_release(error);
+            error = stet_value_retain(stet_value_get(note, "error"));
+            stet_value_remove(&error, "details", 7);
         }
-        stet_release(note);
+        stet_value_release(note);
     }
     stet_arena_release(&arena);
     return error;
@@ -68,13 +68,13 @@ static stet_value error_of(stet_sched *s, const sched_action *a) {
 
 /* One that failed in an earlier settling, and did not run in this one. */
 static void note_before(stet_sched *s, const sched_action *a) {
-    if (stet_count(s->failed_before) >= NAMED_FAILURES)
+    if (stet_value_count(s->failed_before) >= NAMED_FAILURES)
         return;
-    stet_value v = stet_object();
-    stet_put(&v, "piece", stet_string(a->piece->piece->name));
-    stet_put(&v, "node", stet_string(a->node));
-    stet_put(&v, "error", error_of(s, a));
-    stet_push(&s->failed_before, v);
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "piece", stet_value_string(a->piece->piece->name));
+    stet_value_put(&v, "node", stet_value_string(a->node));
+    stet_value_put(&v, "error", error_of(s, a));
+    stet_value_push(&s->failed_before, v);
 }
 
 /* How many actions of the piece are there. */
@@ -82,7 +82,7 @@ static stet_status count_all(stet_sched *s, const sched_piece *p, size_t *out, s
     int64_t known = 0;
     stet_status status = STET_OK;
     if (p->piece->has_children && s->memo->durable)
-        status = stet_observe_known(s->space, s->branch, p->piece->doc, &known, err);
+        status = stet_observe_known(s->space, s->branch, p->piece->doc, p->piece->scope, &known, err);
     size_t nodes = p->piece->node_count - p->piece->handler_count;
     *out = known > (int64_t)nodes ? (size_t)known : nodes;
     return status;
@@ -99,10 +99,10 @@ typedef struct tally {
 
 static stet_status count_failed(stet_sched *s, tally *t, stet_error *err) {
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
-        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+    const sched_action *a;
+    for (size_t i = 0; status == STET_OK && (a = sched_noted(s, &i));) {
         bool live = false;
-        if (!a || !sched_fails(s, a))
+        if (!sched_fails(s, a))
             continue;
         status = stet_plan_is_live(s->plan, a->id, &live, err);
         if (live)
@@ -117,24 +117,40 @@ static stet_status count_failed(stet_sched *s, tally *t, stet_error *err) {
     return status;
 }
 
-/* Those that are in memory and neither stand nor fail. */
+/* One that is in memory and neither stands nor fails. */
+static stet_status count_one(stet_sched *s, const sched_action *a, tally *t, stet_error *err) {
+    stet_status status = STET_OK;
+    bool aside = stet_plan_is_aside(s->plan, a->id), live = false,
+         pending = stet_plan_is_dirty(s->plan, a->id) || stet_plan_is_unknown(s->plan, a->id);
+    if (sched_fails(s, a))
+        return STET_OK;
+    if (a->piece->whole) {
+        t->aside += aside;
+        t->twice += s->memo->durable && pending && (a->ran || aside);
+        t->more += !s->memo->durable && pending && !a->ran && !aside;
+    } else if (pending && !a->ran && !aside && sched_part(s, a->piece)) {
+        status = stet_plan_is_live(s->plan, a->id, &live, err);
+        t->more += live;
+    }
+    return status;
+}
+
+/* Of those that neither ran nor were put aside the record tells, if there is one; but not which of them are needed for
+ * a part of a piece. */
 static stet_status count_pending(stet_sched *s, tally *t, stet_error *err) {
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
-        const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
-        if (!a || sched_fails(s, a))
-            continue;
-        bool aside = stet_plan_is_aside(s->plan, a->id), live = false,
-             pending = stet_plan_is_dirty(s->plan, a->id) || stet_plan_is_unknown(s->plan, a->id);
-        if (a->piece->whole) {
-            t->aside += aside;
-            t->twice += s->memo->durable && pending && (a->ran || aside);
-            t->more += !s->memo->durable && pending && !a->ran && !aside;
-        } else if (pending && !a->ran && !aside && sched_part(s, a->piece)) {
-            status = stet_plan_is_live(s->plan, a->id, &live, err);
-            t->more += live;
-        }
-    }
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    const sched_action *a;
+    bool all = !s->memo->durable;
+    for (size_t i = 0; !all && stet_map_next(&s->pieces, &i, &key, &len, &slot);)
+        all = sched_part(s, slot->p);
+    for (size_t i = 0; !all && status == STET_OK && (a = sched_noted(s, &i));)
+        status = count_one(s, a, t, err);
+    for (size_t i = 0; all && i < stet_plan_count(s->plan) && status == STET_OK; i++)
+        if ((a = stet_plan_data_there(s->plan, (uint32_t)i)))
+            status = count_one(s, a, t, err);
     return status;
 }
 
@@ -143,9 +159,10 @@ static stet_status count_waiting(stet_sched *s, tally *t, stet_error *err) {
     stet_plan_nodes roots = {0}, below = {0};
     for (size_t i = 0; i < t->failed.len; i++)
         *stet_vec_add(&roots) = t->failed.at[i];
-    for (size_t i = 0; i < stet_plan_count(s->plan); i++)
-        if (stet_plan_data_there(s->plan, (uint32_t)i) && stet_plan_is_left(s->plan, (uint32_t)i))
-            *stet_vec_add(&roots) = (uint32_t)i;
+    const sched_action *left;
+    for (size_t i = 0; (left = sched_noted(s, &i));)
+        if (stet_plan_is_left(s->plan, left->id))
+            *stet_vec_add(&roots) = left->id;
     /* And who reads what fails in another space. */
     stet_status status = STET_OK;
     for (size_t i = 0; i < stet_plan_count(s->plan) && s->far_trouble && status == STET_OK; i++) {
@@ -176,27 +193,29 @@ static stet_status count_waiting(stet_sched *s, tally *t, stet_error *err) {
 /* Of the problems that were met only those are told that are still there: some have recovered since, wait, or are not
  * wanted any more. */
 static void keep_problems(stet_sched *s, const stet_plan_nodes *failed) {
-    stet_value kept = stet_array();
+    stet_value kept = stet_value_array();
     stet_map told = {0};
     for (size_t i = 0; i < failed->len; i++)
         stet_map_put(&told, &failed->at[i], sizeof *failed->at, (stet_slot){.n = 1});
-    for (size_t i = stet_count(s->report.problems); i > 0; i--) { /* the last of an action is the one that holds */
-        stet_value p = stet_at(s->report.problems, i - 1), piece = stet_get(p, "piece"), node = stet_get(p, "node");
-        if (stet_find(p, "space", 5, NULL)) { /* that space has chosen */
-            stet_insert_at(&kept, 0, stet_retain(p));
+    for (size_t i = stet_value_count(s->report.problems); i > 0;
+         i--) { /* the last of an action is the one that holds */
+        stet_value p = stet_value_at(s->report.problems, i - 1), piece = stet_value_get(p, "piece"),
+                   node = stet_value_get(p, "node");
+        if (stet_value_find(p, "space", 5, NULL)) { /* that space has chosen */
+            stet_value_insert_at(&kept, 0, stet_value_retain(p));
             continue;
         }
         stet_buf name = STET_BUF(0);
-        stet_buf_printf(&name, "%s/%s", stet_as_string(&piece, NULL), stet_as_string(&node, NULL));
+        stet_buf_printf(&name, "%s/%s", stet_value_as_string(&piece, NULL), stet_value_as_string(&node, NULL));
         uint32_t id = stet_plan_find(s->plan, name.data, name.len);
-        if (stet_find(p, "cycle", 5, NULL) || (stet_map_get(&told, &id, sizeof id) != NULL) ||
+        if (stet_value_find(p, "cycle", 5, NULL) || (stet_map_get(&told, &id, sizeof id) != NULL) ||
             (id != STET_PLAN_NONE && stet_plan_is_aside(s->plan, id)))
-            stet_insert_at(&kept, 0, stet_retain(p));
+            stet_value_insert_at(&kept, 0, stet_value_retain(p));
         stet_map_remove(&told, &id, sizeof id);
         stet_buf_release(&name);
     }
     stet_map_release(&told);
-    stet_release(s->report.problems);
+    stet_value_release(s->report.problems);
     s->report.problems = kept;
 }
 
@@ -222,7 +241,7 @@ stet_status sched_report_count(stet_sched *s, int64_t left, stet_error *err) {
         s->report.total += n;
         n = 0;
         if (status == STET_OK && left < 0)
-            status = s->memo->ops->count(s->memo, p->piece->doc, &n, err);
+            status = s->memo->ops->count(s->memo, p->piece->key, &n, err);
         t.marked += n;
     }
     if (left >= 0)

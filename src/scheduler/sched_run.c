@@ -5,22 +5,22 @@
 
 /* Inputs by position as an array; named ones as an array with one object. */
 static stet_value as_tuple(stet_value inputs) {
-    stet_value list = stet_array();
-    size_t n = stet_count(inputs), index;
+    stet_value list = stet_value_array();
+    size_t n = stet_value_count(inputs), index;
     bool positions = n > 0;
     for (size_t i = 0; i < n && positions; i++) {
         size_t len;
-        const char *key = stet_key_at(inputs, i, &len);
+        const char *key = stet_value_key_at(inputs, i, &len);
         positions = stet_path_index(key, len, &index) && index < n;
     }
     if (!positions) {
-        stet_push(&list, stet_retain(inputs));
+        stet_value_push(&list, stet_value_retain(inputs));
         return list;
     }
     for (size_t i = 0; i < n; i++) {
         char key[24];
         snprintf(key, sizeof key, "%zu", i);
-        stet_push(&list, stet_retain(stet_get(inputs, key)));
+        stet_value_push(&list, stet_value_retain(stet_value_get(inputs, key)));
     }
     return list;
 }
@@ -28,23 +28,23 @@ static stet_value as_tuple(stet_value inputs) {
 /* The inputs with the values of cells in place of the cells. They are read, though the run may not look at them:
  * whether it runs at all depends on what is in them. */
 static stet_status with_cells(action_run *r, stet_value inputs, stet_value *out, stet_error *err) {
-    stet_value all = stet_retain(inputs);
+    stet_value all = stet_value_retain(inputs);
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_count(r->base.bindings) && status == STET_OK; i++) {
+    for (size_t i = 0; i < stet_value_count(r->base.bindings) && status == STET_OK; i++) {
         size_t len;
-        const char *key = stet_key_at(r->base.bindings, i, &len);
+        const char *key = stet_value_key_at(r->base.bindings, i, &len);
         stet_link l;
         stet_path path = STET_PATH_INIT;
-        if (stet_link_read(stet_at(r->base.bindings, i), &l, &path) && l.as_cell) {
-            stet_value v = stet_null();
+        if (stet_link_read(stet_value_at(r->base.bindings, i), &l, &path) && l.as_cell) {
+            stet_value v = stet_value_null();
             stet_error mine = STET_ERROR_INIT;
             stet_path_set(&path, STET_PATH_ROOT);
             stet_path_push_n(&path, key, len);
             status = stet_reader_binding(&r->reader, r->base.bindings, stet_path_ref(&path), STET_RECURSIVE, &v, &mine);
             if (status == STET_OK)
-                stet_put_n(&all, key, len, stet_retain(v));
+                stet_value_put_n(&all, key, len, stet_value_retain(v));
             else if (status == STET_NOT_FOUND)
-                stet_remove(&all, key, len), status = STET_OK;
+                stet_value_remove(&all, key, len), status = STET_OK;
             else
                 stet_error_move(err, &mine);
             stet_error_clear(&mine);
@@ -58,29 +58,29 @@ static stet_status with_cells(action_run *r, stet_value inputs, stet_value *out,
 static stet_status check_inputs(action_run *r, stet_value hash, stet_error *err) {
     stet_value schema, inputs, all;
     stet_status status = sched_schema(r->s, hash, &schema, err);
-    if (status != STET_OK || stet_typeof(schema) == STET_NULL)
+    if (status != STET_OK || stet_value_type(schema) == STET_TYPE_NULL)
         return status;
     status = stet_reader_binding(&r->reader, r->base.bindings, STET_PATH_ROOT, STET_RECURSIVE, &inputs, err);
     if (status != STET_OK)
         return status;
     status = with_cells(r, inputs, &all, err);
     if (status != STET_OK) {
-        stet_release(all);
+        stet_value_release(all);
         return status;
     }
-    stet_value type = stet_get(schema, "type");
-    bool tuple = stet_find(schema, "prefixItems", 11, NULL) ||
-                 (stet_typeof(type) == STET_STRING && strcmp(stet_as_string(&type, NULL), "array") == 0);
+    stet_value type = stet_value_get(schema, "type");
+    bool tuple = stet_value_find(schema, "prefixItems", 11, NULL) ||
+                 (stet_value_type(type) == STET_TYPE_STRING && strcmp(stet_value_as_string(&type, NULL), "array") == 0);
     if (tuple) {
         stet_value list = as_tuple(all);
         if (stet_stream_is_handler(r->a->row)) /* called with the event first */
-            stet_insert_at(&list, 0, stet_retain(r->base.event));
+            stet_value_insert_at(&list, 0, stet_value_retain(r->base.event));
         status = stet_schema_check(schema, list, err);
-        stet_release(list);
+        stet_value_release(list);
     } else {
         status = stet_schema_check(schema, all, err);
     }
-    stet_release(all);
+    stet_value_release(all);
     if (status != STET_OK)
         stet_fail_in(err, "the inputs do not match the argument schema");
     return status;
@@ -89,9 +89,9 @@ static stet_status check_inputs(action_run *r, stet_value hash, stet_error *err)
 /* A failure is an observation as a success is. Where the run can't say what its failure rests on, that is all that it
  * is bound to: each input by itself, since one that can't be read must not hide the others. */
 static void read_all_inputs(action_run *r) {
-    for (size_t i = 0; i < stet_count(r->base.bindings); i++) {
+    for (size_t i = 0; i < stet_value_count(r->base.bindings); i++) {
         size_t len;
-        const char *key = stet_key_at(r->base.bindings, i, &len);
+        const char *key = stet_value_key_at(r->base.bindings, i, &len);
         stet_path path = STET_PATH_INIT;
         stet_value seen;
         stet_error ignored = STET_ERROR_INIT;
@@ -112,7 +112,7 @@ static bool is_doubtful(stet_status status) {
 static stet_status check_result(action_run *r, stet_value hash, stet_error *err) {
     stet_value schema;
     stet_status status = sched_schema(r->s, hash, &schema, err);
-    if (status != STET_OK || stet_typeof(schema) == STET_NULL)
+    if (status != STET_OK || stet_value_type(schema) == STET_TYPE_NULL)
         return status;
     status = stet_schema_check(schema, r->result, err);
     if (status != STET_OK)
@@ -133,7 +133,7 @@ static stet_status check_output(action_run *r, stet_error *err) {
     const char *key;
     size_t cursor = 0, len;
     bool linked = false;
-    while (!linked && stet_path_next(path, &cursor, &scratch, &key, &len) && stet_find(cur, key, len, &cur))
+    while (!linked && stet_path_next(path, &cursor, &scratch, &key, &len) && stet_value_find(cur, key, len, &cur))
         linked = cursor < path.len && stet_link_is(cur, NULL);
     stet_buf_release(&scratch);
     if (!linked ||
@@ -145,10 +145,48 @@ static stet_status check_output(action_run *r, stet_error *err) {
     return STET_INVALID;
 }
 
+typedef struct link_check {
+    const action_run *r;
+    stet_status status;
+    stet_error *err;
+} link_check;
+
+static bool check_link(void *ctx, stet_value binding, stet_pathref place) {
+    link_check *c = ctx;
+    const sched_action *a = c->r->a;
+    stet_link l;
+    stet_path to = STET_PATH_INIT, at = STET_PATH_INIT;
+    if (!stet_link_is(binding, NULL))
+        return true;
+    stet_path_push(&to, "value");
+    stet_path_set(&at, stet_path_ref(&a->out_path));
+    stet_buf_add(&at.buf, place.bytes, place.len);
+    if (!stet_link_read(binding, &l, &to)) {
+        c->status = stet_fail(c->err, STET_INVALID, "it returns a link that makes no sense");
+        stet_hint(c->err, "a link needs an id, and a path of keys");
+    } else if (!l.as_cell && (!l.space || strcmp(l.space, stet_space_name(c->r->s->space)) == 0) &&
+               strcmp(l.id, a->out_id) == 0 && strcmp(l.scope, a->out_scope ? a->out_scope : "") == 0 &&
+               (stet_path_is_prefix(stet_path_ref(&to), stet_path_ref(&at)) ||
+                stet_path_is_prefix(stet_path_ref(&at), stet_path_ref(&to)))) {
+        c->status = stet_fail(c->err, STET_INVALID, "it returns a link to itself");
+        stet_hint(c->err, "return the value, or a link to another document");
+    }
+    stet_path_release(&to);
+    stet_path_release(&at);
+    return c->status == STET_OK;
+}
+
+/* Such links can never be read; one that leads nowhere can, once something is there. */
+static stet_status check_links(action_run *r, stet_error *err) {
+    link_check c = {r, STET_OK, err};
+    stet_binding_walk(r->result, check_link, &c);
+    return c.status;
+}
+
 static void set_error(action_run *r, stet_status status, stet_error *err) {
     if (status != STET_OK && !r->failed) {
         r->failed = true;
-        r->error = *err;
+        stet_error_move(&r->error, err);
         return;
     }
     stet_error_clear(err);
@@ -158,7 +196,7 @@ static void set_error(action_run *r, stet_status status, stet_error *err) {
 void sched_run_execute(action_run *r) {
     stet_error err = STET_ERROR_INIT;
     sched_action *a = r->a;
-    stet_value module = stet_get(a->row, "module");
+    stet_value module = stet_value_get(a->row, "module");
     void *state = NULL;
     stet_status status = STET_OK;
     bool begun = false;
@@ -172,9 +210,9 @@ void sched_run_execute(action_run *r) {
     if (status == STET_OK)
         status = check_output(r, &err);
     if (status == STET_OK)
-        status = check_inputs(r, stet_get(module, "argumentSchema"), &err);
+        status = check_inputs(r, stet_value_get(module, "argumentSchema"), &err);
     if (status == STET_OK)
-        status = check_inputs(r, stet_get(a->row, "argumentSchema"), &err);
+        status = check_inputs(r, stet_value_get(a->row, "argumentSchema"), &err);
     if (status == STET_OK) {
         begun = true;
         status = a->kind->start(state, NULL, &r->base, &err);
@@ -189,42 +227,46 @@ void sched_run_execute(action_run *r) {
 void sched_run_check(action_run *r) {
     stet_error err = STET_ERROR_INIT;
     sched_action *a = r->a;
-    stet_value module = stet_get(a->row, "module");
+    stet_value module = stet_value_get(a->row, "module");
     stet_status status = STET_OK;
     if (r->failed)
         return;
-    status = sched_earlier_end(r, &err);
+    bool links = !r->placed && a->out_id && stet_reader_has_links(r->result);
+    if (links)
+        status = check_links(r, &err);
     if (status == STET_OK)
-        status = check_result(r, stet_get(module, "resultSchema"), &err);
+        status = sched_earlier_end(r, &err);
     if (status == STET_OK)
-        status = check_result(r, stet_get(a->row, "resultSchema"), &err);
+        status = check_result(r, stet_value_get(module, "resultSchema"), &err);
+    if (status == STET_OK)
+        status = check_result(r, stet_value_get(a->row, "resultSchema"), &err);
     if (status == STET_OK && r->wrote.len > 0) {
         status = sched_cells_check(r, &err);
         if (status == STET_OK)
-            status = check_inputs(r, stet_get(module, "argumentSchema"), &err);
+            status = check_inputs(r, stet_value_get(module, "argumentSchema"), &err);
         if (status == STET_OK)
-            status = check_inputs(r, stet_get(a->row, "argumentSchema"), &err);
+            status = check_inputs(r, stet_value_get(a->row, "argumentSchema"), &err);
     }
     if (status == STET_OK && a->role == STET_CHILD_RETURNS && !r->s->opts.observe_only)
         status = sched_children_returned(r, r->result, &err);
     if (status == STET_OK && a->out_id && !r->placed && !r->s->opts.observe_only) {
         status = stet_tx_write(r->tx, &(stet_docname){a->out_id, a->out_scope}, stet_path_ref(&a->out_path),
-                               stet_retain(r->result), &err);
+                               stet_value_retain(r->result), &err);
     }
     if (status == STET_OK)
-        status = sched_note_links(r, &err);
+        status = sched_note_links(r, links, &err);
     set_error(r, status, &err);
 }
 
 /* What is too long to be kept is left out: the error itself never is. */
 static stet_value note_of(const stet_error *error) {
-    stet_value note = stet_object(), e = stet_error_value(error);
+    stet_value note = stet_value_object(), e = stet_error_value(error);
     size_t len;
     char *text = stet_json_print(e, STET_JSON_CANONICAL, &len);
     stet_free(text);
     if (len > STET_OBSERVE_NOTE_MAX - 32)
-        stet_remove(&e, "details", 7);
-    stet_put(&note, "error", e);
+        stet_value_remove(&e, "details", 7);
+    stet_value_put(&note, "error", e);
     return note;
 }
 
@@ -240,10 +282,13 @@ static stet_status attach(action_run *r, stet_error *err) {
         declared[declared_count++] = out;
     for (size_t i = 0; i < r->docs.len; i++)
         declared[declared_count++] = (stet_address){NULL, {r->docs.at[i], ""}, STET_PATH_ROOT};
-    size_t envelope_count = a->materializer ? sched_envelopes(a, &s->arena, &envelopes) : 0;
+    stet_value makes = sched_may_make(a) ? stet_makes_of(s->space, s->branch, a->row, true) : stet_value_null();
+    size_t envelope_count =
+        a->materializer || stet_value_count(makes) > 0 ? sched_envelopes_with(a, makes, &s->arena, &envelopes) : 0;
+    stet_value_release(makes);
     stet_address *written = NULL;
     size_t written_count = a->has_cells ? sched_cells_set(r, &s->arena, &written) : 0;
-    stet_observation o = {.key = {.piece = a->piece->piece->doc, .action = a->node},
+    stet_observation o = {.key = stet_piece_action(a->piece->piece, a->node),
                           .kind = a->effect ? STET_ACTION_EFFECT : STET_ACTION_COMPUTATION,
                           .generation = a->piece->piece->generation,
                           .implementation = a->fingerprint,
@@ -260,18 +305,18 @@ static stet_status attach(action_run *r, stet_error *err) {
                           .written = written,
                           .written_count = written_count,
                           .failed = r->failed};
-    stet_value parent = stet_get(a->row, "parent");
-    if (stet_typeof(parent) == STET_STRING)
-        o.parent = stet_as_string(&parent, NULL);
+    stet_value parent = stet_value_get(a->row, "parent");
+    if (stet_value_type(parent) == STET_TYPE_STRING)
+        o.parent = stet_value_as_string(&parent, NULL);
     sched_children_lists(r, &o);
     static const char *const options[] = {"debounceMs", "noDebounce", "throttleMs", "onRestart"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         stet_value v;
-        if (!stet_find(a->row, options[i], strlen(options[i]), &v))
+        if (!stet_value_find(a->row, options[i], strlen(options[i]), &v))
             continue;
-        if (stet_typeof(o.options) == STET_NULL)
-            o.options = stet_object();
-        stet_put(&o.options, options[i], stet_retain(v));
+        if (stet_value_type(o.options) == STET_TYPE_NULL)
+            o.options = stet_value_object();
+        stet_value_put(&o.options, options[i], stet_value_retain(v));
     }
     if (r->failed) {
         o.error = stet_hash_of(r->error.message, strlen(r->error.message));
@@ -279,8 +324,8 @@ static stet_status attach(action_run *r, stet_error *err) {
         o.doubtful = is_doubtful(r->error.status);
     }
     stet_status status = stet_observe_attach(r->tx, &o, err);
-    stet_release(o.options);
-    stet_release(o.note);
+    stet_value_release(o.options);
+    stet_value_release(o.note);
     return status;
 }
 
@@ -378,9 +423,9 @@ stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_
         return status;
     r->base = (stet_run){.ops = &sched_run_ops,
                          .node = a->view,
-                         .descriptor = stet_get(a->view, "module"),
-                         .bindings = stet_get(a->view, "inputs"),
-                         .event = stet_null(),
+                         .descriptor = stet_value_get(a->view, "module"),
+                         .bindings = stet_value_get(a->view, "inputs"),
+                         .event = stet_value_null(),
                          .name = stet_plan_name(s->plan, a->id),
                          .effect = a->effect};
     sched_emit(s, STET_SCHED_STARTED, a, NULL);
@@ -388,7 +433,8 @@ stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_
 }
 
 static void put_off(stet_sched *s, const sched_action *a, sched_turn turn) {
-    stet_plan_finish(s->plan, a->id, turn == SCHED_WAITS ? STET_PLAN_LEFT : STET_PLAN_NOT_YET, sched_now(s));
+    sched_note(s, a);
+    stet_plan_finish(s->plan, a->id, turn == SCHED_POSTPONED ? STET_PLAN_NOT_YET : STET_PLAN_LEFT, sched_now(s));
     if (turn == SCHED_WAITS)
         sched_failed_upstream(s, a);
 }
@@ -401,7 +447,7 @@ static void give_way(action_run *r, sched_turn turn) {
     put_off(r->s, r->a, turn);
     sched_emit(r->s, STET_SCHED_CANCELLED, r->a, NULL);
     sched_cells_release(r);
-    stet_release(r->result);
+    stet_value_release(r->result);
     stet_error_clear(&r->error);
     sched_children_release(r);
 }
@@ -418,14 +464,14 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
     }
     sched_run_execute(&r);
     sched_run_check(&r);
-    if (sched_has_trouble(s) && !s->opts.observe_only) {
+    if ((sched_has_trouble(s) || r.failed) && !s->opts.observe_only) {
         const stet_tx_read_record *at;
         size_t count;
         if (r.failed && !has_reads(&r))
             read_all_inputs(&r); /* as the record will say: judged by less, it would be asked again and again */
         stet_arena_clear(&s->arena);
         stet_tx_reads(r.tx, &s->arena, &at, &count);
-        sched_turn turn = sched_turn_of(s, a, at, count);
+        sched_turn turn = sched_turn_of(s, a, at, count, r.failed && !a->effect);
         if (turn != SCHED_GO) {
             give_way(&r, turn);
             return STET_OK;
@@ -455,6 +501,7 @@ void sched_run_leave(action_run *r) {
     stet_sched *s = r->s;
     sched_action *a = r->a;
     stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
+    sched_note(s, a);
     if (was_stopped(r))
         sched_emit(s, STET_SCHED_CANCELLED, a, &r->error);
     else if (r->error.status != STET_CONFLICT || ++a->conflicts > STET_SCHED_MAX_CONFLICTS)
@@ -462,7 +509,7 @@ void sched_run_leave(action_run *r) {
     else
         sched_emit(s, STET_SCHED_CANCELLED, a, NULL);
     sched_cells_release(r);
-    stet_release(r->result);
+    stet_value_release(r->result);
     stet_error_clear(&r->error);
     sched_children_release(r);
 }
@@ -476,7 +523,7 @@ void sched_run_drop(action_run *r) {
     stet_plan_finish(s->plan, r->a->id, STET_PLAN_DONE, sched_now(s));
     stet_plan_remove(s->plan, r->a->id);
     sched_forget_asked(s);
-    stet_release(r->result);
+    stet_value_release(r->result);
     stet_error_clear(&r->error);
     sched_children_release(r);
 }
@@ -498,8 +545,7 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
             goto end;
         }
     }
-    a->blind = r->failed && !has_reads(r);
-    if (a->blind)
+    if (r->failed && !has_reads(r))
         read_all_inputs(r);
     learn_reads(r);
     s->report.runs++;
@@ -509,6 +555,7 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
     else
         s->report.causes[a->asked ? 2 : 1]++;
     a->asked = false;
+    sched_note(s, a);
     if (!a->ran) {
         a->ran = true;
         s->report.ran++;
@@ -556,7 +603,7 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
 end:
     sched_cells_release(r);
     stet_reader_release(&r->reader);
-    stet_release(r->result);
+    stet_value_release(r->result);
     stet_error_clear(&r->error);
     sched_children_release(r);
     return status;
@@ -568,8 +615,8 @@ static bool stands_now(stet_sched *s, const sched_action *a) {
     stet_memo_action x = {0};
     if (!s->memo->durable || a->asked)
         return false;
-    bool stands = s->memo->ops->load(s->memo, a->piece->piece->doc, a->node, &arena, &x, NULL) == STET_OK &&
-                  x.observed && x.state == STET_STANDS && stet_hash_equal(x.implementation, a->fingerprint) &&
+    bool stands = s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, NULL) == STET_OK &&
+                  x.observed && x.state == STET_STATE_STANDS && stet_hash_equal(x.implementation, a->fingerprint) &&
                   stet_hash_equal(x.runtime, s->runtime);
     stet_arena_release(&arena);
     return stands;
@@ -655,8 +702,7 @@ void sched_effect_done(stet_sched *s) {
 /* Asynchronous actions and effects are seen outside: they must not begin on what is not as it should be. */
 static stet_status may_begin(stet_sched *s, sched_action *a, sched_turn *turn, stet_error *err) {
     *turn = SCHED_GO;
-    return sched_has_trouble(s) && a->kind && (a->effect || a->kind->asynchronous) ? sched_turn_before(s, a, turn, err)
-                                                                                   : STET_OK;
+    return a->kind && (a->effect || a->kind->asynchronous) ? sched_turn_before(s, a, turn, err) : STET_OK;
 }
 
 stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
@@ -664,6 +710,7 @@ stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
     /* Commands, calls and effects act on the world outside: to see what they read is no reason to start them. */
     if (s->opts.observe_only && (a->effect || (a->kind && a->kind->asynchronous))) {
         stet_plan_finish(s->plan, id, STET_PLAN_LEFT, sched_now(s));
+        sched_note(s, a);
         return STET_OK;
     }
     bool known = true;

@@ -34,6 +34,7 @@ void sched_group_end(stet_sched *s) {
 void sched_decline(stet_sched *s, sched_action *a, const stet_error *error) {
     stet_plan_put_aside(s->plan, a->id);
     a->declined = s->trouble = true;
+    sched_note(s, a);
     sched_fell(s, a);
     sched_problem(s, a, error, NULL);
     sched_emit(s, STET_SCHED_ASIDE, a, error);
@@ -49,7 +50,7 @@ int64_t sched_flush_in_us(const stet_sched *s) {
 
 stet_status sched_flush_due(stet_sched *s, stet_error *err) {
     size_t most = s->opts.group_runs ? s->opts.group_runs : STET_SCHED_GROUP_RUNS;
-    if (s->members.len > 0 && (s->opts.no_group || s->members.len >= most || sched_flush_in_us(s) < 0))
+    if (s->members.len > 0 && (s->opts.no_group || s->removes || s->members.len >= most || sched_flush_in_us(s) < 0))
         return sched_flush(s, err);
     return STET_OK;
 }
@@ -65,20 +66,22 @@ static void in_doubt(stet_sched *s, uint32_t id, const stet_member *m, stet_plan
 }
 
 void sched_take_back(stet_sched *s, const sched_action *a) {
-    for (size_t i = stet_count(s->report.problems); i-- > 0;) {
-        stet_value p = stet_at(s->report.problems, i), node = stet_get(p, "node"), piece = stet_get(p, "piece");
-        if (stet_find(p, "space", 5, NULL)) /* of another space, where actions may have the same names */
+    for (size_t i = stet_value_count(s->report.problems); i-- > 0;) {
+        stet_value p = stet_value_at(s->report.problems, i), node = stet_value_get(p, "node"),
+                   piece = stet_value_get(p, "piece");
+        if (stet_value_find(p, "space", 5, NULL)) /* of another space, where actions may have the same names */
             continue;
-        if (strcmp(stet_as_string(&node, NULL), a->node) != 0 ||
-            strcmp(stet_as_string(&piece, NULL), a->piece->piece->name) != 0)
+        if (strcmp(stet_value_as_string(&node, NULL), a->node) != 0 ||
+            strcmp(stet_value_as_string(&piece, NULL), a->piece->piece->name) != 0)
             continue;
-        stet_remove_at(&s->report.problems, i);
+        stet_value_remove_at(&s->report.problems, i);
         s->report.failed_now--;
         return;
     }
 }
 
 stet_status sched_flush(stet_sched *s, stet_error *err) {
+    s->removes = false;
     if (!s->group || s->members.len == 0)
         return STET_OK;
     int64_t start = stet_clock_monotonic_us();
@@ -104,6 +107,7 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
         }
         s->report.dropped++;
         a->told = false;
+        sched_note(s, a);
         if (m.observation ? m.observation->failed : a->failed)
             sched_take_back(s, a);
         if (a->role != STET_CHILD_NONE) {
@@ -164,9 +168,7 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
                 continue;
             *any = true;
             for (size_t k = 0; k < at[i].len; k++) {
-                if (*at[i].at[k].name.scope) /* no document of a piece */
-                    continue;
-                sched_children_news(s, at[i].at[k].name.id);
+                sched_children_news(s, &at[i].at[k].name);
                 sched_install_news(s, &at[i].at[k], at[i].seq);
             }
             status = sched_tell_changes(s, at[i].at, at[i].len, STET_PLAN_NONE, err);

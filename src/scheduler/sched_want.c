@@ -24,7 +24,7 @@ static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
         return STET_OK;
     stet_status status = stet_standing_adopt(s->space, s->branch, err);
     if (status == STET_OK)
-        status = s->memo->ops->knows(s->memo, p->piece->doc, &knows, err);
+        status = s->memo->ops->knows(s->memo, p->piece->key, &knows, err);
     if (status != STET_OK || (knows && stet_hash_equal(p->piece->runtime, s->runtime)))
         return status;
     status = stet_standing_adopt_piece(s->space, s->branch, p->piece->name, err);
@@ -40,9 +40,9 @@ static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
 }
 
 static stet_status touch(stet_sched *s, const char *piece, sched_piece **out, stet_error *err) {
-    char *doc = stet_piece_doc(piece);
-    stet_status status = sched_piece_of(s, doc, out, err);
-    stet_free(doc);
+    char *key = stet_piece_key(piece);
+    stet_status status = sched_piece_of(s, key, out, err);
+    stet_free(key);
     return status == STET_OK ? adopt(s, *out, err) : status;
 }
 
@@ -56,14 +56,26 @@ stet_status stet_sched_touch_piece(stet_sched *s, const char *piece, stet_error 
 
 typedef struct beyond {
     stet_sched *s;
-    const char *nodes; /* how ids of its own outputs begin */
+    const char *nodes, *scope; /* how ids of its own outputs begin, and their scope */
     stet_status status;
     stet_error *err;
 } beyond;
 
+/* Most links of a result are: that is to be told before a path is made of one. */
+static bool is_own_output(const beyond *b, stet_value binding) {
+    stet_value link;
+    if (!stet_link_is(binding, &link) || stet_value_find(link, "space", 5, NULL))
+        return false;
+    stet_value id = stet_value_get(link, "id");
+    return stet_value_type(id) == STET_TYPE_STRING &&
+           strncmp(stet_value_as_string(&id, NULL), b->nodes, strlen(b->nodes)) == 0;
+}
+
 /* A cell that is no output of the piece may hold links, which lead to what other pieces write. */
 static bool want_beyond(void *ctx, stet_value binding, stet_pathref place) {
     beyond *b = ctx;
+    if (is_own_output(b, binding))
+        return true;
     stet_link l;
     stet_space *space = NULL;
     stet_path path = STET_PATH_INIT;
@@ -72,7 +84,7 @@ static bool want_beyond(void *ctx, stet_value binding, stet_pathref place) {
     if (stet_link_read(binding, &l, &path)) {
         if (l.space && sched_space(b->s, l.space, &space, NULL) == STET_OK && space)
             sched_doc(b->s, stet_space_uuid(space), &(stet_docname){l.id, l.scope}); /* there is something far */
-        else if (!space && strncmp(l.id, b->nodes, strlen(b->nodes)) != 0)
+        else if (!space && (strcmp(l.scope, b->scope) != 0 || strncmp(l.id, b->nodes, strlen(b->nodes)) != 0))
             b->status = stet_sched_demand_cell(b->s, l.id, l.scope, stet_path_ref(&path), b->err);
     }
     stet_path_release(&path);
@@ -86,8 +98,8 @@ stet_status stet_sched_demand_piece(stet_sched *s, const char *piece, stet_error
         return status;
     p->whole = true;
     char *nodes = stet_piece_part(piece, "node", "");
-    beyond b = {s, nodes, STET_OK, err};
-    stet_binding_walk(stet_get(p->piece->envelope, "value"), want_beyond, &b);
+    beyond b = {s, nodes, p->piece->scope, STET_OK, err};
+    stet_binding_walk(stet_value_get(p->piece->envelope, "value"), want_beyond, &b);
     stet_free(nodes);
     return b.status;
 }
@@ -98,12 +110,12 @@ stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *sc
     stet_status status = stet_docname_check(&name, err);
     if (status != STET_OK)
         return status;
-    stet_value cell = stet_array();
-    stet_push(&cell, stet_string(id));
-    stet_push(&cell, stet_string(scope ? scope : ""));
-    stet_push(&cell, stet_path_to_value(path));
+    stet_value cell = stet_value_array();
+    stet_value_push(&cell, stet_value_string(id));
+    stet_value_push(&cell, stet_value_string(scope ? scope : ""));
+    stet_value_push(&cell, stet_path_to_value(path));
     char *text = stet_json_print(cell, STET_JSON_CANONICAL, NULL);
-    stet_release(cell);
+    stet_value_release(cell);
     if (stet_map_get(&s->named_cells, text, strlen(text))) {
         stet_free(text);
         return STET_OK;
@@ -114,7 +126,7 @@ stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *sc
 }
 
 typedef struct links_out {
-    const char *children; /* how ids of documents of its children begin */
+    const char *children, *scope; /* how ids of documents of its children begin, and their scope */
     bool found;
 } links_out;
 
@@ -124,16 +136,16 @@ static bool find_link_out(void *ctx, stet_value binding, stet_pathref place) {
     stet_path path = STET_PATH_INIT;
     (void)place;
     if (stet_link_read(binding, &l, &path))
-        o->found = l.space || strncmp(l.id, o->children, strlen(o->children)) != 0;
+        o->found = l.space || strcmp(l.scope, o->scope) != 0 || strncmp(l.id, o->children, strlen(o->children)) != 0;
     stet_path_release(&path);
     return !o->found;
 }
 
-stet_status sched_note_links(action_run *r, stet_error *err) {
+stet_status sched_note_links(action_run *r, bool links, stet_error *err) {
     const stet_piece *p = r->a->piece->piece;
-    if (!r->placed && r->a->out_id && stet_reader_has_links(r->result)) {
+    if (links) {
         char *children = stet_piece_part(p->name, "child", "");
-        links_out o = {children, false};
+        links_out o = {children, p->scope, false};
         stet_binding_walk(r->result, find_link_out, &o);
         stet_free(children);
         r->leads = o.found;
@@ -143,8 +155,8 @@ stet_status sched_note_links(action_run *r, stet_error *err) {
     stet_value ignored;
     stet_error mine = STET_ERROR_INIT;
     char *id = stet_piece_part(p->name, "links", NULL);
-    stet_status status =
-        stet_tx_read(r->tx, NULL, &(stet_docname){id, NULL}, STET_PATH_ROOT, STET_SHALLOW, &ignored, &mine);
+    stet_docname name = stet_piece_name(p, id);
+    stet_status status = stet_tx_read(r->tx, NULL, &name, STET_PATH_ROOT, STET_SHALLOW, &ignored, &mine);
     stet_free(id);
     if (status == STET_NOT_FOUND)
         status = STET_OK;
@@ -181,12 +193,18 @@ static stet_status note_reader(void *ctx, int64_t number, stet_error *err) {
     return STET_OK;
 }
 
+typedef struct shown_ids {
+    const char *scope;
+    stet_map ids;
+} shown_ids;
+
 static bool note_id(void *ctx, stet_value binding, stet_pathref place) {
+    shown_ids *shown = ctx;
     stet_link l;
     stet_path path = STET_PATH_INIT;
     (void)place;
-    if (stet_link_read(binding, &l, &path) && !l.space)
-        stet_map_put(ctx, l.id, strlen(l.id), (stet_slot){.n = 1});
+    if (stet_link_read(binding, &l, &path) && !l.space && strcmp(l.scope, shown->scope) == 0)
+        stet_map_put(&shown->ids, l.id, strlen(l.id), (stet_slot){.n = 1});
     stet_path_release(&path);
     return true;
 }
@@ -195,10 +213,10 @@ static bool note_id(void *ctx, stet_value binding, stet_pathref place) {
  * wanted as a cell already. */
 static stet_status in_result(stet_sched *s, const sched_piece *p, const reader_list *n, bool *out, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
-    stet_map shown = {0};
+    shown_ids shown = {.scope = p->piece->scope};
     stet_status status = STET_OK;
     if (n->len > 0)
-        stet_binding_walk(stet_get(p->piece->envelope, "value"), note_id, &shown);
+        stet_binding_walk(stet_value_get(p->piece->envelope, "value"), note_id, &shown);
     for (size_t i = 0; i < n->len && !*out && status == STET_OK; i++) {
         stet_action_record r;
         stet_error mine = STET_ERROR_INIT;
@@ -214,11 +232,11 @@ static stet_status in_result(stet_sched *s, const sched_piece *p, const reader_l
             continue;
         char *node = stet_strndup(r.key.action, strcspn(r.key.action, "["));
         char *id = stet_piece_part(p->piece->name, "node", node);
-        *out = stet_map_get(&shown, id, strlen(id)) != NULL;
+        *out = stet_map_get(&shown.ids, id, strlen(id)) != NULL;
         stet_free(id);
         stet_free(node);
     }
-    stet_map_release(&shown);
+    stet_map_release(&shown.ids);
     stet_arena_release(&arena);
     return status;
 }
@@ -230,8 +248,8 @@ static stet_status result_leads(stet_sched *s, const sched_piece *p, bool *out, 
     if (!s->memo->durable)
         return STET_OK;
     char *id = stet_piece_part(p->piece->name, "links", NULL);
-    stet_status status = s->memo->ops->readers(s->memo, NULL, &(stet_docname){id, ""}, STET_PATH_ROOT, STET_VALUE,
-                                               note_reader, &readers, &complete, err);
+    stet_status status = s->memo->ops->readers(s->memo, NULL, &(stet_docname){id, p->piece->scope}, STET_PATH_ROOT,
+                                               STET_VALUE, note_reader, &readers, &complete, err);
     stet_free(id);
     *out = false;
     if (status == STET_OK)
@@ -253,7 +271,7 @@ stet_status sched_show_results(stet_sched *s, stet_error *err) {
             continue;
         status = result_leads(s, p, &p->shown, err);
         if (status == STET_OK && p->shown)
-            status = stet_sched_demand_cell(s, p->piece->doc, NULL, stet_path_ref(&value), err);
+            status = stet_sched_demand_cell(s, p->piece->doc, p->piece->scope, stet_path_ref(&value), err);
     }
     stet_path_release(&value);
     return status;
@@ -284,14 +302,14 @@ stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err) {
         stet_status status = stet_json_parse(s->wanted_cells.at[i], strlen(s->wanted_cells.at[i]), &cell, err);
         if (status != STET_OK)
             return status;
-        stet_value id = stet_at(cell, 0), scope = stet_at(cell, 1);
+        stet_value id = stet_value_at(cell, 0), scope = stet_value_at(cell, 1);
         stet_path path = STET_PATH_INIT;
         stet_reader r = {.record = true, .space = sched_space, .ctx = s};
-        status = stet_path_of_value(&path, stet_at(cell, 2), err);
+        status = stet_path_of_value(&path, stet_value_at(cell, 2), err);
         if (status == STET_OK)
             status = stet_tx_begin(s->space, s->branch_name, &r.tx, err);
         if (status == STET_OK) {
-            stet_docname name = {stet_as_string(&id, NULL), stet_as_string(&scope, NULL)};
+            stet_docname name = {stet_value_as_string(&id, NULL), stet_value_as_string(&scope, NULL)};
             stet_reader_visit(&r, &name, stet_path_ref(&path));
             const stet_tx_read_record *at;
             size_t count;
@@ -318,7 +336,7 @@ stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err) {
             stet_tx_abort(r.tx);
         }
         stet_path_release(&path);
-        stet_release(cell);
+        stet_value_release(cell);
         if (status != STET_OK)
             return status;
     }
@@ -333,12 +351,13 @@ static stet_status load_nodes(stet_sched *s, sched_piece *p, bool all, stet_erro
         return status;
     status = stet_piece_children(s->space, s->branch, -1, g, NULL, err);
     for (size_t i = 0; i < g->node_count && status == STET_OK; i++) {
-        stet_value again = stet_get(g->nodes[i].row, "onRestart");
-        bool restart = stet_typeof(again) == STET_STRING && strcmp(stet_as_string(&again, NULL), "run") == 0;
+        stet_value again = stet_value_get(g->nodes[i].row, "onRestart");
+        bool restart =
+            stet_value_type(again) == STET_TYPE_STRING && strcmp(stet_value_as_string(&again, NULL), "run") == 0;
         uint32_t id;
         if ((!all && !restart) || stet_stream_is_handler(g->nodes[i].row))
             continue;
-        status = sched_load(s, p->piece->doc, g->nodes[i].id, &id, err);
+        status = sched_load(s, p->piece->key, g->nodes[i].id, &id, err);
         if (status == STET_OK && !all) {
             sched_action *a = stet_plan_data(s->plan, id);
             a->asked = true;
@@ -349,15 +368,15 @@ static stet_status load_nodes(stet_sched *s, sched_piece *p, bool all, stet_erro
     return status;
 }
 
-/* The piece that a document belongs to, if it is that of a piece and there. */
-static stet_status meet_piece(stet_sched *s, const char *id, stet_error *err) {
+/* A piece, if it is there. NULL: none. */
+static stet_status meet_piece(stet_sched *s, const char *piece, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
     sched_piece *p;
-    if (strncmp(id, "piece:", 6) != 0)
+    if (!piece)
         return STET_OK;
-    char *doc = stet_strndup(id, 6 + strcspn(id + 6, ":"));
-    stet_status status = sched_piece_of(s, doc, &p, &mine);
-    stet_free(doc);
+    char *key = stet_piece_key(piece);
+    stet_status status = sched_piece_of(s, key, &p, &mine);
+    stet_free(key);
     if (status == STET_NOT_FOUND || status == STET_INVALID || status == STET_CORRUPT)
         status = STET_OK;
     if (status != STET_OK && err)
@@ -369,16 +388,14 @@ static stet_status meet_piece(stet_sched *s, const char *id, stet_error *err) {
 /* Where nothing is recorded nobody can tell who writes what is wanted: everything is unknown, in the piece and in those
  * that it reads. */
 static stet_status load_unrecorded(stet_sched *s, sched_piece *p, stet_error *err) {
-    stet_value names = stet_get(stet_get(p->piece->envelope, "process"), "pieces");
+    stet_value names = stet_value_get(stet_value_get(p->piece->envelope, "process"), "pieces");
     stet_status status = STET_OK;
     p->loaded = true;
-    for (size_t i = 0; i < stet_count(names) && status == STET_OK; i++) {
-        stet_value name = stet_at(names, i);
-        if (stet_typeof(name) != STET_STRING)
+    for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
+        stet_value name = stet_value_at(names, i);
+        if (stet_value_type(name) != STET_TYPE_STRING)
             continue;
-        char *doc = stet_piece_doc(stet_as_string(&name, NULL));
-        status = meet_piece(s, doc, err);
-        stet_free(doc);
+        status = meet_piece(s, stet_value_as_string(&name, NULL), err);
     }
     return status == STET_OK ? load_nodes(s, p, true, err) : status;
 }
@@ -398,7 +415,7 @@ static void want_loaded(stet_sched *s, const sched_piece *p) {
 static stet_status enter_piece(stet_sched *s, sched_piece *p, stet_error *err) {
     p->entered = true;
     want_loaded(s, p);
-    stet_binding_walk(stet_get(p->piece->envelope, "value"), sched_demand_link, s);
+    stet_binding_walk(stet_value_get(p->piece->envelope, "value"), sched_demand_link, s);
     return p->piece->restart_count > 0 ? load_nodes(s, p, false, err) : STET_OK;
 }
 
@@ -412,9 +429,12 @@ stet_status sched_enter(stet_sched *s, stet_error *err) {
         status = stet_json_parse(s->wanted_cells.at[i], strlen(s->wanted_cells.at[i]), &cell, err);
         if (status != STET_OK)
             return status;
-        stet_value id = stet_at(cell, 0);
-        status = meet_piece(s, stet_as_string(&id, NULL), err);
-        stet_release(cell);
+        stet_value id = stet_value_at(cell, 0), scope = stet_value_at(cell, 1);
+        char *piece =
+            stet_piece_around(&(stet_docname){stet_value_as_string(&id, NULL), stet_value_as_string(&scope, NULL)});
+        status = meet_piece(s, piece, err);
+        stet_free(piece);
+        stet_value_release(cell);
     }
     /* Pieces may be added while we load: the map keeps its order. */
     for (size_t i = 0; status == STET_OK && stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
@@ -427,7 +447,7 @@ stet_status sched_enter(stet_sched *s, stet_error *err) {
     return status;
 }
 
-stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_doc, const char *node, bool *wanted,
+stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_key, const char *node, bool *wanted,
                                  stet_error *err) {
     bool grew;
     uint32_t id;
@@ -436,6 +456,6 @@ stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_doc, const cha
     if (status == STET_OK && stet_map_len(&s->wanted) == 0)
         status = sched_demand_cells(s, &grew, err);
     if (status == STET_OK)
-        status = sched_load(s, piece_doc, node, &id, err);
+        status = sched_load(s, piece_key, node, &id, err);
     return status == STET_OK ? stet_plan_is_live(s->plan, id, wanted, err) : status;
 }

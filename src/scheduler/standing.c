@@ -53,35 +53,49 @@ static void add_address(address_list *l, const stet_docname *name, stet_pathref 
                        {stet_arena_strndup(arena, p.bytes, p.len), p.len}};
 }
 
+/* Where it may write through a cell. */
+static stet_status add_led(asking *q, stet_space *s, int64_t branch, const stet_address *cell, stet_arena *arena,
+                           address_list *out, stet_error *err) {
+    const stet_address *at;
+    size_t count = 0;
+    stet_status status = leads(q, s, branch, cell, &at, &count, err);
+    for (size_t k = 0; k < count && status == STET_OK; k++)
+        add_address(out, &at[k].name, at[k].path, arena);
+    return status;
+}
+
 /* Where a node writes, by its row, and where it may write. In the arena. */
 static stet_status add_writes(asking *q, stet_space *s, int64_t branch, stet_unrecorded *u, stet_value row,
                               stet_arena *arena, stet_error *err) {
     stet_link l;
     stet_path path = STET_PATH_INIT;
     address_list writes = {0};
-    stet_value cells = stet_get(row, "materializer"), circle = stet_get(row, "circle");
+    stet_value cells = stet_value_get(row, "materializer"), circle = stet_value_get(row, "circle");
     stet_status status = STET_OK;
-    if (stet_typeof(circle) == STET_STRING) {
+    if (stet_value_type(circle) == STET_TYPE_STRING) {
         stet_buf name = STET_BUF(0);
-        stet_buf_printf(&name, "%s %s", u->piece, stet_as_string(&circle, NULL));
+        stet_buf_printf(&name, "%s@%s %s", u->piece, u->scope ? u->scope : "", stet_value_as_string(&circle, NULL));
         u->circle = stet_arena_strndup(arena, name.data, name.len);
         stet_buf_release(&name);
     }
     stet_path_push(&path, "value");
-    if (stet_link_read(stet_get(row, "output"), &l, &path) && !l.space)
+    if (stet_link_read(stet_value_get(row, "output"), &l, &path) && !l.space)
         add_address(&writes, &(stet_docname){l.id, l.scope}, stet_path_ref(&path), arena);
     u->sure = writes.len;
-    for (size_t i = 0; i < stet_count(cells) && status == STET_OK; i++) {
-        const stet_address *at;
-        size_t count = 0;
+    for (size_t i = 0; i < stet_value_count(cells) && status == STET_OK; i++) {
         path.buf.len = 0;
         stet_path_push(&path, "value");
-        if (!stet_link_read(stet_at(cells, i), &l, &path) || l.space)
-            continue;
-        status = leads(q, s, branch, &(stet_address){NULL, {l.id, l.scope}, stet_path_ref(&path)}, &at, &count, err);
-        for (size_t k = 0; k < count && status == STET_OK; k++)
-            add_address(&writes, &at[k].name, at[k].path, arena);
+        if (stet_link_read(stet_value_at(cells, i), &l, &path) && !l.space)
+            status = add_led(q, s, branch, &(stet_address){NULL, {l.id, l.scope}, stet_path_ref(&path)}, arena, &writes,
+                             err);
     }
+    stet_value makes = stet_makes_of(s, branch, row, false);
+    for (size_t i = 0; i < stet_value_count(makes) && status == STET_OK; i++) {
+        stet_value made = stet_value_at(makes, i);
+        stet_address cell = stet_makes_cell(stet_value_as_string(&made, NULL), arena);
+        status = add_led(q, s, branch, &cell, arena, &writes, err);
+    }
+    stet_value_release(makes);
     u->writes = writes.len > 0 ? stet_arena_dup(arena, writes.at, writes.len * sizeof *writes.at) : NULL;
     u->count = writes.len;
     stet_vec_release(&writes);
@@ -140,16 +154,16 @@ static stet_status missing_of(asking *q, stet_space *s, int64_t branch, const ch
         stet_error_move(err, &mine);
         return status;
     }
-    stet_action_filter filter = {.piece = p->doc, .generation = -1};
+    stet_action_filter filter = {.piece = p->doc, .scope = p->scope, .generation = -1};
     /* What another version recorded does not count. */
     if (stet_hash_equal(p->runtime, stet_sched_runtime(NULL)))
         status = stet_observe_scan(s, branch, &filter, note_name, &known, err);
-    const char *doc = stet_arena_strdup(arena, p->doc);
+    const char *doc = stet_arena_strdup(arena, p->doc), *scope = stet_arena_strdup(arena, p->scope);
     for (size_t i = 0; i < g->node_count && status == STET_OK; i++) {
         const stet_process_node *n = &g->nodes[i];
         if (stet_stream_is_handler(n->row) || stet_map_get(&known, n->id, strlen(n->id)))
             continue;
-        stet_unrecorded u = {.piece = doc, .action = stet_arena_strdup(arena, n->id), .missing = true};
+        stet_unrecorded u = {.piece = doc, .scope = scope, .action = stet_arena_strdup(arena, n->id), .missing = true};
         status = add_writes(q, s, branch, &u, n->row, arena, err);
         *stet_vec_add(out) = u;
     }
@@ -166,18 +180,18 @@ static stet_status each_piece(stet_space *s, int64_t branch, piece_visit visit, 
     char *after = NULL;
     stet_status status = STET_OK;
     for (bool more = true; more && status == STET_OK;) {
-        stet_value names = stet_null();
+        stet_value names = stet_value_null();
         status = stet_piece_names(s, branch, after, PAGE, &names, &more, err);
-        size_t n = stet_count(names);
+        size_t n = stet_value_count(names);
         for (size_t i = 0; i < n && status == STET_OK; i++) {
-            stet_value name = stet_at(names, i);
-            status = visit(ctx, stet_as_string(&name, NULL), err);
+            stet_value name = stet_value_at(names, i);
+            status = visit(ctx, stet_value_as_string(&name, NULL), err);
         }
         more = more && n > 0;
         stet_free(after);
-        stet_value last = n > 0 ? stet_at(names, n - 1) : stet_null();
-        after = n > 0 ? stet_strdup(stet_as_string(&last, NULL)) : NULL;
-        stet_release(names);
+        stet_value last = n > 0 ? stet_value_at(names, n - 1) : stet_value_null();
+        after = n > 0 ? stet_strdup(stet_value_as_string(&last, NULL)) : NULL;
+        stet_value_release(names);
     }
     stet_free(after);
     return status;
@@ -206,9 +220,9 @@ static stet_status unknown_of(asking *q, stet_space *s, int64_t branch, const st
         stet_piece *p = NULL;
         stet_process *g = NULL;
         size_t from = out->len;
-        const char *piece = NULL;
+        stet_docname of = {NULL, NULL};
         for (; i < count && status == STET_OK; i++) {
-            if (marked[i].state != STET_UNKNOWN)
+            if (marked[i].state != STET_STATE_UNKNOWN)
                 continue;
             status = stet_observe_brief(s, marked[i].action, arena, &r, err);
             if (status == STET_NOT_FOUND) { /* a mark that is left of an action that is not there any more */
@@ -216,30 +230,30 @@ static stet_status unknown_of(asking *q, stet_space *s, int64_t branch, const st
                 status = STET_OK;
                 continue;
             }
-            if (status == STET_OK && r.key.scope && *r.key.scope) /* of no piece: there is no graph to ask */
-                continue;
-            if (status != STET_OK || (piece && strcmp(piece, r.key.piece) != 0))
+            if (status != STET_OK || (of.id && (strcmp(of.id, r.key.piece) != 0 || strcmp(of.scope, r.key.scope) != 0)))
                 break;
-            piece = r.key.piece;
-            *stet_vec_add(out) = (stet_unrecorded){.piece = piece, .action = r.key.action, .number = r.action};
+            of = (stet_docname){r.key.piece, r.key.scope};
+            *stet_vec_add(out) =
+                (stet_unrecorded){.piece = of.id, .scope = of.scope, .action = r.key.action, .number = r.action};
         }
-        if (status != STET_OK || !piece)
+        if (status != STET_OK || !of.id)
             break;
-        const char *name = stet_piece_name_of(piece);
+        char *name = stet_piece_of(&of);
         size_t n = out->len - from;
         if (name && n > FEW && whole_graph(s, branch, name, &p, &g, NULL) != STET_OK)
             p = NULL;
         else if (name && n <= FEW && stet_piece_load(s, branch, name, -1, &p, NULL) != STET_OK)
             p = NULL;
+        stet_free(name);
         for (size_t k = from; k < out->len && p && status == STET_OK; k++) {
             const stet_process_node *node = g ? stet_process_find(g, out->at[k].action) : NULL;
-            stet_value row = stet_null();
+            stet_value row = stet_value_null();
             if (node)
-                row = stet_retain(node->row);
+                row = stet_value_retain(node->row);
             else if (g || stet_piece_row(s, branch, p, out->at[k].action, &row, NULL) != STET_OK)
                 continue;
             status = add_writes(q, s, branch, &out->at[k], row, arena, err);
-            stet_release(row);
+            stet_value_release(row);
         }
         stet_process_free(g);
         stet_piece_free(p);
@@ -253,10 +267,10 @@ static stet_status failed_of(asking *q, stet_space *s, int64_t branch, stet_aren
                              stet_error *err) {
     stet_numbers failed = {0};
     size_t from = out->len;
-    stet_status status = stet_observe_failed(s, branch, NULL, &failed, err);
+    stet_status status = stet_observe_failed(s, branch, NULL, NULL, &failed, err);
     stet_marked *marks = stet_alloc_zero((failed.len + 1) * sizeof *marks);
     for (size_t i = 0; i < failed.len; i++)
-        marks[i] = (stet_marked){.action = failed.at[i], .state = STET_UNKNOWN};
+        marks[i] = (stet_marked){.action = failed.at[i], .state = STET_STATE_UNKNOWN};
     if (status == STET_OK)
         status = unknown_of(q, s, branch, marks, failed.len, arena, out, err);
     for (size_t i = from; i < out->len; i++)
@@ -332,11 +346,11 @@ static stet_status forget_left_over(stet_space *s, int64_t branch, const stet_pi
     if (status != STET_OK)
         return status;
     left_over l = {.now = g};
-    stet_action_filter filter = {.piece = p->doc, .generation = -1};
+    stet_action_filter filter = {.piece = p->doc, .scope = p->scope, .generation = -1};
     status = stet_observe_scan(s, branch, &filter, note_left_over, &l, err);
     if (status == STET_OK && l.ids.len > 0) {
         stet_action_key *keys = keys_of(p, l.ids.at, l.ids.len);
-        status = stet_observe_forget(s, branch, p->doc, NULL, keys, l.ids.len, err);
+        status = stet_observe_forget(s, branch, p->doc, p->scope, keys, l.ids.len, err);
         free(keys);
     }
     stet_vec_release(&l.ids);
@@ -353,7 +367,7 @@ static stet_status write_runtime(stet_tx *tx, void *ctx, stet_error *err) {
     stet_docname result = stet_piece_name(ctx, NULL);
     stet_path_push(&path, "process");
     stet_path_push(&path, "runtime");
-    stet_status status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_string(hex), err);
+    stet_status status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_value_string(hex), err);
     stet_path_release(&path);
     return status;
 }
@@ -398,7 +412,7 @@ stet_status stet_standing_adopt_piece(stet_space *s, int64_t branch, const char 
     stet_reason reason = other ? STET_REASON_RUNTIME : branch == 0 ? STET_REASON_LOST : STET_REASON_BRANCH;
     stet_action_key *keys = stet_alloc((list.len ? list.len : 1) * sizeof *keys);
     for (size_t i = 0; i < list.len; i++)
-        keys[i] = (stet_action_key){list.at[i].piece, NULL, list.at[i].action};
+        keys[i] = (stet_action_key){list.at[i].piece, list.at[i].scope, list.at[i].action};
     for (size_t i = 0; i < list.len && status == STET_OK; i += AT_ONCE)
         status =
             stet_observe_distrust(s, branch, keys + i, list.len - i < AT_ONCE ? list.len - i : AT_ONCE, reason, err);
@@ -458,9 +472,9 @@ static stet_status add_absent(stet_space *s, int64_t branch, const char *piece, 
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
     stet_piece *p = NULL;
-    stet_value row = stet_null();
+    stet_value row = stet_value_null();
     stet_status status = stet_observe_brief(s, action, &arena, &r, err);
-    const char *name = status == STET_OK ? stet_piece_name_of_key(&r.key) : NULL;
+    char *name = status == STET_OK ? stet_piece_of_action(&r.key) : NULL;
     bool reads = false; /* an index row may be left of a record that was damaged */
     for (size_t i = 0; name && i < r.read_count && !reads; i++)
         reads = !r.reads[i].space && strncmp(r.reads[i].name.id, STET_SPACE_PREFIX, strlen(STET_SPACE_PREFIX)) == 0 &&
@@ -469,17 +483,18 @@ static stet_status add_absent(stet_space *s, int64_t branch, const char *piece, 
         input_search i = {.space = space, .found = STET_BUF(0)};
         if (stet_piece_load(s, branch, name, -1, &p, NULL) == STET_OK &&
             stet_piece_row(s, branch, p, r.key.action, &row, NULL) == STET_OK)
-            stet_binding_walk(stet_get(row, "inputs"), meet_input, &i);
-        stet_value v = stet_object();
-        stet_put(&v, "space", stet_string(space));
-        stet_put(&v, "piece", stet_string(name));
-        stet_put(&v, "action", stet_string(r.key.action));
+            stet_binding_walk(stet_value_get(row, "inputs"), meet_input, &i);
+        stet_value v = stet_value_object();
+        stet_value_put(&v, "space", stet_value_string(space));
+        stet_value_put(&v, "piece", stet_value_string(name));
+        stet_value_put(&v, "action", stet_value_string(r.key.action));
         if (i.found.len > 1)
-            stet_put(&v, "input", stet_string_n(i.found.data + 1, i.found.len - 1));
-        stet_push(out, v);
+            stet_value_put(&v, "input", stet_value_string_n(i.found.data + 1, i.found.len - 1));
+        stet_value_push(out, v);
         stet_buf_release(&i.found);
     }
-    stet_release(row);
+    stet_free(name);
+    stet_value_release(row);
     stet_piece_free(p);
     stet_arena_release(&arena);
     return status;
@@ -490,7 +505,7 @@ stet_status stet_standing_absent(stet_space *s, int64_t branch, const char *piec
     stet_arena arena = STET_ARENA_INIT;
     stet_absent_space *at = NULL;
     size_t count;
-    *out = stet_array();
+    *out = stet_value_array();
     stet_status status = stet_observe_absent(s, &arena, &at, &count, err);
     for (size_t i = 0; i < count && status == STET_OK; i++) {
         stet_numbers readers = {0};
@@ -498,27 +513,27 @@ stet_status stet_standing_absent(stet_space *s, int64_t branch, const char *piec
         if (!at[i].exists)
             status =
                 stet_observe_readers(s, branch, &(stet_docname){id, NULL}, STET_PATH_ROOT, STET_VALUE, &readers, err);
-        for (size_t k = 0; k < readers.len && stet_count(*out) < TOLD && status == STET_OK; k++)
+        for (size_t k = 0; k < readers.len && stet_value_count(*out) < TOLD && status == STET_OK; k++)
             status = add_absent(s, branch, piece, at[i].name, readers.at[k], out, err);
         stet_numbers_release(&readers);
         stet_free(id);
     }
     stet_arena_release(&arena);
     if (status != STET_OK) {
-        stet_release(*out);
-        *out = stet_null();
+        stet_value_release(*out);
+        *out = stet_value_null();
     }
     return status;
 }
 
 void stet_standing_print_absent(stet_value absent, stet_buf *out) {
-    stet_value space = stet_get(absent, "space"), piece = stet_get(absent, "piece"), node = stet_get(absent, "action"),
-               input = stet_get(absent, "input");
-    stet_buf_printf(out, "space \"%s\" does not exist (", stet_as_string(&space, NULL));
-    if (stet_typeof(input) == STET_STRING)
-        stet_buf_printf(out, "input \"%s\" of node %s/%s)", stet_as_string(&input, NULL), stet_as_string(&piece, NULL),
-                        stet_as_string(&node, NULL));
+    stet_value space = stet_value_get(absent, "space"), piece = stet_value_get(absent, "piece"),
+               node = stet_value_get(absent, "action"), input = stet_value_get(absent, "input");
+    stet_buf_printf(out, "space \"%s\" does not exist (", stet_value_as_string(&space, NULL));
+    if (stet_value_type(input) == STET_TYPE_STRING)
+        stet_buf_printf(out, "input \"%s\" of node %s/%s)", stet_value_as_string(&input, NULL),
+                        stet_value_as_string(&piece, NULL), stet_value_as_string(&node, NULL));
     else
-        stet_buf_printf(out, "node %s/%s follows a link there)", stet_as_string(&piece, NULL),
-                        stet_as_string(&node, NULL));
+        stet_buf_printf(out, "node %s/%s follows a link there)", stet_value_as_string(&piece, NULL),
+                        stet_value_as_string(&node, NULL));
 }

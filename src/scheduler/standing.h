@@ -2,7 +2,7 @@
  *
  *     stet_standing all;
  *     stet_status status = stet_standing_load(space, branch, &all, &err); // reads, and changes nothing
- *     if (status == STET_OK && stet_standing_of(&all, number) == STET_STANDS)
+ *     if (status == STET_OK && stet_standing_of(&all, number) == STET_STATE_STANDS)
  *         up_to_date++;
  *     stet_standing_release(&all);
  *

@@ -24,7 +24,7 @@ static void fresh(void) {
 
 static stet_hash make_node(stet_repo *r) {
     stet_hash node;
-    stet_call_arg arg = {.value = stet_int(7)};
+    stet_call_arg arg = {.value = stet_value_int(7)};
     OK(stet_calls_node(r, FUNCTION, &arg, 1, &node, &err));
     return node;
 }
@@ -32,8 +32,8 @@ static stet_hash make_node(stet_repo *r) {
 static void check_value(stet_repo *r, stet_hash dag) {
     stet_value v;
     OK(stet_repo_dag_value(r, dag, &v, &err));
-    assert_int_equal(stet_as_int(stet_at(v, 0)), 7);
-    stet_release(v);
+    assert_int_equal(stet_value_as_int(stet_value_at(v, 0)), 7);
+    stet_value_release(v);
 }
 
 static void run_executor(void) {
@@ -83,9 +83,9 @@ static void run_adapter(void) {
     stet_hash node = make_node(r), input;
     stet_value record;
     OK(stet_repo_get(r, node, STET_RECORD_NODE, &record, &err));
-    stet_value id = stet_at(stet_get(record, "inputs"), 0);
-    assert_true(stet_hash_of_hex(stet_as_string(&id, NULL), 64, &input));
-    stet_release(record);
+    stet_value id = stet_value_at(stet_value_get(record, "inputs"), 0);
+    assert_true(stet_hash_of_hex(stet_value_as_string(&id, NULL), 64, &input));
+    stet_value_release(record);
     OK(stet_repo_ref(r, ref, &there, &at, &err));
     if (!there)
         OK(stet_repo_swap(r, &(stet_ref_swap){.name = ref, .set = &node}, 1, &err));

@@ -56,8 +56,9 @@ static stet_status drive(const char *id, bool verify_fails) {
             close(fd);
             if (verify_fails && i == TASKS - 1) {
                 stet_error bad = STET_ERROR_INIT;
-                bad.status = STET_FAILED;
+                stet_fail(&bad, STET_FAILED, "it does not hold");
                 stet_runfile_task_failed(run, name, &bad);
+                stet_error_clear(&bad);
                 stet_free(path);
                 break;
             }
@@ -71,7 +72,7 @@ static stet_status drive(const char *id, bool verify_fails) {
         stet_free(path);
     }
     stet_hash result = stet_hash_of("result", 6);
-    if (stet_count(stet_get(stet_runfile_state(run), "commits")) == 0)
+    if (stet_value_count(stet_value_get(stet_runfile_state(run), "commits")) == 0)
         stet_runfile_commit(run, &result);
     st = stet_runfile_finish(run, &why);
     stet_runfile_close(run);
@@ -121,13 +122,13 @@ static stet_value essence(const char *path, const char *id) {
     OK(stet_state_read(path, id, NULL, &s, &err));
     assert_int_equal(stet_lifecycle_of(&s.counts), STET_LIFE_COMPLETED);
     assert_int_equal(s.counts.gated_commits, 1);
-    stet_value v = stet_array(), tasks = stet_get(s.root, "tasks");
-    for (size_t i = 0; i < stet_count(tasks); i++) {
-        stet_push(&v, stet_retain(stet_get(stet_at(tasks, i), "id")));
-        stet_push(&v, stet_retain(stet_get(stet_at(tasks, i), "status")));
-        stet_push(&v, stet_retain(stet_get(stet_at(tasks, i), "result")));
+    stet_value v = stet_value_array(), tasks = stet_value_get(s.root, "tasks");
+    for (size_t i = 0; i < stet_value_count(tasks); i++) {
+        stet_value_push(&v, stet_value_retain(stet_value_get(stet_value_at(tasks, i), "id")));
+        stet_value_push(&v, stet_value_retain(stet_value_get(stet_value_at(tasks, i), "status")));
+        stet_value_push(&v, stet_value_retain(stet_value_get(stet_value_at(tasks, i), "result")));
     }
-    stet_push(&v, stet_retain(stet_get(s.root, "loopStage")));
+    stet_value_push(&v, stet_value_retain(stet_value_get(s.root, "loopStage")));
     stet_state_release(&s);
     return v;
 }
@@ -176,8 +177,8 @@ static void killed_anywhere_and_resumed_it_ends_as_if_undisturbed(void **state) 
             ended = drive_apart(id[0] ? id : NULL, again == 0 && k % 2 == 0 ? 1 + rand_r(&seed) % calls : 0);
         }
         stet_value now = only_essence();
-        assert_true(stet_equal(now, undisturbed));
-        stet_release(now);
+        assert_true(stet_value_equal(now, undisturbed));
+        stet_value_release(now);
         int counts[TASKS], twice = 0;
         count_runs(counts);
         for (int i = 0; i < TASKS; i++) {
@@ -187,7 +188,7 @@ static void killed_anywhere_and_resumed_it_ends_as_if_undisturbed(void **state) 
         /* Only what a kill cut off before its product stood may run again: one task per kill. */
         assert_true(twice <= 2);
     }
-    stet_release(undisturbed);
+    stet_value_release(undisturbed);
     free(root);
 }
 
@@ -204,7 +205,7 @@ static void a_verifier_that_fails_commits_nothing(void **state) {
     stet_registry_free(reg);
     OK(drive(id, false)); /* its later success resolves the feedback */
     stet_value v = only_essence();
-    stet_release(v);
+    stet_value_release(v);
     free(root);
 }
 

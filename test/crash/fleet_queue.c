@@ -96,7 +96,7 @@ static void nothing_is_lost_and_nothing_runs_twice_beyond_leases(void **state) {
                                    &(stet_queue_spec){.app = app, .repo = "/p", .priority = k % 3, .max_attempts = 20},
                                    &entry, &err) != STET_OK)
                     _exit(1);
-                stet_release(entry);
+                stet_value_release(entry);
             }
             _exit(0);
         }
@@ -132,11 +132,12 @@ static void nothing_is_lost_and_nothing_runs_twice_beyond_leases(void **state) {
         stet_value open_ones;
         OK(stet_queue_list(&q, NULL, NULL, &open_ones, &err));
         size_t left = 0;
-        for (size_t i = 0; i < stet_count(open_ones); i++) {
-            stet_value s = stet_get(stet_at(open_ones, i), "status");
-            left += strcmp(stet_as_string(&s, NULL), "pending") == 0 || strcmp(stet_as_string(&s, NULL), "leased") == 0;
+        for (size_t i = 0; i < stet_value_count(open_ones); i++) {
+            stet_value s = stet_value_get(stet_value_at(open_ones, i), "status");
+            left += strcmp(stet_value_as_string(&s, NULL), "pending") == 0 ||
+                    strcmp(stet_value_as_string(&s, NULL), "leased") == 0;
         }
-        stet_release(open_ones);
+        stet_value_release(open_ones);
         if (left == 0)
             break;
         for (int i = 0; i < WORKERS; i++)
@@ -146,13 +147,13 @@ static void nothing_is_lost_and_nothing_runs_twice_beyond_leases(void **state) {
     stet_value entries;
     char *ran = fleet_read("ran");
     OK(stet_queue_list(&q, NULL, NULL, &entries, &err));
-    assert_int_equal(stet_count(entries), ADDERS * each); /* nothing lost, nothing doubled */
-    assert_null(strstr(ran, " overlap\n"));               /* one lease at a time */
+    assert_int_equal(stet_value_count(entries), ADDERS * each); /* nothing lost, nothing doubled */
+    assert_null(strstr(ran, " overlap\n"));                     /* one lease at a time */
     int64_t cut_off = 0;
-    for (size_t i = 0; i < stet_count(entries); i++) {
-        stet_value e = stet_at(entries, i), app = stet_get(e, "app"), s = stet_get(e, "status");
-        const char *name = stet_as_string(&app, NULL), *is = stet_as_string(&s, NULL);
-        int64_t attempts = stet_as_int(stet_get(e, "attempts"));
+    for (size_t i = 0; i < stet_value_count(entries); i++) {
+        stet_value e = stet_value_at(entries, i), app = stet_value_get(e, "app"), s = stet_value_get(e, "status");
+        const char *name = stet_value_as_string(&app, NULL), *is = stet_value_as_string(&s, NULL);
+        int64_t attempts = stet_value_as_int(stet_value_get(e, "attempts"));
         char begin[64], end[64];
         snprintf(begin, sizeof begin, "%s begin\n", name);
         snprintf(end, sizeof end, "%s end\n", name);
@@ -173,7 +174,7 @@ static void nothing_is_lost_and_nothing_runs_twice_beyond_leases(void **state) {
     }
     /* Every attempt but the one that did it was cut off by a death: there are no more of those than deaths. */
     assert_true(cut_off <= killed);
-    stet_release(entries);
+    stet_value_release(entries);
     stet_free(ran);
 }
 

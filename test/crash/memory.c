@@ -13,21 +13,21 @@
 #include "os/clock.h"
 
 static stet_status bump(stet_tx *tx, void *ctx, stet_error *e) {
-    stet_value n = stet_null();
+    stet_value n = stet_value_null();
     (void)ctx;
     stet_status st = stet_tx_get(tx, "counter/n", NULL, &n, e);
     if (st == STET_NOT_FOUND) {
         stet_error_clear(e);
         st = STET_OK;
     }
-    return st != STET_OK ? st : stet_tx_set(tx, "counter/n", NULL, stet_int(stet_as_int(n) + 1), e);
+    return st != STET_OK ? st : stet_tx_set(tx, "counter/n", NULL, stet_value_int(stet_value_as_int(n) + 1), e);
 }
 
 static int64_t number(stet_space *s, const char *cell) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_status st = stet_space_get(s, NULL, cell, NULL, -1, &v, &err);
     stet_error_clear(&err);
-    return st == STET_OK ? stet_as_int(v) : 0;
+    return st == STET_OK ? stet_value_as_int(v) : 0;
 }
 
 static void sound(stet_space *s) {
@@ -139,7 +139,7 @@ static void write_for_ever(int me, int out) {
         for (int i = 0; i < members; i++) {
             stet_tx *tx;
             if (stet_tx_begin_in(g, &tx, &err) != STET_OK ||
-                stet_tx_set(tx, cell, NULL, stet_int(n + i), &err) != STET_OK ||
+                stet_tx_set(tx, cell, NULL, stet_value_int(n + i), &err) != STET_OK ||
                 stet_tx_patch_value(tx, "sum", NULL, ops, &err) != STET_OK ||
                 stet_group_add(g, tx, NULL, NULL, &err) != STET_OK)
                 _exit(4);

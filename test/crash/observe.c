@@ -54,7 +54,7 @@ static stet_status fill(stet_tx *tx, stet_space *other) {
     stet_path_push(&value, "value");
     stet_docname output = {out, ""};
     if (st == STET_OK && rnd(3))
-        st = stet_tx_write(tx, &output, stet_path_ref(&value), stet_int(rnd(5)), &err);
+        st = stet_tx_write(tx, &output, stet_path_ref(&value), stet_value_int(rnd(5)), &err);
     stet_address declared = {NULL, output, stet_path_ref(&value)};
     stet_observation o = {.key = {"piece", "", key},
                           .kind = STET_ACTION_COMPUTATION,
@@ -102,7 +102,7 @@ static stet_status edit(stet_space *s, const char *id, stet_value v, const char 
     stet_tx *tx;
     stet_status st = stet_tx_begin(s, "", &tx, &err);
     if (st != STET_OK) {
-        stet_release(v);
+        stet_value_release(v);
         return st;
     }
     stet_path p = STET_PATH_INIT;
@@ -131,7 +131,7 @@ static _Noreturn void work(int child, int64_t base, int fd, int steps) {
         case 0: {
             snprintf(id, sizeof id, "count%d", child);
             int64_t n = base + i + 1;
-            st = edit(s[where], id, stet_int(n), where ? "b" : "a");
+            st = edit(s[where], id, stet_value_int(n), where ? "b" : "a");
             struct {
                 int64_t where, n;
             } said = {where, n};
@@ -143,7 +143,7 @@ static _Noreturn void work(int child, int64_t base, int fd, int steps) {
         case 2:
         case 3:
             snprintf(id, sizeof id, "d%u", rnd(DOCS));
-            st = edit(s[where], id, stet_int(rnd(100)), rnd(2) ? "l" : "r");
+            st = edit(s[where], id, stet_value_int(rnd(100)), rnd(2) ? "l" : "r");
             break;
         case 4:
             st = stet_observe_catch_up(s[where], &err);
@@ -155,7 +155,7 @@ static _Noreturn void work(int child, int64_t base, int fd, int steps) {
             if (rnd(4) == 0) {
                 stet_observe_switch(s[where], false);
                 snprintf(id, sizeof id, "d%u", rnd(DOCS));
-                st = edit(s[where], id, stet_int(rnd(100)), "l");
+                st = edit(s[where], id, stet_value_int(rnd(100)), "l");
                 stet_observe_switch(s[where], true);
             }
             break;
@@ -190,9 +190,9 @@ static int64_t counter(stet_space *s, int child, int where) {
     stet_value v, n;
     OK(stet_space_load(s, 0, &name, -1, &d, &err));
     int64_t out = 0;
-    if (d.exists && stet_find(d.value, "value", 5, &v) && stet_find(v, where ? "b" : "a", 1, &n))
-        out = stet_as_int(n);
-    stet_release(d.value);
+    if (d.exists && stet_value_find(d.value, "value", 5, &v) && stet_value_find(v, where ? "b" : "a", 1, &n))
+        out = stet_value_as_int(n);
+    stet_value_release(d.value);
     return out;
 }
 

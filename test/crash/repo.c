@@ -74,7 +74,7 @@ static void killed_while_it_is_made(void **state) {
             stet_hash id;
             faults_arm_durable(n, n % 2 ? STET_SYS_KILL : STET_SYS_KILL_AFTER, 0);
             if (stet_repo_open_path("made.db", 0, &r, &err) != STET_OK ||
-                stet_repo_put_value(r, stet_int(1), &id, &err) != STET_OK)
+                stet_repo_put_value(r, stet_value_int(1), &id, &err) != STET_OK)
                 _exit(3);
             stet_repo_close(r);
             _exit(0);
@@ -114,7 +114,7 @@ static void work_for_ever(int me, int out) {
         if (write(out, &call, sizeof call) != sizeof call)
             _exit(5);
         snprintf(name, sizeof name, "n%u", random >> 28);
-        if ((random >> 8) % 4 == 0 && (stet_repo_put_result(r, stet_int(n), &dag, &err) != STET_OK ||
+        if ((random >> 8) % 4 == 0 && (stet_repo_put_result(r, stet_value_int(n), &dag, &err) != STET_OK ||
                                        stet_history_commit(r, "main", name, &dag, "", &id, &err) != STET_OK))
             _exit(6);
         stet_repo_gc_report report;

@@ -37,7 +37,7 @@ static void fresh(void) {
     kit_fresh_project(top);
     OK(stet_project_open(".", &project, &err));
     OK(stet_repo_open(project, 0, &repo, &err));
-    OK(stet_repo_put_result(repo, stet_int(42), &good, &err));
+    OK(stet_repo_put_result(repo, stet_value_int(42), &good, &err));
     stet_repo_close(repo); /* what is opened under a fault feels it */
     adapter();
 }
@@ -48,7 +48,7 @@ static stet_call_state one_call(stet_hash *node, stet_status *status) {
     stet_executor *x = NULL;
     stet_call *c = NULL;
     stet_calls_config config;
-    stet_call_arg arg = {.value = stet_int(7)};
+    stet_call_arg arg = {.value = stet_value_int(7)};
     stet_error e = STET_ERROR_INIT;
     stet_call_state state = STET_CALL_FAILED;
     uv_loop_init(&loop);

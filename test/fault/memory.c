@@ -14,7 +14,7 @@
 #include "os/file.h"
 
 static stet_value json(const char *text) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     OK(stet_json_parse(text, strlen(text), &v, &err));
     return v;
 }
@@ -40,7 +40,7 @@ static void prepare(void) {
         OK(stet_tx_begin(s, NULL, &tx, &err));
         OK(stet_tx_patch_value(tx, "old", NULL, ops, &err));
         OK(stet_tx_commit(tx, NULL, &err));
-        stet_release(ops);
+        stet_value_release(ops);
     }
     OK(stet_branch_create(s, "b", NULL, -1, &err));
     stet_space_close(s);
@@ -57,13 +57,13 @@ static stet_status commit(stet_space *s, int64_t local) {
         return st;
     st = stet_tx_get(tx, "old/n", NULL, &v, &err);
     if (st == STET_OK)
-        st = stet_tx_set(tx, "old/n", NULL, stet_int(stet_as_int(v) + 1), &err);
+        st = stet_tx_set(tx, "old/n", NULL, stet_value_int(stet_value_as_int(v) + 1), &err);
     char id[32];
     snprintf(id, sizeof id, "new:%d", (int)local);
     if (st == STET_OK)
         st = stet_tx_require_absent(tx, id, NULL, &err);
     if (st == STET_OK)
-        st = stet_tx_set(tx, id, NULL, stet_int(local), &err);
+        st = stet_tx_set(tx, id, NULL, stet_value_int(local), &err);
     if (st == STET_OK)
         st = stet_tx_session(tx, "session", local, &err);
     if (st == STET_OK)
@@ -73,14 +73,14 @@ static stet_status commit(stet_space *s, int64_t local) {
 }
 
 static int64_t number(stet_space *s, const char *cell) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_status st = stet_space_get(s, NULL, cell, NULL, -1, &v, &err);
     if (st == STET_NOT_FOUND) {
         stet_error_clear(&err);
         return -1;
     }
     OK(st);
-    return stet_as_int(v);
+    return stet_value_as_int(v);
 }
 
 /* All or nothing: the two documents of commit `local` agree. Returns whether it is there. */
@@ -167,7 +167,7 @@ static stet_status flush(stet_space *s) {
         if (i == 7)
             st = stet_tx_require_absent(tx, "old", NULL, &err);
         if (st == STET_OK)
-            st = stet_tx_set(tx, id, NULL, stet_int(i), &err);
+            st = stet_tx_set(tx, id, NULL, stet_value_int(i), &err);
         if (st == STET_OK)
             st = stet_group_add(g, tx, NULL, NULL, &err);
         if (st != STET_OK)

@@ -30,7 +30,7 @@ static stet_status run_x(stet_space *far, int64_t n) {
     if (st == STET_OK && far)
         st = stet_tx_read(tx, far, &other, at("/value"), STET_RECURSIVE, &v, &err);
     if (st == STET_OK)
-        st = stet_tx_write(tx, &out, at("/value"), stet_int(n), &err);
+        st = stet_tx_write(tx, &out, at("/value"), stet_value_int(n), &err);
     stet_address declared = {NULL, out, at("/value")};
     stet_observation o = {.key = {"piece", "", "x"},
                           .kind = STET_ACTION_COMPUTATION,
@@ -58,7 +58,7 @@ static stet_status two_spaces(void) {
 /* Nothing changes: the observation is batched, and stored by the sync. */
 static stet_status no_op(void) {
     stet_status st = run_x(NULL, 1);
-    return st == STET_OK ? stet_sync(a, &err) : st;
+    return st == STET_OK ? stet_space_sync(a, &err) : st;
 }
 
 /* A write that touches a mirror, and the push of its mark. */
@@ -67,7 +67,7 @@ static stet_status far_write(void) {
     stet_status st = stet_tx_begin(b, "", &tx, &err);
     if (st != STET_OK)
         return st;
-    st = stet_tx_set(tx, "far", NULL, stet_int(2), &err);
+    st = stet_tx_set(tx, "far", NULL, stet_value_int(2), &err);
     if (st == STET_OK)
         return stet_tx_commit(tx, NULL, &err);
     stet_tx_abort(tx);
@@ -89,7 +89,7 @@ static stet_status group_of_two(void) {
             break;
         st = stet_tx_read(tx, NULL, &from, at("/value"), STET_RECURSIVE, &v, &err);
         if (st == STET_OK)
-            st = stet_tx_write(tx, &to, at("/value"), stet_int(2), &err);
+            st = stet_tx_write(tx, &to, at("/value"), stet_value_int(2), &err);
         stet_address declared = {NULL, to, at("/value")};
         stet_observation o = {.key = {"piece", "", i ? "y" : "x"},
                               .kind = STET_ACTION_COMPUTATION,
@@ -116,9 +116,9 @@ static int64_t value_of(stet_space *s, const char *id) {
     stet_value v;
     ok(stet_space_load(s, 0, &name, -1, &d, &err));
     assert_true(d.exists);
-    assert_true(stet_find(d.value, "value", 5, &v));
-    int64_t n = stet_as_int(v);
-    stet_release(d.value);
+    assert_true(stet_value_find(d.value, "value", 5, &v));
+    int64_t n = stet_value_as_int(v);
+    stet_value_release(d.value);
     return n;
 }
 
@@ -135,9 +135,9 @@ static void prepare(void) {
     run r = begin("", "z");
     reads(&r, b, "far", "/value", STET_RECURSIVE);
     commit(&r);
-    assert_int_equal(state_of("x"), STET_STANDS);
-    assert_int_equal(state_of("y"), STET_STANDS);
-    assert_int_equal(state_of("z"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
+    assert_int_equal(state_of("y"), STET_STATE_STANDS);
+    assert_int_equal(state_of("z"), STET_STATE_STANDS);
 }
 
 static void no_problems(stet_space *s, const char *what, int n) {
@@ -161,14 +161,14 @@ static void verify(const outcome *before, const outcome *got, const char *what, 
     no_problems(a, what, n);
     no_problems(b, what, n);
     stet_action_record x = record_on("", "x"), y = record_on("", "y"), z = record_on("", "z");
-    lost += now.out != before->out && x.cause.state == STET_UNKNOWN && x.cause.reason == STET_REASON_LOST;
+    lost += now.out != before->out && x.cause.state == STET_STATE_UNKNOWN && x.cause.reason == STET_REASON_LOST;
     /* x wrote out: whoever read it before does not stand, unless it ran again in the same group. */
-    if (now.out != before->out && y.cause.state == STET_STANDS && y.observed_at <= x.observed_at &&
+    if (now.out != before->out && y.cause.state == STET_STATE_STANDS && y.observed_at <= x.observed_at &&
         value_of(a, "out2") == 1)
         fail_msg("%s, fault %d: out changed, and its reader stands", what, n);
-    if (now.out != before->out && x.cause.state == STET_STANDS && x.commit_seq == 0)
+    if (now.out != before->out && x.cause.state == STET_STATE_STANDS && x.commit_seq == 0)
         fail_msg("%s, fault %d: x wrote, and an observation that does not know of it stands", what, n);
-    if (now.far != before->far && z.cause.state == STET_STANDS)
+    if (now.far != before->far && z.cause.state == STET_STATE_STANDS)
         fail_msg("%s, fault %d: far changed, and its reader stands", what, n);
 }
 
@@ -212,14 +212,14 @@ static void try(const char *what, attempt f, bool sql, const char *path, int ste
         verify(&before, &got, what, n);
         /* The same handles: the next commit works, and says the truth again. */
         ok(run_x(b, 3));
-        assert_int_equal(state_of("x"), STET_STANDS);
-        assert_int_not_equal(state_of("y"), STET_STANDS);
+        assert_int_equal(state_of("x"), STET_STATE_STANDS);
+        assert_int_not_equal(state_of("y"), STET_STATE_STANDS);
         got.out = 3;
         reopen(); /* and what was acknowledged is in the files */
         verify(&before, &got, what, n);
         set(b, "", "far", "9");
-        assert_int_not_equal(state_of("x"), STET_STANDS);
-        assert_int_not_equal(state_of("z"), STET_STANDS);
+        assert_int_not_equal(state_of("x"), STET_STATE_STANDS);
+        assert_int_not_equal(state_of("z"), STET_STATE_STANDS);
         remove_spaces();
         if (!fired)
             break;

@@ -21,8 +21,8 @@ static const stet_repos_wait no_wait = {200, NULL, NULL};
 static size_t listed(const char *home) {
     stet_value repos;
     OK(stet_repos_list(home, &repos, &err));
-    size_t n = stet_count(repos);
-    stet_release(repos);
+    size_t n = stet_value_count(repos);
+    stet_value_release(repos);
     return n;
 }
 

@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     stet_adapter_reply_parse("fuzz", text, size, &r);
     if (r.status == STET_ADAPTER_PENDING) {
         size_t len;
-        if (stet_typeof(r.token) != STET_STRING || !stet_as_string(&r.token, &len) || len > STET_ADAPTER_TOKEN_MAX)
+        if (stet_value_type(r.token) != STET_TYPE_STRING || !stet_value_as_string(&r.token, &len) ||
+            len > STET_ADAPTER_TOKEN_MAX)
             abort();
         if (r.poll_after_ms < -1 || r.poll_after_ms > STET_ADAPTER_AFTER_MAX)
             abort();

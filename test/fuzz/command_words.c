@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (size_t at = 0; at < size && n < 64; at += strlen(text + at) + 1)
             words[n++] = text + at;
     }
-    command_words_of_list(words, n, env, 2, count, &told);
+    command_words_of_list(words, n, env, 2, NULL, count, &told);
     free(text);
     return 0;
 }

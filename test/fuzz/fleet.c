@@ -33,9 +33,9 @@ static void check_record(const stet_state *s) {
         assert(made.derived == back.derived && made.created_ms == back.created_ms);
         assert(stet_hash_equal(made.fingerprint, back.fingerprint));
         stet_value v = stet_fleet_record_value(&back), w = stet_fleet_record_value(&made);
-        assert(stet_equal(v, w));
-        stet_release(v);
-        stet_release(w);
+        assert(stet_value_equal(v, w));
+        stet_value_release(v);
+        stet_value_release(w);
     }
     stet_error_clear(&err);
     stet_buf_release(&row);
@@ -64,10 +64,10 @@ static void check_state(const char *text, size_t len) {
     stet_error why = STET_ERROR_INIT, other = STET_ERROR_INIT;
     stet_status status = stet_state_parse(text, len, NULL, &whole, &why);
     assert(stet_state_parse_survey(text, len, NULL, &survey, &other) == status);
-    assert(strcmp(why.message, other.message) == 0);
+    assert(status == STET_OK || strcmp(why.message, other.message) == 0);
     if (status == STET_OK) {
         assert(memcmp(&whole.counts, &survey.counts, sizeof whole.counts) == 0);
-        assert(stet_equal(stet_get(whole.failed, "id"), stet_get(survey.failed, "id")));
+        assert(stet_value_equal(stet_value_get(whole.failed, "id"), stet_value_get(survey.failed, "id")));
         check_record(&whole);
         check_record(&survey);
         stet_state_release(&whole);
@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     case 1:
         if (stet_fleet_record_read(text, len, repos, 1, &arena, &r, NULL) == STET_OK) {
             stet_value v = stet_fleet_record_value(&r);
-            stet_release(v);
+            stet_value_release(v);
         }
         break;
     default:

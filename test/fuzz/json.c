@@ -19,12 +19,12 @@ static void check_round_trip(stet_value v, stet_json_style style) {
     stet_json_limits limits = {.max_depth = 1000};
     stet_status status = stet_json_read(text, len, &limits, &back, NULL);
     assert(status == STET_OK);
-    assert(stet_equal(v, back) && stet_compare(v, back) == 0);
+    assert(stet_value_equal(v, back) && stet_value_compare(v, back) == 0);
     char *again = stet_json_print(back, style, &again_len);
     assert(len == again_len && !memcmp(text, again, len));
     stet_free(text);
     stet_free(again);
-    stet_release(back);
+    stet_value_release(back);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         assert(found);
         /* The first key of an object leads to its value. */
         size_t key_len;
-        const char *key = stet_key_at(v, 0, &key_len);
+        const char *key = stet_value_key_at(v, 0, &key_len);
         if (key && !memchr(key, 0, key_len)) {
             stet_buf pointer = STET_BUF(0);
             stet_buf_char(&pointer, '/');
@@ -58,12 +58,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             assert(found);
             stet_buf_release(&pointer);
         }
-        stet_release(v);
+        stet_value_release(v);
     } else {
         assert(status == STET_INVALID || status == STET_LIMIT);
-        int64_t offset = stet_as_int(stet_get(err.details, "offset"));
+        int64_t offset = stet_value_as_int(stet_value_get(err.details, "offset"));
         assert(offset >= 0 && (size_t)offset <= len);
-        assert(stet_as_int(stet_get(err.details, "line")) >= 1 && stet_as_int(stet_get(err.details, "column")) >= 1);
+        assert(stet_value_as_int(stet_value_get(err.details, "line")) >= 1 &&
+               stet_value_as_int(stet_value_get(err.details, "column")) >= 1);
         stet_json_locate(text, len, "/a/0/b", &line, &column);
         stet_error_clear(&err);
     }

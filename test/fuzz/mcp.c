@@ -13,10 +13,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static stet_mcp_server *open_server(void) {
     static const char *const allowed[] = {"version", "runs list", "runs show", "doc get", "doc list", "check"};
-    stet_value allow = stet_array();
+    stet_value allow = stet_value_array();
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
         if (stet_op_find(allowed[i]))
-            stet_push(&allow, stet_string(allowed[i]));
+            stet_value_push(&allow, stet_value_string(allowed[i]));
     stet_mcp_options o = {.dir = "/nonexistent",
                           .filter = {.allow = allow},
                           .max_frame = 4096,
@@ -27,7 +27,7 @@ static stet_mcp_server *open_server(void) {
     stet_error err = STET_ERROR_INIT;
     stet_status status = stet_mcp_open(&o, &s, &err);
     assert(status == STET_OK);
-    stet_release(allow);
+    stet_value_release(allow);
     return s;
 }
 
@@ -38,8 +38,8 @@ static void check_output(stet_mcp_server *s) {
         stet_value v;
         assert(bytes[len - 1] == '\n' && !memchr(bytes, '\n', len - 1));
         stet_status status = stet_json_parse(bytes, len - 1, &v, NULL);
-        assert(status == STET_OK && (stet_typeof(v) == STET_OBJECT || stet_typeof(v) == STET_ARRAY));
-        stet_release(v);
+        assert(status == STET_OK && (stet_value_type(v) == STET_TYPE_OBJECT || stet_value_type(v) == STET_TYPE_ARRAY));
+        stet_value_release(v);
         stet_mcp_wrote(s, len);
     }
 }

@@ -30,29 +30,29 @@ static void records(const char *bytes, size_t len) {
 /* Applied to a document, the operations leave it whole or unchanged, and do the same after a trip through their stored
  * form. */
 static void apply(const stet_patches *ops) {
-    stet_value start = stet_null(), one, two;
+    stet_value start = stet_value_null(), one, two;
     static const char text[] = "{\"value\":{\"a\":[1,2,{\"b\":3}],\"n\":1,\"s\":\"x\"},\"meta\":[]}";
     if (stet_json_parse(text, strlen(text), &start, NULL) != STET_OK)
         return;
-    one = stet_retain(start);
-    two = stet_retain(start);
+    one = stet_value_retain(start);
+    two = stet_value_retain(start);
     stet_status st = stet_patches_apply(ops->at, ops->len, &one, NULL);
     if (st != STET_OK)
-        assert(stet_equal(one, start));
+        assert(stet_value_equal(one, start));
     stet_buf b = STET_BUF(1 << 24);
     stet_patches again = {0};
     stet_patches_encode(&b, ops->at, ops->len);
     bool good = stet_patches_decode(b.data ? b.data : "", b.len, &again);
     assert(good && again.len == ops->len);
     assert(stet_patches_apply(again.at, again.len, &two, NULL) == st);
-    assert(stet_equal(one, two));
+    assert(stet_value_equal(one, two));
     stet_value printed = stet_patches_to_value(ops->at, ops->len);
-    stet_release(printed);
+    stet_value_release(printed);
     stet_patches_release(&again);
     stet_buf_release(&b);
-    stet_release(one);
-    stet_release(two);
-    stet_release(start);
+    stet_value_release(one);
+    stet_value_release(two);
+    stet_value_release(start);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             if (stet_patches_of_value(list, false, &arena, &ops, NULL) == STET_OK)
                 apply(&ops);
             stet_patches_release(&ops);
-            stet_release(list);
+            stet_value_release(list);
         }
     }
     stet_arena_release(&arena);

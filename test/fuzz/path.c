@@ -30,7 +30,7 @@ static void encoded(stet_pathref p) {
         stet_value list = stet_path_to_value(p);
         if (stet_path_of_value(&back, list, NULL) != STET_OK || stet_path_compare(p, stet_path_ref(&back)) != 0)
             abort();
-        stet_release(list);
+        stet_value_release(list);
         stet_path_release(&back);
     }
     stet_path_release(&again);

@@ -36,7 +36,7 @@ static void as_record(const char *bytes, size_t len) {
         stet_record_list names = {0};
         stet_record_named(r, said, &names);
         stet_vec_release(&names);
-        stet_release(r);
+        stet_value_release(r);
     }
 }
 
@@ -46,14 +46,14 @@ static void as_text(const char *text, size_t len) {
     stet_text_nfc(stet_buf_cstr(&form), form.len, &again);
     must(same(&again, form.data, form.len));
     must(stet_text_is_nfc(stet_buf_cstr(&form), form.len) && stet_utf8_valid(stet_buf_cstr(&form), form.len));
-    stet_value one = stet_string_n(text, len), two = stet_string_n(stet_buf_cstr(&form), form.len);
+    stet_value one = stet_value_string_n(text, len), two = stet_value_string_n(stet_buf_cstr(&form), form.len);
     stet_hash a = {0}, b = {0};
     must(stet_datum_id(one, NULL, &a, NULL) == STET_OK && stet_datum_id(two, NULL, &b, NULL) == STET_OK);
     must(stet_hash_equal(a, b));
     must(stet_datum_exact_id(one, NULL, &a, NULL) == STET_OK && stet_datum_exact_id(two, NULL, &b, NULL) == STET_OK);
     must(stet_hash_equal(a, b) == same(&form, text, len));
-    stet_release(one);
-    stet_release(two);
+    stet_value_release(one);
+    stet_value_release(two);
     stet_buf_release(&form);
     stet_buf_release(&again);
 }

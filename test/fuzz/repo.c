@@ -41,7 +41,7 @@ static stet_status read_back(void *ctx, const stet_sent *sent, stet_error *err) 
     (void)err;
     if (!sent->lost) {
         must(stet_repo_get_any(repo, sent->id, &type, &v, NULL) == STET_OK);
-        stet_release(v);
+        stet_value_release(v);
     }
     return STET_OK;
 }
@@ -103,9 +103,9 @@ static void as_rows(const char *bytes, size_t len) {
         size_t left = 100;
         stet_pins pins = {0};
         if (stet_repo_value(repo, ids.at[i], &v, NULL) == STET_OK)
-            stet_release(v);
+            stet_value_release(v);
         if (stet_repo_dag_value(repo, ids.at[i], &v, NULL) == STET_OK)
-            stet_release(v);
+            stet_value_release(v);
         stet_status st = stet_repo_eval(repo, ids.at[i], &out, NULL);
         st = stet_execmap_list(repo, ids.at[i], &pins, NULL) == STET_OK ? st : st;
         st = stet_execmap_get(repo, ids.at[i], ids.at[0], &there, &out, NULL) == STET_OK ? st : st;
@@ -137,7 +137,7 @@ static void as_reply(const char *bytes, size_t len) {
     stet_status st = stet_external_have_of("x", v, ids, 2, have, NULL);
     st = stet_external_objects_of("x", v, take, &sum, &given, &missing, NULL) == STET_OK ? st : st;
     st = stet_external_updated_of("x", v, NULL) == STET_OK ? st : st;
-    stet_release(v);
+    stet_value_release(v);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     stet_value both;
     if (stet_json_parse((const char *)data, size, &both, NULL) != STET_OK)
         return 0;
-    stet_value schema = stet_at(both, 0), instance = stet_at(both, 1);
+    stet_value schema = stet_value_at(both, 0), instance = stet_value_at(both, 1);
     stet_error err = STET_ERROR_INIT;
     stet_status valid = stet_schema_valid(schema, &err);
     if (valid != err.status)
@@ -20,6 +20,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (status != err.status || status != stet_schema_check(schema, instance, NULL))
         abort();
     stet_error_clear(&err);
-    stet_release(both);
+    stet_value_release(both);
     return 0;
 }

@@ -20,27 +20,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         size_t len;
         char *json = stet_json_print(v, STET_JSON_CANONICAL, &len);
         stet_value back;
-        if (stet_json_parse(json, len, &back, NULL) != STET_OK || !stet_equal(v, back))
+        if (stet_json_parse(json, len, &back, NULL) != STET_OK || !stet_value_equal(v, back))
             abort();
         stet_free(json);
-        stet_release(back);
-        if (stet_count(v) && !stet_toml_locate(text, size, "", &line, &column))
+        stet_value_release(back);
+        if (stet_value_count(v) && !stet_toml_locate(text, size, "", &line, &column))
             abort();
         /* Each key at the root, written out again, is read as that key. */
-        for (size_t i = 0; i < stet_count(v); i++) {
+        for (size_t i = 0; i < stet_value_count(v); i++) {
             size_t key_len;
-            const char *key = stet_key_at(v, i, &key_len);
+            const char *key = stet_value_key_at(v, i, &key_len);
             stet_buf b = STET_BUF(0);
             stet_toml_write_key(&b, key, key_len);
             stet_buf_str(&b, "=");
             stet_toml_write_string(&b, key, key_len);
             stet_value written, item;
-            if (stet_toml_parse(b.data, b.len, &written, NULL) != STET_OK || !stet_find(written, key, key_len, &item))
+            if (stet_toml_parse(b.data, b.len, &written, NULL) != STET_OK ||
+                !stet_value_find(written, key, key_len, &item))
                 abort();
-            stet_release(written);
+            stet_value_release(written);
             stet_buf_release(&b);
         }
-        stet_release(v);
+        stet_value_release(v);
     } else if (strncmp(err.message, "line ", 5) != 0 && status != STET_LIMIT) {
         abort();
     }

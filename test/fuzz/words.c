@@ -38,10 +38,10 @@ static void check_error(stet_error *err) {
     size_t len;
     char *text = stet_json_print(v, STET_JSON_CANONICAL, &len);
     stet_status status = stet_json_parse(text, len, &back, NULL);
-    assert(status == STET_OK && stet_equal(v, back));
+    assert(status == STET_OK && stet_value_equal(v, back));
     stet_free(text);
-    stet_release(back);
-    stet_release(v);
+    stet_value_release(back);
+    stet_value_release(v);
     stet_error_clear(err);
 }
 
@@ -53,9 +53,9 @@ static void check_args(stet_value given, stet_op_spelling spelling) {
         return;
     }
     stet_status status = stet_op_check_args(&op, args, &again, &err);
-    assert(status == STET_OK && stet_equal(args, again));
-    stet_release(again);
-    stet_release(args);
+    assert(status == STET_OK && stet_value_equal(args, again));
+    stet_value_release(again);
+    stet_value_release(args);
 }
 
 /* The first byte: words after the operation's name, words with it, or the arguments as JSON. */
@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         stet_value given;
         if (stet_json_parse(text, size - 1, &given, NULL) == STET_OK) {
             check_args(given, STET_SPELL_NAMES);
-            stet_release(given);
+            stet_value_release(given);
         }
         free(text);
         return 0;

@@ -87,17 +87,6 @@ def put(v, path, new):
     return v
 
 
-def cut(v, path):
-    """`v` without the place, and without objects that held nothing else."""
-    v = copy.deepcopy(v)
-    while path and at(v, path) is not GONE:
-        del at(v, path[:-1])[path[-1]]
-        path = path[:-1]
-        if not path or at(v, path) != {}:
-            break
-    return v
-
-
 class Pattern:
     def __init__(self):
         self.name, self.default, self.schema = "one", {"x": 1, "y": 2}, None
@@ -158,11 +147,6 @@ class Piece:
         default = {} if pattern.default is GONE else pattern.default
         if p.keys and not isinstance(default, dict):  # keys can't be told apart any more
             p.whole, p.keys = self.argument(), {}
-        for c in p.cells:
-            base = pattern.cells[c].get("default", GONE)
-            for place in self.pattern.outputs(c):
-                was = at(base, place)
-                p.cells[c] = cut(p.cells[c], place) if was is GONE else put(p.cells[c], place, was)
         return p
 
     def setup(self, pattern):
@@ -216,7 +200,8 @@ class Piece:
         now = put({} if self.cell(c) is GONE else self.cell(c), path, v)
         if now is None:
             return None
-        p.cells[c] = now
+        base = self.cell(c, outputs=False)  # what nodes write hides what is set, and comes and goes without changing it
+        p.cells[c] = put({} if base is GONE else base, path, v)
         return p
 
     def unset(self, name):

@@ -3,14 +3,16 @@
 
 A pattern is drawn at random: cells with and without defaults; computations that write all of a cell, a part that depends on inputs, on
 conditions or not at all, the value of the default, objects, arrays, below key(), by update(), with and without a declared envelope, with an
-argument schema; computations that read what others write; a `map` whose children have cells of their own and write into those around them.
+argument schema; nodes whose output is a cell or a part of one; computations that write through a link; computations that read what others
+write; a `map` whose children have cells of their own and write into those around them; event handlers.
 
-Steps: inputs, cells and parts of them set, patched and deleted by hand, also those of children; overrides taken back; defaults, code, nodes,
-cells and the pattern of children edited; elements added, changed, moved and removed; branches forked and gone to; runs without records.
+Steps: inputs, cells and parts of them set, patched and deleted by hand and by handlers, also those of children; overrides taken back; defaults,
+code, nodes, cells and the pattern of children edited; nodes renamed; elements added, changed, moved and removed; branches forked and gone to;
+runs without records; records lost.
 
-After each run: everything is up to date, and result and cells are what a new project has that is given the same pattern and what the project
-calls overridden. Now and then every action is computed again (`check --rerun all`), and `check` finds nothing."""
-import json, os, pathlib, random, shutil, subprocess, sys, time
+The test notes by itself what was set by hand. After each run: everything is up to date, the overrides are those that were noted, and result and
+cells are what a new project has that is given the same pattern and the same values by hand. Now and then every action is computed again (`check --rerun all`), and `check` finds nothing."""
+import copy, json, os, pathlib, random, shutil, sqlite3, subprocess, sys, time
 
 # The leak checker can't read the heap of the JavaScript engine, and ends the program.
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
@@ -69,17 +71,22 @@ class Program:
         self.rng = rng
         self.cells = {}
         self.writers = {}
+        self.outs, self.linked, self.child = {}, None, None
         for i in range(rng.randint(1, 3)):
-            self.add_cell(f"c{i}")
+            self.add_cell(i)
         for i in range(rng.randint(1, 3)):
             self.add_writer(f"w{i}")
-        self.child = None
         if rng.random() < 0.6:
             self.draw_child()
         self.extra = 0
+        for _ in range(rng.choice([0, 1, 2])):
+            self.draw_out()
+        if rng.random() < 0.4:
+            self.draw_linked()
 
-    def add_cell(self, name):
+    def add_cell(self, i):
         kind = self.rng.choice(["scalar", "object", "keys", "keys"])
+        name = f"c{kind[0]}{i}"  # what was set by hand stays for a cell of the same name
         self.cells[name] = {"kind": kind}
         self.draw_default(name)
 
@@ -88,7 +95,8 @@ class Program:
         c["default"] = self.rng.choice([(v,) for v in (SCALARS if c["kind"] == "scalar" else OBJECTS)] + [None])
 
     def add_writer(self, name):
-        free = [c for c, v in self.cells.items() if v["kind"] == "keys" or not any(w["cell"] == c for w in self.writers.values())]
+        free = [c for c, v in self.cells.items() if (v["kind"] == "keys" and not any(o["cell"] == c and not o["path"] for o in self.outs.values())
+                                                     and self.linked != c) or self.free(c)]
         if not free:
             return False
         cell = self.rng.choice(free)
@@ -97,6 +105,25 @@ class Program:
         self.draw_code(name)
         return True
 
+    def free(self, cell):
+        """Does nobody write all of it?"""
+        return not any(w["cell"] == cell for w in self.writers.values()) and not any(o["cell"] == cell for o in self.outs.values()) \
+            and self.linked != cell and not (self.child and self.child["outer"] == cell)
+
+    def draw_out(self):
+        """A node whose output is a cell that nobody else writes, or a part of one that others write other parts of."""
+        whole = [c for c in self.cells if self.free(c)]
+        part = [c for c, v in self.cells.items() if v["kind"] == "keys" and self.linked != c and not any(o["cell"] == c for o in self.outs.values())]
+        at = [(c, "") for c in whole] + [(c, p) for c in part for p in ("/out", "/m/out")]
+        if at:
+            cell, path = self.rng.choice(at)
+            self.outs[f"o{self.rng.randint(0, 2)}"] = {"cell": cell, "path": path, "object": self.cells[cell]["kind"] != "scalar"}
+
+    def draw_linked(self):
+        """A computation that has a cell with a link to another cell."""
+        free = [c for c in self.cells if self.free(c)]
+        self.linked = self.rng.choice(free) if free and self.linked is None else None
+
     def draw_code(self, name):
         w = self.writers[name]
         w["code"], w["tail"] = code(self.rng, self.cells[w["cell"]]["kind"], f"'{name}' + k")
@@ -104,7 +131,8 @@ class Program:
     def draw_child(self):
         kind = self.rng.choice(["scalar", "keys"])
         default = self.rng.choice([(v,) for v in (SCALARS if kind == "scalar" else OBJECTS)] + [None])
-        outer = [c for c, v in self.cells.items() if v["kind"] == "keys"]
+        outer = [c for c, v in self.cells.items() if v["kind"] == "keys" and self.linked != c
+                 and not any(o["cell"] == c and not o["path"] for o in self.outs.values())]
         had = self.child and self.child["kind"] == kind
         self.child = {"kind": kind, "default": self.child["default"] if had and self.rng.random() < 0.5 else default,
                       "code": code(self.rng, kind, "k")[0] if self.rng.random() < 0.8 else "",
@@ -126,29 +154,43 @@ class Program:
             if w["schema"]:
                 node["argumentSchema"] = {"type": "object", "properties": {"c": {}}}
             nodes.append(node)
+        for name, o in self.outs.items():
+            value = "x % 2 ? {q: x} : {}" if o["object"] else "x"
+            nodes.append({"id": name, "inputs": {"x": arg("x")}, "output": {"$": o["cell"] + o["path"]},
+                          "module": {"type": "javascript", "implementation": f"({{x}}) => ({value})"}})
+        if self.linked:
+            inputs = {"x": arg("x"), "on": arg("on"), "c": {"$": "way", "asCell": True}}
+            value = "x" if self.cells[self.linked]["kind"] == "scalar" else "{l: x}"
+            nodes.append({"id": "wl", "inputs": inputs, "module": {"type": "javascript", "implementation": "({x, on, c}) => { if (on) c.set(%s); return x }" % value}})
+        for name, c in self.cells.items():
+            key = "c.key(e.at).set(e.v)" if c["kind"] != "scalar" else "c.set(e.v)"
+            nodes.append({"id": f"h_{name}", "stream": {"$": f"h_{name}"}, "inputs": {"c": {"$": name, "asCell": True}},
+                          "module": {"type": "javascript", "handler": True, "implementation": "(e, {c}) => { %s }" % key}})
         for name in self.cells:
             nodes.append({"id": f"r_{name}", "inputs": {"value": {"$": name}}, "module": {"type": "ref", "ref": "value"}})
         if self.child:
             c = self.child
-            inputs = {"x": arg("element/x"), "k": arg("element/k"), "id": arg("element/id"), "on": arg("on"), "c": {"$": "z", "asCell": True}}
+            inputs = {"x": arg("element/x"), "k": arg("element/k"), "id": arg("element/id"), "on": arg("on"), "c": {"$": "z" + c["kind"], "asCell": True}}
             given = {"list": arg("list"), "on": arg("on")}
             body = c["code"]
             if c["outer"]:
                 inputs["o"] = {"$": "argument/o", "asCell": True}
                 given["o"] = {"$": c["outer"], "asCell": True}
                 body += " " + c["outer_code"]
-            inner = {"pattern": 1, "name": "inner", "cells": {"z": {"default": c["default"][0]} if c["default"] else {}}, "nodes": [
+            inner = {"pattern": 1, "name": "inner", "cells": {"z" + c["kind"]: {"default": c["default"][0]} if c["default"] else {}}, "nodes": [
                 {"id": "w", "inputs": inputs, "module": {"type": "javascript", "implementation": "({x, k, id, on, c, o}) => { %s return x }" % body},
                  "materializerWriteInputPaths": ["c"] + (["o"] if c["outer"] else [])},
-                {"id": "q", "inputs": {"value": {"$": "z"}}, "module": {"type": "ref", "ref": "value"}}],
+                {"id": "q", "inputs": {"value": {"$": "z" + c["kind"]}}, "module": {"type": "ref", "ref": "value"}}],
                 "result": {"$": "q"} if c["form"] else {"q": {"$": "q"}, "x": arg("element/x")}}
             nodes.append({"id": "m", "inputs": given, "module": {"type": "ref", "ref": "map", "key": "id", "pattern": inner}})
         for i in range(self.extra):
             nodes.append({"id": f"extra{i}", "inputs": [i, 1], "module": {"type": "ref", "ref": "sum"}})
-        shown = [n["id"] for n in nodes]
+        shown = [n["id"] for n in nodes if "stream" not in n and "output" not in n]
+        cells = {n: {"default": c["default"][0]} if c["default"] else {} for n, c in self.cells.items()}
+        if self.linked:
+            cells["way"] = {"default": {"/": {"link@1": {"id": f"piece:f:cell:{self.linked}"}}}}
         return {"pattern": 1, "name": "f", "argument": {"default": {"x": 1, "k": "a", "on": True, "list": [{"id": "p", "x": 1, "k": "a"}]}},
-                "cells": {n: {"default": c["default"][0]} if c["default"] else {} for n, c in self.cells.items()},
-                "nodes": nodes, "result": {n: {"$": n} for n in shown}}
+                "cells": cells, "nodes": nodes, "result": {n: {"$": n} for n in shown}}
 
 
 # ---- The project and the new one
@@ -161,6 +203,8 @@ class World:
         self.log = []
         self.branches = [""]
         self.branch = ""
+        self.hand = {"": {}}  # by branch: {cell: value, or None: nothing is there}
+        self.defaults = {"": {}}  # by branch: of the pattern that it was last set up with
         shutil.rmtree(root, ignore_errors=True)
         self.where.mkdir(parents=True)
         cli(self.where, "init")
@@ -176,6 +220,28 @@ class World:
         self.say("stet " + " ".join(f"'{w}'" if any(c in w for c in ' "{}[]') else w for w in words))
         return cli(self.where, *words, *(["--branch", self.branch] if self.branch else []), ok=ok)
 
+    def run(self, *words):
+        self.stet("run", "f.json", *words)
+        self.defaults[self.branch] = {n: copy.deepcopy(c["default"]) for n, c in self.program.cells.items()}
+
+    def by_hand(self, name, at, value):
+        """`at` None: all of it. `value` is (VALUE,), or None: removed."""
+        hand, default = self.hand[self.branch], self.defaults[self.branch].get(name)
+        if name not in hand and value is None and not (default and at in default[0]):
+            return  # what a computation had written, and writes again
+        if name not in hand:
+            hand[name] = copy.deepcopy(default)
+        value = copy.deepcopy(value)
+        if at is None:
+            hand[name] = value
+        elif value is None:
+            if hand[name] and isinstance(hand[name][0], dict):
+                hand[name][0].pop(at, None)
+        elif hand[name] and isinstance(hand[name][0], dict):
+            hand[name][0][at] = value[0]
+        else:
+            hand[name] = ({at: value[0]},)
+
     def here(self, *words, ok=(0,)):
         return cli(self.where, *words, *(["--branch", self.branch] if self.branch else []), ok=ok)
 
@@ -187,7 +253,7 @@ class World:
     def do_argument(self):
         key, value = self.rng.choice([("x", self.rng.randint(0, 4)), ("k", self.rng.choice(KEYS)), ("on", self.rng.random() < 0.5)])
         if self.rng.random() < 0.5:
-            self.stet("run", "f.json", "--set", f"{key}={json.dumps(value)}")
+            self.run("--set", f"{key}={json.dumps(value)}")
         else:
             self.stet("set", f"piece:f:argument/{key}", json.dumps(value))
 
@@ -199,33 +265,47 @@ class World:
     def do_hand(self):
         name = self.rng.choice(list(self.program.cells))
         kind = self.program.cells[name]["kind"]
-        if kind == "scalar" or self.rng.random() < 0.4:
-            self.stet("set", f"piece:f:cell:{name}", json.dumps(self.hand_value(kind)))
-            return
-        at = self.rng.choice(["hand", "a", "z", "w0a", "w1a", "ep", "m"])
-        value = self.rng.randint(50, 60) if at in ("hand", "a", "z") else {"by": 1}  # others hold what writers put below
-        if self.rng.random() < 0.7:
-            self.stet("set", f"piece:f:cell:{name}/{at}", json.dumps(value))
-        else:
-            self.stet("doc", "patch", f"piece:f:cell:{name}", json.dumps([{"op": "remove", "path": f"/{at}"}]), ok=(0, 1, 2, 3, 4, 5))
+        if name not in self.defaults[self.branch]:
+            return  # not set up yet
+        whole, at = kind == "scalar" or self.rng.random() < 0.4, self.rng.choice(["hand", "a", "z", "w0a", "w1a", "ep", "m", "out"])
+        value = self.hand_value(kind) if whole else self.rng.randint(50, 60) if at in ("hand", "a", "z") else {"by": 1}  # others hold what writers put below
+        where = f"piece:f:cell:{name}" + ("" if whole else f"/{at}")
+        way = self.rng.random()
+        if way < 0.2 and (kind == "scalar") == whole:
+            try:
+                self.stet("piece", "send", "f", f"h_{name}", json.dumps({"at": at, "v": value}))
+            except Failed as e:  # of a stream that the pattern did not have when it was last set up
+                if "stream" not in str(e):
+                    raise
+                return
+            self.by_hand(name, None if whole else at, (value,))
+        elif whole or way < 0.7:
+            if self.stet("set", where, json.dumps(value), ok=(0, 2)) is not None:
+                self.by_hand(name, None if whole else at, (value,))
+        elif self.stet("doc", "patch", f"piece:f:cell:{name}", json.dumps([{"op": "remove", "path": f"/{at}"}]), ok=(0, 1, 2, 3, 4, 5)):
+            self.by_hand(name, at, None)
 
     def do_hand_child(self):
         if self.program.child:
-            value = self.hand_value(self.program.child["kind"])
-            self.stet("set", f"piece:f:cell:m[{self.rng.choice('pqrs')}].z", json.dumps(value), ok=(0, 1, 2, 3, 4))
+            value, at = self.hand_value(self.program.child["kind"]), f"m[{self.rng.choice('pqrs')}].z{self.program.child['kind']}"
+            if self.stet("set", f"piece:f:cell:{at}", json.dumps(value), ok=(0, 1, 2, 3, 4)) is not None:
+                self.hand[self.branch][at] = (value,)
 
     def do_delete(self):
-        where = self.rng.choice([f"piece:f:cell:{self.rng.choice(list(self.program.cells))}", "piece:f:cell:m[p].z", "piece:f:node:m", "piece:f:child:m[p]"])
-        self.stet("doc", "delete", where, ok=(0, 1, 2, 3, 4))
+        where = self.rng.choice([f"piece:f:cell:{self.rng.choice(list(self.program.cells))}", "piece:f:cell:m[p].zkeys", "piece:f:node:m", "piece:f:child:m[p]"])
+        if self.stet("doc", "delete", where, ok=(0, 1, 2, 3, 4)) is not None and where.startswith("piece:f:cell:"):
+            self.hand[self.branch].pop(where[len("piece:f:cell:"):], None)
 
     def do_unset(self):
         names = self.here("status", "f")["pieces"][0].get("overridden") or []
         if names:
-            self.stet("run", "f.json", "--unset", self.rng.choice(names))
+            name = self.rng.choice(names)
+            self.run("--unset", name)
+            self.hand[self.branch].pop(name.removeprefix("cell:"), None)
 
     def do_pattern(self):
         p, rng = self.program, self.rng
-        what = rng.choice(["default", "default", "code", "code", "writer", "drop", "cell", "extra", "child", "child", "gone"])
+        what = rng.choice(["default", "default", "code", "code", "writer", "drop", "rename", "cell", "extra", "child", "child", "gone", "out", "no out", "linked"])
         if what == "default":
             p.draw_default(rng.choice(list(p.cells)))
         elif what == "code" and p.writers:
@@ -234,12 +314,19 @@ class World:
             p.add_writer(f"w{rng.randint(0, 4)}") if len(p.writers) < 4 else None
         elif what == "drop" and p.writers:
             del p.writers[rng.choice(list(p.writers))]
+        elif what == "rename" and p.writers:
+            p.writers[f"v{rng.randint(0, 9)}"] = p.writers.pop(rng.choice(list(p.writers)))
+        elif what == "out":
+            p.draw_out()
+        elif what == "no out" and p.outs:
+            del p.outs[rng.choice(list(p.outs))]
+        elif what == "linked":
+            p.draw_linked()
         elif what == "cell" and len(p.cells) < 4:
-            name = next(f"c{i}" for i in range(9) if f"c{i}" not in p.cells)
-            p.add_cell(name)
+            p.add_cell(next(i for i in range(9) if not any(n.endswith(str(i)) for n in p.cells)))
         elif what == "gone" and len(p.cells) > 1:
             name = rng.choice(list(p.cells))
-            if not (any(w["cell"] == name or w["reads"] == name for w in p.writers.values()) or (p.child and p.child["outer"] == name)):
+            if p.free(name) and not any(w["reads"] == name for w in p.writers.values()):
                 del p.cells[name]
         elif what == "child":
             if p.child and rng.random() < 0.2:
@@ -257,6 +344,7 @@ class World:
             self.say(f"stet branch create {name} --from '{self.branch}'")
             cli(self.where, "branch", "create", name, "--from", self.branch)
             self.branches.append(name)
+            self.hand[name], self.defaults[name] = copy.deepcopy(self.hand[self.branch]), copy.deepcopy(self.defaults[self.branch])
             self.branch = name
         else:
             self.branch = self.rng.choice(self.branches)
@@ -267,8 +355,16 @@ class World:
         text = config.read_text()
         config.write_text(text + "\n[scheduler]\npersist = false\n")
         self.say("without records:")
-        self.stet("run", "f.json")
+        self.run()
         config.write_text(text)
+
+    def do_forget(self):
+        self.say("the tables of the scheduler are emptied")
+        db = sqlite3.connect(self.where / ".stet/local/spaces/main.db", timeout=30)
+        for table in ("action", "place_index", "mark"):
+            db.execute(f"DELETE FROM {table}")
+        db.commit()
+        db.close()
 
     # ---- Looking
 
@@ -280,14 +376,17 @@ class World:
         return out
 
     def look(self):
-        self.stet("run", "f.json")
+        self.run()
         branch = ["--branch", self.branch] if self.branch else []
         status = self.here("status", "f")["pieces"][0]
         for state in ("dirty", "stale", "unknown", "failed"):
             if status.get(state):
                 raise Failed(f"after a run: {json.dumps(status)}")
         got = self.here("get", "piece:f", "--fresh")["value"], self.cells_of(self.where, *branch)
-        names = status.get("overridden") or []
+        names, hand = status.get("overridden") or [], self.hand[self.branch]
+        noted = {f"cell:{n}" for n, v in hand.items() if n in self.program.cells and v}
+        if {n for n in names if n.startswith("cell:") and "[" not in n} != noted:
+            raise Failed(f"overridden {names}, set by hand {sorted(noted)}")
         new = self.root / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -301,9 +400,7 @@ class World:
         cli(new, "run", "f.json", *words)
         for n in names:
             if n.startswith("cell:"):
-                value = self.here("get", f"piece:f:{n}", ok=(0, 1, 3, 4))
-                if value:
-                    cli(new, "set", f"piece:f:{n}", json.dumps(value["value"]))
+                cli(new, "set", f"piece:f:{n}", json.dumps(hand[n.removeprefix("cell:")][0]))
         cli(new, "run", "f.json")
         want = cli(new, "get", "piece:f", "--fresh")["value"], self.cells_of(new)
         if got != want:
@@ -315,7 +412,7 @@ class World:
 
 
 STEPS_OF = [(World.do_argument, 8), (World.do_list, 3), (World.do_hand, 4), (World.do_hand_child, 2), (World.do_delete, 1), (World.do_unset, 2),
-            (World.do_pattern, 6), (World.do_fork, 2), (World.do_volatile, 1)]
+            (World.do_pattern, 6), (World.do_fork, 2), (World.do_volatile, 1), (World.do_forget, 1)]
 
 
 def play(seed, root, steps):

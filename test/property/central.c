@@ -232,15 +232,15 @@ static void write_file(const char *root, const char *name, const char *text) {
 }
 
 static stet_value sets_of(const program *p) {
-    stet_value set = stet_null();
+    stet_value set = stet_value_null();
     for (int k = 0; k < KEYS; k++) {
         char key[8];
         if (!p->sets[k])
             continue;
         snprintf(key, sizeof key, "k%d", k);
-        if (stet_typeof(set) == STET_NULL)
-            set = stet_object();
-        stet_put(&set, key, parse(p->sets[k]));
+        if (stet_value_type(set) == STET_TYPE_NULL)
+            set = stet_value_object();
+        stet_value_put(&set, key, parse(p->sets[k]));
     }
     return set;
 }
@@ -288,7 +288,7 @@ static bool writes_tainted(const fresh *f, const stet_action_record *r) {
 
 /* Has it run here, and does it wait for nothing that failed? */
 static bool stands_there(const fresh *f, const stet_action_record *r) {
-    return r->observed && stet_standing_of(&f->standing, r->action) == STET_STANDS;
+    return r->observed && stet_standing_of(&f->standing, r->action) == STET_STATE_STANDS;
 }
 
 /* Of node "nID", or NULL. */
@@ -365,10 +365,10 @@ static void need_place(fresh *f, stet_value v, stet_pathref path) {
     stet_path ignored = STET_PATH_INIT;
     while (!stet_link_read(v, &l, &ignored) && stet_path_next(path, &cursor, &scratch, &key, &len)) {
         size_t index;
-        if (stet_typeof(v) == STET_ARRAY && stet_path_index(key, len, &index) && index < stet_count(v))
-            v = stet_at(v, index);
-        else if (stet_typeof(v) != STET_OBJECT || !stet_find(v, key, len, &v))
-            v = stet_null();
+        if (stet_value_type(v) == STET_TYPE_ARRAY && stet_path_index(key, len, &index) && index < stet_value_count(v))
+            v = stet_value_at(v, index);
+        else if (stet_value_type(v) != STET_TYPE_OBJECT || !stet_value_find(v, key, len, &v))
+            v = stet_value_null();
     }
     need_links(f, v);
     stet_path_release(&ignored);
@@ -386,13 +386,13 @@ static void need_links(fresh *f, stet_value v) {
             need(f, l.id);
             must(stet_space_load(f->space, 0, &(stet_docname){l.id, NULL}, -1, &d, &err));
             if (d.exists)
-                need_place(f, stet_get(d.value, "value"), stet_path_ref(&path));
-            stet_release(d.value);
+                need_place(f, stet_value_get(d.value, "value"), stet_path_ref(&path));
+            stet_value_release(d.value);
         }
         stet_free(name);
-    } else if (stet_typeof(v) == STET_OBJECT || stet_typeof(v) == STET_ARRAY) {
-        for (size_t i = 0; i < stet_count(v); i++)
-            need_links(f, stet_at(v, i));
+    } else if (stet_value_type(v) == STET_TYPE_OBJECT || stet_value_type(v) == STET_TYPE_ARRAY) {
+        for (size_t i = 0; i < stet_value_count(v); i++)
+            need_links(f, stet_value_at(v, i));
     }
     stet_path_release(&path);
 }
@@ -412,8 +412,8 @@ static void find_needed(fresh *f, const bool which[PIECES]) {
         if (!which[p])
             continue;
         must(stet_space_load(f->space, 0, &(stet_docname){p ? "piece:p1" : "piece:p0", NULL}, -1, &d, &err));
-        need_links(f, stet_get(d.value, "value"));
-        stet_release(d.value);
+        need_links(f, stet_value_get(d.value, "value"));
+        stet_value_release(d.value);
         for (size_t i = 0; i < f->counts[p]; i++) { /* these run without being asked for */
             const stet_action_record *r = &f->records[p][i];
             for (size_t k = 0; k < r->declared_count && (r->kind == STET_ACTION_EFFECT || r->envelope_count > 0); k++)
@@ -440,9 +440,9 @@ static void install(stet_sched *s, const program *p, int piece) {
     snprintf(name, sizeof name, "p%d", piece);
     write_program(p, piece, &b);
     must(stet_pattern_parse("central.json", stet_buf_cstr(&b), b.len, &pattern_checks, &pattern, NULL, &err));
-    must(stet_sched_install(s, pattern, name, stet_null(), set, &in, &err));
+    must(stet_sched_install(s, pattern, name, stet_value_null(), set, &in, &err));
     stet_pattern_free(pattern);
-    stet_release(set);
+    stet_value_release(set);
     stet_buf_release(&b);
 }
 
@@ -552,17 +552,17 @@ static bool fresh_away(fresh *f, stet_space *s, int which, const char *argument)
     snprintf(piece, sizeof piece, "piece:%s", away_names[which]);
     snprintf(cell, sizeof cell, "%s:argument/k", piece);
     must(stet_sched_open(f->project, s, "", &opts, &sched, &err));
-    must(stet_sched_install(sched, pattern, away_names[which], stet_null(), stet_null(), &in, &err));
+    must(stet_sched_install(sched, pattern, away_names[which], stet_value_null(), stet_value_null(), &in, &err));
     stet_pattern_free(pattern);
     write_doc(s, "", cell, argument);
     must(stet_sched_demand_piece(sched, away_names[which], &err));
     must(stet_sched_settle(sched, &r, &err));
-    stet_release(r.problems);
+    stet_value_release(r.problems);
     stet_sched_close(sched);
     must(stet_observe_catch_up(s, &err));
     must(stet_standing_load(s, 0, &standing, &err));
     must(stet_observe_find(s, 0, &(stet_action_key){piece, NULL, "v"}, &arena, &got, &err));
-    bool stands = got.observed && !got.failed && stet_standing_of(&standing, got.action) == STET_STANDS;
+    bool stands = got.observed && !got.failed && stet_standing_of(&standing, got.action) == STET_STATE_STANDS;
     stet_standing_release(&standing);
     stet_arena_release(&arena);
     return stands;
@@ -651,8 +651,8 @@ static void fresh_settle(fresh *f, const bool which[PIECES]) {
     must(stet_sched_settle(f->sched, &r, &err));
     if (r.aside)
         differ("the fresh project put %zu actions aside", r.aside);
-    stet_release(r.problems);
-    must(stet_sync(f->space, &err));
+    stet_value_release(r.problems);
+    must(stet_space_sync(f->space, &err));
     find_tainted(f);
 }
 
@@ -721,8 +721,8 @@ static char *doc_text(stet_space *s, int64_t branch, const char *id) {
     must(stet_space_load(s, branch, &(stet_docname){id, NULL}, -1, &d, &err));
     if (!d.exists)
         return stet_strdup("(absent)");
-    char *text = print(stet_get(d.value, "value"));
-    stet_release(d.value);
+    char *text = print(stet_value_get(d.value, "value"));
+    stet_value_release(d.value);
     return text;
 }
 
@@ -741,7 +741,7 @@ static char *got_text(stet_sched *s, const char *id, const char *key) {
         return text;
     }
     char *text = print(v);
-    stet_release(v);
+    stet_value_release(v);
     return text;
 }
 
@@ -757,12 +757,12 @@ static bool leads_to_tainted(fresh *f, stet_value v, int depth) {
         if (!found && !l.space) {
             stet_doc_state d;
             must(stet_space_load(f->space, 0, &(stet_docname){l.id, NULL}, -1, &d, &err));
-            found = d.exists && leads_to_tainted(f, stet_get(d.value, "value"), depth + 1);
-            stet_release(d.value);
+            found = d.exists && leads_to_tainted(f, stet_value_get(d.value, "value"), depth + 1);
+            stet_value_release(d.value);
         }
-    } else if (stet_typeof(v) == STET_OBJECT || stet_typeof(v) == STET_ARRAY) {
-        for (size_t i = 0; i < stet_count(v) && !found; i++)
-            found = leads_to_tainted(f, stet_at(v, i), depth + 1);
+    } else if (stet_value_type(v) == STET_TYPE_OBJECT || stet_value_type(v) == STET_TYPE_ARRAY) {
+        for (size_t i = 0; i < stet_value_count(v) && !found; i++)
+            found = leads_to_tainted(f, stet_value_at(v, i), depth + 1);
     }
     stet_path_release(&path);
     return found;
@@ -772,10 +772,10 @@ static void error_text(const stet_action_record *r, char *out, size_t size) {
     stet_value v;
     snprintf(out, size, "%.*s", (int)r->note_len, r->note);
     if (stet_json_parse(r->note, r->note_len, &v, NULL) == STET_OK) {
-        stet_value m = stet_get(stet_get(v, "error"), "message");
-        if (stet_typeof(m) == STET_STRING)
-            snprintf(out, size, "%s", stet_as_string(&m, NULL));
-        stet_release(v);
+        stet_value m = stet_value_get(stet_value_get(v, "error"), "message");
+        if (stet_value_type(m) == STET_TYPE_STRING)
+            snprintf(out, size, "%s", stet_value_as_string(&m, NULL));
+        stet_value_release(v);
     }
 }
 
@@ -795,9 +795,9 @@ static void compare_action(world *w, fresh *f, const stet_action_record *want, c
     stet_error_clear(&e);
     if (status != STET_OK && status != STET_NOT_FOUND)
         differ("%s %s: %s", want->key.piece, want->key.action, stet_status_name(status));
-    bool stands = status == STET_OK && got.observed && got.cause.state == STET_STANDS;
+    bool stands = status == STET_OK && got.observed && got.cause.state == STET_STATE_STANDS;
     if (!settled && stands) {
-        stands = stet_standing_of(standing, got.action) == STET_STANDS;
+        stands = stet_standing_of(standing, got.action) == STET_STATE_STANDS;
         totals.states++;
     }
     if (!settled && !stands) {
@@ -817,7 +817,7 @@ static void compare_action(world *w, fresh *f, const stet_action_record *want, c
     }
     if (!stands)
         differ("%s %s: %s after a run that wanted it", want->key.piece, want->key.action,
-               status == STET_OK ? stet_state_name(got.cause.state) : "no record");
+               status == STET_OK ? stet_action_state_name(got.cause.state) : "no record");
     if (got.failed) {
         error_text(&got, found, sizeof found);
         differ("%s %s succeeds in a fresh project; here: %s", want->key.piece, want->key.action, found);
@@ -849,7 +849,7 @@ static void compare_waiting(world *w, const fresh *f, const stet_action_record *
     must(stet_space_branch(w->space, line_names[w->at], &branch, &err));
     stet_status status = stet_observe_find(w->space, branch, &want->key, &arena, &got, &e);
     stet_error_clear(&e);
-    if (status == STET_OK && got.observed && !got.failed && stet_standing_of(standing, got.action) == STET_STANDS)
+    if (status == STET_OK && got.observed && !got.failed && stet_standing_of(standing, got.action) == STET_STATE_STANDS)
         differ("%s %s waits for a failure in a fresh project; here it is called up to date", want->key.piece,
                want->key.action);
     stet_arena_release(&arena);
@@ -877,8 +877,8 @@ static void compare_result(world *w, fresh *f, stet_sched *here, int piece, int 
     snprintf(doc, sizeof doc, "piece:p%d", piece);
     snprintf(key, sizeof key, "n%d", current(w)->p[piece].ids[node]);
     must(stet_space_load(f->space, 0, &(stet_docname){doc, NULL}, -1, &d, &err));
-    bool skip = leads_to_tainted(f, stet_get(stet_get(d.value, "value"), key), 0);
-    stet_release(d.value);
+    bool skip = leads_to_tainted(f, stet_value_get(stet_value_get(d.value, "value"), key), 0);
+    stet_value_release(d.value);
     if (skip)
         return;
     char *a = got_text(f->sched, doc, key), *b = got_text(here, doc, key);
@@ -1007,18 +1007,18 @@ static void drive(world *w, int piece, how *h) {
     snprintf(file, sizeof file, "p%d.json", piece);
     show_programs(w);
     char *path = stet_file_join(w->root, file);
-    stet_value demand = stet_null();
+    stet_value demand = stet_value_null();
     if (h->part) {
-        demand = stet_array();
-        stet_push(&demand, stet_string(h->part));
+        demand = stet_value_array();
+        stet_value_push(&demand, stet_value_string(h->part));
     }
     stet_drive_spec spec = {.branch = line_names[w->at],
                             .pattern = path,
                             .piece = name,
                             .set = h->set,
                             .unset = h->unset,
-                            .demand = h->by_node ? stet_null() : demand,
-                            .nodes = h->by_node ? demand : stet_null(),
+                            .demand = h->by_node ? stet_value_null() : demand,
+                            .nodes = h->by_node ? demand : stet_value_null(),
                             .explain = pick(8) == 0,
                             .dry_run = h->dry_run,
                             .retry_failed = h->retry,
@@ -1039,7 +1039,7 @@ static void drive(world *w, int piece, how *h) {
         stet_free(why);
     }
     stet_drive_outcome_release(&out);
-    stet_release(demand);
+    stet_value_release(demand);
     stet_free(path);
 }
 
@@ -1079,7 +1079,9 @@ static size_t held_settle(world *w, const bool which[PIECES]) {
     must(stet_sched_settle(h->sched, &r, &err));
     if (r.aside)
         differ("%zu put aside", r.aside);
-    stet_release(r.problems);
+    stet_value_release(r.problems);
+    if (stet_sched_passed_over(h->sched))
+        differ("passed over: %s", stet_sched_passed_over(h->sched));
     return r.runs;
 }
 
@@ -1090,7 +1092,7 @@ static void check_all(world *w) {
                                   stet_error *) = {stet_observe_check, stet_children_check, stet_space_check};
     stet_buf problems = STET_BUF(0);
     size_t found, repaired;
-    must(stet_sync(w->space, &err));
+    must(stet_space_sync(w->space, &err));
     must(stet_observe_catch_up(w->space, &err));
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         must(checks[i](w->space, false, &problems, &found, &repaired, &err));
@@ -1114,7 +1116,7 @@ static void settle(world *w) {
         held_settle(w, which);
     for (int i = 0, first = pick(2); i < PIECES && !held; i++) {
         int p = i ^ first;
-        how h = {.set = stet_null(), .retry = pick(2)};
+        how h = {.set = stet_value_null(), .retry = pick(2)};
         if (which[p] && (p != w->driven || pick(3) == 0)) /* what the first run leaves is mostly compared as it is */
             drive(w, p, &h);
         /* The other may have been run first, on what this one makes: it has to be asked again for whether it holds. */
@@ -1126,7 +1128,7 @@ static void settle(world *w) {
             runs = held_settle(w, which);
         } else {
             for (int p = 0; p < PIECES; p++) {
-                how h = {.set = stet_null()};
+                how h = {.set = stet_value_null()};
                 if (which[p])
                     drive(w, p, &h);
                 runs += h.runs;
@@ -1159,7 +1161,7 @@ static void other_process(world *w, int piece, int end, bool beside) {
         differ("no other process");
     unsetenv("CENTRAL_OTHER");
     if (beside) {
-        how h = {.set = stet_null()};
+        how h = {.set = stet_value_null()};
         stet_buf_str(&w->script, "# at the same time:\n");
         drive(w, pick(PIECES), &h);
     }
@@ -1170,7 +1172,7 @@ static void other_process(world *w, int piece, int end, bool beside) {
         differ("the other process ended with status %d", status);
     totals.kills += killed;
     if (killed) { /* it may have set the program up, or not */
-        how h = {.set = stet_null()};
+        how h = {.set = stet_value_null()};
         drive(w, piece, &h);
     }
 }
@@ -1276,11 +1278,11 @@ static void set_key(world *w, int p) {
         stet_buf_printf(&w->script, "stet set %s '%s'%s\n", cell, text, branch_flag(w));
         return;
     }
-    how h = {.set = stet_object()};
-    stet_put(&h.set, key, parse(text));
+    how h = {.set = stet_value_object()};
+    stet_value_put(&h.set, key, parse(text));
     stet_buf_printf(&w->script, "# --set %s='%s' in the next:\n", key, text);
     drive(w, p, &h);
-    stet_release(h.set);
+    stet_value_release(h.set);
 }
 
 static void unset_key(world *w, int p) {
@@ -1292,11 +1294,11 @@ static void unset_key(world *w, int p) {
         return;
     *which = NULL;
     snprintf(key, sizeof key, k == KEYS ? "cell:c" : "k%d", k);
-    how h = {.set = stet_null(), .unset = stet_array()};
-    stet_push(&h.unset, stet_string(key));
+    how h = {.set = stet_value_null(), .unset = stet_value_array()};
+    stet_value_push(&h.unset, stet_value_string(key));
     stet_buf_printf(&w->script, "# --unset %s in the next:\n", key);
     drive(w, p, &h);
-    stet_release(h.unset);
+    stet_value_release(h.unset);
 }
 
 static void make_node(world *w, int p, int i) {
@@ -1307,7 +1309,7 @@ static void make_node(world *w, int p, int i) {
 
 /* The program changed: it is set up at once, with a run of some of it or all of it. */
 static void program_changed(world *w, int p) {
-    how h = {.set = stet_null()};
+    how h = {.set = stet_value_null()};
     drive(w, p, &h);
     w->driven = p;
 }
@@ -1415,11 +1417,14 @@ static void send_event(world *w, int p) {
     bool unsure = f.tainted.len > 0 || f.away_failed[0] ||
                   f.away_failed[1]; /* what the handler reads may be what a failed action left */
     show_programs(w);
-    stet_sched *here = look_sched(w);
-    stet_status got = stet_sched_send(here, name, "h", v, NULL, &sent, &e);
-    stet_sched_close(here);
+    stet_drive_event send = {.stream = "h", .event = v, .sent = &sent};
+    stet_drive_spec spec = {.branch = line_names[w->at], .piece = name, .send = &send};
+    stet_drive_outcome out;
+    stet_status got = stet_drive(w->project, &spec, &out, &e);
+    stet_drive_outcome_release(&out);
+    w->unseen[w->at] = false;
     stet_buf_printf(&w->script, "stet piece send p%d h '%s'%s\n", p, event, branch_flag(w));
-    stet_release(v);
+    stet_value_release(v);
     char *a = doc_text(f.space, 0, cell);
     int64_t branch;
     must(stet_space_branch(w->space, line_names[w->at], &branch, &err));
@@ -1508,7 +1513,7 @@ static void settle_part(world *w, int p) {
     if (!x->nodes[i] || !(x->results & 1u << i))
         return;
     snprintf(key, sizeof key, "n%d", x->ids[i]);
-    how h = {.part = key, .set = stet_null(), .by_node = pick(2), .retry = pick(2)};
+    how h = {.part = key, .set = stet_value_null(), .by_node = pick(2), .retry = pick(2)};
     drive(w, p, &h);
     compare(w, which, i);
 }
@@ -1519,7 +1524,7 @@ static void pull(world *w, int p) {
     int i = pick(NODES);
     char key[16], doc[16];
     const bool which[PIECES] = {p == 0, p == 1};
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_error e = STET_ERROR_INIT;
     stet_doc_state d;
     stet_path path = STET_PATH_INIT;
@@ -1537,8 +1542,8 @@ static void pull(world *w, int p) {
     /* Whether it may fail is a matter of what it needs, not of the other piece. */
     fresh *f = judge_of(w, status == STET_OK ? both : which, which);
     must(stet_space_load(f->space, 0, &(stet_docname){doc, NULL}, -1, &d, &err));
-    bool unsure = leads_to_tainted(f, stet_get(stet_get(d.value, "value"), key), 0);
-    stet_release(d.value);
+    bool unsure = leads_to_tainted(f, stet_value_get(stet_value_get(d.value, "value"), key), 0);
+    stet_value_release(d.value);
     char *want = got_text(f->sched, doc, key);
     char *got = status == STET_OK ? print(v) : stet_asprintf("(%s: %s)", stet_status_name(status), e.message);
     if (status == STET_NOT_FOUND && strncmp(want, "(not_found", 10) == 0)
@@ -1548,7 +1553,7 @@ static void pull(world *w, int p) {
         differ("get --fresh %s/%s: in a fresh project: %s; here: %s", doc, key, want, got);
     stet_free(want);
     stet_free(got);
-    stet_release(v);
+    stet_value_release(v);
     stet_path_release(&path);
     stet_error_clear(&e);
     totals.pulled++;
@@ -1621,12 +1626,12 @@ static void one_step(world *w, const step *s) {
         empty_tables(w);
         break;
     case OBSERVE: {
-        how h = {.set = stet_null(), .observe_only = true};
+        how h = {.set = stet_value_null(), .observe_only = true};
         drive(w, p, &h);
         break;
     }
     case DRY: {
-        how h = {.set = stet_null(), .dry_run = true, .retry = pick(2)};
+        how h = {.set = stet_value_null(), .dry_run = true, .retry = pick(2)};
         drive(w, p, &h);
         stet_db_drop_connections("/tmp/"); /* to copies that are gone by now */
         break;
@@ -1731,7 +1736,7 @@ static bool run_world(uint64_t seed, const steps *list) {
             continue;
         now.at = i;
         for (int p = 0; p < PIECES; p++) {
-            how h = {.set = stet_null()};
+            how h = {.set = stet_value_null()};
             drive(&now, p, &h);
         }
         compare(&now, both, -1);

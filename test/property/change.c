@@ -53,25 +53,25 @@ static const struct {
 enum { KEYS = sizeof keys / sizeof *keys };
 
 static stet_value random_scalar(void) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     switch (below(8)) {
     case 0:
-        return stet_null();
+        return stet_value_null();
     case 1:
-        return stet_bool(below(2));
+        return stet_value_bool(below(2));
     case 2:
     case 3:
-        return stet_int((int64_t)below(3));
+        return stet_value_int((int64_t)below(3));
     case 4:
-        if (stet_double((double)below(4) / 2, &v, NULL) != STET_OK)
+        if (stet_value_double((double)below(4) / 2, &v, NULL) != STET_OK)
             abort();
         return v;
     case 5:
-        return stet_string("a string that is not held inline");
+        return stet_value_string("a string that is not held inline");
     case 6:
-        return stet_array();
+        return stet_value_array();
     default:
-        return below(2) ? stet_object() : stet_string("x");
+        return below(2) ? stet_value_object() : stet_value_string("x");
     }
 }
 
@@ -81,20 +81,20 @@ static stet_value random_value(unsigned depth) {
         return random_scalar();
     size_t count = below(4);
     if (below(8) == 0) { /* a link */
-        stet_value link = stet_object();
-        stet_put(&link, "/", below(4) ? stet_int((int64_t)below(3)) : random_value(depth + 1));
+        stet_value link = stet_value_object();
+        stet_value_put(&link, "/", below(4) ? stet_value_int((int64_t)below(3)) : random_value(depth + 1));
         return link;
     }
     if (below(12) == 0)
         count = 11; /* indices of one and of two digits */
-    stet_value v = kind == 1 ? stet_array() : stet_object();
+    stet_value v = kind == 1 ? stet_value_array() : stet_value_object();
     for (size_t i = 0; i < count; i++) {
         stet_value item = count > 4 ? random_scalar() : random_value(depth + 1);
         if (kind == 1) {
-            stet_push(&v, item);
+            stet_value_push(&v, item);
         } else {
             size_t k = below(KEYS);
-            stet_put_n(&v, keys[k].bytes, keys[k].len, item);
+            stet_value_put_n(&v, keys[k].bytes, keys[k].len, item);
         }
     }
     return v;
@@ -102,33 +102,33 @@ static stet_value random_value(unsigned depth) {
 
 /* A changed copy that shares what did not change, as a write makes it. Consumes nothing. */
 static stet_value edited(stet_value v, unsigned depth) {
-    stet_type type = stet_typeof(v);
-    size_t count = stet_count(v);
-    if ((type != STET_ARRAY && type != STET_OBJECT) || below(8) == 0)
-        return below(4) ? random_value(depth) : stet_retain(v);
-    stet_value copy = stet_retain(v);
+    stet_type type = stet_value_type(v);
+    size_t count = stet_value_count(v);
+    if ((type != STET_TYPE_ARRAY && type != STET_TYPE_OBJECT) || below(8) == 0)
+        return below(4) ? random_value(depth) : stet_value_retain(v);
+    stet_value copy = stet_value_retain(v);
     size_t at = count ? below(count) : 0, k = below(KEYS), len = 0;
     switch (below(4)) {
     case 0: /* goes */
-        if (count && type == STET_ARRAY) {
-            stet_remove_at(&copy, at);
+        if (count && type == STET_TYPE_ARRAY) {
+            stet_value_remove_at(&copy, at);
         } else if (count) {
-            const char *key = stet_key_at(v, at, &len);
-            stet_remove(&copy, key, len);
+            const char *key = stet_value_key_at(v, at, &len);
+            stet_value_remove(&copy, key, len);
         }
         break;
     case 1: /* appears, or is replaced */
-        if (type == STET_ARRAY)
-            stet_insert_at(&copy, below(count + 1), random_value(depth + 1));
+        if (type == STET_TYPE_ARRAY)
+            stet_value_insert_at(&copy, below(count + 1), random_value(depth + 1));
         else
-            stet_put_n(&copy, keys[k].bytes, keys[k].len, random_value(depth + 1));
+            stet_value_put_n(&copy, keys[k].bytes, keys[k].len, random_value(depth + 1));
         break;
     default: /* changes inside */
-        if (count && type == STET_ARRAY) {
-            stet_put_at(&copy, at, edited(stet_at(v, at), depth + 1));
+        if (count && type == STET_TYPE_ARRAY) {
+            stet_value_put_at(&copy, at, edited(stet_value_at(v, at), depth + 1));
         } else if (count) {
-            const char *key = stet_key_at(v, at, &len);
-            stet_put_n(&copy, key, len, edited(stet_at(v, at), depth + 1));
+            const char *key = stet_value_key_at(v, at, &len);
+            stet_value_put_n(&copy, key, len, edited(stet_value_at(v, at), depth + 1));
         }
     }
     return copy;
@@ -147,23 +147,23 @@ static stet_value unshared(stet_value v) {
 
 /* A path that often leads somewhere in the value, and often just beyond. */
 static void random_path(stet_path *p, const stet_value *in) {
-    stet_value at = in ? *in : stet_null();
+    stet_value at = in ? *in : stet_value_null();
     stet_path_set(p, STET_PATH_ROOT);
     while (below(4)) {
-        size_t count = stet_count(at), index = count ? below(count) : 0, len = 0;
+        size_t count = stet_value_count(at), index = count ? below(count) : 0, len = 0;
         if (count && below(8)) {
-            const char *key = stet_key_at(at, index, &len);
+            const char *key = stet_value_key_at(at, index, &len);
             if (key)
                 stet_path_push_n(p, key, len);
             else
                 stet_path_push_index(p, index);
-            at = stet_at(at, index);
+            at = stet_value_at(at, index);
         } else {
             size_t k = below(KEYS);
             stet_path_push_n(p, keys[k].bytes, keys[k].len);
             if (below(2))
                 break;
-            at = stet_null();
+            at = stet_value_null();
         }
     }
 }
@@ -174,7 +174,7 @@ typedef struct view {
 } view;
 
 static view look(const stet_value *root, stet_pathref p) {
-    view v = {false, stet_null()};
+    view v = {false, stet_value_null()};
     if (root)
         v.there = stet_path_lookup(*root, p, &v.value);
     return v;
@@ -186,19 +186,19 @@ static bool saw_the_same(view a, view b, stet_read_kind kind) {
     if (!a.there)
         return true;
     if (kind == STET_RECURSIVE)
-        return stet_equal(a.value, b.value);
-    stet_type type = stet_typeof(a.value);
-    if (type != stet_typeof(b.value))
+        return stet_value_equal(a.value, b.value);
+    stet_type type = stet_value_type(a.value);
+    if (type != stet_value_type(b.value))
         return false;
-    if (type == STET_ARRAY)
-        return stet_count(a.value) == stet_count(b.value);
-    if (type != STET_OBJECT)
-        return stet_equal(a.value, b.value);
-    if (stet_count(a.value) != stet_count(b.value))
+    if (type == STET_TYPE_ARRAY)
+        return stet_value_count(a.value) == stet_value_count(b.value);
+    if (type != STET_TYPE_OBJECT)
+        return stet_value_equal(a.value, b.value);
+    if (stet_value_count(a.value) != stet_value_count(b.value))
         return false;
-    for (size_t i = 0; i < stet_count(a.value); i++) {
+    for (size_t i = 0; i < stet_value_count(a.value); i++) {
         size_t len_a, len_b;
-        const char *key_a = stet_key_at(a.value, i, &len_a), *key_b = stet_key_at(b.value, i, &len_b);
+        const char *key_a = stet_value_key_at(a.value, i, &len_a), *key_b = stet_value_key_at(b.value, i, &len_b);
         if (len_a != len_b || memcmp(key_a, key_b, len_a) != 0)
             return false;
     }
@@ -206,7 +206,7 @@ static bool saw_the_same(view a, view b, stet_read_kind kind) {
 }
 
 static bool is_sigil(stet_value v) {
-    return stet_typeof(v) == STET_OBJECT && stet_count(v) == 1 && stet_find(v, "/", 1, NULL);
+    return stet_value_type(v) == STET_TYPE_OBJECT && stet_value_count(v) == 1 && stet_value_find(v, "/", 1, NULL);
 }
 
 /* The first sigil on the way to a path, or at it. */
@@ -222,7 +222,7 @@ static view sigil_on(const stet_value *root, stet_pathref p) {
         bool more = stet_path_next(p, &cursor, &scratch, &key, &len);
         stet_buf_release(&scratch);
         if (!more)
-            return (view){false, stet_null()};
+            return (view){false, stet_value_null()};
     }
 }
 
@@ -235,8 +235,9 @@ static bool touched(const stet_changes *c, stet_pathref read, stet_read_kind kin
 
 /* Containers of one type: what differs between them lies below. A sigil is no container. */
 static bool walked(stet_value a, stet_value b) {
-    stet_type type = stet_typeof(a);
-    return type == stet_typeof(b) && (type == STET_ARRAY || type == STET_OBJECT) && !is_sigil(a) && !is_sigil(b);
+    stet_type type = stet_value_type(a);
+    return type == stet_value_type(b) && (type == STET_TYPE_ARRAY || type == STET_TYPE_OBJECT) && !is_sigil(a) &&
+           !is_sigil(b);
 }
 
 /* A leaf by its definition: there on one side only, with the parent walked (or the root); or there on both, different,
@@ -251,7 +252,7 @@ static bool is_leaf(const stet_value *before, const stet_value *after, stet_path
     }
     if (a.there != b.there)
         return kind == STET_KEYSET;
-    if (!a.there || stet_equal(a.value, b.value))
+    if (!a.there || stet_value_equal(a.value, b.value))
         return false;
     return kind == STET_VALUE && !walked(a.value, b.value);
 }
@@ -264,18 +265,18 @@ static size_t count_leaves(view a, view b) {
     if (a.there != b.there)
         return 1;
     if (!walked(a.value, b.value))
-        return !stet_equal(a.value, b.value);
+        return !stet_value_equal(a.value, b.value);
     size_t n = 0;
-    if (stet_typeof(a.value) == STET_ARRAY) {
-        for (size_t i = 0; i < stet_count(a.value) || i < stet_count(b.value); i++)
-            n += count_leaves((view){i < stet_count(a.value), stet_at(a.value, i)},
-                              (view){i < stet_count(b.value), stet_at(b.value, i)});
+    if (stet_value_type(a.value) == STET_TYPE_ARRAY) {
+        for (size_t i = 0; i < stet_value_count(a.value) || i < stet_value_count(b.value); i++)
+            n += count_leaves((view){i < stet_value_count(a.value), stet_value_at(a.value, i)},
+                              (view){i < stet_value_count(b.value), stet_value_at(b.value, i)});
         return n;
     }
     for (size_t k = 0; k < KEYS; k++) {
-        view x = {false, stet_null()}, y = x;
-        x.there = stet_find(a.value, keys[k].bytes, keys[k].len, &x.value);
-        y.there = stet_find(b.value, keys[k].bytes, keys[k].len, &y.value);
+        view x = {false, stet_value_null()}, y = x;
+        x.there = stet_value_find(a.value, keys[k].bytes, keys[k].len, &x.value);
+        y.there = stet_value_find(b.value, keys[k].bytes, keys[k].len, &y.value);
         n += count_leaves(x, y);
     }
     return n;
@@ -319,7 +320,7 @@ static void check_read(const stet_value *before, const stet_value *after, const 
     if (!same && !touch)
         explain(before, after, all, read, "C1: missed");
     view link_a = sigil_on(before, read), link_b = sigil_on(after, read);
-    if (!touch && (link_a.there != link_b.there || !stet_equal(link_a.value, link_b.value)))
+    if (!touch && (link_a.there != link_b.there || !stet_value_equal(link_a.value, link_b.value)))
         explain(before, after, all, read, "C1: missed behind a link");
     if (touch && same) {
         const stet_change *above = NULL;
@@ -329,8 +330,8 @@ static void check_read(const stet_value *before, const stet_value *after, const 
         }
         if (!above)
             explain(before, after, all, read, kind == STET_RECURSIVE ? "C2: needless" : "C3: needless");
-        if (a.there && !(above->kind == STET_VALUE && stet_count(look(before, above->path).value) &&
-                         stet_count(look(after, above->path).value)))
+        if (a.there && !(above->kind == STET_VALUE && stet_value_count(look(before, above->path).value) &&
+                         stet_value_count(look(after, above->path).value)))
             explain(before, after, all, read, "C4: needless");
     }
     if (touch && !touched(bounded, read, kind))
@@ -345,7 +346,7 @@ static void check_pair(stet_arena *arena, stet_changes *all, stet_changes *bound
         y = random_value(0);
         break;
     case 1:
-        y = stet_retain(x);
+        y = stet_value_retain(x);
         break;
     case 2:
         y = unshared(x);
@@ -353,14 +354,14 @@ static void check_pair(stet_arena *arena, stet_changes *all, stet_changes *bound
     case 3: {
         stet_value changed = edited(x, 0);
         y = unshared(changed);
-        stet_release(changed);
+        stet_value_release(changed);
         break;
     }
     default:
         y = edited(x, 0);
         for (size_t more = below(4); more; more--) {
             stet_value next = edited(y, 0);
-            stet_release(y);
+            stet_value_release(y);
             y = next;
         }
     }
@@ -386,8 +387,8 @@ static void check_pair(stet_arena *arena, stet_changes *all, stet_changes *bound
         }
         check_read(before, after, all, bounded, stet_path_ref(p), below(2) ? STET_RECURSIVE : STET_SHALLOW);
     }
-    stet_release(x);
-    stet_release(y);
+    stet_value_release(x);
+    stet_value_release(y);
 }
 
 static void overlap_equals_the_naive_definition(void **state) {

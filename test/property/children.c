@@ -242,28 +242,28 @@ static void install(world *w) {
     stet_pattern *p;
     stet_sched_installed in;
     ok(stet_pattern_parse("random", text, strlen(text), &checks, &p, NULL, &err));
-    ok(stet_sched_install(w->sched, p, "p", stet_null(), stet_null(), &in, &err));
+    ok(stet_sched_install(w->sched, p, "p", stet_value_null(), stet_value_null(), &in, &err));
     stet_pattern_free(p);
     stet_free(text);
 }
 
 static void write_argument(world *w) {
-    stet_value rows = stet_array();
+    stet_value rows = stet_value_array();
     for (int i = 0; i < w->len; i++) {
-        stet_value r = stet_object(), ns = stet_array();
+        stet_value r = stet_value_object(), ns = stet_value_array();
         for (int k = 0; k < w->rows[i].count; k++)
-            stet_push(&ns, stet_int(w->rows[i].ns[k]));
-        stet_put(&r, "id", stet_int(w->rows[i].id));
-        stet_put(&r, "n", stet_int(w->rows[i].n));
-        stet_put(&r, "ns", ns);
-        stet_push(&rows, r);
+            stet_value_push(&ns, stet_value_int(w->rows[i].ns[k]));
+        stet_value_put(&r, "id", stet_value_int(w->rows[i].id));
+        stet_value_put(&r, "n", stet_value_int(w->rows[i].n));
+        stet_value_put(&r, "ns", ns);
+        stet_value_push(&rows, r);
     }
     stet_value returned;
     ok(stet_json_parse(made[w->made], strlen(made[w->made]), &returned, &err));
     stet_tx *tx;
     ok(stet_tx_begin(w->space, "", &tx, &err));
     ok(stet_tx_set(tx, "piece:p:argument/rows", NULL, rows, &err));
-    ok(stet_tx_set(tx, "piece:p:argument/factor", NULL, stet_int(w->factor), &err));
+    ok(stet_tx_set(tx, "piece:p:argument/factor", NULL, stet_value_int(w->factor), &err));
     ok(stet_tx_set(tx, "piece:p:argument/made", NULL, returned, &err));
     ok(stet_tx_commit(tx, NULL, &err));
 }
@@ -289,7 +289,7 @@ static void settle(world *w, int part) {
     ok(stet_sched_settle(w->sched, &report, &err));
     if (report.failed)
         fail_msg("seed %llu, step %ld: %zu failed", (unsigned long long)w->seed, w->step, report.failed);
-    stet_release(report.problems);
+    stet_value_release(report.problems);
     stet_path_release(&path);
 }
 
@@ -328,7 +328,7 @@ static void compare(world *w, int part) {
                  want, got, w->ran);
     stet_free(got);
     stet_free(want);
-    stet_release(v);
+    stet_value_release(v);
     /* No row of the first map ran whose element is what it was. */
     for (int i = 0; i < w->len && !w->all; i++) {
         char name[32];
@@ -372,7 +372,7 @@ static void nothing_left_over(world *w) {
         ok(stet_space_load(w->space, 0, &(stet_docname){child, NULL}, -1, &state, &err));
         if (!state.exists)
             fail_msg("seed %llu, step %ld: %s is left over", (unsigned long long)w->seed, w->step, at[i].name.id);
-        stet_release(state.value);
+        stet_value_release(state.value);
         stet_free(child);
     }
     stet_arena_release(&arena);
@@ -464,13 +464,13 @@ static void meddle(world *w) {
         char *cell = stet_asprintf("%s/argument/element/n", id);
         stet_tx *tx;
         ok(stet_tx_begin(w->space, "", &tx, &err));
-        ok(stet_tx_set(tx, cell, NULL, stet_int(100 + pick(w, 9)), &err));
+        ok(stet_tx_set(tx, cell, NULL, stet_value_int(100 + pick(w, 9)), &err));
         ok(stet_tx_commit(tx, NULL, &err));
         stet_free(cell);
         w->all = true;
         w->meddled++;
     }
-    stet_release(there.value);
+    stet_value_release(there.value);
     stet_free(id);
 }
 

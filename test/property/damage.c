@@ -12,10 +12,16 @@
  *   D4. after a repair a document is what it was, at each sequence, or a line says that something of it is lost;
  *   D5. damage to one row of derived data costs no value at all, and damage to one commit costs only documents that the
  *       commit changed, and none whose newest text its head has;
- *   D6. an action that had to run is never called up to date, before (except for actions that vanish, which check
- *       finds) and after a repair;
- *   D7. an action whose input changes after the damage is not called up to date, unless the row of the action or of its
- *       readers vanished, which check finds.
+ *   D6. an action that had to run is never called up to date, before and after a repair;
+ *   D7. an action whose input changes after the damage is not called up to date, whichever row was altered or is gone.
+ *       If pages of the file are damaged, check finds it;
+ *   D8. what could be read before a repair, as the newest value, can be read after it: a repair never takes away what
+ *       is good;
+ *   D9. after a repair each input can be edited and each action run, as in a fresh project: what was edited is not
+ *       called up to date, what ran has the result of its input, and the next edit is noticed, too.
+ *
+ * A second test takes the rows one after the other instead of at random: each is removed once, and altered once in each
+ * of its columns.
  */
 
 #include "../expect.h"
@@ -42,7 +48,8 @@ static int branches;
 static const char *const branch_names[BRANCHES] = {"", "side", "deep"};
 static bool outdated[ACTIONS]; /* the action has to run */
 static char doing[256];
-static bool vanished, branchless, unmarked, unread, facts; /* what the damage has made possible */
+static bool vanished, branchless, facts; /* what the damage has made possible */
+static bool readable[BRANCHES][DOCS];    /* D8 */
 
 /* Texts are shared by revisions and branches; all of them are kept until the end. */
 static char *text_of(stet_value v) {
@@ -59,14 +66,14 @@ static stet_docname name_of(int doc) {
 }
 
 static stet_value random_value(int doc) {
-    stet_value v = stet_object();
-    stet_put(&v, "n", stet_int(roll(1000000)));
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "n", stet_value_int(roll(1000000)));
     if (doc % 2) { /* above what a head keeps */
         char filler[6000];
         size_t len = 2500 + roll(3000);
         for (size_t i = 0; i < len; i++)
             filler[i] = (char)('a' + roll(26));
-        stet_put(&v, "filler", stet_string_n(filler, len));
+        stet_value_put(&v, "filler", stet_value_string_n(filler, len));
     }
     return v;
 }
@@ -90,7 +97,7 @@ static void commit_one(stet_space *s, int branch, int doc) {
     const char *cell = name.id;
     OK(stet_tx_begin(s, branch_names[branch], &tx, &err));
     bool exists = truth[last][branch][doc] != NULL;
-    stet_value next = stet_null();
+    stet_value next = stet_value_null();
     if (exists && roll(12) == 0) {
         OK(stet_tx_delete(tx, cell, name.scope, &err));
     } else if (exists && roll(4)) {
@@ -98,25 +105,25 @@ static void commit_one(stet_space *s, int branch, int doc) {
         snprintf(field, sizeof field, "%s/n", cell);
         int64_t n = roll(1000000);
         OK(stet_json_read(truth[last][branch][doc], strlen(truth[last][branch][doc]), NULL, &next, &err));
-        stet_put(&next, "n", stet_int(n));
-        OK(stet_tx_set(tx, field, name.scope, stet_int(n), &err));
+        stet_value_put(&next, "n", stet_value_int(n));
+        OK(stet_tx_set(tx, field, name.scope, stet_value_int(n), &err));
     } else {
         next = random_value(doc);
-        OK(stet_tx_set(tx, cell, name.scope, stet_retain(next), &err));
+        OK(stet_tx_set(tx, cell, name.scope, stet_value_retain(next), &err));
     }
     if (roll(10) == 0)
         OK(stet_tx_session(tx, "client", last + 1, &err));
     OK(stet_tx_commit(tx, NULL, &err));
     record(s, branch, doc);
-    truth[last][branch][doc] = stet_typeof(next) == STET_NULL ? NULL : text_of(next);
-    stet_release(next);
+    truth[last][branch][doc] = stet_value_type(next) == STET_TYPE_NULL ? NULL : text_of(next);
+    stet_value_release(next);
 }
 
 static int input_of(int action) {
     return action % 3 == 2 ? action + 1 : action;
 }
 
-static void run_action(stet_space *s, int action) {
+static void run_once(stet_space *s, int action) {
     char name[16], in[32], out[16];
     snprintf(name, sizeof name, "act%d", action);
     snprintf(in, sizeof in, "doc%d/n", input_of(action));
@@ -133,17 +140,21 @@ static void run_action(stet_space *s, int action) {
     stet_status st = stet_tx_get(tx, in, NULL, &v, &err);
     if (st == STET_NOT_FOUND)
         stet_error_clear(&err);
-    OK(stet_tx_set(tx, out, NULL, st == STET_OK ? stet_retain(v) : stet_null(), &err));
+    OK(stet_tx_set(tx, out, NULL, st == STET_OK ? stet_value_retain(v) : stet_value_null(), &err));
     OK(stet_tx_observe(tx, &run, &err));
     OK(stet_tx_commit(tx, NULL, &err));
-    OK(stet_sync(s, &err));
+    OK(stet_space_sync(s, &err));
+}
+
+static void run_action(stet_space *s, int action) {
+    run_once(s, action);
     record(s, 0, 0);
 }
 
 static stet_action_state state_of(stet_space *s, int action, stet_status *st) {
     char name[16];
     snprintf(name, sizeof name, "act%d", action);
-    stet_action_state state = STET_UNKNOWN;
+    stet_action_state state = STET_STATE_UNKNOWN;
     *st = stet_action_state_of(s, "", &(stet_action_key){"piece", NULL, name}, &state, &err);
     return state;
 }
@@ -173,7 +184,7 @@ static void build(void) {
         stet_status st;
         if (roll(2))
             run_action(s, i);
-        outdated[i] = state_of(s, i, &st) != STET_STANDS;
+        outdated[i] = state_of(s, i, &st) != STET_STATE_STANDS;
         OK(st);
     }
     OK(stet_db_checkpoint(stet_space_db(s), &err));
@@ -191,7 +202,8 @@ static bool known_at(int branch, int64_t seq) {
 static const char *const tables[] = {"commits",  "commits",     "head",        "head",        "snapshot",
                                      "snapshot", "document",    "branch",      "session",     "replay",
                                      "action",   "mark",        "place_index", "fingerprint", "past_observation",
-                                     "mark",     "place_index", "space_meta",  "survey",      "complete_branch"};
+                                     "mark",     "place_index", "space_meta",  "survey",      "complete_branch",
+                                     "action",   "document",    "place_digest"};
 enum { TABLES = sizeof tables / sizeof *tables, COLUMNS = 16 };
 
 typedef struct columns {
@@ -268,21 +280,21 @@ static void bind_key(const columns *c, sqlite3_stmt *row, sqlite3_stmt *to, int 
             sqlite3_bind_value(to, first++, sqlite3_column_value(row, i));
 }
 
-/* Alters, deletes, copies or swaps. False: a constraint forbids it, or there is no row. */
-static bool damage_row(sqlite3 *db) {
-    const char *table = tables[roll(TABLES)];
-    columns c;
-    columns_of(db, table, &c);
+static unsigned rows_of(sqlite3 *db, const char *table) {
     sqlite3_stmt *q = prepare(db, "SELECT count(*) FROM %s", table);
     sqlite3_step(q);
     unsigned rows = (unsigned)sqlite3_column_int(q, 0);
     sqlite3_finalize(q);
-    if (rows == 0)
-        return false;
-    unsigned at = roll(rows), other = roll(rows), kind = roll(10);
-    int column = (int)roll((unsigned)c.count);
+    return rows;
+}
+
+/* Alters, deletes, copies or swaps. False: a constraint forbids it. */
+static bool damage_at(sqlite3 *db, const char *table, unsigned rows, unsigned at, unsigned kind, int column) {
+    columns c;
+    columns_of(db, table, &c);
+    unsigned other = roll(rows);
     char where[300];
-    q = prepare(db, "SELECT * FROM %s LIMIT 1 OFFSET %u", table, at);
+    sqlite3_stmt *q = prepare(db, "SELECT * FROM %s LIMIT 1 OFFSET %u", table, at);
     sqlite3_step(q);
     sqlite3_stmt *r = prepare(db, "SELECT * FROM %s LIMIT 1 OFFSET %u", table, other), *to;
     sqlite3_step(r);
@@ -323,22 +335,27 @@ static bool damage_row(sqlite3 *db) {
     if (done) {
         const char *name = c.name[column];
         bool whole = kind == 0 || kind == 2;
-        /* A name that is not there any more leaves nothing that a reader could meet. */
+        /* A branch that is not there any more leaves nothing that a reader could meet. */
         vanished = vanished ||
-                   (strcmp(table, "document") == 0 && (whole || !strcmp(name, "id") || !strcmp(name, "scope"))) ||
                    (strcmp(table, "branch") == 0 && (whole || !strcmp(name, "name") || !strcmp(name, "deleted_ms"))) ||
-                   (c.key[column] && (strcmp(table, "document") == 0 || strcmp(table, "branch") == 0));
+                   (c.key[column] && strcmp(table, "branch") == 0);
         /* The newest branch may go without a trace. */
         branchless = branchless || (strcmp(table, "branch") == 0 && (kind == 0 || c.key[column]));
-        /* So does what says which actions there are, and who reads what. */
-        unmarked = unmarked || (strcmp(table, "action") == 0 && (whole || c.key[column]));
-        unread = unread || unmarked || (strcmp(table, "place_index") == 0 && (kind == 0 || c.key[column]));
         facts =
             facts || strcmp(table, "commits") == 0 || strcmp(table, "document") == 0 || strcmp(table, "branch") == 0;
         size_t n = strlen(doing);
         snprintf(doing + n, sizeof doing - n, "[%s.%s row %u of %u kind %u] ", table, name, at, rows, kind);
     }
     return done;
+}
+
+/* False: nothing was done. */
+static bool damage_row(sqlite3 *db) {
+    const char *table = tables[roll(TABLES)];
+    unsigned rows = rows_of(db, table);
+    columns c;
+    columns_of(db, table, &c);
+    return rows && damage_at(db, table, rows, roll(rows), roll(10), (int)roll((unsigned)c.count));
 }
 
 static bool damage_file(void) {
@@ -384,8 +401,8 @@ static answer ask(stet_space *s, int branch, int doc, int64_t at) {
     const char *is = truth[at < 0 ? last : at][branch][doc];
     answer a;
     if (st == STET_OK) {
-        stet_value v = stet_null();
-        char *text = d.exists && stet_find(d.value, "value", 5, &v) ? text_of(v) : NULL;
+        stet_value v = stet_value_null();
+        char *text = d.exists && stet_value_find(d.value, "value", 5, &v) ? text_of(v) : NULL;
         a = (text && is && strcmp(text, is) == 0) || (!text && !is) ? TRUE_VALUE : !text ? NOT_THERE : OTHER_VALUE;
         stet_free(text);
     } else if (schema_gone(st)) {
@@ -404,7 +421,7 @@ static answer ask(stet_space *s, int branch, int doc, int64_t at) {
                  stet_status_name(st), err.message);
         a = OTHER_VALUE;
     }
-    stet_release(d.value);
+    stet_value_release(d.value);
     stet_error_clear(&err);
     return a;
 }
@@ -451,8 +468,13 @@ static size_t look(stet_space *s, const char *when, const stet_buf *lost, bool r
                 if (at > 0 && !known_at(b, at))
                     continue;
                 answer a = ask(s, b, d, at);
+                if (!lost && i == 0)
+                    readable[b][d] = a == TRUE_VALUE;
                 if (a == TRUE_VALUE)
                     continue;
+                if (lost && i == 0 && readable[b][d])
+                    fail_msg("%s: doc%d on \"%s\" could be read before the repair:\n%s", doing, d, branch_names[b],
+                             stet_buf_cstr((stet_buf *)lost));
                 off++;
                 stet_docname name = name_of(d);
                 char quoted[32];
@@ -475,7 +497,7 @@ static size_t look(stet_space *s, const char *when, const stet_buf *lost, bool r
         stet_status st;
         stet_action_state state = state_of(s, i, &st);
         stet_error_clear(&err);
-        if (st == STET_OK && outdated[i] && state == STET_STANDS && (lost || !unmarked))
+        if (st == STET_OK && outdated[i] && state == STET_STATE_STANDS)
             fail_msg("%s: %s: act%d is called standing", doing, when, i);
     }
     return off;
@@ -493,9 +515,7 @@ static bool opens(stet_space **s, unsigned flags) {
 
 static long mended, lossy, beyond, edited, refused, unnoticed;
 
-/* D7, on a copy: each input is edited, and its reader has to know. */
-static size_t edit_inputs(bool raw) {
-    size_t missed = 0;
+static void copy_work(void) {
     stet_buf b = STET_BUF(0);
     OK(stet_file_read("work.db", 0, &b, &err));
     static const char *const rests[] = {"edit.db-wal", "edit.db-shm", "edit.db.writer"};
@@ -503,31 +523,79 @@ static size_t edit_inputs(bool raw) {
         OK(stet_file_remove(rests[i], &err));
     OK(stet_file_replace("edit.db", b.data, b.len, 0644, &err));
     stet_buf_release(&b);
+}
+
+static stet_status set_input(stet_space *s, int action, int64_t n) {
+    stet_tx *tx;
+    char in[32];
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "n", stet_value_int(n));
+    snprintf(in, sizeof in, "doc%d", input_of(action));
+    stet_status st = stet_tx_begin(s, "", &tx, &err);
+    if (st == STET_OK) {
+        st = stet_tx_set(tx, in, NULL, stet_value_retain(v), &err);
+        if (st == STET_OK)
+            st = stet_tx_commit(tx, NULL, &err);
+        else
+            stet_tx_abort(tx);
+    }
+    stet_value_release(v);
+    return st;
+}
+
+/* D9, on a copy. */
+static void go_on(const stet_buf *lines) {
+    stet_space *s;
+    stet_status st;
+    copy_work();
+    OK(stet_space_open_path("edit.db", "edit", 0, &s, &err));
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < ACTIONS; i++) {
+            int64_t n = 3000000 + i + round * 100;
+            char out[16];
+            stet_value v;
+            OK(set_input(s, i, n));
+            stet_action_state state = state_of(s, i, &st);
+            stet_error_clear(&err);
+            if (st != STET_OK && st != STET_NOT_FOUND)
+                fail_msg("%s: act%d after the repair: %s", doing, i, stet_status_name(st));
+            if (st == STET_OK && state == STET_STATE_STANDS)
+                fail_msg("%s: act%d is called standing after a repair and an edit:\n%s", doing, i,
+                         stet_buf_cstr((stet_buf *)lines));
+            run_once(s, i);
+            state = state_of(s, i, &st);
+            OK(st);
+            if (state != STET_STATE_STANDS)
+                fail_msg("%s: act%d ran after the repair, and is %s", doing, i, stet_action_state_name(state));
+            stet_tx *tx;
+            snprintf(out, sizeof out, "out%d", i);
+            OK(stet_tx_begin(s, "", &tx, &err));
+            OK(stet_tx_get(tx, out, NULL, &v, &err));
+            assert_int_equal(stet_value_as_int(v), n);
+            stet_tx_abort(tx);
+        }
+    stet_space_close(s);
+}
+
+/* D7, on a copy: each input is edited, and its reader has to know. */
+static size_t edit_inputs(bool raw) {
+    size_t missed = 0;
+    copy_work();
     stet_space *s;
     if (stet_space_open_path("edit.db", "edit", 0, &s, &err) != STET_OK) {
         stet_error_clear(&err);
         return 0;
     }
     for (int i = 0; i < ACTIONS; i++) { /* the file lost rows of readers, so nobody is found: check has to tell */
-        stet_tx *tx;
-        char in[32];
-        snprintf(in, sizeof in, "doc%d/n", input_of(i));
-        stet_status st = stet_tx_begin(s, "", &tx, &err);
-        if (st == STET_OK) {
-            st = stet_tx_set(tx, in, NULL, stet_int(2000000 + i), &err);
-            if (st == STET_OK)
-                st = stet_tx_commit(tx, NULL, &err);
-            else
-                stet_tx_abort(tx);
-        }
+        stet_status st = set_input(s, i, 2000000 + i);
         stet_error_clear(&err);
         if (st == STET_OK) {
             stet_action_state state = state_of(s, i, &st);
             edited++;
             refused += st != STET_OK;
-            if (st == STET_OK && state == STET_STANDS && !unread && !vanished && !raw)
+            if (st == STET_OK && state == STET_STATE_STANDS && !raw)
                 fail_msg("%s: act%d is called standing after its input was edited", doing, i);
-            missed += st == STET_OK && state == STET_STANDS && raw;
+            missed += st == STET_OK && state == STET_STATE_STANDS && raw;
         }
         stet_error_clear(&err);
     }
@@ -536,11 +604,18 @@ static size_t edit_inputs(bool raw) {
     return missed;
 }
 
-static void one_case(long number) {
-    bool raw = getenv("DAMAGE_FILE") || roll(4) == 0, whole;
+static void examine(bool raw);
+
+static void begin_case(long number) {
     copy_base();
     snprintf(doing, sizeof doing, "case %ld ", number);
-    vanished = branchless = unmarked = unread = facts = false;
+    vanished = branchless = facts = false;
+    memset(readable, 0, sizeof readable);
+}
+
+static void one_case(long number) {
+    bool raw = getenv("DAMAGE_FILE") || roll(4) == 0;
+    begin_case(number);
     if (raw) {
         for (unsigned i = 1 + roll(3); i > 0; i--)
             damage_file();
@@ -551,6 +626,12 @@ static void one_case(long number) {
             i -= damage_row(db);
         sqlite3_close(db);
     }
+    examine(raw);
+}
+
+/* All that has to hold of work.db. `raw`: the file itself was damaged. */
+static void examine(bool raw) {
+    bool whole;
     size_t missed = edit_inputs(raw);
     stet_space *s;
     stet_buf lines = STET_BUF(0);
@@ -588,6 +669,8 @@ static void one_case(long number) {
                      stet_buf_cstr(&lines));
         stet_space_close(s);
         stet_buf_release(&again);
+        if (!branch_lost)
+            go_on(&lines);
         mended++;
         lossy += off != 0;
     }
@@ -617,7 +700,43 @@ static void damage_is_never_served(void **state) {
     assert_true(mended > cases / 2);
 }
 
+static void each_row_may_be_damaged(void **state) {
+    (void)state;
+    seed = 42;
+    OK(stet_file_remove("base.db", &err));
+    build();
+    long step = getenv("STET_TEST_LONG") ? 1 : getenv("STET_TEST_SHORT") ? 211 : 41, n = 0, done = 0;
+    for (size_t t = 0; t < TABLES; t++) {
+        bool again = false;
+        for (size_t k = 0; k < t; k++)
+            again = again || strcmp(tables[k], tables[t]) == 0;
+        if (again)
+            continue;
+        sqlite3 *db;
+        columns c;
+        assert_int_equal(sqlite3_open("base.db", &db), SQLITE_OK);
+        unsigned rows = rows_of(db, tables[t]);
+        columns_of(db, tables[t], &c);
+        sqlite3_close(db);
+        for (unsigned at = 0; at < rows; at++)
+            for (int column = -1; column < c.count; column++) {
+                if (n++ % step)
+                    continue;
+                begin_case(n);
+                assert_int_equal(sqlite3_open("work.db", &db), SQLITE_OK);
+                bool hurt = damage_at(db, tables[t], rows, at, column < 0 ? 0 : 3, column < 0 ? 0 : column);
+                sqlite3_close(db);
+                if (hurt)
+                    examine(false);
+                done += hurt;
+            }
+    }
+    print_message("# %ld of %ld rows and columns\n", done, n);
+    assert_true(done > n / step / 2);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(damage_is_never_served)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(damage_is_never_served),
+                                       cmocka_unit_test(each_row_may_be_damaged)};
     return cmocka_run_group_tests_name("damage", tests, NULL, NULL);
 }

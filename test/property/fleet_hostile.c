@@ -173,8 +173,8 @@ static void each_is_counted_and_named_and_none_is_success(void **state) {
             assert_true(reg->unreadable.at[i].reason[0] != 0);
         }
         stet_value f = stet_registry_freshness(reg, 0); /* names are valid text */
-        assert_int_equal(stet_count(stet_get(f, "unreadableRuns")), reg->unreadable.len);
-        stet_release(f);
+        assert_int_equal(stet_value_count(stet_value_get(f, "unreadableRuns")), reg->unreadable.len);
+        stet_value_release(f);
         stet_registry_free(reg);
         fleet_refresh(root, STET_SCOPE_REPO); /* and the same with an index */
     }

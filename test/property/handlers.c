@@ -303,14 +303,14 @@ static void install(test *t) {
 
 static long number_at(test *t, const char *id, const char *key, bool *there) {
     stet_path path = STET_PATH_INIT;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_path_push(&path, "value");
     if (key)
         stet_path_push(&path, key);
-    *there =
-        stet_sched_get(t->w->sched, id, NULL, stet_path_ref(&path), &v, NULL) == STET_OK && stet_typeof(v) == STET_INT;
-    long n = *there ? (long)stet_as_int(v) : -1;
-    stet_release(v);
+    *there = stet_sched_get(t->w->sched, id, NULL, stet_path_ref(&path), &v, NULL) == STET_OK &&
+             stet_value_type(v) == STET_TYPE_INT;
+    long n = *there ? (long)stet_value_as_int(v) : -1;
+    stet_value_release(v);
     stet_path_release(&path);
     return n;
 }
@@ -365,9 +365,9 @@ static void compare_index(test *t) {
         stet_arena arena = STET_ARENA_INIT;
         stet_memo_action x;
         ok(memo->ops->load(memo, "piece:p", strchr(name, '/') + 1, &arena, &x, &err));
-        if ((x.state != STET_STANDS) != stet_plan_is_dirty(plan, id))
+        if ((x.state != STET_STATE_STANDS) != stet_plan_is_dirty(plan, id))
             fail_msg("step %ld: %s is %s in memory and %s in the index", t->step, name,
-                     stet_plan_is_dirty(plan, id) ? "dirty" : "standing", stet_state_name(x.state));
+                     stet_plan_is_dirty(plan, id) ? "dirty" : "standing", stet_action_state_name(x.state));
         stet_plan_write writes[32];
         size_t count = stet_plan_writes(plan, id, writes, 32);
         for (size_t i = 0; i < count; i++) {
@@ -475,7 +475,7 @@ static void killed_sender(test *t) {
     char *doc = stet_piece_part("p", "event", id);
     stet_doc_state d;
     ok(stet_space_load(t->w->space, 0, &(stet_docname){doc, NULL}, -1, &d, &err));
-    stet_release(d.value);
+    stet_value_release(d.value);
     stet_free(doc);
     t->kills += killed;
     t->others = true;

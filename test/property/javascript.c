@@ -224,39 +224,39 @@ static void mutants(stet_value v, stet_value root, stet_path *path, stet_value *
     static const char *const others[] = {"1000", "\"other\"", "null", "[7]", "{\"a\":8}"};
     if (stet_path_depth(stet_path_ref(path)) > 0)
         for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-            stet_push(out, fake_put(stet_retain(root), stet_path_ref(path), 0, fake_parse(others[k])));
-    size_t n = stet_count(v);
+            stet_value_push(out, fake_put(stet_value_retain(root), stet_path_ref(path), 0, fake_parse(others[k])));
+    size_t n = stet_value_count(v);
     for (size_t i = 0; i < n; i++) {
         size_t len;
-        const char *key = stet_key_at(v, i, &len);
+        const char *key = stet_value_key_at(v, i, &len);
         if (stet_path_depth(stet_path_ref(path)) > 0) { /* without it; the names of the inputs do not change */
-            stet_value copy = stet_retain(v);
+            stet_value copy = stet_value_retain(v);
             if (key)
-                stet_remove(&copy, key, len);
+                stet_value_remove(&copy, key, len);
             else
-                stet_remove_at(&copy, i);
-            stet_push(out, fake_put(stet_retain(root), stet_path_ref(path), 0, copy));
+                stet_value_remove_at(&copy, i);
+            stet_value_push(out, fake_put(stet_value_retain(root), stet_path_ref(path), 0, copy));
         }
         if (key)
             stet_path_push_n(path, key, len);
         else
             stet_path_push_index(path, i);
-        mutants(stet_at(v, i), root, path, out);
+        mutants(stet_value_at(v, i), root, path, out);
         stet_path_pop(path);
     }
     if (stet_path_depth(stet_path_ref(path)) == 0)
         return;
-    if (stet_typeof(v) == STET_OBJECT) {
+    if (stet_value_type(v) == STET_TYPE_OBJECT) {
         static const char *const names[] = {"new", "q", "x", "tags"};
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-            stet_value copy = stet_retain(v);
-            stet_put(&copy, names[k], fake_parse("{\"y\":6}"));
-            stet_push(out, fake_put(stet_retain(root), stet_path_ref(path), 0, copy));
+            stet_value copy = stet_value_retain(v);
+            stet_value_put(&copy, names[k], fake_parse("{\"y\":6}"));
+            stet_value_push(out, fake_put(stet_value_retain(root), stet_path_ref(path), 0, copy));
         }
-    } else if (stet_typeof(v) == STET_ARRAY) {
-        stet_value copy = stet_retain(v);
-        stet_push(&copy, stet_int(4));
-        stet_push(out, fake_put(stet_retain(root), stet_path_ref(path), 0, copy));
+    } else if (stet_value_type(v) == STET_TYPE_ARRAY) {
+        stet_value copy = stet_value_retain(v);
+        stet_value_push(&copy, stet_value_int(4));
+        stet_value_push(out, fake_put(stet_value_retain(root), stet_path_ref(path), 0, copy));
     }
 }
 
@@ -271,7 +271,7 @@ static bool touched(const reads *r, const stet_changes *changes) {
 static void judged(void **ctx) {
     (void)ctx;
     void *state = js_open("{}");
-    stet_value root = fake_parse(document), all = stet_array();
+    stet_value root = fake_parse(document), all = stet_value_array();
     stet_path path = STET_PATH_INIT;
     size_t step = getenv("STET_TEST_LONG")    ? 1
                   : getenv("STET_TEST_SHORT") ? 17
@@ -283,18 +283,18 @@ static void judged(void **ctx) {
         char *text = spell(functions[f / 2], f & 1);
         fake_run first;
         reads r;
-        js_run_do(state, &first, js_module(text), stet_retain(root), stet_null(), stet_null());
+        js_run_do(state, &first, js_module(text), stet_value_retain(root), stet_value_null(), stet_value_null());
         char *answer = fake_run_text(&first);
         parse_reads(stet_buf_cstr(&first.reads), &r);
         count++;
-        for (size_t m = f % step; m < stet_count(all); m += step) {
-            stet_value other = stet_at(all, m);
+        for (size_t m = f % step; m < stet_value_count(all); m += step) {
+            stet_value other = stet_value_at(all, m);
             stet_arena arena = STET_ARENA_INIT;
             stet_changes changes = {0};
             fake_run second;
             stet_changes_between(&root, &other, 0, &arena, &changes);
             bool touches = touched(&r, &changes);
-            js_run_do(state, &second, js_module(text), stet_retain(other), stet_null(), stet_null());
+            js_run_do(state, &second, js_module(text), stet_value_retain(other), stet_value_null(), stet_value_null());
             char *again = fake_run_text(&second);
             bool differs = strcmp(answer, again) != 0;
             if (differs && !touches) {
@@ -322,8 +322,8 @@ static void judged(void **ctx) {
     assert_true(count >= 200);
     assert_true(hits > count);        /* the functions did run */
     assert_true(spared > 4 * wasted); /* P3 */
-    stet_release(all);
-    stet_release(root);
+    stet_value_release(all);
+    stet_value_release(root);
     stet_module_javascript.close(state);
 }
 

@@ -164,32 +164,33 @@ static void mutate(stet_buf *b) {
 static bool same(stet_value v, const json_t *j) {
     switch (json_typeof(j)) {
     case JSON_NULL:
-        return stet_typeof(v) == STET_NULL;
+        return stet_value_type(v) == STET_TYPE_NULL;
     case JSON_TRUE:
     case JSON_FALSE:
-        return stet_typeof(v) == STET_BOOL && stet_as_bool(v) == json_is_true(j);
+        return stet_value_type(v) == STET_TYPE_BOOL && stet_value_as_bool(v) == json_is_true(j);
     case JSON_INTEGER:
-        return stet_typeof(v) == STET_INT && stet_as_int(v) == json_integer_value(j);
+        return stet_value_type(v) == STET_TYPE_INT && stet_value_as_int(v) == json_integer_value(j);
     case JSON_REAL:
-        return (stet_typeof(v) == STET_INT || stet_typeof(v) == STET_DOUBLE) && stet_as_double(v) == json_real_value(j);
+        return (stet_value_type(v) == STET_TYPE_INT || stet_value_type(v) == STET_TYPE_DOUBLE) &&
+               stet_value_as_double(v) == json_real_value(j);
     case JSON_STRING: {
         size_t len;
-        const char *bytes = stet_as_string(&v, &len);
+        const char *bytes = stet_value_as_string(&v, &len);
         return bytes && len == json_string_length(j) && !memcmp(bytes, json_string_value(j), len);
     }
     case JSON_ARRAY:
-        if (stet_typeof(v) != STET_ARRAY || stet_count(v) != json_array_size(j))
+        if (stet_value_type(v) != STET_TYPE_ARRAY || stet_value_count(v) != json_array_size(j))
             return false;
-        for (size_t i = 0; i < stet_count(v); i++)
-            if (!same(stet_at(v, i), json_array_get(j, i)))
+        for (size_t i = 0; i < stet_value_count(v); i++)
+            if (!same(stet_value_at(v, i), json_array_get(j, i)))
                 return false;
         return true;
     default:
-        if (stet_typeof(v) != STET_OBJECT || stet_count(v) != json_object_size(j))
+        if (stet_value_type(v) != STET_TYPE_OBJECT || stet_value_count(v) != json_object_size(j))
             return false;
-        for (size_t i = 0; i < stet_count(v); i++) {
-            json_t *member = json_object_get(j, stet_key_at(v, i, NULL));
-            if (!member || !same(stet_at(v, i), member))
+        for (size_t i = 0; i < stet_value_count(v); i++) {
+            json_t *member = json_object_get(j, stet_value_key_at(v, i, NULL));
+            if (!member || !same(stet_value_at(v, i), member))
                 return false;
         }
         return true;
@@ -197,10 +198,10 @@ static bool same(stet_value v, const json_t *j) {
 }
 
 static bool has_nul_in_key(stet_value v) {
-    for (size_t i = 0; i < stet_count(v); i++) {
+    for (size_t i = 0; i < stet_value_count(v); i++) {
         size_t len;
-        const char *key = stet_key_at(v, i, &len);
-        if ((key && memchr(key, 0, len)) || has_nul_in_key(stet_at(v, i)))
+        const char *key = stet_value_key_at(v, i, &len);
+        if ((key && memchr(key, 0, len)) || has_nul_in_key(stet_value_at(v, i)))
             return true;
     }
     return false;
@@ -263,7 +264,7 @@ static void as_jansson_and_python(void **unused) {
         if (i % 4)
             mutate(&text);
         stet_error err = STET_ERROR_INIT;
-        stet_value v = stet_null();
+        stet_value v = stet_value_null();
         stet_status status = stet_json_parse(text.data, text.len, &v, &err);
         assert_true(status == STET_OK || status == STET_INVALID);
         json_error_t error;
@@ -281,8 +282,8 @@ static void as_jansson_and_python(void **unused) {
             canonical = stet_json_print(v, STET_JSON_CANONICAL, &printed);
             stet_value again;
             assert_int_equal(stet_json_parse(canonical, printed, &again, &err), STET_OK);
-            assert_true(stet_equal(v, again));
-            stet_release(again);
+            assert_true(stet_value_equal(v, again));
+            stet_value_release(again);
         }
         if (i % 4 < 2) { /* Python is slower */
             struct {
@@ -295,7 +296,7 @@ static void as_jansson_and_python(void **unused) {
         }
         stet_free(canonical);
         json_decref(j);
-        stet_release(v);
+        stet_value_release(v);
         stet_error_clear(&err);
     }
     stet_buf_release(&text);

@@ -50,23 +50,24 @@ static stet_docname name_of(int doc) {
 static stet_value random_value(int depth) {
     switch (roll(depth > 0 ? 7 : 4)) {
     case 0:
-        return stet_int(roll(4));
+        return stet_value_int(roll(4));
     case 1:
-        return stet_string(roll(2) ? "text" : "a text that is long enough to be kept outside of the value itself");
+        return stet_value_string(roll(2) ? "text"
+                                         : "a text that is long enough to be kept outside of the value itself");
     case 2:
-        return stet_bool(roll(2));
+        return stet_value_bool(roll(2));
     case 3:
-        return stet_null();
+        return stet_value_null();
     case 4: {
-        stet_value v = stet_array();
+        stet_value v = stet_value_array();
         for (unsigned i = roll(4); i > 0; i--)
-            stet_push(&v, random_value(depth - 1));
+            stet_value_push(&v, random_value(depth - 1));
         return v;
     }
     default: {
-        stet_value v = stet_object();
+        stet_value v = stet_value_object();
         for (unsigned i = roll(4); i > 0; i--)
-            stet_put(&v, keys[roll(6)], random_value(depth - 1));
+            stet_value_put(&v, keys[roll(6)], random_value(depth - 1));
         return v;
     }
     }
@@ -104,18 +105,18 @@ static void make_ops(random_ops *r) {
         op->count = roll(3);
         bool array = op->kind == STET_PATCH_SPLICE || op->kind == STET_PATCH_APPEND;
         if (array) {
-            op->value = stet_array();
+            op->value = stet_value_array();
             for (unsigned j = roll(3); j > 0; j--)
-                stet_push(&op->value, random_value(1));
+                stet_value_push(&op->value, random_value(1));
         } else {
-            op->value = op->kind == STET_PATCH_INCREMENT ? stet_int(roll(5)) : random_value(2);
+            op->value = op->kind == STET_PATCH_INCREMENT ? stet_value_int(roll(5)) : random_value(2);
         }
     }
 }
 
 static void free_ops(random_ops *r) {
     for (size_t i = 0; i < r->len; i++) {
-        stet_release(r->at[i].value);
+        stet_value_release(r->at[i].value);
         stet_path_release(&r->paths[2 * i]);
         stet_path_release(&r->paths[2 * i + 1]);
     }
@@ -124,8 +125,8 @@ static void free_ops(random_ops *r) {
 static void assign(cell_state *to, cell_state from) {
     stet_value old = to->value;
     to->exists = from.exists;
-    to->value = stet_retain(from.value);
-    stet_release(old);
+    to->value = stet_value_retain(from.value);
+    stet_value_release(old);
 }
 
 static void record_commit(void) {
@@ -133,18 +134,18 @@ static void record_commit(void) {
     assert_true(seq < COMMITS_MAX);
     for (int b = 0; b < line_count; b++)
         for (int d = 0; d < DOCS; d++)
-            history[seq][b][d] = (cell_state){lines[b].now[d].exists, stet_retain(lines[b].now[d].value)};
+            history[seq][b][d] = (cell_state){lines[b].now[d].exists, stet_value_retain(lines[b].now[d].value)};
 }
 
 static cell_state was(int branch, int doc, int64_t at) {
     while (branch > 0 && at <= lines[branch].fork)
         branch = lines[branch].parent;
     /* a branch made after `at`, above its fork: as at the fork */
-    return at == 0 ? (cell_state){false, stet_null()} : history[at][branch][doc];
+    return at == 0 ? (cell_state){false, stet_value_null()} : history[at][branch][doc];
 }
 
 static bool same(cell_state a, bool exists, stet_value v) {
-    return a.exists == exists && (!exists || stet_equal(a.value, v));
+    return a.exists == exists && (!exists || stet_value_equal(a.value, v));
 }
 
 typedef enum what { SET, PATCH, DELETE } what;
@@ -165,26 +166,26 @@ static void make_step(step *s, const cell_state *now) {
     const cell_state *before = &now[s->doc];
     s->applies = true;
     if (s->kind == SET) {
-        s->envelope = stet_object();
-        stet_put(&s->envelope, "value", random_value(3));
+        s->envelope = stet_value_object();
+        stet_value_put(&s->envelope, "value", random_value(3));
         if (roll(6) == 0) { /* large, so that it is not kept in its head */
-            stet_value big = stet_array();
+            stet_value big = stet_value_array();
             for (int i = 0; i < 200; i++)
-                stet_push(&big, stet_stringf("element %d of a large document", i));
-            stet_put(&s->envelope, "value", big);
+                stet_value_push(&big, stet_value_stringf("element %d of a large document", i));
+            stet_value_put(&s->envelope, "value", big);
         }
-        s->after = (cell_state){true, stet_retain(s->envelope)};
+        s->after = (cell_state){true, stet_value_retain(s->envelope)};
     } else if (s->kind == PATCH) {
         make_ops(&s->ops);
-        stet_value work = before->exists ? stet_retain(before->value) : stet_object();
+        stet_value work = before->exists ? stet_value_retain(before->value) : stet_value_object();
         s->applies = stet_patches_apply(s->ops.at, s->ops.len, &work, NULL) == STET_OK;
         s->after = (cell_state){true, work};
     }
 }
 
 static void free_step(step *s) {
-    stet_release(s->envelope);
-    stet_release(s->after.value);
+    stet_value_release(s->envelope);
+    stet_value_release(s->after.value);
     free_ops(&s->ops);
 }
 
@@ -192,7 +193,7 @@ static stet_status do_step(stet_tx *tx, const step *s) {
     stet_docname name = name_of(s->doc);
     switch (s->kind) {
     case SET:
-        return stet_tx_put(tx, &name, stet_retain(s->envelope), &err);
+        return stet_tx_put(tx, &name, stet_value_retain(s->envelope), &err);
     case PATCH:
         return stet_tx_patch(tx, &name, s->ops.at, s->ops.len, &err);
     default:
@@ -217,21 +218,21 @@ static void check_read(stet_space *s, int branch, int doc, int64_t at) {
         fail_msg("branch %d, document %d at %d of %d: expected %d %s, got %d %s", branch, doc, (int)at, (int)seq,
                  want.exists, one, d.exists, two);
     }
-    stet_release(d.value);
+    stet_value_release(d.value);
 }
 
 static bool shape_differs(const stet_value *a, const stet_value *b) {
     if (!a || !b)
         return a != b;
-    if (stet_typeof(*a) != stet_typeof(*b) || stet_count(*a) != stet_count(*b))
+    if (stet_value_type(*a) != stet_value_type(*b) || stet_value_count(*a) != stet_value_count(*b))
         return true;
-    if (stet_typeof(*a) == STET_OBJECT) {
-        for (size_t i = 0; i < stet_count(*a); i++)
-            if (strcmp(stet_key_at(*a, i, NULL), stet_key_at(*b, i, NULL)) != 0)
+    if (stet_value_type(*a) == STET_TYPE_OBJECT) {
+        for (size_t i = 0; i < stet_value_count(*a); i++)
+            if (strcmp(stet_value_key_at(*a, i, NULL), stet_value_key_at(*b, i, NULL)) != 0)
                 return true;
         return false;
     }
-    return stet_typeof(*a) != STET_ARRAY && !stet_equal(*a, *b);
+    return stet_value_type(*a) != STET_TYPE_ARRAY && !stet_value_equal(*a, *b);
 }
 
 /* The leaves stored for the newest commit, against a look at both states with the eyes of random readers. */
@@ -254,7 +255,7 @@ static void check_leaves(stet_space *s, int branch, cell_state before[DOCS]) {
         bool in_one = before[doc].exists && stet_path_lookup(before[doc].value, path, &one);
         bool in_two = now->exists && stet_path_lookup(now->value, path, &two);
         for (int kind = 0; kind < 2; kind++) {
-            bool differs = kind == STET_RECURSIVE ? in_one != in_two || (in_one && !stet_equal(one, two))
+            bool differs = kind == STET_RECURSIVE ? in_one != in_two || (in_one && !stet_value_equal(one, two))
                                                   : shape_differs(in_one ? &one : NULL, in_two ? &two : NULL);
             bool touched = false;
             for (size_t d = 0; d < r[0].len; d++)
@@ -278,12 +279,12 @@ static void check_leaves(stet_space *s, int branch, cell_state before[DOCS]) {
 
 static void keep_before(cell_state to[DOCS], int branch) {
     for (int d = 0; d < DOCS; d++)
-        to[d] = (cell_state){lines[branch].now[d].exists, stet_retain(lines[branch].now[d].value)};
+        to[d] = (cell_state){lines[branch].now[d].exists, stet_value_retain(lines[branch].now[d].value)};
 }
 
 static void drop_before(cell_state at[DOCS]) {
     for (int d = 0; d < DOCS; d++)
-        stet_release(at[d].value);
+        stet_value_release(at[d].value);
 }
 
 static void commit_one(stet_space *s, int branch) {
@@ -397,7 +398,7 @@ static void fork_line(stet_space *s) {
     for (int d = 0; d < DOCS; d++) {
         assign(&l->now[d], was(parent, d, at));
         for (int64_t i = at + 1; i <= seq; i++) /* what a reader between the fork and now sees */
-            history[i][line_count - 1][d] = (cell_state){l->now[d].exists, stet_retain(l->now[d].value)};
+            history[i][line_count - 1][d] = (cell_state){l->now[d].exists, stet_value_retain(l->now[d].value)};
     }
 }
 

@@ -314,7 +314,7 @@ static bool matches(const char *want, const char *got) {
 
 static void compare(test *t, const char *id, const char *key, const char *want) {
     stet_path path = STET_PATH_INIT;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_path_push(&path, "value");
     if (key)
         stet_path_push(&path, key);
@@ -324,7 +324,7 @@ static void compare(test *t, const char *id, const char *key, const char *want) 
         wrong("%s %s: from scratch %s, incremental %s", id, key ? key : "", want, got);
     stet_free(got);
     if (status == STET_OK)
-        stet_release(v);
+        stet_value_release(v);
     stet_path_release(&path);
     t->judged++;
 }
@@ -350,26 +350,26 @@ static void compare_state(test *t) {
             snprintf(want, sizeof want, "%ld", count);
             compare(t, cell, NULL, want);
         }
-        stet_release(d.value);
+        stet_value_release(d.value);
     }
 }
 
 static void compare_failures(test *t) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     size_t expected = t->m.factor == 3;
-    ok(stet_observe_failures(t->w->space, 0, "piece:p", &v, &err));
+    ok(stet_observe_failures(t->w->space, 0, "piece:p", NULL, &v, &err));
     for (int i = 0; i < t->m.len; i++) {
         char name[32];
         int n = snprintf(name, sizeof name, "items[%d].x", t->m.rows[i].id);
         bool fails = row_fails(&t->m, &t->m.rows[i]);
         expected += fails;
-        if (fails != stet_find(v, name, (size_t)n, NULL))
+        if (fails != stet_value_find(v, name, (size_t)n, NULL))
             wrong("%s %s", name, fails ? "is not listed as failing" : "is listed as failing");
     }
-    if (stet_count(v) != expected)
-        wrong("%zu failures are listed, %zu expected", stet_count(v), expected);
+    if (stet_value_count(v) != expected)
+        wrong("%zu failures are listed, %zu expected", stet_value_count(v), expected);
     t->failures += (long)expected;
-    stet_release(v);
+    stet_value_release(v);
 }
 
 /* Documents of elements that are not there, and none of those that are. */
@@ -397,18 +397,19 @@ static char *saw(test *t, const stet_memo_cell *r, int64_t at) {
     char *text;
     if (!there) {
         text = stet_strdup("nothing");
-    } else if (r->kind == STET_RECURSIVE || (stet_typeof(v) != STET_OBJECT && stet_typeof(v) != STET_ARRAY)) {
+    } else if (r->kind == STET_RECURSIVE ||
+               (stet_value_type(v) != STET_TYPE_OBJECT && stet_value_type(v) != STET_TYPE_ARRAY)) {
         text = stet_json_print(v, STET_JSON_CANONICAL, NULL);
-    } else if (stet_typeof(v) == STET_ARRAY) {
-        text = stet_asprintf("%zu elements", stet_count(v));
+    } else if (stet_value_type(v) == STET_TYPE_ARRAY) {
+        text = stet_asprintf("%zu elements", stet_value_count(v));
     } else {
-        keys = stet_array();
-        for (size_t i = 0; i < stet_count(v); i++)
-            stet_push(&keys, stet_string(stet_key_at(v, i, NULL)));
+        keys = stet_value_array();
+        for (size_t i = 0; i < stet_value_count(v); i++)
+            stet_value_push(&keys, stet_value_string(stet_value_key_at(v, i, NULL)));
         text = stet_json_print(keys, STET_JSON_CANONICAL, NULL);
-        stet_release(keys);
+        stet_value_release(keys);
     }
-    stet_release(d.value);
+    stet_value_release(d.value);
     return text;
 }
 
@@ -433,7 +434,7 @@ static void justified(test *t, const char *node, int64_t until) {
         char *id = stet_asprintf("piece:p:child:%.*s", (int)instance, node);
         ok(stet_space_load(t->w->space, 0, &(stet_docname){id, NULL}, t->base, &d, &err));
         changed = !d.exists; /* of a new element */
-        stet_release(d.value);
+        stet_value_release(d.value);
         stet_free(id);
     }
     for (size_t i = 0; i < x.read_count && !changed; i++) {
@@ -529,20 +530,20 @@ static void restart(test *t) {
 
 static void write_argument(test *t) {
     const model *m = &t->m;
-    stet_value rows = stet_array(), all = stet_object();
+    stet_value rows = stet_value_array(), all = stet_value_object();
     for (int i = 0; i < m->len; i++) {
-        stet_value r = stet_object(), ns = stet_array();
-        stet_push(&ns, stet_int(m->rows[i].ns[0]));
-        stet_push(&ns, stet_int(m->rows[i].ns[1]));
-        stet_put(&r, "id", stet_int(m->rows[i].id));
-        stet_put(&r, "n", stet_int(m->rows[i].n));
-        stet_put(&r, "ns", ns);
-        stet_push(&rows, r);
+        stet_value r = stet_value_object(), ns = stet_value_array();
+        stet_value_push(&ns, stet_value_int(m->rows[i].ns[0]));
+        stet_value_push(&ns, stet_value_int(m->rows[i].ns[1]));
+        stet_value_put(&r, "id", stet_value_int(m->rows[i].id));
+        stet_value_put(&r, "n", stet_value_int(m->rows[i].n));
+        stet_value_put(&r, "ns", ns);
+        stet_value_push(&rows, r);
     }
-    stet_put(&all, "rows", rows);
-    stet_put(&all, "factor", stet_int(m->factor));
-    stet_put(&all, "limit", stet_int(m->limit));
-    stet_put(&all, "mode", stet_bool(m->mode));
+    stet_value_put(&all, "rows", rows);
+    stet_value_put(&all, "factor", stet_value_int(m->factor));
+    stet_value_put(&all, "limit", stet_value_int(m->limit));
+    stet_value_put(&all, "mode", stet_value_bool(m->mode));
     stet_tx *tx;
     ok(stet_tx_begin(t->w->space, "", &tx, &err));
     ok(stet_tx_set(tx, "piece:p:argument", NULL, all, &err));
@@ -646,7 +647,7 @@ static void killed_sender(test *t) {
     snprintf(id, sizeof id, "piece:p:event:e%zu", n);
     stet_doc_state d;
     ok(stet_space_load(t->w->space, 0, &(stet_docname){id, NULL}, -1, &d, &err));
-    stet_release(d.value);
+    stet_value_release(d.value);
     if (d.exists) { /* so far it got */
         if (apply(t, &t->m, &t->events[n]) != STET_OK)
             wrong("event %zu (%s) was applied", n, t->events[n].stream);
@@ -675,7 +676,7 @@ static void meddle(test *t) {
         stet_doc_state d;
         snprintf(id, sizeof id, "piece:p:child:items[%d]", key);
         ok(stet_space_load(t->w->space, 0, &(stet_docname){id, NULL}, -1, &d, &err));
-        stet_release(d.value);
+        stet_value_release(d.value);
         if (!d.exists)
             return;
         if (what == 6)

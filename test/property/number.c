@@ -160,13 +160,13 @@ static void values_survive(void **unused) {
     size_t n = count() / 10;
     for (size_t i = 0; i < n; i++) {
         stet_value v, back;
-        assert_int_equal(stet_double(random_double(i), &v, NULL), STET_OK);
+        assert_int_equal(stet_value_double(random_double(i), &v, NULL), STET_OK);
         size_t len;
         char *text = stet_json_print(v, STET_JSON_CANONICAL, &len);
         stet_error err = STET_ERROR_INIT;
         if (stet_json_parse(text, len, &back, &err))
             fail_msg("%s: %s", text, err.message);
-        if (!stet_equal(v, back) || stet_typeof(v) != stet_typeof(back))
+        if (!stet_value_equal(v, back) || stet_value_type(v) != stet_value_type(back))
             fail_msg("%s is another value when read", text);
         stet_free(text);
     }

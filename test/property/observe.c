@@ -205,7 +205,7 @@ static void run_action(int branch, int action) {
     unsigned what = rnd(10);
     bool dependencies = what == 0;
     if (what > 3)
-        ok(stet_tx_write(tx, &out, stet_path_ref(&value), stet_int(rnd(3)), &err));
+        ok(stet_tx_write(tx, &out, stet_path_ref(&value), stet_value_int(rnd(3)), &err));
     stet_address declared = {NULL, out, stet_path_ref(&value)};
     stet_observation o = {.key = {"piece", "", key},
                           .kind = STET_ACTION_COMPUTATION,
@@ -237,7 +237,7 @@ static void run_action(int branch, int action) {
     bool unlooked = dependencies && stet_observe_meta(spaces[0], "marked_through", 0) < looked[0];
     stet_status st = stet_tx_commit(tx, &result, &err);
     if (st == STET_OK)
-        ok(stet_sync(spaces[0], &err)); /* a run that changed nothing was batched, and is validated now */
+        ok(stet_space_sync(spaces[0], &err)); /* a run that changed nothing was batched, and is validated now */
     else
         assert_int_equal(st, STET_CONFLICT);
     stet_error_clear(&err);
@@ -305,7 +305,7 @@ static void run_group(int branch) {
         if (action < 0)
             ok(stet_tx_write(tx, &out, stet_path_ref(&value), random_value(0), &err));
         else if (rnd(3))
-            ok(stet_tx_write(tx, &out, stet_path_ref(&value), stet_int(rnd(3)), &err));
+            ok(stet_tx_write(tx, &out, stet_path_ref(&value), stet_value_int(rnd(3)), &err));
         if (action >= 0)
             ok(stet_observe_attach(tx, &o, &err));
         ok(stet_group_add(g, tx, NULL, NULL, &err));
@@ -383,15 +383,15 @@ static void compare(size_t step) {
             for (size_t i = 0; i < count; i++)
                 if (marks[i].action == rows.number[a])
                     mark = marks[i];
-            stet_action_state is = rows.observed[a] ? mark.state : STET_UNKNOWN;
+            stet_action_state is = rows.observed[a] ? mark.state : STET_STATE_UNKNOWN;
             const model_action *m = &model[b][a];
-            stet_action_state expected = !m->observed || m->unknown ? STET_UNKNOWN
-                                         : naive_dirty(b, a)        ? STET_DIRTY
-                                                                    : STET_STANDS;
+            stet_action_state expected = !m->observed || m->unknown ? STET_STATE_UNKNOWN
+                                         : naive_dirty(b, a)        ? STET_STATE_DIRTY
+                                                                    : STET_STATE_STANDS;
             if (is != expected)
                 fail_msg("step %zu, branch %d, action %d: stored %s (%s, seq %lld), derived %s", step, b, a,
-                         stet_state_name(is), stet_reason_name(mark.reason), (long long)mark.seq,
-                         stet_state_name(expected));
+                         stet_action_state_name(is), stet_reason_name(mark.reason), (long long)mark.seq,
+                         stet_action_state_name(expected));
         }
         stet_arena_release(&arena);
     }
@@ -443,7 +443,7 @@ static void special(size_t step) {
             stet_tx *tx;
             ok(stet_tx_begin(spaces[0], branch_names[b], &tx, &err));
             ok(stet_tx_session(tx, "s", (int64_t)step, &err));
-            ok(stet_tx_set(tx, "d2", NULL, stet_int((int64_t)(step % 3)), &err));
+            ok(stet_tx_set(tx, "d2", NULL, stet_value_int((int64_t)(step % 3)), &err));
             ok(stet_tx_commit(tx, NULL, &err));
             writer_of_next = -1;
             look(0);

@@ -81,7 +81,7 @@ static stet_status fill(stet_tx *tx, const order *o, int *action) {
     stet_path_push(&value, "value");
     stet_docname output = {out, ""};
     if (st == STET_OK && what > 3)
-        st = stet_tx_write(tx, &output, stet_path_ref(&value), stet_int(rnd(3)), &err);
+        st = stet_tx_write(tx, &output, stet_path_ref(&value), stet_value_int(rnd(3)), &err);
     stet_address declared = {NULL, output, stet_path_ref(&value)};
     stet_observation obs = {.key = {"piece", "", key},
                             .kind = STET_ACTION_COMPUTATION,
@@ -142,7 +142,7 @@ static stet_status edit(const order *o) {
     if (o->kind == REPLAY) { /* the same number always with the same content, whoever sends it */
         st = stet_tx_session(tx, "s", o->local, &err);
         if (st == STET_OK)
-            st = stet_tx_set(tx, "d2", NULL, stet_int(o->local % 5), &err);
+            st = stet_tx_set(tx, "d2", NULL, stet_value_int(o->local % 5), &err);
     } else if (rnd(12) == 0) {
         st = stet_tx_drop(tx, &name, &err);
     } else {
@@ -192,7 +192,7 @@ static stet_status obey(const order *o, answer *a) {
         return o->kind == FORGET ? stet_observe_forget(s, branch, "piece", "", &k, 1, &err)
                                  : stet_observe_distrust(s, branch, &k, 1, STET_REASON_IMPLEMENTATION, &err);
     case SYNC:
-        return stet_sync(s, &err);
+        return stet_space_sync(s, &err);
     case CATCH_UP:
         break;
     }
@@ -449,15 +449,17 @@ static void compare_branch(size_t step, int space, int branch) {
         for (size_t k = 0; k < count; k++)
             if (marks[k].action == a->number)
                 mark = marks[k];
-        stet_action_state is = a->observed ? mark.state : STET_UNKNOWN;
-        stet_action_state expected = !a->observed ? STET_UNKNOWN : derive(a, space, branch) ? STET_DIRTY : STET_STANDS;
+        stet_action_state is = a->observed ? mark.state : STET_STATE_UNKNOWN;
+        stet_action_state expected = !a->observed               ? STET_STATE_UNKNOWN
+                                     : derive(a, space, branch) ? STET_STATE_DIRTY
+                                                                : STET_STATE_STANDS;
         count_of[is]++;
-        if (is == STET_UNKNOWN && a->observed && reason_given(a, mark.reason))
+        if (is == STET_STATE_UNKNOWN && a->observed && reason_given(a, mark.reason))
             continue; /* it runs again: no harm */
         if (is != expected)
             fail_msg("step %zu, space %s, branch %d, action %d: stored %s (%s, seq %lld), derived %s", step,
-                     names[space], branch, i, stet_state_name(is), stet_reason_name(mark.reason), (long long)mark.seq,
-                     stet_state_name(expected));
+                     names[space], branch, i, stet_action_state_name(is), stet_reason_name(mark.reason),
+                     (long long)mark.seq, stet_action_state_name(expected));
     }
     stet_arena_release(&arena);
 }
@@ -595,10 +597,11 @@ static void marks_equal_marks_derived_from_scratch_whoever_is_killed(void **stat
     }
     check_agrees(steps, "at the end");
     print_message("# %d kills, %d repairs; seen standing %lld, dirty %lld, unknown %lld\n", kills, repairs,
-                  (long long)count_of[STET_STANDS], (long long)count_of[STET_DIRTY], (long long)count_of[STET_UNKNOWN]);
+                  (long long)count_of[STET_STATE_STANDS], (long long)count_of[STET_STATE_DIRTY],
+                  (long long)count_of[STET_STATE_UNKNOWN]);
     assert_true(kills > (int)(steps / 200));
-    int64_t all = count_of[STET_STANDS] + count_of[STET_DIRTY] + count_of[STET_UNKNOWN];
-    assert_true(count_of[STET_STANDS] > all / 10 && count_of[STET_DIRTY] > all / 10);
+    int64_t all = count_of[STET_STATE_STANDS] + count_of[STET_STATE_DIRTY] + count_of[STET_STATE_UNKNOWN];
+    assert_true(count_of[STET_STATE_STANDS] > all / 10 && count_of[STET_STATE_DIRTY] > all / 10);
     for (int i = 0; i < WORKERS; i++) {
         int status;
         close(workers[i].orders);

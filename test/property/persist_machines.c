@@ -284,9 +284,9 @@ static void do_cleanup(machine *m, bool content) {
         return;
     }
     OK(status);
-    for (size_t i = 0; i < stet_count(out.objects); i++) {
-        stet_value id = stet_get(stet_at(out.objects, i), "id");
-        stet_map_put(&w.deleted, stet_as_string(&id, NULL), STET_PERSIST_HASH, (stet_slot){.n = 1});
+    for (size_t i = 0; i < stet_value_count(out.objects); i++) {
+        stet_value id = stet_value_get(stet_value_at(out.objects, i), "id");
+        stet_map_put(&w.deleted, stet_value_as_string(&id, NULL), STET_PERSIST_HASH, (stet_slot){.n = 1});
     }
     stet_persist_cleaned_release(&out);
 }

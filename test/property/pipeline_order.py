@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Random pipelines in which each edge is declared in another way, or not at all: a reference, a path, a pattern, a word of a list or of a shell string,
-behind `cd`, a directory around the file or the file in a produced directory, the files of a node with `each`, a dependency file with `after`. Names
-and places of nodes say nothing about their order.
+behind `cd`, a directory around the file or the file in a produced directory, the files of a node with `each`, a dependency file with `after`, and a link
+to the file, or to a directory around it, in a directory or among the matches of a pattern. Names and places of nodes say nothing about their order.
 
 The oracle is a model: what a node writes is its name, its salt and what it reads, one after the other, so what a build in the right order gives
 is computed here, without stet. After a first run in a fresh project, and after each of some changes (sources, salts, edges, outputs that
-are removed), with any number of jobs: nothing failed, every file is what the model says, the first run ran each command once, and a second run
-runs nothing.
+are removed), with any number of jobs: nothing failed, every file is what the model says, the first run ran each command once (with links inside
+directories once or more), and a second run runs nothing.
 
 STET_SEED, STET_STEPS (projects)."""
 import json, os, pathlib, random, shutil, subprocess, sys
@@ -31,7 +31,10 @@ class Node:
 
     def ways(self):
         more = {"file": ["ref", "path", "glob", "around"], "dep": ["ref", "path", "glob", "around"], "dir": ["ref", "path", "globdir", "inside"], "each": ["glob", "each-path"]}[self.kind]
-        return more + ["word", "word", "cd", "redirect", "variable", "shellglob", "string", "option"]
+        return more + ["word", "word", "cd", "redirect", "variable", "shellglob", "string", "option"] + LINKED
+
+
+LINKED = ["link-declared", "link-around", "link-word", "link-glob", "link-shellglob"]  # links that no path names
 
 
 def content(nodes, sources, n, made):
@@ -77,6 +80,16 @@ def toml(nodes):
             elif made:
                 files[f"f{i}"] = made
                 parts.append(f"cat {{f{i}}}")
+            elif way in ("link-declared", "link-around"):
+                files[f"f{i}"] = f"l/{w}/file" if way == "link-declared" else f"l/{w}/around"
+                parts.append(f"find -L {{f{i}}}/ -type f -exec cat '{{}}' ';'")
+            elif way == "link-word":
+                parts.append(f"find -L l/{w}/around -type f -exec cat '{{}}' ';'")
+            elif way == "link-glob":
+                files[f"f{i}"] = f"l/{w}/file/*"
+                parts.append(f"cat /dev/null {{f{i}}}")
+            elif way == "link-shellglob":
+                parts.append(f"for f in l/{w}/file/*; do test ! -f $f || cat $f; done")
             elif way == "around":
                 parts.append(f"find {d} -type f -exec cat '{{}}' ';'")
             elif way == "cd":
@@ -125,6 +138,11 @@ def place(nodes, sources):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
+        for kind, target in {"file": nodes[name].out(), "around": f"o/{name}"}.items():
+            link = root / "l" / name / kind / "x"
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if not link.is_symlink():
+                link.symlink_to("../../../" + target)
         script = root / f"src/read-{name}.sh"
         script.write_text(f"cat {nodes[name].out()}\n")
     (root / "stet.toml").write_text(toml(nodes))
@@ -169,7 +187,8 @@ def project():
     place(nodes, sources)
     jobs = lambda: f"-j{pick([1, 2, 4, 8])}"
     actions = sum(3 if n.kind == "each" else 1 for n in nodes.values())
-    wrong = compare("the first run", nodes, sources, run(jobs()), actions) or compare("the second run", nodes, sources, run(), 0)
+    linked = any(way in LINKED for n in nodes.values() for way in n.reads.values())
+    wrong = compare("the first run", nodes, sources, run(jobs()), None if linked else actions) or compare("the second run", nodes, sources, run(), 0)
     for step in range(4):
         if wrong:
             break

@@ -3,11 +3,11 @@
 another place that has the sources alone and no earlier results. The oracle is stet itself without a past, so it shares no knowledge of what
 changed; what it can't see, a run that is the same both times and wrong, is for pipeline.py, whose model knows the right answer.
 
-Pipelines: patterns over sources, over outputs of other nodes, of nodes with `each`, of produced directories and of dependency files; chains of
+Pipelines: plain names of files that a node makes, once made, or never; paths with `..` behind a link; names that begin with a dash; patterns over sources, over outputs of other nodes, of nodes with `each`, of produced directories and of dependency files; chains of
 these; scripts and programs of the project that nobody declares, in lists and in shell strings; files that are not there; directories as
 inputs and outputs; outputs that are read through a link; values from standard output; `after`; effects; nodes that fail.
 
-Changes: sources edited, removed, added, made executable, turned into directories or links and back; scripts edited; outputs edited and deleted by
+Changes: sources edited, removed, added, made executable, turned into directories or links and back; scripts edited; outputs and dependency files edited and deleted by
 hand; nodes added, removed, renamed, given other outputs; gc --outputs; a kill in the middle; runs of one node, with other options, and two at
 once; a clone at another place with the results.
 
@@ -43,6 +43,7 @@ class Node:
     def __init__(self, name, kind):
         self.name, self.kind, self.salt, self.number = name, kind, random.randrange(1000), random.randrange(4)
         self.reads, self.out, self.tool, self.extra = [], "", None, {}
+        self.extra_word = pick([plain(), plain(), "way/../a.in", "./-d.in"])  # what the words of the command name: an output of another node, or of none any more
 
     def toml(self):
         k, o = self.kind, self.out
@@ -81,7 +82,8 @@ class Node:
             return head + f"pwd >> {{out}}; cat {files} /dev/null >> {{out}}"
         tools = [f"sh tools/cat.sh {files} >> {{out}}", f"tools/count.sh {files} >> {{out}}", f"cd tools && . ./common.sh && common >> ../{{out}}",
                  f"[ ! -f tools/extra ] || cat tools/extra >> {{out}}; cat {files} /dev/null >> {{out}}",
-                 f"cat < 'tools/with space' >> {{out}}; wc -c {files} /dev/null >> {{out}}", f"X=tools/extra; cat \"$X\" {files} >> {{out}} 2>/dev/null; true"]
+                 f"cat < 'tools/with space' >> {{out}}; wc -c {files} /dev/null >> {{out}}", f"X=tools/extra; cat \"$X\" {files} >> {{out}} 2>/dev/null; true",
+                 f"cat {files} /dev/null >> {{out}}; cat {self.extra_word} >> {{out}} 2>/dev/null; true"]
         if self.tool is not None and self.tool < len(tools):
             return head + tools[self.tool]
         return head + f"for f in {files}; do echo $f; cat $f; done >> {{out}}"
@@ -113,12 +115,17 @@ def text():
 
 
 def source_patterns():
-    return pick(["src/*.in", "src/**/*.in", "src/a*.in", f"src/{pick('abcd')}.in", "src/[ab].in", "src/sub/*"])
+    return pick(["src/*.in", "src/**/*.in", "src/a*.in", f"src/{pick('abcd')}.in", "src/[ab].in", "src/sub/*", "way/../a.in", "-d.in", "-*.in"])
 
 
 def output_patterns():
     """What may take in outputs, of whomever; a circle is refused, and tried again."""
-    return pick(["o1/*.txt", "o1/*", "o2/**/*.txt", "o1/a*.txt", "o[1-3]/*.txt", "o2/*/*.txt", "o3/*.txt", "o3/**", "o1/*.x", "o2/d1", "o3/a.txt"])
+    return pick(["o1/*.txt", "o1/*", "o2/**/*.txt", "o1/a*.txt", "o[1-3]/*.txt", "o2/*/*.txt", "o3/*.txt", "o3/**", "o1/*.x", "o2/d1", "o3/a.txt", plain(), plain()])
+
+
+def plain():
+    """The name of a file that some node may make, once made, or never."""
+    return f"{pick(['o1', 'o1', 'o3'])}/{pick([*'abx', *(f'n{i}' for i in range(4))])}.txt"
 
 
 def reads(depth):
@@ -221,7 +228,10 @@ def change_source():
     if chance(0.05):
         put("cur", ("l", pick(["o1", "o1", "o3", "src", "nowhere"])))
         return "another end of the link cur"
-    path = pick([*(s for s in sources if s != "cur"), f"src/{pick('abcd')}.in", f"src/sub/{pick('xyz')}.in", f"src/{pick('ab')}.in", f"inc/h{random.randrange(4)}", "tools/extra"])
+    if chance(0.05):
+        put("way", ("l", pick(["w1/in", "w2/in", "w2/in/../in", "nowhere"])))
+        return "another end of the link way"
+    path = pick([*(s for s in sources if s not in ("cur", "way") and not s.endswith("/keep")), f"src/{pick('abcd')}.in", f"src/sub/{pick('xyz')}.in", f"src/{pick('ab')}.in", f"inc/h{random.randrange(4)}", "tools/extra"])
     there = sources.get(path)
     kind = pick(["edit", "edit", "edit", "remove", "mode", "touch", "link", "swap"])
     if path.startswith("tools/"):
@@ -322,8 +332,9 @@ def change_outputs():
             del sources[p]
         shutil.rmtree(root / top, ignore_errors=True)
         return f"remove {top}"
-    if unread(r):
-        return "nothing"
+    if unread(r):  # what it listed when its command ended counts
+        there[r].unlink() if kind == "delete" else there[r].write_text(pick(["", "x: nothing\n", "x: src/a.in\n"]))
+        return f"{kind} dependency file {r}"
     if kind == "edit":
         there[r].write_text("by hand\n")
     elif kind == "delete":
@@ -432,6 +443,11 @@ for i in range(3):
 for c in "abc":
     put(f"src/{c}.in", ("f", text(), False))
 put("src/sub/x.in", ("f", text(), False))
+for d in ["w1", "w2"]:  # way/../a.in is in one of them
+    put(f"{d}/in/keep", ("f", "", False))
+    put(f"{d}/a.in", ("f", text(), False))
+put("way", ("l", "w1/in"))
+put("-d.in", ("f", text(), False))
 while len(nodes) < 4:
     change_nodes()
 
@@ -458,6 +474,12 @@ for step in range(STEPS):
         oracle = build_fresh()
     wanted = {p: v for p, v in tree(fresh).items()}
     result = stet(root, "run", "-k")
+    for _ in range(3):  # one removed node's output may hide another's
+        if "left behind" in result.stdout:
+            history.append("gc of what is left")
+            stet(root, "gc", "--outputs")
+            result = stet(root, "run", "-k")
+    check(f"{name}: gc --outputs removes what is in the way", "left behind" not in result.stdout, result.stdout + toml())
     compare(name, root, result, oracle, True)
     made_once |= {p for p in wanted if p not in sources}
     give_up()

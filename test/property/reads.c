@@ -443,11 +443,11 @@ static void add_functions(node_list *out) {
                 char *code =
                     bare ? stet_asprintf("%s return %s }", take, ways[w])
                          : stet_asprintf("%s try { return %s } catch (e) { return 'E ' + e.message } }", take, ways[w]);
-                stet_value module = stet_object();
-                stet_put(&module, "type", stet_string("javascript"));
-                stet_put(&module, "implementation", stet_string(code));
+                stet_value module = stet_value_object();
+                stet_value_put(&module, "type", stet_value_string("javascript"));
+                stet_value_put(&module, "implementation", stet_value_string(code));
                 if ((w + f + p) % 16 == 1)
-                    stet_put(
+                    stet_value_put(
                         &module, "argumentSchema",
                         kit_value("{'prefixItems':[{'properties':{'v':{'type':['object','array','null']},'c':{'not':{"
                                   "'required':['k']}}}}]}"));
@@ -482,10 +482,10 @@ static void add_sequences(node_list *out, uint64_t *random) {
         stet_buf_str(&code, " return all }");
         char *cell = stet_asprintf("{'/':{'link@1':{'id':'s%zu','asCell':true}}}", i);
         stet_value inputs = filled(f->inputs, p);
-        stet_put(&inputs, "w", kit_value(cell));
-        stet_value module = stet_object();
-        stet_put(&module, "type", stet_string("javascript"));
-        stet_put(&module, "implementation", stet_string(stet_buf_cstr(&code)));
+        stet_value_put(&inputs, "w", kit_value(cell));
+        stet_value module = stet_value_object();
+        stet_value_put(&module, "type", stet_value_string("javascript"));
+        stet_value_put(&module, "implementation", stet_value_string(stet_buf_cstr(&code)));
         *stet_vec_add(out) =
             (node){inputs, module, stet_asprintf("%s on %s of %s", stet_buf_cstr(&code), f->inputs, p->doc),
                    strchr(f->inputs, '~') ? p : NULL, stet_asprintf("sequence %zu", i % 300)};
@@ -519,7 +519,7 @@ static const char mapped_child[] =
 /* One node: input number `at` of the row is the place, `form` says how. */
 static void add_ref(const ref_row *row, const char *at, const place *p, const char *bound, const char *other,
                     node_list *out) {
-    stet_value inputs = stet_object(), module = stet_object();
+    stet_value inputs = stet_value_object(), module = stet_value_object();
     char words[256], *save = NULL;
     snprintf(words, sizeof words, "%s", row->inputs);
     for (char *word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
@@ -527,13 +527,13 @@ static void add_ref(const ref_row *row, const char *at, const place *p, const ch
         bool optional = word[n - 1] == '?', rest = n > 3 && strcmp(word + n - 3, "...") == 0;
         if (strcmp(word, "*") == 0) {
             if (!ref_has_children(row))
-                stet_put(&inputs, "v", strcmp(at, "v") == 0 ? filled(bound, p) : kit_value(other));
+                stet_value_put(&inputs, "v", strcmp(at, "v") == 0 ? filled(bound, p) : kit_value(other));
             continue;
         }
         word[rest ? n - 3 : n - (size_t)optional] = 0;
         if (rest && other == others[4]) { /* inputs of any names */
-            stet_put(&inputs, "x", filled(bound, p));
-            stet_put(&inputs, "y", kit_value("2"));
+            stet_value_put(&inputs, "x", filled(bound, p));
+            stet_value_put(&inputs, "y", kit_value("2"));
             continue;
         }
         const char *value = other;
@@ -543,17 +543,17 @@ static void add_ref(const ref_row *row, const char *at, const place *p, const ch
         if (strcmp(word, "template") == 0)
             value = other == others[0] ? "'<{v}>'" : "'<{v/a}{v/k/a}>'";
         if (strcmp(word, at) == 0)
-            stet_put(&inputs, word, filled(bound, p));
+            stet_value_put(&inputs, word, filled(bound, p));
         else if (!(ref_has_children(row) && optional) && !(optional && other == others[1]))
-            stet_put(&inputs, word, kit_value(value));
+            stet_value_put(&inputs, word, kit_value(value));
     }
-    stet_put(&module, "type", stet_string("ref"));
-    stet_put(&module, "ref", stet_string(row->name));
+    stet_value_put(&module, "type", stet_value_string("ref"));
+    stet_value_put(&module, "ref", stet_value_string(row->name));
     if (ref_has_children(row)) {
         char *text = stet_asprintf(child, other == others[0] ? "x" : "y");
-        stet_put(&module, "pattern", kit_value(text));
+        stet_value_put(&module, "pattern", kit_value(text));
         if (other == others[2])
-            stet_put(&module, "key", stet_string("a"));
+            stet_value_put(&module, "key", stet_value_string("a"));
         stet_free(text);
     }
     *stet_vec_add(out) =
@@ -623,8 +623,8 @@ static void put(stet_tx *tx, const char *id, const char *scope, const char *json
         ok(stet_tx_drop(tx, &(stet_docname){id, scope}, &err));
         return;
     }
-    stet_value envelope = stet_object();
-    stet_put(&envelope, "value", kit_value(json));
+    stet_value envelope = stet_value_object();
+    stet_value_put(&envelope, "value", kit_value(json));
     ok(stet_tx_put(tx, &(stet_docname){id, scope}, envelope, &err));
 }
 
@@ -660,23 +660,23 @@ static void open_other(place_world *x) {
 }
 
 static void install(place_world *x, test *t) {
-    stet_value pattern = stet_object(), nodes = stet_array(), result = stet_object();
+    stet_value pattern = stet_value_object(), nodes = stet_value_array(), result = stet_value_object();
     for (size_t i = 0; i < t->count; i++) {
         char id[24];
-        stet_value n = stet_object(), ref = stet_object();
+        stet_value n = stet_value_object(), ref = stet_value_object();
         snprintf(id, sizeof id, "n%zu", i);
-        stet_put(&n, "id", stet_string(id));
-        stet_put(&n, "inputs", stet_retain(t->nodes[i]->inputs));
-        stet_put(&n, "module", stet_retain(t->nodes[i]->module));
+        stet_value_put(&n, "id", stet_value_string(id));
+        stet_value_put(&n, "inputs", stet_value_retain(t->nodes[i]->inputs));
+        stet_value_put(&n, "module", stet_value_retain(t->nodes[i]->module));
         /* They look at their cells, and only a sequence writes, to its own: who reads the same waits for none of them.
          */
-        stet_value writes = stet_array();
-        if (stet_find(t->nodes[i]->inputs, "w", 1, NULL))
-            stet_push(&writes, stet_string("w"));
-        stet_put(&n, "materializerWriteInputPaths", writes);
-        stet_push(&nodes, n);
-        stet_put(&ref, "$", stet_string(id));
-        stet_put(&result, id, ref);
+        stet_value writes = stet_value_array();
+        if (stet_value_find(t->nodes[i]->inputs, "w", 1, NULL))
+            stet_value_push(&writes, stet_value_string("w"));
+        stet_value_put(&n, "materializerWriteInputPaths", writes);
+        stet_value_push(&nodes, n);
+        stet_value_put(&ref, "$", stet_value_string(id));
+        stet_value_put(&result, id, ref);
     }
     for (size_t i = 0; i < PLACES; i++) { /* a list whatever is there, and a child for each element */
         char *text = fill("{'v':@}", &places[i]);
@@ -685,24 +685,24 @@ static void install(place_world *x, test *t) {
                                    "'module':{'type':'ref','ref':'map','pattern':%s}}]",
                                    places[i].doc, text, places[i].doc, places[i].doc, mapped_child);
         stet_value two = kit_value(both);
-        stet_push(&nodes, stet_retain(stet_at(two, 0)));
-        stet_push(&nodes, stet_retain(stet_at(two, 1)));
-        stet_release(two);
+        stet_value_push(&nodes, stet_value_retain(stet_value_at(two, 0)));
+        stet_value_push(&nodes, stet_value_retain(stet_value_at(two, 1)));
+        stet_value_release(two);
         stet_free(text);
         stet_free(both);
     }
-    stet_put(&pattern, "pattern", stet_int(1));
-    stet_put(&pattern, "name", stet_string("p"));
-    stet_put(&pattern, "nodes", nodes);
-    stet_put(&pattern, "result", result);
+    stet_value_put(&pattern, "pattern", stet_value_int(1));
+    stet_value_put(&pattern, "name", stet_value_string("p"));
+    stet_value_put(&pattern, "nodes", nodes);
+    stet_value_put(&pattern, "result", result);
     stet_pattern *p;
     stet_sched_installed out;
     stet_value problems;
     stet_error e = STET_ERROR_INIT;
     if (stet_pattern_of_value("p.json", pattern, &kit_checks, &p, &problems, &e) != STET_OK)
         fail_msg("%s: %s", e.message, stet_json_print(problems, STET_JSON_CANONICAL, NULL));
-    stet_release(problems);
-    ok(stet_sched_install(x->w->sched, p, "p", stet_null(), stet_null(), &out, &err));
+    stet_value_release(problems);
+    ok(stet_sched_install(x->w->sched, p, "p", stet_value_null(), stet_value_null(), &out, &err));
     stet_pattern_free(p);
     kit_install(x->w, "q", PATTERN("{}", REF("made", "value", "{'value':" LINK("ts") "}"), "{'$':'made'}"));
 }
@@ -745,7 +745,7 @@ static outcome *look(place_world *x, test *t) {
     /* The other piece: who looks at what it failed to make waits. */
     stet_action_filter other = {.piece = "piece:q", .scope = "", .generation = -1, .limit = 10};
     ok(stet_observe_list(x->w->space, 0, &other, &arena, &at, &count, &next, &err));
-    bool other_failed = count == 1 && (at[0].failed || at[0].cause.state != STET_STANDS);
+    bool other_failed = count == 1 && (at[0].failed || at[0].cause.state != STET_STATE_STANDS);
     next = 0;
     do {
         stet_action_filter f = {.piece = "piece:p", .scope = "", .generation = -1, .after = next, .limit = 500};
@@ -759,7 +759,7 @@ static outcome *look(place_world *x, test *t) {
             size_t n = strtoul(name + 1, NULL, 10);
             assert_true(name[0] == 'n' && n < t->count);
             bool own = strpbrk(name, "[/:") == NULL; /* not of a child, of which not all is wanted */
-            if (own && stet_standing_of(&standing, at[i].action) != STET_STANDS) {
+            if (own && stet_standing_of(&standing, at[i].action) != STET_STATE_STANDS) {
                 left[n] = at[i].cause.reason;
                 out[n].waits = true;
             }
@@ -789,7 +789,7 @@ static outcome *look(place_world *x, test *t) {
                         : status == STET_OK ? stet_json_print(v, STET_JSON_CANONICAL, NULL)
                                             : stet_asprintf("%s: %s", stet_status_name(status), e.message);
         if (status == STET_OK)
-            stet_release(v);
+            stet_value_release(v);
         stet_error_clear(&e);
         stet_path_release(&path);
     }
@@ -926,8 +926,8 @@ static void every_look_at_every_shape(void **state) {
         taken, t.all.len, t.steps, t.runs, t.restarts, t.compared, t.scratch);
     assert_int_equal(differences, 0);
     for (size_t i = 0; i < t.all.len; i++) {
-        stet_release(t.all.at[i].inputs);
-        stet_release(t.all.at[i].module);
+        stet_value_release(t.all.at[i].inputs);
+        stet_value_release(t.all.at[i].module);
         stet_free(t.all.at[i].what);
         stet_free(t.all.at[i].way);
     }

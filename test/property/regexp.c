@@ -50,15 +50,16 @@ static int close_all(void **ctx) {
 static stet_value run(const char *name, int64_t seed, int64_t count) {
     fake_run r;
     stet_value module = fake_parse("{\"type\":\"javascript\",\"implementation\":{\"file\":\"fuzz.js\"}}"),
-               implementation = stet_retain(stet_get(module, "implementation")), inputs = stet_object();
-    stet_put(&implementation, "export", stet_string(name));
-    stet_put(&module, "implementation", implementation);
-    stet_put(&inputs, "seed", stet_int(seed));
-    stet_put(&inputs, "count", stet_int(count));
-    js_run_do(state, &r, module, inputs, stet_null(), stet_null());
+               implementation = stet_value_retain(stet_value_get(module, "implementation")),
+               inputs = stet_value_object();
+    stet_value_put(&implementation, "export", stet_value_string(name));
+    stet_value_put(&module, "implementation", implementation);
+    stet_value_put(&inputs, "seed", stet_value_int(seed));
+    stet_value_put(&inputs, "count", stet_value_int(count));
+    js_run_do(state, &r, module, inputs, stet_value_null(), stet_value_null());
     if (r.failed)
         fail_msg("%s with seed %lld: %s", name, (long long)seed, r.error.message);
-    stet_value result = stet_retain(r.result);
+    stet_value result = stet_value_retain(r.result);
     fake_run_release(&r);
     return result;
 }
@@ -71,13 +72,13 @@ static void same_answers(void **ctx) {
     (void)ctx;
     int64_t same = 0, matched = 0, engine = 0, n = rounds(1, 4, 60);
     for (int64_t seed = 1; seed <= n; seed++) {
-        stet_value result = run("compare", seed, 1000), different = stet_get(result, "different");
-        if (stet_typeof(different) == STET_STRING)
-            fail_msg("seed %lld: %s", (long long)seed, stet_as_string(&different, NULL));
-        same += stet_as_int(stet_get(result, "same"));
-        matched += stet_as_int(stet_get(result, "matched"));
-        engine += stet_as_int(stet_get(result, "engine"));
-        stet_release(result);
+        stet_value result = run("compare", seed, 1000), different = stet_value_get(result, "different");
+        if (stet_value_type(different) == STET_TYPE_STRING)
+            fail_msg("seed %lld: %s", (long long)seed, stet_value_as_string(&different, NULL));
+        same += stet_value_as_int(stet_value_get(result, "same"));
+        matched += stet_value_as_int(stet_value_get(result, "matched"));
+        engine += stet_value_as_int(stet_value_get(result, "engine"));
+        stet_value_release(result);
     }
     print_message("# %lld answers compared, %lld of them matches; the engine was wrong in %lld\n", (long long)same,
                   (long long)matched, (long long)engine);
@@ -89,7 +90,7 @@ static void same_answers(void **ctx) {
 static void no_operation_takes_long(void **ctx) {
     (void)ctx;
     for (int64_t seed = 1; seed <= rounds(3, 15, 600); seed++)
-        stet_release(run("longest", seed, 0));
+        stet_value_release(run("longest", seed, 0));
 }
 
 int main(void) {

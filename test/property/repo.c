@@ -38,9 +38,9 @@ static stet_status random_node(stet_repo *r, int depth, stet_hash *out) {
     stet_status st = STET_OK;
     unsigned kind = depth == 0 ? 0 : pick(4), count = 1 + pick(3);
     if (kind == 0) {
-        stet_value v = pick(2) ? stet_int(pick(50)) : stet_stringf("text %u", pick(50));
+        stet_value v = pick(2) ? stet_value_int(pick(50)) : stet_value_stringf("text %u", pick(50));
         st = stet_repo_put_value(r, v, &datum, &err);
-        stet_release(v);
+        stet_value_release(v);
         return st == STET_OK ? stet_node_literal(datum, stet_repo_sink(r), out, &err) : st;
     }
     for (unsigned i = 0; i < count && st == STET_OK; i++)
@@ -50,17 +50,17 @@ static stet_status random_node(stet_repo *r, int depth, stet_hash *out) {
     if (kind == 1)
         return stet_node_call(builtins[pick(3)], in, count, stet_repo_sink(r), out, &err);
     if (kind == 2) {
-        st = stet_dag_id(in[0], stet_null(), stet_repo_sink(r), &dag, &err);
+        st = stet_dag_id(in[0], stet_value_null(), stet_repo_sink(r), &dag, &err);
         stet_value v = kit_json("{\"kind\":\"import\",\"type\":\"node\"}");
-        stet_put(&v, "target", stet_hash_text(dag));
+        stet_value_put(&v, "target", stet_hash_text(dag));
         if (st == STET_OK)
             st = stet_repo_put(r, v, STET_RECORD_NODE, out, &err);
-        stet_release(v);
+        stet_value_release(v);
         return st;
     }
     st = stet_node_call("dml+exec://test/f", in, count, stet_repo_sink(r), out, &err);
     if (st == STET_OK)
-        st = stet_repo_put_result(r, stet_int(pick(1000)), &dag, &err);
+        st = stet_repo_put_result(r, stet_value_int(pick(1000)), &dag, &err);
     stet_exec e = {.node = *out, .result = dag, .ok = true, .attempt = 1 + pick(3)};
     return st == STET_OK ? stet_repo_pin_exec(r, &e, &exec, &err) : st;
 }
@@ -73,7 +73,7 @@ static void commit_something(stet_repo *r, int me) {
     if (st == STET_OK) {
         st = random_node(r, 3, &node);
         if (st == STET_OK)
-            st = stet_dag_id(node, stet_null(), stet_repo_sink(r), &dag, &err);
+            st = stet_dag_id(node, stet_value_null(), stet_repo_sink(r), &dag, &err);
         if (st == STET_OK)
             st = stet_history_commit(r, "main", name, &dag, "work", &id, &err);
         if (st == STET_OK)
@@ -161,19 +161,19 @@ static stet_value tree_of(stet_repo *r) {
     stet_value c, t, dags;
     OK(stet_repo_ref(r, "refs/heads/main", &there, &id, &err));
     if (!there)
-        return stet_object();
+        return stet_value_object();
     OK(stet_repo_get(r, id, STET_RECORD_COMMIT, &c, &err));
-    assert_true(stet_hash_of_text(stet_get(c, "tree"), &tree));
+    assert_true(stet_hash_of_text(stet_value_get(c, "tree"), &tree));
     OK(stet_repo_get(r, tree, STET_RECORD_TREE, &t, &err));
-    dags = stet_retain(stet_get(t, "dags"));
-    stet_release(c);
-    stet_release(t);
+    dags = stet_value_retain(stet_value_get(t, "dags"));
+    stet_value_release(c);
+    stet_value_release(t);
     return dags;
 }
 
 /* What each owner last gave its names. */
 static stet_value expected(void) {
-    stet_value all = stet_object();
+    stet_value all = stet_value_object();
     for (int i = 0; i < REPOS; i++) {
         stet_repo *r;
         char path[16], prefix[8];
@@ -182,13 +182,13 @@ static stet_value expected(void) {
         OK(stet_repo_open_path(path, 0, &r, &err));
         kit_sound(r);
         stet_value dags = tree_of(r);
-        for (size_t j = 0; j < stet_count(dags); j++) {
+        for (size_t j = 0; j < stet_value_count(dags); j++) {
             size_t len;
-            const char *name = stet_key_at(dags, j, &len);
+            const char *name = stet_value_key_at(dags, j, &len);
             if (strncmp(name, prefix, 3) == 0)
-                stet_put_n(&all, name, len, stet_retain(stet_at(dags, j)));
+                stet_value_put_n(&all, name, len, stet_value_retain(stet_value_at(dags, j)));
         }
-        stet_release(dags);
+        stet_value_release(dags);
         stet_repo_close(r);
     }
     return all;
@@ -242,23 +242,23 @@ static void one_world(unsigned seed, int rounds) {
         OK(stet_repo_open_path(path, 0, &r, &err));
         kit_sound(r);
         stet_value dags = tree_of(r);
-        if (!stet_equal(dags, want)) {
+        if (!stet_value_equal(dags, want)) {
             char *a = stet_json_print(want, STET_JSON_PRETTY, NULL), *b = stet_json_print(dags, STET_JSON_PRETTY, NULL);
             fail_msg("seed %u, %s:\n%s\n%s", seed, path, a, b);
         }
-        for (size_t j = 0; j < stet_count(dags);
+        for (size_t j = 0; j < stet_value_count(dags);
              j++) { /* and all that leads to them; a value, where its calls are pinned here */
             stet_hash dag;
             stet_value v;
-            assert_true(stet_hash_of_text(stet_at(dags, j), &dag));
+            assert_true(stet_hash_of_text(stet_value_at(dags, j), &dag));
             stet_status st = stet_repo_dag_value(r, dag, &v, &err);
             if (st == STET_OK)
-                stet_release(v);
+                stet_value_release(v);
             else if (st != STET_NOT_FOUND)
                 OK(st);
             stet_error_clear(&err);
         }
-        stet_release(dags);
+        stet_value_release(dags);
         stet_repo_gc_report report;
         OK(stet_repo_gc(r, &(stet_repo_gc_opts){.grace_s = 0}, &report, &err));
         kit_sound(r);
@@ -268,8 +268,9 @@ static void one_world(unsigned seed, int rounds) {
     OK(stet_repo_open_path("remote.db", 0, &remote, &err));
     kit_sound(remote);
     stet_repo_close(remote);
-    print_message("# seed %u: %zu names, %d of %d processes killed\n", seed, stet_count(want), killed, 2 * rounds);
-    stet_release(want);
+    print_message("# seed %u: %zu names, %d of %d processes killed\n", seed, stet_value_count(want), killed,
+                  2 * rounds);
+    stet_value_release(want);
 }
 
 static void all_become_equal(void **state) {

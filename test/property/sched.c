@@ -302,7 +302,7 @@ static void print_pattern(world *w, int p, stet_buf *b) {
 static void write_cell(world *w, stet_space *space, const char *cell, long value) {
     stet_tx *tx;
     ok(stet_tx_begin(space, "", &tx, &err));
-    ok(stet_tx_set(tx, cell, NULL, stet_int(value), &err));
+    ok(stet_tx_set(tx, cell, NULL, stet_value_int(value), &err));
     ok(stet_tx_commit(tx, NULL, &err));
 }
 
@@ -363,7 +363,7 @@ static void install(world *w, stet_sched *sched, int p) {
     snprintf(name, sizeof name, "p%d", p);
     print_pattern(w, p, &b);
     ok(stet_pattern_parse("random", b.data, b.len, &checks, &pattern, NULL, &err));
-    ok(stet_sched_install(sched, pattern, name, stet_null(), stet_null(), &in, &err));
+    ok(stet_sched_install(sched, pattern, name, stet_value_null(), stet_value_null(), &in, &err));
     stet_pattern_free(pattern);
     stet_buf_release(&b);
     w->pieces[p].installed = true;
@@ -389,7 +389,7 @@ static void compare_results(world *w, int p, int only) {
         stet_path_push(&path, "value");
         stet_path_push(&path, i == 0 ? "r0" : i == 1 ? "r1" : "r2");
         ok(stet_sched_get(w->sched, id, NULL, stet_path_ref(&path), &v, &err));
-        if (stet_typeof(v) != STET_INT || stet_as_int(v) != a.value) {
+        if (stet_value_type(v) != STET_TYPE_INT || stet_value_as_int(v) != a.value) {
             stet_buf b = STET_BUF(0);
             char *got = stet_json_print(v, STET_JSON_CANONICAL, NULL);
             for (int q = 0; q < PIECES; q++) {
@@ -401,7 +401,7 @@ static void compare_results(world *w, int p, int only) {
                      w->pieces[p].results[i], a.value, got);
         }
         w->compared++;
-        stet_release(v);
+        stet_value_release(v);
         stet_path_release(&path);
     }
 }
@@ -540,9 +540,9 @@ static void compare_index(world *w) {
         ok(memo->ops->load(memo, piece_doc, strchr(name, '/') + 1, &arena, &x, &err));
         bool dirty = stet_plan_is_dirty(plan, id);
         /* What was dirty here before another ran it costs a run when it is wanted, and no result. */
-        if ((x.state != STET_STANDS) != dirty && !(dirty && w->driven) && !(dirty && is_retry(w, id, &x)))
+        if ((x.state != STET_STATE_STANDS) != dirty && !(dirty && w->driven) && !(dirty && is_retry(w, id, &x)))
             fail_msg("step %ld: %s is %s in memory and %s in the index", w->step, name, dirty ? "dirty" : "standing",
-                     stet_state_name(x.state));
+                     stet_action_state_name(x.state));
         /* Nor are its reads known here. One that waits reads what it waits for, too. */
         if ((dirty && w->driven) || stet_plan_is_left(plan, id)) {
             stet_arena_release(&arena);
@@ -616,7 +616,9 @@ static void settle(world *w) {
     int meddle = w->meddle = pick(w, 8) ? 0 : 1 + pick(w, 6);
     ok(stet_sched_settle(w->sched, &r, &err));
     assert_int_equal(r.aside, 0);
-    stet_release(r.problems);
+    stet_value_release(r.problems);
+    if (stet_sched_passed_over(w->sched))
+        fail_msg("step %ld: passed over: %s", w->step, stet_sched_passed_over(w->sched));
     if (meddle && !w->meddle) { /* some ran twice, for different reasons */
         w->meddled++;
         memset(w->seen, 0, sizeof w->seen);
@@ -686,7 +688,7 @@ static void drive_beside(world *w, int p) {
     if (pick(w, 2)) {
         ok(stet_sched_demand_piece(sched, pick(w, 2) ? "p1" : "p0", &err));
         ok(stet_sched_settle(sched, &r, &err));
-        stet_release(r.problems);
+        stet_value_release(r.problems);
         w->driven = true;
     }
     stet_sched_close(sched);

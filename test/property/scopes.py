@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Documents that share ids and differ in scope, against a plain evaluator.
 
-Three pieces are drawn at random. Their nodes read arguments, outputs of nodes before them, and documents: of a few ids, among them ids that
-look like parts of the pieces, in three scopes. A document is edited by hand, or holds a link to another one, or is the output of one node,
+Three pieces are drawn at random, each in a scope. Their nodes read arguments, outputs of nodes before them, and documents: of a few ids, among them
+ids that look like parts of the pieces, in three scopes. A document is edited by hand, or holds a link to another one, or is the output of one node,
 or is written by one node through a cell.
 
 Steps: documents and arguments edited, links turned, code and inputs of nodes changed; one piece run, one document or one result made fresh.
@@ -47,8 +47,9 @@ class World:
 
     def __init__(self, rng):
         self.rng = rng
-        # In the common scope ids of pieces are theirs.
-        free = [(i, s) for i in IDS for s in SCOPES if s or ":" not in i]
+        self.scope = {p: rng.choice(SCOPES) for p in PIECES}
+        # In the scope of a piece such ids are its own; in the common one they are stet's.
+        free = [(i, s) for i in IDS for s in SCOPES if (s or ":" not in i) and not (i[:6] == "piece:" and self.scope[i[6]] == s)]
         rng.shuffle(free)
         self.values = {free.pop(): rng.randint(0, 9) for _ in range(rng.randint(3, 6))}
         self.links = {}
@@ -114,6 +115,9 @@ class World:
             return self.values[doc]
         return self.document(self.links[doc]) if doc in self.links else self.node(*self.made[doc])
 
+    def of(self, piece):
+        return ["--scope", self.scope[piece]] if self.scope[piece] else []
+
     def result(self, piece):
         return {n["id"]: self.node(n["at"]) for n in self.nodes if n["piece"] == piece} | {"cell": 5}
 
@@ -147,7 +151,7 @@ def step(where, w, log):
         elif kind == "argument":
             piece = rng.choice(PIECES)
             w.arguments[piece] = rng.randint(0, 99)
-            cli(where, "set", f"piece:{piece}:argument/n", str(w.arguments[piece]))
+            cli(where, "set", f"piece:{piece}:argument/n", str(w.arguments[piece]), *w.of(piece))
             log.append(f"argument {piece} {w.arguments[piece]}")
         elif kind == "link" and w.links:
             doc = rng.choice(list(w.links))
@@ -171,18 +175,18 @@ def step(where, w, log):
         same(f"{doc}", w.document(doc), get(where, doc, "--fresh"))
     elif ask == "result":
         log.append(f"fresh result of {piece}")
-        same(f"result of {piece}", w.result(piece), get(where, (f"piece:{piece}", ""), "--fresh"))
+        same(f"result of {piece}", w.result(piece), get(where, (f"piece:{piece}", w.scope[piece]), "--fresh"))
     else:
         log.append(f"run {piece}")
-        cli(where, "run", f"{piece}.json")
-        same(f"result of {piece}", w.result(piece), cli(where, "piece", "show", piece)["result"])
+        cli(where, "run", f"{piece}.json", *w.of(piece))
+        same(f"result of {piece}", w.result(piece), cli(where, "piece", "show", piece, *w.of(piece))["result"])
 
 
 def settle(where, w):
     for piece in PIECES:
-        cli(where, "run", f"{piece}.json")
+        cli(where, "run", f"{piece}.json", *w.of(piece))
     for piece in PIECES:
-        same(f"result of {piece}", w.result(piece), cli(where, "piece", "show", piece)["result"])
+        same(f"result of {piece}", w.result(piece), cli(where, "piece", "show", piece, *w.of(piece))["result"])
     for doc in list(w.values) + list(w.made):
         same(f"{doc}", w.document(doc), get(where, doc))
     for row in cli(where, "status")["pieces"]:
@@ -201,7 +205,7 @@ def program(where, seed):
             put(where, doc, link(to))
         for piece in PIECES:
             write(where, w, piece)
-            cli(where, "run", f"{piece}.json", "--set", f"n={w.arguments[piece]}")
+            cli(where, "run", f"{piece}.json", "--set", f"n={w.arguments[piece]}", *w.of(piece))
         settle(where, w)
         for i in range(STEPS):
             step(where, w, log)
@@ -209,7 +213,7 @@ def program(where, seed):
                 settle(where, w)
         settle(where, w)
         for piece in PIECES:
-            cli(where, "piece", "delete", piece)
+            cli(where, "piece", "delete", piece, *w.of(piece))
         for doc, value in w.values.items():
             same(f"{doc} after the pieces are gone", value, get(where, doc))
         cli(where, "check")
@@ -218,7 +222,7 @@ def program(where, seed):
         for line in log:
             print(f"#   {line}")
         for piece in PIECES:
-            print(f"#   {json.dumps(w.pattern(piece))}")
+            print(f"#   {w.scope[piece]!r} {json.dumps(w.pattern(piece))}")
         return False
     return True
 

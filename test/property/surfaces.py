@@ -2,11 +2,13 @@
 """Every surface says the same about how actions stand, and what it says is true: pieces over three spaces and their forks, with nodes that fail
 and recover, against a model that knows each value, each failure and what waits for it.
 
-Steps: documents set (0 makes whoever reads it fail) and deleted, arguments changed, code of nodes edited, outputs and results overwritten,
+Steps: documents set (0 makes whoever reads it fail) and deleted, arguments changed, code of nodes edited, only the default of a cell, an argument
+that nobody reads or the result edited in a pattern file, outputs and results overwritten,
 forks, runs with and without failed actions tried again, pulls, `get --fresh`, events whose handlers read what may be out of date.
 
 After each step, on every branch of every space: nothing that the model calls wrong, failed or waiting is told as up to date by action list, action
-show, why, status or a dry run, through the command line or a server that stays open. Then the project is copied, and the copy runs: whatever runs
+show, why, status or a dry run, through the command line or a server that stays open. A pattern that is another one than the piece was set up with
+is told as changed by status, why, action list and piece show, and no other is. Then the project is copied, and the copy runs: whatever runs
 there, and whatever has another value then, was not told as up to date; what fails is told as failed, and what waits as waiting."""
 import json, os, pathlib, random, shutil, sqlite3, subprocess, sys
 sys.path.insert(0, os.environ["STET_SOURCE"] + "/test/mcp")
@@ -77,11 +79,16 @@ class Model:
             for n in range(rng.randint(1, 4)):
                 nodes[f"n{n}"] = [rng.choice(["both", "both", "pick"]), n, [self.source(rank, n, home) for _ in "abc"]]
             self.pieces[name] = (home, nodes)
+        self.cells = {p: rng.choice([0, 1, 2]) for p in self.pieces}  # the default of its cell
+        self.extra = {p: 0 for p in self.pieces}                      # of its result
+        self.unread = {p: 0 for p in self.pieces}                     # of its argument
 
     def source(self, rank, n, home):
-        kind = rng.randrange(6)
+        kind = rng.randrange(7)
         if kind == 0:
             return ("argument",)
+        if kind == 6:
+            return ("cell",)
         if kind <= 2 and n > 0:
             return ("node", home, f"p{rank}", f"n{rng.randrange(n)}")
         if kind <= 4 and rank > 0:
@@ -100,6 +107,8 @@ class Model:
         space, branch = at
         if source[0] == "argument":
             return self.args[space, branch, piece]
+        if source[0] == "cell":
+            return self.cells[piece]
         there = at if source[1] == space else (source[1], "")
         if source[0] == "doc":
             return self.docs[there].get(source[2])
@@ -132,10 +141,13 @@ class Model:
         def bound(s):
             if s[0] == "argument":
                 return {"$": "argument/x"}
+            if s[0] == "cell":
+                return {"$": "c"}
             if s[0] == "doc":
                 return link(s[1], s[2])
             return {"$": s[3]} if s[2] == piece else link(s[1], f"piece:{s[2]}:node:{s[3]}")
-        pattern = {"pattern": 1, "name": piece, "argument": {"default": {"x": 1}}, "result": {n: {"$": n} for n in nodes}, "nodes": []}
+        pattern = {"pattern": 1, "name": piece, "argument": {"default": {"x": 1, "unread": self.unread[piece]}},
+                   "cells": {"c": {"default": self.cells[piece]}}, "result": {n: {"$": n} for n in nodes} | {"extra": self.extra[piece]}, "nodes": []}
         for n, (kind, k, sources) in nodes.items():
             code = (BOTH if kind == "both" else PICK).format(k=k)
             pattern["nodes"].append({"id": n, "module": {"type": "javascript", "implementation": code},
@@ -178,6 +190,14 @@ def edit_code():
     node[1] += 10
     m.write(piece)
     return f"edit the pattern of {piece}"
+
+
+def edit_beside():
+    """What no node's code says."""
+    piece, what = rng.choice(list(m.pieces)), rng.choice(["cells", "extra", "unread"])
+    getattr(m, what)[piece] = rng.choice([0, 1, 2, 3])
+    m.write(piece)
+    return f"edit {what} in the pattern of {piece}: {getattr(m, what)[piece]}"
 
 
 def overwrite():
@@ -233,10 +253,10 @@ def fail_twice():
     for space, branch, piece in m.installed():
         nodes = m.pieces[piece][1]
         for kind, _, sources in nodes.values():
-            own = [s for s in sources[:2] if s[0] != "node"]
-            upstream = [s for s in sources[:2] if s[0] == "node" and s[2] == piece and any(x[0] != "node" for x in nodes[s[3]][2][:2])]
+            own = [s for s in sources[:2] if s[0] not in ("node", "cell")]
+            upstream = [s for s in sources[:2] if s[0] == "node" and s[2] == piece and any(x[0] not in ("node", "cell") for x in nodes[s[3]][2][:2])]
             if kind == "both" and own and upstream:
-                found.append((space, branch, piece, own[0], next(x for x in nodes[upstream[0][3]][2][:2] if x[0] != "node")))
+                found.append((space, branch, piece, own[0], next(x for x in nodes[upstream[0][3]][2][:2] if x[0] not in ("node", "cell"))))
     if not found:
         return None
     space, branch, piece, *zeros = rng.choice(found)
@@ -253,7 +273,7 @@ def fail_twice():
     return f"make two nodes of {piece} in {space}@{branch} fail, the one that reads the other first"
 
 
-STEPS_OF = [(fail_twice, 5), (set_doc, 30), (set_argument, 10), (edit_code, 6), (overwrite, 6), (run_piece, 20), (pull, 10), (fresh, 10), (fork, 3)]
+STEPS_OF = [(fail_twice, 5), (set_doc, 30), (set_argument, 10), (edit_code, 6), (edit_beside, 10), (overwrite, 6), (run_piece, 20), (pull, 10), (fresh, 10), (fork, 3)]
 
 
 # ---- What must hold -----------------------------------------------------------------------------------------------------
@@ -285,6 +305,9 @@ def settled(project, at, piece, out, how):
 def get_fresh(project, at, piece, node):
     got = project.cli("get", f"piece:{piece}/{node}", "--fresh", *where(*at), ok=(0, 1))
     want = m.value(at, piece, node)
+    extra = project.cli("get", f"piece:{piece}/extra", "--fresh", *where(*at))["value"]
+    if extra != m.extra[piece]:
+        raise Failed(f"get --fresh of {piece}/extra in {at[0]}@{at[1]} gives {extra}, not {m.extra[piece]}")
     value = BAD if "error" in got else got["value"]
     if value != want:
         raise Failed(f"get --fresh of {piece}/{node} in {at[0]}@{at[1]} gives {got}, a new project {'a failure' if want is BAD else want}")
@@ -294,9 +317,16 @@ def look():
     """What each surface says of each action; what is told as up to date is what a new project gives."""
     global looked
     told = {}
+    hashes = {p: stet.cli("pattern", "check", f"{p}.json")["hash"] for p in m.pieces}
     for space, branch in m.places():
         status = {p["piece"]: p for p in stet.look("status", space=space, branch=branch)["pieces"]}
         for piece in [p for p in m.pieces if m.pieces[p][0] == space]:
+            at = dict(piece=piece, space=space, branch=branch)
+            shown = stet.look("piece show", piece, **at)
+            changed = shown["program"] != "cid:" + hashes[piece]
+            for name, row in [("status", status[piece]), ("piece show", shown), ("why", stet.look("why", piece, **at)), ("action list", stet.look("action list", piece, **at))]:
+                if ("patternChanged" in row) != changed:
+                    raise Failed(f"{name} of {piece} in {space}@{branch}: the pattern has changed: {changed}; {row}")
             rows = states_of(stet, (space, branch), piece)
             nodes = m.pieces[piece][1]
             if set(rows) != set(nodes):
@@ -317,7 +347,6 @@ def look():
                 if got != fate:
                     raise Failed(f"{piece}/{node} in {space}@{branch} is told as up to date with {got}; in a new project: {fate}")
             node = rng.choice(list(nodes))
-            at = dict(piece=piece, space=space, branch=branch)
             shown = stet.look("action show", piece, node, action=node, **at)
             why = stet.look("why", piece, node, action=node, **at)["reasons"][0]
             if not shown["state"] == why["state"] == rows[node]["state"]:

@@ -9,7 +9,7 @@ import pytest
 from conftest import stet as program
 
 import stet
-from stet import Project
+from stet import LimitError, Project
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def test_what_a_document_can_not_hold_is_refused(space, bad, error):
     deep = 1
     for _ in range(600):
         deep = [deep]
-    with pytest.raises(ValueError):
+    with pytest.raises(LimitError, match="511 levels"):
         space.set("d", deep)
     loop = []
     loop.append(loop)
-    with pytest.raises(ValueError):
+    with pytest.raises(LimitError, match="511 levels"):
         space.set("d", loop)
     assert space.get("d", None) is None
 

@@ -22,9 +22,9 @@ int main(void) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }
-    stet_value name = stet_get(doc, "name");
-    printf("%s %s\n", stet_as_string(&name, NULL), stet_version());
-    stet_release(doc);
+    stet_value name = stet_value_get(doc, "name");
+    printf("%s %s\n", stet_value_as_string(&name, NULL), stet_version());
+    stet_value_release(doc);
     return stet_version_number() != STET_VERSION_NUMBER;
 }
 C

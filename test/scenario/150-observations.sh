@@ -74,6 +74,7 @@ sed -i 's/keep_observations = 1/keep_observations = 0/' .stet/config.toml
 t "a setting that makes no sense is named"  expect_err "keep_observations" stet get x
 sed -i 's/keep_observations = 0/keep_observations = 1/' .stet/config.toml
 sql "INSERT INTO action(action, branch, piece, generation, name) SELECT max(action) + 1, 0, piece, 0, 'left-by-a-crash' FROM action GROUP BY piece"
+sql "UPDATE space_meta SET value = (SELECT count(*) << 32 FROM action) WHERE name = 'digest:action'"
 sql "INSERT INTO mark(action, space, branch, state, reason, seq) SELECT max(action), 0, 0, 3, 16, 0 FROM action"
 # The digest of the one mark there is: 1 * 2^32, and the CRC-32C of its columns, each with its type and length.
 python3 - <<'E'

@@ -43,7 +43,7 @@ def pattern(**change):
              node("map", {"type": "ref", "ref": "map", "pattern": child}, {"list": [1]}),
              node("choose", {"type": "ref", "ref": "ifElse"}, [True, {"$": "argument/n"}, {"$": "argument/other"}]),
              node("call", {"type": "call", "function": f"{LOCAL}/?command={c['function']}"}, {"n": {"$": "argument/n"}}),
-             node("command", {"type": "command", "argv": ["sh", "-c", f": {c['word']}; sh tool.sh; counts-program; ./tools/first; ls tree; cat words/*.txt link in.txt head.txt data/*.txt > out.txt; echo out.txt: in.txt head.txt > out.d; date > /dev/null"],
+             node("command", {"type": "command", "argv": ["sh", "-c", f": {c['word']}; sh tool.sh; counts-program; ./tools/first; ls tree; cat way/../in.txt words/*.txt link in.txt head.txt data/*.txt > out.txt; echo out.txt: in.txt head.txt > out.d; date > /dev/null"],
                               "files": ["in", "all"], "produces": {"out": c["out"]}, "depfile": "out.d", "env": ["COUNTS"]},
                   {"in": {"/": {"link@1": {"id": "file:in.txt"}}}, "all": {"/": {"link@1": {"id": "glob:data/*.txt"}}}})]
     return json.dumps({"pattern": 1, "name": "p", "argument": {"default": {"n": c["n"], "other": 1}, "schema": c["whole"]}, "cells": {"c": {"default": c["c"]}}, "nodes": nodes,
@@ -122,6 +122,8 @@ CHANGES = {
     ("command", "words of the command"): (lambda: P(word="two"), "command"),
     ("command", "declared input file"): (lambda: put("in.txt", "changed\n"), "command"),
     ("command", "file in a dependency file"): (lambda: put("head.txt", "changed\n"), "command"),
+    ("command", "dependency file itself"): (lambda: put("out.d", "out.txt: nothing\n"), "command"),
+    ("command", "link that `..` comes after in a path"): (lambda: ((root / "way").unlink(), (root / "way").symlink_to("data"))[1], "command"),
     ("command", "script that a word names"): (lambda: put("tool.sh", ": other"), "command"),
     ("command", "directory that a word names"): (lambda: (root / "tree/empty").mkdir(), "command"),
     ("command", "files that a pattern of the shell matches"): (lambda: put("words/b.txt", "b"), "command"),
@@ -202,6 +204,7 @@ put("tools/first", f"#!{base}/bin/counts-interpreter\n")
 put("tree/f", "f")
 put("words/a.txt", "a")
 (root / "link").symlink_to("in.txt")
+(root / "way").symlink_to("tree")
 put("in.txt", "in\n")
 put("head.txt", "head\n")
 put("data/a.txt", "a\n")

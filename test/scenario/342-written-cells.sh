@@ -21,7 +21,10 @@ t "a writer that changed nothing on a fork restores its cell"   is 7 --branch b
 writer 'c.set(x);' 0 ',{"id":"other","inputs":[1],"module":{"type":"ref","ref":"sum"}}'
 stet -q run f.json --branch b
 t "and writes it again when the pattern has changed"            is 7 --branch b
-t "which leaves no override behind"                             expect_out '"overridden":[]' stet status f --branch b --json
+t "what was set is below it still"                              expect_out '"overridden":["cell:c"]' stet status f --branch b --json
+stet -q run f.json --branch b --unset cell:c
+t "and can be taken back"                                       expect_out '"overridden":[]' stet status f --branch b --json
+t "which changes nothing where the computation writes"          is 7 --branch b
 
 new
 writer 'c.set(x);' 7
@@ -88,6 +91,7 @@ t "children write cells of their own"                           is '[10,20]'
 t "and each its part of one of the pattern around"              all '{"k1":1,"k2":1}'
 stet -q set 'piece:f:cell:r[a].z' 5
 t "and put right what others write there"                       is '[10,20]'
+stet -q run f.json --unset 'cell:r[a].z'
 t "what a child is given, and its result, is not set by hand"   expect_status 2 stet set 'piece:f:child:r[a]/result' 77
 t "a child's cell is not deleted"                               expect_err "--unset cell:r[a].z" stet doc delete 'piece:f:cell:r[a].z'
 t "nor made for a child that is not there"                      expect_status 2 stet set 'piece:f:cell:r[x].z' 1

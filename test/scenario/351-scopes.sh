@@ -107,6 +107,6 @@ t "the sum is right"                            same 22 "$(val piece:both/sum --
 t "unknown, it is another's still"              ./record other piece:both user:ann sum distrust
 t "here"                                        same "1 0 0 0" "$(state)"
 t "and when it runs"                            expect_out "ran 0, stood 1" stet run both.json
-t "who asks for readers sees which is which"    expect_out "piece:both (scope user:ann)  sum" stet space readers other
+t "who asks for readers sees which is which"    expect_out "both@user:ann  sum" stet space readers other
 t "and which is the piece's"                    same both "$(stet space readers k --json | json readers.0.piece)"
 finish

@@ -4,6 +4,7 @@
 . "$STET_SOURCE/test/scenario/lib.sh"
 mkdir one && cd one || exit 1
 stet init >/dev/null
+echo x >source
 cat >stet.toml <<'TOML'
 name = "places"
 [nodes.file]
@@ -18,6 +19,9 @@ produces = "tree"
 [nodes.link]
 command = "echo link >> ../log; mkdir {out}; ln -s $(pwd) {out}/here"
 produces = "links"
+[nodes.names]
+command = "echo names >> ../log; mkdir {out}; cp --parents $(pwd)/source {out}"
+produces = "names"
 [nodes.said]
 command = "echo said >> ../log; pwd"
 stdout = "text"
@@ -31,23 +35,24 @@ place = true
 TOML
 ran() { sort ../log | tr '\n' ' '; : >../log; }
 t "the first run" stet run
-t "runs everything" test "$(ran)" = "border file free link name said tree "
+t "runs everything" test "$(ran)" = "border file free link name names said tree "
 t "nothing more to do" expect_out "ran 0," stet run
 rm -rf file.txt tree border.bin
 t "removed outputs" stet run
 t "are put back here" test "$(ran)" = "" -a "$(cat file.txt)" = "$PWD"
-cd .. && mkdir two && cp one/stet.toml two/ && cd two || exit 1
+cd .. && mkdir two && cp one/stet.toml one/source two/ && cd two || exit 1
 stet init >/dev/null
 cp -r ../one/.stet/persist .stet/
 t "a clone with the results" stet run
-t "runs what depends on the place" test "$(ran)" = "border file link name said tree "
+t "runs what depends on the place" test "$(ran)" = "border file link name names said tree "
 t "and has its own path in it" test "$(cat file.txt tree/a/b)" = "$PWD
 $PWD" -a "$(readlink links/here)" = "$PWD"
+t "also in names of files" test -e "names$PWD/source"
 t "across blocks" test "$(tail -c $((${#PWD} + 1)) border.bin)" = "$PWD"
 t "and stands" expect_out "ran 0," stet run
 cd .. && mv two three && cd three || exit 1
 t "a project that moves" expect_out "file: dirty, changed: env:PROJECT=path" stet run --explain
-t "makes again what depends on the place" test "$(ran)" = "border file link name said tree " -a "$(cat file.txt)" = "$PWD"
+t "makes again what depends on the place" test "$(ran)" = "border file link name names said tree " -a "$(cat file.txt)" = "$PWD"
 t "why tells" expect_out "holds the path of the project" stet why places file
 t "place = true, where the path is not in the output" test "$(cat name.txt)" = three
 t "and nothing of what does not" bash -c '! "$STET" why places free | grep "path of the project"'

@@ -77,16 +77,16 @@ int main(void) {
     stet_error err = STET_ERROR_INIT;
     stet_project *p;
     stet_event_result r = {0};
-    stet_event e = {.piece = "flight", .stream = "look", .value = stet_null(), .id = "from-c"};
+    stet_event e = {.size = sizeof e, .piece = "flight", .stream = "look", .value = stet_value_null(), .id = "from-c"};
     if (stet_project_open(".", &p, &err) != STET_OK)
         return 1;
     for (int i = 0; i < 2; i++) {
-        if (stet_send(p, &e, &r, &err) != STET_OK)
+        if (stet_piece_send(p, &e, &r, &err) != STET_OK)
             return 2;
         printf("%s %s %d\n", r.id, r.applied ? "applied" : "known", r.seq > 0);
     }
     e.stream = "nowhere";
-    if (stet_send(p, &e, &r, &err) == STET_NOT_FOUND)
+    if (stet_piece_send(p, &e, &r, &err) == STET_NOT_FOUND)
         printf("%s; %s\n", err.message, err.hint);
     stet_error_clear(&err);
     stet_project_close(p);

@@ -51,14 +51,14 @@ int main(void) {
     stet_project *p;
     stet_error err = STET_ERROR_INIT;
     stet_event_result got;
-    stet_event event = {.piece = "todo", .stream = "items[b].add", .value = stet_int(1), .id = "c"};
-    stet_event gone = {.piece = "todo", .stream = "items[x].add", .value = stet_int(1)};
-    if (stet_project_open(".", &p, &err) != STET_OK || stet_send(p, &event, &got, &err) != STET_OK)
+    stet_event event = {.size = sizeof event, .piece = "todo", .stream = "items[b].add", .value = stet_value_int(1), .id = "c"};
+    stet_event gone = {.size = sizeof gone, .piece = "todo", .stream = "items[x].add", .value = stet_value_int(1)};
+    if (stet_project_open(".", &p, &err) != STET_OK || stet_piece_send(p, &event, &got, &err) != STET_OK)
         return printf("%s\n", err.message), 1;
     printf("%d ", got.applied);
-    if (stet_send(p, &event, &got, &err) != STET_OK)
+    if (stet_piece_send(p, &event, &got, &err) != STET_OK)
         return printf("%s\n", err.message), 1;
-    printf("%d %s\n", got.applied, stet_status_name(stet_send(p, &gone, &got, &err)));
+    printf("%d %s\n", got.applied, stet_status_name(stet_piece_send(p, &gone, &got, &err)));
     stet_project_close(p);
     return 0;
 }

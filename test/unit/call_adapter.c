@@ -72,11 +72,11 @@ static void good_replies(void **state) {
     stet_adapter_reply r = parsed("{\"v\":1,\"status\":\"pending\",\"token\":\"t\",\"poll_after_ms\":250,\"progress\":"
                                   "{\"done\":1,\"total\":4,\"note\":\"half\"}}");
     assert_int_equal(r.status, STET_ADAPTER_PENDING);
-    assert_string_equal(stet_as_string(&r.token, NULL), "t");
+    assert_string_equal(stet_value_as_string(&r.token, NULL), "t");
     assert_int_equal(r.poll_after_ms, 250);
     assert_int_equal(r.done, 1);
     assert_int_equal(r.total, 4);
-    assert_string_equal(stet_as_string(&r.note, NULL), "half");
+    assert_string_equal(stet_value_as_string(&r.note, NULL), "half");
     stet_adapter_reply_release(&r);
     r = parsed("{\"v\":1,\"status\":\"pending\",\"token\":\"\"}");
     assert_int_equal(r.status, STET_ADAPTER_PENDING);
@@ -149,7 +149,8 @@ static void take(void *ctx, const stet_adapter_reply *r) {
     h->status = r->status;
     snprintf(h->message, sizeof h->message, "%s", r->error.message);
     stet_value token = r->token;
-    snprintf(h->token, sizeof h->token, "%s", stet_typeof(token) == STET_STRING ? stet_as_string(&token, NULL) : "");
+    snprintf(h->token, sizeof h->token, "%s",
+             stet_value_type(token) == STET_TYPE_STRING ? stet_value_as_string(&token, NULL) : "");
     snprintf(h->log, sizeof h->log, "%.200s", r->log);
     h->log_len = r->log_len;
 }
@@ -177,7 +178,7 @@ static stet_adapter_poll *begin(const char *function, int64_t timeout, heard *h)
                               .ref = "refs/exec/u",
                               .execution = "u",
                               .key = "k",
-                              .token = stet_null(),
+                              .token = stet_value_null(),
                               .timeout_ms = timeout};
     *h = (heard){0};
     OK(stet_adapter_start(&loop, &r, take, h, &p, &err));
@@ -270,7 +271,7 @@ static void a_request_larger_than_a_pipe_arrives(void **state) {
                               .ref = "",
                               .execution = "u",
                               .key = "k",
-                              .token = stet_null()};
+                              .token = stet_value_null()};
     OK(stet_adapter_start(&loop, &r, take, &h, &p, &err));
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(h.status, STET_ADAPTER_PENDING);
@@ -318,7 +319,7 @@ static void one_that_is_not_there(void **state) {
                               .ref = "",
                               .execution = "",
                               .key = "",
-                              .token = stet_null()};
+                              .token = stet_value_null()};
     int before = faults_descriptors();
     FAILS(stet_adapter_start(&loop, &r, take, NULL, &p, &err), STET_NOT_FOUND, "no adapter no-such-adapter on $PATH");
     r.function = "dml+exec://x/y#z";

@@ -50,8 +50,8 @@ static int set_up(void **state) {
     OK(stet_project_open(".", &project, &err));
     OK(stet_repo_open(project, 0, &repo, &err));
     OK(stet_repo_begin(repo, &err));
-    OK(stet_repo_put_result(repo, stet_int(42), &good, &err));
-    OK(stet_repo_put_result(repo, stet_string("bad luck"), &bad, &err));
+    OK(stet_repo_put_result(repo, stet_value_int(42), &good, &err));
+    OK(stet_repo_put_result(repo, stet_value_string("bad luck"), &bad, &err));
     OK(stet_repo_commit(repo, &err));
     uv_loop_init(&loop);
     open_executor();
@@ -97,7 +97,7 @@ static int polls(void) {
 
 static stet_hash node_of(int64_t n) {
     stet_hash node;
-    stet_call_arg arg = {.value = stet_int(n)};
+    stet_call_arg arg = {.value = stet_value_int(n)};
     OK(stet_calls_node(repo, "dml+exec://test-adapter/f", &arg, 1, &node, &err));
     return node;
 }
@@ -351,11 +351,11 @@ static void rows_in_every_state_are_taken_up(void **state) {
                               .next_ms = INT64_MAX / 2, /* the clock was set back */
                               .token = "\xff\xfe",
                               .token_len = 2,
-                              .detail = stet_object()};
+                              .detail = stet_value_object()};
             stet_uuid(a.execution);
-            stet_put(&a.detail, "result", stet_hash_text(good));
+            stet_value_put(&a.detail, "result", stet_hash_text(good));
             OK(stet_attempt_add(repo, &a, &err));
-            stet_release(a.detail);
+            stet_value_release(a.detail);
             stet_call_state end = run(node);
             bool error = states[i] == STET_CALL_INTEGRATE_ERROR ||
                          (states[i] == STET_CALL_RETRY_WAIT && resume == STET_CALL_INTEGRATE_ERROR);
@@ -428,13 +428,13 @@ static void what_is_no_call_is_refused(void **state) {
     (void)state;
     stet_hash datum, literal, node;
     stet_call *c;
-    OK(stet_repo_put_value(repo, stet_int(1), &datum, &err));
+    OK(stet_repo_put_value(repo, stet_value_int(1), &datum, &err));
     OK(stet_node_literal(datum, stet_repo_sink(repo), &literal, &err));
     stet_call_request r = {.node = literal, .cache = true};
     FAILS(stet_executor_start(executor, &r, ended, &ends, &c, &err), STET_INVALID, "is not a call");
     r.node = stet_hash_of("x", 1);
     FAILS(stet_executor_start(executor, &r, ended, &ends, &c, &err), STET_NOT_FOUND, "");
-    stet_call_arg arg = {.value = stet_int(1)};
+    stet_call_arg arg = {.value = stet_value_int(1)};
     FAILS(stet_calls_node(repo, "http://x/", &arg, 1, &node, &err), STET_INVALID, "not the URI");
     FAILS(stet_calls_node(repo, "dml+exec://stet-exec-local/x?y=1", &arg, 1, &node, &err), STET_INVALID,
           "no such option");

@@ -57,7 +57,7 @@ static stet_status submit(void *ctx, const stet_orch_job *job, stet_repo *remote
         b->starts++;
         b->running = true;
     }
-    *identity = stet_string("job");
+    *identity = stet_value_string("job");
     return STET_OK;
 }
 
@@ -73,7 +73,7 @@ static stet_status poll_job(void *ctx, const stet_orch_job *job, stet_job_status
     }
     *status = b->ended ? b->ok ? STET_JOB_OK : STET_JOB_ERROR : b->running ? STET_JOB_RUNNING : STET_JOB_GONE;
     if (b->ended)
-        *value = stet_int(42);
+        *value = stet_value_int(42);
     return STET_OK;
 }
 
@@ -109,7 +109,7 @@ static int set_up(void **state) {
     OK(stet_repo_open_path(path, 0, &repo, &err));
     OK(stet_repo_open_path(path, 0, &other, &err));
     OK(stet_repo_begin(repo, &err));
-    OK(stet_repo_put_value(repo, stet_int(1), &datum, &err));
+    OK(stet_repo_put_value(repo, stet_value_int(1), &datum, &err));
     OK(stet_node_literal(datum, stet_repo_sink(repo), &input, &err));
     OK(stet_node_call("dml+exec://a/b", &input, 1, stet_repo_sink(repo), &node, &err));
     for (int i = 0; i < 2; i++)
@@ -159,8 +159,8 @@ static stet_claim claim(void) {
 static void value_is(stet_hash dag, int64_t want) {
     stet_value v;
     OK(stet_repo_dag_value(repo, dag, &v, &err));
-    assert_int_equal(stet_as_int(v), want);
-    stet_release(v);
+    assert_int_equal(stet_value_as_int(v), want);
+    stet_value_release(v);
 }
 
 static void one_claims_and_runs_and_the_other_follows(void **state) {
@@ -441,10 +441,10 @@ static void records_that_make_no_sense_are_refused(void **state) {
         stet_claim c;
         OK(stet_json_parse(bad[i], strlen(bad[i]), &v, &err));
         OK(stet_repo_put_loose(repo, v, &id, &err));
-        stet_release(v);
+        stet_value_release(v);
         FAILS(stet_claim_read(repo, id, &c, &err), STET_CORRUPT, "not the record of a claim");
     }
-    stet_claim c = {.request = stet_object(), .job = stet_null()};
+    stet_claim c = {.request = stet_value_object(), .job = stet_value_null()};
     stet_orch_held h;
     FAILS(stet_orch_job_of(&c, node, &h, &err), STET_CORRUPT, "makes no sense");
     stet_claim_release(&c);

@@ -320,9 +320,9 @@ static void a_conflict_runs_the_handler_again(void **state) {
         snprintf(text, sizeof text, "%d", i);
         snprintf(id, sizeof id, "e%d", i);
         ok(kit_send(w, "t", "add", text, id, &err));
-        ok(stet_sched_send(other, "t", "add", stet_int(i), id, &sent, &err));
+        ok(stet_sched_send(other, "t", "add", stet_value_int(i), id, &sent, &err));
         assert_false(sent.applied);
-        ok(stet_sched_send(other, "t", "add", stet_int(100 + i), NULL, &sent, &err));
+        ok(stet_sched_send(other, "t", "add", stet_value_int(100 + i), NULL, &sent, &err));
         assert_true(sent.applied);
     }
     kit_is(w, "piece:t:argument/rows/42", "119");
@@ -543,9 +543,9 @@ static void a_failure_of_older_code_is_taken_back(void **state) {
         stet_free(text);
     }
     stet_value failures;
-    ok(stet_observe_failures(w->space, 0, "piece:t", &failures, &err));
-    assert_int_equal(stet_count(failures), 0);
-    stet_release(failures);
+    ok(stet_observe_failures(w->space, 0, "piece:t", NULL, &failures, &err));
+    assert_int_equal(stet_value_count(failures), 0);
+    stet_value_release(failures);
     kit_is(w, "piece:t", "[2]");
     kit_end(w);
 }
@@ -627,17 +627,17 @@ static void public_writes_leave_a_piece_whole(void **state) {
     stet_error e = STET_ERROR_INIT;
     stet_tx *tx;
     ok(stet_tx_begin(w->space, "", &tx, &err));
-    assert_int_equal(stet_tx_set(tx, "piece:t/a", NULL, stet_int(9), &e), STET_INVALID);
+    assert_int_equal(stet_tx_set(tx, "piece:t/a", NULL, stet_value_int(9), &e), STET_INVALID);
     stet_error_clear(&e);
     stet_value ops = kit_value("[{'op':'replace','path':'/a','value':9}]");
     assert_int_equal(stet_tx_patch_value(tx, "piece:t", NULL, ops, &e), STET_INVALID);
     stet_error_clear(&e);
-    stet_release(ops);
+    stet_value_release(ops);
     assert_int_equal(stet_tx_delete(tx, "piece:t", NULL, &e), STET_INVALID);
     stet_error_clear(&e);
     assert_int_equal(stet_tx_delete(tx, "piece:t:argument", NULL, &e), STET_INVALID);
     stet_error_clear(&e);
-    ok(stet_tx_set(tx, "piece:none", NULL, stet_int(1), &err)); /* of no piece */
+    ok(stet_tx_set(tx, "piece:none", NULL, stet_value_int(1), &err)); /* of no piece */
     ok(stet_tx_commit(tx, NULL, &err));
     kit_is(w, "piece:t", "{'a':-1}");
     /* What is set is an override; the rest follows the pattern. */

@@ -19,12 +19,12 @@ static stet_value parse(const char *text) {
 
 /* The leaves as "V:/a K:/b", a NULL text being a document that is absent. */
 static void check(const char *before, const char *after, size_t max, const char *expected) {
-    stet_value a = before ? parse(before) : stet_null(), b = after ? parse(after) : stet_null();
+    stet_value a = before ? parse(before) : stet_value_null(), b = after ? parse(after) : stet_value_null();
     stet_arena arena = STET_ARENA_INIT;
     stet_changes c = {0};
     stet_changes_between(before ? &a : NULL, after ? &b : NULL, max, &arena, &c);
-    stet_release(a);
-    stet_release(b); /* the leaves stand on their own */
+    stet_value_release(a);
+    stet_value_release(b); /* the leaves stand on their own */
     stet_buf text = STET_BUF(0);
     for (size_t i = 0; i < c.len; i++) {
         stet_buf_printf(&text, "%s%s", i ? " " : "", c.at[i].kind == STET_KEYSET ? "K:" : "V:");
@@ -94,8 +94,8 @@ static void adding_to_what_is_there(void **state) {
     for (size_t i = 0; i + 1 < sizeof steps / sizeof *steps; i++) {
         stet_value a = parse(steps[i]), b = parse(steps[i + 1]);
         stet_changes_between(&a, &b, 0, &arena, &c);
-        stet_release(a);
-        stet_release(b);
+        stet_value_release(a);
+        stet_value_release(b);
     }
     assert_int_equal(c.len, 2); /* /a appeared; /b changed, then went: the wider of the two */
     assert_memory_equal(c.at[0].path.bytes, "a", 2);
@@ -151,13 +151,13 @@ static void rule(void **state) {
 static void beyond_paths(void **state) {
     (void)state;
     enum { DEPTH = 2000 };
-    stet_value a = stet_int(1), b = stet_int(2);
+    stet_value a = stet_value_int(1), b = stet_value_int(2);
     for (int i = 0; i < DEPTH; i++) {
-        stet_value outer = stet_array();
-        stet_push(&outer, a);
+        stet_value outer = stet_value_array();
+        stet_value_push(&outer, a);
         a = outer;
-        outer = stet_array();
-        stet_push(&outer, b);
+        outer = stet_value_array();
+        stet_value_push(&outer, b);
         b = outer;
     }
     stet_arena arena = STET_ARENA_INIT;
@@ -167,37 +167,37 @@ static void beyond_paths(void **state) {
     assert_int_equal(c.at[0].kind, STET_VALUE);
     assert_int_equal(stet_path_depth(c.at[0].path), STET_PATH_MAX_KEYS);
     assert_true(stet_path_valid(c.at[0].path));
-    stet_release(a);
-    stet_release(b);
+    stet_value_release(a);
+    stet_value_release(b);
 
     char *key = malloc(STET_PATH_MAX_BYTES);
     memset(key, 'k', STET_PATH_MAX_BYTES);
-    stet_value inner = stet_object();
-    stet_put_n(&inner, key, STET_PATH_MAX_BYTES, stet_int(1));
-    stet_put(&inner, "short", stet_int(1));
-    a = stet_object();
-    stet_put(&a, "x", inner);
-    b = stet_object();
-    stet_put(&b, "x", stet_object());
+    stet_value inner = stet_value_object();
+    stet_value_put_n(&inner, key, STET_PATH_MAX_BYTES, stet_value_int(1));
+    stet_value_put(&inner, "short", stet_value_int(1));
+    a = stet_value_object();
+    stet_value_put(&a, "x", inner);
+    b = stet_value_object();
+    stet_value_put(&b, "x", stet_value_object());
     stet_vec_clear(&c);
     stet_changes_between(&a, &b, 0, &arena, &c);
     assert_int_equal(c.len, 1);
     assert_int_equal(c.at[0].kind, STET_VALUE);
     assert_memory_equal(c.at[0].path.bytes, "x", 2);
     /* The long key being the same on both sides is no reason to be wider. */
-    stet_value same = stet_object(), other = stet_object();
-    stet_put_n(&same, key, STET_PATH_MAX_BYTES, stet_string("a string that is not held inline"));
-    stet_put(&same, "z", stet_int(1));
-    stet_put_n(&other, key, STET_PATH_MAX_BYTES, stet_string("a string that is not held inline"));
-    stet_put(&other, "z", stet_int(2));
+    stet_value same = stet_value_object(), other = stet_value_object();
+    stet_value_put_n(&same, key, STET_PATH_MAX_BYTES, stet_value_string("a string that is not held inline"));
+    stet_value_put(&same, "z", stet_value_int(1));
+    stet_value_put_n(&other, key, STET_PATH_MAX_BYTES, stet_value_string("a string that is not held inline"));
+    stet_value_put(&other, "z", stet_value_int(2));
     stet_vec_clear(&c);
     stet_changes_between(&same, &other, 0, &arena, &c);
     assert_int_equal(c.len, 1);
     assert_memory_equal(c.at[0].path.bytes, "z", 2);
-    stet_release(same);
-    stet_release(other);
-    stet_release(a);
-    stet_release(b);
+    stet_value_release(same);
+    stet_value_release(other);
+    stet_value_release(a);
+    stet_value_release(b);
     free(key);
     stet_changes_release(&c);
     stet_arena_release(&arena);
@@ -206,23 +206,23 @@ static void beyond_paths(void **state) {
 /* What is shared is not walked: a thousand comparisons of a large value with its edited copy. */
 static void shared_structure_costs_nothing(void **state) {
     (void)state;
-    stet_value rows = stet_array(), doc = stet_object();
+    stet_value rows = stet_value_array(), doc = stet_value_object();
     for (int i = 0; i < 100000; i++)
-        stet_push(&rows, stet_stringf("a row that is too long to be held inline: %d", i));
-    stet_put(&doc, "rows", rows);
-    stet_put(&doc, "n", stet_int(0));
+        stet_value_push(&rows, stet_value_stringf("a row that is too long to be held inline: %d", i));
+    stet_value_put(&doc, "rows", rows);
+    stet_value_put(&doc, "n", stet_value_int(0));
     stet_arena arena = STET_ARENA_INIT;
     stet_changes c = {0};
     for (int i = 1; i <= 20000; i++) { /* walking them would take minutes */
-        stet_value next = stet_retain(doc);
-        stet_put(&next, "n", stet_int(i));
+        stet_value next = stet_value_retain(doc);
+        stet_value_put(&next, "n", stet_value_int(i));
         stet_vec_clear(&c);
         stet_changes_between(&doc, &next, 0, &arena, &c);
         assert_int_equal(c.len, 1);
-        stet_release(doc);
+        stet_value_release(doc);
         doc = next;
     }
-    stet_release(doc);
+    stet_value_release(doc);
     stet_changes_release(&c);
     stet_arena_release(&arena);
 }

@@ -196,10 +196,10 @@ static void events_in_a_circle_end(void **state) {
     refused(w, "c", "1", STET_NOT_FOUND, "no stream \"n\"");
     kit_run(w, "t");
     stet_value failures;
-    ok(stet_observe_failures(w->space, 0, "piece:t", &failures, &err));
-    stet_value message = stet_get(stet_get(failures, "d"), "message");
-    assert_string_equal(stet_as_string(&message, NULL), "only an event handler sends events");
-    stet_release(failures);
+    ok(stet_observe_failures(w->space, 0, "piece:t", NULL, &failures, &err));
+    stet_value message = stet_value_get(stet_value_get(failures, "d"), "message");
+    assert_string_equal(stet_value_as_string(&message, NULL), "only an event handler sends events");
+    stet_value_release(failures);
     kit_end(w);
 }
 

@@ -922,9 +922,9 @@ static void failure_of_a_child_goes_with_it(void **state) {
     kit_run(w, "t");
     assert_int_equal(w->report.failed, 0);
     stet_value failures;
-    ok(stet_observe_failures(w->space, 0, "piece:t", &failures, &err));
-    assert_int_equal(stet_count(failures), 0);
-    stet_release(failures);
+    ok(stet_observe_failures(w->space, 0, "piece:t", NULL, &failures, &err));
+    assert_int_equal(stet_value_count(failures), 0);
+    stet_value_release(failures);
     kit_stop(w);
 }
 
@@ -956,11 +956,11 @@ static void ids_are_read_from_either_end(void **state) {
     assert_int_equal(stet_child_instance("plain"), 0);
     stet_buf b = STET_BUF(0);
     stet_value v =
-        stet_string("a key that is much longer than sixty-four bytes, so that it is known by its hash alone");
+        stet_value_string("a key that is much longer than sixty-four bytes, so that it is known by its hash alone");
     stet_child_key_text(v, &b);
     assert_true(b.len <= STET_CHILD_KEY_TEXT);
     assert_non_null(strchr(stet_buf_cstr(&b), '+'));
-    stet_release(v);
+    stet_value_release(v);
     stet_buf_release(&b);
 }
 

@@ -23,26 +23,26 @@
 #include "os/clock.h"
 
 static stet_status stream(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    int64_t n = stet_as_int(stet_get(args, "count"));
+    int64_t n = stet_value_as_int(stet_value_get(args, "count"));
     for (int64_t i = 0; i < n; i++) {
-        stet_value event = stet_object();
-        stet_put(&event, "n", stet_int(i));
+        stet_value event = stet_value_object();
+        stet_value_put(&event, "n", stet_value_int(i));
         stet_status status = ctx->emit(ctx, event, err);
-        stet_release(event);
+        stet_value_release(event);
         if (status != STET_OK)
             return status;
     }
-    *result = stet_object();
-    stet_put(result, "total", stet_int(n));
+    *result = stet_value_object();
+    stet_value_put(result, "total", stet_value_int(n));
     return STET_OK;
 }
 
 static void stream_render(stet_render *r, stet_value v) {
     stet_value n;
-    if (stet_find(v, "n", 1, &n))
-        stet_buf_printf(r->out, "event %lld\n", (long long)stet_as_int(n));
+    if (stet_value_find(v, "n", 1, &n))
+        stet_buf_printf(r->out, "event %lld\n", (long long)stet_value_as_int(n));
     else
-        stet_buf_printf(r->out, "%lld in all\n", (long long)stet_as_int(stet_get(v, "total")));
+        stet_buf_printf(r->out, "%lld in all\n", (long long)stet_value_as_int(stet_value_get(v, "total")));
 }
 
 static const stet_param stream_params[] = {
@@ -55,8 +55,8 @@ static const stet_op stream_op = {
 static stet_status echo(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     (void)ctx;
     (void)err;
-    *result = stet_object();
-    stet_put(result, "value", stet_retain(stet_get(args, "value")));
+    *result = stet_value_object();
+    stet_value_put(result, "value", stet_value_retain(stet_value_get(args, "value")));
     return STET_OK;
 }
 
@@ -70,8 +70,8 @@ static stet_status raw(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     (void)args;
     if (ctx->write_out)
         return ctx->write_out(ctx, "raw\0bytes", 9, err);
-    *result = stet_object();
-    stet_put(result, "bytes", stet_int(9));
+    *result = stet_value_object();
+    stet_value_put(result, "bytes", stet_value_int(9));
     return STET_OK;
 }
 static const stet_op raw_op = {.name = "test raw", .summary = "Raw", .run = raw};
@@ -81,12 +81,12 @@ static stet_status chat(stet_op_ctx *ctx, stet_value args, stet_value *result, s
     (void)err;
     ctx->warn(ctx, "careful with %s", "\033[31mthis");
     ctx->progress(ctx, 1, 2, "not shown: too early");
-    *result = stet_object();
-    stet_put(result, "ok", stet_bool(false));
+    *result = stet_value_object();
+    stet_value_put(result, "ok", stet_value_bool(false));
     return STET_OK;
 }
 static stet_status chat_verdict(stet_value result) {
-    return stet_as_bool(stet_get(result, "ok")) ? STET_OK : STET_FAILED;
+    return stet_value_as_bool(stet_value_get(result, "ok")) ? STET_OK : STET_FAILED;
 }
 static const stet_op chat_op = {.name = "test chat", .summary = "Chat", .run = chat, .verdict = chat_verdict};
 
@@ -96,7 +96,7 @@ static stet_status refuse(stet_op_ctx *ctx, stet_value args, stet_value *result,
     (void)result;
     stet_fail(err, STET_CONFLICT, "no\nway");
     stet_hint(err, "another one");
-    stet_detail(err, "seq", stet_int(7));
+    stet_detail(err, "seq", stet_value_int(7));
     return STET_CONFLICT;
 }
 static const stet_op refuse_op = {.name = "test refuse", .summary = "Refuse", .run = refuse};
@@ -104,9 +104,9 @@ static const stet_op refuse_op = {.name = "test refuse", .summary = "Refuse", .r
 static stet_status wait_for_stop(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     (void)args;
     (void)result;
-    stet_value ready = stet_object();
+    stet_value ready = stet_value_object();
     stet_status status = ctx->emit(ctx, ready, err);
-    stet_release(ready);
+    stet_value_release(ready);
     for (int i = 0; status == STET_OK && !ctx->cancelled(ctx); i++) {
         poll(NULL, 0, 10);
         if (i > 2000)

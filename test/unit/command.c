@@ -34,10 +34,10 @@ static stet_value parse(const char *text) {
 
 /* Evaluates; the words with a bar between, or "error: ...". `id` may be NULL. */
 static char *words(const char *module, const char *bindings, const char *inputs, stet_hash *id) {
-    stet_value node = stet_object(), m = parse(module), b = parse(bindings);
+    stet_value node = stet_value_object(), m = parse(module), b = parse(bindings);
     fake_run f = {.inputs = parse(inputs)};
-    stet_put(&node, "module", stet_retain(m));
-    stet_put(&node, "inputs", stet_retain(b));
+    stet_value_put(&node, "module", stet_value_retain(m));
+    stet_value_put(&node, "inputs", stet_value_retain(b));
     f.base = (stet_run){.ops = &ops, .node = node, .descriptor = m, .bindings = b, .name = "t"};
     command_spec s;
     char *out;
@@ -56,10 +56,10 @@ static char *words(const char *module, const char *bindings, const char *inputs,
         out = stet_asprintf("error: %s", err.message);
         stet_error_clear(&err);
     }
-    stet_release(m);
-    stet_release(b);
-    stet_release(node);
-    stet_release(f.inputs);
+    stet_value_release(m);
+    stet_value_release(b);
+    stet_value_release(node);
+    stet_value_release(f.inputs);
     return out;
 }
 
@@ -181,10 +181,10 @@ static void mistakes(void **state) {
         {"{\"type\":\"command\",\"shell\":\"x\",\"cache\":1}", "cache"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        stet_value m = parse(rows[i][0]), node = stet_object();
+        stet_value m = parse(rows[i][0]), node = stet_value_object();
         FAILS(command_check(m, node, &err), STET_INVALID, rows[i][1]);
-        stet_release(m);
-        stet_release(node);
+        stet_value_release(m);
+        stet_value_release(node);
     }
 }
 
@@ -203,8 +203,8 @@ static void stored_bytes_are_those_that_were_hashed(void **state) {
         OK(stet_file_replace("store/root/out", "first", 5, 0644, &err));
         command_file *f = command_files_add(&s.outputs, "out", "out");
         OK(stet_look_at(AT_FDCWD, "store/root/out", NULL, &f->look, &err));
-        stet_value result = stet_object();
-        stet_put(&result, "files", command_result_files(&s));
+        stet_value result = stet_value_object();
+        stet_value_put(&result, "files", command_result_files(&s));
         if (i == 1)
             OK(stet_file_replace("store/root/out", "other", 5, 0644, &err));
         command_files found = {0};
@@ -215,7 +215,7 @@ static void stored_bytes_are_those_that_were_hashed(void **state) {
         } else {
             FAILS(command_entry_get(p, &s, id, &e, &err), STET_NOT_FOUND, "not one of this command");
         }
-        stet_release(result);
+        stet_value_release(result);
         command_spec_release(&s);
     }
     stet_persist_close(p);

@@ -14,14 +14,14 @@ int main() {
     const std::string text = "{\"name\": \"stet\", \"list\": [1, 2.5]}";
     if (stet_json_parse(text.data(), text.size(), &doc, &err) != STET_OK)
         return 1;
-    stet_value name = stet_get(doc, "name");
-    if (std::strcmp(stet_as_string(&name, nullptr), "stet") != 0)
+    stet_value name = stet_value_get(doc, "name");
+    if (std::strcmp(stet_value_as_string(&name, nullptr), "stet") != 0)
         return 2;
-    stet_put(&doc, "more", stet_stringf("%d", 3));
+    stet_value_put(&doc, "more", stet_value_stringf("%d", 3));
     char *printed = stet_json_print(doc, STET_JSON_CANONICAL, nullptr);
     const bool same = std::string(printed) == "{\"list\":[1,2.5],\"more\":\"3\",\"name\":\"stet\"}";
     stet_free(printed);
-    stet_release(doc);
+    stet_value_release(doc);
     if (stet_json_parse("[", 1, &doc, &err) != STET_INVALID || err.status != STET_INVALID)
         return 3;
     stet_error_clear(&err);

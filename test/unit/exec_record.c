@@ -33,7 +33,7 @@ static stet_hash id_of(const char *json,
     stet_value v = parse(json);
     stet_hash id;
     OK(id_by(v, NULL, &id, &err));
-    stet_release(v);
+    stet_value_release(v);
     return id;
 }
 
@@ -57,7 +57,7 @@ static void golden_text_of_each_type(void **state) {
     kept k = {0};
     stet_record_sink sink = {keep, &k};
     stet_hash id, node, call, dag;
-    stet_value v = stet_int(5);
+    stet_value v = stet_value_int(5);
     OK(stet_datum_id(v, &sink, &id, &err));
     assert_string_equal(k.text, "{\"kind\":\"int\",\"payload\":5,\"type\":\"datum\"}");
     char hex[STET_HASH_HEX];
@@ -76,7 +76,7 @@ static void golden_text_of_each_type(void **state) {
     assert_string_equal(k.text, want);
     assert_true(stet_hash_equal(call, stet_hash_of(want, strlen(want))));
     stet_hash_hex(call, hex);
-    OK(stet_dag_id(call, stet_null(), &sink, &dag, &err));
+    OK(stet_dag_id(call, stet_value_null(), &sink, &dag, &err));
     snprintf(want, sizeof want, "{\"names\":{},\"root\":\"%s\",\"type\":\"dag\"}", hex);
     assert_string_equal(k.text, want);
 }
@@ -105,22 +105,22 @@ static void children_come_before_their_containers(void **state) {
     stet_hash id;
     stet_value v = parse("{\"a\":[1,2],\"b\":null}");
     OK(stet_datum_id(v, &sink, &id, &err));
-    stet_release(v);
+    stet_value_release(v);
     assert_int_equal(k.count, 7); /* 1, 2, the list, null, two keys, the map */
     assert_true(stet_hash_equal(k.last, id));
 }
 
 static void depth_needs_no_stack(void **state) {
     (void)state;
-    stet_value v = stet_array();
+    stet_value v = stet_value_array();
     for (int i = 0; i < 200000; i++) {
-        stet_value outer = stet_array();
-        stet_push(&outer, v);
+        stet_value outer = stet_value_array();
+        stet_value_push(&outer, v);
         v = outer;
     }
     stet_hash id;
     OK(stet_datum_id(v, NULL, &id, &err));
-    stet_release(v);
+    stet_value_release(v);
 }
 
 /* Written down once: a change of any of them makes every stored call a stranger. */
@@ -167,21 +167,21 @@ static void one_text_has_one_id(void **state) {
     stet_hash id, one, two;
     FAILS(stet_datum_id(v, NULL, &id, &err), STET_INVALID, "the same text");
     OK(stet_datum_exact_id(v, NULL, &id, &err));
-    stet_release(v);
+    stet_value_release(v);
     v = parse("{\"e\\u0301\":null,\"\\u00e9\":null}");
     FAILS(stet_dag_id(id, v, NULL, &id, &err), STET_INVALID, "the same text");
-    stet_release(v);
-    v = stet_array();
+    stet_value_release(v);
+    v = stet_value_array();
     FAILS(stet_dag_id(id, v, NULL, &id, &err), STET_INVALID, "an object");
-    stet_release(v);
-    stet_value a = stet_object(), b = stet_object();
-    stet_put(&a, "e\u0301", stet_hash_text(id));
-    stet_put(&b, "\u00e9", stet_hash_text(id));
+    stet_value_release(v);
+    stet_value a = stet_value_object(), b = stet_value_object();
+    stet_value_put(&a, "e\u0301", stet_hash_text(id));
+    stet_value_put(&b, "\u00e9", stet_hash_text(id));
     OK(stet_dag_id(id, a, NULL, &one, &err));
     OK(stet_dag_id(id, b, NULL, &two, &err));
     SAME(one, two);
-    stet_release(a);
-    stet_release(b);
+    stet_value_release(a);
+    stet_value_release(b);
 }
 
 static void exact_texts_are_never_one(void **state) {
@@ -228,9 +228,9 @@ static void numbers(void **state) {
         stet_hash id;
         OK(stet_datum_id(v, &sink, &id, &err));
         OK(stet_record_read(id, k.text, strlen(k.text), STET_RECORD_DATUM, &back, &err));
-        assert_int_equal(stet_compare(stet_get(back, "payload"), v), 0);
-        stet_release(back);
-        stet_release(v);
+        assert_int_equal(stet_value_compare(stet_value_get(back, "payload"), v), 0);
+        stet_value_release(back);
+        stet_value_release(v);
     }
 }
 
@@ -240,8 +240,8 @@ static void reading_verifies(void **state) {
     stet_value v;
     stet_hash id = stet_hash_of(text, strlen(text));
     OK(stet_record_read(id, text, strlen(text), STET_RECORD_DATUM, &v, &err));
-    assert_int_equal(stet_as_int(stet_get(v, "payload")), 5);
-    stet_release(v);
+    assert_int_equal(stet_value_as_int(stet_value_get(v, "payload")), 5);
+    stet_value_release(v);
     FAILS(stet_record_read(id, text, strlen(text), STET_RECORD_NODE, &v, &err), STET_CORRUPT, "another type");
     FAILS(stet_record_read(id, text, strlen(text) - 1, STET_RECORD_DATUM, &v, &err), STET_CORRUPT, "bytes");
     static const struct {
@@ -289,30 +289,30 @@ static void sets_and_maps_are_sorted(void **state) {
     snprintf(text, sizeof text, "{\"kind\":\"set\",\"payload\":[\"%s\",\"%s\"],\"type\":\"datum\"}", low, high);
     v = parse(text);
     OK(stet_record_make(v, STET_RECORD_DATUM, NULL, &id, &err));
-    stet_release(v);
+    stet_value_release(v);
     snprintf(text, sizeof text, "{\"kind\":\"set\",\"payload\":[\"%s\",\"%s\"],\"type\":\"datum\"}", high, low);
     v = parse(text);
     FAILS(stet_record_make(v, STET_RECORD_DATUM, NULL, &id, &err), STET_INVALID, "sorted");
-    stet_release(v);
+    stet_value_release(v);
     snprintf(text, sizeof text, "{\"kind\":\"map\",\"payload\":[[\"%s\",\"%s\"],[\"%s\",\"%s\"]],\"type\":\"datum\"}",
              low, a, low, b);
     v = parse(text);
     FAILS(stet_record_make(v, STET_RECORD_DATUM, NULL, &id, &err), STET_INVALID, "sorted");
-    stet_release(v);
+    stet_value_release(v);
     snprintf(text, sizeof text, "{\"kind\":\"set\",\"payload\":[\"%s\",\"%s\"],\"type\":\"datum\"}", low, low);
     v = parse(text);
     FAILS(stet_record_make(v, STET_RECORD_DATUM, NULL, &id, &err), STET_INVALID, "once");
-    stet_release(v);
+    stet_value_release(v);
     snprintf(text, sizeof text, "{\"kind\":\"map\",\"payload\":[[\"%s\",\"%s\"],[\"%s\",\"%s\"]],\"type\":\"datum\"}",
              high, a, low, b);
     v = parse(text);
     FAILS(stet_record_make(v, STET_RECORD_DATUM, NULL, &id, &err), STET_INVALID, "sorted");
-    stet_release(v);
+    stet_value_release(v);
     snprintf(text, sizeof text, "{\"kind\":\"map\",\"payload\":[[\"%s\",\"%s\"],[\"%s\",\"%s\"]],\"type\":\"datum\"}",
              low, a, high, a);
     v = parse(text);
     OK(stet_record_make(v, STET_RECORD_DATUM, NULL, &id, &err));
-    stet_release(v);
+    stet_value_release(v);
 }
 
 static void an_outcome(void **state) {
@@ -327,10 +327,10 @@ static void an_outcome(void **state) {
     stet_value v = parse(text), back;
     OK(stet_record_make(v, STET_RECORD_EXEC, NULL, &id, &err));
     OK(stet_record_read(id, text, strlen(text), STET_RECORD_EXEC, &back, &err));
-    stet_release(back);
-    stet_put(&v, "status", stet_string("maybe"));
+    stet_value_release(back);
+    stet_value_put(&v, "status", stet_value_string("maybe"));
     FAILS(stet_record_make(v, STET_RECORD_EXEC, NULL, &id, &err), STET_INVALID, "ok or error");
-    stet_release(v);
+    stet_value_release(v);
 }
 
 int main(void) {

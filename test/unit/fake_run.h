@@ -57,26 +57,27 @@ static inline stet_value fake_put(stet_value root, stet_pathref path, size_t cur
     const char *key;
     size_t len, index;
     if (!stet_path_next(path, &cursor, &scratch, &key, &len)) {
-        stet_release(root);
+        stet_value_release(root);
         stet_buf_release(&scratch);
         return value;
     }
-    if (stet_typeof(root) == STET_ARRAY && stet_path_index(key, len, &index)) {
-        stet_value child = index < stet_count(root) ? stet_retain(stet_at(root, index)) : stet_null();
+    if (stet_value_type(root) == STET_TYPE_ARRAY && stet_path_index(key, len, &index)) {
+        stet_value child =
+            index < stet_value_count(root) ? stet_value_retain(stet_value_at(root, index)) : stet_value_null();
         child = fake_put(child, path, cursor, value);
-        if (index < stet_count(root))
-            stet_put_at(&root, index, child);
+        if (index < stet_value_count(root))
+            stet_value_put_at(&root, index, child);
         else
-            stet_push(&root, child);
+            stet_value_push(&root, child);
     } else {
         stet_value child;
-        if (stet_typeof(root) != STET_OBJECT) {
-            stet_release(root);
-            root = stet_object();
+        if (stet_value_type(root) != STET_TYPE_OBJECT) {
+            stet_value_release(root);
+            root = stet_value_object();
         }
-        child = stet_find(root, key, len, &child) ? stet_retain(child) : stet_null();
+        child = stet_value_find(root, key, len, &child) ? stet_value_retain(child) : stet_value_null();
         child = fake_put(child, path, cursor, value);
-        stet_put_n(&root, key, len, child);
+        stet_value_put_n(&root, key, len, child);
     }
     stet_buf_release(&scratch);
     return root;
@@ -110,8 +111,7 @@ static inline void fake_fail(stet_run *run, const stet_error *err) {
     fake_run *r = (fake_run *)run;
     assert(!r->done);
     r->done = r->failed = true;
-    r->error = *err;
-    r->error.details = stet_retain(err->details);
+    stet_error_copy(&r->error, err);
 }
 
 static const stet_run_ops fake_run_ops = {.read = fake_read,
@@ -133,16 +133,16 @@ static inline stet_value fake_parse(const char *text) {
 
 /* Each input as a reference to something of its name. */
 static inline stet_value fake_references(stet_value inputs) {
-    stet_value bindings = stet_typeof(inputs) == STET_ARRAY ? stet_array() : stet_object();
-    for (size_t i = 0; i < stet_count(inputs); i++) {
+    stet_value bindings = stet_value_type(inputs) == STET_TYPE_ARRAY ? stet_value_array() : stet_value_object();
+    for (size_t i = 0; i < stet_value_count(inputs); i++) {
         size_t len;
-        const char *key = stet_key_at(inputs, i, &len);
-        stet_value ref = stet_object();
-        stet_put(&ref, "$", stet_string("argument"));
+        const char *key = stet_value_key_at(inputs, i, &len);
+        stet_value ref = stet_value_object();
+        stet_value_put(&ref, "$", stet_value_string("argument"));
         if (key)
-            stet_put_n(&bindings, key, len, ref);
+            stet_value_put_n(&bindings, key, len, ref);
         else
-            stet_push(&bindings, ref);
+            stet_value_push(&bindings, ref);
     }
     return bindings;
 }
@@ -154,9 +154,9 @@ static inline fake_run fake_run_of(stet_value inputs) {
 
 static inline void fake_run_release(fake_run *r) {
     if (!r->failed)
-        stet_release(r->result);
+        stet_value_release(r->result);
     stet_error_clear(&r->error);
-    stet_release(r->inputs);
+    stet_value_release(r->inputs);
     stet_buf_release(&r->reads);
     stet_buf_release(&r->writes);
     stet_buf_release(&r->log);

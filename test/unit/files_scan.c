@@ -61,15 +61,15 @@ static void scan(size_t changed, size_t appeared, size_t vanished) {
         char *list = stet_json_print(r.list, STET_JSON_CANONICAL, NULL);
         fail_msg("changed %zu, appeared %zu, vanished %zu: %s", r.changed, r.appeared, r.vanished, list);
     }
-    stet_release(r.list);
+    stet_value_release(r.list);
 }
 
 static char *doc(const char *id) {
     stet_doc_state d;
     OK(stet_space_load(space, 0, &(stet_docname){id, NULL}, -1, &d, &err));
     char *text =
-        d.exists ? stet_json_print(stet_get(d.value, "value"), STET_JSON_CANONICAL, NULL) : stet_strdup("absent");
-    stet_release(d.value);
+        d.exists ? stet_json_print(stet_value_get(d.value, "value"), STET_JSON_CANONICAL, NULL) : stet_strdup("absent");
+    stet_value_release(d.value);
     return text;
 }
 
@@ -122,17 +122,17 @@ static void touch_changes_nothing_and_reads_once(void **state) {
     scan(0, 1, 0);
     OK(stet_files_scan(files, &r, &err));
     assert_int_equal(r.hashed, 0);
-    stet_release(r.list);
+    stet_value_release(r.list);
     struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
     utimensat(AT_FDCWD, "a", times, 0);
     wait_tick();
     OK(stet_files_scan(files, &r, &err));
     assert_int_equal(r.hashed, 1);
     assert_int_equal(r.changed, 0);
-    stet_release(r.list);
+    stet_value_release(r.list);
     OK(stet_files_scan(files, &r, &err));
     assert_int_equal(r.hashed, 0);
-    stet_release(r.list);
+    stet_value_release(r.list);
 }
 
 static void a_time_set_back_hides_nothing(void **state) {
@@ -263,7 +263,7 @@ static void a_document_that_somebody_else_changed(void **state) {
     scan(0, 1, 0);
     stet_tx *tx;
     OK(stet_tx_begin(space, "", &tx, &err));
-    OK(stet_tx_set(tx, "file:a", NULL, stet_int(5), &err));
+    OK(stet_tx_set(tx, "file:a", NULL, stet_value_int(5), &err));
     OK(stet_tx_commit(tx, NULL, &err));
     scan(1, 0, 0);
     doc_is("file:a", "\"size\":1");
@@ -415,9 +415,9 @@ static void what_a_failed_scan_saw_is_written_by_the_next(void **state) {
         faults_disarm();
         struck += status != STET_OK;
         stet_error_clear(&err);
-        stet_release(r.list);
+        stet_value_release(r.list);
         OK(stet_files_scan(files, &r, &err));
-        stet_release(r.list);
+        stet_value_release(r.list);
         doc_is("file:a", n % 2 ? "hash" : "absent");
         doc_is("file:b", n % 3 ? "hash" : "absent");
         doc_is("glob:*.c", n % 2 ? "{}" : "x.c");

@@ -128,13 +128,13 @@ static void is_true(const char *path, const char *after) {
     close(root);
     OK(stet_space_load(space, 0, &(stet_docname){id, NULL}, -1, &d, &err));
     if (d.exists)
-        assert_true(stet_look_of_value(stet_get(d.value, "value"), &said));
+        assert_true(stet_look_of_value(stet_value_get(d.value, "value"), &said));
     if (!stet_look_same(&said, &now))
         fail_msg("after %s: the document of %s says mode %o, the file has %o", after, path, said.mode, now.mode);
     reopen();
     if (stet_files_known(files, path, &row) && !stet_look_same(&row, &now))
         fail_msg("after %s: the index says of %s mode %o, the file has %o", after, path, row.mode, now.mode);
-    stet_release(d.value);
+    stet_value_release(d.value);
     stet_free(id);
 }
 
@@ -286,8 +286,8 @@ static void older_rows_saved_later(void **state) {
 /* Somebody writes into the documents of files himself. */
 static stet_status spoil(stet_tx *tx, void *ctx, stet_error *e) {
     (void)ctx;
-    stet_value envelope = stet_object();
-    stet_put(&envelope, "value", stet_string("spoilt"));
+    stet_value envelope = stet_value_object();
+    stet_value_put(&envelope, "value", stet_value_string("spoilt"));
     return stet_tx_put(tx, &(stet_docname){"file:b/a", NULL}, envelope, e);
 }
 
@@ -310,13 +310,13 @@ static void a_watch_that_dies(void **state) {
     put("top", "not seen by it");
     stet_files_report r;
     OK(stet_files_refresh(files, &r, &err));
-    stet_release(r.list);
+    stet_value_release(r.list);
     reopen();
     assert_false(stet_files_is_watched(files));
     assert_false(stet_files_ask(files, 5000));
     OK(stet_files_refresh(files, &r, &err));
     assert_true(r.changed >= 1);
-    stet_release(r.list);
+    stet_value_release(r.list);
     begin_watch();
     all_true("a new watch");
 }
@@ -343,7 +343,7 @@ static void a_look_that_fails(void **state) {
             stet_files_report r;
             bool answered = ask();
             OK(stet_files_refresh(files, &r, &err));
-            stet_release(r.list);
+            stet_value_release(r.list);
             for (int i = 0; i < FILES; i++)
                 is_true(paths[i], answered ? "a failure, answered" : "a failure, looked at");
             put("b/ten/0", text);

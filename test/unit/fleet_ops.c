@@ -62,14 +62,14 @@ static stet_status call(const char *name, const char *args, stet_value *result) 
                        .warn = warn};
     OK(stet_json_parse(args, strlen(args), &given, &err));
     stet_status st = stet_op_call(&ctx, given, result, &err);
-    stet_release(given);
+    stet_value_release(given);
     return st;
 }
 
 static const char *text_in(stet_value v, const char *a, const char *b) {
     static stet_value keep;
-    keep = stet_get(b ? stet_get(v, a) : v, b ? b : a);
-    return stet_as_string(&keep, NULL);
+    keep = stet_value_get(b ? stet_value_get(v, a) : v, b ? b : a);
+    return stet_value_as_string(&keep, NULL);
 }
 
 static int setup(void **state) {
@@ -140,8 +140,8 @@ static void times_are_taken_in_every_form_that_is_told(void **state) {
         stet_value result;
         snprintf(args, sizeof args, "{\"since\":\"%s\"}", forms[i].since);
         OK(call("runs search", args, &result));
-        assert_int_equal(stet_as_int(stet_get(result, "total")), forms[i].found);
-        stet_release(result);
+        assert_int_equal(stet_value_as_int(stet_value_get(result, "total")), forms[i].found);
+        stet_value_release(result);
     }
     for (int i = 0; i < 3; i++) {
         char *dir = stet_asprintf("%s/.stet/runs/%d-hours-old", root, hours[i]);
@@ -170,11 +170,11 @@ static stet_status fake_driver(const stet_drive_request *request, stet_drive_res
         return st;
     }
     snprintf(result->run_id, sizeof result->run_id, "%s", stet_runfile_id(run));
-    stet_value tasks = stet_retain(stet_get(stet_runfile_state(run), "tasks"));
-    for (size_t i = 0; i < stet_count(tasks) && !(request->once && result->ran > 0); i++) {
-        stet_value id = stet_get(stet_at(tasks, i), "id");
+    stet_value tasks = stet_value_retain(stet_value_get(stet_runfile_state(run), "tasks"));
+    for (size_t i = 0; i < stet_value_count(tasks) && !(request->once && result->ran > 0); i++) {
+        stet_value id = stet_value_get(stet_value_at(tasks, i), "id");
         stet_task_status status;
-        const char *name = stet_as_string(&id, NULL);
+        const char *name = stet_value_as_string(&id, NULL);
         if (stet_runfile_has_task(run, name, &status) && status == STET_TASK_COMPLETED) {
             result->stood++;
             continue;
@@ -183,7 +183,7 @@ static stet_status fake_driver(const stet_drive_request *request, stet_drive_res
         stet_runfile_task_done(run, name, NULL);
         result->ran++;
     }
-    stet_release(tasks);
+    stet_value_release(tasks);
     result->verdict = request->once ? STET_DRIVE_PAUSED : STET_DRIVE_COMPLETED;
     if (request->app != NULL && strcmp(request->app, "broken") == 0) {
         result->verdict = STET_DRIVE_FAILED;
@@ -221,48 +221,49 @@ static void resume_drives_what_is_left(void **state) {
     fleet_run(root, "20260101T000000Z-x-00000002", "2026-01-01T00:00:00Z",
               HALF_DONE ",{\"id\":\"c\",\"status\":\"pending\"}", "");
     OK(call("runs resume", "{\"run_id\":\"20260101T000000Z-x-00000002\"}", &result));
-    assert_true(stet_as_bool(stet_get(result, "resumable")));
-    assert_int_equal(stet_count(stet_get(result, "nextTasks")), 2);
-    assert_int_equal(stet_typeof(stet_get(result, "drive")), STET_NULL);
-    stet_release(result);
+    assert_true(stet_value_as_bool(stet_value_get(result, "resumable")));
+    assert_int_equal(stet_value_count(stet_value_get(result, "nextTasks")), 2);
+    assert_int_equal(stet_value_type(stet_value_get(result, "drive")), STET_TYPE_NULL);
+    stet_value_release(result);
     OK(call("runs resume", "{\"run_id\":\"20260101T000000Z-x-00000002\",\"once\":true}", &result));
     assert_string_equal(text_in(result, "drive", "status"), "paused");
-    assert_int_equal(stet_as_int(stet_get(stet_get(result, "drive"), "ran")), 1);
-    stet_release(result);
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_value_get(result, "drive"), "ran")), 1);
+    stet_value_release(result);
     OK(call("runs resume", "{\"run_id\":\"20260101T000000Z-x-00000002\",\"drive\":true}", &result));
     assert_string_equal(text_in(result, "drive", "status"), "completed");
-    assert_int_equal(stet_as_int(stet_get(stet_get(result, "drive"), "ran")), 1); /* what stands is not run again */
-    assert_int_equal(stet_as_int(stet_get(stet_get(result, "drive"), "stood")), 2);
-    stet_release(result);
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_value_get(result, "drive"), "ran")),
+                     1); /* what stands is not run again */
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_value_get(result, "drive"), "stood")), 2);
+    stet_value_release(result);
     OK(call("runs resume", "{\"run_id\":\"20260101T000000Z-x-00000002\"}", &result));
-    assert_false(stet_as_bool(stet_get(result, "resumable")));
+    assert_false(stet_value_as_bool(stet_value_get(result, "resumable")));
     assert_string_equal(text_in(result, "reason", NULL), "it is completed");
-    stet_release(result);
+    stet_value_release(result);
     OK(call("runs rerun", "{\"run_id\":\"20260101T000000Z-x-00000002\",\"drive\":true,\"input\":{\"n\":3}}", &result));
     assert_string_equal(text_in(result, "drive", "status"), "completed");
-    assert_int_equal(stet_as_int(stet_get(stet_get(result, "drive"), "ran")), 3);
-    stet_release(result);
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_value_get(result, "drive"), "ran")), 3);
+    stet_value_release(result);
 }
 
 static void the_queue_works_through_the_same_driver(void **state) {
     (void)state;
     stet_value result;
     OK(call("queue add", "{\"app\":\"good\",\"input\":{\"n\":1}}", &result));
-    stet_release(result);
+    stet_value_release(result);
     OK(call("queue add", "{\"app\":\"broken\"}", &result));
-    stet_release(result);
+    stet_value_release(result);
     OK(call("queue add", "{\"run_id\":\"20260101T000000Z-x-00000001\"}", &result));
-    stet_release(result);
+    stet_value_release(result);
     events = 0;
     OK(call("queue work", "{\"jobs\":2}", &result));
-    assert_int_equal(stet_as_int(stet_get(result, "done")), 2);
-    assert_int_equal(stet_as_int(stet_get(result, "failed")), 1);
+    assert_int_equal(stet_value_as_int(stet_value_get(result, "done")), 2);
+    assert_int_equal(stet_value_as_int(stet_value_get(result, "failed")), 1);
     assert_int_equal(stet_op_find("queue work")->verdict(result), STET_FAILED);
     assert_int_equal(events, 3);
-    stet_release(result);
+    stet_value_release(result);
     OK(call("runs show", "{\"run_id\":\"20260101T000000Z-x-00000001\"}", &result));
     assert_string_equal(text_in(result, "record", "lifecycle"), "completed");
-    stet_release(result);
+    stet_value_release(result);
 }
 
 int main(void) {

@@ -26,8 +26,8 @@ static const char *text_at(stet_value object, const char *key) {
     static stet_value keep[4];
     static int turn;
     stet_value *v = &keep[turn++ % 4];
-    *v = stet_get(object, key);
-    return stet_as_string(v, NULL);
+    *v = stet_value_get(object, key);
+    return stet_value_as_string(v, NULL);
 }
 
 /* Adds an entry and gives its id, which lives until the next four calls. */
@@ -38,7 +38,7 @@ static const char *add(const char *app, int64_t priority) {
     stet_value entry;
     OK(stet_queue_add(&q, &(stet_queue_spec){.app = app, .repo = "/p", .priority = priority}, &entry, &err));
     snprintf(id, 64, "%s", text_at(entry, "id"));
-    stet_release(entry);
+    stet_value_release(entry);
     return id;
 }
 
@@ -47,15 +47,15 @@ static stet_queue_status status_of(const char *id) {
     stet_queue_status s;
     OK(stet_queue_show(&q, id, &entry, &err));
     assert_true(stet_queue_status_of_name(text_at(entry, "status"), &s));
-    stet_release(entry);
+    stet_value_release(entry);
     return s;
 }
 
 static int64_t attempts_of(const char *id) {
     stet_value entry;
     OK(stet_queue_show(&q, id, &entry, &err));
-    int64_t n = stet_as_int(stet_get(entry, "attempts"));
-    stet_release(entry);
+    int64_t n = stet_value_as_int(stet_value_get(entry, "attempts"));
+    stet_value_release(entry);
     return n;
 }
 
@@ -73,20 +73,20 @@ static void lower_priority_drains_first_then_time_then_id(void **state) {
     size_t remaining;
     OK(stet_queue_list(&q, NULL, NULL, &list, &err));
     for (size_t i = 0; i < 5; i++)
-        assert_int_equal(text_at(stet_at(list, i), "app")[0], 'a' + (int)i);
-    stet_release(list);
+        assert_int_equal(text_at(stet_value_at(list, i), "app")[0], 'a' + (int)i);
+    stet_value_release(list);
     OK(stet_queue_drain(&q, NULL, 0, &drained, &remaining, &err));
-    assert_int_equal(stet_count(drained), 0); /* a limit of 0 is 0 */
+    assert_int_equal(stet_value_count(drained), 0); /* a limit of 0 is 0 */
     assert_int_equal(remaining, 5);
-    stet_release(drained);
+    stet_value_release(drained);
     OK(stet_queue_drain(&q, NULL, 2, &drained, &remaining, &err));
-    assert_int_equal(stet_count(drained), 2);
+    assert_int_equal(stet_value_count(drained), 2);
     assert_int_equal(remaining, 3);
-    assert_string_equal(text_at(stet_at(drained, 0), "app"), "a");
-    stet_release(drained);
+    assert_string_equal(text_at(stet_value_at(drained, 0), "app"), "a");
+    stet_value_release(drained);
     OK(stet_queue_drain(&q, "/elsewhere", 9, &drained, &remaining, &err));
-    assert_int_equal(stet_count(drained), 0);
-    stet_release(drained);
+    assert_int_equal(stet_value_count(drained), 0);
+    stet_value_release(drained);
 }
 
 static void an_entry_must_name_something(void **state) {
@@ -109,24 +109,24 @@ static void bring(const char *id, stet_queue_status to, char token[STET_QUEUE_TO
         return;
     case STET_QUEUED_DRAINED:
         OK(stet_queue_drain(&q, NULL, 1, &list, &remaining, &err));
-        stet_release(list);
+        stet_value_release(list);
         return;
     case STET_QUEUED_CANCELLED:
         OK(stet_queue_change(&q, id, STET_QUEUE_CANCEL, 0, NULL, &entry, &err));
-        stet_release(entry);
+        stet_value_release(entry);
         return;
     default:
         break;
     }
     OK(stet_queue_lease(&q, NULL, 60000, token, &entry, NULL, &err));
-    stet_release(entry);
+    stet_value_release(entry);
     if (to == STET_QUEUED_LEASED)
         return;
     stet_queue_outcome how = to == STET_QUEUED_DONE     ? STET_OUTCOME_DONE
                              : to == STET_QUEUED_FAILED ? STET_OUTCOME_FAILED
                                                         : STET_OUTCOME_PARKED;
     OK(stet_queue_settle(&q, id, token, how, 1, NULL, NULL, &entry, &err));
-    stet_release(entry);
+    stet_value_release(entry);
 }
 
 /* Every state with every move, the forbidden ones included. */
@@ -155,7 +155,7 @@ static void every_move_from_every_state(void **state) {
                 continue;
             }
             assert_int_equal(st, STET_OK);
-            stet_release(entry);
+            stet_value_release(entry);
             static const char letters[] = "plrdfck";
             assert_int_equal(letters[status_of(id)], table[s][move]);
         }
@@ -167,14 +167,14 @@ static void only_the_token_of_the_lease_settles_it(void **state) {
     const char *id = add("a", 0);
     stet_value entry;
     OK(stet_queue_lease(&q, NULL, 60000, token, &entry, NULL, &err));
-    stet_release(entry);
+    stet_value_release(entry);
     FAILS(stet_queue_settle(&q, id, other, STET_OUTCOME_DONE, 1, NULL, NULL, &entry, &err), STET_CONFLICT,
           "no longer leased");
     FAILS(stet_queue_renew(&q, id, other, 1000, &err), STET_CONFLICT, "no longer leased");
     OK(stet_queue_renew(&q, id, token, 1000, &err));
     OK(stet_queue_settle(&q, id, token, STET_OUTCOME_DONE, 1, "run-1", NULL, &entry, &err));
     assert_string_equal(text_at(entry, "runId"), "run-1");
-    stet_release(entry);
+    stet_value_release(entry);
     FAILS(stet_queue_settle(&q, id, token, STET_OUTCOME_DONE, 1, NULL, NULL, &entry, &err), STET_CONFLICT,
           "no longer leased");
 }
@@ -186,7 +186,7 @@ static void a_lease_that_ends_returns_the_entry_and_the_last_one_parks_it(void *
     stet_value entry;
     for (int attempt = 1; attempt <= STET_QUEUE_MAX_ATTEMPTS; attempt++) {
         OK(stet_queue_lease(&q, NULL, 1, token, &entry, NULL, &err));
-        stet_release(entry);
+        stet_value_release(entry);
         assert_int_equal(attempts_of(id), attempt);
         stet_clock_sleep_ms(5); /* its time is over */
     }
@@ -211,8 +211,8 @@ static void the_lease_of_a_dead_process_ends_at_once(void **state) {
     char token[STET_QUEUE_TOKEN];
     stet_value entry;
     OK(stet_queue_lease(&q, NULL, 60000, token, &entry, NULL, &err));
-    assert_int_equal(stet_as_int(stet_get(entry, "attempts")), 2);
-    stet_release(entry);
+    assert_int_equal(stet_value_as_int(stet_value_get(entry, "attempts")), 2);
+    stet_value_release(entry);
 }
 
 static void a_retry_waits_and_a_return_does_not_count(void **state) {
@@ -222,15 +222,15 @@ static void a_retry_waits_and_a_return_does_not_count(void **state) {
     stet_value entry;
     int64_t ready_at = 0;
     OK(stet_queue_lease(&q, NULL, 60000, token, &entry, NULL, &err));
-    stet_release(entry);
+    stet_value_release(entry);
     OK(stet_queue_settle(&q, id, token, STET_OUTCOME_RETURN, 1000, NULL, NULL, &entry, &err));
-    stet_release(entry);
+    stet_value_release(entry);
     assert_int_equal(attempts_of(id), 0);
     OK(stet_queue_lease(&q, NULL, 60000, token, &entry, NULL, &err));
-    stet_release(entry);
+    stet_value_release(entry);
     OK(stet_queue_settle(&q, id, token, STET_OUTCOME_RETRY, 60000, NULL, "disk full", &entry, &err));
     assert_string_equal(text_at(entry, "lastError"), "disk full");
-    stet_release(entry);
+    stet_value_release(entry);
     FAILS(stet_queue_lease(&q, NULL, 60000, token, &entry, &ready_at, &err), STET_NOT_FOUND, "nothing");
     assert_true(ready_at > stet_clock_ms());
 }
@@ -335,7 +335,7 @@ static void workers_drive_and_settle(void **state) {
     stet_value entry;
     OK(stet_queue_show(&q, ids[0], &entry, &err));
     assert_string_equal(text_at(entry, "runId"), "run-of-ok1");
-    stet_release(entry);
+    stet_value_release(entry);
 }
 
 static bool stop_now(void *context) {
@@ -367,17 +367,17 @@ static void each_failing_call_leaves_the_queue_whole(void **state) {
     for (int64_t n = 1;; n++) {
         stet_value entry, list;
         OK(stet_queue_list(&q, NULL, NULL, &list, &err));
-        size_t before = stet_count(list);
-        stet_release(list);
+        size_t before = stet_value_count(list);
+        stet_value_release(list);
         faults_arm_durable(n, STET_SYS_FAIL, ENOSPC);
         stet_status st = stet_queue_add(&q, &(stet_queue_spec){.app = "x", .repo = "/p"}, &entry, &err);
         faults_disarm();
         stet_error_clear(&err);
         if (st == STET_OK)
-            stet_release(entry);
+            stet_value_release(entry);
         OK(stet_queue_list(&q, NULL, NULL, &list, &err));
-        size_t after = stet_count(list);
-        stet_release(list);
+        size_t after = stet_value_count(list);
+        stet_value_release(list);
         assert_true(st == STET_OK ? after == before + 1 : after == before || after == before + 1);
         if (!faults_fired()) {
             assert_int_equal(st, STET_OK);

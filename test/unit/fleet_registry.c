@@ -75,9 +75,10 @@ static void a_source_that_changed_makes_the_index_stale_and_is_named(void **stat
     assert_int_equal(fleet_find(reg, "b")->lifecycle, STET_LIFE_FAILED);
     assert_int_equal(fleet_find(reg, "b")->freshness, STET_FRESH_STALE);
     assert_int_equal(fleet_find(reg, "a")->freshness, STET_FRESH_VALID);
-    stet_value f = stet_registry_freshness(reg, 0), name = stet_get(stet_at(stet_get(f, "staleRuns"), 0), "runId");
-    assert_string_equal(stet_as_string(&name, NULL), "b");
-    stet_release(f);
+    stet_value f = stet_registry_freshness(reg, 0),
+               name = stet_value_get(stet_value_at(stet_value_get(f, "staleRuns"), 0), "runId");
+    assert_string_equal(stet_value_as_string(&name, NULL), "b");
+    stet_value_release(f);
     stet_registry_free(reg);
 }
 
@@ -131,8 +132,8 @@ static void a_source_that_is_gone_is_missing_and_not_made_up(void **state) {
     assert_non_null(last);
     assert_int_equal(last->freshness, STET_FRESH_MISSING);
     stet_value next = stet_registry_next_action(reg);
-    assert_string_equal(stet_as_string(&next, NULL), "stet registry refresh --scope repo");
-    stet_release(next);
+    assert_string_equal(stet_value_as_string(&next, NULL), "stet registry refresh --scope repo");
+    stet_value_release(next);
     stet_registry_free(reg);
     /* The refresh forgets it. */
     fleet_refresh(one, STET_SCOPE_REPO);
@@ -225,12 +226,12 @@ static void rerun_makes_a_linked_run_and_preserves_the_original(void **state) {
     fleet_run(one, "orig", "2026-01-01T00:00:00Z", FAILED_TASK, "");
     char *path = stet_asprintf("%s/.stet/runs/orig/state.json", one), *before = fleet_read(path);
     char first[STET_RUN_ID_MAX + 1], second[STET_RUN_ID_MAX + 1];
-    stet_value link, inputs = stet_object();
-    stet_put(&inputs, "n", stet_int(7));
+    stet_value link, inputs = stet_value_object();
+    stet_value_put(&inputs, "n", stet_value_int(7));
     stet_registry *reg = fleet_load(one, STET_SCOPE_HOME);
     OK(stet_runs_rerun(reg, fleet_find(reg, "orig"), inputs, "flaky", "me", first, &link, &err));
-    assert_int_equal(stet_as_int(stet_get(link, "generation")), 1);
-    stet_release(link);
+    assert_int_equal(stet_value_as_int(stet_value_get(link, "generation")), 1);
+    stet_value_release(link);
     stet_registry_free(reg);
     reg = fleet_load(one, STET_SCOPE_HOME);
     stet_fleet_record *r = fleet_find(reg, first);
@@ -242,18 +243,18 @@ static void rerun_makes_a_linked_run_and_preserves_the_original(void **state) {
     assert_int_equal(r->counts.total, 1);
     assert_non_null(strstr(r->inputs, "n=7"));
     assert_non_null(strstr(r->inputs, "k=needle-orig"));
-    OK(stet_runs_rerun(reg, r, stet_null(), NULL, "me", second, &link, &err));
-    assert_int_equal(stet_as_int(stet_get(link, "generation")), 2);
-    stet_value origin = stet_get(link, "originRunId");
-    assert_string_equal(stet_as_string(&origin, NULL), "orig"); /* pinned to the root of the chain */
-    stet_release(link);
+    OK(stet_runs_rerun(reg, r, stet_value_null(), NULL, "me", second, &link, &err));
+    assert_int_equal(stet_value_as_int(stet_value_get(link, "generation")), 2);
+    stet_value origin = stet_value_get(link, "originRunId");
+    assert_string_equal(stet_value_as_string(&origin, NULL), "orig"); /* pinned to the root of the chain */
+    stet_value_release(link);
     stet_registry_free(reg);
     char *after = fleet_read(path);
     assert_string_equal(before, after);
     stet_free(before);
     stet_free(after);
     stet_free(path);
-    stet_release(inputs);
+    stet_value_release(inputs);
 }
 
 /* Deleting what is derived, one file after the other, loses nothing that a run says. */
@@ -265,13 +266,13 @@ static void every_derived_file_can_be_deleted_and_rebuilt(void **state) {
     fleet_run(two, "other", "2026-01-02T00:00:00Z", DONE_TASK, "");
     fleet_refresh(two, STET_SCOPE_REPO);
     stet_registry *reg = fleet_load(one, STET_SCOPE_HOME);
-    OK(stet_runs_rerun(reg, fleet_find(reg, "orig"), stet_null(), NULL, "me", id, &link, &err));
-    stet_value labels = stet_array();
-    stet_push(&labels, stet_string("laid-over"));
+    OK(stet_runs_rerun(reg, fleet_find(reg, "orig"), stet_value_null(), NULL, "me", id, &link, &err));
+    stet_value labels = stet_value_array();
+    stet_value_push(&labels, stet_value_string("laid-over"));
     OK(stet_runs_label(reg, fleet_find(reg, "orig"), labels, &err));
     OK(stet_runs_archive(reg, &reg->records, false, NULL, NULL, "2026-02-01T00:00:00.000Z", &err));
-    stet_release(link);
-    stet_release(labels);
+    stet_value_release(link);
+    stet_value_release(labels);
     stet_registry_free(reg);
     fleet_refresh(one, STET_SCOPE_HOME);
     char *files[] = {stet_asprintf("%s/.stet/local/registry/index.json", one),
@@ -284,7 +285,7 @@ static void every_derived_file_can_be_deleted_and_rebuilt(void **state) {
         OK(stet_file_remove(files[i], &err));
         reg = fleet_load(one, STET_SCOPE_HOME);
         assert_int_equal(reg->records.len, 3);
-        assert_int_equal(stet_count(reg->problems), 0);
+        assert_int_equal(stet_value_count(reg->problems), 0);
         assert_int_equal(fleet_find(reg, id)->provenance.generation, 1);
         stet_registry_free(reg);
         fleet_refresh(one, STET_SCOPE_REPO);
@@ -329,7 +330,7 @@ static void a_damaged_index_is_named_and_not_believed(void **state) {
     memcpy(at, "\"failed\":0", 10);
     fleet_put(path, text);
     stet_registry *reg = fleet_load(one, STET_SCOPE_REPO);
-    assert_int_equal(stet_count(reg->problems), 1);
+    assert_int_equal(stet_value_count(reg->problems), 1);
     assert_int_equal(reg->status, STET_FLEET_INDEX_ABSENT);
     assert_int_equal(fleet_find(reg, "a")->lifecycle, STET_LIFE_FAILED);
     stet_registry_free(reg);
@@ -338,7 +339,7 @@ static void a_damaged_index_is_named_and_not_believed(void **state) {
         text[cut] = 0;
         fleet_put(path, text);
         reg = fleet_load(one, STET_SCOPE_REPO);
-        assert_int_equal(stet_count(reg->problems), 1);
+        assert_int_equal(stet_value_count(reg->problems), 1);
         assert_int_equal(reg->records.len, 1);
         stet_registry_free(reg);
         text[cut] = ' ';
@@ -368,9 +369,9 @@ static void one_corrupt_overlay_breaks_nothing_else(void **state) {
         fleet_put(path, bad[i]);
         stet_registry *reg = fleet_load(one, STET_SCOPE_HOME);
         assert_int_equal(reg->records.len, 2);
-        assert_int_equal(stet_count(reg->problems), 1);
-        stet_value repo = stet_get(stet_at(reg->problems, 0), "repo");
-        assert_string_equal(stet_as_string(&repo, NULL), two);
+        assert_int_equal(stet_value_count(reg->problems), 1);
+        stet_value repo = stet_value_get(stet_value_at(reg->problems, 0), "repo");
+        assert_string_equal(stet_value_as_string(&repo, NULL), two);
         stet_status st = stet_runs_archive(reg, &reg->records, false, NULL, NULL, "2026-02-01T00:00:00.000Z", &err);
         assert_int_equal(st, strstr(bad[i], "7}") ? STET_UNSUPPORTED : STET_CORRUPT);
         stet_error_clear(&err);
@@ -537,7 +538,7 @@ static void the_digest_of_inputs_is_bounded(void **state) {
     assert_int_equal(reg->records.len, 1);
     assert_true(strlen(reg->records.at[0]->inputs) <= STET_FLEET_RECORD_INPUTS_MAX);
     stet_value v = stet_fleet_record_value(reg->records.at[0]); /* asserts valid UTF-8 */
-    stet_release(v);
+    stet_value_release(v);
     stet_registry_free(reg);
     stet_buf_release(&all);
     stet_buf_release(&b);
@@ -552,7 +553,7 @@ static void a_listed_project_that_is_gone_is_missing_and_no_error(void **state) 
     stet_registry *reg = fleet_load(one, STET_SCOPE_HOME);
     assert_int_equal(reg->records.len, 0);
     assert_int_equal(reg->missing.len, 1);
-    assert_int_equal(stet_count(reg->problems), 0);
+    assert_int_equal(stet_value_count(reg->problems), 0);
     stet_registry_free(reg);
 }
 
@@ -570,7 +571,7 @@ static void each_failing_call_of_a_refresh_leaves_a_whole_index(void **state) {
             stet_registry_free(reg);
         stet_error_clear(&err);
         reg = fleet_load(one, STET_SCOPE_REPO);
-        assert_int_equal(stet_count(reg->problems), 0);
+        assert_int_equal(stet_value_count(reg->problems), 0);
         assert_int_equal(reg->records.len, 1);
         stet_registry_free(reg);
         if (!faults_fired()) {

@@ -30,14 +30,14 @@ static int drop_project(void **state) {
 
 static stet_runfile *create(void) {
     stet_runfile *run;
-    stet_value inputs = stet_object();
-    stet_put(&inputs, "rows", stet_int(5));
+    stet_value inputs = stet_value_object();
+    stet_value_put(&inputs, "rows", stet_value_int(5));
     OK(stet_runfile_create(
         project,
         &(stet_runfile_spec){
             .name = "my report/1:2", .app_id = "report", .app_version = "2", .app_title = "Report", .inputs = inputs},
         &run, &err));
-    stet_release(inputs);
+    stet_value_release(inputs);
     return run;
 }
 
@@ -51,8 +51,8 @@ static stet_state read_state(const char *dir, const char *id) {
 
 static const char *text_at(stet_value object, const char *key) {
     static stet_value keep;
-    keep = stet_get(object, key);
-    return stet_as_string(&keep, NULL);
+    keep = stet_value_get(object, key);
+    return stet_value_as_string(&keep, NULL);
 }
 
 static void a_run_from_creation_to_its_end(void **state) {
@@ -67,13 +67,12 @@ static void a_run_from_creation_to_its_end(void **state) {
     assert_null(strchr(id, ':'));
     stet_state s = read_state(dir, id);
     assert_int_equal(stet_lifecycle_of(&s.counts), STET_LIFE_QUEUED);
-    assert_int_equal(stet_as_int(stet_get(stet_get(s.root, "inputs"), "rows")), 5);
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_value_get(s.root, "inputs"), "rows")), 5);
     stet_state_release(&s);
 
     stet_hash digest = stet_hash_of("x", 1);
     stet_error why = STET_ERROR_INIT;
-    why.status = STET_FAILED;
-    strcpy(why.message, "exit status 3");
+    stet_fail(&why, STET_FAILED, "exit status 3");
     stet_runfile_stage(run, STET_STAGE_RUNNING);
     stet_runfile_task(run, "fetch", &(stet_task_spec){.action = "fetch", .kind = "command"});
     stet_runfile_task(run, "check", &(stet_task_spec){.verifier = true});
@@ -91,8 +90,15 @@ static void a_run_from_creation_to_its_end(void **state) {
     assert_false(stet_runfile_commit(run, &digest)); /* the verifier did not pass */
     stet_runfile_task_start(run, "check");
     stet_runfile_task_failed(run, "check", &why);
+    for (int i = 0; i < 5; i++) { /* as a watch does, for each edit */
+        stet_runfile_task_start(run, "check");
+        stet_runfile_task_done(run, "check", NULL); /* resolves its feedback */
+        stet_runfile_task_start(run, "check");
+        stet_runfile_task_failed(run, "check", &why); /* and opens it again */
+    }
     stet_runfile_task_start(run, "check");
-    stet_runfile_task_done(run, "check", NULL); /* resolves its feedback */
+    stet_error_clear(&why);
+    stet_runfile_task_done(run, "check", NULL);
     assert_true(stet_runfile_commit(run, &digest));
     stet_runfile_count(run, "stood", 40);
     stet_runfile_count(run, "stood", 2);
@@ -103,11 +109,11 @@ static void a_run_from_creation_to_its_end(void **state) {
     assert_int_equal(stet_lifecycle_of(&s.counts), STET_LIFE_COMPLETED);
     assert_int_equal(s.counts.gated_commits, 1);
     assert_int_equal(s.counts.open_feedback, 0);
-    assert_int_equal(stet_count(stet_get(s.root, "feedback")), 1); /* one per task, not one per failure */
+    assert_int_equal(stet_value_count(stet_value_get(s.root, "feedback")), 1); /* one per task, not one per failure */
     assert_string_equal(text_at(s.root, "loopStage"), "done");
-    assert_int_equal(stet_as_int(stet_get(stet_get(s.root, "summary"), "stood")), 42);
-    stet_value task = stet_at(stet_get(s.root, "tasks"), 1);
-    assert_int_equal(stet_as_int(stet_get(task, "attempt")), 3);
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_value_get(s.root, "summary"), "stood")), 42);
+    stet_value task = stet_value_at(stet_value_get(s.root, "tasks"), 1);
+    assert_int_equal(stet_value_as_int(stet_value_get(task, "attempt")), 13);
     stet_state_release(&s);
     char *events = stet_file_join(dir, "events.jsonl"), *lines = fleet_read(events);
     assert_non_null(strstr(lines, "\"from\":\"pending\",\"task\":\"fetch\",\"to\":\"running\""));
@@ -202,7 +208,8 @@ static void a_killed_driver_leaves_a_run_that_can_be_resumed(void **state) {
     OK(stet_runfile_finish(run, &err));
     stet_runfile_close(run);
     stet_state s = read_state(dir, id);
-    assert_int_equal(stet_as_int(stet_get(stet_at(stet_get(s.root, "tasks"), 0), "attempt")), 2);
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_value_at(stet_value_get(s.root, "tasks"), 0), "attempt")),
+                     2);
     stet_state_release(&s);
     stet_free(dir);
     close(ends[0]);
@@ -298,11 +305,12 @@ static void states_conform_to_the_documented_schema(void **state) {
     stet_free(path);
     stet_runfile *run = create();
     stet_error why = STET_ERROR_INIT;
-    why.status = STET_FAILED;
+    stet_fail(&why, STET_FAILED, "exit status 1");
     stet_hash digest = stet_hash_of("", 0);
     stet_runfile_task(run, "v", &(stet_task_spec){.verifier = true, .kind = "command"});
     stet_runfile_task_start(run, "v");
     stet_runfile_task_failed(run, "v", &why);
+    stet_error_clear(&why);
     stet_runfile_task_log(run, "w");
     stet_runfile_task_start(run, "w");
     stet_runfile_task_done(run, "w", &digest);
@@ -346,11 +354,11 @@ static void states_conform_to_the_documented_schema(void **state) {
             print_message("# %s -> %s: schema %d, reader %d\n", edits[i].from, edits[i].to, by_schema, by_reader);
         assert_int_equal(by_schema, edits[i].good);
         assert_int_equal(by_reader, edits[i].good);
-        stet_release(v);
+        stet_value_release(v);
         stet_free(changed);
         stet_free(whole);
     }
-    stet_release(schema);
+    stet_value_release(schema);
 }
 
 int main(void) {

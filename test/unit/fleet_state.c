@@ -143,11 +143,11 @@ static void a_survey_tells_what_reading_the_whole_tells(void **state) {
     OK(stet_state_parse_survey(text, strlen(text), "r", &survey, &err));
     assert_memory_equal(&whole.counts, &survey.counts, sizeof whole.counts);
     assert_true(stet_hash_equal(whole.fingerprint, survey.fingerprint));
-    assert_true(stet_equal(stet_get(whole.failed, "id"), stet_get(survey.failed, "id")));
-    assert_true(stet_equal(stet_get(whole.failed, "error"), stet_get(survey.failed, "error")));
-    assert_int_equal(stet_count(stet_get(whole.root, "tasks")), 3);
-    assert_int_equal(stet_count(stet_get(survey.root, "tasks")), 0);
-    assert_true(stet_equal(stet_get(whole.root, "inputs"), stet_get(survey.root, "inputs")));
+    assert_true(stet_value_equal(stet_value_get(whole.failed, "id"), stet_value_get(survey.failed, "id")));
+    assert_true(stet_value_equal(stet_value_get(whole.failed, "error"), stet_value_get(survey.failed, "error")));
+    assert_int_equal(stet_value_count(stet_value_get(whole.root, "tasks")), 3);
+    assert_int_equal(stet_value_count(stet_value_get(survey.root, "tasks")), 0);
+    assert_true(stet_value_equal(stet_value_get(whole.root, "inputs"), stet_value_get(survey.root, "inputs")));
     stet_state_release(&whole);
     stet_state_release(&survey);
     stet_free(text);
@@ -190,12 +190,12 @@ static void an_older_schema_is_migrated_in_memory(void **state) {
     stet_state s;
     fleet_put("old.json", old);
     OK(stet_state_read("old.json", "r", NULL, &s, &err));
-    stet_value app = stet_get(stet_get(s.root, "app"), "id"), flow = stet_get(s.root, "workflowId"),
-               title = stet_get(s.root, "title");
-    assert_string_equal(stet_as_string(&app, NULL), "a");
-    assert_string_equal(stet_as_string(&flow, NULL), "w");
-    assert_string_equal(stet_as_string(&title, NULL), "T");
-    assert_int_equal(stet_as_int(stet_get(s.root, "schemaVersion")), 2);
+    stet_value app = stet_value_get(stet_value_get(s.root, "app"), "id"), flow = stet_value_get(s.root, "workflowId"),
+               title = stet_value_get(s.root, "title");
+    assert_string_equal(stet_value_as_string(&app, NULL), "a");
+    assert_string_equal(stet_value_as_string(&flow, NULL), "w");
+    assert_string_equal(stet_value_as_string(&title, NULL), "T");
+    assert_int_equal(stet_value_as_int(stet_value_get(s.root, "schemaVersion")), 2);
     assert_int_equal(s.updated_ms - s.created_ms, 500);
     stet_state_release(&s);
     char *now = fleet_read("old.json");

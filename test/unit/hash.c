@@ -56,8 +56,8 @@ static void of_values(void **state) {
     assert_int_equal(stet_json_parse("{\"a\":[],\"b\":1}", 14, &b, NULL), STET_OK);
     assert_true(stet_hash_equal(stet_hash_value(a), stet_hash_value(b)));
     assert_true(stet_hash_equal(stet_hash_value(a), stet_hash_of("{\"a\":[],\"b\":1}", 14)));
-    stet_release(a);
-    stet_release(b);
+    stet_value_release(a);
+    stet_value_release(b);
 }
 
 static void hex(void **state) {

@@ -28,6 +28,7 @@ DECLARED = {
     "src/base/buf.h": "stet_error *err; FILE *file;",
     "src/base/crc32c.h": "const char *bytes, *more; size_t len, more_len;",
     "src/base/error.h": "stet_error *err; const char *name; size_t n, max;",
+    "src/base/options.h": "const stet_event *given; stet_error *err;",
     "src/base/map.h": "const void *key; size_t len; uint64_t total;",
     "src/base/pool.h": "size_t bytes;",
     "src/base/regex.h": "const char *pattern, *text; size_t len, text_len;",
@@ -47,6 +48,7 @@ DECLARED = {
     "src/drive/drift.h": "stet_project *project; stet_sched *sched;",
     "src/drive/drive.h": "stet_project *project; bool cancelled(void *); void *ctx;",
     "src/drive/estimate.h": "stet_project *project; size_t queued; stet_buf buf;",
+    "src/module/orphan.h": "stet_project *project; stet_files *files; bool (*may_come)(void *, const char *); void *ctx;",
     "src/drive/leftover.h": "stet_project *project; stet_files *files; bool cancelled(void *); void *ctx;",
     "src/drive/lookout.h": "stet_project *project; stet_files *files; stet_space *space; const char *branch; stet_error why;",
     "src/drive/rerun.h": "stet_project *project;",
@@ -96,6 +98,7 @@ DECLARED = {
     "src/repo/text.h": "const char *s; size_t len;",
     "src/scheduler/envelope.h": "stet_space *s; int64_t branch; stet_status open_space(void *, const char *, stet_space **, stet_error *); void *ctx; stet_address cell;"
                                 " const stet_address *places; size_t count;",
+    "src/graph/makes.h": "stet_space *s; stet_value row; stet_arena arena; const stet_address *places; size_t count;",
     "src/scheduler/plan.h": "stet_plan_source source; stet_plan_read *reads; stet_plan_write *writes; size_t read_count, write_count; stet_pathref path; int64_t now;",
     "src/scheduler/reader.h": "stet_tx *tx; stet_status open_space(void *, const char *, stet_space **, stet_error *); void *ctx; stet_value inputs; stet_pathref path;",
     "src/scheduler/rerun.h": "stet_sched *sched; int64_t number; int wrong;",

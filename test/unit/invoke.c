@@ -1,4 +1,4 @@
-/* invoke.c - everything that the shell can do, from C: stet_invoke through the public header alone. */
+/* invoke.c - everything that the shell can do, from C: stet_context_invoke through the public header alone. */
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -32,8 +32,8 @@ static stet_status invoke(stet_context *c, const char *name, const char *json, s
     stet_value args;
     stet_error_clear(&err);
     assert_int_equal(stet_json_parse(json, strlen(json), &args, &err), STET_OK);
-    stet_status status = stet_invoke(c, name, args, result, &err);
-    stet_release(args);
+    stet_status status = stet_context_invoke(c, name, args, result, &err);
+    stet_value_release(args);
     return status;
 }
 
@@ -48,7 +48,7 @@ static void project(const char *dir) {
     mkdir(dir, 0777);
     stet_context *c = context_in(dir);
     expect(invoke(c, "init", "{}", &result), STET_OK);
-    stet_release(result);
+    stet_value_release(result);
     stet_context_free(c);
 }
 
@@ -65,16 +65,16 @@ static void operations_without_a_project_need_none(void **state) {
     mkdir("nothing", 0777);
     stet_context *c = context_in("nothing");
     expect(invoke(c, "version", "{}", &result), STET_OK);
-    stet_value version = stet_get(result, "version");
-    assert_string_equal(stet_as_string(&version, NULL), stet_version());
-    stet_release(result);
+    stet_value version = stet_value_get(result, "version");
+    assert_string_equal(stet_value_as_string(&version, NULL), stet_version());
+    stet_value_release(result);
     expect(invoke(c, "registry list", "{}", &result), STET_NOT_FOUND); /* no such operation */
     expect(invoke(c, "get", "{\"cell\":\"a\"}", &result), STET_NOT_FOUND);
-    assert_int_equal(stet_typeof(result), STET_NULL);
+    assert_int_equal(stet_value_type(result), STET_TYPE_NULL);
     expect(invoke(c, "init", "{}", &result), STET_OK);
-    stet_release(result);
+    stet_value_release(result);
     expect(invoke(c, "set", "{\"cell\":\"a\",\"value\":[1,2]}", &result), STET_OK); /* found now */
-    stet_release(result);
+    stet_value_release(result);
     stet_context_free(c);
 }
 
@@ -93,7 +93,7 @@ static void what_does_not_exist_is_named_with_what_does(void **state) {
     o.dir = "not there";
     expect(stet_context_new(&o, &c, &err), STET_NOT_FOUND);
     stet_error_clear(&err);
-    o.size++;
+    o.size = 0;
     expect(stet_context_new(&o, &c, &err), STET_INVALID);
     stet_error_clear(&err);
     expect(stet_context_new(NULL, &c, &err), STET_OK);
@@ -112,19 +112,19 @@ static void documents_and_runs_work_as_in_the_shell(void **state) {
         "\"a\"}}}");
     stet_context *c = context_in("p");
     expect(invoke(c, "run", "{\"pattern\":\"f.json\"}", &result), STET_OK);
-    assert_int_equal(stet_as_int(stet_get(result, "ran")), 1);
-    expect_json(stet_get(result, "result"), "{\"a\":4}");
-    stet_release(result);
+    assert_int_equal(stet_value_as_int(stet_value_get(result, "ran")), 1);
+    expect_json(stet_value_get(result, "result"), "{\"a\":4}");
+    stet_value_release(result);
     expect(invoke(c, "set", "{\"cell\":\"piece:f:argument/x\",\"value\":25}", &result), STET_OK);
-    stet_release(result);
+    stet_value_release(result);
     /* What the command line alone offers is there, too. */
     expect(invoke(c, "get", "{\"cell\":\"piece:f/a\",\"fresh\":true}", &result), STET_OK);
-    expect_json(stet_get(result, "value"), "5");
-    stet_release(result);
+    expect_json(stet_value_get(result, "value"), "5");
+    stet_value_release(result);
     /* An answer that is not a success: the status and the result. */
     expect(invoke(c, "run", "{\"pattern\":\"f.json\",\"set\":{\"x\":-1}}", &result), STET_FAILED);
-    assert_int_equal(stet_as_int(stet_get(result, "failed")), 1);
-    stet_release(result);
+    assert_int_equal(stet_value_as_int(stet_value_get(result, "failed")), 1);
+    stet_value_release(result);
     stet_context_free(c);
 }
 
@@ -141,13 +141,13 @@ static void a_project_that_is_given_is_used_wherever_the_directory_is(void **sta
     o.project = p;
     expect(stet_context_new(&o, &c, &err), STET_OK);
     expect(invoke(c, "set", "{\"cell\":\"d\",\"value\":\"here\"}", &result), STET_OK);
-    stet_release(result);
+    stet_value_release(result);
     stet_context_free(c);
     stet_project_close(p);
     c = context_in("given");
     expect(invoke(c, "get", "{\"cell\":\"d\"}", &result), STET_OK);
-    expect_json(stet_get(result, "value"), "\"here\"");
-    stet_release(result);
+    expect_json(stet_value_get(result, "value"), "\"here\"");
+    stet_value_release(result);
     stet_context_free(c);
 }
 
@@ -185,11 +185,11 @@ static void a_stream_is_cancelled_from_another_thread(void **state) {
     o.event = hear;
     expect(stet_context_new(&o, &h.context, &err), STET_OK);
     expect(invoke(h.context, "set", "{\"cell\":\"n\",\"value\":1}", &result), STET_OK);
-    stet_release(result);
+    stet_value_release(result);
     expect(invoke(h.context, "set", "{\"cell\":\"n\",\"value\":2}", &result), STET_OK);
-    stet_release(result);
+    stet_value_release(result);
     expect(invoke(h.context, "watch", "{\"cell\":\"n\",\"after\":0}", &result), STET_CANCELLED);
-    stet_release(result);
+    stet_value_release(result);
     assert_true(h.cancelling);
     pthread_join(h.canceller, NULL);
     assert_int_equal(h.events, 2);
@@ -221,10 +221,10 @@ static void bytes_go_to_whom_they_are_for(void **state) {
     expect(invoke(c, "persist put", "{\"block\":\"fit\"," MODULE ",\"variables\":\"big.bin\",\"format\":\"bytes\"}",
                   &result),
            STET_OK);
-    stet_release(result);
+    stet_value_release(result);
     expect(invoke(c, "persist get", "{\"block\":\"fit\"," MODULE "}", &result), STET_OK);
     assert_int_equal(h.bytes, 12);
-    stet_release(result);
+    stet_value_release(result);
     stet_context_free(c);
 }
 
@@ -232,17 +232,17 @@ static void every_operation_is_described(void **state) {
     (void)state;
     stet_value list = stet_operations();
     bool fresh = false;
-    assert_true(stet_count(list) > 80);
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value op = stet_at(list, i), name = stet_get(op, "name");
-        assert_int_equal(stet_typeof(stet_get(op, "argumentsSchema")), STET_OBJECT);
-        assert_int_equal(stet_typeof(stet_get(op, "resultSchema")), STET_OBJECT);
-        if (strcmp(stet_as_string(&name, NULL), "get") == 0)
-            fresh =
-                stet_typeof(stet_get(stet_get(stet_get(op, "argumentsSchema"), "properties"), "fresh")) == STET_OBJECT;
+    assert_true(stet_value_count(list) > 80);
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value op = stet_value_at(list, i), name = stet_value_get(op, "name");
+        assert_int_equal(stet_value_type(stet_value_get(op, "argumentsSchema")), STET_TYPE_OBJECT);
+        assert_int_equal(stet_value_type(stet_value_get(op, "resultSchema")), STET_TYPE_OBJECT);
+        if (strcmp(stet_value_as_string(&name, NULL), "get") == 0)
+            fresh = stet_value_type(stet_value_get(stet_value_get(stet_value_get(op, "argumentsSchema"), "properties"),
+                                                   "fresh")) == STET_TYPE_OBJECT;
     }
     assert_true(fresh);
-    stet_release(list);
+    stet_value_release(list);
 }
 
 int main(void) {

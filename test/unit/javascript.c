@@ -30,7 +30,7 @@ static int close_all(void **ctx) {
 #define gives(function, inputs, expected)                                                                              \
     do {                                                                                                               \
         fake_run r_;                                                                                                   \
-        js_run_do(state, &r_, js_module(function), fake_parse(inputs), stet_null(), stet_null());                      \
+        js_run_do(state, &r_, js_module(function), fake_parse(inputs), stet_value_null(), stet_value_null());          \
         char *got_ = fake_run_text(&r_);                                                                               \
         if (strcmp(got_, expected) != 0)                                                                               \
             fail_msg("%s %s: expected %s, got %s", function, inputs, expected, got_);                                  \
@@ -41,7 +41,7 @@ static int close_all(void **ctx) {
 #define reads(function, inputs, expected)                                                                              \
     do {                                                                                                               \
         fake_run r_;                                                                                                   \
-        js_run_do(state, &r_, js_module(function), fake_parse(inputs), stet_null(), stet_null());                      \
+        js_run_do(state, &r_, js_module(function), fake_parse(inputs), stet_value_null(), stet_value_null());          \
         char *got_ = fake_run_text(&r_);                                                                               \
         if (strcmp(stet_buf_cstr(&r_.reads), expected) != 0)                                                           \
             fail_msg("%s %s: expected to read %s, read %s (%s)", function, inputs, expected, stet_buf_cstr(&r_.reads), \
@@ -53,7 +53,7 @@ static int close_all(void **ctx) {
 /* The message has this in it, and the hint that. */
 static void fails(const char *function, const char *inputs, const char *message, const char *hint) {
     fake_run r;
-    js_run_do(state, &r, js_module(function), fake_parse(inputs), stet_null(), stet_null());
+    js_run_do(state, &r, js_module(function), fake_parse(inputs), stet_value_null(), stet_value_null());
     char *got = fake_run_text(&r);
     if (!r.failed || !strstr(r.error.message, message) || !strstr(r.error.hint, hint))
         fail_msg("%s: expected an error with \"%s\" and \"%s\", got %s (%s)", function, message, hint, got,
@@ -211,10 +211,10 @@ static void errors_have_their_line(void **ctx) {
     fails("x => 1, y => 2", "{}", "more than one function", "");
     fails("x => 1); (y => 2", "{}", "more than one function", "");
     fake_run r;
-    js_run_do(state, &r, js_module("() => {\n  null.x }"), stet_object(), stet_null(), stet_null());
+    js_run_do(state, &r, js_module("() => {\n  null.x }"), stet_value_object(), stet_value_null(), stet_value_null());
     assert_true(r.failed);
     assert_int_equal(r.error.status, STET_FAILED);
-    assert_int_equal(stet_as_int(stet_get(r.error.details, "line")), 2);
+    assert_int_equal(stet_value_as_int(stet_value_get(r.error.details, "line")), 2);
     fake_run_release(&r);
 }
 
@@ -348,9 +348,9 @@ static void limits(void **ctx) {
     state = was;
     assert_true(stet_clock_monotonic_us() - start < 120000000);
     stet_value module = js_module("() => { for (;;); }");
-    stet_put(&module, "limits", fake_parse("{\"timeMs\":60}"));
+    stet_value_put(&module, "limits", fake_parse("{\"timeMs\":60}"));
     fake_run r;
-    js_run_do(state, &r, module, stet_object(), stet_null(), stet_null());
+    js_run_do(state, &r, module, stet_value_object(), stet_value_null(), stet_value_null());
     assert_true(r.failed);
     assert_int_equal(r.error.status, STET_LIMIT);
     assert_string_equal(r.error.message, "stopped: it ran longer than 60 ms");
@@ -365,13 +365,13 @@ static void console_goes_to_the_log(void **ctx) {
         js_module("({o}) => { console.log('a', 1, {b: [2n]}, null, undefined); console.warn(o); console.error(new "
                   "Error('e')); "
                   "console.log(new Map([[1, 2]]), () => 1, Symbol('s')); const c = {}; c.c = c; console.log(c) }"),
-        fake_parse("{\"o\":{\"x\":1}}"), stet_null(), stet_null());
+        fake_parse("{\"o\":{\"x\":1}}"), stet_value_null(), stet_value_null());
     assert_string_equal(stet_buf_cstr(&r.log),
                         "a 1 {\"b\":[\"2n\"]} null undefined\nwarning: {\"x\":1}\nerror: Error: e\n"
                         "Map(1) [[1,2]] [function (anonymous)] Symbol(s)\n[object Object]\n");
     fake_run_release(&r);
     js_run_do(state, &r, js_module("() => { for (let i = 0; i < 3000; i++) console.log('x'.repeat(1000)) }"),
-              stet_object(), stet_null(), stet_null());
+              stet_value_object(), stet_value_null(), stet_value_null());
     assert_true(r.log.len < (1u << 20) + 100);
     assert_non_null(strstr(stet_buf_cstr(&r.log), "the rest is left out"));
     fake_run_release(&r);
@@ -381,7 +381,7 @@ static void cell_case(const char *function, const char *inputs, const char *bind
                       const char *writes, const char *inputs_after) {
     fake_run r;
     stet_value module = js_module(function), e = fake_parse(event);
-    stet_put(&module, "handler", stet_bool(true));
+    stet_value_put(&module, "handler", stet_value_bool(true));
     js_run_do(state, &r, module, fake_parse(inputs), fake_parse(bindings), e);
     if (r.failed)
         fail_msg("%s: %s", function, r.error.message);
@@ -390,7 +390,7 @@ static void cell_case(const char *function, const char *inputs, const char *bind
     char *after = stet_json_print(r.inputs, STET_JSON_CANONICAL, NULL);
     assert_string_equal(after, inputs_after);
     stet_free(after);
-    stet_release(e);
+    stet_value_release(e);
     fake_run_release(&r);
 }
 
@@ -414,23 +414,25 @@ static void cells(void **ctx) {
               "{\"rows\":{}}", rows, "1", "/rows/x=1", "{\"rows\":{\"x\":1}}");
     fake_run r;
     stet_value module = js_module("({rows}) => rows.get().length");
-    js_run_do(state, &r, module, fake_parse("{\"rows\":[1,2]}"), fake_parse(rows), stet_null());
+    js_run_do(state, &r, module, fake_parse("{\"rows\":[1,2]}"), fake_parse(rows), stet_value_null());
     assert_false(r.failed);
-    assert_int_equal(stet_as_int(r.result), 2);
+    assert_int_equal(stet_value_as_int(r.result), 2);
     assert_string_equal(stet_buf_cstr(&r.reads), "/rows(s)");
     fake_run_release(&r);
     /* A cell that is only held is not read. */
-    js_run_do(state, &r, js_module("({rows}) => 1"), fake_parse("{\"rows\":[1,2]}"), fake_parse(rows), stet_null());
+    js_run_do(state, &r, js_module("({rows}) => 1"), fake_parse("{\"rows\":[1,2]}"), fake_parse(rows),
+              stet_value_null());
     assert_string_equal(stet_buf_cstr(&r.reads), "");
     fake_run_release(&r);
-    js_run_do(state, &r, js_module("({rows}) => rows"), fake_parse("{\"rows\":[1,2]}"), fake_parse(rows), stet_null());
+    js_run_do(state, &r, js_module("({rows}) => rows"), fake_parse("{\"rows\":[1,2]}"), fake_parse(rows),
+              stet_value_null());
     assert_true(r.failed);
     assert_string_equal(r.error.message, "the result is a cell: use its get()");
     fake_run_release(&r);
     /* A schema may say that an input is a cell. */
     module = js_module("({rows}) => typeof rows.get");
-    stet_put(&module, "argumentSchema", fake_parse("{\"properties\":{\"rows\":{\"asCell\":true}}}"));
-    js_run_do(state, &r, module, fake_parse("{\"rows\":[1,2]}"), stet_null(), stet_null());
+    stet_value_put(&module, "argumentSchema", fake_parse("{\"properties\":{\"rows\":{\"asCell\":true}}}"));
+    js_run_do(state, &r, module, fake_parse("{\"rows\":[1,2]}"), stet_value_null(), stet_value_null());
     assert_false(r.failed);
     fake_run_release(&r);
 }
@@ -441,14 +443,14 @@ static void put_file(const char *name, const char *text) {
 
 static void file_case(const char *text, const char *name, const char *inputs, const char *expected) {
     fake_run r;
-    stet_value module = stet_object(), implementation = stet_object();
+    stet_value module = stet_value_object(), implementation = stet_value_object();
     put_file("steps.js", text);
-    stet_put(&implementation, "file", stet_string("steps.js"));
+    stet_value_put(&implementation, "file", stet_value_string("steps.js"));
     if (name)
-        stet_put(&implementation, "export", stet_string(name));
-    stet_put(&module, "type", stet_string("javascript"));
-    stet_put(&module, "implementation", implementation);
-    js_run_do(state, &r, module, fake_parse(inputs), stet_null(), stet_null());
+        stet_value_put(&implementation, "export", stet_value_string(name));
+    stet_value_put(&module, "type", stet_value_string("javascript"));
+    stet_value_put(&module, "implementation", implementation);
+    js_run_do(state, &r, module, fake_parse(inputs), stet_value_null(), stet_value_null());
     char *got = fake_run_text(&r);
     if (strcmp(got, expected) != 0)
         fail_msg("%s: expected %s, got %s", text, expected, got);
@@ -485,9 +487,9 @@ static void files(void **ctx) {
               "error: steps.js: an async function can't be an action: there is nothing to wait for");
     stet_error err = STET_ERROR_INIT;
     stet_value bad = fake_parse("{\"type\":\"javascript\",\"implementation\":{\"file\":\"../x.js\"}}");
-    assert_int_equal(stet_module_javascript.check(bad, stet_null(), &err), STET_INVALID);
+    assert_int_equal(stet_module_javascript.check(bad, stet_value_null(), &err), STET_INVALID);
     stet_error_clear(&err);
-    stet_release(bad);
+    stet_value_release(bad);
 }
 
 static void descriptors(void **ctx) {
@@ -505,10 +507,10 @@ static void descriptors(void **ctx) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         stet_error err = STET_ERROR_INIT;
         stet_value d = fake_parse(wrong[i]);
-        if (stet_module_javascript.check(d, stet_null(), &err) != STET_INVALID || !err.hint[0])
+        if (stet_module_javascript.check(d, stet_value_null(), &err) != STET_INVALID || !stet_has_hint(&err))
             fail_msg("%s was not refused with a hint", wrong[i]);
         stet_error_clear(&err);
-        stet_release(d);
+        stet_value_release(d);
     }
 }
 
@@ -516,7 +518,7 @@ static stet_hash print_of(const char *descriptor) {
     stet_hash h;
     stet_value d = fake_parse(descriptor);
     assert_int_equal(stet_module_javascript.fingerprint(state, d, &h, NULL), STET_OK);
-    stet_release(d);
+    stet_value_release(d);
     return h;
 }
 
@@ -543,7 +545,7 @@ static void missing_plugin(void **ctx) {
     setenv("STET_PLUGINS", "/nonexistent", 1);
     void *fresh = js_open("{}");
     fake_run r;
-    js_run_do(fresh, &r, js_module("() => 1"), stet_object(), stet_null(), stet_null());
+    js_run_do(fresh, &r, js_module("() => 1"), stet_value_object(), stet_value_null(), stet_value_null());
     assert_true(r.failed);
     assert_int_equal(r.error.status, STET_UNSUPPORTED);
     assert_non_null(strstr(r.error.hint, "libjavascriptcoregtk-4.1-0"));

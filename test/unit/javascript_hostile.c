@@ -29,7 +29,8 @@ static int close_all(void **ctx) {
 
 static char *answer(const char *function) {
     fake_run r;
-    js_run_do(state, &r, js_module(function), fake_parse("{\"o\":{\"a\":[1,2]}}"), stet_null(), stet_null());
+    js_run_do(state, &r, js_module(function), fake_parse("{\"o\":{\"a\":[1,2]}}"), stet_value_null(),
+              stet_value_null());
     char *text = fake_run_text(&r);
     fake_run_release(&r);
     return text;
@@ -134,8 +135,8 @@ static void regular_expressions(void **ctx) {
     }
     assert_true(stet_clock_monotonic_us() - start < 120000000);
     fake_run r;
-    js_run_do(state, &r, js_module("() => /(a*)*(b)\\2/.test('a'.repeat(20000))"), stet_object(), stet_null(),
-              stet_null());
+    js_run_do(state, &r, js_module("() => /(a*)*(b)\\2/.test('a'.repeat(20000))"), stet_value_object(),
+              stet_value_null(), stet_value_null());
     assert_int_equal(r.error.status, STET_LIMIT);
     assert_string_equal(r.error.message, "stopped: it ran longer than 150 ms, in the regular expression /(a*)*(b)\\2/");
     assert_non_null(strstr(r.error.hint, "make it simpler"));
@@ -372,9 +373,12 @@ static void memory_does_not_grow(void **ctx) {
     }
     for (int i = 0; i < runs; i++) {
         int k = i % FUNCTIONS;
-        fake_run r = fake_run_of(stet_retain(inputs));
-        r.base = (stet_run){
-            .ops = &fake_run_ops, .node = stet_null(), .descriptor = modules[k], .bindings = bindings, .name = "test"};
+        fake_run r = fake_run_of(stet_value_retain(inputs));
+        r.base = (stet_run){.ops = &fake_run_ops,
+                            .node = stet_value_null(),
+                            .descriptor = modules[k],
+                            .bindings = bindings,
+                            .name = "test"};
         assert_int_equal(stet_module_javascript.start(state, programs[k], &r.base, &err), STET_OK);
         assert_true(r.done);
         fake_run_release(&r);
@@ -383,10 +387,10 @@ static void memory_does_not_grow(void **ctx) {
     no_growth(&marks, runs, "runs");
     for (int k = 0; k < FUNCTIONS; k++) {
         stet_module_javascript.forget(state, programs[k]);
-        stet_release(modules[k]);
+        stet_value_release(modules[k]);
     }
-    stet_release(inputs);
-    stet_release(bindings);
+    stet_value_release(inputs);
+    stet_value_release(bindings);
     /* Preparing and forgetting, too. */
     for (int i = 0; i < runs / 20; i++) {
         char *function = stet_asprintf("() => %d", i);

@@ -41,8 +41,8 @@ static void refused(const char *text, const char *message) {
         fail_msg("%s was taken", text);
     if (!strstr(err.message, message))
         fail_msg("%s: expected \"%s\", got \"%s\"", text, message, err.message);
-    assert_int_equal(stet_count(problems), 1);
-    stet_release(problems);
+    assert_int_equal(stet_value_count(problems), 1);
+    stet_value_release(problems);
     stet_error_clear(&err);
 }
 
@@ -136,12 +136,12 @@ static void endless(void **ctx) {
     assert_int_equal(plugin->open(&engine, NULL), STET_OK);
     stet_javascript_source source = {.file = "p.js", .text = "for (;;);", .len = 9, .limits = {100, 100}};
     assert_int_equal(plugin->pattern(engine, &source, &out, &err), STET_LIMIT);
-    assert_string_equal(err.message, "p.js: stopped: it ran longer than 100 ms");
+    assert_string_equal(err.message, "p.js: the script of the pattern: stopped: it ran longer than 100 ms");
     stet_error_clear(&err);
     source.text = "pattern('p', () => 1)";
     source.len = strlen(source.text);
     assert_int_equal(plugin->pattern(engine, &source, &out, &err), STET_OK);
-    stet_release(out);
+    stet_value_release(out);
     plugin->close(engine);
 }
 

@@ -23,15 +23,15 @@ static inline void *js_open(const char *config) {
     stet_module_host host = {.project_root = cwd, .config = settings};
     if (stet_module_javascript.open(&host, &state, &err) != STET_OK)
         abort();
-    stet_release(settings);
+    stet_value_release(settings);
     return state;
 }
 
 /* A descriptor from the text of a function. */
 static inline stet_value js_module(const char *implementation) {
-    stet_value module = stet_object();
-    stet_put(&module, "type", stet_string("javascript"));
-    stet_put(&module, "implementation", stet_string(implementation));
+    stet_value module = stet_value_object();
+    stet_value_put(&module, "type", stet_value_string("javascript"));
+    stet_value_put(&module, "implementation", stet_value_string(implementation));
     return module;
 }
 
@@ -40,12 +40,12 @@ static inline void js_run_do(void *state, fake_run *r, stet_value module, stet_v
                              stet_value event) {
     void *program = NULL;
     stet_error err = STET_ERROR_INIT;
-    stet_value node = stet_object();
+    stet_value node = stet_value_object();
     *r = fake_run_of(inputs);
-    if (stet_typeof(bindings) == STET_NULL)
+    if (stet_value_type(bindings) == STET_TYPE_NULL)
         bindings = fake_references(inputs);
-    stet_put(&node, "module", module);
-    stet_put(&node, "inputs", stet_retain(bindings));
+    stet_value_put(&node, "module", module);
+    stet_value_put(&node, "inputs", stet_value_retain(bindings));
     r->base = (stet_run){
         .ops = &fake_run_ops, .node = node, .descriptor = module, .bindings = bindings, .event = event, .name = "test"};
     if (stet_module_javascript.prepare(state, module, &program, &err) != STET_OK) {
@@ -56,8 +56,8 @@ static inline void js_run_do(void *state, fake_run *r, stet_value module, stet_v
             abort();
         stet_module_javascript.forget(state, program);
     }
-    stet_release(node);
-    stet_release(bindings);
+    stet_value_release(node);
+    stet_value_release(bindings);
 }
 
 #endif

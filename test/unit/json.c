@@ -30,10 +30,10 @@ static void assert_reads(const char *text, const char *canonical) {
     assert_string_equal(printed, canonical);
     stet_value again;
     assert_int_equal(read_exactly(printed, strlen(printed), NULL, &again, &err), STET_OK);
-    assert_true(stet_equal(v, again));
-    stet_release(again);
+    assert_true(stet_value_equal(v, again));
+    stet_value_release(again);
     stet_free(printed);
-    stet_release(v);
+    stet_value_release(v);
 }
 
 static void values_come_out_canonical(void **state) {
@@ -173,19 +173,19 @@ static void refused(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stet_error err = STET_ERROR_INIT;
-        stet_value v = stet_int(42);
+        stet_value v = stet_value_int(42);
         stet_status status = read_exactly(cases[i].text, strlen(cases[i].text), NULL, &v, &err);
         if (status != STET_INVALID || err.status != status)
             fail_msg("%s: status %d, %d in the error", cases[i].text, status, err.status);
-        assert_int_equal(stet_as_int(v), 42);
+        assert_int_equal(stet_value_as_int(v), 42);
         char where[64];
         snprintf(where, sizeof where, "line %d, column %d (byte %d): ", cases[i].line, cases[i].column,
                  cases[i].offset);
         if (strncmp(err.message, where, strlen(where)) || !strstr(err.message, cases[i].says))
             fail_msg("%s: \"%s\", expected \"%s%s\"", cases[i].text, err.message, where, cases[i].says);
-        assert_int_equal(stet_as_int(stet_get(err.details, "line")), cases[i].line);
-        assert_int_equal(stet_as_int(stet_get(err.details, "column")), cases[i].column);
-        assert_int_equal(stet_as_int(stet_get(err.details, "offset")), cases[i].offset);
+        assert_int_equal(stet_value_as_int(stet_value_get(err.details, "line")), cases[i].line);
+        assert_int_equal(stet_value_as_int(stet_value_get(err.details, "column")), cases[i].column);
+        assert_int_equal(stet_value_as_int(stet_value_get(err.details, "offset")), cases[i].offset);
         stet_error_clear(&err);
         assert_int_equal(read_exactly(cases[i].text, strlen(cases[i].text), NULL, &v, NULL), STET_INVALID);
     }
@@ -218,10 +218,10 @@ static void limits_hold(void **state) {
             stet_status status = read_exactly(text, 2 * depth, &(stet_json_limits){.max_depth = max}, &v, &err);
             if (depth == allowed) {
                 assert_int_equal(status, STET_OK);
-                stet_release(v);
+                stet_value_release(v);
             } else {
                 assert_int_equal(status, STET_LIMIT);
-                assert_int_equal(stet_as_int(stet_get(err.details, "offset")), allowed);
+                assert_int_equal(stet_value_as_int(stet_value_get(err.details, "offset")), allowed);
                 stet_error_clear(&err);
             }
         }
@@ -232,7 +232,7 @@ static void limits_hold(void **state) {
     assert_string_equal(err.message, "line 2, column 2 (byte 5): the text has 8 bytes, more than the 5 allowed");
     stet_error_clear(&err);
     assert_int_equal(read_exactly("[1,\n2,3]", 8, &(stet_json_limits){.max_bytes = 8}, &v, &err), STET_OK);
-    stet_release(v);
+    stet_value_release(v);
 }
 
 static void depth_costs_no_stack(void **state) {
@@ -254,7 +254,7 @@ static void depth_costs_no_stack(void **state) {
     assert_int_equal(len, 2 * depth);
     assert_memory_equal(printed, text, len);
     stet_free(printed);
-    stet_release(v);
+    stet_value_release(v);
     free(text);
 }
 
@@ -270,15 +270,15 @@ static void big_objects_in_any_order(void **state) {
     stet_buf_char(&text, '}');
     stet_value v;
     assert_int_equal(stet_json_parse(text.data, text.len, &v, NULL), STET_OK);
-    assert_int_equal(stet_count(v), N);
+    assert_int_equal(stet_value_count(v), N);
     for (size_t i = 1; i < N; i++)
-        assert_true(strcmp(stet_key_at(v, i - 1, NULL), stet_key_at(v, i, NULL)) < 0);
-    stet_release(v);
+        assert_true(strcmp(stet_value_key_at(v, i - 1, NULL), stet_value_key_at(v, i, NULL)) < 0);
+    stet_value_release(v);
     size_t at = duplicate.len + 1;
     stet_buf_str(&duplicate, ",\"0\":1}");
     stet_error err = STET_ERROR_INIT;
     assert_int_equal(stet_json_parse(duplicate.data, duplicate.len, &v, &err), STET_INVALID);
-    assert_int_equal(stet_as_int(stet_get(err.details, "offset")), at);
+    assert_int_equal(stet_value_as_int(stet_value_get(err.details, "offset")), at);
     stet_error_clear(&err);
     stet_buf_release(&text);
     stet_buf_release(&duplicate);
@@ -296,8 +296,8 @@ static void pretty(void **state) {
                         "  \"d\": null\n}\n");
     assert_int_equal(len, strlen(printed));
     stet_free(printed);
-    stet_release(v);
-    printed = stet_json_print(stet_int(3), STET_JSON_PRETTY, NULL);
+    stet_value_release(v);
+    printed = stet_json_print(stet_value_int(3), STET_JSON_PRETTY, NULL);
     assert_string_equal(printed, "3\n");
     stet_free(printed);
 }
@@ -316,7 +316,7 @@ static void a_full_buffer_stops_the_printer(void **state) {
         assert_memory_equal(stet_buf_cstr(&b), text, b.len);
         stet_buf_release(&b);
     }
-    stet_release(v);
+    stet_value_release(v);
 }
 
 static void locating(void **state) {
@@ -379,13 +379,13 @@ static void long_keys_are_shared(void **state) {
     stet_value v;
     const char *text = "[{\"a rather long key\":1},{\"a rather long key\":2},{\"a rather long kez\":3}]";
     assert_int_equal(stet_json_parse(text, strlen(text), &v, NULL), STET_OK);
-    assert_ptr_equal(stet_key_at(stet_at(v, 0), 0, NULL), stet_key_at(stet_at(v, 1), 0, NULL));
-    assert_string_equal(stet_key_at(stet_at(v, 2), 0, NULL), "a rather long kez");
+    assert_ptr_equal(stet_value_key_at(stet_value_at(v, 0), 0, NULL), stet_value_key_at(stet_value_at(v, 1), 0, NULL));
+    assert_string_equal(stet_value_key_at(stet_value_at(v, 2), 0, NULL), "a rather long kez");
     /* And one outlives the other. */
-    stet_value second = stet_retain(stet_at(v, 1));
-    stet_release(v);
-    assert_string_equal(stet_key_at(second, 0, NULL), "a rather long key");
-    stet_release(second);
+    stet_value second = stet_value_retain(stet_value_at(v, 1));
+    stet_value_release(v);
+    assert_string_equal(stet_value_key_at(second, 0, NULL), "a rather long key");
+    stet_value_release(second);
 }
 
 typedef struct handed {
@@ -404,7 +404,7 @@ static void streams(const char *text, const char *handed_over, const char *rest)
     static const char *const wanted[] = {"id", NULL};
     handed h = {.text = STET_BUF(0)};
     stet_json_stream stream = {"rows", wanted, hand, &h};
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     stet_error err = STET_ERROR_INIT;
     assert_int_equal(stet_json_read_stream(text, strlen(text), NULL, &stream, &v, &err), STET_OK);
     assert_string_equal(stet_buf_cstr(&h.text), handed_over);
@@ -413,7 +413,7 @@ static void streams(const char *text, const char *handed_over, const char *rest)
     assert_string_equal(stet_buf_cstr(&b), rest);
     stet_buf_release(&b);
     stet_buf_release(&h.text);
-    stet_release(v);
+    stet_value_release(v);
 }
 
 static void elements_of_a_stream_are_handed_over_and_the_rest_is_read(void **state) {

@@ -100,16 +100,16 @@ static void kinds_of_messages(void **state) {
         stet_rpc_message m;
         assert_int_equal(stet_rpc_classify(v, &m), cases[i].kind);
         assert_int_equal(m.code, cases[i].code);
-        stet_release(v);
+        stet_value_release(v);
     }
 }
 
 static stet_value words(const char *a, const char *b) {
-    stet_value v = stet_array();
+    stet_value v = stet_value_array();
     if (a)
-        stet_push(&v, stet_string(a));
+        stet_value_push(&v, stet_value_string(a));
     if (b)
-        stet_push(&v, stet_string(b));
+        stet_value_push(&v, stet_value_string(b));
     return v;
 }
 
@@ -142,15 +142,15 @@ static void filters(void **state) {
             assert_non_null(stet_mcp_tools_find(t, cases[i].in));
         assert_null(stet_mcp_tools_find(t, cases[i].out));
         stet_mcp_tools_free(t);
-        stet_release(f.allow);
-        stet_release(f.deny);
+        stet_value_release(f.allow);
+        stet_value_release(f.deny);
     }
     stet_mcp_filter f = {.deny = words("doc frobnicate", NULL)};
     stet_mcp_tools *t;
     stet_error err = STET_ERROR_INIT;
     assert_int_equal(stet_mcp_tools_new(&f, &t, &err), STET_INVALID);
     stet_error_clear(&err);
-    stet_release(f.deny);
+    stet_value_release(f.deny);
 }
 
 /* Whatever the table says: what may change something is never called read-only, and names are names. */
@@ -160,20 +160,22 @@ static void hints_never_lie(void **state) {
     stet_mcp_tools *t;
     assert_int_equal(stet_mcp_tools_new(&f, &t, NULL), STET_OK);
     stet_value list = stet_mcp_tools_list(t, STET_MCP_STRUCTURED);
-    assert_true(stet_count(list) > 10);
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value tool = stet_at(list, i), name = stet_get(tool, "name"), hints = stet_get(tool, "annotations");
-        const char *text = stet_as_string(&name, NULL);
+    assert_true(stet_value_count(list) > 10);
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value tool = stet_value_at(list, i), name = stet_value_get(tool, "name"),
+                   hints = stet_value_get(tool, "annotations");
+        const char *text = stet_value_as_string(&name, NULL);
         assert_true(strlen(text) <= 64 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(text));
         const stet_op *op = stet_mcp_tools_find(t, text);
-        bool read_only = stet_as_bool(stet_get(hints, "readOnlyHint"));
-        assert_false(read_only && stet_as_bool(stet_get(hints, "destructiveHint")));
+        bool read_only = stet_value_as_bool(stet_value_get(hints, "readOnlyHint"));
+        assert_false(read_only && stet_value_as_bool(stet_value_get(hints, "destructiveHint")));
         if (op && read_only)
             assert_true((op->flags & STET_OP_READ_ONLY) && !(op->flags & STET_OP_DESTRUCTIVE));
         if (op)
-            assert_int_equal(stet_as_bool(stet_get(hints, "destructiveHint")), (op->flags & STET_OP_DESTRUCTIVE) != 0);
+            assert_int_equal(stet_value_as_bool(stet_value_get(hints, "destructiveHint")),
+                             (op->flags & STET_OP_DESTRUCTIVE) != 0);
     }
-    stet_release(list);
+    stet_value_release(list);
     stet_mcp_tools_free(t);
 }
 
@@ -206,7 +208,7 @@ static void examples_as_arguments(void **state) {
         char *text = stet_json_print(v, STET_JSON_CANONICAL, NULL);
         assert_string_equal(text, cases[i].want);
         stet_free(text);
-        stet_release(v);
+        stet_value_release(v);
     }
 }
 
@@ -215,31 +217,32 @@ static void prompts_speak_of_tools_that_are_there(void **state) {
     stet_mcp_filter f = {.all = true}, none = {.deny = words("*", NULL)};
     stet_mcp_tools *t;
     assert_int_equal(stet_mcp_tools_new(&f, &t, NULL), STET_OK);
-    stet_value list = stet_mcp_prompts_list(t, true), v, last = stet_string("");
-    assert_true(stet_count(list) >= 2);
-    for (size_t i = 0; i < stet_count(list); i++) {
-        stet_value name = stet_get(stet_at(list, i), "name");
-        assert_true(stet_compare(last, name) < 0);
+    stet_value list = stet_mcp_prompts_list(t, true), v, last = stet_value_string("");
+    assert_true(stet_value_count(list) >= 2);
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value name = stet_value_get(stet_value_at(list, i), "name");
+        assert_true(stet_value_compare(last, name) < 0);
         last = name;
     }
     stet_value args = parse("{\"run\":\"{x} [y]\"}");
     assert_int_equal(stet_mcp_prompt_get(t, "explain-run", args, &v, NULL), STET_OK);
-    stet_value text = stet_get(stet_get(stet_at(stet_get(v, "messages"), 0), "content"), "text");
-    assert_non_null(strstr(stet_as_string(&text, NULL), "run {x} [y] with")); /* an argument is no template */
-    stet_release(v);
-    stet_release(args);
+    stet_value text =
+        stet_value_get(stet_value_get(stet_value_at(stet_value_get(v, "messages"), 0), "content"), "text");
+    assert_non_null(strstr(stet_value_as_string(&text, NULL), "run {x} [y] with")); /* an argument is no template */
+    stet_value_release(v);
+    stet_value_release(args);
     args = parse("{\"runs\":\"x\"}");
     assert_int_equal(stet_mcp_prompt_get(t, "explain-run", args, &v, NULL), STET_INVALID);
-    assert_int_equal(stet_mcp_prompt_get(t, "explain-run", stet_null(), &v, NULL), STET_INVALID);
-    assert_int_equal(stet_mcp_prompt_get(t, "no-such", stet_null(), &v, NULL), STET_NOT_FOUND);
-    stet_release(args);
-    stet_release(list);
+    assert_int_equal(stet_mcp_prompt_get(t, "explain-run", stet_value_null(), &v, NULL), STET_INVALID);
+    assert_int_equal(stet_mcp_prompt_get(t, "no-such", stet_value_null(), &v, NULL), STET_NOT_FOUND);
+    stet_value_release(args);
+    stet_value_release(list);
     stet_mcp_tools_free(t);
     assert_int_equal(stet_mcp_tools_new(&none, &t, NULL), STET_OK);
     list = stet_mcp_prompts_list(t, true);
-    assert_int_equal(stet_count(list), 0);
-    stet_release(list);
-    stet_release(none.deny);
+    assert_int_equal(stet_value_count(list), 0);
+    stet_value_release(list);
+    stet_value_release(none.deny);
     stet_mcp_tools_free(t);
 }
 
@@ -251,16 +254,16 @@ static void pages_put_together_are_the_text(void **state) {
     for (size_t size = 4; size < 60; size++) {
         assert_true(stet_mcp_pages_keep(p, strdup(text), strlen(text), id));
         stet_buf all = STET_BUF(0);
-        for (stet_value next = stet_int(0); stet_typeof(next) == STET_INT;) {
+        for (stet_value next = stet_value_int(0); stet_value_type(next) == STET_TYPE_INT;) {
             stet_value page;
-            assert_true(stet_mcp_pages_read(p, id, stet_as_int(next), size, &page));
-            stet_value part = stet_get(page, "text");
+            assert_true(stet_mcp_pages_read(p, id, stet_value_as_int(next), size, &page));
+            stet_value part = stet_value_get(page, "text");
             size_t len;
-            const char *bytes = stet_as_string(&part, &len);
+            const char *bytes = stet_value_as_string(&part, &len);
             assert_true(len <= size);
             stet_buf_add(&all, bytes, len);
-            next = stet_get(page, "next");
-            stet_release(page);
+            next = stet_value_get(page, "next");
+            stet_value_release(page);
         }
         assert_string_equal(stet_buf_cstr(&all), text);
         stet_buf_release(&all);
@@ -338,8 +341,8 @@ static stet_mcp_server *open_server(size_t threads, size_t max_result) {
                           .log = STET_MCP_LOG_OFF};
     stet_mcp_server *s;
     assert_int_equal(stet_mcp_open(&o, &s, NULL), STET_OK);
-    stet_release(allow);
-    stet_release(deny);
+    stet_value_release(allow);
+    stet_value_release(deny);
     free(dir);
     return s;
 }
@@ -373,12 +376,13 @@ static void inline_server(void **state) {
     (void)state;
     stet_mcp_server *s = open_server(0, 300);
     say(s, HELLO);
-    stet_release(hear(s));
+    stet_value_release(hear(s));
     say(s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"stet_doctor\"}}");
-    stet_value v = hear(s), page = stet_get(stet_get(stet_get(v, "result"), "structuredContent"), "page");
-    assert_int_equal(stet_typeof(page), STET_OBJECT);
-    assert_true(stet_as_int(stet_get(page, "bytes")) > 300);
-    stet_release(v);
+    stet_value v = hear(s),
+               page = stet_value_get(stet_value_get(stet_value_get(v, "result"), "structuredContent"), "page");
+    assert_int_equal(stet_value_type(page), STET_TYPE_OBJECT);
+    assert_true(stet_value_as_int(stet_value_get(page, "bytes")) > 300);
+    stet_value_release(v);
     assert_true(stet_mcp_idle(s));
     assert_int_equal(stet_mcp_timeout(s), -1);
     assert_true(stet_mcp_close(s, 1000));
@@ -392,7 +396,7 @@ static void many_on_threads(void **state) {
     bool answered[N] = {false};
     char line[256];
     say(s, HELLO);
-    stet_release(hear(s));
+    stet_value_release(hear(s));
     for (int i = 0; i < SLOW; i++) {
         snprintf(line, sizeof line,
                  "{\"jsonrpc\":\"2.0\",\"id\":\"slow%d\",\"method\":\"tools/call\",\"params\":{\"name\":\"stet_runs_"
@@ -410,11 +414,11 @@ static void many_on_threads(void **state) {
         say(s, line);
     }
     for (int i = 0; i < N; i++) {
-        stet_value v = hear(s), id = stet_get(v, "id");
-        assert_int_equal(stet_typeof(id), STET_INT);
-        assert_false(answered[stet_as_int(id)]);
-        answered[stet_as_int(id)] = true;
-        stet_release(v);
+        stet_value v = hear(s), id = stet_value_get(v, "id");
+        assert_int_equal(stet_value_type(id), STET_TYPE_INT);
+        assert_false(answered[stet_value_as_int(id)]);
+        answered[stet_value_as_int(id)] = true;
+        stet_value_release(v);
     }
     for (int i = 0; i < SLOW / 2; i++) {
         snprintf(line, sizeof line,
@@ -424,12 +428,12 @@ static void many_on_threads(void **state) {
     }
     say(s, "{\"jsonrpc\":\"2.0\",\"id\":\"slow1\",\"method\":\"ping\"}"); /* the id is free again */
     stet_value v = hear(s);
-    assert_int_equal(stet_typeof(stet_get(v, "result")), STET_OBJECT);
-    stet_release(v);
+    assert_int_equal(stet_value_type(stet_value_get(v, "result")), STET_TYPE_OBJECT);
+    stet_value_release(v);
     say(s, "{\"jsonrpc\":\"2.0\",\"id\":\"slow9\",\"method\":\"ping\"}"); /* this one is not */
     v = hear(s);
-    assert_int_equal(stet_as_int(stet_get(stet_get(v, "error"), "code")), STET_RPC_INVALID_REQUEST);
-    stet_release(v);
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_value_get(v, "error"), "code")), STET_RPC_INVALID_REQUEST);
+    stet_value_release(v);
     assert_false(stet_mcp_idle(s));
     stet_mcp_end(s);
     stet_mcp_cancel(s);
@@ -440,7 +444,7 @@ static void more_than_can_be_in_flight(void **state) {
     (void)state;
     stet_mcp_server *s = open_server(3, 65536);
     say(s, HELLO);
-    stet_release(hear(s));
+    stet_value_release(hear(s));
     char line[256];
     for (int i = 0; i <= STET_MCP_MAX_REQUESTS; i++) {
         snprintf(line, sizeof line,
@@ -449,9 +453,9 @@ static void more_than_can_be_in_flight(void **state) {
         say(s, line);
     }
     stet_value v = hear(s);
-    assert_int_equal(stet_as_int(stet_get(v, "id")), STET_MCP_MAX_REQUESTS);
-    assert_int_equal(stet_as_int(stet_get(stet_get(v, "error"), "code")), STET_RPC_INTERNAL_ERROR);
-    stet_release(v);
+    assert_int_equal(stet_value_as_int(stet_value_get(v, "id")), STET_MCP_MAX_REQUESTS);
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_value_get(v, "error"), "code")), STET_RPC_INTERNAL_ERROR);
+    stet_value_release(v);
     assert_true(stet_mcp_close(s, 20000));
 }
 

@@ -80,16 +80,16 @@ static void reads_conflict_with_later_changes(void **state) {
                                          : stet_tx_get(tx, rows[i].read, NULL, &v, &err);
         assert_true(st == STET_OK || st == STET_NOT_FOUND);
         stet_error_clear(&err);
-        OK(stet_tx_set(tx, "result", NULL, stet_int((int64_t)i), &err));
+        OK(stet_tx_set(tx, "result", NULL, stet_value_int((int64_t)i), &err));
         int64_t seq = set(other, "", rows[i].change, rows[i].to);
         st = stet_tx_commit(tx, NULL, &err);
         if (st != (rows[i].conflicts ? STET_CONFLICT : STET_OK))
             print_message("row %zu: %s %s\n", i, stet_status_name(st), err.message);
         assert_int_equal(st, rows[i].conflicts ? STET_CONFLICT : STET_OK);
         if (st == STET_CONFLICT) {
-            assert_int_equal(stet_as_int(stet_get(err.details, "seq")), seq);
-            stet_value read = stet_get(err.details, "read"), id = stet_get(read, "id");
-            assert_string_equal(stet_as_string(&id, NULL), rows[i].read[0] == 'b' ? "b" : "a");
+            assert_int_equal(stet_value_as_int(stet_value_get(err.details, "seq")), seq);
+            stet_value read = stet_value_get(err.details, "read"), id = stet_value_get(read, "id");
+            assert_string_equal(stet_value_as_string(&id, NULL), rows[i].read[0] == 'b' ? "b" : "a");
             stet_error_clear(&err);
         }
     }
@@ -114,11 +114,11 @@ static void blind_patches_do_not_conflict(void **state) {
     /* but one that no longer applies is refused, and nothing changes */
     OK(stet_tx_begin(s, "", &one, &err));
     OK(stet_tx_patch_value(one, "n", NULL, ops, &err));
-    OK(stet_tx_set(one, "witness", NULL, stet_int(1), &err));
+    OK(stet_tx_set(one, "witness", NULL, stet_value_int(1), &err));
     set(other, "", "n", "\"text\"");
     FAILS(stet_tx_commit(one, NULL, &err), STET_INVALID, "a number was expected");
     expect(s, "", "witness", -1, NULL);
-    stet_release(ops);
+    stet_value_release(ops);
     stet_space_close(other);
     done(s);
     free(path);
@@ -138,9 +138,9 @@ static void a_transaction_sees_one_snapshot_and_itself(void **state) {
     expect(s, "", "b", -1, "2"); /* the handle has moved on, the transaction has not */
     OK(stet_tx_get(tx, "b", NULL, &v, &err));
     holds_value(v, "1");
-    OK(stet_tx_set(tx, "b/deep/er", NULL, stet_int(3), &err) == STET_INVALID ? STET_OK : STET_FAILED);
+    OK(stet_tx_set(tx, "b/deep/er", NULL, stet_value_int(3), &err) == STET_INVALID ? STET_OK : STET_FAILED);
     stet_error_clear(&err);
-    OK(stet_tx_set(tx, "c/deep/er", NULL, stet_int(3), &err));
+    OK(stet_tx_set(tx, "c/deep/er", NULL, stet_value_int(3), &err));
     OK(stet_tx_get(tx, "c", NULL, &v, &err));
     holds_value(v, "{\"deep\":{\"er\":3}}");
     OK(stet_tx_delete(tx, "c", NULL, &err));
@@ -158,25 +158,25 @@ static void preconditions(void **state) {
     stet_tx *tx;
     OK(stet_tx_begin(s, "", &tx, &err));
     OK(stet_tx_require_absent(tx, "event", NULL, &err));
-    OK(stet_tx_set(tx, "event", NULL, stet_int(1), &err));
+    OK(stet_tx_set(tx, "event", NULL, stet_value_int(1), &err));
     OK(stet_tx_commit(tx, NULL, &err));
     OK(stet_tx_begin(s, "", &tx, &err));
     OK(stet_tx_require_absent(tx, "event", NULL, &err));
-    OK(stet_tx_set(tx, "event", NULL, stet_int(2), &err));
+    OK(stet_tx_set(tx, "event", NULL, stet_value_int(2), &err));
     FAILS(stet_tx_commit(tx, NULL, &err), STET_CONFLICT, "exists already");
     char hex[STET_HASH_HEX];
-    stet_hash_hex(stet_hash_value(stet_int(1)), hex);
+    stet_hash_hex(stet_hash_value(stet_value_int(1)), hex);
     OK(stet_tx_begin(s, "", &tx, &err));
     OK(stet_tx_require_hash(tx, "event", NULL, hex, &err));
-    OK(stet_tx_set(tx, "event", NULL, stet_int(3), &err));
+    OK(stet_tx_set(tx, "event", NULL, stet_value_int(3), &err));
     OK(stet_tx_commit(tx, NULL, &err));
     OK(stet_tx_begin(s, "", &tx, &err));
     OK(stet_tx_require_hash(tx, "event", NULL, hex, &err));
-    OK(stet_tx_set(tx, "event", NULL, stet_int(4), &err));
+    OK(stet_tx_set(tx, "event", NULL, stet_value_int(4), &err));
     FAILS(stet_tx_commit(tx, NULL, &err), STET_CONFLICT, "another value");
     OK(stet_tx_begin(s, "", &tx, &err));
     OK(stet_tx_require_hash(tx, "absent", NULL, hex, &err));
-    OK(stet_tx_set(tx, "event", NULL, stet_int(4), &err));
+    OK(stet_tx_set(tx, "event", NULL, stet_value_int(4), &err));
     FAILS(stet_tx_commit(tx, NULL, &err), STET_CONFLICT, "does not exist");
     OK(stet_tx_begin(s, "", &tx, &err));
     FAILS(stet_tx_require_hash(tx, "event", NULL, "12", &err), STET_INVALID, "64 hexadecimal");
@@ -237,8 +237,8 @@ static stet_status observe_commit(stet_space *s, const char *read, const char *c
     assert_true(st == STET_OK || st == STET_NOT_FOUND);
     stet_error_clear(&err);
     if (kind == STET_RUN_DEPENDENCIES) {
-        OK(stet_tx_set(tx, "o", NULL, stet_int(5), &err));
-        OK(stet_tx_set(tx, "made/k", NULL, stet_int(6), &err));
+        OK(stet_tx_set(tx, "o", NULL, stet_value_int(5), &err));
+        OK(stet_tx_set(tx, "made/k", NULL, stet_value_int(6), &err));
         OK(stet_tx_delete(tx, "in", NULL, &err));
     } else {
         OK(stet_tx_session(tx, "client", 9, &err));
@@ -273,7 +273,7 @@ static void collecting_dependencies_publishes_nothing(void **state) {
     set(s, "", "o", "0");
     OK(stet_space_seq(s, &before, &err));
     OK(observe_commit(s, "in", "code", STET_RUN_DEPENDENCIES, &r));
-    OK(stet_sync(s, &err));
+    OK(stet_space_sync(s, &err));
     assert_false(r.changed);
     OK(stet_space_seq(s, &after, &err));
     assert_int_equal(after, before);
@@ -287,7 +287,7 @@ static void collecting_dependencies_publishes_nothing(void **state) {
     assert_non_null(strstr(stet_buf_cstr(&text), "\"in\""));
     assert_non_null(strstr(stet_buf_cstr(&text), "\"state\":\"unknown\""));
     stet_buf_release(&text);
-    stet_release(v);
+    stet_value_release(v);
     done(s);
 }
 
@@ -299,11 +299,11 @@ static void scopes_are_identity(void **state) {
     OK(try_set(s, "", "doc", NULL, "3", NULL));
     stet_value v;
     OK(stet_space_get(s, "", "doc", "user:x", -1, &v, &err));
-    assert_int_equal(stet_as_int(v), 1);
+    assert_int_equal(stet_value_as_int(v), 1);
     OK(stet_space_get(s, "", "doc", "user:y", -1, &v, &err));
-    assert_int_equal(stet_as_int(v), 2);
+    assert_int_equal(stet_value_as_int(v), 2);
     OK(stet_space_get(s, "", "doc", "", -1, &v, &err));
-    assert_int_equal(stet_as_int(v), 3);
+    assert_int_equal(stet_value_as_int(v), 3);
     FAILS(stet_space_get(s, "", "doc", "user:z", -1, &v, &err), STET_NOT_FOUND, "of scope user:z");
     stet_tx *tx;
     OK(stet_tx_begin(s, "", &tx, &err));
@@ -327,13 +327,14 @@ static void a_document_made_by_another_handle_is_seen(void **state) {
         stet_value v;
         OK(stet_tx_begin(s, "", &tx, &err));
         FAILS(stet_tx_get(tx, cell, NULL, &v, &err), STET_NOT_FOUND, "no document");
-        OK(stet_tx_set(tx, "mine", NULL, stet_int(i), &err));
+        OK(stet_tx_set(tx, "mine", NULL, stet_value_int(i), &err));
         set(other, "", cell, json);
         FAILS(stet_tx_commit(tx, NULL, &err), STET_CONFLICT, "has changed since");
         expect(s, "", cell, -1, json);
         set(other, "", "also", json); /* a name that neither has looked up here */
         OK(stet_tx_begin(s, "", &tx, &err));
-        OK(stet_tx_set(tx, i ? "also" : cell, NULL, stet_int(7), &err)); /* blind: the number given by the other */
+        OK(stet_tx_set(tx, i ? "also" : cell, NULL, stet_value_int(7),
+                       &err)); /* blind: the number given by the other */
         OK(stet_tx_commit(tx, NULL, &err));
         expect(other, "", i ? "also" : cell, -1, "7");
     }
@@ -384,7 +385,7 @@ static void names_are_found_by_handles_that_know_all_of_them(void **state) {
             taken[i] = rand_r(&seed) % NAMES;
             snprintf(cell, sizeof cell, "n%d", taken[i]);
             OK(stet_tx_begin_in(g, &tx, &err));
-            OK(stet_tx_set(tx, cell, NULL, stet_int(step), &err));
+            OK(stet_tx_set(tx, cell, NULL, stet_value_int(step), &err));
             OK(stet_group_add(g, tx, NULL, NULL, &err));
         }
         if (action > 5) {
@@ -443,7 +444,7 @@ static void branches_fork_and_read_through(void **state) {
     stet_value v;
     OK(stet_tx_begin(s, "dev", &tx, &err));
     OK(stet_tx_get(tx, "a", NULL, &v, &err));
-    OK(stet_tx_set(tx, "z", NULL, stet_int(1), &err));
+    OK(stet_tx_set(tx, "z", NULL, stet_value_int(1), &err));
     stet_space *other = again(path);
     set(other, "", "a", "77");
     OK(stet_tx_commit(tx, NULL, &err));
@@ -456,7 +457,7 @@ static void branches_fork_and_read_through(void **state) {
     /* deleted: gone at once for others too, children go on, the name is free */
     expect(other, "dev", "b", -1, "9");
     OK(stet_tx_begin(other, "dev", &tx, &err));
-    OK(stet_tx_set(tx, "q", NULL, stet_int(1), &err));
+    OK(stet_tx_set(tx, "q", NULL, stet_value_int(1), &err));
     OK(stet_branch_delete(s, "dev", &err));
     FAILS(stet_tx_commit(tx, NULL, &err), STET_NOT_FOUND, "deleted");
     FAILS(stet_space_get(other, "dev", "b", NULL, -1, &v, &err), STET_NOT_FOUND, "no branch");
@@ -487,11 +488,11 @@ static void long_chains_are_read_at_every_sequence(void **state) {
     stet_space *s = again(path);
     stet_space_set_cache(s, 0);
     set(s, "", "doc", "{\"n\":0,\"list\":[]}");
-    stet_value big = stet_object(); /* beyond what is kept in the head */
+    stet_value big = stet_value_object(); /* beyond what is kept in the head */
     for (int i = 0; i < 300; i++) {
         char key[32];
         snprintf(key, sizeof key, "key%03d", i);
-        stet_put(&big, key, stet_stringf("value %d of a large document", i));
+        stet_value_put(&big, key, stet_value_stringf("value %d of a large document", i));
     }
     stet_tx *tx;
     OK(stet_tx_begin(s, "", &tx, &err));
@@ -503,8 +504,8 @@ static void long_chains_are_read_at_every_sequence(void **state) {
     stet_path p = STET_PATH_INIT;
     for (int i = 1; i <= 400; i++) {
         OK(stet_tx_begin_in(g, &tx, &err));
-        OK(stet_tx_write(tx, &doc, path_of(&p, "/value/n"), stet_int(i), &err));
-        OK(stet_tx_write(tx, &large, path_of(&p, "/value/key007"), stet_int(i), &err));
+        OK(stet_tx_write(tx, &doc, path_of(&p, "/value/n"), stet_value_int(i), &err));
+        OK(stet_tx_write(tx, &large, path_of(&p, "/value/key007"), stet_value_int(i), &err));
         OK(stet_group_add(g, tx, NULL, NULL, &err));
         if (i % 37 == 0)
             OK(stet_group_flush(g, &err));
@@ -553,12 +554,12 @@ static void history_and_lists(void **state) {
     assert_int_equal(revs[2].kind, STET_REVISION_PATCH);
     holds_value(revs[2].payload, "[{\"op\":\"increment\",\"path\":\"/value/n\",\"by\":1}]");
     for (size_t i = 0; i < count; i++)
-        stet_release(revs[i].payload);
+        stet_value_release(revs[i].payload);
     OK(stet_space_history(s, 0, &name, next, 3, &a, &revs, &count, &next, &err));
     assert_int_equal(count, 1);
     assert_int_equal(next, 0);
     holds_value(revs[0].payload, "{\"value\":{\"n\":1}}");
-    stet_release(revs[0].payload);
+    stet_value_release(revs[0].payload);
     stet_docname none = {"none", NULL};
     OK(stet_space_history(s, 0, &none, 0, 3, &a, &revs, &count, &next, &err));
     assert_int_equal(count, 0);
@@ -656,15 +657,15 @@ static void metadata_stands_beside_the_value(void **state) {
     stet_value v;
     OK(stet_tx_read(tx, NULL, &name, path_of(&p, "/pattern/name"), STET_RECURSIVE, &v, &err));
     holds_value(v, "\"totals\"");
-    OK(stet_tx_write(tx, &name, path_of(&p, "/process/generation"), stet_int(1), &err));
+    OK(stet_tx_write(tx, &name, path_of(&p, "/process/generation"), stet_value_int(1), &err));
     OK(stet_tx_commit(tx, NULL, &err));
     set(s, "", "piece", "7"); /* the value alone */
     stet_doc_state d;
     OK(stet_space_load(s, 0, &name, -1, &d, &err));
     holds_value(d.value, "{\"value\":7,\"pattern\":{\"name\":\"totals\"},\"process\":{\"generation\":1}}");
-    stet_release(d.value);
+    stet_value_release(d.value);
     OK(stet_tx_begin(s, "", &tx, &err));
-    FAILS(stet_tx_put(tx, &name, stet_int(3), &err), STET_INVALID, "an object");
+    FAILS(stet_tx_put(tx, &name, stet_value_int(3), &err), STET_INVALID, "an object");
     stet_tx_abort(tx);
     stet_path_release(&p);
     done(s);
@@ -697,24 +698,24 @@ static void bad_input_changes_nothing(void **state) {
     FAILS(stet_space_name_check("../x", &err), STET_INVALID, "space name");
     FAILS(stet_space_name_check("", &err), STET_INVALID, "space name");
     /* too deep, too large */
-    stet_value deep = stet_int(1);
+    stet_value deep = stet_value_int(1);
     for (int i = 0; i < 511; i++) {
-        stet_value outer = stet_array();
-        stet_push(&outer, deep);
+        stet_value outer = stet_value_array();
+        stet_value_push(&outer, deep);
         deep = outer;
     }
     stet_tx *tx;
     OK(stet_tx_begin(s, "", &tx, &err));
-    FAILS(stet_tx_set(tx, "deep", NULL, stet_retain(deep), &err), STET_LIMIT, "511");
-    OK(stet_tx_set(tx, "deep", NULL, stet_retain(stet_at(deep, 0)), &err));
+    FAILS(stet_tx_set(tx, "deep", NULL, stet_value_retain(deep), &err), STET_LIMIT, "511");
+    OK(stet_tx_set(tx, "deep", NULL, stet_value_retain(stet_value_at(deep, 0)), &err));
     OK(stet_tx_commit(tx, NULL, &err));
-    stet_release(deep);
+    stet_value_release(deep);
     char *huge = malloc(33 << 20);
     memset(huge, 'x', 33 << 20);
-    stet_value text = stet_string_n(huge, 33 << 20);
+    stet_value text = stet_value_string_n(huge, 33 << 20);
     free(huge);
     OK(stet_tx_begin(s, "", &tx, &err));
-    OK(stet_tx_set(tx, "huge/a", NULL, stet_retain(text), &err));
+    OK(stet_tx_set(tx, "huge/a", NULL, stet_value_retain(text), &err));
     OK(stet_tx_commit(tx, NULL, &err));
     OK(stet_tx_begin(s, "", &tx, &err));
     OK(stet_tx_set(tx, "huge/b", NULL, text, &err));
@@ -820,7 +821,7 @@ static void a_file_without_checksums_is_taken_over(void **state) {
     OK(patch(s, "", "large", "[{\"op\":\"replace\",\"path\":\"\",\"value\":5}]", NULL));
     stet_tx *tx;
     OK(stet_tx_begin(s, "", &tx, &err));
-    OK(stet_tx_set(tx, "replayed", NULL, stet_int(1), &err));
+    OK(stet_tx_set(tx, "replayed", NULL, stet_value_int(1), &err));
     OK(stet_tx_session(tx, "client", 7, &err));
     OK(stet_tx_commit(tx, NULL, &err));
     OK(stet_branch_create(s, "gone", "", -1, &err));
@@ -842,7 +843,7 @@ static void a_file_without_checksums_is_taken_over(void **state) {
     expect(s, "b", "new", -1, "3");
     expect(s, "", "n/n", -1, "70");
     OK(stet_tx_begin(s, "", &tx, &err));
-    OK(stet_tx_set(tx, "replayed", NULL, stet_int(1), &err));
+    OK(stet_tx_set(tx, "replayed", NULL, stet_value_int(1), &err));
     OK(stet_tx_session(tx, "client", 7, &err));
     stet_commit_result again_result;
     OK(stet_tx_commit(tx, &again_result, &err));

@@ -11,12 +11,12 @@ static void other_spaces_are_read_and_locked(void **state) {
     stet_value v;
     OK(stet_tx_begin(s, "", &tx, &err));
     OK(stet_tx_get_from(tx, t, "rate", NULL, &v, &err));
-    OK(stet_tx_set(tx, "total", NULL, stet_int(stet_as_int(v) * 2), &err));
+    OK(stet_tx_set(tx, "total", NULL, stet_value_int(stet_value_as_int(v) * 2), &err));
     OK(stet_tx_commit(tx, NULL, &err));
     expect(s, "", "total", -1, "6");
     OK(stet_tx_begin(s, "", &tx, &err));
     OK(stet_tx_get_from(tx, t, "rate", NULL, &v, &err));
-    OK(stet_tx_set(tx, "total", NULL, stet_int(stet_as_int(v) * 3), &err));
+    OK(stet_tx_set(tx, "total", NULL, stet_value_int(stet_value_as_int(v) * 3), &err));
     set(t2, "", "rate", "4");
     FAILS(stet_tx_commit(tx, NULL, &err), STET_CONFLICT, "rate");
     expect(s, "", "total", -1, "6");
@@ -48,28 +48,28 @@ static void groups(void **state) {
     /* 0 writes a, 1 reads it in the overlay, 2 changes nothing, 3 is independent, 4 reads what 1 wrote */
     OK(stet_tx_begin_in(g, &tx, &err));
     OK(stet_tx_get(tx, "z", NULL, &v, &err));
-    OK(stet_tx_set(tx, "a", NULL, stet_int(2), &err));
+    OK(stet_tx_set(tx, "a", NULL, stet_value_int(2), &err));
     OK(stet_group_add(g, tx, &changes, &count, &err));
     assert_int_equal(count, 1);
     assert_int_equal(changes[0].len, 1);
     OK(stet_tx_begin_in(g, &tx, &err));
     OK(stet_tx_get(tx, "a", NULL, &v, &err));
-    assert_int_equal(stet_as_int(v), 2);
-    OK(stet_tx_set(tx, "b", NULL, stet_int(stet_as_int(v) * 10), &err));
+    assert_int_equal(stet_value_as_int(v), 2);
+    OK(stet_tx_set(tx, "b", NULL, stet_value_int(stet_value_as_int(v) * 10), &err));
     OK(stet_group_add(g, tx, NULL, NULL, &err));
     OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_set(tx, "a", NULL, stet_int(2), &err));
+    OK(stet_tx_set(tx, "a", NULL, stet_value_int(2), &err));
     OK(stet_group_add(g, tx, &changes, &count, &err));
     assert_int_equal(count, 0);
     OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_set(tx, "free", NULL, stet_int(1), &err));
+    OK(stet_tx_set(tx, "free", NULL, stet_value_int(1), &err));
     OK(stet_group_add(g, tx, NULL, NULL, &err));
     OK(stet_tx_begin_in(g, &tx, &err));
     OK(stet_tx_get(tx, "b", NULL, &v, &err));
-    OK(stet_tx_set(tx, "c", NULL, stet_int(stet_as_int(v) + 1), &err));
+    OK(stet_tx_set(tx, "c", NULL, stet_value_int(stet_value_as_int(v) + 1), &err));
     OK(stet_group_add(g, tx, NULL, NULL, &err));
     /* one that read before member 0 wrote can't be added any more */
-    OK(stet_tx_set(early, "late", NULL, stet_int(1), &err));
+    OK(stet_tx_set(early, "late", NULL, stet_value_int(1), &err));
     FAILS(stet_group_add(g, early, NULL, NULL, &err), STET_CONFLICT, "changed in the group");
     stet_tx_abort(early);
     expect(other, "", "a", -1, "1");
@@ -91,7 +91,7 @@ static void groups(void **state) {
     for (int i = 0; i < 3; i++) {
         OK(stet_tx_begin_in(g, &tx, &err));
         OK(stet_tx_get(tx, "a", NULL, &v, &err));
-        OK(stet_tx_set(tx, "a", NULL, stet_int(stet_as_int(v) + 1), &err));
+        OK(stet_tx_set(tx, "a", NULL, stet_value_int(stet_value_as_int(v) + 1), &err));
         OK(stet_group_add(g, tx, NULL, NULL, &err));
     }
     OK(stet_group_flush(g, &err));
@@ -128,7 +128,7 @@ static void members_applied_to_another_state_void_their_readers(void **state) {
     OK(stet_group_add(g, tx, NULL, NULL, &err));
     OK(stet_tx_begin_in(g, &tx, &err));
     OK(stet_tx_get(tx, "list/2", NULL, &v, &err));
-    OK(stet_tx_set(tx, "copy", NULL, stet_retain(v), &err));
+    OK(stet_tx_set(tx, "copy", NULL, stet_value_retain(v), &err));
     OK(stet_group_add(g, tx, NULL, NULL, &err));
     set(other, "", "list", "[1]"); /* changes list/1 alone, yet list/2 will not be there */
     OK(stet_group_flush(g, &err));
@@ -138,7 +138,7 @@ static void members_applied_to_another_state_void_their_readers(void **state) {
     assert_int_equal(m.outcome, STET_MEMBER_DROPPED);
     expect(s, "", "list", -1, "[1,3]");
     expect(s, "", "copy", -1, NULL);
-    stet_release(ops);
+    stet_value_release(ops);
     stet_group_end(g);
     stet_space_close(other);
     done(s);
@@ -156,22 +156,22 @@ static void a_transaction_outlives_a_flush(void **state) {
     stet_member m;
     OK(stet_group_begin(s, "", &g, &err));
     OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_set(tx, "a", NULL, stet_int(2), &err));
+    OK(stet_tx_set(tx, "a", NULL, stet_value_int(2), &err));
     OK(stet_group_add(g, tx, NULL, NULL, &err));
     OK(stet_tx_begin_in(g, &slow, &err)); /* both read what is only in the overlay so far */
     OK(stet_tx_get(slow, "a", NULL, &v, &err));
-    assert_int_equal(stet_as_int(v), 2);
+    assert_int_equal(stet_value_as_int(v), 2);
     OK(stet_tx_begin_in(g, &slower, &err));
     OK(stet_tx_get(slower, "a", NULL, &v, &err));
     OK(stet_group_flush(g, &err));
-    OK(stet_tx_set(slow, "b", NULL, stet_int(20), &err));
+    OK(stet_tx_set(slow, "b", NULL, stet_value_int(20), &err));
     OK(stet_group_add(g, slow, NULL, NULL, &err));
     OK(stet_group_flush(g, &err));
     stet_group_at(g, 0, &m);
     assert_int_equal(m.outcome, STET_MEMBER_APPLIED);
     expect(other, "", "b", -1, "20");
     set(other, "", "a", "3"); /* and what the other one read changes before it is done */
-    OK(stet_tx_set(slower, "c", NULL, stet_int(1), &err));
+    OK(stet_tx_set(slower, "c", NULL, stet_value_int(1), &err));
     OK(stet_group_add(g, slower, NULL, NULL, &err));
     OK(stet_group_flush(g, &err));
     stet_group_at(g, 0, &m);
@@ -180,27 +180,27 @@ static void a_transaction_outlives_a_flush(void **state) {
     /* one that saw a member which was then dropped is void */
     OK(stet_tx_begin_in(g, &tx, &err));
     OK(stet_tx_get(tx, "a", NULL, &v, &err));
-    OK(stet_tx_set(tx, "d", NULL, stet_int(1), &err));
+    OK(stet_tx_set(tx, "d", NULL, stet_value_int(1), &err));
     OK(stet_group_add(g, tx, NULL, NULL, &err));
     OK(stet_tx_begin_in(g, &slow, &err));
     OK(stet_tx_get(slow, "d", NULL, &v, &err));
     set(other, "", "a", "4");
     OK(stet_group_flush(g, &err));
-    OK(stet_tx_set(slow, "e", NULL, stet_int(1), &err));
+    OK(stet_tx_set(slow, "e", NULL, stet_value_int(1), &err));
     FAILS(stet_group_add(g, slow, NULL, NULL, &err), STET_CONFLICT, "not as read");
     stet_tx_abort(slow);
     /* one that is live when the group ends reads on as before, and goes nowhere */
     stet_group *next;
     OK(stet_tx_begin_in(g, &tx, &err));
-    OK(stet_tx_set(tx, "f", NULL, stet_int(7), &err));
+    OK(stet_tx_set(tx, "f", NULL, stet_value_int(7), &err));
     OK(stet_group_add(g, tx, NULL, NULL, &err));
     OK(stet_tx_begin_in(g, &slow, &err));
     OK(stet_tx_begin_in(g, &slower, &err));
     stet_group_end(g);
     OK(stet_group_begin(s, "", &next, &err));
     OK(stet_tx_get(slow, "f", NULL, &v, &err));
-    assert_int_equal(stet_as_int(v), 7);
-    OK(stet_tx_set(slow, "e", NULL, stet_int(1), &err));
+    assert_int_equal(stet_value_as_int(v), 7);
+    OK(stet_tx_set(slow, "e", NULL, stet_value_int(1), &err));
     FAILS(stet_group_add(next, slow, NULL, NULL, &err), STET_CONFLICT, "has ended");
     FAILS(stet_group_add(NULL, slow, NULL, NULL, &err), STET_CONFLICT, "has ended");
     stet_tx_abort(slow);
@@ -223,8 +223,8 @@ static stet_status bump(stet_tx *tx, void *ctx, stet_error *e) {
         return st;
     if (other) /* somebody always comes between, until the lock is held first */
         if (!stet_db_in_transaction(stet_space_db(stet_tx_space(tx))))
-            set(other, "", "n", stet_as_int(n) % 2 ? "10" : "21");
-    return stet_tx_set(tx, "n", NULL, stet_int(stet_as_int(n) + 1), e);
+            set(other, "", "n", stet_value_as_int(n) % 2 ? "10" : "21");
+    return stet_tx_set(tx, "n", NULL, stet_value_int(stet_value_as_int(n) + 1), e);
 }
 
 static stet_status refuse(stet_tx *tx, void *ctx, stet_error *e) {
@@ -236,7 +236,7 @@ static stet_status refuse(stet_tx *tx, void *ctx, stet_error *e) {
 static stet_status need_nothing(stet_tx *tx, void *ctx, stet_error *e) {
     ++*(int *)ctx;
     stet_status st = stet_tx_require_absent(tx, "n", NULL, e);
-    return st != STET_OK ? st : stet_tx_set(tx, "n", NULL, stet_int(1), e);
+    return st != STET_OK ? st : stet_tx_set(tx, "n", NULL, stet_value_int(1), e);
 }
 
 static void transact_tries_again_and_then_holds_the_lock(void **state) {

@@ -6,7 +6,7 @@
 #include "memory/record.h"
 
 static stet_value json(const char *text) {
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     OK(stet_json_parse(text, strlen(text), &v, &err));
     return v;
 }
@@ -116,7 +116,7 @@ static const row rows[] = {
 static void every_operation(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        stet_value before = quoted(rows[i].before), list = quoted(rows[i].ops), doc = stet_retain(before);
+        stet_value before = quoted(rows[i].before), list = quoted(rows[i].ops), doc = stet_value_retain(before);
         stet_arena arena = STET_ARENA_INIT;
         stet_patches ops = {0};
         stet_status st = stet_patches_of_value(list, true, &arena, &ops, &err);
@@ -125,20 +125,20 @@ static void every_operation(void **state) {
         if (st != rows[i].status)
             fail_msg("row %zu, %s: %s %s", i, rows[i].ops, stet_status_name(st), err.message);
         stet_value want = quoted(rows[i].after ? rows[i].after : rows[i].before);
-        if (!stet_equal(doc, want)) {
+        if (!stet_value_equal(doc, want)) {
             char *got = stet_json_print(doc, STET_JSON_CANONICAL, NULL);
             fail_msg("row %zu, %s: %s", i, rows[i].ops, got);
         }
         if (st == STET_OK) { /* the stored form does the same, and prints as the same operations */
             stet_buf bytes = STET_BUF(0);
             stet_patches again = {0};
-            stet_value other = stet_retain(before);
+            stet_value other = stet_value_retain(before);
             stet_patches_encode(&bytes, ops.at, ops.len);
             assert_true(stet_patches_decode(bytes.data, bytes.len, &again));
             OK(stet_patches_apply(again.at, again.len, &other, &err));
-            assert_true(stet_equal(other, want));
+            assert_true(stet_value_equal(other, want));
             stet_value one = stet_patches_to_value(ops.at, ops.len), two = stet_patches_to_value(again.at, again.len);
-            assert_true(stet_equal(one, two));
+            assert_true(stet_value_equal(one, two));
             for (size_t cut = 0; cut < bytes.len; cut++) { /* damaged bytes are refused or decode, never crash */
                 stet_patches part = {0};
                 stet_patches_decode(bytes.data, cut, &part);
@@ -148,20 +148,20 @@ static void every_operation(void **state) {
                 stet_patches_release(&part);
                 bytes.data[cut] ^= 0x41;
             }
-            stet_release(one);
-            stet_release(two);
-            stet_release(other);
+            stet_value_release(one);
+            stet_value_release(two);
+            stet_value_release(other);
             stet_patches_release(&again);
             stet_buf_release(&bytes);
         }
         stet_error_clear(&err);
         stet_value same = quoted(rows[i].before); /* whoever held the old value still sees it */
-        assert_true(stet_equal(before, same));
-        stet_release(same);
-        stet_release(want);
-        stet_release(doc);
-        stet_release(before);
-        stet_release(list);
+        assert_true(stet_value_equal(before, same));
+        stet_value_release(same);
+        stet_value_release(want);
+        stet_value_release(doc);
+        stet_value_release(before);
+        stet_value_release(list);
         stet_patches_release(&ops);
         stet_arena_release(&arena);
     }
@@ -169,17 +169,17 @@ static void every_operation(void **state) {
 
 static void depth_is_bounded(void **state) {
     (void)state;
-    stet_value deep = stet_array();
+    stet_value deep = stet_value_array();
     for (int i = 0; i < 400; i++) {
-        stet_value outer = stet_array();
-        stet_push(&outer, deep);
+        stet_value outer = stet_value_array();
+        stet_value_push(&outer, deep);
         deep = outer;
     }
     stet_path p = STET_PATH_INIT;
     for (int i = 0; i < 200; i++)
         stet_path_push(&p, "k");
     stet_patch op = {.kind = STET_PATCH_ADD, .path = stet_path_ref(&p), .value = deep};
-    stet_value doc = stet_object();
+    stet_value doc = stet_value_object();
     FAILS(stet_patches_apply(&op, 1, &doc, &err), STET_LIMIT, "511");
     for (int i = 0; i < 100; i++)
         stet_path_pop(&p);
@@ -196,8 +196,8 @@ static void depth_is_bounded(void **state) {
     stet_path_release(&from);
     stet_path_release(&to);
     stet_path_release(&p);
-    stet_release(doc);
-    stet_release(deep);
+    stet_value_release(doc);
+    stet_value_release(deep);
 }
 
 static void records_survive_and_damage_is_seen(void **state) {

@@ -20,7 +20,7 @@ static void an_observation_keeps_identity_and_fingerprints(void **state) {
     assert_int_equal(rec.generation, 7);
     assert_string_equal(rec.parent, "coordinator");
     assert_string_equal(rec.key.piece, "piece");
-    assert_int_equal(rec.cause.state, STET_STANDS);
+    assert_int_equal(rec.cause.state, STET_STATE_STANDS);
 }
 
 static void an_action_of_other_code_runtime_or_schema_is_unknown(void **state) {
@@ -34,12 +34,12 @@ static void an_action_of_other_code_runtime_or_schema_is_unknown(void **state) {
         ok(stet_observe_distrust(a, 0, &key, 1, reasons[i], &err));
         reopen();
         stet_action_record rec = record_on("", "x");
-        assert_int_equal(rec.cause.state, STET_UNKNOWN);
+        assert_int_equal(rec.cause.state, STET_STATE_UNKNOWN);
         assert_int_equal(rec.cause.reason, reasons[i]);
-        assert_int_equal(state_of("y"), STET_STANDS); /* exactly that one */
+        assert_int_equal(state_of("y"), STET_STATE_STANDS); /* exactly that one */
         set(a, "", "in", i % 2 ? "1" : "2");
-        assert_int_equal(state_of("x"), STET_UNKNOWN); /* dirt does not soften it */
-        assert_int_equal(state_of("y"), STET_DIRTY);
+        assert_int_equal(state_of("x"), STET_STATE_UNKNOWN); /* dirt does not soften it */
+        assert_int_equal(state_of("y"), STET_STATE_DIRTY);
     }
 }
 
@@ -49,10 +49,10 @@ static void a_recursive_read_stands_until_an_overlapping_write(void **state) {
     run_simple("x", "in", "/value/p", STET_RECURSIVE, "out", 1);
     set(a, "", "in/z", "2");
     set(a, "", "other", "2");
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     set(a, "", "in/p/q", "2");
     stet_action_record rec = record_on("", "x");
-    assert_int_equal(rec.cause.state, STET_DIRTY);
+    assert_int_equal(rec.cause.state, STET_STATE_DIRTY);
     assert_int_equal(rec.cause.reason, STET_REASON_CHANGED);
     assert_string_equal(rec.cause.name.id, "in");
     assert_int_equal(stet_path_compare(rec.cause.change.path, at("/value/p/q")), 0);
@@ -66,13 +66,13 @@ static void a_shallow_read_stands_while_the_key_set_does(void **state) {
     set(a, "", "in", "{\"p\":{\"q\":1}}");
     run_simple("x", "in", "/value/p", STET_SHALLOW, "out", 1);
     set(a, "", "in/p/q", "2");
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     set(a, "", "in/p/r", "2");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
     run_simple("x", "in", "/value/p", STET_SHALLOW, "out", 1);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     set(a, "", "in", "5");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void a_missing_observation_is_never_clean(void **state) {
@@ -82,7 +82,7 @@ static void a_missing_observation_is_never_clean(void **state) {
     assert_int_equal(stet_observe_find(a, 0, &key, &arena, &rec, &err), STET_NOT_FOUND);
     stet_error_clear(&err);
     ok(stet_observe_distrust(a, 0, &key, 1, STET_REASON_NEVER, &err));
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
     assert_false(record_on("", "x").observed);
 }
 
@@ -95,9 +95,9 @@ static void a_damaged_observation_is_never_clean(void **state) {
     ok(stet_db_commit(stet_space_db(a), &err));
     reopen();
     stet_action_record rec = record_on("", "x");
-    assert_int_equal(rec.cause.state, STET_UNKNOWN);
+    assert_int_equal(rec.cause.state, STET_STATE_UNKNOWN);
     assert_int_equal(rec.cause.reason, STET_REASON_CORRUPT);
-    assert_int_equal(state_of("y"), STET_STANDS);
+    assert_int_equal(state_of("y"), STET_STATE_STANDS);
     stet_buf problems = STET_BUF(0);
     size_t found, repaired;
     ok(stet_observe_check(a, false, &problems, &found, &repaired, &err));
@@ -105,7 +105,7 @@ static void a_damaged_observation_is_never_clean(void **state) {
     ok(stet_observe_check(a, true, &problems, &found, &repaired, &err));
     assert_int_equal(found, repaired);
     stet_buf_release(&problems);
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
 }
 
 static void an_observation_is_stored_with_its_commit_or_not_at_all(void **state) {
@@ -141,7 +141,7 @@ static void a_no_op_records_the_head_and_the_sequences_it_saw(void **state) {
     ok(stet_space_seq(a, &before, &err));
     stet_commit_result result = run_simple("x", "in", "/value", STET_RECURSIVE, "out", 1);
     assert_false(result.changed);
-    ok(stet_sync(a, &err));
+    ok(stet_space_sync(a, &err));
     int64_t after;
     ok(stet_space_seq(a, &after, &err));
     assert_int_equal(before, after); /* no revision, so nobody is notified */
@@ -153,7 +153,7 @@ static void a_no_op_records_the_head_and_the_sequences_it_saw(void **state) {
     assert_int_equal(rec.reads[0].seq, after);
     assert_int_equal(rec.changed_count, 0);
     assert_int_equal(rec.known_count, 1); /* it still owns its output */
-    assert_int_equal(rec.cause.state, STET_STANDS);
+    assert_int_equal(rec.cause.state, STET_STATE_STANDS);
 }
 
 static void a_no_op_that_is_stale_is_dropped_without_an_error(void **state) {
@@ -168,12 +168,12 @@ static void a_no_op_that_is_stale_is_dropped_without_an_error(void **state) {
     reads(&keep, NULL, "elsewhere", "/value", STET_RECURSIVE);
     commit(&keep);
     set(other, "", "in", "2");
-    ok(stet_sync(a, &err));
+    ok(stet_space_sync(a, &err));
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));
     assert_int_equal(st.handle.dropped_noops, 1);
-    assert_int_equal(state_of("x"), STET_DIRTY);  /* it keeps the mark it has */
-    assert_int_equal(state_of("y"), STET_STANDS); /* entries are kept or dropped one by one */
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);  /* it keeps the mark it has */
+    assert_int_equal(state_of("y"), STET_STATE_STANDS); /* entries are kept or dropped one by one */
     stet_space_close(other);
 }
 
@@ -197,11 +197,11 @@ static void a_question_sees_what_is_batched(void **state) {
             ok(stet_observe_stat(a, &st, &err));
             assert_int_equal(st.observed, 2);
         } else if (i == 2) {
-            ok(stet_observe_known(a, 0, "piece", &known, &err));
+            ok(stet_observe_known(a, 0, "piece", NULL, &known, &err));
             assert_int_equal(known, 3);
         } else {
             ok(stet_observe_state(a, 0, list[0].action + 3, &s, NULL, &err));
-            assert_int_equal(s, STET_STANDS);
+            assert_int_equal(s, STET_STATE_STANDS);
         }
     }
 }
@@ -239,7 +239,7 @@ static void a_data_write_flushes_the_batch_before_it(void **state) {
     reads(&r, NULL, "in", "/value", STET_RECURSIVE);
     commit(&r);
     set(a, "", "in", "2"); /* after the observation, in the same handle */
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void a_commit_by_nobody_in_particular_dirties_readers(void **state) {
@@ -248,7 +248,7 @@ static void a_commit_by_nobody_in_particular_dirties_readers(void **state) {
     stet_space_close(a);
     a = space_named("a"); /* nothing in memory: an inactive piece */
     set(a, "", "in", "1");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void a_piece_is_dirtied_by_another_piece(void **state) {
@@ -265,7 +265,7 @@ static void a_piece_is_dirtied_by_another_piece(void **state) {
     size_t count;
     ok(stet_observe_marks(a, 0, "second piece", "", &arena, &marks, &count, &err));
     assert_int_equal(count, 1);
-    assert_int_equal(marks[0].state, STET_DIRTY);
+    assert_int_equal(marks[0].state, STET_STATE_DIRTY);
     bool any;
     ok(stet_observe_any(a, 0, "piece", "", &any, &err));
     assert_false(any);
@@ -280,12 +280,12 @@ static void scope_is_part_of_identity(void **state) {
         stet_error_clear(&err);
     commit(&r);
     set(a, "", "in", "1");
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     stet_tx *tx;
     ok(stet_tx_begin(a, "", &tx, &err));
-    ok(stet_tx_set(tx, "in", "user:x", stet_int(1), &err));
+    ok(stet_tx_set(tx, "in", "user:x", stet_value_int(1), &err));
     ok(stet_tx_commit(tx, NULL, &err));
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void branch_is_part_of_identity(void **state) {
@@ -303,10 +303,10 @@ static void branch_is_part_of_identity(void **state) {
     reads(&r, NULL, "in", "/value", STET_RECURSIVE);
     commit(&r);
     set(a, "side", "in", "2");
-    assert_int_equal(state_of("x"), STET_STANDS);
-    assert_int_equal(record_on("side", "x").cause.state, STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
+    assert_int_equal(record_on("side", "x").cause.state, STET_STATE_DIRTY);
     set(a, "", "in", "3");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void an_attempted_write_never_enters(void **state) {
@@ -363,7 +363,7 @@ static void a_write_inside_a_declared_output_owns_the_whole_output(void **state)
     commit(&r);
     set(a, "", "out/q", "7");
     stet_action_record rec = record_on("", "x");
-    assert_int_equal(rec.cause.state, STET_DIRTY);
+    assert_int_equal(rec.cause.state, STET_STATE_DIRTY);
     assert_int_equal(rec.cause.reason, STET_REASON_OVERWRITTEN);
 }
 
@@ -390,7 +390,7 @@ static void an_output_overwritten_by_somebody_else_is_dirty(void **state) {
     stet_action_record rec = record_on("", "x");
     assert_int_equal(rec.cause.reason, STET_REASON_OVERWRITTEN);
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 1); /* its own write is not somebody else's */
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 static void ignored_writes_never_enter_the_indexes(void **state) {
@@ -404,7 +404,7 @@ static void ignored_writes_never_enter_the_indexes(void **state) {
     assert_int_equal(rec.known_count, 0);
     assert_int_equal(rec.ignored_count, 1);
     set(a, "", "log/n", "5");
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 /* The document is made with them: what lies beside them is the run's. */
@@ -429,9 +429,9 @@ static void ignored_writes_leave_what_is_beside_them(void **state) {
             stet_buf_release(&shown);
         }
         set(a, "", "out/log/at", "77");
-        assert_int_equal(state_of("x"), STET_STANDS);
+        assert_int_equal(state_of("x"), STET_STATE_STANDS);
         set(a, "", "out/sum", "77");
-        assert_int_equal(state_of("x"), STET_DIRTY);
+        assert_int_equal(state_of("x"), STET_STATE_DIRTY);
     }
 }
 
@@ -463,9 +463,9 @@ static void a_materializer_has_three_write_surfaces_and_fans_out_through_two(voi
     assert_int_equal(found.len, 1); /* demand inside the envelope finds it */
     stet_vec_clear(&found);
     set(a, "", "in", "2");
-    assert_int_equal(derived_state_of("first"), STET_STALE);
-    assert_int_equal(derived_state_of("normal"), STET_STALE);
-    assert_int_equal(derived_state_of("second"), STET_STANDS); /* the envelope alone makes nobody stale */
+    assert_int_equal(derived_state_of("first"), STET_STATE_STALE);
+    assert_int_equal(derived_state_of("normal"), STET_STATE_STALE);
+    assert_int_equal(derived_state_of("second"), STET_STATE_STANDS); /* the envelope alone makes nobody stale */
     stet_numbers_release(&found);
     r = begin("", "m");
     reads(&r, NULL, "in", "/value", STET_RECURSIVE);
@@ -473,20 +473,20 @@ static void a_materializer_has_three_write_surfaces_and_fans_out_through_two(voi
     declares(&r, "out", "/value");
     writes(&r, "rows/second", 2);
     commit(&r);
-    assert_int_equal(state_of("first"), STET_STANDS);
-    assert_int_equal(state_of("second"), STET_DIRTY);
-    assert_int_equal(state_of("normal"), STET_STANDS);
+    assert_int_equal(state_of("first"), STET_STATE_STANDS);
+    assert_int_equal(state_of("second"), STET_STATE_DIRTY);
+    assert_int_equal(state_of("normal"), STET_STATE_STANDS);
 }
 
 static void dependencies_are_replaced_by_each_run(void **state) {
     (void)state;
     run_simple("x", "left", "/value", STET_RECURSIVE, "out", 1);
     run_simple("x", "right", "/value", STET_RECURSIVE, "out", 1); /* same output, other reads */
-    ok(stet_sync(a, &err));
+    ok(stet_space_sync(a, &err));
     set(a, "", "left", "1");
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     set(a, "", "right", "1");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void many_reads_of_one_document_collapse_to_their_common_prefix(void **state) {
@@ -504,7 +504,7 @@ static void many_reads_of_one_document_collapse_to_their_common_prefix(void **st
     assert_int_equal(stet_path_compare(rec.reads[0].path, at("/value/rows")), 0);
     assert_int_equal(rec.reads[0].kind, STET_RECURSIVE);
     set(a, "", "in/rows", "[1]");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void collecting_dependencies_publishes_nothing_and_calls_nothing_standing(void **state) {
@@ -517,9 +517,9 @@ static void collecting_dependencies_publishes_nothing_and_calls_nothing_standing
     stet_action_record rec = record_on("", "x");
     assert_int_equal(rec.run, STET_RUN_DEPENDENCIES);
     assert_int_equal(rec.read_count, 1);
-    assert_int_equal(rec.cause.state, STET_UNKNOWN);
+    assert_int_equal(rec.cause.state, STET_STATE_UNKNOWN);
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 1);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     /* One that had failed has no output that could be right: also if another process knows of the failure. */
     for (int i = 0; i < 2; i++) {
         r = begin("", "x");
@@ -534,7 +534,7 @@ static void collecting_dependencies_publishes_nothing_and_calls_nothing_standing
         r.o.run = STET_RUN_DEPENDENCIES;
         reads(&r, NULL, "in", "/value", STET_RECURSIVE);
         commit(&r);
-        assert_int_equal(state_of("x"), STET_UNKNOWN);
+        assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
     }
 }
 
@@ -547,32 +547,32 @@ static void a_failed_run_is_recorded_and_waits_for_a_change(void **state) {
     declares(&r, "out", "/value");
     r.o.failed = true;
     r.o.error = stet_hash_of("boom", 4);
-    r.o.note = stet_string("boom");
+    r.o.note = stet_value_string("boom");
     commit(&r);
-    stet_release(r.o.note);
+    stet_value_release(r.o.note);
     stet_action_record rec = record_on("", "x");
     assert_true(rec.failed);
     assert_true(stet_hash_equal(rec.error, stet_hash_of("boom", 4)));
     assert_memory_equal(rec.note, "\"boom\"", 6);
-    assert_int_equal(rec.cause.state, STET_STANDS); /* not to be run again */
+    assert_int_equal(rec.cause.state, STET_STATE_STANDS); /* not to be run again */
     set(a, "", "in", "3");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void a_write_in_a_space_that_was_read_dirties_the_owner(void **state) {
     (void)state;
     cross("x", 1);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     stet_space_close(a); /* the owner is not even open */
     set(b, "", "elsewhere", "1");
     set(b, "", "far", "1");
     a = space_named("a");
     stet_action_record rec = record_on("", "x");
-    assert_int_equal(rec.cause.state, STET_DIRTY);
+    assert_int_equal(rec.cause.state, STET_STATE_DIRTY);
     assert_string_equal(rec.cause.space, stet_space_uuid(b));
     assert_string_equal(rec.cause.name.id, "far");
     cross("x", 1); /* a no-op in its own space */
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 static void only_the_space_that_changed_counts(void **state) {
@@ -580,9 +580,9 @@ static void only_the_space_that_changed_counts(void **state) {
     cross("x", 1);
     set(a, "", "far", "1"); /* the same name in the other space */
     set(b, "", "near", "1");
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     set(a, "", "near", "1");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 /* A handle fetches a mark from another space after its look at the marks. SQLite does not count what its own connection
@@ -619,7 +619,7 @@ static void a_mark_that_was_not_pushed_is_fetched_by_the_owner(void **state) {
     sql(b, "UPDATE mirror_owner SET pushed = 0");
     sql(a, "DELETE FROM mark");
     reopen();
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
     assert_int_equal(stet_db_int(stet_space_db(b), "SELECT pending - pushed FROM mirror_owner", -1), 0);
 }
 
@@ -630,7 +630,7 @@ static void mirrors_in_spaces_no_longer_read_are_removed(void **state) {
     run_simple("x", "near", "/value", STET_RECURSIVE, "out", 2);
     assert_int_equal(stet_db_int(stet_space_db(b), "SELECT count(*) FROM mirror", -1), 0);
     set(b, "", "far", "5");
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 static void a_restored_backup_makes_its_readers_unknown(void **state) {
@@ -640,14 +640,14 @@ static void a_restored_backup_makes_its_readers_unknown(void **state) {
     set(b, "", "far", "2");
     cross("x", 1);
     run_simple("y", "near", "/value", STET_RECURSIVE, "out2", 2);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     restore_b();
     stet_action_record rec = record_on("", "x");
-    assert_int_equal(rec.cause.state, STET_UNKNOWN);
+    assert_int_equal(rec.cause.state, STET_STATE_UNKNOWN);
     assert_int_equal(rec.cause.reason, STET_REASON_RESTORED);
-    assert_int_equal(state_of("y"), STET_STANDS);
+    assert_int_equal(state_of("y"), STET_STATE_STANDS);
     cross("x", 1);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 static void another_space_under_the_same_name_makes_its_readers_unknown(void **state) {
@@ -682,7 +682,7 @@ static void with_the_switch_off_nothing_is_stored_and_later_commits_are_looked_a
     stet_observe_switch(a, false);
     ok(stet_observe_marks(a, 0, NULL, NULL, &arena, &marks, &count, &err));
     assert_int_equal(count, 0);
-    ok(stet_observe_count_marks(a, 0, NULL, &count, &err));
+    ok(stet_observe_count_marks(a, 0, NULL, NULL, &count, &err));
     assert_int_equal(count, 0);
     stet_numbers readers = {0};
     ok(stet_observe_readers(a, 0, &(stet_docname){"in", ""}, at("/value"), STET_VALUE, &readers, &err));
@@ -698,7 +698,7 @@ static void with_the_switch_off_nothing_is_stored_and_later_commits_are_looked_a
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));
     assert_true(st.marked_through < st.seq);
-    assert_int_equal(state_of("x"), STET_DIRTY); /* catch_up looked */
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY); /* catch_up looked */
     ok(stet_observe_list(a, 0, &f, &arena, &list, &count, &next, &err));
     assert_int_equal(count, 1);
 }
@@ -713,17 +713,17 @@ static void stale_is_derived_and_goes_with_its_cause(void **state) {
     stet_action_state s;
     int64_t via, x = record_on("", "x").action, z = record_on("", "z").action, w = record_on("", "w").action;
     ok(stet_observe_state(a, 0, z, &s, &via, &err));
-    assert_int_equal(s, STET_STALE);
+    assert_int_equal(s, STET_STATE_STALE);
     assert_int_equal(via, x);
     ok(stet_observe_state(a, 0, w, &s, &via, &err));
-    assert_int_equal(s, STET_STANDS);
+    assert_int_equal(s, STET_STATE_STANDS);
     ok(stet_observe_state(a, 0, x, &s, &via, &err));
-    assert_int_equal(s, STET_DIRTY);
+    assert_int_equal(s, STET_STATE_DIRTY);
     assert_int_equal(stet_db_int(stet_space_db(a), "SELECT count(*) FROM mark", -1),
                      1);                                      /* direct dirt alone is stored */
     run_simple("x", "in", "/value", STET_RECURSIVE, "m1", 1); /* same value */
     ok(stet_observe_state(a, 0, z, &s, &via, &err));
-    assert_int_equal(s, STET_STANDS);
+    assert_int_equal(s, STET_STATE_STANDS);
 }
 
 static void lists_come_in_pages_in_a_stable_order(void **state) {
@@ -785,7 +785,7 @@ static void a_document_with_many_readers_gives_the_same_answers(void **state) {
     }
     readers_of_a_write_are_found_at_every_depth(state);
     set(a, "", "in", "{}");
-    ok(stet_sync(a, &err));
+    ok(stet_space_sync(a, &err));
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));
     assert_int_equal(st.dirty, 305); /* the document appeared: that touches every read of it */
@@ -818,7 +818,7 @@ static void gc_removes_actions_of_deleted_pieces_and_branches(void **state) {
     r.o.key.piece = "kept";
     reads(&r, NULL, "in", "/value", STET_RECURSIVE);
     commit(&r);
-    ok(stet_sync(a, &err));
+    ok(stet_space_sync(a, &err));
     int64_t rows;
     ok(stet_observe_gc(a, &(stet_observe_gc_opts){.dry_run = true}, &rows, &err));
     assert_int_equal(rows, 0);
@@ -852,9 +852,9 @@ static void check_finds_a_lost_mark_and_repair_makes_it_unknown(void **state) {
     assert_int_equal(repaired, 1);
     stet_buf_release(&problems);
     stet_action_record rec = record_on("", "x");
-    assert_int_equal(rec.cause.state, STET_UNKNOWN);
+    assert_int_equal(rec.cause.state, STET_STATE_UNKNOWN);
     assert_int_equal(rec.cause.reason, STET_REASON_REPAIRED);
-    assert_int_equal(state_of("y"), STET_STANDS);
+    assert_int_equal(state_of("y"), STET_STATE_STANDS);
 }
 
 int main(void) {

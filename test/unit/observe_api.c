@@ -41,7 +41,7 @@ static stet_action_key named(const char *action) {
 static void set(stet_space *in, const char *cell, int64_t n) {
     stet_tx *tx;
     ok(stet_tx_begin(in, NULL, &tx, &err));
-    ok(stet_tx_set(tx, cell, NULL, stet_int(n), &err));
+    ok(stet_tx_set(tx, cell, NULL, stet_value_int(n), &err));
     ok(stet_tx_commit(tx, NULL, &err));
 }
 
@@ -59,7 +59,7 @@ static stet_commit_result run(const char *action, stet_space *from, const char *
     stet_status st = from ? stet_tx_get_from(tx, from, in, NULL, &v, &err) : stet_tx_get(tx, in, NULL, &v, &err);
     assert_true(st == STET_OK || st == STET_NOT_FOUND);
     stet_error_clear(&err);
-    ok(stet_tx_set(tx, out, NULL, stet_int(n), &err));
+    ok(stet_tx_set(tx, out, NULL, stet_value_int(n), &err));
     ok(stet_tx_observe(tx, &r, &err));
     ok(stet_tx_commit(tx, &result, &err));
     return result;
@@ -73,7 +73,7 @@ static stet_action_state state_of(const char *action) {
 }
 
 static void expect(stet_value v, const char *key, const char *text) {
-    char *got = stet_json_print(key ? stet_get(v, key) : v, STET_JSON_CANONICAL, NULL);
+    char *got = stet_json_print(key ? stet_value_get(v, key) : v, STET_JSON_CANONICAL, NULL);
     assert_string_equal(got, text);
     stet_free(got);
 }
@@ -88,13 +88,13 @@ static stet_value get(const char *action) {
 static void a_commit_carries_its_observation(void **state) {
     (void)state;
     set(s, "in/x", 1);
-    assert_int_equal(state_of("a"), STET_UNKNOWN);
+    assert_int_equal(state_of("a"), STET_STATE_UNKNOWN);
     stet_tx *tx;
-    stet_value v, note = stet_object(), options = stet_object();
+    stet_value v, note = stet_value_object(), options = stet_value_object();
     stet_cell writes[] = {{"out", "mine"}}, envelopes[] = {{"wide", NULL}}, ignored[] = {{"log", NULL}};
     stet_action_run r = STET_ACTION_RUN_INIT;
-    stet_put(&note, "took", stet_int(3));
-    stet_put(&options, "throttleMs", stet_int(100));
+    stet_value_put(&note, "took", stet_value_int(3));
+    stet_value_put(&options, "throttleMs", stet_value_int(100));
     r.key = named("a");
     r.kind = STET_ACTION_EFFECT;
     r.generation = 4;
@@ -113,14 +113,14 @@ static void a_commit_carries_its_observation(void **state) {
     ok(stet_tx_begin(s, NULL, &tx, &err));
     ok(stet_tx_get(tx, "in/x", NULL, &v, &err));
     ok(stet_tx_get_shallow(tx, "in", NULL, &v, &err));
-    ok(stet_tx_set(tx, "out", "mine", stet_int(1), &err));
-    ok(stet_tx_set(tx, "log", NULL, stet_int(1), &err));
+    ok(stet_tx_set(tx, "out", "mine", stet_value_int(1), &err));
+    ok(stet_tx_set(tx, "log", NULL, stet_value_int(1), &err));
     ok(stet_tx_observe(tx, &r, &err));
     fails(stet_tx_observe(tx, &r, &err), STET_INVALID, "already");
     stet_commit_result done;
     ok(stet_tx_commit(tx, &done, &err));
-    stet_release(note);
-    stet_release(options);
+    stet_value_release(note);
+    stet_value_release(options);
     close_all(); /* all of it is durable */
     open_all();
     v = get("a");
@@ -139,8 +139,8 @@ static void a_commit_carries_its_observation(void **state) {
     expect(v, "ignoredWrites", "[{\"cell\":\"log\"}]");
     expect(v, "options", "{\"throttleMs\":100}");
     expect(v, "note", "{\"took\":3}");
-    assert_int_equal(stet_count(stet_get(v, "implementation")), 0);
-    stet_release(v);
+    assert_int_equal(stet_value_count(stet_value_get(v, "implementation")), 0);
+    stet_value_release(v);
 }
 
 static void runs_that_change_nothing_are_batched(void **state) {
@@ -151,10 +151,10 @@ static void runs_that_change_nothing_are_batched(void **state) {
     ok(stet_space_seq(s, &before, &err));
     assert_false(run("a", NULL, "in", "out", 7).changed);
     assert_true(run("b", NULL, "in", "out2/none", 0).changed);
-    ok(stet_sync(s, &err));
+    ok(stet_space_sync(s, &err));
     ok(stet_space_seq(s, &after, &err));
     assert_int_equal(after, before + 1); /* of b alone */
-    assert_int_equal(state_of("a"), STET_STANDS);
+    assert_int_equal(state_of("a"), STET_STATE_STANDS);
     /* Stale by the time the batch is stored: dropped on its own, no error, and the other is kept. */
     run("b", NULL, "in", "out2/none", 0);
     stet_tx *tx;
@@ -169,12 +169,12 @@ static void runs_that_change_nothing_are_batched(void **state) {
     set(second, "in", 2);
     stet_space_close(second);
     ok(stet_tx_commit(tx, NULL, &err));
-    ok(stet_sync(s, &err));
-    assert_int_equal(state_of("c"), STET_UNKNOWN);
-    assert_int_equal(state_of("a"), STET_DIRTY);
+    ok(stet_space_sync(s, &err));
+    assert_int_equal(state_of("c"), STET_STATE_UNKNOWN);
+    assert_int_equal(state_of("a"), STET_STATE_DIRTY);
     ok(stet_actions_stats(s, &v, &err));
-    expect(stet_get(v, "handle"), "droppedNoops", "2"); /* c and the second run of b */
-    stet_release(v);
+    expect(stet_value_get(v, "handle"), "droppedNoops", "2"); /* c and the second run of b */
+    stet_value_release(v);
 }
 
 static void a_mark_has_its_cause_and_what_follows_names_it(void **state) {
@@ -183,24 +183,24 @@ static void a_mark_has_its_cause_and_what_follows_names_it(void **state) {
     run("a", NULL, "in/x", "mid", 1);
     run("b", NULL, "mid", "end", 1);
     stet_value v = get("a");
-    assert_false(stet_find(v, "cause", 5, &(stet_value){0}));
-    stet_release(v);
+    assert_false(stet_value_find(v, "cause", 5, &(stet_value){0}));
+    stet_value_release(v);
     set(s, "in/y", 1); /* beside what it read */
-    assert_int_equal(state_of("a"), STET_STANDS);
+    assert_int_equal(state_of("a"), STET_STATE_STANDS);
     set(s, "in/x", 2);
     v = get("a");
     expect(v, "state", "\"dirty\"");
     expect(v, "cause", "{\"cell\":\"in/x\",\"kind\":\"value\",\"reason\":\"changed\",\"seq\":5}");
-    stet_release(v);
+    stet_value_release(v);
     v = get("b");
     expect(v, "state", "\"stale\"");
     expect(v, "via", "{\"action\":\"a\",\"piece\":\"piece\",\"scope\":\"\"}");
-    stet_release(v);
+    stet_value_release(v);
     ok(stet_actions_count(s, NULL, "piece", NULL, &v, &err));
     expect(v, NULL, "{\"actions\":2,\"dirty\":1,\"failed\":0,\"stale\":1,\"stands\":0,\"unknown\":0}");
-    stet_release(v);
+    stet_value_release(v);
     run("a", NULL, "in/x", "mid", 1); /* early cut-off: it changed nothing, so b stands */
-    assert_int_equal(state_of("b"), STET_STANDS);
+    assert_int_equal(state_of("b"), STET_STATE_STANDS);
 }
 
 static void readers_of_a_cell_in_every_space(void **state) {
@@ -209,22 +209,42 @@ static void readers_of_a_cell_in_every_space(void **state) {
     run("a", other, "far/k", "out", 1);
     run("b", NULL, "near", "out2", 1);
     stet_value v;
-    ok(stet_readers_of(other, NULL, "far", NULL, &v, &err));
+    ok(stet_space_readers(other, NULL, "far", NULL, &v, &err));
     expect(v, "readers", "[{\"action\":\"a\",\"piece\":\"piece\",\"scope\":\"\",\"space\":\"main\"}]");
-    stet_release(v);
-    ok(stet_readers_of(s, NULL, "near/deep", NULL, &v, &err));
+    stet_value_release(v);
+    ok(stet_space_readers(s, NULL, "near/deep", NULL, &v, &err));
     expect(v, "readers", "[{\"action\":\"b\",\"piece\":\"piece\",\"scope\":\"\",\"space\":\"main\"}]");
     expect(v, "writers", "[]");
-    stet_release(v);
-    ok(stet_readers_of(s, NULL, "out2", NULL, &v, &err));
+    stet_value_release(v);
+    ok(stet_space_readers(s, NULL, "out2", NULL, &v, &err));
     expect(v, "writers", "[{\"action\":\"b\",\"piece\":\"piece\",\"scope\":\"\",\"space\":\"main\"}]");
-    stet_release(v);
+    stet_value_release(v);
     set(other, "far/k", 2);
-    assert_int_equal(state_of("a"), STET_DIRTY);
+    assert_int_equal(state_of("a"), STET_STATE_DIRTY);
     v = get("a");
-    expect(stet_get(v, "cause"), "cell", "\"far/k\"");
-    assert_true(stet_find(stet_get(v, "cause"), "space", 5, &(stet_value){0}));
-    stet_release(v);
+    expect(stet_value_get(v, "cause"), "cell", "\"far/k\"");
+    assert_true(stet_value_find(stet_value_get(v, "cause"), "space", 5, &(stet_value){0}));
+    stet_value_release(v);
+}
+
+static stet_status changes(const char *cell, bool shallow, int64_t after, int64_t before, size_t limit,
+                           stet_value *out) {
+    stet_changes_query q = STET_CHANGES_QUERY_INIT;
+    q.cell = cell;
+    q.shallow = shallow;
+    q.after = after;
+    q.before = before;
+    q.limit = limit;
+    return stet_space_changes_after(s, NULL, &q, out, &err);
+}
+
+static stet_status page(int64_t generation, int64_t after, stet_value *out, int64_t *next) {
+    stet_actions_query q = STET_ACTIONS_QUERY_INIT;
+    q.piece = "piece";
+    q.generation = &generation;
+    q.after = after;
+    q.limit = 5;
+    return stet_actions_list(s, NULL, &q, out, next, &err);
 }
 
 static void overlapping_changes_after_a_sequence(void **state) {
@@ -234,22 +254,22 @@ static void overlapping_changes_after_a_sequence(void **state) {
     set(s, "d/a", 2);   /* 3 */
     set(s, "d/b/c", 2); /* 4 */
     stet_value v;
-    ok(stet_changes_after(s, NULL, "d/a", NULL, false, 1, 0, 10, &v, &err));
+    ok(changes("d/a", false, 1, 0, 10, &v));
     expect(v, NULL, "[{\"kind\":\"value\",\"path\":\"/value/a\",\"seq\":3}]");
-    stet_release(v);
-    ok(stet_changes_after(s, NULL, "d", NULL, false, 0, 0, 2, &v, &err));
-    assert_int_equal(stet_count(v), 2);
-    expect(stet_at(v, 0), "seq", "4"); /* newest first */
-    stet_release(v);
-    ok(stet_changes_after(s, NULL, "d", NULL, true, 2, 0, 10, &v, &err));
-    assert_int_equal(stet_count(v), 0); /* the key set is as it was */
-    stet_release(v);
-    ok(stet_changes_after(s, NULL, "d", NULL, false, 0, 3, 10, &v, &err));
-    expect(stet_at(v, 0), "seq", "2");
-    stet_release(v);
-    ok(stet_changes_after(s, NULL, "nobody", NULL, false, 0, 0, 10, &v, &err));
-    assert_int_equal(stet_count(v), 0);
-    stet_release(v);
+    stet_value_release(v);
+    ok(changes("d", false, 0, 0, 2, &v));
+    assert_int_equal(stet_value_count(v), 2);
+    expect(stet_value_at(v, 0), "seq", "4"); /* newest first */
+    stet_value_release(v);
+    ok(changes("d", true, 2, 0, 10, &v));
+    assert_int_equal(stet_value_count(v), 0); /* the key set is as it was */
+    stet_value_release(v);
+    ok(changes("d", false, 0, 3, 10, &v));
+    expect(stet_value_at(v, 0), "seq", "2");
+    stet_value_release(v);
+    ok(changes("nobody", false, 0, 0, 10, &v));
+    assert_int_equal(stet_value_count(v), 0);
+    stet_value_release(v);
 }
 
 static void pages_are_stable(void **state) {
@@ -265,12 +285,12 @@ static void pages_are_stable(void **state) {
     size_t pages = 0;
     do {
         stet_value v;
-        ok(stet_actions_list(s, NULL, "piece", NULL, 0, next, 5, &v, &next, &err));
-        for (size_t i = 0; i < stet_count(v); i++) {
-            stet_value action = stet_get(stet_at(v, i), "action");
-            seen[atoi(stet_as_string(&action, NULL) + 1)]++;
+        ok(page(0, next, &v, &next));
+        for (size_t i = 0; i < stet_value_count(v); i++) {
+            stet_value action = stet_value_get(stet_value_at(v, i), "action");
+            seen[atoi(stet_value_as_string(&action, NULL) + 1)]++;
         }
-        stet_release(v);
+        stet_value_release(v);
         run("a3", NULL, "in", "out3", (int64_t)pages + 100); /* those that run meanwhile keep their place */
         pages++;
     } while (next);
@@ -278,9 +298,9 @@ static void pages_are_stable(void **state) {
     for (int i = 0; i < ACTIONS; i++)
         assert_int_equal(seen[i], 1);
     stet_value v;
-    ok(stet_actions_list(s, NULL, "piece", NULL, 99, 0, 5, &v, &next, &err)); /* of another generation */
-    assert_int_equal(stet_count(v), 0);
-    stet_release(v);
+    ok(page(99, 0, &v, &next)); /* of another generation */
+    assert_int_equal(stet_value_count(v), 0);
+    stet_value_release(v);
 }
 
 static void distrusting_forgetting_and_the_switch(void **state) {
@@ -290,20 +310,20 @@ static void distrusting_forgetting_and_the_switch(void **state) {
     stet_action_key keys[] = {named("a"), named("new")};
     ok(stet_action_distrust(s, NULL, keys, 2, &err));
     stet_value v = get("a");
-    expect(stet_get(v, "cause"), "reason", "\"requested\"");
-    stet_release(v);
-    assert_int_equal(state_of("new"), STET_UNKNOWN);
+    expect(stet_value_get(v, "cause"), "reason", "\"requested\"");
+    stet_value_release(v);
+    assert_int_equal(state_of("new"), STET_STATE_UNKNOWN);
     ok(stet_actions_forget(s, NULL, "piece", NULL, keys, 1, &err));
     fails(stet_action_get(s, NULL, keys, &v, &err), STET_NOT_FOUND, "no observed action");
     stet_actions_switch(s, false);
     set(s, "in", 5);
-    assert_int_equal(state_of("b"), STET_UNKNOWN); /* what is stored is inert */
+    assert_int_equal(state_of("b"), STET_STATE_UNKNOWN); /* what is stored is inert */
     stet_actions_switch(s, true);
-    assert_int_equal(state_of("b"), STET_DIRTY);
+    assert_int_equal(state_of("b"), STET_STATE_DIRTY);
     ok(stet_actions_forget(s, NULL, "piece", NULL, NULL, 0, &err));
     ok(stet_actions_count(s, NULL, NULL, NULL, &v, &err));
     expect(v, "actions", "0");
-    stet_release(v);
+    stet_value_release(v);
 }
 
 static void an_aborted_transaction_leaves_no_observation(void **state) {
@@ -340,7 +360,7 @@ static void bad_input_is_refused_whole(void **state) {
     stet_action_key key = {"\x01", NULL, "a"};
     assert_int_equal(stet_action_distrust(s, NULL, &key, 1, &err), STET_INVALID);
     stet_error_clear(&err);
-    fails(stet_readers_of(s, NULL, "~", NULL, &v, &err), STET_INVALID, "tilde");
+    fails(stet_space_readers(s, NULL, "~", NULL, &v, &err), STET_INVALID, "tilde");
     fails(stet_actions_count(s, "nowhere", NULL, NULL, &v, &err), STET_NOT_FOUND, "nowhere");
 }
 

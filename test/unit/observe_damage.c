@@ -88,7 +88,7 @@ static bool opens(void) {
     return false;
 }
 
-/* STET_STALE stands for: no record of it is found. */
+/* STET_STATE_STALE stands for: no record of it is found. */
 static stet_action_state state_now(const char *action) {
     stet_action_record rec;
     stet_action_key key = {"piece", "", action};
@@ -96,7 +96,7 @@ static stet_action_state state_now(const char *action) {
     if (st != STET_OK && st != STET_NOT_FOUND)
         fail_msg("%s: %s: %s", doing, action, err.message);
     stet_error_clear(&err);
-    return st == STET_OK ? rec.cause.state : STET_STALE;
+    return st == STET_OK ? rec.cause.state : STET_STATE_STALE;
 }
 
 static void expect_sound(const char *what, const char *when) {
@@ -127,7 +127,7 @@ static void ask_everything(void) {
         for (size_t k = 0; k < count; k++) {
             stet_action_state state;
             stet_value v = stet_action_value(&list[k]);
-            stet_release(v);
+            stet_value_release(v);
             answers(stet_observe_state(s, 0, list[k].action, &state, NULL, &err));
             answers(stet_observe_past(s, list[k].action, &arena, &past, &past_count, &err));
         }
@@ -137,6 +137,14 @@ static void ask_everything(void) {
     }
 }
 
+/* What `stet check --repair` does before it looks at actions. */
+static void repair_documents(stet_space *s) {
+    stet_buf problems = STET_BUF(0);
+    size_t found, repaired;
+    ok(stet_space_check(s, true, &problems, &found, &repaired, &err));
+    stet_buf_release(&problems);
+}
+
 /* The damage is done. Returns how much check found. */
 static size_t put_right(const char *what, char text[512]) {
     char more[512];
@@ -144,34 +152,36 @@ static size_t put_right(const char *what, char text[512]) {
     if (found == 0)
         found = problems_of(b, false, text);
     ask_everything();
+    repair_documents(a);
+    repair_documents(b);
     problems_of(a, true, more);
     problems_of(b, true, more);
     expect_sound(what, "after the repair");
     ok(stet_observe_catch_up(a, &err));
     for (size_t i = 0; i < ACTIONS; i++) {
         bool changed = strcmp(all[i], "x") == 0 || strcmp(all[i], "y") == 0;
-        if (changed && state_now(all[i]) == STET_STANDS)
+        if (changed && state_now(all[i]) == STET_STATE_STANDS)
             fail_msg("%s: %s is called standing", what, all[i]);
     }
-    if (state_now("v") == STET_STANDS)
+    if (state_now("v") == STET_STATE_STANDS)
         fail_msg("%s: v is called standing", what);
     edit_all(20); /* what still stands has its rows */
     ok(stet_observe_catch_up(a, &err));
     for (size_t i = 0; i < ACTIONS; i++)
-        if (state_now(all[i]) == STET_STANDS)
+        if (state_now(all[i]) == STET_STATE_STANDS)
             fail_msg("%s: %s is called standing after an edit", what, all[i]);
     for (size_t i = 0; i < ACTIONS; i++)
         run_again(all[i], 30);
     ok(stet_observe_catch_up(a, &err));
     for (size_t i = 0; i < ACTIONS; i++)
-        if (state_now(all[i]) != STET_STANDS)
-            fail_msg("%s: %s ran, and is %s", what, all[i], stet_state_name(state_now(all[i])));
+        if (state_now(all[i]) != STET_STATE_STANDS)
+            fail_msg("%s: %s ran, and is %s", what, all[i], stet_action_state_name(state_now(all[i])));
     expect_sound(what, "after the next run");
     edit_all(40);
     ok(stet_observe_catch_up(a, &err));
     for (size_t i = 0; i < ACTIONS; i++)
-        if (state_now(all[i]) != STET_DIRTY)
-            fail_msg("%s: %s was changed, and is %s", what, all[i], stet_state_name(state_now(all[i])));
+        if (state_now(all[i]) != STET_STATE_DIRTY)
+            fail_msg("%s: %s was changed, and is %s", what, all[i], stet_action_state_name(state_now(all[i])));
     return found;
 }
 

@@ -43,7 +43,7 @@ static void as_many_observations_are_kept_as_the_setting_says(void **state) {
     assert_int_equal(old[0].reads[0].kind, STET_RECURSIVE);
     reopen(); /* they are durable, and not marked by anything */
     set(a, "", "in", "2");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
     assert_int_equal(past("x", &old), 2);
 }
 
@@ -124,8 +124,8 @@ static void gc_takes_actions_of_an_earlier_generation_whose_node_is_gone(void **
     assert_int_equal(stet_observe_find(a, 0, &(stet_action_key){"piece", "", "gone"}, &arena, &rec, &err),
                      STET_NOT_FOUND);
     stet_error_clear(&err);
-    assert_int_equal(state_of("kept"), STET_STANDS);
-    assert_int_equal(state_of("new"), STET_STANDS);
+    assert_int_equal(state_of("kept"), STET_STATE_STANDS);
+    assert_int_equal(state_of("new"), STET_STATE_STANDS);
     stet_far_reader *far;
     size_t count;
     ok(stet_observe_far_readers(b, &(stet_docname){"far", ""}, at("/value"), STET_VALUE, &arena, &far, &count, &err));
@@ -155,7 +155,7 @@ static void gc_leaves_an_action_that_is_observed_again_meanwhile(void **state) {
     ok(stet_observe_gc(a, &(stet_observe_gc_opts){false, gone_and_back, other}, &rows, &err));
     assert_int_equal(rows, 0);
     assert_int_equal(record_on("", "x").generation, 2);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     stet_space_close(other);
 }
 
@@ -185,10 +185,10 @@ static void runs_are_counted_by_what_was_known_against_the_action(void **state) 
     assert_int_equal(st.handle.stored, 1);
     assert_true(st.handle.bytes > 0);
     stet_value v = stet_observe_stats_value(&st);
-    char *text = stet_json_print(stet_get(v, "runsByCause"), STET_JSON_CANONICAL, NULL);
+    char *text = stet_json_print(stet_value_get(v, "runsByCause"), STET_JSON_CANONICAL, NULL);
     assert_string_equal(text, "{\"asked\":1,\"changed\":1,\"implementation\":1,\"never\":1,\"overwritten\":1}");
     stet_free(text);
-    stet_release(v);
+    stet_value_release(v);
 }
 
 /* A change in another space that this handle finds out about by itself, because nobody told it. */
@@ -199,14 +199,14 @@ static void a_run_for_a_change_in_another_space_is_counted_as_that(void **state)
     set(b, "", "far", "2");
     stet_observe_switch(b, true);
     ok(stet_observe_catch_up(a, &err));
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
     cross("x", 2);
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));
     assert_int_equal(st.runs[STET_REASON_NEVER], 1);
     assert_int_equal(st.runs[STET_REASON_CHANGED], 1);
     assert_int_equal(st.runs[STET_REASON_NONE], 0);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 /* The same, fetched by the owner: it has the action in memory, with the reason of an older mark. */
@@ -219,7 +219,7 @@ static void a_run_for_a_change_that_was_fetched_is_counted_as_that(void **state)
     sql(b, "UPDATE mirror_owner SET name = 'nowhere'"); /* the push will not reach */
     set(b, "", "far", "2");
     sql(b, "UPDATE mirror_owner SET name = 'a'");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
     cross("x", 3);
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));
@@ -289,7 +289,7 @@ static void the_number_kept_is_a_setting_of_the_project(void **state) {
                                       .generation = 1,
                                       .run = STET_RUN_ACTION};
                 ok(stet_tx_begin(s, "", &tx, &err));
-                ok(stet_tx_set(tx, "out", NULL, stet_int(n), &err));
+                ok(stet_tx_set(tx, "out", NULL, stet_value_int(n), &err));
                 ok(stet_observe_attach(tx, &o, &err));
                 ok(stet_tx_commit(tx, NULL, &err));
             }

@@ -98,8 +98,8 @@ static void two_uses_of_one_function_never_share_a_row(void **state) {
     run_simple("f(1)", "in", "/value/one", STET_RECURSIVE, "o1", 1);
     run_simple("f(2)", "in", "/value/two", STET_RECURSIVE, "o2", 1);
     set(a, "", "in/two", "7");
-    assert_int_equal(state_of("f(1)"), STET_STANDS);
-    assert_int_equal(state_of("f(2)"), STET_DIRTY);
+    assert_int_equal(state_of("f(1)"), STET_STATE_STANDS);
+    assert_int_equal(state_of("f(2)"), STET_STATE_DIRTY);
 }
 
 static void a_piece_that_does_not_run_is_found_dirty_when_it_starts(void **state) {
@@ -118,8 +118,8 @@ static void a_piece_that_does_not_run_is_found_dirty_when_it_starts(void **state
     ok(stet_observe_catch_up(a, &err));
     ok(stet_observe_marks(a, 0, "sleeping", "", &arena, &marks, &count, &err));
     assert_int_equal(count, 1);
-    assert_int_equal(marks[0].state, STET_DIRTY);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(marks[0].state, STET_STATE_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 static void a_branch_that_is_made_again_under_its_name_knows_nothing(void **state) {
@@ -129,7 +129,7 @@ static void a_branch_that_is_made_again_under_its_name_knows_nothing(void **stat
     run r = begin("side", "x");
     reads(&r, NULL, "in", "/value", STET_RECURSIVE);
     commit(&r);
-    assert_int_equal(record_on("side", "x").cause.state, STET_STANDS);
+    assert_int_equal(record_on("side", "x").cause.state, STET_STATE_STANDS);
     ok(stet_branch_delete(a, "side", &err));
     ok(stet_branch_create(a, "side", "", -1, &err));
     int64_t number;
@@ -149,10 +149,10 @@ static void a_no_op_makes_no_revision_notifies_nobody_and_is_durable(void **stat
     stet_space *listener = space_named("a");
     stet_follower *f;
     stet_value event;
-    ok(stet_follow(listener, NULL, NULL, NULL, -1, &f, &err));
+    ok(stet_space_follow(listener, NULL, NULL, NULL, -1, &f, &err));
     assert_false(run_simple("x", "in", "/value", STET_RECURSIVE, "out", 5).changed);
-    ok(stet_sync(a, &err));
-    assert_int_equal(stet_follow_next(f, 50, &event, &err), STET_BUSY);
+    ok(stet_space_sync(a, &err));
+    assert_int_equal(stet_follower_next(f, 50, &event, &err), STET_BUSY);
     stet_error_clear(&err);
     ok(stet_space_seq(a, &after, &err));
     assert_int_equal(after, before);
@@ -160,9 +160,9 @@ static void a_no_op_makes_no_revision_notifies_nobody_and_is_durable(void **stat
     ok(stet_observe_find(listener, 0, &(stet_action_key){"piece", "", "x"}, &arena, &rec, &err)); /* another handle */
     assert_true(rec.observed);
     set(a, "", "in", "2");
-    ok(stet_follow_next(f, 5000, &event, &err)); /* and a change is heard */
-    stet_release(event);
-    stet_follow_end(f);
+    ok(stet_follower_next(f, 5000, &event, &err)); /* and a change is heard */
+    stet_value_release(event);
+    stet_follower_close(f);
     stet_space_close(listener);
 }
 
@@ -191,7 +191,7 @@ static void a_no_op_sent_again_in_its_session_is_stored_once(void **state) {
     }
     stet_action_record rec = record_on("", "x");
     assert_string_equal(rec.reads[0].name.id, "in");
-    assert_int_equal(rec.cause.state, STET_DIRTY);
+    assert_int_equal(rec.cause.state, STET_STATE_DIRTY);
 }
 
 static void after_a_restart_an_overlapping_write_dirties_exactly_the_chain(void **state) {
@@ -207,15 +207,15 @@ static void after_a_restart_an_overlapping_write_dirties_exactly_the_chain(void 
     set(a, "", "elsewhere", "1");
     static const char *const all[] = {"left", "right", "left2", "left3", "right2"};
     for (size_t i = 0; i < 5; i++)
-        assert_int_equal(stale_state(all[i]), STET_STANDS);
+        assert_int_equal(stale_state(all[i]), STET_STATE_STANDS);
     reopen();
     set(a, "", "in/left", "2");
     reopen();
-    assert_int_equal(stale_state("left"), STET_DIRTY);
-    assert_int_equal(stale_state("left2"), STET_STALE);
-    assert_int_equal(stale_state("left3"), STET_STALE);
-    assert_int_equal(stale_state("right"), STET_STANDS);
-    assert_int_equal(stale_state("right2"), STET_STANDS);
+    assert_int_equal(stale_state("left"), STET_STATE_DIRTY);
+    assert_int_equal(stale_state("left2"), STET_STATE_STALE);
+    assert_int_equal(stale_state("left3"), STET_STATE_STALE);
+    assert_int_equal(stale_state("right"), STET_STATE_STANDS);
+    assert_int_equal(stale_state("right2"), STET_STATE_STANDS);
 }
 
 static void run_condition(bool left, int64_t n) {
@@ -231,15 +231,15 @@ static void when_a_condition_turns_the_branch_not_taken_no_longer_counts(void **
     set(a, "", "condition", "true");
     run_condition(true, 1);
     set(a, "", "right", "1");
-    assert_int_equal(state_of("choice"), STET_STANDS);
+    assert_int_equal(state_of("choice"), STET_STATE_STANDS);
     set(a, "", "condition", "false");
-    assert_int_equal(state_of("choice"), STET_DIRTY);
+    assert_int_equal(state_of("choice"), STET_STATE_DIRTY);
     run_condition(false, 2);
     reopen();
     set(a, "", "left", "9");
-    assert_int_equal(state_of("choice"), STET_STANDS);
+    assert_int_equal(state_of("choice"), STET_STATE_STANDS);
     set(a, "", "right", "2");
-    assert_int_equal(state_of("choice"), STET_DIRTY);
+    assert_int_equal(state_of("choice"), STET_STATE_DIRTY);
 }
 
 static void a_no_op_whose_dependencies_changed_is_indexed_anew(void **state) {
@@ -254,10 +254,10 @@ static void a_no_op_whose_dependencies_changed_is_indexed_anew(void **state) {
     assert_int_equal(rec.changed_count, 0);
     assert_int_equal(rec.known_count, 1); /* still its own: what follows it is found */
     set(a, "", "left", "1");
-    assert_int_equal(state_of("choice"), STET_STANDS);
+    assert_int_equal(state_of("choice"), STET_STATE_STANDS);
     set(a, "", "right", "1");
-    assert_int_equal(state_of("choice"), STET_DIRTY);
-    assert_int_equal(stale_state("reader"), STET_STALE);
+    assert_int_equal(state_of("choice"), STET_STATE_DIRTY);
+    assert_int_equal(stale_state("reader"), STET_STATE_STALE);
 }
 
 static void after_a_restart_a_materializer_is_found_by_demand_and_dirties_what_it_changed(void **state) {
@@ -284,17 +284,17 @@ static void after_a_restart_a_materializer_is_found_by_demand_and_dirties_what_i
         assert_int_equal(found.len, 1);
         assert_int_equal(found.at[0], record_on("", "m").action);
         stet_numbers_release(&found);
-        assert_int_equal(state_of("m"), STET_DIRTY);
+        assert_int_equal(state_of("m"), STET_STATE_DIRTY);
         for (int k = 0; k < 20; k++) {
             snprintf(id, sizeof id, "reader%d", k);
-            assert_int_equal(stale_state(id), STET_STANDS); /* the envelope alone makes nobody stale */
+            assert_int_equal(stale_state(id), STET_STATE_STANDS); /* the envelope alone makes nobody stale */
         }
         reopen();
     }
     for (int k = 0; k < 20; k++) {
         char id[16];
         snprintf(id, sizeof id, "reader%d", k);
-        assert_int_equal(state_of(id), k == 7 ? STET_DIRTY : STET_STANDS);
+        assert_int_equal(state_of(id), k == 7 ? STET_STATE_DIRTY : STET_STATE_STANDS);
     }
 }
 

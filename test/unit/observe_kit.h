@@ -96,7 +96,7 @@ static inline void reads(run *r, stet_space *from, const char *id, const char *p
 }
 
 static inline void writes(run *r, const char *cell, int64_t n) {
-    ok(stet_tx_set(r->tx, cell, NULL, stet_int(n), &err));
+    ok(stet_tx_set(r->tx, cell, NULL, stet_value_int(n), &err));
 }
 
 static inline stet_commit_result commit(run *r) {

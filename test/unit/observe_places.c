@@ -35,7 +35,7 @@ static void reads_other(int i) {
 static int dirty(void) {
     int n = 0;
     for (int i = 0; i < MANY; i++)
-        n += state_of(name_of(i)) == STET_DIRTY;
+        n += state_of(name_of(i)) == STET_STATE_DIRTY;
     return n;
 }
 
@@ -46,7 +46,7 @@ static void a_change_marks_exactly_those_of_many_readers_whom_it_touches(void **
         reads_one(i, 1);
     set(a, "", "shared/k0/x", "2");
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(state_of(name_of(i)), i % 7 == 0 && i % 3 != 1 ? STET_DIRTY : STET_STANDS);
+        assert_int_equal(state_of(name_of(i)), i % 7 == 0 && i % 3 != 1 ? STET_STATE_DIRTY : STET_STATE_STANDS);
 }
 
 static void one_that_reads_otherwise_than_before_is_marked_as_it_reads_now(void **state) {
@@ -58,7 +58,7 @@ static void one_that_reads_otherwise_than_before_is_marked_as_it_reads_now(void 
         reads_one(i, 2); /* shallow ones become recursive, others shallow */
     set(a, "", "shared/k0/x", "2");
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(state_of(name_of(i)), i % 7 == 0 && i % 3 != 2 ? STET_DIRTY : STET_STANDS);
+        assert_int_equal(state_of(name_of(i)), i % 7 == 0 && i % 3 != 2 ? STET_STATE_DIRTY : STET_STATE_STANDS);
 }
 
 static void one_that_reads_something_else_is_no_longer_marked(void **state) {
@@ -70,7 +70,7 @@ static void one_that_reads_something_else_is_no_longer_marked(void **state) {
         reads_other(i);
     set(a, "", "shared/k0", "2");
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(state_of(name_of(i)), i % 7 == 0 && i % 2 ? STET_DIRTY : STET_STANDS);
+        assert_int_equal(state_of(name_of(i)), i % 7 == 0 && i % 2 ? STET_STATE_DIRTY : STET_STATE_STANDS);
     /* Where nobody of a block is left, no row is. */
     for (int i = 1; i < MANY; i += 2)
         reads_other(i);
@@ -90,7 +90,7 @@ static void an_action_that_stands_twice_at_a_place_is_found_by_check(void **stat
     assert_non_null(strstr(text, "other flags"));
     problems_of(a, true, text);
     assert_int_equal(problems_of(a, false, text), 0);
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
 }
 
 /* The tables as they were: a row for each action. */
@@ -140,7 +140,7 @@ static void a_file_with_a_row_for_each_action_is_taken_over(void **state) {
     set(a, "", "shared/k0/x", "2");
     assert_int_equal(dirty(), MANY / 7 + 1 - (MANY / 7 + 1 + 1) / 3);
     set(a, "", "out", "7");
-    assert_int_equal(state_of("writer"), STET_DIRTY);
+    assert_int_equal(state_of("writer"), STET_STATE_DIRTY);
 }
 
 static void a_file_without_sums_of_readers_is_taken_over(void **state) {
@@ -156,18 +156,18 @@ static void a_file_without_sums_of_readers_is_taken_over(void **state) {
     char text[512];
     assert_int_equal(problems_of(a, false, text), 0);
     assert_int_equal(problems_of(b, false, text), 0);
-    assert_int_equal(state_of("x"), STET_DIRTY);
-    assert_int_equal(state_of("y"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
+    assert_int_equal(state_of("y"), STET_STATE_STANDS);
     set(b, "", "far", "1");
     set(a, "", "in2", "1");
-    assert_int_equal(state_of("z"), STET_DIRTY);
-    assert_int_equal(state_of("y"), STET_DIRTY);
+    assert_int_equal(state_of("z"), STET_STATE_DIRTY);
+    assert_int_equal(state_of("y"), STET_STATE_DIRTY);
     /* From now on a mark that is gone is missed. */
     ok(stet_db_begin_write(stet_space_db(a), &err));
     stet_db_exec(stet_space_db(a), "DELETE FROM mark WHERE action = (SELECT action FROM action WHERE name = 'y')");
     ok(stet_db_commit(stet_space_db(a), &err));
     reopen();
-    assert_int_equal(state_of("y"), STET_UNKNOWN);
+    assert_int_equal(state_of("y"), STET_STATE_UNKNOWN);
 }
 
 int main(void) {

@@ -17,8 +17,8 @@ static void a_push_does_not_hide_an_older_one_that_a_crash_left_undone(void **st
     set(b, "", "other", "1"); /* the next commit pushes its own mark */
     assert_int_equal(stet_db_int(stet_space_db(a), "SELECT count(*) FROM mark", -1), 1);
     reopen();
-    assert_int_equal(state_of("x"), STET_DIRTY);
-    assert_int_equal(state_of("y"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
+    assert_int_equal(state_of("y"), STET_STATE_DIRTY);
     assert_int_equal(stet_db_int(stet_space_db(b), "SELECT pending - pushed FROM mirror_owner", -1), 0);
 }
 
@@ -34,7 +34,7 @@ static void commits_of_a_read_space_that_nobody_looked_at_are_looked_at_by_the_o
     ok(stet_observe_owed(a, &debt, &err));
     assert_int_equal(debt.commits, 0);
     assert_int_equal(debt.spaces, 1);
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
     ok(stet_observe_owed(a, &debt, &err));
     assert_int_equal(debt.spaces, 0);
 }
@@ -50,8 +50,8 @@ static void a_late_look_does_not_move_what_is_pending_backwards(void **state) {
     sql(b, "UPDATE mirror_owner SET name = 'nowhere'"); /* the push after the late look will not reach */
     ok(stet_observe_catch_up(b, &err));
     sql(b, "UPDATE mirror_owner SET name = 'a'");
-    assert_int_equal(state_of("x"), STET_DIRTY);
-    assert_int_equal(state_of("y"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
+    assert_int_equal(state_of("y"), STET_STATE_DIRTY);
 }
 
 static void a_push_does_not_wait_for_a_lock_of_its_own_process(void **state) {
@@ -62,7 +62,7 @@ static void a_push_does_not_wait_for_a_lock_of_its_own_process(void **state) {
     set(b, "", "far", "1");
     assert_true(stet_clock_monotonic_us() - start < 5000000);
     stet_db_rollback(stet_space_db(a));
-    assert_int_equal(state_of("x"), STET_DIRTY); /* fetched */
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY); /* fetched */
 }
 
 static void mirrors_of_a_space_under_an_old_name_are_not_taken_from_the_new_one(void **state) {
@@ -75,11 +75,11 @@ static void mirrors_of_a_space_under_an_old_name_are_not_taken_from_the_new_one(
     ok(stet_file_remove("b.db-shm", &err));
     b = space_named("b");
     a = space_named("a");
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
     cross("x", 2); /* reads the new one, and leaves the old one */
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     set(b, "", "far", "1");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void a_mark_newer_than_a_restored_space_does_not_outlive_the_next_run(void **state) {
@@ -92,11 +92,11 @@ static void a_mark_newer_than_a_restored_space_does_not_outlive_the_next_run(voi
         snprintf(text, sizeof text, "%d", i);
         set(b, "", "far", text);
     }
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
     restore_b();
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
     cross("x", 2);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 /* Its sequences have passed those that were read before: the numbers are those of another history. */
@@ -107,7 +107,7 @@ static void a_restored_backup_that_has_gone_on_is_known_by_its_stamp(void **stat
     set(b, "", "far", "2");
     cross("x", 1);
     cross_from("w", "far", "out-w", 1);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     restore_b();
     for (int i = 0; i < 9; i++)
         set(b, "", "elsewhere", i % 2 ? "1" : "2");
@@ -126,7 +126,7 @@ static void a_run_that_makes_the_stamps_equal_again_does_not_hide_that_they_diff
     for (int i = 0; i < 9; i++)
         set(b, "", "elsewhere", i % 2 ? "1" : "2");
     cross_from("x", "other", "out-x", 2); /* before anybody has looked */
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     assert_int_equal(record_on("", "w").cause.reason, STET_REASON_RESTORED);
 }
 
@@ -138,10 +138,10 @@ static void a_mark_that_is_newer_than_what_a_run_saw_stays(void **state) {
     sql(a, "UPDATE mark SET seq = 1000");
     reopen();
     cross("x", 2);
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
     assert_int_equal(problems_of(a, true, text), 1); /* and that it can't be is found */
     cross("x", 3);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 static void a_stale_run_over_two_spaces_that_changed_nothing_is_dropped_without_an_error(void **state) {
@@ -157,7 +157,7 @@ static void a_stale_run_over_two_spaces_that_changed_nothing_is_dropped_without_
     stet_observe_stats st;
     ok(stet_observe_stat(a, &st, &err));
     assert_int_equal(st.handle.dropped_noops, 1);
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void a_read_through_a_handle_that_can_not_write_is_never_called_standing(void **state) {
@@ -171,7 +171,7 @@ static void a_read_through_a_handle_that_can_not_write_is_never_called_standing(
     commit(&r);
     stet_space_close(ro);
     stet_action_record rec = record_on("", "x");
-    assert_int_equal(rec.cause.state, STET_UNKNOWN);
+    assert_int_equal(rec.cause.state, STET_STATE_UNKNOWN);
     assert_int_equal(rec.cause.reason, STET_REASON_LOST);
 }
 
@@ -190,7 +190,7 @@ static void many_reads_of_one_document_of_another_space_collapse_too(void **stat
     assert_string_equal(rec.reads[0].space, stet_space_uuid(b));
     assert_int_equal(stet_path_compare(rec.reads[0].path, at("/value/rows")), 0);
     set(b, "", "far/rows", "[1]");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void a_run_that_saw_a_commit_is_not_dirtied_by_a_late_look_at_it(void **state) {
@@ -204,8 +204,8 @@ static void a_run_that_saw_a_commit_is_not_dirtied_by_a_late_look_at_it(void **s
     ok(stet_observe_owed(a, &debt, &err));
     assert_int_equal(debt.commits, 1);
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 2); /* before anybody has looked */
-    assert_int_equal(state_of("x"), STET_STANDS);
-    assert_int_equal(state_of("y"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
+    assert_int_equal(state_of("y"), STET_STATE_DIRTY);
 }
 
 static void check_knows_that_marks_above_the_last_look_may_be_there(void **state) {
@@ -218,8 +218,8 @@ static void check_knows_that_marks_above_the_last_look_may_be_there(void **state
     stet_observe_switch(a, true);
     set(a, "", "in", "1"); /* marked at once, though an older commit is still to be looked at */
     assert_int_equal(problems_of(a, false, text), 0);
-    assert_int_equal(state_of("x"), STET_DIRTY);
-    assert_int_equal(state_of("y"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
+    assert_int_equal(state_of("y"), STET_STATE_DIRTY);
 }
 
 /* The last word about an index row counts, also when another document became too wide for memory in between. */
@@ -245,9 +245,9 @@ static void the_last_of_two_runs_in_a_group_decides_its_rows(void **state) {
     stet_group_end(g);
     reopen();
     set(a, "", "first", "1");
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     set(a, "", "second", "1");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void add_reader(stet_group *g, const char *action, const char *id, const char *pointer) {
@@ -262,7 +262,7 @@ static void add_reader(stet_group *g, const char *action, const char *id, const 
 static void add_edit(stet_group *g, const char *cell, int64_t n) {
     stet_tx *tx;
     ok(stet_tx_begin_in(g, &tx, &err));
-    ok(stet_tx_set(tx, cell, NULL, stet_int(n), &err));
+    ok(stet_tx_set(tx, cell, NULL, stet_value_int(n), &err));
     ok(stet_group_add(g, tx, NULL, NULL, &err));
 }
 
@@ -297,13 +297,13 @@ static void many_readers_are_found_and_lost_inside_one_group(void **state) {
         assert_int_equal(st.dirty, 1);
         assert_int_equal(st.unknown, 0);
         assert_int_equal(st.read_rows, 201);
-        assert_int_equal(state_of("n8"), STET_DIRTY);
+        assert_int_equal(state_of("n8"), STET_STATE_DIRTY);
         reopen();
     }
     set(a, "", "wide/k8", "3");
     set(a, "", "wide/k7", "3");
-    assert_int_equal(state_of("late"), STET_DIRTY);
-    assert_int_equal(state_of("n7"), STET_STANDS);
+    assert_int_equal(state_of("late"), STET_STATE_DIRTY);
+    assert_int_equal(state_of("n7"), STET_STATE_STANDS);
 }
 
 static void what_a_run_made_unknown_is_not_softened_by_a_change_in_the_same_group(void **state) {
@@ -325,7 +325,7 @@ static void what_a_run_made_unknown_is_not_softened_by_a_change_in_the_same_grou
     ok(stet_group_flush(g, &err));
     stet_group_end(g);
     assert_int_equal(record_on("", "x").cause.reason, STET_REASON_NEVER);
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
 }
 
 static void a_failed_transaction_leaves_no_numbers_behind(void **state) {
@@ -358,7 +358,7 @@ static void a_number_given_again_after_forgetting_takes_nothing_over(void **stat
     assert_int_equal(record_on("", "y").action, was);
     set(b, "", "far", "1");
     set(a, "", "near", "1");
-    assert_int_equal(state_of("y"), STET_STANDS);
+    assert_int_equal(state_of("y"), STET_STATE_STANDS);
 }
 
 static void a_run_after_a_damaged_observation_is_indexed_whole(void **state) {
@@ -368,12 +368,12 @@ static void a_run_after_a_damaged_observation_is_indexed_whole(void **state) {
     /* The sections are where they should be, and the first does not unpack: a length beyond its end. */
     sql(a, "UPDATE action SET observation = x'01050101000002FF7F000000000000000000'");
     reopen();
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
     assert_true(problems_of(a, true, text) > 0);
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 2);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
     set(a, "", "in", "1");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void a_damaged_mark_counts_as_unknown(void **state) {
@@ -383,16 +383,16 @@ static void a_damaged_mark_counts_as_unknown(void **state) {
     sql(a, "UPDATE mark SET state = 77, reason = 4000, path = x'01', kind = 9");
     reopen();
     stet_action_record rec = record_on("", "x");
-    assert_int_equal(rec.cause.state, STET_UNKNOWN);
-    assert_string_equal(stet_state_name(rec.cause.state), "unknown");
-    assert_string_equal(stet_state_name((stet_action_state)77), "unknown");
+    assert_int_equal(rec.cause.state, STET_STATE_UNKNOWN);
+    assert_string_equal(stet_action_state_name(rec.cause.state), "unknown");
+    assert_string_equal(stet_action_state_name((stet_action_state)77), "unknown");
     stet_marked *marks;
     size_t count;
     ok(stet_observe_marks(a, 0, NULL, NULL, &arena, &marks, &count, &err));
     assert_int_equal(count, 1);
-    assert_int_equal(marks[0].state, STET_UNKNOWN);
+    assert_int_equal(marks[0].state, STET_STATE_UNKNOWN);
     run_simple("x", "in", "/value", STET_RECURSIVE, "out", 2);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 static void a_name_of_a_space_that_is_a_path_opens_nothing(void **state) {
@@ -401,10 +401,10 @@ static void a_name_of_a_space_that_is_a_path_opens_nothing(void **state) {
     sql(a, "UPDATE foreign_space SET name = '../b'");
     sql(b, "UPDATE mirror_owner SET name = '../a'");
     reopen();
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
     set(b, "", "far", "1");
     cross("x", 2);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 static void check_finds_a_mark_that_another_space_should_have_set(void **state) {
@@ -418,7 +418,7 @@ static void check_finds_a_mark_that_another_space_should_have_set(void **state) 
     problems_of(a, true, text);
     assert_int_equal(record_on("", "x").cause.reason, STET_REASON_REPAIRED);
     cross("x", 2);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 static void check_finds_a_mark_from_another_space_without_a_cause(void **state) {
@@ -431,9 +431,9 @@ static void check_finds_a_mark_from_another_space_without_a_cause(void **state) 
     sql(a, "INSERT INTO mark SELECT * FROM kept");
     assert_int_equal(problems_of(a, false, text), 1);
     problems_of(a, true, text);
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
     cross("x", 3);
-    assert_int_equal(state_of("x"), STET_STANDS);
+    assert_int_equal(state_of("x"), STET_STATE_STANDS);
 }
 
 static void check_finds_a_mirror_that_is_missing(void **state) {
@@ -444,10 +444,10 @@ static void check_finds_a_mirror_that_is_missing(void **state) {
     assert_int_equal(problems_of(a, false, text), 1);
     assert_non_null(strstr(text, "mirror"));
     problems_of(a, true, text);
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
     cross("x", 2); /* writes it again */
     set(b, "", "far", "1");
-    assert_int_equal(state_of("x"), STET_DIRTY);
+    assert_int_equal(state_of("x"), STET_STATE_DIRTY);
 }
 
 static void check_looks_at_index_rows_though_a_branch_was_deleted(void **state) {
@@ -463,7 +463,7 @@ static void check_looks_at_index_rows_though_a_branch_was_deleted(void **state) 
     sql(a, "UPDATE place_index SET reads = 0 WHERE key < 1099511627776");
     assert_int_equal(problems_of(a, false, text), 1);
     problems_of(a, true, text);
-    assert_int_equal(state_of("x"), STET_UNKNOWN);
+    assert_int_equal(state_of("x"), STET_STATE_UNKNOWN);
 }
 
 static void gc_removes_mirrors_of_actions_that_no_longer_read(void **state) {
@@ -487,12 +487,14 @@ static void a_name_that_nothing_else_needs_may_go_without_damage(void **state) {
     reads(&r, NULL, "in", "/value", STET_RECURSIVE);
     commit(&r);
     run_simple("y", "in", "/value", STET_RECURSIVE, "zz", 1);
-    sql(a, "DELETE FROM document WHERE id = 'never written'");
+    stet_space_gc_report report;
+    ok(stet_space_gc(a, false, &report, &err));
+    assert_int_equal(report.documents, 1);
     reopen();
     stet_action_record rec = record_on("", "x");
     assert_true(rec.observed);
     assert_int_equal(rec.ignored_count, 0);
-    assert_int_equal(rec.cause.state, STET_STANDS);
+    assert_int_equal(rec.cause.state, STET_STATE_STANDS);
 }
 
 static void a_name_that_another_process_takes_away_gets_a_number_again(void **state) {
@@ -501,7 +503,7 @@ static void a_name_that_another_process_takes_away_gets_a_number_again(void **st
     run r = begin("", "x");
     reads(&r, NULL, "gone", "/value", STET_RECURSIVE);
     commit(&r);
-    ok(stet_sync(a, &err)); /* the name is known to this handle */
+    ok(stet_space_sync(a, &err)); /* the name is known to this handle */
     set(a, "", "last", "1");
     stet_action_key key = {"piece", "", "x"};
     ok(stet_observe_forget(a, 0, "piece", "", &key, 1, &err));
@@ -514,14 +516,14 @@ static void a_name_that_another_process_takes_away_gets_a_number_again(void **st
     stet_space_gc_report report;
     ok(stet_space_gc(other, false, &report, &err));
     assert_true(report.documents > 0);
-    ok(stet_tx_set(tx, "gone", NULL, stet_int(1), &err));
+    ok(stet_tx_set(tx, "gone", NULL, stet_value_int(1), &err));
     ok(stet_tx_commit(tx, NULL, &err));
     stet_space_close(other);
     reopen();
     stet_doc_state d;
     ok(stet_space_load(a, 0, &gone, -1, &d, &err));
     assert_true(d.exists);
-    stet_release(d.value);
+    stet_value_release(d.value);
 }
 
 int main(void) {

@@ -34,7 +34,7 @@ static stet_value answer;
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     (void)ctx;
     (void)err;
-    *result = stet_typeof(answer) == STET_NULL ? stet_retain(args) : stet_retain(answer);
+    *result = stet_value_type(answer) == STET_TYPE_NULL ? stet_value_retain(args) : stet_value_retain(answer);
     return STET_OK;
 }
 
@@ -62,8 +62,8 @@ static void accepts(const char *given, const char *want) {
     char *text = stet_json_print(out, STET_JSON_CANONICAL, NULL);
     assert_string_equal(text, want);
     stet_free(text);
-    stet_release(in);
-    stet_release(out);
+    stet_value_release(in);
+    stet_value_release(out);
 }
 
 static void refuses(const char *given, const char *message, const char *hint) {
@@ -75,7 +75,7 @@ static void refuses(const char *given, const char *message, const char *hint) {
     stet_error_clear(&err);
     /* An error is optional everywhere. */
     assert_int_equal(stet_op_check_args(&op, in, &out, NULL), STET_INVALID);
-    stet_release(in);
+    stet_value_release(in);
 }
 
 static void test_accepts(void **state) {
@@ -124,12 +124,12 @@ static void test_spelling(void **state) {
     assert_int_equal(stet_op_check_spelled(&op, in, STET_SPELL_FLAGS, &out, &err), STET_INVALID);
     assert_non_null(strstr(err.message, "--older-than-days: -1"));
     stet_error_clear(&err);
-    stet_release(in);
+    stet_value_release(in);
     in = parse("{}");
     assert_int_equal(stet_op_check_spelled(&op, in, STET_SPELL_FLAGS, &out, &err), STET_INVALID);
     assert_non_null(strstr(err.message, "ID is missing"));
     stet_error_clear(&err);
-    stet_release(in);
+    stet_value_release(in);
 }
 
 static void test_schemas(void **state) {
@@ -139,41 +139,41 @@ static void test_schemas(void **state) {
                in = parse("{\"id\":\"a\",\"state\":[\"failed\"],\"limit\":3}");
     assert_int_equal(stet_schema_valid(schema, &err), STET_OK);
     assert_int_equal(stet_schema_check(schema, in, &err), STET_OK);
-    stet_release(in);
+    stet_value_release(in);
     static const char *const bad[] = {
         "{}",         "{\"id\":\"a\",\"limit\":0}",        "{\"id\":\"a\",\"x\":1}",
         "{\"id\":1}", "{\"id\":\"a\",\"state\":[\"no\"]}", "{\"id\":\"a\",\"older_than_days\":101}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         in = parse(bad[i]);
         assert_int_equal(stet_schema_check(schema, in, NULL), STET_INVALID);
-        stet_release(in);
+        stet_value_release(in);
     }
     /* What is not advertised is not in the schema. */
     stet_value there;
-    assert_false(stet_find(stet_get(schema, "properties"), "runId", 5, &there));
-    stet_release(schema);
+    assert_false(stet_value_find(stet_value_get(schema, "properties"), "runId", 5, &there));
+    stet_value_release(schema);
 }
 
 static void test_call(void **state) {
     (void)state;
     stet_op_ctx ctx = {.op = &op};
     stet_error err = STET_ERROR_INIT;
-    stet_value in = parse("{\"id\":\"a\"}"), result = stet_null();
+    stet_value in = parse("{\"id\":\"a\"}"), result = stet_value_null();
     assert_int_equal(stet_op_call(&ctx, in, &result, &err), STET_OK);
-    assert_int_equal(stet_as_int(stet_get(result, "limit")), 20);
-    stet_release(result);
+    assert_int_equal(stet_value_as_int(stet_value_get(result, "limit")), 20);
+    stet_value_release(result);
     /* A result that does not fit its schema is a bug of ours, and found where results are checked. */
-    answer = stet_object();
+    answer = stet_value_object();
     setenv("STET_CHECK_RESULTS", "1", 1);
     assert_int_equal(stet_op_call(&ctx, in, &result, &err), STET_INTERNAL);
     assert_non_null(strstr(err.message, "thing do"));
     stet_error_clear(&err);
     unsetenv("STET_CHECK_RESULTS");
     assert_int_equal(stet_op_call(&ctx, in, &result, &err), STET_OK);
-    stet_release(result);
-    stet_release(answer);
-    answer = stet_null();
-    stet_release(in);
+    stet_value_release(result);
+    stet_value_release(answer);
+    answer = stet_value_null();
+    stet_value_release(in);
 }
 
 /* Every row is complete and consistent, whoever wrote it. The scenario 010-table runs the examples. */
@@ -211,18 +211,18 @@ static void test_table(void **state) {
             }
             if (p->optional_value) {
                 stet_value v = parse(p->optional_value);
-                stet_release(v);
+                stet_value_release(v);
             }
         }
         stet_error err = STET_ERROR_INIT;
         stet_value schema = stet_op_result_schema(row);
         if (stet_schema_valid(schema, &err) != STET_OK)
             fail_msg("%s: its result schema: %s", row->name, err.message);
-        stet_release(schema);
+        stet_value_release(schema);
         schema = stet_op_args_schema(row, STET_SPELL_NAMES);
         if (stet_schema_valid(schema, &err) != STET_OK)
             fail_msg("%s: its arguments' schema: %s", row->name, err.message);
-        stet_release(schema);
+        stet_value_release(schema);
     }
     assert_null(stet_op_find("no such"));
     assert_null(stet_op_at(stet_op_count()));

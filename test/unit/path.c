@@ -116,10 +116,10 @@ static void encoding(void **state) {
         assert_int_equal(stet_path_of_pointer(&back, stet_buf_cstr(&text), text.len, NULL), STET_OK);
         assert_int_equal(stet_path_compare(a, stet_path_ref(&back)), 0);
         stet_value list_value = stet_path_to_value(a);
-        assert_int_equal(stet_count(list_value), lists[i].len);
+        assert_int_equal(stet_value_count(list_value), lists[i].len);
         assert_int_equal(stet_path_of_value(&back, list_value, NULL), STET_OK);
         assert_int_equal(stet_path_compare(a, stet_path_ref(&back)), 0);
-        stet_release(list_value);
+        stet_value_release(list_value);
         stet_buf_release(&text);
         stet_path_release(&back);
     }
@@ -184,13 +184,13 @@ static void pointers(void **state) {
     assert_int_equal(stet_path_depth(of(&p, "//")), 2);
     stet_pathref r = of(&p, "/~01/~10/a~0~1b");
     stet_value v = stet_path_to_value(r);
-    stet_value key = stet_at(v, 0);
-    assert_string_equal(stet_as_string(&key, NULL), "~1");
-    key = stet_at(v, 1);
-    assert_string_equal(stet_as_string(&key, NULL), "/0");
-    key = stet_at(v, 2);
-    assert_string_equal(stet_as_string(&key, NULL), "a~/b");
-    stet_release(v);
+    stet_value key = stet_value_at(v, 0);
+    assert_string_equal(stet_value_as_string(&key, NULL), "~1");
+    key = stet_value_at(v, 1);
+    assert_string_equal(stet_value_as_string(&key, NULL), "/0");
+    key = stet_value_at(v, 2);
+    assert_string_equal(stet_value_as_string(&key, NULL), "a~/b");
+    stet_value_release(v);
     check_bad_pointer("a", 1, STET_INVALID, "begins with \"/\"");
     check_bad_pointer("/~", 2, STET_INVALID, "must be followed by 0");
     check_bad_pointer("/~2", 3, STET_INVALID, "must be followed by 0");
@@ -212,7 +212,7 @@ static void pointers(void **state) {
     for (size_t i = 0; i < sizeof bad_values / sizeof *bad_values; i++) {
         assert_int_equal(stet_json_parse(bad_values[i], strlen(bad_values[i]), &v, NULL), STET_OK);
         assert_int_equal(stet_path_of_value(&p, v, NULL), STET_INVALID);
-        stet_release(v);
+        stet_value_release(v);
     }
     stet_path same = STET_PATH_INIT;
     assert_int_equal(stet_json_parse("[1,\"a\"]", 7, &v, NULL), STET_OK);
@@ -220,7 +220,7 @@ static void pointers(void **state) {
     assert_int_equal(stet_path_of_pointer(&same, "/1/a", 4, NULL), STET_OK);
     assert_int_equal(stet_path_compare(stet_path_ref(&p), stet_path_ref(&same)), 0);
     stet_path_release(&same);
-    stet_release(v);
+    stet_value_release(v);
     stet_path_release(&p);
 }
 
@@ -249,24 +249,24 @@ static void lookup(void **state) {
     assert_int_equal(stet_json_parse(text, strlen(text), &v, NULL), STET_OK);
     stet_path p = STET_PATH_INIT;
     assert_true(stet_path_lookup(v, STET_PATH_ROOT, &found));
-    assert_true(stet_equal(v, found));
+    assert_true(stet_value_equal(v, found));
     assert_true(stet_path_lookup(v, of(&p, "/a/0"), &found));
-    assert_int_equal(stet_as_int(found), 10);
+    assert_int_equal(stet_value_as_int(found), 10);
     assert_true(stet_path_lookup(v, of(&p, "/a/1/"), &found));
-    assert_int_equal(stet_typeof(found), STET_NULL);
+    assert_int_equal(stet_value_type(found), STET_TYPE_NULL);
     assert_true(stet_path_lookup(v, of(&p, "/1"), &found));
     static const char *const absent[] = {
         "/b", "/a/2", "/a/00", "/a/-1", "/a/+0", "/a/", "/a/0/0", "/a/1/b/0", "/a/18446744073709551616", "/a/ 0"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
-        found = stet_int(77);
+        found = stet_value_int(77);
         assert_false(stet_path_lookup(v, of(&p, absent[i]), &found));
-        assert_int_equal(stet_as_int(found), 77);
+        assert_int_equal(stet_value_as_int(found), 77);
     }
     size_t index;
     assert_true(stet_path_index("18446744073709551615", 20, &index) && index == SIZE_MAX);
     assert_false(stet_path_index("18446744073709551616", 20, &index));
     assert_false(stet_path_index("", 0, &index));
-    stet_release(v);
+    stet_value_release(v);
     stet_path_release(&p);
 }
 

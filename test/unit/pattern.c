@@ -53,10 +53,10 @@ static void a_whole_pattern(void **state) {
     assert_true(p->nodes[1].explicit_output);
     stet_pattern_ref r;
     /* A reference to a node that names its output is a reference to that cell. */
-    assert_true(stet_pattern_resolve(p, stet_get(p->result, "note"), &r));
+    assert_true(stet_pattern_resolve(p, stet_value_get(p->result, "note"), &r));
     assert_int_equal(r.kind, STET_REF_CELL);
     assert_int_equal(r.path.len, 2);
-    assert_true(stet_pattern_resolve(p, stet_get(p->result, "total"), &r));
+    assert_true(stet_pattern_resolve(p, stet_value_get(p->result, "total"), &r));
     assert_int_equal(r.kind, STET_REF_NODE);
     assert_int_equal(r.index, 0);
     stet_pattern_free(p);
@@ -126,16 +126,16 @@ static void all_mistakes_are_listed(void **state) {
     stet_pattern *p = NULL;
     stet_error err = STET_ERROR_INIT;
     assert_int_equal(stet_pattern_parse("p.json", text, strlen(text), &checks, &p, &problems, &err), STET_INVALID);
-    assert_int_equal(stet_count(problems), 3);
+    assert_int_equal(stet_value_count(problems), 3);
     for (size_t i = 0; i < 3; i++) {
-        stet_value one = stet_at(problems, i);
-        assert_int_equal(stet_as_int(stet_get(one, "line")), i < 1 ? 2 : 3);
-        stet_value fix = stet_get(one, "fix");
+        stet_value one = stet_value_at(problems, i);
+        assert_int_equal(stet_value_as_int(stet_value_get(one, "line")), i < 1 ? 2 : 3);
+        stet_value fix = stet_value_get(one, "fix");
         size_t len;
-        stet_as_string(&fix, &len);
+        stet_value_as_string(&fix, &len);
         assert_true(len > 0);
     }
-    stet_release(problems);
+    stet_value_release(problems);
     stet_error_clear(&err);
 }
 
@@ -170,10 +170,10 @@ static void links_and_literals(void **state) {
                                 "{\"/\":{\"link@1\":{\"id\":\"config\",\"path\":[\"a\",\"b\"],\"space\":\"other\"}}},"
                                 "{\"$literal\":{\"$\":\"nothing\"}},{\"deep\":[{\"$\":\"argument\"}]}]}]}");
     stet_pattern_ref r;
-    assert_true(stet_pattern_resolve(p, stet_at(p->nodes[0].inputs, 0), &r));
+    assert_true(stet_pattern_resolve(p, stet_value_at(p->nodes[0].inputs, 0), &r));
     assert_int_equal(r.kind, STET_REF_LINK);
     assert_int_equal(r.path.len, 4);
-    assert_false(stet_pattern_resolve(p, stet_at(p->nodes[0].inputs, 1), &r));
+    assert_false(stet_pattern_resolve(p, stet_value_at(p->nodes[0].inputs, 1), &r));
     stet_pattern_free(p);
     bad(HEAD "\"nodes\":[{\"id\":\"a\",\"module\":{\"type\":\"ref\",\"ref\":\"value\"},\"inputs\":[{\"/"
              "\":{\"link@1\":{}}}]}]}",
@@ -206,10 +206,10 @@ static void broken_json(void **state) {
     stet_value problems;
     const char *text = "{\"pattern\":1,\n\"name\":}";
     assert_int_equal(stet_pattern_parse("p.json", text, strlen(text), &checks, &p, &problems, &err), STET_INVALID);
-    assert_int_equal(stet_count(problems), 1);
-    assert_int_equal(stet_as_int(stet_get(stet_at(problems, 0), "line")), 2);
+    assert_int_equal(stet_value_count(problems), 1);
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_value_at(problems, 0), "line")), 2);
     assert_non_null(strstr(err.message, "p.json"));
-    stet_release(problems);
+    stet_value_release(problems);
     stet_error_clear(&err);
 }
 
@@ -225,8 +225,8 @@ static void bounds(void **state) {
     stet_value problems;
     stet_error err = STET_ERROR_INIT;
     assert_int_equal(stet_pattern_parse("p.json", b.data, b.len, &checks, &p, &problems, &err), STET_INVALID);
-    assert_int_equal(stet_count(problems), STET_PATTERN_MAX_PROBLEMS);
-    stet_release(problems);
+    assert_int_equal(stet_value_count(problems), STET_PATTERN_MAX_PROBLEMS);
+    stet_value_release(problems);
     stet_error_clear(&err);
     stet_buf_clear(&b);
     stet_buf_str(&b, HEAD

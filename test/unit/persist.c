@@ -445,8 +445,8 @@ static void pins(void **state) {
     FAILS(stet_persist_mark(x.p, &k, "../x", true, &err), STET_INVALID, "not a tag");
     stet_value marks;
     OK(stet_persist_marks(x.p, &k, &marks, &err));
-    assert_int_equal(stet_count(marks), 1);
-    stet_release(marks);
+    assert_int_equal(stet_value_count(marks), 1);
+    stet_value_release(marks);
     stet_persist_cleaned c = clean(&x, (stet_persist_cleanup){.strategy = drop_all});
     assert_int_equal(c.entries_after, 2);
     OK(stet_persist_mark(x.p, &k, "paper", false, &err));
@@ -1156,7 +1156,7 @@ static void configuration(void **state) {
                        "\"max_entries_per_block\":-1,\"max_entry_age_days\":9}}";
     OK(stet_json_parse(good, strlen(good), &v, &err));
     OK(stet_persist_config_read(v, &c, &err));
-    stet_release(v);
+    stet_value_release(v);
     assert_string_equal(c.auto_variables_format, "json");
     assert_int_equal(c.object_id_mode, STET_PERSIST_EXECUTION_KEY_QUALIFIED);
     assert_false(c.cleanup_on_exit);
@@ -1178,7 +1178,7 @@ static void configuration(void **state) {
         stet_persist_config d = stet_persist_config_default();
         OK(stet_json_parse(bad[i], strlen(bad[i]), &v, &err));
         FAILS(stet_persist_config_read(v, &d, &err), STET_INVALID, i == 9 ? "at least one" : "persist");
-        stet_release(v);
+        stet_value_release(v);
     }
 }
 

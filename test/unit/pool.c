@@ -63,16 +63,16 @@ static void a_large_document_equals_its_parts(void **state) {
     (void)state;
     stet_buf text = large_text();
     stet_value all = parse(&text);
-    assert_int_equal(stet_count(all), RECORDS);
+    assert_int_equal(stet_value_count(all), RECORDS);
     assert_false(pooled(all)); /* too large for a chunk */
     for (int i = 0; i < RECORDS; i += 97) {
         stet_value one = record(i);
-        assert_true(pooled(stet_at(all, (size_t)i)));
+        assert_true(pooled(stet_value_at(all, (size_t)i)));
         assert_false(pooled(one));
-        assert_true(stet_equal(one, stet_at(all, (size_t)i)));
-        stet_release(one);
+        assert_true(stet_value_equal(one, stet_value_at(all, (size_t)i)));
+        stet_value_release(one);
     }
-    stet_release(all);
+    stet_value_release(all);
     stet_buf_release(&text);
 }
 
@@ -82,17 +82,17 @@ static void parts_outlive_the_document(void **state) {
     size_t before = mallinfo2().uordblks;
     stet_value all = parse(&text), kept[RECORDS / 1000], name;
     for (size_t i = 0; i < RECORDS / 1000; i++) {
-        assert_true(stet_find(stet_at(all, i * 1000), "name", 4, &name));
-        kept[i] = stet_retain(name);
+        assert_true(stet_value_find(stet_value_at(all, i * 1000), "name", 4, &name));
+        kept[i] = stet_value_retain(name);
     }
-    stet_release(all);
+    stet_value_release(all);
     /* What is left is a chunk for each, at most. */
     assert_true(mallinfo2().uordblks <= before + 4096 + (RECORDS / 1000) * (STET_POOL_CHUNK + 64));
     for (size_t i = 0; i < RECORDS / 1000; i++) {
         char expected[64];
         snprintf(expected, sizeof expected, "a name that is long, number %zu", i * 1000);
-        assert_string_equal(stet_as_string(&kept[i], NULL), expected);
-        stet_release(kept[i]);
+        assert_string_equal(stet_value_as_string(&kept[i], NULL), expected);
+        stet_value_release(kept[i]);
     }
     assert_true(mallinfo2().uordblks <= before + 4096); /* what the C library keeps for the next small block */
     stet_buf_release(&text);
@@ -104,26 +104,26 @@ static void parts_change_like_other_values(void **state) {
     stet_value all = parse(&text);
     for (int i = 0; i < RECORDS; i += 3) {
         /* Taken out, so that nobody shares it and it may change in place. */
-        stet_value mine = stet_retain(stet_at(all, (size_t)i)), same = record(i);
-        stet_put_at(&all, (size_t)i, stet_null());
+        stet_value mine = stet_value_retain(stet_value_at(all, (size_t)i)), same = record(i);
+        stet_value_put_at(&all, (size_t)i, stet_value_null());
         stet_value *both[] = {&mine, &same};
         for (int j = 0; j < 2; j++) {
-            stet_value list = stet_retain(stet_get(*both[j], "a member name that is long"));
-            stet_remove(both[j], "a member name that is long", 26);
+            stet_value list = stet_value_retain(stet_value_get(*both[j], "a member name that is long"));
+            stet_value_remove(both[j], "a member name that is long", 26);
             if (i % 2)
-                stet_push(&list, stet_string("pushed beyond its room, so that it moves"));
+                stet_value_push(&list, stet_value_string("pushed beyond its room, so that it moves"));
             else
-                while (stet_count(list))
-                    stet_remove_at(&list, stet_count(list) - 1);
-            stet_put(both[j], "list", list);
-            stet_put(both[j], "one more", stet_int(i));
-            stet_put(both[j], "two more", stet_retain(*both[j]));
+                while (stet_value_count(list))
+                    stet_value_remove_at(&list, stet_value_count(list) - 1);
+            stet_value_put(both[j], "list", list);
+            stet_value_put(both[j], "one more", stet_value_int(i));
+            stet_value_put(both[j], "two more", stet_value_retain(*both[j]));
         }
-        assert_true(stet_equal(mine, same));
-        stet_release(mine);
-        stet_release(same);
+        assert_true(stet_value_equal(mine, same));
+        stet_value_release(mine);
+        stet_value_release(same);
     }
-    stet_release(all);
+    stet_value_release(all);
     stet_buf_release(&text);
 }
 
@@ -158,11 +158,11 @@ static void *release_share(void *of) {
     struct share *s = of;
     pthread_barrier_wait(s->start);
     for (size_t i = s->first; i < RECORDS; i += 4) {
-        stet_value name = stet_retain(stet_get(stet_at(s->all, i), "name"));
-        stet_release(stet_at(s->all, i)); /* the reference that this thread was given */
-        stet_release(name);
+        stet_value name = stet_value_retain(stet_value_get(stet_value_at(s->all, i), "name"));
+        stet_value_release(stet_value_at(s->all, i)); /* the reference that this thread was given */
+        stet_value_release(name);
     }
-    stet_release(s->all);
+    stet_value_release(s->all);
     return NULL;
 }
 
@@ -176,12 +176,12 @@ static void threads_release_parts_of_one_chunk(void **state) {
     pthread_t threads[4];
     struct share shares[4];
     for (size_t i = 0; i < RECORDS; i++)
-        stet_retain(stet_at(all, i));
+        stet_value_retain(stet_value_at(all, i));
     for (size_t i = 0; i < 4; i++) {
-        shares[i] = (struct share){stet_retain(all), i, &start};
+        shares[i] = (struct share){stet_value_retain(all), i, &start};
         assert_int_equal(pthread_create(&threads[i], NULL, release_share, &shares[i]), 0);
     }
-    stet_release(all);
+    stet_value_release(all);
     for (size_t i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&start);

@@ -228,10 +228,10 @@ static void identities(void **state) {
     stet_value v = stet_proc_id_value(self);
     assert_true(stet_proc_id_of_value(v, &other));
     assert_memory_equal(&other, &self, sizeof self);
-    stet_put(&v, "boot", stet_string("xyz"));
+    stet_value_put(&v, "boot", stet_value_string("xyz"));
     assert_false(stet_proc_id_of_value(v, &other));
-    stet_release(v);
-    assert_false(stet_proc_id_of_value(stet_null(), &other));
+    stet_value_release(v);
+    assert_false(stet_proc_id_of_value(stet_value_null(), &other));
     pid_t pid = fork();
     if (pid == 0) /* a forked child is another */
         _exit(stet_proc_self().pid == getpid() && stet_proc_alive(stet_proc_self()) ? 0 : 1);

@@ -114,7 +114,7 @@ static void schemas_and_programs_are_kept_once_by_hash(void **state) {
     stet_piece *p;
     ok(stet_piece_load(w->space, 0, "t", -1, &p, &err));
     assert_int_equal(p->generation, 2);
-    assert_int_equal(stet_count(stet_get(stet_get(p->envelope, "process"), "schemas")), schemas + 1);
+    assert_int_equal(stet_value_count(stet_value_get(stet_value_get(p->envelope, "process"), "schemas")), schemas + 1);
     stet_piece_free(p);
     kit_stop(w);
 }
@@ -129,11 +129,11 @@ static void snapshot_has_modules_bindings_and_whole_schemas(void **state) {
     ok(stet_piece_load(w->space, 0, "t", -1, &p, &err));
     ok(stet_piece_process(w->space, 0, p, -1, &g, &err));
     ok(stet_piece_schemas(w->space, 0, g, &schemas, &err));
-    stet_value snapshot = stet_process_snapshot(g, schemas), node = stet_at(stet_get(snapshot, "nodes"), 0);
+    stet_value snapshot = stet_process_snapshot(g, schemas), node = stet_value_at(stet_value_get(snapshot, "nodes"), 0);
     char *text = stet_json_print(snapshot, STET_JSON_CANONICAL, NULL);
-    assert_int_equal(stet_as_int(stet_get(snapshot, "version")), 1);
-    assert_int_equal(stet_as_int(stet_get(snapshot, "generation")), 1);
-    assert_int_equal(stet_count(stet_get(snapshot, "nodes")), 1);
+    assert_int_equal(stet_value_as_int(stet_value_get(snapshot, "version")), 1);
+    assert_int_equal(stet_value_as_int(stet_value_get(snapshot, "generation")), 1);
+    assert_int_equal(stet_value_count(stet_value_get(snapshot, "nodes")), 1);
     static const char *const parts[] = {
         "'ref':'add'", "'resultSchema':{'maximum':10}", "'output':{'/':{'link@1':{'id':'piece:t:node:x','path':[]}}}",
         "'0':{'/':{'link@1':{'id':'piece:t:argument','path':['a']}}},'1':1", "'prefixItems'"};
@@ -143,10 +143,10 @@ static void snapshot_has_modules_bindings_and_whole_schemas(void **state) {
             fail_msg("%s is not in %s", part, text);
         stet_free(part);
     }
-    assert_int_equal(stet_typeof(stet_get(node, "module")), STET_OBJECT);
+    assert_int_equal(stet_value_type(stet_value_get(node, "module")), STET_TYPE_OBJECT);
     stet_free(text);
-    stet_release(snapshot);
-    stet_release(schemas);
+    stet_value_release(snapshot);
+    stet_value_release(schemas);
     stet_process_free(g);
     stet_piece_free(p);
     kit_stop(w);
@@ -187,10 +187,10 @@ static void unknown_module_fails_alone(void **state) {
     kit_restart(w);
     kit_run(w, "t");
     assert_int_equal(w->report.failed, 1);
-    stet_value problem = stet_at(w->report.problems, 0), node = stet_get(problem, "node"),
-               message = stet_get(stet_get(problem, "error"), "message");
-    assert_string_equal(stet_as_string(&node, NULL), "x");
-    assert_non_null(strstr(stet_as_string(&message, NULL), "elsewhere"));
+    stet_value problem = stet_value_at(w->report.problems, 0), node = stet_value_get(problem, "node"),
+               message = stet_value_get(stet_value_get(problem, "error"), "message");
+    assert_string_equal(stet_value_as_string(&node, NULL), "x");
+    assert_non_null(strstr(stet_value_as_string(&message, NULL), "elsewhere"));
     kit_is(w, "piece:t", "[2,21]"); /* the last good one, and the fresh one */
     /* Set up again it is what it was, and runs when something changes, as all that failed. */
     kit_install(w, "t", two);
@@ -210,7 +210,7 @@ static void damaged_row_is_named_and_mended(void **state) {
     kit_restart(w);
     stet_error e = STET_ERROR_INIT;
     ok(stet_sched_demand_piece(w->sched, "t", &err));
-    stet_release(w->report.problems);
+    stet_value_release(w->report.problems);
     assert_int_equal(stet_sched_settle(w->sched, &w->report, &e), STET_CORRUPT);
     assert_non_null(strstr(e.message, "\"x\""));
     stet_error_clear(&e);
@@ -241,8 +241,59 @@ static void lost_records_make_everything_unknown(void **state) {
     kit_end(w);
 }
 
+static void text_is(char *got, const char *want) {
+    if (want)
+        assert_string_equal(got, want);
+    else
+        assert_null(got);
+    stet_free(got);
+}
+
+/* A name and a scope are one text, and each of them follows from it. */
+static void pieces_are_named_with_their_scopes(void **state) {
+    (void)state;
+    static const char *const scopes[] = {"s", "user:a b/c@d", "@", "piece:x:argument", "\xc3\xa9 /1"};
+    char *in, long_id[STET_PIECE_MAX_NAME + 40];
+    stet_piece_id id;
+    for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++) {
+        ok(stet_piece_in("p", scopes[i], &in, &err));
+        assert_true(stet_piece_name_valid(in));
+        assert_string_equal(stet_piece_scope(in), scopes[i]);
+        text_is(stet_piece_bare(in), "p");
+        text_is(stet_piece_doc(in), "piece:p");
+        text_is(stet_piece_part(in, "cell", "c"), "piece:p:cell:c");
+        text_is(stet_piece_of(&(stet_docname){"piece:p", scopes[i]}), in);
+        text_is(stet_piece_around(&(stet_docname){"piece:p:child:m[1]", scopes[i]}), in);
+        char *key = stet_piece_key(in);
+        text_is(stet_piece_key_of(&(stet_docname){"piece:p", scopes[i]}), key);
+        stet_piece_id_of(key, &id);
+        assert_string_equal(id.name.id, "piece:p");
+        assert_string_equal(id.name.scope, scopes[i]);
+        stet_free(key);
+        assert_int_equal(stet_piece_in(in, "other", &key, NULL), STET_INVALID);
+        stet_free(in);
+    }
+    ok(stet_piece_in("p", NULL, &in, &err));
+    text_is(in, "p");
+    assert_int_equal(stet_piece_in("p", "a\tb", &in, NULL), STET_INVALID);
+    assert_false(stet_piece_name_valid("p@"));
+    assert_false(stet_piece_name_valid("@s"));
+    assert_string_equal(stet_piece_scope("p"), "");
+    /* A document that somebody called like that is none. */
+    text_is(stet_piece_of(&(stet_docname){"piece:p@s", ""}), NULL);
+    text_is(stet_piece_key_of(&(stet_docname){"piece:p@s", ""}), NULL);
+    text_is(stet_piece_around(&(stet_docname){"piece:p@s:argument", ""}), NULL);
+    text_is(stet_piece_around(&(stet_docname){"other", "s"}), NULL);
+    memset(long_id, 'x', sizeof long_id - 1);
+    long_id[sizeof long_id - 1] = 0;
+    long_id[sizeof long_id - 3] = '@';
+    stet_piece_id_of(long_id, &id);
+    assert_string_equal(id.name.id, long_id);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_are_named_with_their_scopes),
         cmocka_unit_test(gone_node_takes_what_is_its_own_and_nothing_else),
         cmocka_unit_test(output_that_moves_leaves_nothing_behind),
         cmocka_unit_test(schemas_and_programs_are_kept_once_by_hash),

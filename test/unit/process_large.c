@@ -27,16 +27,16 @@ static void same_graph(world *w, const char *text) {
     assert_int_equal(whole->node_count, used->node_count);
     for (size_t i = 0; i < whole->node_count; i++) {
         assert_string_equal(whole->nodes[i].id, used->nodes[i].id);
-        assert_true(stet_equal(whole->nodes[i].row, used->nodes[i].row));
+        assert_true(stet_value_equal(whole->nodes[i].row, used->nodes[i].row));
     }
-    assert_true(stet_equal(whole->binding, used->binding));
-    assert_true(stet_equal(whole->schemas, used->schemas));
+    assert_true(stet_value_equal(whole->binding, used->binding));
+    assert_true(stet_value_equal(whole->schemas, used->schemas));
     assert_true(stet_hash_equal(whole->program, used->program));
     assert_int_equal(b->node_count, 0);
     assert_int_not_equal(a->node_count, 0);
     stet_pattern_free(b); /* first: nothing of the graph lies in it */
     stet_value v = stet_process_snapshot(used, used->schemas);
-    stet_release(v);
+    stet_value_release(v);
     stet_process_free(whole);
     stet_process_free(used);
     stet_pattern_free(a);
@@ -87,7 +87,7 @@ static void graph_that_is_stored_in_parts_is_whole(void **state) {
     kit_set(w, "piece:x:process:3", "{'ghost':{'module':{},'inputs':{}}}");
     kit_set(w, "piece:x:process:99999", "{'ghost':{'module':{},'inputs':{}}}");
     p->use_up = true;
-    ok(stet_sched_install(w->sched, p, "x", stet_null(), stet_null(), &in, &err));
+    ok(stet_sched_install(w->sched, p, "x", stet_value_null(), stet_value_null(), &in, &err));
     stet_pattern_free(p);
     stet_piece *piece;
     stet_process *g, *made;
@@ -106,7 +106,7 @@ static void graph_that_is_stored_in_parts_is_whole(void **state) {
     stet_process_free(made);
     stet_process_free(g);
     /* The program is kept although it was used up: setting it up again finds nothing to do. */
-    ok(stet_sched_install(w->sched, p, "x", stet_null(), stet_null(), &in, &err));
+    ok(stet_sched_install(w->sched, p, "x", stet_value_null(), stet_value_null(), &in, &err));
     assert_false(in.created || in.changed);
     stet_doc_state state_of;
     char hex[STET_HASH_HEX], *id;
@@ -114,8 +114,8 @@ static void graph_that_is_stored_in_parts_is_whole(void **state) {
     id = stet_asprintf("program:%s:8", hex);
     ok(stet_space_load(w->space, 0, &(stet_docname){id, NULL}, -1, &state_of, &err));
     assert_true(state_of.exists);
-    assert_int_equal(stet_count(stet_get(state_of.value, "value")), 1000);
-    stet_release(state_of.value);
+    assert_int_equal(stet_value_count(stet_value_get(state_of.value, "value")), 1000);
+    stet_value_release(state_of.value);
     stet_free(id);
     stet_pattern_free(p);
     stet_piece_free(piece);

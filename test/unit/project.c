@@ -47,7 +47,7 @@ static void init_find_open(void **state) {
     OK(stet_file_realpath("one/project", &real, &err));
     assert_string_equal(stet_project_root(p), real);
     stet_free(real);
-    assert_int_equal(stet_as_int(stet_get(stet_project_config(p), "version")), 1);
+    assert_int_equal(stet_value_as_int(stet_value_get(stet_project_config(p), "version")), 1);
     expect_path(p, "persist", ".stet/persist");
     expect_path(p, "runs/x/state.json", ".stet/runs/x/state.json");
     expect_path(p, "local/spaces/main.db", ".stet/local/spaces/main.db");
@@ -101,8 +101,8 @@ static void settings(void **state) {
     OK(stet_project_init("s", NULL, &err));
     put("s/.stet/config.toml", "version = 1\n[persist.defaults]\nmax_bytes = 5\n[a]\n\"b.c\" = 1\n");
     OK(stet_project_open("s", &p, &err));
-    assert_int_equal(stet_as_int(stet_project_setting(p, "persist.defaults.max_bytes")), 5);
-    assert_int_equal(stet_typeof(stet_project_setting(p, "persist.defaults")), STET_OBJECT);
+    assert_int_equal(stet_value_as_int(stet_project_setting(p, "persist.defaults.max_bytes")), 5);
+    assert_int_equal(stet_value_type(stet_project_setting(p, "persist.defaults")), STET_TYPE_OBJECT);
     static const char *const none[] = {"",
                                        ".",
                                        "absent",
@@ -112,7 +112,7 @@ static void settings(void **state) {
                                        "persist.defaults.max_bytes.x",
                                        "persist..defaults"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        assert_int_equal(stet_typeof(stet_project_setting(p, none[i])), STET_NULL);
+        assert_int_equal(stet_value_type(stet_project_setting(p, none[i])), STET_TYPE_NULL);
     stet_project_close(p);
 }
 

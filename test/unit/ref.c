@@ -20,16 +20,16 @@
 /* Runs a function; the answer as text (free), "error: ..." if it failed. */
 static char *call(const char *ref, const char *inputs, char **reads) {
     fake_run f = fake_run_of(fake_parse(inputs));
-    stet_value node = stet_object(), module = stet_object();
-    stet_put(&module, "type", stet_string("ref"));
-    stet_put(&module, "ref", stet_string(ref));
-    stet_put(&node, "module", module);
-    stet_put(&node, "inputs", stet_retain(f.inputs));
+    stet_value node = stet_value_object(), module = stet_value_object();
+    stet_value_put(&module, "type", stet_value_string("ref"));
+    stet_value_put(&module, "ref", stet_value_string(ref));
+    stet_value_put(&node, "module", module);
+    stet_value_put(&node, "inputs", stet_value_retain(f.inputs));
     f.base = (stet_run){.ops = &fake_run_ops, .node = node, .descriptor = module, .bindings = f.inputs, .name = "test"};
     stet_error err = STET_ERROR_INIT;
     if (stet_module_ref.check(module, node, &err) != STET_OK) {
         char *text = stet_asprintf("refused: %s", err.message);
-        stet_release(node);
+        stet_value_release(node);
         fake_run_release(&f);
         stet_error_clear(&err);
         return text;
@@ -39,7 +39,7 @@ static char *call(const char *ref, const char *inputs, char **reads) {
     char *text = fake_run_text(&f);
     if (reads)
         *reads = stet_buf_take(&f.reads, NULL);
-    stet_release(node);
+    stet_value_release(node);
     fake_run_release(&f);
     return text;
 }
@@ -202,19 +202,19 @@ static void wrong_inputs_are_refused(void **state) {
     gives("sum", "{}", "refused: ref \"sum\" has no inputs");
     stet_error err = STET_ERROR_INIT;
     stet_value d = fake_parse("{\"type\":\"ref\",\"ref\":\"summ\"}");
-    assert_int_equal(stet_module_ref.check(d, stet_null(), &err), STET_INVALID);
+    assert_int_equal(stet_module_ref.check(d, stet_value_null(), &err), STET_INVALID);
     assert_string_equal(err.hint, "did you mean \"sum\"?");
     stet_error_clear(&err);
-    stet_release(d);
+    stet_value_release(d);
     d = fake_parse("{\"type\":\"ref\",\"ref\":\"sum\",\"handler\":true}");
-    assert_int_equal(stet_module_ref.check(d, stet_null(), &err), STET_UNSUPPORTED);
+    assert_int_equal(stet_module_ref.check(d, stet_value_null(), &err), STET_UNSUPPORTED);
     stet_error_clear(&err);
-    stet_release(d);
+    stet_value_release(d);
     d = fake_parse("{\"type\":\"reff\"}");
-    assert_int_equal(stet_module_check(NULL, d, stet_null(), &err), STET_INVALID);
+    assert_int_equal(stet_module_check(NULL, d, stet_value_null(), &err), STET_INVALID);
     assert_string_equal(err.message, "there is no module type \"reff\"");
     stet_error_clear(&err);
-    stet_release(d);
+    stet_value_release(d);
 }
 
 static void use_of_inputs(void **state) {
@@ -224,13 +224,13 @@ static void use_of_inputs(void **state) {
     assert_int_equal(stet_module_ref.use(d, "then", 4), STET_INPUT_CHOSEN);
     assert_int_equal(stet_module_ref.use(d, "1", 1), STET_INPUT_CHOSEN);
     assert_int_equal(stet_module_ref.use(d, "0", 1), STET_INPUT_ALWAYS);
-    stet_release(d);
+    stet_value_release(d);
     d = fake_parse("{\"type\":\"ref\",\"ref\":\"or\"}");
     assert_int_equal(stet_module_ref.use(d, "0", 1), STET_INPUT_MAYBE);
-    stet_release(d);
+    stet_value_release(d);
     d = fake_parse("{\"type\":\"ref\",\"ref\":\"sum\"}");
     assert_int_equal(stet_module_ref.use(d, "values", 6), STET_INPUT_ALWAYS);
-    stet_release(d);
+    stet_value_release(d);
 }
 
 static void fingerprints_differ(void **state) {
@@ -244,9 +244,9 @@ static void fingerprints_differ(void **state) {
     assert_int_equal(stet_module_ref.fingerprint(NULL, same, &c, NULL), STET_OK);
     assert_false(stet_hash_equal(a, b));
     assert_true(stet_hash_equal(a, c));
-    stet_release(sum);
-    stet_release(min);
-    stet_release(same);
+    stet_value_release(sum);
+    stet_value_release(min);
+    stet_value_release(same);
 }
 
 /* Every function stands in the format's description, under its name. */

@@ -24,7 +24,7 @@ static void nothing_is_created_before_the_first_write(void **state) {
     OK(stet_repo_pinned(r, id, &there, &id, &err));
     assert_false(there);
     OK(stet_repo_begin_read(r, &err));
-    FAILS(stet_repo_put_value(r, stet_int(1), &id, &err), STET_DENIED, "only reads");
+    FAILS(stet_repo_put_value(r, stet_value_int(1), &id, &err), STET_DENIED, "only reads");
     OK(stet_repo_commit(r, &err));
     assert_int_equal(access("new", F_OK), -1);
     kit_put(r, "1");
@@ -61,8 +61,8 @@ static void values_come_back_as_they_were(void **state) {
         assert_string_equal(a, b);
         stet_free(a);
         stet_free(b);
-        stet_release(v);
-        stet_release(back);
+        stet_value_release(v);
+        stet_value_release(back);
     }
     /* two ways to write one set, or one text */
     stet_hash a = kit_put(r, "{\"/\":{\"set@1\":[1,2,1]}}"), b = kit_put(r, "{\"/\":{\"set@1\":[2,1]}}");
@@ -82,7 +82,7 @@ static void values_come_back_as_they_were(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         stet_value v = kit_json(bad[i].text);
         FAILS(stet_repo_put_value(r, v, &a, &err), STET_INVALID, bad[i].why);
-        stet_release(v);
+        stet_value_release(v);
     }
     stet_repo_close(r);
 }
@@ -94,16 +94,16 @@ static void endless_values_are_refused(void **state) {
     stet_hash id = kit_put(r, "1");
     OK(stet_repo_begin(r, &err));
     for (int i = 0; i < 60; i++) {
-        stet_value v = kit_json("{\"kind\":\"list\",\"type\":\"datum\"}"), list = stet_array();
-        stet_push(&list, stet_hash_text(id));
-        stet_push(&list, stet_hash_text(id));
-        stet_put(&v, "payload", list);
+        stet_value v = kit_json("{\"kind\":\"list\",\"type\":\"datum\"}"), list = stet_value_array();
+        stet_value_push(&list, stet_hash_text(id));
+        stet_value_push(&list, stet_hash_text(id));
+        stet_value_put(&v, "payload", list);
         OK(stet_repo_put(r, v, STET_RECORD_DATUM, &id, &err));
-        stet_release(v);
+        stet_value_release(v);
         if (i == 12) {
             stet_value small;
             OK(stet_repo_value(r, id, &small, &err));
-            stet_release(small);
+            stet_value_release(small);
         }
     }
     OK(stet_repo_commit(r, &err));
@@ -113,11 +113,11 @@ static void endless_values_are_refused(void **state) {
     }
     OK(stet_repo_begin(r, &err));
     for (int i = 0; i < 600; i++) {
-        stet_value v = kit_json("{\"kind\":\"list\",\"type\":\"datum\"}"), list = stet_array();
-        stet_push(&list, stet_hash_text(id));
-        stet_put(&v, "payload", list);
+        stet_value v = kit_json("{\"kind\":\"list\",\"type\":\"datum\"}"), list = stet_value_array();
+        stet_value_push(&list, stet_hash_text(id));
+        stet_value_put(&v, "payload", list);
         OK(stet_repo_put(r, v, STET_RECORD_DATUM, &id, &err));
-        stet_release(v);
+        stet_value_release(v);
     }
     OK(stet_repo_commit(r, &err));
     stet_value v;
@@ -132,7 +132,7 @@ static void an_object_needs_what_it_names(void **state) {
     FAILS(stet_node_literal(absent, stet_repo_sink(r), &id, &err), STET_NOT_FOUND, "names the datum");
     OK(stet_node_literal(datum, stet_repo_sink(r), &id, &err));
     /* of another type than it must be */
-    FAILS(stet_dag_id(datum, stet_null(), stet_repo_sink(r), &absent, &err), STET_INVALID, "but it is a datum");
+    FAILS(stet_dag_id(datum, stet_value_null(), stet_repo_sink(r), &absent, &err), STET_INVALID, "but it is a datum");
     /* in a transaction the failure sticks, and undoes all */
     stet_hash other;
     OK(stet_repo_begin(r, &err));
@@ -222,25 +222,25 @@ static void a_claim_leaves_nothing_behind(void **state) {
     stet_hash now, next;
     for (int i = 0; i < 50; i++) {
         stet_value v = kit_json("{\"owner\":\"a\"}");
-        stet_put(&v, "beat", stet_int(i));
+        stet_value_put(&v, "beat", stet_value_int(i));
         OK(stet_repo_begin(r, &err));
         OK(stet_repo_put_loose(r, v, &next, &err));
         OK(stet_repo_swap(r, &(stet_ref_swap){"refs/exec-claims/k", i ? &now : NULL, &next, true}, 1, &err));
         OK(stet_repo_commit(r, &err));
         now = next;
-        stet_release(v);
+        stet_value_release(v);
     }
     stet_value back;
     OK(stet_repo_get_loose(r, now, &back, &err));
-    assert_int_equal(stet_as_int(stet_get(back, "beat")), 49);
-    stet_release(back);
+    assert_int_equal(stet_value_as_int(stet_value_get(back, "beat")), 49);
+    stet_value_release(back);
     assert_int_equal(kit_count(r, "SELECT count(*) FROM object"), 1);
     /* what somebody else has put too is nobody's alone */
-    stet_value text = stet_string("{\"beat\":49,\"owner\":\"a\"}");
+    stet_value text = stet_value_string("{\"beat\":49,\"owner\":\"a\"}");
     stet_hash same;
     OK(stet_datum_id(text, stet_repo_sink(r), &same, &err));
     assert_true(stet_hash_equal(same, now));
-    stet_release(text);
+    stet_value_release(text);
     OK(stet_repo_swap(r, &(stet_ref_swap){"refs/exec-claims/k", &now, NULL, true}, 1, &err));
     assert_int_equal(kit_count(r, "SELECT count(*) FROM object"), 1);
     stet_repo_close(r);
@@ -253,8 +253,8 @@ static stet_hash index_map(stet_repo *r) {
     OK(stet_repo_ref(r, STET_REPO_INDEX, &there, &commit, &err));
     assert_true(there);
     OK(stet_repo_get(r, commit, STET_RECORD_COMMIT, &v, &err));
-    assert_true(stet_hash_of_text(stet_get(v, "execs"), &map));
-    stet_release(v);
+    assert_true(stet_hash_of_text(stet_value_get(v, "execs"), &map));
+    stet_value_release(v);
     return map;
 }
 
@@ -273,8 +273,8 @@ static void pins_are_found_and_replaced(void **state) {
     stet_hash datum;
     OK(stet_repo_eval(r, call, &datum, &err));
     OK(stet_repo_value(r, datum, &v, &err));
-    assert_int_equal(stet_as_int(stet_get(v, "answer")), 42);
-    stet_release(v);
+    assert_int_equal(stet_value_as_int(stet_value_get(v, "answer")), 42);
+    stet_value_release(v);
     /* again, with another result: the record before stays */
     stet_exec f = kit_exec(r, call, "{\"answer\":43}");
     f.attempt = 2;
@@ -358,22 +358,22 @@ static void exec_maps_are_the_same_however_they_came(void **state) {
 
 /* A map that says it is large, with one part under each of these digits. */
 static stet_hash hostile_map(stet_repo *r, const char *digits, stet_hash part) {
-    stet_value v = kit_json("{\"count\":17,\"type\":\"execmap\"}"), parts = stet_object();
+    stet_value v = kit_json("{\"count\":17,\"type\":\"execmap\"}"), parts = stet_value_object();
     stet_hash id = {{0}};
     for (; *digits; digits++)
-        stet_put_n(&parts, digits, 1, stet_hash_text(part));
-    stet_put(&v, "parts", parts);
+        stet_value_put_n(&parts, digits, 1, stet_hash_text(part));
+    stet_value_put(&v, "parts", parts);
     OK(stet_object_make(r, v, STET_RECORD_EXECMAP, STET_OBJECT_KEPT, &id, &err));
-    stet_release(v);
+    stet_value_release(v);
     return id;
 }
 
 static stet_hash hostile_leaf(stet_repo *r, stet_value execs) {
     stet_value v = kit_json("{\"type\":\"execmap\"}");
     stet_hash id = {{0}};
-    stet_put(&v, "execs", execs);
+    stet_value_put(&v, "execs", execs);
     OK(stet_object_make(r, v, STET_RECORD_EXECMAP, STET_OBJECT_KEPT, &id, &err));
-    stet_release(v);
+    stet_value_release(v);
     return id;
 }
 
@@ -384,12 +384,12 @@ static void exec_maps_with_entries_in_the_wrong_place_are_refused(void **state) 
     stet_repo *r = kit_fresh("wrong-place.db");
     stet_exec e = kit_exec(r, kit_call(r, 1), "1");
     stet_hash exec, out;
-    stet_value execs = stet_object();
+    stet_value execs = stet_value_object();
     OK(stet_repo_put_exec(r, &e, &exec, &err));
     for (int i = 1; i <= STET_EXECMAP_LEAF; i++) {
         stet_hash node = e.node;
         node.bytes[0] = (unsigned char)(node.bytes[0] + i);
-        stet_put(&execs, stet_hash_print(node).text, stet_hash_text(exec));
+        stet_value_put(&execs, stet_hash_print(node).text, stet_hash_text(exec));
     }
     OK(stet_repo_begin(r, &err));
     char hex[STET_HASH_HEX];
@@ -412,11 +412,11 @@ static void exec_maps_that_name_a_part_in_many_places_are_refused(void **state) 
     OK(stet_repo_put_exec(r, &e, &exec, &err));
     OK(stet_repo_begin(r, &err));
     for (int i = 0; i < 3; i++) { /* without entries, with one, with another one */
-        stet_value execs = stet_object();
+        stet_value execs = stet_value_object();
         stet_hash node = {{0}};
         node.bytes[31] = (unsigned char)i;
         if (i)
-            stet_put(&execs, stet_hash_print(node).text, stet_hash_text(exec));
+            stet_value_put(&execs, stet_hash_print(node).text, stet_hash_text(exec));
         map[i] = hostile_leaf(r, execs);
         for (int depth = 0; depth < 60; depth++)
             map[i] = hostile_map(r, "0123456789abcdef", map[i]);
@@ -464,8 +464,8 @@ static void maps_that_others_name_stay(void **state) {
     stet_pins kept = {0};
     stet_value v;
     OK(stet_repo_get(r, commit, STET_RECORD_COMMIT, &v, &err));
-    assert_true(stet_hash_of_text(stet_get(v, "execs"), &got));
-    stet_release(v);
+    assert_true(stet_hash_of_text(stet_value_get(v, "execs"), &got));
+    stet_value_release(v);
     OK(stet_execmap_list(r, got, &kept, &err));
     assert_int_equal(kept.len, 40);
     stet_vec_release(&kept);
@@ -481,7 +481,7 @@ static void maps_that_others_name_stay(void **state) {
 static void attempts_move_by_compare_and_set(void **state) {
     (void)state;
     stet_repo *r = kit_fresh("attempts.db");
-    stet_attempt a = {.node = {{1}}, .key = {{2}}, .state = 1, .cache = true, .detail = stet_null()}, b;
+    stet_attempt a = {.node = {{1}}, .key = {{2}}, .state = 1, .cache = true, .detail = stet_value_null()}, b;
     stet_uuid(a.execution);
     OK(stet_attempt_add(r, &a, &err));
     FAILS(stet_attempt_add(r, &a, &err), STET_CONFLICT, "there already");
@@ -500,9 +500,9 @@ static void attempts_move_by_compare_and_set(void **state) {
     assert_int_equal(b.retries, 4);
     assert_int_equal(b.next_ms, 99);
     assert_true(b.cache && !b.done && stet_hash_equal(b.node, a.node) && stet_hash_equal(b.key, a.key));
-    assert_true(stet_equal(b.detail, a.detail));
+    assert_true(stet_value_equal(b.detail, a.detail));
     stet_attempt_release(&b);
-    stet_attempt c = {.node = {{9}}, .state = 1, .done = true, .detail = stet_null()};
+    stet_attempt c = {.node = {{9}}, .state = 1, .done = true, .detail = stet_value_null()};
     stet_uuid(c.execution);
     OK(stet_attempt_add(r, &c, &err));
     stet_attempts list = {0};
@@ -524,7 +524,7 @@ static void attempts_move_by_compare_and_set(void **state) {
     assert_string_equal(list.at[0].execution, a.execution);
     stet_attempts_release(&list);
     /* The newest first, and the limit takes the newest. */
-    stet_db_exec(r->db, "UPDATE attempt SET created_ms = created_ms - done");
+    stet_db_exec(r->db, "UPDATE attempt SET created_ms = created_ms - 3600000 * done");
     for (size_t limit = 1; limit < 3; limit++) {
         OK(stet_attempt_list(r, &(stet_attempt_filter){.limit = limit}, &list, &total, &err));
         assert_int_equal(list.len, limit);
@@ -556,13 +556,13 @@ static void attempts_move_by_compare_and_set(void **state) {
     FAILS(stet_attempt_list(r, NULL, &list, NULL, &err), STET_CORRUPT, "damaged");
     assert_int_equal(list.len, 0); /* nothing is left to be released */
     assert_null(list.at);
-    stet_attempt big = {.detail = stet_null(), .token = "x", .token_len = STET_REPO_TOKEN_MAX + 1};
+    stet_attempt big = {.detail = stet_value_null(), .token = "x", .token_len = STET_REPO_TOKEN_MAX + 1};
     stet_uuid(big.execution);
     FAILS(stet_attempt_add(r, &big, &err), STET_LIMIT, "token");
     OK(stet_attempt_remove(r, a.execution, &err));
     FAILS(stet_attempt_get(r, a.execution, &b, &err), STET_NOT_FOUND, a.execution);
     FAILS(stet_attempt_move(r, &a, 2, &err), STET_NOT_FOUND, a.execution);
-    stet_release(a.detail);
+    stet_value_release(a.detail);
     stet_repo_close(r);
 }
 
@@ -578,25 +578,25 @@ static void what_is_missing_is_copied(void **state) {
     assert_int_equal(report.objects, kit_count(b, "SELECT count(*) FROM object"));
     stet_value back;
     OK(stet_repo_dag_value(b, dag, &back, &err));
-    assert_true(stet_equal(v, back));
-    stet_release(back);
+    assert_true(stet_value_equal(v, back));
+    stet_value_release(back);
     OK(stet_repo_copy(a, b, &dag, 1, NULL, 0, &report, &err));
     assert_int_equal(report.objects, 0);
     /* a conflict of refs leaves the objects, which need nothing else */
-    OK(stet_repo_put_result(a, stet_int(77), &id, &err));
+    OK(stet_repo_put_result(a, stet_value_int(77), &id, &err));
     FAILS(stet_repo_copy(a, b, &id, 1, &(stet_ref_swap){"refs/exec/1", NULL, &id, false}, 1, &report, &err),
           STET_CONFLICT, "refs/exec/1");
     /* damaged where it comes from: nothing arrives */
-    stet_value t = stet_string("to be damaged");
+    stet_value t = stet_value_string("to be damaged");
     OK(stet_repo_put_result(a, t, &id, &err));
-    stet_release(t);
+    stet_value_release(t);
     stet_db_exec(a->db, "UPDATE object SET bytes = replace(bytes, 'to be', 'was a')");
     int64_t before = kit_count(b, "SELECT count(*) FROM object");
     FAILS(stet_repo_copy(a, b, &id, 1, NULL, 0, &report, &err), STET_CORRUPT, "not those that were written");
     assert_int_equal(kit_count(b, "SELECT count(*) FROM object"), before);
     stet_hash absent = stet_hash_of("x", 1);
     FAILS(stet_repo_copy(a, b, &absent, 1, NULL, 0, &report, &err), STET_NOT_FOUND, "has no object");
-    stet_release(v);
+    stet_value_release(v);
     stet_repo_close(a);
     stet_repo_close(b);
 }

@@ -90,10 +90,10 @@ static void gc_ends_what_is_done(void **state) {
     (void)state;
     stet_repo *r = kit_fresh("done.db");
     stet_hash dag[2];
-    stet_attempt a[2] = {{.done = true, .detail = stet_null()}, {.done = false, .detail = stet_null()}};
+    stet_attempt a[2] = {{.done = true, .detail = stet_value_null()}, {.done = false, .detail = stet_value_null()}};
     for (int i = 0; i < 2; i++) {
         char ref[512];
-        stet_value v = stet_int(i);
+        stet_value v = stet_value_int(i);
         OK(stet_repo_put_result(r, v, &dag[i], &err));
         stet_uuid(a[i].execution);
         OK(stet_attempt_add(r, &a[i], &err));
@@ -166,9 +166,9 @@ static void excised_objects_do_not_come_back(void **state) {
     OK(stet_repo_excise(r, secret, "a password", &err));
     FAILS(stet_repo_value(r, list, &v, &err), STET_CORRUPT, "excised: a password");
     FAILS(stet_repo_get(r, secret, STET_RECORD_DATUM, &v, &err), STET_CORRUPT, stet_hash_print(secret).text);
-    v = stet_string("the secret word");
+    v = stet_value_string("the secret word");
     FAILS(stet_repo_put_value(r, v, &again, &err), STET_DENIED, "excised here");
-    stet_release(v);
+    stet_value_release(v);
     FAILS(stet_repo_excise(r, secret, "x", &err), STET_CONFLICT, "already");
     FAILS(stet_repo_excise(r, stet_hash_of("x", 1), "x", &err), STET_NOT_FOUND, "is not there");
     stet_hash c = kit_commit(r, NULL, 0, "c");
@@ -177,13 +177,13 @@ static void excised_objects_do_not_come_back(void **state) {
     /* others get the tombstone, and give it up for the real thing */
     stet_hash node;
     OK(stet_node_literal(list, stet_repo_sink(r), &node, &err));
-    OK(stet_dag_id(node, stet_null(), stet_repo_sink(r), &dag, &err));
+    OK(stet_dag_id(node, stet_value_null(), stet_repo_sink(r), &dag, &err));
     OK(stet_repo_copy(r, other, &dag, 1, NULL, 0, NULL, &err));
     FAILS(stet_repo_dag_value(other, dag, &v, &err), STET_CORRUPT, "excised: a password");
     kit_sound(other);
     again = kit_put(other, "\"the secret word\"");
     OK(stet_repo_dag_value(other, dag, &v, &err));
-    stet_release(v);
+    stet_value_release(v);
     /* and from there it does not come back either */
     OK(stet_repo_copy(other, r, &dag, 1, NULL, 0, NULL, &err));
     FAILS(stet_repo_value(r, list, &v, &err), STET_CORRUPT, "excised");
@@ -356,19 +356,19 @@ static void a_pack_is_applied_whole_or_not_at_all(void **state) {
 static stet_status apply(stet_repo *r, const char *function, const char *arguments, char **out) {
     stet_value list = kit_json(arguments), v;
     stet_hash in[8], node, datum;
-    size_t n = stet_count(list);
+    size_t n = stet_value_count(list);
     for (size_t i = 0; i < n; i++) {
-        OK(stet_repo_put_value(r, stet_at(list, i), &datum, &err));
+        OK(stet_repo_put_value(r, stet_value_at(list, i), &datum, &err));
         OK(stet_node_literal(datum, stet_repo_sink(r), &in[i], &err));
     }
-    stet_release(list);
+    stet_value_release(list);
     OK(stet_node_call(function, in, n, stet_repo_sink(r), &node, &err));
     stet_status st = stet_repo_eval(r, node, &datum, &err);
     if (st == STET_OK)
         st = stet_repo_value(r, datum, &v, &err);
     if (st == STET_OK) {
         *out = stet_json_print(v, STET_JSON_CANONICAL, NULL);
-        stet_release(v);
+        stet_value_release(v);
     }
     return st;
 }
@@ -464,15 +464,15 @@ static void nodes_mean_what_they_lead_to(void **state) {
     stet_hash call = pinned(r, 1), list, dag, import, node, id;
     stet_hash two[2];
     OK(stet_node_call("dml://list/of", &call, 1, stet_repo_sink(r), &list, &err));
-    OK(stet_dag_id(list, stet_null(), stet_repo_sink(r), &dag, &err));
+    OK(stet_dag_id(list, stet_value_null(), stet_repo_sink(r), &dag, &err));
     stet_value v = kit_json("{\"kind\":\"import\",\"type\":\"node\"}"), back;
-    stet_put(&v, "target", stet_hash_text(dag));
+    stet_value_put(&v, "target", stet_hash_text(dag));
     OK(stet_repo_put(r, v, STET_RECORD_NODE, &import, &err));
-    stet_release(v);
+    stet_value_release(v);
     two[0] = import;
     two[1] = list;
     OK(stet_node_call("dml://list/concat", two, 2, stet_repo_sink(r), &node, &err));
-    OK(stet_dag_id(node, stet_null(), stet_repo_sink(r), &dag, &err));
+    OK(stet_dag_id(node, stet_value_null(), stet_repo_sink(r), &dag, &err));
     /* a chain: as deep as memory allows, and not as the stack does */
     OK(stet_repo_begin(r, &err));
     for (int i = 0; i < 20000; i++)
@@ -485,12 +485,12 @@ static void nodes_mean_what_they_lead_to(void **state) {
     char *text = stet_json_print(back, STET_JSON_CANONICAL, NULL);
     assert_string_equal(text, "[\"result 1\",\"result 1\"]");
     stet_free(text);
-    stet_release(back);
+    stet_value_release(back);
     stet_repo_close(r);
     /* a call that is its own result */
     OK(stet_repo_open_path("eval.db", 0, &r, &err));
     stet_hash own;
-    OK(stet_dag_id(call, stet_null(), stet_repo_sink(r), &own, &err));
+    OK(stet_dag_id(call, stet_value_null(), stet_repo_sink(r), &own, &err));
     stet_exec e = {.node = call, .result = own, .ok = true, .attempt = 3};
     OK(stet_repo_pin_exec(r, &e, &id, &err));
     FAILS(stet_repo_eval(r, call, &id, &err), STET_FAILED, "its own result");

@@ -156,7 +156,7 @@ static void a_read_without_record_is_told(void **state) {
     ok(stet_tx_begin(w->space, "", &tx, &err));
     ok(stet_observe_attach(tx, &o, &err));
     ok(stet_tx_commit(tx, NULL, &err));
-    ok(stet_sync(w->space, &err));
+    ok(stet_space_sync(w->space, &err));
     kit_restart(w);
     again(w, "minus", STET_RERUN_DIFFERS, "[]", "['piece:p:node:twice']");
     stet_path_release(&path);
@@ -173,7 +173,7 @@ static void other_spaces_and_long_values(void **state) {
     stet_buf text = STET_BUF(0), want = STET_BUF(0);
     ok(stet_space_open(w->project, "far", 0, &far, &err));
     ok(stet_tx_begin(far, "", &tx, &err));
-    ok(stet_tx_set(tx, "f", NULL, stet_int(4), &err));
+    ok(stet_tx_set(tx, "f", NULL, stet_value_int(4), &err));
     ok(stet_tx_commit(tx, NULL, &err));
     stet_space_close(far);
     kit_install(w, "p",

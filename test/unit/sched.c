@@ -89,7 +89,7 @@ static void another_space_dirties(void **state) {
     ok(stet_space_open(w->project, "other", 0, &other, &err));
     stet_tx *tx;
     ok(stet_tx_begin(other, "", &tx, &err));
-    ok(stet_tx_set(tx, "rate/now", NULL, stet_int(3), &err));
+    ok(stet_tx_set(tx, "rate/now", NULL, stet_value_int(3), &err));
     ok(stet_tx_commit(tx, NULL, &err));
     kit_install(w, "t",
                 PATTERN("{\"n\":2}",
@@ -101,11 +101,11 @@ static void another_space_dirties(void **state) {
     kit_is(w, "piece:t", "6");
     kit_restart(w);
     ok(stet_tx_begin(other, "", &tx, &err));
-    ok(stet_tx_set(tx, "rate/then", NULL, stet_int(3), &err));
+    ok(stet_tx_set(tx, "rate/then", NULL, stet_value_int(3), &err));
     ok(stet_tx_commit(tx, NULL, &err));
     kit_runs(w, "t", "");
     ok(stet_tx_begin(other, "", &tx, &err));
-    ok(stet_tx_set(tx, "rate/now", NULL, stet_int(5), &err));
+    ok(stet_tx_set(tx, "rate/now", NULL, stet_value_int(5), &err));
     ok(stet_tx_commit(tx, NULL, &err));
     kit_restart(w);
     kit_runs(w, "t", "m");
@@ -259,9 +259,9 @@ static void schemas_hold(void **state) {
     kit_set(w, "piece:t:argument/n", "\"x\"");
     kit_run(w, "t");
     assert_int_equal(w->report.failed, 2);
-    stet_value first = stet_at(w->report.problems, 0);
-    stet_value node = stet_get(first, "node");
-    assert_string_equal(stet_as_string(&node, NULL), "in");
+    stet_value first = stet_value_at(w->report.problems, 0);
+    stet_value node = stet_value_get(first, "node");
+    assert_string_equal(stet_value_as_string(&node, NULL), "in");
     kit_end(w);
 }
 
@@ -312,8 +312,9 @@ static void circle_is_named_and_the_rest_goes_on(void **state) {
     kit_run(w, "t");
     kit_is(w, "piece:t/free", "2");
     assert_true(w->report.aside >= 1);
-    stet_value cycle = stet_get(stet_at(w->report.problems, stet_count(w->report.problems) - 1), "cycle");
-    assert_non_null(strstr(stet_as_string(&cycle, NULL), "t/a -> t/b"));
+    stet_value cycle =
+        stet_value_get(stet_value_at(w->report.problems, stet_value_count(w->report.problems) - 1), "cycle");
+    assert_non_null(strstr(stet_value_as_string(&cycle, NULL), "t/a -> t/b"));
     kit_stop(w);
 }
 
@@ -539,10 +540,11 @@ static void conflicts_are_tried_again_up_to_a_bound(void **state) {
             assert_int_equal(w->report.failed_now, 0);
             assert_true(w->report.aside >= 1); /* and those of its readers that were in its group each time */
             assert_true(d.left > 0);
-            stet_value problem = stet_at(w->report.problems, 0), code = stet_get(stet_get(problem, "error"), "code"),
-                       node = stet_get(problem, "node");
-            assert_string_equal(stet_as_string(&code, NULL), "conflict");
-            assert_string_equal(stet_as_string(&node, NULL), "x");
+            stet_value problem = stet_value_at(w->report.problems, 0),
+                       code = stet_value_get(stet_value_get(problem, "error"), "code"),
+                       node = stet_value_get(problem, "node");
+            assert_string_equal(stet_value_as_string(&code, NULL), "conflict");
+            assert_string_equal(stet_value_as_string(&node, NULL), "x");
             d.left = 0;
             kit_restart(w);
             kit_run(w, "t");
@@ -607,13 +609,13 @@ static void branch_is_unknown(void **state) {
     ok(stet_sched_settle(on_branch, &r, &err));
     assert_int_equal(r.ran, 4);
     assert_int_equal(stet_observe_counted(w->space).runs[STET_REASON_BRANCH], 4);
-    stet_release(r.problems);
+    stet_value_release(r.problems);
     stet_sched_close(on_branch);
     ok(stet_sched_open(w->project, w->space, "try", &w->opts, &on_branch, &err));
     ok(stet_sched_demand_piece(on_branch, "t", &err));
     ok(stet_sched_settle(on_branch, &r, &err));
     assert_int_equal(r.ran, 0);
-    stet_release(r.problems);
+    stet_value_release(r.problems);
     stet_sched_close(on_branch);
     kit_restart(w);
     kit_runs(w, "t", ""); /* the trunk stands as it did */
@@ -630,8 +632,8 @@ static void deleted_piece_leaves_nothing(void **state) {
     stet_value names;
     bool more;
     ok(stet_piece_names(w->space, 0, NULL, 10, &names, &more, &err));
-    assert_int_equal(stet_count(names), 1);
-    stet_release(names);
+    assert_int_equal(stet_value_count(names), 1);
+    stet_value_release(names);
     stet_arena arena = STET_ARENA_INIT;
     stet_doc_info *at;
     size_t count;

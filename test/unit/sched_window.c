@@ -192,7 +192,7 @@ static void another_runtime_makes_everything_unknown(void **state) {
     char hex[STET_HASH_HEX];
     stet_hash_hex(stet_hash_of("an older one", 12), hex);
     ok(stet_tx_begin(w->space, "", &tx, &err));
-    ok(stet_tx_write(tx, &(stet_docname){"piece:c", NULL}, stet_path_ref(&path), stet_string(hex), &err));
+    ok(stet_tx_write(tx, &(stet_docname){"piece:c", NULL}, stet_path_ref(&path), stet_value_string(hex), &err));
     ok(stet_tx_commit(tx, NULL, &err));
     stet_path_release(&path);
     kit_restart(w);

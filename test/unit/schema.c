@@ -34,12 +34,12 @@ static void check(const char *schema_text, const char *instance_text, const char
     } else {
         if (status != STET_INVALID || strcmp(err.message, message) != 0)
             fail_msg("%s with %s: \"%s\", expected \"%s\"", schema_text, instance_text, err.message, message);
-        assert_int_equal(stet_typeof(stet_get(err.details, "pointer")), STET_STRING);
-        assert_int_equal(stet_typeof(stet_get(err.details, "keyword")), STET_STRING);
+        assert_int_equal(stet_value_type(stet_value_get(err.details, "pointer")), STET_TYPE_STRING);
+        assert_int_equal(stet_value_type(stet_value_get(err.details, "keyword")), STET_TYPE_STRING);
     }
     stet_error_clear(&err);
-    stet_release(schema);
-    stet_release(instance);
+    stet_value_release(schema);
+    stet_value_release(instance);
 }
 
 static void types(void **state) {
@@ -57,8 +57,8 @@ static void types(void **state) {
             snprintf(text, sizeof text, "{\"type\":\"%s\"}", names[j]);
             stet_value schema = parse(text), instance = parse(rows[i].instance);
             assert_int_equal(stet_schema_check(schema, instance, NULL), rows[i].is[j] ? STET_OK : STET_INVALID);
-            stet_release(schema);
-            stet_release(instance);
+            stet_value_release(schema);
+            stet_value_release(instance);
         }
     }
     check("{\"type\":\"string\"}", "7", "value: expected a string, found 7");
@@ -218,7 +218,7 @@ static void check_refused(const char *schema_text, const char *message) {
     stet_status status = stet_schema_valid(schema, &err);
     if (status == STET_OK || !strstr(err.message, message))
         fail_msg("%s: \"%s\" is not in \"%s\"", schema_text, message, err.message);
-    assert_int_equal(stet_typeof(stet_get(err.details, "schema_pointer")), STET_STRING);
+    assert_int_equal(stet_value_type(stet_value_get(err.details, "schema_pointer")), STET_TYPE_STRING);
     stet_error_clear(&err);
     assert_int_equal(stet_schema_valid(schema, NULL), status);
     /* Applying it all the same ends in some status, never worse. */
@@ -228,9 +228,9 @@ static void check_refused(const char *schema_text, const char *message) {
         if (stet_schema_check(schema, instance, &err) != STET_OK)
             assert_int_not_equal(err.status, STET_OK);
         stet_error_clear(&err);
-        stet_release(instance);
+        stet_value_release(instance);
     }
-    stet_release(schema);
+    stet_value_release(schema);
 }
 
 static void refused(void **state) {
@@ -336,8 +336,8 @@ static void check_limit(const char *schema_text, const char *instance_text) {
     assert_int_equal(stet_schema_check(schema, instance, &err), STET_LIMIT);
     assert_int_equal(err.status, STET_LIMIT);
     stet_error_clear(&err);
-    stet_release(schema);
-    stet_release(instance);
+    stet_value_release(schema);
+    stet_value_release(instance);
 }
 
 static void limits(void **state) {
@@ -365,7 +365,7 @@ static void limits(void **state) {
     stet_buf_str(&b, "\"60\":false}}");
     stet_value schema = parse(stet_buf_cstr(&b)), instance = parse("1");
     assert_int_equal(stet_schema_check(schema, instance, NULL), STET_LIMIT);
-    stet_release(schema);
+    stet_value_release(schema);
     stet_buf_release(&b);
 }
 

@@ -18,7 +18,7 @@
 
 static stet_value parse(const char *text) {
     stet_error err = STET_ERROR_INIT;
-    stet_value v = stet_null();
+    stet_value v = stet_value_null();
     if (stet_toml_parse(text, strlen(text), &v, &err) != STET_OK)
         fail_msg("%s", err.message);
     return v;
@@ -29,7 +29,7 @@ static void check_json(const char *toml, const char *json) {
     char *text = stet_json_print(v, STET_JSON_CANONICAL, NULL);
     assert_string_equal(text, json);
     stet_free(text);
-    stet_release(v);
+    stet_value_release(v);
 }
 
 static void check_error(const char *toml, stet_status status, const char *message) {
@@ -92,7 +92,7 @@ static void limits(void **state) {
         stet_status status = stet_toml_parse(text, strlen(text), &v, &err);
         assert_int_equal(status, depth - 2 <= 128 ? STET_OK : STET_LIMIT);
         if (status == STET_OK)
-            stet_release(v);
+            stet_value_release(v);
         stet_error_clear(&err);
     }
     stet_buf b = STET_BUF(0);
@@ -120,7 +120,7 @@ static void limits(void **state) {
     assert_int_equal(stet_toml_parse(large, size, &v, &err), STET_LIMIT);
     stet_error_clear(&err);
     assert_int_equal(stet_toml_parse(large, size - 1, &v, &err), STET_OK);
-    stet_release(v);
+    stet_value_release(v);
     free(large);
 }
 
@@ -155,10 +155,10 @@ static void writing(void **state) {
         stet_buf_str(&b, " = ");
         stet_toml_write_string(&b, keys[i], strlen(keys[i]));
         stet_value v = parse(stet_buf_cstr(&b)), text;
-        assert_true(stet_find(v, keys[i], strlen(keys[i]), &text));
+        assert_true(stet_value_find(v, keys[i], strlen(keys[i]), &text));
         size_t len;
-        assert_string_equal(stet_as_string(&text, &len), keys[i]);
-        stet_release(v);
+        assert_string_equal(stet_value_as_string(&text, &len), keys[i]);
+        stet_value_release(v);
         stet_buf_release(&b);
     }
     stet_buf b = STET_BUF(0);
@@ -184,7 +184,7 @@ static int oracle(void) {
         if (stet_toml_parse(text, len, &v, &err) == STET_OK) {
             stet_buf_str(&b, "{\"ok\":");
             stet_json_write(&b, v, STET_JSON_CANONICAL);
-            stet_release(v);
+            stet_value_release(v);
         } else {
             stet_buf_str(&b, "{\"error\":");
             stet_json_write_string(&b, err.message, strlen(err.message));

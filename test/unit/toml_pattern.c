@@ -8,13 +8,13 @@
 static char *convert(const char *text) {
     stet_value json, problems;
     OK(stet_pattern_toml_convert("stet.toml", text, strlen(text), &json, &problems, &err));
-    assert_int_equal(stet_count(problems), 0);
+    assert_int_equal(stet_value_count(problems), 0);
     char *out = stet_json_print(json, STET_JSON_CANONICAL, NULL);
     stet_pattern *p;
     OK(stet_pattern_toml_parse("stet.toml", text, strlen(text), NULL, &p, NULL, &err));
     stet_pattern_free(p);
-    stet_release(json);
-    stet_release(problems);
+    stet_value_release(json);
+    stet_value_release(problems);
     return out;
 }
 
@@ -36,12 +36,12 @@ static void refused(const char *text, int line, const char *message) {
     stet_value problems;
     stet_pattern *p;
     assert_int_equal(stet_pattern_toml_parse("stet.toml", text, strlen(text), NULL, &p, &problems, &err), STET_INVALID);
-    stet_value first = stet_at(problems, 0), m = stet_get(first, "message");
-    if (stet_as_int(stet_get(first, "line")) != line || !strstr(stet_as_string(&m, NULL), message))
-        fail_msg("line %d: %s (expected line %d: %s)", (int)stet_as_int(stet_get(first, "line")),
-                 stet_as_string(&m, NULL), line, message);
-    assert_true(err.hint[0] != 0);
-    stet_release(problems);
+    stet_value first = stet_value_at(problems, 0), m = stet_value_get(first, "message");
+    if (stet_value_as_int(stet_value_get(first, "line")) != line || !strstr(stet_value_as_string(&m, NULL), message))
+        fail_msg("line %d: %s (expected line %d: %s)", (int)stet_value_as_int(stet_value_get(first, "line")),
+                 stet_value_as_string(&m, NULL), line, message);
+    assert_true(stet_has_hint(&err));
+    stet_value_release(problems);
     stet_error_clear(&err);
     assert_int_equal(stet_pattern_toml_parse("stet.toml", text, strlen(text), NULL, &p, NULL, NULL), STET_INVALID);
 }
