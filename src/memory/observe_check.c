@@ -184,12 +184,16 @@ static stet_status check_foreign(checker *c, const action_row *row, const stet_f
         report(c, row->action, row->name, "it read a space that is not known");
     else if (!exists(c, "SELECT 1 FROM foreign_read WHERE space = ? AND action = ?", at[0].space, row->action))
         report(c, row->action, row->name, "that it read another space is not noted");
+    bool seen = true;
+    for (size_t i = 0; i < len && f; i++)
+        seen = seen && at[i].seq <= f->seen;
+    if (!seen)
+        report(c, row->action, row->name, "it read another space at a sequence that was not noted");
     if (!f || !f->in)
         return STET_OK;
     mark_row m = mark_of(c, row->action, at[0].space);
-    bool mirrored = true, must = false, may = false, caused = false, seen = true;
+    bool mirrored = true, must = false, may = false, caused = false;
     for (size_t i = 0; i < len && st == STET_OK; i++) {
-        seen = seen && at[i].seq <= f->seen;
         mirrored = mirrored && stet_observe_mirrored(f->in, c->s, row->action, &at[i]);
         stet_docname name = {stet_arena_strndup(&c->arena, at[i].id.at, at[i].id.len),
                              stet_arena_strndup(&c->arena, at[i].scope.at, at[i].scope.len)};
@@ -206,8 +210,6 @@ static stet_status check_foreign(checker *c, const action_row *row, const stet_f
     }
     if (st != STET_OK)
         return st;
-    if (!seen)
-        report(c, row->action, row->name, "it read another space at a sequence that was not noted");
     if (!mirrored)
         report(c, row->action, row->name, "a read in another space has no mirror there");
     if (must && !m.state)
@@ -593,7 +595,7 @@ static stet_status meet_others(checker *c, stet_error *err) {
             if (pending > pushed && pushed < f->through)
                 f->through = pushed;
             st = stet_db_status(in->db, err);
-            f->in = stamp == f->stamp && in->known >= f->seen ? in : NULL;
+            f->in = stet_observe_older(f->stamp, stamp, in->known, f->seen, pushed) ? NULL : in;
         }
         free(texts.at[2 * i]);
         free(texts.at[2 * i + 1]);

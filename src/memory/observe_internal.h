@@ -337,6 +337,10 @@ void stet_observe_close_owners(stet_space *s);
 /* The number of `owner` in `in`; created if `make`. 0: not known. */
 int64_t stet_observe_owner_number(stet_space *in, const stet_space *owner, bool make);
 void stet_observe_drop_mirrors(stet_space *in, int64_t owner, int64_t action);
+/* M4: do the notes of two spaces about each other say that one of them is an older copy? */
+bool stet_observe_older(int64_t stamp_here, int64_t stamp_there, int64_t known, int64_t seen, int64_t pushed);
+/* M5: commits the write transaction of `owner` with a write, so that what it says is what will be read after a crash. */
+STET_CHECKED stet_status stet_observe_confirm(stet_space *owner);
 /* Makes every action that read the space unknown; marks of a history that no longer exists mean nothing. */
 void stet_observe_distrust_readers(stet_space *s, int64_t space);
 /* Adds to `pushes` the mirror rows that a changed leaf touches; `only` 0: of every owner. */

@@ -17,6 +17,10 @@
  *         - if the space read is below `seen`, or is another space,
  *         - if `pushed` is above `seen` (the marks were lost with the newer file of the owner).
  *       Then its readers become unknown, before the next stamp makes the two equal again.
+ *   M5. SQLite announces a commit after it is written. A process that is killed in between leaves a commit that the
+ *       others do not see, and that is there again once all of them have gone. So whoever removes rows here because of
+ *       what another space does not say writes to that space first (stet_observe_confirm): after that write such a
+ *       commit cannot come back. Pushes need no such write: M4 notices, because they move `pushed` above `seen`.
  */
 
 #include <stdlib.h>
@@ -209,6 +213,17 @@ void stet_observe_distrust_readers(stet_space *s, int64_t space) {
     stet_observe_drop_marks(s, 0, space);
 }
 
+bool stet_observe_older(int64_t stamp_here, int64_t stamp_there, int64_t known, int64_t seen, int64_t pushed) {
+    return stamp_here != stamp_there || known < seen || seen < pushed;
+}
+
+stet_status stet_observe_confirm(stet_space *owner) {
+    /* A value that differs: SQLite writes no page that would stay the same. */
+    stet_run(stet_db_stmt(owner->db, "INSERT INTO space_meta(name, value) VALUES('confirmed', 1)"
+                                     " ON CONFLICT(name) DO UPDATE SET value = value + 1"));
+    return stet_db_commit(owner->db, NULL);
+}
+
 /* M4, under both locks: the stamp for the next observation. If the two sides differ, that is told now, because writing
  * a new one to both would hide it. */
 static bool next_stamp(stet_space *s, stet_space *in, int64_t space, int64_t *stamp) {
@@ -228,7 +243,7 @@ static bool next_stamp(stet_space *s, stet_space *in, int64_t space, int64_t *st
     here = here == STET_STAMP_GONE ? 0 : here;
     if (stet_db_status(in->db, NULL) != STET_OK)
         return false;
-    if (here != there || in->known < seen || seen < pushed) {
+    if (stet_observe_older(here, there, in->known, seen, pushed)) {
         stet_observe_distrust_readers(s, space);
         q = stet_db_stmt(s->db, "UPDATE foreign_space SET seen = ?1, sum = row_sum(space, uuid, name, ?1, stamp)"
                                 " WHERE space = ?2 AND sum = " STET_FOREIGN_SUM);
@@ -433,18 +448,21 @@ static int64_t remove_orphans(stet_space *s, stet_space *owner, int64_t number, 
     stet_numbers gone = {0};
     orphans_of(s, owner, number, &gone);
     int64_t rows = 0;
-    if (stet_db_status(s->db, NULL) == STET_OK && stet_db_status(owner->db, NULL) == STET_OK)
-        for (size_t i = 0; i < gone.len; i++) {
-            stet_stmt *q = stet_db_stmt(s->db, "SELECT count(*) FROM mirror WHERE owner = ? AND action = ?");
-            stet_bind_int(q, 1, number);
-            stet_bind_int(q, 2, gone.at[i]);
-            while (stet_step(q))
-                rows += stet_column_int(q, 0);
-            if (!dry_run)
-                stet_observe_drop_mirrors(s, number, gone.at[i]);
-        }
+    bool sound = stet_db_status(s->db, NULL) == STET_OK && stet_db_status(owner->db, NULL) == STET_OK;
+    if (sound && gone.len && !dry_run)
+        sound = stet_observe_confirm(owner) == STET_OK; /* M5 */
+    else
+        stet_db_rollback(owner->db);
+    for (size_t i = 0; i < gone.len && sound; i++) {
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT count(*) FROM mirror WHERE owner = ? AND action = ?");
+        stet_bind_int(q, 1, number);
+        stet_bind_int(q, 2, gone.at[i]);
+        while (stet_step(q))
+            rows += stet_column_int(q, 0);
+        if (!dry_run)
+            stet_observe_drop_mirrors(s, number, gone.at[i]);
+    }
     stet_numbers_release(&gone);
-    stet_db_rollback(owner->db);
     return stet_db_commit(s->db, NULL) == STET_OK ? rows : 0;
 }
 

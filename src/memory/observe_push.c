@@ -190,9 +190,10 @@ static void leave_space(stet_space *s, stet_space *in, int64_t space, int64_t ac
     stet_bind_int(q, 2, action);
     while (stet_step(q))
         again = true;
-    if (stet_db_status(s->db, NULL) == STET_OK && !again)
+    if (stet_db_status(s->db, NULL) != STET_OK || again)
+        stet_db_rollback(s->db);
+    else if (stet_observe_confirm(s) == STET_OK) /* M5 */
         stet_observe_drop_mirrors(in, stet_observe_owner_number(in, s, false), action);
-    stet_db_rollback(s->db);
     if (stet_db_commit(in->db, NULL) != STET_OK)
         stet_observe_empty(in);
 }
@@ -326,7 +327,7 @@ static stet_status owner_row_of(stet_space *in, const stet_space *s, owner_row *
 /* M4. Was an older copy of either space put back? `seen` is asked for again, because somebody may have pushed since the
  * row was read: it is written before `pushed`. */
 static bool is_older(const stet_space *s, const owner_row *row, const stet_space *in, const stet_foreign_row *f) {
-    if (row->stamp != f->stamp || in->known < f->seen)
+    if (stet_observe_older(f->stamp, row->stamp, in->known, f->seen, 0))
         return true;
     if (f->seen >= row->pushed)
         return false;

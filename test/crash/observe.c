@@ -9,6 +9,7 @@
 #include "../observe_random.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -277,9 +278,92 @@ static void processes_killed_between_any_two_commits_leave_marks_that_can_be_der
     assert_true(kills > rounds);
 }
 
+/* One action of space a that reads d0 of space b. */
+static stet_status read_far(stet_space *a, stet_space *b) {
+    stet_tx *tx;
+    stet_status st = stet_tx_begin(a, "", &tx, &err);
+    if (st != STET_OK)
+        return st;
+    stet_path p = STET_PATH_INIT;
+    stet_path_push(&p, "value");
+    stet_value v;
+    st = stet_tx_read(tx, b, &(stet_docname){"d0", ""}, stet_path_ref(&p), STET_RECURSIVE, &v, &err);
+    stet_path_release(&p);
+    stet_observation o = {
+        .key = {"piece", "", "far"}, .kind = STET_ACTION_COMPUTATION, .generation = 1, .run = STET_RUN_ACTION};
+    if (st == STET_OK)
+        st = stet_observe_attach(tx, &o, &err);
+    if (st == STET_OK)
+        return stet_tx_commit(tx, NULL, &err);
+    stet_tx_abort(tx);
+    return st;
+}
+
+typedef enum meanwhile { COLLECT, CHANGE } meanwhile;
+
+/* Holds both spaces open, so that SQLite does not read the log again, and acts when it is told to. */
+static _Noreturn void stay(meanwhile what, int ready, int go) {
+    stet_space *a = open_named("a"), *b = open_named("b");
+    char c = 0;
+    int64_t rows = 0;
+    if (!a || !b || stet_observe_catch_up(a, &err) != STET_OK || stet_observe_catch_up(b, &err) != STET_OK)
+        _exit(1);
+    if (write(ready, &c, 1) != 1 || read(go, &c, 1) != 1)
+        _exit(2);
+    stet_status st = what == COLLECT ? stet_observe_gc(b, &(stet_observe_gc_opts){0}, &rows, &err)
+                                     : edit(b, "d0", stet_value_int(7), "l");
+    if (st != STET_OK)
+        _exit(3);
+    kill(getpid(), SIGKILL);
+    _exit(4);
+}
+
+/* A process is killed after its commit reached the file and before SQLite announced it: others go on without that
+ * commit. Once all of them have died the log is read again, and the commit is there. What they did in the other space
+ * meanwhile must fit both. */
+static void a_commit_that_comes_back_after_others_acted_without_it_is_noticed(void **state) {
+    (void)state;
+    for (int what = COLLECT; what <= CHANGE; what++)
+        for (int64_t n = 1, killed = 1; killed; n++) {
+            char dir[32];
+            snprintf(dir, sizeof dir, "back-%d-%lld", what, (long long)n);
+            assert_int_equal(mkdir(dir, 0700) | chdir(dir), 0);
+            stet_space *a = open_named("a"), *b = open_named("b");
+            OK(edit(a, "d0", stet_value_int(1), "l"));
+            OK(edit(b, "d0", stet_value_int(1), "l"));
+            stet_space_close(a);
+            stet_space_close(b);
+            int ready[2], go[2], status;
+            assert_int_equal(pipe(ready) | pipe(go), 0);
+            pid_t other = fork();
+            if (other == 0)
+                stay((meanwhile)what, ready[1], go[0]);
+            char c = 0;
+            assert_int_equal(read(ready[0], &c, 1), 1);
+            pid_t writer = fork();
+            if (writer == 0) {
+                faults_arm_durable(n, STET_SYS_KILL_AFTER, 0);
+                a = open_named("a");
+                b = open_named("b");
+                _exit(a && b && read_far(a, b) == STET_OK ? 0 : 1);
+            }
+            assert_int_equal(waitpid(writer, &status, 0), writer);
+            killed = WIFSIGNALED(status);
+            assert_true(killed || status == 0);
+            assert_int_equal(write(go[1], &c, 1), 1);
+            assert_int_equal(waitpid(other, &status, 0), other);
+            assert_true(WIFSIGNALED(status));
+            close(ready[0]), close(ready[1]), close(go[0]), close(go[1]);
+            int64_t none[CHILDREN][SPACES] = {0};
+            verify((int)n * 16, none); /* no repair */
+            assert_int_equal(chdir(".."), 0);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(processes_killed_between_any_two_commits_leave_marks_that_can_be_derived)};
+        cmocka_unit_test(processes_killed_between_any_two_commits_leave_marks_that_can_be_derived),
+        cmocka_unit_test(a_commit_that_comes_back_after_others_acted_without_it_is_noticed)};
     faults_fast_directory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
