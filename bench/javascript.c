@@ -19,11 +19,6 @@ static void measure(void *state, const char *name, const char *implementation, c
     stet_value module = js_module(implementation), given = fake_parse(inputs), bindings = fake_references(given),
                node = stet_value_object();
     stet_error err = STET_ERROR_INIT;
-    void *program;
-    if (stet_module_javascript.prepare(state, module, &program, &err) != STET_OK) {
-        printf("javascript %s: %s\n", name, err.message);
-        exit(1);
-    }
     stet_value_put(&node, "module", module);
     double best = 1e9;
     for (int round = 0; round < 7; round++) {
@@ -33,7 +28,7 @@ static void measure(void *state, const char *name, const char *implementation, c
             fake_run r = {.inputs = given, .quiet = true};
             r.base = (stet_run){
                 .ops = &fake_run_ops, .node = node, .descriptor = module, .bindings = bindings, .name = name};
-            if (stet_module_javascript.start(state, program, &r.base, &err) != STET_OK || r.failed) {
+            if (stet_module_javascript.start(state, &r.base, &err) != STET_OK || r.failed) {
                 printf("javascript %s: %s\n", name, r.error.message);
                 exit(1);
             }
@@ -45,7 +40,6 @@ static void measure(void *state, const char *name, const char *implementation, c
     }
     printf("javascript %s: ours %.2f us a run, goal %.0f us, ratio %.2f (goal below 1)\n", name, best, goal,
            best / goal);
-    stet_module_javascript.forget(state, program);
     stet_value_release(node);
     stet_value_release(given);
     stet_value_release(bindings);

@@ -311,8 +311,7 @@ static void ended(void *ctx, stet_call *c) {
     fail_run(r, &err);
 }
 
-static stet_status call_start(void *state, void *program, stet_run *run, stet_error *err) {
-    (void)program;
+static stet_status call_start(void *state, stet_run *run, stet_error *err) {
     call_state *s = state;
     stet_error own = STET_ERROR_INIT;
     stet_status status = make_ready(s, &own);

@@ -145,8 +145,7 @@ static stet_status follow_scripts(command_state *s, const command_spec *spec, bo
     return status;
 }
 
-static stet_status command_start(void *state, void *program, stet_run *run, stet_error *err) {
-    (void)program;
+static stet_status command_start(void *state, stet_run *run, stet_error *err) {
     command_state *s = state;
     command_run *c = stet_alloc_zero(sizeof *c);
     c->run = run;

@@ -29,7 +29,7 @@ typedef struct javascript {
     const stet_javascript_plugin *plugin; /* NULL until something runs */
     stet_javascript_engine *engine;
     stet_map marks;    /* path to file_mark */
-    stet_map programs; /* what was prepared for runs that came without: by kept_key */
+    stet_map programs; /* compiled ones, by kept_key */
 } javascript;
 
 /* Programs kept; more than a pattern that is written by hand has. */
@@ -352,27 +352,6 @@ static stet_status compile(javascript *js, stet_value descriptor, const stet_buf
     return status;
 }
 
-static stet_status prepare(void *state, stet_value descriptor, void **program, stet_error *err) {
-    javascript *js = state;
-    stet_value implementation = stet_value_get(descriptor, "implementation");
-    stet_buf text = STET_BUF(STET_JAVASCRIPT_MAX_TEXT + 1);
-    bool file = stet_value_type(implementation) == STET_TYPE_OBJECT;
-    char *path = NULL;
-    stet_status status = file ? file_of(js, implementation, &path, err) : check_implementation(implementation, err);
-    if (status == STET_OK && file)
-        status = stet_file_read(path, STET_JAVASCRIPT_MAX_TEXT, &text, err);
-    if (status == STET_OK)
-        status = compile(js, descriptor, file ? &text : NULL, program, err);
-    stet_buf_release(&text);
-    stet_free(path);
-    return status;
-}
-
-static void forget(void *state, void *program) {
-    javascript *js = state;
-    js->plugin->forget(js->engine, program);
-}
-
 static void keep_program(javascript *js, const stet_buf *key, void *program) {
     if (stet_map_len(&js->programs) >= MAX_PROGRAMS)
         forget_programs(js);
@@ -387,7 +366,9 @@ static stet_status program_of_text(javascript *js, stet_value descriptor, void *
     if (slot) {
         *program = slot->p;
     } else {
-        status = prepare(js, descriptor, program, err);
+        status = check_implementation(stet_value_get(descriptor, "implementation"), err);
+        if (status == STET_OK)
+            status = compile(js, descriptor, NULL, program, err);
         if (status == STET_OK)
             keep_program(js, &key, *program);
     }
@@ -434,7 +415,7 @@ static stet_status compile_file(javascript *js, stet_value descriptor, stet_hash
             stet_json_write(&key, descriptor, STET_JSON_CANONICAL);
             slot = stet_map_get(&js->programs, key.data, key.len);
             if (slot) {
-                forget(js, *program);
+                js->plugin->forget(js->engine, *program);
                 *program = slot->p;
             } else {
                 keep_program(js, &key, *program);
@@ -525,15 +506,13 @@ static stet_status program_of_file(javascript *js, stet_run *run, void **program
     return status;
 }
 
-/* `program` may be NULL: then one is prepared, and kept. */
-static stet_status start(void *state, void *program, stet_run *run, stet_error *err) {
+static stet_status start(void *state, stet_run *run, stet_error *err) {
     javascript *js = state;
     stet_value implementation = stet_value_get(stet_run_descriptor(run), "implementation");
-    stet_status status = STET_OK;
-    if (!program)
-        status = stet_value_type(implementation) == STET_TYPE_OBJECT
-                     ? program_of_file(js, run, &program, err)
-                     : program_of_text(js, stet_run_descriptor(run), &program, err);
+    void *program = NULL;
+    stet_status status = stet_value_type(implementation) == STET_TYPE_OBJECT
+                             ? program_of_file(js, run, &program, err)
+                             : program_of_text(js, stet_run_descriptor(run), &program, err);
     if (status == STET_OK)
         js->plugin->start(js->engine, program, run);
     return status;
@@ -547,7 +526,5 @@ const stet_module_kind stet_module_javascript = {
     .check = check,
     .use = use,
     .fingerprint = fingerprint,
-    .prepare = prepare,
-    .forget = forget,
     .start = start,
 };

@@ -405,8 +405,7 @@ static stet_status open_kind(const stet_module_host *host, void **state, stet_er
     return STET_OK;
 }
 
-static stet_status start(void *state, void *program, stet_run *run, stet_error *err) {
-    (void)program;
+static stet_status start(void *state, stet_run *run, stet_error *err) {
     const ref_row *row = row_of(stet_run_descriptor(run));
     if (!row)
         return check_ref_name(stet_run_descriptor(run), err);

@@ -230,8 +230,8 @@ static bool trusted(reconciling *x, const char *id, stet_value row) {
     size_t len = 0;
     const char *hex = stet_value_type(print) == STET_TYPE_STRING ? stet_value_as_string(&print, &len) : "";
     bool yes = stet_hash_of_hex(hex, len, &want) &&
-               x->s->memo->ops->load(x->s->memo, x->a->piece->piece->key, id, &arena, &m, NULL) == STET_OK &&
-               m.observed && m.state != STET_STATE_UNKNOWN && stet_hash_equal(m.implementation, want) &&
+               stet_memo_load(x->s->memo, x->a->piece->piece->key, id, &arena, &m, NULL) == STET_OK && m.observed &&
+               m.state != STET_STATE_UNKNOWN && stet_hash_equal(m.implementation, want) &&
                stet_hash_equal(m.runtime, x->s->runtime);
     stet_arena_release(&arena);
     return yes;

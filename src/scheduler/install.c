@@ -301,21 +301,21 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
         status = stet_piece_keep_schemas(s->space, s->branch_name, in->process, err);
     /* Which nodes there were is not known: nothing that is recorded of them counts. */
     if (status == STET_OK && in->before && !in->old)
-        status = s->memo->ops->forget(s->memo, in->key, NULL, 0, err);
+        status = stet_memo_forget(s->memo, in->key, NULL, 0, err);
     if (status != STET_OK)
         return status;
     id_list fresh = {0}, gone = {0};
     sort_out(in, runtime, &fresh, &gone);
     if (fresh.len > 0)
-        status = s->memo->ops->distrust(s->memo, in->key, fresh.at, fresh.len, reason, err);
+        status = stet_memo_distrust(s->memo, in->key, fresh.at, fresh.len, reason, err);
     if (status == STET_OK)
         status = install_until_it_holds(in, err);
     if (status == STET_OK && in->before && fresh.len > 0)
-        status = s->memo->ops->distrust(s->memo, in->key, fresh.at, fresh.len, reason, err);
+        status = stet_memo_distrust(s->memo, in->key, fresh.at, fresh.len, reason, err);
     for (size_t i = 0; i < in->children.len; i++)
         *stet_vec_add(&gone) = in->children.at[i];
     if (status == STET_OK && gone.len > 0)
-        status = s->memo->ops->forget(s->memo, in->key, gone.at, gone.len, err);
+        status = stet_memo_forget(s->memo, in->key, gone.at, gone.len, err);
     *out = (stet_sched_installed){.created = !in->before,
                                   .changed = in->before != NULL,
                                   .generation = in->process->generation,
@@ -452,7 +452,7 @@ stet_status stet_sched_delete(stet_sched *s, const char *piece, stet_error *err)
         status = stet_space_transact(s->space, s->branch_name, delete_some, &d, NULL, err);
     char *key = stet_piece_key(piece);
     if (status == STET_OK)
-        status = s->memo->ops->forget(s->memo, key, NULL, 0, err); /* all of it */
+        status = stet_memo_forget(s->memo, key, NULL, 0, err); /* all of it */
     stet_free(key);
     return status;
 }

@@ -1,8 +1,7 @@
 /* memo.h - what the scheduler asks of the record of past runs.
  *
- * There are two implementations: memo_durable.c, over the observations in the space, and memo_volatile.c, which knows
- * and stores nothing, for `[scheduler] persist = false`. With the latter every action is unknown at every start, and
- * rows stored earlier have no effect.
+ * A durable record lies in the observations of the space. The other one knows and stores nothing, for `[scheduler]
+ * persist = false`: every action is unknown at every start, and rows stored earlier have no effect.
  *
  * Strings and paths that are handed out live in the given arena, or for the call of the visitor.
  */
@@ -46,45 +45,46 @@ typedef stet_status (*stet_memo_visit)(void *ctx, int64_t number, stet_error *er
 typedef stet_status (*stet_memo_visit_pending)(void *ctx, int64_t number, const char *piece, const char *action,
                                                stet_action_state state, stet_error *err);
 
-typedef struct stet_memo_ops {
-    void (*close)(stet_memo *x);
-    /* Visits dirty and unknown actions of the branch, of all pieces, in the order of numbers: those above `after`, at
-     * most `limit`, marked since a survey (0: all). Not re-entrant. */
-    stet_status (*pending)(stet_memo *x, int64_t since, int64_t after, size_t limit, stet_memo_visit_pending visit,
-                           void *ctx, stet_error *err);
-    /* Their number, in a piece or (NULL) in all. */
-    stet_status (*count)(stet_memo *x, const char *piece, size_t *out, stet_error *err);
-    /* What was found unneeded for a demand (memory/observe.h). STET_NOT_FOUND: nothing is known. */
-    stet_status (*survey)(stet_memo *x, stet_hash demand, stet_survey *out, stet_error *err);
-    stet_status (*surveyed)(stet_memo *x, stet_hash demand, int64_t version, size_t left, stet_error *err);
-    /* Are there any dirty or unknown actions? */
-    stet_status (*any)(stet_memo *x, bool *out, stet_error *err);
-    /* Visits actions whose stored reads a change touches. `*complete`: those are all readers of the document. */
-    stet_status (*readers)(stet_memo *x, const char *space, const stet_docname *name, stet_pathref path,
-                           stet_change_kind kind, stet_memo_visit visit, void *ctx, bool *complete, stet_error *err);
-    /* Numbers of actions of the branch whose last run failed. */
-    stet_status (*failed)(stet_memo *x, stet_numbers *out, stet_error *err);
-    /* STET_NOT_FOUND: never recorded. */
-    stet_status (*load)(stet_memo *x, const char *piece, const char *action, stet_arena *arena, stet_memo_action *out,
-                        stet_error *err);
-    /* STET_NOT_FOUND also for one that is of no piece, by its name. */
-    stet_status (*get)(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out, stet_error *err);
-    /* distrust: makes these actions unknown, whether they are recorded or not. forget: removes them. Each is durable on
-     * return; install.c describes the order that makes a crash in between harmless. */
-    stet_status (*distrust)(stet_memo *x, const char *piece, const char *const *actions, size_t count,
-                            stet_reason reason, stet_error *err);
-    stet_status (*forget)(stet_memo *x, const char *piece, const char *const *actions, size_t count, stet_error *err);
-    /* Is any action of the piece recorded? */
-    stet_status (*knows)(stet_memo *x, const char *piece, bool *out, stet_error *err);
-} stet_memo_ops;
-
 struct stet_memo {
-    const stet_memo_ops *ops;
     stet_space *space;
     int64_t branch;
     bool durable;
 };
 
+stet_memo *stet_memo_open(stet_space *s, int64_t branch, bool durable);
+void stet_memo_close(stet_memo *x);
+/* Visits dirty and unknown actions of the branch, of all pieces, in the order of numbers: those above `after`, at
+ * most `limit`, marked since a survey (0: all). Not re-entrant. */
+STET_CHECKED stet_status stet_memo_pending(stet_memo *x, int64_t since, int64_t after, size_t limit,
+                                           stet_memo_visit_pending visit, void *ctx, stet_error *err);
+/* Their number, in a piece or (NULL) in all. */
+STET_CHECKED stet_status stet_memo_count(stet_memo *x, const char *piece, size_t *out, stet_error *err);
+/* What was found unneeded for a demand (memory/observe.h). STET_NOT_FOUND: nothing is known. */
+STET_CHECKED stet_status stet_memo_survey(stet_memo *x, stet_hash demand, stet_survey *out, stet_error *err);
+STET_CHECKED stet_status stet_memo_surveyed(stet_memo *x, stet_hash demand, int64_t version, size_t left,
+                                            stet_error *err);
+/* Are there any dirty or unknown actions? */
+STET_CHECKED stet_status stet_memo_any(stet_memo *x, bool *out, stet_error *err);
+/* Visits actions whose stored reads a change touches. `*complete`: those are all readers of the document. */
+STET_CHECKED stet_status stet_memo_readers(stet_memo *x, const char *space, const stet_docname *name, stet_pathref path,
+                                           stet_change_kind kind, stet_memo_visit visit, void *ctx, bool *complete,
+                                           stet_error *err);
+/* Numbers of actions of the branch whose last run failed. */
+STET_CHECKED stet_status stet_memo_failed(stet_memo *x, stet_numbers *out, stet_error *err);
+/* STET_NOT_FOUND: never recorded. */
+STET_CHECKED stet_status stet_memo_load(stet_memo *x, const char *piece, const char *action, stet_arena *arena,
+                                        stet_memo_action *out, stet_error *err);
+/* STET_NOT_FOUND also for one that is of no piece, by its name. */
+STET_CHECKED stet_status stet_memo_get(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out,
+                                       stet_error *err);
+/* distrust: makes these actions unknown, whether they are recorded or not. forget: removes them. Each is durable on
+ * return; install.c describes the order that makes a crash in between harmless. */
+STET_CHECKED stet_status stet_memo_distrust(stet_memo *x, const char *piece, const char *const *actions, size_t count,
+                                            stet_reason reason, stet_error *err);
+STET_CHECKED stet_status stet_memo_forget(stet_memo *x, const char *piece, const char *const *actions, size_t count,
+                                          stet_error *err);
+/* Is any action of the piece recorded? */
+STET_CHECKED stet_status stet_memo_knows(stet_memo *x, const char *piece, bool *out, stet_error *err);
 /* Holds one snapshot of the space over many look-ups, which would each begin their own otherwise. False: there already
  * is one, or it could not be begun; it only makes look-ups faster. */
 bool stet_memo_hold(stet_space *s);
@@ -92,10 +92,5 @@ void stet_memo_let_go(stet_space *s, bool held);
 
 /* Changes whenever another connection has written to the space. */
 int64_t stet_memo_version(stet_space *s);
-
-/* Opens the durable record. */
-STET_CHECKED stet_status stet_memo_open(stet_space *s, int64_t branch, stet_memo **out, stet_error *err);
-/* The record that stores nothing. */
-stet_memo *stet_memo_volatile(stet_space *s, int64_t branch);
 
 #endif

@@ -6,7 +6,7 @@
  *
  * A run of a synchronous kind:
  *
- *     static stet_status start(void *state, void *program, stet_run *run, stet_error *err) {
+ *     static stet_status start(void *state, stet_run *run, stet_error *err) {
  *         stet_value value;
  *         stet_status status = stet_run_read(run, STET_PATH_ROOT, STET_RECURSIVE, &value, err); // any number of reads
  *         if (status == STET_OK)
@@ -79,11 +79,7 @@ typedef struct stet_module_kind {
     /* The identity of the implementation: text, content of its files, version of the kind where results may differ.
      * Equal fingerprints compute the same from the same inputs. */
     stet_status (*fingerprint)(void *state, stet_value descriptor, stet_hash *out, stet_error *err);
-    /* Compiled form, kept by the scheduler per fingerprint. May be NULL together with forget. */
-    stet_status (*prepare)(void *state, stet_value descriptor, void **program, stet_error *err);
-    void (*forget)(void *state, void *program);
-
-    stet_status (*start)(void *state, void *program, stet_run *run, stet_error *err);
+    stet_status (*start)(void *state, stet_run *run, stet_error *err);
     /* Stops a run, which must still end in stet_run_fail(STET_CANCELLED), now or soon. */
     void (*cancel)(void *state, stet_run *run);
     /* A settling is over, and the results of its runs are stored: the kind may release what it kept from others. May be

@@ -36,10 +36,8 @@ stet_status stet_sched_open(stet_project *project, stet_space *space, const char
     stet_status status = stet_space_branch(space, s->branch_name, &s->branch, err);
     s->envelopes =
         (stet_envelopes){.space = space, .branch = s->branch, .open = sched_space, .ctx = s, .arena = STET_ARENA_INIT};
-    if (status == STET_OK && opts->persist)
-        status = stet_memo_open(space, s->branch, &s->memo, err);
-    else if (status == STET_OK)
-        s->memo = stet_memo_volatile(space, s->branch);
+    if (status == STET_OK)
+        s->memo = stet_memo_open(space, s->branch, opts->persist);
     if (status == STET_OK)
         status = stet_space_seq(space, &s->seen, err);
     s->plan = stet_plan_new(&(stet_plan_source){s, sched_readers});
@@ -75,7 +73,7 @@ void stet_sched_close(stet_sched *s) {
     sched_async_free(s);
     sched_far_free(s);
     if (s->memo)
-        s->memo->ops->close(s->memo);
+        stet_memo_close(s->memo);
     for (size_t i = 0; stet_map_next(&s->spaces, &i, &key, &len, &slot);)
         stet_space_close(slot->p);
     for (size_t i = 0; i < s->schema_values.len; i++)
@@ -291,15 +289,14 @@ static void remember(stet_sched *s) {
     bool any = false;
     stet_survey known;
     if (!s->memo->durable || s->opts.observe_only || s->stopped || s->more || s->others || s->report.aside > 0 ||
-        !stet_plan_at_rest(s->plan) || left_materializers(s) || s->memo->ops->any(s->memo, &any, NULL) != STET_OK ||
-        !any)
+        !stet_plan_at_rest(s->plan) || left_materializers(s) || stet_memo_any(s->memo, &any, NULL) != STET_OK || !any)
         return;
     if (sched_far_aside(s)) /* who waits for that is not done */
         return;
     int64_t left = (int64_t)(s->report.left);
     if (sched_survey(s, &known, NULL) == STET_OK && known.same && known.left == left)
         return;
-    if (s->memo->ops->surveyed(s->memo, s->demand, s->looked, (size_t)left, NULL) != STET_OK)
+    if (stet_memo_surveyed(s->memo, s->demand, s->looked, (size_t)left, NULL) != STET_OK)
         return; /* then the next one looks at them again */
 }
 
@@ -373,12 +370,12 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
     if (status == STET_OK && s->outdated)
         sched_renew(s);
     if (status == STET_OK)
-        status = s->memo->ops->any(s->memo, &pending, err);
+        status = stet_memo_any(s->memo, &pending, err);
     stet_survey survey = {0};
     if (status == STET_OK)
         status = look_for_survey(s, pending, &survey, err);
     if (status == STET_OK)
-        status = s->memo->ops->failed(s->memo, &failed, err);
+        status = stet_memo_failed(s->memo, &failed, err);
     if (status == STET_OK)
         quiet = (!pending || (s->since > 0 && !survey.newer)) && s->memo->durable && failed.len == 0 &&
                 stet_plan_count(s->plan) == 0 && !s->has_far;
@@ -537,7 +534,7 @@ stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_
                              size_t node_count, size_t *runs, stet_error *err) {
     bool pending, far = false;
     *runs = 0;
-    stet_status status = s->memo->ops->any(s->memo, &pending, err);
+    stet_status status = stet_memo_any(s->memo, &pending, err);
     /* What is read in another space, here or by what is read here, may be outdated there without a mark here. */
     for (size_t i = 0; i < count; i++)
         far = far || at[i].space != s->space;

@@ -198,7 +198,7 @@ static bool has_stored(action_run *r, stet_arena *arena, stet_memo_action *x) {
         status = sched_run_transaction(r, &err);
     }
     if (status == STET_OK && !s->outdated && !r->unwanted && sched_child_there(r))
-        stands = s->memo->ops->load(s->memo, a->piece->piece->key, a->node, arena, x, &err) == STET_OK && x->observed &&
+        stands = stet_memo_load(s->memo, a->piece->piece->key, a->node, arena, x, &err) == STET_OK && x->observed &&
                  x->state == STET_STATE_STANDS && !x->failed && stet_hash_equal(x->implementation, a->fingerprint) &&
                  stet_hash_equal(x->runtime, s->runtime);
     drop_transaction(r);

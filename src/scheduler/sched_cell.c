@@ -394,7 +394,7 @@ void sched_cells_recall(stet_sched *s, const sched_action *a) {
     stet_address *cells;
     size_t count = sched_bound_cells(a, &arena, &cells);
     write_list l = {0};
-    if (count > 0 && s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, NULL) == STET_OK &&
+    if (count > 0 && stet_memo_load(s->memo, a->piece->piece->key, a->node, &arena, &x, NULL) == STET_OK &&
         x.observed) {
         stet_vec_reserve(&l, stet_plan_writes(s->plan, a->id, NULL, 0) + 1);
         l.len = stet_plan_writes(s->plan, a->id, l.at, l.cap);

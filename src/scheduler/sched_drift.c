@@ -47,7 +47,7 @@ static stet_status compare(stet_sched *s, const sched_action *a, stet_sched_drif
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x = {0};
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, &mine);
+    stet_status status = stet_memo_load(s->memo, a->piece->piece->key, a->node, &arena, &x, &mine);
     const char *memory = state_in_memory(s, a), *tables = state_in_tables(&x);
     out->actions++;
     if (status == STET_NOT_FOUND) {

@@ -85,7 +85,7 @@ static void load_earlier(action_run *r) {
     bool known = true;
     if (!s->memo->durable)
         known = a->told;
-    else if (s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, NULL) == STET_OK)
+    else if (stet_memo_load(s->memo, a->piece->piece->key, a->node, &arena, &x, NULL) == STET_OK)
         known = a->told || told(s, &x);
     plan_writes own = planned(s, a);
     /* Of one that ran in this process the plan tells all. The record may be of a run before that, which had written more:
@@ -227,7 +227,7 @@ stet_status sched_earlier_gone(stet_sched *s, stet_tx *tx, const sched_action *c
         own = planned(s, a);
     for (size_t i = 0; i < own.len && status == STET_OK; i++)
         status = stet_piece_take_back(tx, p->piece, &own.at[i].name, own.at[i].path, true, err);
-    bool there = s->memo->ops->load(s->memo, p->piece->key, node, &arena, &x, NULL) == STET_OK;
+    bool there = stet_memo_load(s->memo, p->piece->key, node, &arena, &x, NULL) == STET_OK;
     for (size_t i = 0; there && i < x.write_count && status == STET_OK; i++)
         if (!x.writes[i].space)
             status = stet_piece_take_back(tx, p->piece, &x.writes[i].name, x.writes[i].path, true, err);

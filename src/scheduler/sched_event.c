@@ -345,7 +345,7 @@ static stet_status guard(sending *e, stet_tx *tx, stet_error *err) {
         stet_memo_action x = {0};
         const char *space = strrchr(e->coordinators.at[i], ' '); /* a scope may hold spaces */
         char *piece = stet_strndup(e->coordinators.at[i], (size_t)(space - e->coordinators.at[i]));
-        if (e->s->memo->ops->load(e->s->memo, piece, space + 1, &arena, &x, NULL) != STET_OK)
+        if (stet_memo_load(e->s->memo, piece, space + 1, &arena, &x, NULL) != STET_OK)
             x.read_count = 0;
         for (size_t k = 0; k < x.read_count && status == STET_OK; k++) {
             stet_value ignored;

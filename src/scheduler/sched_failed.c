@@ -41,7 +41,7 @@ static stet_status look_at_record(stet_sched *s, sched_action *a, stet_error *er
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x = {0};
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, &mine);
+    stet_status status = stet_memo_load(s->memo, a->piece->piece->key, a->node, &arena, &x, &mine);
     if (status == STET_OK && x.observed && stet_hash_equal(x.implementation, a->fingerprint) &&
         stet_hash_equal(x.runtime, s->runtime)) {
         a->failed = x.failed;
@@ -67,7 +67,7 @@ static int by_number(const void *a, const void *b) {
 stet_status sched_meet_failures(stet_sched *s, stet_error *err) {
     stet_numbers failed = {0};
     stet_arena arena = STET_ARENA_INIT;
-    stet_status status = s->memo->ops->failed(s->memo, &failed, err);
+    stet_status status = stet_memo_failed(s->memo, &failed, err);
     for (size_t i = 0; i < failed.len && status == STET_OK; i++) {
         const stet_slot *slot = stet_map_get(&s->numbers, &failed.at[i], sizeof *failed.at);
         if (!slot) {
@@ -528,7 +528,7 @@ stet_status sched_doubt_waiting(stet_sched *s, stet_error *err) {
         if (!a->failed || !stet_plan_is_left(s->plan, a->id))
             continue;
         a->failed = a->asked = false;
-        status = s->memo->ops->distrust(s->memo, a->piece->piece->key, &a->node, 1, STET_REASON_WAITS, err);
+        status = stet_memo_distrust(s->memo, a->piece->piece->key, &a->node, 1, STET_REASON_WAITS, err);
     }
     return status;
 }

@@ -690,7 +690,7 @@ stet_status sched_load(stet_sched *s, const char *piece_key, const char *node, u
         return STET_OK;
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x;
-    bool known = s->memo->ops->load(s->memo, piece_key, node, &arena, &x, NULL) == STET_OK;
+    bool known = stet_memo_load(s->memo, piece_key, node, &arena, &x, NULL) == STET_OK;
     status = sched_load_action(s, piece_key, node, known ? x.number : 0, known ? &x : NULL, id, err);
     stet_arena_release(&arena);
     return status;
@@ -714,7 +714,7 @@ stet_status sched_look_again(stet_sched *s, uint32_t id, stet_error *err) {
     if (!sched_restorable(a))
         return STET_OK;
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, &mine);
+    stet_status status = stet_memo_load(s->memo, a->piece->piece->key, a->node, &arena, &x, &mine);
     bool trusted = status == STET_OK && x.observed && x.state != STET_STATE_UNKNOWN &&
                    stet_hash_equal(x.implementation, a->fingerprint) && stet_hash_equal(x.runtime, s->runtime);
     bool stands = trusted && x.state == STET_STATE_STANDS;

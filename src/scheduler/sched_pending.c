@@ -34,7 +34,7 @@ stet_status sched_load_number(stet_sched *s, int64_t number, stet_arena *arena, 
     stet_memo_action x;
     uint32_t id;
     stet_arena_clear(arena);
-    stet_status status = s->memo->ops->get(s->memo, number, arena, &x, &mine);
+    stet_status status = stet_memo_get(s->memo, number, arena, &x, &mine);
     if (status == STET_OK)
         status = sched_load_action(s, x.piece, x.action, number, &x, &id, &mine);
     return pass_over(status, &mine, err);
@@ -68,7 +68,7 @@ stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref pa
         s->holding = true; /* until the plan has said what is next */
         held = false;
     }
-    stet_status status = s->memo->ops->readers(s->memo, uuid, &name, path, kind, note_number, &l, covered, err);
+    stet_status status = stet_memo_readers(s->memo, uuid, &name, path, kind, note_number, &l, covered, err);
     stet_arena arena = STET_ARENA_INIT;
     for (size_t i = 0; i < l.at.len && status == STET_OK; i++)
         status = sched_load_number(s, l.at.at[i], &arena, err);
@@ -200,7 +200,7 @@ stet_status sched_survey(stet_sched *s, stet_survey *out, stet_error *err) {
     s->demand = demand_hash(s);
     if (!s->memo->durable || s->opts.observe_only)
         return STET_NOT_FOUND;
-    stet_status status = s->memo->ops->survey(s->memo, s->demand, out, err);
+    stet_status status = stet_memo_survey(s->memo, s->demand, out, err);
     if (status == STET_OK)
         s->since = out->through;
     return status;
@@ -212,7 +212,7 @@ stet_status sched_load_more(stet_sched *s, stet_error *err) {
     s->woken = false;
     /* What is of no use now may be of use to one that is not loaded yet: then there is no telling without all. */
     size_t limit = stet_plan_any_parked(s->plan) ? SIZE_MAX : s->window;
-    stet_status status = s->memo->ops->pending(s->memo, s->since, s->after, limit, note_mark, &l, err);
+    stet_status status = stet_memo_pending(s->memo, s->since, s->after, limit, note_mark, &l, err);
     s->report.looked += l.seen;
     s->more = l.seen == limit;
     s->after = l.last;
@@ -259,7 +259,7 @@ stet_status sched_load_pending(stet_sched *s, stet_error *err) {
     if (status == STET_OK || status == STET_NOT_FOUND)
         status = sched_load_more(s, err);
     if (status == STET_OK && s->more) {
-        status = s->memo->ops->count(s->memo, NULL, &s->left, err);
+        status = stet_memo_count(s->memo, NULL, &s->left, err);
         s->left = s->left > s->window ? s->left - s->window : 0;
     }
     return status == STET_OK ? sched_meet_failures(s, err) : status;

@@ -241,7 +241,7 @@ stet_status sched_report_count(stet_sched *s, int64_t left, stet_error *err) {
         s->report.total += n;
         n = 0;
         if (status == STET_OK && left < 0)
-            status = s->memo->ops->count(s->memo, p->piece->key, &n, err);
+            status = stet_memo_count(s->memo, p->piece->key, &n, err);
         t.marked += n;
     }
     if (left >= 0)

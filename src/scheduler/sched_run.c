@@ -215,7 +215,7 @@ void sched_run_execute(action_run *r) {
         status = check_inputs(r, stet_value_get(a->row, "argumentSchema"), &err);
     if (status == STET_OK) {
         begun = true;
-        status = a->kind->start(state, NULL, &r->base, &err);
+        status = a->kind->start(state, &r->base, &err);
         if (status == STET_OK && !r->base.ended && !a->kind->asynchronous)
             status = stet_fail(&err, STET_INTERNAL, "the module came back without a result");
     }
@@ -615,8 +615,8 @@ static bool stands_now(stet_sched *s, const sched_action *a) {
     stet_memo_action x = {0};
     if (!s->memo->durable || a->asked)
         return false;
-    bool stands = s->memo->ops->load(s->memo, a->piece->piece->key, a->node, &arena, &x, NULL) == STET_OK &&
-                  x.observed && x.state == STET_STATE_STANDS && stet_hash_equal(x.implementation, a->fingerprint) &&
+    bool stands = stet_memo_load(s->memo, a->piece->piece->key, a->node, &arena, &x, NULL) == STET_OK && x.observed &&
+                  x.state == STET_STATE_STANDS && stet_hash_equal(x.implementation, a->fingerprint) &&
                   stet_hash_equal(x.runtime, s->runtime);
     stet_arena_release(&arena);
     return stands;

@@ -24,7 +24,7 @@ static stet_status adopt(stet_sched *s, sched_piece *p, stet_error *err) {
         return STET_OK;
     stet_status status = stet_standing_adopt(s->space, s->branch, err);
     if (status == STET_OK)
-        status = s->memo->ops->knows(s->memo, p->piece->key, &knows, err);
+        status = stet_memo_knows(s->memo, p->piece->key, &knows, err);
     if (status != STET_OK || (knows && stet_hash_equal(p->piece->runtime, s->runtime)))
         return status;
     status = stet_standing_adopt_piece(s->space, s->branch, p->piece->name, err);
@@ -248,8 +248,8 @@ static stet_status result_leads(stet_sched *s, const sched_piece *p, bool *out, 
     if (!s->memo->durable)
         return STET_OK;
     char *id = stet_piece_part(p->piece->name, "links", NULL);
-    stet_status status = s->memo->ops->readers(s->memo, NULL, &(stet_docname){id, p->piece->scope}, STET_PATH_ROOT,
-                                               STET_VALUE, note_reader, &readers, &complete, err);
+    stet_status status = stet_memo_readers(s->memo, NULL, &(stet_docname){id, p->piece->scope}, STET_PATH_ROOT,
+                                           STET_VALUE, note_reader, &readers, &complete, err);
     stet_free(id);
     *out = false;
     if (status == STET_OK)

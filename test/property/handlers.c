@@ -364,7 +364,7 @@ static void compare_index(test *t) {
             continue;
         stet_arena arena = STET_ARENA_INIT;
         stet_memo_action x;
-        ok(memo->ops->load(memo, "piece:p", strchr(name, '/') + 1, &arena, &x, &err));
+        ok(stet_memo_load(memo, "piece:p", strchr(name, '/') + 1, &arena, &x, &err));
         if ((x.state != STET_STATE_STANDS) != stet_plan_is_dirty(plan, id))
             fail_msg("step %ld: %s is %s in memory and %s in the index", t->step, name,
                      stet_plan_is_dirty(plan, id) ? "dirty" : "standing", stet_action_state_name(x.state));

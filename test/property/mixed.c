@@ -424,7 +424,7 @@ static void justified(test *t, const char *node, int64_t until) {
     stet_free(name);
     if (changed)
         return;
-    if (memo->ops->load(memo, "piece:p", node, &arena, &x, NULL) != STET_OK) {
+    if (stet_memo_load(memo, "piece:p", node, &arena, &x, NULL) != STET_OK) {
         stet_arena_release(&arena);
         return; /* it went with its element */
     }
@@ -504,7 +504,7 @@ static void settle_whole(test *t) {
     stet_buf_clear(&t->left);
     stet_buf_char(&t->left, ' ');
     stet_memo *memo = stet_sched_memo(t->w->sched);
-    ok(memo->ops->pending(memo, 0, 0, SIZE_MAX, note_left, t, &err));
+    ok(stet_memo_pending(memo, 0, 0, SIZE_MAX, note_left, t, &err));
 }
 
 static void settle_part(test *t) {

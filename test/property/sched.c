@@ -537,7 +537,7 @@ static void compare_index(world *w) {
         snprintf(piece_doc, sizeof piece_doc, "piece:p%c", name[1]);
         stet_arena arena = STET_ARENA_INIT;
         stet_memo_action x;
-        ok(memo->ops->load(memo, piece_doc, strchr(name, '/') + 1, &arena, &x, &err));
+        ok(stet_memo_load(memo, piece_doc, strchr(name, '/') + 1, &arena, &x, &err));
         bool dirty = stet_plan_is_dirty(plan, id);
         /* What was dirty here before another ran it costs a run when it is wanted, and no result. */
         if ((x.state != STET_STATE_STANDS) != dirty && !(dirty && w->driven) && !(dirty && is_retry(w, id, &x)))

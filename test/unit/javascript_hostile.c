@@ -361,16 +361,13 @@ static void memory_does_not_grow(void **ctx) {
     };
     enum { FUNCTIONS = sizeof functions / sizeof *functions };
     int runs = getenv("STET_TEST_SHORT") ? 3000 : getenv("STET_TEST_LONG") ? 1000000 : 100000;
-    void *programs[FUNCTIONS];
     stet_value modules[FUNCTIONS], inputs = fake_parse("{\"o\":{\"a\":[1,2]}}"), bindings = fake_references(inputs);
     stet_error err = STET_ERROR_INIT;
     low_marks marks = {0, 0}, other = {0, 0};
     void *was = state;
     state = js_open("{}");
-    for (int k = 0; k < FUNCTIONS; k++) {
+    for (int k = 0; k < FUNCTIONS; k++)
         modules[k] = js_module(functions[k]);
-        assert_int_equal(stet_module_javascript.prepare(state, modules[k], &programs[k], &err), STET_OK);
-    }
     for (int i = 0; i < runs; i++) {
         int k = i % FUNCTIONS;
         fake_run r = fake_run_of(stet_value_retain(inputs));
@@ -379,19 +376,17 @@ static void memory_does_not_grow(void **ctx) {
                             .descriptor = modules[k],
                             .bindings = bindings,
                             .name = "test"};
-        assert_int_equal(stet_module_javascript.start(state, programs[k], &r.base, &err), STET_OK);
+        assert_int_equal(stet_module_javascript.start(state, &r.base, &err), STET_OK);
         assert_true(r.done);
         fake_run_release(&r);
         look(&marks, i, runs);
     }
     no_growth(&marks, runs, "runs");
-    for (int k = 0; k < FUNCTIONS; k++) {
-        stet_module_javascript.forget(state, programs[k]);
+    for (int k = 0; k < FUNCTIONS; k++)
         stet_value_release(modules[k]);
-    }
     stet_value_release(inputs);
     stet_value_release(bindings);
-    /* Preparing and forgetting, too. */
+    /* Compiling and forgetting, too. */
     for (int i = 0; i < runs / 20; i++) {
         char *function = stet_asprintf("() => %d", i);
         becomes(function, function + 6);

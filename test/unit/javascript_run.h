@@ -35,10 +35,9 @@ static inline stet_value js_module(const char *implementation) {
     return module;
 }
 
-/* Prepares and runs. `bindings` may be null: then the inputs are references. Consumes all but `event`. */
+/* Compiles and runs. `bindings` may be null: then the inputs are references. Consumes all but `event`. */
 static inline void js_run_do(void *state, fake_run *r, stet_value module, stet_value inputs, stet_value bindings,
                              stet_value event) {
-    void *program = NULL;
     stet_error err = STET_ERROR_INIT;
     stet_value node = stet_value_object();
     *r = fake_run_of(inputs);
@@ -48,13 +47,9 @@ static inline void js_run_do(void *state, fake_run *r, stet_value module, stet_v
     stet_value_put(&node, "inputs", stet_value_retain(bindings));
     r->base = (stet_run){
         .ops = &fake_run_ops, .node = node, .descriptor = module, .bindings = bindings, .event = event, .name = "test"};
-    if (stet_module_javascript.prepare(state, module, &program, &err) != STET_OK) {
+    if (stet_module_javascript.start(state, &r->base, &err) != STET_OK) {
         fake_fail(&r->base, &err);
         stet_error_clear(&err);
-    } else {
-        if (stet_module_javascript.start(state, program, &r->base, &err) != STET_OK)
-            abort();
-        stet_module_javascript.forget(state, program);
     }
     stet_value_release(node);
     stet_value_release(bindings);

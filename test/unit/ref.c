@@ -34,7 +34,7 @@ static char *call(const char *ref, const char *inputs, char **reads) {
         stet_error_clear(&err);
         return text;
     }
-    assert_int_equal(stet_module_ref.start(NULL, NULL, &f.base, &err), STET_OK);
+    assert_int_equal(stet_module_ref.start(NULL, &f.base, &err), STET_OK);
     assert_true(f.done);
     char *text = fake_run_text(&f);
     if (reads)

@@ -1,4 +1,7 @@
-/* memo_durable.c - the record of past runs, over the observations of the space. */
+/* memo.c - the record of past runs, over the observations of the space.
+ *
+ * A record that is not durable (`[scheduler] persist = false`) knows and stores nothing: each function says so first.
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +11,7 @@
 #include "scheduler/memo.h"
 #include "scheduler/standing.h"
 
-static void x_close(stet_memo *x) {
+void stet_memo_close(stet_memo *x) {
     free(x);
 }
 
@@ -47,43 +50,54 @@ static stet_status visit_mark(void *ctx, int64_t number, const stet_docname *pie
     return status;
 }
 
-static stet_status x_pending(stet_memo *x, int64_t since, int64_t after, size_t limit, stet_memo_visit_pending visit,
-                             void *ctx, stet_error *err) {
+stet_status stet_memo_pending(stet_memo *x, int64_t since, int64_t after, size_t limit, stet_memo_visit_pending visit,
+                              void *ctx, stet_error *err) {
+    if (!x->durable)
+        return STET_OK;
     visiting v = {visit, ctx};
     stet_status status = be_current(x, err);
     return status == STET_OK ? stet_observe_each_mark(x->space, x->branch, since, after, limit, visit_mark, &v, err)
                              : status;
 }
 
-static stet_status x_count(stet_memo *x, const char *piece, size_t *out, stet_error *err) {
+stet_status stet_memo_count(stet_memo *x, const char *piece, size_t *out, stet_error *err) {
+    *out = 0;
+    if (!x->durable)
+        return STET_OK;
     stet_piece_id id = {.name = {NULL, NULL}};
     if (piece)
         stet_piece_id_of(piece, &id);
     return stet_observe_count_marks(x->space, x->branch, id.name.id, id.name.scope, out, err);
 }
 
-static stet_status x_survey(stet_memo *x, stet_hash demand, stet_survey *out, stet_error *err) {
+stet_status stet_memo_survey(stet_memo *x, stet_hash demand, stet_survey *out, stet_error *err) {
+    if (!x->durable)
+        return STET_NOT_FOUND;
     stet_status status = be_current(x, err);
     return status == STET_OK ? stet_observe_survey(x->space, x->branch, demand, out, err) : status;
 }
 
-static stet_status x_surveyed(stet_memo *x, stet_hash demand, int64_t version, size_t left, stet_error *err) {
+stet_status stet_memo_surveyed(stet_memo *x, stet_hash demand, int64_t version, size_t left, stet_error *err) {
+    if (!x->durable)
+        return STET_OK;
     return stet_observe_surveyed(x->space, x->branch, demand, version, (int64_t)left, err);
 }
 
-static stet_status x_any(stet_memo *x, bool *out, stet_error *err) {
+stet_status stet_memo_any(stet_memo *x, bool *out, stet_error *err) {
+    *out = false;
+    if (!x->durable)
+        return STET_OK;
     stet_status status = be_current(x, err);
     return status == STET_OK ? stet_observe_any(x->space, x->branch, NULL, NULL, out, err) : status;
 }
 
-static stet_status x_readers(stet_memo *x, const char *space, const stet_docname *name, stet_pathref path,
-                             stet_change_kind kind, stet_memo_visit visit, void *ctx, bool *complete, stet_error *err) {
+stet_status stet_memo_readers(stet_memo *x, const char *space, const stet_docname *name, stet_pathref path,
+                              stet_change_kind kind, stet_memo_visit visit, void *ctx, bool *complete,
+                              stet_error *err) {
     stet_numbers found = {0};
-    *complete = false;
-    if (space) { /* changes over there come as marks, pushed by that space */
-        *complete = true;
+    *complete = space || !x->durable; /* changes in another space come as marks, pushed by that space */
+    if (*complete)
         return STET_OK;
-    }
     stet_status status = stet_observe_readers(x->space, x->branch, name, path, kind, &found, err);
     if (status == STET_OK)
         for (size_t i = 0; i < found.len && status == STET_OK; i++)
@@ -92,7 +106,9 @@ static stet_status x_readers(stet_memo *x, const char *space, const stet_docname
     return status;
 }
 
-static stet_status x_failed(stet_memo *x, stet_numbers *out, stet_error *err) {
+stet_status stet_memo_failed(stet_memo *x, stet_numbers *out, stet_error *err) {
+    if (!x->durable)
+        return STET_OK;
     return stet_observe_failed(x->space, x->branch, NULL, NULL, out, err);
 }
 
@@ -123,7 +139,9 @@ static void describe(const stet_action_record *r, stet_arena *arena, stet_memo_a
     }
 }
 
-static stet_status x_get(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out, stet_error *err) {
+stet_status stet_memo_get(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out, stet_error *err) {
+    if (!x->durable)
+        return stet_fail(err, STET_NOT_FOUND, "nothing is recorded of action %lld", (long long)number);
     stet_action_record r;
     stet_status status = stet_observe_brief(x->space, number, arena, &r, err);
     if (status != STET_OK)
@@ -138,14 +156,16 @@ static stet_status x_get(stet_memo *x, int64_t number, stet_arena *arena, stet_m
     return STET_OK;
 }
 
-static stet_status x_load(stet_memo *x, const char *piece, const char *action, stet_arena *arena, stet_memo_action *out,
-                          stet_error *err) {
+stet_status stet_memo_load(stet_memo *x, const char *piece, const char *action, stet_arena *arena,
+                           stet_memo_action *out, stet_error *err) {
+    if (!x->durable)
+        return stet_fail(err, STET_NOT_FOUND, "%s: nothing is recorded of %s", piece, action);
     stet_piece_id id;
     stet_piece_id_of(piece, &id);
     stet_action_key key = {.piece = id.name.id, .scope = id.name.scope, .action = action};
     int64_t number;
     stet_status status = stet_observe_number(x->space, x->branch, &key, &number, err);
-    return status == STET_OK ? x_get(x, number, arena, out, err) : status;
+    return status == STET_OK ? stet_memo_get(x, number, arena, out, err) : status;
 }
 
 static stet_action_key *keys_of(const stet_docname *piece, const char *const *actions, size_t count) {
@@ -155,8 +175,10 @@ static stet_action_key *keys_of(const stet_docname *piece, const char *const *ac
     return keys;
 }
 
-static stet_status x_distrust(stet_memo *x, const char *piece, const char *const *actions, size_t count,
-                              stet_reason reason, stet_error *err) {
+stet_status stet_memo_distrust(stet_memo *x, const char *piece, const char *const *actions, size_t count,
+                               stet_reason reason, stet_error *err) {
+    if (!x->durable)
+        return STET_OK;
     enum { AT_ONCE = 100000 }; /* each is harmless by itself, and a million would take half a gigabyte */
     stet_piece_id id;
     stet_piece_id_of(piece, &id);
@@ -169,8 +191,10 @@ static stet_status x_distrust(stet_memo *x, const char *piece, const char *const
     return status;
 }
 
-static stet_status x_forget(stet_memo *x, const char *piece, const char *const *actions, size_t count,
-                            stet_error *err) {
+stet_status stet_memo_forget(stet_memo *x, const char *piece, const char *const *actions, size_t count,
+                             stet_error *err) {
+    if (!x->durable)
+        return STET_OK;
     stet_piece_id id;
     stet_piece_id_of(piece, &id);
     if (!actions)
@@ -187,32 +211,18 @@ static bool stop(void *ctx, int64_t action, const char *name, size_t name_len, c
     return false;
 }
 
-static stet_status x_knows(stet_memo *x, const char *piece, bool *out, stet_error *err) {
+stet_status stet_memo_knows(stet_memo *x, const char *piece, bool *out, stet_error *err) {
     stet_piece_id id;
     stet_piece_id_of(piece, &id);
     stet_action_filter one = {.piece = id.name.id, .scope = id.name.scope, .generation = -1, .limit = 1};
-    *out = false;
+    *out = !x->durable; /* as much as it ever will be */
+    if (!x->durable)
+        return STET_OK;
     return stet_observe_scan(x->space, x->branch, &one, stop, out, err);
 }
 
-static const stet_memo_ops durable_ops = {.close = x_close,
-                                          .pending = x_pending,
-                                          .count = x_count,
-                                          .survey = x_survey,
-                                          .surveyed = x_surveyed,
-                                          .any = x_any,
-                                          .readers = x_readers,
-                                          .failed = x_failed,
-                                          .load = x_load,
-                                          .get = x_get,
-                                          .distrust = x_distrust,
-                                          .forget = x_forget,
-                                          .knows = x_knows};
-
-stet_status stet_memo_open(stet_space *s, int64_t branch, stet_memo **out, stet_error *err) {
-    (void)err;
+stet_memo *stet_memo_open(stet_space *s, int64_t branch, bool durable) {
     stet_memo *x = stet_alloc_zero(sizeof *x);
-    *x = (stet_memo){&durable_ops, s, branch, true};
-    *out = x;
-    return STET_OK;
+    *x = (stet_memo){s, branch, durable};
+    return x;
 }
