@@ -128,7 +128,7 @@ static void forget_predecessor(stet_sched *s, const sched_piece *p, const char *
 stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_lists *lists, stet_error *err) {
     stet_status status = STET_OK;
     bool some = false;
-    s->removes |= lists->gone.len > 0;
+    s->batch.removes_children |= lists->gone.len > 0;
     if (a->role == STET_CHILD_REDUCE)
         rank_chain(s, a);
     for (size_t i = 0; i < lists->moved.len; i++)
@@ -211,7 +211,7 @@ void sched_children_news(stet_sched *s, const stet_docname *doc) {
     char *piece = name ? stet_piece_around(doc) : NULL;
     if (!piece)
         return;
-    s->remade = true;
+    s->marks.children_remade = true;
     char *children = stet_child_instance_id(name + strlen(":children:"), "");
     size_t len = strlen(children) - 1; /* "rows[": theirs, and those of their own children */
     bool some = false;

@@ -130,7 +130,7 @@ static stet_status compare_writes(action_run *r, stet_rerun *out, stet_error *er
     stet_sched *s = r->s;
     const stet_doc_change *changes;
     size_t count;
-    stet_status status = stet_group_add(s->group, r->tx, &changes, &count, err);
+    stet_status status = stet_group_add(s->batch.group, r->tx, &changes, &count, err);
     if (status != STET_OK)
         return status;
     r->tx = NULL;
@@ -138,7 +138,7 @@ static stet_status compare_writes(action_run *r, stet_rerun *out, stet_error *er
     stet_path value = STET_PATH_INIT;
     stet_path_push(&value, "value");
     if (count > 0)
-        status = stet_tx_begin_in(s->group, &after, err);
+        status = stet_tx_begin_in(s->batch.group, &after, err);
     for (size_t i = 0; i < count && status == STET_OK; i++) {
         stet_doc_state before;
         stet_value now = stet_value_null();
@@ -186,9 +186,9 @@ static stet_status run_again(stet_sched *s, sched_action *a, const stet_action_r
     stet_value_release(r.result);
     stet_error_clear(&r.error);
     sched_children_release(&r);
-    if (s->group)
-        stet_group_end(s->group);
-    s->group = NULL;
+    if (s->batch.group)
+        stet_group_end(s->batch.group);
+    s->batch.group = NULL;
     return status;
 }
 

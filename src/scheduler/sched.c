@@ -27,7 +27,7 @@ stet_status stet_sched_open(stet_project *project, stet_space *space, const char
     s->project = project;
     s->space = space;
     s->opts = *opts;
-    s->window = opts->window ? opts->window : SCHED_WINDOW;
+    s->marks.window = opts->window ? opts->window : SCHED_WINDOW;
     s->branch_name = stet_strdup(branch ? branch : "");
     s->runtime = stet_sched_runtime(opts);
     s->ground = (stet_path)STET_PATH_INIT;
@@ -39,7 +39,7 @@ stet_status stet_sched_open(stet_project *project, stet_space *space, const char
     if (status == STET_OK)
         s->memo = stet_memo_open(space, s->branch, opts->persist);
     if (status == STET_OK)
-        status = stet_space_seq(space, &s->seen, err);
+        status = stet_space_seq(space, &s->batch.seen, err);
     s->plan = stet_plan_new(&(stet_plan_source){s, sched_readers});
     if (status != STET_OK) {
         stet_sched_close(s);
@@ -78,11 +78,11 @@ void stet_sched_close(stet_sched *s) {
         stet_space_close(slot->p);
     for (size_t i = 0; i < s->schema_values.len; i++)
         stet_value_release(s->schema_values.at[i]);
-    for (size_t i = 0; i < s->wanted_cells.len; i++)
-        stet_free(s->wanted_cells.at[i]);
+    for (size_t i = 0; i < s->want.names.len; i++)
+        stet_free(s->want.names.at[i]);
     stet_map_release(&s->pieces);
     stet_map_release(&s->numbers);
-    stet_map_release(&s->gone);
+    stet_map_release(&s->marks.unloaded);
     stet_map_release(&s->states);
     stet_map_release(&s->spaces);
     stet_map_release(&s->schemas);
@@ -90,19 +90,19 @@ void stet_sched_close(stet_sched *s) {
     stet_envelopes_release(&s->envelopes);
     stet_templates_release(&s->templates);
     stet_vec_release(&s->schema_values);
-    stet_vec_release(&s->wanted_cells);
-    stet_map_release(&s->named_cells);
-    stet_map_release(&s->wanted);
-    stet_vec_release(&s->members);
-    stet_vec_release(&s->stored);
-    stet_vec_release(&s->fell);
-    stet_vec_release(&s->roots);
-    stet_vec_release(&s->under);
+    stet_vec_release(&s->want.names);
+    stet_map_release(&s->want.named);
+    stet_map_release(&s->want.cells);
+    stet_vec_release(&s->batch.members);
+    stet_vec_release(&s->batch.stored);
+    stet_vec_release(&s->blocked.new_roots);
+    stet_vec_release(&s->blocked.roots);
+    stet_vec_release(&s->blocked.below);
     stet_vec_release(&s->noted);
-    stet_vec_release(&s->mine);
+    stet_vec_release(&s->batch.own);
     stet_lock_close(s->effects);
     stet_value_release(s->report.problems);
-    stet_value_release(s->failed_before);
+    stet_value_release(s->blocked.failed_before);
     stet_arena_release(&s->arena);
     stet_path_release(&s->ground);
     stet_free(s->branch_name);
@@ -160,28 +160,27 @@ static bool cancelled(stet_sched *s) {
 static bool idle_wanted(void *ctx, uint32_t node) {
     stet_sched *s = ctx;
     sched_action *a = stet_plan_data(s->plan, node);
-    return !s->preflight && a && a->piece->whole;
+    return !s->preflight.active && a && a->piece->whole;
 }
 
 /* What others commit while commands run: it may be that one of them is not wanted any more. */
 static stet_status look_around(stet_sched *s, stet_error *err) {
     int64_t head;
     bool news;
-    if (s->members.len > 0)
+    if (s->batch.members.len > 0)
         return STET_OK; /* looked at when they are stored */
     stet_status status = stet_space_seq(s->space, &head, err);
-    if (status == STET_OK && s->group && head != s->group_head)
+    if (status == STET_OK && s->batch.group && head != s->batch.head)
         sched_group_end(s);
     return status == STET_OK ? sched_news(s, &news, err) : status;
 }
 
 /* The plan may have to look at many that turn out to be of no use: on one snapshot. */
 static stet_status next_step(stet_sched *s, stet_plan_step *step, stet_error *err) {
-    s->hold = true;
+    s->marks.snapshot = SCHED_SNAPSHOT_WANTED;
     stet_status status = stet_plan_next(s->plan, sched_now(s), step, err);
-    s->hold = false;
-    stet_memo_let_go(s->space, s->holding);
-    s->holding = false;
+    stet_memo_let_go(s->space, s->marks.snapshot == SCHED_SNAPSHOT_HELD);
+    s->marks.snapshot = SCHED_SNAPSHOT_EACH;
     return status;
 }
 
@@ -222,7 +221,7 @@ static stet_status drain(stet_sched *s, stet_error *err) {
         stet_status status = STET_OK;
         if (s->outdated && !s->stopped && sched_async_count(s) == 0)
             status = renew(s, err);
-        else if (s->remade && !s->stopped)
+        else if (s->marks.children_remade && !s->stopped)
             status = take_up_children(s, err);
         if (status != STET_OK)
             return status;
@@ -238,9 +237,9 @@ static stet_status drain(stet_sched *s, stet_error *err) {
         if (step.kind == STET_PLAN_RUN) {
             status = sched_run(s, step.node, err);
             /* It read what nothing needed before: whoever writes that comes before those who read this one. */
-            if (status == STET_OK && s->woken)
+            if (status == STET_OK && s->marks.recheck)
                 status = sched_flush(s, err);
-            if (status == STET_OK && s->woken)
+            if (status == STET_OK && s->marks.recheck)
                 status = sched_load_more(s, err);
             if (status == STET_OK && sched_async_count(s) > 0) /* take up what has ended, without waiting */
                 status = sched_async_wait(s, 0, err);
@@ -254,7 +253,7 @@ static stet_status drain(stet_sched *s, stet_error *err) {
         } else {
             bool news;
             status = sched_flush(s, err);
-            if (status == STET_OK && s->more && !s->stopped) {
+            if (status == STET_OK && s->marks.has_more && !s->stopped) {
                 status = sched_load_more(s, err);
             } else if (status == STET_OK && (stet_plan_queued(s->plan) == 0 || s->stopped)) {
                 if (step.kind == STET_PLAN_IDLE && !s->stopped && stet_plan_idle(s->plan, idle_wanted, s) > 0)
@@ -288,15 +287,16 @@ static bool left_materializers(stet_sched *s) {
 static void remember(stet_sched *s) {
     bool any = false;
     stet_survey known;
-    if (!s->memo->durable || s->opts.observe_only || s->stopped || s->more || s->others || s->report.aside > 0 ||
-        !stet_plan_at_rest(s->plan) || left_materializers(s) || stet_memo_any(s->memo, &any, NULL) != STET_OK || !any)
+    if (!s->memo->durable || s->opts.observe_only || s->stopped || s->marks.has_more || s->marks.changed_by_others ||
+        s->report.aside > 0 || !stet_plan_at_rest(s->plan) || left_materializers(s) ||
+        stet_memo_any(s->memo, &any, NULL) != STET_OK || !any)
         return;
     if (sched_far_aside(s)) /* who waits for that is not done */
         return;
     int64_t left = (int64_t)(s->report.left);
     if (sched_survey(s, &known, NULL) == STET_OK && known.same && known.left == left)
         return;
-    if (stet_memo_surveyed(s->memo, s->demand, s->looked, (size_t)left, NULL) != STET_OK)
+    if (stet_memo_surveyed(s->memo, s->marks.demand, s->marks.version, (size_t)left, NULL) != STET_OK)
         return; /* then the next one looks at them again */
 }
 
@@ -320,10 +320,10 @@ void sched_tell_pause(stet_sched *s) {
     }
 }
 
-/* What was found not to be needed, of what is marked: `s->since`. */
+/* What was found not to be needed, of what is marked: `s->marks.surveyed`. */
 static stet_status look_for_survey(stet_sched *s, bool pending, stet_survey *out, stet_error *err) {
     bool grew;
-    s->since = 0;
+    s->marks.surveyed = 0;
     stet_status status = sched_show_results(s, err);
     if (status == STET_OK)
         status = sched_demand_cells(s, &grew, err); /* where a wanted cell leads is part of what is wanted */
@@ -341,7 +341,7 @@ static void forget_last(stet_sched *s, bool again) {
         if (stet_plan_data_there(s->plan, (uint32_t)i))
             sched_forget_waiting(s, a);
         if (a) {
-            a->ran = a->stays = false;
+            a->ran = a->came_back = false;
             a->declined = a->declined && again;
             a->conflicts = again ? a->conflicts : 0;
         }
@@ -351,57 +351,69 @@ static void forget_last(stet_sched *s, bool again) {
     }
 }
 
-static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
+/* One settling, as its phases hand it on. */
+typedef struct settling {
+    stet_sched *s;
+    bool again;   /* in one settling that a user asked for, another space may be settled several times */
+    bool pending; /* there are marks */
+    bool rests;   /* everything that is needed is up to date: nothing has to be loaded */
+    bool far;     /* something ran in another space, or is outdated there */
+    stet_survey survey;
+} settling;
+
+/* Forgets the last settling, and takes a snapshot of now. */
+static stet_status begin_settling(settling *w, stet_error *err) {
+    stet_sched *s = w->s;
+    bool news;
     stet_value_release(s->report.problems);
     s->report = (stet_sched_report){.problems = stet_value_array()};
     s->ran_whole = 0;
-    stet_value_release(s->failed_before);
-    s->failed_before = stet_value_array();
-    /* Another space may be settled several times for one settling of a user's. What was put aside then stays so. */
-    bool again = s->begun == sched_round(s);
+    stet_value_release(s->blocked.failed_before);
+    s->blocked.failed_before = stet_value_array();
+    w->again = s->begun == sched_round(s); /* what was put aside before in this round stays so */
     s->begun = sched_round(s);
-    forget_last(s, again);
-    stet_map_clear(&s->gone);
-    bool pending = false, news, grew = false, quiet = false;
-    stet_numbers failed = {0};
-    sched_group_end(s); /* a snapshot of now */
+    forget_last(s, w->again);
+    stet_map_clear(&s->marks.unloaded);
+    sched_group_end(s);
     sched_spaces_look(s);
     stet_status status = sched_news(s, &news, err);
     if (status == STET_OK && s->outdated)
         sched_renew(s);
+    return status;
+}
+
+/* Is there anything to do? */
+static stet_status look_for_work(settling *w, stet_error *err) {
+    stet_sched *s = w->s;
+    stet_numbers failed = {0};
+    stet_status status = stet_memo_any(s->memo, &w->pending, err);
     if (status == STET_OK)
-        status = stet_memo_any(s->memo, &pending, err);
-    stet_survey survey = {0};
-    if (status == STET_OK)
-        status = look_for_survey(s, pending, &survey, err);
+        status = look_for_survey(s, w->pending, &w->survey, err);
     if (status == STET_OK)
         status = stet_memo_failed(s->memo, &failed, err);
-    if (status == STET_OK)
-        quiet = (!pending || (s->since > 0 && !survey.newer)) && s->memo->durable && failed.len == 0 &&
-                stet_plan_count(s->plan) == 0 && !s->has_far;
+    bool rests = status == STET_OK && (!w->pending || (s->marks.surveyed > 0 && !w->survey.newer)) &&
+                 s->memo->durable && failed.len == 0 && stet_plan_count(s->plan) == 0 && !s->far_state.has_cells;
     const void *key;
     size_t len;
     stet_slot *slot;
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
         const sched_piece *p = slot->p;
-        quiet = quiet && p->piece->restart_count == 0;
+        rests = rests && p->piece->restart_count == 0;
         /* Whether what is wanted needs one that failed, only the graph in memory tells. */
         if (sched_part(s, p) && failed.len > 0)
-            s->since = 0;
+            s->marks.surveyed = 0;
     }
     stet_numbers_release(&failed);
-    bool far = false; /* something that is read is not up to date in its own space */
-    if (quiet && status == STET_OK)
-        status = sched_far_stale(s, &far, err);
-    quiet = quiet && !far;
-    if (quiet && status == STET_OK) { /* everything that is needed stands: nothing is loaded at all */
-        status = sched_report_count(s, !pending ? 0 : survey.same ? survey.left : -1, err);
-        *out = s->report;
-        out->problems = stet_value_retain(s->report.problems);
-        return status;
-    }
-    if (status == STET_OK)
-        status = open_lock(s, err);
+    if (rests)
+        status = sched_far_stale(s, &w->far, err);
+    w->rests = rests && status == STET_OK && !w->far;
+    return status;
+}
+
+static stet_status load_work(settling *w, stet_error *err) {
+    stet_sched *s = w->s;
+    bool grew;
+    stet_status status = open_lock(s, err);
     if (status == STET_OK)
         status = sched_enter(s, err);
     if (status == STET_OK)
@@ -412,51 +424,67 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
         status = sched_envelopes_again(s, err);
     if (status == STET_OK)
         sched_retry(s);
-    if (again)
+    if (w->again)
         stet_plan_resume(s->plan);
     else
         stet_plan_begin(s->plan);
     s->stopped = false;
-    far = false;
+    w->far = false;
     if (status == STET_OK)
-        status = sched_far_fresh(s, &far, err);
-    if (status == STET_OK && far)
+        status = sched_far_fresh(s, &w->far, err);
+    if (status == STET_OK && w->far)
         status = sched_load_pending(s, err);
-    for (int round = 0; status == STET_OK && round < MAX_ROUNDS; round++) {
-        size_t before = s->report.runs;
-        status = drain(s, err);
-        if (status == STET_OK && s->opts.rested && s->report.runs > before && !s->opts.observe_only)
-            status = s->opts.rested(s->opts.ctx, err);
-        if (status != STET_OK)
-            break;
-        /* What others did meanwhile, and where a wanted cell leads now. And marks that own commits set on actions that
-         * are not in memory: those whose output was overwritten. */
+    return status;
+}
+
+/* Runs what is outdated, then looks at what came of it. `*more`: another round is needed. */
+static stet_status run_round(settling *w, bool *more, stet_error *err) {
+    stet_sched *s = w->s;
+    size_t before = s->report.runs;
+    bool news = false, grew = false;
+    stet_status status = drain(s, err);
+    if (status == STET_OK && s->opts.rested && s->report.runs > before && !s->opts.observe_only)
+        status = s->opts.rested(s->opts.ctx, err);
+    /* What others did meanwhile, and where a wanted cell leads now. And marks that own commits set on actions that are
+     * not in memory: those whose output was overwritten. */
+    if (status == STET_OK)
         status = sched_news(s, &news, err);
-        news = news || s->others || s->reload;
-        s->reload = false;
-        if (status == STET_OK && (news || s->report.runs > before) && !s->opts.observe_only)
-            status = sched_load_pending(s, err);
-        if (status == STET_OK)
-            status = sched_envelopes_again(s, err);
-        if (status == STET_OK && (news || s->report.runs > before))
-            status = sched_show_results(s, err);
-        if (status == STET_OK)
-            status = sched_demand_cells(s, &grew, err);
-        if (grew)
-            sched_wake(s);
-        /* Until nothing runs elsewhere, and nobody there wants more of what is here. */
-        if (status == STET_OK && (far || news || grew || s->far_gained || s->report.runs > before)) {
-            far = true;
-            s->far_gained = false;
-            status = sched_far_fresh(s, &far, err);
-            sched_far_looked(s, far);
-        }
-        if (status == STET_OK && far)
-            status = sched_load_pending(s, err);
-        if (status != STET_OK || (!news && !grew && !far && !s->more && stet_plan_queued(s->plan) == 0) || s->stopped)
-            break;
+    news = news || s->marks.changed_by_others || s->marks.reload;
+    s->marks.reload = false;
+    if (status == STET_OK && (news || s->report.runs > before) && !s->opts.observe_only)
+        status = sched_load_pending(s, err);
+    if (status == STET_OK)
+        status = sched_envelopes_again(s, err);
+    if (status == STET_OK && (news || s->report.runs > before))
+        status = sched_show_results(s, err);
+    if (status == STET_OK)
+        status = sched_demand_cells(s, &grew, err);
+    if (grew)
+        sched_wake(s);
+    /* Until nothing runs elsewhere, and nobody there wants more of what is here. */
+    if (status == STET_OK && (w->far || news || grew || s->far_state.gained || s->report.runs > before)) {
+        w->far = true;
+        s->far_state.gained = false;
+        status = sched_far_fresh(s, &w->far, err);
+        sched_far_looked(s, w->far);
     }
-    sched_async_cancel(s); /* after a failure, or when it was stopped */
+    if (status == STET_OK && w->far)
+        status = sched_load_pending(s, err);
+    *more = !s->stopped && (news || grew || w->far || s->marks.has_more || stet_plan_queued(s->plan) > 0);
+    return status;
+}
+
+static stet_status run_rounds(settling *w, stet_error *err) {
+    stet_status status = STET_OK;
+    bool more = true;
+    for (int round = 0; status == STET_OK && more && round < MAX_ROUNDS; round++)
+        status = run_round(w, &more, err);
+    return status;
+}
+
+/* Stores and reports what was done, also after a failure or a stop. `status`: how the phases ended. */
+static stet_status end_settling(stet_sched *s, stet_status status, stet_error *err) {
+    sched_async_cancel(s);
     stet_status stored = sched_flush(s, status == STET_OK ? err : NULL);
     if (status == STET_OK)
         status = stored;
@@ -475,6 +503,20 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
         if (status == STET_OK)
             status = counted;
     }
+    return status;
+}
+
+static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
+    static stet_status (*const phases[])(settling *, stet_error *) = {begin_settling, look_for_work, load_work,
+                                                                      run_rounds};
+    settling w = {.s = s};
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < sizeof phases / sizeof *phases && status == STET_OK && !w.rests; i++)
+        status = phases[i](&w, err);
+    if (w.rests)
+        status = sched_report_count(s, !w.pending ? 0 : w.survey.same ? w.survey.left : -1, err);
+    else
+        status = end_settling(s, status, err);
     *out = s->report;
     out->problems = stet_value_retain(s->report.problems);
     return status;
@@ -482,7 +524,7 @@ static stet_status settle(stet_sched *s, stet_sched_report *out, stet_error *err
 
 stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err) {
     s->settling = true;
-    s->far_asked = false;
+    s->far_state.asked = false;
     sched_far_begin(s);
     stet_status status = settle(s, out, err);
     s->settling = false;
@@ -551,21 +593,21 @@ stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_
         stet_plan_demand(s->plan, sched_doc(s, uuid, &at[i].name), at[i].path, at[i].kind);
     }
     stet_sched_report report = {0};
-    s->preflight = true;
-    s->preflight_reads = at;
-    s->preflight_count = count;
-    s->preflight_nodes = nodes;
-    s->preflight_node_count = node_count;
+    s->preflight.active = true;
+    s->preflight.reads = at;
+    s->preflight.read_count = count;
+    s->preflight.nodes = nodes;
+    s->preflight.node_count = node_count;
     status = stet_sched_settle(s, &report, err);
-    s->preflight = false;
-    s->preflight_count = s->preflight_node_count = 0;
+    s->preflight.active = false;
+    s->preflight.read_count = s->preflight.node_count = 0;
     *runs = report.runs;
     if (status == STET_OK && report.aside > 0)
         status = not_settled(&report, err);
     stet_value_release(report.problems);
     /* What was wanted before is wanted again at the next settling, and nothing else. */
     stet_plan_demand_clear(s->plan);
-    stet_map_clear(&s->wanted);
+    stet_map_clear(&s->want.cells);
     const void *key;
     size_t len;
     stet_slot *slot;
@@ -586,7 +628,8 @@ stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *news, stet_erro
         if (status != STET_OK)
             return status;
         /* Marks come from other spaces, too, without a commit here. */
-        if (head > s->seen + (int64_t)s->mine.len || (s->memo->durable && stet_memo_version(s->space) != s->version)) {
+        if (head > s->batch.seen + (int64_t)s->batch.own.len ||
+            (s->memo->durable && stet_memo_version(s->space) != s->version)) {
             *news = true;
             return STET_OK;
         }

@@ -164,9 +164,9 @@ stet_status sched_async_refresh(action_run *r, stet_error *err) {
         drop_transaction(s->section);
     /* The group's snapshot must have what others committed since, this kind's own commits among them. */
     stet_status status = stet_space_seq(s->space, &head, err);
-    if (status == STET_OK && s->group && head != s->group_head) {
+    if (status == STET_OK && s->batch.group && head != s->batch.head) {
         bool news;
-        status = s->members.len > 0 ? sched_flush(s, err) : sched_news(s, &news, err);
+        status = s->batch.members.len > 0 ? sched_flush(s, err) : sched_news(s, &news, err);
         if (status == STET_OK)
             sched_group_end(s);
     }
@@ -174,7 +174,7 @@ stet_status sched_async_refresh(action_run *r, stet_error *err) {
         status = sched_run_transaction(r, err);
     if (status == STET_OK && r->a->kind->asynchronous) { /* the transaction of any other ends with its run */
         s->section = r;
-        if (!s->has_far) /* other spaces are read as they are known here, which may be older */
+        if (!s->far_state.has_cells) /* other spaces are read as they are known here, which may be older */
             stet_plan_reads_anew(s->plan, r->a->id);
     }
     return status;
@@ -224,9 +224,9 @@ bool sched_async_yield(action_run *r) {
     a->observed = a->same_code = true;
     if (a->failed)
         sched_take_back(s, a);
-    if (a->failed || a->below)
+    if (a->failed || a->below_failed)
         sched_rose(s);
-    a->failed = a->doubtful = a->below = a->verify = false;
+    a->failed = a->doubtful = a->below_failed = a->verify = false;
     a->conflicts = 0;
     sched_emit(s, STET_SCHED_CANCELLED, a, NULL);
     sched_cells_release(r);
@@ -257,7 +257,8 @@ void sched_async_ended(action_run *r) {
 stet_status sched_async_wait(stet_sched *s, int64_t ms, stet_error *err) {
     sched_async *x = s->async;
     size_t before = x->runs.len;
-    if (ms > 0 && s->members.len > 0) { /* what waits to be stored does not wait longer than it should, nor spins */
+    if (ms > 0 &&
+        s->batch.members.len > 0) { /* what waits to be stored does not wait longer than it should, nor spins */
         int64_t rest = sched_flush_in_us(s);
         ms = rest < 0 ? 0 : ms < rest / 1000 + 1 ? ms : rest / 1000 + 1;
     }

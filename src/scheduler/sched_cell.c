@@ -255,7 +255,7 @@ stet_status sched_cells_drop(action_run *r, stet_error *err) {
     }
     stet_tx_abort(r->tx);
     r->tx = r->reader.tx = NULL;
-    stet_status status = stet_tx_begin_in(r->s->group, &r->tx, err);
+    stet_status status = stet_tx_begin_in(r->s->batch.group, &r->tx, err);
     r->reader.tx = r->tx;
     for (size_t i = 0; i < count && status == STET_OK; i++) {
         stet_value ignored;

@@ -89,24 +89,24 @@ const char *stet_sched_passed_over(stet_sched *s) {
     stet_plan_nodes down = {0};
     const char *wrong = NULL;
     bool *under = stet_alloc_zero(stet_plan_count(s->plan) + 1);
-    for (size_t i = 0; i < s->under.len; i++)
-        under[s->under.at[i]] = true;
+    for (size_t i = 0; i < s->blocked.below.len; i++)
+        under[s->blocked.below.at[i]] = true;
     for (size_t i = 0; i < stet_plan_count(s->plan) && !wrong; i++) {
         const sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
         bool noted = i < s->noted.len && s->noted.at[i];
         if (!a)
             continue;
-        if ((!noted && (a->failed || a->declined || a->ran || a->stays || a->conflicts > 0 || a->materializer ||
+        if ((!noted && (a->failed || a->declined || a->ran || a->came_back || a->conflicts > 0 || a->materializer ||
                         stet_value_count(a->makes) > 0 || a->own_reads || a->postponed ||
                         stet_plan_is_left(s->plan, a->id) || stet_plan_is_aside(s->plan, a->id))) ||
-            (a->below && !under[i]))
+            (a->below_failed && !under[i]))
             wrong = stet_plan_name(s->plan, a->id);
     }
     /* The walk down, which is not made again while the plan has the same shape. */
     uint64_t shape = stet_plan_shape(s->plan);
-    if (!wrong && s->under_shape == shape && s->roots.len > 0 &&
-        stet_plan_downstream(s->plan, s->roots.at, s->roots.len, &down, NULL) == STET_OK) {
-        bool same = down.len == s->under.len && shape == stet_plan_shape(s->plan);
+    if (!wrong && s->blocked.shape == shape && s->blocked.roots.len > 0 &&
+        stet_plan_downstream(s->plan, s->blocked.roots.at, s->blocked.roots.len, &down, NULL) == STET_OK) {
+        bool same = down.len == s->blocked.below.len && shape == stet_plan_shape(s->plan);
         for (size_t i = 0; i < down.len && same; i++) /* each is there once, in any order */
             same = under[down.at[i]];
         wrong = same ? NULL : "the walk downstream";

@@ -84,14 +84,14 @@ static void load_earlier(action_run *r) {
     stet_memo_action x = {0};
     bool known = true;
     if (!s->memo->durable)
-        known = a->told;
+        known = a->writes_known;
     else if (stet_memo_load(s->memo, a->piece->piece->key, a->node, &arena, &x, NULL) == STET_OK)
-        known = a->told || told(s, &x);
+        known = a->writes_known || told(s, &x);
     plan_writes own = planned(s, a);
     /* Of one that ran in this process the plan tells all. The record may be of a run before that, which had written more:
      * two that write to one cell would take back what the other has just written, until they are stored. */
     for (size_t i = 0; i < x.write_count; i++)
-        if (!x.writes[i].space && (!a->told || holds(&own, &x.writes[i])))
+        if (!x.writes[i].space && (!a->writes_known || holds(&own, &x.writes[i])))
             add_earlier(r, &x.writes[i].name, x.writes[i].path);
     stet_address *cells;
     size_t count = known ? 0 : sched_bound_cells(a, &arena, &cells);
@@ -232,7 +232,7 @@ stet_status sched_earlier_gone(stet_sched *s, stet_tx *tx, const sched_action *c
         if (!x.writes[i].space)
             status = stet_piece_take_back(tx, p->piece, &x.writes[i].name, x.writes[i].path, true, err);
     stet_address *cells;
-    bool known = (a && a->told) || (s->memo->durable && (!there || told(s, &x)));
+    bool known = (a && a->writes_known) || (s->memo->durable && (!there || told(s, &x)));
     size_t count = known || !coordinator->materializer ? 0 : sched_envelopes(coordinator, &arena, &cells);
     for (size_t i = 0; i < count && status == STET_OK; i++)
         status = stet_piece_take_back(tx, p->piece, &cells[i].name, cells[i].path, true, err);

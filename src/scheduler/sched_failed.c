@@ -78,15 +78,15 @@ stet_status sched_meet_failures(stet_sched *s, stet_error *err) {
         if (a)
             sched_note(s, a);
     }
-    s->trouble = false;
-    s->below_stale = true;
+    s->blocked.any = false;
+    s->blocked.is_stale = true;
     sched_action *a;
     for (size_t i = 0; status == STET_OK && (a = sched_noted(s, &i));) {
         bool listed =
             a->number && failed.len && bsearch(&a->number, failed.at, failed.len, sizeof *failed.at, by_number) != NULL;
         if (s->memo->durable && a->number && listed != a->failed && !pending(s, a))
             status = look_at_record(s, a, err);
-        s->trouble |= a->failed || a->declined;
+        s->blocked.any |= a->failed || a->declined;
     }
     stet_arena_release(&arena);
     stet_numbers_release(&failed);
@@ -94,9 +94,9 @@ stet_status sched_meet_failures(stet_sched *s, stet_error *err) {
 }
 
 void sched_retry(stet_sched *s) {
-    if (s->retried || s->preflight || !s->opts.retry_failed)
+    if (s->blocked.retried || s->preflight.active || !s->opts.retry_failed)
         return;
-    s->retried = true;
+    s->blocked.retried = true;
     sched_action *a;
     for (size_t i = 0; (a = sched_noted(s, &i));) {
         if (!a->failed || pending(s, a))
@@ -107,12 +107,12 @@ void sched_retry(stet_sched *s) {
 }
 
 void sched_fell(stet_sched *s, const sched_action *a) {
-    *stet_vec_add(&s->fell) = a->id;
+    *stet_vec_add(&s->blocked.new_roots) = a->id;
 }
 
 /* Can what it makes not be had, now or later in this settling? */
 static bool in_trouble(const stet_sched *in, const sched_action *maker) {
-    return stet_plan_is_left(in->plan, maker->id) || maker->declined || maker->below ||
+    return stet_plan_is_left(in->plan, maker->id) || maker->declined || maker->below_failed ||
            (maker->failed && (!pending(in, maker) || stet_plan_is_aside(in->plan, maker->id)));
 }
 
@@ -129,7 +129,7 @@ static void release_waiting(stet_sched *s) {
 }
 
 void sched_rose(stet_sched *s) {
-    s->below_stale = true;
+    s->blocked.is_stale = true;
 }
 
 static bool is_root(const stet_sched *s, const sched_action *a) {
@@ -145,7 +145,7 @@ static stet_status find_roots(stet_sched *s, stet_plan_nodes *roots, size_t *own
         if (is_root(s, a))
             *stet_vec_add(roots) = a->id;
     *own = roots->len;
-    for (size_t i = 0; i < stet_plan_count(s->plan) && s->far_trouble && status == STET_OK; i++) {
+    for (size_t i = 0; i < stet_plan_count(s->plan) && s->blocked.any_far && status == STET_OK; i++) {
         bool far = false;
         a = stet_plan_data_there(s->plan, (uint32_t)i);
         if (a && !is_root(s, a))
@@ -168,65 +168,66 @@ static bool may_be_below(const sched_action *a) {
 static stet_status find_all_below(stet_sched *s, stet_error *err) {
     stet_plan_nodes roots = {0};
     size_t own;
-    for (size_t i = 0; i < s->under.len; i++) {
-        sched_action *a = stet_plan_data(s->plan, s->under.at[i]);
+    for (size_t i = 0; i < s->blocked.below.len; i++) {
+        sched_action *a = stet_plan_data(s->plan, s->blocked.below.at[i]);
         if (a)
-            a->below = false;
+            a->below_failed = false;
     }
     stet_status status = find_roots(s, &roots, &own, err);
-    bool known = status == STET_OK && s->under_shape == stet_plan_shape(s->plan) && same_nodes(&roots, &s->roots);
+    bool known =
+        status == STET_OK && s->blocked.shape == stet_plan_shape(s->plan) && same_nodes(&roots, &s->blocked.roots);
     if (!known) {
         uint64_t shape = 0;
-        stet_vec_release(&s->roots);
-        s->roots = roots;
+        stet_vec_release(&s->blocked.roots);
+        s->blocked.roots = roots;
         /* Again if actions were loaded on the way: one may read what the walk had left behind. */
         while (status == STET_OK && shape != stet_plan_shape(s->plan)) {
             shape = stet_plan_shape(s->plan);
-            stet_vec_clear(&s->under);
+            stet_vec_clear(&s->blocked.below);
             if (roots.len > 0)
-                status = stet_plan_downstream(s->plan, roots.at, roots.len, &s->under, err);
+                status = stet_plan_downstream(s->plan, roots.at, roots.len, &s->blocked.below, err);
         }
-        s->under_shape = status == STET_OK ? shape : 0;
+        s->blocked.shape = status == STET_OK ? shape : 0;
     } else {
         stet_vec_release(&roots);
     }
-    for (size_t i = 0; i < s->under.len && status == STET_OK; i++) {
-        sched_action *a = stet_plan_data(s->plan, s->under.at[i]);
+    for (size_t i = 0; i < s->blocked.below.len && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data(s->plan, s->blocked.below.at[i]);
         if (may_be_below(a))
-            a->below = true;
+            a->below_failed = true;
     }
-    for (size_t i = own; i < s->roots.len && status == STET_OK; i++) /* whether it ran or not */
-        ((sched_action *)stet_plan_data(s->plan, s->roots.at[i]))->below = true;
+    for (size_t i = own; i < s->blocked.roots.len && status == STET_OK; i++) /* whether it ran or not */
+        ((sched_action *)stet_plan_data(s->plan, s->blocked.roots.at[i]))->below_failed = true;
     return status;
 }
 
 /* Adds what is downstream of those that failed since. */
 static stet_status find_more_below(stet_sched *s, stet_error *err) {
     stet_plan_nodes below = {0};
-    stet_status status = stet_plan_downstream(s->plan, s->fell.at, s->fell.len, &below, err);
-    s->under_shape = 0; /* not what was found for s->roots any more */
+    stet_status status = stet_plan_downstream(s->plan, s->blocked.new_roots.at, s->blocked.new_roots.len, &below, err);
+    s->blocked.shape = 0; /* not what was found for s->blocked.roots any more */
     for (size_t i = 0; i < below.len && status == STET_OK; i++) {
         sched_action *a = stet_plan_data(s->plan, below.at[i]);
-        if (!may_be_below(a) || a->below)
+        if (!may_be_below(a) || a->below_failed)
             continue;
-        a->below = true;
-        *stet_vec_add(&s->under) = a->id;
+        a->below_failed = true;
+        *stet_vec_add(&s->blocked.below) = a->id;
     }
     stet_vec_release(&below);
     return status;
 }
 
 stet_status sched_find_below(stet_sched *s, stet_error *err) {
-    bool all = s->below_stale;
-    if (!all && s->fell.len == 0)
+    bool all = s->blocked.is_stale;
+    if (!all && s->blocked.new_roots.len == 0)
         return STET_OK;
     stet_status status = all ? find_all_below(s, err) : find_more_below(s, err);
-    const stet_plan_nodes *roots = all ? &s->roots : &s->fell;
+    const stet_plan_nodes *roots = all ? &s->blocked.roots : &s->blocked.new_roots;
     for (size_t i = 0; i < roots->len; i++) /* not of itself: it fails */
         stet_plan_set_blocks(s->plan, roots->at[i]);
     if (status == STET_OK) {
-        stet_vec_clear(&s->fell);
-        s->below_stale = false;
+        stet_vec_clear(&s->blocked.new_roots);
+        s->blocked.is_stale = false;
         if (all)
             release_waiting(s);
     }
@@ -236,7 +237,7 @@ stet_status sched_find_below(stet_sched *s, stet_error *err) {
 typedef STET_VEC(stet_plan_read) read_list;
 
 bool sched_has_trouble(const stet_sched *s) {
-    return s->trouble || s->far_trouble;
+    return s->blocked.any || s->blocked.any_far;
 }
 
 /* Does what this one waits for come down to `a` itself? What it waited for first may wait itself by now. */
@@ -333,7 +334,7 @@ static bool also_reads(stet_sched *s, sched_action *a, const read_list *more) {
     bool gained = stet_plan_set_reads(s->plan, a->id, all, before + more->len);
     if (gained)
         sched_wake(s);
-    s->far_gained |= gained && any_far(s, more->at, more->len);
+    s->far_state.gained |= gained && any_far(s, more->at, more->len);
     stet_free(all);
     return gained;
 }
@@ -362,7 +363,7 @@ static void add_reads(stet_sched *s, const stet_tx_read_record *at, size_t count
 typedef enum { BEGINS, FAILED, MADE } phase;
 
 static sched_turn conclude(stet_sched *s, sched_action *a, const read_list *l, phase at) {
-    bool outdated, far = at == BEGINS && any_far(s, l->at, l->len), hidden = s->since > 0;
+    bool outdated, far = at == BEGINS && any_far(s, l->at, l->len), hidden = s->marks.surveyed > 0;
     sched_turn turn = judge(s, a, l, &outdated);
     if (turn == SCHED_GO && (at == MADE || !(outdated || hidden || far)))
         return SCHED_GO;
@@ -409,8 +410,8 @@ stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, s
     stet_value bindings = stet_value_get(a->row, "inputs"), module = stet_value_get(a->row, "module");
     read_list l = {0};
     *out = SCHED_GO;
-    stet_status status =
-        s->group ? stet_tx_begin_in(s->group, &r.tx, err) : stet_tx_begin(s->space, s->branch_name, &r.tx, err);
+    stet_status status = s->batch.group ? stet_tx_begin_in(s->batch.group, &r.tx, err)
+                                        : stet_tx_begin(s->space, s->branch_name, &r.tx, err);
     if (status != STET_OK)
         return status;
     for (size_t i = 0; i < stet_value_count(bindings); i++) {
@@ -484,9 +485,9 @@ void sched_far_looked(stet_sched *s, bool ran) {
 
 stet_status sched_far_judge(stet_sched *s, stet_error *err) {
     stet_status status = STET_OK;
-    s->below_stale = true;
+    s->blocked.is_stale = true;
     sched_action *a;
-    for (size_t i = 0; s->far_trouble && status == STET_OK && (a = sched_noted(s, &i));) {
+    for (size_t i = 0; s->blocked.any_far && status == STET_OK && (a = sched_noted(s, &i));) {
         bool waits = false;
         if (!a->failed || pending(s, a))
             continue;

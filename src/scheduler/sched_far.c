@@ -140,7 +140,7 @@ static stet_status want_cell(stet_sched *s, const char *space, const stet_docnam
     f->wanted = true;
     if (!stet_map_get(&f->asked, key.data, key.len)) {
         stet_map_put(&f->asked, key.data, key.len, (stet_slot){.n = 1});
-        f->sched->far_asked = true;
+        f->sched->far_state.asked = true;
         status = touch_piece(f->sched, name, err);
         if (status == STET_OK)
             status = stet_sched_demand_cell(f->sched, name->id, scope, path, err);
@@ -202,7 +202,7 @@ stet_status sched_far_makers(stet_sched *s, uint32_t doc, stet_pathref path, ste
 static stet_status is_wanted(stet_sched *s, uint32_t node, bool *wanted, stet_error *err) {
     stet_plan_nodes down = {0};
     stet_status status = stet_plan_is_live(s->plan, node, wanted, err);
-    if (status != STET_OK || *wanted || s->preflight)
+    if (status != STET_OK || *wanted || s->preflight.active)
         return status;
     status = stet_plan_downstream(s->plan, &node, 1, &down, err);
     for (size_t i = 0; i < down.len && status == STET_OK && !*wanted; i++) {
@@ -262,15 +262,15 @@ static stet_status want_demand(stet_sched *s, stet_error *err) {
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot) && l.status == STET_OK;)
         if (((sched_piece *)slot->p)->whole)
             stet_binding_walk(stet_value_get(((sched_piece *)slot->p)->piece->envelope, "value"), want_link, &l);
-    for (size_t i = 0; stet_map_next(&s->wanted, &i, &key, &len, &slot) && l.status == STET_OK;) {
+    for (size_t i = 0; stet_map_next(&s->want.cells, &i, &key, &len, &slot) && l.status == STET_OK;) {
         uint32_t doc;
         memcpy(&doc, key, sizeof doc);
         l.status = want_doc(s, doc, (stet_pathref){(const char *)key + sizeof doc, len - sizeof doc}, err);
     }
-    for (size_t i = 0; i < s->preflight_count && l.status == STET_OK; i++)
-        if (s->preflight_reads[i].space != s->space)
-            l.status = want_cell(s, stet_space_name(s->preflight_reads[i].space), &s->preflight_reads[i].name,
-                                 s->preflight_reads[i].path, err);
+    for (size_t i = 0; i < s->preflight.read_count && l.status == STET_OK; i++)
+        if (s->preflight.reads[i].space != s->space)
+            l.status = want_cell(s, stet_space_name(s->preflight.reads[i].space), &s->preflight.reads[i].name,
+                                 s->preflight.reads[i].path, err);
     return l.status;
 }
 
@@ -371,7 +371,7 @@ static stet_status settle_far(stet_sched *s, bool *ran, stet_error *err) {
 }
 
 void sched_far_begin(stet_sched *s) {
-    s->far_rounds = 0;
+    s->far_state.rounds = 0;
     s->round += !s->root;
     for (size_t i = 0; s->far && i < s->far->at.len; i++) /* counted again, as far as it is wanted still */
         s->far->at.at[i]->failed = s->far->at.at[i]->aside = 0;
@@ -408,7 +408,7 @@ static stet_status has_moved(const stet_sched *s, bool *out, stet_error *err) {
         if (f->sched->begun != s->round) /* nothing there was wanted the last time */
             continue;
         status = stet_space_seq(f->space, &head, err);
-        *out = status == STET_OK && head > f->sched->seen + (int64_t)f->sched->mine.len;
+        *out = status == STET_OK && head > f->sched->batch.seen + (int64_t)f->sched->batch.own.len;
     }
     return status;
 }
@@ -424,7 +424,7 @@ stet_status sched_far_news(stet_sched *s, bool *out, stet_error *err) {
         return status;
     status = stet_standing_load_far(s->space, s->branch, &all, err);
     if (status == STET_OK) {
-        *out = !stet_hash_equal(hash_of(&all), s->far_seen);
+        *out = !stet_hash_equal(hash_of(&all), s->far_state.seen);
         stet_standing_release(&all);
     }
     return status;
@@ -433,25 +433,25 @@ stet_status sched_far_news(stet_sched *s, bool *out, stet_error *err) {
 /* What fails in the other spaces by now, and what that means here. */
 static stet_status judge_far(stet_sched *s, stet_error *err) {
     const stet_sched *root = root_of(s);
-    bool before = s->far_trouble;
+    bool before = s->blocked.any_far;
     stet_status status = STET_OK;
-    s->far_trouble = root != s && root->far && sched_has_trouble(root);
+    s->blocked.any_far = root != s && root->far && sched_has_trouble(root);
     for (size_t i = 0; root->far && i < root->far->at.len && status == STET_OK; i++) {
         stet_sched *other = root->far->at.at[i]->sched;
         if (other == s || !sched_has_trouble(other))
             continue;
-        s->far_trouble = true;
+        s->blocked.any_far = true;
         if (!other->settling)
             status = sched_find_below(other, err);
     }
-    return status == STET_OK && (before || s->far_trouble) ? sched_far_judge(s, err) : status;
+    return status == STET_OK && (before || s->blocked.any_far) ? sched_far_judge(s, err) : status;
 }
 
 /* All that is wanted elsewhere. `standing`: also for actions that have run. */
 static stet_status want_all(stet_sched *s, bool standing, stet_error *err) {
     bool others = false;
     stet_status status = want_demand(s, err);
-    if (status == STET_OK && s->has_far)
+    if (status == STET_OK && s->far_state.has_cells)
         status = want_reads(s, standing, err);
     if (status == STET_OK)
         status = reads_others(s, &others, err);
@@ -459,12 +459,12 @@ static stet_status want_all(stet_sched *s, bool standing, stet_error *err) {
         stet_standing all;
         status = stet_standing_load_far(s->space, s->branch, &all, err);
         if (status == STET_OK) {
-            s->far_looked = hash_of(&all);
+            s->far_state.looked = hash_of(&all);
             status = want_stale(s, &all, err);
             stet_standing_release(&all);
         }
     } else {
-        s->far_looked = stet_hash_of("", 0);
+        s->far_state.looked = stet_hash_of("", 0);
     }
     return status;
 }
@@ -472,23 +472,23 @@ static stet_status want_all(stet_sched *s, bool standing, stet_error *err) {
 stet_status sched_far_fresh(stet_sched *s, bool *ran, stet_error *err) {
     bool before = *ran;
     *ran = false;
-    if (s->opts.observe_only || s->stopped || (before && !s->memo->durable) || s->far_rounds >= FAR_ROUNDS)
+    if (s->opts.observe_only || s->stopped || (before && !s->memo->durable) || s->far_state.rounds >= FAR_ROUNDS)
         return STET_OK;
     stet_status status = want_all(s, false, err);
     if (status == STET_OK)
         status = settle_far(s, ran, err);
     if (status == STET_OK)
         status = judge_far(s, err);
-    if (status == STET_OK && s->far_asked) {
+    if (status == STET_OK && s->far_state.asked) {
         bool grew;
-        s->far_asked = false;
+        s->far_state.asked = false;
         status = sched_demand_cells(s, &grew, err);
         if (grew)
             sched_wake(s);
         *ran = *ran || grew;
     }
-    s->far_rounds += *ran;
-    if (status == STET_OK && s->far_rounds == FAR_ROUNDS && *ran) {
+    s->far_state.rounds += *ran;
+    if (status == STET_OK && s->far_state.rounds == FAR_ROUNDS && *ran) {
         stet_error why = STET_ERROR_INIT;
         stet_value v = stet_value_object();
         stet_fail(&why, STET_LIMIT, "spaces read each other in a circle that does not come to rest: %d rounds",
@@ -506,11 +506,11 @@ stet_status sched_far_fresh(stet_sched *s, bool *ran, stet_error *err) {
 /* What others want of a space is found again from nothing. */
 static void forget_wanted(far_space *f) {
     stet_sched *o = f->sched;
-    for (size_t i = 0; i < o->wanted_cells.len; i++)
-        stet_free(o->wanted_cells.at[i]);
-    stet_vec_clear(&o->wanted_cells);
-    stet_map_clear(&o->named_cells);
-    stet_map_clear(&o->wanted);
+    for (size_t i = 0; i < o->want.names.len; i++)
+        stet_free(o->want.names.at[i]);
+    stet_vec_clear(&o->want.names);
+    stet_map_clear(&o->want.named);
+    stet_map_clear(&o->want.cells);
     stet_map_clear(&f->asked);
     stet_plan_demand_clear(o->plan);
     f->wanted = false;
@@ -559,8 +559,8 @@ static stet_status count_again(stet_sched *s, stet_error *err) {
     for (size_t i = 0; i < s->far->at.len && status == STET_OK; i++) {
         far_space *f = s->far->at.at[i];
         f->wanted = false;
-        stet_value_release(f->sched->failed_before);
-        f->sched->failed_before = stet_value_array();
+        stet_value_release(f->sched->blocked.failed_before);
+        f->sched->blocked.failed_before = stet_value_array();
         status = sched_report_count(f->sched, -1, err);
         f->failed = f->sched->report.failed;
         keep_problems(s, f);
@@ -576,14 +576,14 @@ stet_status sched_far_end(stet_sched *s, stet_error *err) {
     for (size_t i = 0; s->far && i < s->far->at.len; i++) {
         const far_space *f = s->far->at.at[i];
         stet_value before = stet_sched_failed_before(f->sched);
-        for (size_t k = 0; k < stet_value_count(before) && f->failed > 0 && stet_value_count(s->failed_before) < 100;
-             k++) {
+        for (size_t k = 0;
+             k < stet_value_count(before) && f->failed > 0 && stet_value_count(s->blocked.failed_before) < 100; k++) {
             stet_value v = stet_value_retain(stet_value_at(before, k));
             stet_value_put(&v, "space", stet_value_string(stet_space_name(f->space)));
             if (place_of(s, v) < stet_value_count(s->report.problems)) /* told as one that ran and failed */
                 stet_value_release(v);
             else
-                stet_value_push(&s->failed_before, v);
+                stet_value_push(&s->blocked.failed_before, v);
         }
     }
     status = reads_others(s, &others, err);
@@ -591,14 +591,14 @@ stet_status sched_far_end(stet_sched *s, stet_error *err) {
         return status;
     /* What came after the last look is news. Where the looks were given up, or were for something else, it would be news
      * for ever. */
-    if (!s->stopped && !s->opts.observe_only && s->far_rounds < FAR_ROUNDS && !sched_has_trouble(s)) {
-        s->far_seen = s->far_looked;
+    if (!s->stopped && !s->opts.observe_only && s->far_state.rounds < FAR_ROUNDS && !sched_has_trouble(s)) {
+        s->far_state.seen = s->far_state.looked;
         return STET_OK;
     }
     stet_standing all;
     status = stet_standing_load_far(s->space, s->branch, &all, err);
     if (status == STET_OK) {
-        s->far_seen = hash_of(&all);
+        s->far_state.seen = hash_of(&all);
         stet_standing_release(&all);
     }
     return status;

@@ -56,7 +56,7 @@ typedef struct sched_action {
     bool has_cells;    /* it may write through its inputs */
     stet_value makes;  /* paths of files that it may make (makes.h), as far as its writes do not tell */
     bool same_code;    /* the record is of the code that it has now */
-    bool told;         /* it ran in this process: the plan has all that it wrote, stored or not */
+    bool writes_known; /* it ran in this process: the plan has all that it wrote, stored or not */
     bool observed;     /* the record has reads of it, or has them since this process ran it */
     bool failed;       /* its last run did, */
     bool doubtful;     /* and nobody can say what that rests on: it is unknown in the record */
@@ -64,15 +64,89 @@ typedef struct sched_action {
     bool declined;     /* in this settling it could not be tried: it is outdated still, and the report says why */
     bool ran;          /* in this settling */
     bool asked;
-    bool below;         /* stands or is dirty, and is downstream of what failed, over actions that stand (F5) */
+    bool below_failed;  /* stands or is dirty, and is downstream of what failed, over actions that stand (F5) */
     uint32_t cause;     /* while it waits: the failed action that it waits for, in the plan */
     stet_sched *in;     /* of this scheduler: its own, or that of another space */
     uint32_t own_reads; /* while it waits: how many of its reads in the plan are recorded or declared, plus one */
     uint8_t postponed;  /* times in this settling that it gave way to one that failed before and runs again */
-    bool stays;         /* in memory: it was unloaded in this settling before, and came back */
+    bool came_back;     /* it was unloaded in this settling before: it stays in memory */
 } sched_action;
 
 #define SCHED_WINDOW 10000
+
+/* Marks in the record, and how far they were taken up (sched_pending.c). */
+typedef struct sched_marks {
+    size_t window;          /* how many are loaded at a time */
+    bool has_more;          /* there are marks that were not taken up yet, */
+    int64_t last;           /* above this number, */
+    size_t remaining;       /* about so many */
+    int64_t version;        /* stet_observe_version when the marks were last looked at */
+    bool changed_by_others; /* somebody else has written since then */
+    bool children_remade;   /* children among that: those that others made are marks that were not taken up yet */
+    bool reload;            /* what was done to children did not hold: marks are to be looked at again */
+    /* Survey stamp: marks at or below it do not affect the current demand and are skipped. 0: consider all. */
+    int64_t surveyed;
+    bool recheck; /* skipped ones may be needed now */
+    stet_hash demand;
+    stet_map unloaded; /* numbers of actions that were unloaded in this settling */
+    enum {
+        SCHED_SNAPSHOT_EACH,   /* each look-up begins its own snapshot, */
+        SCHED_SNAPSHOT_WANTED, /* or the first one begins one for all, */
+        SCHED_SNAPSHOT_HELD,   /* which it has */
+    } snapshot;
+} sched_marks;
+
+/* Results that wait to be stored together (sched_store.c). */
+typedef struct sched_batch {
+    stet_group *group;
+    stet_plan_nodes members; /* plan ids, in the order of the group */
+    stet_plan_nodes stored;  /* those of groups that are stored, until there are enough to look which may go */
+    int64_t since, flush_us;
+    int64_t head;          /* sequence of the space when the group's snapshot was taken */
+    int moves;             /* how often in a row others committed while a snapshot was taken */
+    bool removes_children; /* the group is stored at once, for commands ask the record which files are still written */
+    int64_t seen;          /* commits up to here are known to the plan */
+    STET_VEC(int64_t) own; /* sequences of own commits above `seen` */
+} sched_batch;
+
+/* What has failed, and what waits for it (sched_failed.c). */
+typedef struct sched_blocked {
+    bool any;                  /* something has failed, was declined, or waits for what has: others may have to wait */
+    bool any_far;              /* the same of another space that is read */
+    bool retried;              /* what failed before was marked, to run again */
+    bool is_stale;             /* `below_failed` of actions is to be found again; */
+    stet_plan_nodes new_roots; /* or: only these have failed since it was */
+    stet_plan_nodes roots;     /* what it was last found for, */
+    stet_plan_nodes below;     /* what was found downstream of those, */
+    uint64_t shape;            /* and the shape (stet_plan_shape) of the plan then */
+    stet_value failed_before;  /* what the last settling found failed already: [{"piece","node","error"}] */
+} sched_blocked;
+
+/* What is wanted as cells (sched_want.c). */
+typedef struct sched_want {
+    stet_map cells;         /* number of a document, path: what wanted cells were found to consist of */
+    STET_VEC(char *) names; /* for asking again which cells a wanted one leads to */
+    stet_map named;         /* the same, to name each once */
+} sched_want;
+
+/* A settling of what a handler is going to read. */
+typedef struct sched_preflight {
+    bool active;
+    const stet_tx_read_record *reads;
+    size_t read_count;
+    const char *const *nodes; /* "PIECE_KEY NODE" */
+    size_t node_count;
+} sched_preflight;
+
+/* What this space has to do with others (sched_far.c). */
+typedef struct sched_far_state {
+    bool asked;       /* other spaces want more of this one than before */
+    bool has_cells;   /* the plan knows cells of other spaces, */
+    bool gained;      /* and an action reads some that it did not read before, or waits and has read them */
+    int rounds;       /* in this settling: how often something ran elsewhere */
+    stet_hash looked; /* what was not up to date elsewhere when the last look for it was made */
+    stet_hash seen;   /* what was not up to date elsewhere after the last settling */
+} sched_far_state;
 
 struct stet_sched {
     stet_project *project;
@@ -82,45 +156,35 @@ struct stet_sched {
     stet_sched_opts opts;
     stet_hash runtime;
     stet_path ground; /* in the document of a piece: what changes when it is set up anew */
-    bool outdated;    /* some piece is */
     stet_memo *memo;
     stet_plan *plan;
+    /* What is in memory (sched_load.c) */
     stet_map pieces;  /* key of a piece (graph/process.h) -> sched_piece * */
     stet_map numbers; /* number of an action in the record -> plan id; of those loaded */
     int64_t version;  /* of the database, when numbers and what the plan has asked were last known to hold */
-    bool others;      /* somebody else has written since the marks were last looked at */
-    bool remade;      /* children among them: those that they made are marks that were not taken up yet */
-    int moves;        /* how often in a row others committed while a snapshot was taken */
-    size_t window;
-    bool more;     /* there are marks that were not taken up yet, */
-    int64_t after; /* above this number, */
-    size_t left;   /* about so many */
-    /* Survey stamp: marks at or below it do not affect the current demand and are skipped. 0: consider all. */
-    int64_t since;
-    bool woken; /* they may be needed now */
-    stet_hash demand;
-    int64_t looked;     /* stet_observe_version when the marks were last looked at */
-    bool hold, holding; /* look-ups share one snapshot, which is begun by the first */
-    stet_map gone;      /* numbers of actions that were unloaded in this settling */
-    stet_map spaces;    /* name -> stet_space * */
-    stet_map plain;     /* documents known to hold no links: what is bound to them is read there */
+    bool outdated;    /* some piece is */
+    stet_map spaces;  /* name -> stet_space * */
+    stet_map plain;   /* documents known to hold no links: what is bound to them is read there */
     stet_envelopes envelopes;
     stet_map schemas; /* hash -> position in schema_values */
     stet_map states;  /* kind type -> state of an opened kind */
     stet_templates templates;
     STET_VEC(stet_value) schema_values;
-    stet_group *group;
     /* For each plan id, whether the action has, or had in this settling, anything of what sched_noted says. Passes over
      * actions go over these alone: a settling must not cost what is in memory. */
     STET_VEC(uint8_t) noted;
-    stet_plan_nodes members; /* plan ids, in the order of the group */
-    stet_plan_nodes stored;  /* those of groups that are stored, until there are enough to look which may go */
-    int64_t group_since, flush_us;
-    int64_t seen;                  /* commits up to here are known to the plan */
-    STET_VEC(int64_t) mine;        /* sequences of own commits above `seen` */
-    stet_map wanted;               /* number of a document, path: what wanted cells were found to consist of */
-    STET_VEC(char *) wanted_cells; /* for asking again which cells a wanted one leads to */
-    stet_map named_cells;          /* the same, to name each once */
+    /* The parts, each owned by its file */
+    sched_marks marks;
+    sched_batch batch;
+    sched_blocked blocked;
+    sched_want want;
+    sched_preflight preflight;
+    sched_far_state far_state;
+    /* One settling */
+    bool settling;
+    bool stopped;   /* one failed, and no other is started */
+    uint64_t round; /* see sched_round */
+    uint64_t begun; /* the round of the last settling */
     stet_lock *effects;
     stet_sched_report report;
     size_t ran_whole; /* of the actions that ran: those of pieces that are wanted as a whole */
@@ -128,37 +192,9 @@ struct stet_sched {
     /* Asynchronous actions (sched_async.c) */
     struct sched_async *async;  /* NULL until there is one */
     struct action_run *section; /* the one of them that has a transaction just now (module.h), or NULL */
-    /* The group removes children: it is stored at once, for commands ask the record which files are still written. */
-    bool removes;
-    int64_t group_head; /* sequence of the space when the group's snapshot was taken */
-    bool preflight;     /* settling what a handler is going to read: */
-    const stet_tx_read_record *preflight_reads;
-    size_t preflight_count;
-    const char *const *preflight_nodes; /* "PIECE_KEY NODE" */
-    size_t preflight_node_count;
-    bool stopped;             /* one failed, and no other is started */
-    bool trouble;             /* something has failed, was declined, or waits for what has: others may have to wait */
-    bool far_trouble;         /* the same of another space that is read */
-    bool below_stale;         /* `below` of actions is to be found again; */
-    stet_plan_nodes fell;     /* or: only these have failed since it was */
-    stet_plan_nodes roots;    /* what it was last found for, */
-    stet_plan_nodes under;    /* what was found downstream of those, */
-    uint64_t under_shape;     /* and the shape (stet_plan_shape) of the plan then */
-    bool retried;             /* what failed before was marked, to run again */
-    stet_value failed_before; /* what the last settling found failed already: [{"piece","node","error"}] */
     /* Other spaces (sched_far.c) */
     stet_sched *root;      /* the scheduler that asked for this one; NULL: a user did */
     struct sched_far *far; /* of a root: schedulers of other spaces; NULL until there is one */
-    bool far_asked;        /* other spaces want more of this one than before */
-    bool has_far;          /* the plan knows cells of other spaces, */
-    bool far_gained;       /* and an action reads some that it did not read before, or waits and has read them */
-    bool settling;
-    uint64_t round;       /* see sched_round */
-    uint64_t begun;       /* the round of the last settling */
-    int far_rounds;       /* in this settling: how often something ran elsewhere */
-    stet_hash far_looked; /* what was not up to date elsewhere when the last look for it was made */
-    stet_hash far_seen;   /* what was not up to date elsewhere after the last settling */
-    bool reload;          /* what was done to children did not hold: marks are to be looked at again */
 };
 
 int64_t sched_now(stet_sched *s);

@@ -39,7 +39,7 @@ uint32_t sched_doc(stet_sched *s, const char *space_uuid, const stet_docname *na
     stet_buf b = STET_BUF(0);
     const char *uuid = space_uuid && strcmp(space_uuid, stet_space_uuid(s->space)) != 0 ? space_uuid : "";
     const char *scope = name->scope ? name->scope : "";
-    s->has_far = s->has_far || *uuid;
+    s->far_state.has_cells = s->far_state.has_cells || *uuid;
     size_t u = strlen(uuid), c = strlen(scope), i = strlen(name->id), n = u + c + i + 2;
     char *key = small;
     if (n > sizeof small) {
@@ -424,8 +424,8 @@ static void know_number(stet_sched *s, sched_action *a, int64_t number) {
     if (!number)
         return;
     a->number = number;
-    if (stet_map_get(&s->gone, &number, sizeof number)) {
-        a->stays = a->ran = true;
+    if (stet_map_get(&s->marks.unloaded, &number, sizeof number)) {
+        a->came_back = a->ran = true;
         sched_note(s, a);
     }
     stet_map_put(&s->numbers, &number, sizeof number, (stet_slot){.n = a->id});
@@ -492,10 +492,10 @@ static stet_status load_value(void *ctx, const char *id, stet_value *value, stet
     const row_source *from = ctx;
     stet_sched *s = from->s;
     stet_docname name = stet_scoped(from->piece->scope, id);
-    if (s->members.len > 0 && strstr(id, ":children:")) {
+    if (s->batch.members.len > 0 && strstr(id, ":children:")) {
         stet_tx *tx;
         stet_value envelope;
-        stet_status status = stet_tx_begin_in(s->group, &tx, err);
+        stet_status status = stet_tx_begin_in(s->batch.group, &tx, err);
         if (status != STET_OK)
             return status;
         *value = stet_value_null();

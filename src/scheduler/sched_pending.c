@@ -63,9 +63,9 @@ stet_status sched_readers(void *ctx, stet_plan *p, uint32_t doc, stet_pathref pa
     number_list l = {.s = s};
     sched_doc_parts(s, doc, &uuid, &name);
     /* One snapshot for all the look-ups: beginning one for each costs more than the look-up. */
-    bool held = !s->holding && stet_memo_hold(s->space);
-    if (held && s->hold) {
-        s->holding = true; /* until the plan has said what is next */
+    bool held = s->marks.snapshot != SCHED_SNAPSHOT_HELD && stet_memo_hold(s->space);
+    if (held && s->marks.snapshot == SCHED_SNAPSHOT_WANTED) {
+        s->marks.snapshot = SCHED_SNAPSHOT_HELD; /* until the plan has said what is next */
         held = false;
     }
     stet_status status = stet_memo_readers(s->memo, uuid, &name, path, kind, note_number, &l, covered, err);
@@ -153,10 +153,10 @@ static stet_status load_dirty(stet_sched *s, int64_t number, stet_arena *arena, 
 }
 
 void sched_wake(stet_sched *s) {
-    if (s->since == 0)
+    if (s->marks.surveyed == 0)
         return;
-    s->since = s->after = 0;
-    s->more = s->woken = true;
+    s->marks.surveyed = s->marks.last = 0;
+    s->marks.has_more = s->marks.recheck = true;
     stet_plan_known(s->plan, false);
 }
 
@@ -167,14 +167,14 @@ static stet_hash demand_hash(stet_sched *s) {
     size_t len;
     stet_slot *slot;
     stet_buf_printf(&b, "3 %d\n",
-                    s->preflight); /* counts up when more makes an action needed: 3: files that it may make */
+                    s->preflight.active); /* counts up when more makes an action needed: 3: files that it may make */
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
         const stet_piece *p = ((sched_piece *)slot->p)->piece;
         if (((sched_piece *)slot->p)->whole)
             stet_buf_printf(&b, "%s %lld\n", p->key, (long long)p->seq);
     }
     size_t place;
-    for (size_t i = 0; stet_map_next(&s->wanted, &i, &key, &place, &slot);) {
+    for (size_t i = 0; stet_map_next(&s->want.cells, &i, &key, &place, &slot);) {
         uint32_t doc;
         memcpy(&doc, key, sizeof doc);
         const char *name = stet_plan_doc_name(s->plan, doc, &len);
@@ -182,10 +182,10 @@ static stet_hash demand_hash(stet_sched *s) {
         stet_buf_add(&b, name, len);
         stet_buf_add(&b, (const char *)key + sizeof doc, place - sizeof doc);
     }
-    for (size_t i = 0; i < s->preflight_node_count; i++)
-        stet_buf_printf(&b, "%s\n", s->preflight_nodes[i]);
-    for (size_t i = 0; i < s->preflight_count; i++) {
-        const stet_tx_read_record *r = &s->preflight_reads[i];
+    for (size_t i = 0; i < s->preflight.node_count; i++)
+        stet_buf_printf(&b, "%s\n", s->preflight.nodes[i]);
+    for (size_t i = 0; i < s->preflight.read_count; i++) {
+        const stet_tx_read_record *r = &s->preflight.reads[i];
         stet_buf_printf(&b, "%s\n%s\n%s\n%zu\n", r->space == s->space ? "" : stet_space_uuid(r->space), r->name.id,
                         r->name.scope ? r->name.scope : "", r->path.len);
         stet_buf_add(&b, r->path.bytes, r->path.len);
@@ -196,33 +196,33 @@ static stet_hash demand_hash(stet_sched *s) {
 }
 
 stet_status sched_survey(stet_sched *s, stet_survey *out, stet_error *err) {
-    s->since = 0;
-    s->demand = demand_hash(s);
+    s->marks.surveyed = 0;
+    s->marks.demand = demand_hash(s);
     if (!s->memo->durable || s->opts.observe_only)
         return STET_NOT_FOUND;
-    stet_status status = stet_memo_survey(s->memo, s->demand, out, err);
+    stet_status status = stet_memo_survey(s->memo, s->marks.demand, out, err);
     if (status == STET_OK)
-        s->since = out->through;
+        s->marks.surveyed = out->through;
     return status;
 }
 
 stet_status sched_load_more(stet_sched *s, stet_error *err) {
     mark_list l = {.s = s};
     stet_arena arena = STET_ARENA_INIT;
-    s->woken = false;
+    s->marks.recheck = false;
     /* What is of no use now may be of use to one that is not loaded yet: then there is no telling without all. */
-    size_t limit = stet_plan_any_parked(s->plan) ? SIZE_MAX : s->window;
-    stet_status status = stet_memo_pending(s->memo, s->since, s->after, limit, note_mark, &l, err);
+    size_t limit = stet_plan_any_parked(s->plan) ? SIZE_MAX : s->marks.window;
+    stet_status status = stet_memo_pending(s->memo, s->marks.surveyed, s->marks.last, limit, note_mark, &l, err);
     s->report.looked += l.seen;
-    s->more = l.seen == limit;
-    s->after = l.last;
-    s->left = l.seen < s->left ? s->left - l.seen : 0;
+    s->marks.has_more = l.seen == limit;
+    s->marks.last = l.last;
+    s->marks.remaining = l.seen < s->marks.remaining ? s->marks.remaining - l.seen : 0;
     bool held = status == STET_OK && l.fresh.len > 1 && stet_memo_hold(s->space);
     for (size_t i = 0; i < l.fresh.len && status == STET_OK; i++)
         status = l.fresh.at[i].piece ? load_unknown(s, &l.fresh.at[i], err)
                                      : load_dirty(s, l.fresh.at[i].number, &arena, err);
     stet_memo_let_go(s->space, held);
-    stet_plan_known(s->plan, !s->more);
+    stet_plan_known(s->plan, !s->marks.has_more);
     stet_vec_release(&l.fresh);
     stet_arena_release(&l.arena);
     stet_arena_release(&arena);
@@ -246,21 +246,21 @@ static stet_status look_at_dirty(stet_sched *s, stet_error *err) {
 
 stet_status sched_load_pending(stet_sched *s, stet_error *err) {
     stet_survey survey;
-    bool others = s->others;
-    s->others = s->remade = false;
-    s->after = 0;
-    s->left = 0;
-    s->looked = stet_observe_version(s->space);
+    bool others = s->marks.changed_by_others;
+    s->marks.changed_by_others = s->marks.children_remade = false;
+    s->marks.last = 0;
+    s->marks.remaining = 0;
+    s->marks.version = stet_observe_version(s->space);
     stet_status status = STET_OK;
-    if (others && s->members.len == 0) /* of what is in memory: what is loaded from here on is as recorded */
+    if (others && s->batch.members.len == 0) /* of what is in memory: what is loaded from here on is as recorded */
         status = look_at_dirty(s, err);
-    if (status == STET_OK && s->since > 0)
+    if (status == STET_OK && s->marks.surveyed > 0)
         status = sched_survey(s, &survey, err);
     if (status == STET_OK || status == STET_NOT_FOUND)
         status = sched_load_more(s, err);
-    if (status == STET_OK && s->more) {
-        status = stet_memo_count(s->memo, NULL, &s->left, err);
-        s->left = s->left > s->window ? s->left - s->window : 0;
+    if (status == STET_OK && s->marks.has_more) {
+        status = stet_memo_count(s->memo, NULL, &s->marks.remaining, err);
+        s->marks.remaining = s->marks.remaining > s->marks.window ? s->marks.remaining - s->marks.window : 0;
     }
     return status == STET_OK ? sched_meet_failures(s, err) : status;
 }
@@ -268,25 +268,25 @@ stet_status sched_load_pending(stet_sched *s, stet_error *err) {
 #define UNLOAD_AT_ONCE 1024 /* looking whether any may go costs a look at all that are loaded */
 
 void sched_unload(stet_sched *s) {
-    if (!s->memo->durable || stet_plan_loaded(s->plan) <= 2 * s->window) {
-        stet_vec_clear(&s->stored);
+    if (!s->memo->durable || stet_plan_loaded(s->plan) <= 2 * s->marks.window) {
+        stet_vec_clear(&s->batch.stored);
         return;
     }
-    for (size_t i = 0; i < s->members.len; i++)
-        *stet_vec_add(&s->stored) = s->members.at[i];
-    if (s->stored.len < (s->window < UNLOAD_AT_ONCE ? s->window : UNLOAD_AT_ONCE))
+    for (size_t i = 0; i < s->batch.members.len; i++)
+        *stet_vec_add(&s->batch.stored) = s->batch.members.at[i];
+    if (s->batch.stored.len < (s->marks.window < UNLOAD_AT_ONCE ? s->marks.window : UNLOAD_AT_ONCE))
         return;
     bool parked = stet_plan_any_parked(s->plan);
-    for (size_t i = 0; i < s->stored.len && !parked; i++) {
-        uint32_t id = s->stored.at[i];
+    for (size_t i = 0; i < s->batch.stored.len && !parked; i++) {
+        uint32_t id = s->batch.stored.at[i];
         sched_action *a = stet_plan_data(s->plan, id);
         /* A coordinator stays: its children refer to it. */
-        if (!a || !a->number || a->role != STET_CHILD_NONE || a->stays || a->conflicts > 0 || a->failed || a->effect ||
-            a->has_cells || a->asked || !stet_plan_unload(s->plan, id))
+        if (!a || !a->number || a->role != STET_CHILD_NONE || a->came_back || a->conflicts > 0 || a->failed ||
+            a->effect || a->has_cells || a->asked || !stet_plan_unload(s->plan, id))
             continue;
         stet_map_remove(&s->numbers, &a->number, sizeof a->number);
-        stet_map_put(&s->gone, &a->number, sizeof a->number, (stet_slot){.n = 1});
+        stet_map_put(&s->marks.unloaded, &a->number, sizeof a->number, (stet_slot){.n = 1});
         sched_action_free(a);
     }
-    stet_vec_clear(&s->stored);
+    stet_vec_clear(&s->batch.stored);
 }

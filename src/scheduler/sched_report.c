@@ -44,7 +44,7 @@ void sched_report_cycles(stet_sched *s) {
 }
 
 bool sched_part(const stet_sched *s, const sched_piece *p) {
-    return p->part && !p->whole && !s->preflight;
+    return p->part && !p->whole && !s->preflight.active;
 }
 
 /* What is recorded of its failure. The caller releases it. */
@@ -68,13 +68,13 @@ static stet_value error_of(stet_sched *s, const sched_action *a) {
 
 /* One that failed in an earlier settling, and did not run in this one. */
 static void note_before(stet_sched *s, const sched_action *a) {
-    if (stet_value_count(s->failed_before) >= NAMED_FAILURES)
+    if (stet_value_count(s->blocked.failed_before) >= NAMED_FAILURES)
         return;
     stet_value v = stet_value_object();
     stet_value_put(&v, "piece", stet_value_string(a->piece->piece->name));
     stet_value_put(&v, "node", stet_value_string(a->node));
     stet_value_put(&v, "error", error_of(s, a));
-    stet_value_push(&s->failed_before, v);
+    stet_value_push(&s->blocked.failed_before, v);
 }
 
 /* How many actions of the piece are there. */
@@ -165,7 +165,7 @@ static stet_status count_waiting(stet_sched *s, tally *t, stet_error *err) {
             *stet_vec_add(&roots) = left->id;
     /* And who reads what fails in another space. */
     stet_status status = STET_OK;
-    for (size_t i = 0; i < stet_plan_count(s->plan) && s->far_trouble && status == STET_OK; i++) {
+    for (size_t i = 0; i < stet_plan_count(s->plan) && s->blocked.any_far && status == STET_OK; i++) {
         sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
         bool far = false;
         if (a && !sched_fails(s, a))
@@ -266,5 +266,5 @@ bool stet_sched_fails(stet_sched *s, const char *piece, const char *node) {
 }
 
 stet_value stet_sched_failed_before(const stet_sched *s) {
-    return s->failed_before;
+    return s->blocked.failed_before;
 }

@@ -379,20 +379,20 @@ void sched_emit(stet_sched *s, stet_sched_event_kind kind, const sched_action *a
                           .synchronous = !a || !a->kind || !a->kind->asynchronous,
                           .error = error,
                           .done = s->report.runs,
-                          .queued = stet_plan_queued(s->plan) + s->left};
+                          .queued = stet_plan_queued(s->plan) + s->marks.remaining};
     s->opts.event(s->opts.ctx, &e);
 }
 
 static stet_status open_group(stet_sched *s, stet_error *err) {
-    if (!s->group) {
-        stet_status status = stet_space_seq(s->space, &s->group_head, err); /* not newer than the snapshot */
+    if (!s->batch.group) {
+        stet_status status = stet_space_seq(s->space, &s->batch.head, err); /* not newer than the snapshot */
         if (status == STET_OK)
-            status = stet_group_begin(s->space, s->branch_name, &s->group, err);
+            status = stet_group_begin(s->space, s->branch_name, &s->batch.group, err);
         if (status != STET_OK)
             return status;
     }
-    if (s->members.len == 0)
-        s->group_since = stet_clock_monotonic_us();
+    if (s->batch.members.len == 0)
+        s->batch.since = stet_clock_monotonic_us();
     return STET_OK;
 }
 
@@ -400,7 +400,7 @@ stet_status sched_run_transaction(action_run *r, stet_error *err) {
     stet_sched *s = r->s;
     stet_status status = open_group(s, err);
     if (status == STET_OK)
-        status = stet_tx_begin_in(s->group, &r->tx, err);
+        status = stet_tx_begin_in(s->batch.group, &r->tx, err);
     if (status != STET_OK) {
         r->tx = NULL;
         return status;
@@ -567,13 +567,13 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
     if (status == STET_OK && s->memo->durable)
         status = attach(r, err);
     if (status == STET_OK)
-        status = stet_group_add(s->group, r->tx, &changes, &count, err);
+        status = stet_group_add(s->batch.group, r->tx, &changes, &count, err);
     if (status == STET_OK) {
-        *stet_vec_add(&s->members) = a->id;
+        *stet_vec_add(&s->batch.members) = a->id;
         a->observed = a->same_code = true;
         s->report.unchanged += count == 0;
         sched_cells_learn(r);
-        a->told = !failed && !s->opts.observe_only;
+        a->writes_known = !failed && !s->opts.observe_only;
         status = sched_tell_changes(s, changes, count, a->id, err);
         if (status == STET_OK && r->children && !failed)
             status = sched_children_apply(s, a, r->children, err);
@@ -585,7 +585,7 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
     }
     if (failed) {
         s->report.failed_now++;
-        a->failed = s->trouble = true;
+        a->failed = s->blocked.any = true;
         a->doubtful = is_doubtful(r->error.status);
         a->tried = sched_round(s);
         sched_fell(s, a);
@@ -595,9 +595,9 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
     } else {
         if (a->failed)
             sched_take_back(s, a);
-        if (a->failed || a->below)
+        if (a->failed || a->below_failed)
             sched_rose(s);
-        a->failed = a->doubtful = a->below = false;
+        a->failed = a->doubtful = a->below_failed = false;
         sched_emit(s, STET_SCHED_DONE, a, NULL);
     }
 end:
@@ -653,14 +653,14 @@ static stet_status take_effects(stet_sched *s, stet_error *err) {
 static stet_status known_ground(stet_sched *s, bool *known, stet_error *err) {
     bool news;
     *known = true;
-    if (s->group)
+    if (s->batch.group)
         return STET_OK;
     stet_status status = open_group(s, err);
-    if (status == STET_OK && s->moves < MAX_MOVES) {
+    if (status == STET_OK && s->batch.moves < MAX_MOVES) {
         status = sched_news(s, &news, err);
         *known = !news;
     }
-    s->moves = *known ? 0 : s->moves + 1;
+    s->batch.moves = *known ? 0 : s->batch.moves + 1;
     return status;
 }
 

@@ -20,20 +20,20 @@ stet_status sched_tell_changes(stet_sched *s, const stet_doc_change *changes, si
 }
 
 void sched_group_end(stet_sched *s) {
-    for (size_t i = 0; i < s->members.len; i++) {
-        sched_action *a = stet_plan_data(s->plan, s->members.at[i]);
+    for (size_t i = 0; i < s->batch.members.len; i++) {
+        sched_action *a = stet_plan_data(s->plan, s->batch.members.at[i]);
         if (a)
-            a->told = false;
-        stet_plan_dropped(s->plan, s->members.at[i], sched_now(s));
+            a->writes_known = false;
+        stet_plan_dropped(s->plan, s->batch.members.at[i], sched_now(s));
     }
-    stet_vec_clear(&s->members);
-    stet_group_end(s->group);
-    s->group = NULL;
+    stet_vec_clear(&s->batch.members);
+    stet_group_end(s->batch.group);
+    s->batch.group = NULL;
 }
 
 void sched_decline(stet_sched *s, sched_action *a, const stet_error *error) {
     stet_plan_put_aside(s->plan, a->id);
-    a->declined = s->trouble = true;
+    a->declined = s->blocked.any = true;
     sched_note(s, a);
     sched_fell(s, a);
     sched_problem(s, a, error, NULL);
@@ -43,14 +43,15 @@ void sched_decline(stet_sched *s, sched_action *a, const stet_error *error) {
 int64_t sched_flush_in_us(const stet_sched *s) {
     int64_t long_us = (s->opts.group_ms ? s->opts.group_ms : STET_SCHED_GROUP_MS) * 1000;
     /* Storing must not take most of the time: on a slow disk groups are longer. */
-    if (!s->opts.group_ms && s->flush_us * 4 > long_us)
-        long_us = s->flush_us * 4;
-    return s->group_since + long_us - stet_clock_monotonic_us();
+    if (!s->opts.group_ms && s->batch.flush_us * 4 > long_us)
+        long_us = s->batch.flush_us * 4;
+    return s->batch.since + long_us - stet_clock_monotonic_us();
 }
 
 stet_status sched_flush_due(stet_sched *s, stet_error *err) {
     size_t most = s->opts.group_runs ? s->opts.group_runs : STET_SCHED_GROUP_RUNS;
-    if (s->members.len > 0 && (s->opts.no_group || s->removes || s->members.len >= most || sched_flush_in_us(s) < 0))
+    if (s->batch.members.len > 0 &&
+        (s->opts.no_group || s->batch.removes_children || s->batch.members.len >= most || sched_flush_in_us(s) < 0))
         return sched_flush(s, err);
     return STET_OK;
 }
@@ -81,38 +82,38 @@ void sched_take_back(stet_sched *s, const sched_action *a) {
 }
 
 stet_status sched_flush(stet_sched *s, stet_error *err) {
-    s->removes = false;
-    if (!s->group || s->members.len == 0)
+    s->batch.removes_children = false;
+    if (!s->batch.group || s->batch.members.len == 0)
         return STET_OK;
     int64_t start = stet_clock_monotonic_us();
-    stet_status status = stet_group_flush(s->group, err);
+    stet_status status = stet_group_flush(s->batch.group, err);
     if (status != STET_OK)
         return status;
-    s->flush_us = stet_clock_monotonic_us() - start;
+    s->batch.flush_us = stet_clock_monotonic_us() - start;
     stet_plan_nodes doubt = {0};
     s->report.flushes++;
-    for (size_t i = 0; i < s->members.len; i++) {
-        uint32_t id = s->members.at[i];
+    for (size_t i = 0; i < s->batch.members.len; i++) {
+        uint32_t id = s->batch.members.at[i];
         sched_action *a = stet_plan_data(s->plan, id);
         stet_member m;
-        stet_group_at(s->group, i, &m);
-        if (m.outcome == STET_MEMBER_APPLIED && m.result.seq > s->group_head)
-            s->group_head = m.result.seq; /* the new snapshot is at least this old */
+        stet_group_at(s->batch.group, i, &m);
+        if (m.outcome == STET_MEMBER_APPLIED && m.result.seq > s->batch.head)
+            s->batch.head = m.result.seq; /* the new snapshot is at least this old */
         if (m.outcome == STET_MEMBER_APPLIED) {
             a->conflicts = 0;
             a->verify = false;
             if (m.result.changed)
-                *stet_vec_add(&s->mine) = m.result.seq;
+                *stet_vec_add(&s->batch.own) = m.result.seq;
             continue;
         }
         s->report.dropped++;
-        a->told = false;
+        a->writes_known = false;
         sched_note(s, a);
         if (m.observation ? m.observation->failed : a->failed)
             sched_take_back(s, a);
         if (a->role != STET_CHILD_NONE) {
             sched_children_forget(a);
-            s->reload = true;
+            s->marks.reload = true;
         }
         if (++a->conflicts <= STET_SCHED_MAX_CONFLICTS) {
             stet_plan_dropped(s->plan, id, sched_now(s));
@@ -122,7 +123,7 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
         sched_decline(s, a, m.error); /* others keep changing what it reads */
     }
     sched_unload(s);
-    stet_vec_clear(&s->members);
+    stet_vec_clear(&s->batch.members);
     sched_emit(s, STET_SCHED_FLUSHED, NULL, NULL);
     bool news;
     for (size_t i = 0; i < doubt.len && status == STET_OK; i++)
@@ -141,29 +142,29 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
     if (version != s->version) {
         /* They may have run actions without changing anything, too: no commit tells of that. */
         s->version = version;
-        s->others = true;
+        s->marks.changed_by_others = true;
         sched_forget_asked(s);
         stet_plan_doubt_unwanted(s->plan); /* or have set up others that read what nobody wanted here */
     }
     /* Own commits alone: nothing to read back. */
-    if (head - s->seen == (int64_t)s->mine.len) {
-        s->seen = head;
-        stet_vec_clear(&s->mine);
+    if (head - s->batch.seen == (int64_t)s->batch.own.len) {
+        s->batch.seen = head;
+        stet_vec_clear(&s->batch.own);
         return STET_OK;
     }
     size_t own = 0;
     stet_plan_nodes heard = {0};
     stet_plan_listen(s->plan, &heard);
-    while (s->seen < head && status == STET_OK) {
+    while (s->batch.seen < head && status == STET_OK) {
         stet_arena arena = STET_ARENA_INIT;
         stet_commit_record *at;
         size_t count = 0;
-        status = stet_space_commits(s->space, s->seen, head, 1000, &arena, &at, &count, err);
+        status = stet_space_commits(s->space, s->batch.seen, head, 1000, &arena, &at, &count, err);
         for (size_t i = 0; i < count && status == STET_OK; i++) {
-            while (own < s->mine.len && s->mine.at[own] < at[i].seq)
+            while (own < s->batch.own.len && s->batch.own.at[own] < at[i].seq)
                 own++;
-            bool is_mine = own < s->mine.len && s->mine.at[own] == at[i].seq;
-            s->seen = at[i].seq;
+            bool is_mine = own < s->batch.own.len && s->batch.own.at[own] == at[i].seq;
+            s->batch.seen = at[i].seq;
             if (is_mine || at[i].branch != s->branch)
                 continue;
             *any = true;
@@ -176,22 +177,23 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
                 status = sched_children_overwritten(s, at[i].at, at[i].len, err);
         }
         if (status == STET_OK && count == 0)
-            s->seen = head;
+            s->batch.seen = head;
         stet_arena_release(&arena);
     }
     stet_plan_listen(s->plan, NULL);
     /* Others may have run what their commits reach. Nothing of our own is unstored here, so the record tells. What came
      * through this connection was an edit: it ran nothing, and a look at each reader costs as much as running it. */
-    bool look = s->others && s->members.len == 0, held = look && heard.len > 1 && stet_memo_hold(s->space);
+    bool look = s->marks.changed_by_others && s->batch.members.len == 0,
+         held = look && heard.len > 1 && stet_memo_hold(s->space);
     for (size_t i = 0; i < heard.len && status == STET_OK && look; i++)
         status = sched_look_again(s, heard.at[i], err);
     stet_memo_let_go(s->space, held);
     stet_vec_release(&heard);
     if (status == STET_OK)
-        stet_vec_clear(&s->mine);
+        stet_vec_clear(&s->batch.own);
     /* The plan knows of these commits now: what it lets run must see them. An action that another process has run
      * stands, and a reader of it would find nothing in an older snapshot. */
-    if (status == STET_OK && *any && s->members.len == 0)
+    if (status == STET_OK && *any && s->batch.members.len == 0)
         sched_group_end(s);
     return status;
 }

@@ -116,12 +116,12 @@ stet_status stet_sched_demand_cell(stet_sched *s, const char *id, const char *sc
     stet_value_push(&cell, stet_path_to_value(path));
     char *text = stet_json_print(cell, STET_JSON_CANONICAL, NULL);
     stet_value_release(cell);
-    if (stet_map_get(&s->named_cells, text, strlen(text))) {
+    if (stet_map_get(&s->want.named, text, strlen(text))) {
         stet_free(text);
         return STET_OK;
     }
-    stet_map_put(&s->named_cells, text, strlen(text), (stet_slot){.n = 1});
-    *stet_vec_add(&s->wanted_cells) = text;
+    stet_map_put(&s->want.named, text, strlen(text), (stet_slot){.n = 1});
+    *stet_vec_add(&s->want.names) = text;
     return STET_OK;
 }
 
@@ -297,9 +297,9 @@ bool sched_demand_link(void *ctx, stet_value binding, stet_pathref place) {
 /* The cells that a wanted cell consists of right now: those that reading it reads. `*grew`: some are new. */
 stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err) {
     *grew = false;
-    for (size_t i = 0; i < s->wanted_cells.len; i++) {
+    for (size_t i = 0; i < s->want.names.len; i++) {
         stet_value cell;
-        stet_status status = stet_json_parse(s->wanted_cells.at[i], strlen(s->wanted_cells.at[i]), &cell, err);
+        stet_status status = stet_json_parse(s->want.names.at[i], strlen(s->want.names.at[i]), &cell, err);
         if (status != STET_OK)
             return status;
         stet_value id = stet_value_at(cell, 0), scope = stet_value_at(cell, 1);
@@ -323,11 +323,11 @@ stet_status sched_demand_cells(stet_sched *s, bool *grew, stet_error *err) {
                 stet_buf_add(&place, &doc, sizeof doc);
                 stet_buf_add(&place, at[k].path.bytes, at[k].path.len);
                 uint64_t wants = at[k].kind == STET_SHALLOW ? 1 : 2; /* all of it, or less */
-                const stet_slot *slot = stet_map_get(&s->wanted, place.data, place.len);
+                const stet_slot *slot = stet_map_get(&s->want.cells, place.data, place.len);
                 if (slot && slot->n >= wants)
                     continue;
                 *grew = true;
-                stet_map_put(&s->wanted, place.data, place.len, (stet_slot){.n = wants});
+                stet_map_put(&s->want.cells, place.data, place.len, (stet_slot){.n = wants});
                 stet_plan_demand(s->plan, doc, at[k].path, at[k].kind);
             }
             stet_buf_release(&place);
@@ -424,9 +424,9 @@ stet_status sched_enter(stet_sched *s, stet_error *err) {
     size_t len;
     stet_slot *slot;
     stet_status status = STET_OK;
-    for (size_t i = 0; !s->memo->durable && i < s->wanted_cells.len && status == STET_OK; i++) {
+    for (size_t i = 0; !s->memo->durable && i < s->want.names.len && status == STET_OK; i++) {
         stet_value cell;
-        status = stet_json_parse(s->wanted_cells.at[i], strlen(s->wanted_cells.at[i]), &cell, err);
+        status = stet_json_parse(s->want.names.at[i], strlen(s->want.names.at[i]), &cell, err);
         if (status != STET_OK)
             return status;
         stet_value id = stet_value_at(cell, 0), scope = stet_value_at(cell, 1);
@@ -452,8 +452,8 @@ stet_status stet_sched_is_wanted(stet_sched *s, const char *piece_key, const cha
     bool grew;
     uint32_t id;
     *wanted = false;
-    stet_status status = stet_map_len(&s->wanted) > 0 ? STET_OK : sched_enter(s, err);
-    if (status == STET_OK && stet_map_len(&s->wanted) == 0)
+    stet_status status = stet_map_len(&s->want.cells) > 0 ? STET_OK : sched_enter(s, err);
+    if (status == STET_OK && stet_map_len(&s->want.cells) == 0)
         status = sched_demand_cells(s, &grew, err);
     if (status == STET_OK)
         status = sched_load(s, piece_key, node, &id, err);
