@@ -163,12 +163,9 @@ void stet_plan_remove(stet_plan *p, uint32_t id) {
     stet_plan_forget_asked(p); /* it may come back */
 }
 
-/* Is something that is running upstream of this action, or an effect that waits for what runs elsewhere, as far as
- * loaded actions tell? Those that stand between are loaded (plan_load_downstream). */
-static bool upstream_runs(stet_plan *p, uint32_t id) {
-    if (p->running == 0)
-        return false;
-    uint32_t stamp = ++p->stamp;
+/* Does one that blocks lead to this action, as far as loaded actions tell? Those that stand between are loaded
+ * (plan_load_downstream). */
+static bool upstream_blocks(stet_plan *p, uint32_t id, uint32_t stamp, bool (*blocks)(const node *n, uint32_t stamp)) {
     /* A child is there because of the list that its coordinator read: that leads to it, too. Its brothers, which the
      * coordinator waits for, may run beside it. */
     for (uint32_t c = plan_leader(p, id); c != STET_PLAN_NONE; c = plan_leader(p, c))
@@ -190,8 +187,7 @@ static bool upstream_runs(stet_plan *p, uint32_t id) {
             stet_plan_makers(p, n->reads[r].doc, plan_path_at(p, n->reads[r].path), &p->found);
             for (size_t i = 0; i < p->found.len; i++) {
                 node *w = &p->nodes.at[p->found.at[i]];
-                if (p->found.at[i] != id &&
-                    ((w->flags & (N_RUNNING | N_WAITING)) || (w->below > 0 && w->own != stamp))) {
+                if (p->found.at[i] != id && blocks(w, stamp)) {
                     behind = true;
                     break;
                 }
@@ -204,6 +200,34 @@ static bool upstream_runs(stet_plan *p, uint32_t id) {
     }
     stet_vec_release(&stack);
     return behind;
+}
+
+/* It runs, or waits for what runs, or one that leads into it does. */
+static bool runs(const node *n, uint32_t stamp) {
+    return (n->flags & (N_RUNNING | N_WAITING)) || (n->below > 0 && n->own != stamp);
+}
+
+static bool upstream_runs(stet_plan *p, uint32_t id) {
+    return p->running > 0 && upstream_blocks(p, id, ++p->stamp, runs);
+}
+
+static bool is_timed(const node *n, uint32_t stamp) {
+    return (n->flags & N_TIMED) || (n->timed == stamp && n->own != stamp);
+}
+
+/* Does its debounce or throttle keep one from running that leads to this late action? By rank it would have come
+ * first. */
+static bool upstream_timed(stet_plan *p, uint32_t id) {
+    uint32_t stamp = ++p->stamp;
+    bool any = false;
+    for (size_t i = 0; i < p->timers.len; i++) {
+        if (!(p->nodes.at[p->timers.at[i].node].flags & N_TIMED))
+            continue;
+        any = true;
+        for (uint32_t c = plan_leader(p, p->timers.at[i].node); c != STET_PLAN_NONE; c = plan_leader(p, c))
+            p->nodes.at[c].timed = stamp;
+    }
+    return any && upstream_blocks(p, id, stamp, is_timed);
 }
 
 /* An effect is seen outside: it waits for all. */
@@ -473,12 +497,21 @@ stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_
             count_below(p, id, true);
             continue;
         }
+        if ((n->flags & N_LATE) && upstream_timed(p, id)) {
+            plan_timer_push(p, p->timers.at[0].at, id); /* then it is looked at again */
+            continue;
+        }
         int64_t due = INT64_MIN;
         if (n->debounce_ms > 0 && n->dirty_at != INT64_MIN)
             due = n->dirty_at + n->debounce_ms;
         if (n->throttle_ms > 0 && n->started_at != INT64_MIN && n->started_at + n->throttle_ms > due)
             due = n->started_at + n->throttle_ms;
         if (due > now) {
+            status = plan_load_downstream(p, id, err); /* late ones there must find it */
+            if (status != STET_OK) {
+                plan_queue_push(p, id);
+                return status;
+            }
             plan_timer_push(p, due, id);
             continue;
         }

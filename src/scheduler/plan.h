@@ -42,6 +42,7 @@
  *       action's.
  *   R9. While a late action runs, everything downstream of it is loaded, including what is up to date: nothing begins
  *       that it leads to, over any number of others. A reader of a coordinator's output waits for the children in it.
+ *       A late action also waits while the debounce or throttle of one that leads to it does.
  *
  * The graph in memory is a cache of the durable index, filled on demand: before a change is followed to its readers,
  * the source is asked to load those that are only on disk. Loaded actions are authoritative, and the source must not

@@ -24,7 +24,7 @@ enum {
     N_REDIRTY = 32, /* marked while it ran */
     N_QUEUED = 64,
     N_PARKED = 128,  /* dirty, and not live */
-    N_TIMED = 256,   /* waits for its debounce or throttle */
+    N_TIMED = 256,   /* waits for its debounce or throttle, or is late and waits for that of another */
     N_WAITING = 512, /* waits for something running to end */
     N_EFFECT = 1024,
     N_CERTAIN = 2048,
@@ -60,6 +60,7 @@ typedef struct node {
     uint32_t down_at;          /* epoch in which all that is downstream of it was loaded */
     uint32_t own;              /* stamp of a walk that began at one that leads into it */
     uint32_t below;            /* how many that lead into it run, or wait for what runs */
+    uint32_t timed;            /* stamp of a walk before which one that leads into it had N_TIMED */
     uint32_t circle, turn;     /* which circle it is in, and where; 0: none */
     uint32_t unwanted_at;      /* epoch in which one whose `into` this is was found not to be live */
     int64_t dirty_at, started_at;

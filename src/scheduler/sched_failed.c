@@ -12,7 +12,8 @@
  *       waits for one that comes later, so it is always the same one that fails.
  *   F4. All that a waiting action has read is among its reads in the plan, so that it is wanted, and the success of what
  *       it waits for is noticed. What is not up to date among it runs first: it may lead elsewhere afterwards. So does
- *       what is not up to date among the reads of an action that failed.
+ *       what is not up to date among the reads of an action that failed. Of one that failed before and waits now
+ *       nothing is known any more: it needs all that it is bound to, as one that never ran.
  *   F5. An up-to-date action downstream of a failed one counts as waiting: its output is as old as the last success of
  *       the failed action. `below` says so; it is computed before anything runs while there is a failure.
  *   F6. All this holds across spaces: a cell of another space is judged by the actions that write it there, which are
@@ -94,7 +95,7 @@ stet_status sched_meet_failures(stet_sched *s, stet_error *err) {
 }
 
 void sched_retry(stet_sched *s) {
-    if (s->blocked.retried || s->preflight.active || !s->opts.retry_failed)
+    if (s->blocked.retried || s->preflight.active.active || !s->opts.retry_failed)
         return;
     s->blocked.retried = true;
     sched_action *a;
@@ -321,20 +322,20 @@ static bool any_far(const stet_sched *s, const stet_plan_read *at, size_t count)
     return false;
 }
 
-/* F4. True: some of it is new. Actions that nothing needed so far, here and in other spaces, are looked at then. */
-static bool also_reads(stet_sched *s, sched_action *a, const read_list *more) {
+/* F4. Actions that nothing needed so far, here and in other spaces, are looked at if some of it is new. */
+bool sched_also_reads(stet_sched *s, sched_action *a, const stet_plan_read *more, size_t count) {
     sched_note(s, a);
     size_t before = stet_plan_reads(s->plan, a->id, NULL, 0);
     if (!a->own_reads)
         a->own_reads = (uint32_t)before + 1;
-    stet_plan_read *all = stet_alloc((before + more->len + 1) * sizeof *all);
+    stet_plan_read *all = stet_alloc((before + count + 1) * sizeof *all);
     stet_plan_reads(s->plan, a->id, all, before);
-    if (more->len > 0)
-        memcpy(all + before, more->at, more->len * sizeof *all);
-    bool gained = stet_plan_set_reads(s->plan, a->id, all, before + more->len);
+    if (count > 0)
+        memcpy(all + before, more, count * sizeof *all);
+    bool gained = stet_plan_set_reads(s->plan, a->id, all, before + count);
     if (gained)
         sched_wake(s);
-    s->far_state.gained |= gained && any_far(s, more->at, more->len);
+    s->far_state.gained |= gained && any_far(s, more, count);
     stet_free(all);
     return gained;
 }
@@ -367,7 +368,7 @@ static sched_turn conclude(stet_sched *s, sched_action *a, const read_list *l, p
     sched_turn turn = judge(s, a, l, &outdated);
     if (turn == SCHED_GO && (at == MADE || !(outdated || hidden || far)))
         return SCHED_GO;
-    bool gained = also_reads(s, a, l);
+    bool gained = sched_also_reads(s, a, l->at, l->len);
     outdated |= gained && hidden;
     if (outdated && a->postponed < (turn == SCHED_GO && at == BEGINS ? MAX_BEHIND : MAX_POSTPONED)) {
         turn = SCHED_POSTPONED;

@@ -226,6 +226,8 @@ bool sched_doc_is_far(const stet_sched *s, uint32_t doc);
 bool sched_may_make(const sched_action *a);
 /* Links may lead elsewhere since materializers were loaded: finds again where they may write. */
 STET_CHECKED stet_status sched_envelopes_again(stet_sched *s, stet_error *err);
+/* Adds what its bindings say that it may read, as if it had no record, until it does not wait any more. */
+STET_CHECKED stet_status sched_also_declared(stet_sched *s, sched_action *a, stet_error *err);
 /* Loads an action by its number in the record; one that no longer exists is skipped. */
 STET_CHECKED stet_status sched_load_number(stet_sched *s, int64_t number, stet_arena *arena, stet_error *err);
 
@@ -487,6 +489,8 @@ STET_CHECKED stet_status sched_waits_far(stet_sched *s, sched_action *a, bool *o
 sched_turn sched_turn_of(stet_sched *s, sched_action *a, const stet_tx_read_record *at, size_t count, bool failed);
 /* The same for an action that must not even begin, by what its inputs lead to now. */
 STET_CHECKED stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, stet_error *err);
+/* Adds to the reads of an action in the plan, until it does not wait any more. True: some of it is new. */
+bool sched_also_reads(stet_sched *s, sched_action *a, const stet_plan_read *more, size_t count);
 /* The action failed or waits: actions that failed because of it wait too. */
 void sched_failed_upstream(stet_sched *s, const sched_action *a);
 /* At the beginning of a settling: forgets that actions waited in the last one. */

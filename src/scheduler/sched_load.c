@@ -345,13 +345,29 @@ static stet_status declare_before(declared *d, stet_error *err) {
     return status;
 }
 
-/* Edges of an action that has no record: what its bindings say it will read. */
+/* What its bindings say it will read. */
+static stet_status find_declared(declared *d, stet_error *err) {
+    d->module = stet_value_get(d->a->row, "module");
+    stet_binding_walk(stet_value_get(d->a->row, "inputs"), declare_read, d);
+    return declare_before(d, err);
+}
+
+/* Edges of an action that has no record. */
 static stet_status declare(stet_sched *s, sched_action *a, stet_error *err) {
-    declared d = {.s = s, .a = a, .module = stet_value_get(a->row, "module")};
-    stet_binding_walk(stet_value_get(a->row, "inputs"), declare_read, &d);
-    stet_status status = declare_before(&d, err);
+    declared d = {.s = s, .a = a};
+    stet_status status = find_declared(&d, err);
     a->own_reads = 0;
     stet_plan_set_reads(s->plan, a->id, d.reads.at, d.reads.len);
+    stet_vec_release(&d.reads);
+    stet_arena_release(&d.arena);
+    return status;
+}
+
+stet_status sched_also_declared(stet_sched *s, sched_action *a, stet_error *err) {
+    declared d = {.s = s, .a = a};
+    stet_status status = find_declared(&d, err);
+    if (status == STET_OK)
+        sched_also_reads(s, a, d.reads.at, d.reads.len);
     stet_vec_release(&d.reads);
     stet_arena_release(&d.arena);
     return status;

@@ -432,24 +432,27 @@ stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_
     return STET_OK;
 }
 
-static void put_off(stet_sched *s, const sched_action *a, sched_turn turn) {
+static stet_status put_off(stet_sched *s, sched_action *a, sched_turn turn, stet_error *err) {
     sched_note(s, a);
+    stet_status status = turn == SCHED_WAITS && a->failed ? sched_also_declared(s, a, err) : STET_OK;
     stet_plan_finish(s->plan, a->id, turn == SCHED_POSTPONED ? STET_PLAN_NOT_YET : STET_PLAN_LEFT, sched_now(s));
     if (turn == SCHED_WAITS)
         sched_failed_upstream(s, a);
+    return status;
 }
 
 /* It read what a failed one should have made: what it made of that is of no use. */
-static void give_way(action_run *r, sched_turn turn) {
+static stet_status give_way(action_run *r, sched_turn turn, stet_error *err) {
     stet_reader_release(&r->reader);
     stet_tx_abort(r->tx);
     r->tx = NULL;
-    put_off(r->s, r->a, turn);
+    stet_status status = put_off(r->s, r->a, turn, err);
     sched_emit(r->s, STET_SCHED_CANCELLED, r->a, NULL);
     sched_cells_release(r);
     stet_value_release(r->result);
     stet_error_clear(&r->error);
     sched_children_release(r);
+    return status;
 }
 
 /* Runs it in a transaction of the group. */
@@ -472,10 +475,8 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
         stet_arena_clear(&s->arena);
         stet_tx_reads(r.tx, &s->arena, &at, &count);
         sched_turn turn = sched_turn_of(s, a, at, count, r.failed && !a->effect);
-        if (turn != SCHED_GO) {
-            give_way(&r, turn);
-            return STET_OK;
-        }
+        if (turn != SCHED_GO)
+            return give_way(&r, turn, err);
     }
     if (!sched_run_tells_nothing(&r))
         return sched_run_store(&r, err);
@@ -738,9 +739,9 @@ stet_status sched_run(stet_sched *s, uint32_t id, stet_error *err) {
         return status;
     }
     if (turn != SCHED_GO) {
-        put_off(s, a, turn);
+        status = put_off(s, a, turn, err);
         sched_row_drop(a);
-        return STET_OK;
+        return status;
     }
     if (a->effect)
         return run_effect(s, a, err);

@@ -1955,6 +1955,15 @@ static void find_build(void) {
     stet_free(build);
 }
 
+/* Durability is not what is tried here: memory spares the syncs. */
+static void move_to_memory(void) {
+    char *home;
+    faults_fast_directory();
+    must(stet_file_realpath(".", &home, &err)); /* relative, it would be another one for processes in the project */
+    setenv("STET_HOME", home, 1);
+    stet_free(home);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_incremental_result_is_that_of_a_fresh_project)};
@@ -1977,17 +1986,12 @@ int main(int argc, char **argv) {
     if (getenv("CENTRAL_REPLAY")) {
         char *path;
         must(stet_file_realpath(getenv("CENTRAL_REPLAY"), &path, &err));
-        faults_fast_directory();
-        setenv("STET_HOME", "home", 1);
+        move_to_memory();
         int result = replay(path, true);
         stet_free(path);
         return result;
     }
-    faults_fast_directory(); /* durability is not what is tried here: memory spares the syncs */
-    char *home;
-    must(stet_file_realpath(".", &home, &err));
-    setenv("STET_HOME", home, 1);
-    stet_free(home);
+    move_to_memory();
     stet_javascript_keep_engine(true); /* a fresh project for each step, and no engine for each of them */
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     forget_judge();

@@ -371,6 +371,31 @@ static void debounce_and_throttle(void **state) {
     free_world(w);
 }
 
+/* Nor over one between them that is up to date. An effect that does not depend on it runs. */
+static void effects_wait_for_a_debounce_upstream(void **state) {
+    (void)state;
+    world *w = new_world();
+    w->now = 1000;
+    uint32_t id = stet_plan_add(w->p, "slow", 4, &(stet_plan_opts){.debounce_ms = 100, .data = &w->nodes[9]});
+    w->nodes[9] = (fake_node){.inputs = {0}, .input_count = 1, .output = 1};
+    stet_plan_set_reads(w->p, id, &(stet_plan_read){doc(w, 0), STET_PATH_ROOT, STET_RECURSIVE}, 1);
+    stet_plan_set_writes(w->p, id, &(stet_plan_write){doc(w, 1), STET_PATH_ROOT}, 1);
+    add(w, 1, false, 2, INPUTS(1));
+    int behind = add(w, 2, true, -1, INPUTS(2, 3)), apart = add(w, 2, true, -1, INPUTS(3));
+    stet_plan_demand_node(w->p, w->ids[behind]);
+    stet_plan_demand_node(w->p, w->ids[apart]);
+    settle(w, true);
+    ran(w, "n0 n1 n2");
+    set(w, 0, 1);
+    set(w, 3, 1);
+    stet_plan_step step = settle(w, false);
+    ran(w, "n2");
+    assert_int_equal(step.kind, STET_PLAN_WAIT);
+    settle(w, true);
+    ran(w, "slow n0 n1");
+    free_world(w);
+}
+
 static void effects_are_demand(void **state) {
     (void)state;
     world *w = new_world();
@@ -945,6 +970,7 @@ int main(void) {
         cmocka_unit_test(failure_waits_for_a_change),
         cmocka_unit_test(overwritten_output_is_restored),
         cmocka_unit_test(debounce_and_throttle),
+        cmocka_unit_test(effects_wait_for_a_debounce_upstream),
         cmocka_unit_test(effects_are_demand),
         cmocka_unit_test(several_at_once),
         cmocka_unit_test(paths),
