@@ -1,4 +1,4 @@
-/* piece_why.c - the operation why: says in one sentence why an action is out of date.
+/* why.c - the operation why: says in one sentence why an action is out of date.
  *
  * The sentence leads from the action, through what it reads, to the write that is the cause: which cell, at which
  * sequence, when, by whom. A failure upstream is a cause as well: everything downstream of it waits and is as old as

@@ -1,8 +1,8 @@
-/* memory_watch.c - the operation watch: changes of a cell as they are committed, by any process. */
+/* watch.c - the operation watch: changes of a cell as they are committed, by any process. */
 
 #include <string.h>
 
-#include "operation/memory.h"
+#include "operation/space_common.h"
 #include "operation/text.h"
 #include "os/clock.h"
 

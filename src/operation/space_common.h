@@ -1,6 +1,6 @@
-/* memory.h - what the operations on spaces share. */
-#ifndef STET_OPERATION_MEMORY_H
-#define STET_OPERATION_MEMORY_H
+/* space_common.h - what the operations on spaces share. */
+#ifndef STET_OPERATION_SPACE_COMMON_H
+#define STET_OPERATION_SPACE_COMMON_H
 
 #include "memory/space.h"
 #include "operation/op.h"
@@ -60,7 +60,7 @@ stet_value memory_leaves(const stet_change *at, size_t len);
 /* Renders one line per change, " value /value/n". */
 void memory_render_changes(stet_render *r, stet_value changes, bool ids);
 
-/* In observe.c: adds what is recorded about actions of a space; and renders "3 changed, 1 never" from its member
+/* In space_readers.c: adds what is recorded about actions of a space; and renders "3 changed, 1 never" from its member
  * `marks`. */
 STET_CHECKED stet_status observe_stats(stet_space *s, stet_value *result, stet_error *err);
 void observe_render_marks(stet_render *r, stet_value marks);

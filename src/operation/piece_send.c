@@ -1,4 +1,4 @@
-/* send.c - the operation piece send. */
+/* piece_send.c - the operation piece send. */
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* memory_doc.c - the operations get, set, and doc get, set, patch, delete, log and list. */
+/* doc.c - the operations get, set, and doc get, set, patch, delete, log and list. */
 
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "operation/memory.h"
+#include "operation/space_common.h"
 #include "operation/piece_common.h"
 #include "operation/text.h"
 #include "scheduler/reader.h"

@@ -1,10 +1,10 @@
-/* observe.c - the operation space readers, and the part of space stats that is about actions. */
+/* space_readers.c - the operation space readers, and the part of space stats that is about actions. */
 
 #include <string.h>
 
 #include "graph/piece.h"
 #include "memory/observe.h"
-#include "operation/memory.h"
+#include "operation/space_common.h"
 #include "operation/piece_common.h"
 #include "operation/text.h"
 #include "scheduler/standing.h"

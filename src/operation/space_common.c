@@ -1,6 +1,6 @@
-/* memory.c - what the operations on spaces share. */
+/* space_common.c - what the operations on spaces share. */
 
-#include "operation/memory.h"
+#include "operation/space_common.h"
 
 #include <string.h>
 

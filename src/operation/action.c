@@ -1,4 +1,4 @@
-/* piece_state.c - the operations status, action list and action show: the states of actions. */
+/* action.c - the operations status, action list and action show: the states of actions. */
 
 #include <stdlib.h>
 #include <string.h>

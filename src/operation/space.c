@@ -1,8 +1,8 @@
-/* memory_space.c - the operations branch list, create and delete, and space list, changes and stats. */
+/* space.c - the operations branch list, create and delete, and space list, changes and stats. */
 
 #include <string.h>
 
-#include "operation/memory.h"
+#include "operation/space_common.h"
 #include "operation/text.h"
 #include "os/file.h"
 
