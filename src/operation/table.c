@@ -12,6 +12,7 @@
 
 #define OP_ARRAYS(X)                                                                                                   \
     X(stet_ops_doc)                                                                                                    \
+    X(stet_ops_branch)                                                                                                 \
     X(stet_ops_space)                                                                                                  \
     X(stet_ops_watch)                                                                                                  \
     X(stet_ops_init)                                                                                                   \
@@ -32,7 +33,8 @@
     X(stet_ops_piece)                                                                                                  \
     X(stet_ops_send)                                                                                                   \
     X(stet_ops_run)                                                                                                    \
-    X(stet_ops_state)                                                                                                  \
+    X(stet_ops_status)                                                                                                 \
+    X(stet_ops_action)                                                                                                 \
     X(stet_ops_why)                                                                                                    \
     X(stet_ops_file)                                                                                                   \
     X(stet_ops_dag)                                                                                                    \
