@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "graph/child.h"
 #include "graph/near.h"
@@ -41,8 +42,7 @@ static stet_status check_demand(const driver *d, const char *piece, stet_value r
     stet_status status = STET_OK;
     for (size_t i = 0; i < stet_value_count(d->spec->demand) && status == STET_OK; i++) {
         stet_value v = stet_value_at(d->spec->demand, i);
-        status = check_part(piece, result, stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "",
-                            err);
+        status = check_part(piece, result, stet_value_text(&v, ""), err);
     }
     return status;
 }
@@ -81,7 +81,7 @@ static stet_status check_nodes(driver *d, const char *piece, const stet_process 
     stet_status status = STET_OK;
     for (size_t i = 0; i < stet_value_count(d->spec->nodes) && status == STET_OK; i++) {
         stet_value v = stet_value_at(d->spec->nodes, i);
-        const char *node = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "";
+        const char *node = stet_value_text(&v, "");
         const stet_process_node *found = g ? stet_process_find(g, node) : NULL;
         if (found)
             status = check_output(found->row, node, err);

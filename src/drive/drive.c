@@ -1,5 +1,6 @@
 /* drive.c - one run of a piece: set it up, settle it, report the result. */
 
+#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "drive/leftover.h"
 
@@ -176,7 +177,7 @@ static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
     int64_t branch;
     stet_piece *p;
     stet_value row;
-    const char *node = stet_value_type(name) == STET_TYPE_STRING ? stet_value_as_string(&name, NULL) : "";
+    const char *node = stet_value_text(&name, "");
     stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
     if (status == STET_OK)
         status = stet_piece_load(d->space, branch, d->piece, -1, &p, err);
@@ -217,8 +218,7 @@ static stet_status demand(driver *d, stet_error *err) {
     for (size_t i = 0; i < stet_value_count(d->spec->demand) && status == STET_OK; i++) {
         stet_value v = stet_value_at(d->spec->demand, i);
         stet_path path = STET_PATH_INIT;
-        status = stet_drive_demand_path(stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "",
-                                        &path, err);
+        status = stet_drive_demand_path(stet_value_text(&v, ""), &path, err);
         if (status == STET_OK)
             status = demand_cell(d, &(stet_docname){doc, stet_piece_scope(d->piece)}, stet_path_ref(&path), err);
         stet_path_release(&path);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "drive/drive_internal.h"
 #include "scheduler/standing.h"
@@ -46,7 +47,7 @@ static bool take_link(void *ctx, stet_value binding, stet_pathref place) {
 
 static bool is_command(stet_value row) {
     stet_value type = stet_value_get(stet_value_get(row, "module"), "type");
-    return stet_value_type(type) == STET_TYPE_STRING && strcmp(stet_value_as_string(&type, NULL), "command") == 0;
+    return stet_value_text_is(type, "command");
 }
 
 /* The failed command that this one waits for, as the scheduler has it (must_wait of sched_run.c): upstream of it, over
@@ -163,8 +164,7 @@ static stet_status explain_restarts(const explaining *x, stet_error *err) {
         status = stet_piece_children(x->d->space, x->branch, -1, g, NULL, err);
     for (size_t i = 0; status == STET_OK && i < g->node_count && stet_value_count(out->actions) < SHOWN; i++) {
         stet_value again = stet_value_get(g->nodes[i].row, "onRestart"), v;
-        if (stet_value_type(again) != STET_TYPE_STRING || strcmp(stet_value_as_string(&again, NULL), "run") != 0 ||
-            stet_map_get(&listed, g->nodes[i].id, strlen(g->nodes[i].id)))
+        if (!stet_value_text_is(again, "run") || stet_map_get(&listed, g->nodes[i].id, strlen(g->nodes[i].id)))
             continue;
         v = stet_value_object();
         stet_value_put(&v, "node", stet_value_string(g->nodes[i].id));

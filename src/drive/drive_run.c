@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -35,19 +36,19 @@ static void begin_run(driver *d) {
             stet_value_put(&options, "pattern", stet_value_string(d->spec->pattern));
         if (stet_value_type(d->spec->demand) == STET_TYPE_ARRAY)
             stet_value_put(&options, "demand", stet_value_retain(d->spec->demand));
-        const char *app = stet_value_type(name) == STET_TYPE_STRING ? stet_value_as_string(&name, NULL) : d->piece;
+        const char *app = stet_value_text(&name, d->piece);
         char *id = stet_piece_bare(d->piece);
-        stet_runfile_spec spec = {
-            .name = id,
-            .app_id = app,
-            .app_version = stet_value_type(version) == STET_TYPE_STRING ? stet_value_as_string(&version, NULL) : NULL,
-            .app_title = stet_value_type(title) == STET_TYPE_STRING ? stet_value_as_string(&title, NULL) : NULL,
-            .piece = d->piece,
-            .actor = d->spec->actor,
-            .inputs = stet_value_type(d->spec->set) == STET_TYPE_OBJECT ? d->spec->set : stet_value_null(),
-            .options = options,
-            .provenance = d->spec->provenance,
-            .stage = STET_STAGE_RUNNING};
+        stet_runfile_spec spec = {.name = id,
+                                  .app_id = app,
+                                  .app_version = stet_value_as_string(&version, NULL),
+                                  .app_title = stet_value_as_string(&title, NULL),
+                                  .piece = d->piece,
+                                  .actor = d->spec->actor,
+                                  .inputs = stet_value_type(d->spec->set) == STET_TYPE_OBJECT ? d->spec->set
+                                                                                              : stet_value_null(),
+                                  .options = options,
+                                  .provenance = d->spec->provenance,
+                                  .stage = STET_STAGE_RUNNING};
         status = stet_runfile_create(d->project, &spec, &d->run, &d->run_error);
         stet_value_release(options);
         stet_free(id);
@@ -249,8 +250,7 @@ static void list_failed(driver *d, stet_value list) {
             continue;
         if (stet_runfile_has_task(d->run, id, &was) && was == STET_TASK_FAILED)
             continue;
-        stet_fail(&e, STET_FAILED, "%s",
-                  stet_value_type(said) == STET_TYPE_STRING ? stet_value_as_string(&said, NULL) : "it failed");
+        stet_fail(&e, STET_FAILED, "%s", stet_value_text(&said, "it failed"));
         stet_runfile_task_failed(d->run, id, &e);
         stet_error_clear(&e);
     }

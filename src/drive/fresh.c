@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "drive/scratch.h"
 #include "os/file.h"
@@ -53,9 +54,9 @@ static stet_status say_failed(stet_sched *sched, const stet_sched_report *r, ste
     stet_value first = stet_value_at(stet_value_count(r->problems) ? r->problems : stet_sched_failed_before(sched), 0);
     stet_value piece = stet_value_get(first, "piece"), node = stet_value_get(first, "node"),
                message = stet_value_get(stet_value_get(first, "error"), "message");
-    const char *in = stet_value_type(piece) == STET_TYPE_STRING ? stet_value_as_string(&piece, NULL) : "";
-    const char *who = stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "an action";
-    const char *why = stet_value_type(message) == STET_TYPE_STRING ? stet_value_as_string(&message, NULL) : "failed";
+    const char *in = stet_value_text(&piece, "");
+    const char *who = stet_value_text(&node, "an action");
+    const char *why = stet_value_text(&message, "failed");
     in += strncmp(in, "piece:", 6) == 0 ? 6 : 0;
     return stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", who, why);
 }

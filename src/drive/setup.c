@@ -39,7 +39,7 @@ static char *kept_path(const stet_project *p, const char *file) {
 
 char *drive_source_path(const stet_project *p, stet_value source) {
     stet_value file = stet_value_get(source, "file");
-    const char *text = stet_value_type(file) == STET_TYPE_STRING ? stet_value_as_string(&file, NULL) : NULL;
+    const char *text = stet_value_as_string(&file, NULL);
     if (!text)
         return NULL;
     return text[0] == '/' ? stet_strdup(text) : stet_file_join(stet_project_root(p), text);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "fleet/overlay.h"
 #include "fleet/repos.h"
 #include "fleet/state.h"
@@ -92,12 +93,6 @@ static stet_status text_member(stet_value *object, const char *key, const char *
     }
     stet_value_put(object, key, v);
     return STET_OK;
-}
-
-static bool string_is(stet_value object, const char *key, const char *text) {
-    stet_value v = stet_value_get(object, key);
-    const char *s = stet_value_as_string(&v, NULL);
-    return s != NULL && strcmp(s, text) == 0;
 }
 
 static stet_queue_status status_of(stet_value entry) {
@@ -278,7 +273,8 @@ stet_status stet_queue_list(const stet_queue *q, const char *repo, const char *s
     stet_value picked = stet_value_array();
     for (size_t i = 0; i < stet_value_count(entries); i++) {
         stet_value e = stet_value_at(entries, i);
-        if ((repo == NULL || string_is(e, "repo", repo)) && (status == NULL || string_is(e, "status", status)))
+        if ((repo == NULL || stet_value_text_is(stet_value_get(e, "repo"), repo)) &&
+            (status == NULL || stet_value_text_is(stet_value_get(e, "status"), status)))
             insert(&picked, stet_value_retain(e));
     }
     stet_value_release(entries);
@@ -365,7 +361,7 @@ stet_status stet_queue_add(const stet_queue *q, const stet_queue_spec *spec, ste
 
 static bool ready(stet_value e, const char *repo, int64_t now, int64_t *ready_at) {
     int64_t at;
-    if (status_of(e) != STET_QUEUED_PENDING || (repo != NULL && !string_is(e, "repo", repo)))
+    if (status_of(e) != STET_QUEUED_PENDING || (repo != NULL && !stet_value_text_is(stet_value_get(e, "repo"), repo)))
         return false;
     if (!time_of(e, "notBefore", &at) || at <= now)
         return true;
@@ -385,7 +381,8 @@ stet_status stet_queue_drain(const stet_queue *q, const char *repo, size_t limit
     size_t left = 0;
     for (size_t i = 0; i < stet_value_count(t.entries); i++) {
         stet_value e = stet_value_at(t.entries, i);
-        if (status_of(e) != STET_QUEUED_PENDING || (repo != NULL && !string_is(e, "repo", repo)))
+        if (status_of(e) != STET_QUEUED_PENDING ||
+            (repo != NULL && !stet_value_text_is(stet_value_get(e, "repo"), repo)))
             continue;
         if (!ready(e, repo, now, &ignored) || stet_value_count(out) >= limit) {
             left++;
@@ -451,7 +448,7 @@ static bool lease_ended(stet_value lease, int64_t now) {
     char host[65] = "";
     if (!time_of(lease, "expiresAt", &until) || until <= now)
         return true;
-    if (gethostname(host, sizeof host) != 0 || !string_is(lease, "host", host) ||
+    if (gethostname(host, sizeof host) != 0 || !stet_value_text_is(stet_value_get(lease, "host"), host) ||
         !stet_proc_id_of_value(stet_value_get(lease, "process"), &holder))
         return false; /* another machine's: time alone tells */
     return !stet_proc_alive(holder);
@@ -527,7 +524,8 @@ static stet_status find_leased(txn *t, const char *id, const char *token, size_t
     stet_status st = find(t->entries, id, index, err);
     if (st == STET_OK) {
         stet_value e = stet_value_at(t->entries, *index);
-        if (status_of(e) != STET_QUEUED_LEASED || !string_is(stet_value_get(e, "lease"), "token", token))
+        if (status_of(e) != STET_QUEUED_LEASED ||
+            !stet_value_text_is(stet_value_get(stet_value_get(e, "lease"), "token"), token))
             st = stet_fail(err, STET_CONFLICT, "entry %.80s is no longer leased to this worker", id);
     }
     if (st != STET_OK)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/stream.h"
 #include "operation/piece_common.h"
 #include "operation/text.h"
@@ -192,7 +193,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_standing s = {0};
     stet_piece *p = NULL;
     stet_value hold;
-    const char *wanted = piece_text(args, "state", NULL, &hold);
+    const char *wanted = stet_value_text_at(args, "state", &hold);
     size_t limit = (size_t)stet_value_as_int(stet_value_get(args, "limit"));
     int64_t next = stet_value_as_int(stet_value_get(args, "after"));
     stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
@@ -290,7 +291,7 @@ static void list_render(stet_render *r, stet_value result) {
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
     stet_value hold;
-    const char *node = piece_text(args, "action", "", &hold);
+    const char *node = stet_value_text_at_or(args, "action", "", &hold);
     stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
     if (status != STET_OK)
         return status;

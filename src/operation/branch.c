@@ -1,5 +1,6 @@
 /* branch.c - the operations branch list, create and delete. */
 
+#include "base/text.h"
 #include "operation/space_common.h"
 #include "operation/text.h"
 
@@ -8,13 +9,13 @@ static stet_status branches_run(stet_op_ctx *ctx, stet_value args, stet_value *r
     stet_value hold;
     stet_arena arena = STET_ARENA_INIT;
     stet_branch_info *at = NULL;
-    size_t count = 0, limit = (size_t)memory_int(args, "limit", 100);
+    size_t count = 0, limit = (size_t)stet_value_int_at(args, "limit", 100);
     bool none;
     stet_status st = memory_begin_list(ctx, args, &c, &none, err);
     if (st != STET_OK)
         return st;
     if (!none)
-        st = stet_space_branches(c.space, memory_text(args, "after", &hold),
+        st = stet_space_branches(c.space, stet_value_text_at(args, "after", &hold),
                                  stet_value_as_bool(stet_value_get(args, "deleted")), limit + 1, &arena, &at, &count,
                                  err);
     if (st == STET_OK) {
@@ -64,11 +65,11 @@ static void branches_render(stet_render *r, stet_value result) {
 static stet_status create_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     memory_call c;
     stet_value hold, hold_from;
-    const char *name = memory_text(args, "name", &hold), *from = memory_text(args, "from", &hold_from);
+    const char *name = stet_value_text_at(args, "name", &hold), *from = stet_value_text_at(args, "from", &hold_from);
     stet_status st = stet_branch_name_check(name, err);
     if (st != STET_OK || (st = memory_begin(ctx, args, MEMORY_WRITE, &c, err)) != STET_OK)
         return st;
-    int64_t at = memory_int(args, "at", -1);
+    int64_t at = stet_value_int_at(args, "at", -1);
     st = stet_branch_create(c.space, name, from, at, err);
     if (st == STET_OK) {
         *result = stet_value_object();
@@ -92,7 +93,7 @@ static void create_render(stet_render *r, stet_value result) {
 static stet_status branch_delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     memory_call c;
     stet_value hold;
-    const char *name = memory_text(args, "name", &hold);
+    const char *name = stet_value_text_at(args, "name", &hold);
     stet_status st = memory_begin(ctx, args, MEMORY_WRITE, &c, err);
     if (st != STET_OK)
         return st;

@@ -189,7 +189,7 @@ stet_status call_value(call_session *s, const stet_attempt *a, bool whole, stet_
             stet_value_type(v) != STET_TYPE_NULL)
             stet_value_put(out, details[i][1], stet_value_retain(v));
     stet_status status = put_function(s, a->node, out, err);
-    const char *hex = stet_value_type(exec) == STET_TYPE_STRING ? stet_value_as_string(&exec, &len) : NULL;
+    const char *hex = stet_value_as_string(&exec, &len);
     if (status == STET_OK && hex && stet_hash_of_hex(hex, len, &id)) {
         stet_exec record;
         stet_error gone = STET_ERROR_INIT;
@@ -224,7 +224,7 @@ stet_status call_time(stet_value args, const char *name, int64_t *ms, stet_error
 
 static void text_of(stet_render *r, stet_value v) {
     size_t len;
-    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
+    const char *text = stet_value_as_string(&v, &len);
     if (text)
         stet_text_plain(r, text, len);
 }

@@ -4,8 +4,9 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "operation/space_common.h"
+#include "base/text.h"
 #include "operation/piece_common.h"
+#include "operation/space_common.h"
 #include "operation/text.h"
 #include "scheduler/reader.h"
 
@@ -62,7 +63,7 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
     stet_doc_state d = {0};
-    int64_t at = memory_int(args, "at", -1);
+    int64_t at = stet_value_int_at(args, "at", -1);
     bool meta = stet_value_as_bool(stet_value_get(args, "meta")),
          fresh = stet_value_as_bool(stet_value_get(args, "fresh"));
     bool raw = meta || stet_value_as_bool(stet_value_get(args, "raw"));
@@ -71,7 +72,7 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_status st = memory_begin(ctx, args, MEMORY_READ, &c, err);
     if (st != STET_OK)
         return st;
-    const char *cell = memory_text(args, "cell", &hold);
+    const char *cell = stet_value_text_at(args, "cell", &hold);
     st = stet_cell_parse(cell, meta, &id, &path, err);
     stet_docname name = {id, c.scope};
     if (st == STET_OK && fresh) {
@@ -182,14 +183,14 @@ static void commit_render(stet_render *r, stet_value result) {
 /* Preconditions and the session, which every writing operation takes. */
 static stet_status prepare(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err) {
     stet_value hold;
-    const char *hash = memory_text(args, "if_hash", &hold);
+    const char *hash = stet_value_text_at(args, "if_hash", &hold);
     stet_status st = STET_OK;
     if (hash)
         st = stet_tx_require_hash(tx, name->id, name->scope, hash, err);
     if (st == STET_OK && stet_value_as_bool(stet_value_get(args, "if_absent")))
         st = stet_tx_need_absent(tx, name, err);
-    const char *session = memory_text(args, "session", &hold);
-    int64_t local = memory_int(args, "local", -1);
+    const char *session = stet_value_text_at(args, "session", &hold);
+    int64_t local = stet_value_int_at(args, "local", -1);
     if (st == STET_OK && (session != NULL) != (local >= 0))
         st = stet_fail(err, STET_INVALID, "--session and --local go together");
     if (st == STET_OK && session)
@@ -204,7 +205,7 @@ static stet_status set_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_path path = STET_PATH_INIT;
     stet_tx *tx = NULL;
     bool meta = stet_value_as_bool(stet_value_get(args, "meta"));
-    stet_status st = stet_cell_parse(memory_text(args, "cell", &hold), meta, &id, &path, err);
+    stet_status st = stet_cell_parse(stet_value_text_at(args, "cell", &hold), meta, &id, &path, err);
     if (st == STET_OK)
         st = memory_begin(ctx, args, MEMORY_WRITE, &c, err);
     if (st != STET_OK) {
@@ -274,7 +275,7 @@ static stet_status change_run(stet_op_ctx *ctx, stet_value args, change_fn chang
     memory_call c;
     stet_value hold;
     stet_tx *tx = NULL;
-    stet_docname name = {memory_text(args, "id", &hold), NULL};
+    stet_docname name = {stet_value_text_at(args, "id", &hold), NULL};
     stet_status st = stet_docname_check(&name, err);
     if (st != STET_OK || (st = memory_begin(ctx, args, MEMORY_WRITE, &c, err)) != STET_OK)
         return st;
@@ -374,10 +375,10 @@ static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_status st = memory_begin(ctx, args, MEMORY_READ, &c, err);
     if (st != STET_OK)
         return st;
-    stet_docname name = {memory_text(args, "id", &hold), c.scope};
-    int64_t before = memory_int(args, "before", 0);
-    st = stet_space_history(c.space, c.branch, &name, before, (size_t)memory_int(args, "limit", 100), &arena, &revs,
-                            &count, &next, err);
+    stet_docname name = {stet_value_text_at(args, "id", &hold), c.scope};
+    int64_t before = stet_value_int_at(args, "before", 0);
+    st = stet_space_history(c.space, c.branch, &name, before, (size_t)stet_value_int_at(args, "limit", 100), &arena,
+                            &revs, &count, &next, err);
     if (st == STET_OK && count == 0 && before == 0)
         st = stet_fail(err, STET_NOT_FOUND, "no document \"%s\" ever was in space \"%s\"", name.id, c.space_name);
     if (st == STET_OK)
@@ -474,8 +475,8 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     bool none, more = false;
     char *plain = NULL;
     stet_docname after;
-    stet_doc_filter filter = {.limit = (size_t)memory_int(args, "limit", 100)};
-    const char *cursor = memory_text(args, "after", &hold);
+    stet_doc_filter filter = {.limit = (size_t)stet_value_int_at(args, "limit", 100)};
+    const char *cursor = stet_value_text_at(args, "after", &hold);
     stet_status st = cursor ? read_cursor(cursor, &plain, &after, err) : STET_OK;
     if (st == STET_OK)
         st = memory_begin_list(ctx, args, &c, &none, err);
@@ -483,7 +484,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_free(plain);
         return st;
     }
-    filter.prefix = memory_text(args, "prefix", &hold_prefix);
+    filter.prefix = stet_value_text_at(args, "prefix", &hold_prefix);
     filter.scope = c.scope;
     filter.after = cursor ? &after : NULL;
     if (!none)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "files/files.h"
 #include "files/path.h"
 #include "files/watch.h"
@@ -138,8 +139,7 @@ static void list_render(stet_render *r, stet_value result) {
                    hash = stet_value_get(row, "hash");
         size_t len;
         const char *text = stet_value_as_string(&id, &len);
-        stet_buf_printf(r->out, "%-12.12s ",
-                        stet_value_type(hash) == STET_TYPE_STRING ? stet_value_as_string(&hash, NULL) : "-");
+        stet_buf_printf(r->out, "%-12.12s ", stet_value_text(&hash, "-"));
         stet_text_plain(r, text, len);
         if (!stet_value_as_bool(stet_value_get(row, "present"))) {
             stet_buf_str(r->out, "  ");

@@ -6,7 +6,7 @@
 
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value dir = stet_value_get(args, "dir");
-    const char *given = stet_value_type(dir) == STET_TYPE_STRING ? stet_value_as_string(&dir, NULL) : NULL;
+    const char *given = stet_value_as_string(&dir, NULL);
     const char *base = ctx->project_dir ? ctx->project_dir : ctx->cwd;
     char *path = !given ? stet_strdup(base) : given[0] == '/' ? stet_strdup(given) : stet_file_join(base, given);
     bool created;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/pattern_toml.h"
 #include "graph/process.h"
 #include "module/javascript.h"
@@ -12,14 +13,14 @@
 
 static char *pattern_path(stet_op_ctx *ctx, stet_value args) {
     stet_value hold;
-    const char *file = piece_text(args, "file", "", &hold);
+    const char *file = stet_value_text_at_or(args, "file", "", &hold);
     return file[0] == '/' ? stet_strdup(file) : stet_file_join(ctx->cwd, file);
 }
 
 /* Messages name the file as it was typed. */
 static stet_status load(stet_op_ctx *ctx, stet_value args, stet_pattern **out, stet_value *problems, stet_error *err) {
     stet_value hold;
-    const char *shown = piece_text(args, "file", "", &hold);
+    const char *shown = stet_value_text_at_or(args, "file", "", &hold);
     stet_javascript_script script = {.cancelled = stet_op_cancelled, .ctx = ctx};
     stet_pattern_checks checks = {.module = stet_module_check,
                                   .script = stet_javascript_pattern,
@@ -111,7 +112,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_pattern_free(p);
         return status;
     }
-    const char *format = piece_text(args, "format", "text", &hold);
+    const char *format = stet_value_text_at_or(args, "format", "text", &hold);
     char hex[STET_HASH_HEX];
     stet_hash_hex(p->hash, hex);
     *result = stet_value_object();

@@ -3,16 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "operation/persist_common.h"
 #include "operation/text.h"
 #include "os/clock.h"
 #include "os/file.h"
-
-static const char *text_of(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_value_get(args, name);
-    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
-}
 
 /* A path as the user gave it, from where the user is. Caller frees. */
 static char *path_of(stet_op_ctx *ctx, const char *path) {
@@ -41,16 +37,16 @@ static stet_status put_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         stet_persist_put_elapsed(w, stet_value_as_int(stet_value_get(args, "elapsed_ms")));
     size_t given = 0;
     for (size_t i = 0; i < 3; i++) {
-        const char *file = text_of(args, kinds[i], &hold);
+        const char *file = stet_value_text_at(args, kinds[i], &hold);
         if (!file)
             continue;
         given++;
         stet_value format_value;
-        const char *format = text_of(args,
-                                     i == 0   ? "format"
-                                     : i == 1 ? "output_format"
-                                              : "stderr_format",
-                                     &format_value);
+        const char *format = stet_value_text_at(args,
+                                                i == 0   ? "format"
+                                                : i == 1 ? "output_format"
+                                                         : "stderr_format",
+                                                &format_value);
         stet_persist_put_content(w, kinds[i], format);
         if (stet_value_type(stet_value_get(args, "compress")) == STET_TYPE_BOOL)
             stet_persist_put_compress(w, stet_value_as_bool(stet_value_get(args, "compress")));
@@ -101,7 +97,7 @@ enum { INLINE_TEXT = 256 * 1024 }; /* bytes that go along in a JSON answer */
 static stet_status give(stet_op_ctx *ctx, stet_persist *p, const stet_persist_content *c, stet_value args,
                         stet_value *result, stet_error *err) {
     stet_value hold;
-    const char *file = text_of(args, "output_file", &hold);
+    const char *file = stet_value_text_at(args, "output_file", &hold);
     if (file) {
         static const char *const names[] = {"reflink", "hardlink", "copy"};
         char *path = path_of(ctx, file);
@@ -187,7 +183,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         return status;
     stet_value hold;
     listing l = {.entries = stet_value_array(), .limit = stet_value_as_int(stet_value_get(args, "limit"))};
-    status = stet_persist_each(p, text_of(args, "block", &hold), list_one, &l, err);
+    status = stet_persist_each(p, stet_value_text_at(args, "block", &hold), list_one, &l, err);
     if (status == STET_OK) {
         *result = stet_value_object();
         stet_value_put(result, "total", stet_value_int(l.total));

@@ -3,15 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "operation/persist_common.h"
 #include "operation/text.h"
 #include "os/clock.h"
 #include "os/file.h"
-
-static const char *text_of(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_value_get(args, name);
-    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
-}
 
 static stet_persist_choice choice(stet_value args, const char *name) {
     stet_value v = stet_value_get(args, name);
@@ -121,7 +117,7 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
     if (status != STET_OK)
         return status;
     stet_value batch, block, module;
-    const char *module_text = text_of(args, "module", &module);
+    const char *module_text = stet_value_text_at(args, "module", &module);
     char hash[STET_PERSIST_HASH + 1];
     bool dry = stet_value_as_bool(stet_value_get(args, "dry_run"));
     uint64_t entries = 0, objects = 0;
@@ -131,8 +127,9 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
     if (status == STET_OK && dry)
         status = stet_persist_trash_each(p, add_batch, &batches, err);
     if (status == STET_OK)
-        status = stet_persist_undelete(p, text_of(args, "batch", &batch), text_of(args, "block", &block),
-                                       module_text ? hash : NULL, dry, &entries, &objects, err);
+        status = stet_persist_undelete(p, stet_value_text_at(args, "batch", &batch),
+                                       stet_value_text_at(args, "block", &block), module_text ? hash : NULL, dry,
+                                       &entries, &objects, err);
     if (status == STET_OK) {
         *result = stet_value_object();
         stet_value_put(result, "dry_run", stet_value_bool(dry));
@@ -181,7 +178,7 @@ static stet_status mark_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_persist_entry *e = NULL;
     status = stet_persist_op_find(p, args, &e, err);
     if (status == STET_OK)
-        status = stet_persist_mark(p, &e->key, text_of(args, "name", &hold), !off, err);
+        status = stet_persist_mark(p, &e->key, stet_value_text_at(args, "name", &hold), !off, err);
     if (status == STET_OK)
         status = stet_persist_marks(p, &e->key, &marks, err);
     if (status == STET_OK) {

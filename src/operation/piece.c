@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/argument.h"
 #include "operation/piece_common.h"
 #include "operation/text.h"
@@ -76,7 +77,7 @@ static void list_render(stet_render *r, stet_value result) {
         stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "piece"),
                    pattern = stet_value_get(row, "pattern");
         stet_table_cell(&t, stet_value_as_string(&name, NULL));
-        stet_table_cell(&t, stet_value_type(pattern) == STET_TYPE_STRING ? stet_value_as_string(&pattern, NULL) : "");
+        stet_table_cell(&t, stet_value_text(&pattern, ""));
         stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(row, "nodes")));
         stet_table_cellf(&t, "%lld%s", (long long)stet_value_as_int(stet_value_get(row, "generation")),
                          stet_value_as_bool(stet_value_get(row, "stopped")) ? " (stopped)" : "");
@@ -282,7 +283,8 @@ static stet_status graph_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         piece_end(&c);
         return status;
     }
-    const char *diff = piece_text(args, "diff", NULL, &hold[0]), *format = piece_text(args, "format", "json", &hold[1]);
+    const char *diff = stet_value_text_at(args, "diff", &hold[0]),
+               *format = stet_value_text_at_or(args, "format", "json", &hold[1]);
     stet_value out = stet_value_object();
     stet_value_put(&out, "piece", stet_value_string(p->name));
     stet_process *g = NULL;

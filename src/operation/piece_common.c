@@ -4,18 +4,15 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/argument.h"
 #include "operation/text.h"
 #include "scheduler/standing.h"
 
-const char *piece_text(stet_value args, const char *name, const char *otherwise, stet_value *hold) {
-    *hold = stet_value_get(args, name);
-    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : otherwise;
-}
-
 stet_status piece_named(stet_value args, char **out, stet_error *err) {
     stet_value hold[2];
-    const char *name = piece_text(args, "piece", NULL, &hold[0]), *scope = piece_text(args, "scope", NULL, &hold[1]);
+    const char *name = stet_value_text_at(args, "piece", &hold[0]),
+               *scope = stet_value_text_at(args, "scope", &hold[1]);
     *out = NULL;
     return name ? stet_piece_in(name, scope, out, err) : STET_OK;
 }
@@ -69,8 +66,8 @@ stet_status piece_wrong(piece_call *c, const stet_piece *p, stet_value *message,
 
 stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c, stet_error *err) {
     *c = (piece_call){0};
-    c->space_name = piece_text(args, "space", "main", &c->hold[0]);
-    c->branch_name = piece_text(args, "branch", "", &c->hold[1]);
+    c->space_name = stet_value_text_at_or(args, "space", "main", &c->hold[0]);
+    c->branch_name = stet_value_text_at_or(args, "branch", "", &c->hold[1]);
     stet_status status = ctx->project(ctx, &c->project, err);
     c->stored = c->project;
     if (status == STET_OK && access == PIECE_NOW) {
@@ -118,7 +115,8 @@ stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, 
 
 stet_status piece_names_in(piece_call *c, stet_value args, size_t limit, stet_value *out, bool *more, stet_error *err) {
     stet_value hold[2], all = stet_value_null();
-    const char *scope = piece_text(args, "scope", NULL, &hold[0]), *after = piece_text(args, "after", NULL, &hold[1]);
+    const char *scope = stet_value_text_at(args, "scope", &hold[0]),
+               *after = stet_value_text_at(args, "after", &hold[1]);
     *out = stet_value_array();
     stet_status status = stet_piece_names(c->space, c->branch, after, scope ? SIZE_MAX : limit, &all, more, err);
     for (size_t i = 0; i < stet_value_count(all) && status == STET_OK; i++) {
@@ -365,7 +363,7 @@ void piece_end(piece_call *c) {
 
 void piece_render_text(stet_render *r, stet_value text) {
     size_t len;
-    const char *s = stet_value_type(text) == STET_TYPE_STRING ? stet_value_as_string(&text, &len) : NULL;
+    const char *s = stet_value_as_string(&text, &len);
     if (s)
         stet_text_plain(r, s, len);
 }
@@ -387,9 +385,7 @@ static void render_problem(stet_render *r, stet_value p) {
     }
     stet_buf_str(r->out, ": ");
     stet_buf said_why = STET_BUF(0);
-    piece_render_message(&said_why, error,
-                         stet_value_type(piece) == STET_TYPE_STRING ? stet_value_as_string(&piece, NULL) : "",
-                         stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "");
+    piece_render_message(&said_why, error, stet_value_text(&piece, ""), stet_value_text(&node, ""));
     stet_text_plain(r, stet_buf_cstr(&said_why), said_why.len);
     stet_buf_release(&said_why);
     stet_buf_char(r->out, '\n');
@@ -398,7 +394,7 @@ static void render_problem(stet_render *r, stet_value p) {
     for (int i = 0; i < 2; i++) {
         stet_value said = stet_value_get(stet_value_get(error, "details"), streams[i]);
         size_t len;
-        const char *text = stet_value_type(said) == STET_TYPE_STRING ? stet_value_as_string(&said, &len) : NULL;
+        const char *text = stet_value_as_string(&said, &len);
         if (!text)
             continue;
         stet_buf_add(r->out, text, len);
@@ -425,9 +421,7 @@ static void render_before(stet_render *r, stet_value list) {
         stet_buf_char(r->out, '/');
         piece_render_text(r, node);
         stet_buf_str(r->out, ": ");
-        piece_render_message(&why, stet_value_get(p, "error"),
-                             stet_value_type(piece) == STET_TYPE_STRING ? stet_value_as_string(&piece, NULL) : "",
-                             stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "");
+        piece_render_message(&why, stet_value_get(p, "error"), stet_value_text(&piece, ""), stet_value_text(&node, ""));
         stet_text_plain(r, stet_buf_cstr(&why), why.len);
         stet_buf_char(r->out, '\n');
         stet_buf_release(&why);
@@ -527,7 +521,7 @@ void piece_render_outcome(stet_render *r, stet_value result) {
 
 stet_status piece_outcome_verdict(stet_value result) {
     stet_value code = stet_value_get(stet_value_get(result, "resultError"), "code");
-    const char *why = stet_value_type(code) == STET_TYPE_STRING ? stet_value_as_string(&code, NULL) : "";
+    const char *why = stet_value_text(&code, "");
     bool failed = stet_value_as_int(stet_value_get(result, "failed")) > 0 || strcmp(why, "failed") == 0;
     if (!failed && strcmp(why, "conflict") == 0)
         return STET_CONFLICT;
@@ -581,8 +575,8 @@ stet_status piece_fresh(stet_op_ctx *ctx, stet_value args, const stet_docname *n
     stet_project *project;
     stet_value hold[2];
     stet_status status = ctx->project(ctx, &project, err);
-    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[0]),
-                            .branch = piece_text(args, "branch", "", &hold[1]),
+    stet_drive_spec spec = {.space = stet_value_text_at_or(args, "space", "main", &hold[0]),
+                            .branch = stet_value_text_at_or(args, "branch", "", &hold[1]),
                             .ctx = ctx,
                             .note = show_note,
                             .cancelled = stet_op_cancelled};

@@ -38,8 +38,6 @@
 
 /* The piece that `piece` and `scope` of the arguments name; NULL: none is named. Caller frees. */
 STET_CHECKED stet_status piece_named(stet_value args, char **out, stet_error *err);
-/* A string argument, or `otherwise`. `hold` keeps it. */
-const char *piece_text(stet_value args, const char *name, const char *otherwise, stet_value *hold);
 
 /* A project's space opened for a piece, with the scheduler's view of it. */
 typedef struct piece_call {

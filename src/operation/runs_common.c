@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "fleet/repos.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -64,11 +65,6 @@ const char *stet_runs_actor(void) {
     return name != NULL && *name != 0 ? name : "unknown";
 }
 
-const char *stet_runs_text(stet_value args, const char *key, stet_value *keep) {
-    *keep = stet_value_get(args, key);
-    return stet_value_as_string(keep, NULL);
-}
-
 static bool give_up(void *context) {
     stet_op_ctx *ctx = context;
     return ctx->cancelled(ctx);
@@ -117,7 +113,7 @@ stet_status stet_runs_load(stet_op_ctx *ctx, stet_value args, stet_registry **ou
 
 stet_status stet_runs_repo(stet_op_ctx *ctx, stet_value args, char **out, stet_error *err) {
     stet_value keep;
-    const char *text = stet_runs_text(args, "repo", &keep);
+    const char *text = stet_value_text_at(args, "repo", &keep);
     *out = NULL;
     if (text == NULL)
         return STET_OK;
@@ -153,7 +149,7 @@ stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, s
                            const stet_fleet_record **out, const char **from, stet_error *err) {
     stet_value keep;
     char *repo;
-    const char *id = stet_runs_text(args, key, &keep);
+    const char *id = stet_value_text_at(args, key, &keep);
     stet_status st = stet_runs_repo(ctx, args, &repo, err);
     if (st != STET_OK)
         return st;
@@ -174,17 +170,17 @@ stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_fleet_query 
     stet_value statuses = stet_value_get(args, "status"), archived = stet_value_get(args, "include_archived");
     stet_value limit = stet_value_get(args, "limit");
     *keep = (stet_runs_query_keep){.repo = NULL};
-    *q = (stet_fleet_query){.app = stet_runs_text(args, "app", &keep->app),
-                            .text = stet_runs_text(args, "text", &keep->text),
-                            .label = stet_runs_text(args, "label", &keep->label),
-                            .cursor = stet_runs_text(args, "cursor", &keep->cursor),
+    *q = (stet_fleet_query){.app = stet_value_text_at(args, "app", &keep->app),
+                            .text = stet_value_text_at(args, "text", &keep->text),
+                            .label = stet_value_text_at(args, "label", &keep->label),
+                            .cursor = stet_value_text_at(args, "cursor", &keep->cursor),
                             .since_ms = stet_value_as_int(stet_value_get(args, "since")),
                             .until_ms = stet_value_as_int(stet_value_get(args, "until")),
                             .leave_archived =
                                 stet_value_type(archived) == STET_TYPE_BOOL && !stet_value_as_bool(archived),
                             .limit = stet_value_type(limit) == STET_TYPE_INT ? (size_t)stet_value_as_int(limit) : 0,
                             .offset = (size_t)stet_value_as_int(stet_value_get(args, "offset"))};
-    const char *order = stet_runs_text(args, "order", &keep->order);
+    const char *order = stet_value_text_at(args, "order", &keep->order);
     q->newest_first = order != NULL && strcmp(order, "newest") == 0;
     for (size_t i = 0; i < stet_value_count(statuses); i++) {
         stet_value name = stet_value_at(statuses, i);

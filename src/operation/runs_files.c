@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "fleet/bundle.h"
 #include "fleet/run.h"
@@ -152,7 +153,7 @@ static stet_status logs_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         return st;
     reading r = {.ctx = ctx,
                  .dir = stet_fleet_record_dir(rec),
-                 .task = stet_runs_text(args, "task", &keep),
+                 .task = stet_value_text_at(args, "task", &keep),
                  .logs = stet_value_array(),
                  .follow = stet_value_as_bool(stet_value_get(args, "follow")),
                  .tail_bytes = stet_value_as_int(stet_value_get(args, "bytes"))};
@@ -366,7 +367,7 @@ static stet_value info_value(const stet_bundle_info *info, const char *path) {
 
 static char *file_arg(stet_op_ctx *ctx, stet_value args, const char *key) {
     stet_value keep;
-    const char *text = stet_runs_text(args, key, &keep);
+    const char *text = stet_value_text_at(args, key, &keep);
     if (text == NULL)
         return NULL;
     return text[0] == '/' ? stet_strdup(text) : stet_file_join(ctx->cwd, text);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "operation/space_common.h"
 #include "operation/text.h"
 #include "os/file.h"
@@ -128,8 +129,8 @@ static stet_status cell_changes(memory_call *c, stet_value args, const char *cel
     if (st == STET_OK && doc)
         st = stet_space_overlaps(c->space, c->branch, doc, stet_path_ref(&path),
                                  stet_value_as_bool(stet_value_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE,
-                                 memory_int(args, "after", 0), memory_int(args, "before", 0), limit, &arena, &at,
-                                 &count, err);
+                                 stet_value_int_at(args, "after", 0), stet_value_int_at(args, "before", 0), limit,
+                                 &arena, &at, &count, err);
     for (size_t i = 0; st == STET_OK && i < count; i++) {
         stet_doc_change one = {.doc = doc, .name = {id, c->scope}, .at = &at[i].change, .len = 1};
         stet_value change = stet_changes_value(&one, 1), leaf = stet_value_retain(stet_value_at(change, 0));
@@ -146,7 +147,7 @@ static stet_status cell_changes(memory_call *c, stet_value args, const char *cel
 /* Changes of everything, oldest first, whole commits. `*next`: the --after of the next page. */
 static stet_status all_changes(memory_call *c, stet_value args, size_t limit, stet_value *list, int64_t *next,
                                stet_error *err) {
-    int64_t after = memory_int(args, "after", 0), before = memory_int(args, "before", 0);
+    int64_t after = stet_value_int_at(args, "after", 0), before = stet_value_int_at(args, "before", 0);
     stet_status st = STET_OK;
     *next = 0;
     while (st == STET_OK && stet_value_count(*list) < limit) {
@@ -185,13 +186,13 @@ static stet_status changes_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_value hold, list = stet_value_array();
     bool none;
     int64_t next = 0;
-    size_t limit = (size_t)memory_int(args, "limit", 100);
+    size_t limit = (size_t)stet_value_int_at(args, "limit", 100);
     stet_status st = memory_begin_list(ctx, args, &c, &none, err);
     if (st != STET_OK) {
         stet_value_release(list);
         return st;
     }
-    const char *cell = memory_text(args, "cell", &hold);
+    const char *cell = stet_value_text_at(args, "cell", &hold);
     if (!none && cell)
         st = cell_changes(&c, args, cell, limit, &list, err);
     else if (!none)

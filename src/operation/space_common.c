@@ -4,24 +4,15 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "operation/text.h"
 #include "os/clock.h"
-
-const char *memory_text(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_value_get(args, name);
-    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
-}
-
-int64_t memory_int(stet_value args, const char *name, int64_t otherwise) {
-    stet_value v = stet_value_get(args, name);
-    return stet_value_type(v) == STET_TYPE_INT ? stet_value_as_int(v) : otherwise;
-}
 
 /* Names with a NUL inside would be cut: no space, branch, scope or id has one. */
 static stet_status no_nul(stet_value args, const char *name, stet_error *err) {
     stet_value v = stet_value_get(args, name);
     size_t len;
-    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
+    const char *text = stet_value_as_string(&v, &len);
     if (text && strlen(text) != len)
         return stet_fail(err, STET_INVALID, "--%s: holds a NUL character", name);
     return STET_OK;
@@ -35,9 +26,9 @@ stet_status memory_begin(stet_op_ctx *ctx, stet_value args, memory_access access
         st = no_nul(args, texts[i], err);
     if (st != STET_OK)
         return st;
-    c->space_name = memory_text(args, "space", &c->hold[0]);
-    c->branch_name = memory_text(args, "branch", &c->hold[1]);
-    c->scope = memory_text(args, "scope", &c->hold[2]);
+    c->space_name = stet_value_text_at(args, "space", &c->hold[0]);
+    c->branch_name = stet_value_text_at(args, "branch", &c->hold[1]);
+    c->scope = stet_value_text_at(args, "scope", &c->hold[2]);
     stet_project *p;
     if ((st = ctx->project(ctx, &p, err)) != STET_OK)
         return st;

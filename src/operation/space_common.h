@@ -31,10 +31,6 @@
         .min = 1, .max = 10000                                                                                         \
     }
 
-/* A string argument, or NULL if it was not given. Lives as long as `args`. */
-const char *memory_text(stet_value args, const char *name, stet_value *hold);
-int64_t memory_int(stet_value args, const char *name, int64_t otherwise);
-
 /* The arguments that most operations share, with the space open. */
 typedef struct memory_call {
     stet_space *space;

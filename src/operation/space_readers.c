@@ -2,10 +2,11 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/piece.h"
 #include "memory/observe.h"
-#include "operation/space_common.h"
 #include "operation/piece_common.h"
+#include "operation/space_common.h"
 #include "operation/text.h"
 #include "scheduler/standing.h"
 
@@ -165,7 +166,7 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     memory_call asked;
     piece_call c;
     stet_value hold;
-    const char *cell = memory_text(args, "cell", &hold);
+    const char *cell = stet_value_text_at(args, "cell", &hold);
     stet_status status = memory_begin(ctx, args, MEMORY_READ, &asked, err);
     if (status != STET_OK)
         return status;

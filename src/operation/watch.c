@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "operation/space_common.h"
 #include "operation/text.h"
 #include "os/clock.h"
@@ -64,7 +65,7 @@ static stet_status follow(watch *w, stet_error *err) {
 }
 
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    watch w = {.ctx = ctx, .path = STET_PATH_INIT, .count = memory_int(args, "count", 0)};
+    watch w = {.ctx = ctx, .path = STET_PATH_INIT, .count = stet_value_int_at(args, "count", 0)};
     stet_value hold, timeout = stet_value_get(args, "timeout");
     char *id = NULL;
     stet_status st = memory_begin(ctx, args, MEMORY_READ, &w.c, err);
@@ -72,8 +73,8 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
         return st;
     if (stet_value_type(timeout) != STET_TYPE_NULL)
         w.deadline_us = stet_clock_monotonic_us() + (int64_t)(stet_value_as_double(timeout) * 1e6) + 1;
-    st = stet_feed_open(w.c.space, w.c.branch, memory_int(args, "after", -1), &w.feed, err);
-    const char *cell = memory_text(args, "cell", &hold);
+    st = stet_feed_open(w.c.space, w.c.branch, stet_value_int_at(args, "after", -1), &w.feed, err);
+    const char *cell = stet_value_text_at(args, "cell", &hold);
     if (st == STET_OK && cell) {
         st = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &w.path, err);
         w.name = (stet_docname){id, w.c.scope};

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/text.h"
 #include "files/path.h"
 #include "graph/near.h"
 #include "operation/piece_common.h"
@@ -219,8 +220,7 @@ static bool is_command(const why *w, const char *node) {
     bool command = false;
     if (stet_piece_row(w->c->space, w->c->branch, w->piece, node, &row, NULL) == STET_OK) {
         stet_value type = stet_value_get(stet_value_get(row, "module"), "type");
-        command =
-            stet_value_type(type) == STET_TYPE_STRING && strcmp(stet_value_as_string(&type, NULL), "command") == 0;
+        command = stet_value_text_is(type, "command");
     }
     stet_value_release(row);
     return command;
@@ -464,12 +464,12 @@ static stet_status add_wrong(why *w, stet_value *rows, stet_error *err) {
 static stet_status find_subject(piece_call *c, stet_value args, stet_piece **piece, const char **node, stet_value *hold,
                                 stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
-    *node = piece_text(args, "action", NULL, hold);
+    *node = stet_value_text_at_or(args, "action", NULL, hold);
     stet_status status = piece_pick(c, args, piece, &mine);
     if (status == STET_NOT_FOUND && !*node && stet_value_type(stet_value_get(args, "piece")) == STET_TYPE_STRING) {
         stet_value row = stet_value_null(), none = stet_value_retain(args);
         stet_piece *only = NULL;
-        const char *name = piece_text(args, "piece", NULL, hold);
+        const char *name = stet_value_text_at_or(args, "piece", NULL, hold);
         stet_value_remove(&none, "piece", 5);
         if (piece_pick(c, none, &only, NULL) != STET_OK) {
             /* none, or several: that it is no piece is all there is to say */

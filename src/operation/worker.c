@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "call/calls.h"
 #include "operation/op.h"
@@ -69,8 +70,7 @@ static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         status = time_arg(args, "lease", &o.lease_ms, err);
     if (status == STET_OK)
         status = stet_repo_open(p, 0, &own, err);
-    const char *given =
-        stet_value_type(remote) == STET_TYPE_STRING ? stet_value_as_string(&remote, NULL) : config.remote;
+    const char *given = stet_value_text(&remote, config.remote);
     if (status == STET_OK && given)
         status = stet_calls_remote(own, given, &uri, err);
     else if (status == STET_OK)
