@@ -58,10 +58,8 @@ stet_status stet_runs_label(const stet_registry *reg, const stet_fleet_record *r
 }
 
 static stet_value rerun_link(const stet_fleet_record *r, const char *reason, const char *actor) {
-    char now[STET_TIME_TEXT];
     stet_value link = stet_value_object();
     bool chained = r->provenance.generation > 0;
-    stet_time_print(stet_clock_ms(), now);
     stet_value_put(&link, "rerunOf", stet_value_string(r->id));
     stet_value_put(&link, "rerunOfRepo", stet_value_string(r->repo));
     stet_value_put(
@@ -70,7 +68,7 @@ static stet_value rerun_link(const stet_fleet_record *r, const char *reason, con
     stet_value_put(&link, "generation", stet_value_int(r->provenance.generation + 1));
     stet_value why = checked_text(reason), who = checked_text(actor);
     stet_value_put(&link, "reason", stet_value_type(why) == STET_TYPE_STRING ? why : stet_value_string(""));
-    stet_value_put(&link, "createdAt", stet_value_string(now));
+    stet_value_put(&link, "createdAt", stet_time_value(stet_clock_ms()));
     stet_value_put(&link, "actor", stet_value_type(who) == STET_TYPE_STRING ? who : stet_value_string(""));
     return link;
 }

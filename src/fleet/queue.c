@@ -69,12 +69,6 @@ bool stet_queue_allowed(stet_queue_status from, stet_queue_move move, stet_queue
     return (table[move].from & 1u << from) != 0;
 }
 
-static stet_value time_value(int64_t ms) {
-    char text[STET_TIME_TEXT];
-    stet_time_print(ms, text);
-    return stet_value_string(text);
-}
-
 static bool time_of(stet_value object, const char *key, int64_t *ms) {
     stet_value v = stet_value_get(object, key);
     size_t len;
@@ -250,7 +244,7 @@ static stet_status find(stet_value entries, const char *id, size_t *index, stet_
 static stet_value take(txn *t, size_t index) {
     stet_value entry = stet_value_retain(stet_value_at(t->entries, index));
     stet_value_put_at(&t->entries, index, stet_value_null());
-    stet_value_put(&entry, "updatedAt", time_value(stet_clock_ms()));
+    stet_value_put(&entry, "updatedAt", stet_time_value(stet_clock_ms()));
     return entry;
 }
 
@@ -259,7 +253,7 @@ static void set_status(stet_value *entry, stet_queue_status s) {
     if (s != STET_QUEUED_LEASED)
         stet_value_put(entry, "lease", stet_value_null());
     if (s == STET_QUEUED_DONE || s == STET_QUEUED_FAILED || s == STET_QUEUED_CANCELLED || s == STET_QUEUED_PARKED)
-        stet_value_put(entry, "endedAt", time_value(stet_clock_ms()));
+        stet_value_put(entry, "endedAt", stet_time_value(stet_clock_ms()));
     else
         stet_value_put(entry, "endedAt", stet_value_null());
 }
@@ -326,8 +320,8 @@ stet_status stet_queue_add(const stet_queue *q, const stet_queue_spec *spec, ste
     stet_value_put(&e, "schemaVersion", stet_value_int(STET_QUEUE_SCHEMA));
     stet_value_put(&e, "id", new_id(now));
     stet_value_put(&e, "priority", stet_value_int(spec->priority));
-    stet_value_put(&e, "enqueuedAt", time_value(now));
-    stet_value_put(&e, "updatedAt", time_value(now));
+    stet_value_put(&e, "enqueuedAt", stet_time_value(now));
+    stet_value_put(&e, "updatedAt", stet_time_value(now));
     stet_value_put(&e, "attempts", stet_value_int(0));
     stet_value_put(&e, "maxAttempts", stet_value_int(most));
     stet_value_put(&e, "notBefore", stet_value_null());
@@ -471,8 +465,8 @@ static stet_value new_lease(const char *token, int64_t now, int64_t lease_ms) {
     stet_value_put(&lease, "token", stet_value_string(token));
     stet_value_put(&lease, "process", stet_proc_id_value(stet_proc_self()));
     stet_value_put(&lease, "host", stet_value_string(host));
-    stet_value_put(&lease, "leasedAt", time_value(now));
-    stet_value_put(&lease, "expiresAt", time_value(now + lease_ms));
+    stet_value_put(&lease, "leasedAt", stet_time_value(now));
+    stet_value_put(&lease, "expiresAt", stet_time_value(now + lease_ms));
     return lease;
 }
 
@@ -541,7 +535,7 @@ stet_status stet_queue_renew(const stet_queue *q, const char *id, const char *to
     if (st != STET_OK || (st = find_leased(&t, id, token, &index, err)) != STET_OK)
         return st;
     stet_value e = take(&t, index), lease = stet_value_retain(stet_value_get(e, "lease"));
-    stet_value_put(&lease, "expiresAt", time_value(stet_clock_ms() + lease_ms));
+    stet_value_put(&lease, "expiresAt", stet_time_value(stet_clock_ms() + lease_ms));
     stet_value_put(&e, "lease", lease);
     stet_value_put_at(&t.entries, index, e);
     return end(&t, STET_OK, err);
@@ -570,7 +564,7 @@ stet_status stet_queue_settle(const stet_queue *q, const char *id, const char *t
         stet_value_put(&e, "attempts", stet_value_int(attempts - 1));
     if (outcome == STET_OUTCOME_RETRY && status == STET_QUEUED_PENDING) {
         int64_t doubled = attempts < BACKOFF_MAX ? attempts : BACKOFF_MAX;
-        stet_value_put(&e, "notBefore", time_value(stet_clock_ms() + (retry_ms << doubled) / 2));
+        stet_value_put(&e, "notBefore", stet_time_value(stet_clock_ms() + (retry_ms << doubled) / 2));
     }
     set_status(&e, status);
     st = text_member(&e, "lastError", outcome == STET_OUTCOME_DONE ? NULL : note, err);

@@ -52,12 +52,6 @@ static stet_value cells_value(piece_call *c, const stet_observed *at, size_t cou
     return list;
 }
 
-static stet_value time_value(int64_t ms) {
-    char text[STET_TIME_TEXT];
-    stet_time_print(ms, text);
-    return stet_value_string(text);
-}
-
 /* Why it is stale. */
 static stet_value root_value(piece_call *c, const stet_stale_root *root) {
     stet_arena arena = STET_ARENA_INIT;
@@ -112,7 +106,6 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
     }
     if (!r->observed || !full)
         return v;
-    char hex[STET_HASH_HEX];
     stet_value_put(&v, "kind", stet_value_string(kinds[r->kind]));
     stet_value_put(&v, "run", stet_value_string(runs[r->run]));
     stet_value_put(&v, "generation", stet_value_int(r->generation));
@@ -120,11 +113,9 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
     stet_value_put(&v, "commitSeq", r->commit_seq ? stet_value_int(r->commit_seq) : stet_value_null());
     if (r->parent)
         stet_value_put(&v, "parent", stet_value_string(r->parent));
-    stet_value_put(&v, "time", time_value(r->time_ms));
-    stet_hash_hex(r->implementation, hex);
-    stet_value_put(&v, "implementation", stet_value_string(hex));
-    stet_hash_hex(r->runtime, hex);
-    stet_value_put(&v, "runtime", stet_value_string(hex));
+    stet_value_put(&v, "time", stet_time_value(r->time_ms));
+    stet_value_put(&v, "implementation", stet_hash_text(r->implementation));
+    stet_value_put(&v, "runtime", stet_hash_text(r->runtime));
     stet_value_put(&v, "reads", cells_value(c, r->reads, r->read_count, true));
     stet_value_put(&v, "writes", cells_value(c, r->known, r->known_count, false));
     stet_value_put(&v, "changed", cells_value(c, r->changed, r->changed_count, false));
@@ -134,10 +125,8 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
     stet_value note, options;
     if (r->options_len && stet_json_parse(r->options, r->options_len, &options, NULL) == STET_OK)
         stet_value_put(&v, "options", options);
-    if (failed) {
-        stet_hash_hex(r->error, hex);
-        stet_value_put(&v, "errorFingerprint", stet_value_string(hex));
-    }
+    if (failed)
+        stet_value_put(&v, "errorFingerprint", stet_hash_text(r->error));
     if (r->note_len && stet_json_parse(r->note, r->note_len, &note, NULL) == STET_OK)
         stet_value_put(&v, "note", note);
     return v;
@@ -150,7 +139,7 @@ static stet_value past_value(piece_call *c, const stet_action_record *at, size_t
         stet_value v = stet_value_object();
         stet_value_put(&v, "generation", stet_value_int(at[i].generation));
         stet_value_put(&v, "observedAt", stet_value_int(at[i].observed_at));
-        stet_value_put(&v, "time", time_value(at[i].time_ms));
+        stet_value_put(&v, "time", stet_time_value(at[i].time_ms));
         stet_value_put(&v, "failed", stet_value_bool(at[i].failed));
         stet_value_put(&v, "reads", cells_value(c, at[i].reads, at[i].read_count, true));
         stet_value_put(&v, "changed", cells_value(c, at[i].changed, at[i].changed_count, false));
@@ -347,7 +336,7 @@ static void render_cells(stet_render *r, const char *what, stet_value list) {
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value row = stet_value_at(list, i), seq = stet_value_get(row, "seq"), kind = stet_value_get(row, "kind");
         stet_buf_printf(r->out, "  %-7s ", what);
-        piece_render_text(r, stet_value_get(row, "cell"));
+        stet_text_value(r, stet_value_get(row, "cell"));
         if (stet_value_type(seq) == STET_TYPE_INT)
             stet_buf_printf(r->out, "  %s, up to %lld", stet_value_as_string(&kind, NULL),
                             (long long)stet_value_as_int(seq));
@@ -356,16 +345,16 @@ static void render_cells(stet_render *r, const char *what, stet_value list) {
 }
 
 static void show_render(stet_render *r, stet_value result) {
-    piece_render_text(r, stet_value_get(result, "piece"));
+    stet_text_value(r, stet_value_get(result, "piece"));
     stet_buf_char(r->out, '/');
-    piece_render_text(r, stet_value_get(result, "action"));
+    stet_text_value(r, stet_value_get(result, "action"));
     stet_buf_str(r->out, ": ");
     stet_value state = stet_value_get(result, "state");
     if (strcmp(stet_value_as_string(&state, NULL), "handler") == 0) {
         stet_buf_str(r->out, "an event handler, which runs when an event is sent to its stream\n");
         return;
     }
-    piece_render_text(r, state);
+    stet_text_value(r, state);
     bool said = strcmp(stet_value_as_string(&state, NULL), "failed") == 0;
     stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "failed")) && !said ? ", failed" : "");
     stet_value cause = stet_value_get(result, "cause");
@@ -388,7 +377,7 @@ static void show_render(stet_render *r, stet_value result) {
     if (stet_value_type(kind) != STET_TYPE_STRING)
         return;
     stet_buf_printf(r->out, "%s, ", stet_value_as_string(&kind, NULL));
-    piece_render_text(r, stet_value_get(result, "run"));
+    stet_text_value(r, stet_value_get(result, "run"));
     if (stet_value_type(seq) == STET_TYPE_INT)
         stet_buf_printf(r->out, ", stored with revision %lld\n", (long long)stet_value_as_int(seq));
     else
@@ -403,7 +392,7 @@ static void show_render(stet_render *r, stet_value result) {
     if (stet_value_type(error) == STET_TYPE_STRING)
         stet_buf_printf(r->out, "error %.12s: ", stet_value_as_string(&error, NULL));
     if (stet_value_type(error) == STET_TYPE_STRING) {
-        piece_render_text(r, stet_value_get(stet_value_get(stet_value_get(result, "note"), "error"), "message"));
+        stet_text_value(r, stet_value_get(stet_value_get(stet_value_get(result, "note"), "error"), "message"));
         stet_buf_char(r->out, '\n');
     }
 }

@@ -3,15 +3,16 @@
 #include "base/text.h"
 #include "operation/space_common.h"
 #include "operation/text.h"
+#include "os/clock.h"
 
 static stet_status branches_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_value hold;
     stet_arena arena = STET_ARENA_INIT;
     stet_branch_info *at = NULL;
     size_t count = 0, limit = (size_t)stet_value_int_at(args, "limit", 100);
     bool none;
-    stet_status st = memory_begin_list(ctx, args, &c, &none, err);
+    stet_status st = space_begin_list(ctx, args, &c, &none, err);
     if (st != STET_OK)
         return st;
     if (!none)
@@ -27,7 +28,7 @@ static stet_status branches_run(stet_op_ctx *ctx, stet_value args, stet_value *r
                 stet_value_put(&row, "parent", stet_value_string(at[i].parent));
             stet_value_put(&row, "fork", stet_value_int(at[i].fork));
             if (at[i].created_ms)
-                stet_value_put(&row, "created", memory_time(at[i].created_ms));
+                stet_value_put(&row, "created", stet_time_value(at[i].created_ms));
             stet_value_put(&row, "deleted", stet_value_bool(at[i].deleted));
             stet_value_push(&list, row);
         }
@@ -37,7 +38,7 @@ static stet_status branches_run(stet_op_ctx *ctx, stet_value args, stet_value *r
             stet_value_put(result, "next", stet_value_string(at[limit - 1].name));
     }
     stet_arena_release(&arena);
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
@@ -63,11 +64,11 @@ static void branches_render(stet_render *r, stet_value result) {
 }
 
 static stet_status create_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_value hold, hold_from;
     const char *name = stet_value_text_at(args, "name", &hold), *from = stet_value_text_at(args, "from", &hold_from);
     stet_status st = stet_branch_name_check(name, err);
-    if (st != STET_OK || (st = memory_begin(ctx, args, MEMORY_WRITE, &c, err)) != STET_OK)
+    if (st != STET_OK || (st = space_begin(ctx, args, SPACE_WRITE, &c, err)) != STET_OK)
         return st;
     int64_t at = stet_value_int_at(args, "at", -1);
     st = stet_branch_create(c.space, name, from, at, err);
@@ -77,24 +78,22 @@ static stet_status create_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         stet_value_put(result, "parent", stet_value_string(from ? from : ""));
         stet_value_put(result, "fork", stet_value_int(at >= 0 ? at : stet_space_known(c.space)));
     }
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
 static void create_render(stet_render *r, stet_value result) {
     stet_value name = stet_value_get(result, "name");
-    size_t len;
-    const char *text = stet_value_as_string(&name, &len);
     stet_buf_str(r->out, "created branch ");
-    stet_text_plain(r, text, len);
+    stet_text_value(r, name);
     stet_buf_printf(r->out, " at sequence %lld\n", (long long)stet_value_as_int(stet_value_get(result, "fork")));
 }
 
 static stet_status branch_delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_value hold;
     const char *name = stet_value_text_at(args, "name", &hold);
-    stet_status st = memory_begin(ctx, args, MEMORY_WRITE, &c, err);
+    stet_status st = space_begin(ctx, args, SPACE_WRITE, &c, err);
     if (st != STET_OK)
         return st;
     st = stet_branch_delete(c.space, name, err);
@@ -103,16 +102,14 @@ static stet_status branch_delete_run(stet_op_ctx *ctx, stet_value args, stet_val
         stet_value_put(result, "name", stet_value_string(name));
         stet_value_put(result, "deleted", stet_value_bool(true));
     }
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
 static void branch_delete_render(stet_render *r, stet_value result) {
     stet_value name = stet_value_get(result, "name");
-    size_t len;
-    const char *text = stet_value_as_string(&name, &len);
     stet_buf_str(r->out, "deleted branch ");
-    stet_text_plain(r, text, len);
+    stet_text_value(r, name);
     stet_buf_str(r->out, "; stet gc frees what only it needed\n");
 }
 

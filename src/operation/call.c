@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "call/orchestrate.h"
+#include "operation/args.h"
 #include "operation/call_common.h"
 #include "operation/text.h"
 #include "os/file.h"
@@ -78,11 +79,11 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_value hold, retries;
     stet_hash node;
     stet_call *c = NULL;
-    int64_t timeout;
+    int64_t timeout = 0;
     bool detach = stet_value_as_bool(stet_value_get(args, "detach"));
     if (detach && stet_value_as_bool(stet_value_get(args, "wait")))
         return stet_fail(err, STET_INVALID, "--wait and --detach exclude each other");
-    stet_status status = call_time(args, "timeout", &timeout, err);
+    stet_status status = stet_op_duration_arg(args, "timeout", false, &timeout, err);
     if (status == STET_OK)
         status = call_begin(ctx, true, stet_value_text_at(args, "remote", &hold), &s, err);
     if (status != STET_OK)
@@ -122,8 +123,8 @@ static stet_status wait_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value hold;
     stet_attempt a;
     stet_call *c = NULL;
-    int64_t timeout;
-    stet_status status = call_time(args, "timeout", &timeout, err);
+    int64_t timeout = 0;
+    stet_status status = stet_op_duration_arg(args, "timeout", false, &timeout, err);
     if (status == STET_OK)
         status = call_begin(ctx, true, NULL, &s, err);
     if (status != STET_OK)

@@ -131,16 +131,10 @@ static void list_render(stet_render *r, stet_value result) {
     rows_render(r, stet_value_get(result, "dags"), columns, "no DAGs; stet dag commit NAME VALUE makes one\n");
 }
 
-static stet_value time_text(int64_t ms) {
-    char text[STET_TIME_TEXT];
-    stet_time_print(ms, text);
-    return stet_value_string(text);
-}
-
 static bool add_commit(void *ctx, stet_hash id, stet_value record) {
     stet_value *rows = ctx, row = stet_value_object();
     stet_value_put(&row, "commit", stet_hash_text(id));
-    stet_value_put(&row, "time", time_text(stet_value_as_int(stet_value_get(record, "time"))));
+    stet_value_put(&row, "time", stet_time_value(stet_value_as_int(stet_value_get(record, "time"))));
     stet_value_put(&row, "message", stet_value_retain(stet_value_get(record, "message")));
     stet_value_put(&row, "parents", stet_value_retain(stet_value_get(record, "parents")));
     stet_value_put(&row, "tree", stet_value_retain(stet_value_get(record, "tree")));

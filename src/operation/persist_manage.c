@@ -100,10 +100,8 @@ static void cleanup_render(stet_render *r, stet_value v) {
 
 static bool add_batch(void *ctx, const stet_persist_trashed *b) {
     stet_value v = stet_value_object();
-    char time[STET_TIME_TEXT];
-    stet_time_print(b->deleted_at, time);
     stet_value_put(&v, "batch", stet_value_string(b->batch));
-    stet_value_put(&v, "deleted", stet_value_string(time));
+    stet_value_put(&v, "deleted", stet_time_value(b->deleted_at));
     stet_value_put(&v, "entries", stet_value_int((int64_t)b->entries));
     stet_value_put(&v, "objects", stet_value_int((int64_t)b->objects));
     stet_value_put(&v, "bytes", stet_value_int((int64_t)b->bytes));
@@ -192,9 +190,7 @@ static stet_status mark_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 
 static void mark_render(stet_render *r, stet_value v) {
     stet_value block = stet_value_get(v, "block"), time = stet_value_get(v, "time"), marks = stet_value_get(v, "marks");
-    size_t len;
-    const char *text = stet_value_as_string(&block, &len);
-    stet_text_plain(r, text, len);
+    stet_text_value(r, block);
     stet_buf_printf(r->out, " of %s: ", stet_value_as_string(&time, NULL));
     if (!stet_value_count(marks))
         stet_buf_str(r->out, "not protected");
@@ -304,11 +300,9 @@ static void watch_render(stet_render *r, stet_value v) {
         for (size_t i = 0; i < stet_value_count(list); i++) {
             stet_value e = stet_value_at(list, i), block = stet_value_get(e, "block"), time = stet_value_get(e, "time"),
                        module = stet_value_get(e, "module");
-            size_t len;
-            const char *text = stet_value_as_string(&block, &len);
             stet_buf_printf(r->out, "%c %s  %.12s  ", s ? '-' : '+', stet_value_as_string(&time, NULL),
                             stet_value_as_string(&module, NULL));
-            stet_text_plain(r, text, len);
+            stet_text_value(r, block);
             stet_buf_char(r->out, '\n');
         }
     }

@@ -179,9 +179,9 @@ void piece_render_wrong(stet_render *r, stet_value result) {
     stet_value wrong = stet_value_get(result, "wrong");
     if (stet_value_type(wrong) != STET_TYPE_STRING)
         return;
-    piece_render_text(r, stet_value_get(result, "piece"));
+    stet_text_value(r, stet_value_get(result, "piece"));
     stet_buf_str(r->out, " is not up to date: ");
-    piece_render_text(r, wrong);
+    stet_text_value(r, wrong);
     stet_buf_char(r->out, '\n');
 }
 
@@ -258,21 +258,21 @@ void piece_render_leads(stet_render *r, stet_value row) {
     stet_value list = stet_value_get(row, "leadsTo");
     if (stet_value_count(list) == 0)
         return;
-    piece_render_text(r, stet_value_get(row, "piece"));
+    stet_text_value(r, stet_value_get(row, "piece"));
     stet_buf_str(r->out, ": its result is out of date: it links to ");
     for (size_t i = 0; i < stet_value_count(list) && i < SHOWN; i++) {
         stet_value v = stet_value_at(list, i), space = stet_value_get(v, "space");
         if (i)
             stet_buf_str(r->out, ", ");
-        piece_render_text(r, stet_value_get(v, "piece"));
+        stet_text_value(r, stet_value_get(v, "piece"));
         stet_buf_char(r->out, '/');
-        piece_render_text(r, stet_value_get(v, "node"));
+        stet_text_value(r, stet_value_get(v, "node"));
         if (stet_value_type(space) == STET_TYPE_STRING) {
             stet_buf_str(r->out, " in space ");
-            piece_render_text(r, space);
+            stet_text_value(r, space);
         }
         stet_buf_str(r->out, " (");
-        piece_render_text(r, stet_value_get(v, "state"));
+        stet_text_value(r, stet_value_get(v, "state"));
         stet_buf_char(r->out, ')');
     }
     if (stet_value_count(list) > SHOWN)
@@ -307,11 +307,11 @@ void piece_render_changed(stet_render *r, stet_value row) {
     stet_value changed = stet_value_get(row, "patternChanged"), file = stet_value_get(changed, "file");
     if (stet_value_type(changed) != STET_TYPE_OBJECT)
         return;
-    piece_render_text(r, stet_value_get(row, "piece"));
+    stet_text_value(r, stet_value_get(row, "piece"));
     stet_buf_str(r->out, ": its pattern");
     if (stet_value_type(file) == STET_TYPE_STRING) {
         stet_buf_char(r->out, ' ');
-        piece_render_text(r, file);
+        stet_text_value(r, file);
     }
     stet_buf_printf(r->out, " has changed; the next run sets it up as generation %lld\n",
                     (long long)stet_value_as_int(stet_value_get(changed, "generation")));
@@ -333,7 +333,7 @@ void piece_render_overridden(stet_render *r, stet_value names) {
     enum { SHOWN = 20 }; /* each child may have some */
     for (size_t i = 0; i < stet_value_count(names) && i < SHOWN; i++) {
         stet_buf_str(r->out, i ? ", " : "overridden: ");
-        piece_render_text(r, stet_value_at(names, i));
+        stet_text_value(r, stet_value_at(names, i));
     }
     if (stet_value_count(names) > SHOWN)
         stet_buf_printf(r->out, " and %zu more", stet_value_count(names) - SHOWN);
@@ -361,11 +361,15 @@ void piece_end(piece_call *c) {
     *c = (piece_call){0};
 }
 
-void piece_render_text(stet_render *r, stet_value text) {
-    size_t len;
-    const char *s = stet_value_as_string(&text, &len);
-    if (s)
-        stet_text_plain(r, s, len);
+stet_value piece_picture(const stet_process *g, const char *format) {
+    stet_buf b = STET_BUF(0);
+    if (strcmp(format, "dot") == 0)
+        stet_process_dot(g, &b);
+    else
+        stet_process_mermaid(g, &b);
+    stet_value v = stet_value_string_n(stet_buf_cstr(&b), b.len);
+    stet_buf_release(&b);
+    return v;
 }
 
 static void render_problem(stet_render *r, stet_value p) {
@@ -376,12 +380,12 @@ static void render_problem(stet_render *r, stet_value p) {
                                                                                      : "failed ");
     stet_value piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node");
     if (stet_value_type(piece) == STET_TYPE_STRING) {
-        piece_render_text(r, piece);
+        stet_text_value(r, piece);
         stet_buf_char(r->out, '/');
-        piece_render_text(r, node);
+        stet_text_value(r, node);
     } else { /* of a whole space */
         stet_buf_str(r->out, "space ");
-        piece_render_text(r, stet_value_get(p, "space"));
+        stet_text_value(r, stet_value_get(p, "space"));
     }
     stet_buf_str(r->out, ": ");
     stet_buf said_why = STET_BUF(0);
@@ -405,7 +409,7 @@ static void render_problem(stet_render *r, stet_value p) {
     stet_value_as_string(&hint, &hint_len);
     if (stet_value_type(hint) == STET_TYPE_STRING && hint_len > 0) {
         stet_buf_str(r->out, "       ");
-        piece_render_text(r, hint);
+        stet_text_value(r, hint);
         stet_buf_char(r->out, '\n');
     }
 }
@@ -417,9 +421,9 @@ static void render_before(stet_render *r, stet_value list) {
         stet_value p = stet_value_at(list, i), piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node");
         stet_buf why = STET_BUF(0);
         stet_text_styled(r, STET_STYLE_BAD, "failed before ");
-        piece_render_text(r, piece);
+        stet_text_value(r, piece);
         stet_buf_char(r->out, '/');
-        piece_render_text(r, node);
+        stet_text_value(r, node);
         stet_buf_str(r->out, ": ");
         piece_render_message(&why, stet_value_get(p, "error"), stet_value_text(&piece, ""), stet_value_text(&node, ""));
         stet_text_plain(r, stet_buf_cstr(&why), why.len);
@@ -436,26 +440,26 @@ static void render_before(stet_render *r, stet_value list) {
 static void render_reason(stet_render *r, stet_value a) {
     stet_value document = stet_value_get(a, "document"), piece = stet_value_get(a, "piece");
     if (stet_value_type(piece) == STET_TYPE_STRING) { /* of another piece */
-        piece_render_text(r, piece);
+        stet_text_value(r, piece);
         stet_buf_char(r->out, '/');
     }
-    piece_render_text(r, stet_value_get(a, "node"));
+    stet_text_value(r, stet_value_get(a, "node"));
     stet_buf_str(r->out, ": ");
-    piece_render_text(r, stet_value_get(a, "state"));
+    stet_text_value(r, stet_value_get(a, "state"));
     stet_buf_str(r->out, ", ");
-    piece_render_text(r, stet_value_get(a, "reason"));
+    stet_text_value(r, stet_value_get(a, "reason"));
     if (stet_value_type(document) == STET_TYPE_STRING) {
         stet_buf_str(r->out, ": ");
-        piece_render_text(r, document);
+        stet_text_value(r, document);
     }
     if (stet_value_type(stet_value_get(a, "scope")) == STET_TYPE_STRING) {
         stet_buf_str(r->out, " (scope ");
-        piece_render_text(r, stet_value_get(a, "scope"));
+        stet_text_value(r, stet_value_get(a, "scope"));
         stet_buf_char(r->out, ')');
     }
     if (stet_value_type(stet_value_get(a, "waitsFor")) == STET_TYPE_STRING) {
         stet_buf_str(r->out, "; waits for ");
-        piece_render_text(r, stet_value_get(a, "waitsFor"));
+        stet_text_value(r, stet_value_get(a, "waitsFor"));
         stet_buf_str(r->out, ", which failed");
     }
     stet_buf_char(r->out, '\n');
@@ -514,7 +518,7 @@ void piece_render_outcome(stet_render *r, stet_value result) {
                     part && failed + aside + left == 0 ? ": what was asked for stands" : "");
     for (size_t i = 0; i < stet_value_count(unverified); i++) {
         stet_buf_str(r->out, i ? ", " : "; not verified: ");
-        piece_render_text(r, stet_value_at(unverified, i));
+        stet_text_value(r, stet_value_at(unverified, i));
     }
     stet_buf_str(r->out, stet_value_count(unverified) ? " did not run (stet run runs all of it)\n" : "\n");
 }

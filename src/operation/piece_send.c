@@ -39,11 +39,11 @@ static stet_status send_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 static void send_render(stet_render *r, stet_value result) {
     bool applied = stet_value_as_bool(stet_value_get(result, "applied"));
     stet_value settled;
-    piece_render_text(r, stet_value_get(result, "piece"));
+    stet_text_value(r, stet_value_get(result, "piece"));
     stet_buf_char(r->out, '/');
-    piece_render_text(r, stet_value_get(result, "stream"));
+    stet_text_value(r, stet_value_get(result, "stream"));
     stet_buf_str(r->out, ": event ");
-    piece_render_text(r, stet_value_get(result, "event"));
+    stet_text_value(r, stet_value_get(result, "event"));
     stet_buf_printf(r->out, applied ? " applied at sequence %lld\n" : " had been applied at sequence %lld already\n",
                     (long long)stet_value_as_int(stet_value_get(result, "seq")));
     if (stet_value_find(result, "settled", 7, &settled))

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "graph/pattern_toml.h"
+#include "operation/args.h"
 #include "operation/piece_common.h"
 #include "operation/runs_common.h"
 #include "operation/text.h"
@@ -54,7 +55,7 @@ static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path,
                  ? stet_value_retain(stet_value_get(args, "node"))
                  : stet_value_array();
     if (*word) {
-        *path = word[0] == '/' ? stet_strdup(word) : stet_file_join(ctx->cwd, word);
+        *path = stet_op_path(ctx, word);
         size_t len = strlen(word);
         static const char *const ends[] = {".json", ".toml", ".js", ".mjs"};
         bool named = strchr(word, '/') != NULL;

@@ -303,9 +303,7 @@ static stet_status compare_run(stet_op_ctx *ctx, stet_value args, stet_value *re
 
 static void put_side(stet_render *r, stet_value v) {
     if (stet_value_type(v) == STET_TYPE_STRING) {
-        size_t len;
-        const char *s = stet_value_as_string(&v, &len);
-        stet_text_plain(r, s, len);
+        stet_text_value(r, v);
     } else {
         char *text = stet_json_print(v, STET_JSON_CANONICAL, NULL);
         stet_text_plain(r, text, strlen(text));

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "fleet/repos.h"
+#include "operation/args.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
@@ -112,12 +113,11 @@ stet_status stet_runs_load(stet_op_ctx *ctx, stet_value args, stet_registry **ou
 }
 
 stet_status stet_runs_repo(stet_op_ctx *ctx, stet_value args, char **out, stet_error *err) {
-    stet_value keep;
-    const char *text = stet_value_text_at(args, "repo", &keep);
+    char *path = stet_op_path_arg(ctx, args, "repo");
     *out = NULL;
-    if (text == NULL)
+    if (path == NULL)
         return STET_OK;
-    char *path = text[0] == '/' ? stet_strdup(text) : stet_file_join(ctx->cwd, text), *home = NULL;
+    char *home = NULL;
     stet_project *p = NULL;
     stet_error why = STET_ERROR_INIT;
     stet_value known = stet_value_null();
@@ -203,9 +203,7 @@ stet_value stet_runs_query_value(stet_value args) {
             (stet_value_type(arg) == STET_TYPE_ARRAY && stet_value_count(arg) == 0))
             continue;
         if (strcmp(keys[i], "since") == 0 || strcmp(keys[i], "until") == 0) {
-            char text[STET_TIME_TEXT];
-            stet_time_print(stet_value_as_int(arg), text);
-            stet_value_put(&v, keys[i], stet_value_string(text));
+            stet_value_put(&v, keys[i], stet_time_value(stet_value_as_int(arg)));
         } else
             stet_value_put(&v, strcmp(keys[i], "include_archived") == 0 ? "includeArchived" : keys[i],
                            stet_value_retain(arg));

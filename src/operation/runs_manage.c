@@ -478,10 +478,8 @@ static void label_render(stet_render *r, stet_value result) {
     stet_buf_char(r->out, ':');
     for (size_t i = 0; i < stet_value_count(labels); i++) {
         stet_value label = stet_value_at(labels, i);
-        size_t len;
-        const char *s = stet_value_as_string(&label, &len);
         stet_buf_char(r->out, ' ');
-        stet_text_plain(r, s, len);
+        stet_text_value(r, label);
     }
     stet_buf_str(r->out, stet_value_count(labels) == 0 ? " no labels\n" : "\n");
 }

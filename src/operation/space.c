@@ -75,9 +75,9 @@ static void spaces_render(stet_render *r, stet_value result) {
 }
 
 static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_space_stats stats;
-    stet_status st = memory_begin(ctx, args, MEMORY_READ, &c, err);
+    stet_status st = space_begin(ctx, args, SPACE_READ, &c, err);
     if (st != STET_OK)
         return st;
     st = stet_space_stat(c.space, &stats, err);
@@ -95,7 +95,7 @@ static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         stet_value_put(result, "wal_bytes", stet_value_int(stats.wal_bytes));
         st = observe_stats(c.space, result, err);
     }
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
@@ -114,7 +114,7 @@ static void stats_render(stet_render *r, stet_value result) {
 }
 
 /* Changes of one cell: the document's own history is walked, newest first. */
-static stet_status cell_changes(memory_call *c, stet_value args, const char *cell, size_t limit, stet_value *list,
+static stet_status cell_changes(space_call *c, stet_value args, const char *cell, size_t limit, stet_value *list,
                                 stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
     stet_path path = STET_PATH_INIT;
@@ -145,7 +145,7 @@ static stet_status cell_changes(memory_call *c, stet_value args, const char *cel
 }
 
 /* Changes of everything, oldest first, whole commits. `*next`: the --after of the next page. */
-static stet_status all_changes(memory_call *c, stet_value args, size_t limit, stet_value *list, int64_t *next,
+static stet_status all_changes(space_call *c, stet_value args, size_t limit, stet_value *list, int64_t *next,
                                stet_error *err) {
     int64_t after = stet_value_int_at(args, "after", 0), before = stet_value_int_at(args, "before", 0);
     stet_status st = STET_OK;
@@ -182,12 +182,12 @@ static stet_status all_changes(memory_call *c, stet_value args, size_t limit, st
 }
 
 static stet_status changes_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_value hold, list = stet_value_array();
     bool none;
     int64_t next = 0;
     size_t limit = (size_t)stet_value_int_at(args, "limit", 100);
-    stet_status st = memory_begin_list(ctx, args, &c, &none, err);
+    stet_status st = space_begin_list(ctx, args, &c, &none, err);
     if (st != STET_OK) {
         stet_value_release(list);
         return st;
@@ -205,7 +205,7 @@ static stet_status changes_run(stet_op_ctx *ctx, stet_value args, stet_value *re
             stet_value_put(result, "next", stet_value_int(next));
     }
     stet_value_release(list);
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
@@ -217,7 +217,7 @@ static void changes_render(stet_render *r, stet_value result) {
         stet_value leaf = stet_value_at(list, i), one = stet_value_array();
         stet_value_push(&one, stet_value_retain(leaf));
         stet_buf_printf(r->out, "%lld", (long long)stet_value_as_int(stet_value_get(leaf, "seq")));
-        memory_render_changes(r, one, true);
+        space_render_changes(r, one, true);
         stet_value_release(one);
     }
     if (stet_value_type(stet_value_get(result, "next")) == STET_TYPE_INT)

@@ -145,20 +145,20 @@ static void render_drift(stet_render *r, stet_value drift) {
             continue;
         }
         stet_buf_str(r->out, " (watches ");
-        piece_render_text(r, stet_value_get(p, "piece"));
+        stet_text_value(r, stet_value_get(p, "piece"));
         stet_buf_printf(r->out, "): %lld actions in memory, %lld differ from the tables\n",
                         (long long)stet_value_as_int(stet_value_get(p, "actions")),
                         (long long)stet_value_as_int(stet_value_get(p, "differ")));
         for (size_t k = 0; k < stet_value_count(different); k++) {
             stet_value d = stet_value_at(different, k);
             stet_buf_str(r->out, "  ");
-            piece_render_text(r, stet_value_get(d, "piece"));
+            stet_text_value(r, stet_value_get(d, "piece"));
             stet_buf_char(r->out, '/');
-            piece_render_text(r, stet_value_get(d, "action"));
+            stet_text_value(r, stet_value_get(d, "action"));
             stet_buf_str(r->out, ": ");
-            piece_render_text(r, stet_value_get(d, "memory"));
+            stet_text_value(r, stet_value_get(d, "memory"));
             stet_buf_str(r->out, " in memory, ");
-            piece_render_text(r, stet_value_get(d, "tables"));
+            stet_text_value(r, stet_value_get(d, "tables"));
             stet_buf_str(r->out, " in the tables\n");
         }
         if (stet_value_count(different) > 0)
@@ -291,7 +291,7 @@ static void status_render(stet_render *r, stet_value result) {
         piece_render_wrong(r, row);
         if (stet_value_count(names) == 0)
             continue;
-        piece_render_text(r, stet_value_get(row, "piece"));
+        stet_text_value(r, stet_value_get(row, "piece"));
         stet_buf_str(r->out, ": ");
         piece_render_overridden(r, names);
     }
@@ -301,7 +301,7 @@ static void status_render(stet_render *r, stet_value result) {
             size_t len;
             const char *node = stet_value_key_at(failures, k, &len);
             stet_text_styled(r, STET_STYLE_BAD, "failed ");
-            piece_render_text(r, stet_value_get(row, "piece"));
+            stet_text_value(r, stet_value_get(row, "piece"));
             stet_buf_char(r->out, '/');
             stet_text_plain(r, node, len);
             stet_buf_str(r->out, ": ");

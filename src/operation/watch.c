@@ -11,7 +11,7 @@
 
 typedef struct watch {
     stet_op_ctx *ctx;
-    memory_call c;
+    space_call c;
     stet_feed *feed;
     bool has_cell;
     stet_docname name;
@@ -68,7 +68,7 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     watch w = {.ctx = ctx, .path = STET_PATH_INIT, .count = stet_value_int_at(args, "count", 0)};
     stet_value hold, timeout = stet_value_get(args, "timeout");
     char *id = NULL;
-    stet_status st = memory_begin(ctx, args, MEMORY_READ, &w.c, err);
+    stet_status st = space_begin(ctx, args, SPACE_READ, &w.c, err);
     if (st != STET_OK)
         return st;
     if (stet_value_type(timeout) != STET_TYPE_NULL)
@@ -94,7 +94,7 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     stet_feed_close(w.feed);
     stet_free(id);
     stet_path_release(&w.path);
-    memory_end(&w.c);
+    space_end(&w.c);
     return st;
 }
 
@@ -108,7 +108,7 @@ static void render(stet_render *r, stet_value v) {
     }
     stet_buf_printf(r->out, "%lld  %s\n", (long long)stet_value_as_int(stet_value_get(v, "seq")),
                     stet_value_as_string(&time, NULL));
-    memory_render_changes(r, changes, true);
+    space_render_changes(r, changes, true);
     if (stet_value_find(v, "value", 5, &value)) {
         size_t len;
         char *text = stet_json_print(value, STET_JSON_CANONICAL, &len);

@@ -12,6 +12,7 @@
 #include "files/path.h"
 #include "graph/near.h"
 #include "operation/piece_common.h"
+#include "operation/text.h"
 #include "os/clock.h"
 #include "scheduler/standing.h"
 
@@ -548,14 +549,14 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 static void why_render(stet_render *r, stet_value result) {
     stet_value rows = stet_value_get(result, "reasons");
     for (size_t i = 0; i < stet_value_count(rows); i++) {
-        piece_render_text(r, stet_value_get(stet_value_at(rows, i), "text"));
+        stet_text_value(r, stet_value_get(stet_value_at(rows, i), "text"));
         stet_buf_char(r->out, '\n');
     }
     piece_render_changed(r, result);
     piece_render_leads(r, result);
     if (stet_value_count(rows) == 0 && stet_value_count(stet_value_get(result, "leadsTo")) == 0 &&
         stet_value_type(stet_value_get(result, "patternChanged")) == STET_TYPE_NULL) {
-        piece_render_text(r, stet_value_get(result, "piece"));
+        stet_text_value(r, stet_value_get(result, "piece"));
         stet_buf_str(r->out, " stands: nothing is known against any of its actions\n");
     } else if (stet_value_count(rows) == REASONS_MAX)
         stet_buf_printf(r->out, "and maybe more: at most %d are told\n", REASONS_MAX);
