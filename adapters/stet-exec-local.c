@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "call/adapter.h"
 #include "call/calls.h"
 #include "call/orchestrate_local.h"
@@ -31,34 +32,21 @@ typedef struct request {
     int64_t since_ms; /* when it was first asked for: what the token says */
 } request;
 
-static char *text(stet_value object, const char *name) {
-    stet_value v = stet_value_get(object, name);
-    size_t len = 0;
-    const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
-    return s && strlen(s) == len ? stet_strdup(s) : NULL;
-}
-
-static bool hash(stet_value v, stet_hash *out) {
-    size_t len = 0;
-    const char *hex = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
-    return hex && stet_hash_of_hex(hex, len, out);
-}
-
 static bool take(stet_value v, request *r) {
     stet_value snapshot = stet_value_get(v, "snapshot"), inputs = stet_value_get(v, "inputs");
-    char *op = text(v, "op"), *token = text(v, "token");
+    char *op = stet_value_text_copy(v, "op"), *token = stet_value_text_copy(v, "token");
     r->cancel = op && strcmp(op, "cancel") == 0;
     bool fine = stet_value_as_int(stet_value_get(v, "v")) == 1 && op && (r->cancel || strcmp(op, "poll") == 0) &&
-                hash(stet_value_get(v, "node"), &r->node) && hash(stet_value_get(v, "key"), &r->key) &&
-                stet_value_type(inputs) == STET_TYPE_ARRAY;
-    r->function = text(v, "function");
-    r->execution = text(v, "execution");
-    r->remote = text(snapshot, "remote");
-    r->ref = text(snapshot, "ref");
+                stet_hash_of_text(stet_value_get(v, "node"), &r->node) &&
+                stet_hash_of_text(stet_value_get(v, "key"), &r->key) && stet_value_type(inputs) == STET_TYPE_ARRAY;
+    r->function = stet_value_text_copy(v, "function");
+    r->execution = stet_value_text_copy(v, "execution");
+    r->remote = stet_value_text_copy(snapshot, "remote");
+    r->ref = stet_value_text_copy(snapshot, "ref");
     r->count = stet_value_count(inputs);
     r->inputs = stet_alloc_zero((r->count + 1) * sizeof *r->inputs);
     for (size_t i = 0; i < r->count; i++)
-        fine = fine && hash(stet_value_at(inputs, i), &r->inputs[i]);
+        fine = fine && stet_hash_of_text(stet_value_at(inputs, i), &r->inputs[i]);
     r->since_ms = token ? strtoll(token, NULL, 10) : 0;
     stet_free(op);
     stet_free(token);

@@ -100,6 +100,18 @@ bool stet_hash_of_hex(const char *hex, size_t len, stet_hash *out) {
     return true;
 }
 
+stet_value stet_hash_text(stet_hash h) {
+    char hex[STET_HASH_HEX];
+    stet_hash_hex(h, hex);
+    return stet_value_string(hex);
+}
+
+bool stet_hash_of_text(stet_value v, stet_hash *out) {
+    size_t len;
+    const char *hex = stet_value_as_string(&v, &len);
+    return hex && stet_hash_of_hex(hex, len, out);
+}
+
 size_t stet_hex_encode(const void *bytes, size_t len, char *out) {
     static const char digits[] = "0123456789abcdef";
     const uint8_t *in = bytes;

@@ -34,6 +34,8 @@ int stet_hash_compare(stet_hash a, stet_hash b);
 bool stet_hash_is_zero(stet_hash h);
 void stet_hash_hex(stet_hash h, char out[STET_HASH_HEX]);
 bool stet_hash_of_hex(const char *hex, size_t len, stet_hash *out); /* exactly 64 digits, lower case */
+stet_value stet_hash_text(stet_hash h);                             /* its hex, as a string value */
+bool stet_hash_of_text(stet_value v, stet_hash *out);               /* the inverse; false for anything else */
 
 /* Hex and base64url (RFC 4648 section 5, no padding, non-canonical tails refused) of any bytes. The encoders write a
  * NUL. */

@@ -1,6 +1,7 @@
 /* adapter_reply.c - what goes to an adapter and what comes back, as text. */
 #include <string.h>
 
+#include "base/text.h"
 #include "call/adapter.h"
 #include "repo/record.h"
 
@@ -129,10 +130,6 @@ void stet_adapter_reply_release(stet_adapter_reply *r) {
     *r = (stet_adapter_reply){0};
 }
 
-static bool is_text(stet_value v, const char *text) {
-    return stet_value_type(v) == STET_TYPE_STRING && strcmp(stet_value_as_string(&v, NULL), text) == 0;
-}
-
 /* NULL, or what is wrong with it. */
 static const char *take_pending(stet_value v, stet_adapter_reply *out) {
     stet_value token, after, progress;
@@ -171,11 +168,11 @@ static const char *take_done(stet_value v, stet_adapter_reply *out) {
     stet_value outcome = stet_value_get(v, "outcome"), result = stet_value_get(v, "result");
     size_t len = 0;
     const char *hex = stet_value_type(result) == STET_TYPE_STRING ? stet_value_as_string(&result, &len) : NULL;
-    if (!is_text(outcome, "ok") && !is_text(outcome, "error"))
+    if (!stet_value_text_is(outcome, "ok") && !stet_value_text_is(outcome, "error"))
         return "it says done, and its outcome is neither \"ok\" nor \"error\"";
     if (!hex || !stet_hash_of_hex(hex, len, &out->result))
         return "it says done, and its result is not the id of a DAG";
-    out->status = is_text(outcome, "ok") ? STET_ADAPTER_DONE_OK : STET_ADAPTER_DONE_ERROR;
+    out->status = stet_value_text_is(outcome, "ok") ? STET_ADAPTER_DONE_OK : STET_ADAPTER_DONE_ERROR;
     return NULL;
 }
 
@@ -193,9 +190,9 @@ void stet_adapter_reply_parse(const char *adapter, const char *bytes, size_t len
     else if (stet_value_type(v) != STET_TYPE_OBJECT || stet_value_type(stet_value_get(v, "v")) != STET_TYPE_INT ||
              stet_value_as_int(stet_value_get(v, "v")) != 1)
         wrong = "it is no object with \"v\": 1";
-    else if (is_text(stet_value_get(v, "status"), "pending"))
+    else if (stet_value_text_is(stet_value_get(v, "status"), "pending"))
         wrong = take_pending(v, out);
-    else if (is_text(stet_value_get(v, "status"), "done"))
+    else if (stet_value_text_is(stet_value_get(v, "status"), "done"))
         wrong = take_done(v, out);
     else
         wrong = "its status is neither \"pending\" nor \"done\"";

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "os/clock.h"
 
@@ -29,10 +30,6 @@ static stet_value request_value(const stet_orch_job *job) {
     stet_value_put(&v, "execution", stet_value_string(job->execution));
     stet_value_put(&v, "ref", stet_value_string(job->ref));
     return v;
-}
-
-static bool is_text(stet_value v, const char *text) {
-    return stet_value_type(v) == STET_TYPE_STRING && strcmp(stet_value_as_string(&v, NULL), text) == 0;
 }
 
 static bool mine(const poll *p) {
@@ -118,7 +115,7 @@ static stet_orch_event follow(poll *p, stet_status *status, stet_error *err) {
             return STET_ORCH_LIVE;
         break;
     case STET_CLAIM_CANCELLED:
-        if (is_text(stet_value_get(p->claim.request, "execution"), p->job->execution)) {
+        if (stet_value_text_is(stet_value_get(p->claim.request, "execution"), p->job->execution)) {
             *status = stet_fail(err, STET_CANCELLED, "this execution of the call was cancelled");
             return STET_ORCH_LIVE;
         }
@@ -338,8 +335,8 @@ stet_status stet_orch_cancel(stet_orch *o, const stet_orch_job *job, stet_error 
         if (status != STET_OK)
             break;
         /* Somebody else's, or ended: it stays as it is. */
-        if (p.there &&
-            (p.claim.state >= STET_CLAIM_OK || !is_text(stet_value_get(p.claim.request, "execution"), job->execution)))
+        if (p.there && (p.claim.state >= STET_CLAIM_OK ||
+                        !stet_value_text_is(stet_value_get(p.claim.request, "execution"), job->execution)))
             break;
         bool had = p.there && mine(&p);
         stet_claim next =
@@ -407,27 +404,13 @@ void stet_orch_held_release(stet_orch_held *h) {
     *h = (stet_orch_held){0};
 }
 
-/* A text without zero bytes, or NULL. The caller's. */
-static char *take_text(stet_value object, const char *name) {
-    stet_value v = stet_value_get(object, name);
-    size_t len = 0;
-    const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
-    return s && strlen(s) == len ? stet_strdup(s) : NULL;
-}
-
-static bool take_hash(stet_value v, stet_hash *out) {
-    size_t len = 0;
-    const char *hex = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
-    return hex && stet_hash_of_hex(hex, len, out);
-}
-
 stet_status stet_orch_job_of(const stet_claim *c, stet_hash key, stet_orch_held *out, stet_error *err) {
     stet_value list = stet_value_get(c->request, "inputs");
     size_t n = stet_value_count(list);
     *out = (stet_orch_held){.inputs = stet_alloc_zero((n + 1) * sizeof *out->inputs),
-                            .function = take_text(c->request, "function"),
-                            .execution = take_text(c->request, "execution"),
-                            .ref = take_text(c->request, "ref")};
+                            .function = stet_value_text_copy(c->request, "function"),
+                            .execution = stet_value_text_copy(c->request, "execution"),
+                            .ref = stet_value_text_copy(c->request, "ref")};
     out->job = (stet_orch_job){.key = key,
                                .inputs = out->inputs,
                                .input_count = n,
@@ -435,9 +418,9 @@ stet_status stet_orch_job_of(const stet_claim *c, stet_hash key, stet_orch_held 
                                .execution = out->execution,
                                .ref = out->ref};
     bool fine = stet_value_type(list) == STET_TYPE_ARRAY && out->function && out->execution && out->ref &&
-                take_hash(stet_value_get(c->request, "node"), &out->job.node);
+                stet_hash_of_text(stet_value_get(c->request, "node"), &out->job.node);
     for (size_t i = 0; i < n && fine; i++)
-        fine = take_hash(stet_value_at(list, i), &out->inputs[i]);
+        fine = stet_hash_of_text(stet_value_at(list, i), &out->inputs[i]);
     if (fine)
         return STET_OK;
     stet_orch_held_release(out);

@@ -111,7 +111,7 @@ static stet_status unknown_topic(const char *topic, stet_error *err) {
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     (void)ctx;
     stet_value shell = stet_value_get(args, "completion");
-    const char *shell_name = stet_value_type(shell) == STET_TYPE_STRING ? stet_value_as_string(&shell, NULL) : NULL;
+    const char *shell_name = stet_value_as_string(&shell, NULL);
     bool reference = stet_value_as_bool(stet_value_get(args, "reference")),
          man = stet_value_as_bool(stet_value_get(args, "man"));
     char topic[TOPIC_MAX];

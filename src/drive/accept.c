@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "graph/child.h"
 #include "graph/near.h"
@@ -41,8 +42,7 @@ static stet_status check_demand(const driver *d, const char *piece, stet_value r
     stet_status status = STET_OK;
     for (size_t i = 0; i < stet_value_count(d->spec->demand) && status == STET_OK; i++) {
         stet_value v = stet_value_at(d->spec->demand, i);
-        status = check_part(piece, result, stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "",
-                            err);
+        status = check_part(piece, result, stet_value_text(&v, ""), err);
     }
     return status;
 }
@@ -56,42 +56,42 @@ static stet_status check_output(stet_value row, const char *node, stet_error *er
 }
 
 /* A node of the piece as it is stored. */
-static stet_status check_stored(driver *d, const char *piece, const char *node, stet_error *err) {
-    int64_t branch;
-    stet_piece *p;
+static stet_status check_stored(const driver *d, const stet_piece *p, const char *node, stet_error *err) {
     stet_value row;
-    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
-    if (status == STET_OK)
-        status = stet_piece_load(d->space, branch, piece, -1, &p, err);
-    if (status != STET_OK)
-        return status;
-    status = stet_piece_row(d->space, branch, p, node, &row, err);
+    stet_status status = stet_piece_row(d->space, d->branch, p, node, &row, err);
     if (status == STET_NOT_FOUND)
-        stet_piece_hint_node(d->space, branch, p, node, err);
+        stet_piece_hint_node(d->space, d->branch, p, node, err);
     if (status == STET_OK) {
         status = check_output(row, node, err);
         stet_value_release(row);
     }
-    stet_piece_free(p);
     return status;
 }
 
-/* `g`: the graph that is going to be set up, or NULL: the stored one stays. Children are those that are there now. */
-static stet_status check_nodes(driver *d, const char *piece, const stet_process *g, stet_error *err) {
+/* `g`: the graph that is going to be set up, or NULL: the stored one stays. Children are those that are there now, in
+ * the stored piece `p`; NULL: it is loaded when it is needed. */
+static stet_status check_nodes(const driver *d, const char *piece, const stet_process *g, const stet_piece *p,
+                               stet_error *err) {
     stet_status status = STET_OK;
+    stet_piece *loaded = NULL;
     for (size_t i = 0; i < stet_value_count(d->spec->nodes) && status == STET_OK; i++) {
         stet_value v = stet_value_at(d->spec->nodes, i);
-        const char *node = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "";
+        const char *node = stet_value_text(&v, "");
         const stet_process_node *found = g ? stet_process_find(g, node) : NULL;
         if (found)
             status = check_output(found->row, node, err);
-        else if (!g || stet_child_instance(node) > 0)
-            status = check_stored(d, piece, node, err);
-        else {
+        else if (!g || stet_child_instance(node) > 0) {
+            if (!p)
+                status = stet_piece_load(d->space, d->branch, piece, -1, &loaded, err);
+            p = p ? p : loaded;
+            if (status == STET_OK)
+                status = check_stored(d, p, node, err);
+        } else {
             status = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no node \"%s\"", piece, node);
             stet_process_hint_node(g, node, err);
         }
     }
+    stet_piece_free(loaded);
     return status;
 }
 
@@ -102,7 +102,7 @@ stet_status drive_accept_new(void *ctx, const stet_process *g, stet_error *err) 
     d->named = true; /* whoever is read and leads back here does not set it up meanwhile */
     stet_status status = check_demand(d, g->piece, g->binding, err);
     if (status == STET_OK)
-        status = check_nodes(d, g->piece, g, err);
+        status = check_nodes(d, g->piece, g, NULL, err);
     if (status == STET_OK)
         status = drive_renew_patterns(d, linked, drive_wants_part(d) ? g->piece : NULL, err);
     stet_value_release(linked);
@@ -113,7 +113,7 @@ stet_status drive_accept_stored(driver *d, const stet_piece *p, stet_error *err)
     d->named = true;
     stet_status status = check_demand(d, p->name, stet_value_get(p->envelope, "value"), err);
     if (status == STET_OK)
-        status = check_nodes(d, p->name, NULL, err);
+        status = check_nodes(d, p->name, NULL, p, err);
     return status == STET_OK ? drive_renew_patterns(d, stet_value_get(stet_value_get(p->envelope, "process"), "pieces"),
                                                     drive_wants_part(d) ? p->name : NULL, err)
                              : status;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/lock.h"
@@ -113,7 +114,7 @@ static bool read_answer(const char *path, const char *question, stet_value *out)
     if (stet_file_exists(path) && stet_file_read(path, ANSWER_MAX, &text, NULL) == STET_OK &&
         stet_json_parse(text.data, text.len, &v, NULL) == STET_OK) {
         id = stet_value_get(v, "question");
-        found = stet_value_type(id) == STET_TYPE_STRING && strcmp(stet_value_as_string(&id, NULL), question) == 0;
+        found = stet_value_text_is(id, question);
     }
     if (found) {
         stet_value_remove(&v, "question", 8);

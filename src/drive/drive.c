@@ -1,5 +1,6 @@
 /* drive.c - one run of a piece: set it up, settle it, report the result. */
 
+#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "drive/leftover.h"
 
@@ -173,19 +174,11 @@ static stet_status demand_cell(driver *d, const stet_docname *name, stet_pathref
 
 /* The output of one node, which must be there. */
 static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
-    int64_t branch;
-    stet_piece *p;
     stet_value row;
-    const char *node = stet_value_type(name) == STET_TYPE_STRING ? stet_value_as_string(&name, NULL) : "";
-    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
-    if (status == STET_OK)
-        status = stet_piece_load(d->space, branch, d->piece, -1, &p, err);
-    if (status != STET_OK)
-        return status;
-    status = stet_piece_row(d->space, branch, p, node, &row, err);
+    const char *node = stet_value_text(&name, "");
+    stet_status status = stet_piece_row(d->space, d->branch, d->stored, node, &row, err);
     if (status == STET_NOT_FOUND)
-        stet_piece_hint_node(d->space, branch, p, node, err);
-    stet_piece_free(p);
+        stet_piece_hint_node(d->space, d->branch, d->stored, node, err);
     if (status != STET_OK)
         return status;
     stet_link link;
@@ -217,8 +210,7 @@ static stet_status demand(driver *d, stet_error *err) {
     for (size_t i = 0; i < stet_value_count(d->spec->demand) && status == STET_OK; i++) {
         stet_value v = stet_value_at(d->spec->demand, i);
         stet_path path = STET_PATH_INIT;
-        status = stet_drive_demand_path(stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "",
-                                        &path, err);
+        status = stet_drive_demand_path(stet_value_text(&v, ""), &path, err);
         if (status == STET_OK)
             status = demand_cell(d, &(stet_docname){doc, stet_piece_scope(d->piece)}, stet_path_ref(&path), err);
         stet_path_release(&path);
@@ -240,26 +232,18 @@ static stet_status unstop(stet_tx *tx, void *ctx, stet_error *err) {
     return stet_piece_set_stopped(tx, ctx, false, err);
 }
 
-static stet_status wake(driver *d, bool *stopped, bool start, stet_error *err) {
-    int64_t branch;
-    stet_piece *p;
-    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
-    if (status == STET_OK)
-        status = stet_piece_load(d->space, branch, d->piece, -1, &p, err);
-    if (status != STET_OK)
-        return status;
-    *stopped = p->stopped;
-    if (p->stopped && start)
-        status = stet_space_transact(d->space, d->spec->branch, unstop, p, NULL, err);
-    stet_piece_free(p);
+static stet_status wake(driver *d, stet_error *err) {
+    bool start = !d->spec->send || d->spec->send->settle;
+    stet_status status = drive_look(d, err);
+    if (status == STET_OK && d->stored->stopped && start)
+        status = stet_space_transact(d->space, d->spec->branch, unstop, d->stored, NULL, err);
     return status;
 }
 
 /* Actions of a piece that was deleted meanwhile have nothing to do any more: that is no success. */
 static stet_status still_there(driver *d, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
-    bool stopped;
-    stet_status status = wake(d, &stopped, false, &mine);
+    stet_status status = drive_look(d, &mine);
     if (status == STET_NOT_FOUND) {
         status = stet_fail(err, STET_CONFLICT, "piece \"%s\" was deleted while it ran", d->piece);
         stet_hint(err, "what its commands have written is still there; run it again if that was a mistake");
@@ -272,11 +256,8 @@ static stet_status still_there(driver *d, stet_error *err) {
 
 /* A misspelt space must not go unnoticed: what it holds is read as absent, and nothing fails. Each is told once. */
 static stet_status note_absent(driver *d, stet_error *err) {
-    int64_t branch;
     stet_value now = stet_value_null();
-    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
-    if (status == STET_OK)
-        status = stet_standing_absent(d->space, branch, d->piece, &now, err);
+    stet_status status = stet_standing_absent(d->space, d->branch, d->piece, &now, err);
     if (status != STET_OK)
         return status;
     for (size_t i = 0; i < stet_value_count(now) && d->spec->note; i++) {
@@ -307,6 +288,8 @@ static stet_status watch_patterns(driver *d, bool *news, stet_error *err) {
         return status;
     *news = true;
     status = drive_bring_files_up(d, err);
+    if (status == STET_OK)
+        status = drive_look(d, err);
     return status == STET_OK ? demand(d, err) : status;
 }
 
@@ -326,10 +309,10 @@ static stet_status refuse_invalid(driver *d, stet_error *err) {
 }
 
 static stet_status drive(driver *d, stet_error *err) {
-    bool stopped, news;
+    bool news;
     stet_status status = drive_prepare(d, err);
     if (status == STET_OK)
-        status = wake(d, &stopped, !d->spec->send || d->spec->send->settle, err);
+        status = wake(d, err);
     if (status == STET_OK)
         status = drive_bring_files_up(d, err);
     if (status == STET_OK && d->spec->send) {
@@ -380,8 +363,8 @@ static stet_status drive(driver *d, stet_error *err) {
             if (status == STET_OK)
                 status = watch_patterns(d, &news, err);
             if (status == STET_OK)
-                status = wake(d, &stopped, false, err);
-            if (status == STET_OK && stopped)
+                status = drive_look(d, err);
+            if (status == STET_OK && d->stored->stopped)
                 return STET_OK; /* stet piece stop */
             if (status == STET_OK && !news)
                 stet_live_answer(d->live, d->sched, stet_space_name(d->space), d->spec->branch ? d->spec->branch : "",
@@ -409,17 +392,7 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
                             .files_of = drive_files_of,
                             .jobs = spec->jobs,
                             .stop_on_failure = spec->stop_on_failure};
-    stet_status status = stet_space_open(project, spec->space ? spec->space : "main", 0, &d.space, err);
-    if (status == STET_OK) {
-        stet_observe_switch(d.space, opts.persist);
-        status = stet_files_open(project, d.space, &d.files, err);
-        if (status == STET_OK)
-            status = stet_files_set_branch(d.files, spec->branch, err);
-        opts.files = d.files;
-    }
-    if (status == STET_OK) {
-        status = stet_sched_open(project, d.space, spec->branch, &opts, &d.sched, err);
-    }
+    stet_status status = drive_open(&d, 0, &opts, err);
     if (status == STET_OK)
         status = drive(&d, err);
     if (d.sched)
@@ -430,10 +403,6 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
             stet_error_move(err, &out->result_error);
     }
     out->piece = d.piece ? d.piece : stet_strdup("");
-    stet_map_release(&d.wrong);
-    stet_value_release(d.invalid);
-    stet_vec_release(&d.parts);
-    stet_arena_release(&d.arena);
     if (!out->run_id)
         out->run_id = stet_strdup("");
     stet_live_close(d.live);
@@ -445,13 +414,8 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
     }
     for (size_t i = 0; i < d.far_files.len && out->report.runs > 0 && status == STET_OK; i++)
         status = stet_files_save(d.far_files.at[i], err);
-    stet_sched_close(d.sched);
-    stet_files_close(d.files);
-    for (size_t i = 0; i < d.far_files.len; i++)
-        stet_files_close(d.far_files.at[i]);
-    stet_vec_release(&d.far_files);
     out->duration_ms = (stet_clock_monotonic_us() - start) / 1000;
-    stet_space_close(d.space);
+    drive_close(&d);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "drive/drive_internal.h"
 #include "scheduler/standing.h"
@@ -11,8 +12,6 @@
 
 typedef struct explaining {
     driver *d;
-    int64_t branch;
-    stet_piece *piece;
     stet_value failures; /* {NODE: error}, or null */
     stet_map marked;     /* nodes of the piece that are dirty or unknown */
     char *prefix;        /* of the documents of its nodes' outputs */
@@ -46,13 +45,13 @@ static bool take_link(void *ctx, stet_value binding, stet_pathref place) {
 
 static bool is_command(stet_value row) {
     stet_value type = stet_value_get(stet_value_get(row, "module"), "type");
-    return stet_value_type(type) == STET_TYPE_STRING && strcmp(stet_value_as_string(&type, NULL), "command") == 0;
+    return stet_value_text_is(type, "command");
 }
 
 /* The failed command that this one waits for, as the scheduler has it (must_wait of sched_run.c): upstream of it, over
  * commands that do not stand and so wait themselves. NULL: it waits for none. Caller frees. */
 static char *waits_for(const explaining *x, const char *node) {
-    makers m = {.prefix = x->prefix, .scope = x->piece->scope};
+    makers m = {.prefix = x->prefix, .scope = x->d->stored->scope};
     char *found = NULL;
     if (stet_value_count(x->failures) > 0)
         add_maker(&m, node);
@@ -60,7 +59,7 @@ static char *waits_for(const explaining *x, const char *node) {
         stet_value row;
         const char *at = m.at.at[i];
         size_t len = strlen(at);
-        if (stet_piece_row(x->d->space, x->branch, x->piece, at, &row, NULL) != STET_OK)
+        if (stet_piece_row(x->d->space, x->d->branch, x->d->stored, at, &row, NULL) != STET_OK)
             continue;
         bool pending = stet_map_get(&x->marked, at, len) != NULL;
         if (!is_command(row)) {
@@ -82,7 +81,7 @@ static char *waits_for(const explaining *x, const char *node) {
 /* Of a part of a piece, only what that part needs is going to run. When in doubt it is. */
 static bool is_wanted(const explaining *x, const char *node) {
     bool wanted = true;
-    if (x->d->out->part && stet_sched_is_wanted(x->d->sched, x->piece->key, node, &wanted, NULL) != STET_OK)
+    if (x->d->out->part && stet_sched_is_wanted(x->d->sched, x->d->stored->key, node, &wanted, NULL) != STET_OK)
         wanted = true;
     return wanted;
 }
@@ -91,7 +90,7 @@ static void explain_action(const explaining *x, int64_t action, bool stale, stet
     stet_drive_outcome *out = x->d->out;
     stet_action_record r;
     if (stet_value_count(out->actions) >= SHOWN || stet_observe_get(x->d->space, action, arena, &r, NULL) != STET_OK ||
-        !stet_piece_has(x->piece, &r.key) || !is_wanted(x, r.key.action))
+        !stet_piece_has(x->d->stored, &r.key) || !is_wanted(x, r.key.action))
         return;
     stet_value v = stet_value_object();
     stet_value_put(&v, "node", stet_value_string(r.key.action));
@@ -112,7 +111,7 @@ static void note_marked(explaining *x, const stet_marked *marks, size_t count, s
     stet_action_record r;
     for (size_t i = 0; i < count && stet_value_count(x->failures) > 0; i++)
         if (stet_observe_get(x->d->space, marks[i].action, arena, &r, NULL) == STET_OK &&
-            stet_piece_has(x->piece, &r.key))
+            stet_piece_has(x->d->stored, &r.key))
             stet_map_put(&x->marked, r.key.action, strlen(r.key.action), (stet_slot){.n = 1});
 }
 
@@ -137,7 +136,7 @@ static void explain_failures(const explaining *x) {
             stet_value_put(&v, "state", stet_value_string("failed"));
             stet_value_put(&v, "reason", stet_value_string("asked"));
         } else {
-            stet_value_put(&v, "piece", stet_value_string(x->piece->name));
+            stet_value_put(&v, "piece", stet_value_string(x->d->stored->name));
             stet_value_put(&v, "error", stet_value_retain(stet_value_at(x->failures, i)));
         }
         stet_value_push(list, v);
@@ -149,7 +148,7 @@ static stet_status explain_restarts(const explaining *x, stet_error *err) {
     stet_drive_outcome *out = x->d->out;
     stet_process *g = NULL;
     stet_map listed = {0};
-    if (out->part || x->piece->restart_count == 0)
+    if (out->part || x->d->stored->restart_count == 0)
         return STET_OK;
     for (size_t i = 0; i < stet_value_count(out->actions); i++) {
         stet_value v = stet_value_at(out->actions, i), node = stet_value_get(v, "node");
@@ -158,13 +157,12 @@ static stet_status explain_restarts(const explaining *x, stet_error *err) {
         if (stet_value_type(stet_value_get(v, "piece")) != STET_TYPE_STRING)
             stet_map_put(&listed, id, len, (stet_slot){.n = 1});
     }
-    stet_status status = stet_piece_process(x->d->space, x->branch, x->piece, -1, &g, err);
+    stet_status status = stet_piece_process(x->d->space, x->d->branch, x->d->stored, -1, &g, err);
     if (status == STET_OK)
-        status = stet_piece_children(x->d->space, x->branch, -1, g, NULL, err);
+        status = stet_piece_children(x->d->space, x->d->branch, -1, g, NULL, err);
     for (size_t i = 0; status == STET_OK && i < g->node_count && stet_value_count(out->actions) < SHOWN; i++) {
         stet_value again = stet_value_get(g->nodes[i].row, "onRestart"), v;
-        if (stet_value_type(again) != STET_TYPE_STRING || strcmp(stet_value_as_string(&again, NULL), "run") != 0 ||
-            stet_map_get(&listed, g->nodes[i].id, strlen(g->nodes[i].id)))
+        if (!stet_value_text_is(again, "run") || stet_map_get(&listed, g->nodes[i].id, strlen(g->nodes[i].id)))
             continue;
         v = stet_value_object();
         stet_value_put(&v, "node", stet_value_string(g->nodes[i].id));
@@ -181,7 +179,7 @@ static stet_status explain_restarts(const explaining *x, stet_error *err) {
 static stet_status explain_leads(const explaining *x, const stet_standing *all, stet_error *err) {
     stet_drive_outcome *out = x->d->out;
     stet_value list = stet_value_null();
-    stet_status status = out->part ? STET_OK : stet_sched_leads_to(x->d->sched, x->piece, all, &list, err);
+    stet_status status = out->part ? STET_OK : stet_sched_leads_to(x->d->sched, x->d->stored, all, &list, err);
     for (size_t i = 0; i < stet_value_count(list) && stet_value_count(out->actions) < SHOWN; i++) {
         stet_value v = stet_value_retain(stet_value_at(list, i));
         stet_value_put(&v, "reason", stet_value_string("linked"));
@@ -196,17 +194,13 @@ stet_status drive_explain(driver *d, stet_error *err) {
     stet_standing all = {0};
     explaining x = {.d = d, .failures = stet_value_null(), .prefix = stet_piece_part(d->piece, "node", "")};
     d->out->actions = stet_value_array();
-    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &x.branch, err);
-    if (status == STET_OK)
-        status = stet_piece_load(d->space, x.branch, d->piece, -1, &x.piece, err);
-    if (status == STET_OK)
-        status = stet_observe_failures(d->space, x.branch, x.piece->doc, x.piece->scope, &x.failures, err);
+    stet_status status = stet_observe_failures(d->space, d->branch, d->stored->doc, d->stored->scope, &x.failures, err);
     if (status == STET_OK)
         status = stet_observe_catch_up(d->space, err);
     if (status == STET_OK)
-        status = stet_standing_adopt(d->space, x.branch, err);
+        status = stet_standing_adopt(d->space, d->branch, err);
     if (status == STET_OK)
-        status = stet_standing_load(d->space, x.branch, &all, err);
+        status = stet_standing_load(d->space, d->branch, &all, err);
     if (status == STET_OK)
         note_marked(&x, all.marked, all.marked_count, &arena);
     for (size_t i = 0; i < all.marked_count && status == STET_OK; i++)
@@ -221,7 +215,6 @@ stet_status drive_explain(driver *d, stet_error *err) {
         status = explain_restarts(&x, err);
     stet_map_release(&x.marked);
     stet_standing_release(&all);
-    stet_piece_free(x.piece);
     stet_value_release(x.failures);
     stet_free(x.prefix);
     stet_arena_release(&arena);

@@ -18,12 +18,14 @@ typedef struct driver {
     STET_VEC(stet_files *) far_files; /* files of other spaces whose actions may run */
     stet_lookout *follow;             /* the watch of a drive with `watch` */
     stet_live *live;                  /* answers questions about what it holds in memory */
-    char *piece;
-    bool named;         /* its pattern was given and is set up */
-    bool set_up;        /* some piece was set up */
-    bool distrust;      /* in a copy of a project: a piece with an invalid pattern is made unknown */
-    stet_map wrong;     /* reported problems of patterns */
-    stet_value invalid; /* {"SPACE\nPIECE": message}: the pieces that they are of */
+    int64_t branch;                   /* of the spec; found when the space is opened, and again by drive_look */
+    char *piece;                      /* its name, once that is known */
+    stet_piece *stored;               /* the piece as drive_look last found it; NULL before */
+    bool named;                       /* its pattern was given and is set up */
+    bool set_up;                      /* some piece was set up */
+    bool distrust;                    /* in a copy of a project: a piece with an invalid pattern is made unknown */
+    stet_map wrong;                   /* reported problems of patterns */
+    stet_value invalid;               /* {"SPACE\nPIECE": message}: the pieces that they are of */
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: reported once, at the end */
     stet_error run_error;
@@ -46,11 +48,12 @@ STET_CHECKED stet_status drive_on_rested(void *ctx, stet_error *err);
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path);
 /* In setup.c: finds the piece that the spec names and sets it up, and every piece whose pattern file has changed. */
 STET_CHECKED stet_status drive_prepare(driver *d, stet_error *err);
-/* Sets up a piece as its file says; costs only a stat if nothing changed. `*piece` NULL: it has the name of the
- * pattern. `own`: it is the piece that is driven, and gets the values to set. STET_INVALID also if the file no longer
- * defines this piece (docs/pattern-format.md, "Pieces and pattern files"); a file that the spec names may define any.
- */
-STET_CHECKED stet_status drive_set_up(driver *d, const char *path, char **piece, bool own, stet_error *err);
+/* Looks at the driven piece as it is stored now: `stored` and `branch` of the driver. STET_NOT_FOUND: it was deleted,
+ * and `stored` stays as it was. All else that asks about the driven piece reads `stored`. */
+STET_CHECKED stet_status drive_look(driver *d, stet_error *err);
+/* Sets up a stored piece as its file says now. `own`: it is the piece that is driven, and gets the values to set.
+ * STET_INVALID also if the file no longer defines this piece (docs/pattern-format.md, "Pieces and pattern files"). */
+STET_CHECKED stet_status drive_set_up_again(driver *d, const stet_piece *p, bool own, stet_error *err);
 /* May the file differ from the one that the piece was set up from, or must its graph be rebuilt? */
 bool drive_source_changed(const stet_project *project, const stet_piece *p);
 /* The path of the pattern file of a piece with this source; NULL: it came from none. The caller frees it. */
@@ -76,8 +79,8 @@ STET_CHECKED stet_status drive_refuse_invalid(driver *d, const stet_docname *nam
 /* In distrust.c: in a copy of a project. */
 STET_CHECKED stet_status drive_distrust(stet_project *project, stet_space *space, int64_t branch, const stet_piece *p,
                                         stet_error *err);
-/* In fresh.c: opens the space, files and scheduler of a spec, which must exist. */
-STET_CHECKED stet_status drive_open(driver *d, stet_sched_opts *opts, stet_error *err);
+/* In fresh.c: opens the space, files and scheduler of a spec; `flags` are of stet_space_open. */
+STET_CHECKED stet_status drive_open(driver *d, unsigned flags, stet_sched_opts *opts, stet_error *err);
 /* Brings a branch of a copy up to date with patterns and files. An invalid pattern is reported (`note` of the spec),
  * and its piece stays as it was or, with `distrust`, is unknown as a whole. */
 STET_CHECKED stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, bool distrust,

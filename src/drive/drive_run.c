@@ -3,55 +3,41 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "scheduler/standing.h"
 
-static stet_value text_or_null(stet_value v) {
-    return stet_value_type(v) == STET_TYPE_STRING ? v : stet_value_null();
-}
-
 static void begin_run(driver *d) {
-    if (d->run || d->run_failed)
+    if (d->run || d->run_failed || !d->piece) /* a pattern that can't be read names no piece to record a run of */
         return;
     d->estimate = stet_estimate_new(d->project, d->piece);
     stet_status status;
     if (d->spec->run_id) {
         status = stet_runfile_open(d->project, d->spec->run_id, &d->run, &d->run_error);
     } else {
-        stet_piece *p = NULL;
-        int64_t branch;
-        stet_value name = stet_value_null(), version = stet_value_null(), title = stet_value_null();
-        if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) == STET_OK &&
-            stet_piece_load(d->space, branch, d->piece, -1, &p, NULL) == STET_OK) {
-            stet_value pattern = stet_value_get(p->envelope, "pattern");
-            name = text_or_null(stet_value_get(pattern, "name"));
-            version = text_or_null(stet_value_get(pattern, "version"));
-            title = text_or_null(stet_value_get(pattern, "title"));
-        }
+        stet_value pattern = d->stored ? stet_value_get(d->stored->envelope, "pattern") : stet_value_null(), hold[3];
         stet_value options = stet_value_object();
         if (d->spec->pattern)
             stet_value_put(&options, "pattern", stet_value_string(d->spec->pattern));
         if (stet_value_type(d->spec->demand) == STET_TYPE_ARRAY)
             stet_value_put(&options, "demand", stet_value_retain(d->spec->demand));
-        const char *app = stet_value_type(name) == STET_TYPE_STRING ? stet_value_as_string(&name, NULL) : d->piece;
         char *id = stet_piece_bare(d->piece);
-        stet_runfile_spec spec = {
-            .name = id,
-            .app_id = app,
-            .app_version = stet_value_type(version) == STET_TYPE_STRING ? stet_value_as_string(&version, NULL) : NULL,
-            .app_title = stet_value_type(title) == STET_TYPE_STRING ? stet_value_as_string(&title, NULL) : NULL,
-            .piece = d->piece,
-            .actor = d->spec->actor,
-            .inputs = stet_value_type(d->spec->set) == STET_TYPE_OBJECT ? d->spec->set : stet_value_null(),
-            .options = options,
-            .provenance = d->spec->provenance,
-            .stage = STET_STAGE_RUNNING};
+        stet_runfile_spec spec = {.name = id,
+                                  .app_id = stet_value_text_at_or(pattern, "name", d->piece, &hold[0]),
+                                  .app_version = stet_value_text_at(pattern, "version", &hold[1]),
+                                  .app_title = stet_value_text_at(pattern, "title", &hold[2]),
+                                  .piece = d->piece,
+                                  .actor = d->spec->actor,
+                                  .inputs = stet_value_type(d->spec->set) == STET_TYPE_OBJECT ? d->spec->set
+                                                                                              : stet_value_null(),
+                                  .options = options,
+                                  .provenance = d->spec->provenance,
+                                  .stage = STET_STAGE_RUNNING};
         status = stet_runfile_create(d->project, &spec, &d->run, &d->run_error);
         stet_value_release(options);
         stet_free(id);
-        stet_piece_free(p);
     }
     if (status != STET_OK) {
         d->run = NULL;
@@ -151,23 +137,23 @@ bool drive_is_cancelled(void *ctx) {
 
 /* A verifier that did not run is a check of the result, too: passed if it is up to date, and otherwise missing, since
  * nobody asked for it. */
-static stet_status enter_verifiers(driver *d, const stet_piece *p, int64_t branch, stet_error *err) {
+static stet_status enter_verifiers(driver *d, stet_error *err) {
     stet_process *g = NULL;
     stet_standing all = {0};
-    stet_status status = stet_piece_process(d->space, branch, p, -1, &g, err);
+    stet_status status = stet_piece_process(d->space, d->branch, d->stored, -1, &g, err);
     if (status == STET_OK)
-        status = stet_piece_children(d->space, branch, -1, g, NULL, err);
+        status = stet_piece_children(d->space, d->branch, -1, g, NULL, err);
     if (status == STET_OK)
-        status = stet_standing_load(d->space, branch, &all, err);
+        status = stet_standing_load(d->space, d->branch, &all, err);
     for (size_t i = 0; status == STET_OK && i < g->node_count; i++) {
         const char *id = g->nodes[i].id;
         stet_arena arena = STET_ARENA_INIT;
         stet_action_record r;
         stet_task_status was;
-        stet_action_key key = stet_piece_action(p, id);
+        stet_action_key key = stet_piece_action(d->stored, id);
         if (!stet_value_as_bool(stet_value_get(g->nodes[i].row, "verifier")) || stet_runfile_has_task(d->run, id, &was))
             continue;
-        bool passed = stet_observe_find(d->space, branch, &key, &arena, &r, NULL) == STET_OK && r.observed &&
+        bool passed = stet_observe_find(d->space, d->branch, &key, &arena, &r, NULL) == STET_OK && r.observed &&
                       !r.failed && stet_standing_of(&all, r.action) == STET_STATE_STANDS;
         stet_runfile_task(d->run, id, &(stet_task_spec){.kind = "computation", .verifier = true});
         if (passed)
@@ -186,17 +172,11 @@ static stet_status enter_verifiers(driver *d, const stet_piece *p, int64_t branc
 
 /* What the run's result is: the state of the space at its end. */
 static bool commit_run(driver *d) {
-    stet_piece *p = NULL;
-    int64_t branch;
-    if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) != STET_OK ||
-        stet_piece_load(d->space, branch, d->piece, -1, &p, NULL) != STET_OK)
-        return false;
     stet_value_release(d->out->unverified);
     d->out->unverified = stet_value_array();
-    bool known = !p->has_verifiers || enter_verifiers(d, p, branch, NULL) == STET_OK;
+    bool known = !d->stored->has_verifiers || enter_verifiers(d, NULL) == STET_OK;
     if (stet_value_count(d->out->unverified) > 0)
         stet_runfile_summary(d->run, "unverified", stet_value_retain(d->out->unverified));
-    stet_piece_free(p);
     if (!known)
         return false;
     int64_t seq = 0;
@@ -208,16 +188,10 @@ static bool commit_run(driver *d) {
     return stet_runfile_commit(d->run, &h);
 }
 
-typedef struct named_piece {
-    driver *d;
-    int64_t branch;
-    stet_piece *piece;
-} named_piece;
-
 static bool has_node(void *ctx, const char *node) {
-    named_piece *n = ctx;
+    const driver *d = ctx;
     stet_value row = stet_value_null();
-    bool there = stet_piece_row(n->d->space, n->branch, n->piece, node, &row, NULL) == STET_OK;
+    bool there = stet_piece_row(d->space, d->branch, d->stored, node, &row, NULL) == STET_OK;
     stet_value_release(row);
     return there;
 }
@@ -225,15 +199,9 @@ static bool has_node(void *ctx, const char *node) {
 /* How long the actions that did not have to run took when they last did, as far as run files tell. Nodes that are gone
  * count for nothing: there are some only if the graph was ever another. */
 static int64_t time_saved(driver *d) {
-    named_piece n = {.d = d};
-    int64_t saved = 0;
-    if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &n.branch, NULL) == STET_OK &&
-        stet_piece_load(d->space, n.branch, d->piece, -1, &n.piece, NULL) == STET_OK) {
-        bool held = stet_memo_hold(d->space); /* one snapshot for all the look-ups */
-        saved = stet_estimate_saved(d->estimate, n.piece->generation > 1 ? has_node : NULL, &n);
-        stet_memo_let_go(d->space, held);
-    }
-    stet_piece_free(n.piece);
+    bool held = stet_memo_hold(d->space); /* one snapshot for all the look-ups */
+    int64_t saved = stet_estimate_saved(d->estimate, d->stored->generation > 1 ? has_node : NULL, d);
+    stet_memo_let_go(d->space, held);
     return saved;
 }
 
@@ -249,8 +217,7 @@ static void list_failed(driver *d, stet_value list) {
             continue;
         if (stet_runfile_has_task(d->run, id, &was) && was == STET_TASK_FAILED)
             continue;
-        stet_fail(&e, STET_FAILED, "%s",
-                  stet_value_type(said) == STET_TYPE_STRING ? stet_value_as_string(&said, NULL) : "it failed");
+        stet_fail(&e, STET_FAILED, "%s", stet_value_text(&said, "it failed"));
         stet_runfile_task_failed(d->run, id, &e);
         stet_error_clear(&e);
     }
@@ -299,10 +266,11 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
         stet_runfile_summary(d->run, "aside", stet_value_int((int64_t)r->aside));
         stet_runfile_summary(d->run, "left", stet_value_int((int64_t)r->left));
         stet_runfile_summary(d->run, "waiting", stet_value_int((int64_t)r->waiting));
-        if (status == STET_OK)
+        bool there = status == STET_OK && drive_look(d, NULL) == STET_OK; /* others may have deleted the piece */
+        if (status == STET_OK) {
             agree(d);
-        if (status == STET_OK)
-            stet_runfile_summary(d->run, "savedMs", stet_value_int(time_saved(d)));
+            stet_runfile_summary(d->run, "savedMs", stet_value_int(there ? time_saved(d) : 0));
+        }
         stet_runfile_summary(d->run, "metrics", stet_value_retain(d->out->metrics));
         if (status == STET_CANCELLED || d->spec->run_id) /* a run that is resumed may have been cancelled before */
             stet_runfile_summary(d->run, "cancelled", stet_value_bool(status == STET_CANCELLED));
@@ -312,7 +280,7 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
                 d->run_failed = true;
         } else if (status == STET_OK) {
             stet_runfile_stage(d->run, STET_STAGE_VERIFYING);
-            if (r->failed == 0 && r->aside == 0)
+            if (there && r->failed == 0 && r->aside == 0)
                 d->out->committed = commit_run(d);
             if (stet_runfile_finish(d->run, &d->run_error) != STET_OK)
                 d->run_failed = true;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "fleet/state.h"
 #include "os/clock.h"
@@ -57,7 +58,7 @@ static void learn_run(stet_estimate *e, const char *path, const char *id, const 
     if (stet_state_read(path, id, NULL, &s, NULL) != STET_OK)
         return;
     stet_value of = stet_value_get(s.root, "piece"), tasks = stet_value_get(s.root, "tasks");
-    if (stet_value_type(of) == STET_TYPE_STRING && strcmp(stet_value_as_string(&of, NULL), piece) == 0)
+    if (stet_value_text_is(of, piece))
         for (size_t i = 0; i < stet_value_count(tasks); i++)
             learn_task(e, stet_value_at(tasks, i));
     stet_state_release(&s);

@@ -2,15 +2,10 @@
 
 #include <stdio.h>
 
+#include "base/text.h"
 #include "drive/drive.h"
 #include "fleet/state.h"
 #include "os/file.h"
-
-/* The text of a member, or NULL. It lives in `*hold`. */
-static const char *text_member(stet_value object, const char *key, stet_value *hold) {
-    *hold = stet_value_get(object, key);
-    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
-}
 
 stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out, stet_error *err) {
     stet_project *project;
@@ -34,13 +29,13 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
         stet_free(path);
         stet_free(relative);
         if (status == STET_OK) {
-            spec.piece = text_member(state.root, "piece", &hold[0]);
+            spec.piece = stet_value_text_at(state.root, "piece", &hold[0]);
             spec.demand = stet_value_get(stet_value_get(state.root, "options"), "demand");
             /* A rerun that has not begun brings its inputs, and is of the pattern file that the first was of; one that
              * is resumed has both already. */
             if (state.counts.tasks[STET_TASK_COMPLETED] + state.counts.tasks[STET_TASK_FAILED] == 0 &&
                 stet_value_type(stet_value_get(state.root, "provenance")) == STET_TYPE_OBJECT) {
-                const char *from = text_member(stet_value_get(state.root, "options"), "pattern", &hold[1]);
+                const char *from = stet_value_text_at(stet_value_get(state.root, "options"), "pattern", &hold[1]);
                 spec.set = stet_value_get(state.root, "inputs");
                 spec.pattern = from && stet_file_exists(from) ? from : NULL;
             }
@@ -76,9 +71,8 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
                        error = stet_value_get(first, "error"), node = stet_value_get(first, "node"),
                        message = stet_value_get(error, "message");
             out->verdict = STET_DRIVE_FAILED;
-            snprintf(out->reason, sizeof out->reason, "%s: %s",
-                     stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "an action",
-                     stet_value_type(message) == STET_TYPE_STRING ? stet_value_as_string(&message, NULL) : "failed");
+            snprintf(out->reason, sizeof out->reason, "%s: %s", stet_value_text(&node, "an action"),
+                     stet_value_text(&message, "failed"));
         }
         stet_drive_outcome_release(&o);
     }

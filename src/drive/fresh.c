@@ -2,20 +2,22 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "drive/scratch.h"
 #include "os/file.h"
 
-stet_status drive_open(driver *d, stet_sched_opts *opts, stet_error *err) {
+stet_status drive_open(driver *d, unsigned flags, stet_sched_opts *opts, stet_error *err) {
     const stet_drive_spec *spec = d->spec;
-    stet_status status =
-        stet_space_open(d->project, spec->space ? spec->space : "main", STET_SPACE_MUST_EXIST, &d->space, err);
+    stet_status status = stet_space_open(d->project, spec->space ? spec->space : "main", flags, &d->space, err);
     if (status == STET_OK) {
         stet_observe_switch(d->space, opts->persist);
         status = stet_files_open(d->project, d->space, &d->files, err);
     }
     if (status == STET_OK)
         status = stet_files_set_branch(d->files, spec->branch, err);
+    if (status == STET_OK)
+        status = stet_space_branch(d->space, spec->branch ? spec->branch : "", &d->branch, err);
     opts->files = d->files;
     return status == STET_OK ? stet_sched_open(d->project, d->space, spec->branch, opts, &d->sched, err) : status;
 }
@@ -26,12 +28,16 @@ void drive_close(driver *d) {
     for (size_t i = 0; i < d->far_files.len; i++)
         stet_files_close(d->far_files.at[i]);
     stet_vec_release(&d->far_files);
+    stet_piece_free(d->stored);
+    stet_map_release(&d->wrong);
+    stet_value_release(d->invalid);
+    stet_vec_release(&d->parts);
+    stet_arena_release(&d->arena);
     stet_space_close(d->space);
 }
 
 /* The piece that a document belongs to, or all that there are; the caller releases them. */
 static stet_status pieces_of(driver *d, const stet_docname *name, stet_value *names, stet_error *err) {
-    int64_t branch;
     bool more;
     *names = stet_value_array();
     char *piece = stet_piece_around(name);
@@ -40,12 +46,9 @@ static stet_status pieces_of(driver *d, const stet_docname *name, stet_value *na
         stet_free(piece);
         return STET_OK;
     }
-    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
-    if (status != STET_OK)
-        return status;
     stet_value_release(*names);
     *names = stet_value_null();
-    return stet_piece_names(d->space, branch, NULL, 10000, names, &more, err);
+    return stet_piece_names(d->space, d->branch, NULL, 10000, names, &more, err);
 }
 
 /* The value would be an older one. */
@@ -53,9 +56,9 @@ static stet_status say_failed(stet_sched *sched, const stet_sched_report *r, ste
     stet_value first = stet_value_at(stet_value_count(r->problems) ? r->problems : stet_sched_failed_before(sched), 0);
     stet_value piece = stet_value_get(first, "piece"), node = stet_value_get(first, "node"),
                message = stet_value_get(stet_value_get(first, "error"), "message");
-    const char *in = stet_value_type(piece) == STET_TYPE_STRING ? stet_value_as_string(&piece, NULL) : "";
-    const char *who = stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "an action";
-    const char *why = stet_value_type(message) == STET_TYPE_STRING ? stet_value_as_string(&message, NULL) : "failed";
+    const char *in = stet_value_text(&piece, "");
+    const char *who = stet_value_text(&node, "an action");
+    const char *why = stet_value_text(&message, "failed");
     in += strncmp(in, "piece:", 6) == 0 ? 6 : 0;
     return stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", who, why);
 }
@@ -77,7 +80,7 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
     bool whole = stet_piece_name_of(name->id) && stet_path_depth(path) <= 1;
     char *piece =
         strncmp(name->id, "piece:", 6) == 0 ? stet_strndup(name->id + 6, strcspn(name->id + 6, ":")) : stet_strdup("");
-    stet_status status = drive_open(&d, &opts, err);
+    stet_status status = drive_open(&d, STET_SPACE_MUST_EXIST, &opts, err);
     if (status == STET_OK)
         status = pieces_of(&d, name, &names, err);
     if (status == STET_OK)
@@ -106,8 +109,6 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
     stet_value_release(report.problems);
     stet_value_release(names);
     stet_free(piece);
-    stet_map_release(&d.wrong);
-    stet_value_release(d.invalid);
     drive_close(&d);
     stet_drive_outcome_release(&outcome);
     return status;
@@ -117,13 +118,11 @@ stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, b
     stet_drive_outcome outcome = {0};
     driver d = {.project = project, .spec = spec, .out = &outcome, .distrust = distrust};
     stet_sched_opts opts = {.persist = stet_drive_persist(project)};
-    stet_status status = drive_open(&d, &opts, err);
+    stet_status status = drive_open(&d, STET_SPACE_MUST_EXIST, &opts, err);
     if (status == STET_OK)
         status = drive_renew_all(&d, err);
     if (status == STET_OK)
         status = drive_bring_files_up(&d, err);
-    stet_map_release(&d.wrong);
-    stet_value_release(d.invalid);
     drive_close(&d);
     stet_drive_outcome_release(&outcome);
     return status;

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "files/path.h"
 #include "files/watch.h"
@@ -29,7 +30,7 @@ static bool name_link(void *ctx, stet_value binding, stet_pathref place) {
     if (!stet_link_is(binding, &link))
         return true;
     id = stet_value_get(link, "id");
-    const char *text = stet_value_type(id) == STET_TYPE_STRING ? stet_value_as_string(&id, NULL) : "";
+    const char *text = stet_value_text(&id, "");
     if (strncmp(text, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
         strncmp(text, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0)
         n->each(n->ctx, text);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "base/text.h"
 #include "drive/drive.h"
 
 /* The first failure, as the error of the whole. */
@@ -10,8 +11,8 @@ static stet_status say_failure(const stet_drive_outcome *o, stet_error *err) {
     stet_value first = stet_value_at(stet_value_count(o->report.problems) ? o->report.problems : o->failed_before, 0);
     stet_value node = stet_value_get(first, "node"),
                message = stet_value_get(stet_value_get(first, "error"), "message");
-    const char *who = stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "an action";
-    const char *why = stet_value_type(message) == STET_TYPE_STRING ? stet_value_as_string(&message, NULL) : "failed";
+    const char *who = stet_value_text(&node, "an action");
+    const char *why = stet_value_text(&message, "failed");
     size_t len = strlen(o->piece);
     bool named = strncmp(why, o->piece, len) == 0 && why[len] == '/'; /* some say themselves who they are */
     stet_fail(err, STET_FAILED, "%s%s%s%s%s", named ? "" : o->piece, named ? "" : "/", named ? "" : who,

@@ -18,33 +18,22 @@ static bool is_due(const driver *d, const stet_piece *p) {
     return !given && drive_source_changed(d->project, p);
 }
 
-static stet_status renew(driver *d, const stet_piece *p, stet_error *err) {
-    char *file = drive_source_path(d->project, stet_value_get(p->envelope, "source")), *piece = stet_strdup(p->name);
-    stet_status status = drive_set_up(d, file, &piece, false, err);
-    if (status != STET_OK)
-        stet_fail_in(err, "the pattern of piece \"%s\"", piece);
-    stet_free(file);
-    stet_free(piece);
-    return status;
-}
-
 /* Sets up what a piece and those that it reads are by now. `names` are to be visited; an array. */
 stet_status drive_renew_patterns(driver *d, stet_value names, const char *only, stet_error *err) {
-    int64_t branch;
     stet_map seen = {0};
     stet_value todo = stet_value_retain(names);
-    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    stet_status status = STET_OK;
     while (status == STET_OK && stet_value_count(todo) > 0) {
         stet_value name = stet_value_retain(stet_value_at(todo, stet_value_count(todo) - 1));
         size_t len = 0;
         const char *text = stet_value_type(name) == STET_TYPE_STRING ? stet_value_as_string(&name, &len) : "";
         stet_value_remove_at(&todo, stet_value_count(todo) - 1);
         stet_piece *p = NULL;
-        if (!stet_map_get(&seen, text, len) && stet_piece_load(d->space, branch, text, -1, &p, NULL) == STET_OK) {
+        if (!stet_map_get(&seen, text, len) && stet_piece_load(d->space, d->branch, text, -1, &p, NULL) == STET_OK) {
             stet_map_put(&seen, text, len, (stet_slot){.n = 1});
             if (is_due(d, p)) {
                 stet_error mine = STET_ERROR_INIT;
-                status = renew(d, p, &mine);
+                status = drive_set_up_again(d, p, false, &mine);
                 if (status != STET_OK && status != STET_CANCELLED && only && strcmp(text, only) != 0)
                     status = STET_OK; /* drive_renew_all tells it */
                 else if (status != STET_OK && err)
@@ -52,11 +41,11 @@ stet_status drive_renew_patterns(driver *d, stet_value names, const char *only, 
                 stet_error_clear(&mine);
                 stet_piece_free(p);
                 p = NULL;
-                if (status == STET_OK && stet_piece_load(d->space, branch, text, -1, &p, NULL) != STET_OK)
+                if (status == STET_OK && stet_piece_load(d->space, d->branch, text, -1, &p, NULL) != STET_OK)
                     p = NULL;
             }
             if (status == STET_OK && p)
-                status = stet_piece_check_parts(d->space, branch, p, err);
+                status = stet_piece_check_parts(d->space, d->branch, p, err);
             stet_value read = p ? stet_value_get(stet_value_get(p->envelope, "process"), "pieces") : stet_value_null();
             for (size_t i = 0; i < stet_value_count(read); i++)
                 stet_value_push(&todo, stet_value_retain(stet_value_at(read, i)));
@@ -81,17 +70,18 @@ static void add_due(void *ctx, const stet_piece *p) {
 }
 
 /* The pieces of one branch whose pattern files have changed, by name; the caller releases them. */
-static stet_status due(const driver *d, stet_space *space, const char *branch_name, stet_value *out, stet_error *err) {
-    int64_t branch;
+static stet_status due(const driver *d, stet_space *space, int64_t branch, stet_value *out, stet_error *err) {
     *out = stet_value_array();
-    stet_status status = stet_space_branch(space, branch_name ? branch_name : "", &branch, err);
-    return status == STET_OK ? stet_piece_each(space, branch, add_due, &(due_pieces){d, out}, err) : status;
+    return stet_piece_each(space, branch, add_due, &(due_pieces){d, out}, err);
 }
 
 stet_status drive_patterns_changed(stet_project *project, stet_space *space, const char *branch, bool *changed,
                                    stet_error *err) {
-    stet_value names;
-    stet_status status = due(&(driver){.project = project}, space, branch, &names, err);
+    stet_value names = stet_value_null();
+    int64_t number;
+    stet_status status = stet_space_branch(space, branch ? branch : "", &number, err);
+    if (status == STET_OK)
+        status = due(&(driver){.project = project}, space, number, &names, err);
     *changed = stet_value_count(names) > 0;
     stet_value_release(names);
     return status;
@@ -107,17 +97,14 @@ static void tell(driver *d, stet_map *wrong, const stet_error *why) {
 
 /* Sets up what has changed in the driver's space. What goes wrong is told by `teller`. */
 static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_value *invalid, stet_error *err) {
-    int64_t branch;
     stet_value names;
-    stet_status status = due(d, d->space, d->spec->branch, &names, err);
-    if (status == STET_OK)
-        status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    stet_status status = due(d, d->space, d->branch, &names, err);
     for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
         stet_value name = stet_value_at(names, i);
         stet_error why = STET_ERROR_INIT;
         stet_piece *p = NULL;
-        bool there = stet_piece_load(d->space, branch, stet_value_as_string(&name, NULL), -1, &p, &why) == STET_OK;
-        stet_status renewed = there ? renew(d, p, &why) : STET_OK;
+        bool there = stet_piece_load(d->space, d->branch, stet_value_as_string(&name, NULL), -1, &p, &why) == STET_OK;
+        stet_status renewed = there ? drive_set_up_again(d, p, false, &why) : STET_OK;
         if (renewed == STET_CANCELLED) {
             status = renewed;
             if (err)
@@ -130,7 +117,7 @@ static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_
             if (d == teller && d->spec->wrong)
                 d->spec->wrong(d->spec->ctx, stet_value_as_string(&name, NULL), &why);
             if (d->distrust && p)
-                status = drive_distrust(d->project, d->space, branch, p, err);
+                status = drive_distrust(d->project, d->space, d->branch, p, err);
         }
         stet_piece_free(p);
         stet_error_clear(&why);
@@ -158,7 +145,7 @@ static stet_status renew_far(driver *d, const char *name, stet_map *wrong, stet_
     }
     if (status == STET_OK && changed) {
         stet_sched_opts opts = {.persist = stet_drive_persist(d->project)};
-        status = drive_open(&far, &opts, err);
+        status = drive_open(&far, STET_SPACE_MUST_EXIST, &opts, err);
         if (status == STET_OK)
             status = renew_space(&far, d, wrong, invalid, err);
         if (status == STET_OK && far.set_up)

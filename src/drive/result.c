@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "drive/drive_internal.h"
 
 #define MAX_TRIES 5
@@ -12,7 +13,7 @@ static bool only_conflicts(const stet_sched_report *r) {
     bool only = true;
     for (size_t i = 0; i < stet_value_count(r->problems) && only; i++) {
         stet_value code = stet_value_get(stet_value_get(stet_value_at(r->problems, i), "error"), "code");
-        only = stet_value_type(code) == STET_TYPE_STRING && strcmp(stet_value_as_string(&code, NULL), "conflict") == 0;
+        only = stet_value_text_is(code, "conflict");
     }
     return only;
 }

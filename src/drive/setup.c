@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "graph/argument.h"
 #include "module/javascript.h"
@@ -39,17 +40,16 @@ static char *kept_path(const stet_project *p, const char *file) {
 
 char *drive_source_path(const stet_project *p, stet_value source) {
     stet_value file = stet_value_get(source, "file");
-    const char *text = stet_value_type(file) == STET_TYPE_STRING ? stet_value_as_string(&file, NULL) : NULL;
+    const char *text = stet_value_as_string(&file, NULL);
     if (!text)
         return NULL;
     return text[0] == '/' ? stet_strdup(text) : stet_file_join(stet_project_root(p), text);
 }
 
-static stet_value source_of(const stet_project *p, const char *file, const struct stat *st, int64_t seen_ns) {
+/* What is remembered of a file. */
+static stet_value source_of(const char *kept, const struct stat *st, int64_t seen_ns) {
     stet_value v = stet_value_object();
-    char *kept = kept_path(p, file);
     stet_value_put(&v, "file", stet_value_string(kept));
-    stet_free(kept);
     stet_value_put(&v, "size", stet_value_int(st->st_size));
     stet_value_put(&v, "mtimeNs", stet_value_int((int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec));
     stet_value_put(&v, "ctimeNs", stet_value_int((int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec));
@@ -70,17 +70,44 @@ static bool same_source(stet_value was, stet_value now) {
            stet_value_as_int(stet_value_get(was, "ctimeNs")) + TICK_NS < seen;
 }
 
-bool drive_source_changed(const stet_project *project, const stet_piece *p) {
-    stet_value source = stet_value_get(p->envelope, "source");
-    char *file = drive_source_path(project, source);
+/* A pattern file, found and looked at once. */
+typedef struct pattern_file {
+    const char *given; /* as messages name it */
+    char *kept;        /* as it is remembered */
+    stet_value source; /* what is remembered of it, with the time of this look */
+} pattern_file;
+
+static stet_status look_at(const stet_project *p, const char *given, pattern_file *out, stet_error *err) {
     struct stat st;
-    bool there = file && stet_sys_stat(file, &st) == 0, changed = there && p->rebuild;
-    if (there && !changed) {
-        stet_value now = source_of(project, file, &st, stet_clock_ns());
-        changed = !same_source(source, now);
-        stet_value_release(now);
+    char *file;
+    int64_t seen = stet_clock_ns();
+    *out = (pattern_file){.given = given, .source = stet_value_null()};
+    stet_status status = stet_file_absolute(given, &file, err);
+    if (status != STET_OK)
+        return status;
+    if (stet_sys_stat(file, &st) != 0) {
+        status = stet_fail_errno(err, errno, "%s", given);
+    } else {
+        out->kept = kept_path(p, file);
+        out->source = source_of(out->kept, &st, seen);
     }
     stet_free(file);
+    return status;
+}
+
+static void forget(pattern_file *f) {
+    stet_free(f->kept);
+    stet_value_release(f->source);
+}
+
+bool drive_source_changed(const stet_project *project, const stet_piece *p) {
+    stet_value source = stet_value_get(p->envelope, "source");
+    char *path = drive_source_path(project, source);
+    pattern_file now = {0};
+    bool there = path && look_at(project, path, &now, NULL) == STET_OK,
+         changed = there && (p->rebuild || !same_source(source, now.source));
+    forget(&now);
+    stet_free(path);
     return changed;
 }
 
@@ -115,11 +142,9 @@ typedef struct small_change {
 
 static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
     small_change *c = ctx;
-    int64_t branch;
-    stet_piece *p;
-    stet_status status = stet_space_branch(c->d->space, c->d->spec->branch ? c->d->spec->branch : "", &branch, err);
-    if (status == STET_OK)
-        status = stet_piece_load(c->d->space, branch, c->piece, -1, &p, err);
+    int64_t branch = c->d->branch;
+    stet_piece *p; /* as this transaction sees it */
+    stet_status status = stet_piece_load(c->d->space, branch, c->piece, -1, &p, err);
     if (status != STET_OK)
         return status;
     if (stet_value_type(c->source) != STET_TYPE_NULL) {
@@ -146,31 +171,44 @@ static stet_status adjust(driver *d, const stet_piece *piece, stet_value source,
     return stet_space_transact(d->space, d->spec->branch, write_small, &c, NULL, err);
 }
 
-stet_status drive_set_up(driver *d, const char *path, char **piece, bool own, stet_error *err) {
+static stet_piece *find_piece(const driver *d, const char *name) {
+    stet_piece *p = NULL;
+    return name && stet_piece_load(d->space, d->branch, name, -1, &p, NULL) == STET_OK ? p : NULL;
+}
+
+/* Is the piece up to date with the file as it was provably seen before? Then the file is not even read. */
+static bool is_set_up(const stet_piece *p, const pattern_file *file) {
+    return p && p->marked && !p->rebuild && same_source(stet_value_get(p->envelope, "source"), file->source);
+}
+
+static stet_status install(driver *d, stet_pattern *pattern, const char *piece, stet_value source, bool own,
+                           stet_error *err) {
     const stet_drive_spec *spec = d->spec;
-    struct stat st;
-    char *file;
-    stet_status status = stet_file_absolute(path, &file, err);
+    stet_sched_installed made;
+    stet_sched_setup setup = {.pattern = pattern, .piece = piece, .source = source, .ctx = d};
+    if (own) {
+        setup.set = spec->set;
+        setup.unset = spec->unset;
+        setup.accept = drive_accept_new;
+    }
+    pattern->use_up = pattern->node_count > USE_UP_NODES;
+    stet_status status = stet_files_unsettle(d->files, err);
+    if (status == STET_OK)
+        status = stet_sched_set_up(d->sched, &setup, own ? &d->out->installed : &made, err);
     if (status != STET_OK)
         return status;
-    int64_t seen = stet_clock_ns(), branch;
-    if (stet_sys_stat(file, &st) != 0) {
-        status = stet_fail_errno(err, errno, "%s", path);
-        stet_free(file);
-        return status;
-    }
-    stet_value source = source_of(d->project, file, &st, seen);
-    stet_free(file);
-    stet_piece *before = NULL;
-    status = stet_space_branch(d->space, spec->branch ? spec->branch : "", &branch, err);
-    if (status == STET_OK && *piece && stet_piece_load(d->space, branch, *piece, -1, &before, NULL) == STET_OK &&
-        before->marked && !before->rebuild && same_source(stet_value_get(before->envelope, "source"), source)) {
-        status = adjust(d, before, stet_value_null(), own, err);
-        stet_piece_free(before);
-        stet_value_release(source);
-        return status;
-    }
+    d->out->installed_now = d->out->installed_now || own;
+    d->set_up = true;
+    return stet_lookout_follow(d->files, d->space, spec->branch, piece, err);
+}
+
+/* Reads the file and brings the piece in line with it. `before` is the piece as it is stored, or NULL; `*piece` NULL:
+ * it is called as the pattern is. */
+static stet_status set_up_from(driver *d, pattern_file *file, const stet_piece *before, char **piece, bool own,
+                               stet_error *err) {
+    const stet_drive_spec *spec = d->spec;
     stet_pattern *pattern = NULL;
+    stet_piece *found = NULL;
     stet_javascript_script script = {
         stet_value_get(stet_value_get(stet_project_config(d->project), "module"), "javascript"), spec->cancelled,
         spec->ctx};
@@ -179,64 +217,49 @@ stet_status drive_set_up(driver *d, const char *path, char **piece, bool own, st
                                   .script_ctx = &script,
                                   .names = stet_module_names,
                                   .root = stet_project_root(d->project)};
-    if (status == STET_OK)
-        status = stet_pattern_load(path, &checks, &pattern, NULL, err);
+    stet_status status = stet_pattern_load(file->given, &checks, &pattern, NULL, err);
     if (status == STET_OK && !*piece) {
         status = stet_piece_in(pattern->name, spec->scope, piece, err);
-        if (status == STET_OK && stet_piece_load(d->space, branch, *piece, -1, &before, NULL) != STET_OK)
-            before = NULL;
+        if (status == STET_OK)
+            before = found = find_piece(d, *piece);
     }
     bool named = own && spec->pattern, same = status == STET_OK && is_called(*piece, pattern->name);
     if (status == STET_OK && before && !named && !same && !is_tied(before))
-        status = say_detached(before, path, pattern->name, err);
+        status = say_detached(before, file->given, pattern->name, err);
     if (status == STET_OK && (!same || (before && is_tied(before))))
-        stet_value_put(&source, "tied", stet_value_bool(true));
-    if (status == STET_OK && before && before->marked && !before->rebuild &&
-        stet_hash_equal(before->program, pattern->hash)) {
-        status = adjust(d, before, source, own, err);
-    } else if (status == STET_OK) {
-        stet_sched_installed made;
-        stet_sched_setup setup = {.pattern = pattern, .piece = *piece, .source = source, .ctx = d};
-        if (own) {
-            setup.set = spec->set;
-            setup.unset = spec->unset;
-            setup.accept = drive_accept_new;
-        }
-        pattern->use_up = pattern->node_count > USE_UP_NODES;
-        status = stet_files_unsettle(d->files, err);
-        if (status == STET_OK)
-            status = stet_sched_set_up(d->sched, &setup, own ? &d->out->installed : &made, err);
-        d->out->installed_now = d->out->installed_now || (own && status == STET_OK);
-        d->set_up = d->set_up || status == STET_OK;
-        if (status == STET_OK)
-            status = stet_lookout_follow(d->files, d->space, spec->branch, *piece, err);
-    }
-    stet_piece_free(before);
+        stet_value_put(&file->source, "tied", stet_value_bool(true));
+    bool stays =
+        before && before->marked && !before->rebuild && pattern && stet_hash_equal(before->program, pattern->hash);
+    if (status == STET_OK)
+        status =
+            stays ? adjust(d, before, file->source, own, err) : install(d, pattern, *piece, file->source, own, err);
+    stet_piece_free(found);
     stet_pattern_free(pattern);
-    stet_value_release(source);
     return status;
 }
 
-/* The piece that is driven without a pattern: it is there, and its file may have changed. */
-static stet_status set_up_stored(driver *d, stet_error *err) {
-    int64_t branch;
-    stet_piece *p;
-    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+stet_status drive_set_up_again(driver *d, const stet_piece *p, bool own, stet_error *err) {
+    pattern_file file;
+    char *path = drive_source_path(d->project, stet_value_get(p->envelope, "source")), *piece = stet_strdup(p->name);
+    stet_status status = look_at(d->project, path, &file, err);
     if (status == STET_OK)
-        status = stet_piece_load(d->space, branch, d->piece, -1, &p, err);
+        status = is_set_up(p, &file) ? adjust(d, p, stet_value_null(), own, err)
+                                     : set_up_from(d, &file, p, &piece, own, err);
+    if (status != STET_OK)
+        stet_fail_in(err, "the pattern of piece \"%s\"", p->name);
+    forget(&file);
+    stet_free(path);
+    stet_free(piece);
+    return status;
+}
+
+/* The piece that is driven without a pattern: it exists, and its file may have changed. */
+static stet_status set_up_stored(driver *d, stet_error *err) {
+    stet_status status = drive_look(d, err);
     if (status != STET_OK)
         return status;
-    if (drive_source_changed(d->project, p)) {
-        char *file = drive_source_path(d->project, stet_value_get(p->envelope, "source"));
-        status = drive_set_up(d, file, &d->piece, true, err);
-        if (status != STET_OK)
-            stet_fail_in(err, "the pattern of piece \"%s\"", d->piece);
-        stet_free(file);
-    } else {
-        status = adjust(d, p, stet_value_null(), true, err);
-    }
-    stet_piece_free(p);
-    return status;
+    return drive_source_changed(d->project, d->stored) ? drive_set_up_again(d, d->stored, true, err)
+                                                       : adjust(d, d->stored, stet_value_null(), true, err);
 }
 
 static stet_status renew_driven(driver *d, stet_error *err) {
@@ -247,106 +270,105 @@ static stet_status renew_driven(driver *d, stet_error *err) {
     return status == STET_OK ? drive_renew_all(d, err) : status;
 }
 
-/* A cheap way to the name of the piece that a file was set up as: the file's name is no help, so the pattern's own name
- * is needed, which is in the file. It is kept beside the source of the pieces, by the file's path. */
-static stet_status piece_of_file(driver *d, stet_error *err) {
-    if (d->spec->piece)
-        return stet_piece_in(d->spec->piece, d->spec->scope, &d->piece, err);
-    if (!d->spec->pattern)
-        return stet_fail(err, STET_INVALID, "neither a pattern nor a piece was named");
-    char *file;
-    stet_status status = stet_file_absolute(d->spec->pattern, &file, err);
-    if (status != STET_OK)
-        return status;
-    int64_t branch;
-    stet_doc_state state;
+/* Which piece a file was set up as is remembered in a document, by the path of the file: the name of the pattern is
+ * inside the file, which is not read if it is unchanged. */
+static char *memory_of(const pattern_file *file) {
     char hex[STET_HASH_HEX];
-    char *kept = kept_path(d->project, file);
-    stet_hash_hex(stet_hash_of(kept, strlen(kept)), hex);
-    char *id = stet_asprintf("pattern-file:%s", hex);
-    stet_free(kept);
-    status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
-    if (status == STET_OK)
-        status = stet_space_load(d->space, branch, &(stet_docname){id, NULL}, -1, &state, err);
+    stet_hash_hex(stet_hash_of(file->kept, strlen(file->kept)), hex);
+    return stet_asprintf("pattern-file:%s", hex);
+}
+
+/* `*piece` NULL: nothing is remembered. */
+static stet_status recall_piece(const driver *d, const pattern_file *file, char **piece, stet_error *err) {
+    stet_doc_state state;
+    char *id = memory_of(file);
+    *piece = NULL;
+    stet_status status = stet_space_load(d->space, d->branch, &(stet_docname){id, NULL}, -1, &state, err);
     if (status == STET_OK) {
-        stet_value name =
-            state.exists ? stet_value_get(stet_value_get(state.value, "value"), "piece") : stet_value_null();
-        if (stet_value_type(name) == STET_TYPE_STRING)
-            status = stet_piece_in(stet_value_as_string(&name, NULL), d->spec->scope, &d->piece, err);
+        stet_value hold;
+        const char *name =
+            state.exists ? stet_value_text_at(stet_value_get(state.value, "value"), "piece", &hold) : NULL;
+        if (name)
+            status = stet_piece_in(name, d->spec->scope, piece, err);
         stet_value_release(state.value);
     }
     stet_free(id);
-    stet_free(file);
     return status;
 }
 
-typedef struct remember_file {
+typedef struct file_memory {
     const char *id, *piece, *file;
-} remember_file;
+} file_memory;
 
-static stet_status write_remember(stet_tx *tx, void *ctx, stet_error *err) {
-    remember_file *r = ctx;
+static stet_status write_memory(stet_tx *tx, void *ctx, stet_error *err) {
+    const file_memory *m = ctx;
     stet_value envelope = stet_value_object(), value = stet_value_object();
-    stet_value_put(&value, "piece", stet_value_string(r->piece));
-    stet_value_put(&value, "file", stet_value_string(r->file));
+    stet_value_put(&value, "piece", stet_value_string(m->piece));
+    stet_value_put(&value, "file", stet_value_string(m->file));
     stet_value_put(&envelope, "value", value);
-    return stet_tx_put(tx, &(stet_docname){r->id, NULL}, envelope, err);
+    return stet_tx_put(tx, &(stet_docname){m->id, NULL}, envelope, err);
 }
 
-static stet_status remember_piece(driver *d, const char *known, stet_error *err) {
-    if (!d->spec->pattern || d->spec->piece || (known && strcmp(known, d->piece) == 0))
-        return STET_OK;
-    char *file, hex[STET_HASH_HEX];
-    stet_status status = stet_file_absolute(d->spec->pattern, &file, err);
-    if (status != STET_OK)
-        return status;
-    char *kept = kept_path(d->project, file);
-    stet_hash_hex(stet_hash_of(kept, strlen(kept)), hex);
-    char *id = stet_asprintf("pattern-file:%s", hex), *name = stet_piece_bare(d->piece);
-    remember_file r = {id, name, kept};
-    status = stet_space_transact(d->space, d->spec->branch, write_remember, &r, NULL, err);
+static stet_status remember_piece(const driver *d, const pattern_file *file, stet_error *err) {
+    char *id = memory_of(file), *name = stet_piece_bare(d->piece);
+    file_memory m = {id, name, file->kept};
+    stet_status status = stet_space_transact(d->space, d->spec->branch, write_memory, &m, NULL, err);
     stet_free(name);
     stet_free(id);
-    stet_free(kept);
-    stet_free(file);
     return status;
 }
 
-/* A pattern file may have been given another name inside since: then it is another piece. */
-stet_status drive_prepare(driver *d, stet_error *err) {
-    stet_status status = piece_of_file(d, err);
+/* The driven piece follows the file that was given. A remembered name is trusted only if the file is provably the same:
+ * the pattern may have another name by now, and then it is another piece. */
+static stet_status set_up_given(driver *d, pattern_file *file, stet_error *err) {
+    const stet_drive_spec *spec = d->spec;
+    char *known = NULL;
+    stet_status status = spec->piece ? STET_OK : recall_piece(d, file, &known, err);
     if (status != STET_OK)
         return status;
-    if (!d->spec->pattern) {
-        status = set_up_stored(d, err);
-        return status == STET_OK ? renew_driven(d, err) : status;
+    stet_piece *before = find_piece(d, spec->piece ? d->piece : known);
+    if (known && before && same_source(stet_value_get(before->envelope, "source"), file->source))
+        d->piece = stet_strdup(known);
+    else if (!spec->piece) {
+        stet_piece_free(before);
+        before = NULL;
     }
-    char *known = d->piece ? stet_strdup(d->piece) : NULL;
-    if (known && !d->spec->piece) {
-        /* Trust the name only if the file is provably the same. */
-        int64_t branch;
-        stet_piece *p = NULL;
-        struct stat st;
-        char *file = NULL;
-        bool same = false;
-        if (stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, NULL) == STET_OK &&
-            stet_piece_load(d->space, branch, known, -1, &p, NULL) == STET_OK &&
-            stet_file_absolute(d->spec->pattern, &file, NULL) == STET_OK && stet_sys_stat(file, &st) == 0) {
-            stet_value now = source_of(d->project, file, &st, stet_clock_ns());
-            same = same_source(stet_value_get(p->envelope, "source"), now);
-            stet_value_release(now);
-        }
-        stet_piece_free(p);
-        stet_free(file);
-        if (!same) {
-            stet_free(d->piece);
-            d->piece = NULL;
-        }
-    }
-    status = drive_set_up(d, d->spec->pattern, &d->piece, true, err);
-    if (status == STET_OK)
-        status = remember_piece(d, known, err);
+    status = is_set_up(before, file) ? adjust(d, before, stet_value_null(), true, err)
+                                     : set_up_from(d, file, before, &d->piece, true, err);
+    stet_piece_free(before);
+    if (status == STET_OK && !spec->piece && (!known || strcmp(known, d->piece) != 0))
+        status = remember_piece(d, file, err);
     stet_free(known);
     d->named = true;
+    return status;
+}
+
+stet_status drive_look(driver *d, stet_error *err) {
+    const char *branch = d->spec->branch ? d->spec->branch : "";
+    stet_piece *now = NULL;
+    stet_status status = stet_space_branch(d->space, branch, &d->branch, err);
+    if (status == STET_OK)
+        status = stet_piece_load(d->space, d->branch, d->piece, -1, &now, err);
+    if (status == STET_OK) {
+        stet_piece_free(d->stored);
+        d->stored = now;
+    }
+    return status;
+}
+
+stet_status drive_prepare(driver *d, stet_error *err) {
+    const stet_drive_spec *spec = d->spec;
+    if (!spec->piece && !spec->pattern)
+        return stet_fail(err, STET_INVALID, "neither a pattern nor a piece was named");
+    stet_status status = spec->piece ? stet_piece_in(spec->piece, spec->scope, &d->piece, err) : STET_OK;
+    if (status == STET_OK && spec->pattern) {
+        pattern_file file;
+        status = look_at(d->project, spec->pattern, &file, err);
+        if (status == STET_OK)
+            status = set_up_given(d, &file, err);
+        forget(&file);
+    } else if (status == STET_OK) {
+        status = set_up_stored(d, err);
+    }
     return status == STET_OK ? renew_driven(d, err) : status;
 }

@@ -55,7 +55,6 @@ static stet_status list_files(const char *run_dir, stet_names *out, stet_error *
 static stet_status head_of(const char *run_dir, const char *id, const stet_names *files, stet_value *out,
                            stet_error *err) {
     stet_value head = stet_value_object(), list = stet_value_array();
-    char now[STET_TIME_TEXT], hex[STET_HASH_HEX];
     stet_status st = STET_OK;
     for (size_t i = 0; i < files->len && st == STET_OK; i++) {
         char *path = stet_file_join(run_dir, files->at[i]);
@@ -64,19 +63,17 @@ static stet_status head_of(const char *run_dir, const char *id, const stet_names
         st = stet_file_hash(path, &sum, &size, err);
         if (st == STET_OK) {
             stet_value f = stet_value_object();
-            stet_hash_hex(sum, hex);
             stet_value_put(&f, "path", stet_value_string(files->at[i]));
             stet_value_put(&f, "size", stet_value_int((int64_t)size));
-            stet_value_put(&f, "sha256", stet_value_string(hex));
+            stet_value_put(&f, "sha256", stet_hash_text(sum));
             stet_value_push(&list, f);
         }
         stet_free(path);
     }
-    stet_time_print(stet_clock_ms(), now);
     stet_value_put(&head, "format", stet_value_string("stet-run"));
     stet_value_put(&head, "version", stet_value_int(STET_BUNDLE_VERSION));
     stet_value_put(&head, "runId", stet_value_string(id));
-    stet_value_put(&head, "exportedAt", stet_value_string(now));
+    stet_value_put(&head, "exportedAt", stet_time_value(stet_clock_ms()));
     stet_value_put(&head, "files", list);
     if (st == STET_OK)
         *out = head;

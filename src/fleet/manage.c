@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "fleet/overlay.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -57,10 +58,8 @@ stet_status stet_runs_label(const stet_registry *reg, const stet_fleet_record *r
 }
 
 static stet_value rerun_link(const stet_fleet_record *r, const char *reason, const char *actor) {
-    char now[STET_TIME_TEXT];
     stet_value link = stet_value_object();
     bool chained = r->provenance.generation > 0;
-    stet_time_print(stet_clock_ms(), now);
     stet_value_put(&link, "rerunOf", stet_value_string(r->id));
     stet_value_put(&link, "rerunOfRepo", stet_value_string(r->repo));
     stet_value_put(
@@ -69,24 +68,19 @@ static stet_value rerun_link(const stet_fleet_record *r, const char *reason, con
     stet_value_put(&link, "generation", stet_value_int(r->provenance.generation + 1));
     stet_value why = checked_text(reason), who = checked_text(actor);
     stet_value_put(&link, "reason", stet_value_type(why) == STET_TYPE_STRING ? why : stet_value_string(""));
-    stet_value_put(&link, "createdAt", stet_value_string(now));
+    stet_value_put(&link, "createdAt", stet_time_value(stet_clock_ms()));
     stet_value_put(&link, "actor", stet_value_type(who) == STET_TYPE_STRING ? who : stet_value_string(""));
     return link;
-}
-
-static const char *member(stet_value object, const char *key, stet_value *keep) {
-    *keep = stet_value_get(object, key);
-    return stet_value_as_string(keep, NULL);
 }
 
 /* The tasks of the original, as if none had run. */
 static void copy_tasks(stet_runfile *run, stet_value tasks) {
     for (size_t i = 0; i < stet_value_count(tasks); i++) {
         stet_value task = stet_value_at(tasks, i), id, action, kind;
-        stet_task_spec spec = {.action = member(task, "action", &action),
-                               .kind = member(task, "kind", &kind),
+        stet_task_spec spec = {.action = stet_value_text_at(task, "action", &action),
+                               .kind = stet_value_text_at(task, "kind", &kind),
                                .verifier = stet_value_as_bool(stet_value_get(task, "verifier"))};
-        stet_runfile_task(run, member(task, "id", &id), &spec);
+        stet_runfile_task(run, stet_value_text_at(task, "id", &id), &spec);
     }
 }
 
@@ -99,12 +93,12 @@ static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value o
         const char *key = stet_value_key_at(overrides, i, &len);
         stet_value_put_n(&inputs, key, len, stet_value_retain(stet_value_at(overrides, i)));
     }
-    stet_runfile_spec spec = {.app_id = member(app, "id", &keep[0]),
-                              .app_version = member(app, "version", &keep[1]),
-                              .app_title = member(app, "title", &keep[2]),
-                              .piece = member(s->root, "piece", &keep[3]),
-                              .workflow_id = member(s->root, "workflowId", &keep[4]),
-                              .title = member(s->root, "title", &keep[5]),
+    stet_runfile_spec spec = {.app_id = stet_value_text_at(app, "id", &keep[0]),
+                              .app_version = stet_value_text_at(app, "version", &keep[1]),
+                              .app_title = stet_value_text_at(app, "title", &keep[2]),
+                              .piece = stet_value_text_at(s->root, "piece", &keep[3]),
+                              .workflow_id = stet_value_text_at(s->root, "workflowId", &keep[4]),
+                              .title = stet_value_text_at(s->root, "title", &keep[5]),
                               .actor = actor,
                               .inputs = inputs,
                               .options = stet_value_get(s->root, "options"),

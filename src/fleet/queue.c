@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "fleet/overlay.h"
 #include "fleet/repos.h"
 #include "fleet/state.h"
@@ -68,12 +69,6 @@ bool stet_queue_allowed(stet_queue_status from, stet_queue_move move, stet_queue
     return (table[move].from & 1u << from) != 0;
 }
 
-static stet_value time_value(int64_t ms) {
-    char text[STET_TIME_TEXT];
-    stet_time_print(ms, text);
-    return stet_value_string(text);
-}
-
 static bool time_of(stet_value object, const char *key, int64_t *ms) {
     stet_value v = stet_value_get(object, key);
     size_t len;
@@ -92,12 +87,6 @@ static stet_status text_member(stet_value *object, const char *key, const char *
     }
     stet_value_put(object, key, v);
     return STET_OK;
-}
-
-static bool string_is(stet_value object, const char *key, const char *text) {
-    stet_value v = stet_value_get(object, key);
-    const char *s = stet_value_as_string(&v, NULL);
-    return s != NULL && strcmp(s, text) == 0;
 }
 
 static stet_queue_status status_of(stet_value entry) {
@@ -255,7 +244,7 @@ static stet_status find(stet_value entries, const char *id, size_t *index, stet_
 static stet_value take(txn *t, size_t index) {
     stet_value entry = stet_value_retain(stet_value_at(t->entries, index));
     stet_value_put_at(&t->entries, index, stet_value_null());
-    stet_value_put(&entry, "updatedAt", time_value(stet_clock_ms()));
+    stet_value_put(&entry, "updatedAt", stet_time_value(stet_clock_ms()));
     return entry;
 }
 
@@ -264,7 +253,7 @@ static void set_status(stet_value *entry, stet_queue_status s) {
     if (s != STET_QUEUED_LEASED)
         stet_value_put(entry, "lease", stet_value_null());
     if (s == STET_QUEUED_DONE || s == STET_QUEUED_FAILED || s == STET_QUEUED_CANCELLED || s == STET_QUEUED_PARKED)
-        stet_value_put(entry, "endedAt", time_value(stet_clock_ms()));
+        stet_value_put(entry, "endedAt", stet_time_value(stet_clock_ms()));
     else
         stet_value_put(entry, "endedAt", stet_value_null());
 }
@@ -278,7 +267,8 @@ stet_status stet_queue_list(const stet_queue *q, const char *repo, const char *s
     stet_value picked = stet_value_array();
     for (size_t i = 0; i < stet_value_count(entries); i++) {
         stet_value e = stet_value_at(entries, i);
-        if ((repo == NULL || string_is(e, "repo", repo)) && (status == NULL || string_is(e, "status", status)))
+        if ((repo == NULL || stet_value_text_is(stet_value_get(e, "repo"), repo)) &&
+            (status == NULL || stet_value_text_is(stet_value_get(e, "status"), status)))
             insert(&picked, stet_value_retain(e));
     }
     stet_value_release(entries);
@@ -330,8 +320,8 @@ stet_status stet_queue_add(const stet_queue *q, const stet_queue_spec *spec, ste
     stet_value_put(&e, "schemaVersion", stet_value_int(STET_QUEUE_SCHEMA));
     stet_value_put(&e, "id", new_id(now));
     stet_value_put(&e, "priority", stet_value_int(spec->priority));
-    stet_value_put(&e, "enqueuedAt", time_value(now));
-    stet_value_put(&e, "updatedAt", time_value(now));
+    stet_value_put(&e, "enqueuedAt", stet_time_value(now));
+    stet_value_put(&e, "updatedAt", stet_time_value(now));
     stet_value_put(&e, "attempts", stet_value_int(0));
     stet_value_put(&e, "maxAttempts", stet_value_int(most));
     stet_value_put(&e, "notBefore", stet_value_null());
@@ -365,7 +355,7 @@ stet_status stet_queue_add(const stet_queue *q, const stet_queue_spec *spec, ste
 
 static bool ready(stet_value e, const char *repo, int64_t now, int64_t *ready_at) {
     int64_t at;
-    if (status_of(e) != STET_QUEUED_PENDING || (repo != NULL && !string_is(e, "repo", repo)))
+    if (status_of(e) != STET_QUEUED_PENDING || (repo != NULL && !stet_value_text_is(stet_value_get(e, "repo"), repo)))
         return false;
     if (!time_of(e, "notBefore", &at) || at <= now)
         return true;
@@ -385,7 +375,8 @@ stet_status stet_queue_drain(const stet_queue *q, const char *repo, size_t limit
     size_t left = 0;
     for (size_t i = 0; i < stet_value_count(t.entries); i++) {
         stet_value e = stet_value_at(t.entries, i);
-        if (status_of(e) != STET_QUEUED_PENDING || (repo != NULL && !string_is(e, "repo", repo)))
+        if (status_of(e) != STET_QUEUED_PENDING ||
+            (repo != NULL && !stet_value_text_is(stet_value_get(e, "repo"), repo)))
             continue;
         if (!ready(e, repo, now, &ignored) || stet_value_count(out) >= limit) {
             left++;
@@ -451,7 +442,7 @@ static bool lease_ended(stet_value lease, int64_t now) {
     char host[65] = "";
     if (!time_of(lease, "expiresAt", &until) || until <= now)
         return true;
-    if (gethostname(host, sizeof host) != 0 || !string_is(lease, "host", host) ||
+    if (gethostname(host, sizeof host) != 0 || !stet_value_text_is(stet_value_get(lease, "host"), host) ||
         !stet_proc_id_of_value(stet_value_get(lease, "process"), &holder))
         return false; /* another machine's: time alone tells */
     return !stet_proc_alive(holder);
@@ -474,8 +465,8 @@ static stet_value new_lease(const char *token, int64_t now, int64_t lease_ms) {
     stet_value_put(&lease, "token", stet_value_string(token));
     stet_value_put(&lease, "process", stet_proc_id_value(stet_proc_self()));
     stet_value_put(&lease, "host", stet_value_string(host));
-    stet_value_put(&lease, "leasedAt", time_value(now));
-    stet_value_put(&lease, "expiresAt", time_value(now + lease_ms));
+    stet_value_put(&lease, "leasedAt", stet_time_value(now));
+    stet_value_put(&lease, "expiresAt", stet_time_value(now + lease_ms));
     return lease;
 }
 
@@ -527,7 +518,8 @@ static stet_status find_leased(txn *t, const char *id, const char *token, size_t
     stet_status st = find(t->entries, id, index, err);
     if (st == STET_OK) {
         stet_value e = stet_value_at(t->entries, *index);
-        if (status_of(e) != STET_QUEUED_LEASED || !string_is(stet_value_get(e, "lease"), "token", token))
+        if (status_of(e) != STET_QUEUED_LEASED ||
+            !stet_value_text_is(stet_value_get(stet_value_get(e, "lease"), "token"), token))
             st = stet_fail(err, STET_CONFLICT, "entry %.80s is no longer leased to this worker", id);
     }
     if (st != STET_OK)
@@ -543,7 +535,7 @@ stet_status stet_queue_renew(const stet_queue *q, const char *id, const char *to
     if (st != STET_OK || (st = find_leased(&t, id, token, &index, err)) != STET_OK)
         return st;
     stet_value e = take(&t, index), lease = stet_value_retain(stet_value_get(e, "lease"));
-    stet_value_put(&lease, "expiresAt", time_value(stet_clock_ms() + lease_ms));
+    stet_value_put(&lease, "expiresAt", stet_time_value(stet_clock_ms() + lease_ms));
     stet_value_put(&e, "lease", lease);
     stet_value_put_at(&t.entries, index, e);
     return end(&t, STET_OK, err);
@@ -572,7 +564,7 @@ stet_status stet_queue_settle(const stet_queue *q, const char *id, const char *t
         stet_value_put(&e, "attempts", stet_value_int(attempts - 1));
     if (outcome == STET_OUTCOME_RETRY && status == STET_QUEUED_PENDING) {
         int64_t doubled = attempts < BACKOFF_MAX ? attempts : BACKOFF_MAX;
-        stet_value_put(&e, "notBefore", time_value(stet_clock_ms() + (retry_ms << doubled) / 2));
+        stet_value_put(&e, "notBefore", stet_time_value(stet_clock_ms() + (retry_ms << doubled) / 2));
     }
     set_status(&e, status);
     st = text_member(&e, "lastError", outcome == STET_OUTCOME_DONE ? NULL : note, err);

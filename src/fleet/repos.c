@@ -196,11 +196,9 @@ stet_status stet_repos_add(const char *home, const char *dir, int64_t now_ms, co
             status = stet_fail(err, STET_LIMIT, "%d projects are listed, which is the most", STET_REPOS_MAX);
         }
         if (fresh && status == STET_OK) {
-            char when[STET_TIME_TEXT];
-            stet_time_print(now_ms, when);
             stet_value entry = stet_value_object();
             stet_value_put(&entry, "path", text);
-            stet_value_put(&entry, "addedAt", stet_value_string(when));
+            stet_value_put(&entry, "addedAt", stet_time_value(now_ms));
             stet_value_push(&repos, entry);
             stet_value list = sorted(repos);
             stet_value_release(repos);

@@ -29,9 +29,7 @@
 #define ACTIVE_MEMBER   "activeMs"
 
 stet_value stet_runfile_now(void) {
-    char text[STET_TIME_TEXT];
-    stet_time_print(stet_clock_ms(), text);
-    return stet_value_string(text);
+    return stet_time_value(stet_clock_ms());
 }
 
 stet_value stet_runfile_text(const char *s) {

@@ -115,11 +115,8 @@ static void resolve_feedback(stet_runfile *run, const char *id) {
 void stet_runfile_task_done(stet_runfile *run, const char *id, const stet_hash *result) {
     size_t index;
     stet_value task = take_task(run, id, &index);
-    char hex[STET_HASH_HEX];
-    if (result != NULL) {
-        stet_hash_hex(*result, hex);
-        stet_value_put(&task, "result", stet_value_string(hex));
-    }
+    if (result != NULL)
+        stet_value_put(&task, "result", stet_hash_text(*result));
     stet_value_put(&task, "endedAt", stet_runfile_now());
     stet_value_remove(&task, "error", 5);
     move_task(run, index, task, STET_TASK_COMPLETED);
@@ -261,16 +258,14 @@ bool stet_runfile_commit(stet_runfile *run, const stet_hash *result) {
         stet_value_put(&check, "status", stet_value_retain(stet_value_get(task, "status")));
         stet_value_push(&checks, check);
     }
-    char hex[STET_HASH_HEX];
-    stet_hash_hex(*result, hex);
     stet_value fields = stet_value_object();
-    stet_value_put(&fields, "result", stet_value_string(hex));
+    stet_value_put(&fields, "result", stet_hash_text(*result));
     stet_value_put(&fields, "checks", stet_value_retain(checks));
     if (passed) {
         stet_value commit = stet_value_object();
         stet_value_put(&commit, "id", stet_value_stringf("commit-%zu", stet_value_count(run->commits) + 1));
         stet_value_put(&commit, "at", stet_runfile_now());
-        stet_value_put(&commit, "result", stet_value_string(hex));
+        stet_value_put(&commit, "result", stet_hash_text(*result));
         stet_value_put(&commit, "verifierGated", stet_value_bool(gated));
         stet_value_put(&commit, "checks", stet_value_retain(checks));
         stet_value_push(&run->commits, commit);

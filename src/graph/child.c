@@ -8,25 +8,22 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "graph/build.h"
 #include "graph/cells.h"
 #include "graph/order.h"
 
-static bool text_is(stet_value v, const char *text) {
-    return stet_value_type(v) == STET_TYPE_STRING && strcmp(stet_value_as_string(&v, NULL), text) == 0;
-}
-
 stet_child_role stet_child_role_of(stet_value row) {
     stet_value module = stet_value_get(row, "module"), ref = stet_value_get(module, "ref");
-    if (text_is(stet_value_get(row, "returns"), "pattern"))
+    if (stet_value_text_is(stet_value_get(row, "returns"), "pattern"))
         return STET_CHILD_RETURNS;
-    if (!text_is(stet_value_get(module, "type"), "ref") ||
+    if (!stet_value_text_is(stet_value_get(module, "type"), "ref") ||
         stet_value_type(stet_value_get(module, "pattern")) != STET_TYPE_OBJECT)
         return STET_CHILD_NONE;
-    return text_is(ref, "map")      ? STET_CHILD_MAP
-           : text_is(ref, "filter") ? STET_CHILD_FILTER
-           : text_is(ref, "reduce") ? STET_CHILD_REDUCE
-                                    : STET_CHILD_NONE;
+    return stet_value_text_is(ref, "map")      ? STET_CHILD_MAP
+           : stet_value_text_is(ref, "filter") ? STET_CHILD_FILTER
+           : stet_value_text_is(ref, "reduce") ? STET_CHILD_REDUCE
+                                               : STET_CHILD_NONE;
 }
 
 bool stet_child_input_own(stet_child_role role, const char *name, size_t len) {
@@ -180,12 +177,12 @@ static void measure(stet_template *t) {
             stet_value_as_int(stet_value_get(row, "rank")) + 1 + stet_value_as_int(stet_value_get(row, "span"));
         if (top > (int64_t)t->span)
             t->span = top < INT32_MAX ? (uint32_t)top : INT32_MAX;
-        t->effects +=
-            text_is(stet_value_get(row, "kind"), "effect") + stet_value_as_int(stet_value_get(row, "effects"));
+        t->effects += stet_value_text_is(stet_value_get(row, "kind"), "effect") +
+                      stet_value_as_int(stet_value_get(row, "effects"));
         t->verifiers +=
             stet_value_as_bool(stet_value_get(row, "verifier")) + stet_value_as_int(stet_value_get(row, "verifiers"));
-        t->restarts +=
-            text_is(stet_value_get(row, "onRestart"), "run") + stet_value_as_int(stet_value_get(row, "restarts"));
+        t->restarts += stet_value_text_is(stet_value_get(row, "onRestart"), "run") +
+                       stet_value_as_int(stet_value_get(row, "restarts"));
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "mcp/internal.h"
 #include "mcp/prompt.h"
 
@@ -129,8 +130,7 @@ static void m_initialize(mcp_request *r, stet_value params) {
         if (strcmp(versions[i].version, asked) == 0)
             v = i;
     stet_value name = stet_value_get(info, "name");
-    mcp_log(s, STET_MCP_LOG_INFO, "client %.100s, protocol %s",
-            stet_value_type(name) == STET_TYPE_STRING ? stet_value_as_string(&name, NULL) : "?", versions[v].version);
+    mcp_log(s, STET_MCP_LOG_INFO, "client %.100s, protocol %s", stet_value_text(&name, "?"), versions[v].version);
     s->in_session = true;
     s->detail = versions[v].detail;
     s->batches = strcmp(versions[v].version, BATCHED_VERSION) == 0;
@@ -264,7 +264,7 @@ static void m_listen(mcp_request *r, stet_value params) {
         for (size_t i = 0; good && i < stet_value_count(wanted); i++) {
             stet_value uri = stet_value_at(wanted, i);
             size_t len = 0;
-            const char *text = stet_value_type(uri) == STET_TYPE_STRING ? stet_value_as_string(&uri, &len) : NULL;
+            const char *text = stet_value_as_string(&uri, &len);
             good = text != NULL;
             if (good && strlen(text) == len && stet_mcp_resource_served(&caller, text))
                 stet_value_push(&uris, stet_value_retain(uri));

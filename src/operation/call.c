@@ -2,19 +2,16 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "call/orchestrate.h"
+#include "operation/args.h"
 #include "operation/call_common.h"
 #include "operation/text.h"
 #include "os/file.h"
 
 #define SUBMIT_MS 10000 /* how long somebody who leaves waits until the work is known to be under way */
 #define LOG_BYTES ((size_t)64 << 10)
-
-static const char *text_arg(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_value_get(args, name);
-    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
-}
 
 /* One argument: node:ID, or JSON. `*held` keeps the node. */
 static stet_status take_arg(call_session *s, stet_value v, stet_call_arg *out, stet_hash *held, stet_error *err) {
@@ -43,7 +40,7 @@ static stet_status make_node(call_session *s, stet_value args, stet_hash *node, 
             stet_fail_in(err, "argument %zu", i + 1);
     }
     if (status == STET_OK)
-        status = stet_calls_node(s->repo, text_arg(args, "function", &hold), given, n, node, err);
+        status = stet_calls_node(s->repo, stet_value_text_at(args, "function", &hold), given, n, node, err);
     for (size_t i = 0; i < n; i++)
         stet_value_release(given[i].value);
     stet_free(given);
@@ -82,13 +79,13 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_value hold, retries;
     stet_hash node;
     stet_call *c = NULL;
-    int64_t timeout;
+    int64_t timeout = 0;
     bool detach = stet_value_as_bool(stet_value_get(args, "detach"));
     if (detach && stet_value_as_bool(stet_value_get(args, "wait")))
         return stet_fail(err, STET_INVALID, "--wait and --detach exclude each other");
-    stet_status status = call_time(args, "timeout", &timeout, err);
+    stet_status status = stet_op_duration_arg(args, "timeout", false, &timeout, err);
     if (status == STET_OK)
-        status = call_begin(ctx, true, text_arg(args, "remote", &hold), &s, err);
+        status = call_begin(ctx, true, stet_value_text_at(args, "remote", &hold), &s, err);
     if (status != STET_OK)
         return status;
     status = make_node(&s, args, &node, err);
@@ -117,9 +114,8 @@ static void run_render(stet_render *r, stet_value call) {
         call_render(r, call);
         return;
     }
-    stet_buf_printf(r->out, "%s: under way; wait for it with: stet call wait %s\n",
-                    stet_value_type(id) == STET_TYPE_STRING ? stet_value_as_string(&id, NULL) : "the call",
-                    stet_value_type(id) == STET_TYPE_STRING ? stet_value_as_string(&id, NULL) : "ID");
+    stet_buf_printf(r->out, "%s: under way; wait for it with: stet call wait %s\n", stet_value_text(&id, "the call"),
+                    stet_value_text(&id, "ID"));
 }
 
 static stet_status wait_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -127,13 +123,13 @@ static stet_status wait_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value hold;
     stet_attempt a;
     stet_call *c = NULL;
-    int64_t timeout;
-    stet_status status = call_time(args, "timeout", &timeout, err);
+    int64_t timeout = 0;
+    stet_status status = stet_op_duration_arg(args, "timeout", false, &timeout, err);
     if (status == STET_OK)
         status = call_begin(ctx, true, NULL, &s, err);
     if (status != STET_OK)
         return status;
-    status = call_find(&s, text_arg(args, "id", &hold), &a, err);
+    status = call_find(&s, stet_value_text_at(args, "id", &hold), &a, err);
     if (status == STET_OK) {
         status = stet_executor_resume(s.executor, a.execution, call_ended, &s, &c, err);
         stet_attempt_release(&a);
@@ -157,7 +153,7 @@ static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_status status = call_begin(ctx, true, NULL, &s, err);
     if (status != STET_OK)
         return status;
-    status = call_find(&s, text_arg(args, "id", &hold), &a, err);
+    status = call_find(&s, stet_value_text_at(args, "id", &hold), &a, err);
     if (status == STET_OK) {
         status = stet_executor_cancel(s.executor, a.execution, call_ended, &s, &c, err);
         if (status == STET_OK)
@@ -190,7 +186,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value hold, calls = stet_value_array();
     stet_attempts list = {0};
     int64_t limit = stet_value_as_int(stet_value_get(args, "limit"));
-    const char *which = text_arg(args, "state", &hold);
+    const char *which = stet_value_text_at(args, "state", &hold);
     stet_status status = call_begin(ctx, false, NULL, &s, err);
     if (status != STET_OK) {
         stet_value_release(calls);
@@ -231,7 +227,7 @@ static void list_render(stet_render *r, stet_value result) {
         static const char *const keys[] = {"id", "state", "created", "function"};
         for (int k = 0; k < 4; k++) {
             stet_value v = stet_value_get(c, keys[k]);
-            stet_table_cell(&t, stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "");
+            stet_table_cell(&t, stet_value_text(&v, ""));
         }
     }
     stet_table_print(&t, r, true);
@@ -281,7 +277,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_status status = call_begin(ctx, false, NULL, &s, err);
     if (status != STET_OK)
         return status;
-    status = call_find(&s, text_arg(args, "id", &hold), &a, err);
+    status = call_find(&s, stet_value_text_at(args, "id", &hold), &a, err);
     if (status == STET_OK) {
         status = call_value(&s, &a, true, result, err);
         stet_hash *execs = NULL;

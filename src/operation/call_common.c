@@ -118,12 +118,6 @@ stet_status call_drive(call_session *s, stet_call *c, bool (*until)(const stet_c
     return status;
 }
 
-static void put_time(stet_value *v, const char *key, int64_t ms) {
-    char text[STET_TIME_TEXT];
-    stet_time_print(ms, text);
-    stet_value_put(v, key, stet_value_string(text));
-}
-
 static stet_status put_function(call_session *s, stet_hash node, stet_value *out, stet_error *err) {
     stet_value record;
     stet_value_put(out, "node", stet_hash_text(node));
@@ -179,17 +173,17 @@ stet_status call_value(call_session *s, const stet_attempt *a, bool whole, stet_
                    stet_value_string(stet_call_state_name(known ? (stet_call_state)a->state : STET_CALL_POLL)));
     stet_value_put(out, "cached", stet_value_bool(a->state == STET_CALL_PINNED_HIT));
     stet_value_put(out, "retries", stet_value_int(a->retries));
-    put_time(out, "created", a->created_ms);
-    put_time(out, "updated", a->updated_ms);
+    stet_value_put(out, "created", stet_time_value(a->created_ms));
+    stet_value_put(out, "updated", stet_time_value(a->updated_ms));
     if (!a->done && a->state == STET_CALL_RETRY_WAIT)
-        put_time(out, "next", a->next_ms);
+        stet_value_put(out, "next", stet_time_value(a->next_ms));
     static const char *const details[][2] = {{"progress", "progress"}, {"error", "lastError"}, {"remote", "remote"}};
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)
         if (stet_value_find(a->detail, details[i][0], strlen(details[i][0]), &v) &&
             stet_value_type(v) != STET_TYPE_NULL)
             stet_value_put(out, details[i][1], stet_value_retain(v));
     stet_status status = put_function(s, a->node, out, err);
-    const char *hex = stet_value_type(exec) == STET_TYPE_STRING ? stet_value_as_string(&exec, &len) : NULL;
+    const char *hex = stet_value_as_string(&exec, &len);
     if (status == STET_OK && hex && stet_hash_of_hex(hex, len, &id)) {
         stet_exec record;
         stet_error gone = STET_ERROR_INIT;
@@ -207,26 +201,6 @@ stet_status call_value(call_session *s, const stet_attempt *a, bool whole, stet_
     if (status != STET_OK)
         stet_value_release(*out);
     return status;
-}
-
-stet_status call_time(stet_value args, const char *name, int64_t *ms, stet_error *err) {
-    stet_value v;
-    *ms = 0;
-    if (!stet_value_find(args, name, strlen(name), &v))
-        return STET_OK;
-    *ms = stet_units_ms(v);
-    if (*ms > 0)
-        return STET_OK;
-    stet_fail(err, STET_INVALID, "--%s is no time", name);
-    stet_hint(err, "write seconds, or 90s, 10m, 2h");
-    return STET_INVALID;
-}
-
-static void text_of(stet_render *r, stet_value v) {
-    size_t len;
-    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
-    if (text)
-        stet_text_plain(r, text, len);
 }
 
 static void print_json(stet_render *r, stet_value v) {
@@ -248,7 +222,7 @@ void call_render(stet_render *r, stet_value call) {
             print_json(r, failure);
             return;
         }
-        text_of(r, message);
+        stet_text_value(r, message);
         stet_buf_char(r->out, '\n');
         size_t len;
         if (stet_value_type(said) == STET_TYPE_STRING && stet_value_as_string(&said, &len) && len > 0) {
@@ -262,13 +236,13 @@ void call_render(stet_render *r, stet_value call) {
         }
         return;
     }
-    text_of(r, id);
+    stet_text_value(r, id);
     stet_buf_str(r->out, ": ");
-    text_of(r, stet_value_get(call, "state"));
+    stet_text_value(r, stet_value_get(call, "state"));
     stet_value error = stet_value_get(call, "lastError");
     if (stet_value_type(stet_value_get(error, "message")) == STET_TYPE_STRING) {
         stet_buf_str(r->out, ": ");
-        text_of(r, stet_value_get(error, "message"));
+        stet_text_value(r, stet_value_get(error, "message"));
     }
     stet_buf_char(r->out, '\n');
 }

@@ -42,9 +42,6 @@ STET_CHECKED stet_status call_value(call_session *s, const stet_attempt *a, bool
 /* The same for a call that was driven. */
 STET_CHECKED stet_status call_outcome_value(call_session *s, const stet_call *c, stet_value *out, stet_error *err);
 
-/* A duration argument such as "10m"; 0 if it is not given. */
-STET_CHECKED stet_status call_time(stet_value args, const char *name, int64_t *ms, stet_error *err);
-
 void call_render(stet_render *r, stet_value call);
 stet_status call_verdict(stet_value call);
 

@@ -66,12 +66,6 @@ stet_status stet_check_rerun(stet_op_ctx *ctx, stet_value args, stet_value *out,
     return stet_rerun_project(p, &spec, out, err);
 }
 
-static void put_text(stet_render *r, stet_value v) {
-    size_t len = 0;
-    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : "";
-    stet_text_plain(r, text, len);
-}
-
 static long long count_of(stet_value rerun, const char *name) {
     return (long long)stet_value_as_int(stet_value_get(rerun, name));
 }
@@ -80,33 +74,33 @@ static void put_wrong(stet_render *r, stet_value w) {
     stet_value differences = stet_value_get(w, "differences"), reads = stet_value_get(w, "unrecordedReads"),
                branch = stet_value_get(w, "branch"), space = stet_value_get(w, "space");
     stet_buf_str(r->out, "  ");
-    put_text(r, stet_value_get(w, "piece"));
+    stet_text_value(r, stet_value_get(w, "piece"));
     stet_buf_char(r->out, '/');
-    put_text(r, stet_value_get(w, "node"));
+    stet_text_value(r, stet_value_get(w, "node"));
     if (strcmp(stet_value_as_string(&space, NULL), "main") != 0) {
         stet_buf_str(r->out, " (space ");
-        put_text(r, space);
+        stet_text_value(r, space);
         stet_buf_char(r->out, ')');
     }
     if (*stet_value_as_string(&branch, NULL)) {
         stet_buf_str(r->out, " (branch ");
-        put_text(r, branch);
+        stet_text_value(r, branch);
         stet_buf_char(r->out, ')');
     }
     stet_buf_char(r->out, '\n');
     for (size_t i = 0; i < stet_value_count(differences); i++) {
         stet_value d = stet_value_at(differences, i);
         stet_buf_str(r->out, "    ");
-        put_text(r, stet_value_get(d, "cell"));
+        stet_text_value(r, stet_value_get(d, "cell"));
         stet_buf_str(r->out, ": stored ");
-        put_text(r, stet_value_get(d, "stored"));
+        stet_text_value(r, stet_value_get(d, "stored"));
         stet_buf_str(r->out, ", recomputed ");
-        put_text(r, stet_value_get(d, "recomputed"));
+        stet_text_value(r, stet_value_get(d, "recomputed"));
         stet_buf_char(r->out, '\n');
     }
     for (size_t i = 0; i < stet_value_count(reads); i++) {
         stet_buf_str(r->out, "    read without being recorded: ");
-        put_text(r, stet_value_at(reads, i));
+        stet_text_value(r, stet_value_at(reads, i));
         stet_buf_char(r->out, '\n');
     }
 }
@@ -126,7 +120,7 @@ void stet_check_rerun_render(stet_render *r, stet_value rerun) {
     stet_value notes = stet_value_get(rerun, "notes");
     for (size_t i = 0; i < stet_value_count(notes); i++) {
         stet_buf_str(r->out, "  ");
-        put_text(r, stet_value_at(notes, i));
+        stet_text_value(r, stet_value_at(notes, i));
         stet_buf_str(r->out, "; compared as it was set up\n");
     }
     for (size_t i = 0; i < stet_value_count(wrong); i++)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "operation/repo_common.h"
 #include "operation/text.h"
 #include "os/clock.h"
@@ -13,7 +14,7 @@ static stet_status refs_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value prefix = stet_value_get(args, "prefix"), rows = stet_value_array();
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
-        st = stet_repo_refs(r, stet_repo_op_text(&prefix, ""), &refs, err);
+        st = stet_repo_refs(r, stet_value_text(&prefix, ""), &refs, err);
     for (size_t i = 0; i < refs.len && st == STET_OK; i++) {
         stet_value row = stet_value_object(), record;
         stet_record_type type;
@@ -41,7 +42,7 @@ static stet_status refs_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 
 static void cell(stet_table *t, stet_value row, const char *key) {
     stet_value v = stet_value_get(row, key);
-    stet_table_cell(t, stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, NULL) : "-");
+    stet_table_cell(t, stet_value_text(&v, "-"));
 }
 
 static void cell_id(stet_table *t, stet_value row, const char *key) {
@@ -101,7 +102,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_repo *r = NULL;
     stet_refs refs = {0};
     stet_value head = stet_value_get(args, "head"), rows = stet_value_array();
-    const char *only = stet_repo_op_text(&head, NULL);
+    const char *only = stet_value_as_string(&head, NULL);
     stet_hash commit;
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK && only) {
@@ -130,16 +131,10 @@ static void list_render(stet_render *r, stet_value result) {
     rows_render(r, stet_value_get(result, "dags"), columns, "no DAGs; stet dag commit NAME VALUE makes one\n");
 }
 
-static stet_value time_text(int64_t ms) {
-    char text[STET_TIME_TEXT];
-    stet_time_print(ms, text);
-    return stet_value_string(text);
-}
-
 static bool add_commit(void *ctx, stet_hash id, stet_value record) {
     stet_value *rows = ctx, row = stet_value_object();
     stet_value_put(&row, "commit", stet_hash_text(id));
-    stet_value_put(&row, "time", time_text(stet_value_as_int(stet_value_get(record, "time"))));
+    stet_value_put(&row, "time", stet_time_value(stet_value_as_int(stet_value_get(record, "time"))));
     stet_value_put(&row, "message", stet_value_retain(stet_value_get(record, "message")));
     stet_value_put(&row, "parents", stet_value_retain(stet_value_get(record, "parents")));
     stet_value_put(&row, "tree", stet_value_retain(stet_value_get(record, "tree")));
@@ -153,7 +148,7 @@ static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_value head = stet_value_get(args, "head"), rows = stet_value_array();
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
-        st = stet_history_resolve_commit(r, stet_repo_op_text(&head, "main"), &id, err);
+        st = stet_history_resolve_commit(r, stet_value_text(&head, "main"), &id, err);
     if (st == STET_OK)
         st = stet_history_log(r, id, (size_t)stet_value_as_int(stet_value_get(args, "limit")), add_commit, &rows, err);
     stet_repo_close(r);

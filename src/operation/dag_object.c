@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "operation/repo_common.h"
 #include "operation/text.h"
 #include "repo/history.h"
@@ -74,7 +75,7 @@ static void show_render(stet_render *r, stet_value result) {
 static stet_status dag_of(stet_repo *r, stet_value args, stet_hash *dag, bool *has, stet_error *err) {
     stet_value named = stet_value_get(args, "dag"), value;
     bool literal = stet_value_find(args, "value", 5, &value), gone = stet_value_as_bool(stet_value_get(args, "remove"));
-    const char *text = stet_repo_op_text(&named, NULL);
+    const char *text = stet_value_as_string(&named, NULL);
     stet_record_type type;
     *has = !gone;
     if ((text != NULL) + literal + gone != 1)
@@ -98,7 +99,7 @@ static stet_status commit_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     bool has = false, there = false;
     stet_value head = stet_value_get(args, "head"), name = stet_value_get(args, "name"),
                message = stet_value_get(args, "message");
-    const char *on = stet_repo_op_text(&head, "main");
+    const char *on = stet_value_text(&head, "main");
     char *ref = stet_asprintf("refs/heads/%s", on);
     stet_status st = stet_repo_op_open(ctx, &r, err);
     if (st == STET_OK)
@@ -109,7 +110,7 @@ static stet_status commit_run(stet_op_ctx *ctx, stet_value args, stet_value *res
             st = stet_repo_ref(r, ref, &there, &before, err);
         if (st == STET_OK)
             st = stet_history_commit(r, on, stet_value_as_string(&name, NULL), has ? &dag : NULL,
-                                     stet_repo_op_text(&message, ""), &commit, err);
+                                     stet_value_text(&message, ""), &commit, err);
         if (st == STET_OK)
             st = stet_repo_commit(r, err);
         else
@@ -142,7 +143,7 @@ static stet_status merge_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_merge_kind kind;
     stet_value head = stet_value_get(args, "head"), from = stet_value_get(args, "from"),
                message = stet_value_get(args, "message"), prefer = stet_value_get(args, "prefer");
-    const char *on = stet_repo_op_text(&head, "main"), *side = stet_repo_op_text(&prefer, "");
+    const char *on = stet_value_text(&head, "main"), *side = stet_value_text(&prefer, "");
     stet_merge_choice choice = strcmp(side, "ours") == 0     ? STET_MERGE_OURS
                                : strcmp(side, "theirs") == 0 ? STET_MERGE_THEIRS
                                                              : STET_MERGE_REFUSE;
@@ -151,7 +152,7 @@ static stet_status merge_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     if (st == STET_OK)
         st = stet_history_resolve_commit(r, stet_value_as_string(&from, NULL), &other, err);
     if (st == STET_OK)
-        st = stet_history_merge(r, on, other, choice, stet_repo_op_text(&message, said), &commit, &kind, err);
+        st = stet_history_merge(r, on, other, choice, stet_value_text(&message, said), &commit, &kind, err);
     if (st == STET_CONFLICT)
         stet_hint(err, "--prefer ours or --prefer theirs");
     stet_repo_close(r);

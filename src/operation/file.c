@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "files/files.h"
 #include "files/path.h"
 #include "files/watch.h"
@@ -77,9 +78,7 @@ static void scan_render(stet_render *r, stet_value result) {
     stet_value list = stet_value_get(result, "documents");
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value id = stet_value_at(list, i);
-        size_t len;
-        const char *text = stet_value_as_string(&id, &len);
-        stet_text_plain(r, text, len);
+        stet_text_value(r, id);
         stet_buf_char(r->out, '\n');
     }
     stet_buf_printf(r->out, "%lld followed, %lld read, %lld changed, %lld new, %lld gone\n",
@@ -136,11 +135,8 @@ static void list_render(stet_render *r, stet_value result) {
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value row = stet_value_at(list, i), id = stet_value_get(row, "document"),
                    hash = stet_value_get(row, "hash");
-        size_t len;
-        const char *text = stet_value_as_string(&id, &len);
-        stet_buf_printf(r->out, "%-12.12s ",
-                        stet_value_type(hash) == STET_TYPE_STRING ? stet_value_as_string(&hash, NULL) : "-");
-        stet_text_plain(r, text, len);
+        stet_buf_printf(r->out, "%-12.12s ", stet_value_text(&hash, "-"));
+        stet_text_value(r, id);
         if (!stet_value_as_bool(stet_value_get(row, "present"))) {
             stet_buf_str(r->out, "  ");
             stet_text_styled(r, STET_STYLE_WARN, "not there");
@@ -211,9 +207,7 @@ static void watch_render(stet_render *r, stet_value result) {
     stet_value list = stet_value_get(result, "documents"), watched = stet_value_get(result, "watched");
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value id = stet_value_at(list, i);
-        size_t len;
-        const char *text = stet_value_as_string(&id, &len);
-        stet_text_plain(r, text, len);
+        stet_text_value(r, id);
         stet_buf_char(r->out, '\n');
     }
     if (stet_value_type(watched) == STET_TYPE_INT)

@@ -6,7 +6,7 @@
 
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value dir = stet_value_get(args, "dir");
-    const char *given = stet_value_type(dir) == STET_TYPE_STRING ? stet_value_as_string(&dir, NULL) : NULL;
+    const char *given = stet_value_as_string(&dir, NULL);
     const char *base = ctx->project_dir ? ctx->project_dir : ctx->cwd;
     char *path = !given ? stet_strdup(base) : given[0] == '/' ? stet_strdup(given) : stet_file_join(base, given);
     bool created;
@@ -26,11 +26,9 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
 
 static void render(stet_render *r, stet_value result) {
     stet_value root = stet_value_get(result, "root");
-    size_t len;
-    const char *text = stet_value_as_string(&root, &len);
     stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "created")) ? "created the project "
                                                                                : "already a project: ");
-    stet_text_plain(r, text, len);
+    stet_text_value(r, root);
     stet_buf_char(r->out, '\n');
 }
 

@@ -1,42 +1,56 @@
-/* pattern.c - the operations pattern check and pattern show. */
+/* pattern.c - the operations pattern check, show and convert. */
 
 #include <string.h>
 
+#include "base/json.h"
+#include "base/text.h"
 #include "graph/pattern_toml.h"
 #include "graph/process.h"
 #include "module/javascript.h"
+#include "operation/args.h"
 #include "operation/piece_common.h"
 #include "operation/text.h"
 #include "os/file.h"
 #include "scheduler/module.h"
 
-static char *pattern_path(stet_op_ctx *ctx, stet_value args) {
+#define FILE_MAX ((size_t)256 << 20)
+
+/* The file that the arguments name. */
+typedef struct given_file {
     stet_value hold;
-    const char *file = piece_text(args, "file", "", &hold);
-    return file[0] == '/' ? stet_strdup(file) : stet_file_join(ctx->cwd, file);
+    const char *shown; /* as it was typed: messages name it so */
+    char *path;
+    stet_buf text;
+} given_file;
+
+static stet_status read_given(stet_op_ctx *ctx, stet_value args, given_file *f, stet_error *err) {
+    *f = (given_file){.text = STET_BUF(0)};
+    f->shown = stet_value_text_at_or(args, "file", "", &f->hold);
+    f->path = stet_op_path(ctx, f->shown);
+    return stet_file_read(f->path, FILE_MAX, &f->text, err);
 }
 
-/* Messages name the file as it was typed. */
+static void release_given(given_file *f) {
+    stet_buf_release(&f->text);
+    stet_free(f->path);
+}
+
 static stet_status load(stet_op_ctx *ctx, stet_value args, stet_pattern **out, stet_value *problems, stet_error *err) {
-    stet_value hold;
-    const char *shown = piece_text(args, "file", "", &hold);
+    given_file f;
     stet_javascript_script script = {.cancelled = stet_op_cancelled, .ctx = ctx};
     stet_pattern_checks checks = {.module = stet_module_check,
                                   .script = stet_javascript_pattern,
                                   .script_ctx = &script,
                                   .names = stet_module_names};
-    stet_buf text = STET_BUF(0);
-    char *path = pattern_path(ctx, args);
     *problems = stet_value_array();
-    stet_status status = stet_file_read(path, (size_t)256 << 20, &text, err);
+    stet_status status = read_given(ctx, args, &f, err);
     if (status == STET_OK) {
         stet_value_release(*problems);
-        status = stet_pattern_is_toml(path)
-                     ? stet_pattern_toml_parse(shown, stet_buf_cstr(&text), text.len, &checks, out, problems, err)
-                     : stet_pattern_parse(shown, stet_buf_cstr(&text), text.len, &checks, out, problems, err);
+        status = stet_pattern_is_toml(f.path)
+                     ? stet_pattern_toml_parse(f.shown, stet_buf_cstr(&f.text), f.text.len, &checks, out, problems, err)
+                     : stet_pattern_parse(f.shown, stet_buf_cstr(&f.text), f.text.len, &checks, out, problems, err);
     }
-    stet_buf_release(&text);
-    stet_free(path);
+    release_given(&f);
     return status;
 }
 
@@ -57,12 +71,10 @@ static stet_status check_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_value_put(result, "ok", stet_value_bool(p != NULL));
     stet_value_put(result, "problems", problems);
     if (p) {
-        char hex[STET_HASH_HEX];
-        stet_hash_hex(p->hash, hex);
         stet_value_put(result, "name", stet_value_string(p->name));
         stet_value_put(result, "nodes", stet_value_int((int64_t)p->node_count));
         stet_value_put(result, "cells", stet_value_int((int64_t)p->cell_count));
-        stet_value_put(result, "hash", stet_value_string(hex));
+        stet_value_put(result, "hash", stet_hash_text(p->hash));
     }
     stet_pattern_free(p);
     return STET_OK;
@@ -72,19 +84,19 @@ static void check_render(stet_render *r, stet_value result) {
     stet_value problems = stet_value_get(result, "problems");
     for (size_t i = 0; i < stet_value_count(problems); i++) {
         stet_value p = stet_value_at(problems, i), line = stet_value_get(p, "line");
-        piece_render_text(r, stet_value_get(p, "file"));
+        stet_text_value(r, stet_value_get(p, "file"));
         if (stet_value_type(line) == STET_TYPE_INT)
             stet_buf_printf(r->out, ":%lld:%lld", (long long)stet_value_as_int(line),
                             (long long)stet_value_as_int(stet_value_get(p, "column")));
         stet_buf_str(r->out, ": ");
-        piece_render_text(r, stet_value_get(p, "message"));
+        stet_text_value(r, stet_value_get(p, "message"));
         stet_buf_str(r->out, "\n  ");
         stet_text_styled(r, STET_STYLE_DIM, "fix: ");
-        piece_render_text(r, stet_value_get(p, "fix"));
+        stet_text_value(r, stet_value_get(p, "fix"));
         stet_buf_char(r->out, '\n');
     }
     if (stet_value_as_bool(stet_value_get(result, "ok"))) {
-        piece_render_text(r, stet_value_get(result, "name"));
+        stet_text_value(r, stet_value_get(result, "name"));
         stet_buf_printf(r->out, ": %lld nodes, %lld cells, no problems\n",
                         (long long)stet_value_as_int(stet_value_get(result, "nodes")),
                         (long long)stet_value_as_int(stet_value_get(result, "cells")));
@@ -111,26 +123,17 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_pattern_free(p);
         return status;
     }
-    const char *format = piece_text(args, "format", "text", &hold);
-    char hex[STET_HASH_HEX];
-    stet_hash_hex(p->hash, hex);
+    const char *format = stet_value_text_at_or(args, "format", "text", &hold);
     *result = stet_value_object();
     stet_value_put(result, "name", stet_value_string(p->name));
     stet_value_put(result, "version", stet_value_string(p->version));
     stet_value_put(result, "title", stet_value_string(p->title));
-    stet_value_put(result, "hash", stet_value_string(hex));
+    stet_value_put(result, "hash", stet_hash_text(p->hash));
     stet_value_put(result, "format", stet_value_string(format));
     stet_value_put(result, "pattern", stet_value_retain(p->root));
     stet_value_put(result, "graph", stet_process_snapshot(g, g->schemas));
-    if (strcmp(format, "dot") == 0 || strcmp(format, "mermaid") == 0) {
-        stet_buf b = STET_BUF(0);
-        if (format[0] == 'd')
-            stet_process_dot(g, &b);
-        else
-            stet_process_mermaid(g, &b);
-        stet_value_put(result, "text", stet_value_string_n(stet_buf_cstr(&b), b.len));
-        stet_buf_release(&b);
-    }
+    if (strcmp(format, "dot") == 0 || strcmp(format, "mermaid") == 0)
+        stet_value_put(result, "text", piece_picture(g, format));
     stet_process_free(g);
     stet_pattern_free(p);
     return STET_OK;
@@ -143,7 +146,7 @@ static void show_inputs(stet_render *r, stet_value inputs) {
         if (stet_value_type(inputs) == STET_TYPE_OBJECT)
             stet_buf_printf(r->out, "%s: ", stet_value_key_at(inputs, i, NULL));
         if (stet_value_type(ref) == STET_TYPE_STRING) {
-            piece_render_text(r, ref);
+            stet_text_value(r, ref);
         } else {
             size_t len;
             char *text = stet_json_print(v, STET_JSON_CANONICAL, &len);
@@ -161,22 +164,50 @@ static void show_render(stet_render *r, stet_value result) {
         stet_buf_add(r->out, s, len);
         return;
     }
-    piece_render_text(r, stet_value_get(result, "name"));
+    stet_text_value(r, stet_value_get(result, "name"));
     stet_buf_char(r->out, ' ');
-    piece_render_text(r, stet_value_get(result, "version"));
+    stet_text_value(r, stet_value_get(result, "version"));
     stet_buf_str(r->out, "\n");
     stet_value nodes = stet_value_get(pattern, "nodes");
     for (size_t i = 0; i < stet_value_count(nodes); i++) {
         stet_value n = stet_value_at(nodes, i), module = stet_value_get(n, "module"),
                    ref = stet_value_get(module, "ref");
         stet_buf_str(r->out, "  ");
-        piece_render_text(r, stet_value_get(n, "id"));
+        stet_text_value(r, stet_value_get(n, "id"));
         stet_buf_str(r->out, " = ");
-        piece_render_text(r, stet_value_type(ref) == STET_TYPE_STRING ? ref : stet_value_get(module, "type"));
+        stet_text_value(r, stet_value_type(ref) == STET_TYPE_STRING ? ref : stet_value_get(module, "type"));
         stet_buf_char(r->out, '(');
         show_inputs(r, stet_value_get(n, "inputs"));
         stet_buf_str(r->out, ")\n");
     }
+}
+
+static stet_status convert_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    given_file f;
+    stet_value json, problems = stet_value_null();
+    stet_status status = read_given(ctx, args, &f, err);
+    if (status == STET_OK && stet_pattern_is_toml(f.path)) {
+        status = stet_pattern_toml_convert(f.shown, stet_buf_cstr(&f.text), f.text.len, &json, &problems, err);
+        if (status != STET_OK)
+            stet_detail(err, "problems", problems);
+        else
+            stet_value_release(problems);
+    } else if (status == STET_OK && stet_javascript_is_pattern(f.path)) {
+        stet_javascript_script script = {.cancelled = stet_op_cancelled, .ctx = ctx};
+        status = stet_javascript_pattern(&script, f.shown, stet_buf_cstr(&f.text), f.text.len, &json, err);
+    } else if (status == STET_OK) {
+        status = stet_json_parse(stet_buf_cstr(&f.text), f.text.len, &json, err);
+    }
+    release_given(&f);
+    if (status != STET_OK)
+        return status;
+    *result = stet_value_object();
+    stet_value_put(result, "pattern", json);
+    return STET_OK;
+}
+
+static void convert_render(stet_render *r, stet_value result) {
+    stet_json_write(r->out, stet_value_get(result, "pattern"), STET_JSON_PRETTY);
 }
 
 static const char *const formats[] = {"text", "json", "dot", "mermaid", NULL};
@@ -195,12 +226,21 @@ static const stet_param show_params[] = {PATTERN_FILE,
                                           .summary = "A list of nodes, or a picture for Graphviz or Mermaid",
                                           .default_json = "\"text\""},
                                          {0}};
+static const stet_param convert_params[] = {
+    {.name = "file",
+     .type = STET_PARAM_FILE,
+     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .metavar = "FILE",
+     .summary = "The pattern, a TOML or JavaScript file (a JSON file comes out as it is)"},
+    {0},
+};
 static const stet_example check_examples[] = {{"pattern check totals.json", "is the pattern right?"}, {0}};
 static const stet_example show_examples[] = {
     {"pattern show totals.json", "its nodes and what they read"},
     {"pattern show totals.json --format dot", "a picture for Graphviz"},
     {0},
 };
+static const stet_example convert_examples[] = {{"pattern convert totals.json", "print the JSON form"}, {0}};
 
 const stet_op stet_ops_pattern[] = {
     {.name = "pattern check",
@@ -236,5 +276,14 @@ const stet_op stet_ops_pattern[] = {
      .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT,
      .run = show_run,
      .render = show_render},
+    {.name = "pattern convert",
+     .summary = "Print the JSON form of a pattern that is written in TOML or JavaScript",
+     .params = convert_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"pattern\"],\"additionalProperties\":false,\"properties\":{"
+                      "\"pattern\":{\"type\":\"object\"}}}",
+     .examples = convert_examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT,
+     .run = convert_run,
+     .render = convert_render},
     {0},
 };

@@ -3,21 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
+#include "operation/args.h"
 #include "operation/persist_common.h"
 #include "operation/text.h"
 #include "os/clock.h"
 #include "os/file.h"
-
-static const char *text_of(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_value_get(args, name);
-    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
-}
-
-/* A path as the user gave it, from where the user is. Caller frees. */
-static char *path_of(stet_op_ctx *ctx, const char *path) {
-    return path[0] == '/' ? stet_strdup(path) : stet_file_join(ctx->cwd, path);
-}
 
 static stet_status put_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     static const char *const kinds[] = {"variables", "output", "stderr"};
@@ -41,20 +33,20 @@ static stet_status put_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         stet_persist_put_elapsed(w, stet_value_as_int(stet_value_get(args, "elapsed_ms")));
     size_t given = 0;
     for (size_t i = 0; i < 3; i++) {
-        const char *file = text_of(args, kinds[i], &hold);
+        const char *file = stet_value_text_at(args, kinds[i], &hold);
         if (!file)
             continue;
         given++;
         stet_value format_value;
-        const char *format = text_of(args,
-                                     i == 0   ? "format"
-                                     : i == 1 ? "output_format"
-                                              : "stderr_format",
-                                     &format_value);
+        const char *format = stet_value_text_at(args,
+                                                i == 0   ? "format"
+                                                : i == 1 ? "output_format"
+                                                         : "stderr_format",
+                                                &format_value);
         stet_persist_put_content(w, kinds[i], format);
         if (stet_value_type(stet_value_get(args, "compress")) == STET_TYPE_BOOL)
             stet_persist_put_compress(w, stet_value_as_bool(stet_value_get(args, "compress")));
-        char *path = path_of(ctx, file);
+        char *path = stet_op_path(ctx, file);
         stet_persist_put_file(w, path);
         stet_free(path);
     }
@@ -74,10 +66,8 @@ static stet_status put_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 
 static void put_render(stet_render *r, stet_value v) {
     stet_value block = stet_value_get(v, "block"), time = stet_value_get(v, "time");
-    size_t len;
-    const char *text = stet_value_as_string(&block, &len);
     stet_buf_str(r->out, "put ");
-    stet_text_plain(r, text, len);
+    stet_text_value(r, block);
     char bytes[32];
     stet_persist_op_bytes((uint64_t)stet_value_as_int(stet_value_get(v, "size")), bytes);
     stet_buf_printf(r->out, " of %s: %s in %zu content%s\n", stet_value_as_string(&time, NULL), bytes,
@@ -101,10 +91,10 @@ enum { INLINE_TEXT = 256 * 1024 }; /* bytes that go along in a JSON answer */
 static stet_status give(stet_op_ctx *ctx, stet_persist *p, const stet_persist_content *c, stet_value args,
                         stet_value *result, stet_error *err) {
     stet_value hold;
-    const char *file = text_of(args, "output_file", &hold);
+    const char *file = stet_value_text_at(args, "output_file", &hold);
     if (file) {
         static const char *const names[] = {"reflink", "hardlink", "copy"};
-        char *path = path_of(ctx, file);
+        char *path = stet_op_path(ctx, file);
         stet_persist_restored how;
         stet_status status = stet_persist_restore(
             p, c->id, c->size, path, 0644, stet_value_as_bool(stet_value_get(args, "hardlink")), &how, NULL, err);
@@ -161,10 +151,8 @@ static void get_render(stet_render *r, stet_value v) {
     stet_value path = stet_value_get(v, "path"), how = stet_value_get(v, "restored");
     if (stet_value_type(path) != STET_TYPE_STRING)
         return; /* the bytes themselves were written */
-    size_t len;
-    const char *text = stet_value_as_string(&path, &len);
     stet_buf_str(r->out, "wrote ");
-    stet_text_plain(r, text, len);
+    stet_text_value(r, path);
     stet_buf_printf(r->out, " (%s)\n", stet_value_as_string(&how, NULL));
 }
 
@@ -187,7 +175,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         return status;
     stet_value hold;
     listing l = {.entries = stet_value_array(), .limit = stet_value_as_int(stet_value_get(args, "limit"))};
-    status = stet_persist_each(p, text_of(args, "block", &hold), list_one, &l, err);
+    status = stet_persist_each(p, stet_value_text_at(args, "block", &hold), list_one, &l, err);
     if (status == STET_OK) {
         *result = stet_value_object();
         stet_value_put(result, "total", stet_value_int(l.total));

@@ -161,12 +161,10 @@ stet_status stet_persist_op_find(stet_persist *p, stet_value args, stet_persist_
 
 stet_value stet_persist_op_entry(const stet_persist_entry *e) {
     stet_value v = stet_value_object(), contents = stet_value_array();
-    char time[STET_TIME_TEXT];
-    stet_time_print(stet_persist_created_to_unix(e->key.created_at), time);
     stet_value_put(&v, "block", stet_value_string_n(e->key.block_id, e->key.block_len));
     stet_value_put(&v, "module", stet_value_string(e->key.module_hash));
     stet_value_put(&v, "created_at", stet_value_int((int64_t)e->key.created_at));
-    stet_value_put(&v, "time", stet_value_string(time));
+    stet_value_put(&v, "time", stet_time_value(stet_persist_created_to_unix(e->key.created_at)));
     stet_value_put(&v, "size", stet_value_int((int64_t)(e->total_size > INT64_MAX ? INT64_MAX : e->total_size)));
     stet_value_put(&v, "hash", stet_value_string(e->hash));
     stet_value_put(&v, "in_log", stet_value_bool(e->in_log));

@@ -3,15 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "operation/persist_common.h"
 #include "operation/text.h"
 #include "os/clock.h"
 #include "os/file.h"
-
-static const char *text_of(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_value_get(args, name);
-    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
-}
 
 static stet_persist_choice choice(stet_value args, const char *name) {
     stet_value v = stet_value_get(args, name);
@@ -104,10 +100,8 @@ static void cleanup_render(stet_render *r, stet_value v) {
 
 static bool add_batch(void *ctx, const stet_persist_trashed *b) {
     stet_value v = stet_value_object();
-    char time[STET_TIME_TEXT];
-    stet_time_print(b->deleted_at, time);
     stet_value_put(&v, "batch", stet_value_string(b->batch));
-    stet_value_put(&v, "deleted", stet_value_string(time));
+    stet_value_put(&v, "deleted", stet_time_value(b->deleted_at));
     stet_value_put(&v, "entries", stet_value_int((int64_t)b->entries));
     stet_value_put(&v, "objects", stet_value_int((int64_t)b->objects));
     stet_value_put(&v, "bytes", stet_value_int((int64_t)b->bytes));
@@ -121,7 +115,7 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
     if (status != STET_OK)
         return status;
     stet_value batch, block, module;
-    const char *module_text = text_of(args, "module", &module);
+    const char *module_text = stet_value_text_at(args, "module", &module);
     char hash[STET_PERSIST_HASH + 1];
     bool dry = stet_value_as_bool(stet_value_get(args, "dry_run"));
     uint64_t entries = 0, objects = 0;
@@ -131,8 +125,9 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
     if (status == STET_OK && dry)
         status = stet_persist_trash_each(p, add_batch, &batches, err);
     if (status == STET_OK)
-        status = stet_persist_undelete(p, text_of(args, "batch", &batch), text_of(args, "block", &block),
-                                       module_text ? hash : NULL, dry, &entries, &objects, err);
+        status = stet_persist_undelete(p, stet_value_text_at(args, "batch", &batch),
+                                       stet_value_text_at(args, "block", &block), module_text ? hash : NULL, dry,
+                                       &entries, &objects, err);
     if (status == STET_OK) {
         *result = stet_value_object();
         stet_value_put(result, "dry_run", stet_value_bool(dry));
@@ -181,7 +176,7 @@ static stet_status mark_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_persist_entry *e = NULL;
     status = stet_persist_op_find(p, args, &e, err);
     if (status == STET_OK)
-        status = stet_persist_mark(p, &e->key, text_of(args, "name", &hold), !off, err);
+        status = stet_persist_mark(p, &e->key, stet_value_text_at(args, "name", &hold), !off, err);
     if (status == STET_OK)
         status = stet_persist_marks(p, &e->key, &marks, err);
     if (status == STET_OK) {
@@ -195,9 +190,7 @@ static stet_status mark_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 
 static void mark_render(stet_render *r, stet_value v) {
     stet_value block = stet_value_get(v, "block"), time = stet_value_get(v, "time"), marks = stet_value_get(v, "marks");
-    size_t len;
-    const char *text = stet_value_as_string(&block, &len);
-    stet_text_plain(r, text, len);
+    stet_text_value(r, block);
     stet_buf_printf(r->out, " of %s: ", stet_value_as_string(&time, NULL));
     if (!stet_value_count(marks))
         stet_buf_str(r->out, "not protected");
@@ -307,11 +300,9 @@ static void watch_render(stet_render *r, stet_value v) {
         for (size_t i = 0; i < stet_value_count(list); i++) {
             stet_value e = stet_value_at(list, i), block = stet_value_get(e, "block"), time = stet_value_get(e, "time"),
                        module = stet_value_get(e, "module");
-            size_t len;
-            const char *text = stet_value_as_string(&block, &len);
             stet_buf_printf(r->out, "%c %s  %.12s  ", s ? '-' : '+', stet_value_as_string(&time, NULL),
                             stet_value_as_string(&module, NULL));
-            stet_text_plain(r, text, len);
+            stet_text_value(r, block);
             stet_buf_char(r->out, '\n');
         }
     }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/argument.h"
 #include "operation/piece_common.h"
 #include "operation/text.h"
@@ -76,7 +77,7 @@ static void list_render(stet_render *r, stet_value result) {
         stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "piece"),
                    pattern = stet_value_get(row, "pattern");
         stet_table_cell(&t, stet_value_as_string(&name, NULL));
-        stet_table_cell(&t, stet_value_type(pattern) == STET_TYPE_STRING ? stet_value_as_string(&pattern, NULL) : "");
+        stet_table_cell(&t, stet_value_text(&pattern, ""));
         stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(row, "nodes")));
         stet_table_cellf(&t, "%lld%s", (long long)stet_value_as_int(stet_value_get(row, "generation")),
                          stet_value_as_bool(stet_value_get(row, "stopped")) ? " (stopped)" : "");
@@ -170,9 +171,9 @@ static void show_value(stet_render *r, const char *name, stet_value v) {
 }
 
 static void show_render(stet_render *r, stet_value result) {
-    piece_render_text(r, stet_value_get(result, "piece"));
+    stet_text_value(r, stet_value_get(result, "piece"));
     stet_buf_str(r->out, ": pattern ");
-    piece_render_text(r, stet_value_get(result, "pattern"));
+    stet_text_value(r, stet_value_get(result, "pattern"));
     stet_buf_printf(r->out, ", %lld nodes, generation %lld%s\n",
                     (long long)stet_value_as_int(stet_value_get(result, "nodes")),
                     (long long)stet_value_as_int(stet_value_get(result, "generation")),
@@ -180,7 +181,7 @@ static void show_render(stet_render *r, stet_value result) {
     stet_value streams = stet_value_get(result, "streams");
     for (size_t i = 0; i < stet_value_count(streams); i++) {
         stet_buf_str(r->out, i ? ", " : "streams ");
-        piece_render_text(r, stet_value_at(streams, i));
+        stet_text_value(r, stet_value_at(streams, i));
     }
     if (stet_value_count(streams) > 0)
         stet_buf_char(r->out, '\n');
@@ -282,7 +283,8 @@ static stet_status graph_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         piece_end(&c);
         return status;
     }
-    const char *diff = piece_text(args, "diff", NULL, &hold[0]), *format = piece_text(args, "format", "json", &hold[1]);
+    const char *diff = stet_value_text_at(args, "diff", &hold[0]),
+               *format = stet_value_text_at_or(args, "format", "json", &hold[1]);
     stet_value out = stet_value_object();
     stet_value_put(&out, "piece", stet_value_string(p->name));
     stet_process *g = NULL;
@@ -296,13 +298,7 @@ static stet_status graph_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         if (status == STET_OK && strcmp(format, "json") == 0) {
             stet_value_put(&out, "graph", stet_process_snapshot(g, schemas));
         } else if (status == STET_OK) {
-            stet_buf b = STET_BUF(0);
-            if (strcmp(format, "dot") == 0)
-                stet_process_dot(g, &b);
-            else
-                stet_process_mermaid(g, &b);
-            stet_value_put(&out, "text", stet_value_string_n(stet_buf_cstr(&b), b.len));
-            stet_buf_release(&b);
+            stet_value_put(&out, "text", piece_picture(g, format));
         }
         stet_value_release(schemas);
         stet_process_free(g);
@@ -328,11 +324,11 @@ static void graph_render(stet_render *r, stet_value result) {
         for (size_t i = 0; i < stet_value_count(changes); i++) {
             stet_value row = stet_value_at(changes, i), change = stet_value_get(row, "change");
             stet_buf_printf(r->out, "%-8s ", stet_value_as_string(&change, NULL));
-            piece_render_text(r, stet_value_get(row, "node"));
+            stet_text_value(r, stet_value_get(row, "node"));
             stet_value what = stet_value_get(row, "what");
             for (size_t k = 0; k < stet_value_count(what); k++) {
                 stet_buf_str(r->out, k ? ", " : ": ");
-                piece_render_text(r, stet_value_at(what, k));
+                stet_text_value(r, stet_value_at(what, k));
             }
             stet_buf_char(r->out, '\n');
         }
@@ -372,7 +368,7 @@ static stet_status stop_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 }
 
 static void stop_render(stet_render *r, stet_value result) {
-    piece_render_text(r, stet_value_get(result, "piece"));
+    stet_text_value(r, stet_value_get(result, "piece"));
     stet_buf_str(r->out,
                  stet_value_as_bool(stet_value_get(result, "stopped")) ? ": stopped\n" : ": was stopped already\n");
 }
@@ -397,7 +393,7 @@ static stet_status delete_run(stet_op_ctx *ctx, stet_value args, stet_value *res
 }
 
 static void delete_render(stet_render *r, stet_value result) {
-    piece_render_text(r, stet_value_get(result, "piece"));
+    stet_text_value(r, stet_value_get(result, "piece"));
     stet_buf_str(r->out, ": deleted, with what it owned\n");
 }
 

@@ -4,18 +4,15 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/argument.h"
 #include "operation/text.h"
 #include "scheduler/standing.h"
 
-const char *piece_text(stet_value args, const char *name, const char *otherwise, stet_value *hold) {
-    *hold = stet_value_get(args, name);
-    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : otherwise;
-}
-
 stet_status piece_named(stet_value args, char **out, stet_error *err) {
     stet_value hold[2];
-    const char *name = piece_text(args, "piece", NULL, &hold[0]), *scope = piece_text(args, "scope", NULL, &hold[1]);
+    const char *name = stet_value_text_at(args, "piece", &hold[0]),
+               *scope = stet_value_text_at(args, "scope", &hold[1]);
     *out = NULL;
     return name ? stet_piece_in(name, scope, out, err) : STET_OK;
 }
@@ -69,8 +66,8 @@ stet_status piece_wrong(piece_call *c, const stet_piece *p, stet_value *message,
 
 stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c, stet_error *err) {
     *c = (piece_call){0};
-    c->space_name = piece_text(args, "space", "main", &c->hold[0]);
-    c->branch_name = piece_text(args, "branch", "", &c->hold[1]);
+    c->space_name = stet_value_text_at_or(args, "space", "main", &c->hold[0]);
+    c->branch_name = stet_value_text_at_or(args, "branch", "", &c->hold[1]);
     stet_status status = ctx->project(ctx, &c->project, err);
     c->stored = c->project;
     if (status == STET_OK && access == PIECE_NOW) {
@@ -118,7 +115,8 @@ stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, 
 
 stet_status piece_names_in(piece_call *c, stet_value args, size_t limit, stet_value *out, bool *more, stet_error *err) {
     stet_value hold[2], all = stet_value_null();
-    const char *scope = piece_text(args, "scope", NULL, &hold[0]), *after = piece_text(args, "after", NULL, &hold[1]);
+    const char *scope = stet_value_text_at(args, "scope", &hold[0]),
+               *after = stet_value_text_at(args, "after", &hold[1]);
     *out = stet_value_array();
     stet_status status = stet_piece_names(c->space, c->branch, after, scope ? SIZE_MAX : limit, &all, more, err);
     for (size_t i = 0; i < stet_value_count(all) && status == STET_OK; i++) {
@@ -181,9 +179,9 @@ void piece_render_wrong(stet_render *r, stet_value result) {
     stet_value wrong = stet_value_get(result, "wrong");
     if (stet_value_type(wrong) != STET_TYPE_STRING)
         return;
-    piece_render_text(r, stet_value_get(result, "piece"));
+    stet_text_value(r, stet_value_get(result, "piece"));
     stet_buf_str(r->out, " is not up to date: ");
-    piece_render_text(r, wrong);
+    stet_text_value(r, wrong);
     stet_buf_char(r->out, '\n');
 }
 
@@ -260,21 +258,21 @@ void piece_render_leads(stet_render *r, stet_value row) {
     stet_value list = stet_value_get(row, "leadsTo");
     if (stet_value_count(list) == 0)
         return;
-    piece_render_text(r, stet_value_get(row, "piece"));
+    stet_text_value(r, stet_value_get(row, "piece"));
     stet_buf_str(r->out, ": its result is out of date: it links to ");
     for (size_t i = 0; i < stet_value_count(list) && i < SHOWN; i++) {
         stet_value v = stet_value_at(list, i), space = stet_value_get(v, "space");
         if (i)
             stet_buf_str(r->out, ", ");
-        piece_render_text(r, stet_value_get(v, "piece"));
+        stet_text_value(r, stet_value_get(v, "piece"));
         stet_buf_char(r->out, '/');
-        piece_render_text(r, stet_value_get(v, "node"));
+        stet_text_value(r, stet_value_get(v, "node"));
         if (stet_value_type(space) == STET_TYPE_STRING) {
             stet_buf_str(r->out, " in space ");
-            piece_render_text(r, space);
+            stet_text_value(r, space);
         }
         stet_buf_str(r->out, " (");
-        piece_render_text(r, stet_value_get(v, "state"));
+        stet_text_value(r, stet_value_get(v, "state"));
         stet_buf_char(r->out, ')');
     }
     if (stet_value_count(list) > SHOWN)
@@ -309,11 +307,11 @@ void piece_render_changed(stet_render *r, stet_value row) {
     stet_value changed = stet_value_get(row, "patternChanged"), file = stet_value_get(changed, "file");
     if (stet_value_type(changed) != STET_TYPE_OBJECT)
         return;
-    piece_render_text(r, stet_value_get(row, "piece"));
+    stet_text_value(r, stet_value_get(row, "piece"));
     stet_buf_str(r->out, ": its pattern");
     if (stet_value_type(file) == STET_TYPE_STRING) {
         stet_buf_char(r->out, ' ');
-        piece_render_text(r, file);
+        stet_text_value(r, file);
     }
     stet_buf_printf(r->out, " has changed; the next run sets it up as generation %lld\n",
                     (long long)stet_value_as_int(stet_value_get(changed, "generation")));
@@ -335,7 +333,7 @@ void piece_render_overridden(stet_render *r, stet_value names) {
     enum { SHOWN = 20 }; /* each child may have some */
     for (size_t i = 0; i < stet_value_count(names) && i < SHOWN; i++) {
         stet_buf_str(r->out, i ? ", " : "overridden: ");
-        piece_render_text(r, stet_value_at(names, i));
+        stet_text_value(r, stet_value_at(names, i));
     }
     if (stet_value_count(names) > SHOWN)
         stet_buf_printf(r->out, " and %zu more", stet_value_count(names) - SHOWN);
@@ -363,11 +361,15 @@ void piece_end(piece_call *c) {
     *c = (piece_call){0};
 }
 
-void piece_render_text(stet_render *r, stet_value text) {
-    size_t len;
-    const char *s = stet_value_type(text) == STET_TYPE_STRING ? stet_value_as_string(&text, &len) : NULL;
-    if (s)
-        stet_text_plain(r, s, len);
+stet_value piece_picture(const stet_process *g, const char *format) {
+    stet_buf b = STET_BUF(0);
+    if (strcmp(format, "dot") == 0)
+        stet_process_dot(g, &b);
+    else
+        stet_process_mermaid(g, &b);
+    stet_value v = stet_value_string_n(stet_buf_cstr(&b), b.len);
+    stet_buf_release(&b);
+    return v;
 }
 
 static void render_problem(stet_render *r, stet_value p) {
@@ -378,18 +380,16 @@ static void render_problem(stet_render *r, stet_value p) {
                                                                                      : "failed ");
     stet_value piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node");
     if (stet_value_type(piece) == STET_TYPE_STRING) {
-        piece_render_text(r, piece);
+        stet_text_value(r, piece);
         stet_buf_char(r->out, '/');
-        piece_render_text(r, node);
+        stet_text_value(r, node);
     } else { /* of a whole space */
         stet_buf_str(r->out, "space ");
-        piece_render_text(r, stet_value_get(p, "space"));
+        stet_text_value(r, stet_value_get(p, "space"));
     }
     stet_buf_str(r->out, ": ");
     stet_buf said_why = STET_BUF(0);
-    piece_render_message(&said_why, error,
-                         stet_value_type(piece) == STET_TYPE_STRING ? stet_value_as_string(&piece, NULL) : "",
-                         stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "");
+    piece_render_message(&said_why, error, stet_value_text(&piece, ""), stet_value_text(&node, ""));
     stet_text_plain(r, stet_buf_cstr(&said_why), said_why.len);
     stet_buf_release(&said_why);
     stet_buf_char(r->out, '\n');
@@ -398,7 +398,7 @@ static void render_problem(stet_render *r, stet_value p) {
     for (int i = 0; i < 2; i++) {
         stet_value said = stet_value_get(stet_value_get(error, "details"), streams[i]);
         size_t len;
-        const char *text = stet_value_type(said) == STET_TYPE_STRING ? stet_value_as_string(&said, &len) : NULL;
+        const char *text = stet_value_as_string(&said, &len);
         if (!text)
             continue;
         stet_buf_add(r->out, text, len);
@@ -409,7 +409,7 @@ static void render_problem(stet_render *r, stet_value p) {
     stet_value_as_string(&hint, &hint_len);
     if (stet_value_type(hint) == STET_TYPE_STRING && hint_len > 0) {
         stet_buf_str(r->out, "       ");
-        piece_render_text(r, hint);
+        stet_text_value(r, hint);
         stet_buf_char(r->out, '\n');
     }
 }
@@ -421,13 +421,11 @@ static void render_before(stet_render *r, stet_value list) {
         stet_value p = stet_value_at(list, i), piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node");
         stet_buf why = STET_BUF(0);
         stet_text_styled(r, STET_STYLE_BAD, "failed before ");
-        piece_render_text(r, piece);
+        stet_text_value(r, piece);
         stet_buf_char(r->out, '/');
-        piece_render_text(r, node);
+        stet_text_value(r, node);
         stet_buf_str(r->out, ": ");
-        piece_render_message(&why, stet_value_get(p, "error"),
-                             stet_value_type(piece) == STET_TYPE_STRING ? stet_value_as_string(&piece, NULL) : "",
-                             stet_value_type(node) == STET_TYPE_STRING ? stet_value_as_string(&node, NULL) : "");
+        piece_render_message(&why, stet_value_get(p, "error"), stet_value_text(&piece, ""), stet_value_text(&node, ""));
         stet_text_plain(r, stet_buf_cstr(&why), why.len);
         stet_buf_char(r->out, '\n');
         stet_buf_release(&why);
@@ -442,26 +440,26 @@ static void render_before(stet_render *r, stet_value list) {
 static void render_reason(stet_render *r, stet_value a) {
     stet_value document = stet_value_get(a, "document"), piece = stet_value_get(a, "piece");
     if (stet_value_type(piece) == STET_TYPE_STRING) { /* of another piece */
-        piece_render_text(r, piece);
+        stet_text_value(r, piece);
         stet_buf_char(r->out, '/');
     }
-    piece_render_text(r, stet_value_get(a, "node"));
+    stet_text_value(r, stet_value_get(a, "node"));
     stet_buf_str(r->out, ": ");
-    piece_render_text(r, stet_value_get(a, "state"));
+    stet_text_value(r, stet_value_get(a, "state"));
     stet_buf_str(r->out, ", ");
-    piece_render_text(r, stet_value_get(a, "reason"));
+    stet_text_value(r, stet_value_get(a, "reason"));
     if (stet_value_type(document) == STET_TYPE_STRING) {
         stet_buf_str(r->out, ": ");
-        piece_render_text(r, document);
+        stet_text_value(r, document);
     }
     if (stet_value_type(stet_value_get(a, "scope")) == STET_TYPE_STRING) {
         stet_buf_str(r->out, " (scope ");
-        piece_render_text(r, stet_value_get(a, "scope"));
+        stet_text_value(r, stet_value_get(a, "scope"));
         stet_buf_char(r->out, ')');
     }
     if (stet_value_type(stet_value_get(a, "waitsFor")) == STET_TYPE_STRING) {
         stet_buf_str(r->out, "; waits for ");
-        piece_render_text(r, stet_value_get(a, "waitsFor"));
+        stet_text_value(r, stet_value_get(a, "waitsFor"));
         stet_buf_str(r->out, ", which failed");
     }
     stet_buf_char(r->out, '\n');
@@ -520,14 +518,14 @@ void piece_render_outcome(stet_render *r, stet_value result) {
                     part && failed + aside + left == 0 ? ": what was asked for stands" : "");
     for (size_t i = 0; i < stet_value_count(unverified); i++) {
         stet_buf_str(r->out, i ? ", " : "; not verified: ");
-        piece_render_text(r, stet_value_at(unverified, i));
+        stet_text_value(r, stet_value_at(unverified, i));
     }
     stet_buf_str(r->out, stet_value_count(unverified) ? " did not run (stet run runs all of it)\n" : "\n");
 }
 
 stet_status piece_outcome_verdict(stet_value result) {
     stet_value code = stet_value_get(stet_value_get(result, "resultError"), "code");
-    const char *why = stet_value_type(code) == STET_TYPE_STRING ? stet_value_as_string(&code, NULL) : "";
+    const char *why = stet_value_text(&code, "");
     bool failed = stet_value_as_int(stet_value_get(result, "failed")) > 0 || strcmp(why, "failed") == 0;
     if (!failed && strcmp(why, "conflict") == 0)
         return STET_CONFLICT;
@@ -581,8 +579,8 @@ stet_status piece_fresh(stet_op_ctx *ctx, stet_value args, const stet_docname *n
     stet_project *project;
     stet_value hold[2];
     stet_status status = ctx->project(ctx, &project, err);
-    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[0]),
-                            .branch = piece_text(args, "branch", "", &hold[1]),
+    stet_drive_spec spec = {.space = stet_value_text_at_or(args, "space", "main", &hold[0]),
+                            .branch = stet_value_text_at_or(args, "branch", "", &hold[1]),
                             .ctx = ctx,
                             .note = show_note,
                             .cancelled = stet_op_cancelled};

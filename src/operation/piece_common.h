@@ -38,8 +38,6 @@
 
 /* The piece that `piece` and `scope` of the arguments name; NULL: none is named. Caller frees. */
 STET_CHECKED stet_status piece_named(stet_value args, char **out, stet_error *err);
-/* A string argument, or `otherwise`. `hold` keeps it. */
-const char *piece_text(stet_value args, const char *name, const char *otherwise, stet_value *hold);
 
 /* A project's space opened for a piece, with the scheduler's view of it. */
 typedef struct piece_call {
@@ -119,8 +117,8 @@ void piece_render_changed(stet_render *r, stet_value row);
 /* Appends the message of a failure, without the name of the action at its beginning, which is shown beside it. */
 void piece_render_message(stet_buf *out, stet_value failure, const char *piece, const char *node);
 
-/* Renders a string of a value, shortened for people. */
-void piece_render_text(stet_render *r, stet_value text);
+/* A picture of a graph: `format` is "dot" or "mermaid". The caller releases it. */
+stet_value piece_picture(const stet_process *g, const char *format);
 /* Renders "ran 3, stood 97, failed 0 in 0.12 s", preceded by what failed. */
 void piece_render_outcome(stet_render *r, stet_value result);
 stet_status piece_outcome_verdict(stet_value result);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "fleet/repos.h"
+#include "operation/args.h"
 #include "operation/op.h"
 #include "operation/text.h"
 #include "os/clock.h"
@@ -58,9 +59,7 @@ static void list_render(stet_render *r, stet_value result) {
         stet_buf_str(r->out, "no projects are listed; add one with: stet project add\n");
     for (size_t i = 0; i < stet_value_count(projects); i++) {
         stet_value row = stet_value_at(projects, i), path = stet_value_get(row, "path");
-        size_t len;
-        const char *text = stet_value_as_string(&path, &len);
-        stet_text_plain(r, text, len);
+        stet_text_value(r, path);
         if (!stet_value_as_bool(stet_value_get(row, "present"))) {
             stet_buf_str(r->out, "  ");
             stet_text_styled(r, STET_STYLE_WARN, "missing");
@@ -71,11 +70,8 @@ static void list_render(stet_render *r, stet_value result) {
 
 /* The directory that was named, else the one the command works on. Caller frees. */
 static char *named_dir(stet_op_ctx *ctx, stet_value args) {
-    stet_value dir = stet_value_get(args, "dir");
-    if (stet_value_type(dir) != STET_TYPE_STRING)
-        return stet_strdup(ctx->project_dir ? ctx->project_dir : ctx->cwd);
-    const char *text = stet_value_as_string(&dir, NULL);
-    return text[0] == '/' ? stet_strdup(text) : stet_file_join(ctx->cwd, text);
+    char *dir = stet_op_path_arg(ctx, args, "dir");
+    return dir ? dir : stet_strdup(ctx->project_dir ? ctx->project_dir : ctx->cwd);
 }
 
 static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -100,10 +96,8 @@ static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 
 static void add_render(stet_render *r, stet_value result) {
     stet_value path = stet_value_get(result, "path");
-    size_t len;
-    const char *text = stet_value_as_string(&path, &len);
     stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "added")) ? "added " : "already listed: ");
-    stet_text_plain(r, text, len);
+    stet_text_value(r, path);
     stet_buf_char(r->out, '\n');
 }
 
@@ -128,10 +122,8 @@ static stet_status remove_run(stet_op_ctx *ctx, stet_value args, stet_value *res
 
 static void remove_render(stet_render *r, stet_value result) {
     stet_value path = stet_value_get(result, "path");
-    size_t len;
-    const char *text = stet_value_as_string(&path, &len);
     stet_buf_str(r->out, "removed ");
-    stet_text_plain(r, text, len);
+    stet_text_value(r, path);
     stet_buf_str(r->out, " from the list; its files are as they were\n");
 }
 

@@ -1,6 +1,7 @@
 /* queue.c - the operations queue add, list, show, drain, cancel, move, requeue, done and work. */
 
 #include "fleet/queue.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -38,12 +39,12 @@ static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_value app, workflow, run, note;
     stet_registry *reg = NULL;
     const stet_fleet_record *rec = NULL;
-    stet_queue_spec spec = {.app = stet_runs_text(args, "app", &app),
-                            .workflow = stet_runs_text(args, "workflow", &workflow),
-                            .run_id = stet_runs_text(args, "run_id", &run),
+    stet_queue_spec spec = {.app = stet_value_text_at(args, "app", &app),
+                            .workflow = stet_value_text_at(args, "workflow", &workflow),
+                            .run_id = stet_value_text_at(args, "run_id", &run),
                             .priority = stet_value_as_int(stet_value_get(args, "priority")),
                             .inputs = stet_value_get(args, "input"),
-                            .note = stet_runs_text(args, "note", &note),
+                            .note = stet_value_text_at(args, "note", &note),
                             .max_attempts = stet_value_as_int(stet_value_get(args, "max_attempts"))};
     stet_status st = open_queue(&q, &home, err);
     /* An entry for a run that is not there could only fail later. */
@@ -78,7 +79,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     if (st == STET_OK)
         st = stet_runs_repo(ctx, args, &repo, err);
     if (st == STET_OK)
-        st = stet_queue_list(&q, repo, stet_runs_text(args, "status", &status), &entries, err);
+        st = stet_queue_list(&q, repo, stet_value_text_at(args, "status", &status), &entries, err);
     if (st == STET_OK) {
         *result = stet_value_object();
         stet_value_put(result, "schemaVersion", stet_value_int(STET_QUEUE_SCHEMA));
@@ -97,7 +98,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value id;
     stet_status st = open_queue(&q, &home, err);
     if (st == STET_OK)
-        st = stet_queue_show(&q, stet_runs_text(args, "id", &id), result, err);
+        st = stet_queue_show(&q, stet_value_text_at(args, "id", &id), result, err);
     stet_free(home);
     return st;
 }
@@ -131,9 +132,9 @@ static stet_status change(stet_value args, stet_queue_move move, stet_value *res
     stet_value id, note;
     stet_status st = open_queue(&q, &home, err);
     if (st == STET_OK)
-        st = stet_queue_change(&q, stet_runs_text(args, "id", &id), move,
-                               stet_value_as_int(stet_value_get(args, "priority")), stet_runs_text(args, "note", &note),
-                               result, err);
+        st = stet_queue_change(&q, stet_value_text_at(args, "id", &id), move,
+                               stet_value_as_int(stet_value_get(args, "priority")),
+                               stet_value_text_at(args, "note", &note), result, err);
     stet_free(home);
     return st;
 }
@@ -247,9 +248,7 @@ static void put_entries(stet_render *r, stet_value entries) {
         stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(e, "attempts")));
         stet_table_cell(&t, named(e, &keep));
         stet_table_cell(&t, slash != NULL ? slash + 1 : "");
-        stet_table_cell(&t, stet_value_type(error) == STET_TYPE_STRING  ? stet_value_as_string(&error, NULL)
-                            : stet_value_type(note) == STET_TYPE_STRING ? stet_value_as_string(&note, NULL)
-                                                                        : "");
+        stet_table_cell(&t, stet_value_text(&error, stet_value_text(&note, "")));
     }
     if (stet_value_count(entries) > 0)
         stet_table_print(&t, r, true);

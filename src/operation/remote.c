@@ -54,13 +54,11 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         st = stet_remote_list(r, &rows, err);
     for (size_t i = 0; i < rows.len; i++) {
         stet_value row = stet_value_object(), text;
-        char time[STET_TIME_TEXT];
-        stet_time_print(rows.at[i].added_ms, time);
         if (stet_value_string_checked(rows.at[i].uri, strlen(rows.at[i].uri), &text, NULL) != STET_OK)
             text = stet_value_string("");
         stet_value_put(&row, "name", stet_value_string(rows.at[i].name));
         stet_value_put(&row, "uri", text);
-        stet_value_put(&row, "addedAt", stet_value_string(time));
+        stet_value_put(&row, "addedAt", stet_time_value(rows.at[i].added_ms));
         stet_value_push(&list, row);
     }
     stet_remote_rows_release(&rows);

@@ -11,10 +11,6 @@ stet_status stet_repo_op_open(stet_op_ctx *ctx, stet_repo **out, stet_error *err
                          : st;
 }
 
-const char *stet_repo_op_text(const stet_value *v, const char *otherwise) {
-    return stet_value_type(*v) == STET_TYPE_STRING ? stet_value_as_string(v, NULL) : otherwise;
-}
-
 void stet_repo_op_short(stet_value id, char out[16]) {
     if (stet_value_type(id) != STET_TYPE_STRING) {
         memcpy(out, "-", 2);

@@ -7,8 +7,6 @@
 
 /* Opens the repository of the project; read-only if the operation only reads. */
 stet_status stet_repo_op_open(stet_op_ctx *ctx, stet_repo **out, stet_error *err);
-/* The text of a string argument, or `otherwise`. Lives as long as the arguments. */
-const char *stet_repo_op_text(const stet_value *v, const char *otherwise);
 /* The first 12 digits of an id, or "-" for null. */
 void stet_repo_op_short(stet_value id, char out[16]);
 

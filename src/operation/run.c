@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/pattern_toml.h"
+#include "operation/args.h"
 #include "operation/piece_common.h"
 #include "operation/runs_common.h"
 #include "operation/text.h"
@@ -48,12 +50,12 @@ static char *find_upward(const char *from) {
 /* The first word is a pattern if there is such a file; else it is a node like the others, of the nearest stet.toml. */
 static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path, stet_value *nodes, stet_error *err) {
     stet_value hold;
-    const char *word = piece_text(args, "pattern", "", &hold);
+    const char *word = stet_value_text_at_or(args, "pattern", "", &hold);
     *nodes = stet_value_type(stet_value_get(args, "node")) == STET_TYPE_ARRAY
                  ? stet_value_retain(stet_value_get(args, "node"))
                  : stet_value_array();
     if (*word) {
-        *path = word[0] == '/' ? stet_strdup(word) : stet_file_join(ctx->cwd, word);
+        *path = stet_op_path(ctx, word);
         size_t len = strlen(word);
         static const char *const ends[] = {".json", ".toml", ".js", ".mjs"};
         bool named = strchr(word, '/') != NULL;
@@ -84,11 +86,11 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_status status = which_pattern(ctx, args, &path, &nodes, err);
     if (status != STET_OK)
         return status;
-    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[1]),
-                            .branch = piece_text(args, "branch", "", &hold[2]),
+    stet_drive_spec spec = {.space = stet_value_text_at_or(args, "space", "main", &hold[1]),
+                            .branch = stet_value_text_at_or(args, "branch", "", &hold[2]),
                             .pattern = path,
-                            .piece = piece_text(args, "piece", NULL, &hold[3]),
-                            .scope = piece_text(args, "scope", NULL, &hold[4]),
+                            .piece = stet_value_text_at(args, "piece", &hold[3]),
+                            .scope = stet_value_text_at(args, "scope", &hold[4]),
                             .set = stet_value_get(args, "set"),
                             .unset = stet_value_get(args, "unset"),
                             .demand = stet_value_get(args, "demand"),
@@ -115,10 +117,10 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 
 static stet_status pull_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value hold[4];
-    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[0]),
-                            .branch = piece_text(args, "branch", "", &hold[1]),
-                            .piece = piece_text(args, "piece", "", &hold[2]),
-                            .scope = piece_text(args, "scope", NULL, &hold[3]),
+    stet_drive_spec spec = {.space = stet_value_text_at_or(args, "space", "main", &hold[0]),
+                            .branch = stet_value_text_at_or(args, "branch", "", &hold[1]),
+                            .piece = stet_value_text_at_or(args, "piece", "", &hold[2]),
+                            .scope = stet_value_text_at(args, "scope", &hold[3]),
                             .demand = stet_value_get(args, "demand"),
                             .retry_failed = !stet_value_as_bool(stet_value_get(args, "no_retry_failed")),
                             .result = STET_DRIVE_NEED_RESULT,

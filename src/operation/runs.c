@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "fleet/manage.h"
 #include "operation/runs_common.h"
 #include "os/clock.h"
@@ -18,7 +19,7 @@ static stet_status search_run(stet_op_ctx *ctx, stet_value args, stet_value *res
 static void search_render(stet_render *r, stet_value result) {
     stet_value records = stet_value_get(result, "records"),
                order = stet_value_get(stet_value_get(result, "query"), "order");
-    const char *first = stet_value_type(order) == STET_TYPE_STRING ? stet_value_as_string(&order, NULL) : "oldest";
+    const char *first = stet_value_text(&order, "oldest");
     stet_runs_put_records(r, records);
     stet_runs_put_page(r, result, stet_value_count(records), first);
     if (stet_value_type(stet_value_get(result, "nextCursor")) == STET_TYPE_STRING && strcmp(first, "oldest") == 0)
@@ -26,7 +27,7 @@ static void search_render(stet_render *r, stet_value result) {
     stet_runs_put_freshness(r, stet_value_get(result, "freshness"));
     stet_runs_put_problems(r, stet_value_get(result, "problems"));
     stet_value next = stet_value_get(result, "nextAction");
-    const char *step = stet_value_type(next) == STET_TYPE_STRING ? stet_value_as_string(&next, NULL) : "";
+    const char *step = stet_value_text(&next, "");
     if (strcmp(step, "stet runs search") != 0) /* which is what was just done */
         stet_runs_put_next(r, next);
 }
@@ -93,7 +94,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value keep;
     stet_registry *reg = NULL;
     const stet_fleet_record *rec = NULL, *last = NULL;
-    const char *id = stet_runs_text(args, "run_id", &keep), *from = "home";
+    const char *id = stet_value_text_at(args, "run_id", &keep), *from = "home";
     char *repo = NULL;
     stet_error why = STET_ERROR_INIT;
     stet_status st = stet_runs_repo(ctx, args, &repo, err);
@@ -281,7 +282,7 @@ static stet_status compare_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     size_t got = 0;
     for (int i = 0; i < 2 && st == STET_OK; i++) {
         stet_value keep;
-        st = stet_registry_find(reg, stet_runs_text(args, keys[i], &keep), NULL, &rec[i], NULL, NULL, err);
+        st = stet_registry_find(reg, stet_value_text_at(args, keys[i], &keep), NULL, &rec[i], NULL, NULL, err);
         if (st == STET_OK)
             st = stet_fleet_record_reread(rec[i], &s[i], err);
         if (st == STET_OK)
@@ -302,9 +303,7 @@ static stet_status compare_run(stet_op_ctx *ctx, stet_value args, stet_value *re
 
 static void put_side(stet_render *r, stet_value v) {
     if (stet_value_type(v) == STET_TYPE_STRING) {
-        size_t len;
-        const char *s = stet_value_as_string(&v, &len);
-        stet_text_plain(r, s, len);
+        stet_text_value(r, v);
     } else {
         char *text = stet_json_print(v, STET_JSON_CANONICAL, NULL);
         stet_text_plain(r, text, strlen(text));

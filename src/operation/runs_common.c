@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "fleet/repos.h"
+#include "operation/args.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
@@ -64,11 +66,6 @@ const char *stet_runs_actor(void) {
     return name != NULL && *name != 0 ? name : "unknown";
 }
 
-const char *stet_runs_text(stet_value args, const char *key, stet_value *keep) {
-    *keep = stet_value_get(args, key);
-    return stet_value_as_string(keep, NULL);
-}
-
 static bool give_up(void *context) {
     stet_op_ctx *ctx = context;
     return ctx->cancelled(ctx);
@@ -116,12 +113,11 @@ stet_status stet_runs_load(stet_op_ctx *ctx, stet_value args, stet_registry **ou
 }
 
 stet_status stet_runs_repo(stet_op_ctx *ctx, stet_value args, char **out, stet_error *err) {
-    stet_value keep;
-    const char *text = stet_runs_text(args, "repo", &keep);
+    char *path = stet_op_path_arg(ctx, args, "repo");
     *out = NULL;
-    if (text == NULL)
+    if (path == NULL)
         return STET_OK;
-    char *path = text[0] == '/' ? stet_strdup(text) : stet_file_join(ctx->cwd, text), *home = NULL;
+    char *home = NULL;
     stet_project *p = NULL;
     stet_error why = STET_ERROR_INIT;
     stet_value known = stet_value_null();
@@ -153,7 +149,7 @@ stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, s
                            const stet_fleet_record **out, const char **from, stet_error *err) {
     stet_value keep;
     char *repo;
-    const char *id = stet_runs_text(args, key, &keep);
+    const char *id = stet_value_text_at(args, key, &keep);
     stet_status st = stet_runs_repo(ctx, args, &repo, err);
     if (st != STET_OK)
         return st;
@@ -174,17 +170,17 @@ stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_fleet_query 
     stet_value statuses = stet_value_get(args, "status"), archived = stet_value_get(args, "include_archived");
     stet_value limit = stet_value_get(args, "limit");
     *keep = (stet_runs_query_keep){.repo = NULL};
-    *q = (stet_fleet_query){.app = stet_runs_text(args, "app", &keep->app),
-                            .text = stet_runs_text(args, "text", &keep->text),
-                            .label = stet_runs_text(args, "label", &keep->label),
-                            .cursor = stet_runs_text(args, "cursor", &keep->cursor),
+    *q = (stet_fleet_query){.app = stet_value_text_at(args, "app", &keep->app),
+                            .text = stet_value_text_at(args, "text", &keep->text),
+                            .label = stet_value_text_at(args, "label", &keep->label),
+                            .cursor = stet_value_text_at(args, "cursor", &keep->cursor),
                             .since_ms = stet_value_as_int(stet_value_get(args, "since")),
                             .until_ms = stet_value_as_int(stet_value_get(args, "until")),
                             .leave_archived =
                                 stet_value_type(archived) == STET_TYPE_BOOL && !stet_value_as_bool(archived),
                             .limit = stet_value_type(limit) == STET_TYPE_INT ? (size_t)stet_value_as_int(limit) : 0,
                             .offset = (size_t)stet_value_as_int(stet_value_get(args, "offset"))};
-    const char *order = stet_runs_text(args, "order", &keep->order);
+    const char *order = stet_value_text_at(args, "order", &keep->order);
     q->newest_first = order != NULL && strcmp(order, "newest") == 0;
     for (size_t i = 0; i < stet_value_count(statuses); i++) {
         stet_value name = stet_value_at(statuses, i);
@@ -207,9 +203,7 @@ stet_value stet_runs_query_value(stet_value args) {
             (stet_value_type(arg) == STET_TYPE_ARRAY && stet_value_count(arg) == 0))
             continue;
         if (strcmp(keys[i], "since") == 0 || strcmp(keys[i], "until") == 0) {
-            char text[STET_TIME_TEXT];
-            stet_time_print(stet_value_as_int(arg), text);
-            stet_value_put(&v, keys[i], stet_value_string(text));
+            stet_value_put(&v, keys[i], stet_time_value(stet_value_as_int(arg)));
         } else
             stet_value_put(&v, strcmp(keys[i], "include_archived") == 0 ? "includeArchived" : keys[i],
                            stet_value_retain(arg));

@@ -88,8 +88,6 @@ STET_CHECKED stet_status stet_runs_page(stet_op_ctx *ctx, stet_value args, bool 
                                         stet_value *out, stet_error *err);
 
 const char *stet_runs_actor(void);
-/* A string argument or NULL. `keep` holds its bytes. */
-const char *stet_runs_text(stet_value args, const char *key, stet_value *keep);
 
 /* Exit status: corrupt if files of the registry could not be read (named in `problems`). */
 stet_status stet_runs_verdict(stet_value result);

@@ -6,9 +6,11 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "fleet/bundle.h"
 #include "fleet/run.h"
+#include "operation/args.h"
 #include "operation/runs_common.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -152,7 +154,7 @@ static stet_status logs_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         return st;
     reading r = {.ctx = ctx,
                  .dir = stet_fleet_record_dir(rec),
-                 .task = stet_runs_text(args, "task", &keep),
+                 .task = stet_value_text_at(args, "task", &keep),
                  .logs = stet_value_array(),
                  .follow = stet_value_as_bool(stet_value_get(args, "follow")),
                  .tail_bytes = stet_value_as_int(stet_value_get(args, "bytes"))};
@@ -350,9 +352,7 @@ static void tail_render(stet_render *r, stet_value result) {
 }
 
 static stet_value info_value(const stet_bundle_info *info, const char *path) {
-    char hex[STET_HASH_HEX];
     stet_value v = stet_value_object(), file;
-    stet_hash_hex(info->sha256, hex);
     if (stet_value_string_checked(path, strlen(path), &file, NULL) != STET_OK)
         file = stet_value_string("");
     stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
@@ -360,16 +360,8 @@ static stet_value info_value(const stet_bundle_info *info, const char *path) {
     stet_value_put(&v, "file", file);
     stet_value_put(&v, "files", stet_value_int((int64_t)info->files));
     stet_value_put(&v, "bytes", stet_value_int((int64_t)info->bytes));
-    stet_value_put(&v, "sha256", stet_value_string(hex));
+    stet_value_put(&v, "sha256", stet_hash_text(info->sha256));
     return v;
-}
-
-static char *file_arg(stet_op_ctx *ctx, stet_value args, const char *key) {
-    stet_value keep;
-    const char *text = stet_runs_text(args, key, &keep);
-    if (text == NULL)
-        return NULL;
-    return text[0] == '/' ? stet_strdup(text) : stet_file_join(ctx->cwd, text);
 }
 
 static stet_status export_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -379,7 +371,7 @@ static stet_status export_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
     if (st != STET_OK)
         return st;
-    char *path = file_arg(ctx, args, "output"), *dir = stet_fleet_record_dir(rec);
+    char *path = stet_op_path_arg(ctx, args, "output"), *dir = stet_fleet_record_dir(rec);
     if (path == NULL) {
         char *name = stet_asprintf("%s.stet-run", rec->id);
         path = stet_file_join(ctx->cwd, name);
@@ -412,7 +404,7 @@ static stet_status import_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_status st = verify ? STET_OK : ctx->project(ctx, &p, err);
     if (st != STET_OK)
         return st;
-    char *path = file_arg(ctx, args, "file");
+    char *path = stet_op_path_arg(ctx, args, "file");
     st = stet_bundle_import(p, path, verify, &info, err);
     if (st == STET_OK) {
         *result = info_value(&info, path);

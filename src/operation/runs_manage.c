@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "fleet/manage.h"
 #include "fleet/run.h"
 #include "operation/runs_common.h"
@@ -290,7 +291,7 @@ static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_registry *reg = NULL;
     stet_fleet_records runs = {0};
     char *repo = NULL, now[STET_TIME_TEXT];
-    const char *reason = stet_runs_text(args, "reason", &keep_reason);
+    const char *reason = stet_value_text_at(args, "reason", &keep_reason);
     bool unarchive = stet_value_as_bool(stet_value_get(args, "unarchive")),
          dry = stet_value_as_bool(stet_value_get(args, "dry_run"));
     int64_t now_ms = stet_clock_ms();
@@ -298,7 +299,7 @@ static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     if (st == STET_OK)
         st = stet_runs_repo(ctx, args, &repo, err);
     q.repo = repo;
-    q.app = stet_runs_text(args, "app", &keep_app);
+    q.app = stet_value_text_at(args, "app", &keep_app);
     q.until_ms = stet_value_as_int(stet_value_get(args, "until"));
     if (st == STET_OK)
         st = stet_runs_load(ctx, args, &reg, err);
@@ -352,7 +353,7 @@ static stet_status rerun_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_registry *reg;
     const stet_fleet_record *rec;
     stet_value keep, provenance, actions = stet_value_array();
-    const char *reason = stet_runs_text(args, "reason", &keep);
+    const char *reason = stet_value_text_at(args, "reason", &keep);
     char id[STET_RUN_ID_MAX + 1];
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
     if (st != STET_OK) {
@@ -401,7 +402,7 @@ static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_registry *reg;
     const stet_fleet_record *rec;
     stet_value keep;
-    const char *reason = stet_runs_text(args, "reason", &keep);
+    const char *reason = stet_value_text_at(args, "reason", &keep);
     bool asked = false;
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
     if (st != STET_OK)
@@ -477,10 +478,8 @@ static void label_render(stet_render *r, stet_value result) {
     stet_buf_char(r->out, ':');
     for (size_t i = 0; i < stet_value_count(labels); i++) {
         stet_value label = stet_value_at(labels, i);
-        size_t len;
-        const char *s = stet_value_as_string(&label, &len);
         stet_buf_char(r->out, ' ');
-        stet_text_plain(r, s, len);
+        stet_text_value(r, label);
     }
     stet_buf_str(r->out, stet_value_count(labels) == 0 ? " no labels\n" : "\n");
 }

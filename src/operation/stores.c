@@ -166,22 +166,15 @@ static stet_status verdict(stet_value result) {
     return stet_value_as_bool(stet_value_get(result, "ok")) ? STET_OK : STET_FAILED;
 }
 
-static void put_member(stet_render *r, stet_value object, const char *key) {
-    stet_value v = stet_value_get(object, key);
-    size_t len = 0;
-    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : "";
-    stet_text_plain(r, text, len);
-}
-
 static void put_problems(stet_render *r, stet_value problems) {
     for (size_t i = 0; i < stet_value_count(problems); i++) {
         stet_value problem = stet_value_at(problems, i), where = stet_value_get(problem, "where");
         stet_buf_str(r->out, "  ");
         if (stet_value_type(where) == STET_TYPE_STRING && *stet_value_as_string(&where, NULL)) {
-            put_member(r, problem, "where");
+            stet_text_value(r, stet_value_get(problem, "where"));
             stet_buf_str(r->out, ": ");
         }
-        put_member(r, problem, "what");
+        stet_text_value(r, stet_value_get(problem, "what"));
         stet_buf_str(r->out, stet_value_as_bool(stet_value_get(problem, "repaired")) ? " (repaired)\n" : "\n");
     }
 }
@@ -275,14 +268,14 @@ static void put_outputs(stet_render *r, stet_value outputs, bool dry_run) {
     stet_value gone = stet_value_get(outputs, "removed"), kept = stet_value_get(outputs, "kept");
     for (size_t i = 0; i < stet_value_count(gone); i++) {
         stet_buf_str(r->out, dry_run ? "  would remove " : "  removed ");
-        put_member(r, stet_value_at(gone, i), "path");
+        stet_text_value(r, stet_value_get(stet_value_at(gone, i), "path"));
         stet_buf_char(r->out, '\n');
     }
     for (size_t i = 0; i < stet_value_count(kept); i++) {
         stet_buf_str(r->out, "  kept ");
-        put_member(r, stet_value_at(kept, i), "path");
+        stet_text_value(r, stet_value_get(stet_value_at(kept, i), "path"));
         stet_buf_str(r->out, ": ");
-        put_member(r, stet_value_at(kept, i), "why");
+        stet_text_value(r, stet_value_get(stet_value_at(kept, i), "why"));
         stet_buf_char(r->out, '\n');
     }
     stet_buf_printf(r->out, "outputs of commands that are gone: %s %zu, kept %zu\n",
@@ -303,7 +296,7 @@ static void gc_render(stet_render *r, stet_value result) {
         stet_buf_char(r->out, '\n');
         if (strcmp(text, "failed") == 0) {
             stet_buf_str(r->out, "  ");
-            put_member(r, stet_value_get(row, "error"), "message");
+            stet_text_value(r, stet_value_get(stet_value_get(row, "error"), "message"));
             stet_buf_char(r->out, '\n');
         }
         int64_t left = stet_value_as_int(stet_value_get(stet_value_get(row, "report"), "outputs"));

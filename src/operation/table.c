@@ -12,6 +12,7 @@
 
 #define OP_ARRAYS(X)                                                                                                   \
     X(stet_ops_doc)                                                                                                    \
+    X(stet_ops_branch)                                                                                                 \
     X(stet_ops_space)                                                                                                  \
     X(stet_ops_watch)                                                                                                  \
     X(stet_ops_init)                                                                                                   \
@@ -32,13 +33,13 @@
     X(stet_ops_piece)                                                                                                  \
     X(stet_ops_send)                                                                                                   \
     X(stet_ops_run)                                                                                                    \
-    X(stet_ops_state)                                                                                                  \
+    X(stet_ops_status)                                                                                                 \
+    X(stet_ops_action)                                                                                                 \
     X(stet_ops_why)                                                                                                    \
     X(stet_ops_file)                                                                                                   \
     X(stet_ops_dag)                                                                                                    \
     X(stet_ops_dag_object)                                                                                             \
     X(stet_ops_remote)                                                                                                 \
-    X(stet_ops_convert)                                                                                                \
     X(stet_ops_call)                                                                                                   \
     X(stet_ops_worker)                                                                                                 \
     /* one line each */

@@ -39,6 +39,13 @@ void stet_text_plain(stet_render *r, const char *text, size_t len) {
     }
 }
 
+void stet_text_value(stet_render *r, stet_value text) {
+    size_t len;
+    const char *bytes = stet_value_as_string(&text, &len);
+    if (bytes)
+        stet_text_plain(r, bytes, len);
+}
+
 void stet_text_styled(stet_render *r, stet_style style, const char *text) {
     static const char *const codes[] = {[STET_STYLE_BOLD] = "1",
                                         [STET_STYLE_DIM] = "2",

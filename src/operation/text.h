@@ -16,6 +16,7 @@ typedef enum stet_style {
  * can't control a terminal. */
 void stet_text_styled(stet_render *r, stet_style style, const char *text);
 void stet_text_plain(stet_render *r, const char *text, size_t len);
+void stet_text_value(stet_render *r, stet_value text); /* a string value, plain; nothing for any other */
 
 /* Wraps paragraphs to `width` columns, each line after `indent` blanks; with `hanging` the first line has no indent. An
  * empty line separates paragraphs; a line that begins with a blank is kept as it is. Ends in a newline. */

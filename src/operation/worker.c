@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "call/calls.h"
+#include "operation/args.h"
 #include "operation/op.h"
 
 static bool stop(void *context) {
@@ -21,28 +23,13 @@ static const char *const events[] = {"taken", "ok", "error", "lost"};
 static void tell(void *context, stet_worker_event event, stet_hash key, const char *function) {
     stet_op_ctx *ctx = context;
     stet_value v = stet_value_object();
-    char hex[STET_HASH_HEX];
-    stet_hash_hex(key, hex);
     stet_value_put(&v, "event", stet_value_string(events[event]));
-    stet_value_put(&v, "key", stet_value_string(hex));
+    stet_value_put(&v, "key", stet_hash_text(key));
     stet_value_put(&v, "function", stet_value_string(function));
     if (ctx->emit(ctx, v, NULL) != STET_OK) {
         /* nobody reads it: the work goes on, and `cancelled` tells if it should not */
     }
     stet_value_release(v);
-}
-
-static stet_status time_arg(stet_value args, const char *name, int64_t *ms, stet_error *err) {
-    stet_value v;
-    if (!stet_value_find(args, name, strlen(name), &v))
-        return STET_OK;
-    const char *text = stet_value_as_string(&v, NULL);
-    *ms = strcmp(text, "0") == 0 ? 0 : stet_units_ms(v);
-    if (*ms >= 0)
-        return STET_OK;
-    stet_fail(err, STET_INVALID, "--%s is no time", name);
-    stet_hint(err, "write seconds, or 90s, 10m, 2h");
-    return STET_INVALID;
 }
 
 static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -64,13 +51,12 @@ static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     if (status != STET_OK)
         return status;
     o.lease_ms = config.lease_ms;
-    status = time_arg(args, "idle", &o.idle_ms, err);
+    status = stet_op_duration_arg(args, "idle", true, &o.idle_ms, err);
     if (status == STET_OK)
-        status = time_arg(args, "lease", &o.lease_ms, err);
+        status = stet_op_duration_arg(args, "lease", true, &o.lease_ms, err);
     if (status == STET_OK)
         status = stet_repo_open(p, 0, &own, err);
-    const char *given =
-        stet_value_type(remote) == STET_TYPE_STRING ? stet_value_as_string(&remote, NULL) : config.remote;
+    const char *given = stet_value_text(&remote, config.remote);
     if (status == STET_OK && given)
         status = stet_calls_remote(own, given, &uri, err);
     else if (status == STET_OK)

@@ -93,6 +93,12 @@ void stet_time_print(int64_t ms, char out[STET_TIME_TEXT]) {
              (unsigned)(rest % MS_PER_S));
 }
 
+stet_value stet_time_value(int64_t ms) {
+    char text[STET_TIME_TEXT];
+    stet_time_print(ms, text);
+    return stet_value_string(text);
+}
+
 /* Exactly `digits` digits at *p; moves past them. */
 static bool number(const char **p, const char *end, int digits, unsigned *out) {
     unsigned v = 0;

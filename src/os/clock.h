@@ -13,6 +13,7 @@ extern int64_t (*stet_clock_hook)(void); /* if set: returns nanoseconds since 19
 #define STET_TIME_TEXT 32
 /* Prints RFC 3339 in UTC with milliseconds: 2026-11-15T17:45:00.123Z */
 void stet_time_print(int64_t ms, char out[STET_TIME_TEXT]);
+stet_value stet_time_value(int64_t ms); /* the same, as a string value */
 /* Reads RFC 3339 with any offset and fraction, or a date (midnight UTC). */
 bool stet_time_parse(const char *text, size_t len, int64_t *ms);
 /* Reads the above and what people type: "2h", "3d ago", "yesterday", "now"; relative to `now_ms`. Everything else is

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "repo/text.h"
 
@@ -19,31 +20,9 @@ const char *stet_record_type_name(stet_record_type type) {
     return type_names[type];
 }
 
-stet_value stet_hash_text(stet_hash id) {
-    char hex[STET_HASH_HEX];
-    stet_hash_hex(id, hex);
-    return stet_value_string(hex);
-}
-
-bool stet_hash_of_text(stet_value v, stet_hash *out) {
-    size_t len;
-    if (stet_value_type(v) != STET_TYPE_STRING)
-        return false;
-    const char *s = stet_value_as_string(&v, &len);
-    return stet_hash_of_hex(s, len, out);
-}
-
 static bool is_id(stet_value v) {
     stet_hash h;
     return stet_hash_of_text(v, &h);
-}
-
-static bool text_is(stet_value v, const char *text) {
-    size_t len;
-    if (stet_value_type(v) != STET_TYPE_STRING)
-        return false;
-    const char *s = stet_value_as_string(&v, &len);
-    return len == strlen(text) && memcmp(s, text, len) == 0;
 }
 
 static bool ids_of(stet_value list) {
@@ -107,20 +86,20 @@ static const char *check_datum(stet_value r) {
         !stet_value_find(r, "payload", 7, &payload))
         return "a datum has a kind and a payload, and nothing else";
     stet_type t = stet_value_type(payload);
-    if (text_is(kind, "null"))
+    if (stet_value_text_is(kind, "null"))
         return t == STET_TYPE_NULL ? NULL : "the payload of null is null";
-    if (text_is(kind, "bool"))
+    if (stet_value_text_is(kind, "bool"))
         return t == STET_TYPE_BOOL ? NULL : "the payload of a bool is true or false";
-    if (text_is(kind, "int"))
+    if (stet_value_text_is(kind, "int"))
         return t == STET_TYPE_INT ? NULL : "the payload of an int is an integer";
-    if (text_is(kind, "double"))
+    if (stet_value_text_is(kind, "double"))
         return t == STET_TYPE_DOUBLE ? NULL : "the payload of a double is a number that is no integer";
-    if (text_is(kind, "string"))
+    if (stet_value_text_is(kind, "string"))
         return is_text(payload) ? NULL : "the payload of a string is a string, in normal form C";
-    if (text_is(kind, "uri"))
+    if (stet_value_text_is(kind, "uri"))
         return is_uri(payload) && !reserved(payload) ? NULL
                                                      : "the payload of a uri is a canonical URI, and not one of dml:";
-    if (text_is(kind, "bytes")) {
+    if (stet_value_text_is(kind, "bytes")) {
         size_t len, out_len;
         if (t != STET_TYPE_STRING)
             return "the payload of bytes is base64url";
@@ -130,8 +109,8 @@ static const char *check_datum(stet_value r) {
         free(out);
         return fine ? NULL : "the payload of bytes is base64url";
     }
-    bool set = text_is(kind, "set");
-    if (set || text_is(kind, "list")) {
+    bool set = stet_value_text_is(kind, "set");
+    if (set || stet_value_text_is(kind, "list")) {
         if (!ids_of(payload))
             return "the payload of a list or a set is an array of ids";
         for (size_t i = 1; set && i < stet_value_count(payload); i++)
@@ -139,7 +118,7 @@ static const char *check_datum(stet_value r) {
                 return "the ids of a set are sorted, each there once";
         return NULL;
     }
-    if (text_is(kind, "map")) {
+    if (stet_value_text_is(kind, "map")) {
         if (t != STET_TYPE_ARRAY)
             return "the payload of a map is an array of pairs";
         for (size_t i = 0; i < stet_value_count(payload); i++) {
@@ -157,12 +136,12 @@ static const char *check_datum(stet_value r) {
 
 static const char *check_node(stet_value r) {
     stet_value kind = stet_value_get(r, "kind");
-    if (text_is(kind, "literal") || text_is(kind, "import"))
+    if (stet_value_text_is(kind, "literal") || stet_value_text_is(kind, "import"))
         return stet_value_count(r) == 3 && is_id(stet_value_get(r, "target"))
                    ? NULL
                    : "a literal or import has a target, an id";
-    bool builtin = text_is(kind, "builtin");
-    if (!builtin && !text_is(kind, "call"))
+    bool builtin = stet_value_text_is(kind, "builtin");
+    if (!builtin && !stet_value_text_is(kind, "call"))
         return "unknown kind of node";
     stet_value function = stet_value_get(r, "function");
     if (stet_value_count(r) != 4 || !is_uri(function) || !ids_of(stet_value_get(r, "inputs")))
@@ -181,7 +160,7 @@ static const char *check_exec(stet_value r) {
                timings = stet_value_get(r, "timings");
     if (stet_value_count(r) != 6 || !is_id(stet_value_get(r, "node")) || !is_id(stet_value_get(r, "result")))
         return "an exec has a node and a result, ids";
-    if (!text_is(status, "ok") && !text_is(status, "error"))
+    if (!stet_value_text_is(status, "ok") && !stet_value_text_is(status, "error"))
         return "the status of an exec is ok or error";
     if (stet_value_type(attempt) != STET_TYPE_INT || stet_value_as_int(attempt) < 1)
         return "the attempt of an exec is a positive integer";
@@ -263,7 +242,7 @@ static const char *check_tombstone(stet_value r) {
 static const char *check(stet_value r, stet_record_type type) {
     static const char *(*const checks[STET_RECORD_TYPES])(stet_value) = {
         check_datum, check_node, check_dag, check_exec, check_tree, check_commit, check_execmap, check_tombstone};
-    if (stet_value_type(r) != STET_TYPE_OBJECT || !text_is(stet_value_get(r, "type"), type_names[type]))
+    if (stet_value_type(r) != STET_TYPE_OBJECT || !stet_value_text_is(stet_value_get(r, "type"), type_names[type]))
         return "it is of another type";
     return checks[type](r);
 }
@@ -351,14 +330,15 @@ void stet_record_named(stet_value r, stet_record_type type, stet_record_list *ou
     stet_value kind = stet_value_get(r, "kind"), payload = stet_value_get(r, "payload");
     switch (type) {
     case STET_RECORD_DATUM:
-        if (text_is(kind, "list") || text_is(kind, "set"))
+        if (stet_value_text_is(kind, "list") || stet_value_text_is(kind, "set"))
             name_each(out, payload, STET_RECORD_DATUM);
-        else if (text_is(kind, "map"))
+        else if (stet_value_text_is(kind, "map"))
             for (size_t i = 0; i < stet_value_count(payload); i++)
                 name_each(out, stet_value_at(payload, i), STET_RECORD_DATUM);
         break;
     case STET_RECORD_NODE:
-        name(out, stet_value_get(r, "target"), text_is(kind, "import") ? STET_RECORD_DAG : STET_RECORD_DATUM);
+        name(out, stet_value_get(r, "target"),
+             stet_value_text_is(kind, "import") ? STET_RECORD_DAG : STET_RECORD_DATUM);
         name_each(out, stet_value_get(r, "inputs"), STET_RECORD_NODE);
         break;
     case STET_RECORD_DAG:

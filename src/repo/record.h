@@ -113,7 +113,4 @@ STET_CHECKED stet_status stet_node_call(const char *function, const stet_hash *i
 STET_CHECKED stet_status stet_dag_id(stet_hash root, stet_value names, const stet_record_sink *sink, stet_hash *id,
                                      stet_error *err);
 
-stet_value stet_hash_text(stet_hash id);              /* its hex, as a string value */
-bool stet_hash_of_text(stet_value v, stet_hash *out); /* the inverse; false for anything else */
-
 #endif

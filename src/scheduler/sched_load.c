@@ -1,5 +1,6 @@
 /* sched_load.c - loads actions into memory: pieces, rows, and what the record knows about them. */
 
+#include "base/text.h"
 #include "graph/stream.h"
 #include "scheduler/sched_internal.h"
 
@@ -160,10 +161,6 @@ void sched_action_free(sched_action *a) {
     free(a);
 }
 
-static bool text_is(stet_value v, const char *text) {
-    return stet_value_type(v) == STET_TYPE_STRING && strcmp(stet_value_as_string(&v, NULL), text) == 0;
-}
-
 stet_status sched_decode_row(sched_action *a, stet_error *err) {
     stet_value module = stet_value_get(a->row, "module"), type = stet_value_get(module, "type"),
                print = stet_value_get(a->row, "fingerprint");
@@ -173,7 +170,7 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
     const char *hex = stet_value_as_string(&print, &len);
     if (!hex || !stet_hash_of_hex(hex, len, &a->fingerprint))
         return stet_fail(err, STET_CORRUPT, "the row of node \"%s\" is damaged: no fingerprint", where);
-    a->effect = text_is(stet_value_get(a->row, "kind"), "effect");
+    a->effect = stet_value_text_is(stet_value_get(a->row, "kind"), "effect");
     a->verifier = stet_value_as_bool(stet_value_get(a->row, "verifier"));
     a->materializer = stet_value_find(a->row, "materializer", 12, NULL);
     a->unasked = a->materializer && !stet_value_as_bool(stet_value_get(a->row, "onDemand"));

@@ -34,6 +34,7 @@ DECLARED = {
     "src/base/regex.h": "const char *pattern, *text; size_t len, text_len;",
     "src/base/schema.h": "stet_value schema, instance;",
     "src/base/suggest.h": "#include \"base/error.h\"\nconst char *typed; stet_error *err;",
+    "src/base/text.h": "stet_value object;",
     "src/base/vec.h": "int total;",
     "src/call/adapter.h": "struct uv_loop_s *loop; stet_adapter_request request; stet_adapter_answer answered; void *ctx;",
     "src/call/backoff.h": "uint64_t seed; int64_t failures;",

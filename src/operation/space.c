@@ -1,152 +1,11 @@
-/* memory_space.c - the operations branch list, create and delete, and space list, changes and stats. */
+/* space.c - the operations space list, stats and changes. */
 
 #include <string.h>
 
-#include "operation/memory.h"
+#include "base/text.h"
+#include "operation/space_common.h"
 #include "operation/text.h"
 #include "os/file.h"
-
-static stet_status branches_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
-    stet_value hold;
-    stet_arena arena = STET_ARENA_INIT;
-    stet_branch_info *at = NULL;
-    size_t count = 0, limit = (size_t)memory_int(args, "limit", 100);
-    bool none;
-    stet_status st = memory_begin_list(ctx, args, &c, &none, err);
-    if (st != STET_OK)
-        return st;
-    if (!none)
-        st = stet_space_branches(c.space, memory_text(args, "after", &hold),
-                                 stet_value_as_bool(stet_value_get(args, "deleted")), limit + 1, &arena, &at, &count,
-                                 err);
-    if (st == STET_OK) {
-        stet_value list = stet_value_array();
-        for (size_t i = 0; i < count && i < limit; i++) {
-            stet_value row = stet_value_object();
-            stet_value_put(&row, "name", stet_value_string(at[i].name));
-            if (at[i].parent)
-                stet_value_put(&row, "parent", stet_value_string(at[i].parent));
-            stet_value_put(&row, "fork", stet_value_int(at[i].fork));
-            if (at[i].created_ms)
-                stet_value_put(&row, "created", memory_time(at[i].created_ms));
-            stet_value_put(&row, "deleted", stet_value_bool(at[i].deleted));
-            stet_value_push(&list, row);
-        }
-        *result = stet_value_object();
-        stet_value_put(result, "branches", list);
-        if (count > limit)
-            stet_value_put(result, "next", stet_value_string(at[limit - 1].name));
-    }
-    stet_arena_release(&arena);
-    memory_end(&c);
-    return st;
-}
-
-static void branches_render(stet_render *r, stet_value result) {
-    stet_value list = stet_value_get(result, "branches");
-    stet_table t = {.columns = 4};
-    stet_table_cell(&t, "BRANCH");
-    stet_table_cell(&t, "PARENT");
-    stet_table_cell(&t, "FORK");
-    stet_table_cell(&t, "");
-    for (size_t i = 0; i < stet_value_count(list); i++) {
-        stet_value row = stet_value_at(list, i), name = stet_value_get(row, "name"),
-                   parent = stet_value_get(row, "parent");
-        bool root = stet_value_type(parent) != STET_TYPE_STRING;
-        size_t parent_len = 0;
-        const char *from = root ? "" : stet_value_as_string(&parent, &parent_len);
-        stet_table_cell(&t, root ? "(default)" : stet_value_as_string(&name, NULL));
-        stet_table_cell(&t, root ? "" : parent_len ? from : "(default)");
-        stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(row, "fork")));
-        stet_table_cell(&t, stet_value_as_bool(stet_value_get(row, "deleted")) ? "deleted" : "");
-    }
-    stet_table_print(&t, r, true);
-}
-
-static stet_status create_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
-    stet_value hold, hold_from;
-    const char *name = memory_text(args, "name", &hold), *from = memory_text(args, "from", &hold_from);
-    stet_status st = stet_branch_name_check(name, err);
-    if (st != STET_OK || (st = memory_begin(ctx, args, MEMORY_WRITE, &c, err)) != STET_OK)
-        return st;
-    int64_t at = memory_int(args, "at", -1);
-    st = stet_branch_create(c.space, name, from, at, err);
-    if (st == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "name", stet_value_string(name));
-        stet_value_put(result, "parent", stet_value_string(from ? from : ""));
-        stet_value_put(result, "fork", stet_value_int(at >= 0 ? at : stet_space_known(c.space)));
-    }
-    memory_end(&c);
-    return st;
-}
-
-static void create_render(stet_render *r, stet_value result) {
-    stet_value name = stet_value_get(result, "name");
-    size_t len;
-    const char *text = stet_value_as_string(&name, &len);
-    stet_buf_str(r->out, "created branch ");
-    stet_text_plain(r, text, len);
-    stet_buf_printf(r->out, " at sequence %lld\n", (long long)stet_value_as_int(stet_value_get(result, "fork")));
-}
-
-static stet_status branch_delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
-    stet_value hold;
-    const char *name = memory_text(args, "name", &hold);
-    stet_status st = memory_begin(ctx, args, MEMORY_WRITE, &c, err);
-    if (st != STET_OK)
-        return st;
-    st = stet_branch_delete(c.space, name, err);
-    if (st == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "name", stet_value_string(name));
-        stet_value_put(result, "deleted", stet_value_bool(true));
-    }
-    memory_end(&c);
-    return st;
-}
-
-static void branch_delete_render(stet_render *r, stet_value result) {
-    stet_value name = stet_value_get(result, "name");
-    size_t len;
-    const char *text = stet_value_as_string(&name, &len);
-    stet_buf_str(r->out, "deleted branch ");
-    stet_text_plain(r, text, len);
-    stet_buf_str(r->out, "; stet gc frees what only it needed\n");
-}
-
-#define PARAM_NAME                                                                                                     \
-    {                                                                                                                  \
-        .name = "name", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,               \
-        .metavar = "NAME", .summary = "The branch"                                                                     \
-    }
-
-static const stet_param branches_params[] = {
-    {.name = "deleted", .type = STET_PARAM_BOOL, .summary = "Deleted ones too, until gc has run"},
-    PARAM_LIMIT,
-    {.name = "after", .type = STET_PARAM_STRING, .metavar = "NAME", .summary = "Only names after this: the next page"},
-    PARAM_SPACE,
-    {0},
-};
-static const stet_param create_params[] = {
-    PARAM_NAME,
-    {.name = "from",
-     .type = STET_PARAM_STRING,
-     .metavar = "NAME",
-     .summary = "The branch to fork; without it the default branch"},
-    {.name = "at",
-     .type = STET_PARAM_INT,
-     .metavar = "SEQ",
-     .summary = "Fork it as it was at this sequence; without it as it is",
-     .min = 0,
-     .max = INT64_MAX},
-    PARAM_SPACE,
-    {0},
-};
-static const stet_param branch_delete_params[] = {PARAM_NAME, PARAM_SPACE, {0}};
 
 static stet_value space_row(stet_project *p, const char *name) {
     stet_error why = STET_ERROR_INIT;
@@ -216,9 +75,9 @@ static void spaces_render(stet_render *r, stet_value result) {
 }
 
 static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_space_stats stats;
-    stet_status st = memory_begin(ctx, args, MEMORY_READ, &c, err);
+    stet_status st = space_begin(ctx, args, SPACE_READ, &c, err);
     if (st != STET_OK)
         return st;
     st = stet_space_stat(c.space, &stats, err);
@@ -236,7 +95,7 @@ static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         stet_value_put(result, "wal_bytes", stet_value_int(stats.wal_bytes));
         st = observe_stats(c.space, result, err);
     }
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
@@ -255,7 +114,7 @@ static void stats_render(stet_render *r, stet_value result) {
 }
 
 /* Changes of one cell: the document's own history is walked, newest first. */
-static stet_status cell_changes(memory_call *c, stet_value args, const char *cell, size_t limit, stet_value *list,
+static stet_status cell_changes(space_call *c, stet_value args, const char *cell, size_t limit, stet_value *list,
                                 stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
     stet_path path = STET_PATH_INIT;
@@ -270,8 +129,8 @@ static stet_status cell_changes(memory_call *c, stet_value args, const char *cel
     if (st == STET_OK && doc)
         st = stet_space_overlaps(c->space, c->branch, doc, stet_path_ref(&path),
                                  stet_value_as_bool(stet_value_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE,
-                                 memory_int(args, "after", 0), memory_int(args, "before", 0), limit, &arena, &at,
-                                 &count, err);
+                                 stet_value_int_at(args, "after", 0), stet_value_int_at(args, "before", 0), limit,
+                                 &arena, &at, &count, err);
     for (size_t i = 0; st == STET_OK && i < count; i++) {
         stet_doc_change one = {.doc = doc, .name = {id, c->scope}, .at = &at[i].change, .len = 1};
         stet_value change = stet_changes_value(&one, 1), leaf = stet_value_retain(stet_value_at(change, 0));
@@ -286,9 +145,9 @@ static stet_status cell_changes(memory_call *c, stet_value args, const char *cel
 }
 
 /* Changes of everything, oldest first, whole commits. `*next`: the --after of the next page. */
-static stet_status all_changes(memory_call *c, stet_value args, size_t limit, stet_value *list, int64_t *next,
+static stet_status all_changes(space_call *c, stet_value args, size_t limit, stet_value *list, int64_t *next,
                                stet_error *err) {
-    int64_t after = memory_int(args, "after", 0), before = memory_int(args, "before", 0);
+    int64_t after = stet_value_int_at(args, "after", 0), before = stet_value_int_at(args, "before", 0);
     stet_status st = STET_OK;
     *next = 0;
     while (st == STET_OK && stet_value_count(*list) < limit) {
@@ -323,17 +182,17 @@ static stet_status all_changes(memory_call *c, stet_value args, size_t limit, st
 }
 
 static stet_status changes_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_value hold, list = stet_value_array();
     bool none;
     int64_t next = 0;
-    size_t limit = (size_t)memory_int(args, "limit", 100);
-    stet_status st = memory_begin_list(ctx, args, &c, &none, err);
+    size_t limit = (size_t)stet_value_int_at(args, "limit", 100);
+    stet_status st = space_begin_list(ctx, args, &c, &none, err);
     if (st != STET_OK) {
         stet_value_release(list);
         return st;
     }
-    const char *cell = memory_text(args, "cell", &hold);
+    const char *cell = stet_value_text_at(args, "cell", &hold);
     if (!none && cell)
         st = cell_changes(&c, args, cell, limit, &list, err);
     else if (!none)
@@ -346,7 +205,7 @@ static stet_status changes_run(stet_op_ctx *ctx, stet_value args, stet_value *re
             stet_value_put(result, "next", stet_value_int(next));
     }
     stet_value_release(list);
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
@@ -358,7 +217,7 @@ static void changes_render(stet_render *r, stet_value result) {
         stet_value leaf = stet_value_at(list, i), one = stet_value_array();
         stet_value_push(&one, stet_value_retain(leaf));
         stet_buf_printf(r->out, "%lld", (long long)stet_value_as_int(stet_value_get(leaf, "seq")));
-        memory_render_changes(r, one, true);
+        space_render_changes(r, one, true);
         stet_value_release(one);
     }
     if (stet_value_type(stet_value_get(result, "next")) == STET_TYPE_INT)
@@ -396,11 +255,6 @@ static const stet_param changes_params[] = {
     {0},
 };
 
-static const stet_example branches_examples[] = {{"branch list", "the branches of the default space"}, {0}};
-static const stet_example create_examples[] = {{"branch create try", "fork the default branch as it is"},
-                                               {"branch create then --at 1", "as it was at a sequence"},
-                                               {0}};
-static const stet_example branch_delete_examples[] = {{"branch delete side", "its documents are no longer seen"}, {0}};
 static const stet_example spaces_examples[] = {{"space list", "which spaces the project has"}, {0}};
 static const stet_example stats_examples[] = {{"space stats", "how large the default space is"}, {0}};
 static const stet_example changes_examples[] = {{"space changes --after 1", "everything that changed after a sequence"},
@@ -413,38 +267,6 @@ static const stet_example changes_examples[] = {{"space changes --after 1", "eve
     "\"kind\"]}},\"next\":{\"type\":\"integer\"}}}"
 
 const stet_op stet_ops_space[] = {
-    {.name = "branch list",
-     .summary = "List the branches of a space",
-     .params = branches_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"branches\"],\"properties\":{\"branches\":{\"type\":"
-                      "\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\",\"fork\",\"deleted\"]}},"
-                      "\"next\":{\"type\":\"string\"}}}",
-     .examples = branches_examples,
-     .flags = STET_OP_READ_ONLY,
-     .run = branches_run,
-     .render = branches_render},
-    {.name = "branch create",
-     .summary = "Fork a branch",
-     .description =
-         "Costs the same whatever the size of the space: the new branch reads its parent as of the fork, and "
-         "keeps what is written to it.",
-     .params = create_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"name\",\"parent\",\"fork\"],\"properties\":{\"name\":{"
-                      "\"type\":\"string\"},\"parent\":{\"type\":\"string\"},\"fork\":{\"type\":\"integer\"}}}",
-     .examples = create_examples,
-     .run = create_run,
-     .render = create_render},
-    {.name = "branch delete",
-     .summary = "Delete a branch",
-     .description =
-         "It can't be read or written any more and its name is free. Branches forked from it go on. What only "
-         "it needed is freed by `stet gc`.",
-     .params = branch_delete_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"name\",\"deleted\"]}",
-     .examples = branch_delete_examples,
-     .flags = STET_OP_DESTRUCTIVE,
-     .run = branch_delete_run,
-     .render = branch_delete_render},
     {.name = "space list",
      .summary = "List the spaces of the project",
      .result_schema = "{\"type\":\"object\",\"required\":[\"spaces\"],\"properties\":{\"spaces\":{\"type\":\"array\","

@@ -1,4 +1,4 @@
-/* piece_why.c - the operation why: says in one sentence why an action is out of date.
+/* why.c - the operation why: says in one sentence why an action is out of date.
  *
  * The sentence leads from the action, through what it reads, to the write that is the cause: which cell, at which
  * sequence, when, by whom. A failure upstream is a cause as well: everything downstream of it waits and is as old as
@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/text.h"
 #include "files/path.h"
 #include "graph/near.h"
 #include "operation/piece_common.h"
+#include "operation/text.h"
 #include "os/clock.h"
 #include "scheduler/standing.h"
 
@@ -219,8 +221,7 @@ static bool is_command(const why *w, const char *node) {
     bool command = false;
     if (stet_piece_row(w->c->space, w->c->branch, w->piece, node, &row, NULL) == STET_OK) {
         stet_value type = stet_value_get(stet_value_get(row, "module"), "type");
-        command =
-            stet_value_type(type) == STET_TYPE_STRING && strcmp(stet_value_as_string(&type, NULL), "command") == 0;
+        command = stet_value_text_is(type, "command");
     }
     stet_value_release(row);
     return command;
@@ -464,12 +465,12 @@ static stet_status add_wrong(why *w, stet_value *rows, stet_error *err) {
 static stet_status find_subject(piece_call *c, stet_value args, stet_piece **piece, const char **node, stet_value *hold,
                                 stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
-    *node = piece_text(args, "action", NULL, hold);
+    *node = stet_value_text_at_or(args, "action", NULL, hold);
     stet_status status = piece_pick(c, args, piece, &mine);
     if (status == STET_NOT_FOUND && !*node && stet_value_type(stet_value_get(args, "piece")) == STET_TYPE_STRING) {
         stet_value row = stet_value_null(), none = stet_value_retain(args);
         stet_piece *only = NULL;
-        const char *name = piece_text(args, "piece", NULL, hold);
+        const char *name = stet_value_text_at_or(args, "piece", NULL, hold);
         stet_value_remove(&none, "piece", 5);
         if (piece_pick(c, none, &only, NULL) != STET_OK) {
             /* none, or several: that it is no piece is all there is to say */
@@ -548,14 +549,14 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 static void why_render(stet_render *r, stet_value result) {
     stet_value rows = stet_value_get(result, "reasons");
     for (size_t i = 0; i < stet_value_count(rows); i++) {
-        piece_render_text(r, stet_value_get(stet_value_at(rows, i), "text"));
+        stet_text_value(r, stet_value_get(stet_value_at(rows, i), "text"));
         stet_buf_char(r->out, '\n');
     }
     piece_render_changed(r, result);
     piece_render_leads(r, result);
     if (stet_value_count(rows) == 0 && stet_value_count(stet_value_get(result, "leadsTo")) == 0 &&
         stet_value_type(stet_value_get(result, "patternChanged")) == STET_TYPE_NULL) {
-        piece_render_text(r, stet_value_get(result, "piece"));
+        stet_text_value(r, stet_value_get(result, "piece"));
         stet_buf_str(r->out, " stands: nothing is known against any of its actions\n");
     } else if (stet_value_count(rows) == REASONS_MAX)
         stet_buf_printf(r->out, "and maybe more: at most %d are told\n", REASONS_MAX);

@@ -1,6 +1,6 @@
-/* memory.h - what the operations on spaces share. */
-#ifndef STET_OPERATION_MEMORY_H
-#define STET_OPERATION_MEMORY_H
+/* space_common.h - what the operations on spaces share. */
+#ifndef STET_OPERATION_SPACE_COMMON_H
+#define STET_OPERATION_SPACE_COMMON_H
 
 #include "memory/space.h"
 #include "operation/op.h"
@@ -31,36 +31,31 @@
         .min = 1, .max = 10000                                                                                         \
     }
 
-/* A string argument, or NULL if it was not given. Lives as long as `args`. */
-const char *memory_text(stet_value args, const char *name, stet_value *hold);
-int64_t memory_int(stet_value args, const char *name, int64_t otherwise);
-
 /* The arguments that most operations share, with the space open. */
-typedef struct memory_call {
+typedef struct space_call {
     stet_space *space;
     int64_t branch;
     const char *space_name, *branch_name, *scope;
     stet_value hold[4]; /* keeps the texts above */
-} memory_call;
+} space_call;
 
-typedef enum memory_access { MEMORY_READ, MEMORY_WRITE } memory_access;
-/* Opens the space that the arguments name. To read, it must exist: STET_NOT_FOUND. Close with memory_end. */
-STET_CHECKED stet_status memory_begin(stet_op_ctx *ctx, stet_value args, memory_access access, memory_call *c,
-                                      stet_error *err);
+typedef enum space_access { SPACE_READ, SPACE_WRITE } space_access;
+/* Opens the space that the arguments name. To read, it must exist: STET_NOT_FOUND. Close with space_end. */
+STET_CHECKED stet_status space_begin(stet_op_ctx *ctx, stet_value args, space_access access, space_call *c,
+                                     stet_error *err);
 /* The same for lists. If the default space was never written, that is not an error: *none, and the list is empty. */
-STET_CHECKED stet_status memory_begin_list(stet_op_ctx *ctx, stet_value args, memory_call *c, bool *none,
-                                           stet_error *err);
-void memory_end(memory_call *c);
+STET_CHECKED stet_status space_begin_list(stet_op_ctx *ctx, stet_value args, space_call *c, bool *none,
+                                          stet_error *err);
+void space_end(space_call *c);
 
 /* Path as a JSON Pointer. */
-stet_value memory_pointer(stet_pathref path);
-stet_value memory_time(int64_t ms);
+stet_value space_pointer(stet_pathref path);
 /* [{"path","kind"}] */
-stet_value memory_leaves(const stet_change *at, size_t len);
+stet_value space_leaves(const stet_change *at, size_t len);
 /* Renders one line per change, " value /value/n". */
-void memory_render_changes(stet_render *r, stet_value changes, bool ids);
+void space_render_changes(stet_render *r, stet_value changes, bool ids);
 
-/* In observe.c: adds what is recorded about actions of a space; and renders "3 changed, 1 never" from its member
+/* In space_readers.c: adds what is recorded about actions of a space; and renders "3 changed, 1 never" from its member
  * `marks`. */
 STET_CHECKED stet_status observe_stats(stet_space *s, stet_value *result, stet_error *err);
 void observe_render_marks(stet_render *r, stet_value marks);

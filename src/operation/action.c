@@ -1,319 +1,14 @@
-/* piece_state.c - the operations status, action list and action show: the states of actions. */
+/* action.c - the operations action list and action show: the states of actions. */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "drive/drift.h"
-#include "graph/argument.h"
+#include "base/text.h"
 #include "graph/stream.h"
 #include "operation/piece_common.h"
 #include "operation/text.h"
 #include "os/clock.h"
 #include "scheduler/standing.h"
-
-typedef struct counted {
-    const stet_piece *piece;
-    const stet_standing *standing;
-    /* Each action counts once, by its state: one that failed and is outdated counts as outdated. */
-    size_t states[4], recorded, failed; /* failed: of those that are counted in another state */
-} counted;
-
-static stet_status count_one(piece_call *c, counted *n, int64_t action, stet_error *err) {
-    stet_arena arena = STET_ARENA_INIT;
-    stet_action_record r;
-    stet_error mine = STET_ERROR_INIT;
-    stet_status status = stet_observe_get(c->space, action, &arena, &r, &mine);
-    if (status == STET_OK && stet_piece_has(n->piece, &r.key) && !stet_standing_misses(n->standing, &r.key)) {
-        n->states[stet_standing_of(n->standing, action)]++;
-        n->recorded++;
-        n->failed += stet_action_fails(&r);
-    }
-    if (status == STET_NOT_FOUND) /* a mark that is left of an action that is not there any more */
-        status = STET_OK;
-    else if (status != STET_OK)
-        stet_error_move(err, &mine);
-    stet_error_clear(&mine);
-    stet_arena_release(&arena);
-    return status;
-}
-
-static stet_status count_piece(piece_call *c, const stet_standing *s, const stet_piece *p, stet_value *row,
-                               stet_error *err) {
-    counted n = {.piece = p, .standing = s};
-    stet_status status = STET_OK;
-    /* What does not stand is few, or it is about to run: each is looked at by name. */
-    for (size_t i = 0; i < s->marked_count && status == STET_OK; i++)
-        status = count_one(c, &n, s->marked[i].action, err);
-    for (size_t i = 0; i < s->stale.len && status == STET_OK; i++)
-        status = count_one(c, &n, s->stale.at[i], err);
-    if (status != STET_OK)
-        return status;
-    size_t *counts = n.states, recorded = n.recorded;
-    stet_value failures;
-    status = stet_observe_failures(c->space, c->branch, p->doc, p->scope, &failures, err);
-    if (status != STET_OK)
-        return status;
-    for (size_t i = 0; i < s->missing_count; i++)
-        if (stet_piece_has(p, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL})) {
-            counts[STET_STATE_UNKNOWN]++;
-            recorded++;
-            n.failed += stet_value_find(failures, s->missing[i].action, strlen(s->missing[i].action), NULL);
-        }
-    /* One that failed, and whose inputs are what they were, does not run again by itself; but it does not stand. */
-    size_t all_failed = stet_value_count(failures), actions = p->node_count - p->handler_count;
-    int64_t known = 0;
-    if (p->has_children)
-        status = stet_observe_known(c->space, c->branch, p->doc, p->scope, &known, err);
-    if (status != STET_OK) {
-        stet_value_release(failures);
-        return status;
-    }
-    if (known > (int64_t)actions)
-        actions = (size_t)known;
-    size_t only_failed = all_failed > n.failed ? all_failed - n.failed : 0;
-    recorded += only_failed;
-    if (recorded > actions)
-        actions = recorded;
-    /* Without records every action is unknown at every start. */
-    counts[stet_drive_persist(c->project) ? STET_STATE_STANDS : STET_STATE_UNKNOWN] +=
-        actions > recorded ? actions - recorded : 0;
-    stet_value wrong;
-    status = piece_wrong(c, p, &wrong, err);
-    if (status != STET_OK) {
-        stet_value_release(failures);
-        return status;
-    }
-    if (stet_value_type(wrong) == STET_TYPE_STRING) { /* then nothing of it is known to be what it should be */
-        counts[STET_STATE_UNKNOWN] += counts[STET_STATE_STANDS];
-        counts[STET_STATE_STANDS] = 0;
-    }
-    *row = stet_value_object();
-    stet_value_put(row, "piece", stet_value_string(p->name));
-    stet_value_put(row, "generation", stet_value_int(p->generation));
-    stet_value_put(row, "nodes", stet_value_int((int64_t)p->node_count));
-    for (int i = 0; i < 4; i++)
-        stet_value_put(row, stet_action_state_name((stet_action_state)i), stet_value_int((int64_t)counts[i]));
-    stet_value_put(row, "failed", stet_value_int((int64_t)only_failed));
-    if (all_failed > 0)
-        stet_value_put(row, "failures", stet_value_retain(failures));
-    stet_value_put(row, "stopped", stet_value_bool(p->stopped));
-    if (stet_value_type(wrong) == STET_TYPE_STRING)
-        stet_value_put(row, "wrong", stet_value_retain(wrong));
-    stet_value_release(wrong);
-    stet_value_release(failures);
-    stet_value overridden;
-    status = stet_piece_overrides(c->space, c->branch, p, &overridden, err);
-    if (status == STET_OK)
-        stet_value_put(row, "overridden", overridden);
-    else
-        stet_value_release(*row);
-    return status;
-}
-
-#define DRIFT_MS 5000 /* how long a process has for its answer; it is at rest only when its actions are */
-
-static stet_status put_drift(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_project *p;
-    stet_value drift;
-    if (!stet_value_as_bool(stet_value_get(args, "drift")))
-        return STET_OK;
-    stet_status status = ctx->project(ctx, &p, err);
-    if (status == STET_OK)
-        status = stet_drift_ask(p, DRIFT_MS, &drift, err);
-    if (status == STET_OK)
-        stet_value_put(result, "drift", drift);
-    return status;
-}
-
-/* A process that holds something else than the tables is a failure; one that does not answer is not. */
-static stet_status status_verdict(stet_value result) {
-    stet_value list = stet_value_get(stet_value_get(result, "drift"), "processes");
-    int64_t differ = 0;
-    for (size_t i = 0; i < stet_value_count(list); i++)
-        differ += stet_value_as_int(stet_value_get(stet_value_at(list, i), "differ"));
-    return differ > 0 ? STET_FAILED : STET_OK;
-}
-
-static void render_drift(stet_render *r, stet_value drift) {
-    stet_value list = stet_value_get(drift, "processes");
-    if (stet_value_type(drift) != STET_TYPE_OBJECT)
-        return;
-    if (stet_value_count(list) == 0)
-        stet_buf_str(r->out, "no process holds the project open\n");
-    for (size_t i = 0; i < stet_value_count(list); i++) {
-        stet_value p = stet_value_at(list, i), different = stet_value_get(p, "drift");
-        stet_buf_printf(r->out, "process %lld", (long long)stet_value_as_int(stet_value_get(p, "pid")));
-        if (!stet_value_as_bool(stet_value_get(p, "answered"))) {
-            stet_buf_str(r->out, ": no answer; it may be running something\n");
-            continue;
-        }
-        stet_buf_str(r->out, " (watches ");
-        piece_render_text(r, stet_value_get(p, "piece"));
-        stet_buf_printf(r->out, "): %lld actions in memory, %lld differ from the tables\n",
-                        (long long)stet_value_as_int(stet_value_get(p, "actions")),
-                        (long long)stet_value_as_int(stet_value_get(p, "differ")));
-        for (size_t k = 0; k < stet_value_count(different); k++) {
-            stet_value d = stet_value_at(different, k);
-            stet_buf_str(r->out, "  ");
-            piece_render_text(r, stet_value_get(d, "piece"));
-            stet_buf_char(r->out, '/');
-            piece_render_text(r, stet_value_get(d, "action"));
-            stet_buf_str(r->out, ": ");
-            piece_render_text(r, stet_value_get(d, "memory"));
-            stet_buf_str(r->out, " in memory, ");
-            piece_render_text(r, stet_value_get(d, "tables"));
-            stet_buf_str(r->out, " in the tables\n");
-        }
-        if (stet_value_count(different) > 0)
-            stet_buf_str(r->out, "  stop the process and run stet check\n");
-    }
-}
-
-static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    piece_call c;
-    stet_standing s = {0};
-    stet_value rows = stet_value_array(), names = stet_value_array();
-    stet_error mine = STET_ERROR_INIT;
-    char *only;
-    stet_status status = piece_named(args, &only, err);
-    if (status != STET_OK) {
-        stet_value_release(rows);
-        stet_value_release(names);
-        return status;
-    }
-    status = piece_begin(ctx, args, PIECE_NOW, &c, &mine);
-    if (status == STET_NOT_FOUND && c.absent && !only) {
-        stet_project *p;
-        stet_error_clear(&mine);
-        status = ctx->project(ctx, &p, err);
-        if (status == STET_OK) {
-            *result = stet_value_object();
-            stet_value_put(result, "pieces", rows);
-            stet_value_put(result, "persist", stet_value_bool(stet_drive_persist(p)));
-            stet_value_release(names);
-            return STET_OK;
-        }
-    }
-    if (status != STET_OK) {
-        if (err)
-            stet_error_move(err, &mine);
-        stet_free(only);
-        stet_value_release(rows);
-        stet_value_release(names);
-        return status;
-    }
-    bool more = false, persist = stet_drive_persist(c.project);
-    status = stet_standing_load(c.space, c.branch, &s, err);
-    if (status == STET_OK && only) {
-        stet_value_push(&names, stet_value_string(only));
-    } else if (status == STET_OK) {
-        stet_value_release(names);
-        names = stet_value_null();
-        status = piece_names_in(&c, args, 10000, &names, &more, err);
-    }
-    for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
-        stet_value name = stet_value_at(names, i), row;
-        stet_piece *p;
-        stet_error bad = STET_ERROR_INIT;
-        status = stet_piece_load(c.space, c.branch, stet_value_as_string(&name, NULL), -1, &p, &bad);
-        if (status != STET_OK) {
-            if (only && err)
-                stet_error_move(err, &bad);
-            else
-                status = STET_OK;
-            stet_error_clear(&bad);
-            continue;
-        }
-        status = count_piece(&c, &s, p, &row, err);
-        if (status == STET_OK)
-            status = piece_put_leads(&c, &s, p, &row, err);
-        if (status == STET_OK)
-            status = piece_put_changed(&c, p, &row, err);
-        if (status == STET_OK)
-            stet_value_push(&rows, row);
-        stet_piece_free(p);
-    }
-    stet_observe_stats st = {0};
-    stet_value owed = stet_value_null();
-    if (status == STET_OK)
-        status = piece_owed(&c, &owed, err);
-    if (status == STET_OK)
-        status = stet_observe_stat(c.space, &st, err);
-    if (status == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "pieces", stet_value_retain(rows));
-        stet_value_put(result, "persist", stet_value_bool(persist));
-        stet_value_put(result, "metrics", stet_observe_stats_value(&st));
-        stet_value_put(result, "owed", owed);
-        owed = stet_value_null();
-        status = piece_put_absent(&c, only, result, err);
-        if (status == STET_OK)
-            status = put_drift(ctx, args, result, err);
-    }
-    stet_free(only);
-    stet_value_release(owed);
-    stet_value_release(rows);
-    stet_value_release(names);
-    stet_standing_release(&s);
-    piece_end(&c);
-    return status;
-}
-
-static void status_render(stet_render *r, stet_value result) {
-    stet_value rows = stet_value_get(result, "pieces");
-    if (!stet_value_as_bool(stet_value_get(result, "persist")))
-        stet_buf_str(r->out, "nothing is recorded: [scheduler] persist = false in config.toml\n");
-    if (stet_value_count(rows) == 0) {
-        stet_buf_str(r->out, "no pieces; make one with: stet run PATTERN\n");
-        return;
-    }
-    render_drift(r, stet_value_get(result, "drift"));
-    static const char *const columns[] = {"stands", "dirty", "stale", "unknown", "failed"};
-    stet_table t = {.columns = 6};
-    stet_table_cell(&t, "PIECE");
-    stet_table_cell(&t, "STANDS");
-    stet_table_cell(&t, "DIRTY");
-    stet_table_cell(&t, "STALE");
-    stet_table_cell(&t, "UNKNOWN");
-    stet_table_cell(&t, "FAILED");
-    for (size_t i = 0; i < stet_value_count(rows); i++) {
-        stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "piece");
-        stet_table_cell(&t, stet_value_as_string(&name, NULL));
-        for (size_t k = 0; k < 5; k++)
-            stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(row, columns[k])));
-    }
-    stet_table_print(&t, r, true);
-    piece_render_owed(r, stet_value_get(result, "owed"));
-    piece_render_absent(r, result);
-    for (size_t i = 0; i < stet_value_count(rows); i++) {
-        piece_render_changed(r, stet_value_at(rows, i));
-        piece_render_leads(r, stet_value_at(rows, i));
-    }
-    for (size_t i = 0; i < stet_value_count(rows); i++) {
-        stet_value row = stet_value_at(rows, i), names = stet_value_get(row, "overridden");
-        piece_render_wrong(r, row);
-        if (stet_value_count(names) == 0)
-            continue;
-        piece_render_text(r, stet_value_get(row, "piece"));
-        stet_buf_str(r->out, ": ");
-        piece_render_overridden(r, names);
-    }
-    for (size_t i = 0; i < stet_value_count(rows); i++) {
-        stet_value row = stet_value_at(rows, i), failures = stet_value_get(row, "failures");
-        for (size_t k = 0; k < stet_value_count(failures) && k < 20; k++) {
-            size_t len;
-            const char *node = stet_value_key_at(failures, k, &len);
-            stet_text_styled(r, STET_STYLE_BAD, "failed ");
-            piece_render_text(r, stet_value_get(row, "piece"));
-            stet_buf_char(r->out, '/');
-            stet_text_plain(r, node, len);
-            stet_buf_str(r->out, ": ");
-            stet_value piece = stet_value_get(row, "piece");
-            piece_render_message(r->out, stet_value_at(failures, k), stet_value_as_string(&piece, NULL), node);
-            stet_buf_char(r->out, '\n');
-        }
-    }
-}
 
 void piece_print_cell(stet_space *s, const char *uuid, const stet_docname *name, stet_pathref path, stet_buf *out) {
     stet_cell_print(name->id, path, out);
@@ -355,12 +50,6 @@ static stet_value cells_value(piece_call *c, const stet_observed *at, size_t cou
         stet_value_push(&list, row);
     }
     return list;
-}
-
-static stet_value time_value(int64_t ms) {
-    char text[STET_TIME_TEXT];
-    stet_time_print(ms, text);
-    return stet_value_string(text);
 }
 
 /* Why it is stale. */
@@ -417,7 +106,6 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
     }
     if (!r->observed || !full)
         return v;
-    char hex[STET_HASH_HEX];
     stet_value_put(&v, "kind", stet_value_string(kinds[r->kind]));
     stet_value_put(&v, "run", stet_value_string(runs[r->run]));
     stet_value_put(&v, "generation", stet_value_int(r->generation));
@@ -425,11 +113,9 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
     stet_value_put(&v, "commitSeq", r->commit_seq ? stet_value_int(r->commit_seq) : stet_value_null());
     if (r->parent)
         stet_value_put(&v, "parent", stet_value_string(r->parent));
-    stet_value_put(&v, "time", time_value(r->time_ms));
-    stet_hash_hex(r->implementation, hex);
-    stet_value_put(&v, "implementation", stet_value_string(hex));
-    stet_hash_hex(r->runtime, hex);
-    stet_value_put(&v, "runtime", stet_value_string(hex));
+    stet_value_put(&v, "time", stet_time_value(r->time_ms));
+    stet_value_put(&v, "implementation", stet_hash_text(r->implementation));
+    stet_value_put(&v, "runtime", stet_hash_text(r->runtime));
     stet_value_put(&v, "reads", cells_value(c, r->reads, r->read_count, true));
     stet_value_put(&v, "writes", cells_value(c, r->known, r->known_count, false));
     stet_value_put(&v, "changed", cells_value(c, r->changed, r->changed_count, false));
@@ -439,10 +125,8 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
     stet_value note, options;
     if (r->options_len && stet_json_parse(r->options, r->options_len, &options, NULL) == STET_OK)
         stet_value_put(&v, "options", options);
-    if (failed) {
-        stet_hash_hex(r->error, hex);
-        stet_value_put(&v, "errorFingerprint", stet_value_string(hex));
-    }
+    if (failed)
+        stet_value_put(&v, "errorFingerprint", stet_hash_text(r->error));
     if (r->note_len && stet_json_parse(r->note, r->note_len, &note, NULL) == STET_OK)
         stet_value_put(&v, "note", note);
     return v;
@@ -455,7 +139,7 @@ static stet_value past_value(piece_call *c, const stet_action_record *at, size_t
         stet_value v = stet_value_object();
         stet_value_put(&v, "generation", stet_value_int(at[i].generation));
         stet_value_put(&v, "observedAt", stet_value_int(at[i].observed_at));
-        stet_value_put(&v, "time", time_value(at[i].time_ms));
+        stet_value_put(&v, "time", stet_time_value(at[i].time_ms));
         stet_value_put(&v, "failed", stet_value_bool(at[i].failed));
         stet_value_put(&v, "reads", cells_value(c, at[i].reads, at[i].read_count, true));
         stet_value_put(&v, "changed", cells_value(c, at[i].changed, at[i].changed_count, false));
@@ -498,7 +182,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_standing s = {0};
     stet_piece *p = NULL;
     stet_value hold;
-    const char *wanted = piece_text(args, "state", NULL, &hold);
+    const char *wanted = stet_value_text_at(args, "state", &hold);
     size_t limit = (size_t)stet_value_as_int(stet_value_get(args, "limit"));
     int64_t next = stet_value_as_int(stet_value_get(args, "after"));
     stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
@@ -596,7 +280,7 @@ static void list_render(stet_render *r, stet_value result) {
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
     stet_value hold;
-    const char *node = piece_text(args, "action", "", &hold);
+    const char *node = stet_value_text_at_or(args, "action", "", &hold);
     stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
     if (status != STET_OK)
         return status;
@@ -652,7 +336,7 @@ static void render_cells(stet_render *r, const char *what, stet_value list) {
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value row = stet_value_at(list, i), seq = stet_value_get(row, "seq"), kind = stet_value_get(row, "kind");
         stet_buf_printf(r->out, "  %-7s ", what);
-        piece_render_text(r, stet_value_get(row, "cell"));
+        stet_text_value(r, stet_value_get(row, "cell"));
         if (stet_value_type(seq) == STET_TYPE_INT)
             stet_buf_printf(r->out, "  %s, up to %lld", stet_value_as_string(&kind, NULL),
                             (long long)stet_value_as_int(seq));
@@ -661,16 +345,16 @@ static void render_cells(stet_render *r, const char *what, stet_value list) {
 }
 
 static void show_render(stet_render *r, stet_value result) {
-    piece_render_text(r, stet_value_get(result, "piece"));
+    stet_text_value(r, stet_value_get(result, "piece"));
     stet_buf_char(r->out, '/');
-    piece_render_text(r, stet_value_get(result, "action"));
+    stet_text_value(r, stet_value_get(result, "action"));
     stet_buf_str(r->out, ": ");
     stet_value state = stet_value_get(result, "state");
     if (strcmp(stet_value_as_string(&state, NULL), "handler") == 0) {
         stet_buf_str(r->out, "an event handler, which runs when an event is sent to its stream\n");
         return;
     }
-    piece_render_text(r, state);
+    stet_text_value(r, state);
     bool said = strcmp(stet_value_as_string(&state, NULL), "failed") == 0;
     stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "failed")) && !said ? ", failed" : "");
     stet_value cause = stet_value_get(result, "cause");
@@ -693,7 +377,7 @@ static void show_render(stet_render *r, stet_value result) {
     if (stet_value_type(kind) != STET_TYPE_STRING)
         return;
     stet_buf_printf(r->out, "%s, ", stet_value_as_string(&kind, NULL));
-    piece_render_text(r, stet_value_get(result, "run"));
+    stet_text_value(r, stet_value_get(result, "run"));
     if (stet_value_type(seq) == STET_TYPE_INT)
         stet_buf_printf(r->out, ", stored with revision %lld\n", (long long)stet_value_as_int(seq));
     else
@@ -708,26 +392,13 @@ static void show_render(stet_render *r, stet_value result) {
     if (stet_value_type(error) == STET_TYPE_STRING)
         stet_buf_printf(r->out, "error %.12s: ", stet_value_as_string(&error, NULL));
     if (stet_value_type(error) == STET_TYPE_STRING) {
-        piece_render_text(r, stet_value_get(stet_value_get(stet_value_get(result, "note"), "error"), "message"));
+        stet_text_value(r, stet_value_get(stet_value_get(stet_value_get(result, "note"), "error"), "message"));
         stet_buf_char(r->out, '\n');
     }
 }
 
 static const char *const state_names[] = {"stands", "dirty", "stale", "unknown", "failed", NULL};
 
-static const stet_param status_params[] = {{.name = "piece",
-                                            .type = STET_PARAM_STRING,
-                                            .flags = STET_PARAM_POSITIONAL,
-                                            .metavar = "PIECE",
-                                            .summary = "One piece; without it all"},
-                                           {.name = "drift",
-                                            .type = STET_PARAM_BOOL,
-                                            .summary = "Ask processes that watch the project whether what they hold in "
-                                                       "memory agrees with the tables; exit status 1 if it does not"},
-                                           PIECE_PARAM_SPACE,
-                                           PIECE_PARAM_BRANCH,
-                                           PIECE_PARAM_SCOPE,
-                                           {0}};
 static const stet_param list_params[] = {
     PIECE_PARAM_ONLY_PIECE,
     {.name = "state", .type = STET_PARAM_ENUM, .choices = state_names, .summary = "Only actions in this state"},
@@ -752,29 +423,10 @@ static const stet_param show_params[] = {PIECE_PARAM_PIECE, PIECE_PARAM_ACTION(S
                                          PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH,
                                          PIECE_PARAM_SCOPE, {0}};
 
-static const stet_example status_examples[] = {
-    {"status", "how everything stands"}, {"status totals", "how one piece stands"}, {0}};
 static const stet_example list_examples[] = {{"action list totals --state dirty", "what would run, and why"}, {0}};
 static const stet_example show_examples[] = {{"action show totals total", "what it read and wrote"}, {0}};
 
-const stet_op stet_ops_state[] = {
-    {.name = "status",
-     .summary = "Show how pieces stand: what stands, what is dirty, stale, unknown or failed",
-     .description =
-         "stands: nothing that it read has changed. dirty: something has. stale: something upstream is dirty, "
-         "unknown or failed. unknown: there is no record of it that can be trusted. failed: its last run did. Only "
-         "looks: what "
-         "commits by others still owe to the marks is told as owed, and left to the next run.",
-     .params = status_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"pieces\",\"persist\"],\"properties\":{\"pieces\":{\"type\":"
-                      "\"array\"},\"persist\":{\"type\":\"boolean\"},\"metrics\":{\"type\":\"object\"},"
-                      "\"owed\":{\"type\":[\"object\",\"null\"]},"
-                      "\"drift\":{\"type\":\"object\"},\"absentSpaces\":{\"type\":\"array\"}}}",
-     .examples = status_examples,
-     .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
-     .run = status_run,
-     .verdict = status_verdict,
-     .render = status_render},
+const stet_op stet_ops_action[] = {
     {.name = "action list",
      .summary = "List the actions of a piece with their states",
      .params = list_params,

@@ -1,22 +1,23 @@
-/* send.c - the operation piece send. */
+/* piece_send.c - the operation piece send. */
 
 #include <string.h>
 
+#include "base/text.h"
 #include "operation/piece_common.h"
 #include "operation/text.h"
 
 static stet_status send_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value hold[6];
     stet_sched_sent sent = {0};
-    stet_drive_event send = {.stream = piece_text(args, "stream", "", &hold[0]),
+    stet_drive_event send = {.stream = stet_value_text_at_or(args, "stream", "", &hold[0]),
                              .event = stet_value_get(args, "event"),
-                             .id = piece_text(args, "id", NULL, &hold[1]),
+                             .id = stet_value_text_at(args, "id", &hold[1]),
                              .settle = stet_value_as_bool(stet_value_get(args, "settle")),
                              .sent = &sent};
-    stet_drive_spec spec = {.space = piece_text(args, "space", "main", &hold[2]),
-                            .branch = piece_text(args, "branch", "", &hold[3]),
-                            .piece = piece_text(args, "piece", "", &hold[4]),
-                            .scope = piece_text(args, "scope", NULL, &hold[5]),
+    stet_drive_spec spec = {.space = stet_value_text_at_or(args, "space", "main", &hold[2]),
+                            .branch = stet_value_text_at_or(args, "branch", "", &hold[3]),
+                            .piece = stet_value_text_at_or(args, "piece", "", &hold[4]),
+                            .scope = stet_value_text_at(args, "scope", &hold[5]),
                             .send = &send};
     stet_value outcome = stet_value_null();
     stet_status status = piece_drive(ctx, &spec, &outcome, err);
@@ -38,11 +39,11 @@ static stet_status send_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 static void send_render(stet_render *r, stet_value result) {
     bool applied = stet_value_as_bool(stet_value_get(result, "applied"));
     stet_value settled;
-    piece_render_text(r, stet_value_get(result, "piece"));
+    stet_text_value(r, stet_value_get(result, "piece"));
     stet_buf_char(r->out, '/');
-    piece_render_text(r, stet_value_get(result, "stream"));
+    stet_text_value(r, stet_value_get(result, "stream"));
     stet_buf_str(r->out, ": event ");
-    piece_render_text(r, stet_value_get(result, "event"));
+    stet_text_value(r, stet_value_get(result, "event"));
     stet_buf_printf(r->out, applied ? " applied at sequence %lld\n" : " had been applied at sequence %lld already\n",
                     (long long)stet_value_as_int(stet_value_get(result, "seq")));
     if (stet_value_find(result, "settled", 7, &settled))

@@ -1,11 +1,12 @@
-/* observe.c - the operation space readers, and the part of space stats that is about actions. */
+/* space_readers.c - the operation space readers, and the part of space stats that is about actions. */
 
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/piece.h"
 #include "memory/observe.h"
-#include "operation/memory.h"
 #include "operation/piece_common.h"
+#include "operation/space_common.h"
 #include "operation/text.h"
 #include "scheduler/standing.h"
 
@@ -162,17 +163,17 @@ static void add_far(stet_op_ctx *ctx, const stet_far_reader *at, size_t len, ste
 }
 
 static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call asked;
+    space_call asked;
     piece_call c;
     stet_value hold;
-    const char *cell = memory_text(args, "cell", &hold);
-    stet_status status = memory_begin(ctx, args, MEMORY_READ, &asked, err);
+    const char *cell = stet_value_text_at(args, "cell", &hold);
+    stet_status status = space_begin(ctx, args, SPACE_READ, &asked, err);
     if (status != STET_OK)
         return status;
     /* Who reads it is recorded here; how they stand, with patterns and files as they are now, may be known in a copy. */
     status = piece_begin(ctx, args, PIECE_NOW, &c, err);
     if (status != STET_OK) {
-        memory_end(&asked);
+        space_end(&asked);
         return status;
     }
     char *id = NULL;
@@ -213,7 +214,7 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_free(id);
     stet_path_release(&path);
     piece_end(&c);
-    memory_end(&asked);
+    space_end(&asked);
     return status;
 }
 

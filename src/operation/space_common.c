@@ -1,58 +1,49 @@
-/* memory.c - what the operations on spaces share. */
+/* space_common.c - what the operations on spaces share. */
 
-#include "operation/memory.h"
+#include "operation/space_common.h"
 
 #include <string.h>
 
+#include "base/text.h"
 #include "operation/text.h"
 #include "os/clock.h"
-
-const char *memory_text(stet_value args, const char *name, stet_value *hold) {
-    *hold = stet_value_get(args, name);
-    return stet_value_type(*hold) == STET_TYPE_STRING ? stet_value_as_string(hold, NULL) : NULL;
-}
-
-int64_t memory_int(stet_value args, const char *name, int64_t otherwise) {
-    stet_value v = stet_value_get(args, name);
-    return stet_value_type(v) == STET_TYPE_INT ? stet_value_as_int(v) : otherwise;
-}
 
 /* Names with a NUL inside would be cut: no space, branch, scope or id has one. */
 static stet_status no_nul(stet_value args, const char *name, stet_error *err) {
     stet_value v = stet_value_get(args, name);
     size_t len;
-    const char *text = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &len) : NULL;
+    const char *text = stet_value_as_string(&v, &len);
     if (text && strlen(text) != len)
         return stet_fail(err, STET_INVALID, "--%s: holds a NUL character", name);
     return STET_OK;
 }
 
-stet_status memory_begin(stet_op_ctx *ctx, stet_value args, memory_access access, memory_call *c, stet_error *err) {
+stet_status space_begin(stet_op_ctx *ctx, stet_value args, space_access access, space_call *c, stet_error *err) {
     static const char *const texts[] = {"space", "branch", "scope", "cell", "id"};
-    *c = (memory_call){0};
+    *c = (space_call){0};
     stet_status st = STET_OK;
     for (size_t i = 0; i < sizeof texts / sizeof *texts && st == STET_OK; i++)
         st = no_nul(args, texts[i], err);
     if (st != STET_OK)
         return st;
-    c->space_name = memory_text(args, "space", &c->hold[0]);
-    c->branch_name = memory_text(args, "branch", &c->hold[1]);
-    c->scope = memory_text(args, "scope", &c->hold[2]);
+    c->space_name = stet_value_text_at(args, "space", &c->hold[0]);
+    c->branch_name = stet_value_text_at(args, "branch", &c->hold[1]);
+    c->scope = stet_value_text_at(args, "scope", &c->hold[2]);
     stet_project *p;
     if ((st = ctx->project(ctx, &p, err)) != STET_OK)
         return st;
-    unsigned flags = access == MEMORY_READ ? STET_SPACE_READ_ONLY : 0;
+    unsigned flags = access == SPACE_READ ? STET_SPACE_READ_ONLY : 0;
     if ((st = stet_space_open(p, c->space_name ? c->space_name : "main", flags, &c->space, err)) != STET_OK)
         return st;
     st = stet_space_branch(c->space, c->branch_name, &c->branch, err);
     if (st != STET_OK)
-        memory_end(c);
+        space_end(c);
     return st;
 }
 
-stet_status memory_begin_list(stet_op_ctx *ctx, stet_value args, memory_call *c, bool *none, stet_error *err) {
+stet_status space_begin_list(stet_op_ctx *ctx, stet_value args, space_call *c, bool *none, stet_error *err) {
     stet_error why = STET_ERROR_INIT;
-    stet_status st = memory_begin(ctx, args, MEMORY_READ, c, &why);
+    stet_status st = space_begin(ctx, args, SPACE_READ, c, &why);
     *none = st == STET_NOT_FOUND && !c->space && (!c->space_name || strcmp(c->space_name, "main") == 0) &&
             (!c->branch_name || !*c->branch_name);
     if (*none) {
@@ -65,12 +56,12 @@ stet_status memory_begin_list(stet_op_ctx *ctx, stet_value args, memory_call *c,
     return st;
 }
 
-void memory_end(memory_call *c) {
+void space_end(space_call *c) {
     stet_space_close(c->space);
     c->space = NULL;
 }
 
-stet_value memory_pointer(stet_pathref path) {
+stet_value space_pointer(stet_pathref path) {
     stet_buf b = STET_BUF(0);
     stet_path_print(path, &b);
     stet_value v = stet_value_string_n(stet_buf_cstr(&b), b.len);
@@ -78,42 +69,29 @@ stet_value memory_pointer(stet_pathref path) {
     return v;
 }
 
-stet_value memory_time(int64_t ms) {
-    char text[STET_TIME_TEXT];
-    stet_time_print(ms, text);
-    return stet_value_string(text);
-}
-
-stet_value memory_leaves(const stet_change *at, size_t len) {
+stet_value space_leaves(const stet_change *at, size_t len) {
     stet_value list = stet_value_array();
     for (size_t i = 0; i < len; i++) {
         stet_value leaf = stet_value_object();
-        stet_value_put(&leaf, "path", memory_pointer(at[i].path));
+        stet_value_put(&leaf, "path", space_pointer(at[i].path));
         stet_value_put(&leaf, "kind", stet_value_string(at[i].kind == STET_KEYSET ? "keys" : "value"));
         stet_value_push(&list, leaf);
     }
     return list;
 }
 
-static void plain(stet_render *r, stet_value text) {
-    size_t len;
-    const char *bytes = stet_value_as_string(&text, &len);
-    if (bytes)
-        stet_text_plain(r, bytes, len);
-}
-
-void memory_render_changes(stet_render *r, stet_value changes, bool ids) {
+void space_render_changes(stet_render *r, stet_value changes, bool ids) {
     for (size_t i = 0; i < stet_value_count(changes); i++) {
         stet_value leaf = stet_value_at(changes, i), kind = stet_value_get(leaf, "kind"),
                    scope = stet_value_get(leaf, "scope");
         stet_buf_str(r->out, strcmp(stet_value_as_string(&kind, NULL), "keys") == 0 ? "  keys   " : "  value  ");
         if (ids) {
-            plain(r, stet_value_get(leaf, "id"));
+            stet_text_value(r, stet_value_get(leaf, "id"));
             size_t len = 0;
             stet_value_as_string(&scope, &len);
             if (len) {
                 stet_buf_str(r->out, " (");
-                plain(r, scope);
+                stet_text_value(r, scope);
                 stet_buf_char(r->out, ')');
             }
             stet_buf_char(r->out, ' ');
@@ -122,7 +100,7 @@ void memory_render_changes(stet_render *r, stet_value changes, bool ids) {
         size_t len = 0;
         stet_value_as_string(&path, &len);
         if (len > 0)
-            plain(r, path);
+            stet_text_value(r, path);
         else /* the envelope itself appeared or went */
             stet_buf_str(r->out, "(the whole document)");
         stet_buf_char(r->out, '\n');

@@ -1,17 +1,19 @@
-/* memory_doc.c - the operations get, set, and doc get, set, patch, delete, log and list. */
+/* doc.c - the operations get, set, and doc get, set, patch, delete, log and list. */
 
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "operation/memory.h"
+#include "base/text.h"
 #include "operation/piece_common.h"
+#include "operation/space_common.h"
 #include "operation/text.h"
+#include "os/clock.h"
 #include "scheduler/reader.h"
 
 /* The `process` metadata of a piece is its whole graph (GraphSnapshotV1), which is stored in parts beside the document.
  * A part that can't be read fails the whole: half a graph would be taken for all of it. */
-static stet_status put_snapshot(memory_call *c, const stet_docname *doc, int64_t at, stet_value *envelope,
+static stet_status put_snapshot(space_call *c, const stet_docname *doc, int64_t at, stet_value *envelope,
                                 stet_error *err) {
     char *name = stet_value_type(stet_value_get(*envelope, "process")) == STET_TYPE_OBJECT ? stet_piece_of(doc) : NULL;
     stet_piece *p = NULL;
@@ -42,7 +44,7 @@ static stet_status put_snapshot(memory_call *c, const stet_docname *doc, int64_t
 }
 
 /* The cell with links followed, those on the way too. */
-static stet_status get_followed(stet_op_ctx *ctx, const memory_call *c, const stet_docname *name, stet_pathref path,
+static stet_status get_followed(stet_op_ctx *ctx, const space_call *c, const stet_docname *name, stet_pathref path,
                                 int64_t at, stet_value *out, stet_error *err) {
     stet_project *project;
     stet_sched *sched = NULL;
@@ -57,28 +59,28 @@ static stet_status get_followed(stet_op_ctx *ctx, const memory_call *c, const st
 }
 
 static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_value hold, v, stored = stet_value_null(), followed = stet_value_null();
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
     stet_doc_state d = {0};
-    int64_t at = memory_int(args, "at", -1);
+    int64_t at = stet_value_int_at(args, "at", -1);
     bool meta = stet_value_as_bool(stet_value_get(args, "meta")),
          fresh = stet_value_as_bool(stet_value_get(args, "fresh"));
     bool raw = meta || stet_value_as_bool(stet_value_get(args, "raw"));
     if (fresh && at >= 0)
         return stet_fail(err, STET_INVALID, "--fresh and --at can't be combined: the past is not computed again");
-    stet_status st = memory_begin(ctx, args, MEMORY_READ, &c, err);
+    stet_status st = space_begin(ctx, args, SPACE_READ, &c, err);
     if (st != STET_OK)
         return st;
-    const char *cell = memory_text(args, "cell", &hold);
+    const char *cell = stet_value_text_at(args, "cell", &hold);
     st = stet_cell_parse(cell, meta, &id, &path, err);
     stet_docname name = {id, c.scope};
     if (st == STET_OK && fresh) {
-        memory_end(&c); /* this one may not write */
+        space_end(&c); /* this one may not write */
         st = piece_fresh(ctx, args, &name, stet_path_ref(&path), &followed, err);
         if (st == STET_OK)
-            st = memory_begin(ctx, args, MEMORY_READ, &c, err);
+            st = space_begin(ctx, args, SPACE_READ, &c, err);
     }
     if (st == STET_OK)
         st = stet_space_load(c.space, c.branch, &name, at, &d, err);
@@ -106,21 +108,19 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
             stet_hint(err, "--raw prints the link");
     }
     if (st == STET_OK) {
-        char hex[STET_HASH_HEX];
-        stet_hash_hex(stet_hash_value(there ? stored : v), hex);
         *result = stet_value_object();
         stet_value_put(result, "id", stet_value_string(id));
         stet_value_put(result, "scope", stet_value_string(c.scope));
-        stet_value_put(result, "path", memory_pointer(stet_path_ref(&path)));
+        stet_value_put(result, "path", space_pointer(stet_path_ref(&path)));
         stet_value_put(result, "seq", stet_value_int(d.seq));
-        stet_value_put(result, "hash", stet_value_string(hex));
+        stet_value_put(result, "hash", stet_hash_text(stet_hash_value(there ? stored : v)));
         stet_value_put(result, "value", stet_value_retain(v));
     }
     stet_value_release(d.value);
     stet_value_release(followed);
     stet_free(id);
     stet_path_release(&path);
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
@@ -182,14 +182,14 @@ static void commit_render(stet_render *r, stet_value result) {
 /* Preconditions and the session, which every writing operation takes. */
 static stet_status prepare(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err) {
     stet_value hold;
-    const char *hash = memory_text(args, "if_hash", &hold);
+    const char *hash = stet_value_text_at(args, "if_hash", &hold);
     stet_status st = STET_OK;
     if (hash)
         st = stet_tx_require_hash(tx, name->id, name->scope, hash, err);
     if (st == STET_OK && stet_value_as_bool(stet_value_get(args, "if_absent")))
         st = stet_tx_need_absent(tx, name, err);
-    const char *session = memory_text(args, "session", &hold);
-    int64_t local = memory_int(args, "local", -1);
+    const char *session = stet_value_text_at(args, "session", &hold);
+    int64_t local = stet_value_int_at(args, "local", -1);
     if (st == STET_OK && (session != NULL) != (local >= 0))
         st = stet_fail(err, STET_INVALID, "--session and --local go together");
     if (st == STET_OK && session)
@@ -198,15 +198,15 @@ static stet_status prepare(stet_tx *tx, const stet_docname *name, stet_value arg
 }
 
 static stet_status set_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_value hold;
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
     stet_tx *tx = NULL;
     bool meta = stet_value_as_bool(stet_value_get(args, "meta"));
-    stet_status st = stet_cell_parse(memory_text(args, "cell", &hold), meta, &id, &path, err);
+    stet_status st = stet_cell_parse(stet_value_text_at(args, "cell", &hold), meta, &id, &path, err);
     if (st == STET_OK)
-        st = memory_begin(ctx, args, MEMORY_WRITE, &c, err);
+        st = space_begin(ctx, args, SPACE_WRITE, &c, err);
     if (st != STET_OK) {
         stet_free(id);
         stet_path_release(&path);
@@ -228,7 +228,7 @@ static stet_status set_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         *result = committed(&r);
     stet_free(id);
     stet_path_release(&path);
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
@@ -271,12 +271,12 @@ typedef stet_status (*change_fn)(stet_tx *tx, const stet_docname *name, stet_val
 
 static stet_status change_run(stet_op_ctx *ctx, stet_value args, change_fn change, stet_value *result,
                               stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_value hold;
     stet_tx *tx = NULL;
-    stet_docname name = {memory_text(args, "id", &hold), NULL};
+    stet_docname name = {stet_value_text_at(args, "id", &hold), NULL};
     stet_status st = stet_docname_check(&name, err);
-    if (st != STET_OK || (st = memory_begin(ctx, args, MEMORY_WRITE, &c, err)) != STET_OK)
+    if (st != STET_OK || (st = space_begin(ctx, args, SPACE_WRITE, &c, err)) != STET_OK)
         return st;
     name.scope = c.scope;
     st = stet_tx_begin(c.space, c.branch_name, &tx, err);
@@ -291,7 +291,7 @@ static stet_status change_run(stet_op_ctx *ctx, stet_value args, change_fn chang
         stet_tx_abort(tx);
     if (st == STET_OK)
         *result = committed(&r);
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
@@ -352,10 +352,10 @@ static stet_value revision_value(const stet_revision *rev, const char *branch) {
                                         [STET_REVISION_LOST] = "lost"};
     stet_value v = stet_value_object();
     stet_value_put(&v, "seq", stet_value_int(rev->seq));
-    stet_value_put(&v, "time", memory_time(rev->time_ms));
+    stet_value_put(&v, "time", stet_time_value(rev->time_ms));
     stet_value_put(&v, "branch", stet_value_string(branch));
     stet_value_put(&v, "kind", stet_value_string(kinds[rev->kind]));
-    stet_value_put(&v, "changes", memory_leaves(rev->at, rev->len));
+    stet_value_put(&v, "changes", space_leaves(rev->at, rev->len));
     if (rev->kind == STET_REVISION_SET)
         stet_value_put(&v, "document", stet_value_retain(rev->payload));
     else if (rev->kind == STET_REVISION_PATCH)
@@ -364,20 +364,20 @@ static stet_value revision_value(const stet_revision *rev, const char *branch) {
 }
 
 static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_value hold;
     stet_arena arena = STET_ARENA_INIT;
     stet_revision *revs;
     stet_branch_info *branches;
     size_t count = 0, branch_count = 0;
     int64_t next = 0;
-    stet_status st = memory_begin(ctx, args, MEMORY_READ, &c, err);
+    stet_status st = space_begin(ctx, args, SPACE_READ, &c, err);
     if (st != STET_OK)
         return st;
-    stet_docname name = {memory_text(args, "id", &hold), c.scope};
-    int64_t before = memory_int(args, "before", 0);
-    st = stet_space_history(c.space, c.branch, &name, before, (size_t)memory_int(args, "limit", 100), &arena, &revs,
-                            &count, &next, err);
+    stet_docname name = {stet_value_text_at(args, "id", &hold), c.scope};
+    int64_t before = stet_value_int_at(args, "before", 0);
+    st = stet_space_history(c.space, c.branch, &name, before, (size_t)stet_value_int_at(args, "limit", 100), &arena,
+                            &revs, &count, &next, err);
     if (st == STET_OK && count == 0 && before == 0)
         st = stet_fail(err, STET_NOT_FOUND, "no document \"%s\" ever was in space \"%s\"", name.id, c.space_name);
     if (st == STET_OK)
@@ -402,7 +402,7 @@ static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         stet_value_release(list);
     }
     stet_arena_release(&arena);
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 
@@ -420,7 +420,7 @@ static void log_render(stet_render *r, stet_value result) {
             stet_text_plain(r, text, len);
         }
         stet_buf_char(r->out, '\n');
-        memory_render_changes(r, stet_value_get(rev, "changes"), false);
+        space_render_changes(r, stet_value_get(rev, "changes"), false);
     }
     if (stet_value_type(stet_value_get(result, "next")) == STET_TYPE_INT)
         stet_buf_printf(r->out, "older ones: --before %lld\n",
@@ -466,7 +466,7 @@ static stet_status read_cursor(const char *text, char **plain, stet_docname *out
 }
 
 static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    memory_call c;
+    space_call c;
     stet_value hold, hold_prefix;
     stet_arena arena = STET_ARENA_INIT;
     stet_doc_info *docs = NULL;
@@ -474,16 +474,16 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     bool none, more = false;
     char *plain = NULL;
     stet_docname after;
-    stet_doc_filter filter = {.limit = (size_t)memory_int(args, "limit", 100)};
-    const char *cursor = memory_text(args, "after", &hold);
+    stet_doc_filter filter = {.limit = (size_t)stet_value_int_at(args, "limit", 100)};
+    const char *cursor = stet_value_text_at(args, "after", &hold);
     stet_status st = cursor ? read_cursor(cursor, &plain, &after, err) : STET_OK;
     if (st == STET_OK)
-        st = memory_begin_list(ctx, args, &c, &none, err);
+        st = space_begin_list(ctx, args, &c, &none, err);
     if (st != STET_OK) {
         stet_free(plain);
         return st;
     }
-    filter.prefix = memory_text(args, "prefix", &hold_prefix);
+    filter.prefix = stet_value_text_at(args, "prefix", &hold_prefix);
     filter.scope = c.scope;
     filter.after = cursor ? &after : NULL;
     if (!none)
@@ -504,7 +504,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     }
     stet_free(plain);
     stet_arena_release(&arena);
-    memory_end(&c);
+    space_end(&c);
     return st;
 }
 

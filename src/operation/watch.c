@@ -1,8 +1,9 @@
-/* memory_watch.c - the operation watch: changes of a cell as they are committed, by any process. */
+/* watch.c - the operation watch: changes of a cell as they are committed, by any process. */
 
 #include <string.h>
 
-#include "operation/memory.h"
+#include "base/text.h"
+#include "operation/space_common.h"
 #include "operation/text.h"
 #include "os/clock.h"
 
@@ -10,7 +11,7 @@
 
 typedef struct watch {
     stet_op_ctx *ctx;
-    memory_call c;
+    space_call c;
     stet_feed *feed;
     bool has_cell;
     stet_docname name;
@@ -64,16 +65,16 @@ static stet_status follow(watch *w, stet_error *err) {
 }
 
 static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    watch w = {.ctx = ctx, .path = STET_PATH_INIT, .count = memory_int(args, "count", 0)};
+    watch w = {.ctx = ctx, .path = STET_PATH_INIT, .count = stet_value_int_at(args, "count", 0)};
     stet_value hold, timeout = stet_value_get(args, "timeout");
     char *id = NULL;
-    stet_status st = memory_begin(ctx, args, MEMORY_READ, &w.c, err);
+    stet_status st = space_begin(ctx, args, SPACE_READ, &w.c, err);
     if (st != STET_OK)
         return st;
     if (stet_value_type(timeout) != STET_TYPE_NULL)
         w.deadline_us = stet_clock_monotonic_us() + (int64_t)(stet_value_as_double(timeout) * 1e6) + 1;
-    st = stet_feed_open(w.c.space, w.c.branch, memory_int(args, "after", -1), &w.feed, err);
-    const char *cell = memory_text(args, "cell", &hold);
+    st = stet_feed_open(w.c.space, w.c.branch, stet_value_int_at(args, "after", -1), &w.feed, err);
+    const char *cell = stet_value_text_at(args, "cell", &hold);
     if (st == STET_OK && cell) {
         st = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &w.path, err);
         w.name = (stet_docname){id, w.c.scope};
@@ -93,7 +94,7 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     stet_feed_close(w.feed);
     stet_free(id);
     stet_path_release(&w.path);
-    memory_end(&w.c);
+    space_end(&w.c);
     return st;
 }
 
@@ -107,7 +108,7 @@ static void render(stet_render *r, stet_value v) {
     }
     stet_buf_printf(r->out, "%lld  %s\n", (long long)stet_value_as_int(stet_value_get(v, "seq")),
                     stet_value_as_string(&time, NULL));
-    memory_render_changes(r, changes, true);
+    space_render_changes(r, changes, true);
     if (stet_value_find(v, "value", 5, &value)) {
         size_t len;
         char *text = stet_json_print(value, STET_JSON_CANONICAL, &len);

@@ -1,0 +1,186 @@
+/* branch.c - the operations branch list, create and delete. */
+
+#include "base/text.h"
+#include "operation/space_common.h"
+#include "operation/text.h"
+#include "os/clock.h"
+
+static stet_status branches_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    space_call c;
+    stet_value hold;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_branch_info *at = NULL;
+    size_t count = 0, limit = (size_t)stet_value_int_at(args, "limit", 100);
+    bool none;
+    stet_status st = space_begin_list(ctx, args, &c, &none, err);
+    if (st != STET_OK)
+        return st;
+    if (!none)
+        st = stet_space_branches(c.space, stet_value_text_at(args, "after", &hold),
+                                 stet_value_as_bool(stet_value_get(args, "deleted")), limit + 1, &arena, &at, &count,
+                                 err);
+    if (st == STET_OK) {
+        stet_value list = stet_value_array();
+        for (size_t i = 0; i < count && i < limit; i++) {
+            stet_value row = stet_value_object();
+            stet_value_put(&row, "name", stet_value_string(at[i].name));
+            if (at[i].parent)
+                stet_value_put(&row, "parent", stet_value_string(at[i].parent));
+            stet_value_put(&row, "fork", stet_value_int(at[i].fork));
+            if (at[i].created_ms)
+                stet_value_put(&row, "created", stet_time_value(at[i].created_ms));
+            stet_value_put(&row, "deleted", stet_value_bool(at[i].deleted));
+            stet_value_push(&list, row);
+        }
+        *result = stet_value_object();
+        stet_value_put(result, "branches", list);
+        if (count > limit)
+            stet_value_put(result, "next", stet_value_string(at[limit - 1].name));
+    }
+    stet_arena_release(&arena);
+    space_end(&c);
+    return st;
+}
+
+static void branches_render(stet_render *r, stet_value result) {
+    stet_value list = stet_value_get(result, "branches");
+    stet_table t = {.columns = 4};
+    stet_table_cell(&t, "BRANCH");
+    stet_table_cell(&t, "PARENT");
+    stet_table_cell(&t, "FORK");
+    stet_table_cell(&t, "");
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value row = stet_value_at(list, i), name = stet_value_get(row, "name"),
+                   parent = stet_value_get(row, "parent");
+        bool root = stet_value_type(parent) != STET_TYPE_STRING;
+        size_t parent_len = 0;
+        const char *from = root ? "" : stet_value_as_string(&parent, &parent_len);
+        stet_table_cell(&t, root ? "(default)" : stet_value_as_string(&name, NULL));
+        stet_table_cell(&t, root ? "" : parent_len ? from : "(default)");
+        stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(row, "fork")));
+        stet_table_cell(&t, stet_value_as_bool(stet_value_get(row, "deleted")) ? "deleted" : "");
+    }
+    stet_table_print(&t, r, true);
+}
+
+static stet_status create_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    space_call c;
+    stet_value hold, hold_from;
+    const char *name = stet_value_text_at(args, "name", &hold), *from = stet_value_text_at(args, "from", &hold_from);
+    stet_status st = stet_branch_name_check(name, err);
+    if (st != STET_OK || (st = space_begin(ctx, args, SPACE_WRITE, &c, err)) != STET_OK)
+        return st;
+    int64_t at = stet_value_int_at(args, "at", -1);
+    st = stet_branch_create(c.space, name, from, at, err);
+    if (st == STET_OK) {
+        *result = stet_value_object();
+        stet_value_put(result, "name", stet_value_string(name));
+        stet_value_put(result, "parent", stet_value_string(from ? from : ""));
+        stet_value_put(result, "fork", stet_value_int(at >= 0 ? at : stet_space_known(c.space)));
+    }
+    space_end(&c);
+    return st;
+}
+
+static void create_render(stet_render *r, stet_value result) {
+    stet_value name = stet_value_get(result, "name");
+    stet_buf_str(r->out, "created branch ");
+    stet_text_value(r, name);
+    stet_buf_printf(r->out, " at sequence %lld\n", (long long)stet_value_as_int(stet_value_get(result, "fork")));
+}
+
+static stet_status branch_delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    space_call c;
+    stet_value hold;
+    const char *name = stet_value_text_at(args, "name", &hold);
+    stet_status st = space_begin(ctx, args, SPACE_WRITE, &c, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_branch_delete(c.space, name, err);
+    if (st == STET_OK) {
+        *result = stet_value_object();
+        stet_value_put(result, "name", stet_value_string(name));
+        stet_value_put(result, "deleted", stet_value_bool(true));
+    }
+    space_end(&c);
+    return st;
+}
+
+static void branch_delete_render(stet_render *r, stet_value result) {
+    stet_value name = stet_value_get(result, "name");
+    stet_buf_str(r->out, "deleted branch ");
+    stet_text_value(r, name);
+    stet_buf_str(r->out, "; stet gc frees what only it needed\n");
+}
+
+#define PARAM_NAME                                                                                                     \
+    {                                                                                                                  \
+        .name = "name", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,               \
+        .metavar = "NAME", .summary = "The branch"                                                                     \
+    }
+
+static const stet_param branches_params[] = {
+    {.name = "deleted", .type = STET_PARAM_BOOL, .summary = "Deleted ones too, until gc has run"},
+    PARAM_LIMIT,
+    {.name = "after", .type = STET_PARAM_STRING, .metavar = "NAME", .summary = "Only names after this: the next page"},
+    PARAM_SPACE,
+    {0},
+};
+static const stet_param create_params[] = {
+    PARAM_NAME,
+    {.name = "from",
+     .type = STET_PARAM_STRING,
+     .metavar = "NAME",
+     .summary = "The branch to fork; without it the default branch"},
+    {.name = "at",
+     .type = STET_PARAM_INT,
+     .metavar = "SEQ",
+     .summary = "Fork it as it was at this sequence; without it as it is",
+     .min = 0,
+     .max = INT64_MAX},
+    PARAM_SPACE,
+    {0},
+};
+static const stet_param branch_delete_params[] = {PARAM_NAME, PARAM_SPACE, {0}};
+
+static const stet_example branches_examples[] = {{"branch list", "the branches of the default space"}, {0}};
+static const stet_example create_examples[] = {{"branch create try", "fork the default branch as it is"},
+                                               {"branch create then --at 1", "as it was at a sequence"},
+                                               {0}};
+static const stet_example branch_delete_examples[] = {{"branch delete side", "its documents are no longer seen"}, {0}};
+
+const stet_op stet_ops_branch[] = {
+    {.name = "branch list",
+     .summary = "List the branches of a space",
+     .params = branches_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"branches\"],\"properties\":{\"branches\":{\"type\":"
+                      "\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\",\"fork\",\"deleted\"]}},"
+                      "\"next\":{\"type\":\"string\"}}}",
+     .examples = branches_examples,
+     .flags = STET_OP_READ_ONLY,
+     .run = branches_run,
+     .render = branches_render},
+    {.name = "branch create",
+     .summary = "Fork a branch",
+     .description =
+         "Costs the same whatever the size of the space: the new branch reads its parent as of the fork, and "
+         "keeps what is written to it.",
+     .params = create_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"name\",\"parent\",\"fork\"],\"properties\":{\"name\":{"
+                      "\"type\":\"string\"},\"parent\":{\"type\":\"string\"},\"fork\":{\"type\":\"integer\"}}}",
+     .examples = create_examples,
+     .run = create_run,
+     .render = create_render},
+    {.name = "branch delete",
+     .summary = "Delete a branch",
+     .description =
+         "It can't be read or written any more and its name is free. Branches forked from it go on. What only "
+         "it needed is freed by `stet gc`.",
+     .params = branch_delete_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"name\",\"deleted\"]}",
+     .examples = branch_delete_examples,
+     .flags = STET_OP_DESTRUCTIVE,
+     .run = branch_delete_run,
+     .render = branch_delete_render},
+    {0},
+};
