@@ -257,13 +257,14 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/%.o $(SURFACE) $(BUILD)/libstet.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(SURFACE) $(BUILD)/libstet.a $(STATIC)
 
-# A plug-in has a copy of what it needs of libstet in it, hidden: values have one layout, and functions keep no state.
+# A plug-in contains its own code alone: it is given a table of the library's functions when it is loaded (src/module/library.h). A function that
+# is not in the table does not link.
 define PLUGIN_RULE
-$(BUILD)/lib/stet/$(1).so: $(wildcard plugins/$(1)/*) $(BUILD)/libstet.a src/scheduler/module.h Makefile
+$(BUILD)/lib/stet/$(1).so: $(wildcard plugins/$(1)/* src/base/*.h) $(addprefix src/,module/javascript.h module/library.h module/library_calls.h os/plugin.h scheduler/module.h) include/stet.h Makefile
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)
-	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$$$(pkg-config --cflags $$$$(cat plugins/$(1)/packages)) -shared -Wl,--exclude-libs,ALL $$(LDFLAGS) \
-	  -o $$@ plugins/$(1)/*.c $(BUILD)/libstet.a $$$$(pkg-config --libs $$$$(cat plugins/$(1)/packages)) -l:libcrypto.a -lm -ldl -lpthread
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$$$(pkg-config --cflags $$$$(cat plugins/$(1)/packages)) -shared $$(if $$(SANFLAGS),,-Wl,--no-undefined) $$(LDFLAGS) \
+	  -o $$@ plugins/$(1)/*.c $$$$(pkg-config --libs $$$$(cat plugins/$(1)/packages)) -lm -ldl -lpthread
 endef
 $(foreach plugin,$(PLUGINS),$(eval $(call PLUGIN_RULE,$(plugin))))
 

@@ -16,6 +16,7 @@
  * text in which another word replaces `async` still parses only if `async` was not a keyword there.
  */
 
+#define STET_LIBRARY_CALLS
 #include "engine.h"
 
 #include <assert.h>
@@ -449,9 +450,14 @@ static bool worn(const stet_javascript_engine *e) {
     return e->worn;
 }
 
+static void attach(const void *library) {
+    if (!stet_library_given)
+        stet_library_given = library;
+}
+
 extern const stet_javascript_plugin stet_plugin_javascript;
 __attribute__((visibility("default"))) const stet_javascript_plugin stet_plugin_javascript = {
-    .version = STET_VERSION,
+    .plugin = {STET_VERSION, sizeof(stet_library), attach},
     .open = open_engine,
     .close = close_engine,
     .cancel = cancel,

@@ -21,10 +21,8 @@
 
 #include <JavaScriptCore/JavaScript.h>
 
-#include "base/buf.h"
-#include "base/path.h"
-#include "base/vec.h"
 #include "module/javascript.h"
+#include "module/library_calls.h"
 
 /* A script of ours as a string, with a NUL at the end. */
 #define EMBED(name, file)                                                                                              \

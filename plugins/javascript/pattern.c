@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/json.h"
 
 EMBED(javascript_builder, "plugins/javascript/builder.js");
 

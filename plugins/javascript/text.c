@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/utf8.h"
 
 /* UTF-8 that is valid, to UTF-16. */
 static size_t widen(const char *utf8, size_t len, JSChar *out) {

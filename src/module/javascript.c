@@ -14,9 +14,9 @@
 #include "files/files.h"
 #include "files/path.h"
 #include "module/kinds.h"
+#include "module/library.h"
 #include "os/clock.h"
 #include "os/file.h"
-#include "os/plugin.h"
 
 #define PACKAGE "libjavascriptcoregtk-4.1-0"
 
@@ -44,10 +44,15 @@ typedef struct file_mark {
 } file_mark;
 
 stet_status stet_javascript_load(const stet_javascript_plugin **out, stet_error *err) {
-    const void *plugin;
-    stet_status status = stet_plugin_load("javascript", "stet_plugin_javascript", PACKAGE, &plugin, err);
+    static const stet_plugin_request wanted = {.name = "javascript",
+                                               .symbol = "stet_plugin_javascript",
+                                               .package = PACKAGE,
+                                               .library = &stet_library_functions,
+                                               .library_size = sizeof stet_library_functions};
+    const stet_plugin *plugin;
+    stet_status status = stet_plugin_load(&wanted, &plugin, err);
     if (status == STET_OK)
-        *out = plugin;
+        *out = (const stet_javascript_plugin *)plugin; /* which begins with it */
     return status;
 }
 

@@ -7,6 +7,7 @@
 #ifndef STET_MODULE_JAVASCRIPT_H
 #define STET_MODULE_JAVASCRIPT_H
 
+#include "os/plugin.h"
 #include "scheduler/module.h"
 
 /* Increased when the same text may give other results than before: it is part of every fingerprint. */
@@ -36,7 +37,7 @@ typedef struct stet_javascript_program stet_javascript_program;
 
 /* What the plug-in exports as `stet_plugin_javascript`. An engine is used by one thread at a time. */
 typedef struct stet_javascript_plugin {
-    const char *version; /* STET_VERSION */
+    stet_plugin plugin;
     stet_status (*open)(stet_javascript_engine **out, stet_error *err);
     void (*close)(stet_javascript_engine *engine);
     /* Asked often during a run; true stops the run with STET_CANCELLED. NULL: nobody is asked. */

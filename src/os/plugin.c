@@ -56,43 +56,47 @@ static char *find(const char *name) {
     return NULL;
 }
 
-static stet_status load(const char *name, const char *symbol, const char *package, const void **out, stet_error *err) {
-    char *path = find(name);
+static stet_status load(const stet_plugin_request *r, const stet_plugin **out, stet_error *err) {
+    char *path = find(r->name);
     if (!path) {
-        stet_fail(err, STET_UNSUPPORTED, "the %s plug-in is not installed (%s.so in lib/stet)", name, name);
+        stet_fail(err, STET_UNSUPPORTED, "the %s plug-in is not installed (%s.so in lib/stet)", r->name, r->name);
         stet_hint(err,
                   "install it beside the program (make install; needs the package %s), or set STET_PLUGINS to its "
                   "directory",
-                  package);
+                  r->package);
         return STET_UNSUPPORTED;
     }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-        stet_fail(err, STET_UNSUPPORTED, "the %s plug-in can't be opened: %s", name, dlerror());
-        stet_hint(err, "install the package %s", package);
+        stet_fail(err, STET_UNSUPPORTED, "the %s plug-in can't be opened: %s", r->name, dlerror());
+        stet_hint(err, "install the package %s", r->package);
         stet_free(path);
         return STET_UNSUPPORTED;
     }
-    const char *const *plugin = dlsym(handle, symbol);
-    if (!plugin || !*plugin || strcmp(*plugin, STET_VERSION) != 0) {
+    const stet_plugin *plugin = dlsym(handle, r->symbol);
+    bool versioned = plugin && plugin->version;
+    if (!versioned || strcmp(plugin->version, STET_VERSION) != 0)
         stet_fail(err, STET_UNSUPPORTED, "%s is of another version of stet: %s, expected %s", path,
-                  plugin && *plugin ? *plugin : "unknown", STET_VERSION);
-        stet_hint(err, "install the plug-ins that were built with this stet");
+                  versioned ? plugin->version : "unknown", STET_VERSION);
+    else if (plugin->library_size != r->library_size)
+        stet_fail(err, STET_UNSUPPORTED, "%s is of another build of stet " STET_VERSION, path);
+    else {
+        plugin->attach(r->library);
+        *out = plugin;
         stet_free(path);
-        return STET_UNSUPPORTED;
+        return STET_OK;
     }
+    stet_hint(err, "install the plug-ins that were built with this stet");
     stet_free(path);
-    *out = plugin;
-    return STET_OK;
+    return STET_UNSUPPORTED;
 }
 
-stet_status stet_plugin_load(const char *name, const char *symbol, const char *package, const void **out,
-                             stet_error *err) {
+stet_status stet_plugin_load(const stet_plugin_request *request, const stet_plugin **out, stet_error *err) {
     /* dlopen of one that is open only counts up. One at a time, because dlerror's text is the thread's, but the
      * libraries' own start-up need not be safe against another one's. */
     static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&one);
-    stet_status status = load(name, symbol, package, out, err);
+    stet_status status = load(request, out, err);
     pthread_mutex_unlock(&one);
     return status;
 }

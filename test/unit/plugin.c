@@ -22,9 +22,21 @@ static void setup(void) {
     assert_int_equal(setenv("STET_PLUGINS", "p", 1), 0);
 }
 
+/* Stands for the table of functions. */
+static const int library[2] = {41, 1};
+
+static stet_plugin_request request(const char *name) {
+    return (stet_plugin_request){.name = name,
+                                 .symbol = "the_plugin",
+                                 .package = "a-package",
+                                 .library = library,
+                                 .library_size = sizeof library};
+}
+
 static void refused_with_a_hint(const char *name, const char *message, const char *hint) {
-    const void *out = NULL;
-    assert_int_equal(stet_plugin_load(name, "the_plugin", "a-package", &out, &err), STET_UNSUPPORTED);
+    const stet_plugin_request wanted = request(name);
+    const stet_plugin *out = NULL;
+    assert_int_equal(stet_plugin_load(&wanted, &out, &err), STET_UNSUPPORTED);
     assert_null(out);
     if (!strstr(err.message, message) || !strstr(err.hint, hint))
         print_message("# %s (%s)\n", err.message, err.hint);
@@ -56,18 +68,32 @@ static void another_version_is_refused(void **state) {
     refused_with_a_hint("empty", "another version of stet: unknown", "built with this stet");
 }
 
-static void this_version_opens(void **state) {
+/* The start of a plug-in's source, with a table of functions of this many bytes. */
+#define HEAD(size)                                                                                                     \
+    "static const int *given; static void attach(const void *library) { if (!given) given = library; }"                \
+    "static int sum(void) { return given[0] + given[1]; }"                                                             \
+    "const struct { const char *version; unsigned long size; void (*attach)(const void *); int (*sum)(void); }"        \
+    "the_plugin = {\"" STET_VERSION "\", " size ", attach, sum};"
+
+static void another_table_of_functions_is_refused(void **state) {
     (void)state;
-    compile("good", "const struct { const char *version; int answer; } the_plugin = {\"" STET_VERSION "\", 42};");
+    compile("grown", HEAD("16"));
+    refused_with_a_hint("grown", "another build of stet " STET_VERSION, "built with this stet");
+}
+
+static void this_version_opens_and_calls_through_the_table(void **state) {
+    (void)state;
+    compile("good", HEAD("8"));
     const struct plugin {
-        const char *version;
-        int answer;
+        stet_plugin head;
+        int (*sum)(void);
     } * first;
-    const void *out, *again;
-    OK(stet_plugin_load("good", "the_plugin", "a-package", &out, &err));
-    first = out;
-    assert_int_equal(first->answer, 42);
-    OK(stet_plugin_load("good", "the_plugin", "a-package", &again, &err));
+    const stet_plugin_request wanted = request("good");
+    const stet_plugin *out, *again;
+    OK(stet_plugin_load(&wanted, &out, &err));
+    first = (const void *)out;
+    assert_int_equal(first->sum(), 42);
+    OK(stet_plugin_load(&wanted, &again, &err));
     assert_ptr_equal(out, again);
 }
 
@@ -76,7 +102,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_plugin_is_refused),
         cmocka_unit_test(another_version_is_refused),
-        cmocka_unit_test(this_version_opens),
+        cmocka_unit_test(another_table_of_functions_is_refused),
+        cmocka_unit_test(this_version_opens_and_calls_through_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
