@@ -160,7 +160,7 @@ static bool cancelled(stet_sched *s) {
 static bool idle_wanted(void *ctx, uint32_t node) {
     stet_sched *s = ctx;
     sched_action *a = stet_plan_data(s->plan, node);
-    return !s->preflight.active.active && a && a->piece->whole;
+    return !s->preflight.active && a && a->piece->whole;
 }
 
 /* What others commit while commands run: it may be that one of them is not wanted any more. */
@@ -593,14 +593,14 @@ stet_status sched_make_fresh(stet_sched *s, const stet_tx_read_record *at, size_
         stet_plan_demand(s->plan, sched_doc(s, uuid, &at[i].name), at[i].path, at[i].kind);
     }
     stet_sched_report report = {0};
-    s->preflight.active.active = true;
-    s->preflight.active.reads = at;
-    s->preflight.active.read_count = count;
-    s->preflight.active.nodes = nodes;
-    s->preflight.active.node_count = node_count;
+    s->preflight.active = true;
+    s->preflight.reads = at;
+    s->preflight.read_count = count;
+    s->preflight.nodes = nodes;
+    s->preflight.node_count = node_count;
     status = stet_sched_settle(s, &report, err);
-    s->preflight.active.active = false;
-    s->preflight.active.read_count = s->preflight.active.node_count = 0;
+    s->preflight.active = false;
+    s->preflight.read_count = s->preflight.node_count = 0;
     *runs = report.runs;
     if (status == STET_OK && report.aside > 0)
         status = not_settled(&report, err);

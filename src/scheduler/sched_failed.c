@@ -95,7 +95,7 @@ stet_status sched_meet_failures(stet_sched *s, stet_error *err) {
 }
 
 void sched_retry(stet_sched *s) {
-    if (s->blocked.retried || s->preflight.active.active || !s->opts.retry_failed)
+    if (s->blocked.retried || s->preflight.active || !s->opts.retry_failed)
         return;
     s->blocked.retried = true;
     sched_action *a;

@@ -202,7 +202,7 @@ stet_status sched_far_makers(stet_sched *s, uint32_t doc, stet_pathref path, ste
 static stet_status is_wanted(stet_sched *s, uint32_t node, bool *wanted, stet_error *err) {
     stet_plan_nodes down = {0};
     stet_status status = stet_plan_is_live(s->plan, node, wanted, err);
-    if (status != STET_OK || *wanted || s->preflight.active.active)
+    if (status != STET_OK || *wanted || s->preflight.active)
         return status;
     status = stet_plan_downstream(s->plan, &node, 1, &down, err);
     for (size_t i = 0; i < down.len && status == STET_OK && !*wanted; i++) {
@@ -267,10 +267,10 @@ static stet_status want_demand(stet_sched *s, stet_error *err) {
         memcpy(&doc, key, sizeof doc);
         l.status = want_doc(s, doc, (stet_pathref){(const char *)key + sizeof doc, len - sizeof doc}, err);
     }
-    for (size_t i = 0; i < s->preflight.active.read_count && l.status == STET_OK; i++)
-        if (s->preflight.active.reads[i].space != s->space)
-            l.status = want_cell(s, stet_space_name(s->preflight.active.reads[i].space),
-                                 &s->preflight.active.reads[i].name, s->preflight.active.reads[i].path, err);
+    for (size_t i = 0; i < s->preflight.read_count && l.status == STET_OK; i++)
+        if (s->preflight.reads[i].space != s->space)
+            l.status = want_cell(s, stet_space_name(s->preflight.reads[i].space), &s->preflight.reads[i].name,
+                                 s->preflight.reads[i].path, err);
     return l.status;
 }
 

@@ -166,9 +166,8 @@ static stet_hash demand_hash(stet_sched *s) {
     const void *key;
     size_t len;
     stet_slot *slot;
-    stet_buf_printf(
-        &b, "3 %d\n",
-        s->preflight.active.active); /* counts up when more makes an action needed: 3: files that it may make */
+    stet_buf_printf(&b, "3 %d\n",
+                    s->preflight.active); /* counts up when more makes an action needed: 3: files that it may make */
     for (size_t i = 0; stet_map_next(&s->pieces, &i, &key, &len, &slot);) {
         const stet_piece *p = ((sched_piece *)slot->p)->piece;
         if (((sched_piece *)slot->p)->whole)
@@ -183,10 +182,10 @@ static stet_hash demand_hash(stet_sched *s) {
         stet_buf_add(&b, name, len);
         stet_buf_add(&b, (const char *)key + sizeof doc, place - sizeof doc);
     }
-    for (size_t i = 0; i < s->preflight.active.node_count; i++)
-        stet_buf_printf(&b, "%s\n", s->preflight.active.nodes[i]);
-    for (size_t i = 0; i < s->preflight.active.read_count; i++) {
-        const stet_tx_read_record *r = &s->preflight.active.reads[i];
+    for (size_t i = 0; i < s->preflight.node_count; i++)
+        stet_buf_printf(&b, "%s\n", s->preflight.nodes[i]);
+    for (size_t i = 0; i < s->preflight.read_count; i++) {
+        const stet_tx_read_record *r = &s->preflight.reads[i];
         stet_buf_printf(&b, "%s\n%s\n%s\n%zu\n", r->space == s->space ? "" : stet_space_uuid(r->space), r->name.id,
                         r->name.scope ? r->name.scope : "", r->path.len);
         stet_buf_add(&b, r->path.bytes, r->path.len);

@@ -44,7 +44,7 @@ void sched_report_cycles(stet_sched *s) {
 }
 
 bool sched_part(const stet_sched *s, const sched_piece *p) {
-    return p->part && !p->whole && !s->preflight.active.active;
+    return p->part && !p->whole && !s->preflight.active;
 }
 
 /* What is recorded of its failure. The caller releases it. */
