@@ -5,7 +5,7 @@
  *
  *     fake_run r = fake_run_of(fake_parse("{\"a\": 1}"));
  *     r.base = (stet_run){.ops = &fake_run_ops, .descriptor = descriptor, .bindings = bindings, .name = "test"};
- *     if (kind->start(state, program, &r.base, &err) == STET_OK)
+ *     if (kind->start(state, &r.base, &err) == STET_OK)
  *         free(fake_run_text(&r)); // and r.reads
  *     fake_run_release(&r);
  */
