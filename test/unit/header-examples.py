@@ -85,6 +85,7 @@ DECLARED = {
     "src/memory/walk.h": "stet_space *s; int64_t doc, newest_seq; stet_arena arena;",
     "src/module/depfile.h": "const char *text; size_t len;",
     "src/operation/text.h": "stet_render *r;",
+    "src/os/plugin.h": "static const char stet_library_functions[1];",
     "src/os/proc.h": "const char *const *argv, *const *envp; const char *dir; int out_fd, log_fd, timeout_ms;",
     "src/os/watch.h": "const char *dir;",
     "src/persist/persist.h": "stet_persist_key key; const void *bytes; size_t len; FILE *file;",
