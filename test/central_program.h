@@ -376,12 +376,16 @@ static void random_node(stet_buf *b, int piece, int before, int child, bool file
         random_ref(b, piece, before, child);
     } else if (what < 12 && child < 3 && !without("children")) {
         random_children(b, piece, before, child);
-    } else if (what == 12 && !child && !without("returns")) {
-        stet_buf_printf(
-            b,
-            "\"returns\":\"pattern\",\"module\":{\"type\":\"ref\",\"ref\":\"value\"},\"inputs\":{\"value\":{"
-            "\"$\":\"argument/k%d\"}}",
-            PATTERN_KEY);
+    } else if ((what == 12 || what == 13) && !child && !without("returns")) {
+        stet_buf_printf(b,
+                        "\"returns\":\"pattern\",\"module\":{\"type\":\"javascript\",\"implementation\":\"({p}) => "
+                        "p\"},\"inputs\":{\"p\":{\"$\":\"argument/k%d\"},\"o\":",
+                        PATTERN_KEY);
+        if (pick(2)) /* so that it changes with the pattern */
+            stet_buf_printf(b, "{\"$\":\"argument/k%d/argument/default/n\"}", PATTERN_KEY);
+        else
+            random_binding(b, piece, before, child);
+        stet_buf_char(b, '}');
     } else {
         bool writes = !child && pick(3) == 0 && !without("writers");
         if (!child && !writes && pick(6) == 0 && !without("effects"))
@@ -416,18 +420,42 @@ static void random_file(stet_buf *b) {
         stet_buf_str(b, "export const h = ;\n");
 }
 
+/* A pattern for a node to return. Its nodes are of few kinds, so that some are the same in the next one, where they may
+ * be shown or not, and read by others or not. */
+static void random_pattern(stet_buf *b) {
+    static const char *const modules[] = {
+        "{\"type\":\"ref\",\"ref\":\"concat\"},\"inputs\":[{\"$\":\"argument/l\"},[%s,%s]]",
+        "{\"type\":\"javascript\",\"implementation\":\"({x, y}) => [x, y]\"},\"inputs\":{\"x\":%s,\"y\":%s}",
+        "{\"type\":\"javascript\",\"implementation\":\"({x, y}) => { if (x === 1) throw new Error('m'); return y "
+        "}\"},\"inputs\":{\"x\":%s,\"y\":%s}",
+        "{\"type\":\"ref\",\"ref\":\"map\",\"pattern\":{\"pattern\":1,\"name\":\"e\",\"nodes\":[{\"id\":\"z\","
+        "\"module\":{"
+        "\"type\":\"ref\",\"ref\":\"concat\"},\"inputs\":[[{\"$\":\"argument/element\"},{\"$\":\"argument/o\"}]]}],"
+        "\"result\":{\"$\":\"z\"}}},\"inputs\":{\"list\":{\"$\":\"argument/l\"},\"o\":%s,\"q\":%s}",
+    };
+    int n = 1 + pick(3);
+    stet_buf_printf(b, "{\"pattern\":1,\"name\":\"m\",\"argument\":{\"default\":{\"l\":[1,2],\"n\":%s}},\"nodes\":[",
+                    pick(2) ? "1" : ONE_OF(scalars));
+    for (int i = 0; i < n; i++) {
+        char inputs[2][32];
+        for (int k = 0; k < 2; k++)
+            if (i > 0 && pick(4) == 0)
+                snprintf(inputs[k], sizeof inputs[k], "{\"$\":\"x%d\"}", pick(i));
+            else
+                snprintf(inputs[k], sizeof inputs[k], "{\"$\":\"argument/%c\"}", pick(4) ? 'o' : 'n');
+        stet_buf_printf(b, "%s{\"id\":\"x%d\",\"module\":", i ? "," : "", i);
+        stet_buf_printf(b, modules[(i + (pick(4) ? 0 : pick(4))) % 4], inputs[0], inputs[1]);
+        stet_buf_char(b, '}');
+    }
+    stet_buf_printf(b, pick(2) ? "],\"result\":{\"$\":\"x%d\"}}" : "],\"result\":{\"v\":{\"$\":\"x%d\"}}}", pick(n));
+}
+
 /* The value of a key of the argument. */
 static void random_argument(stet_buf *b, int piece, int key) {
     if (key == LIST_KEY && pick(8)) {
         random_rows(b, piece);
     } else if (key == PATTERN_KEY && pick(3)) {
-        stet_buf_str(b, "{\"pattern\":1,\"name\":\"m\",\"argument\":{\"default\":{\"l\":[1,2],\"n\":");
-        stet_buf_str(b, ONE_OF(scalars));
-        stet_buf_str(b,
-                     "}},\"nodes\":[{\"id\":\"x\",\"module\":{\"type\":\"ref\",\"ref\":\"concat\"},\"inputs\":[{\"$\":"
-                     "\"argument/l\"},[{\"$\":\"argument/n\"},");
-        stet_buf_str(b, ONE_OF(scalars));
-        stet_buf_str(b, "]]}],\"result\":{\"$\":\"x\"}}");
+        random_pattern(b);
     } else {
         random_value(b, 2, piece);
     }

@@ -330,6 +330,7 @@ static stet_status reconcile(reconciling *x, const stet_run_child *at, size_t le
     x->same = stet_value_type(x->old.template) == STET_TYPE_STRING &&
               strcmp(stet_value_as_string(&x->old.template, NULL), hex) == 0;
     x->full = x->a->verify || !x->same;
+    x->r->children->renewed = !x->same && x->old.count > 0;
     x->passes_cells = !x->same || x->a->materializer;
     x->memory = x->a->children;
     x->known = !x->full && x->memory && x->memory->serial == x->old.serial &&

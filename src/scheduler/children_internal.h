@@ -32,6 +32,7 @@ typedef STET_VEC(char *) name_list;
 struct sched_lists {
     name_list made, gone;
     name_list moved; /* nodes of chain links whose predecessor may have changed */
+    bool renewed;    /* children that stay have another template */
 };
 
 /* One run of a coordinator. */

@@ -125,6 +125,23 @@ static void forget_predecessor(stet_sched *s, const sched_piece *p, const char *
     free(reads);
 }
 
+/* Those that are in memory, of children of these and so on: what is shown of a child, say, decides whether its nodes are
+ * wanted. Of those that are not, some may have been left because nobody needed them. */
+static stet_status renew(stet_sched *s, const sched_action *coordinator, stet_error *err) {
+    char *children = stet_child_instance_id(coordinator->node, "");
+    size_t len = strlen(children) - 1; /* "rows[" */
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_plan_count(s->plan) && status == STET_OK; i++) {
+        sched_action *a = stet_plan_data_there(s->plan, (uint32_t)i);
+        if (a && a->child_doc && a->piece == coordinator->piece && strncmp(a->node, children, len) == 0)
+            status = sched_child_renew(s, a, err);
+    }
+    stet_free(children);
+    stet_plan_doubt_unwanted(s->plan);
+    sched_wake(s);
+    return status;
+}
+
 stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_lists *lists, stet_error *err) {
     stet_status status = STET_OK;
     bool some = false;
@@ -139,6 +156,8 @@ stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_li
         some |= unload(s, a->piece, lists->made.at[i]);
     if (some)
         sched_forget_asked(s);
+    if (lists->renewed)
+        status = renew(s, a, err);
     for (size_t i = 0; i < lists->made.len && status == STET_OK; i++) {
         uint32_t id;
         status = sched_load_new(s, a->piece->piece->key, lists->made.at[i], &id, err);

@@ -147,6 +147,32 @@ static void count_below(stet_plan *p, uint32_t id, bool more) {
     }
 }
 
+size_t plan_uncount_below(stet_plan *p, uint32_t id) {
+    size_t times = p->nodes.at[id].flags & N_RUNNING ? 1 : 0;
+    for (size_t i = 0; i < p->waiting.len; i++)
+        times += p->waiting.at[i] == id;
+    for (size_t i = 0; i < times; i++)
+        count_below(p, id, false);
+    return times;
+}
+
+void plan_count_below(stet_plan *p, uint32_t id, size_t times) {
+    for (size_t i = 0; i < times; i++)
+        count_below(p, id, true);
+}
+
+void stet_plan_replace(stet_plan *p, uint32_t id, const stet_plan_opts *o) {
+    node *n = &p->nodes.at[id];
+    stet_plan_set_rank(p, id, o->rank);
+    n->circle = o->circle;
+    n->turn = o->turn;
+    n->debounce_ms = o->debounce_ms;
+    n->throttle_ms = o->throttle_ms;
+    n->flags = o->certain ? n->flags | N_CERTAIN : n->flags & ~(uint32_t)N_CERTAIN;
+    n->flags = o->materializer ? n->flags | N_MATERIALIZER : n->flags & ~(uint32_t)N_MATERIALIZER;
+    p->live_epoch++;
+}
+
 void stet_plan_remove(stet_plan *p, uint32_t id) {
     stet_plan_set_reads(p, id, NULL, 0);
     stet_plan_set_writes(p, id, NULL, 0);

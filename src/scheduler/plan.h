@@ -118,8 +118,11 @@ void *stet_plan_data(const stet_plan *p, uint32_t node);
 void *stet_plan_data_there(const stet_plan *p, uint32_t node);
 void stet_plan_set_rank(stet_plan *p, uint32_t node, uint32_t rank);
 size_t stet_plan_count(const stet_plan *p);
+/* Replaces the options that `node` was added with, except its kind (effect, late) and `data`. Call
+ * stet_plan_doubt_unwanted after the last one. */
+void stet_plan_replace(stet_plan *p, uint32_t node, const stet_plan_opts *o);
 /* What `node` writes is reached through links in the output of `coordinator`: a recursive reader of that output reads
- * it too, whether that was observed or not. A shallow reader does not. */
+ * it too, whether that was observed or not. A shallow reader does not. STET_PLAN_NONE: it is not (any more). */
 void stet_plan_set_into(stet_plan *p, uint32_t node, uint32_t coordinator);
 /* The output of the coordinator was empty before its current run and no longer is. A shallow reader counts as a
  * recursive one until the next run or settling, because what it would have read of a non-empty output is not known. */

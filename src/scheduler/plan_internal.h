@@ -131,6 +131,10 @@ void plan_edges_drop(stet_plan *p, uint32_t id);
 /* In plan.c. */
 /* Whose output leads to what this one writes, under the number that it has by now; STET_PLAN_NONE. */
 uint32_t plan_leader(stet_plan *p, uint32_t id);
+/* Takes an action out of the counts (node.below) of those into whose outputs it leads; returns how often it was counted,
+ * for putting it in again. */
+size_t plan_uncount_below(stet_plan *p, uint32_t id);
+void plan_count_below(stet_plan *p, uint32_t id, size_t times);
 /* Loads everything downstream of an action, including what is up to date, so that a check whether the running action is
  * upstream of another finds the path between them. */
 STET_CHECKED stet_status plan_load_downstream(stet_plan *p, uint32_t id, stet_error *err);

@@ -225,8 +225,16 @@ stet_status stet_plan_downstream(stet_plan *p, const uint32_t *roots, size_t cou
 }
 
 void stet_plan_set_into(stet_plan *p, uint32_t id, uint32_t coordinator) {
+    uint32_t before = p->nodes.at[id].into;
+    if (before == coordinator)
+        return;
+    size_t counted = plan_uncount_below(p, id);
+    if (before != STET_PLAN_NONE)
+        p->live_epoch++; /* some way to a demand may be gone */
     p->nodes.at[id].into = coordinator;
-    p->nodes.at[coordinator].flags |= N_LEADS;
+    if (coordinator != STET_PLAN_NONE)
+        p->nodes.at[coordinator].flags |= N_LEADS;
+    plan_count_below(p, id, counted);
 }
 
 void stet_plan_set_filled(stet_plan *p, uint32_t coordinator, bool filled) {

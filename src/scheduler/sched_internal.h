@@ -226,6 +226,9 @@ bool sched_doc_is_far(const stet_sched *s, uint32_t doc);
 bool sched_may_make(const sched_action *a);
 /* Links may lead elsewhere since materializers were loaded: finds again where they may write. */
 STET_CHECKED stet_status sched_envelopes_again(stet_sched *s, stet_error *err);
+/* The template of its child is another one now. Of a node whose code is the same, takes over where it is in the new
+ * graph: whether it is shown, its rank and its like. */
+STET_CHECKED stet_status sched_child_renew(stet_sched *s, sched_action *a, stet_error *err);
 /* Adds what its bindings say that it may read, as if it had no record, until it does not wait any more. */
 STET_CHECKED stet_status sched_also_declared(stet_sched *s, sched_action *a, stet_error *err);
 /* Loads an action by its number in the record; one that no longer exists is skipped. */

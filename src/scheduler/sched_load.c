@@ -161,6 +161,24 @@ void sched_action_free(sched_action *a) {
     free(a);
 }
 
+/* What the row says of its place in the graph, which may change without its code. */
+static void decode_place(sched_action *a) {
+    stet_value circle = stet_value_get(a->row, "circle");
+    a->circle = a->turn = 0;
+    if (stet_value_type(circle) == STET_TYPE_STRING) {
+        stet_buf name = STET_BUF(0);
+        stet_buf_printf(&name, "%s/%s", a->piece->piece->name, stet_value_as_string(&circle, NULL));
+        stet_hash h = stet_hash_of(name.data, name.len);
+        memcpy(&a->circle, h.bytes, sizeof a->circle);
+        a->circle |= 1; /* not 0 */
+        a->turn = (uint32_t)stet_value_as_int(stet_value_get(a->row, "turn"));
+        stet_buf_release(&name);
+    }
+    a->certain = a->verifier || stet_value_as_bool(stet_value_get(a->row, "certain"));
+    a->materializer = stet_value_find(a->row, "materializer", 12, NULL);
+    a->unasked = a->materializer && !stet_value_as_bool(stet_value_get(a->row, "onDemand"));
+}
+
 stet_status sched_decode_row(sched_action *a, stet_error *err) {
     stet_value module = stet_value_get(a->row, "module"), type = stet_value_get(module, "type"),
                print = stet_value_get(a->row, "fingerprint");
@@ -172,8 +190,6 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
         return stet_fail(err, STET_CORRUPT, "the row of node \"%s\" is damaged: no fingerprint", where);
     a->effect = stet_value_text_is(stet_value_get(a->row, "kind"), "effect");
     a->verifier = stet_value_as_bool(stet_value_get(a->row, "verifier"));
-    a->materializer = stet_value_find(a->row, "materializer", 12, NULL);
-    a->unasked = a->materializer && !stet_value_as_bool(stet_value_get(a->row, "onDemand"));
     a->role = stet_child_role_of(a->row);
     /* map, filter and reduce only pass cells on to their children. */
     a->has_cells = (a->role == STET_CHILD_NONE || a->role == STET_CHILD_RETURNS) &&
@@ -191,17 +207,7 @@ stet_status sched_decode_row(sched_action *a, stet_error *err) {
         a->child_doc = stet_piece_part(a->piece->piece->name, "child", id);
         stet_free(id);
     }
-    stet_value circle = stet_value_get(a->row, "circle");
-    if (stet_value_type(circle) == STET_TYPE_STRING) {
-        stet_buf name = STET_BUF(0);
-        stet_buf_printf(&name, "%s/%s", a->piece->piece->name, stet_value_as_string(&circle, NULL));
-        stet_hash h = stet_hash_of(name.data, name.len);
-        memcpy(&a->circle, h.bytes, sizeof a->circle);
-        a->circle |= 1; /* not 0 */
-        a->turn = (uint32_t)stet_value_as_int(stet_value_get(a->row, "turn"));
-        stet_buf_release(&name);
-    }
-    a->certain = a->verifier || stet_value_as_bool(stet_value_get(a->row, "certain"));
+    decode_place(a);
     return STET_OK;
 }
 
@@ -531,8 +537,10 @@ static stet_status load_value(void *ctx, const char *id, stet_value *value, stet
 static stet_status join_coordinator(stet_sched *s, sched_action *a, stet_error *err) {
     stet_value parent = stet_value_get(a->row, "parent");
     uint32_t coordinator;
-    if (stet_value_type(parent) != STET_TYPE_STRING || !stet_value_as_bool(stet_value_get(a->row, "shown")))
+    if (stet_value_type(parent) != STET_TYPE_STRING || !stet_value_as_bool(stet_value_get(a->row, "shown"))) {
+        stet_plan_set_into(s->plan, a->id, STET_PLAN_NONE);
         return STET_OK;
+    }
     stet_status status = sched_load(s, a->piece->piece->key, stet_value_as_string(&parent, NULL), &coordinator, err);
     if (status == STET_OK)
         stet_plan_set_into(s->plan, a->id, coordinator);
@@ -561,6 +569,22 @@ static stet_status count_nodes(stet_sched *s, sched_piece *p, stet_status status
     stet_process_free(g);
     stet_piece_free(now);
     return status;
+}
+
+static stet_plan_opts plan_opts(stet_sched *s, sched_action *a) {
+    int64_t rank = stet_value_as_int(stet_value_get(a->row, "rank"));
+    return (stet_plan_opts){.rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank + sched_child_place(s, a) : 0,
+                            .effect = a->effect,
+                            .materializer = a->unasked,
+                            .circle = a->circle,
+                            .turn = a->turn,
+                            .late = a->kind && a->kind->asynchronous,
+                            .certain = a->piece->whole && a->certain,
+                            .debounce_ms = stet_value_as_bool(stet_value_get(a->row, "noDebounce"))
+                                               ? 0
+                                               : stet_value_as_int(stet_value_get(a->row, "debounceMs")),
+                            .throttle_ms = stet_value_as_int(stet_value_get(a->row, "throttleMs")),
+                            .data = a};
 }
 
 stet_status sched_load_action(stet_sched *s, const char *piece_key, const char *node, int64_t number,
@@ -593,19 +617,7 @@ stet_status sched_load_action(stet_sched *s, const char *piece_key, const char *
         stet_buf_release(&name);
         return status;
     }
-    int64_t rank = stet_value_as_int(stet_value_get(a->row, "rank"));
-    stet_plan_opts o = {.rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank + sched_child_place(s, a) : 0,
-                        .effect = a->effect,
-                        .materializer = a->unasked,
-                        .circle = a->circle,
-                        .turn = a->turn,
-                        .late = a->kind && a->kind->asynchronous,
-                        .certain = piece->whole && a->certain,
-                        .debounce_ms = stet_value_as_bool(stet_value_get(a->row, "noDebounce"))
-                                           ? 0
-                                           : stet_value_as_int(stet_value_get(a->row, "debounceMs")),
-                        .throttle_ms = stet_value_as_int(stet_value_get(a->row, "throttleMs")),
-                        .data = a};
+    stet_plan_opts o = plan_opts(s, a);
     a->id = *id = stet_plan_add(s->plan, name.data, name.len, &o);
     stet_buf_release(&name);
     know_number(s, a, number);
@@ -666,6 +678,38 @@ void sched_row_drop(sched_action *a) {
     stet_value_release(a->row);
     stet_value_release(a->view);
     a->row = a->view = stet_value_null();
+}
+
+stet_status sched_child_renew(stet_sched *s, sched_action *a, stet_error *err) {
+    stet_child_docs docs = {&(row_source){s, a->piece->piece}, load_value};
+    stet_process_modules modules = sched_modules(s);
+    stet_value row;
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = stet_child_row(&docs, a->piece->piece, a->node, &modules, &s->templates, &row, &mine);
+    if (status == STET_NOT_FOUND) { /* it goes, with the child that it is of */
+        stet_error_clear(&mine);
+        return STET_OK;
+    }
+    if (status != STET_OK) {
+        stet_error_move(err, &mine);
+        return status;
+    }
+    bool same = stet_value_equal(stet_value_get(row, "fingerprint"), stet_value_get(a->row, "fingerprint"));
+    if (!same || stet_value_equal(row, a->row) || sched_async_running(s, a)) {
+        stet_value_release(row); /* one that runs has the row that it began with until it ends */
+        return STET_OK;
+    }
+    stet_value_release(a->row);
+    stet_value_release(a->view);
+    a->row = row;
+    a->view = stet_value_null();
+    decode_place(a);
+    stet_plan_opts o = plan_opts(s, a);
+    stet_plan_replace(s->plan, a->id, &o);
+    if (a->materializer)
+        sched_note(s, a);
+    status = set_envelopes(s, a, err);
+    return status == STET_OK ? join_coordinator(s, a, err) : status;
 }
 
 stet_status sched_row_take(stet_sched *s, sched_action *a, stet_error *err) {

@@ -245,7 +245,7 @@ def fresh(root, p, version):
             new.cli("run", "p.json")
             new.cli("set", f"piece:p:cell:{cell}", json.dumps(p.own.cli("get", f"piece:p:cell:{cell}", *p.branch)["value"]))
     new.cli("run", "p.json", *words)
-    for key in ("sum", "noter", "reader", "cmd"):
+    for key in ("sum", "noter", "reader", "cmd", "made"):
         p.compare(f"fresh {key}", (p.whole.cli("get", f"piece:p/{key}", *(["--scope", p.scope] if p.scope else []), *p.branch)["value"], new.cli("get", f"piece:p/{key}")["value"]))
     shutil.rmtree(new.where)
 
