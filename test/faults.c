@@ -190,8 +190,7 @@ static stet_status allow(stet_tx *tx, const stet_docname *name, const stet_patch
     return STET_OK;
 }
 
-/* Before the guard of pieces is offered, which takes an empty place only. */
-__attribute__((constructor(1000))) static void without_guard(void) {
+__attribute__((constructor)) static void without_guard(void) {
     if (getenv("STET_UNGUARDED"))
         stet_outside_guard = (stet_write_guard){allow, allow};
 }

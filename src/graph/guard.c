@@ -1,11 +1,22 @@
-/* guard.c - which documents of a piece people may write by hand. */
-
-#include "graph/guard.h"
+/* guard.c - which documents of a piece people may write by hand.
+ *
+ * This is the guard of writes from outside. memory/space.h declares it (stet_outside_guard) and calls it; this file
+ * defines it, so that every program that has spaces has the guard linked in.
+ *
+ *   G1. The result document of a piece, the parts of its graph, programs and schemas belong to stet: nothing would run
+ *       to correct them. No write from outside may change them.
+ *   G2. An argument or a cell of the pattern can't be deleted: it would be read as nothing.
+ *   G3. A value written to an argument or a named cell is marked as set, and must match the schema there (argument.h).
+ *
+ * STET_INVALID says what to do instead. Outputs of nodes may be written: their node runs again. Documents that look
+ * like those of a piece that does not exist are like any others.
+ */
 
 #include <string.h>
 
 #include "graph/argument.h"
 #include "graph/process.h"
+#include "memory/space.h"
 
 /* The process header of the piece that a document belongs to, borrowed; null if there is no such piece. `*part` is what
  * follows its name: "" for the result document. */
@@ -172,4 +183,4 @@ static stet_status after(stet_tx *tx, const stet_docname *name, const stet_patch
     return status == STET_OK && at ? stet_piece_wrote(tx, name, err) : status;
 }
 
-const stet_write_guard stet_piece_guard = {before, after};
+stet_write_guard stet_outside_guard = {before, after};

@@ -9,13 +9,6 @@
 #include "base/vec.h"
 #include "db/db.h"
 #include "graph/child.h"
-#include "graph/guard.h"
-
-/* Here and not in guard.c, so that every program that can have pieces has their guard linked in. */
-__attribute__((constructor)) static void offer_guard(void) {
-    if (!stet_outside_guard.before)
-        stet_outside_guard = stet_piece_guard;
-}
 
 static bool hex_member(stet_value object, const char *key, const char *prefix, stet_hash *out) {
     stet_value v = stet_value_get(object, key);

@@ -67,8 +67,6 @@ stet_status stet_tx_get_from(stet_tx *tx, stet_space *other, const char *text, c
     return get(tx, other, text, scope, STET_RECURSIVE, out, err);
 }
 
-stet_write_guard stet_outside_guard;
-
 static stet_status guarded(stet_tx *tx, const stet_docname *name, const stet_patch *at, size_t len, bool done,
                            stet_error *err) {
     stet_status (*ask)(stet_tx *, const stet_docname *, const stet_patch *, size_t, stet_error *) =

@@ -229,8 +229,8 @@ STET_CHECKED stet_status stet_tx_patch(stet_tx *tx, const stet_docname *name, co
 STET_CHECKED stet_status stet_tx_write(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value value,
                                        stet_error *err);
 
-/* Writes from outside: by the public functions and operations that take any document. Higher layers may check them
- * (graph/guard.c). */
+/* Writes from outside: by the public functions and operations that take any document. The layer above checks them, and
+ * defines the guard (graph/guard.c). Tests replace it. */
 typedef struct stet_write_guard {
     /* Before the write; `at` NULL: the document is deleted. STET_INVALID: refused. */
     stet_status (*before)(stet_tx *tx, const stet_docname *name, const stet_patch *at, size_t len, stet_error *err);

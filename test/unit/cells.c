@@ -618,7 +618,7 @@ static void patterns_with_wrong_cells_are_refused(void **state) {
                 "neither its own nor a named cell");
 }
 
-/* The public functions keep to the rules of graph/guard.h, as the command line does. */
+/* The public functions keep to the rules of graph/guard.c, as the command line does. */
 static void public_writes_leave_a_piece_whole(void **state) {
     (void)state;
     static const char text[] =
