@@ -8,13 +8,13 @@ from .cache import default_persister, persistent_cache
 from .entry import Entry, EntryMetadata, ExecutionKey
 from .errors import (BusyError, CancelledError, ConflictError, CorruptError, DeniedError, ExecutionKeyClash, FailedError, InternalError, InvalidError, IoError,
                      LimitError, NotFoundError, StetError, UnsupportedError)
-from .keys import Unhashable
+from .keys import DynamicCode, Unhashable, register_hasher
 from .legacy import LegacyPersister
 from .persister import ContentSpec, FsPersister, Persister, StorageWarning
 from .project import Commit, Project, Space, Transaction
 from .strategy import CleanupStrategy, DefaultCleanupStrategy
 
-__all__ = ["BusyError", "CancelledError", "CleanupStrategy", "Commit", "ConflictError", "ContentSpec", "CorruptError", "DefaultCleanupStrategy", "DeniedError", "Entry",
+__all__ = ["BusyError", "CancelledError", "CleanupStrategy", "Commit", "ConflictError", "ContentSpec", "CorruptError", "DefaultCleanupStrategy", "DeniedError", "DynamicCode", "Entry",
            "EntryMetadata", "ExecutionKey", "ExecutionKeyClash", "FailedError", "FsPersister", "InternalError", "InvalidError", "IoError", "LegacyPersister",
            "LimitError", "NotFoundError", "Persister", "Project", "Space", "StetError", "StorageWarning", "Transaction", "Unhashable", "UnsupportedError",
-           "default_persister", "persistent_cache"]
+           "default_persister", "persistent_cache", "register_hasher"]

@@ -1,9 +1,9 @@
 """persistent_cache: a block or a function whose result is computed once, for all processes and machines that share the directory."""
 import ast
-import asyncio
 import atexit
 import ctypes
-import functools
+import importlib
+import importlib.util
 import inspect
 import os
 import sys
@@ -13,9 +13,10 @@ import types
 import warnings
 
 from . import _stet, formats, keys, where
-from .block import SourceChanged, block_of
+from .block import FUTURE, SourceChanged, block_of
 from .entry import Entry, ExecutionKey, from_millis
 from .errors import ExecutionKeyClash, StetError
+from .function import decorate
 from .legacy import LegacyPersister
 from .persister import FsPersister, StorageWarning
 
@@ -72,11 +73,14 @@ class _Cached:
             warnings.warn(f"a stored result of {key.block_id} can't be read, it is computed again: {type(e).__name__}: {e}", StorageWarning, stacklevel=4)
             return None
 
-    def put(self, key, began, variables, elapsed):
+    def put(self, key, began, variables, elapsed, extra=None):
         """The result is there already: that it can't be stored is no reason to lose it."""
-        entry = Entry(ExecutionKey(key.block_id, key.module_hash, from_millis(began)), variables, elapsed_ms=int(elapsed * 1000))
+        entry = Entry(ExecutionKey(key.block_id, key.module_hash, from_millis(began)), variables, extra, elapsed_ms=int(elapsed * 1000))
         try:
             persister = self.persister()
+            format = self.spec["variables"] if self.spec else "auto"
+            if (getattr(persister, "_auto", "pickle") if format == "auto" else format) == "json":
+                formats.check_json(variables, self.options)
             stored = persister.put(entry, self.spec, **self.options)
             if stored is None:
                 stored = persister.put(entry, self.spec, **self.options)
@@ -112,7 +116,7 @@ class persistent_cache:
             return cls(None, *args, **kwargs)(name)
         return super().__new__(cls)
 
-    def __init__(self, name=None, *, persister=None, dir_path=None, content_spec=None, method=None, ignore=(), **kwargs):
+    def __init__(self, name=None, *, persister=None, dir_path=None, content_spec=None, method=None, ignore=(), allow_dynamic=False, **kwargs):
         if name is not None and not isinstance(name, str):
             raise TypeError("the name of a persistent_cache is a str")
         if method is not None:
@@ -128,6 +132,7 @@ class persistent_cache:
             raise ValueError("content_spec: a persistent_cache keeps variables")
         self._name = name
         self._ignore = frozenset((ignore,) if isinstance(ignore, str) else ignore)
+        self._allow_dynamic = bool(allow_dynamic)
         self._cached = _Cached(persister, dir_path, content_spec, kwargs)
         self._frame = self._key = self._block = None
         self.hit = False
@@ -136,55 +141,7 @@ class persistent_cache:
     # ---- a function ----
 
     def __call__(self, function):
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError(f"{function.__qualname__} is a generator: return a list instead")
-        cached, ignore = self._cached, self._ignore
-        signature = inspect.signature(function)
-        for name in ignore:
-            if name not in signature.parameters and name not in {n for n, _ in keys.references(function.__code__)[0]} | set(function.__code__.co_freevars):
-                raise ValueError(f"ignore: {function.__qualname__} has no argument and uses no variable {name!r}")
-        label = self._name or _label(function)
-
-        def key_of(args, kwargs):
-            bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            arguments = tuple((n, v) for n, v in bound.arguments.items() if n not in ignore)
-            hasher = keys.Hasher()
-            try:
-                hasher.add(("function", arguments))
-                digest = hasher.digest()
-                hasher.add(wrapper)
-            except keys.Unhashable as e:
-                raise keys.Unhashable(f"{label}: {e}; leave it out with ignore=, if the result does not depend on it") from None
-            # The arguments belong to the block: its versions are those of one call, and limits on the entries of a block count them.
-            return ExecutionKey(f"{label}:{keys.text_of(digest)}", keys.text_of(hasher.digest()))
-
-        if inspect.iscoroutinefunction(function):
-            @functools.wraps(function)
-            async def wrapper(*args, **kwargs):
-                key = key_of(args, kwargs)
-                entry = await asyncio.to_thread(cached.get, key)
-                if entry is not None:
-                    return entry.variables["return"]
-                began, started = _stet.now(), time.perf_counter()
-                result = await function(*args, **kwargs)
-                await asyncio.to_thread(cached.put, key, began, {"return": result}, time.perf_counter() - started)
-                return result
-        else:
-            @functools.wraps(function)
-            def wrapper(*args, **kwargs):
-                key = key_of(args, kwargs)
-                entry = cached.get(key)
-                if entry is not None:
-                    return entry.variables["return"]
-                began, started = _stet.now(), time.perf_counter()
-                result = function(*args, **kwargs)
-                cached.put(key, began, {"return": result}, time.perf_counter() - started)
-                return result
-
-        wrapper._stet_cached = (function, ignore)
-        wrapper.execution_key = lambda *args, **kwargs: key_of(args, kwargs)
-        return wrapper
+        return decorate(function, self._cached, self._name, self._ignore, self._allow_dynamic)
 
     # ---- a block ----
 
@@ -199,25 +156,51 @@ class persistent_cache:
             return self
         if block.functions and frame.f_code.co_flags & inspect.CO_NEWLOCALS:
             raise ValueError(f"{frame.f_code.co_filename}:{frame.f_lineno}: define functions and classes outside the block of persistent_cache")
-        self._key = self._key_of(frame, block)
+        scope = frame.f_locals
+        self._before = {n: _value_of(frame, scope, n) for n in block.outputs}
+        gone = sorted(n for n in block.deleted if self._before[n] is not _GONE)
+        if gone:
+            warnings.warn(f"{frame.f_code.co_filename}:{frame.f_lineno}: the block deletes {gone[0]!r}, which was there before: it runs, and nothing is kept of it", StorageWarning, stacklevel=2)
+            return self
+        # What the names stand for now: the block may give them other values, and is asked afterwards whether it changed these ones.
+        self._scope = dict(scope) if scope is not frame.f_globals else {}
+        self._graph = self._graph_of(frame, block)
+        self._key = ExecutionKey(self._name or keys.text_of(block.digest), keys.text_of(self._graph.digest))
         entry = self._cached.get(self._key)
-        if entry is not None and set(entry.variables) <= set(block.outputs):
+        if entry is not None and self._fits(block, entry):
             self.hit, self.entry = True, entry
             self._skip(frame)
         self._began, self._started = _stet.now(), time.perf_counter()
         return self
 
-    def _key_of(self, frame, block):
-        hasher = keys.Hasher()
-        inputs = [i for i in block.inputs if i[0] not in self._ignore]
-        values = bytearray()
+    def _graph_of(self, frame, block, after=False):
+        plain = {n for n in self._ignore if "." not in n}
+        inputs = [i for i in block.inputs if i[0] not in plain]
+        stored = [n for n in block.references.stored if n not in plain]
+        scopes = (self._scope, frame.f_globals, frame.f_builtins) if self._scope else (frame.f_globals, frame.f_builtins)
+
+        def roots(walk):
+            walk.add(("block", block.digest))
+            walk.statements(block.references, inputs, frame.f_globals, scopes)
+
+        before = (frame.f_globals, {n: keys.MISSING if v is _GONE else v for n, v in self._before.items()}) if after else None
         try:
-            hasher.add(("block", block.digest))
-            hasher.names(values, inputs, frame.f_locals, frame.f_globals)
+            return keys.Graph(roots, frozenset(self._ignore - plain), self._allow_dynamic, before, lazy=self._graph.walk.lazy if after else None)
         except keys.Unhashable as e:
-            raise keys.Unhashable(f"{frame.f_code.co_filename}:{frame.f_lineno}: {e}; leave it out with ignore=, if the block does not depend on it") from None
-        hasher.add(bytes(values))
-        return ExecutionKey(self._name or keys.text_of(block.digest), keys.text_of(hasher.digest()))
+            way = "" if isinstance(e, keys.DynamicCode) else "; leave it out with ignore=, if the block does not depend on it"
+            raise type(e)(f"{frame.f_code.co_filename}:{frame.f_lineno}: {e}{way}") from None
+
+    def _fits(self, block, entry):
+        """Variables that the block left as they were must be the same now: that they were assigned the same value can't be told from that they were not."""
+        if not set(entry.variables) <= set(block.outputs):
+            return False
+        for name, digest in (entry.extra or {}).get("left", {}).items():
+            try:
+                if name not in self._before or keys.text_of(keys.digest_of(self._before[name])) != digest:
+                    return False
+            except keys.Unhashable:
+                return False
+        return True
 
     def _skip(self, frame):
         """Nothing in Python lets a block be skipped but an exception in it: one is raised at its first line, and ends in __exit__."""
@@ -238,28 +221,67 @@ class persistent_cache:
             sys.settrace(self._old[0])
             if kind is not None and kind is not _Skip:
                 return False
-            names = dict(self.entry.variables)
-            names.update(self._define(frame))
-            _assign(frame, names)
+            _assign(frame, {**self.entry.variables, **self._import(frame)})
+            self._define(frame)
             return True
         if kind is None and self._key is not None:
-            elapsed = time.perf_counter() - self._started
-            scope = frame.f_locals
-            variables = {n: _value_of(frame, scope, n) for n in self._block.outputs}
-            variables = {n: v for n, v in variables.items() if v is not _GONE and not isinstance(v, types.ModuleType) and v is not self}
-            self.metadata = self._cached.put(self._key, self._began, variables, elapsed)
+            self._keep(frame, time.perf_counter() - self._started)
+        self._graph = self._before = self._scope = None
         return False
 
+    def _keep(self, frame, elapsed):
+        block = self._block
+        try:
+            after = self._graph_of(frame, block, after=True)
+            changed = self._graph.walk.difference(after.walk) if after.digest != self._graph.digest else None
+        except keys.Unhashable as e:
+            changed = str(e)
+        if changed is not None:
+            warnings.warn(f"{frame.f_code.co_filename}:{frame.f_lineno}: the block changed {changed}, which it did not make: nothing is kept of it. "
+                          "Make a new object, or leave it out with ignore=, if nothing depends on it", StorageWarning, stacklevel=3)
+            return
+        scope, variables, left, imported = frame.f_locals, {}, {}, {}
+        for name in block.outputs:
+            value = _value_of(frame, scope, name)
+            if value is _GONE or value is self:
+                continue
+            if name in block.unsure and value is self._before[name]:
+                try:
+                    left[name] = keys.text_of(keys.digest_of(value))
+                except keys.Unhashable as e:
+                    warnings.warn(f"nothing is kept of {self._key.block_id}: it may or may not assign {name!r}, and {e}", StorageWarning, stacklevel=3)
+                    return
+            elif name in block.imported and _imported(frame, block.imported[name]) is value:
+                imported[name] = list(block.imported[name])
+            elif isinstance(value, types.ModuleType):
+                imported[name] = [0, value.__name__, None]
+            else:
+                variables[name] = value
+        extra = {k: v for k, v in (("left", left), ("imported", imported)) if v}
+        self.metadata = self._cached.put(self._key, self._began, variables, elapsed, extra or None)
+
+    def _import(self, frame):
+        """What a block that was skipped had imported."""
+        return {name: _imported(frame, tuple(what)) for name, what in (self.entry.extra or {}).get("imported", {}).items()}
+
     def _define(self, frame):
-        """Imports (and at the top of a module functions and classes) of a block that was skipped: what comes after may use them."""
-        statements = [*self._block.imports, *self._block.functions]
-        if not statements:
-            return {}
-        names = {}
-        before = dict(frame.f_globals)
-        scope = frame.f_globals if not frame.f_code.co_flags & inspect.CO_NEWLOCALS else names
-        exec(compile(ast.Module(body=statements, type_ignores=[]), frame.f_code.co_filename, "exec"), frame.f_globals, scope)
-        return names if scope is names else {n: v for n, v in frame.f_globals.items() if before.get(n, _GONE) is not v}
+        """Functions and classes of a block that was skipped, at the top of a module: what comes after may use them."""
+        if self._block.functions:
+            exec(compile(ast.Module(body=self._block.functions, type_ignores=[]), frame.f_code.co_filename, "exec", frame.f_code.co_flags & FUTURE), frame.f_globals)
+
+
+def _imported(frame, what):
+    level, module, name = what
+    if level:
+        package = frame.f_globals.get("__package__") or (frame.f_globals.get("__name__") or "").rpartition(".")[0]
+        module = importlib.util.resolve_name("." * level + module, package)
+    found = importlib.import_module(module)
+    if name is None:
+        return found
+    try:
+        return getattr(found, name)
+    except AttributeError:
+        return importlib.import_module(f"{module}.{name}")
 
 
 class _Skip(BaseException):
@@ -289,11 +311,3 @@ def _assign(frame, names):
             frame.f_globals[name] = value
     if sys.version_info < (3, 13):  # from then on f_locals writes through
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
-
-
-def _label(function):
-    """The same in a script, in its worker processes, and where it is imported."""
-    module, file = function.__module__, function.__code__.co_filename
-    if module in ("__main__", "__mp_main__") and not file.startswith("<"):
-        module = os.path.splitext(os.path.basename(file))[0]
-    return f"{module}.{function.__qualname__}"

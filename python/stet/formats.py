@@ -87,6 +87,23 @@ def dump(put, value, format, options):
         raise ValueError(f"no format {format!r}")
 
 
+def check_json(value, options):
+    """Raises a ValueError if `value` would come back from JSON as something else: a tuple as a list, a key 1 as "1"."""
+    mine = {k: v for k, v in options.items() if k in _ENCODER and (k != "cls" or issubclass(v, json.JSONEncoder))}
+    todo = [(value, load(json.dumps(value, **mine).encode(), "json", options), "")]
+    while todo:
+        a, b, where = todo.pop()
+        if type(a) is not type(b) or (isinstance(a, (dict, list)) and len(a) != len(b)) or (isinstance(a, dict) and list(a) != list(b)):
+            raise ValueError(f"{where or 'the value'} is a {type(a).__name__} that JSON would not give back as it is: use pickle")
+        if isinstance(a, dict):
+            for (j, x), (k, y) in zip(a.items(), b.items()):
+                todo += [(j, k, f"a key of {where or 'the value'}"), (x, y, f"{where}[{j!r}]")]
+        elif isinstance(a, list):
+            todo += [(x, y, f"{where}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
+        elif a != b and (a == a or b == b):
+            raise ValueError(f"{where or 'the value'} would come back from JSON as {b!r}: use pickle")
+
+
 class UnknownFormat(ValueError):
     pass
 

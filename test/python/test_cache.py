@@ -169,7 +169,7 @@ def test_the_entry_of_a_function_is_readable_with_the_program(here):
 def test_method_is_deprecated_and_means_content_spec():
     with pytest.warns(DeprecationWarning, match="content_spec"):
         f = persistent_cache(method="json")(lambda x: [x])
-    assert f((1, 2)) == [(1, 2)] and f((1, 2)) == [[1, 2]]  # as JSON gives it back
+    assert f(1) == f(1) == [1]
     assert FsPersister().entries()[0].content_format("variables") == "json"
     with pytest.raises(TypeError):
         persistent_cache(method="json", content_spec={"variables": "json"})
@@ -476,15 +476,98 @@ def test_imports_functions_and_classes_of_a_skipped_block_are_there(run):
     assert set(FsPersister().get(FsPersister().entries()[0].execution_key).variables) == {"y"}
 
 
-def test_an_object_that_a_block_changes_is_kept(run):
+@pytest.mark.parametrize("change, named", [
+    ('d["b"] = 2', "d"), ('d.update(b=2)', "d"), ('d["l"].append(1)', "['l'] of d"), ('o.y = 2', "o"), ('del d["a"]', "d"), ('o.__dict__.clear()', "o"), ('touch()', "d of touch"),
+    ('e = d; e["z"] = 1', "d"), ('[d.pop("a") for _ in range(1)]', "d")])
+def test_a_block_that_changes_an_object_of_others_is_not_kept(run, change, named):
+    text = f"""
+        from stet import persistent_cache
+        class C: pass
+        o = C()
+        o.x = 1
+        d = {{"a": 1, "l": []}}
+        def touch(): d["t"] = 1
+        with persistent_cache("b") as cache:
+            {change}
+            z = 1
+        print(cache.hit)
+    """
+    for _ in range(2):
+        assert run(text) == ["False"] and f"changed {named}, which" in run.err
+
+
+def test_a_variable_that_a_block_only_gives_another_value_is_no_change(run):
     text = """
         from stet import persistent_cache
-        d = {"a": 1}
+        total, rows, K = 1, [1, 2], 5
+        def read(): return K
         with persistent_cache("b") as cache:
-            d["b"] = 2
-        print(cache.hit, sorted(d))
+            rows = rows + [3]
+            total += len(rows)
+            K = 6
+            got = read()
+        print(cache.hit, rows[-1], total, K, got)
     """
-    assert run(text) == ["False", "['a',", "'b']"] and run(text) == ["True", "['a',", "'b']"]
+    assert run(text) == ["False", "3", "4", "6", "6"] and run(text) == ["True", "3", "4", "6", "6"]
+
+
+def test_a_variable_that_a_block_may_leave_as_it_was_counts(run):
+    text = """
+        from stet import persistent_cache
+        y = {y}
+        flag = {flag}
+        with persistent_cache("b") as cache:
+            if flag:
+                y = 7
+            z = 1
+        print(cache.hit, y)
+    """
+    assert [run(text.format(y=y, flag=False)) for y in (1, 1, 2)] == [["False", "1"], ["True", "1"], ["False", "2"]]
+    assert [run(text.format(y=y, flag=True)) for y in (1, 1, 2)] == [["False", "7"], ["True", "7"], ["True", "7"]]
+
+
+@pytest.mark.parametrize("statement, k, wanted", [
+    ("z = [i for i in i]", "i = [1, {}]", "[1, {}]"), ("z = [k for k in [1]] + [k]", "k = {}", "[1, {}]"), ("z = (lambda k=k: k)()", "k = {}", "{}"),
+    ("z = sum(k for _ in [1])", "k = {}", "{}"), ("z = [(k := i) for i in [1]][0] + j", "j = {}", None), ("z = {n: k for n in [1]}[1]", "k = {}", "{}")])
+def test_scopes_inside_a_block_are_those_of_python(run, statement, k, wanted):
+    text = f"from stet import persistent_cache\n{k}\nwith persistent_cache('b') as cache:\n    {statement}\nprint(cache.hit, str(z).replace(' ', ''))\n"
+    seen = [run(text.replace("{}", n)) for n in "448"]
+    assert [hit for hit, _ in seen] == ["False", "True", "False"] and seen[0] == ["False", seen[1][1]] and seen[2][1] != seen[1][1]
+
+
+@pytest.mark.parametrize("text, word", [
+    ("def f():\n    with persistent_cache('a'):\n        x = 1\n        return x\nf()", "return"), ("for i in [1]:\n    with persistent_cache('a'):\n        x = 1\n        break", "break"),
+    ("for i in [1]:\n    with persistent_cache('a'):\n        x = 1\n        continue", "continue"), ("def f():\n    with persistent_cache('a'):\n        x = 1\n        yield x\nlist(f())", "yield"),
+    ("for i in [1]:\n    with persistent_cache('a'):\n        for j in []: pass\n        else: break", "break"), ("x = 1\nwith persistent_cache('a'):\n    del x", "deletes 'x'"),
+    ("with persistent_cache('a'):\n    from math import *", "import *"), ("with persistent_cache('a'):\n    x = locals()", "locals()"),
+    ("with persistent_cache('a'):\n    if 1:\n        def f(): pass", "outside the block"), ("with persistent_cache('a'):\n    k = 1\n    def f(x=k): pass", "'k'")])
+def test_what_a_skipped_block_could_not_do_is_refused(run, text, word):
+    run("from stet import persistent_cache\n" + text, status=1)
+    assert word in run.err and "ValueError" in run.err and "script.py:" in run.err
+
+
+def test_loops_and_functions_of_the_blocks_own_may_be_left(run):
+    text = """
+        from stet import persistent_cache
+        with persistent_cache("b") as cache:
+            for i in range(5):
+                if i == 3:
+                    break
+            squares = list(map(lambda v: v * v, [i]))
+            def f():
+                return 1
+        print(cache.hit, squares, f())
+    """
+    assert run(text) == ["False", "[9]", "1"] and run(text) == ["True", "[9]", "1"]
+
+
+@pytest.mark.parametrize("value", ["(1, 2)", "{1: 2}", "[{'a': (1,)}]", "{'a': {'b': 2.5, 3: 4}}"])
+def test_what_json_would_change_is_not_kept(value):
+    f = persistent_cache(content_spec={"variables": "json"})(lambda x: x)
+    with pytest.warns(stet.StorageWarning, match="JSON"):
+        assert f(eval(value)) == eval(value)
+    assert FsPersister().entries() == []
+    assert f([1, {"a": [None, True, 1.5, "x"]}]) == f([1, {"a": [None, True, 1.5, "x"]}]) and len(FsPersister().entries()) == 1
 
 
 def test_an_exception_in_a_block_is_raised_and_nothing_is_kept(run):
