@@ -20,25 +20,6 @@ static stet_persist_choice choice(stet_value args, const char *name) {
                                                 : STET_PERSIST_NO;
 }
 
-static stet_value cleaned_value(const stet_persist_cleaned *c) {
-    stet_value v = stet_value_object();
-    stet_value_put(&v, "dry_run", stet_value_bool(c->dry_run));
-    stet_value_put(&v, "entries_before", stet_value_int((int64_t)c->entries_before));
-    stet_value_put(&v, "entries_after", stet_value_int((int64_t)c->entries_after));
-    stet_value_put(&v, "entries_removed", stet_value_int((int64_t)c->entries_removed));
-    stet_value_put(&v, "log_entries", stet_value_int((int64_t)c->log_entries));
-    stet_value_put(&v, "objects_removed", stet_value_int((int64_t)c->objects_removed));
-    stet_value_put(&v, "bytes_removed", stet_value_int((int64_t)c->bytes_removed));
-    stet_value_put(&v, "markers_removed", stet_value_int((int64_t)c->markers_removed));
-    stet_value_put(&v, "snapshots_merged", stet_value_int((int64_t)c->snapshots_merged));
-    stet_value_put(&v, "trash_purged", stet_value_int((int64_t)c->trash_purged));
-    stet_value_put(&v, "wrote_snapshot", stet_value_bool(c->wrote_snapshot));
-    stet_value_put(&v, "snapshot", stet_value_string(c->snapshot));
-    stet_value_put(&v, "entries", stet_value_retain(c->entries));
-    stet_value_put(&v, "objects", stet_value_retain(c->objects));
-    return v;
-}
-
 static stet_status cleanup_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_persist *p;
     stet_status status = stet_persist_op_open(ctx, &p, err);
@@ -68,7 +49,7 @@ static stet_status cleanup_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     if (status == STET_OK) {
         status = stet_persist_cleanup_run(p, &how, &c, err);
         if (status == STET_OK)
-            *result = cleaned_value(&c);
+            *result = stet_persist_cleaned_value(&c);
         stet_persist_cleaned_release(&c);
     }
     stet_persist_close(p);
@@ -124,7 +105,7 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
     const char *module_text = text_of(args, "module", &module);
     char hash[STET_PERSIST_HASH + 1];
     bool dry = stet_value_as_bool(stet_value_get(args, "dry_run"));
-    uint64_t entries = 0, objects = 0;
+    stet_persist_undeleted back = {0};
     stet_value batches = stet_value_array();
     if (module_text)
         status = stet_persist_op_module(module_text, hash, err);
@@ -132,12 +113,12 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
         status = stet_persist_trash_each(p, add_batch, &batches, err);
     if (status == STET_OK)
         status = stet_persist_undelete(p, text_of(args, "batch", &batch), text_of(args, "block", &block),
-                                       module_text ? hash : NULL, dry, &entries, &objects, err);
+                                       module_text ? hash : NULL, dry, &back, err);
     if (status == STET_OK) {
         *result = stet_value_object();
         stet_value_put(result, "dry_run", stet_value_bool(dry));
-        stet_value_put(result, "entries", stet_value_int((int64_t)entries));
-        stet_value_put(result, "objects", stet_value_int((int64_t)objects));
+        stet_value_put(result, "entries", stet_value_int((int64_t)back.entries));
+        stet_value_put(result, "objects", stet_value_int((int64_t)back.objects));
         stet_value_put(result, "batches", batches);
     } else
         stet_value_release(batches);
