@@ -228,9 +228,9 @@ $(SURFACE): $(SURFACE_SRC:%.c=$(BUILD)/obj/%.o)
 	$(call say,AR,$@)
 	$(Q)ar rcs $@ $^
 
-$(BUILD)/libstet.so: $(OBJ)
+$(BUILD)/libstet.so: $(OBJ) tools/libstet.map
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared -Wl,-soname,libstet.so.0 -Wl,--no-undefined $(LDFLAGS) -o $@ $(OBJ) $(SHARED)
+	$(Q)$(CC) -shared -Wl,-soname,libstet.so.0 -Wl,--version-script=tools/libstet.map -Wl,--no-undefined $(LDFLAGS) -o $@ $(OBJ) $(SHARED)
 
 $(BUILD)/stet: $(MAIN) $(SURFACE) $(BUILD)/libstet.a
 	$(call say,LINK,$@)
@@ -272,7 +272,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call PLUGIN_RULE,$(plugin))))
 $(PYMODULE): $(PYSRC) $(wildcard python/*.h) $(BUILD)/libstet.a Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CPPFLAGS) -I$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') $(CFLAGS) -shared -Wl,--exclude-libs,ALL $(LDFLAGS) \
+	$(Q)$(CC) -Iinclude -D_GNU_SOURCE -I$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') $(CFLAGS) -shared -Wl,--exclude-libs,ALL $(LDFLAGS) \
 	  -o $@ $(PYSRC) $(BUILD)/libstet.a $(SHARED)
 $(BUILD)/python/stet/%.py: python/stet/%.py
 	@mkdir -p $(@D)

@@ -37,8 +37,8 @@ static stet_persist *open_at(const char *dir) {
     stet_persist_config c = stet_persist_config_default();
     snprintf(d, sizeof d, "%s/persist", dir);
     snprintf(l, sizeof l, "%s/local", dir);
-    stet_persist_options o = {.dir = d, .local_dir = l, .machine_id = "bench", .config = &c};
-    must(stet_persist_open(&o, &p, &err), "open");
+    stet_persist_place o = {.dir = d, .local_dir = l, .machine_id = "bench", .config = &c};
+    must(stet_persist_open_place(&o, &p, &err), "open");
     return p;
 }
 

@@ -9,8 +9,8 @@
  *         stet_error_clear(&err);
  *         return STET_INVALID;
  *     }
- *     stet_value name = stet_value_get(doc, "name"); // borrowed from doc
- *     printf("%s\n", stet_value_as_string(&name, NULL));
+ *     const char *name = stet_value_get_string(doc, "name", NULL); // lives as long as doc; NULL: it is not a string
+ *     printf("%s\n", name ? name : "nobody");
  *     stet_value_release(doc);
  *
  * Conventions, everywhere in this header
@@ -50,6 +50,13 @@ extern "C" {
 #define STET_API
 #define STET_CHECKED
 #define STET_PRINTF(f, a)
+#endif
+
+/* What a function returns points into this parameter: clang warns in C++ if the result outlives the argument. */
+#if defined(__cplusplus) && defined(__clang__)
+#define STET_LIFETIME __attribute__((lifetimebound))
+#else
+#define STET_LIFETIME
 #endif
 
 #ifdef __cplusplus
@@ -112,6 +119,9 @@ typedef struct stet_error {
 /* Frees what the error holds and resets it to STET_OK. Clear an error after each failure, before it is used again or
  * goes out of scope; an error that is STET_OK holds nothing. */
 STET_API void stet_error_clear(stet_error *err);
+/* For callbacks that fail: sets status and message, unless the error already holds a failure, and returns the status.
+ * `err` may be NULL. */
+STET_API stet_status stet_error_set(stet_error *err, stet_status status, const char *format, ...) STET_PRINTF(3, 4);
 /* The object that --json and MCP carry, {"code","message","hint","details"}. It belongs to the caller. */
 STET_API stet_value stet_error_value(const stet_error *err);
 
@@ -149,9 +159,16 @@ STET_API stet_value stet_value_object(void); /* empty */
 STET_API bool stet_value_as_bool(stet_value v);
 STET_API int64_t stet_value_as_int(stet_value v);   /* STET_TYPE_INT only */
 STET_API double stet_value_as_double(stet_value v); /* STET_TYPE_INT or STET_TYPE_DOUBLE */
-/* The bytes of a string, NUL-terminated, and their length (NULs inside are possible). Short strings lie inside the
- * value itself, so the bytes live only as long as the storage that `v` points to. */
-STET_API const char *stet_value_as_string(const stet_value *v, size_t *len);
+/* The bytes of a string, NUL-terminated, and their length (NULs inside are possible; `len` may be NULL). A string of up
+ * to 14 bytes lies inside the value itself: the bytes live only as long as the variable that `v` points to, and must
+ * not be returned from the function that declares it. The three functions below have no such trap. */
+STET_API const char *stet_value_as_string(const stet_value *v STET_LIFETIME, size_t *len);
+/* The bytes of a string in a container, which live as long as the container: until it is released, or changed by its
+ * only holder. NULL: there is no such member or element, or it is not a string. */
+STET_API const char *stet_value_get_string(stet_value object, const char *key, size_t *len);
+STET_API const char *stet_value_at_string(stet_value v, size_t index, size_t *len); /* index as in stet_value_at */
+/* A copy of a string, NUL-terminated, which the caller frees with stet_free. NULL: it is not a string. */
+STET_API char *stet_value_copy_string(stet_value v, size_t *len);
 STET_API size_t stet_value_count(stet_value v); /* elements of an array, members of an object, otherwise 0 */
 /* Element `index` of an array, or the value of member `index` of an object in key order; null out of range. Borrowed.
  */
@@ -356,7 +373,7 @@ typedef struct stet_pull_request {
  * `nodes` or `demand`, these parts of it are up to date. `*report` is what `stet run --json` prints. Either pointer may
  * be NULL; the values belong to the caller. With STET_FAILED (an action failed, in this run or an earlier one) both are
  * still set, and the result holds the last good values. With any other failure neither is set. STET_CONFLICT: other
- * writers kept changing what the result is made of. */
+ * writers kept changing what the result is made of. If only the report is asked for, it says so instead. */
 STET_API STET_CHECKED stet_status stet_piece_pull(stet_project *p, const stet_pull_request *request, stet_value *result,
                                                   stet_value *report, stet_error *err);
 
@@ -611,6 +628,236 @@ STET_API STET_CHECKED stet_status stet_actions_forget(stet_space *s, const char 
  * observations have no effect. After switching on, the first question processes what was committed meanwhile. */
 STET_API void stet_actions_switch(stet_space *s, bool on);
 
+/* Persisted results
+ *
+ * A persist directory keeps the results of code, in files that Git, Dropbox or rsync may carry between machines. An
+ * entry says that a block of code (`block_id`, any name), in a certain state of the world (`module_hash`), ran at a
+ * certain time and left these contents. The bytes of a content are an object, named by its SHA-256. docs/persist.md
+ * describes the directory.
+ *
+ *     stet_persist_options options = STET_PERSIST_OPTIONS_INIT;
+ *     options.dir = "results";
+ *     stet_persist *p;
+ *     stet_status status = stet_persist_open(&options, &p, &err);
+ *     if (status != STET_OK)
+ *         return status;
+ *     stet_persist_key key = {"fit", 0, "abcdefghijklmnopqrstuvwxyzABCDEFGH123456789", 0};
+ *     stet_persist_entry *entry;
+ *     status = stet_persist_get(p, &key, STET_PERSIST_LOAD, NULL, &entry, &err); // STET_NOT_FOUND: a cache miss
+ *     if (status == STET_OK) {
+ *         const stet_persist_content *content = stet_persist_entry_content(entry, "variables");
+ *         if (content && content->bytes)
+ *             fwrite(content->bytes, 1, content->size, stdout);
+ *         stet_persist_entry_free(entry);
+ *     } else if (status == STET_NOT_FOUND) {
+ *         stet_error_clear(&err);
+ *         key.created_at = stet_persist_now();
+ *         stet_persist_put *put = stet_persist_put_begin(p, &key);
+ *         stet_persist_put_content(put, "variables", "json");
+ *         stet_persist_put_bytes(put, text, strlen(text));  // any number of times: objects may be larger than memory
+ *         status = stet_persist_put_end(put, NULL, &err);   // frees put; reports an error of any earlier step
+ *     }
+ *     stet_persist_close(p);
+ *
+ * Threads may share a handle; it locks itself. A put in progress belongs to one thread. Any number of processes may
+ * share the directory. A put syncs the object but not the log of entries: after a power cut the newest entries may be
+ * missing, but never wrong. Nothing runs in the background: a long-lived process calls stet_persist_tick.
+ *
+ *   STET_BUSY       a lock could not be taken in time; nothing was written
+ *   STET_CONFLICT   from a put: the same key already exists with other contents
+ *   STET_NOT_FOUND  from a get: there is no entry whose objects are present and right
+ *   STET_DENIED     the handle is read-only, or a deletion was refused as unsafe
+ */
+
+#define STET_PERSIST_HASH       43      /* characters of a SHA-256 in base64url without padding */
+#define STET_PERSIST_INLINE_MAX 1048576 /* STET_PERSIST_LOAD loads objects up to this size */
+
+typedef struct stet_persist stet_persist;
+typedef struct stet_persist_entry stet_persist_entry; /* a copy that belongs to whoever asked for it */
+typedef struct stet_persist_put stet_persist_put;
+
+/* A cleanup strategy: sets remove[i] for each entry to delete; all are false at first. Entries that are pinned or
+ * tagged stay whatever it says. It is called with the directory locked: it may read from the handle, but not write to
+ * it. If machines that share the directory are to agree, it decides by keys and sizes alone. */
+typedef stet_status (*stet_persist_choose)(void *ctx, const stet_persist_entry *const *entries, size_t count,
+                                           bool *remove, stet_error *err);
+
+typedef struct stet_persist_options {
+    size_t size;           /* STET_PERSIST_OPTIONS_INIT sets it */
+    stet_project *project; /* open this project's directory, where its config.toml says; NULL: open `dir` */
+    const char *dir;       /* created by the first put, never by reading */
+    const char *local_dir; /* for this machine alone, never synchronised; NULL: DIR/local */
+    const char *temp_dir;  /* on the same file system as DIR, otherwise DIR/local/temp is used; NULL: LOCAL/temp */
+    /* {"defaults": {...}, "default_cleanup_strategy": {...}} with the options of docs/persist.md, which win over those of
+     * the project; or null. */
+    stet_value config;
+    bool read_only;
+    stet_persist_choose choose; /* instead of the default strategy wherever no other is given; NULL: the default */
+    void *choose_ctx;
+} stet_persist_options;
+
+#ifdef __cplusplus
+#define STET_PERSIST_OPTIONS_INIT STET_SIZED_INIT(stet_persist_options)
+#else
+#define STET_PERSIST_OPTIONS_INIT                                                                                      \
+    { .size = sizeof(stet_persist_options) }
+#endif
+
+/* The options are copied; a project may be closed while its directory is open. */
+STET_API STET_CHECKED stet_status stet_persist_open(const stet_persist_options *options, stet_persist **out,
+                                                    stet_error *err);
+/* Writes use times and closes. Deletes nothing. NULL is fine. */
+STET_API void stet_persist_close(stet_persist *p);
+STET_API const char *stet_persist_dir(const stet_persist *p);
+/* Why the handle is read-only, or NULL if it may write. */
+STET_API const char *stet_persist_read_only(const stet_persist *p);
+/* All options as they are in effect, in the form of stet_persist_options.config. Belongs to the caller. */
+STET_API stet_value stet_persist_settings(const stet_persist *p);
+
+typedef struct stet_persist_key {
+    const char *block_id;
+    size_t block_len;        /* 0: strlen */
+    const char *module_hash; /* 43 characters */
+    uint64_t created_at;     /* UTC milliseconds since the year 1; 0: none (get: the latest) */
+} stet_persist_key;
+STET_API uint64_t stet_persist_now(void); /* created_at of this moment */
+
+/* Made by the library, which may add members at its end. */
+typedef struct stet_persist_content {
+    const char *kind;
+    const char *id;
+    const char *format;
+    uint64_t size;
+    const char *extra; /* further keys of the content, as TOML: `, mode = 420, path = "x"`; "" if none */
+    const char *bytes; /* if loaded: `size` verified bytes and a NUL; otherwise NULL */
+} stet_persist_content;
+
+/* What an entry says. Everything returned lives as long as the entry, unless it says otherwise. */
+STET_API const stet_persist_key *stet_persist_entry_key(const stet_persist_entry *e); /* its strings are terminated */
+STET_API size_t stet_persist_entry_count(const stet_persist_entry *e);                /* of contents */
+STET_API const stet_persist_content *stet_persist_entry_at(const stet_persist_entry *e, size_t index); /* by kind */
+STET_API const stet_persist_content *stet_persist_entry_content(const stet_persist_entry *e, const char *kind);
+STET_API uint64_t stet_persist_entry_size(const stet_persist_entry *e);   /* of all contents */
+STET_API int64_t stet_persist_entry_elapsed(const stet_persist_entry *e); /* in ms; -1 if the entry does not say */
+STET_API const char *stet_persist_entry_hash(const stet_persist_entry *e);
+STET_API bool stet_persist_entry_in_log(const stet_persist_entry *e); /* not in a snapshot yet */
+/* A further key of the content of this kind (NULL: of the entry itself): a string or an integer, or null if there is no
+ * such key. Belongs to the caller. */
+STET_API stet_value stet_persist_entry_extra(const stet_persist_entry *e, const char *kind, const char *key);
+STET_API void stet_persist_entry_free(stet_persist_entry *e); /* NULL is fine */
+
+enum {
+    STET_PERSIST_EXACT = 1,   /* created_at must be given and match */
+    STET_PERSIST_LOAD = 2,    /* load contents up to STET_PERSIST_INLINE_MAX into memory */
+    STET_PERSIST_NO_COUNT = 4 /* do not count a hit, a miss or a use */
+};
+/* The latest entry of block and module whose objects are present and right. If key->created_at is given, the entry is
+ * not younger than that. `kinds` is a NULL-terminated list of the kinds that are needed, or NULL for all. An entry that
+ * lacks one of them is skipped. */
+STET_API STET_CHECKED stet_status stet_persist_get(stet_persist *p, const stet_persist_key *key, unsigned flags,
+                                                   const char *const *kinds, stet_persist_entry **entry,
+                                                   stet_error *err);
+/* Streams an object to a function. The hash is checked at the end: on STET_CORRUPT, discard what was received. The
+ * function returns a status other than STET_OK to stop. */
+typedef stet_status (*stet_persist_sink)(void *ctx, const void *bytes, size_t len, stet_error *err);
+STET_API STET_CHECKED stet_status stet_persist_read(stet_persist *p, const char *id, uint64_t size,
+                                                    stet_persist_sink sink, void *ctx, stet_error *err);
+/* Visits all current entries, sorted by key; the function may use the handle. It returns false to stop. `block_id`
+ * NULL: all blocks. */
+typedef bool (*stet_persist_each_fn)(void *ctx, const stet_persist_entry *entry);
+STET_API STET_CHECKED stet_status stet_persist_each(stet_persist *p, const char *block_id, stet_persist_each_fn fn,
+                                                    void *ctx, stet_error *err);
+
+/* Begins a put. Errors are reported by stet_persist_put_end. */
+STET_API stet_persist_put *stet_persist_put_begin(stet_persist *p, const stet_persist_key *key);
+/* Begins a content. `format` "auto" means the configured one. Each kind at most once. */
+STET_API void stet_persist_put_content(stet_persist_put *put, const char *kind, const char *format);
+STET_API void stet_persist_put_bytes(stet_persist_put *put, const void *bytes, size_t len);
+/* Adds all bytes of a file. Long runs of zeros become holes of the object. */
+STET_API void stet_persist_put_file(stet_persist_put *put, const char *path);
+/* Stores this content compressed or not, overriding the configuration. */
+STET_API void stet_persist_put_compress(stet_persist_put *put, bool compress);
+/* Adds a further key to the current content, or to the entry before the first content. */
+STET_API void stet_persist_put_string(stet_persist_put *put, const char *key, const char *value);
+STET_API void stet_persist_put_int(stet_persist_put *put, const char *key, int64_t value);
+STET_API void stet_persist_put_elapsed(stet_persist_put *put, int64_t ms);
+/* Stores everything and frees `put`. The entry, if requested, belongs to the caller. Putting the same key with the same
+ * contents again is not an error, and stores nothing twice. If a merge of the log is due, it happens here; it deletes
+ * no object. */
+STET_API STET_CHECKED stet_status stet_persist_put_end(stet_persist_put *put, stet_persist_entry **entry,
+                                                       stet_error *err);
+STET_API void stet_persist_put_abort(stet_persist_put *put);
+
+typedef enum stet_persist_choice { STET_PERSIST_AS_CONFIGURED, STET_PERSIST_NO, STET_PERSIST_YES } stet_persist_choice;
+
+typedef struct stet_persist_clean_options {
+    size_t size;                /* STET_PERSIST_CLEAN_OPTIONS_INIT sets it */
+    stet_persist_choose choose; /* NULL: the strategy of the handle */
+    void *choose_ctx;
+    stet_persist_choice include_content;       /* delete objects too, not only entries */
+    stet_persist_choice delete_orphan_objects; /* YES implies content */
+    int64_t max_local_bytes;                   /* 0: as configured; -1: none. Works only with content */
+    bool dry_run;
+    bool force; /* continue although nothing would be kept */
+    bool purge; /* no trash: deleted items can't be restored */
+} stet_persist_clean_options;
+
+#ifdef __cplusplus
+#define STET_PERSIST_CLEAN_OPTIONS_INIT STET_SIZED_INIT(stet_persist_clean_options)
+#else
+#define STET_PERSIST_CLEAN_OPTIONS_INIT                                                                                \
+    { .size = sizeof(stet_persist_clean_options) }
+#endif
+
+/* Merges the log and all snapshots into a new one without the entries that the strategy chooses. `*report` is what
+ * `stet persist cleanup --json` prints; it belongs to the caller. */
+STET_API STET_CHECKED stet_status stet_persist_clean(stet_persist *p, const stet_persist_clean_options *options,
+                                                     stet_value *report, stet_error *err);
+/* The default strategy by itself, over `count` keys and the sizes of their contents: sets remove[i], true or false, for
+ * each. `limits` is an object with members of `default_cleanup_strategy`; one that is absent or -1 is no limit. */
+STET_API STET_CHECKED stet_status stet_persist_choose_default(stet_value limits, const stet_persist_key *keys,
+                                                              const uint64_t *sizes, size_t count, uint64_t now,
+                                                              bool *remove, stet_error *err);
+/* For a long-lived process: merges what arrived or is due. *next_ms: call again within this time; -1 if nothing is
+ * pending. */
+STET_API STET_CHECKED stet_status stet_persist_tick(stet_persist *p, int64_t *next_ms, stet_error *err);
+/* Before a long-lived process ends: cleanup with the defaults if cleanup_on_exit is set. A single command never calls
+ * this. */
+STET_API STET_CHECKED stet_status stet_persist_on_exit(stet_persist *p, stet_error *err);
+/* Waits until something changed in the directory, at most timeout_ms (-1: no limit). STET_BUSY: the time is over. */
+STET_API STET_CHECKED stet_status stet_persist_wait(stet_persist *p, int timeout_ms, stet_error *err);
+
+typedef struct stet_persist_undeleted {
+    uint64_t entries, objects;
+} stet_persist_undeleted;
+/* Restores deleted items: a whole batch (NULL: every batch), or what belongs to a block or module (either may be NULL).
+ * The entries come back through the log. `out` says how many. */
+STET_API STET_CHECKED stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char *block_id,
+                                                        const char *module_hash, bool dry_run,
+                                                        stet_persist_undeleted *out, stet_error *err);
+/* Sets or removes a pin or a tag, which protects an entry from every strategy. `tag` NULL is the pin. */
+STET_API STET_CHECKED stet_status stet_persist_mark(stet_persist *p, const stet_persist_key *key, const char *tag,
+                                                    bool on, stet_error *err);
+/* Array of tag names; the pin is "". Belongs to the caller. */
+STET_API STET_CHECKED stet_status stet_persist_marks(stet_persist *p, const stet_persist_key *key, stet_value *out,
+                                                     stet_error *err);
+/* Counts: {"entries","log_entries","call_entries","blocks","modules","pinned","snapshots","content_bytes","objects",
+ * "object_bytes","missing_objects","fresh_markers","trash_bytes","hits","misses","saved_ms"}. The last three are of
+ * this machine. Belongs to the caller. */
+STET_API STET_CHECKED stet_status stet_persist_statistics(stet_persist *p, stet_value *out, stet_error *err);
+
+/* Made by the library, which may add members at its end. */
+typedef struct stet_persist_problem {
+    const char *what;  /* a sentence */
+    const char *where; /* path in the directory */
+    bool repaired;
+} stet_persist_problem;
+typedef void (*stet_persist_found_fn)(void *ctx, const stet_persist_problem *problem);
+/* Checks everything: each snapshot, log, entry and object (with its hash). Calls `found` for each problem. With
+ * `repair`, repairs what can be repaired: wrong names, corrupt files (moved to the trash), torn logs (rewritten). */
+STET_API STET_CHECKED stet_status stet_persist_check(stet_persist *p, bool repair, stet_persist_found_fn found,
+                                                     void *ctx, stet_error *err);
+
 /* Operations
  *
  * Each command of the program is an operation with a name, named arguments and a result (docs/reference.md). A context
@@ -671,6 +918,58 @@ STET_API void stet_context_cancel(stet_context *context);
  * found problems, an action failed in `run`) returns the status that the program exits with, and the result as well. */
 STET_API STET_CHECKED stet_status stet_context_invoke(stet_context *context, const char *operation, stet_value args,
                                                       stet_value *result, stet_error *err);
+/* Calls: functions that run elsewhere, known by their function and arguments, cached, and alive across restarts of the
+ * program that asked (docs/calls.md).
+ *
+ *     stet_call_spec spec = STET_CALL_SPEC_INIT;
+ *     spec.function = "dml+exec://stet-exec-local/cat";
+ *     spec.args = stet_value_array();
+ *     stet_value_push(&spec.args, stet_value_int(7));
+ *     stet_value call;
+ *     stet_status status = stet_call_submit(context, &spec, &call, &err);
+ *     if (status == STET_OK) {
+ *         char *id = stet_json_print(stet_value_get(call, "id"), STET_JSON_CANONICAL, NULL);
+ *         printf("%s\n", id);
+ *         stet_free(id);
+ *     }
+ *     stet_value_release(call);
+ *     stet_value_release(spec.args);
+ *
+ * `*call` describes the call as `stet call show --json` does: {"id","state","function","value"?,"failure"?,...}. It
+ * belongs to the caller and is always set, to null if there is none. `id` is the id of a call, or its beginning, or that
+ * of its node. A call that ended in a failure is STET_FAILED, from all but stet_call_status and stet_call_cancel.
+ */
+typedef struct stet_call_spec {
+    size_t size; /* STET_CALL_SPEC_INIT sets it */
+    const char *function;
+    stet_value args;    /* array of values, or null: none. Stays the caller's */
+    const char *remote; /* the repository whose workers run it; NULL: as configured */
+    bool no_cache;      /* run it again even if there is a result */
+    int attempts;       /* how often it is tried at most; 0: as configured */
+    int64_t timeout_ms; /* the call is given up after this; 0: never */
+} stet_call_spec;
+
+#ifdef __cplusplus
+#define STET_CALL_SPEC_INIT STET_SIZED_INIT(stet_call_spec)
+#else
+#define STET_CALL_SPEC_INIT                                                                                            \
+    { .size = sizeof(stet_call_spec) }
+#endif
+
+/* Starts a call, joins one that is under way, or finds its result. Returns as soon as the call is known to be under
+ * way, or has ended. */
+STET_API STET_CHECKED stet_status stet_call_submit(stet_context *context, const stet_call_spec *spec, stet_value *call,
+                                                   stet_error *err);
+/* Waits until a call has ended. STET_BUSY: timeout_ms is over (0: no limit), and the call goes on. A cancelled context
+ * ends the waiting, not the call. */
+STET_API STET_CHECKED stet_status stet_call_wait(stet_context *context, const char *id, int64_t timeout_ms,
+                                                 stet_value *call, stet_error *err);
+STET_API STET_CHECKED stet_status stet_call_status(stet_context *context, const char *id, stet_value *call,
+                                                   stet_error *err);
+/* Gives the call up and ends the programs that run for it. */
+STET_API STET_CHECKED stet_status stet_call_cancel(stet_context *context, const char *id, stet_value *call,
+                                                   stet_error *err);
+
 /* All operations, by name. Belongs to the caller:
  * [{"name","summary","description","readOnly","destructive","argumentsSchema","resultSchema"}]. */
 STET_API stet_value stet_operations(void);

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
-
 /* Names of files may be in a message, and need not be UTF-8. */
 static PyObject *shown(const char *text) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
@@ -147,7 +145,7 @@ static bool object_of(PyObject *o, int depth, stet_value *out) {
 static bool to_value(PyObject *o, int depth, stet_value *out) {
     stet_error err = STET_ERROR_INIT;
     if (depth > DEPTH_MAX) {
-        stet_fail(&err, STET_LIMIT, "deeper than the %d levels that a document may have", DEPTH_MAX);
+        (void)stet_error_set(&err, STET_LIMIT, "deeper than the %d levels that a document may have", DEPTH_MAX);
         stet_py_raise(&err);
         return false;
     }

@@ -2,7 +2,8 @@
  *
  * The module is thin: it converts arguments and answers between Python and the library, and keeps the rules of CPython.
  * The classes that a user calls are in python/stet/. The module is compiled against the limited API (one file for every
- * Python from 3.11 on), and contains the library.
+ * Python from 3.11 on) and against stet.h alone: what it does, any program that embeds stet can do. It contains the
+ * library.
  *
  * The interpreter lock is released around every call that may wait, read or write. Handles count the threads inside:
  * closing a handle takes effect when the last thread has left, so no thread finds its handle gone.

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "persist/project_dir.h"
-
 static PyObject *persist_type;
 
 bool stet_py_persist_enter(persist_object *self, bool writes) {
@@ -29,30 +27,21 @@ void stet_py_persist_leave(persist_object *self) {
         destroy(self);
 }
 
-static bool config_of(PyObject *given, stet_value *table) {
-    *table = stet_value_null();
-    if (given == Py_None)
-        return true;
-    if (!stet_py_to_value(given, table))
-        return false;
+/* Opens what `options` says, with a configuration and a strategy of Python's. */
+static PyObject *opened(stet_persist_options *options, PyObject *table, PyObject *strategy) {
+    if (!stet_py_to_value(table, &options->config))
+        return NULL;
+    if (strategy != Py_None) {
+        options->choose = stet_py_strategy;
+        options->choose_ctx = strategy; /* the handle keeps it */
+    }
+    stet_persist *p = NULL;
     stet_error err = STET_ERROR_INIT;
-    stet_persist_config scratch = stet_persist_config_default();
-    if (stet_persist_config_read(*table, &scratch, &err) == STET_OK)
-        return true;
-    stet_py_raise(&err);
-    stet_value_release(*table);
-    return false;
-}
-
-static void change_config(stet_persist_config *config, void *ctx) {
-    stet_persist_config changed = *config;
-    if (stet_persist_config_read(*(stet_value *)ctx, &changed, NULL) == STET_OK) /* config_of has tried it */
-        *config = changed;
-}
-
-static PyObject *made(stet_status status, stet_persist *p, PyObject *strategy, stet_error *err) {
+    stet_status status;
+    STET_PY_OUTSIDE(status = stet_persist_open(options, &p, &err));
+    stet_value_release(options->config);
     if (status != STET_OK)
-        return stet_py_raise(err);
+        return stet_py_raise(&err);
     persist_object *self = PyObject_New(persist_object, (PyTypeObject *)persist_type);
     if (!self) {
         stet_persist_close(p);
@@ -62,67 +51,52 @@ static PyObject *made(stet_status status, stet_persist *p, PyObject *strategy, s
     self->p = p;
     self->pid = getpid();
     self->strategy = strategy == Py_None ? NULL : Py_NewRef(strategy);
-    if (self->strategy)
-        stet_persist_set_strategy(p, stet_py_strategy, self->strategy);
     return (PyObject *)self;
 }
 
 static PyObject *open_dir(PyObject *module, PyObject *args) {
     (void)module;
-    PyObject *given[3], *held[3] = {NULL}, *table, *strategy, *opened = NULL;
+    PyObject *given[3], *held[3] = {NULL}, *table, *strategy, *made = NULL;
     const char *paths[3] = {NULL};
     int read_only;
     if (!PyArg_ParseTuple(args, "OOOOpO:open_dir", &given[0], &given[1], &given[2], &table, &read_only, &strategy))
         return NULL;
-    stet_value options;
     bool good = true;
     for (int i = 0; good && i < 3; i++)
         good = stet_py_path(given[i], &held[i], &paths[i]);
-    if (good && config_of(table, &options)) {
-        stet_persist_config config = stet_persist_config_default();
-        change_config(&config, &options);
-        stet_persist_options o = {.dir = paths[0],
-                                  .local_dir = paths[1],
-                                  .temp_dir = paths[2],
-                                  .config = &config,
-                                  .read_only = read_only != 0};
-        stet_persist *p = NULL;
-        stet_error err = STET_ERROR_INIT;
-        stet_status status;
-        STET_PY_OUTSIDE(status = stet_persist_open(&o, &p, &err));
-        stet_value_release(options);
-        opened = made(status, p, strategy, &err);
+    if (good) {
+        stet_persist_options options = STET_PERSIST_OPTIONS_INIT;
+        options.dir = paths[0];
+        options.local_dir = paths[1];
+        options.temp_dir = paths[2];
+        options.read_only = read_only != 0;
+        made = opened(&options, table, strategy);
     }
     for (int i = 0; i < 3; i++)
         Py_XDECREF(held[i]);
-    return opened;
+    return made;
 }
 
 static PyObject *open_project(PyObject *module, PyObject *args) {
     (void)module;
-    PyObject *given, *held, *table, *strategy, *opened = NULL;
+    PyObject *given, *held, *table, *strategy, *made = NULL;
     const char *root;
     int read_only;
     if (!PyArg_ParseTuple(args, "OOpO:open_project", &given, &table, &read_only, &strategy) ||
         !stet_py_path(given, &held, &root))
         return NULL;
-    stet_value options;
-    if (config_of(table, &options)) {
-        stet_persist *p = NULL;
-        stet_project *project;
-        stet_error err = STET_ERROR_INIT;
-        PyThreadState *outside = PyEval_SaveThread();
-        stet_status status = stet_project_open(root, &project, &err);
-        if (status == STET_OK) {
-            status = stet_persist_open_project(project, read_only != 0, change_config, &options, &p, &err);
-            stet_project_close(project);
-        }
-        PyEval_RestoreThread(outside);
-        stet_value_release(options);
-        opened = made(status, p, strategy, &err);
-    }
+    stet_persist_options options = STET_PERSIST_OPTIONS_INIT;
+    stet_error err = STET_ERROR_INIT;
+    stet_status status;
+    options.read_only = read_only != 0;
+    STET_PY_OUTSIDE(status = stet_project_open(root, &options.project, &err));
+    if (status == STET_OK) {
+        made = opened(&options, table, strategy);
+        stet_project_close(options.project);
+    } else
+        stet_py_raise(&err);
     Py_XDECREF(held);
-    return opened;
+    return made;
 }
 
 static PyObject *persist_close(PyObject *o, PyObject *none) {
@@ -148,7 +122,7 @@ typedef struct room {
 static stet_status fill(void *ctx, const void *bytes, size_t len, stet_error *err) {
     room *r = ctx;
     if (len > r->size - r->len)
-        return stet_fail(err, STET_CORRUPT, "an object is larger than its entry says");
+        return stet_error_set(err, STET_CORRUPT, "an object is larger than its entry says");
     memcpy(r->at + r->len, bytes, len);
     r->len += len;
     return STET_OK;
@@ -272,47 +246,29 @@ static bool choice_of(PyObject *o, stet_persist_choice *out) {
     return truth >= 0;
 }
 
-static PyObject *cleaned_dict(const stet_persist_cleaned *c) {
-    PyObject *entries = stet_py_from_value(c->entries), *objects = stet_py_from_value(c->objects), *dict = NULL;
-    if (entries && objects)
-        dict =
-            Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:O,s:O,s:s,s:O,s:O}", "entries_before",
-                          (unsigned long long)c->entries_before, "entries_after", (unsigned long long)c->entries_after,
-                          "entries_removed", (unsigned long long)c->entries_removed, "objects_removed",
-                          (unsigned long long)c->objects_removed, "bytes_removed", (unsigned long long)c->bytes_removed,
-                          "snapshots_merged", (unsigned long long)c->snapshots_merged, "wrote_snapshot",
-                          c->wrote_snapshot ? Py_True : Py_False, "dry_run", c->dry_run ? Py_True : Py_False,
-                          "snapshot", c->snapshot, "entries", entries, "objects", objects);
-    Py_XDECREF(entries);
-    Py_XDECREF(objects);
-    return dict;
-}
-
 /* cleanup(strategy or None, include_content, delete_orphan_objects, max_local_bytes, dry_run, force, purge) */
 static PyObject *persist_cleanup(PyObject *o, PyObject *args) {
     persist_object *self = (persist_object *)o;
     PyObject *strategy, *content, *orphans;
     long long cap;
     int dry_run, force, purge;
-    stet_persist_cleanup how = {0};
+    stet_persist_clean_options how = STET_PERSIST_CLEAN_OPTIONS_INIT;
     if (!PyArg_ParseTuple(args, "OOOLppp:cleanup", &strategy, &content, &orphans, &cap, &dry_run, &force, &purge) ||
         !choice_of(content, &how.include_content) || !choice_of(orphans, &how.delete_orphan_objects) ||
         !stet_py_persist_enter(self, true))
         return NULL;
-    how.strategy = strategy == Py_None ? NULL : stet_py_strategy;
-    how.ctx = strategy;
+    how.choose = strategy == Py_None ? NULL : stet_py_strategy;
+    how.choose_ctx = strategy;
     how.max_local_bytes = cap;
     how.dry_run = dry_run != 0;
     how.force = force != 0;
     how.purge = purge != 0;
-    stet_persist_cleaned out = {0};
+    stet_value report;
     stet_error err = STET_ERROR_INIT;
     stet_status status;
-    STET_PY_OUTSIDE(status = stet_persist_cleanup_run(self->p, &how, &out, &err));
+    STET_PY_OUTSIDE(status = stet_persist_clean(self->p, &how, &report, &err));
     stet_py_persist_leave(self);
-    PyObject *dict = status == STET_OK ? cleaned_dict(&out) : stet_py_persist_fail(&err);
-    stet_persist_cleaned_release(&out);
-    return dict;
+    return status == STET_OK ? stet_py_value_or(status, report, &err) : stet_py_persist_fail(&err);
 }
 
 static PyObject *persist_on_exit(PyObject *o, PyObject *none) {
@@ -383,12 +339,11 @@ static PyObject *persist_undelete(PyObject *o, PyObject *args) {
         !stet_py_persist_enter(self, true))
         return NULL;
     stet_error err = STET_ERROR_INIT;
-    uint64_t entries = 0, objects = 0;
+    stet_persist_undeleted back = {0};
     stet_status status;
-    STET_PY_OUTSIDE(status =
-                        stet_persist_undelete(self->p, batch, block, module, dry_run != 0, &entries, &objects, &err));
+    STET_PY_OUTSIDE(status = stet_persist_undelete(self->p, batch, block, module, dry_run != 0, &back, &err));
     stet_py_persist_leave(self);
-    return status == STET_OK ? Py_BuildValue("KK", (unsigned long long)entries, (unsigned long long)objects)
+    return status == STET_OK ? Py_BuildValue("KK", (unsigned long long)back.entries, (unsigned long long)back.objects)
                              : stet_py_persist_fail(&err);
 }
 
@@ -397,40 +352,12 @@ static PyObject *persist_stats(PyObject *o, PyObject *none) {
     persist_object *self = (persist_object *)o;
     if (!stet_py_persist_enter(self, false))
         return NULL;
-    stet_persist_stats s;
+    stet_value counts;
     stet_error err = STET_ERROR_INIT;
     stet_status status;
-    STET_PY_OUTSIDE(status = stet_persist_stats_get(self->p, &s, &err));
+    STET_PY_OUTSIDE(status = stet_persist_statistics(self->p, &counts, &err));
     stet_py_persist_leave(self);
-    if (status != STET_OK)
-        return stet_py_persist_fail(&err);
-    const struct {
-        const char *name;
-        uint64_t n;
-    } all[] = {{"entries", s.entries},
-               {"log_entries", s.log_entries},
-               {"call_entries", s.call_entries},
-               {"blocks", s.blocks},
-               {"modules", s.modules},
-               {"snapshots", s.snapshots},
-               {"pinned", s.pinned},
-               {"content_bytes", s.content_bytes},
-               {"objects", s.objects},
-               {"object_bytes", s.object_bytes},
-               {"missing_objects", s.missing_objects},
-               {"fresh_markers", s.fresh_markers},
-               {"trash_bytes", s.trash_bytes},
-               {"hits", s.hits},
-               {"misses", s.misses},
-               {"saved_ms", s.saved_ms}};
-    PyObject *dict = PyDict_New();
-    for (size_t i = 0; dict && i < sizeof all / sizeof *all; i++) {
-        PyObject *n = PyLong_FromUnsignedLongLong(all[i].n);
-        if (!n || PyDict_SetItemString(dict, all[i].name, n) != 0)
-            Py_CLEAR(dict);
-        Py_XDECREF(n);
-    }
-    return dict;
+    return status == STET_OK ? stet_py_value_or(status, counts, &err) : stet_py_persist_fail(&err);
 }
 
 static void found(void *ctx, const stet_persist_problem *problem) {
@@ -466,17 +393,17 @@ static PyObject *persist_info(PyObject *o, PyObject *none) {
     persist_object *self = (persist_object *)o;
     if (!stet_py_persist_enter(self, false))
         return NULL;
-    const stet_persist_config *c = stet_persist_config_of(self->p);
+    stet_value settings = stet_persist_settings(self->p);
     const char *why = stet_persist_read_only(self->p);
     PyObject *dir = PyUnicode_DecodeFSDefault(stet_persist_dir(self->p)), *tuple = NULL;
     PyObject *reason = why ? PyUnicode_DecodeUTF8(why, (Py_ssize_t)strlen(why), "replace") : Py_NewRef(Py_None);
-    if (dir && reason)
-        tuple =
-            Py_BuildValue("OsO(LLLL)", dir, c->auto_variables_format, reason,
-                          (long long)c->strategy.max_entries_per_block, (long long)c->strategy.max_entries_per_module,
-                          (long long)c->strategy.max_entry_age_days, (long long)c->strategy.max_total_content_size);
+    PyObject *table = stet_py_from_value(settings);
+    if (dir && reason && table)
+        tuple = Py_BuildValue("OOO", dir, reason, table);
     Py_XDECREF(dir);
     Py_XDECREF(reason);
+    Py_XDECREF(table);
+    stet_value_release(settings);
     stet_py_persist_leave(self);
     return tuple;
 }
@@ -498,7 +425,7 @@ STET_PY_TYPE(persist, "Persist",
              {"marks", persist_marks, METH_VARARGS, NULL}, {"undelete", persist_undelete, METH_VARARGS, NULL},
              {"stats", persist_stats, METH_NOARGS, NULL},
              {"check", persist_check, METH_VARARGS, "check(repair): [(what, where, repaired)]"},
-             {"info", persist_info, METH_NOARGS, "(directory, format of auto, why it is only read or None, limits)"},
+             {"info", persist_info, METH_NOARGS, "(directory, why it is only read or None, settings)"},
              {"close", persist_close, METH_NOARGS, NULL});
 
 static PyMethodDef functions[] = {

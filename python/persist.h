@@ -8,8 +8,6 @@
 
 #include "module.h"
 
-#include "persist/persist.h"
-
 typedef struct persist_object {
     PyObject_HEAD stet_py_gate gate;
     stet_persist *p;
@@ -43,7 +41,8 @@ PyObject *stet_py_persist_fail(stet_error *err);
 bool stet_py_in_strategy(void);
 /* The library's strategy function for a strategy in Python: `ctx` is the callable. What it raises comes out of the call
  * that led here. */
-stet_status stet_py_strategy(void *ctx, stet_persist_item *items, size_t count, uint64_t now, stet_error *err);
+stet_status stet_py_strategy(void *ctx, const stet_persist_entry *const *entries, size_t count, bool *remove,
+                             stet_error *err);
 /* default_strategy([(block, module, created_at, size)], limits, now): indexes of the entries to remove. */
 PyObject *stet_py_strategy_default(PyObject *module, PyObject *args);
 

@@ -1,8 +1,6 @@
 /* persist_entry.c - entries and their keys, as tuples of Python. */
 #include "persist.h"
 
-#include <string.h>
-
 /* Puts a new reference, or NULL with an exception, into a tuple that is dropped in that case. */
 static void set_item(PyObject **tuple, Py_ssize_t at, PyObject *item) {
     if (*tuple && (!item || PyTuple_SetItem(*tuple, at, item) != 0))
@@ -21,34 +19,30 @@ static PyObject *content_tuple(const stet_persist_content *c) {
 }
 
 static PyObject *extra_of(const stet_persist_entry *e) {
-    stet_buf text = STET_BUF(STET_PERSIST_ENTRY_MAX);
-    PyObject *extra = NULL;
-    if (strstr(e->text, "extra") && stet_persist_extra_string(e, NULL, "extra", &text))
-        extra = PyUnicode_FromStringAndSize(stet_buf_cstr(&text), (Py_ssize_t)text.len);
-    else
-        extra = Py_NewRef(Py_None);
-    stet_buf_release(&text);
+    stet_value v = stet_persist_entry_extra(e, NULL, "extra");
+    PyObject *extra = stet_value_type(v) == STET_TYPE_STRING ? stet_py_from_value(v) : Py_NewRef(Py_None);
+    stet_value_release(v);
     return extra;
 }
 
 PyObject *stet_py_entry_with(const stet_persist_entry *e, PyObject *block, PyObject *module) {
     PyObject *contents = PyDict_New(), *tuple = contents ? PyTuple_New(8) : NULL;
-    for (size_t i = 0; contents && i < e->content_count; i++) {
-        PyObject *of = content_tuple(&e->contents[i]);
-        if (!of || PyDict_SetItemString(contents, e->contents[i].kind, of) != 0)
+    const stet_persist_key *key = stet_persist_entry_key(e);
+    for (size_t i = 0; contents && i < stet_persist_entry_count(e); i++) {
+        const stet_persist_content *c = stet_persist_entry_at(e, i);
+        PyObject *of = content_tuple(c);
+        if (!of || PyDict_SetItemString(contents, c->kind, of) != 0)
             Py_CLEAR(contents);
         Py_XDECREF(of);
     }
-    size_t block_len = e->key.block_len ? e->key.block_len : strlen(e->key.block_id);
-    set_item(&tuple, 0, block ? Py_NewRef(block) : PyUnicode_FromStringAndSize(e->key.block_id, (Py_ssize_t)block_len));
-    set_item(&tuple, 1,
-             module ? Py_NewRef(module) : PyUnicode_FromStringAndSize(e->key.module_hash, STET_PERSIST_HASH));
-    set_item(&tuple, 2, PyLong_FromUnsignedLongLong(e->key.created_at));
+    set_item(&tuple, 0, block ? Py_NewRef(block) : PyUnicode_FromString(key->block_id));
+    set_item(&tuple, 1, module ? Py_NewRef(module) : PyUnicode_FromString(key->module_hash));
+    set_item(&tuple, 2, PyLong_FromUnsignedLongLong(key->created_at));
     set_item(&tuple, 3, contents);
-    set_item(&tuple, 4, PyLong_FromLongLong(e->elapsed_ms));
+    set_item(&tuple, 4, PyLong_FromLongLong(stet_persist_entry_elapsed(e)));
     set_item(&tuple, 5, extra_of(e));
-    set_item(&tuple, 6, PyUnicode_FromString(e->hash));
-    set_item(&tuple, 7, Py_NewRef(e->in_log ? Py_True : Py_False));
+    set_item(&tuple, 6, PyUnicode_FromString(stet_persist_entry_hash(e)));
+    set_item(&tuple, 7, Py_NewRef(stet_persist_entry_in_log(e) ? Py_True : Py_False));
     return tuple;
 }
 

@@ -3,8 +3,6 @@
 
 #include <unistd.h>
 
-#include "drive/drive.h"
-
 static PyObject *project_type;
 
 bool stet_py_foreign(const project_object *p) {
@@ -139,44 +137,41 @@ static bool interrupted(void *ctx) {
  * says. */
 static PyObject *project_run(PyObject *o, PyObject *args) {
     project_object *self = (project_object *)o;
-    stet_drive_spec spec = {0};
+    stet_pull_request request = STET_PULL_REQUEST_INIT;
     PyObject *set, *demand;
     int jobs, stop, retry;
-    if (!PyArg_ParseTuple(args, "zzzzOOippz:run", &spec.space, &spec.branch, &spec.pattern, &spec.piece, &set, &demand,
-                          &jobs, &stop, &retry, &spec.scope) ||
-        !stet_py_project_usable(self) || !stet_py_to_value(set, &spec.set))
+    if (!PyArg_ParseTuple(args, "zzzzOOippz:run", &request.space, &request.branch, &request.pattern, &request.piece,
+                          &set, &demand, &jobs, &stop, &retry, &request.scope) ||
+        !stet_py_project_usable(self) || !stet_py_to_value(set, &request.set))
         return NULL;
-    if (!stet_py_to_value(demand, &spec.demand)) {
-        stet_value_release(spec.set);
+    if (!stet_py_to_value(demand, &request.demand)) {
+        stet_value_release(request.set);
         return NULL;
     }
     running r = {0};
-    spec.jobs = jobs;
-    spec.stop_on_failure = stop != 0;
-    spec.retry_failed = retry != 0;
-    spec.result = STET_DRIVE_SHOW_RESULT;
-    spec.cancelled = interrupted;
-    spec.ctx = &r;
-    stet_drive_outcome out = {0};
+    request.jobs = jobs;
+    request.keep_going = stop == 0;
+    request.no_retry_failed = retry == 0;
+    request.cancelled = interrupted;
+    request.ctx = &r;
+    stet_value report = stet_value_null();
     stet_error err = STET_ERROR_INIT;
     self->open++;
     r.outside = PyEval_SaveThread();
-    stet_status status = stet_drive(self->p, &spec, &out, &err);
+    stet_status status = stet_piece_pull(self->p, &request, NULL, &report, &err);
     PyEval_RestoreThread(r.outside);
     stet_py_project_let_go(self);
-    stet_value_release(spec.set);
-    stet_value_release(spec.demand);
+    stet_value_release(request.set);
+    stet_value_release(request.demand);
     PyObject *answer = NULL;
     if (r.stopped)
         stet_error_clear(&err); /* what the handler raised is set */
-    else if (status != STET_OK)
+    else if (status == STET_OK || (status == STET_FAILED && stet_value_type(report) != STET_TYPE_NULL)) {
+        stet_error_clear(&err); /* the report says which actions failed */
+        answer = stet_py_from_value(report);
+    } else
         stet_py_raise(&err);
-    else {
-        stet_value v = stet_drive_outcome_value(&out);
-        answer = stet_py_from_value(v);
-        stet_value_release(v);
-    }
-    stet_drive_outcome_release(&out); /* set, however it ended */
+    stet_value_release(report);
     return answer;
 }
 

@@ -1,8 +1,6 @@
 /* tx.c - stet._stet.Transaction, and how a space begins one. */
 #include "space.h"
 
-#include "base/error.h"
-
 typedef struct tx_object {
     PyObject_HEAD space_object *space;
     stet_tx *tx;   /* NULL once it has ended */
@@ -148,7 +146,8 @@ static stet_status attempt(stet_tx *tx, void *ctx, stet_error *err) {
     t->outside = PyEval_SaveThread();
     if (good)
         return STET_OK;
-    return stet_fail(err, again ? STET_CONFLICT : STET_FAILED, "the function of the transaction raised an exception");
+    return stet_error_set(err, again ? STET_CONFLICT : STET_FAILED,
+                          "the function of the transaction raised an exception");
 }
 
 /* transact(branch, fn): (answer of fn, seq, changed, replayed) */

@@ -28,8 +28,8 @@ static inline stet_status place_open(const char *dir, const char *machine, const
     char d[256], l[256];
     snprintf(d, sizeof d, "%s/d", dir);
     snprintf(l, sizeof l, "%s/l", dir);
-    stet_persist_options o = {.dir = d, .local_dir = l, .machine_id = machine, .config = config};
-    return stet_persist_open(&o, out, e);
+    stet_persist_place o = {.dir = d, .local_dir = l, .machine_id = machine, .config = config};
+    return stet_persist_open_place(&o, out, e);
 }
 
 static inline stet_status place_put(stet_persist *p, const char *block, const char *module, uint64_t created,

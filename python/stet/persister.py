@@ -120,8 +120,7 @@ class FsPersister(Persister):
             defaults["dir_path"] = self._place.dir_path
         config = {**config, "defaults": defaults}
         if isinstance(self._strategy, DefaultCleanupStrategy):
-            names = ("max_entries_per_block", "max_entries_per_module", "max_entry_age_days", "max_total_content_size")
-            config["default_cleanup_strategy"] = dict(zip(names, self._strategy.limits))
+            config["default_cleanup_strategy"] = self._strategy._named()
         return config
 
     def _open(self):
@@ -135,7 +134,9 @@ class FsPersister(Persister):
         else:
             temp = os.fspath(place.base / "temp") if place.kind == "marimo" else None
             handle = _stet.open_dir(os.fspath(place.directory), None, temp, config, self._read_only, own)
-        directory, self._auto, why, self._limits = handle.info()
+        directory, why, settings = handle.info()
+        self._auto = settings["defaults"]["auto_variables_format"]
+        self._limits = settings["default_cleanup_strategy"]
         self._directory = Path(directory)
         if why and not self._read_only:
             self._warn_once("read only", f"{directory} is only read: {why}")
@@ -165,11 +166,11 @@ class FsPersister(Persister):
     @property
     def read_only(self) -> Optional[str]:
         """Why nothing can be put, or None."""
-        return self._use().info()[2]
+        return self._use().info()[1]
 
     @property
     def default_cleanup_strategy(self) -> CleanupStrategy:
-        return self._strategy if self._strategy is not None else DefaultCleanupStrategy(*self._limits)
+        return self._strategy if self._strategy is not None else DefaultCleanupStrategy(**self._limits)
 
     def close(self) -> None:
         """Deletes nothing. Calls that are under way in other threads end first."""

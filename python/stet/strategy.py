@@ -43,14 +43,17 @@ class DefaultCleanupStrategy:
 
     @property
     def limits(self):
-        return (self.max_entries_per_block, self.max_entries_per_module, self.max_entry_age_days, self.max_total_content_size)
+        return tuple(self._named().values())
+
+    def _named(self):
+        names = ("max_entries_per_block", "max_entries_per_module", "max_entry_age_days", "max_total_content_size")
+        return {name: getattr(self, name) for name in names}
 
     def __call__(self, entries: Collection[EntryMetadata], **kwargs: Any) -> Collection[ExecutionKey]:
         entries = list(entries)
         items = [(e.execution_key.block_id, e.execution_key.module_hash, e.execution_key.millis, sum(e.content_size(k) or 0 for k in e.content_kinds()))
                  for e in entries]
-        return {entries[i].execution_key for i in _stet.default_strategy(items, self.limits, _stet.now())}
+        return {entries[i].execution_key for i in _stet.default_strategy(items, self._named(), _stet.now())}
 
     def __repr__(self):
-        names = ("max_entries_per_block", "max_entries_per_module", "max_entry_age_days", "max_total_content_size")
-        return f"DefaultCleanupStrategy({', '.join(f'{n}={v}' for n, v in zip(names, self.limits))})"
+        return f"DefaultCleanupStrategy({', '.join(f'{n}={v}' for n, v in self._named().items())})"

@@ -85,6 +85,14 @@ stet_status(stet_fail)(stet_error *err, stet_status status, const char *format, 
     return status;
 }
 
+stet_status stet_error_set(stet_error *err, stet_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    stet_vfail(err, status, format, args);
+    va_end(args);
+    return status;
+}
+
 static stet_status status_of_errno(int error_number) {
     switch (error_number) {
     case ENOENT:

@@ -319,6 +319,18 @@ const char *stet_value_as_string(const stet_value *v, size_t *len) {
     return bytes;
 }
 
+char *stet_value_copy_string(stet_value v, size_t *len) {
+    size_t n;
+    const char *bytes = stet_value_as_string(&v, &n);
+    if (len)
+        *len = n;
+    if (!bytes)
+        return NULL;
+    char *copy = stet_alloc(n + 1);
+    memcpy(copy, bytes, n + 1);
+    return copy;
+}
+
 static bool is_container(stet_value v) {
     return stet_value_tag(v) >= STET_TAG_ARRAY;
 }
@@ -327,12 +339,30 @@ size_t stet_value_count(stet_value v) {
     return is_container(v) && stet_value_block(v) ? ((stet_block *)stet_value_block(v))->len : 0;
 }
 
-stet_value stet_value_at(stet_value v, size_t index) {
+/* The place of an element in its container, or NULL. */
+static const stet_value *element(stet_value v, size_t index) {
     if (index >= stet_value_count(v))
-        return stet_value_null();
+        return NULL;
     if (stet_value_tag(v) == STET_TAG_ARRAY)
-        return ((stet_list *)stet_value_block(v))->at[index];
-    return ((stet_table *)stet_value_block(v))->at[index].value;
+        return &((stet_list *)stet_value_block(v))->at[index];
+    return &((stet_table *)stet_value_block(v))->at[index].value;
+}
+
+stet_value stet_value_at(stet_value v, size_t index) {
+    const stet_value *at = element(v, index);
+    return at ? *at : stet_value_null();
+}
+
+static const char *string_in(const stet_value *at, size_t *len) {
+    if (at)
+        return stet_value_as_string(at, len);
+    if (len)
+        *len = 0;
+    return NULL;
+}
+
+const char *stet_value_at_string(stet_value v, size_t index, size_t *len) {
+    return string_in(element(v, index), len);
 }
 
 const char *stet_value_key_at(stet_value object, size_t index, size_t *len) {
@@ -392,6 +422,13 @@ stet_value stet_value_get(stet_value object, const char *key) {
     stet_value v = stet_value_null();
     stet_value_find(object, key, strlen(key), &v);
     return v;
+}
+
+const char *stet_value_get_string(stet_value object, const char *key, size_t *len) {
+    size_t place;
+    bool found =
+        stet_value_tag(object) == STET_TAG_OBJECT && search(stet_value_block(object), key, strlen(key), &place);
+    return string_in(found ? element(object, place) : NULL, len);
 }
 
 static bool unshared(stet_block *b) {

@@ -43,7 +43,9 @@ stet_status stet_piece_pull(stet_project *project, const stet_pull_request *requ
                             .stop_on_failure = !q->keep_going,
                             .retry_failed = !q->no_retry_failed,
                             .dry_run = q->dry_run,
-                            .result = result ? STET_DRIVE_NEED_RESULT : STET_DRIVE_NO_RESULT,
+                            .result = result   ? STET_DRIVE_NEED_RESULT
+                                      : report ? STET_DRIVE_SHOW_RESULT
+                                               : STET_DRIVE_NO_RESULT,
                             .ctx = q->ctx,
                             .cancelled = q->cancelled};
     stet_drive_outcome out;

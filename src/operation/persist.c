@@ -279,37 +279,12 @@ static void show_render(stet_render *r, stet_value v) {
 static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     (void)args;
     stet_persist *p;
-    stet_persist_stats s;
     stet_status status = stet_persist_op_open(ctx, &p, err);
     if (status != STET_OK)
         return status;
-    status = stet_persist_stats_get(p, &s, err);
-    if (status == STET_OK) {
-        const struct {
-            const char *name;
-            uint64_t value;
-        } rows[] = {{"entries", s.entries},
-                    {"log_entries", s.log_entries},
-                    {"call_entries", s.call_entries},
-                    {"blocks", s.blocks},
-                    {"modules", s.modules},
-                    {"pinned", s.pinned},
-                    {"snapshots", s.snapshots},
-                    {"content_bytes", s.content_bytes},
-                    {"objects", s.objects},
-                    {"object_bytes", s.object_bytes},
-                    {"missing_objects", s.missing_objects},
-                    {"fresh_markers", s.fresh_markers},
-                    {"trash_bytes", s.trash_bytes},
-                    {"hits", s.hits},
-                    {"misses", s.misses},
-                    {"saved_ms", s.saved_ms}};
-        *result = stet_value_object();
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            stet_value_put(result, rows[i].name,
-                           stet_value_int((int64_t)(rows[i].value > INT64_MAX ? INT64_MAX : rows[i].value)));
+    status = stet_persist_statistics(p, result, err);
+    if (status == STET_OK)
         stet_value_put(result, "dir", stet_value_string(stet_persist_dir(p)));
-    }
     stet_persist_close(p);
     return status;
 }

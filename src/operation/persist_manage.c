@@ -16,25 +16,6 @@ static stet_persist_choice choice(stet_value args, const char *name) {
                                                 : STET_PERSIST_NO;
 }
 
-static stet_value cleaned_value(const stet_persist_cleaned *c) {
-    stet_value v = stet_value_object();
-    stet_value_put(&v, "dry_run", stet_value_bool(c->dry_run));
-    stet_value_put(&v, "entries_before", stet_value_int((int64_t)c->entries_before));
-    stet_value_put(&v, "entries_after", stet_value_int((int64_t)c->entries_after));
-    stet_value_put(&v, "entries_removed", stet_value_int((int64_t)c->entries_removed));
-    stet_value_put(&v, "log_entries", stet_value_int((int64_t)c->log_entries));
-    stet_value_put(&v, "objects_removed", stet_value_int((int64_t)c->objects_removed));
-    stet_value_put(&v, "bytes_removed", stet_value_int((int64_t)c->bytes_removed));
-    stet_value_put(&v, "markers_removed", stet_value_int((int64_t)c->markers_removed));
-    stet_value_put(&v, "snapshots_merged", stet_value_int((int64_t)c->snapshots_merged));
-    stet_value_put(&v, "trash_purged", stet_value_int((int64_t)c->trash_purged));
-    stet_value_put(&v, "wrote_snapshot", stet_value_bool(c->wrote_snapshot));
-    stet_value_put(&v, "snapshot", stet_value_string(c->snapshot));
-    stet_value_put(&v, "entries", stet_value_retain(c->entries));
-    stet_value_put(&v, "objects", stet_value_retain(c->objects));
-    return v;
-}
-
 static stet_status cleanup_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_persist *p;
     stet_status status = stet_persist_op_open(ctx, &p, err);
@@ -64,7 +45,7 @@ static stet_status cleanup_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     if (status == STET_OK) {
         status = stet_persist_cleanup_run(p, &how, &c, err);
         if (status == STET_OK)
-            *result = cleaned_value(&c);
+            *result = stet_persist_cleaned_value(&c);
         stet_persist_cleaned_release(&c);
     }
     stet_persist_close(p);
@@ -118,7 +99,7 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
     const char *module_text = stet_value_text_at(args, "module", &module);
     char hash[STET_PERSIST_HASH + 1];
     bool dry = stet_value_as_bool(stet_value_get(args, "dry_run"));
-    uint64_t entries = 0, objects = 0;
+    stet_persist_undeleted back = {0};
     stet_value batches = stet_value_array();
     if (module_text)
         status = stet_persist_op_module(module_text, hash, err);
@@ -127,12 +108,12 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
     if (status == STET_OK)
         status = stet_persist_undelete(p, stet_value_text_at(args, "batch", &batch),
                                        stet_value_text_at(args, "block", &block), module_text ? hash : NULL, dry,
-                                       &entries, &objects, err);
+                                       &back, err);
     if (status == STET_OK) {
         *result = stet_value_object();
         stet_value_put(result, "dry_run", stet_value_bool(dry));
-        stet_value_put(result, "entries", stet_value_int((int64_t)entries));
-        stet_value_put(result, "objects", stet_value_int((int64_t)objects));
+        stet_value_put(result, "entries", stet_value_int((int64_t)back.entries));
+        stet_value_put(result, "objects", stet_value_int((int64_t)back.objects));
         stet_value_put(result, "batches", batches);
     } else
         stet_value_release(batches);

@@ -599,6 +599,25 @@ stet_status stet_persist_cleanup_run(stet_persist *p, const stet_persist_cleanup
     return status;
 }
 
+stet_value stet_persist_cleaned_value(const stet_persist_cleaned *c) {
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "dry_run", stet_value_bool(c->dry_run));
+    stet_value_put(&v, "entries_before", stet_value_int((int64_t)c->entries_before));
+    stet_value_put(&v, "entries_after", stet_value_int((int64_t)c->entries_after));
+    stet_value_put(&v, "entries_removed", stet_value_int((int64_t)c->entries_removed));
+    stet_value_put(&v, "log_entries", stet_value_int((int64_t)c->log_entries));
+    stet_value_put(&v, "objects_removed", stet_value_int((int64_t)c->objects_removed));
+    stet_value_put(&v, "bytes_removed", stet_value_int((int64_t)c->bytes_removed));
+    stet_value_put(&v, "markers_removed", stet_value_int((int64_t)c->markers_removed));
+    stet_value_put(&v, "snapshots_merged", stet_value_int((int64_t)c->snapshots_merged));
+    stet_value_put(&v, "trash_purged", stet_value_int((int64_t)c->trash_purged));
+    stet_value_put(&v, "wrote_snapshot", stet_value_bool(c->wrote_snapshot));
+    stet_value_put(&v, "snapshot", stet_value_string(c->snapshot));
+    stet_value_put(&v, "entries", stet_value_retain(c->entries));
+    stet_value_put(&v, "objects", stet_value_retain(c->objects));
+    return v;
+}
+
 void stet_persist_cleaned_release(stet_persist_cleaned *c) {
     stet_value_release(c->entries);
     stet_value_release(c->objects);

@@ -188,3 +188,34 @@ stet_status stet_persist_limits_check(const stet_persist_limits *l, stet_error *
     }
     return any ? STET_OK : stet_fail(err, STET_INVALID, "at least one limit of the cleanup strategy must be positive");
 }
+
+static const char *word_of(const stet_persist_config *c, const key *k) {
+    if (!strcmp(k->name, "object_id_mode"))
+        return c->object_id_mode == STET_PERSIST_DEDUPLICATION ? "deduplication" : "execution_key_qualified";
+    if (!strcmp(k->name, "entry_storage_format"))
+        return "toml";
+    if (!strcmp(k->name, "verify"))
+        return c->verify == STET_PERSIST_VERIFY_ALWAYS ? "always" : "size";
+    if (!strcmp(k->name, "compression"))
+        return c->compress ? "zstd" : "none";
+    return (const char *)c + k->offset; /* a path or a format, as it was read */
+}
+
+static stet_value table_value(const stet_persist_config *c, const key *keys) {
+    stet_value table = stet_value_object();
+    for (const key *k = keys; k->name; k++) {
+        const void *at = (const char *)c + k->offset;
+        stet_value_put(&table, k->name,
+                       k->type == WORD      ? stet_value_stringf("%s", word_of(c, k))
+                       : k->type == BOOLEAN ? stet_value_bool(*(const bool *)at)
+                                            : stet_value_int(*(const int64_t *)at));
+    }
+    return table;
+}
+
+stet_value stet_persist_config_value(const stet_persist_config *config) {
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "defaults", table_value(config, defaults));
+    stet_value_put(&v, "default_cleanup_strategy", table_value(config, strategy));
+    return v;
+}

@@ -69,6 +69,11 @@ typedef struct stet_premembered { /* a snapshot that this machine knew last; kep
     bool lost;                /* could not be read back */
 } stet_premembered;
 
+typedef struct stet_pchooser { /* a strategy of the public interface */
+    stet_persist_choose choose;
+    void *ctx;
+} stet_pchooser;
+
 struct stet_persist {
     stet_persist_config config;
     char *dir, *local, *temp, *trash;
@@ -78,6 +83,7 @@ struct stet_persist {
     atomic_bool ready;              /* the directories exist */
     stet_persist_strategy strategy; /* instead of the default strategy; or NULL */
     void *strategy_ctx;
+    stet_pchooser chooser;
 
     pthread_mutex_t write_mutex;
     stet_lock *objects_lock, *modification_lock;

@@ -136,7 +136,7 @@ static char *absolute(const char *path) {
     return full;
 }
 
-static stet_status choose_paths(stet_persist *p, const stet_persist_options *o, stet_error *err) {
+static stet_status choose_paths(stet_persist *p, const stet_persist_place *o, stet_error *err) {
     if (!o->dir || !*o->dir)
         return stet_fail(err, STET_INVALID, "no persistence directory was named");
     char *given = absolute(o->dir);
@@ -194,7 +194,7 @@ static void probe_writable(stet_persist *p) {
         snprintf(p->read_only, sizeof p->read_only, "%.180s can't be written: %.40s", p->dir, strerror(errno));
 }
 
-stet_status stet_persist_open(const stet_persist_options *o, stet_persist **out, stet_error *err) {
+stet_status stet_persist_open_place(const stet_persist_place *o, stet_persist **out, stet_error *err) {
     stet_persist *p = stet_alloc_zero(sizeof *p);
     p->config = o->config ? *o->config : stet_persist_config_default();
     p->log_fd = p->files_fd = p->log_look_fd = -1;

@@ -1,44 +1,16 @@
 /* persist.h - entries and content-addressed objects in a directory that Git, Dropbox or rsync may synchronise.
  *
- * An entry records that a block of code, in a certain state of the world, ran at a certain time and left these
- * contents. The bytes of the contents are objects, named by their SHA-256. docs/persist.md describes the format of the
- * directory.
+ * stet.h has the greater part of the interface, and says what entries are, how threads and processes share a directory
+ * and what fails. This header adds what only other parts of stet use.
  *
  *     stet_persist *p;
- *     stet_persist_options o = {.dir = ".stet/persist", .local_dir = ".stet/local/persist"};
- *     stet_status status = stet_persist_open(&o, &p, &err);
+ *     stet_persist_place place = {.dir = ".stet/persist", .local_dir = ".stet/local/persist"};
+ *     stet_status status = stet_persist_open_place(&place, &p, &err);
  *     if (status != STET_OK)
  *         return status;
- *
- *     stet_persist_entry *entry;
- *     stet_persist_put *w = stet_persist_put_begin(p, &key);
- *     stet_persist_put_content(w, "variables", "pickle");
- *     stet_persist_put_bytes(w, bytes, len);          // any number of times, objects larger than memory
- *     status = stet_persist_put_end(w, &entry, &err); // frees w; reports an error of any earlier step
- *     if (status == STET_OK)
- *         stet_persist_entry_free(entry);
- *
- *     status = stet_persist_get(p, &key, STET_PERSIST_LOAD, NULL, &entry, &err); // STET_NOT_FOUND: a cache miss
- *     if (status == STET_OK) {
- *         const stet_persist_content *c = stet_persist_entry_content(entry, "variables");
- *         fwrite(c->bytes, 1, c->size, file);
- *         stet_persist_entry_free(entry);
- *     }
  *     stet_persist_close(p);
  *
- * Threads. Threads may share a handle; it locks itself. A put in progress belongs to one thread. Any number of
- * processes may share the directory: they exclude each other with lock files, which are SQLite-compatible.
- *
  * Ownership. Entries that are handed out are copies (stet_persist_entry_free). Strings in options are copied.
- *
- * Failures
- *   STET_BUSY       a lock could not be taken in time; nothing was written
- *   STET_CONFLICT   from put: the same key already exists with other contents (an execution key clash)
- *   STET_NOT_FOUND  from get: there is no entry whose objects are present and right
- *   STET_DENIED     the handle is read-only, or a deletion was refused as unsafe
- *
- * Caveats. put syncs the object but not the log: after a power cut the newest entries may be missing, but never wrong.
- * Nothing runs in the background: a long-lived process calls stet_persist_tick.
  */
 #ifndef STET_PERSIST_PERSIST_H
 #define STET_PERSIST_PERSIST_H
@@ -48,14 +20,12 @@
 
 #include "base/buf.h"
 
-#define STET_PERSIST_HASH         43               /* characters of a SHA-256 in base64url without padding */
 #define STET_PERSIST_ID_MAX       104              /* bytes of an object id, with the NUL: hash.module.created_at */
 #define STET_PERSIST_BLOCK_MAX    1024             /* bytes of a block id */
 #define STET_PERSIST_KIND_MAX     64               /* bytes of a content kind, a format, a tag */
 #define STET_PERSIST_CONTENTS_MAX 4096             /* contents of an entry */
 #define STET_PERSIST_ENTRY_MAX    1048576          /* bytes of an entry's text */
 #define STET_PERSIST_FILE_MAX     (1u << 30)       /* bytes of a snapshot or a log */
-#define STET_PERSIST_INLINE_MAX   1048576          /* stet_persist_get loads objects up to this size into memory */
 #define STET_PERSIST_CREATED_MAX  999999999999999u /* largest created_at: 15 digits */
 #define STET_PERSIST_CALL_PREFIX  "call:"
 
@@ -92,48 +62,27 @@ typedef struct stet_persist_config {
 } stet_persist_config;
 
 stet_persist_config stet_persist_config_default(void);
+/* The two tables that stet_persist_config_read reads; belongs to the caller. */
+stet_value stet_persist_config_value(const stet_persist_config *config);
 /* Reads the tables `defaults` and `default_cleanup_strategy` of `table` (an object; null is fine) into `config`.
  * Unknown keys and values out of range are STET_INVALID. */
 STET_CHECKED stet_status stet_persist_config_read(stet_value table, stet_persist_config *config, stet_error *err);
 /* Each limit must be -1 or positive, and at least one positive. */
 STET_CHECKED stet_status stet_persist_limits_check(const stet_persist_limits *limits, stet_error *err);
 
-typedef struct stet_persist stet_persist;
-
-typedef struct stet_persist_options {
+/* Where a directory is, and how it is used. Strings are copied. */
+typedef struct stet_persist_place {
     const char *dir;        /* created by the first put; never by reading */
     const char *local_dir;  /* for this machine alone, never synchronised; NULL: DIR/local */
     const char *temp_dir;   /* on the same file system as DIR, otherwise DIR/local/temp is used; NULL: LOCAL/temp */
     const char *machine_id; /* NULL: the id of this machine (os/proc.h) */
     const stet_persist_config *config; /* NULL: the defaults */
     bool read_only;
-} stet_persist_options;
+} stet_persist_place;
 
-STET_CHECKED stet_status stet_persist_open(const stet_persist_options *options, stet_persist **out, stet_error *err);
-/* Writes use times and closes. Deletes nothing. NULL is fine. */
-void stet_persist_close(stet_persist *p);
+STET_CHECKED stet_status stet_persist_open_place(const stet_persist_place *place, stet_persist **out, stet_error *err);
 const stet_persist_config *stet_persist_config_of(const stet_persist *p);
-const char *stet_persist_dir(const stet_persist *p);
-/* Why the handle is read-only, or NULL if it may write. */
-const char *stet_persist_read_only(const stet_persist *p);
-
-typedef struct stet_persist_key {
-    const char *block_id;
-    size_t block_len;        /* 0: strlen */
-    const char *module_hash; /* 43 characters */
-    uint64_t created_at;     /* UTC milliseconds since the year 1; 0: none (get: the latest) */
-} stet_persist_key;
-
-typedef struct stet_persist_content {
-    const char *kind;
-    const char *id;
-    const char *format;
-    uint64_t size;
-    const char *extra; /* further keys of the content, as TOML: `, mode = 420, path = "x"`; "" if none */
-    const char *bytes; /* if loaded: `size` verified bytes and a NUL; otherwise NULL */
-} stet_persist_content;
-
-typedef struct stet_persist_entry {
+struct stet_persist_entry {
     stet_persist_key key;
     stet_persist_content *contents; /* sorted by kind */
     size_t content_count;
@@ -142,10 +91,8 @@ typedef struct stet_persist_entry {
     const char *text;    /* the entry's table, as in a snapshot */
     char hash[12];
     bool in_log; /* not in a snapshot yet */
-} stet_persist_entry;
+};
 
-const stet_persist_content *stet_persist_entry_content(const stet_persist_entry *e, const char *kind);
-void stet_persist_entry_free(stet_persist_entry *e); /* NULL is fine */
 /* A further key of a content, or of the entry itself (content NULL): a string or an integer. False if it is absent. */
 bool stet_persist_extra_string(const stet_persist_entry *e, const stet_persist_content *c, const char *key,
                                stet_buf *out);
@@ -158,51 +105,15 @@ bool stet_persist_is_call(const char *block_id, size_t len);
 /* Converts between created_at and milliseconds since 1970. False: outside the years 1 to 9999. */
 bool stet_persist_created_of_unix(int64_t unix_ms, uint64_t *created_at);
 int64_t stet_persist_created_to_unix(uint64_t created_at);
-uint64_t stet_persist_now(void); /* created_at of this moment */
 
 bool stet_persist_valid_hash(const char *s, size_t len); /* 43 characters of base64url */
 bool stet_persist_valid_id(const char *s, size_t len);   /* an object id of either mode */
 bool stet_persist_valid_kind(const char *s, size_t len);
 STET_CHECKED stet_status stet_persist_key_check(const stet_persist_key *key, bool with_time, stet_error *err);
 
-typedef struct stet_persist_put stet_persist_put;
+/* Adds everything that can be read from a descriptor. */
+void stet_persist_put_fd(stet_persist_put *w, int fd, const char *name);
 
-/* Begins a put. Errors are reported by stet_persist_put_end. */
-stet_persist_put *stet_persist_put_begin(stet_persist *p, const stet_persist_key *key);
-/* Begins a content. `format` "auto" means the configured one. Each kind at most once. */
-void stet_persist_put_content(stet_persist_put *w, const char *kind, const char *format);
-void stet_persist_put_bytes(stet_persist_put *w, const void *bytes, size_t len);
-/* Adds all bytes of a file. Long runs of zeros become holes of the object. */
-void stet_persist_put_file(stet_persist_put *w, const char *path);
-void stet_persist_put_fd(stet_persist_put *w, int fd, const char *name); /* reads to the end */
-/* Stores this content compressed or not, overriding the configuration. */
-void stet_persist_put_compress(stet_persist_put *w, bool compress);
-/* Adds a further key to the current content, or to the entry before the first content. */
-void stet_persist_put_string(stet_persist_put *w, const char *key, const char *value);
-void stet_persist_put_int(stet_persist_put *w, const char *key, int64_t value);
-void stet_persist_put_elapsed(stet_persist_put *w, int64_t ms);
-/* Stores everything and frees `w`. The entry, if requested, belongs to the caller. Putting the same key with the same
- * contents again is not an error, and stores nothing twice. If a merge of the log is due, it happens here; it deletes
- * no object. */
-STET_CHECKED stet_status stet_persist_put_end(stet_persist_put *w, stet_persist_entry **entry, stet_error *err);
-void stet_persist_put_abort(stet_persist_put *w);
-
-enum {
-    STET_PERSIST_EXACT = 1,   /* created_at must be given and match */
-    STET_PERSIST_LOAD = 2,    /* load contents up to STET_PERSIST_INLINE_MAX into memory */
-    STET_PERSIST_NO_COUNT = 4 /* do not count a hit, a miss or a use */
-};
-/* The latest entry of block and module whose objects are present and right. If key->created_at is given, the entry is
- * not younger than that. `kinds` is a NULL-terminated list of the kinds that are needed, or NULL for all. An entry that
- * lacks one of them is skipped. */
-STET_CHECKED stet_status stet_persist_get(stet_persist *p, const stet_persist_key *key, unsigned flags,
-                                          const char *const *kinds, stet_persist_entry **entry, stet_error *err);
-
-/* Streams an object to a function. The hash is checked at the end: on STET_CORRUPT, discard what was received. The
- * function returns a status other than STET_OK to stop. */
-typedef stet_status (*stet_persist_sink)(void *ctx, const void *bytes, size_t len, stet_error *err);
-STET_CHECKED stet_status stet_persist_read(stet_persist *p, const char *id, uint64_t size, stet_persist_sink sink,
-                                           void *ctx, stet_error *err);
 typedef enum stet_persist_restored {
     STET_PERSIST_REFLINK,
     STET_PERSIST_HARDLINK,
@@ -217,12 +128,6 @@ STET_CHECKED stet_status stet_persist_restore(stet_persist *p, const char *id, u
                                               struct stat *as, stet_error *err);
 /* Is the object present, with the right size (and hash if `verify`)? */
 bool stet_persist_has_object(stet_persist *p, const char *id, uint64_t size, bool verify);
-
-/* Visits all current entries, sorted by key; the function may use the handle. It returns false to stop. `block_id`
- * NULL: all blocks. */
-typedef bool (*stet_persist_each_fn)(void *ctx, const stet_persist_entry *entry);
-STET_CHECKED stet_status stet_persist_each(stet_persist *p, const char *block_id, stet_persist_each_fn fn, void *ctx,
-                                           stet_error *err);
 
 /* What a strategy sees of an entry: enough to decide, nothing to free. */
 typedef struct stet_persist_item {
@@ -253,8 +158,6 @@ void stet_persist_set_strategy(stet_persist *p, stet_persist_strategy strategy, 
 stet_status stet_persist_strategy_none(void *ctx, stet_persist_item *items, size_t count, uint64_t now,
                                        stet_error *err);
 
-typedef enum stet_persist_choice { STET_PERSIST_AS_CONFIGURED, STET_PERSIST_NO, STET_PERSIST_YES } stet_persist_choice;
-
 typedef struct stet_persist_cleanup {
     stet_persist_strategy strategy; /* NULL: the default strategy with the configured limits */
     void *ctx;
@@ -280,15 +183,9 @@ typedef struct stet_persist_cleaned {
 STET_CHECKED stet_status stet_persist_cleanup_run(stet_persist *p, const stet_persist_cleanup *how,
                                                   stet_persist_cleaned *out, stet_error *err);
 void stet_persist_cleaned_release(stet_persist_cleaned *c);
+/* As `persist cleanup` prints it; belongs to the caller. */
+stet_value stet_persist_cleaned_value(const stet_persist_cleaned *c);
 
-/* For a long-lived process: merges what arrived or is due. *next_ms: call again within this time; -1 if nothing is
- * pending. */
-STET_CHECKED stet_status stet_persist_tick(stet_persist *p, int64_t *next_ms, stet_error *err);
-/* Before a long-lived process ends: cleanup with the defaults if cleanup_on_exit is set. A single command never calls
- * this. */
-STET_CHECKED stet_status stet_persist_on_exit(stet_persist *p, stet_error *err);
-/* Waits until something changed in the directory, at most timeout_ms (-1: no limit). STET_BUSY: the time is over. */
-STET_CHECKED stet_status stet_persist_wait(stet_persist *p, int timeout_ms, stet_error *err);
 int stet_persist_watch_fd(stet_persist *p, stet_error *err); /* readable when something changed; -1 on failure */
 
 typedef struct stet_persist_trashed {
@@ -298,22 +195,10 @@ typedef struct stet_persist_trashed {
 } stet_persist_trashed;
 typedef bool (*stet_persist_trash_fn)(void *ctx, const stet_persist_trashed *batch);
 STET_CHECKED stet_status stet_persist_trash_each(stet_persist *p, stet_persist_trash_fn fn, void *ctx, stet_error *err);
-/* Restores deleted items: a whole batch (NULL: every batch), or what belongs to a block or module (either may be NULL).
- * The entries come back through the log. */
-STET_CHECKED stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char *block_id,
-                                               const char *module_hash, bool dry_run, uint64_t *entries,
-                                               uint64_t *objects, stet_error *err);
 /* Permanently deletes trash older than trash_days, abandoned temporary files and expired markers. */
 STET_CHECKED stet_status stet_persist_sweep(stet_persist *p, bool everything, bool dry_run, uint64_t *items,
                                             uint64_t *bytes, stet_error *err);
 
-/* Sets or removes a pin or a tag, which protects an entry from every strategy. They are empty files, synchronised like
- * objects, named by module and time. `tag` NULL is the pin. */
-STET_CHECKED stet_status stet_persist_mark(stet_persist *p, const stet_persist_key *key, const char *tag, bool on,
-                                           stet_error *err);
-/* Array of tag names; the pin is "". Belongs to the caller. */
-STET_CHECKED stet_status stet_persist_marks(stet_persist *p, const stet_persist_key *key, stet_value *out,
-                                            stet_error *err);
 bool stet_persist_valid_tag(const char *s, size_t len);
 
 typedef struct stet_persist_stats {
@@ -324,16 +209,5 @@ typedef struct stet_persist_stats {
     uint64_t hits, misses, saved_ms; /* on this machine */
 } stet_persist_stats;
 STET_CHECKED stet_status stet_persist_stats_get(stet_persist *p, stet_persist_stats *out, stet_error *err);
-
-/* Checks everything: each snapshot, log, entry and object (with its hash). Calls `found` for each problem. With
- * `repair`, repairs what can be repaired: wrong names, corrupt files (moved to the trash), torn logs (rewritten). */
-typedef struct stet_persist_problem {
-    const char *what;  /* a sentence */
-    const char *where; /* path in the directory */
-    bool repaired;
-} stet_persist_problem;
-typedef void (*stet_persist_found_fn)(void *ctx, const stet_persist_problem *problem);
-STET_CHECKED stet_status stet_persist_check(stet_persist *p, bool repair, stet_persist_found_fn found, void *ctx,
-                                            stet_error *err);
 
 #endif

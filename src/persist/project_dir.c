@@ -33,9 +33,9 @@ stet_status stet_persist_open_project(stet_project *project, bool read_only,
         change(&config, ctx);
     char *dir = directory(project, &config), *local = stet_project_path(project, "local/persist"),
          *temp = stet_project_path(project, "local/temp");
-    stet_persist_options o = {
+    stet_persist_place place = {
         .dir = dir, .local_dir = local, .temp_dir = temp, .config = &config, .read_only = read_only};
-    status = stet_persist_open(&o, out, err);
+    status = stet_persist_open_place(&place, out, err);
     stet_free(temp);
     stet_free(local);
     stet_free(dir);

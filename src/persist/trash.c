@@ -183,7 +183,7 @@ static stet_status restore_object(stet_persist *p, const char *dir, const char *
 
 /* One batch, with the modification lock (unless it is only looked at). */
 static stet_status undelete_batch(stet_persist *p, const char *name, const char *block_id, const char *module,
-                                  bool dry_run, uint64_t *entries, uint64_t *objects, stet_error *err) {
+                                  bool dry_run, stet_persist_undeleted *out, stet_error *err) {
     char *dir = stet_ppath(p->trash, name);
     stet_ptexts *texts = stet_ptexts_new();
     stet_pentries all = {0}, back = {0};
@@ -206,7 +206,7 @@ static stet_status undelete_batch(stet_persist *p, const char *name, const char 
             char id[STET_PERSIST_ID_MAX];
             memcpy(id, c.id, c.id_len);
             id[c.id_len] = '\0';
-            status = restore_object(p, dir, id, dry_run, objects, err);
+            status = restore_object(p, dir, id, dry_run, &out->objects, err);
         }
         if (!live && !twice)
             *stet_vec_add(&back) = *e;
@@ -221,7 +221,7 @@ static stet_status undelete_batch(stet_persist *p, const char *name, const char 
                 size_t len = stet_pobject_name(names.at[i], &compressed);
                 if (len && !dry_run) {
                     names.at[i][len] = '\0';
-                    status = restore_object(p, dir, names.at[i], dry_run, objects, err);
+                    status = restore_object(p, dir, names.at[i], dry_run, &out->objects, err);
                 }
             }
         stet_names_release(&names);
@@ -230,7 +230,7 @@ static stet_status undelete_batch(stet_persist *p, const char *name, const char 
     if (status == STET_OK && back.len && !dry_run)
         status = stet_plog_append(p, back.at, back.len, err);
     if (status == STET_OK) {
-        *entries += back.len;
+        out->entries += back.len;
         if (!dry_run) {
             p->log.stamp.there = false;
             p->stale = true;
@@ -248,8 +248,8 @@ static stet_status undelete_batch(stet_persist *p, const char *name, const char 
 }
 
 stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char *block_id, const char *module_hash,
-                                  bool dry_run, uint64_t *entries, uint64_t *objects, stet_error *err) {
-    *entries = *objects = 0;
+                                  bool dry_run, stet_persist_undeleted *out, stet_error *err) {
+    *out = (stet_persist_undeleted){0};
     if (module_hash && !stet_persist_valid_hash(module_hash, strlen(module_hash)))
         return stet_fail(err, STET_INVALID, "not a module hash: \"%.80s\"", module_hash);
     stet_status status = dry_run ? STET_OK : stet_persist_lock(p, false, err);
@@ -263,7 +263,7 @@ stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char
         if (!batch_name(names.at[i], &ms) || (batch && strcmp(batch, names.at[i]) != 0))
             continue;
         found = true;
-        status = undelete_batch(p, names.at[i], block_id, module_hash, dry_run, entries, objects, err);
+        status = undelete_batch(p, names.at[i], block_id, module_hash, dry_run, out, err);
     }
     stet_names_release(&names);
     if (!dry_run)

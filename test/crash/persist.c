@@ -55,8 +55,8 @@ static void work(const char *dir, int say, int64_t n, bool before) {
          write(say, "c", 1) == 1;
     if (ok)
         stet_persist_cleaned_release(&out);
-    uint64_t entries, objects;
-    ok = ok && stet_persist_undelete(p, NULL, NULL, NULL, false, &entries, &objects, &e) == STET_OK &&
+    stet_persist_undeleted back;
+    ok = ok && stet_persist_undelete(p, NULL, NULL, NULL, false, &back, &e) == STET_OK &&
          write(say, "u", 1) == 1;
     ok = ok && stet_persist_cleanup_run(p, &(stet_persist_cleanup){.strategy = stet_persist_strategy_none}, &out, &e) ==
                    STET_OK;
@@ -107,8 +107,8 @@ static void verify(const char *dir, const char *acked, int64_t n) {
         OK(stet_persist_check(p, true, note, &problems, &err));
         /* An entry that was being deleted, or undeleted, may have its object in the trash: undelete mends it. */
         if (problems) {
-            uint64_t entries, objects;
-            OK(stet_persist_undelete(p, NULL, NULL, NULL, false, &entries, &objects, &err));
+            stet_persist_undeleted back;
+            OK(stet_persist_undelete(p, NULL, NULL, NULL, false, &back, &err));
             problems = 0;
             OK(stet_persist_check(p, false, note, &problems, &err));
             assert_int_equal(problems, 0);

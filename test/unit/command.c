@@ -192,10 +192,10 @@ static void mistakes(void **state) {
 static void stored_bytes_are_those_that_were_hashed(void **state) {
     (void)state;
     stet_persist_config config = stet_persist_config_default();
-    stet_persist_options o = {.dir = "store/d", .local_dir = "store/l", .machine_id = "m1", .config = &config};
+    stet_persist_place o = {.dir = "store/d", .local_dir = "store/l", .machine_id = "m1", .config = &config};
     stet_persist *p;
     OK(stet_file_mkdirs("store/root", 0755, &err));
-    OK(stet_persist_open(&o, &p, &err));
+    OK(stet_persist_open_place(&o, &p, &err));
     for (int i = 0; i < 2; i++) {
         command_spec s = {.cache = true};
         command_entry e;

@@ -23,7 +23,7 @@ SYSTEM = "#include <poll.h>\n#include <stdio.h>\n#include <string.h>\n#include <
 
 # What an example uses without declaring it. `stet_error err` is declared for all, unless a header has another one here; test/expect.h defines one.
 DECLARED = {
-    "include/stet.h": "const char *text; stet_project *project; stet_space *s;",
+    "include/stet.h": "const char *text; stet_project *project; stet_space *s; stet_context *context;",
     "src/base/arena.h": "const char *p; size_t n;",
     "src/base/buf.h": "stet_error *err; FILE *file;",
     "src/base/crc32c.h": "const char *bytes, *more; size_t len, more_len;",
@@ -54,6 +54,7 @@ DECLARED = {
     "src/drive/lookout.h": "stet_project *project; stet_files *files; stet_space *space; const char *branch; stet_error why;",
     "src/drive/rerun.h": "stet_project *project;",
     "src/drive/scratch.h": "stet_project *project; void use(stet_project *);",
+    "src/os/plugin.h": "static const int stet_library_functions;",
     "src/files/files.h": "stet_project *project; stet_space *space; stet_files_report report;",
     "src/files/glob.h": "const char *path;",
     "src/files/index.h": "const char *dir, *uuid, *key; size_t len; stet_look look; bool reloaded;",

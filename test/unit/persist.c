@@ -32,8 +32,8 @@ typedef struct place {
 
 static void reopen(place *x) {
     stet_persist_close(x->p);
-    stet_persist_options o = {.dir = x->dir, .local_dir = x->local, .machine_id = "m1", .config = &x->config};
-    OK(stet_persist_open(&o, &x->p, &err));
+    stet_persist_place o = {.dir = x->dir, .local_dir = x->local, .machine_id = "m1", .config = &x->config};
+    OK(stet_persist_open_place(&o, &x->p, &err));
 }
 
 static place start(void) {
@@ -473,26 +473,25 @@ static void contents_go_and_return(void **state) {
     assert_int_equal(c.objects_removed, 3);
     assert_int_equal(names(&x, "objects", ""), 2);
     assert_null(get(&x, "b", M1, T0 + 2));
-    uint64_t entries, objects;
-    OK(stet_persist_undelete(x.p, NULL, NULL, NULL, true, &entries, &objects, &err));
-    assert_int_equal(entries, 3);
+    stet_persist_undeleted back;
+    OK(stet_persist_undelete(x.p, NULL, NULL, NULL, true, &back, &err));
+    assert_int_equal(back.entries, 3);
     assert_null(get(&x, "b", M1, T0 + 2));
-    OK(stet_persist_undelete(x.p, NULL, NULL, NULL, false, &entries, &objects, &err));
-    assert_int_equal(entries, 3);
-    assert_int_equal(objects, 3);
+    OK(stet_persist_undelete(x.p, NULL, NULL, NULL, false, &back, &err));
+    assert_int_equal(back.entries, 3);
+    assert_int_equal(back.objects, 3);
     assert_string_equal(get(&x, "b", M1, T0 + 2), "v2");
     reopen(&x);
     assert_string_equal(get(&x, "b", M1, T0), "v0");
-    FAILS(stet_persist_undelete(x.p, "1.00000000", NULL, NULL, false, &entries, &objects, &err), STET_NOT_FOUND,
-          "no batch");
+    FAILS(stet_persist_undelete(x.p, "1.00000000", NULL, NULL, false, &back, &err), STET_NOT_FOUND, "no batch");
     /* After its time it is gone. */
     clean(&x, (stet_persist_cleanup){.include_content = STET_PERSIST_YES});
     days_pass(8);
     uint64_t items, bytes;
     OK(stet_persist_sweep(x.p, false, false, &items, &bytes, &err));
     assert_true(items >= 3);
-    OK(stet_persist_undelete(x.p, NULL, NULL, NULL, false, &entries, &objects, &err));
-    assert_int_equal(entries, 0);
+    OK(stet_persist_undelete(x.p, NULL, NULL, NULL, false, &back, &err));
+    assert_int_equal(back.entries, 0);
     days_pass(0);
     stet_persist_close(x.p);
 }
@@ -932,8 +931,8 @@ static void reads_only(void **state) {
     place x = start();
     OK(put(&x, "b", M1, T0, "one"));
     stet_persist_close(x.p);
-    stet_persist_options o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1", .read_only = true};
-    OK(stet_persist_open(&o, &x.p, &err));
+    stet_persist_place o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1", .read_only = true};
+    OK(stet_persist_open_place(&o, &x.p, &err));
     assert_non_null(stet_persist_read_only(x.p));
     assert_string_equal(get(&x, "b", M1, 0), "one");
     FAILS(put(&x, "b", M1, T0 + 1, "two"), STET_DENIED, "only read");
@@ -945,7 +944,7 @@ static void reads_only(void **state) {
     /* A newer directory is read, and left alone. */
     write_text(x.dir, "config.toml", "version = \"2\"\n");
     o.read_only = false;
-    OK(stet_persist_open(&o, &x.p, &err));
+    OK(stet_persist_open_place(&o, &x.p, &err));
     assert_non_null(strstr(stet_persist_read_only(x.p), "version \"2\""));
     assert_string_equal(get(&x, "b", M1, 0), "one");
     FAILS(put(&x, "b", M1, T0 + 1, "two"), STET_DENIED, "only read");
@@ -968,8 +967,8 @@ static void not_ours(void **state) {
     if (pid == 0) {
         if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
             _exit(10);
-        stet_persist_options o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1"};
-        if (stet_persist_open(&o, &x.p, NULL) != STET_OK)
+        stet_persist_place o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1"};
+        if (stet_persist_open_place(&o, &x.p, NULL) != STET_OK)
             _exit(11);
         if (!stet_persist_read_only(x.p))
             _exit(12);
@@ -1004,8 +1003,8 @@ static void symlinks(void **state) {
                                   dirs[i]);
         assert_int_equal(system(cmd), 0);
         stet_free(cmd);
-        stet_persist_options o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1"};
-        FAILS(stet_persist_open(&o, &x.p, &err), STET_DENIED, "symbolic link");
+        stet_persist_place o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1"};
+        FAILS(stet_persist_open_place(&o, &x.p, &err), STET_DENIED, "symbolic link");
         assert_int_equal(faults_names("elsewhere", ""), 0);
     }
     /* Files: a log, a snapshot, a marker, an object, a lock that point elsewhere. */
@@ -1036,8 +1035,8 @@ static void symlinks(void **state) {
         stet_asprintf("cd %s && rm -f locks/modification.lock && ln -s ../../../target locks/modification.lock", x.dir);
     assert_int_equal(system(cmd), 0);
     stet_free(cmd);
-    stet_persist_options o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1"};
-    FAILS(stet_persist_open(&o, &x.p, &err), STET_DENIED, "not a regular file");
+    stet_persist_place o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1"};
+    FAILS(stet_persist_open_place(&o, &x.p, &err), STET_DENIED, "not a regular file");
 }
 
 /* A device or a pipe in place of a file is not waited for. */

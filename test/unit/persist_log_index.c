@@ -20,9 +20,9 @@ static stet_persist_config config;
 
 static stet_persist *open_it(bool read_only) {
     stet_persist *p;
-    stet_persist_options o = {
+    stet_persist_place o = {
         .dir = "d", .local_dir = "l", .machine_id = "m1", .config = &config, .read_only = read_only};
-    OK(stet_persist_open(&o, &p, &err));
+    OK(stet_persist_open_place(&o, &p, &err));
     return p;
 }
 

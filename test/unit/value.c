@@ -84,6 +84,45 @@ static void strings_of_every_length(void **state) {
     stet_value_release(before);
 }
 
+static void strings_in_containers_live_as_long_as_those(void **state) {
+    (void)state;
+    for (size_t len = 0; len < 40; len++) { /* short ones lie in the value, long ones in a block */
+        char text[40];
+        memset(text, 'x', sizeof text);
+        text[len] = 0;
+        stet_value o = stet_value_object(), a = stet_value_array();
+        stet_value_put(&o, "k", stet_value_string(text));
+        stet_value_put(&o, "n", stet_value_int(1));
+        stet_value_push(&a, stet_value_null());
+        stet_value_push(&a, stet_value_string(text));
+        size_t n = 99;
+        const char *in_object = stet_value_get_string(o, "k", &n);
+        assert_int_equal(n, len);
+        const char *in_array = stet_value_at_string(a, 1, NULL), *by_place = stet_value_at_string(o, 0, NULL);
+        char *copy = stet_value_copy_string(stet_value_get(o, "k"), &n);
+        assert_int_equal(n, len);
+        stet_value other = stet_value_retain(o); /* whoever changes a shared container changes a copy */
+        stet_value_put(&other, "k", stet_value_int(0));
+        assert_string_equal(in_object, text);
+        assert_string_equal(by_place, text);
+        assert_string_equal(in_array, text);
+        stet_value_release(other);
+        assert_null(stet_value_get_string(o, "n", &n));
+        assert_int_equal(n, 0);
+        n = 99;
+        assert_null(stet_value_get_string(o, "absent", &n));
+        assert_int_equal(n, 0);
+        assert_null(stet_value_get_string(a, "k", NULL));
+        assert_null(stet_value_at_string(a, 0, NULL));
+        assert_null(stet_value_at_string(a, 2, NULL));
+        assert_null(stet_value_copy_string(a, NULL));
+        stet_value_release(o);
+        stet_value_release(a);
+        assert_string_equal(copy, text);
+        stet_free(copy);
+    }
+}
+
 static void no_bytes_need_no_pointer(void **state) {
     (void)state;
     stet_value o = parse("{\"\":1,\"a key of more than fourteen\":2}"), v;
@@ -440,6 +479,7 @@ int main(void) {
         cmocka_unit_test(zero_bits_are_null),
         cmocka_unit_test(readers_of_the_wrong_type),
         cmocka_unit_test(strings_of_every_length),
+        cmocka_unit_test(strings_in_containers_live_as_long_as_those),
         cmocka_unit_test(no_bytes_need_no_pointer),
         cmocka_unit_test(strings_order_by_their_bytes),
         cmocka_unit_test(invalid_utf8_is_refused),
