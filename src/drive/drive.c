@@ -12,10 +12,12 @@
 #include "drive/estimate.h"
 #include "drive/lookout.h"
 #include "drive/scratch.h"
+#include "files/path.h"
 #include "files/watch.h"
 #include "graph/argument.h"
 #include "graph/near.h"
 #include "module/javascript.h"
+#include "module/left.h"
 #include "module/orphan.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -144,6 +146,33 @@ stet_status drive_on_rested(void *ctx, stet_error *err) {
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path) {
     const driver *d = ctx;
     return stet_output_may_come(space, branch, stet_project_root(d->project), path);
+}
+
+typedef struct making {
+    driver *d;
+    const stet_sched_place *at;
+} making;
+
+static bool may_make(void *ctx, const char *path) {
+    making *m = ctx;
+    return drive_may_make(m->d, m->at->space, m->at->branch, path);
+}
+
+/* What is read of a file that a command which is gone has left behind is not what a build from scratch has. */
+stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id, stet_error *err) {
+    making m = {ctx, at};
+    if (!at->files || strncmp(id, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) != 0)
+        return STET_OK;
+    stet_left l = {.run = run,
+                   .files = at->files,
+                   .root = stet_project_root(m.d->project),
+                   .may_make = may_make,
+                   .may_make_ctx = &m};
+    char *path = stet_file_of_id(id, strlen(id)), *left = path ? stet_left_find(&l, path) : NULL;
+    stet_status status = left ? stet_left_fail(&l, left, err) : STET_OK;
+    stet_free(left);
+    stet_free(path);
+    return status;
 }
 
 /* While watching: the next commit that others, or the thread that watches files, have made. */
@@ -406,6 +435,7 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
                             .log = drive_on_log,
                             .rested = drive_on_rested,
                             .may_make = drive_may_make,
+                            .accept_read = drive_accept_read,
                             .files_of = drive_files_of,
                             .jobs = spec->jobs,
                             .stop_on_failure = spec->stop_on_failure};

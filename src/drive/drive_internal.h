@@ -44,6 +44,8 @@ bool drive_is_cancelled(void *ctx);
 STET_CHECKED stet_status drive_files_of(void *ctx, stet_space *space, void **files, stet_error *err);
 STET_CHECKED stet_status drive_on_rested(void *ctx, stet_error *err);
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path);
+STET_CHECKED stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id,
+                                           stet_error *err);
 /* In setup.c: finds the piece that the spec names and sets it up, and every piece whose pattern file has changed. */
 STET_CHECKED stet_status drive_prepare(driver *d, stet_error *err);
 /* Sets up a piece as its file says; costs only a stat if nothing changed. `*piece` NULL: it has the name of the

@@ -70,6 +70,7 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
                             .cancelled = drive_is_cancelled,
                             .rested = drive_on_rested,
                             .may_make = drive_may_make,
+                            .accept_read = drive_accept_read,
                             .files_of = drive_files_of};
     stet_sched_report report = {0};
     stet_value names = stet_value_null();
