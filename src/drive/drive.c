@@ -16,6 +16,7 @@
 #include "files/watch.h"
 #include "graph/argument.h"
 #include "graph/near.h"
+#include "module/bound.h"
 #include "module/javascript.h"
 #include "module/left.h"
 #include "module/orphan.h"
@@ -118,7 +119,7 @@ stet_status drive_bring_files_up(driver *d, stet_error *err) {
     if (stet_files_unsettled(d->files) || (!watched && stet_files_was_lost(d->files)))
         status = stet_lookout_follow_all(d->files, d->space, d->spec->branch, err);
     if (status == STET_OK)
-        status = stet_orphans_take(d->project, d->files, may_come, d, err);
+        status = stet_orphans_take(d->project, d->files, may_come, d, &d->orphans, err);
     if (d->set_up)
         stet_files_nodes_changed(d->files);
     if (status != STET_OK || d->spec->no_scan)
@@ -138,8 +139,13 @@ stet_status drive_bring_files_up(driver *d, stet_error *err) {
 /* Commands have run, and commands of lists have come and gone: what patterns match is what is there now. */
 stet_status drive_on_rested(void *ctx, stet_error *err) {
     driver *d = ctx;
+    stet_status status = STET_OK;
+    if (d->orphans) { /* some of those are of commands that are gone by now */
+        stet_sched_pause(d->sched);
+        status = stet_orphans_take(d->project, d->files, may_come, d, &d->orphans, err);
+    }
     stet_files_nodes_changed(d->files);
-    return stet_files_rematch(d->files, err);
+    return status == STET_OK ? stet_files_rematch(d->files, err) : status;
 }
 
 /* A file that no action is recorded to write: may one that has not run yet? */
@@ -161,6 +167,16 @@ static bool may_make(void *ctx, const char *path) {
 /* What is read of a file that a command which is gone has left behind is not what a build from scratch has. */
 stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id, stet_error *err) {
     making m = {ctx, at};
+    size_t skip = strlen(STET_GLOB_PREFIX);
+    if (at->files && strncmp(id, STET_GLOB_PREFIX, skip) == 0) { /* it does not match such a file; who makes its
+                                                                  * directory goes first */
+        stet_buf pattern = STET_BUF(0);
+        stet_status status = STET_OK;
+        if (stet_path_unescape(id + skip, strlen(id + skip), &pattern))
+            status = stet_bound_read_way(run, at->files, stet_project_root(m.d->project), stet_buf_cstr(&pattern), err);
+        stet_buf_release(&pattern);
+        return status;
+    }
     if (!at->files || strncmp(id, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) != 0)
         return STET_OK;
     stet_left l = {.run = run,

@@ -21,6 +21,7 @@ typedef struct driver {
     char *piece;
     bool named;         /* its pattern was given and is set up */
     bool set_up;        /* some piece was set up */
+    bool orphans;       /* a drive that died has left commands that nodes may go on with */
     bool distrust;      /* in a copy of a project: a piece with an invalid pattern is made unknown */
     stet_map wrong;     /* reported problems of patterns */
     stet_value invalid; /* {"SPACE\nPIECE": message}: the pieces that they are of */

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "files/path.h"
+#include "module/bound.h"
 
 typedef struct skipping {
     const stet_left *l;
@@ -90,8 +91,11 @@ char *stet_left_find(const stet_left *l, const char *path) {
     if (directory && (look.flags & STET_LOOK_LINKED))
         stet_look_links(stet_files_root(l->files), path, &names);
     for (size_t i = 0; i < names.len; i++) {
+        stet_error none = STET_ERROR_INIT;
         if (strcmp(names.at[i], path) != 0)
             read_file(l, names.at[i]);
+        if (stet_bound_read_above(l->run, l->files, l->root, names.at[i], false, &none) != STET_OK)
+            stet_error_clear(&none);
         if (!left && there)
             left = find_at(l, names.at[i], directory);
     }

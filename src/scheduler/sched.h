@@ -178,6 +178,8 @@ typedef struct stet_sched_report {
     stet_value problems; /* [{"piece","node","error","cycle"?}], at most 100; the caller releases it */
 } stet_sched_report;
 STET_CHECKED stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err);
+/* For `rested`: lets go of locks that kinds of modules hold. They are taken again with the next run. */
+void stet_sched_pause(stet_sched *s);
 /* Wanted actions that had failed before the last settling and did not run again: [{"piece","node","error"}], at most
  * 100, borrowed until the next settling. */
 stet_value stet_sched_failed_before(const stet_sched *s);
