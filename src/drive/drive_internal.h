@@ -19,12 +19,13 @@ typedef struct driver {
     stet_lookout *follow;             /* the watch of a drive with `watch` */
     stet_live *live;                  /* answers questions about what it holds in memory */
     char *piece;
-    bool named;         /* its pattern was given and is set up */
-    bool set_up;        /* some piece was set up */
-    bool orphans;       /* a drive that died has left commands that nodes may go on with */
-    bool distrust;      /* in a copy of a project: a piece with an invalid pattern is made unknown */
-    stet_map wrong;     /* reported problems of patterns */
-    stet_value invalid; /* {"SPACE\nPIECE": message}: the pieces that they are of */
+    bool named;           /* its pattern was given and is set up */
+    bool set_up;          /* some piece was set up */
+    stet_names tolerated; /* leftovers that were read because a node may still write them; until all rests */
+    bool orphans;         /* a drive that died has left commands that nodes may go on with */
+    bool distrust;        /* in a copy of a project: a piece with an invalid pattern is made unknown */
+    stet_map wrong;       /* reported problems of patterns */
+    stet_value invalid;   /* {"SPACE\nPIECE": message}: the pieces that they are of */
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: reported once, at the end */
     stet_error run_error;

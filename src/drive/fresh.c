@@ -26,6 +26,7 @@ void drive_close(driver *d) {
     for (size_t i = 0; i < d->far_files.len; i++)
         stet_files_close(d->far_files.at[i]);
     stet_vec_release(&d->far_files);
+    stet_names_release(&d->tolerated);
     stet_space_close(d->space);
 }
 

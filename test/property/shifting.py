@@ -34,7 +34,7 @@ WAYS = {
     "depfile-dir": 'command="%s > {out}; echo o: D > dep/N"\ndepfile="dep/N"\nscripts=false' % TREE,
     "word": 'command="cat F > {out} 2>/dev/null; true"',
     "word-test": 'command="if [ -d F ]; then echo d; elif [ -f F ]; then echo f; else echo n; fi > {out}"',
-    "word-dir": 'command="ls D > {out} 2>/dev/null; true"',
+    "word-dir": 'command="ls D/ > {out} 2>/dev/null; true"',
     "word-pattern": 'command="cat D/* > {out} 2>/dev/null; true"',
     "word-list": '''command=["sh", "-c", 'cat "$1" > "$2" 2>/dev/null; true', "-", "F", "{out}"]''',
     "js-file": 'javascript="({g}) => g ? [g.hash, g.mode] : 0"\ninputs={g=%s}' % link("file:F"),
@@ -326,12 +326,9 @@ def project():
             if right[n] is not None and not shown(n, now) and not ("left behind" in said):
                 return f"after {p.said}: {n} fails, and not from scratch: {said}{ {k: a['state'] for k, a in now.items()} }", p
         if r.returncode == 0 and r0.returncode == 0:
-            r = stet(root, "run", "-k")
-            if not r.stdout.startswith("ran 0,"):
-                return f"after {p.said}: again: {r.stdout}{r.stderr}", p
-            r = stet(root, "run", "-n")
-            if r.returncode or "would run" in r.stdout and "would run 0" not in r.stdout:
-                return f"after {p.said}: a dry run says {r.stdout}{r.stderr}", p
+            dry, r = stet(root, "run", "-n"), stet(root, "run", "-k")
+            if not r.stdout.startswith("ran 0,") or "0 actions do not stand" not in dry.stdout:
+                return f"after {p.said}: {said}again: {r.stdout}{r.stderr}{dry.stdout}{dry.stderr}", p
             n = pick(names)
             if value(root, n, "--fresh") != right[n][0]:
                 return f"after {p.said}: get --fresh {n} is {value(root, n, '--fresh')}, not {right[n][0]}", p
