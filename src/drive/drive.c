@@ -13,10 +13,13 @@
 #include "drive/estimate.h"
 #include "drive/lookout.h"
 #include "drive/scratch.h"
+#include "files/path.h"
 #include "files/watch.h"
 #include "graph/argument.h"
 #include "graph/near.h"
+#include "module/bound.h"
 #include "module/javascript.h"
+#include "module/left.h"
 #include "module/orphan.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -109,6 +112,59 @@ static bool may_come(void *ctx, const char *path) {
            stet_output_may_come(d->space, branch, stet_project_root(d->project), path);
 }
 
+static stet_status distrust_readers(driver *d, const char *path, stet_error *err) {
+    stet_numbers readers = {0};
+    stet_arena arena = STET_ARENA_INIT;
+    char *id = stet_file_id(path);
+    int64_t branch;
+    stet_status status = stet_space_branch(d->space, stet_files_branch(d->files), &branch, err);
+    if (status == STET_OK)
+        status =
+            stet_observe_readers(d->space, branch, &(stet_docname){id, ""}, STET_PATH_ROOT, STET_VALUE, &readers, err);
+    for (size_t i = 0; i < readers.len && status == STET_OK; i++) {
+        stet_action_record r;
+        status = stet_observe_get(d->space, readers.at[i], &arena, &r, err);
+        if (status == STET_OK && !r.failed)
+            status = stet_observe_distrust(d->space, branch, &r.key, 1, STET_REASON_LEFT, err);
+    }
+    stet_free(id);
+    stet_arena_release(&arena);
+    stet_numbers_release(&readers);
+    return status;
+}
+
+/* Files that commands which are gone have left, and that were read because a node might have written them: where none
+ * did, their readers are judged again. */
+static stet_status judge_tolerated(driver *d, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < d->tolerated.len && status == STET_OK; i++)
+        if (stet_files_is_left(d->files, d->tolerated.at[i]) && !may_come(d, d->tolerated.at[i]))
+            status = distrust_readers(d, d->tolerated.at[i], err);
+    stet_names_release(&d->tolerated);
+    return status;
+}
+
+/* A drive that died may have let any of them be read. */
+static stet_status judge_all_left(driver *d, stet_error *err) {
+    char *id;
+    stet_look look;
+    stet_status status = STET_OK;
+    for (size_t i = 0; status == STET_OK && stet_files_at(d->files, i, &id, &look); i++) {
+        bool made = id && (look.flags & STET_LOOK_MADE) && stet_look_there(&look);
+        char *path = made ? stet_file_of_id(id, strlen(id)) : NULL;
+        stet_free(id);
+        if (!path || !stet_files_is_left(d->files, path)) {
+            stet_free(path);
+        } else if (may_come(d, path)) {
+            *stet_vec_add(&d->tolerated) = path;
+        } else {
+            status = distrust_readers(d, path, err);
+            stet_free(path);
+        }
+    }
+    return status;
+}
+
 /* Documents of files become what files are: by asking whoever watches, else by looking at all of them. */
 stet_status drive_bring_files_up(driver *d, stet_error *err) {
     stet_files_report r;
@@ -117,7 +173,9 @@ stet_status drive_bring_files_up(driver *d, stet_error *err) {
     if (stet_files_unsettled(d->files) || (!watched && stet_files_was_lost(d->files)))
         status = stet_lookout_follow_all(d->files, d->space, d->spec->branch, err);
     if (status == STET_OK)
-        status = stet_orphans_take(d->project, d->files, may_come, d, err);
+        status = stet_orphans_take(d->project, d->files, may_come, d, &d->orphans, err);
+    if (status == STET_OK && d->orphans)
+        status = judge_all_left(d, err);
     if (d->set_up)
         stet_files_nodes_changed(d->files);
     if (status != STET_OK || d->spec->no_scan)
@@ -137,14 +195,61 @@ stet_status drive_bring_files_up(driver *d, stet_error *err) {
 /* Commands have run, and commands of lists have come and gone: what patterns match is what is there now. */
 stet_status drive_on_rested(void *ctx, stet_error *err) {
     driver *d = ctx;
+    stet_status status = STET_OK;
+    if (d->orphans) { /* some of those are of commands that are gone by now */
+        stet_sched_pause(d->sched);
+        status = stet_orphans_take(d->project, d->files, may_come, d, &d->orphans, err);
+    }
     stet_files_nodes_changed(d->files);
-    return stet_files_rematch(d->files, err);
+    if (status == STET_OK)
+        status = stet_files_rematch(d->files, err);
+    return status == STET_OK ? judge_tolerated(d, err) : status;
 }
 
 /* A file that no action is recorded to write: may one that has not run yet? */
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path) {
-    const driver *d = ctx;
-    return stet_output_may_come(space, branch, stet_project_root(d->project), path);
+    driver *d = ctx;
+    bool may = stet_output_may_come(space, branch, stet_project_root(d->project), path);
+    if (may && space == d->space)
+        *stet_vec_add(&d->tolerated) = stet_strdup(path);
+    return may;
+}
+
+typedef struct making {
+    driver *d;
+    const stet_sched_place *at;
+} making;
+
+static bool may_make(void *ctx, const char *path) {
+    making *m = ctx;
+    return drive_may_make(m->d, m->at->space, m->at->branch, path);
+}
+
+/* What is read of a file that a command which is gone has left behind is not what a build from scratch has. */
+stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id, stet_error *err) {
+    making m = {ctx, at};
+    size_t skip = strlen(STET_GLOB_PREFIX);
+    if (at->files && strncmp(id, STET_GLOB_PREFIX, skip) == 0) { /* it does not match such a file; who makes its
+                                                                  * directory goes first */
+        stet_buf pattern = STET_BUF(0);
+        stet_status status = STET_OK;
+        if (stet_path_unescape(id + skip, strlen(id + skip), &pattern))
+            status = stet_bound_read_way(run, at->files, stet_project_root(m.d->project), stet_buf_cstr(&pattern), err);
+        stet_buf_release(&pattern);
+        return status;
+    }
+    if (!at->files || strncmp(id, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) != 0)
+        return STET_OK;
+    stet_left l = {.run = run,
+                   .files = at->files,
+                   .root = stet_project_root(m.d->project),
+                   .may_make = may_make,
+                   .may_make_ctx = &m};
+    char *path = stet_file_of_id(id, strlen(id)), *left = path ? stet_left_find(&l, path) : NULL;
+    stet_status status = left ? stet_left_fail(&l, left, err) : STET_OK;
+    stet_free(left);
+    stet_free(path);
+    return status;
 }
 
 /* While watching: the next commit that others, or the thread that watches files, have made. */
@@ -389,6 +494,7 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
                             .log = drive_on_log,
                             .rested = drive_on_rested,
                             .may_make = drive_may_make,
+                            .accept_read = drive_accept_read,
                             .files_of = drive_files_of,
                             .jobs = spec->jobs,
                             .stop_on_failure = spec->stop_on_failure};

@@ -23,9 +23,11 @@ typedef struct driver {
     stet_piece *stored;               /* the piece as drive_look last found it; NULL before */
     bool named;                       /* its pattern was given and is set up */
     bool set_up;                      /* some piece was set up */
-    bool distrust;                    /* in a copy of a project: a piece with an invalid pattern is made unknown */
-    stet_map wrong;                   /* reported problems of patterns */
-    stet_value invalid;               /* {"SPACE\nPIECE": message}: the pieces that they are of */
+    stet_names tolerated; /* leftovers that were read because a node may still write them; until all rests */
+    bool orphans;         /* a drive that died has left commands that nodes may go on with */
+    bool distrust;        /* in a copy of a project: a piece with an invalid pattern is made unknown */
+    stet_map wrong;       /* reported problems of patterns */
+    stet_value invalid;   /* {"SPACE\nPIECE": message}: the pieces that they are of */
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: reported once, at the end */
     stet_error run_error;
@@ -46,6 +48,8 @@ bool drive_is_cancelled(void *ctx);
 STET_CHECKED stet_status drive_files_of(void *ctx, stet_space *space, void **files, stet_error *err);
 STET_CHECKED stet_status drive_on_rested(void *ctx, stet_error *err);
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path);
+STET_CHECKED stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id,
+                                           stet_error *err);
 /* In setup.c: finds the piece that the spec names and sets it up, and every piece whose pattern file has changed. */
 STET_CHECKED stet_status drive_prepare(driver *d, stet_error *err);
 /* Looks at the driven piece as it is stored now: `stored` and `branch` of the driver. STET_NOT_FOUND: it was deleted,

@@ -33,6 +33,7 @@ void drive_close(driver *d) {
     stet_value_release(d->invalid);
     stet_vec_release(&d->parts);
     stet_arena_release(&d->arena);
+    stet_names_release(&d->tolerated);
     stet_space_close(d->space);
 }
 
@@ -73,6 +74,7 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
                             .cancelled = drive_is_cancelled,
                             .rested = drive_on_rested,
                             .may_make = drive_may_make,
+                            .accept_read = drive_accept_read,
                             .files_of = drive_files_of};
     stet_sched_report report = {0};
     stet_value names = stet_value_null();

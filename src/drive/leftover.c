@@ -10,6 +10,8 @@
 #include "files/glob.h"
 #include "files/meet.h"
 #include "files/path.h"
+#include "graph/makes.h"
+#include "graph/piece.h"
 #include "graph/process.h"
 #include "memory/observe.h"
 #include "os/file.h"
@@ -435,6 +437,8 @@ stet_status stet_idle_remove(stet_needs *n, stet_files *f, stet_idle *i, stet_er
 
 typedef struct coming {
     stet_needs needs; /* for `makers` and `due` */
+    stet_space *space;
+    int64_t branch;
     const char *root, *path;
     bool declared;
 } coming;
@@ -452,11 +456,45 @@ static void take_coming(void *ctx, const char *piece, const char *node, const ch
     }
 }
 
+/* May the child write it? Its element says which files it writes. */
+static bool child_may_write(const coming *c, const stet_docname *of, const char *name) {
+    char *key = stet_piece_key_of(of);
+    stet_piece *p = NULL;
+    stet_value row = stet_value_null(), makes = stet_value_null();
+    bool known = key && stet_piece_load(c->space, c->branch, stet_piece_name_of(key), -1, &p, NULL) == STET_OK &&
+                 stet_piece_row(c->space, c->branch, p, name, &row, NULL) == STET_OK,
+         may = !known;
+    if (known)
+        makes = stet_makes_of(c->space, c->branch, row, false);
+    for (size_t i = 0; i < stet_value_count(makes) && !may; i++) {
+        stet_value path = stet_value_at(makes, i);
+        may = stet_path_meets(stet_value_as_string(&path, NULL), c->path, false);
+    }
+    stet_value_release(makes);
+    stet_value_release(row);
+    stet_piece_free(p);
+    stet_free(key);
+    return may;
+}
+
+static stet_status take_coming_mark(void *ctx, int64_t action, const stet_docname *of, const char *name,
+                                    stet_action_state state, stet_error *err) {
+    coming *c = ctx;
+    if (c->needs.due)
+        return STET_OK;
+    stet_status status = take_mark(&c->needs, action, of, name, state, err);
+    if (c->needs.due && strchr(name, '[') && !child_may_write(c, of, name)) {
+        stet_free(c->needs.due);
+        c->needs.due = NULL;
+    }
+    return status;
+}
+
 bool stet_output_may_come(stet_space *space, int64_t branch, const char *root, const char *path) {
-    coming c = {.root = root, .path = path};
+    coming c = {.space = space, .branch = branch, .root = root, .path = path};
     stet_status status = stet_lookout_outputs_all(space, branch, take_coming, &c, NULL);
     if (status == STET_OK && !c.declared && stet_map_len(&c.needs.makers) > 0)
-        status = stet_observe_each_mark(space, branch, 0, 0, SIZE_MAX / 2, take_mark, &c.needs, NULL);
+        status = stet_observe_each_mark(space, branch, 0, 0, SIZE_MAX / 2, take_coming_mark, &c, NULL);
     bool may = status != STET_OK || c.declared || c.needs.due;
     stet_map_release(&c.needs.makers);
     stet_free(c.needs.due);

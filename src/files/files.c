@@ -334,14 +334,38 @@ void stet_files_distrust_pattern(stet_files *f, const char *pattern) {
             stet_files_doubt(f, e);
 }
 
+/* The directory of files that are looked at one after the other: is it reached through a link? */
+typedef struct directory {
+    char *path; /* or NULL */
+    bool linked;
+} directory;
+
+static bool is_behind_link(const stet_files *f, const char *path, directory *last) {
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) : 0;
+    if (!len || path[0] == '/' || strncmp(path, "../", 3) == 0)
+        return false;
+    if (!last->path || strlen(last->path) != len || strncmp(last->path, path, len) != 0) {
+        stet_free(last->path);
+        last->path = stet_strndup(path, len);
+        char *real = stet_path_real(f->root, last->path);
+        last->linked = !real || strcmp(real, last->path) != 0;
+        stet_free(real);
+    }
+    return last->linked;
+}
+
 void stet_files_nodes_changed(stet_files *f) {
     stet_files_entry *e;
+    directory last = {0};
     for (size_t i = 0; ready(f) && i < f->index.at.len; i++) {
         e = &f->index.at.at[i];
         e->noted = false;
-        if (f->wrote && !e->gone && (e->look.flags & STET_LOOK_LINKED) && e->key[0] != 'e')
+        if (f->wrote && !e->gone && e->key[0] != 'e' &&
+            ((e->look.flags & STET_LOOK_LINKED) || (e->key[0] == 'f' && is_behind_link(f, e->key + 1, &last))))
             stet_files_doubt(f, e);
     }
+    stet_free(last.path);
     f->wrote = false;
     for (size_t at = 0; ready(f) && (e = next_pattern(f, &at)) != NULL;)
         if (e->look.flags & STET_LOOK_MADE)

@@ -422,7 +422,7 @@ static stet_status look(int root_fd, const char *path, const stet_look *known, s
     bool there;
     stet_status status = stat_of(root_fd, path, &st, &link, &there, err);
     if (status != STET_OK || !there || (S_ISDIR(st.st_mode) && is_own(root_fd, path))) {
-        *out = (stet_look){.flags = link.print ? STET_LOOK_LINKED : 0};
+        *out = (stet_look){.link = link.print, .flags = link.print ? STET_LOOK_LINKED : 0};
         return status;
     }
     if (S_ISREG(st.st_mode)) {

@@ -140,9 +140,17 @@ static stet_status batch_put(stet_files_batch *b, const stet_files_entry *e, con
     return status;
 }
 
+/* Is it still as a command wrote it? A link is while it is the same link, whatever becomes of what it leads to, and also
+ * while it leads nowhere: then only the index tells. */
+static bool is_still_made(const stet_files_entry *e, const stet_look *before, const stet_look *now) {
+    const stet_look *was = !before->mode && e->looked && !e->look.mode ? &e->look : before;
+    return (was->flags & STET_LOOK_MADE) && (was->link ? was->link == now->link : stet_look_same(was, now));
+}
+
 /* Makes the document of a file what `now` says, if it does not say so yet. */
 stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const stet_look *now, stet_error *err) {
     stet_look before = e->look, kept = *now;
+    bool made = false;
     bool was_made = e->looked && (e->look.flags & STET_LOOK_MADE) != 0;
     char *id = NULL;
     stet_status status = STET_OK;
@@ -150,10 +158,15 @@ stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const 
         id = stet_files_id(e);
         status = document_look(b->f, id, &before, err);
     }
+    if (status == STET_OK)
+        made = is_still_made(e, &before, now);
     if (status == STET_OK && !stet_look_same(&before, now)) {
+        stet_value v = now->mode ? stet_look_value(now) : stet_value_null();
         if (!id)
             id = stet_files_id(e);
-        status = batch_put(b, e, id, now->mode ? stet_look_value(now) : stet_value_null(), err);
+        if (now->mode && made)
+            stet_value_put(&v, "made", stet_value_bool(true));
+        status = batch_put(b, e, id, v, err);
         if (b->report) {
             b->report->appeared += before.mode == 0;
             b->report->vanished += now->mode == 0;
@@ -162,8 +175,7 @@ stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const 
     }
     if (status == STET_OK) {
         kept.flags &= ~(uint32_t)STET_LOOK_MADE;
-        if (stet_look_same(&before, now)) /* as long as it is as it was written */
-            kept.flags |= before.flags & STET_LOOK_MADE;
+        kept.flags |= made ? STET_LOOK_MADE : 0;
         if (!e->looked || e->doubt || memcmp(&e->look, &kept, sizeof kept) != 0)
             stet_files_index_touch(&b->f->index, e);
         bool looked = e->looked;
@@ -256,7 +268,7 @@ stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit
         if (visit)
             visit(ctx, below, false);
         DIR *dir = stet_sys_opendir(full);
-        if (!dir && errno != ENOENT && errno != ENOTDIR)
+        if (!dir && errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
             status = stet_fail_errno(err, errno, "cannot list %s", full);
         struct dirent *d;
         while (dir && status == STET_OK && (d = stet_sys_readdir(dir)) != NULL) {
@@ -406,6 +418,17 @@ bool stet_files_is_left(stet_files *f, const char *path) {
     return stet_files_ready(f, NULL) == STET_OK && is_leftover(f, path, &made, &left, NULL) == STET_OK && left;
 }
 
+/* Does the pattern match something in this directory? */
+static bool matches_below(stet_files *f, const char *pattern, const char *dir) {
+    size_t len = strlen(dir);
+    stet_names names = {0};
+    bool below = stet_files_walk(f, pattern, NULL, NULL, &names, NULL) != STET_OK;
+    for (size_t i = 0; i < names.len && !below; i++)
+        below = strncmp(names.at[i], dir, len) == 0 && names.at[i][len] == '/';
+    stet_names_release(&names);
+    return below;
+}
+
 char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool left,
                            bool (*skip)(void *ctx, const char *path), void *ctx) {
     size_t len = strlen(top);
@@ -417,7 +440,9 @@ char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool le
         if (e->key[0] != 'f' || e->gone || !e->looked || !(e->look.flags & STET_LOOK_MADE) ||
             !stet_look_there(&e->look))
             continue;
-        if (pattern ? !stet_glob_match(top, path) : strncmp(path, top, len) != 0 || path[len] != '/')
+        bool match = pattern && stet_glob_match(top, path),
+             below = pattern && !match && e->look.mode == STET_LOOK_DIRECTORY && stet_glob_below(top, path);
+        if (pattern ? !match && !below : strncmp(path, top, len) != 0 || path[len] != '/')
             continue;
         if (skip && skip(ctx, path))
             continue;
@@ -425,7 +450,7 @@ char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool le
         struct stat st;
         if (left && (is_leftover(f, path, &made, &nobody, NULL) != STET_OK || !nobody))
             continue;
-        if (fstatat(f->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        if (fstatat(f->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && (!below || matches_below(f, top, path)))
             return stet_strdup(path);
     }
     return NULL;

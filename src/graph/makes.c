@@ -103,16 +103,14 @@ stet_address stet_makes_cell(const char *path, stet_arena *arena) {
     return cell;
 }
 
-/* The same path or pattern where the directories before its first wildcard are what links lead to. Caller frees; NULL:
- * it has no other name. */
+/* The same path or pattern where the directories before its first wildcard, or before its name, are what links lead to:
+ * an output that is a link is replaced itself. Caller frees; NULL: it has no other name. */
 static char *behind_links(const char *root, const char *path) {
     size_t n = strcspn(path, "*?[\\{");
-    if (path[n])
-        while (n > 0 && path[n - 1] != '/')
-            n--;
-    char *dir = n > 1 && root ? stet_strndup(path, path[n] ? n - 1 : n) : NULL,
-         *real = dir ? stet_path_real(root, dir) : NULL,
-         *out = real ? stet_asprintf("%s%s%s", real, path[n] ? "/" : "", path + n) : NULL;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    char *dir = n > 1 && root ? stet_strndup(path, n - 1) : NULL, *real = dir ? stet_path_real(root, dir) : NULL,
+         *out = real ? stet_asprintf("%s/%s", real, path + n) : NULL;
     if (out && strcmp(out, path) == 0) {
         stet_free(out);
         out = NULL;

@@ -26,4 +26,14 @@ bool stet_bound_is_made(stet_value binding);
  * the run sees it. */
 STET_CHECKED stet_status stet_bound_ready(stet_run *run, stet_files *files, stet_error *err);
 
+/* Reads the documents of those directories above a path that may be a command's: links, and directories that a command
+ * makes as a whole. Who makes one goes first. Other directories are not read as a whole: whoever writes to one writes
+ * documents of what is in it. `absent`: also of those that are not there yet; then whoever is to write anything into one
+ * is waited for. `files` may be NULL. */
+STET_CHECKED stet_status stet_bound_read_above(stet_run *run, stet_files *files, const char *root, const char *path,
+                                               bool absent, stet_error *err);
+/* The same for the directory that a pattern begins with, itself included. */
+STET_CHECKED stet_status stet_bound_read_way(stet_run *run, stet_files *files, const char *root, const char *pattern,
+                                             stet_error *err);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/vec.h"
 #include "files/path.h"
+#include "module/left.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/lock.h"
@@ -274,13 +275,9 @@ static stet_status find_targets(command_run *c, stet_error *err) {
     return status;
 }
 
-typedef struct output_search {
-    const command_run *c;
-} output_search;
-
 /* The record of a node that has failed since its entry was changed does not name what it writes. */
 static bool is_output(void *ctx, const char *path) {
-    const command_run *c = ((output_search *)ctx)->c;
+    const command_run *c = ctx;
     bool found = stet_map_get(&c->state->claimed, path, strlen(path)) != NULL;
     for (size_t i = 0; i < c->spec.outputs.len && !found; i++) {
         size_t len = strlen(c->spec.outputs.at[i].path);
@@ -289,57 +286,26 @@ static bool is_output(void *ctx, const char *path) {
     return found;
 }
 
-/* Has a command that is gone left this file behind, under one of its names? Not if a node that has not run yet may write
- * it: whoever reads the file runs again then. */
-static bool is_left(const command_run *c, output_search *own, const char *path) {
+/* A command that goes through a directory, or names a file, finds what a command that is gone has left there: what it
+ * would make of that is not what a build from scratch has. What its dependency file names it has read already. */
+static stet_status check_leftovers(command_run *c, const command_spec *spec, stet_error *err) {
+    const command_files *lists[] = {&spec->inputs, &spec->scripts, &spec->patterns, &c->found};
     const stet_module_host *host = &c->state->host;
-    char *real = stet_path_real(c->state->root, path);
-    const char *names[] = {path, real};
-    bool left = false;
-    for (int i = 0; i < 2 && !left; i++)
-        left = names[i] && stet_files_is_left(c->state->files, names[i]) && !is_output(own, names[i]) &&
-               !(host->may_make && host->may_make(host->may_make_ctx, names[i]));
-    stet_free(real);
-    return left;
-}
-
-/* Reads the documents of a file, under each of its names. */
-static void depend_on(const command_run *c, const char *path) {
-    char *real = stet_path_real(c->state->root, path);
-    const char *names[] = {path, real};
-    for (int i = 0; i < 2; i++) {
-        char *id = names[i] ? stet_file_id(names[i]) : NULL;
-        stet_error none = STET_ERROR_INIT;
-        stet_value v;
-        if (id && stet_run_read_doc(c->run, id, &v, &none) != STET_OK)
-            stet_error_clear(&none); /* that there is none is read, too */
-        stet_free(id);
-    }
-    stet_free(real);
-}
-
-/* A command that is gone has left files behind. No pattern of `files` matches them, but a command that goes through a
- * directory, or names one, finds them: what it would make of them is not what a build from scratch has. */
-static stet_status check_leftovers(const command_run *c, const command_spec *spec, stet_error *err) {
-    const command_files *lists[] = {&spec->inputs, &spec->scripts, &spec->patterns};
-    output_search own = {c};
+    stet_left l = {c->run, c->state->files, c->state->root, is_output, c, host->may_make, host->may_make_ctx};
     char *left = NULL;
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 4; k++)
         for (size_t i = 0; i < lists[k]->len && !left; i++) {
             const command_file *f = &lists[k]->at[i];
-            if ((k == 1 || (k == 0 && f->named)) && stet_look_there(&f->look) && is_left(c, &own, f->path))
+            if (k == 3)
+                left = stet_left_find(&l, f->path);
+            else if ((k == 1 || (k == 0 && f->named)) && stet_look_there(&f->look) && stet_left_is(&l, f->path))
                 left = stet_strdup(f->path);
             else if (k < 2 ? f->look.mode == STET_LOOK_DIRECTORY : !f->matched && !f->guessed)
-                left = stet_files_find_made(c->state->files, f->path, k == 2, true, is_output, &own);
+                left = stet_left_among(&l, f->path, k == 2);
         }
-    if (!left)
-        return STET_OK;
-    depend_on(c, left); /* the failure holds for as long as that is there */
-    stet_fail(err, STET_FAILED, "%s: it would read %s, which a command that is gone has left behind", c->run->name,
-              left);
-    stet_hint(err, "`stet run -k; stet gc --outputs` removes it; if it is to stay, move it, or write it anew");
+    stet_status status = left ? stet_left_fail(&l, left, err) : STET_OK;
     stet_free(left);
-    return STET_FAILED;
+    return status;
 }
 
 /* The end: on the newest state, with the same call or not at all. */

@@ -91,8 +91,6 @@ STET_CHECKED stet_status command_evaluate(stet_run *run, const char *root, stet_
 /* Adds the scripts and programs of s->argv. */
 STET_CHECKED stet_status command_scripts(stet_run *run, const char *root, stet_files *files,
                                          const command_files *except, command_spec *s, stet_error *err);
-/* A file in a directory that another command makes as a whole: that command comes first, each time. */
-void command_read_made_above(stet_run *run, stet_files *files, const char *path);
 void command_spec_release(command_spec *s);
 /* A declared file as a word of the command: from where the command runs, and not to be taken for an option. Caller
  * frees. */

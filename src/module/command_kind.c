@@ -202,6 +202,7 @@ static void command_cancel(void *state, stet_run *run) {
 const stet_module_kind stet_module_command = {.version = STET_MODULE_VERSION,
                                               .type = "command",
                                               .asynchronous = true,
+                                              .sees_files = true,
                                               .open = command_open,
                                               .close = command_close,
                                               .check = command_check,

@@ -210,8 +210,10 @@ static void take_argument(scanner *s, const char *program, word *at, size_t i) {
     for (size_t k = 0; k < i && !exact; k++)
         exact = at[k].role == PLAIN && strcmp(at[k].text, "--") == 0;
     s->exact = exact;
+    s->target = w->role == READ;
     if (w->role == READ)
         words_tell_word(s, w);
+    s->target = false;
     if (w->role != PLAIN) {
         s->exact = false;
         return;
@@ -310,8 +312,9 @@ static void take_token(scanner *s, const words *w) {
     }
 }
 
-/* "gen" in `grep -v gen`: what a program searches or replaces is likely no file. It is the first operand; behind an
- * option it may be, and what follows it then too. A pattern, or what only a shell could tell, is not meant. */
+/* "gen/x" in `grep gen/x`: what such a program searches or replaces is likely no file, though it looks like one. It is the
+ * first operand; behind an option it may be, and what follows it then too. A pattern, or what only a shell could tell, is
+ * not meant. Bare words may be texts for any program (words_tell). */
 static bool is_expression(const char *program, const words *w, size_t first, size_t at) {
     static const char *const filters[] = {"grep", "egrep", "fgrep", "zgrep", "rg", "sed", "awk", "gawk", "mawk", "jq"};
     const word *one = &w->at[at];
@@ -352,10 +355,10 @@ void words_take_command(scanner *s, words *w) {
     const char *program = "";
     for (; i < w->len; i++) {
         const word *one = &w->at[i];
-        s->exact = one->role == READ;
+        s->exact = s->target = one->role == READ;
         if (one->role == READ)
             words_tell_word(s, one);
-        s->exact = false;
+        s->exact = s->target = false;
         if (one->role != PLAIN)
             continue;
         count_blocks(s, one->text);
@@ -393,8 +396,9 @@ void words_take_command(scanner *s, words *w) {
     static const char *const printers[] = {"echo", "printf", ":", "true", "false", "exit"};
     for (size_t k = rest; k < w->len; k++) {
         s->prints = (ONE_OF(program, printers) && w->at[k].role == PLAIN) || is_expression(program, w, rest, k);
+        s->behind_option = k > rest && w->at[k - 1].role == PLAIN && w->at[k - 1].text[0] == '-';
         take_argument(s, program, w->at + rest, k - rest);
-        s->prints = false;
+        s->prints = s->behind_option = false;
     }
     if (strcmp(program, "eval") == 0)
         take_eval(s, w->at + rest, w->len - rest);

@@ -64,6 +64,8 @@ typedef struct scanner {
     const stet_map *names; /* words that are names of files as a whole, or NULL */
     bool prints;           /* a word that is only printed or searched for */
     bool exact;            /* words that begin with a dash are files: behind "<" and "--" */
+    bool target;           /* behind "<": a file for certain */
+    bool behind_option;    /* the word may be what an option takes */
     int blocks;            /* in what may be left out or repeated: if, for, a function */
     int shells;            /* in "(...)" and "$(...)": what is set there is not set outside */
     unsigned lists;        /* and-or lists that have begun */

@@ -22,6 +22,7 @@
 #include "base/vec.h"
 #include "files/glob.h"
 #include "files/path.h"
+#include "module/bound.h"
 #include "module/command.h"
 #include "module/command_words.h"
 #include "os/file.h"
@@ -226,6 +227,9 @@ static void take_pattern(gathering *g, const char *pattern, bool guessed) {
         if (!g->s->patterns.at[i].matched && strcmp(g->s->patterns.at[i].path, pattern) == 0)
             return;
     char *below = stet_asprintf("%s/**", pattern);
+    stet_error none = STET_ERROR_INIT;
+    if (stet_bound_read_way(g->run, g->files, g->root, pattern, &none) != STET_OK)
+        stet_error_clear(&none); /* the document of the pattern can't be read either */
     read_matches(g, pattern, true);
     command_files_add(&g->s->patterns, "", pattern)->guessed = guessed;
     if (stet_glob_check(below, NULL) == STET_OK) {
@@ -350,34 +354,6 @@ static bool writes_into(const gathering *g, const char *dir) {
     return writes;
 }
 
-/* Directories above it that are links, or not there yet: they may be a command's output, and who makes one goes first.
- * Directories proper are not read as a whole: whoever writes to one writes documents of what is in it. One that a
- * command makes as a whole is read (command_read_made_above). */
-static stet_status look_above(gathering *g, const char *path, stet_error *err) {
-    stet_status status = STET_OK;
-    for (const char *slash = strchr(path, '/'); slash && status == STET_OK; slash = strchr(slash + 1, '/')) {
-        char *dir = stet_strndup(path, (size_t)(slash - path)), *full = stet_file_join(g->root, dir);
-        struct stat st;
-        bool there = stet_sys_lstat(full, &st) == 0;
-        if (!there || S_ISLNK(st.st_mode)) {
-            char *id = stet_file_id(dir);
-            stet_value v;
-            stet_error inner = STET_ERROR_INIT;
-            status = stet_run_read_doc(g->run, id, &v, &inner);
-            if (status == STET_NOT_FOUND || status == STET_UNSUPPORTED)
-                status = STET_OK;
-            if (status == STET_OK)
-                stet_error_clear(&inner);
-            else
-                stet_error_move(err, &inner);
-            stet_free(id);
-        }
-        stet_free(full);
-        stet_free(dir);
-    }
-    return status;
-}
-
 /* What the file is: by its document, or where it has none by a look. *skip: it is nothing that could be read as a file.
  */
 static stet_status look_at(gathering *g, const candidate *c, stet_look *look, bool *skip, stet_error *err) {
@@ -396,9 +372,7 @@ static stet_status look_at(gathering *g, const candidate *c, stet_look *look, bo
                 (!outside && writes_into(g, c->path)); /* a directory that is made for an output */
     if (*skip)
         return STET_OK;
-    stet_status status = outside ? STET_OK : look_above(g, c->path, err);
-    if (!outside && g->files)
-        command_read_made_above(g->run, g->files, c->path);
+    stet_status status = stet_bound_read_above(g->run, g->files, g->root, c->path, true, err);
     if (status != STET_OK)
         return status;
     id = stet_file_id(c->path);
@@ -480,22 +454,6 @@ static void read_pattern_links(gathering *g, const char *pattern, bool directori
     stet_names_release(&links);
     stet_names_release(&names);
     stet_buf_release(&id);
-}
-
-void command_read_made_above(stet_run *run, stet_files *files, const char *path) {
-    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-        char *dir = stet_strndup(path, (size_t)(slash - path));
-        stet_look look;
-        if (stet_files_known(files, dir, &look) && look.mode == STET_LOOK_DIRECTORY && (look.flags & STET_LOOK_MADE)) {
-            char *id = stet_file_id(dir);
-            stet_value v;
-            stet_error none = STET_ERROR_INIT;
-            if (stet_run_read_doc(run, id, &v, &none) != STET_OK)
-                stet_error_clear(&none); /* it is gone: the file below tells */
-            stet_free(id);
-        }
-        stet_free(dir);
-    }
 }
 
 static void find_tool(gathering *g, const char *name) {

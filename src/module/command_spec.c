@@ -75,6 +75,7 @@ typedef struct evaluation {
     command_spec *s;
     stet_value values; /* inputs that are no files */
     const command_files *except;
+    char *dir;     /* that the last file was in, or NULL */
     stet_map seen; /* name and path of each file: a pattern and another node may both give it */
     stet_error *err;
 } evaluation;
@@ -124,8 +125,15 @@ static bool look_behind_link(evaluation *e, const char *path, stet_look *look) {
 static stet_status add_input(evaluation *e, const char *name, const char *path, stet_value value) {
     stet_look look;
     e->stale |= e->files && stet_files_is_stale(e->files, path);
-    if (e->files)
-        command_read_made_above(e->run, e->files, path);
+    const char *slash = strrchr(path, '/');
+    size_t dir_len = slash ? (size_t)(slash - path) : 0;
+    if (!e->dir || strlen(e->dir) != dir_len || strncmp(e->dir, path, dir_len) != 0) { /* many lie in one directory */
+        stet_status status = stet_bound_read_above(e->run, e->files, e->root, path, false, e->err);
+        stet_free(e->dir);
+        e->dir = stet_strndup(path, dir_len);
+        if (status != STET_OK)
+            return status;
+    }
     if (!stet_look_of_value(value, &look) && !look_behind_link(e, path, &look))
         return missing(e, path);
     stet_buf key = STET_BUF(0);
@@ -208,6 +216,8 @@ static stet_status take_pattern(evaluation *e, const char *name, const char *id,
     bool valid = stet_path_unescape(id + strlen(STET_GLOB_PREFIX), strlen(id) - strlen(STET_GLOB_PREFIX), &pattern);
     if (valid)
         command_files_add(&e->s->patterns, name, stet_buf_cstr(&pattern))->matched = true;
+    if (valid)
+        status = stet_bound_read_way(e->run, e->files, e->root, stet_buf_cstr(&pattern), e->err);
     bool linked = valid && behind_link(e, stet_buf_cstr(&pattern));
     e->linked |= linked;
     if (linked && e->files && !e->again) {
@@ -770,6 +780,7 @@ static stet_status evaluate(stet_run *run, const char *root, stet_files *files, 
     stet_value_release(env);
     stet_value_release(e.values);
     stet_map_release(&e.seen);
+    stet_free(e.dir);
     if (status != STET_OK)
         command_spec_release(out);
     *stale = e.stale;

@@ -139,7 +139,8 @@ void words_tell(scanner *s, const char *text, command_word_kind kind) {
     }
     command_word w = {.text = text, .kind = kind, .list = s->lists, .guessed = s->strings > 0 || s->prints};
     w.unlikely = kind == COMMAND_WORD && text[0] == '-' && !s->exact;
-    w.guessed |= w.unlikely;
+    /* A bare word may be what is searched for, and so may what an option takes: `find -name gen`, `grep -v gen`. */
+    w.guessed |= w.unlikely || (kind == COMMAND_WORD && !s->target && (s->behind_option || !strchr(text, '/')));
     tell_from(s, &w);
     if (kind == COMMAND_WORD && strpbrk(text, "*?") && says_something(text)) /* another program may match it */
         tell_pattern(s, text, true);

@@ -20,6 +20,7 @@ typedef struct orphans {
     bool (*may_come)(void *ctx, const char *path);
     void *ctx;
     stet_local *local;
+    bool left; /* some are there that a node may go on with */
 } orphans;
 
 /* What follows this word in a note, from the i-th note on; NULL: there is none. */
@@ -112,13 +113,16 @@ static stet_status claim_all(const orphans *o, const stet_task *t, stet_error *e
 }
 
 /* R1. Returns whether any is still there. */
-static bool end_gone(const orphans *o, bool first) {
+static bool end_gone(orphans *o, bool first) {
     bool any = false;
     for (size_t i = stet_local_count(o->local); i-- > 0;) {
         stet_task *t = stet_local_at(o->local, i);
-        if (!t || stet_task_exit(t)->state != STET_TASK_RUNNING || !is_of(t, "space ", stet_files_space(o->files)) ||
-            !is_gone(o, t))
+        if (!t || stet_task_exit(t)->state != STET_TASK_RUNNING || !is_of(t, "space ", stet_files_space(o->files)))
             continue;
+        if (!is_gone(o, t)) {
+            o->left = true;
+            continue;
+        }
         if (first)
             stet_local_cancel(o->local, t, 0);
         any = true;
@@ -126,7 +130,7 @@ static bool end_gone(const orphans *o, bool first) {
     return any;
 }
 
-static stet_status take(const orphans *o, stet_error *err) {
+static stet_status take(orphans *o, stet_error *err) {
     stet_status status = STET_OK;
     int64_t until = stet_clock_monotonic_us() + (int64_t)WAIT_MS * 1000;
     for (bool first = true; status == STET_OK && end_gone(o, first); first = false) {
@@ -144,12 +148,14 @@ static stet_status take(const orphans *o, stet_error *err) {
             status = claim_all(o, t, err);
         if (status == STET_OK && (is_gone(o, t) || stet_clock_ns() - e->started_ns > KEEP_NS))
             stet_local_collected(o->local, t);
+        else
+            o->left = true;
     }
     return status;
 }
 
 stet_status stet_orphans_take(stet_project *p, stet_files *files, bool (*may_come)(void *ctx, const char *path),
-                              void *ctx, stet_error *err) {
+                              void *ctx, bool *left, stet_error *err) {
     orphans o = {.root = stet_project_root(p), .files = files, .may_come = may_come, .ctx = ctx};
     char *dir = stet_project_path(p, "local/exec"), *path = stet_project_path(p, STET_FILES_COMMANDS_LOCK);
     stet_lock *lock = NULL;
@@ -164,6 +170,7 @@ stet_status stet_orphans_take(stet_project *p, stet_files *files, bool (*may_com
         if (mine && status == STET_OK)
             status = take(&o, err);
     }
+    *left = o.left;
     stet_local_close(o.local);
     stet_lock_close(lock);
     stet_free(path);

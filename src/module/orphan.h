@@ -1,6 +1,8 @@
 /* orphan.h - what commands of drives that died have written, where no node goes on with them.
  *
- *     stet_status status = stet_orphans_take(project, files, may_come, ctx, &err); // the graph is set up: before the scan
+ *     stet_status status = stet_orphans_take(project, files, may_come, ctx, &left, &err); // the graph is set up: before the scan
+ *     if (left)
+ *         status = stet_orphans_take(project, files, may_come, ctx, &left, &err); // and when all has run
  *
  * A command outlives its drive (process/local.h). The next drive goes on with it, if the graph still has its node; if
  * not, what it writes is no source either. The journal says what it was to write:
@@ -18,8 +20,11 @@
 
 #include "files/files.h"
 
-/* `may_come`: may a node of this graph write the file? True if unsure. */
+/* `may_come`: may a node of this graph write the file? True if unsure. *left: there are commands of which that is so.
+ * While a list of commands is outdated it is so of all that the list may come to have: they are judged again when it has
+ * run. */
 STET_CHECKED stet_status stet_orphans_take(stet_project *p, stet_files *files,
-                                           bool (*may_come)(void *ctx, const char *path), void *ctx, stet_error *err);
+                                           bool (*may_come)(void *ctx, const char *path), void *ctx, bool *left,
+                                           stet_error *err);
 
 #endif

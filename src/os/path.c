@@ -104,7 +104,7 @@ stet_status stet_file_inside(const char *root, const char *path, bool *out, stet
     int tries = 100;
     while (!(real = resolve(at))) {
         struct stat st;
-        if (errno != ENOENT) {
+        if (errno != ENOENT && errno != ENOTDIR) {
             status = stet_fail_errno(err, errno, "%s: cannot resolve", at);
             break;
         }

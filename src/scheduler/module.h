@@ -66,6 +66,7 @@ typedef struct stet_module_kind {
     int version;       /* STET_MODULE_VERSION */
     const char *type;  /* as in `module.type` */
     bool asynchronous; /* several runs may be under way at the same time */
+    bool sees_files;   /* it reads files, not only their documents, and judges by itself whether they may be read */
 
     /* Called once per process, on first use; may load a plug-in. NULL: nothing to open, and the state is NULL. */
     stet_status (*open)(const stet_module_host *host, void **state, stet_error *err);

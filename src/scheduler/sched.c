@@ -320,6 +320,10 @@ void sched_tell_pause(stet_sched *s) {
     }
 }
 
+void stet_sched_pause(stet_sched *s) {
+    sched_tell_pause(s);
+}
+
 /* What was found not to be needed, of what is marked: `s->marks.surveyed`. */
 static stet_status look_for_survey(stet_sched *s, bool pending, stet_survey *out, stet_error *err) {
     bool grew;

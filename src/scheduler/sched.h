@@ -61,6 +61,13 @@ typedef struct stet_sched_event {
     size_t done, queued;     /* runs so far, and known actions still to run */
 } stet_sched_event;
 
+/* Where actions of a space run. */
+typedef struct stet_sched_place {
+    void *files; /* stet_files *, or NULL */
+    stet_space *space;
+    int64_t branch;
+} stet_sched_place;
+
 typedef struct stet_sched_opts {
     bool persist; /* false: nothing is recorded, and existing records are ignored */
     /* Computations run: their reads are recorded, their writes are not published; nothing else starts. */
@@ -86,6 +93,9 @@ typedef struct stet_sched_opts {
     stet_status (*rested)(void *ctx, stet_error *err);
     /* May an action of this branch that has not run yet write the file? True if unsure. May be NULL: none. */
     bool (*may_make)(void *ctx, stet_space *space, int64_t branch, const char *path);
+    /* Called for each document of its space that a run has read, unless the kind of its module sees files itself. May
+     * read more documents for the run. A status other than STET_OK: the run fails. May be NULL. */
+    stet_status (*accept_read)(void *ctx, const stet_sched_place *at, stet_run *run, const char *id, stet_error *err);
     int jobs;             /* maximum number of asynchronous actions under way; 0: their kind decides */
     bool stop_on_failure; /* start no other asynchronous action after one has failed; the rest stays dirty */
 } stet_sched_opts;
@@ -168,6 +178,8 @@ typedef struct stet_sched_report {
     stet_value problems; /* [{"piece","node","error","cycle"?}], at most 100; the caller releases it */
 } stet_sched_report;
 STET_CHECKED stet_status stet_sched_settle(stet_sched *s, stet_sched_report *out, stet_error *err);
+/* For `rested`: lets go of locks that kinds of modules hold. They are taken again with the next run. */
+void stet_sched_pause(stet_sched *s);
 /* Wanted actions that had failed before the last settling and did not run again: [{"piece","node","error"}], at most
  * 100, borrowed until the next settling. */
 stet_value stet_sched_failed_before(const stet_sched *s);

@@ -224,6 +224,27 @@ void sched_run_execute(action_run *r) {
         read_all_inputs(r);
 }
 
+/* May it rest on what it has read? To judge that, more is read for it, though it has ended. */
+static stet_status check_reads(action_run *r, stet_error *err) {
+    stet_sched *s = r->s;
+    const stet_tx_read_record *at;
+    size_t count;
+    stet_status status = STET_OK;
+    stet_sched_place place = {s->opts.files, s->space, s->branch};
+    if (!s->opts.accept_read || !r->a->kind || r->a->kind->sees_files)
+        return STET_OK;
+    bool ended = r->base.ended;
+    r->base.ended = false;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_tx_reads(r->tx, &arena, &at, &count);
+    for (size_t i = 0; i < count && status == STET_OK; i++)
+        if (at[i].space == s->space)
+            status = s->opts.accept_read(s->opts.ctx, &place, &r->base, at[i].name.id, err);
+    r->base.ended = ended;
+    stet_arena_release(&arena);
+    return status;
+}
+
 void sched_run_check(action_run *r) {
     stet_error err = STET_ERROR_INIT;
     sched_action *a = r->a;
@@ -232,7 +253,8 @@ void sched_run_check(action_run *r) {
     if (r->failed)
         return;
     bool links = !r->placed && a->out_id && stet_reader_has_links(r->result);
-    if (links)
+    status = check_reads(r, &err);
+    if (status == STET_OK && links)
         status = check_links(r, &err);
     if (status == STET_OK)
         status = sched_earlier_end(r, &err);

@@ -14,7 +14,13 @@ for words in 'ls src/* | grep -v gen' 'ls src/* | grep -c -v -e gen' 'ls src/* |
     t "$words: no circle" stet run
     t "$words: nothing more to do" expect_out "ran 0," stet run
 done
-for words in 'cat gen/x' 'grep 1 gen/x' 'sed s/a/b/ gen/x' 'tr a b < gen/x'; do
+# A bare word, and what an option takes, may be a text for any program.
+for words in 'find src -name gen' 'find src -path gen/x' 'ls src/* | myfilter gen' 'ls -I gen src' 'sort -t gen src/a' 'find src -newer src/a -name gen' 'grep gen/x src/a'; do
+    chain "$words"
+    t "$words: no circle" stet run
+    t "$words: nothing more to do" expect_out "ran 0," stet run
+done
+for words in 'cat gen/x' 'grep 1 gen/x' 'sed s/a/b/ gen/x' 'tr a b < gen/x' 'wc -l < gen/x'; do
     chain "$words"
     t "$words: a circle" expect_status 2 stet run
 done
