@@ -201,7 +201,8 @@ static stet_status evaluate(call_run *r, stet_hash *node, stet_error *err) {
         stet_value name = named ? stet_value_at(order, i) : stet_value_null();
         args[i].value = named ? stet_value_get(inputs, stet_value_as_string(&name, NULL)) : stet_value_at(inputs, i);
     }
-    status = stet_calls_node(r->state->repo, stet_value_as_string(&function, NULL), args, n, node, err);
+    status = stet_calls_node(r->state->repo, stet_project_root(r->state->host.project),
+                             stet_value_as_string(&function, NULL), args, n, node, err);
     stet_free(args);
     return status;
 }
