@@ -106,7 +106,7 @@ stet_status stet_calls_open(stet_project *p, stet_repo *repo, struct uv_loop_s *
     return status;
 }
 
-static bool is_local(const char *function) {
+bool stet_calls_is_local(const char *function) {
     static const char prefix[] = STET_ADAPTER_SCHEME "stet-exec-local";
     const char *rest = function + sizeof prefix - 1;
     return strncmp(function, prefix, sizeof prefix - 1) == 0 && (*rest == '/' || *rest == '?' || !*rest);
@@ -114,7 +114,7 @@ static bool is_local(const char *function) {
 
 stet_status stet_calls_check(const char *function, stet_error *err) {
     stet_adapter_uri u;
-    if (is_local(function))
+    if (stet_calls_is_local(function))
         return stet_backend_local_check(function, err);
     stet_status status = stet_adapter_uri_parse(function, &u, err);
     if (status == STET_OK)
@@ -163,7 +163,7 @@ static stet_status put_code(stet_repo *r, const char *root, const char *function
     stet_function f;
     stet_names paths = {0};
     *code = stet_value_null();
-    if (!is_local(function))
+    if (!stet_calls_is_local(function))
         return STET_OK;
     stet_status status = stet_function_parse(function, &f, err);
     if (status != STET_OK)
@@ -192,25 +192,28 @@ static stet_status put_code(stet_repo *r, const char *root, const char *function
     return status;
 }
 
-stet_status stet_calls_node(stet_repo *r, const char *root, const char *function, const stet_call_arg *args,
-                            size_t count, stet_hash *node, stet_error *err) {
-    stet_status status = stet_calls_check(function, err);
+stet_status stet_calls_node(stet_repo *r, const stet_call_spec *s, stet_hash *node, stet_error *err) {
+    stet_status status = stet_calls_check(s->function, err);
     if (status != STET_OK)
         return status;
-    stet_value code = stet_value_null();
-    stet_hash *inputs = stet_alloc_zero((count + 1) * sizeof *inputs);
+    stet_node_more more = {.code = stet_value_null()};
+    stet_hash beside, *inputs = stet_alloc_zero((s->count + 1) * sizeof *inputs);
     status = stet_repo_begin(r, err);
     bool begun = status == STET_OK;
-    for (size_t i = 0; i < count && status == STET_OK; i++) {
-        status = arg_node(r, &args[i], &inputs[i], err);
+    for (size_t i = 0; i < s->count && status == STET_OK; i++) {
+        status = arg_node(r, &s->args[i], &inputs[i], err);
         if (status != STET_OK)
             stet_fail_in(err, "argument %zu", i + 1);
     }
+    if (status == STET_OK && stet_value_type(s->beside) != STET_TYPE_NULL) {
+        status = stet_repo_put_value(r, s->beside, &beside, err);
+        more.beside = &beside;
+    }
     if (status == STET_OK)
-        status = put_code(r, root, function, &code, err);
+        status = put_code(r, s->root, s->function, &more.code, err);
     if (status == STET_OK)
-        status = stet_node_call_code(function, inputs, count, code, stet_repo_sink(r), node, err);
-    stet_value_release(code);
+        status = stet_node_call_with(s->function, inputs, s->count, &more, stet_repo_sink(r), node, err);
+    stet_value_release(more.code);
     if (status == STET_OK)
         status = stet_repo_commit(r, err);
     else if (begun)

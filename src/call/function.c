@@ -231,10 +231,8 @@ static void escape(stet_buf *b, const char *text) {
     }
 }
 
-/* The same for a pattern. */
+/* The same for everything that a pattern matches. */
 static bool add_pattern(finder *n, const char *path, bool deep) {
-    if (!strpbrk(path, "*?["))
-        return add_path(n, path, deep);
     stet_buf b = STET_BUF(0);
     glob_t found = {0};
     bool any = false;
@@ -247,19 +245,6 @@ static bool add_pattern(finder *n, const char *path, bool deep) {
     globfree(&found);
     stet_buf_release(&b);
     return any;
-}
-
-/* A word of a command line: a path, or OPTION=PATH. */
-static void add_argument(finder *n, const char *word, bool patterns) {
-    const char *equal = strchr(word, '=');
-    for (const char *p = word; p && n->status == STET_OK; p = p == word && equal ? equal + 1 : NULL) {
-        char *path = from_top(n->f->cwd, p);
-        if (path && patterns)
-            add_pattern(n, path, false);
-        else if (path)
-            add_path(n, path, false);
-        stet_free(path);
-    }
 }
 
 /* The next word of a line for the shell, without its quotes; false: there is none. Not the shell's own rules: a word that
@@ -285,32 +270,54 @@ static bool next_word(const char **at, stet_buf *word, bool *target) {
     return any;
 }
 
+/* A word of a command line: a path, or OPTION=PATH. */
+static void visit_word(const stet_function *f, const char *word, bool patterns, stet_function_visit *visit, void *ctx) {
+    const char *equal = strchr(word, '=');
+    for (const char *p = word; p; p = p == word && equal ? equal + 1 : NULL) {
+        char *path = from_top(f->cwd, p);
+        if (path && !is_own(path) && !is_output(f, path))
+            visit(ctx, path, patterns && strpbrk(path, "*?["), false);
+        stet_free(path);
+    }
+}
+
+void stet_function_named(const stet_function *f, stet_function_visit *visit, void *ctx) {
+    stet_buf word = STET_BUF(0);
+    bool target;
+    if (f->command)
+        for (const char *at = f->command; next_word(&at, &word, &target);)
+            if (!target)
+                visit_word(f, stet_buf_cstr(&word), true, visit, ctx);
+    stet_buf_release(&word);
+    for (size_t i = 0; !f->command && i + 1 < f->argv.len; i++)
+        if (i > 0)
+            visit_word(f, f->argv.at[i], false, visit, ctx);
+        else if (strncmp(f->argv.at[0], "./", 2) == 0)
+            visit(ctx, f->argv.at[0] + 2, false, false);
+    for (size_t i = 0; i + 1 < f->files.len; i++)
+        visit(ctx, f->files.at[i], strpbrk(f->files.at[i], "*?[") != NULL, true);
+}
+
+static void add_named(void *ctx, const char *path, bool pattern, bool declared) {
+    finder *n = ctx;
+    if (n->status != STET_OK)
+        return;
+    bool found = pattern ? add_pattern(n, path, declared) : add_path(n, path, declared);
+    if (!found && declared && n->status == STET_OK) {
+        n->status = stet_fail(n->err, STET_NOT_FOUND, "files=%.300s: the project has no such file", path);
+        stet_hint(n->err, "a path, a directory or a pattern, relative to the project");
+    }
+}
+
 static int compare(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 stet_status stet_function_code(const stet_function *f, const char *root, stet_names *out, stet_error *err) {
     finder n = {.f = f, .root = root, .out = out, .err = err};
-    stet_buf word = STET_BUF(0);
-    bool target;
-    size_t from = out->len;
-    if (f->command)
-        for (const char *at = f->command; n.status == STET_OK && next_word(&at, &word, &target);)
-            if (!target)
-                add_argument(&n, stet_buf_cstr(&word), true);
-    stet_buf_release(&word);
-    for (size_t i = 0; !f->command && i + 1 < f->argv.len && n.status == STET_OK; i++)
-        if (i == 0 && strncmp(f->argv.at[0], "./", 2) == 0)
-            add_path(&n, f->argv.at[0] + 2, false);
-        else if (i > 0)
-            add_argument(&n, f->argv.at[i], false);
-    for (size_t i = 0; i + 1 < f->files.len && n.status == STET_OK; i++)
-        if (!add_pattern(&n, f->files.at[i], true) && n.status == STET_OK) {
-            n.status = stet_fail(err, STET_NOT_FOUND, "files=%.300s: the project has no such file", f->files.at[i]);
-            stet_hint(err, "a path, a directory or a pattern, relative to the project");
-        }
+    size_t from = out->len, kept = from;
+    stet_function_named(f, add_named, &n);
     qsort(out->at + from, out->len - from, sizeof *out->at, compare);
-    size_t kept = from;
     for (size_t i = from; i < out->len; i++)
         if (kept > from && strcmp(out->at[kept - 1], out->at[i]) == 0)
             stet_free(out->at[i]);

@@ -63,6 +63,11 @@ typedef struct stet_function {
 STET_CHECKED stet_status stet_function_parse(const char *uri, stet_function *out, stet_error *err);
 void stet_function_release(stet_function *f);
 
+/* Visits everything that the function names and that may be a file of the project, whether it exists or not: paths
+ * relative to the project. `pattern`: with wildcards. `declared`: in files=, so that a directory stands for everything in
+ * it. */
+typedef void stet_function_visit(void *ctx, const char *path, bool pattern, bool declared);
+void stet_function_named(const stet_function *f, stet_function_visit *visit, void *ctx);
 /* Appends the paths of the call's code, relative to the project's directory `root`, sorted, each once. STET_NOT_FOUND: a
  * pattern of files= matches nothing. STET_LIMIT: too many files. */
 STET_CHECKED stet_status stet_function_code(const stet_function *f, const char *root, stet_names *out, stet_error *err);

@@ -42,9 +42,13 @@ static stet_status make_node(call_session *s, stet_value args, stet_hash *node, 
         if (status != STET_OK)
             stet_fail_in(err, "argument %zu", i + 1);
     }
+    stet_call_spec spec = {.root = stet_project_root(s->project),
+                           .function = text_arg(args, "function", &hold),
+                           .args = given,
+                           .count = n,
+                           .beside = stet_value_null()};
     if (status == STET_OK)
-        status = stet_calls_node(s->repo, stet_project_root(s->project), text_arg(args, "function", &hold), given, n,
-                                 node, err);
+        status = stet_calls_node(s->repo, &spec, node, err);
     for (size_t i = 0; i < n; i++)
         stet_value_release(given[i].value);
     stet_free(given);

@@ -23,7 +23,7 @@ static void fresh(void) {
 static stet_hash make_node(stet_repo *r) {
     stet_hash node;
     stet_call_arg arg = {.value = stet_value_int(7)};
-    OK(stet_calls_node(r, ".", function, &arg, 1, &node, &err));
+    OK(stet_calls_node(r, &(stet_call_spec){.root = ".", .function = function, .args = &arg, .count = 1}, &node, &err));
     return node;
 }
 

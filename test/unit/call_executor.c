@@ -99,7 +99,9 @@ static int polls(void) {
 static stet_hash node_of(int64_t n) {
     stet_hash node;
     stet_call_arg arg = {.value = stet_value_int(n)};
-    OK(stet_calls_node(repo, ".", "dml+exec://test-adapter/f", &arg, 1, &node, &err));
+    OK(stet_calls_node(
+        repo, &(stet_call_spec){.root = ".", .function = "dml+exec://test-adapter/f", .args = &arg, .count = 1}, &node,
+        &err));
     return node;
 }
 
@@ -500,11 +502,18 @@ static void what_is_no_call_is_refused(void **state) {
     r.node = stet_hash_of("x", 1);
     FAILS(stet_executor_start(executor, &r, ended, &ends, &c, &err), STET_NOT_FOUND, "");
     stet_call_arg arg = {.value = stet_value_int(1)};
-    FAILS(stet_calls_node(repo, ".", "http://x/", &arg, 1, &node, &err), STET_INVALID, "not the URI");
-    FAILS(stet_calls_node(repo, ".", "dml+exec://stet-exec-local/x?y=1", &arg, 1, &node, &err), STET_INVALID,
-          "no such option");
+    FAILS(stet_calls_node(repo, &(stet_call_spec){.root = ".", .function = "http://x/", .args = &arg, .count = 1},
+                          &node, &err),
+          STET_INVALID, "not the URI");
+    FAILS(stet_calls_node(
+              repo,
+              &(stet_call_spec){.root = ".", .function = "dml+exec://stet-exec-local/x?y=1", .args = &arg, .count = 1},
+              &node, &err),
+          STET_INVALID, "no such option");
     arg.node = &r.node;
-    FAILS(stet_calls_node(repo, ".", "dml+exec://a/x", &arg, 1, &node, &err), STET_NOT_FOUND, "argument 1");
+    FAILS(stet_calls_node(repo, &(stet_call_spec){.root = ".", .function = "dml+exec://a/x", .args = &arg, .count = 1},
+                          &node, &err),
+          STET_NOT_FOUND, "argument 1");
 }
 
 int main(void) {
