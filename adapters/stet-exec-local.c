@@ -30,13 +30,15 @@ typedef struct request {
     stet_hash *inputs;
     size_t count;
     int64_t since_ms; /* when it was first asked for: what the token says */
+    int64_t tries;
+    bool fresh; /* there was no token */
 } request;
 
 static bool take(stet_value v, request *r) {
     stet_value snapshot = stet_value_get(v, "snapshot"), inputs = stet_value_get(v, "inputs");
     char *op = stet_value_text_copy(v, "op"), *token = stet_value_text_copy(v, "token");
     r->cancel = op && strcmp(op, "cancel") == 0;
-    bool fine = stet_value_as_int(stet_value_get(v, "v")) == 1 && op && (r->cancel || strcmp(op, "poll") == 0) &&
+    bool fine = stet_value_as_int(stet_value_get(v, "v")) == 2 && op && (r->cancel || strcmp(op, "poll") == 0) &&
                 stet_hash_of_text(stet_value_get(v, "node"), &r->node) &&
                 stet_hash_of_text(stet_value_get(v, "key"), &r->key) && stet_value_type(inputs) == STET_TYPE_ARRAY;
     r->function = stet_value_text_copy(v, "function");
@@ -47,6 +49,8 @@ static bool take(stet_value v, request *r) {
     r->inputs = stet_alloc_zero((r->count + 1) * sizeof *r->inputs);
     for (size_t i = 0; i < r->count; i++)
         fine = fine && stet_hash_of_text(stet_value_at(inputs, i), &r->inputs[i]);
+    r->tries = stet_value_as_int(stet_value_get(v, "tries"));
+    r->fresh = !token;
     r->since_ms = token ? strtoll(token, NULL, 10) : 0;
     stet_free(op);
     stet_free(token);
@@ -66,7 +70,7 @@ static stet_status read_request(request *r, stet_error *err) {
     stet_status status = b.overflow ? stet_fail(err, STET_LIMIT, "the request is too long")
                                     : stet_json_parse(stet_buf_cstr(&b), b.len, &v, err);
     if (status == STET_OK && !take(v, r))
-        status = stet_fail(err, STET_INVALID, "the request is not one of version 1");
+        status = stet_fail(err, STET_INVALID, "the request is not one of version 2");
     stet_value_release(v);
     stet_buf_release(&b);
     return status;
@@ -110,6 +114,10 @@ static void reply_done(const stet_orch_answer *a) {
     stet_value_put(&v, "status", stet_value_string("done"));
     stet_value_put(&v, "outcome", stet_value_string(a->state == STET_ORCH_DONE_OK ? "ok" : "error"));
     stet_value_put(&v, "result", stet_hash_text(a->result));
+    if (a->state == STET_ORCH_DONE_ERROR && !a->kept) {
+        stet_value_put(&v, "keep", stet_value_bool(false));
+        stet_value_put(&v, "retry", stet_value_bool(a->retry));
+    }
     print(v);
 }
 
@@ -120,13 +128,16 @@ static stet_status serve(stet_orch *o, const request *r, stet_backend_local *bac
                          .inputs = r->inputs,
                          .input_count = r->count,
                          .execution = r->execution,
-                         .ref = r->ref};
+                         .ref = r->ref,
+                         .tries = r->tries,
+                         .fresh = r->fresh};
     stet_orch_answer a;
     if (r->cancel)
         return stet_orch_cancel(o, &job, err);
     stet_status status = stet_orch_poll(o, &job, &a, err);
     if (status == STET_OK && a.state == STET_ORCH_PENDING && backend && a.mine) {
         stet_backend_local_wait(backend, LINGER_MS);
+        job.fresh = false;
         status = stet_orch_poll(o, &job, &a, err);
     }
     if (status == STET_OK && a.state == STET_ORCH_PENDING)
@@ -149,7 +160,7 @@ static stet_status answer(const request *r, stet_error *err) {
         dir = stet_calls_dir(p);
         if (status == STET_OK)
             status = stet_calls_owner(dir, owner, err);
-        backend = stet_backend_local_open(dir, stet_project_root(p));
+        backend = stet_backend_local_open(dir, stet_project_root(p), false);
     }
     stet_orch o = {.remote = remote,
                    .backend = &stet_backend_local_kind,

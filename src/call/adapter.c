@@ -69,7 +69,7 @@ static void give_answer(stet_adapter_poll *p) {
         stet_fail(&r.error, STET_BUSY, "the adapter %s gave a reply that can't be used: it is longer than 1 MiB",
                   p->name);
     } else if (p->exit.signalled || p->exit.code != 0) {
-        bool now = !p->exit.signalled && p->exit.code == STET_ADAPTER_TRANSIENT;
+        bool now = p->exit.signalled || p->exit.code == STET_ADAPTER_TRANSIENT;
         r.status = now ? STET_ADAPTER_FAILED_TRANSIENT : STET_ADAPTER_FAILED_PERMANENT;
         /* The last line that it said is most often the reason. */
         const char *text = stet_buf_cstr(&p->said), *end = text + p->said.len;

@@ -12,16 +12,22 @@
  * stet-exec-local lies before it is installed). It is started without a shell, in its own process group, with one JSON
  * request on its standard input, and writes one JSON reply to its standard output:
  *
- *   request {"v":1,"op":"poll"|"cancel","node":ID,"function":URI,"inputs":[ID...],
- *               "snapshot":{"remote":URI,"ref":"refs/exec/<uuid>"},"execution":UUID,"key":KEY,"token":TEXT|null}
+ *   request {"v":2,"op":"poll"|"cancel","node":ID,"function":URI,"inputs":[ID...],"code":{PATH:ID...},
+ *               "snapshot":{"remote":URI,"ref":"refs/exec/<uuid>"},"execution":UUID,"key":KEY,"token":TEXT|null,
+ *               "tries":N}
  *   reply {"v":1,"status":"pending","token":TEXT,"poll_after_ms":N,
  *               "progress":{"done":n,"total":m,"note":TEXT}?}
- *              {"v":1,"status":"done","outcome":"ok"|"error","result":DAG_ID}
+ *              {"v":1,"status":"done","outcome":"ok"|"error","result":DAG_ID,"keep":BOOL?,"retry":BOOL?}
+ *
+ * `code` is the code of the call's node. `keep` false, with the outcome "error", says that the failure is not a result: it
+ * is recorded and shown, and the same call runs again next time. `retry` true says in addition that it is worth another
+ * try now: the adapter is asked again, without a token and with `tries` one higher, within the budget of the call.
  *
  * Exit status 0 comes with a reply; 75 means a transient failure, any other status a permanent one. A reply that is too
  * long, late, malformed or missing counts as a transient failure, with a message that names the adapter: a program may
  * give a better reply the next time, and the retry budget of the call ends it. Standard error is passed on, up to a
- * limit. Processes that an adapter left running do not delay the answer.
+ * limit. An adapter that a signal has ended is a transient failure: its job may be running. Processes that an adapter
+ * left running do not delay the answer.
  *
  * A poll ends in exactly one answer, from the loop, also after stet_adapter_stop.
  */
@@ -69,6 +75,7 @@ typedef struct stet_adapter_reply {
     int64_t done, total;   /* progress; -1: none */
     stet_value note;       /* a string, or null */
     stet_hash result;      /* if done */
+    bool passing, retry;   /* if done with an error: it is not kept; and is worth another try */
     stet_error error;      /* if failed */
     const char *log;       /* its standard error; valid during the answer */
     size_t log_len;
@@ -85,6 +92,8 @@ typedef struct stet_adapter_request {
     const stet_hash *inputs;
     size_t input_count;
     const char *remote, *ref, *execution, *key;
+    stet_value code;  /* of the node: an object, or null */
+    int64_t tries;    /* failures for now that this execution was told about */
     stet_value token; /* a string, or null */
     const char *cwd;  /* working directory of the adapter; NULL: the current one */
     int64_t timeout_ms;

@@ -111,7 +111,7 @@ stet_value stet_adapter_request_value(const stet_adapter_request *r) {
         stet_value_push(&inputs, stet_hash_text(r->inputs[i]));
     stet_value_put(&snapshot, "remote", stet_value_string(r->remote));
     stet_value_put(&snapshot, "ref", stet_value_string(r->ref));
-    stet_value_put(&v, "v", stet_value_int(1));
+    stet_value_put(&v, "v", stet_value_int(2));
     stet_value_put(&v, "op", stet_value_string(r->cancel ? "cancel" : "poll"));
     stet_value_put(&v, "node", stet_hash_text(r->node));
     stet_value_put(&v, "function", stet_value_string(r->function));
@@ -120,6 +120,9 @@ stet_value stet_adapter_request_value(const stet_adapter_request *r) {
     stet_value_put(&v, "execution", stet_value_string(r->execution));
     stet_value_put(&v, "key", stet_value_string(r->key));
     stet_value_put(&v, "token", stet_value_retain(r->token));
+    stet_value_put(&v, "code",
+                   stet_value_type(r->code) == STET_TYPE_OBJECT ? stet_value_retain(r->code) : stet_value_object());
+    stet_value_put(&v, "tries", stet_value_int(r->tries));
     return v;
 }
 
@@ -172,7 +175,17 @@ static const char *take_done(stet_value v, stet_adapter_reply *out) {
         return "it says done, and its outcome is neither \"ok\" nor \"error\"";
     if (!hex || !stet_hash_of_hex(hex, len, &out->result))
         return "it says done, and its result is not the id of a DAG";
-    out->status = stet_value_text_is(outcome, "ok") ? STET_ADAPTER_DONE_OK : STET_ADAPTER_DONE_ERROR;
+    bool ok = stet_value_text_is(outcome, "ok");
+    stet_value keep, retry;
+    bool says_keep = stet_value_find(v, "keep", 4, &keep), says_retry = stet_value_find(v, "retry", 5, &retry);
+    if ((says_keep && stet_value_type(keep) != STET_TYPE_BOOL) ||
+        (says_retry && stet_value_type(retry) != STET_TYPE_BOOL))
+        return "its keep and retry are not true or false";
+    out->passing = says_keep && !stet_value_as_bool(keep);
+    out->retry = says_retry && stet_value_as_bool(retry);
+    if ((out->passing && ok) || (out->retry && !out->passing))
+        return "only an error is not kept, and only what is not kept is tried again";
+    out->status = ok ? STET_ADAPTER_DONE_OK : STET_ADAPTER_DONE_ERROR;
     return NULL;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "call/adapter.h"
+#include "call/function.h"
 #include "call/orchestrate_local.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -105,14 +106,20 @@ stet_status stet_calls_open(stet_project *p, stet_repo *repo, struct uv_loop_s *
     return status;
 }
 
+bool stet_calls_is_local(const char *function) {
+    static const char prefix[] = STET_ADAPTER_SCHEME "stet-exec-local";
+    const char *rest = function + sizeof prefix - 1;
+    return strncmp(function, prefix, sizeof prefix - 1) == 0 && (*rest == '/' || *rest == '?' || !*rest);
+}
+
 stet_status stet_calls_check(const char *function, stet_error *err) {
     stet_adapter_uri u;
+    if (stet_calls_is_local(function))
+        return stet_backend_local_check(function, err);
     stet_status status = stet_adapter_uri_parse(function, &u, err);
-    if (status != STET_OK)
-        return status;
-    bool local = strcmp(u.adapter, "stet-exec-local") == 0;
-    stet_adapter_uri_release(&u);
-    return local ? stet_backend_local_check(function, err) : STET_OK;
+    if (status == STET_OK)
+        stet_adapter_uri_release(&u);
+    return status;
 }
 
 /* The literal that an argument is. What a node means goes into the call, not which node it was: so the same inputs are
@@ -124,21 +131,89 @@ static stet_status arg_node(stet_repo *r, const stet_call_arg *arg, stet_hash *o
     return status == STET_OK ? stet_node_literal(datum, stet_repo_sink(r), out, err) : status;
 }
 
-stet_status stet_calls_node(stet_repo *r, const char *function, const stet_call_arg *args, size_t count,
-                            stet_hash *node, stet_error *err) {
-    stet_status status = stet_calls_check(function, err);
+/* One file of the code, as a datum of kind bytes. */
+static stet_status put_file(stet_repo *r, const char *root, const char *path, bool in_place, stet_hash *datum,
+                            stet_error *err) {
+    char *full = stet_file_join(root, path);
+    stet_buf b = STET_BUF(STET_CALLS_CODE_MAX + 1);
+    stet_hash hash;
+    stet_status status =
+        in_place ? stet_file_hash(full, &hash, NULL, err) : stet_file_read(full, STET_CALLS_CODE_MAX, &b, err);
+    if (status == STET_LIMIT)
+        stet_hint(err, "with in-place=true the job reads it in the project");
+    if (status == STET_OK && in_place)
+        stet_buf_add(&b, hash.bytes, sizeof hash.bytes);
+    if (status == STET_OK) {
+        char *text = stet_alloc(b.len * 4 / 3 + 8);
+        size_t len = stet_base64url_encode(stet_buf_cstr(&b), b.len, text);
+        stet_value v = stet_value_object(), bytes = stet_value_object();
+        stet_value_put(&bytes, "bytes@1", stet_value_string_n(text, len));
+        stet_value_put(&v, "/", bytes);
+        status = stet_repo_put_value(r, v, datum, err);
+        stet_value_release(v);
+        stet_free(text);
+    }
+    stet_buf_release(&b);
+    stet_free(full);
+    return status;
+}
+
+/* {PATH: datum...} of the files that the function runs; null if there are none. */
+static stet_status put_code(stet_repo *r, const char *root, const char *function, stet_value *code, stet_error *err) {
+    stet_function f;
+    stet_names paths = {0};
+    *code = stet_value_null();
+    if (!stet_calls_is_local(function))
+        return STET_OK;
+    stet_status status = stet_function_parse(function, &f, err);
     if (status != STET_OK)
         return status;
-    stet_hash *inputs = stet_alloc_zero((count + 1) * sizeof *inputs);
+    status = stet_function_code(&f, root, &paths, err);
+    stet_value map = stet_value_object();
+    for (size_t i = 0; i < paths.len && status == STET_OK; i++) {
+        stet_hash datum;
+        stet_value name;
+        status = stet_value_string_checked(paths.at[i], strlen(paths.at[i]), &name, err);
+        if (status != STET_OK) {
+            stet_fail_in(err, "the name of a file that the call runs");
+            break;
+        }
+        stet_value_release(name);
+        status = put_file(r, root, paths.at[i], f.in_place, &datum, err);
+        if (status == STET_OK)
+            stet_value_put(&map, paths.at[i], stet_hash_text(datum));
+    }
+    if (status == STET_OK)
+        *code = map;
+    else
+        stet_value_release(map);
+    stet_names_release(&paths);
+    stet_function_release(&f);
+    return status;
+}
+
+stet_status stet_calls_node(stet_repo *r, const stet_calls_node_spec *s, stet_hash *node, stet_error *err) {
+    stet_status status = stet_calls_check(s->function, err);
+    if (status != STET_OK)
+        return status;
+    stet_node_more more = {.code = stet_value_null()};
+    stet_hash beside, *inputs = stet_alloc_zero((s->count + 1) * sizeof *inputs);
     status = stet_repo_begin(r, err);
     bool begun = status == STET_OK;
-    for (size_t i = 0; i < count && status == STET_OK; i++) {
-        status = arg_node(r, &args[i], &inputs[i], err);
+    for (size_t i = 0; i < s->count && status == STET_OK; i++) {
+        status = arg_node(r, &s->args[i], &inputs[i], err);
         if (status != STET_OK)
             stet_fail_in(err, "argument %zu", i + 1);
     }
+    if (status == STET_OK && stet_value_type(s->beside) != STET_TYPE_NULL) {
+        status = stet_repo_put_value(r, s->beside, &beside, err);
+        more.beside = &beside;
+    }
     if (status == STET_OK)
-        status = stet_node_call(function, inputs, count, stet_repo_sink(r), node, err);
+        status = put_code(r, s->root, s->function, &more.code, err);
+    if (status == STET_OK)
+        status = stet_node_call_with(s->function, inputs, s->count, &more, stet_repo_sink(r), node, err);
+    stet_value_release(more.code);
     if (status == STET_OK)
         status = stet_repo_commit(r, err);
     else if (begun)

@@ -5,9 +5,10 @@
  *     if (status == STET_OK)
  *         status = stet_calls_open(project, repo, loop, &config, remote, NULL, &executor, &err);
  *     stet_call_arg args[] = {{.value = value}, {.node = &other}};
+ *     stet_calls_node_spec spec = {.root = ".", .function = "dml+exec://stet-exec-local/sort", .args = args, .count = 2};
  *     stet_hash node;
  *     if (status == STET_OK)
- *         status = stet_calls_node(repo, "dml+exec://stet-exec-local/sort", args, 2, &node, &err);
+ *         status = stet_calls_node(repo, &spec, &node, &err);
  *     if (status == STET_OK) // call/executor.h
  *         status = stet_executor_start(executor, &(stet_call_request){.node = node}, ended, ctx, &call, &err);
  *
@@ -49,9 +50,20 @@ typedef struct stet_call_arg {
     const stet_hash *node; /* NULL: `value` */
 } stet_call_arg;
 
-/* Stores a call node with everything it names. STET_INVALID: the function can't be called this way. */
-STET_CHECKED stet_status stet_calls_node(stet_repo *r, const char *function, const stet_call_arg *args, size_t count,
-                                         stet_hash *node, stet_error *err);
+typedef struct stet_calls_node_spec {
+    const char *root; /* directory of the project, for the code of the call */
+    const char *function;
+    const stet_call_arg *args;
+    size_t count;
+    stet_value beside; /* counts, but is not passed; null: nothing */
+} stet_calls_node_spec;
+
+/* Stores a call node with everything it names. A function of stet-exec-local gets its code from the project's directory
+ * (call/function.h): the content of each file, or, for a call that runs in place, the SHA-256 of it. STET_INVALID: the
+ * function can't be called this way. STET_LIMIT: a file is larger than STET_CALLS_CODE_MAX. */
+STET_CHECKED stet_status stet_calls_node(stet_repo *r, const stet_calls_node_spec *s, stet_hash *node, stet_error *err);
+#define STET_CALLS_CODE_MAX ((size_t)32 << 20)
+bool stet_calls_is_local(const char *function); /* is it one of stet-exec-local? */
 /* Checks that this is a valid function URI; checks the options of stet-exec-local too. */
 STET_CHECKED stet_status stet_calls_check(const char *function, stet_error *err);
 

@@ -83,7 +83,11 @@ static bool look(worker *w, held *h) {
     if (a.state == STET_ORCH_PENDING)
         return false;
     let_go(w, &h->job.job); /* ended by somebody else it may still run here */
-    tell(w, a.state == STET_ORCH_DONE_OK ? STET_WORKER_OK : STET_WORKER_ERROR, &h->job.job);
+    tell(w,
+         !a.mine                        ? STET_WORKER_LOST
+         : a.state == STET_ORCH_DONE_OK ? STET_WORKER_OK
+                                        : STET_WORKER_ERROR,
+         &h->job.job);
     return true;
 }
 
@@ -194,7 +198,7 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
     stet_proc_id self = stet_proc_self();
     snprintf(name, sizeof name, "%s/%lld.%llx", owner, (long long)self.pid, (unsigned long long)self.start);
     w.owner = owner;
-    w.backend = stet_backend_local_open(o->dir, o->root);
+    w.backend = stet_backend_local_open(o->dir, o->root, true);
     w.orch = (stet_orch){.remote = remote,
                          .backend = &stet_backend_local_kind,
                          .backend_ctx = w.backend,

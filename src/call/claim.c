@@ -21,7 +21,7 @@ static void ref_name(stet_hash key, char out[sizeof STET_CLAIMS + STET_HASH_HEX]
 
 static stet_value claim_value(const stet_claim *c) {
     stet_value v = stet_value_object();
-    stet_value_put(&v, "v", stet_value_int(1));
+    stet_value_put(&v, "v", stet_value_int(2));
     stet_value_put(&v, "state", stet_value_string(names[c->state]));
     stet_value_put(&v, "owner", stet_value_string(c->owner));
     stet_value_put(&v, "attempt", stet_value_int(c->attempt));
@@ -32,6 +32,10 @@ static stet_value claim_value(const stet_claim *c) {
     stet_value_put(&v, "request", stet_value_retain(c->request));
     if (c->state == STET_CLAIM_OK || c->state == STET_CLAIM_ERROR)
         stet_value_put(&v, "result", stet_hash_text(c->result));
+    if (c->state == STET_CLAIM_ERROR && c->passing) {
+        stet_value_put(&v, "keep", stet_value_bool(false));
+        stet_value_put(&v, "retry", stet_value_bool(c->retry));
+    }
     return v;
 }
 
@@ -39,7 +43,8 @@ static bool take(stet_value v, stet_claim *out) {
     stet_value state = stet_value_get(v, "state"), owner = stet_value_get(v, "owner"),
                result = stet_value_get(v, "result"), request = stet_value_get(v, "request");
     size_t len = 0;
-    if (stet_value_type(v) != STET_TYPE_OBJECT || stet_value_as_int(stet_value_get(v, "v")) != 1 ||
+    int64_t version = stet_value_as_int(stet_value_get(v, "v")); /* 1: every failure was kept */
+    if (stet_value_type(v) != STET_TYPE_OBJECT || version < 1 || version > 2 ||
         stet_value_type(state) != STET_TYPE_STRING || stet_value_type(owner) != STET_TYPE_STRING ||
         stet_value_type(request) != STET_TYPE_OBJECT)
         return false;
@@ -57,6 +62,9 @@ static bool take(stet_value v, stet_claim *out) {
     const char *hex = stet_value_type(result) == STET_TYPE_STRING ? stet_value_as_string(&result, &len) : NULL;
     if (ended && (!hex || !stet_hash_of_hex(hex, len, &out->result)))
         return false;
+    stet_value keep = stet_value_get(v, "keep");
+    out->passing = stet_value_type(keep) == STET_TYPE_BOOL && !stet_value_as_bool(keep);
+    out->retry = out->passing && stet_value_as_bool(stet_value_get(v, "retry"));
     out->attempt = stet_value_as_int(stet_value_get(v, "attempt"));
     out->lost = stet_value_as_int(stet_value_get(v, "lost"));
     out->lease_ms = stet_value_as_int(stet_value_get(v, "lease"));

@@ -45,8 +45,10 @@ typedef struct stet_claim {
     int64_t lost;                     /* how many of its jobs were lost */
     int64_t lease_ms, heartbeat_ms;   /* UTC */
     stet_value job;                   /* the backend's name for the job, or null */
-    stet_value request;               /* {"node","function","inputs":[ID...],"execution","ref"} */
+    stet_value request;               /* {"node","function","inputs":[ID...],"execution","ref","tries"} */
     stet_hash result;
+    bool passing; /* in state error: the failure is not kept */
+    bool retry;   /* in state error: and worth another try */
     stet_hash id; /* the object that the ref names */
 } stet_claim;
 

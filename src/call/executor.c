@@ -194,6 +194,7 @@ void stet_call_bury(stet_call *c) {
     stet_free(c->function);
     stet_free(c->remote_uri);
     stet_vec_release(&c->inputs);
+    stet_value_release(c->code);
     uv_timer_stop(&c->timer);
     uv_close((uv_handle_t *)&c->timer, timer_closed);
 }

@@ -22,6 +22,9 @@
  *   E1. A result is shown only when its objects are in the repository and verified, and its exec record and its pin are
  *       committed. Record, pin and the end of the attempt are one transaction.
  *   E2. While a call is pending there is no exec record. Records are only added.
+ *   E2a. A failure that its adapter does not want kept is recorded in the same way, without a pin. If it is worth another
+ *       try, the row waits and the adapter is asked again, as often as the budget allows; after the last try the call ends
+ *       with that failure. Nobody finds the failure later.
  *   E3. The key of an attempt is the hash of its node; with cache off it is the hash of node and execution.
  *   E4. In one project one executor at a time drives a key: it holds the lock DIR/locks/KEY, which is released when it
  *       dies. Others wait for the lock and look at the pin. Between projects and machines the claim decides
@@ -94,6 +97,7 @@ void stet_call_free(stet_call *c);
 typedef struct stet_call_outcome {
     stet_hash exec, result;  /* in pinned_hit and completed_*: the record and the DAG */
     bool ok;                 /* the status of the result */
+    bool passing;            /* the failure is not pinned */
     const stet_error *error; /* in failed_terminal */
 } stet_call_outcome;
 

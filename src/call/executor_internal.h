@@ -73,6 +73,7 @@ struct stet_call {
     stet_value token; /* token of the row: a string, or null */
     char *function, *remote_uri;
     STET_VEC(stet_hash) inputs;
+    stet_value code; /* of the node, or null */
     stet_lock *lock;
     char *lock_path;
     uv_timer_t timer;
@@ -118,8 +119,13 @@ void stet_call_adopt(stet_call *c, const stet_attempt *a);
 STET_CHECKED stet_status stet_call_begin(stet_call *c, stet_error *err);
 /* Publishes the node and everything it names in the remote, behind refs/exec/UUID. */
 STET_CHECKED stet_status stet_call_publish_snapshot(stet_call *c, stet_error *err);
-/* Fetches the result, verifies it, and commits record, pin and row. *moved: another process has moved the row. */
-STET_CHECKED stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *err);
+/* Fetches the result, verifies it, and commits record, pin and row. `event` is what it means to the machine: integrated, or
+ * again for a failure that is not kept; `next_ms` is the time of the next try then. *moved: another process has moved the
+ * row. */
+STET_CHECKED stet_status stet_call_integrate(stet_call *c, stet_call_event event, int64_t next_ms, bool *moved,
+                                             stet_error *err);
+/* Has the attempt ended, or is it about to end, with a failure that is not kept? */
+bool stet_call_passing(const stet_attempt *a);
 /* Takes over the outcome or error of a finished attempt. */
 void stet_call_take_done(stet_call *c, const stet_attempt *a);
 void stet_call_take_error(stet_call *c, stet_value error);

@@ -14,6 +14,7 @@
 #define LOOK_MOST_MS  250
 #define POLL_FIRST_MS 100 /* where an adapter does not say when to ask again */
 #define POLL_MOST_MS  5000
+#define POLL_LEAST_MS 20 /* an adapter that says "at once" is not asked in a circle */
 #define LOG_MAX       ((int64_t)4 << 20)
 #define LIST_MAX      10000
 
@@ -214,6 +215,7 @@ static void on_pending(stet_call *c, const stet_adapter_reply *r) {
         wait = c->wait_ms ? c->wait_ms : POLL_FIRST_MS;
         c->wait_ms = wait * 2 < POLL_MOST_MS ? wait * 2 : POLL_MOST_MS;
     }
+    wait = wait < POLL_LEAST_MS ? POLL_LEAST_MS : wait;
     if (news) {
         stet_call_detail(c, "progress", progress);
         stet_call_detail(c, "error", stet_value_null());
@@ -255,6 +257,8 @@ static void answered(void *ctx, const stet_adapter_reply *r) {
         c->row.retries = 0;
         stet_call_detail(c, "result", stet_hash_text(r->result));
         stet_call_detail(c, "error", stet_value_null());
+        stet_call_detail(c, "keep", r->passing ? stet_value_bool(false) : stet_value_null());
+        stet_call_detail(c, "retry", r->retry ? stet_value_bool(true) : stet_value_null());
         stet_call_advance(c, r->status == STET_ADAPTER_DONE_OK ? STET_CALL_DONE_OK : STET_CALL_DONE_ERROR);
         if (c->life == CALL_ACTIVE)
             stet_call_act(c);
@@ -288,6 +292,8 @@ static stet_status ask(stet_call *c, bool cancel, stet_adapter_answer *answer, s
                               .ref = ref,
                               .execution = c->row.execution,
                               .key = key,
+                              .code = c->code,
+                              .tries = (int64_t)stet_value_count(stet_value_get(c->row.detail, "failed")),
                               .token = c->token,
                               .cwd = c->x->root,
                               .timeout_ms = c->x->poll_timeout_ms};
@@ -326,17 +332,35 @@ void stet_executor_pump(stet_executor *x) {
     }
 }
 
+/* How long to wait before the failed job is tried again; negative: it is not. */
+static int64_t next_try(stet_call *c) {
+    stet_backoff b = c->x->backoff;
+    int64_t attempts = detail_int(c, "attempts");
+    b.attempts = attempts > 0 ? attempts : b.attempts;
+    if (!stet_call_passing(&c->row) || !stet_value_as_bool(stet_value_get(c->row.detail, "retry")))
+        return -1;
+    int64_t wait = stet_backoff_next(&b, (int64_t)stet_value_count(stet_value_get(c->row.detail, "failed")) + 1);
+    c->x->backoff.seed = b.seed;
+    return wait;
+}
+
 static void integrate(stet_call *c) {
     stet_error err = STET_ERROR_INIT;
     bool moved = false;
-    stet_status status = stet_call_integrate(c, c->m.state == STET_CALL_INTEGRATE_OK, &moved, &err);
+    int64_t wait = next_try(c);
+    stet_call_event event = wait < 0 ? STET_CALL_INTEGRATED : STET_CALL_AGAIN;
+    stet_status status = stet_call_integrate(c, event, stet_clock_ms() + wait, &moved, &err);
     if (status == STET_OK && moved)
         overtaken(c);
-    else if (status == STET_OK) { /* the row was moved with the pin: E1 */
-        bool known = stet_call_step(&c->m, STET_CALL_INTEGRATED);
+    else if (status == STET_OK) { /* the row was moved with the record: E1 */
+        bool known = stet_call_step(&c->m, event);
         assert(known);
         (void)known;
-        stet_call_finish(c);
+        c->stored = (int)c->m.state;
+        if (stet_call_terminal(c->m.state))
+            stet_call_finish(c);
+        else
+            later(c, wait);
     } else if (is_transient(status))
         retry_later(c, &err);
     else
@@ -344,7 +368,8 @@ static void integrate(stet_call *c) {
     stet_error_clear(&err);
 }
 
-/* Did somebody who held the lock while we waited for it fail? Then that is our answer, too. */
+/* Did somebody who held the lock while we waited for it fail, and leave no pin? Then that is our answer, too. The state is
+ * terminal then. */
 static bool failed_meanwhile(stet_call *c) {
     stet_attempts list = {0};
     bool failed = false;
@@ -353,9 +378,10 @@ static bool failed_meanwhile(stet_call *c) {
         return false;
     for (size_t i = 0; i < list.len && !failed; i++) {
         const stet_attempt *a = &list.at[i];
-        if (a->done && a->state == STET_CALL_FAILED && a->updated_ms >= c->started_ms &&
+        bool passing = a->state == STET_CALL_COMPLETED_ERROR && stet_call_passing(a);
+        if (a->done && (a->state == STET_CALL_FAILED || passing) && a->updated_ms >= c->started_ms &&
             stet_hash_equal(a->key, c->row.key)) {
-            stet_call_take_error(c, stet_attempt_error(a));
+            stet_call_take_done(c, a);
             memcpy(c->row.execution, a->execution, sizeof a->execution);
             failed = true;
         }
@@ -431,7 +457,7 @@ static void resolve(stet_call *c) {
         return;
     }
     if (failed_meanwhile(c)) {
-        abandon(c);
+        stet_call_finish(c);
         return;
     }
     if (c->row_is != CALL_ROW_STORED && c->cache && find_live(c)) {

@@ -34,6 +34,7 @@ stet_status stet_call_read_node(stet_call *c, stet_error *err) {
         function = stet_value_get(record, "function");
         c->function = stet_strdup(stet_value_as_string(&function, NULL));
         inputs = stet_value_get(record, "inputs");
+        c->code = stet_value_retain(stet_value_get(record, "code"));
         for (size_t i = 0; i < stet_value_count(inputs); i++) {
             stet_value id = stet_value_at(inputs, i);
             size_t len;
@@ -276,6 +277,11 @@ stet_status stet_call_publish_snapshot(stet_call *c, stet_error *err) {
     return status;
 }
 
+bool stet_call_passing(const stet_attempt *a) {
+    stet_value keep = stet_value_get(a->detail, "keep");
+    return stet_value_type(keep) == STET_TYPE_BOOL && !stet_value_as_bool(keep);
+}
+
 static stet_status result_of(const stet_attempt *a, stet_hash *out, stet_error *err) {
     stet_value v = stet_value_get(a->detail, "result");
     size_t len = 0;
@@ -306,10 +312,47 @@ static stet_status fetch(stet_call *c, stet_hash result, stet_error *err) {
     return status;
 }
 
-stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *err) {
+/* The row as it is when `event` has happened, with the exec that was just recorded. Its detail is the caller's. */
+static stet_attempt row_after(const stet_call *c, stet_call_event event, int64_t next_ms, stet_hash exec) {
+    stet_attempt row = c->row;
+    stet_call_machine next = c->m;
+    bool known = stet_call_step(&next, event);
+    assert(known);
+    (void)known;
+    row.state = (int)next.state;
+    row.resume = (int)next.resume;
+    row.done = stet_call_terminal(next.state);
+    row.detail = stet_value_retain(c->row.detail);
+    if (row.done)
+        stet_value_put(&row.detail, "exec", stet_hash_text(exec));
+    else {
+        stet_value before = stet_value_get(row.detail, "failed"), failed = stet_value_array();
+        for (size_t i = 0; i < stet_value_count(before); i++)
+            stet_value_push(&failed, stet_value_retain(stet_value_at(before, i)));
+        stet_value_push(&failed, stet_hash_text(exec));
+        stet_value_put(&row.detail, "failed", failed);
+        row.next_ms = next_ms;
+        row.token = NULL;
+        row.token_len = 0;
+    }
+    return row;
+}
+
+/* Rows may be dropped. Asked first: a move that finds none would be the end of the transaction. */
+static stet_status move_row(stet_call *c, const stet_attempt *row, stet_error *err) {
+    stet_attempt there = {.detail = stet_value_null()};
+    stet_status status = stet_attempt_get(c->x->repo, row->execution, &there, NULL) == STET_NOT_FOUND
+                             ? stet_attempt_add(c->x->repo, row, err)
+                             : stet_attempt_move(c->x->repo, row, c->stored, err);
+    stet_attempt_release(&there);
+    return status;
+}
+
+stet_status stet_call_integrate(stet_call *c, stet_call_event event, int64_t next_ms, bool *moved, stet_error *err) {
     stet_repo *r = c->x->repo;
     stet_hash *execs = NULL, id, result;
     size_t count = 0;
+    bool ok = c->m.state == STET_CALL_INTEGRATE_OK, passing = stet_call_passing(&c->row);
     *moved = false;
     stet_status status = result_of(&c->row, &result, err);
     if (status == STET_OK)
@@ -325,26 +368,12 @@ stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *
         status = stet_repo_execs(r, c->node, &execs, &count, &inner);
     stet_exec exec = {.node = c->node, .result = result, .ok = ok, .attempt = (int64_t)count + 1, .timings = timings};
     if (status == STET_OK)
-        status = stet_repo_pin_exec(r, &exec, &id, &inner);
+        status = passing ? stet_repo_put_exec(r, &exec, &id, &inner) : stet_repo_pin_exec(r, &exec, &id, &inner);
+    stet_attempt row = {.detail = stet_value_null()};
     if (status == STET_OK) {
-        stet_attempt row = c->row;
-        stet_call_machine next = c->m;
-        bool known = stet_call_step(&next, STET_CALL_INTEGRATED);
-        assert(known);
-        (void)known;
-        row.state = (int)next.state;
-        row.done = true;
-        row.detail = stet_value_retain(c->row.detail);
-        stet_value_put(&row.detail, "exec", stet_hash_text(id));
-        /* Rows may be dropped. Asked first: a move that finds none would be the end of the transaction. */
-        stet_attempt there = {.detail = stet_value_null()};
-        if (stet_attempt_get(r, row.execution, &there, NULL) == STET_NOT_FOUND)
-            status = stet_attempt_add(r, &row, &inner);
-        else
-            status = stet_attempt_move(r, &row, c->stored, &inner);
-        stet_attempt_release(&there);
+        row = row_after(c, event, next_ms, id);
+        status = move_row(c, &row, &inner);
         *moved = status == STET_CONFLICT;
-        stet_value_release(row.detail);
     }
     if (status == STET_OK)
         status = stet_repo_commit(r, &inner);
@@ -352,13 +381,20 @@ stet_status stet_call_integrate(stet_call *c, bool ok, bool *moved, stet_error *
         stet_repo_rollback(r);
     stet_free(execs);
     stet_value_release(timings);
+    if (status == STET_OK && !row.done) { /* the next try begins without a token */
+        stet_value_release(c->row.detail);
+        stet_value_release(c->token);
+        c->token = stet_value_null();
+        c->row = row;
+    } else
+        stet_value_release(row.detail);
     if (*moved) {
         stet_error_clear(&inner);
         return STET_OK;
     }
     stet_error_move(err, &inner);
     if (status == STET_OK)
-        c->outcome = (stet_call_outcome){.exec = id, .result = result, .ok = ok};
+        c->outcome = (stet_call_outcome){.exec = id, .result = result, .ok = ok, .passing = passing};
     return status;
 }
 
@@ -384,6 +420,7 @@ void stet_call_take_done(stet_call *c, const stet_attempt *a) {
     stet_error err = STET_ERROR_INIT;
     const char *hex = stet_value_type(exec) == STET_TYPE_STRING ? stet_value_as_string(&exec, &len) : NULL;
     stet_call_restore(&c->m, true, a->state, a->resume);
+    bool passing = stet_call_passing(a);
     if (c->m.state == STET_CALL_FAILED) {
         stet_call_take_error(c, stet_attempt_error(a));
     } else if (!hex || !stet_hash_of_hex(hex, len, &id) || read_exec(c, id, &err) != STET_OK) {
@@ -393,5 +430,6 @@ void stet_call_take_done(stet_call *c, const stet_attempt *a) {
         stet_fail(&c->error, STET_CORRUPT, "the result of %s is no longer there", a->execution);
         stet_hint(&c->error, "run the call again");
     }
+    c->outcome.passing = passing;
     stet_error_clear(&err);
 }

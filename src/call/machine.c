@@ -38,6 +38,7 @@ static const signed char call_table[STET_CALL_STATES][STET_CALL_EVENTS] = {
     [STET_CALL_INTEGRATE_ERROR] =
         {
             [STET_CALL_INTEGRATED] = TO(STET_CALL_COMPLETED_ERROR),
+            [STET_CALL_AGAIN] = TO(STET_CALL_RETRY_WAIT),
             [STET_CALL_TRANSIENT] = TO(STET_CALL_RETRY_WAIT),
             [STET_CALL_FINAL] = TO(STET_CALL_FAILED),
             [STET_CALL_CANCELLED] = TO(STET_CALL_FAILED),
@@ -86,7 +87,7 @@ bool stet_call_step(stet_call_machine *m, stet_call_event event) {
         return false;
     stet_call_state to = next == BACK ? m->resume : (stet_call_state)(next - 1);
     if (to == STET_CALL_RETRY_WAIT)
-        m->resume = m->state;
+        m->resume = event == STET_CALL_AGAIN ? STET_CALL_POLL : m->state;
     m->state = to;
     return true;
 }
@@ -124,9 +125,9 @@ bool stet_call_state_of_name(const char *name, stet_call_state *out) {
 }
 
 const char *stet_call_event_name(stet_call_event event) {
-    static const char *const names[STET_CALL_EVENTS] = {"pinned",     "unpinned",  "pending",   "done_ok",
-                                                        "done_error", "transient", "final",     "integrated",
-                                                        "due",        "exhausted", "cancelled", "abandoned"};
+    static const char *const names[STET_CALL_EVENTS] = {"pinned",    "unpinned",  "pending",    "done_ok", "done_error",
+                                                        "transient", "final",     "integrated", "again",   "due",
+                                                        "exhausted", "cancelled", "abandoned"};
     return names[event];
 }
 

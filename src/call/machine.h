@@ -18,6 +18,7 @@
  *   poll_adapter, integrate_ok, integrate_error
  *                      --transient------> retry_wait
  *                      --final----------> failed_terminal
+ *   integrate_error --again----------> retry_wait, and from there to poll_adapter
  *   retry_wait --due------------> the state that it came from
  *   retry_wait --exhausted------> failed_terminal
  *   resolve_call_node, poll_adapter, retry_wait
@@ -69,6 +70,7 @@ typedef enum stet_call_event {
     STET_CALL_TRANSIENT,  /* the poll or the integration failed, and may succeed later */
     STET_CALL_FINAL,      /* it failed permanently */
     STET_CALL_INTEGRATED, /* objects are here, the record is written, the pin is committed */
+    STET_CALL_AGAIN,      /* the failure is recorded, is not kept, and is worth another try */
     STET_CALL_DUE,        /* the time to try again has come */
     STET_CALL_EXHAUSTED,  /* no attempts are left */
     STET_CALL_CANCELLED,

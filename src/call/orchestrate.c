@@ -17,7 +17,7 @@ typedef struct poll {
     const stet_orch_job *job;
     stet_orch_state state;
     stet_claim claim; /* as it was last seen */
-    bool there;
+    bool there, fresh;
 } poll;
 
 static stet_value request_value(const stet_orch_job *job) {
@@ -29,6 +29,7 @@ static stet_value request_value(const stet_orch_job *job) {
     stet_value_put(&v, "inputs", inputs);
     stet_value_put(&v, "execution", stet_value_string(job->execution));
     stet_value_put(&v, "ref", stet_value_string(job->ref));
+    stet_value_put(&v, "tries", stet_value_int(job->tries));
     return v;
 }
 
@@ -71,7 +72,7 @@ static stet_status change(poll *p, stet_claim next, const stet_ref_swap *more, s
 static stet_claim claimed(const poll *p) {
     stet_claim c = {.state = p->o->queue ? STET_CLAIM_QUEUED : STET_CLAIM_CLAIMED,
                     .attempt = (p->there ? p->claim.attempt : 0) + 1,
-                    .lost = p->there ? p->claim.lost : 0,
+                    .lost = p->there && p->claim.state < STET_CLAIM_OK ? p->claim.lost : 0,
                     .job = stet_value_null(),
                     .request = request_value(p->job)};
     if (!p->o->queue) {
@@ -105,11 +106,22 @@ static stet_status result_there(poll *p, bool *out, stet_error *err) {
     return status;
 }
 
+/* Is the end of the claim news to this execution? A failure that is not kept is told once. */
+static bool concerns(const poll *p) {
+    if (p->claim.state != STET_CLAIM_ERROR || !p->claim.passing)
+        return true;
+    if (is_text(stet_value_get(p->claim.request, "execution"), p->job->execution))
+        return stet_value_as_int(stet_value_get(p->claim.request, "tries")) == p->job->tries;
+    return !p->fresh;
+}
+
 static stet_orch_event follow(poll *p, stet_status *status, stet_error *err) {
     bool there = true, lost = false;
     switch (p->claim.state) {
     case STET_CLAIM_OK:
     case STET_CLAIM_ERROR:
+        if (!concerns(p))
+            break;
         *status = result_there(p, &there, err);
         if (*status != STET_OK || there)
             return STET_ORCH_LIVE;
@@ -136,6 +148,7 @@ static stet_orch_event follow(poll *p, stet_status *status, stet_error *err) {
         break;
     }
     *status = change(p, claimed(p), NULL, 0, &lost, err);
+    p->fresh &= lost;
     return lost ? STET_ORCH_LOST : STET_ORCH_TAKEN_OVER;
 }
 
@@ -188,8 +201,15 @@ static stet_status ref_swap(poll *p, const stet_hash *result, stet_hash *before,
     return status;
 }
 
+static stet_value failure(const char *message) {
+    stet_value v = stet_value_object(), error = stet_value_object();
+    stet_value_put(&error, "message", stet_value_stringf("%s", message));
+    stet_value_put(&v, "error", error);
+    return v;
+}
+
 /* Result, ref and claim, all in one. */
-static stet_status publish(poll *p, bool ok, stet_value value, bool *lost, stet_error *err) {
+static stet_status publish_once(poll *p, stet_job_status job, stet_value value, bool *lost, stet_error *err) {
     stet_hash dag, before;
     stet_ref_swap swap;
     bool needed = false;
@@ -204,7 +224,9 @@ static stet_status publish(poll *p, bool ok, stet_value value, bool *lost, stet_
         return status;
     }
     stet_claim next = stet_claim_copy(&p->claim), seen = stet_claim_copy(&p->claim);
-    next.state = ok ? STET_CLAIM_OK : STET_CLAIM_ERROR;
+    next.state = job == STET_JOB_OK ? STET_CLAIM_OK : STET_CLAIM_ERROR;
+    next.passing = job == STET_JOB_FAILED || job == STET_JOB_AGAIN;
+    next.retry = job == STET_JOB_AGAIN;
     next.result = dag;
     status = change(p, next, &swap, needed ? 1 : 0, lost, err);
     if (status == STET_OK && !*lost)
@@ -216,6 +238,29 @@ static stet_status publish(poll *p, bool ok, stet_value value, bool *lost, stet_
         p->claim = seen;
     } else
         stet_claim_release(&seen);
+    return status;
+}
+
+/* Does this status mean that the value itself can't be stored, now or ever? */
+static bool unfit(stet_status status) {
+    return status == STET_INVALID || status == STET_LIMIT || status == STET_DENIED;
+}
+
+/* Publishes the outcome of a job. What can't be stored is a failure of the job; if even that can't be stored, because it
+ * was excised, the failure names its execution, which makes it another text, and is not kept. */
+static stet_status publish(poll *p, stet_job_status job, stet_value value, bool *lost, stet_error *err) {
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = publish_once(p, job, value, lost, &inner);
+    for (int round = 0; round < 2 && unfit(status); round++) {
+        char *text = stet_asprintf("its result can't be stored: %s%s%s", inner.message, round > 0 ? "; execution " : "",
+                                   round > 0 ? p->job->execution : "");
+        stet_value why = failure(text);
+        stet_error_clear(&inner);
+        status = publish_once(p, round == 0 ? STET_JOB_ERROR : STET_JOB_FAILED, why, lost, &inner);
+        stet_value_release(why);
+        stet_free(text);
+    }
+    stet_error_move(err, &inner);
     return status;
 }
 
@@ -259,15 +304,14 @@ static stet_orch_event work(poll *p, stet_status *status, stet_error *err) {
         return STET_ORCH_RUNNING;
     stet_job_status job;
     stet_value value = stet_value_null();
-    *status = p->o->backend->poll(p->o->backend_ctx, p->job, &job, &value, err);
+    *status = p->o->backend->poll(p->o->backend_ctx, p->job, p->o->remote, &job, &value, err);
     if (*status != STET_OK)
         return STET_ORCH_LOST;
     if (job == STET_JOB_GONE && p->claim.lost + 1 >= STET_ORCH_MAX_LOST) {
-        stet_value error = stet_value_object();
-        stet_value_put(&error, "message", stet_value_stringf("the job was lost %d times", STET_ORCH_MAX_LOST));
-        value = stet_value_object();
-        stet_value_put(&value, "error", error);
-        job = STET_JOB_ERROR;
+        char *text = stet_asprintf("the job was lost %d times", STET_ORCH_MAX_LOST);
+        value = failure(text);
+        job = STET_JOB_FAILED;
+        stet_free(text);
     }
     switch (job) {
     case STET_JOB_RUNNING:
@@ -278,9 +322,11 @@ static stet_orch_event work(poll *p, stet_status *status, stet_error *err) {
         return STET_ORCH_LOST;
     case STET_JOB_OK:
     case STET_JOB_ERROR:
+    case STET_JOB_FAILED:
+    case STET_JOB_AGAIN:
         break;
     }
-    *status = publish(p, job == STET_JOB_OK, value, &lost, err);
+    *status = publish(p, job, value, &lost, err);
     stet_value_release(value);
     if (*status != STET_OK || lost)
         return STET_ORCH_LOST;
@@ -289,7 +335,7 @@ static stet_orch_event work(poll *p, stet_status *status, stet_error *err) {
 }
 
 stet_status stet_orch_poll(stet_orch *o, const stet_orch_job *job, stet_orch_answer *out, stet_error *err) {
-    poll p = {.o = o, .job = job, .state = STET_ORCH_LOOKUP};
+    poll p = {.o = o, .job = job, .state = STET_ORCH_LOOKUP, .fresh = job->fresh};
     stet_status status = STET_OK;
     for (int round = 0; status == STET_OK && !stet_orch_terminal(p.state); round++) {
         stet_orch_event event = STET_ORCH_LOST;
@@ -320,7 +366,9 @@ stet_status stet_orch_poll(stet_orch *o, const stet_orch_job *job, stet_orch_ans
                                   .result = p.claim.result,
                                   .claim = p.claim.state,
                                   .attempt = p.claim.attempt,
-                                  .mine = mine(&p)};
+                                  .mine = mine(&p),
+                                  .kept = !p.claim.passing,
+                                  .retry = p.claim.retry};
     if (p.there)
         stet_claim_release(&p.claim);
     return status;
@@ -417,6 +465,7 @@ stet_status stet_orch_job_of(const stet_claim *c, stet_hash key, stet_orch_held 
                                .function = out->function,
                                .execution = out->execution,
                                .ref = out->ref};
+    out->job.tries = stet_value_as_int(stet_value_get(c->request, "tries"));
     bool fine = stet_value_type(list) == STET_TYPE_ARRAY && out->function && out->execution && out->ref &&
                 stet_hash_of_text(stet_value_get(c->request, "node"), &out->job.node);
     for (size_t i = 0; i < n && fine; i++)

@@ -11,7 +11,11 @@
  * The states are those of call/machine.h. The first caller creates the claim (call/claim.h) and submits the job to the
  * backend. Later callers follow the claim as long as its lease is valid, and take it over when it is not. The result of
  * a job is published in the swap that ends its claim: objects, the ref of the execution and the claim are one
- * transaction. Nothing is published if another process has taken over meanwhile.
+ * transaction. Nothing is published if another process has taken over meanwhile. A result that can't be stored (too
+ * large, not a value, excised) is published as a failure that says so.
+ *
+ * A failure that is not kept ends the claim too. Every execution that was following the claim is told of the failure
+ * once; whoever comes afterwards starts a new attempt. The executor decides whether to try again (call/executor.h).
  *
  * With `queue` set nothing runs here: a claim is left for a worker (`stet worker`), and followed.
  *
@@ -33,20 +37,29 @@ typedef struct stet_orch_job {
     const stet_hash *inputs;
     size_t input_count;
     const char *execution, *ref; /* of the requesting attempt */
+    int64_t tries;               /* how many failures for now this execution was told about */
+    bool fresh;                  /* it was not told that the work is under way: a failure for now is not its own */
 } stet_orch_job;
 
-typedef enum stet_job_status { STET_JOB_RUNNING, STET_JOB_OK, STET_JOB_ERROR, STET_JOB_GONE } stet_job_status;
+typedef enum stet_job_status {
+    STET_JOB_RUNNING,
+    STET_JOB_OK,     /* succeeded */
+    STET_JOB_ERROR,  /* failed by itself: kept, and shown again to whoever makes the call again */
+    STET_JOB_FAILED, /* failed, and says nothing about the next run: shown once, not kept */
+    STET_JOB_AGAIN,  /* the same, and worth another try */
+    STET_JOB_GONE    /* the backend does not know it */
+} stet_job_status;
 
 typedef struct stet_backend {
     /* Starts the job, or finds it. `still_mine` is called at the last moment before a new job is started: STET_CONFLICT
      * from it ends the submission. A job that can't run at all is not an error of this function: it is accepted, and
-     * ends in STET_JOB_ERROR. */
+     * ends in STET_JOB_FAILED. */
     stet_status (*submit)(void *ctx, const stet_orch_job *job, stet_repo *remote,
                           stet_status (*still_mine)(void *ctx, stet_error *err), void *mine_ctx, stet_value *identity,
                           stet_error *err);
     /* The status of a job. If it has ended, `*value` is its result or the description of its failure. */
-    stet_status (*poll)(void *ctx, const stet_orch_job *job, stet_job_status *status, stet_value *value,
-                        stet_error *err);
+    stet_status (*poll)(void *ctx, const stet_orch_job *job, stet_repo *remote, stet_job_status *status,
+                        stet_value *value, stet_error *err);
     void (*cancel)(void *ctx, const stet_orch_job *job);
     /* The outcome of the job is published: nothing of it is needed any more. */
     void (*forget)(void *ctx, const stet_orch_job *job);
@@ -67,7 +80,8 @@ typedef struct stet_orch_answer {
     stet_hash result;
     stet_claim_state claim;
     int64_t attempt;
-    bool mine; /* the caller owns it */
+    bool mine;        /* the caller owns it */
+    bool kept, retry; /* of a failure: see stet_job_status */
 } stet_orch_answer;
 
 /* STET_CANCELLED: the requesting execution has cancelled the call. */

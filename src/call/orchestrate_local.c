@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/units.h"
 #include "base/vec.h"
-#include "call/adapter.h"
+#include "call/function.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/lock.h"
@@ -23,154 +23,11 @@
 #define BEGUN_MS    10000
 #define CANCEL_MS   2000
 
-static const char *const passed[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"};
-
-typedef struct words {
-    char **at; /* NULL-terminated */
-    size_t len, cap;
-} words;
-
-typedef struct spec {
-    words argv, env, files;
-    char *cwd; /* NULL: the project */
-    bool scratch, text, no_input;
-    int64_t timeout_ms;
-    uint64_t max_memory, max_cpu_s, max_file_size;
-} spec;
-
-static void add_word(words *w, char *word) {
-    if (w->len > 0)
-        w->len--; /* the NULL */
-    *stet_vec_add(w) = word;
-    *stet_vec_add(w) = NULL;
-}
-
-static void release_words(words *w) {
-    for (size_t i = 0; i < w->len; i++)
-        stet_free(w->at[i]);
-    stet_vec_release(w);
-}
-
-static void spec_release(spec *s) {
-    release_words(&s->argv);
-    release_words(&s->env);
-    release_words(&s->files);
-    stet_free(s->cwd);
-    *s = (spec){0};
-}
-
-/* Relative and inside: no leading slash, no part `..`. */
-static bool inside(const char *path) {
-    if (!*path || *path == '/')
-        return false;
-    for (const char *p = path; p;) {
-        if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == 0))
-            return false;
-        p = strchr(p, '/');
-        p = p ? p + 1 : NULL;
-    }
-    return true;
-}
-
-static stet_status wrong(stet_error *err, const char *name, const char *value, const char *what) {
-    stet_fail(err, STET_INVALID, "%s=%.200s: %s", name, value, what);
-    stet_hint(err, "docs/calls.md lists the options of stet-exec-local");
-    return STET_INVALID;
-}
-
-static stet_status take_option(spec *s, const char *name, const char *value, stet_value v, const char **command,
-                               stet_error *err) {
-    if (strcmp(name, "arg") == 0)
-        add_word(&s->argv, stet_strdup(value));
-    else if (strcmp(name, "command") == 0)
-        *command = value;
-    else if (strcmp(name, "cwd") == 0) {
-        if (!inside(value))
-            return wrong(err, name, value, "a directory below the project");
-        stet_free(s->cwd);
-        s->cwd = stet_strdup(value);
-    } else if (strcmp(name, "file") == 0) {
-        if (!inside(value))
-            return wrong(err, name, value, "a path below the directory that it runs in");
-        add_word(&s->files, stet_strdup(value));
-    } else if (strcmp(name, "env") == 0) {
-        const char *set = strchr(value, '='), *now = set ? NULL : getenv(value);
-        if (!*value || set == value)
-            return wrong(err, name, value, "NAME or NAME=VALUE");
-        if (set)
-            add_word(&s->env, stet_strdup(value));
-        else if (now)
-            add_word(&s->env, stet_asprintf("%s=%s", value, now));
-    } else if (strcmp(name, "timeout") == 0 || strcmp(name, "max-cpu") == 0) {
-        int64_t ms = stet_units_ms(v);
-        if (ms < 0)
-            return wrong(err, name, value, "seconds, or 90s, 10m, 2h");
-        if (*name == 't')
-            s->timeout_ms = ms;
-        else
-            s->max_cpu_s = (uint64_t)(ms + 999) / 1000;
-    } else if (strcmp(name, "max-memory") == 0 || strcmp(name, "max-file-size") == 0) {
-        uint64_t bytes = stet_units_bytes(v);
-        if (bytes == 0)
-            return wrong(err, name, value, "bytes, or 512M, 2G");
-        *(strcmp(name, "max-memory") == 0 ? &s->max_memory : &s->max_file_size) = bytes;
-    } else if (strcmp(name, "scratch") == 0 && (strcmp(value, "true") == 0 || strcmp(value, "false") == 0))
-        s->scratch = *value == 't';
-    else if (strcmp(name, "stdout") == 0 && (strcmp(value, "json") == 0 || strcmp(value, "text") == 0))
-        s->text = *value == 't';
-    else if (strcmp(name, "stdin") == 0 && (strcmp(value, "json") == 0 || strcmp(value, "null") == 0))
-        s->no_input = *value == 'n';
-    else if (strcmp(name, "v") != 0)
-        return wrong(err, name, value, "there is no such option");
-    return STET_OK;
-}
-
-static stet_status parse(const char *function, const char *root, spec *s, stet_error *err) {
-    stet_adapter_uri u;
-    const char *command = NULL;
-    *s = (spec){0};
-    stet_status status = stet_adapter_uri_parse(function, &u, err);
-    if (status != STET_OK)
-        return status;
-    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
-        if (getenv(passed[i]))
-            add_word(&s->env, stet_asprintf("%s=%s", passed[i], getenv(passed[i])));
-    add_word(&s->argv, NULL); /* the place of the program, which is set below */
-    for (size_t i = 0; i < stet_value_count(u.query) && status == STET_OK; i++) {
-        stet_value pair = stet_value_at(u.query, i), name = stet_value_at(pair, 0), value = stet_value_at(pair, 1);
-        const char *is_command = NULL;
-        status = take_option(s, stet_value_as_string(&name, NULL), stet_value_as_string(&value, NULL), value,
-                             &is_command, err);
-        if (is_command && command)
-            status = wrong(err, "command", is_command, "it stands twice");
-        else if (is_command)
-            command = stet_strdup(is_command);
-    }
-    bool has_args = s->argv.len > 2;
-    if (status == STET_OK && (command != NULL) == (*u.path != 0))
-        status = stet_fail(err, STET_INVALID, "%.200s: a function has either a program or command=", function);
-    if (status == STET_OK && command && has_args)
-        status = stet_fail(err, STET_INVALID, "%.200s: command= takes no arg=", function);
-    if (status == STET_OK && s->scratch && s->cwd)
-        status = stet_fail(err, STET_INVALID, "%.200s: it has either cwd= or scratch=true", function);
-    if (status == STET_OK && command) {
-        s->argv.at[0] = stet_strdup("sh");
-        add_word(&s->argv, stet_strdup("-c"));
-        add_word(&s->argv, stet_strdup(command));
-    } else if (status == STET_OK)
-        s->argv.at[0] = *u.path == '/' || !strchr(u.path, '/') ? stet_strdup(u.path) : stet_file_join(root, u.path);
-    stet_free((char *)(uintptr_t)command);
-    stet_adapter_uri_release(&u);
-    if (status != STET_OK)
-        spec_release(s);
-    return status;
-}
-
 stet_status stet_backend_local_check(const char *function, stet_error *err) {
-    spec s;
-    stet_status status = parse(function, "/", &s, err);
+    stet_function f;
+    stet_status status = stet_function_parse(function, &f, err);
     if (status == STET_OK)
-        spec_release(&s);
+        stet_function_release(&f);
     return status;
 }
 
@@ -183,11 +40,13 @@ typedef struct job {
 
 struct stet_backend_local {
     char *dir, *root;
+    bool one_of_many; /* other machines take jobs too: what can't be started here may be started there */
     STET_VEC(job) jobs;
 };
 
-stet_backend_local *stet_backend_local_open(const char *dir, const char *root) {
+stet_backend_local *stet_backend_local_open(const char *dir, const char *root, bool one_of_many) {
     stet_backend_local *b = stet_alloc_zero(sizeof *b);
+    b->one_of_many = one_of_many;
     b->dir = stet_strdup(dir);
     b->root = stet_strdup(root);
     return b;
@@ -217,6 +76,12 @@ static job *known(stet_backend_local *b, stet_hash key) {
     return NULL;
 }
 
+/* How it ended says nothing about it: its supervisor was killed too, or somebody has cancelled it. */
+static bool is_void(const stet_task *t) {
+    const stet_task_end *e = stet_task_exit(t);
+    return e->state == STET_TASK_LOST || (e->state != STET_TASK_RUNNING && e->cancelled);
+}
+
 /* The job of this key, from the journals if this handle has not seen it yet. NULL: there is none. */
 static stet_status find(stet_backend_local *b, stet_hash key, job **out, stet_error *err) {
     *out = known(b, key);
@@ -227,7 +92,7 @@ static stet_status find(stet_backend_local *b, stet_hash key, job **out, stet_er
     if (status != STET_OK)
         return status;
     stet_task *t = stet_local_find(l, key);
-    if (t && stet_task_exit(t)->state == STET_TASK_LOST) { /* its supervisor was killed, too: it has to run again */
+    if (t && is_void(t)) { /* it has to run again */
         stet_local_collected(l, t);
         t = NULL;
     }
@@ -245,18 +110,6 @@ void stet_backend_local_release(stet_backend_local *b, stet_hash key) {
     job *j = known(b, key);
     if (j)
         drop_job(b, j);
-}
-
-static char *scratch_dir(const stet_backend_local *b, stet_hash key) {
-    char hex[STET_HASH_HEX];
-    stet_hash_hex(key, hex);
-    char *work = stet_file_join(b->dir, "work"), *dir = stet_file_join(work, hex);
-    stet_free(work);
-    return dir;
-}
-
-static char *run_dir(const stet_backend_local *b, const spec *s, stet_hash key) {
-    return s->scratch ? scratch_dir(b, key) : s->cwd ? stet_file_join(b->root, s->cwd) : stet_strdup(b->root);
 }
 
 /* The arguments, as the program reads them. */
@@ -278,36 +131,101 @@ static stet_status input_text(stet_repo *remote, const stet_orch_job *j, char **
     return status;
 }
 
-static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, const spec *s,
-                         stet_error *err) {
-    char *input = NULL, *cwd = run_dir(b, s, j->key), hex[STET_HASH_HEX];
-    size_t len = 0;
+/* The code of the call, as its node has it; the caller's. */
+static stet_status code_of(stet_repo *remote, const stet_orch_job *j, stet_value *out, stet_error *err) {
+    stet_value record;
+    stet_status status = stet_repo_get(remote, j->node, STET_RECORD_NODE, &record, err);
+    if (status != STET_OK)
+        return status;
+    *out = stet_value_retain(stet_value_get(record, "code"));
+    stet_value_release(record);
+    return STET_OK;
+}
+
+/* The bytes of a datum of kind bytes; the caller's (stet_free). */
+static stet_status bytes_of(stet_repo *remote, stet_value id, char **out, size_t *len, stet_error *err) {
+    stet_value record;
+    stet_hash datum;
+    if (!stet_hash_of_text(id, &datum))
+        return stet_fail(err, STET_CORRUPT, "the code of a call is not an id");
+    stet_status status = stet_repo_get(remote, datum, STET_RECORD_DATUM, &record, err);
+    if (status != STET_OK)
+        return status;
+    stet_value kind = stet_value_get(record, "kind"), payload = stet_value_get(record, "payload");
+    size_t n = 0;
+    const char *text =
+        strcmp(stet_value_as_string(&kind, NULL), "bytes") == 0 ? stet_value_as_string(&payload, &n) : NULL;
+    *out = text ? stet_alloc(n + 1) : NULL;
+    if (!text || !stet_base64url_decode(text, n, *out, len)) {
+        stet_free(*out);
+        status = stet_fail(err, STET_CORRUPT, "the code of a call is not a datum of bytes");
+    }
+    stet_value_release(record);
+    return status;
+}
+
+/* Are the files of the project those that the call was made with? A call that runs in place reads them there. */
+static stet_status same_code(const stet_backend_local *b, stet_repo *remote, stet_value code, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_value_count(code) && status == STET_OK; i++) {
+        const char *name = stet_value_key_at(code, i, NULL);
+        char *path = stet_file_join(b->root, name), *hash = NULL;
+        size_t len = 0;
+        stet_hash now = {{0}};
+        stet_error inner = STET_ERROR_INIT;
+        status = bytes_of(remote, stet_value_at(code, i), &hash, &len, err);
+        bool same = status == STET_OK && stet_file_hash(path, &now, NULL, &inner) == STET_OK &&
+                    len == sizeof now.bytes && memcmp(now.bytes, hash, len) == 0;
+        if (status == STET_OK && !same) {
+            status = stet_fail(err, STET_FAILED, "%.300s is not the file that the call was made with", name);
+            stet_hint(err, "it was changed since: make the call again");
+        }
+        stet_error_clear(&inner);
+        stet_free(hash);
+        stet_free(path);
+    }
+    return status;
+}
+
+/* What is put into the directory of the job. */
+typedef struct staged {
+    stet_local_file *files;
+    size_t count;
+} staged;
+
+static void staged_release(staged *s) {
+    for (size_t i = 0; i < s->count; i++)
+        stet_free((void *)(uintptr_t)s->files[i].bytes);
+    stet_free(s->files);
+}
+
+static stet_status read_code(stet_repo *remote, stet_value code, staged *out, stet_error *err) {
+    size_t n = stet_value_count(code);
+    stet_status status = STET_OK;
+    *out = (staged){.files = stet_alloc_zero((n + 1) * sizeof *out->files)};
+    while (out->count < n && status == STET_OK) {
+        char *bytes;
+        size_t len;
+        status = bytes_of(remote, stet_value_at(code, out->count), &bytes, &len, err);
+        if (status == STET_OK)
+            out->files[out->count] = (stet_local_file){stet_value_key_at(code, out->count, NULL), bytes, len};
+        out->count += status == STET_OK;
+    }
+    return status;
+}
+
+/* The working directory and the program of a job that runs in the project. */
+static char *in_project(const stet_backend_local *b, const char *path) {
+    return *path ? stet_file_join(b->root, path) : stet_strdup(b->root);
+}
+
+static stet_status begin_task(stet_backend_local *b, const stet_orch_job *j, const stet_local_request *r,
+                              stet_error *err) {
     stet_local *l = NULL;
     stet_task *t = NULL;
-    stet_hash_hex(j->key, hex);
-    char *name = stet_asprintf("call:%s", hex);
-    stet_status status = s->no_input ? STET_OK : input_text(remote, j, &input, &len, err);
-    if (status == STET_OK && s->scratch) {
-        status = stet_file_remove_tree(cwd, err);
-        if (status == STET_OK)
-            status = stet_file_mkdirs(cwd, 0700, err);
-    }
-    static const char *const none[] = {"STET=1", NULL};
-    stet_local_request r = {.key = j->key,
-                            .node = name,
-                            .argv = (const char *const *)s->argv.at,
-                            .envp = s->env.at ? (const char *const *)s->env.at : none,
-                            .cwd = cwd,
-                            .input = input,
-                            .input_len = len,
-                            .timeout_ms = s->timeout_ms,
-                            .max_memory = s->max_memory,
-                            .max_cpu_s = s->max_cpu_s,
-                            .max_file_size = s->max_file_size};
+    stet_status status = stet_local_open(b->dir, &l, err);
     if (status == STET_OK)
-        status = stet_local_open(b->dir, &l, err);
-    if (status == STET_OK)
-        status = stet_local_start(l, &r, &t, err);
+        status = stet_local_start(l, r, &t, err);
     /* Only what is in the journal is found by others: until then nobody else may look. */
     int64_t until = stet_clock_monotonic_us() + BEGUN_MS * 1000;
     while (status == STET_OK && !stet_local_begun(l, t)) {
@@ -322,8 +240,57 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
         *stet_vec_add(&b->jobs) = (job){.key = j->key, .local = l, .task = t};
     } else
         stet_local_close(l);
+    return status;
+}
+
+static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, const stet_function *f,
+                         stet_error *err) {
+    char hex[STET_HASH_HEX], *input = NULL, *cwd = NULL, *program = NULL, *lock = NULL;
+    size_t len = 0;
+    staged files = {0};
+    stet_value code = stet_value_null();
+    stet_hash_hex(j->key, hex);
+    char *name = stet_asprintf("call:%s", hex);
+    stet_status status = f->no_input ? STET_OK : input_text(remote, j, &input, &len, err);
+    if (status == STET_OK)
+        status = code_of(remote, j, &code, err);
+    if (status == STET_OK && f->in_place) {
+        status = same_code(b, remote, code, err);
+        cwd = in_project(b, f->cwd);
+        lock = stet_file_join(b->dir, "in-place.lock"); /* of the project: no two calls run in it at a time */
+        if (strncmp(f->argv.at[0], "./", 2) == 0)
+            program = in_project(b, f->argv.at[0] + 2);
+    } else if (status == STET_OK)
+        status = read_code(remote, code, &files, err);
+    STET_VEC(const char *) argv = {0};
+    *stet_vec_add(&argv) = program ? program : f->argv.at[0];
+    for (size_t i = 1; i < f->argv.len; i++)
+        *stet_vec_add(&argv) = f->argv.at[i];
+    stet_local_request r = {.key = j->key,
+                            .node = name,
+                            .argv = argv.at,
+                            .envp = (const char *const *)f->env.at,
+                            .cwd = f->in_place ? cwd : f->cwd,
+                            .own_dir = !f->in_place,
+                            .stage = files.files,
+                            .stage_count = files.count,
+                            .collect = (const char *const *)f->outputs.at,
+                            .lock = lock,
+                            .input = input,
+                            .input_len = len,
+                            .timeout_ms = f->timeout_ms,
+                            .max_memory = f->max_memory,
+                            .max_cpu_s = f->max_cpu_s,
+                            .max_file_size = f->max_file_size};
+    if (status == STET_OK)
+        status = begin_task(b, j, &r, err);
+    stet_vec_release(&argv);
+    staged_release(&files);
+    stet_value_release(code);
     stet_free(name);
     stet_free(cwd);
+    stet_free(program);
+    stet_free(lock);
     stet_free(input);
     return status;
 }
@@ -334,7 +301,7 @@ static stet_status local_submit(void *ctx, const stet_orch_job *j, stet_repo *re
     stet_backend_local *b = ctx;
     stet_lock *lock = NULL;
     job *there = NULL;
-    spec s = {0};
+    stet_function f = {0};
     stet_error inner = STET_ERROR_INIT;
     stet_status status = stet_file_mkdirs(b->dir, 0755, err);
     /* Looking for the job and starting it are one step to everybody on this machine. */
@@ -348,17 +315,18 @@ static stet_status local_submit(void *ctx, const stet_orch_job *j, stet_repo *re
     if (status == STET_OK && !there)
         status = still_mine(mine_ctx, err);
     if (status == STET_OK && !there) {
-        status = parse(j->function, b->root, &s, &inner);
+        status = stet_function_parse(j->function, &f, &inner);
         if (status == STET_OK)
-            status = start(b, j, remote, &s, &inner);
-        /* What can never run is a job that failed. */
-        if (status == STET_INVALID || status == STET_LIMIT || status == STET_FAILED) {
+            status = start(b, j, remote, &f, &inner);
+        /* What can't run as it is is a job that failed: nobody waits for it. */
+        bool later = status == STET_BUSY || status == STET_IO || status == STET_CONFLICT || status == STET_INTERNAL;
+        if (status != STET_OK && !later) {
             *stet_vec_add(&b->jobs) = (job){.key = j->key, .refused = stet_strdup(inner.message)};
             stet_error_clear(&inner);
             status = STET_OK;
         }
         stet_error_move(err, &inner);
-        spec_release(&s);
+        stet_function_release(&f);
     }
     stet_lock_close(lock);
     stet_free(path);
@@ -385,8 +353,10 @@ static stet_value tail(const stet_task *t) {
     struct stat st;
     if (fd >= 0 && stet_sys_fstat(fd, &st) == 0) {
         char *bytes = stet_alloc(STDERR_TAIL + 1);
-        off_t from = st.st_size > (off_t)STDERR_TAIL ? st.st_size - (off_t)STDERR_TAIL : 0;
-        ssize_t n = stet_sys_pread(fd, bytes, STDERR_TAIL, from);
+        int64_t ended = stet_task_exit(t)->err_size;
+        off_t size = ended >= 0 && ended < (int64_t)st.st_size ? (off_t)ended : st.st_size;
+        off_t from = size > (off_t)STDERR_TAIL ? size - (off_t)STDERR_TAIL : 0;
+        ssize_t n = stet_sys_pread(fd, bytes, (size_t)(size - from), from);
         bytes[n > 0 ? n : 0] = 0;
         v = stet_value_stringf("%s", bytes);
         stet_free(bytes);
@@ -397,7 +367,56 @@ static stet_value tail(const stet_task *t) {
     return v;
 }
 
-static stet_value ended_badly(const stet_task *t) {
+/* A signal that ends a program from outside: somebody sent it, or the kernel was out of memory. */
+static bool from_outside(int signal_number) {
+    static const int sent[] = {SIGKILL, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGPWR};
+    for (size_t i = 0; i < sizeof sent / sizeof *sent; i++)
+        if (sent[i] == signal_number)
+            return true;
+    return false;
+}
+
+/* What became of a job that did not exit 0 (orchestrate_local.h has the table). */
+static stet_job_status class_of(const stet_backend_local *b, const stet_function *f, const stet_task_end *e) {
+    if (e->state == STET_TASK_REFUSED) {
+        bool here = e->status == STET_NOT_FOUND || e->status == STET_DENIED || e->status == STET_INVALID;
+        return here && !b->one_of_many ? STET_JOB_FAILED : STET_JOB_AGAIN;
+    }
+    if (e->timed_out)
+        return STET_JOB_FAILED;
+    int code = e->exit.code;
+    if (!e->exit.signalled && code < 256 && (f->retry_on[code / 64] >> (code % 64) & 1))
+        return STET_JOB_AGAIN;
+    /* A shell exits like this when a signal ended its last command. */
+    bool told = f->command && !e->exit.signalled && code > 128 && code <= 128 + SIGRTMAX;
+    if (!e->exit.signalled && !told)
+        return STET_JOB_ERROR;
+    int number = told ? code - 128 : code;
+    bool limit = number == SIGKILL && f->max_cpu_s > 0; /* the kernel ends with it what is over its limit */
+    return from_outside(number) && !limit ? STET_JOB_AGAIN : STET_JOB_FAILED;
+}
+
+/* Something of the project that it may have looked for and that was not given to it. */
+static void put_hint(const stet_backend_local *b, const stet_function *f, stet_repo *remote, const stet_orch_job *j,
+                     stet_value said, stet_value *error) {
+    stet_value code = stet_value_null();
+    stet_names names = {0};
+    if (f->in_place || code_of(remote, j, &code, NULL) != STET_OK)
+        return;
+    for (size_t i = 0; i < stet_value_count(code); i++)
+        *stet_vec_add(&names) = stet_strdup(stet_value_key_at(code, i, NULL));
+    char *path = stet_function_unnamed(f, b->root, &names, stet_value_as_string(&said, NULL));
+    if (path)
+        stet_value_put(
+            error, "hint",
+            stet_value_stringf("%s is in the project but not in the directory of the job; add files=%s", path, path));
+    stet_free(path);
+    stet_names_release(&names);
+    stet_value_release(code);
+}
+
+static stet_value ended_badly(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
+                              const stet_orch_job *j, const stet_task *t) {
     const stet_task_end *e = stet_task_exit(t);
     stet_value said = tail(t), v, error;
     char *message = e->state == STET_TASK_REFUSED
@@ -411,19 +430,25 @@ static stet_value ended_badly(const stet_task *t) {
         stet_value_put(&error, e->exit.signalled ? "signal" : "exit", stet_value_int(e->exit.code));
     if (e->timed_out)
         stet_value_put(&error, "timedOut", stet_value_bool(true));
+    if (e->state == STET_TASK_ENDED)
+        put_hint(b, f, remote, j, said, &error);
     stet_value_put(&error, "stderr", said);
     stet_value_put(&v, "error", error);
     stet_free(message);
     return v;
 }
 
-static stet_status read_stdout(const stet_task *t, const spec *s, stet_value *out, stet_error *err) {
+static stet_status read_stdout(const stet_task *t, const stet_function *f, stet_value *out, stet_error *err) {
     stet_buf b = STET_BUF(STDOUT_MAX + 1);
     char *path = stet_task_output_path(t, false);
+    int64_t ended = stet_task_exit(t)->out_size;
     stet_status status = stet_file_read(path, STDOUT_MAX, &b, err);
     stet_free(path);
+    status = status == STET_NOT_FOUND ? STET_IO : status; /* somebody removed it */
+    if (status == STET_OK && ended >= 0 && (size_t)ended < b.len)
+        b.len = (size_t)ended; /* the rest was written by something that it left running */
     size_t blank = strspn(stet_buf_cstr(&b), " \t\r\n");
-    if (status == STET_OK && s->text)
+    if (status == STET_OK && f->text)
         status = stet_value_string_checked(stet_buf_cstr(&b), b.len, out, err);
     else if (status == STET_OK && blank == b.len)
         *out = stet_value_null();
@@ -435,10 +460,18 @@ static stet_status read_stdout(const stet_task *t, const spec *s, stet_value *ou
     return status;
 }
 
-static stet_status read_file(const char *dir, const char *name, stet_value *out, stet_error *err) {
+/* The i-th file, as it was collected when the job ended. */
+static stet_status read_file(const stet_task *t, size_t i, const char *name, stet_value *out, stet_error *err) {
     stet_buf b = STET_BUF(FILE_BYTES + 1);
-    char *path = stet_file_join(dir, name);
-    stet_status status = stet_file_read(path, FILE_BYTES, &b, err);
+    stet_error inner = STET_ERROR_INIT;
+    char *path = stet_task_file(t, i, &inner);
+    stet_status status = path ? stet_file_read(path, FILE_BYTES, &b, &inner) : inner.status;
+    bool machine = status != STET_OK && status != STET_INVALID && status != STET_LIMIT;
+    if (path && status == STET_NOT_FOUND) /* somebody removed the copy */
+        status = STET_IO;
+    else if (!path && machine && status != STET_NOT_FOUND) /* it could not be copied: it is gone */
+        status = STET_BUSY;
+    stet_error_move(err, &inner);
     stet_free(path);
     if (status == STET_OK) {
         char *text = stet_alloc(b.len * 4 / 3 + 8);
@@ -448,47 +481,83 @@ static stet_status read_file(const char *dir, const char *name, stet_value *out,
         *out = stet_value_object();
         stet_value_put(out, "/", bytes);
         stet_free(text);
-    }
+    } else
+        stet_fail_in(err, "its file %.200s", name);
     stet_buf_release(&b);
     return status;
 }
 
-/* What it gave. A failure here is the job's. */
-static stet_status gather(stet_backend_local *b, const stet_orch_job *j, const stet_task *t, stet_value *out,
-                          stet_error *err) {
-    spec s;
+/* What it gave. A failure here is the job's, unless it is of this machine. */
+static stet_status gather(const stet_function *f, const stet_task *t, stet_value *out, stet_error *err) {
     stet_value printed;
-    stet_status status = parse(j->function, b->root, &s, err);
+    stet_status status = read_stdout(t, f, &printed, err);
     if (status != STET_OK)
         return status;
-    status = read_stdout(t, &s, &printed, err);
-    if (status == STET_OK && s.files.len == 0)
+    if (f->outputs.len == 0) {
         *out = printed;
-    else if (status == STET_OK) {
-        stet_value files = stet_value_object();
-        char *dir = run_dir(b, &s, j->key);
-        for (size_t i = 0; s.files.at[i] && status == STET_OK; i++) {
-            stet_value bytes;
-            status = read_file(dir, s.files.at[i], &bytes, err);
-            if (status == STET_OK)
-                stet_value_put(&files, s.files.at[i], bytes);
-        }
-        stet_free(dir);
-        if (status == STET_OK) {
-            *out = stet_value_object();
-            stet_value_put(out, "files", files);
-            stet_value_put(out, "stdout", printed);
-        } else {
-            stet_value_release(files);
-            stet_value_release(printed);
-        }
+        return STET_OK;
     }
-    spec_release(&s);
+    stet_value files = stet_value_object();
+    for (size_t i = 0; i + 1 < f->outputs.len && status == STET_OK; i++) {
+        stet_value bytes;
+        status = read_file(t, i, f->outputs.at[i], &bytes, err);
+        if (status == STET_OK)
+            stet_value_put(&files, f->outputs.at[i], bytes);
+    }
+    if (status == STET_OK) {
+        *out = stet_value_object();
+        stet_value_put(out, "files", files);
+        stet_value_put(out, "stdout", printed);
+    } else {
+        stet_value_release(files);
+        stet_value_release(printed);
+    }
     return status;
 }
 
-static stet_status local_poll(void *ctx, const stet_orch_job *j, stet_job_status *status, stet_value *value,
-                              stet_error *err) {
+/* The project's files that a job in place has read may have been changed while it ran. */
+static stet_status still_same(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
+                              const stet_orch_job *j, stet_error *err) {
+    stet_value code = stet_value_null();
+    stet_status status = f->in_place ? code_of(remote, j, &code, err) : STET_OK;
+    if (status == STET_OK)
+        status = same_code(b, remote, code, err);
+    stet_value_release(code);
+    return status;
+}
+
+/* A task that has ended. */
+static stet_status conclude(const stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, const stet_task *t,
+                            stet_job_status *status, stet_value *value, stet_error *err) {
+    const stet_task_end *e = stet_task_exit(t);
+    stet_function f;
+    stet_error inner = STET_ERROR_INIT;
+    stet_status st = stet_function_parse(j->function, &f, err);
+    if (st != STET_OK)
+        return st;
+    if (e->state == STET_TASK_REFUSED || e->timed_out || e->exit.signalled || e->exit.code != 0) {
+        *status = class_of(b, &f, e);
+        *value = ended_badly(b, &f, remote, j, t);
+    } else if ((st = still_same(b, &f, remote, j, &inner)) == STET_FAILED) {
+        *status = STET_JOB_FAILED;
+        *value = failure(inner.message);
+        st = STET_OK;
+    } else if (st == STET_OK && (st = gather(&f, t, value, &inner)) == STET_OK) {
+        *status = STET_JOB_OK;
+    } else if (st == STET_NOT_FOUND || st == STET_INVALID || st == STET_LIMIT || st == STET_BUSY) {
+        *status = st == STET_BUSY ? STET_JOB_AGAIN : STET_JOB_ERROR; /* busy: this machine, not the job */
+        *value = failure(inner.message);
+        st = STET_OK;
+    }
+    if (st == STET_OK)
+        stet_error_clear(&inner);
+    stet_error_move(err, &inner);
+    stet_function_release(&f);
+    return st;
+}
+
+static stet_status local_poll(void *ctx, const stet_orch_job *j, stet_repo *remote, stet_job_status *status,
+                              stet_value *value, stet_error *err) {
     stet_backend_local *b = ctx;
     job *there;
     stet_status st = find(b, j->key, &there, err);
@@ -498,7 +567,7 @@ static stet_status local_poll(void *ctx, const stet_orch_job *j, stet_job_status
     if (!there)
         return STET_OK;
     if (there->refused) {
-        *status = STET_JOB_ERROR;
+        *status = b->one_of_many ? STET_JOB_AGAIN : STET_JOB_FAILED;
         *value = failure(there->refused);
         return STET_OK;
     }
@@ -510,26 +579,12 @@ static stet_status local_poll(void *ctx, const stet_orch_job *j, stet_job_status
         *status = STET_JOB_RUNNING;
         return STET_OK;
     }
-    if (e->state == STET_TASK_LOST) {
+    if (is_void(there->task)) {
         stet_local_collected(there->local, there->task);
         drop_job(b, there);
         return STET_OK;
     }
-    *status = STET_JOB_ERROR;
-    if (e->state == STET_TASK_REFUSED || e->exit.signalled || e->exit.code != 0) {
-        *value = ended_badly(there->task);
-        return STET_OK;
-    }
-    stet_error inner = STET_ERROR_INIT;
-    if (gather(b, j, there->task, value, &inner) == STET_OK)
-        *status = STET_JOB_OK;
-    else if (inner.status == STET_IO) { /* this disk, not the job */
-        stet_error_move(err, &inner);
-        return STET_IO;
-    } else
-        *value = failure(inner.message);
-    stet_error_clear(&inner);
-    return STET_OK;
+    return conclude(b, j, remote, there->task, status, value, err);
 }
 
 static void local_forget(void *ctx, const stet_orch_job *j) {
@@ -537,14 +592,8 @@ static void local_forget(void *ctx, const stet_orch_job *j) {
     job *there = known(b, j->key);
     if (!there)
         return;
-    if (there->task) {
+    if (there->task)
         stet_local_collected(there->local, there->task);
-        char *dir = scratch_dir(b, j->key);
-        if (stet_file_exists(dir) && stet_file_remove_tree(dir, NULL) != STET_OK) {
-            /* the next job of this key empties it */
-        }
-        stet_free(dir);
-    }
     drop_job(b, there);
 }
 

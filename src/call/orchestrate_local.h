@@ -1,34 +1,33 @@
 /* orchestrate_local.h - the backend that runs jobs on this machine, under the supervisor of process/local.h.
  *
- *     stet_backend_local *b = stet_backend_local_open(dir, root); // .stet/local/calls, the project
+ *     stet_backend_local *b = stet_backend_local_open(dir, root, false); // .stet/local/calls, the project
  *     stet_orch o = {.remote = repo, .backend = &stet_backend_local_kind, .backend_ctx = b, .owner = me};
  *     stet_orch_answer a;
  *     stet_status status = stet_orch_poll(&o, &job, &a, &err);
  *     stet_backend_local_close(b); // running jobs continue
  *
- * A function is a URI, dml+exec://stet-exec-local/PROGRAM?OPTIONS:
+ * Functions are those of call/function.h. A job runs in a directory of its own (process/local.h), in which there is
+ * nothing but the code of the call, as its node holds it: staged from the record, whatever the project has by now. With
+ * in-place=true it runs in the project itself, one job at a time, and only if the files there are those that the call
+ * was made with.
  *
- *   PROGRAM         a bare name is looked up in $PATH; a name with a slash is relative to the project; //usr/bin/x is
- *                   /usr/bin/x
- *   arg=TEXT        an argument; any number, in order
- *   command=TEXT    instead of PROGRAM: a line for sh -c
- *   cwd=PATH        the working directory, relative to the project, which is the default
- *   scratch=true    run in a new empty directory, which is removed afterwards
- *   env=NAME        pass this variable on; env=NAME=VALUE sets it. PATH, HOME, USER, LOGNAME, SHELL and TMPDIR are
- *                   always passed on, others never
- *   timeout=10m, max-memory=2G, max-cpu=5m, max-file-size=1G
- *                   limits
- *   stdin=null      no standard input; otherwise it is the arguments of the call, as a JSON array
- *   stdout=text     the result is the text itself; otherwise the output is parsed as JSON (no output at all is null)
- *   file=PATH       a file that it makes, relative to its working directory; any number. The result is then
- *                   {"files":{PATH:{"/":{"bytes@1":...}}},"stdout":...}
- *   v=TEXT          ignored: stands for a version of the program, because a call is identified by its function and its
- *                   arguments and not by the content of the program
+ * What becomes of a job:
  *
- * Any other option is refused.
+ *   it exits 0, and what it printed and its files are a value      STET_JOB_OK
+ *   it exits 0 without one of its files, or with other output      STET_JOB_ERROR, kept like a result
+ *   it exits with another status                                   STET_JOB_ERROR
+ *   it exits with 75 or a status of retry-on                       STET_JOB_AGAIN
+ *   a signal from outside ends it (KILL, TERM, HUP, INT, QUIT)     STET_JOB_AGAIN
+ *   another signal ends it, or its timeout or limit does           STET_JOB_FAILED
+ *   it can't be started                                            STET_JOB_FAILED; for a worker STET_JOB_AGAIN
+ *   this machine can't copy its files                              STET_JOB_AGAIN
+ *   its supervisor is killed, or somebody cancels it               STET_JOB_GONE
  *
- * A job that fails (by its exit status, by a signal, by a timeout or because it could not be started) has the result
- * {"error":{"message","exit"|"signal"?,"timedOut"?,"stderr"}} with the end of its standard error.
+ * A shell reports the signal that ended its last command as an exit status above 128. For `command=` that counts as the
+ * signal.
+ *
+ * A job that does not succeed has the result {"error":{"message","exit"|"signal"?,"timedOut"?,"stderr","hint"?}} with
+ * the end of its standard error. The hint names a file of the project that the job did not have.
  */
 #ifndef STET_EXEC_ORCHESTRATE_LOCAL_H
 #define STET_EXEC_ORCHESTRATE_LOCAL_H
@@ -38,7 +37,8 @@
 typedef struct stet_backend_local stet_backend_local;
 extern const stet_backend stet_backend_local_kind;
 
-stet_backend_local *stet_backend_local_open(const char *dir, const char *root);
+/* `one_of_many`: other machines take jobs too, so one that can't be started here is worth another try. */
+stet_backend_local *stet_backend_local_open(const char *dir, const char *root, bool one_of_many);
 void stet_backend_local_close(stet_backend_local *b); /* NULL is fine */
 /* Waits until a job that was submitted through this handle has ended, at most timeout_ms. */
 void stet_backend_local_wait(stet_backend_local *b, int timeout_ms);

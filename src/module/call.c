@@ -2,7 +2,9 @@
  *
  *     {"type": "call", "function": "dml+exec://stet-exec-local/sort", "args": ["rows"], "timeout": "10m"}
  *
- * The inputs are the arguments, in the order of `args`, or else of their names. The call is cached, claimed and resumed
+ * The inputs are the arguments, in the order of `args`, or else of their names. Inputs that `args` leaves out are not
+ * passed, but count. Files of the project that the function names are read as documents, whether they exist or not: a
+ * change makes the action outdated, and another call. The call is cached, claimed and resumed
  * like every other (call/executor.h): the call itself finds a run that died, so nothing is remembered here. As with a
  * command, the result counts only if the inputs, read again on the newest state, still make the same call.
  *
@@ -17,6 +19,10 @@
 #include "base/units.h"
 #include "base/vec.h"
 #include "call/calls.h"
+#include "call/function.h"
+#include "files/files.h"
+#include "files/glob.h"
+#include "files/path.h"
 #include "module/kinds.h"
 #include "project/project.h"
 
@@ -108,6 +114,39 @@ static stet_status call_fingerprint(void *state, stet_value descriptor, stet_has
     return STET_OK;
 }
 
+typedef struct naming {
+    stet_named_fn each;
+    void *ctx;
+} naming;
+
+/* A word may be a file; what files= says is one. */
+static void name_file(void *ctx, const char *path, bool pattern, bool declared) {
+    naming *n = ctx;
+    char *below = stet_asprintf("%s/**", path);
+    if (!pattern)
+        n->each(n->ctx, declared ? STET_NAMED_READ : STET_NAMED_GUESS, path, NULL);
+    else {
+        if (stet_glob_check(path, NULL) == STET_OK)
+            n->each(n->ctx, STET_NAMED_PATTERN, path, NULL);
+        if (declared && stet_glob_check(below, NULL) == STET_OK)
+            n->each(n->ctx, STET_NAMED_PATTERN, below, NULL);
+    }
+    stet_free(below);
+}
+
+static void call_names(const char *root, stet_value d, stet_value node, stet_named_fn each, void *ctx) {
+    stet_value v = stet_value_get(d, "function");
+    const char *function = text_of(&v);
+    stet_function f;
+    naming n = {each, ctx};
+    (void)root;
+    (void)node;
+    if (!function || !stet_calls_is_local(function) || stet_function_parse(function, &f, NULL) != STET_OK)
+        return;
+    stet_function_named(&f, name_file, &n);
+    stet_function_release(&f);
+}
+
 static stet_run *run_of(call_state *s, const stet_call *c) {
     for (size_t i = 0; i < s->active.len; i++)
         if (s->active.at[i]->call == c)
@@ -187,7 +226,98 @@ static void fail_run(call_run *r, stet_error *err) {
     stet_error_clear(err);
 }
 
-/* The node of the call, from the inputs as they are now. */
+/* Files that the function names, as documents. */
+typedef struct code_reads {
+    call_run *r;
+    stet_files *files;
+    stet_names fresh;  /* paths that nobody has followed yet */
+    bool new_patterns; /* the same for patterns */
+    stet_status status;
+    stet_error *err;
+} code_reads;
+
+static void read_code_doc(code_reads *c, const char *id) {
+    stet_value v;
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = stet_run_read_doc(c->r->run, id, &v, &inner);
+    if (status != STET_OK && status != STET_NOT_FOUND && status != STET_UNSUPPORTED && c->status == STET_OK) {
+        c->status = status;
+        stet_error_move(c->err, &inner);
+    }
+    stet_error_clear(&inner);
+}
+
+static void read_code(void *ctx, const char *path, bool pattern, bool declared) {
+    code_reads *c = ctx;
+    stet_look known;
+    (void)declared; /* the document of a directory stands for everything in it */
+    if (c->status != STET_OK)
+        return;
+    stet_buf glob = STET_BUF(0);
+    char *file = pattern ? NULL : stet_file_id(path);
+    if (pattern) {
+        stet_buf_str(&glob, STET_GLOB_PREFIX);
+        stet_path_escape(path, &glob);
+    }
+    const char *id = pattern ? stet_buf_cstr(&glob) : file;
+    /* A word that can't be the name of a file is none now and later. */
+    if (pattern && (stet_files_in_doubt(c->files, id) || !stet_files_follows(c->files, id)))
+        c->new_patterns |= stet_files_follow(c->files, id, NULL) == STET_OK;
+    else if (!pattern && !stet_files_known(c->files, path, &known) && stet_files_follow(c->files, id, NULL) == STET_OK)
+        *stet_vec_add(&c->fresh) = stet_strdup(path);
+    read_code_doc(c, id);
+    stet_buf_release(&glob);
+    stet_free(file);
+}
+
+/* Reads the documents of everything that the function names. What nobody has followed before is looked at first; that
+ * changes documents that this run has read, which are read again when the call has ended. */
+static stet_status read_code_docs(call_run *r, const char *function, stet_error *err) {
+    stet_function f;
+    stet_names found = {0};
+    code_reads c = {.r = r, .files = r->state->host.files, .err = err};
+    if (!c.files || !stet_calls_is_local(function) || stet_function_parse(function, &f, NULL) != STET_OK)
+        return STET_OK;
+    stet_function_named(&f, read_code, &c);
+    /* What a pattern matches now is read too: its document names the files and says nothing about them. */
+    if (c.status == STET_OK &&
+        stet_function_code(&f, stet_project_root(r->state->host.project), &found, NULL) == STET_OK)
+        for (size_t i = 0; i < found.len; i++)
+            read_code(&c, found.at[i], false, false);
+    if (c.status == STET_OK && c.fresh.len > 0)
+        c.status = stet_files_update(c.files, (const char *const *)c.fresh.at, NULL, c.fresh.len, err);
+    if (c.status == STET_OK && c.new_patterns)
+        c.status = stet_files_rematch(c.files, err);
+    if (c.status == STET_OK && (c.fresh.len > 0 || c.new_patterns))
+        c.status = stet_files_keep(c.files, err);
+    stet_names_release(&found);
+    stet_names_release(&c.fresh);
+    stet_function_release(&f);
+    return c.status;
+}
+
+/* The inputs that `order` leaves out, or null if it names all of them; the caller's. */
+static stet_value left_out(stet_value inputs, stet_value order) {
+    stet_value rest = stet_value_object();
+    for (size_t i = 0; i < stet_value_count(inputs); i++) {
+        size_t len, n;
+        const char *key = stet_value_key_at(inputs, i, &len);
+        bool passed = false;
+        for (size_t k = 0; k < stet_value_count(order) && !passed; k++) {
+            stet_value name = stet_value_at(order, k);
+            const char *text = stet_value_as_string(&name, &n);
+            passed = n == len && memcmp(text, key, len) == 0;
+        }
+        if (!passed)
+            stet_value_put_n(&rest, key, len, stet_value_retain(stet_value_at(inputs, i)));
+    }
+    if (stet_value_count(rest) > 0)
+        return rest;
+    stet_value_release(rest);
+    return stet_value_null();
+}
+
+/* The node of the call, from the inputs and files as they are now. */
 static stet_status evaluate(call_run *r, stet_hash *node, stet_error *err) {
     stet_value d = stet_run_descriptor(r->run), order = stet_value_get(d, "args"), inputs,
                function = stet_value_get(d, "function");
@@ -201,7 +331,15 @@ static stet_status evaluate(call_run *r, stet_hash *node, stet_error *err) {
         stet_value name = named ? stet_value_at(order, i) : stet_value_null();
         args[i].value = named ? stet_value_get(inputs, stet_value_as_string(&name, NULL)) : stet_value_at(inputs, i);
     }
-    status = stet_calls_node(r->state->repo, stet_value_as_string(&function, NULL), args, n, node, err);
+    stet_calls_node_spec spec = {.root = stet_project_root(r->state->host.project),
+                                 .function = stet_value_as_string(&function, NULL),
+                                 .args = args,
+                                 .count = n,
+                                 .beside = named ? left_out(inputs, order) : stet_value_null()};
+    status = read_code_docs(r, spec.function, err);
+    if (status == STET_OK)
+        status = stet_calls_node(r->state->repo, &spec, node, err);
+    stet_value_release(spec.beside);
     stet_free(args);
     return status;
 }
@@ -352,5 +490,6 @@ const stet_module_kind stet_module_call = {.version = STET_MODULE_VERSION,
                                            .check = call_check,
                                            .use = call_use,
                                            .fingerprint = call_fingerprint,
+                                           .names = call_names,
                                            .start = call_start,
                                            .cancel = call_cancel};

@@ -39,8 +39,13 @@ static stet_status make_node(call_session *s, stet_value args, stet_hash *node, 
         if (status != STET_OK)
             stet_fail_in(err, "argument %zu", i + 1);
     }
+    stet_calls_node_spec spec = {.root = stet_project_root(s->project),
+                                 .function = stet_value_text_at(args, "function", &hold),
+                                 .args = given,
+                                 .count = n,
+                                 .beside = stet_value_null()};
     if (status == STET_OK)
-        status = stet_calls_node(s->repo, stet_value_text_at(args, "function", &hold), given, n, node, err);
+        status = stet_calls_node(s->repo, &spec, node, err);
     for (size_t i = 0; i < n; i++)
         stet_value_release(given[i].value);
     stet_free(given);
@@ -325,7 +330,7 @@ static const stet_param run_params[] = {
      .metavar = "N",
      .min = 0,
      .max = 1000,
-     .summary = "How often a transient failure is tried again"},
+     .summary = "How often a job or a poll that fails for now is tried again"},
     {.name = "timeout",
      .type = STET_PARAM_STRING,
      .metavar = "TIME",
@@ -401,11 +406,14 @@ const stet_op stet_ops_call[] = {
     {.name = "call run",
      .summary = "Call a function on arguments, or take the result that is there",
      .description =
-         "A call is known by its function and its arguments: the same call again gives the result that is there, also "
-         "a failure, and runs nothing. A call that is under way, in whatever process, is joined.\n\n"
+         "A call is known by its function, its arguments and the project's files that it runs: the same call again "
+         "gives the result that is there, also a failure that the program reported itself, and runs nothing. A call "
+         "that is under way, in whatever process, is joined.\n\n"
          "The function names an adapter, a program on $PATH that is asked how far the call is; stet-exec-local runs "
          "programs on this machine: dml+exec://stet-exec-local/PROGRAM?arg=A&arg=B. The arguments are its standard "
-         "input, as a JSON array; the JSON that it prints is the result.\n\n"
+         "input, as a JSON array; the JSON that it prints is the result. It runs in a directory of its own, with "
+         "copies "
+         "of the project's files that the function names.\n\n"
          "Ctrl-C stops the waiting and not the call. Exit status 1 if the call failed.",
      .params = run_params,
      .result_schema = CALL_SCHEMA,

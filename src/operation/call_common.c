@@ -224,6 +224,12 @@ void call_render(stet_render *r, stet_value call) {
         }
         stet_text_value(r, message);
         stet_buf_char(r->out, '\n');
+        stet_value hint = stet_value_get(failure, "hint");
+        if (stet_value_type(hint) == STET_TYPE_STRING) {
+            stet_buf_str(r->out, "hint: ");
+            text_of(r, hint);
+            stet_buf_char(r->out, '\n');
+        }
         size_t len;
         if (stet_value_type(said) == STET_TYPE_STRING && stet_value_as_string(&said, &len) && len > 0) {
             const char *text = stet_value_as_string(&said, &len);

@@ -132,9 +132,9 @@ const stet_op stet_ops_worker[] = {
     {.name = "worker",
      .summary = "Run calls that others have queued in a repository",
      .description =
-         "Takes calls from the repository, as many as --jobs at a time, runs them here as stet-exec-local does, in "
-         "this "
-         "project's directory, and publishes their results there. Any number of workers share the work of one "
+         "Takes calls from the repository, as many as --jobs at a time, runs them here as stet-exec-local does, "
+         "with the files that they were made with, and publishes their results there. Any number of workers share the "
+         "work of one "
          "repository: each call is run by one of them. A worker that dies keeps its calls until their leases have run "
          "out; then another takes them over, and what the first might still publish counts for nothing.\n\n"
          "Calls come there by `stet call run --remote`, or from projects whose config.toml says so. Ctrl-C ends the "

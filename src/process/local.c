@@ -28,6 +28,12 @@ typedef struct drive {
     size_t pending; /* tasks not collected */
 } drive;
 
+typedef struct collected {
+    bool there;
+    stet_status status;
+    char *message;
+} collected;
+
 struct stet_task {
     drive *d;
     int64_t number;
@@ -35,6 +41,7 @@ struct stet_task {
     char *node;
     STET_VEC(char *) outputs; /* as they stand in the journal: "%0A" for a newline */
     STET_VEC(char *) notes;
+    STET_VEC(collected) files;
     stet_proc_id proc;
     bool begun, started, collected, told;
     bool sure;       /* the session of `proc` is its own (os/proc.h) */
@@ -72,6 +79,9 @@ static void task_free(stet_task *t) {
     for (size_t i = 0; i < t->notes.len; i++)
         stet_free(t->notes.at[i]);
     stet_vec_release(&t->notes);
+    for (size_t i = 0; i < t->files.len; i++)
+        stet_free(t->files.at[i].message);
+    stet_vec_release(&t->files);
     stet_free(t->node);
     stet_free(t->message);
     stet_free(t);
@@ -98,8 +108,9 @@ static void forget(stet_local *l, stet_task *t) {
 /* One line without its newline. Lines that make no sense are passed over: a torn one is the last. */
 static void take_line(stet_local *l, drive *d, const char *line, size_t len) {
     char text[8192], key[80] = "";
-    long long number, time;
+    long long number, time, size, error_size;
     unsigned long long boot;
+    size_t index;
     int code, signalled, timed_out, at = 0;
     if (len >= sizeof text)
         len = sizeof text - 1;
@@ -117,6 +128,7 @@ static void take_line(stet_local *l, drive *d, const char *line, size_t len) {
         stet_task *t = stet_alloc_zero(sizeof *t);
         *t = (stet_task){.d = d, .number = number, .key = hash, .node = stet_strdup(text + at)};
         t->end.started_ns = time;
+        t->end.out_size = t->end.err_size = -1;
         *stet_vec_add(&l->tasks) = t;
         d->pending++;
     } else if (sscanf(text, "O %lld %n", &number, &at) == 1 && at > 0) {
@@ -147,6 +159,20 @@ static void take_line(stet_local *l, drive *d, const char *line, size_t len) {
             t->message = stet_strdup(text + at);
             t->end.message = t->message;
             take_end(l, t, STET_TASK_REFUSED);
+        }
+    } else if (sscanf(text, "P %lld %zu %lld", &number, &index, &size) == 3) {
+        stet_task *t = task_of(l, d, number);
+        if (t && index == t->files.len)
+            *stet_vec_add(&t->files) = (collected){.there = true};
+    } else if (sscanf(text, "M %lld %zu %d %n", &number, &index, &code, &at) == 3 && at > 0) {
+        stet_task *t = task_of(l, d, number);
+        if (t && index == t->files.len)
+            *stet_vec_add(&t->files) = (collected){.status = (stet_status)code, .message = stet_strdup(text + at)};
+    } else if (sscanf(text, "L %lld %lld %lld", &number, &size, &error_size) == 3) {
+        stet_task *t = task_of(l, d, number);
+        if (t) {
+            t->end.out_size = size;
+            t->end.err_size = error_size;
         }
     } else if (sscanf(text, "D %lld", &number) == 1) {
         stet_task *t = task_of(l, d, number);
@@ -458,6 +484,51 @@ static stet_status send_all(stet_local *l, const stet_buf *b, stet_error *err) {
     return STET_OK;
 }
 
+char *stet_local_work_path(const char *drive_dir, int64_t number) {
+    return stet_asprintf("%s/%lld.work", drive_dir, (long long)number);
+}
+
+char *stet_local_file_path(const char *drive_dir, int64_t number, size_t i) {
+    return stet_asprintf("%s/%lld.f%zu", drive_dir, (long long)number, i);
+}
+
+/* Every file gets the mode of a program: what a call names as a script is known by its content alone. */
+static stet_status stage_file(const char *work, const stet_local_file *f, stet_error *err) {
+    char *path = stet_file_join(work, f->path), *up = stet_file_dirname(path);
+    int fd = -1;
+    stet_status status = stet_file_mkdirs(up, 0755, err);
+    if (status == STET_OK && (fd = stet_sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0755)) < 0)
+        status = stet_fail_errno(err, errno, "cannot write %s", path);
+    if (status == STET_OK)
+        status = stet_file_write_all(fd, path, f->bytes, f->len, err);
+    if (fd >= 0)
+        stet_sys_close(fd);
+    stet_free(path);
+    stet_free(up);
+    return status;
+}
+
+/* Makes the command's own directory. `*cwd` and `*program` are where it runs and what runs; both the caller's. */
+static stet_status stage(const stet_local *l, int64_t number, const stet_local_request *r, char **cwd, char **program,
+                         stet_error *err) {
+    char *given = stet_local_work_path(l->own->dir, number), *work = NULL;
+    stet_status status = stet_file_mkdirs(given, 0700, err);
+    if (status == STET_OK)
+        status = stet_file_absolute(given, &work, err);
+    for (size_t i = 0; i < r->stage_count && status == STET_OK; i++)
+        status = stage_file(work, &r->stage[i], err);
+    if (status == STET_OK) {
+        *cwd = *r->cwd ? stet_file_join(work, r->cwd) : stet_strdup(work);
+        status = stet_file_mkdirs(*cwd, 0755, err);
+        const char *name = r->argv[0];
+        if (status == STET_OK && *name != '/' && strchr(name, '/'))
+            *program = stet_file_join(work, name);
+    }
+    stet_free(given);
+    stet_free(work);
+    return status;
+}
+
 stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_task **out, stet_error *err) {
     stet_status status = l->fd < 0 ? start_supervisor(l, err) : STET_OK;
     if (status != STET_OK)
@@ -478,6 +549,14 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
         if (status != STET_OK)
             return status;
     }
+    char *own_cwd = NULL, *own_program = NULL;
+    if (r->own_dir)
+        status = stage(l, number, r, &own_cwd, &own_program, err);
+    if (status != STET_OK) {
+        stet_free(own_cwd);
+        stet_free(own_program);
+        return status;
+    }
     char hex[STET_HASH_HEX];
     stet_hash_hex(r->key, hex);
     /* Names go into lines. */
@@ -490,20 +569,31 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
     stet_wire_int(&b, number);
     stet_wire_bytes(&b, hex, sizeof hex);
     stet_wire_bytes(&b, node, strlen(node) + 1);
-    stet_wire_bytes(&b, r->cwd, strlen(r->cwd) + 1);
+    const char *cwd = own_cwd ? own_cwd : r->cwd;
+    stet_wire_bytes(&b, cwd, strlen(cwd) + 1);
     const char *turn = r->in_turn ? l->turn : "";
     stet_wire_bytes(&b, turn, strlen(turn) + 1);
     stet_wire_bytes(&b, r->top ? r->top : "", r->top ? strlen(r->top) + 1 : 1);
+    stet_wire_bytes(&b, r->lock ? r->lock : "", r->lock ? strlen(r->lock) + 1 : 1);
     stet_wire_int(&b, r->input != NULL);
     stet_wire_int(&b, r->timeout_ms);
     stet_wire_int(&b, (int64_t)r->max_memory);
     stet_wire_int(&b, (int64_t)r->max_cpu_s);
     stet_wire_int(&b, (int64_t)r->max_file_size);
-    stet_wire_list(&b, r->argv);
+    stet_wire_int(&b, r->own_dir);
+    STET_VEC(const char *) argv = {0};
+    *stet_vec_add(&argv) = own_program ? own_program : r->argv[0];
+    for (size_t i = 1; argv.at[argv.len - 1]; i++)
+        *stet_vec_add(&argv) = r->argv[i];
+    stet_wire_list(&b, argv.at);
+    stet_vec_release(&argv);
     stet_wire_list(&b, r->envp);
     static const char *const none[] = {NULL};
     stet_wire_list(&b, r->outputs ? r->outputs : none);
     stet_wire_list(&b, r->notes ? r->notes : none);
+    stet_wire_list(&b, r->collect ? r->collect : none);
+    stet_free(own_cwd);
+    stet_free(own_program);
     status = send_all(l, &b, err);
     stet_buf_release(&b);
     if (status != STET_OK) {
@@ -513,6 +603,7 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
     stet_task *t = stet_alloc_zero(sizeof *t);
     *t = (stet_task){.d = l->own, .number = number, .key = r->key, .node = node};
     t->end.started_ns = stet_clock_ns();
+    t->end.out_size = t->end.err_size = -1;
     *stet_vec_add(&l->tasks) = t;
     l->own->pending++;
     l->running++;
@@ -675,13 +766,26 @@ void stet_task_output(const stet_task *t, bool error, size_t max, stet_buf *out)
     if (fd < 0)
         return;
     struct stat st;
-    size_t size = stet_sys_fstat(fd, &st) == 0 ? (size_t)st.st_size : 0, got = 0, want = size < max ? size : max;
+    int64_t ended = error ? t->end.err_size : t->end.out_size;
+    size_t size = stet_sys_fstat(fd, &st) == 0 ? (size_t)st.st_size : 0;
+    size = ended >= 0 && (size_t)ended < size ? (size_t)ended : size;
+    size_t got = 0, want = size < max ? size : max;
     char *room = stet_buf_reserve(out, want);
     if (room && stet_file_read_all(fd, "output", room, want, &got, NULL) == STET_OK)
         out->len += got;
     if (size > max)
         stet_buf_printf(out, "\n(%zu more bytes)\n", size - max);
     stet_sys_close(fd);
+}
+
+char *stet_task_file(const stet_task *t, size_t i, stet_error *err) {
+    if (i >= t->files.len)
+        stet_fail(err, STET_IO, "nobody knows what became of its file %zu", i + 1);
+    else if (!t->files.at[i].there)
+        stet_fail(err, t->files.at[i].status, "%s", t->files.at[i].message);
+    else
+        return stet_local_file_path(t->d->dir, t->number, i);
+    return NULL;
 }
 
 /* A line of the client's in the journal. */
@@ -746,6 +850,16 @@ void stet_local_collected(stet_local *l, stet_task *t) {
         unlink(path);
         stet_free(path);
     }
+    for (size_t i = 0; i < t->files.len; i++) {
+        char *path = stet_local_file_path(t->d->dir, t->number, i);
+        unlink(path);
+        stet_free(path);
+    }
+    char *work = stet_local_work_path(t->d->dir, t->number);
+    if (stet_file_exists(work) && stet_file_remove_tree(work, NULL) != STET_OK) {
+        /* it goes with the drive */
+    }
+    stet_free(work);
     /* Written down too: the next client must not take it for something that nobody has heard of. */
     write_down(t, 'C');
     forget(l, t);

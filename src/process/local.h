@@ -24,11 +24,16 @@
  *     N n text                            a note for the client that continues it; one line each
  *     S n boot stat                       started, as this process; the process writes it before it begins
  *     K n                                 somebody asked to end it: how it ends says nothing about it
+ *     P n i size                          it exited 0, and its i-th file to collect is complete in n.fI
+ *     M n i status text                   it exited 0, and its i-th file to collect is not there, or could not be copied
+ *     L n out err                         sizes of its standard output and error when it ended
  *     E n code signalled timed-out time   ended
  *     F n status time text                could not be started
  *     C n                                 collected; written by the client
  *   DIR/<drive>/alive                 locked by the supervisor for as long as it lives
  *   DIR/<drive>/n.out n.err n.in      standard streams
+ *   DIR/<drive>/n.work                its own directory, if it has one; removed by the supervisor when it has ended
+ *   DIR/<drive>/n.f0 n.f1 ...         the files that were collected when it ended
  *   DIR/turns, DIR/turn               a lock, and who runs commands now
  *
  * When its client ends, the supervisor stays until its last command has ended. The next client finds each command by
@@ -37,6 +42,10 @@
  *
  * Clients that share files take turns in running commands (stet_local_turn). A request that a client sent before it
  * died is not started in the turn of the next client: what that client finds in the journals is complete.
+ *
+ * A command that exited 0 has its files collected and its own directory removed before its end is recorded. So nobody
+ * who asks later can find a file that something else has written meanwhile, and nothing that a process left behind
+ * writes afterwards counts: streams are read up to the size that they had at the end.
  *
  * A command whose supervisor was killed too is found by its process identity, ended with everything that it started,
  * and reported as lost when all of that is gone. Collected drives are removed; so is what nobody has collected after 7
@@ -53,11 +62,26 @@
 typedef struct stet_local stet_local;
 typedef struct stet_task stet_task;
 
+/* A file that is written into a command's own directory before it starts. */
+typedef struct stet_local_file {
+    const char *path; /* relative, inside the directory */
+    const void *bytes;
+    size_t len;
+} stet_local_file;
+
 typedef struct stet_local_request {
     stet_hash key;    /* call id */
     const char *node; /* for people, and for finding commands that write the same files */
     const char *const *argv, *const *envp;
-    const char *cwd;
+    const char *cwd; /* with own_dir: relative to its own directory, and made there; "" is the directory itself */
+    /* Run it in a new directory, which has only the staged files in it. An argv[0] with a slash is a path in it. */
+    bool own_dir;
+    const stet_local_file *stage;
+    size_t stage_count;
+    /* Files that it makes, relative to `cwd`, or NULL: copied when it has exited 0 (stet_task_file). */
+    const char *const *collect;
+    /* Path of a lock that it holds while it runs, or NULL. It is begun at once and started when the lock is free. */
+    const char *lock;
     /* Paths that it writes, relative to `top`, or NULL. Another command that writes one of them finds this one. If one of
      * them is removed while it runs, its end says so. */
     const char *const *outputs;
@@ -84,6 +108,7 @@ typedef struct stet_task_end {
     bool removed;   /* one of its outputs was removed or moved away while it ran, by itself or by somebody else */
     bool cancelled; /* ended on request, by any client: how it ended says nothing about it */
     int64_t started_ns, ended_ns; /* UTC */
+    int64_t out_size, err_size;   /* of its standard streams when it ended; -1: not known */
     stet_status status;
     const char *message; /* if it was refused */
 } stet_task_end;
@@ -137,12 +162,19 @@ void stet_task_set_data(stet_task *t, void *data);
 void stet_task_output(const stet_task *t, bool error, size_t max, stet_buf *out);
 /* Path of the file with standard output or error. Caller frees. */
 char *stet_task_output_path(const stet_task *t, bool error);
+/* The i-th file that was to be collected, when the command has exited 0: its path, which the caller frees. NULL: it was
+ * not there or not a regular file (STET_NOT_FOUND, STET_INVALID), or could not be copied (another status). */
+char *stet_task_file(const stet_task *t, size_t i, stet_error *err);
 /* Ends a command and everything that it started: SIGTERM, and SIGKILL after `grace_ms`. Its end is reported like any
  * other. */
 void stet_local_cancel(stet_local *l, stet_task *t, int grace_ms);
 void stet_local_cancel_all(stet_local *l, int grace_ms);
 /* Forgets a task that is not running, and removes its files. */
 void stet_local_collected(stet_local *l, stet_task *t);
+
+/* For the supervisor: the own directory of command n, and its i-th collected file. Caller frees. */
+char *stet_local_work_path(const char *drive, int64_t number);
+char *stet_local_file_path(const char *drive, int64_t number, size_t i);
 
 /* For the supervisor: the lock of the turns, and whose turn it is ("": nobody's). */
 #define STET_TURN_SIZE 33

@@ -9,7 +9,8 @@
  *      must wait for it or end it.
  *   3. Where the kernel tells, an output that is removed while its command runs is recorded before its end: what the
  *      command writes after that is not all that it has written.
- *   4. A command that was stopped, or that failed, has ended when everything that it started has. One that exited 0 may
+ *   4. The files of a command are collected, and its own directory is removed, before its end is recorded.
+ *   5. A command that was stopped, or that failed, has ended when everything that it started has. One that exited 0 may
  *      leave processes behind.
  */
 
@@ -38,7 +39,29 @@ typedef struct child {
     int64_t ended_ns;
     stet_watch *watch;  /* directories of its outputs, or NULL */
     stet_names outputs; /* absolute */
+    bool own_dir;
+    stet_names collect; /* absolute */
+    stet_lock *lock;    /* NULL: none */
 } child;
+
+/* What was asked for. Pointers point into the request. */
+typedef struct request {
+    int64_t number;
+    const char *key, *node, *cwd, *turn, *top, *lock;
+    int64_t has_input, timeout, memory, cpu, file, own_dir;
+    STET_VEC(const char *) words;
+    size_t at[5]; /* where in `words` are: the command, its environment, what it writes, notes, files to collect */
+} request;
+
+/* A command that waits for its lock. */
+typedef struct waiter {
+    int64_t number;
+    char *bytes; /* of the request */
+    size_t len;
+    stet_lock *lock;
+} waiter;
+
+#define LOCK_LOOK_US 20000 /* how often a lock that others hold is tried */
 
 typedef struct supervisor {
     int client; /* -1: gone */
@@ -47,6 +70,7 @@ typedef struct supervisor {
     stet_lock *turns; /* NULL before the first request that names its turn */
     stet_buf in;
     STET_VEC(child) children;
+    STET_VEC(waiter) waiting;
     STET_VEC(struct pollfd) polls;
 } supervisor;
 
@@ -149,97 +173,255 @@ static bool was_removed(child *c) {
 static void child_release(child *c) {
     stet_watch_close(c->watch);
     stet_names_release(&c->outputs);
+    stet_names_release(&c->collect);
+    stet_lock_close(c->lock);
 }
 
-static void start(supervisor *s, stet_wire *w) {
-    int64_t number = stet_wire_take_int(w);
-    const char *key = stet_wire_take_text(w), *node = stet_wire_take_text(w), *cwd = stet_wire_take_text(w),
-               *turn = stet_wire_take_text(w), *top = stet_wire_take_text(w);
-    int64_t has_input = stet_wire_take_int(w), timeout = stet_wire_take_int(w), memory = stet_wire_take_int(w),
-            cpu = stet_wire_take_int(w), file = stet_wire_take_int(w);
-    STET_VEC(const char *) words = {0};
-    size_t at[4] = {0};
-    for (int k = 0; k < 4; k++) { /* the command, its environment, what it writes, notes */
-        at[k] = words.len;
+/* False: the request makes no sense. */
+static bool take_request(stet_wire *w, request *r) {
+    *r = (request){.number = stet_wire_take_int(w)};
+    r->key = stet_wire_take_text(w);
+    r->node = stet_wire_take_text(w);
+    r->cwd = stet_wire_take_text(w);
+    r->turn = stet_wire_take_text(w);
+    r->top = stet_wire_take_text(w);
+    r->lock = stet_wire_take_text(w);
+    r->has_input = stet_wire_take_int(w);
+    r->timeout = stet_wire_take_int(w);
+    r->memory = stet_wire_take_int(w);
+    r->cpu = stet_wire_take_int(w);
+    r->file = stet_wire_take_int(w);
+    r->own_dir = stet_wire_take_int(w);
+    for (int k = 0; k < 5; k++) {
+        r->at[k] = r->words.len;
         for (int64_t n = stet_wire_take_int(w); n > 0 && !w->bad; n--)
-            *stet_vec_add(&words) = stet_wire_take_text(w);
-        *stet_vec_add(&words) = NULL;
+            *stet_vec_add(&r->words) = stet_wire_take_text(w);
+        *stet_vec_add(&r->words) = NULL;
     }
-    if (w->bad) {
-        stet_vec_release(&words);
-        return;
-    }
+    if (w->bad)
+        stet_vec_release(&r->words);
+    return !w->bad;
+}
+
+/* A message as the rest of a line. */
+static void end_line(stet_buf *line, const char *message) {
+    size_t from = line->len;
+    stet_buf_str(line, message);
+    for (size_t i = from; i < line->len; i++)
+        line->data[i] = line->data[i] == '\n' ? ' ' : line->data[i];
+    stet_buf_str(line, "\n");
+}
+
+/* It will not be started. `err` is taken over. */
+static void refuse(supervisor *s, int64_t number, bool cancelled, stet_error *err) {
+    stet_buf line = STET_BUF(0);
+    if (cancelled)
+        stet_buf_printf(&line, "K %lld\n", (long long)number);
+    stet_buf_printf(&line, "F %lld %d %lld ", (long long)number, (int)err->status, (long long)stet_clock_ns());
+    end_line(&line, err->message);
+    say(s, line.data);
+    stet_buf_release(&line);
+    stet_error_clear(err);
+}
+
+/* Records the request, in its turn. False: it was refused. */
+static bool begin(supervisor *s, const request *r) {
     stet_buf line = STET_BUF(0);
     stet_error err = STET_ERROR_INIT;
-    child c = {.number = number};
-    bool ours = begin_turn(s, turn), known = false;
+    bool ours = begin_turn(s, r->turn), known = false;
     if (ours) {
-        stet_buf_printf(&line, "B %lld %s %lld %s\n", (long long)number, key, (long long)stet_clock_ns(), node);
+        stet_buf_printf(&line, "B %lld %s %lld %s\n", (long long)r->number, r->key, (long long)stet_clock_ns(),
+                        r->node);
         size_t first = line.len;
-        for (size_t i = at[2]; words.at[i]; i++) {
-            stet_buf_printf(&line, "O %lld ", (long long)number);
-            add_path(&line, words.at[i]);
+        for (size_t i = r->at[2]; r->words.at[i]; i++) {
+            stet_buf_printf(&line, "O %lld ", (long long)r->number);
+            add_path(&line, r->words.at[i]);
             stet_buf_add(&line, "\n", 1);
         }
-        for (size_t i = at[3]; words.at[i]; i++)
-            stet_buf_printf(&line, "N %lld %s\n", (long long)number, words.at[i]);
+        for (size_t i = r->at[3]; r->words.at[i]; i++)
+            stet_buf_printf(&line, "N %lld %s\n", (long long)r->number, r->words.at[i]);
         known = record(s, stet_buf_cstr(&line));
+        if (!known)
+            stet_fail_errno(&err, errno, "cannot write to the journal in %s", s->dir);
         tell(s, line.data, first); /* the client knows the rest, and may still be sending: it must not have to listen */
-    }
+    } else
+        stet_fail(&err, STET_CANCELLED, "somebody else runs commands now");
     end_turn(s);
-    stet_buf_clear(&line);
-    int in = known && has_input ? stream(s, number, "in", O_RDONLY) : -1;
-    int out = known ? stream(s, number, "out", O_WRONLY | O_CREAT | O_TRUNC) : -1,
-        errors = known ? stream(s, number, "err", O_WRONLY | O_CREAT | O_TRUNC) : -1;
+    stet_buf_release(&line);
+    if (!ours || !known)
+        refuse(s, r->number, !ours, &err);
+    return ours && known;
+}
+
+/* Starts what was begun. `lock` is taken over. */
+static void launch(supervisor *s, const request *r, stet_lock *lock) {
+    stet_error err = STET_ERROR_INIT;
+    child c = {.number = r->number, .own_dir = r->own_dir != 0, .lock = lock};
+    int in = r->has_input ? stream(s, r->number, "in", O_RDONLY) : -1;
+    int out = stream(s, r->number, "out", O_WRONLY | O_CREAT | O_TRUNC),
+        errors = stream(s, r->number, "err", O_WRONLY | O_CREAT | O_TRUNC);
     stet_status status = STET_OK;
-    if (!ours)
-        status = stet_fail(&err, STET_CANCELLED, "somebody else runs commands now");
-    else if (!known)
-        status = stet_fail_errno(&err, errno, "cannot write to the journal in %s", s->dir);
-    else if (out < 0 || errors < 0 || (has_input && in < 0))
+    if (out < 0 || errors < 0 || (r->has_input && in < 0))
         status = stet_fail_errno(&err, errno, "cannot open its standard streams in %s", s->dir);
     char announce[64];
-    snprintf(announce, sizeof announce, "S %lld %llu ", (long long)number, (unsigned long long)stet_proc_self().boot);
-    stet_proc_opts o = {.argv = words.at,
-                        .envp = words.at + at[1],
-                        .cwd = cwd,
+    snprintf(announce, sizeof announce, "S %lld %llu ", (long long)r->number,
+             (unsigned long long)stet_proc_self().boot);
+    stet_proc_opts o = {.argv = r->words.at,
+                        .envp = r->words.at + r->at[1],
+                        .cwd = r->cwd,
                         .stdin_fd = in,
                         .stdout_fd = out,
                         .stderr_fd = errors,
                         .new_session = true,
-                        .max_memory = (uint64_t)memory,
-                        .max_cpu_s = (uint64_t)cpu,
-                        .max_file_size = (uint64_t)file,
+                        .max_memory = (uint64_t)r->memory,
+                        .max_cpu_s = (uint64_t)r->cpu,
+                        .max_file_size = (uint64_t)r->file,
                         .announce = announce,
                         .announce_fd = s->journal};
     if (status == STET_OK) {
-        watch_outputs(&c, top, words.at + at[2]);
+        watch_outputs(&c, r->top, r->words.at + r->at[2]);
+        for (size_t i = r->at[4]; r->words.at[i]; i++)
+            *stet_vec_add(&c.collect) = stet_file_join(r->cwd, r->words.at[i]);
         status = stet_proc_spawn(&o, &c.proc, &err);
-        if (status != STET_OK)
-            child_release(&c);
     }
     if (status == STET_OK) {
-        if (timeout > 0)
-            c.deadline_us = stet_clock_monotonic_us() + timeout * 1000;
+        if (r->timeout > 0)
+            c.deadline_us = stet_clock_monotonic_us() + r->timeout * 1000;
         *stet_vec_add(&s->children) = c;
     } else {
-        if (!ours)
-            stet_buf_printf(&line, "K %lld\n", (long long)number);
-        stet_buf_printf(&line, "F %lld %d %lld ", (long long)number, (int)status, (long long)stet_clock_ns());
-        size_t from = line.len;
-        stet_buf_str(&line, err.message);
-        for (size_t i = from; i < line.len; i++)
-            line.data[i] = line.data[i] == '\n' ? ' ' : line.data[i];
-        stet_buf_str(&line, "\n");
-        say(s, line.data);
+        child_release(&c);
+        refuse(s, r->number, false, &err);
     }
-    stet_error_clear(&err);
-    stet_buf_release(&line);
-    stet_vec_release(&words);
     const int fds[] = {in, out, errors};
     for (int i = 0; i < 3; i++)
         if (fds[i] >= 0)
             close(fds[i]);
+}
+
+static void start(supervisor *s, stet_wire *w) {
+    size_t from = w->at;
+    request r;
+    if (!take_request(w, &r))
+        return;
+    stet_error err = STET_ERROR_INIT;
+    stet_lock *lock = NULL;
+    if (begin(s, &r)) {
+        if (!*r.lock)
+            launch(s, &r, NULL);
+        else if (stet_lock_open(r.lock, STET_LOCK_PLAIN, &lock, &err) != STET_OK)
+            refuse(s, r.number, false, &err);
+        else {
+            waiter *next = stet_vec_add(&s->waiting);
+            *next = (waiter){.number = r.number, .len = w->len - from, .lock = lock};
+            next->bytes = stet_alloc(next->len);
+            memcpy(next->bytes, w->bytes + from, next->len);
+        }
+    }
+    stet_vec_release(&r.words);
+}
+
+static void drop_waiter(supervisor *s, size_t i) {
+    stet_free(s->waiting.at[i].bytes);
+    s->waiting.at[i] = s->waiting.at[--s->waiting.len];
+}
+
+/* Has another client written that it gave the command up? It can't signal what has not been started. */
+static bool given_up(const supervisor *s, int64_t number) {
+    char *journal = stet_file_join(s->dir, "journal"), line[32];
+    stet_buf b = STET_BUF(0);
+    snprintf(line, sizeof line, "\nK %lld\n", (long long)number);
+    bool found = stet_file_read(journal, 0, &b, NULL) == STET_OK && strstr(stet_buf_cstr(&b), line) != NULL;
+    stet_buf_release(&b);
+    stet_free(journal);
+    return found;
+}
+
+/* Starts every command whose lock is free. */
+static void try_locks(supervisor *s) {
+    for (size_t i = s->waiting.len; i-- > 0;) {
+        waiter *n = &s->waiting.at[i];
+        stet_error err = STET_ERROR_INIT;
+        stet_status status = stet_lock_take(n->lock, STET_LOCK_EXCLUSIVE, 0, &err);
+        if (status == STET_BUSY) {
+            stet_error_clear(&err);
+            continue;
+        }
+        stet_wire w = {n->bytes, n->len, 0, false};
+        request r;
+        bool whole = take_request(&w, &r), gone = given_up(s, n->number);
+        if (status == STET_OK && (gone || !whole))
+            status = stet_fail(&err, STET_CANCELLED, "it was cancelled before it was started");
+        if (status == STET_OK)
+            launch(s, &r, n->lock);
+        else {
+            stet_lock_close(n->lock);
+            refuse(s, n->number, gone, &err);
+        }
+        if (whole)
+            stet_vec_release(&r.words);
+        drop_waiter(s, i);
+    }
+}
+
+/* Copies the i-th file to where its client finds it. */
+static stet_status collect_one(const supervisor *s, const child *c, size_t i, int64_t *size, stet_error *err) {
+    const char *from = c->collect.at[i];
+    struct stat st;
+    int fd = stet_sys_open(from, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENXIO))
+        return stet_fail(err, STET_NOT_FOUND, "exited 0 without creating it");
+    if (fd < 0 && errno == EACCES)
+        return stet_fail(err, STET_INVALID, "it can't be read");
+    if (fd < 0)
+        return stet_fail_errno(err, errno, "cannot open it");
+    stet_status status = stet_sys_fstat(fd, &st) != 0 ? stet_fail_errno(err, errno, "cannot look at it")
+                         : !S_ISREG(st.st_mode)       ? stet_fail(err, STET_INVALID, "not a regular file")
+                                                      : STET_OK;
+    char *to = stet_local_file_path(s->dir, c->number, i);
+    if (status == STET_OK)
+        status = stet_file_copy_open(fd, from, to, 0600, err);
+    if (status == STET_OK && stet_sys_stat(to, &st) == 0)
+        *size = (int64_t)st.st_size;
+    stet_free(to);
+    stet_sys_close(fd);
+    return status;
+}
+
+static int64_t stream_size(supervisor *s, int64_t number, const char *suffix) {
+    struct stat st;
+    int fd = stream(s, number, suffix, O_RDONLY);
+    int64_t size = fd >= 0 && stet_sys_fstat(fd, &st) == 0 ? (int64_t)st.st_size : -1;
+    if (fd >= 0)
+        close(fd);
+    return size;
+}
+
+/* 4. */
+static void collect(supervisor *s, child *c) {
+    stet_buf line = STET_BUF(0);
+    bool fine = !c->exit.signalled && c->exit.code == 0 && !c->timed_out;
+    for (size_t i = 0; i < c->collect.len && fine; i++) {
+        stet_error err = STET_ERROR_INIT;
+        int64_t size = 0;
+        if (collect_one(s, c, i, &size, &err) == STET_OK)
+            stet_buf_printf(&line, "P %lld %zu %lld\n", (long long)c->number, i, (long long)size);
+        else {
+            stet_buf_printf(&line, "M %lld %zu %d ", (long long)c->number, i, (int)err.status);
+            end_line(&line, err.message);
+        }
+        stet_error_clear(&err);
+    }
+    stet_buf_printf(&line, "L %lld %lld %lld\n", (long long)c->number, (long long)stream_size(s, c->number, "out"),
+                    (long long)stream_size(s, c->number, "err"));
+    say(s, stet_buf_cstr(&line));
+    stet_buf_release(&line);
+    if (c->own_dir) {
+        char *work = stet_local_work_path(s->dir, c->number);
+        if (stet_file_remove_tree(work, NULL) != STET_OK) {
+            /* something that it left running still writes there: it goes with the drive */
+        }
+        stet_free(work);
+    }
 }
 
 static size_t signal_all(const supervisor *s, const child *c, int signal_number) {
@@ -263,6 +445,14 @@ static void cancel(supervisor *s, stet_wire *w) {
             snprintf(line, sizeof line, "K %lld\n", (long long)s->children.at[i].number);
             say(s, line); /* before its end: whoever finds that must know why */
             stop(s, &s->children.at[i], grace * 1000);
+        }
+    for (size_t i = s->waiting.len; i-- > 0 && !w->bad;)
+        if (number < 0 || s->waiting.at[i].number == number) {
+            stet_error err = STET_ERROR_INIT;
+            stet_fail(&err, STET_CANCELLED, "it was cancelled before it was started");
+            stet_lock_close(s->waiting.at[i].lock);
+            refuse(s, s->waiting.at[i].number, true, &err);
+            drop_waiter(s, i);
         }
 }
 
@@ -324,6 +514,7 @@ static void reap(supervisor *s) {
             snprintf(line, sizeof line, "D %lld\n", (long long)c->number);
             say(s, line);
         }
+        collect(s, c);
         child_release(c);
         snprintf(line, sizeof line, "E %lld %d %d %d %lld\n", (long long)c->number, c->exit.code, c->exit.signalled,
                  c->timed_out, (long long)c->ended_ns);
@@ -334,7 +525,7 @@ static void reap(supervisor *s) {
 
 /* Milliseconds until a deadline; -1: none. */
 static int patience(const supervisor *s) {
-    int64_t next = 0, now = stet_clock_monotonic_us();
+    int64_t now = stet_clock_monotonic_us(), next = s->waiting.len > 0 ? now + LOCK_LOOK_US : 0;
     for (size_t i = 0; i < s->children.len; i++) {
         const child *c = &s->children.at[i];
         int64_t at = c->kill_us && !c->killed ? c->kill_us : c->deadline_us;
@@ -372,7 +563,7 @@ int stet_supervisor_run(int fd, const char *dir) {
                 stet_lock_take(lock, STET_LOCK_EXCLUSIVE, 0, NULL) == STET_OK;
     if (fine)
         say(&s, "R\n"); /* ready */
-    while (fine && (s.client >= 0 || s.children.len > 0)) {
+    while (fine && (s.client >= 0 || s.children.len > 0 || s.waiting.len > 0)) {
         stet_vec_clear(&s.polls);
         *stet_vec_add(&s.polls) = (struct pollfd){s.client, POLLIN, 0};
         for (size_t i = 0; i < s.children.len; i++)
@@ -382,6 +573,7 @@ int stet_supervisor_run(int fd, const char *dir) {
             break;
         if (s.client >= 0 && s.polls.at[0].revents)
             read_client(&s);
+        try_locks(&s);
         reap(&s);
     }
     stet_lock_close(lock);
@@ -390,6 +582,7 @@ int stet_supervisor_run(int fd, const char *dir) {
     stet_free(alive);
     stet_buf_release(&s.in);
     stet_vec_release(&s.children);
+    stet_vec_release(&s.waiting);
     stet_vec_release(&s.polls);
     return fine ? 0 : 1;
 }

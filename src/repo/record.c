@@ -134,6 +134,34 @@ static const char *check_datum(stet_value r) {
     return "unknown kind of datum";
 }
 
+/* A relative path without empty, "." and ".." parts. It is the name of a file, so it is not normalised. */
+static bool is_file_name(const char *path, size_t len) {
+    size_t from = 0;
+    if (memchr(path, 0, len))
+        return false;
+    for (size_t i = 0; i <= len; i++) {
+        if (i < len && path[i] != '/')
+            continue;
+        size_t n = i - from;
+        if (n == 0 || (n == 1 && path[from] == '.') || (n == 2 && memcmp(path + from, "..", 2) == 0))
+            return false;
+        from = i + 1;
+    }
+    return true;
+}
+
+static bool is_code(stet_value code) {
+    if (stet_value_type(code) != STET_TYPE_OBJECT || stet_value_count(code) == 0)
+        return false;
+    for (size_t i = 0; i < stet_value_count(code); i++) {
+        size_t len;
+        const char *path = stet_value_key_at(code, i, &len);
+        if (!is_file_name(path, len) || !is_id(stet_value_at(code, i)))
+            return false;
+    }
+    return true;
+}
+
 static const char *check_node(stet_value r) {
     stet_value kind = stet_value_get(r, "kind");
     if (stet_value_text_is(kind, "literal") || stet_value_text_is(kind, "import"))
@@ -143,8 +171,16 @@ static const char *check_node(stet_value r) {
     bool builtin = stet_value_text_is(kind, "builtin");
     if (!builtin && !stet_value_text_is(kind, "call"))
         return "unknown kind of node";
-    stet_value function = stet_value_get(r, "function");
-    if (stet_value_count(r) != 4 || !is_uri(function) || !ids_of(stet_value_get(r, "inputs")))
+    stet_value function = stet_value_get(r, "function"), code;
+    stet_value beside;
+    bool has_code = !builtin && stet_value_find(r, "code", 4, &code);
+    bool has_beside = !builtin && stet_value_find(r, "beside", 6, &beside);
+    if (has_beside && !is_id(beside))
+        return "what stands beside the inputs of a call is an id";
+    if (has_code && !is_code(code))
+        return "the code of a call is an object of ids by relative paths, and not empty";
+    if (stet_value_count(r) != 4 + (size_t)has_code + (size_t)has_beside || !is_uri(function) ||
+        !ids_of(stet_value_get(r, "inputs")))
         return "a call has a function, a canonical URI, and inputs, ids";
     return builtin == reserved(function) ? NULL : "functions of dml: are builtins, and all others are calls";
 }
@@ -340,6 +376,8 @@ void stet_record_named(stet_value r, stet_record_type type, stet_record_list *ou
         name(out, stet_value_get(r, "target"),
              stet_value_text_is(kind, "import") ? STET_RECORD_DAG : STET_RECORD_DATUM);
         name_each(out, stet_value_get(r, "inputs"), STET_RECORD_NODE);
+        name_each(out, stet_value_get(r, "code"), STET_RECORD_DATUM);
+        name(out, stet_value_get(r, "beside"), STET_RECORD_DATUM);
         break;
     case STET_RECORD_DAG:
         name(out, stet_value_get(r, "root"), STET_RECORD_NODE);
@@ -530,6 +568,11 @@ stet_status stet_node_literal(stet_hash datum, const stet_record_sink *sink, ste
 
 stet_status stet_node_call(const char *function, const stet_hash *inputs, size_t count, const stet_record_sink *sink,
                            stet_hash *id, stet_error *err) {
+    return stet_node_call_with(function, inputs, count, NULL, sink, id, err);
+}
+
+stet_status stet_node_call_with(const char *function, const stet_hash *inputs, size_t count, const stet_node_more *more,
+                                const stet_record_sink *sink, stet_hash *id, stet_error *err) {
     stet_value uri;
     stet_status status = take_uri(function, strlen(function), &uri, err);
     if (status != STET_OK)
@@ -540,6 +583,10 @@ stet_status stet_node_call(const char *function, const stet_hash *inputs, size_t
     stet_value_put(&r, "kind", stet_value_string(reserved(uri) ? "builtin" : "call"));
     stet_value_put(&r, "function", uri);
     stet_value_put(&r, "inputs", list);
+    if (more && stet_value_count(more->code) > 0)
+        stet_value_put(&r, "code", stet_value_retain(more->code));
+    if (more && more->beside)
+        stet_value_put(&r, "beside", stet_hash_text(*more->beside));
     return make(r, STET_RECORD_NODE, sink, id, err);
 }
 

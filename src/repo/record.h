@@ -14,7 +14,8 @@
  *   {"kind":"literal","target":DATUM,"type":"node"}
  *       also import (target: a DAG)
  *   {"function":URI,"inputs":[NODE...],"kind":"call","type":"node"}
- *       also builtin
+ *       also builtin; a call may have "code":{PATH:DATUM...} too: the content of the files that it runs; and
+ *       "beside":DATUM: values that count but are not passed to the function
  *   {"names":{NAME:NODE...},"root":NODE,"type":"dag"}
  *   {"attempt":N,"node":NODE,"result":DAG,"status":"ok"|"error","timings":{NAME:MS...},"type":"exec"}
  *   {"dags":{NAME:DAG...},"type":"tree"}
@@ -34,7 +35,8 @@
  *     each key once.
  *   - URIs that begin with `dml:` are reserved for stet.
  *
- * A call's id depends only on its function and on the ids of its inputs: names are not part of it.
+ * A call's id depends only on these fields: names are not part of it. The
+ * paths of `code` are relative, without empty, "." and ".." parts; its data are of kind bytes.
  *
  * A record that is read is checked completely: its hash, that its text is canonical, and its fields. A record that
  * can't be verified is STET_CORRUPT, with its id, and is never handed out.
@@ -109,6 +111,14 @@ STET_CHECKED stet_status stet_node_literal(stet_hash datum, const stet_record_si
                                            stet_error *err);
 STET_CHECKED stet_status stet_node_call(const char *function, const stet_hash *inputs, size_t count,
                                         const stet_record_sink *sink, stet_hash *id, stet_error *err);
+/* The same with what else identifies the call. */
+typedef struct stet_node_more {
+    stet_value code;         /* an object {PATH: id of a datum in hex}; empty or null: none */
+    const stet_hash *beside; /* a datum; NULL: none */
+} stet_node_more;
+STET_CHECKED stet_status stet_node_call_with(const char *function, const stet_hash *inputs, size_t count,
+                                             const stet_node_more *more, const stet_record_sink *sink, stet_hash *id,
+                                             stet_error *err);
 /* `names` is an object {NAME: id in hex}, or null. */
 STET_CHECKED stet_status stet_dag_id(stet_hash root, stet_value names, const stet_record_sink *sink, stet_hash *id,
                                      stet_error *err);

@@ -14,9 +14,7 @@
 #include "call/orchestrate_local.h"
 #include "os/clock.h"
 
-#define FUNCTION "dml+exec://stet-exec-local/?command=echo+x+%3E%3E+count%3B+cat"
-
-static char top[4096];
+static char top[4096], function[4200]; /* the job says that it ran in the project's file "count" */
 
 static void fresh(void) {
     kit_fresh_project(top);
@@ -25,7 +23,8 @@ static void fresh(void) {
 static stet_hash make_node(stet_repo *r) {
     stet_hash node;
     stet_call_arg arg = {.value = stet_value_int(7)};
-    OK(stet_calls_node(r, FUNCTION, &arg, 1, &node, &err));
+    OK(stet_calls_node(r, &(stet_calls_node_spec){.root = ".", .function = function, .args = &arg, .count = 1}, &node,
+                       &err));
     return node;
 }
 
@@ -89,7 +88,7 @@ static void run_adapter(void) {
     OK(stet_repo_ref(r, ref, &there, &at, &err));
     if (!there)
         OK(stet_repo_swap(r, &(stet_ref_swap){.name = ref, .set = &node}, 1, &err));
-    stet_backend_local *b = stet_backend_local_open(dir, stet_project_root(p));
+    stet_backend_local *b = stet_backend_local_open(dir, stet_project_root(p), false);
     stet_orch o = {.remote = r,
                    .backend = &stet_backend_local_kind,
                    .backend_ctx = b,
@@ -97,7 +96,7 @@ static void run_adapter(void) {
                    .lease_ms = STET_ORCH_LEASE_MS};
     stet_orch_job job = {.key = stet_call_key(node),
                          .node = node,
-                         .function = FUNCTION,
+                         .function = function,
                          .inputs = &input,
                          .input_count = 1,
                          .execution = execution,
@@ -225,6 +224,7 @@ int main(void) {
     faults_fast_directory();
     if (!getcwd(top, sizeof top))
         return 1;
+    snprintf(function, sizeof function, "dml+exec://stet-exec-local/?command=echo+x+%%3E%%3E+%s/p/count%%3B+cat", top);
     snprintf(path, sizeof path, "%s:%s", getenv("STET_BUILD"), getenv("PATH"));
     setenv("PATH", path, 1);
     snprintf(path, sizeof path, "%s/stet-supervise", getenv("STET_BUILD"));

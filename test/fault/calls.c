@@ -60,7 +60,10 @@ static stet_call_state one_call(stet_hash *node, stet_status *status) {
     if (*status == STET_OK)
         *status = stet_calls_open(project, repo, &loop, &config, NULL, NULL, &x, &e);
     if (*status == STET_OK)
-        *status = stet_calls_node(repo, "dml+exec://test-adapter/f", &arg, 1, node, &e);
+        *status = stet_calls_node(
+            repo,
+            &(stet_calls_node_spec){.root = ".", .function = "dml+exec://test-adapter/f", .args = &arg, .count = 1},
+            node, &e);
     if (*status == STET_OK)
         *status =
             stet_executor_start(x, &(stet_call_request){.node = *node, .cache = true}, kit_stop_loop, &loop, &c, &e);

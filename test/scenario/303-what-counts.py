@@ -42,11 +42,12 @@ def pattern(**change):
              node("cell", {"type": "ref", "ref": "add"}, [{"$": "c"}, 1]),
              node("map", {"type": "ref", "ref": "map", "pattern": child}, {"list": [1]}),
              node("choose", {"type": "ref", "ref": "ifElse"}, [True, {"$": "argument/n"}, {"$": "argument/other"}]),
-             node("call", {"type": "call", "function": f"{LOCAL}/?command={c['function']}"}, {"n": {"$": "argument/n"}}),
+             node("call", {"type": "call", "function": f"{LOCAL}/?command={c['function']}%3B+true+called.txt+calls/*.txt", "args": ["n"]},
+                  {"n": {"$": "argument/n"}, "aside": {"$": "argument/aside"}}),
              node("command", {"type": "command", "argv": ["sh", "-c", f": {c['word']}; sh tool.sh; counts-program; ./tools/first; ls tree; cat way/../in.txt words/*.txt link in.txt head.txt data/*.txt > out.txt; echo out.txt: in.txt head.txt > out.d; date > /dev/null"],
                               "files": ["in", "all"], "produces": {"out": c["out"]}, "depfile": "out.d", "env": ["COUNTS"]},
                   {"in": {"/": {"link@1": {"id": "file:in.txt"}}}, "all": {"/": {"link@1": {"id": "glob:data/*.txt"}}}})]
-    return json.dumps({"pattern": 1, "name": "p", "argument": {"default": {"n": c["n"], "other": 1}, "schema": c["whole"]}, "cells": {"c": {"default": c["c"]}}, "nodes": nodes,
+    return json.dumps({"pattern": 1, "name": "p", "argument": {"default": {"n": c["n"], "other": 1, "aside": 1}, "schema": c["whole"]}, "cells": {"c": {"default": c["c"]}}, "nodes": nodes,
                        "result": {n["id"]: {"$": n["id"]} for n in nodes}}, indent=c["indent"])
 
 
@@ -154,6 +155,9 @@ CHANGES = {
     ("command", "settings of the result store in config.toml"): (lambda: config("\n[persist]\nmax_size_mb = 100\n"), "command"),
     ("call", "name of the function"): (lambda: P(function="echo+3"), "call"),
     ("call", "argument"): (lambda: stet("set", "piece:p:argument/n", "8"), "call"),
+    ("call", "input that args leaves out"): (lambda: stet("set", "piece:p:argument/aside", "8"), "call"),
+    ("call", "file of the project that the function names"): (lambda: put("called.txt", "text"), "call"),
+    ("call", "which files a wildcard of the function matches"): (lambda: put("calls/one.txt", "text"), "call"),
     ("call", "program of the adapter"): (lambda: {"env": os.environ | {"PATH": f"{adapter()}:{os.environ['PATH']}"}}, "call"),
     ("all", "argument schema of the node"): (lambda: P(schema={"type": "array"}), "inline"),
     ("all", "result schema of the node"): (lambda: P(result={"type": "integer"}), "inline"),

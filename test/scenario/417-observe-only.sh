@@ -27,7 +27,7 @@ each     = { one = "*.txt" }
 command  = "cp {one} {out}"
 produces = "up/{one.stem}"
 [nodes.ask]
-call   = "$L/?command=touch+called%3B+cat"
+call   = "$L/?command=touch+$PWD/called%3B+cat"
 inputs = { n = "\$argument/n" }
 [nodes.sum]
 ref    = "add"

@@ -18,7 +18,7 @@ TOML
 value() { stet --json call run "$@" | json value; }
 
 # The same call is run once.
-echo_count="$L/?command=echo+run+%3E%3E+count%3B+cat"
+echo_count="$L/?command=echo+run+%3E%3E+$PWD/count%3B+cat"
 t "a call gives what its program prints" test "$(value "$echo_count" 1 '"two"' '{"three": [3.5, null]}')" = '[1,"two",{"three":[3.5,null]}]'
 t "the same call again runs nothing" test "$(stet --json call run "$echo_count" 1 '"two"' '{ "three": [3.5, null] }' | json state)" = pinned_hit
 t "another argument is another call" test "$(value "$echo_count" 2)" = '[2]'
@@ -31,7 +31,7 @@ t "an argument that is no JSON is refused, with the way out" expect_err "double 
 t "as is a node that is not there" expect_status 3 stet call run "$echo_count" node:0123456789ab
 
 # Failures are results.
-fails="$L/?command=echo+why+%3E%262%3B+echo+run+%3E%3E+failures%3B+exit+3"
+fails="$L/?command=echo+why+%3E%262%3B+echo+run+%3E%3E+$PWD/failures%3B+exit+3"
 t "a call that fails ends with status 1" expect_status 1 stet call run "$fails"
 t "its failure says how and why" test "$(stet --json call run "$fails" | json failure)" = '{"exit":3,"message":"it ended with status 3","stderr":"why\n"}'
 t "and is kept like a result" test "$(wc -l <failures)" = 1
@@ -51,8 +51,8 @@ printf '#!/bin/sh\necho \\"own\\"\n' >sub/own.sh && chmod +x sub/own.sh
 t "a program of the project" test "$(value "$L/sub/own.sh")" = own
 export SECRET=s3cret GIVEN=given
 t "the environment is what was asked for" test "$(value "$L/?command=echo+%5C%22%24SECRET-%24GIVEN-%24SET%5C%22&env=GIVEN&env=SET%3D1")" = "-given-1"
-t "files that it makes" test "$(value "$L/?command=printf+hello+%3E+out.txt&scratch=true&file=out.txt")" = '{"files":{"out.txt":{"/":{"bytes@1":"aGVsbG8"}}},"stdout":null}'
-t "its own directory is gone afterwards" not test -e .stet/local/calls/work/*
+t "files that it makes" test "$(value "$L/?command=printf+hello+%3E+out.txt&file=out.txt")" = '{"files":{"out.txt":{"/":{"bytes@1":"aGVsbG8"}}},"stdout":null}'
+t "its own directory is gone afterwards" not compgen -G ".stet/local/calls/drive.*/*.work"
 t "a file that it does not make" expect_status 1 stet call run "$L/true?file=nothing"
 t "its time" test "$(stet --json call run "$L/sleep?arg=60&timeout=0.2s" | json failure.timedOut)" = true
 t "its processor time" expect_status 1 stet call run "$L/?command=while+:%3B+do+:%3B+done&max-cpu=1s"
@@ -62,7 +62,7 @@ t "what is no function" expect_status 2 stet call run http://example.org/
 t "an adapter that is not there" expect_err "no adapter nobody on" stet call run dml+exec://nobody/x
 
 # Left alone and found again.
-slow="$L/?command=touch+began%3B+while+!+test+-e+go%3B+do+sleep+0.05%3B+done%3B+echo+5"
+slow="$L/?command=touch+$PWD/began%3B+while+!+test+-e+$PWD/go%3B+do+sleep+0.05%3B+done%3B+echo+5"
 t "a call is left under way" expect_out "stet call wait" stet call run "$slow" --detach
 id=$(stet --json call list --state live | json calls.0.id)
 t "it is in the list" expect_out poll_adapter stet call list --state live
@@ -75,7 +75,7 @@ t "nothing is under way" expect_out "no calls" stet call list --state live
 t "an unknown one" expect_status 3 stet call wait ffffffff
 t "one too short" expect_status 2 stet call show abc
 
-stet --json call run "$L/?command=echo+%24%24+%3E+pid%3B+exec+sleep+60" --detach >left
+stet --json call run "$L/?command=echo+%24%24+%3E+$PWD/pid%3B+exec+sleep+60" --detach >left
 id=$(json id <left)
 for _ in $(seq 100); do [ -s pid ] && break; sleep 0.05; done
 (stet call wait "$id" >waiter 2>&1; echo $? >waiter.status) &
@@ -86,7 +86,7 @@ wait
 t "whoever waited is told" grep -q cancelled waiter
 t "with the status of that" test "$(cat waiter.status)" = 130
 t "what has ended can't be cancelled" expect_status 4 stet call cancel "$id"
-t "a call that takes too long is given up" expect_err "longer than the time" stet call run "$L/?command=echo+%24%24+%3E+pid2%3B+exec+sleep+60" --timeout 0.5s
+t "a call that takes too long is given up" expect_err "longer than the time" stet call run "$L/?command=echo+%24%24+%3E+$PWD/pid2%3B+exec+sleep+60" --timeout 0.5s
 t "and what ran for it ended" not kill -0 "$(cat pid2)"
 
 # An adapter of one's own: slow, garbled, silent, broken. What it ends with it has stet-exec-local do.
@@ -153,7 +153,7 @@ t "and good ones" expect_out completed_ok stet call list --state ok --limit 2
 before=$(wc -l <count)
 python3 - <<'PYTHON'
 import sqlite3, json, subprocess, os
-result = json.loads(subprocess.run([os.environ["STET"], "--json", "call", "run", "dml+exec://stet-exec-local/?command=echo+run+%3E%3E+count%3B+cat", "2"], capture_output=True, text=True).stdout)["result"]
+result = json.loads(subprocess.run([os.environ["STET"], "--json", "call", "run", f"dml+exec://stet-exec-local/?command=echo+run+%3E%3E+{os.getcwd()}/count%3B+cat", "2"], capture_output=True, text=True).stdout)["result"]
 db = sqlite3.connect(".stet/local/repo.db")
 db.execute("delete from object where id = ?", (bytes.fromhex(result),))
 assert db.total_changes == 1

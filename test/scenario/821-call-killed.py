@@ -5,6 +5,7 @@ import os, pathlib, signal, subprocess, sys, time
 from tap import STET, answer, finish, stet, t
 
 os.environ["PATH"] = os.environ["STET_BUILD"] + ":" + os.environ["PATH"]
+HERE = pathlib.Path.cwd()
 LOCAL = "dml+exec://stet-exec-local/?command="
 
 
@@ -39,7 +40,7 @@ def alive(pid):
 
 def job(name, seconds):
     """A program that says that it began, takes its time, and says that it ended."""
-    return f"{LOCAL}echo+{name}+%3E%3E+began%3B+sleep+{seconds}%3B+echo+{name}+%3E%3E+ended%3B+echo+%24%24"
+    return f"{LOCAL}echo+{name}+%3E%3E+{HERE}/began%3B+sleep+{seconds}%3B+echo+{name}+%3E%3E+{HERE}/ended%3B+echo+%24%24"
 
 
 stet("init")
@@ -103,7 +104,7 @@ out, err = second.communicate(timeout=60)
 t("whoever waits goes on with it", second.returncode == 0 and lines("began").count("e") == 1, (out, err, lines("began")))
 
 # The supervisor is killed with the program: then nobody knows how it ended, and it runs again.
-function = f"{LOCAL}echo+f+%3E%3E+began%3B+echo+%24PPID+%24%24+%3E+pids%3B+test+-e+second+%7C%7C+sleep+60%3B+echo+1"
+function = f"{LOCAL}echo+f+%3E%3E+{HERE}/began%3B+echo+%24PPID+%24%24+%3E+{HERE}/pids%3B+test+-e+{HERE}/second+%7C%7C+sleep+60%3B+echo+1"
 p = start("call", "run", function)
 t("its supervisor is known", until(lambda: len(lines("pids")) == 2))
 supervisor, program = map(int, lines("pids"))

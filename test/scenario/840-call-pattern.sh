@@ -14,12 +14,12 @@ rows = [3, 1, 2]
 factor = 10
 
 [nodes.sum]
-call   = "$L/?command=echo+sum+%3E%3E+log%3B+python3+-c+%27import+json,sys%3B+r,f%3Djson.load(sys.stdin)%3B+print(sum(r)*f)%27"
+call   = "$L/?command=echo+sum+%3E%3E+$PWD/log%3B+python3+-c+%27import+json,sys%3B+r,f%3Djson.load(sys.stdin)%3B+print(sum(r)*f)%27"
 inputs = { rows = "\$argument/rows", factor = "\$argument/factor" }
 args   = ["rows", "factor"]
 
 [nodes.twice]
-call   = "$L/?command=echo+twice+%3E%3E+log%3B+python3+-c+%27import+json,sys%3B+print(json.load(sys.stdin)%5B0%5D*2)%27"
+call   = "$L/?command=echo+twice+%3E%3E+$PWD/log%3B+python3+-c+%27import+json,sys%3B+print(json.load(sys.stdin)%5B0%5D*2)%27"
 inputs = { n = "\$sum" }
 
 [result]
@@ -42,7 +42,7 @@ t "explained like others" expect_out "stands" stet why work twice
 # Failures.
 cat >fails.json <<JSON
 {"pattern": 1, "name": "fails", "nodes": [
-  {"id": "bad", "module": {"type": "call", "function": "$L/?command=echo+bad+%3E%3E+log%3B+echo+reason+%3E%262%3B+test+-e+good", "retries": 0}, "inputs": {"x": 1}},
+  {"id": "bad", "module": {"type": "call", "function": "$L/?command=echo+bad+%3E%3E+$PWD/log%3B+echo+reason+%3E%262%3B+test+-e+$PWD/good", "retries": 0}, "inputs": {"x": 1}},
   {"id": "next", "module": {"type": "ref", "ref": "value"}, "inputs": [{"\$": "bad"}]}],
  "result": {"\$": "next"}}
 JSON
@@ -72,7 +72,7 @@ t "an adapter that is not there is a failure" expect_out "no adapter nobody" sh 
 # stet is killed while a call runs, and comes back.
 cat >slow.json <<JSON
 {"pattern": 1, "name": "slow", "nodes": [
-  {"id": "n", "module": {"type": "call", "function": "$L/?command=echo+slow+%3E%3E+log%3B+sleep+1%3B+echo+5"}, "inputs": {}}], "result": {"\$": "n"}}
+  {"id": "n", "module": {"type": "call", "function": "$L/?command=echo+slow+%3E%3E+$PWD/log%3B+sleep+1%3B+echo+5"}, "inputs": {}}], "result": {"\$": "n"}}
 JSON
 "$STET" run slow.json >/dev/null 2>&1 &
 pid=$!

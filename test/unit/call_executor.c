@@ -79,6 +79,7 @@ static void adapter(const char *script) {
             "#!/bin/sh\nrequest=$(cat)\necho x >> polls\nn=$(wc -l < polls)\n"
             "done_ok() { echo '{\"v\":1,\"status\":\"done\",\"outcome\":\"ok\",\"result\":\"%s\"}'; }\n"
             "done_error() { echo '{\"v\":1,\"status\":\"done\",\"outcome\":\"error\",\"result\":\"%s\"}'; }\n"
+            "failed() { done_error | sed \"s/}/,\\\"keep\\\":false,\\\"retry\\\":$1}/\"; }\n"
             "pending() { echo '{\"v\":1,\"status\":\"pending\",\"token\":\"'$1'\",\"poll_after_ms\":10}'; }\n%s\n",
             ok, error, script);
     fclose(f);
@@ -98,7 +99,9 @@ static int polls(void) {
 static stet_hash node_of(int64_t n) {
     stet_hash node;
     stet_call_arg arg = {.value = stet_value_int(n)};
-    OK(stet_calls_node(repo, "dml+exec://test-adapter/f", &arg, 1, &node, &err));
+    OK(stet_calls_node(
+        repo, &(stet_calls_node_spec){.root = ".", .function = "dml+exec://test-adapter/f", .args = &arg, .count = 1},
+        &node, &err));
     return node;
 }
 
@@ -173,6 +176,70 @@ static void a_failure_is_pinned_as_well(void **state) {
     assert_int_equal(stet_call_state_of(c), STET_CALL_COMPLETED_ERROR);
     assert_false(stet_call_outcome_of(c)->ok);
     assert_true(stet_hash_equal(stet_call_outcome_of(c)->result, bad));
+    stet_call_free(c);
+    assert_int_equal(run(node_of(1)), STET_CALL_PINNED_HIT);
+}
+
+static void a_failure_that_is_not_kept_is_recorded_and_not_pinned(void **state) {
+    (void)state;
+    bool pinned;
+    stet_hash exec;
+    adapter("test $n -lt 3 && failed false || done_ok");
+    for (int i = 0; i < 2; i++) {
+        stet_call *c = start(&(stet_call_request){.node = node_of(1), .cache = true});
+        settle(1);
+        assert_int_equal(stet_call_state_of(c), STET_CALL_COMPLETED_ERROR);
+        assert_true(stet_call_outcome_of(c)->passing);
+        assert_true(stet_hash_equal(stet_call_outcome_of(c)->result, bad));
+        /* It can be asked for afterwards, by its id. */
+        char execution[37];
+        memcpy(execution, stet_call_execution(c), sizeof execution);
+        stet_call_free(c);
+        OK(stet_executor_resume(executor, execution, ended, &ends, &c, &err));
+        settle(1);
+        assert_int_equal(stet_call_state_of(c), STET_CALL_COMPLETED_ERROR);
+        assert_true(stet_call_outcome_of(c)->passing);
+        stet_call_free(c);
+        OK(stet_executor_pinned(executor, node_of(1), &pinned, &exec, &err));
+        assert_false(pinned);
+        assert_int_equal(execs(node_of(1)), i + 1);
+    }
+    assert_int_equal(run(node_of(1)), STET_CALL_COMPLETED_OK);
+    assert_int_equal(execs(node_of(1)), 3);
+    assert_int_equal(polls(), 3);
+    assert_int_equal(run(node_of(1)), STET_CALL_PINNED_HIT);
+}
+
+static void what_failed_for_now_is_tried_again_and_every_try_recorded(void **state) {
+    (void)state;
+    /* A token between two tries is not sent with the next one; the number of tries is. */
+    adapter("echo \"$request\" | grep -o '\"t[a-z]*\":[^,}]*' | tr '\\n' ' ' >> asked; echo >> asked\n"
+            "case $n in 1) pending t1;; 2|3) failed true;; 4) pending t2;; *) done_ok;; esac");
+    assert_int_equal(run(node_of(1)), STET_CALL_COMPLETED_OK);
+    stet_buf b = STET_BUF(0);
+    OK(stet_file_read("asked", 0, &b, &err));
+    assert_string_equal(stet_buf_cstr(&b), "\"token\":null \"tries\":0 \n\"token\":\"t1\" \"tries\":0 \n"
+                                           "\"token\":null \"tries\":1 \n\"token\":null \"tries\":2 \n"
+                                           "\"token\":\"t2\" \"tries\":2 \n");
+    stet_buf_release(&b);
+    assert_int_equal(execs(node_of(1)), 3);
+    /* The budget ends it, with the last failure. */
+    adapter("failed true");
+    stet_call *c = start(&(stet_call_request){.node = node_of(2), .cache = true, .attempts = 3});
+    settle(1);
+    assert_int_equal(stet_call_state_of(c), STET_CALL_COMPLETED_ERROR);
+    assert_true(stet_call_outcome_of(c)->passing);
+    stet_call_free(c);
+    assert_int_equal(execs(node_of(2)), 3);
+}
+
+static void an_earlier_result_outlives_a_failure_that_is_not_kept(void **state) {
+    (void)state;
+    adapter("test $n = 1 && done_ok || failed false");
+    assert_int_equal(run(node_of(1)), STET_CALL_COMPLETED_OK);
+    stet_call *c = start(&(stet_call_request){.node = node_of(1)});
+    settle(1);
+    assert_int_equal(stet_call_state_of(c), STET_CALL_COMPLETED_ERROR);
     stet_call_free(c);
     assert_int_equal(run(node_of(1)), STET_CALL_PINNED_HIT);
 }
@@ -435,11 +502,19 @@ static void what_is_no_call_is_refused(void **state) {
     r.node = stet_hash_of("x", 1);
     FAILS(stet_executor_start(executor, &r, ended, &ends, &c, &err), STET_NOT_FOUND, "");
     stet_call_arg arg = {.value = stet_value_int(1)};
-    FAILS(stet_calls_node(repo, "http://x/", &arg, 1, &node, &err), STET_INVALID, "not the URI");
-    FAILS(stet_calls_node(repo, "dml+exec://stet-exec-local/x?y=1", &arg, 1, &node, &err), STET_INVALID,
-          "no such option");
+    FAILS(stet_calls_node(repo, &(stet_calls_node_spec){.root = ".", .function = "http://x/", .args = &arg, .count = 1},
+                          &node, &err),
+          STET_INVALID, "not the URI");
+    FAILS(stet_calls_node(repo,
+                          &(stet_calls_node_spec){
+                              .root = ".", .function = "dml+exec://stet-exec-local/x?y=1", .args = &arg, .count = 1},
+                          &node, &err),
+          STET_INVALID, "no such option");
     arg.node = &r.node;
-    FAILS(stet_calls_node(repo, "dml+exec://a/x", &arg, 1, &node, &err), STET_NOT_FOUND, "argument 1");
+    FAILS(stet_calls_node(repo,
+                          &(stet_calls_node_spec){.root = ".", .function = "dml+exec://a/x", .args = &arg, .count = 1},
+                          &node, &err),
+          STET_NOT_FOUND, "argument 1");
 }
 
 int main(void) {
@@ -453,6 +528,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(a_result_is_pinned_and_hit),
         T(a_failure_is_pinned_as_well),
+        T(a_failure_that_is_not_kept_is_recorded_and_not_pinned),
+        T(what_failed_for_now_is_tried_again_and_every_try_recorded),
+        T(an_earlier_result_outlives_a_failure_that_is_not_kept),
         T(without_cache_records_are_added_and_keys_differ),
         T(nothing_is_recorded_while_it_is_pending_and_tokens_come_back),
         T(one_that_was_left_is_gone_on_with),

@@ -20,7 +20,9 @@ static int64_t fake_clock(void) {
 typedef struct backend {
     int submits, starts, cancels, forgets;
     bool running, ended, ok, gone, fail_submit;
-    stet_repo *intruder; /* takes the claim over while this one submits */
+    stet_job_status failure; /* how it fails, if not as STET_JOB_ERROR */
+    const char *value;       /* JSON of what it gives, if not 42 */
+    stet_repo *intruder;     /* takes the claim over while this one submits */
     stet_hash intruder_key;
 } backend;
 
@@ -61,17 +63,21 @@ static stet_status submit(void *ctx, const stet_orch_job *job, stet_repo *remote
     return STET_OK;
 }
 
-static stet_status poll_job(void *ctx, const stet_orch_job *job, stet_job_status *status, stet_value *value,
-                            stet_error *e) {
+static stet_status poll_job(void *ctx, const stet_orch_job *job, stet_repo *remote, stet_job_status *status,
+                            stet_value *value, stet_error *e) {
     backend *b = ctx;
     (void)job;
-    (void)e;
+    (void)remote;
     if (b->gone) {
         b->running = b->ended = b->gone = false;
         *status = STET_JOB_GONE;
         return STET_OK;
     }
-    *status = b->ended ? b->ok ? STET_JOB_OK : STET_JOB_ERROR : b->running ? STET_JOB_RUNNING : STET_JOB_GONE;
+    *status = !b->ended ? (b->running ? STET_JOB_RUNNING : STET_JOB_GONE)
+              : b->ok   ? STET_JOB_OK
+                        : (b->failure ? b->failure : STET_JOB_ERROR);
+    if (b->ended && b->value)
+        return stet_json_parse(b->value, strlen(b->value), value, e);
     if (b->ended)
         *value = stet_value_int(42);
     return STET_OK;
@@ -381,6 +387,112 @@ static void given_up_before_it_was_claimed_it_does_not_begin(void **state) {
     assert_int_equal(a.submits, 0);
 }
 
+static stet_orch_answer ask_as(stet_orch *o, int who, int64_t tries, bool fresh) {
+    stet_orch_job job = job_of(who);
+    stet_orch_answer a;
+    job.tries = tries;
+    job.fresh = fresh;
+    OK(stet_orch_poll(o, &job, &a, &err));
+    return a;
+}
+
+/* Whoever was there is told, each once; whoever comes later runs it. */
+static void a_failure_that_is_not_kept_is_told_once(void **state) {
+    (void)state;
+    backend a = {.failure = STET_JOB_AGAIN}, b = {0};
+    stet_orch x = orch(repo, &a, "x"), y = orch(other, &b, "y");
+    assert_int_equal(ask_as(&x, 0, 0, true).state, STET_ORCH_PENDING);
+    assert_int_equal(ask_as(&y, 1, 0, true).state, STET_ORCH_PENDING);
+    a.ended = true;
+    stet_orch_answer got = ask_as(&x, 0, 0, false);
+    assert_int_equal(got.state, STET_ORCH_DONE_ERROR);
+    assert_false(got.kept);
+    assert_true(got.retry);
+    /* The adapter was killed before it could say so: the same question has the same answer, also without a token. */
+    got = ask_as(&x, 0, 0, true);
+    assert_int_equal(got.state, STET_ORCH_DONE_ERROR);
+    assert_int_equal(a.starts, 1);
+    /* A follower is told too. */
+    got = ask_as(&y, 1, 0, false);
+    assert_int_equal(got.state, STET_ORCH_DONE_ERROR);
+    assert_false(got.kept);
+    assert_int_equal(b.starts, 0);
+    /* It tries again, and then the first does: one job. */
+    assert_int_equal(ask_as(&y, 1, 1, true).state, STET_ORCH_PENDING);
+    assert_int_equal(b.starts, 1);
+    assert_int_equal(ask_as(&x, 0, 1, true).state, STET_ORCH_PENDING);
+    assert_int_equal(a.starts, 1);
+    b.ended = b.ok = true;
+    got = ask_as(&y, 1, 1, false);
+    assert_int_equal(got.state, STET_ORCH_DONE_OK);
+    assert_true(got.kept);
+    assert_int_equal(ask_as(&x, 0, 1, false).state, STET_ORCH_DONE_OK);
+}
+
+static void somebody_who_was_not_there_runs_it_again(void **state) {
+    (void)state;
+    backend a = {.ended = true, .failure = STET_JOB_FAILED}, b = {0};
+    stet_orch x = orch(repo, &a, "x"), y = orch(other, &b, "y");
+    stet_orch_answer got = ask_as(&x, 0, 0, true);
+    assert_int_equal(got.state, STET_ORCH_DONE_ERROR);
+    assert_false(got.kept || got.retry);
+    got = ask_as(&y, 1, 0, true);
+    assert_int_equal(got.state, STET_ORCH_PENDING);
+    assert_int_equal(b.starts, 1);
+}
+
+static void what_cannot_be_stored_is_a_failure(void **state) {
+    (void)state;
+    static const char *const values[] = {"{\"/\":{\"bytes@1\":\"not base64!\"}}", "{\"\u00e9\":1,\"e\u0301\":2}",
+                                         "{\"/\":{\"uri@1\":\"dml:x\"}}"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        backend a = {.ended = true, .ok = true, .value = values[i]};
+        stet_orch x = orch(repo, &a, "x");
+        stet_orch_job job = job_of(0);
+        stet_orch_answer got;
+        job.key = stet_hash_of(values[i], strlen(values[i]));
+        OK(stet_orch_poll(&x, &job, &got, &err));
+        assert_int_equal(got.state, STET_ORCH_DONE_ERROR);
+        assert_true(got.kept);
+        stet_value v;
+        OK(stet_repo_dag_value(repo, got.result, &v, &err));
+        stet_value message = stet_value_get(stet_value_get(v, "error"), "message");
+        assert_non_null(strstr(stet_value_as_string(&message, NULL), "can't be stored"));
+        stet_value_release(v);
+    }
+}
+
+/* Neither the result nor the failure that says so. */
+static void what_was_excised_is_a_failure_and_so_is_that(void **state) {
+    (void)state;
+    stet_hash datum;
+    for (int round = 0; round < 2; round++) {
+        backend a = {.ended = true, .ok = true, .value = "\"secret\""};
+        stet_orch x = orch(repo, &a, "x");
+        stet_orch_job job = job_of(0);
+        stet_orch_answer got;
+        stet_value v = stet_value_string("secret"), record;
+        if (round == 0) {
+            OK(stet_repo_put_value(repo, v, &datum, &err));
+            OK(stet_repo_excise(repo, datum, "not for us", &err));
+        }
+        stet_value_release(v);
+        job.key = stet_hash_of(&round, sizeof round);
+        OK(stet_orch_poll(&x, &job, &got, &err));
+        assert_int_equal(got.state, STET_ORCH_DONE_ERROR);
+        assert_int_equal(got.kept, round == 0);
+        OK(stet_repo_dag_value(repo, got.result, &v, &err));
+        stet_value_release(v);
+        /* The literal that the failure is. */
+        OK(stet_repo_get(repo, got.result, STET_RECORD_DAG, &record, &err));
+        stet_hash root;
+        assert_true(stet_hash_of_text(stet_value_get(record, "root"), &root));
+        stet_value_release(record);
+        if (round == 0)
+            OK(stet_repo_excise(repo, root, "nor this", &err));
+    }
+}
+
 static void a_swap_of_what_is_no_longer_there_changes_nothing(void **state) {
     (void)state;
     backend a = {0};
@@ -434,7 +546,7 @@ static void records_that_make_no_sense_are_refused(void **state) {
                                       "{\"v\":1,\"state\":\"odd\",\"owner\":\"\",\"request\":{}}",
                                       "{\"v\":1,\"state\":\"ok\",\"owner\":\"\",\"request\":{}}",
                                       "{\"v\":1,\"state\":\"ok\",\"owner\":\"\",\"request\":{},\"result\":\"xyz\"}",
-                                      "{\"v\":2,\"state\":\"queued\",\"owner\":\"\",\"request\":{}}"};
+                                      "{\"v\":3,\"state\":\"queued\",\"owner\":\"\",\"request\":{}}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         stet_value v;
         stet_hash id;
@@ -464,6 +576,10 @@ int main(void) {
         T(a_queue_is_followed_and_a_worker_takes_from_it),
         T(given_up_it_stays_so_for_its_execution_and_not_for_others),
         T(given_up_before_it_was_claimed_it_does_not_begin),
+        T(a_failure_that_is_not_kept_is_told_once),
+        T(somebody_who_was_not_there_runs_it_again),
+        T(what_cannot_be_stored_is_a_failure),
+        T(what_was_excised_is_a_failure_and_so_is_that),
         T(a_swap_of_what_is_no_longer_there_changes_nothing),
         T(claims_that_ended_long_ago_are_forgotten_and_others_not),
         T(records_that_make_no_sense_are_refused),

@@ -98,6 +98,48 @@ static void ids_depend_on_content_alone(void **state) {
     assert_false(stet_hash_equal(one, two));
 }
 
+static stet_hash call_with(stet_value code, const stet_hash *beside) {
+    stet_hash id;
+    stet_node_more more = {.code = code, .beside = beside};
+    OK(stet_node_call_with("x://f", NULL, 0, &more, NULL, &id, &err));
+    stet_value_release(code);
+    return id;
+}
+
+static void code_and_what_stands_beside_are_part_of_a_call(void **state) {
+    (void)state;
+    stet_hash a = datum("1"), b = datum("2"), plain, id;
+    stet_value one = stet_value_object(), two = stet_value_object(), moved = stet_value_object();
+    stet_value_put(&one, "lib/x.py", stet_hash_text(a));
+    stet_value_put(&two, "lib/x.py", stet_hash_text(b));
+    stet_value_put(&moved, "lib/y.py", stet_hash_text(a));
+    OK(stet_node_call("x://f", NULL, 0, NULL, &plain, &err));
+    stet_hash all[] = {plain,
+                       call_with(one, NULL),
+                       call_with(two, NULL),
+                       call_with(moved, NULL),
+                       call_with(stet_value_null(), &a),
+                       call_with(stet_value_null(), &b)};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_false(stet_hash_equal(all[i], all[k]));
+    /* Nothing beside the inputs is the call as it always was. */
+    assert_true(stet_hash_equal(call_with(stet_value_object(), NULL), plain));
+    static const char *const paths[] = {"", "/a", "a/", "a//b", ".", "..", "a/.", "./a", "a/..", "../a", "a/../b"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        stet_node_more more = {.code = stet_value_object()};
+        stet_value_put(&more.code, paths[i], stet_hash_text(a));
+        FAILS(stet_node_call_with("x://f", NULL, 0, &more, NULL, &id, &err), STET_INVALID, "relative paths");
+        stet_value_release(more.code);
+    }
+    stet_node_more more = {.code = stet_value_object()};
+    stet_value_put(&more.code, "x", stet_value_string("y"));
+    FAILS(stet_node_call_with("x://f", NULL, 0, &more, NULL, &id, &err), STET_INVALID, "relative paths");
+    stet_value_put(&more.code, "x", stet_hash_text(a));
+    FAILS(stet_node_call_with("dml://list/of", NULL, 0, &more, NULL, &id, &err), STET_INVALID, "a call has");
+    stet_value_release(more.code);
+}
+
 static void children_come_before_their_containers(void **state) {
     (void)state;
     kept k = {0};
@@ -337,6 +379,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_text_of_each_type),
         cmocka_unit_test(ids_depend_on_content_alone),
+        cmocka_unit_test(code_and_what_stands_beside_are_part_of_a_call),
         cmocka_unit_test(children_come_before_their_containers),
         cmocka_unit_test(depth_needs_no_stack),
         cmocka_unit_test(known_digests),
