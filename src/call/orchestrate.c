@@ -110,7 +110,7 @@ static stet_status result_there(poll *p, bool *out, stet_error *err) {
 static bool concerns(const poll *p) {
     if (p->claim.state != STET_CLAIM_ERROR || !p->claim.passing)
         return true;
-    if (is_text(stet_value_get(p->claim.request, "execution"), p->job->execution))
+    if (stet_value_text_is(stet_value_get(p->claim.request, "execution"), p->job->execution))
         return stet_value_as_int(stet_value_get(p->claim.request, "tries")) == p->job->tries;
     return !p->fresh;
 }

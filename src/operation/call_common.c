@@ -227,7 +227,7 @@ void call_render(stet_render *r, stet_value call) {
         stet_value hint = stet_value_get(failure, "hint");
         if (stet_value_type(hint) == STET_TYPE_STRING) {
             stet_buf_str(r->out, "hint: ");
-            text_of(r, hint);
+            stet_text_value(r, hint);
             stet_buf_char(r->out, '\n');
         }
         size_t len;
