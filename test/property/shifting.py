@@ -136,7 +136,8 @@ class Project:
         s.mkdir(exist_ok=True)
         (where / "src").mkdir(exist_ok=True)
         want = {s / p: v for p, v in self.tree.items()} | {where / "src" / n: t for n, t in self.src.items()}
-        want |= {where / "in": self.text, where / "stet.toml": self.pattern(), where / "fixed": "fixed\n"}
+        (where / "g/e").mkdir(parents=True, exist_ok=True)  # directories that become empty stay: it never does
+        want |= {where / "in": self.text, where / "stet.toml": self.pattern(), where / "fixed": "fixed\n", where / "g/e/keep": "keep\n"}
         for p in sorted([*s.rglob("*"), *(where / "src").iterdir()], key=lambda p: len(p.parts)):
             inside = not any(a.is_symlink() for a in p.parents)
             if inside and (p.exists() or p.is_symlink()) and p not in want:
