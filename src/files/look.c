@@ -336,8 +336,15 @@ static void print_of(const members *m, int64_t now, stet_look *out) {
     out->flags = racy ? STET_LOOK_RACY : 0;
 }
 
-static stet_status look_directory(const char *dir, const char *root, const stet_look *known, int64_t now, search *q,
-                                  stet_look *out, stet_error *err) {
+/* A symbolic link at the end of the path. Its own number and time go into those of what it leads to: a link that led
+ * elsewhere for a while is another one. */
+typedef struct step {
+    uint64_t print, inode;
+    int64_t ctime;
+} step;
+
+static stet_status look_directory(const char *dir, const char *root, const step *link, const stet_look *known,
+                                  int64_t now, search *q, stet_look *out, stet_error *err) {
     members m = {0};
     bool gone = false, linked = false;
     stet_status status = walk(dir, root, &m, &gone, &linked, err);
@@ -348,7 +355,10 @@ static stet_status look_directory(const char *dir, const char *root, const stet_
     }
     out->mode = STET_LOOK_DIRECTORY;
     print_of(&m, now, out);
+    out->inode ^= link->inode;
+    out->ctime ^= link->ctime;
     out->flags |= linked ? STET_LOOK_LINKED : 0;
+    out->flags |= link->print && recent(link->ctime, now) ? STET_LOOK_RACY : 0;
     if (known && known->mode == out->mode && known->size == out->size && known->mtime == out->mtime &&
         known->ctime == out->ctime && known->inode == out->inode && !(known->flags & STET_LOOK_RACY)) {
         out->hash = known->hash;
@@ -374,13 +384,6 @@ static char *root_of(int root_fd) {
 static char *whole(const char *root, const char *path) {
     return *path == '/' || !*root ? stet_strdup(path) : stet_file_join(root, path);
 }
-
-/* A symbolic link at the end of the path. Its own number and time go into those of what it leads to: a link that led
- * elsewhere for a while is another one. */
-typedef struct step {
-    uint64_t print, inode;
-    int64_t ctime;
-} step;
 
 static void fold(stet_look *l, const step *link) {
     if (!l->mode || !link->print)
@@ -458,7 +461,7 @@ static stet_status look(int root_fd, const char *path, const stet_look *known, s
             out->flags |= STET_LOOK_RACY;
     } else {
         char *root = root_of(root_fd), *dir = whole(root, path);
-        status = look_directory(dir, *root ? root : NULL, known, now, q, out, err);
+        status = look_directory(dir, *root ? root : NULL, &link, known, now, q, out, err);
         if (out->mode)
             out->link = link.print;
         if (out->mode && link.print)
