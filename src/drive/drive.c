@@ -413,6 +413,48 @@ static stet_status refuse_invalid(driver *d, stet_error *err) {
     return status;
 }
 
+typedef struct pattern_search {
+    const char *id;
+    bool found;
+} pattern_search;
+
+static void take_named(void *ctx, const char *id) {
+    pattern_search *s = ctx;
+    s->found |= strcmp(id, s->id) == 0;
+}
+
+/* A pattern that matches directories alone gives no files, which is hardly what its author meant. */
+static stet_status note_directories(driver *d, stet_error *err) {
+    int64_t branch;
+    stet_names patterns = {0};
+    stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
+    stet_files_unmatched(d->files, &patterns);
+    for (size_t i = 0; i < patterns.len && status == STET_OK && d->spec->note; i++) {
+        char *directory = stet_files_only_directory(d->files, patterns.at[i]);
+        stet_buf id = STET_BUF(0);
+        stet_buf_str(&id, STET_GLOB_PREFIX);
+        stet_path_escape(patterns.at[i], &id);
+        pattern_search s = {stet_buf_cstr(&id), false};
+        if (directory) /* words of commands are patterns, too: what these match is the command's business */
+            status = stet_lookout_names(d->space, branch, d->piece, take_named, &s, err);
+        if (s.found) {
+            stet_error what = STET_ERROR_INIT;
+            stet_fail(&what, STET_NOT_FOUND, "the pattern \"%s\" matches no file, but the directory %s", patterns.at[i],
+                      directory);
+            stet_hint(&what,
+                      "patterns give files; \"%s/**\" gives those in it and below, and a path without wildcards "
+                      "names a directory as a whole",
+                      patterns.at[i]);
+            d->spec->note(d->spec->ctx, &what);
+            stet_error_clear(&what);
+        }
+        stet_buf_release(&id);
+        stet_free(directory);
+    }
+    stet_names_release(&patterns);
+    return status;
+}
+
 static stet_status drive(driver *d, stet_error *err) {
     bool news;
     stet_status status = drive_prepare(d, err);
@@ -450,6 +492,8 @@ static stet_status drive(driver *d, stet_error *err) {
             status = drive_read_result(d, err);
         if (status == STET_OK)
             status = note_absent(d, err);
+        if (status == STET_OK && first && (r.runs > 0 || d->set_up))
+            status = note_directories(d, err);
         if (d->spec->watch && status == STET_OK && r.runs > 0)
             status = stet_files_save(d->files, err);
         if (status == STET_OK && !d->spec->watch)

@@ -327,6 +327,13 @@ bool stet_files_is_made(stet_files *f, const char *path) {
     return made;
 }
 
+void stet_files_unmatched(stet_files *f, stet_names *out) {
+    const stet_files_entry *e;
+    for (size_t at = 0; ready(f) && (e = next_pattern(f, &at)) != NULL;)
+        if (e->looked && e->look.size == 0)
+            *stet_vec_add(out) = stet_strdup(e->key + 1);
+}
+
 void stet_files_distrust_pattern(stet_files *f, const char *pattern) {
     stet_files_entry *e;
     for (size_t at = 0; ready(f) && (e = next_pattern(f, &at)) != NULL;)

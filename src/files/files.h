@@ -131,6 +131,11 @@ STET_CHECKED stet_status stet_files_rematch(stet_files *f, stet_error *err);
 typedef void (*stet_files_visit)(void *ctx, const char *path, bool link);
 STET_CHECKED stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit visit, void *ctx,
                                          stet_names *out, stet_error *err);
+/* A directory that the pattern matches, if it matches no file: patterns match files alone. NULL: there is none. Caller
+ * frees. */
+char *stet_files_only_directory(stet_files *f, const char *pattern);
+/* The patterns that are followed and match nothing, as far as is known. */
+void stet_files_unmatched(stet_files *f, stet_names *out);
 /* Stops following these; their documents are deleted. */
 STET_CHECKED stet_status stet_files_forget(stet_files *f, const char *const *ids, size_t count, stet_error *err);
 /* Reads what other processes have saved since the index was read. */

@@ -144,6 +144,7 @@ static uint64_t link_print(const char *text) {
 typedef struct member {
     char *path;     /* below the directory */
     char *link;     /* where it says it leads, if it is a link */
+    bool empty;     /* that is a directory of the project with nothing in it: not the same as nothing at all */
     struct stat st; /* of what a link leads to, if that is a file */
 } member;
 typedef STET_VEC(member) members;
@@ -221,7 +222,7 @@ static void meet_member(walking *w, char *path) {
     if (there && S_ISDIR(st.st_mode))
         *stet_vec_add(&w->todo) = stet_strdup(path);
     if (there)
-        *stet_vec_add(w->out) = (member){path, link, st};
+        *stet_vec_add(w->out) = (member){.path = path, .link = link, .st = st};
     else
         stet_free(path);
     stet_free(at);
@@ -233,7 +234,7 @@ static stet_status walk(const char *dir, const char *root, members *out, bool *g
     stet_status status = STET_OK;
     struct stat top;
     if (stet_sys_stat(dir, &top) == 0)
-        *stet_vec_add(out) = (member){stet_strdup(""), NULL, top};
+        *stet_vec_add(out) = (member){.path = stet_strdup(""), .st = top};
     *stet_vec_add(&w.todo) = stet_strdup("");
     while (w.todo.len > 0 && status == STET_OK) {
         char *below = w.todo.at[--w.todo.len], *full = *below ? stet_file_join(dir, below) : stet_strdup(dir);
@@ -246,6 +247,7 @@ static stet_status walk(const char *dir, const char *root, members *out, bool *g
             status = STET_OK;
         }
         stet_error_move(err, &inner);
+        size_t before = out->len;
         for (size_t i = 0; i < names.len && status == STET_OK; i++) {
             char *at = stet_file_join(full, names.at[i]);
             if (!stet_path_is_uncounted(at))
@@ -254,6 +256,13 @@ static stet_status walk(const char *dir, const char *root, members *out, bool *g
             if (out->len > MAX_FILES)
                 status = stet_fail(err, STET_LIMIT, "%s: more than %d files in it", dir, MAX_FILES);
         }
+        struct stat st;
+        bool empty = *below && out->len == before && stet_sys_lstat(full, &st) == 0 && S_ISLNK(st.st_mode);
+        for (size_t i = before; empty && i-- > 0;)
+            if (strcmp(out->at[i].path, below) == 0) {
+                out->at[i].empty = true;
+                break;
+            }
         stet_names_release(&names);
         stet_free(below);
         stet_free(full);
@@ -285,6 +294,8 @@ static stet_status hash_member(const char *dir, const member *m, search *q, stet
         if (q)
             q->found |= strstr(m->link, q->text) != NULL;
     }
+    if (m->empty)
+        stet_hasher_add(h, "e", 1);
     if (S_ISREG(m->st.st_mode)) {
         stet_look look;
         char *at = stet_file_join(dir, m->path);
@@ -311,6 +322,8 @@ static void print_of(const members *m, int64_t now, stet_look *out) {
         stet_hasher_add(h, m->at[i].path, strlen(m->at[i].path) + 1);
         if (m->at[i].link)
             stet_hasher_add(h, m->at[i].link, strlen(m->at[i].link) + 1);
+        if (m->at[i].empty)
+            stet_hasher_add(h, "e", 1);
         stet_hasher_add(h, numbers, sizeof numbers);
         stet_hasher_add(attributes, &ctime, sizeof ctime);
         racy |= recent(numbers[0], now) || recent(ctime, now);
@@ -323,8 +336,15 @@ static void print_of(const members *m, int64_t now, stet_look *out) {
     out->flags = racy ? STET_LOOK_RACY : 0;
 }
 
-static stet_status look_directory(const char *dir, const char *root, const stet_look *known, int64_t now, search *q,
-                                  stet_look *out, stet_error *err) {
+/* A symbolic link at the end of the path. Its own number and time go into those of what it leads to: a link that led
+ * elsewhere for a while is another one. */
+typedef struct step {
+    uint64_t print, inode;
+    int64_t ctime;
+} step;
+
+static stet_status look_directory(const char *dir, const char *root, const step *link, const stet_look *known,
+                                  int64_t now, search *q, stet_look *out, stet_error *err) {
     members m = {0};
     bool gone = false, linked = false;
     stet_status status = walk(dir, root, &m, &gone, &linked, err);
@@ -335,7 +355,10 @@ static stet_status look_directory(const char *dir, const char *root, const stet_
     }
     out->mode = STET_LOOK_DIRECTORY;
     print_of(&m, now, out);
+    out->inode ^= link->inode;
+    out->ctime ^= link->ctime;
     out->flags |= linked ? STET_LOOK_LINKED : 0;
+    out->flags |= link->print && recent(link->ctime, now) ? STET_LOOK_RACY : 0;
     if (known && known->mode == out->mode && known->size == out->size && known->mtime == out->mtime &&
         known->ctime == out->ctime && known->inode == out->inode && !(known->flags & STET_LOOK_RACY)) {
         out->hash = known->hash;
@@ -361,13 +384,6 @@ static char *root_of(int root_fd) {
 static char *whole(const char *root, const char *path) {
     return *path == '/' || !*root ? stet_strdup(path) : stet_file_join(root, path);
 }
-
-/* A symbolic link at the end of the path. Its own number and time go into those of what it leads to: a link that led
- * elsewhere for a while is another one. */
-typedef struct step {
-    uint64_t print, inode;
-    int64_t ctime;
-} step;
 
 static void fold(stet_look *l, const step *link) {
     if (!l->mode || !link->print)
@@ -445,7 +461,7 @@ static stet_status look(int root_fd, const char *path, const stet_look *known, s
             out->flags |= STET_LOOK_RACY;
     } else {
         char *root = root_of(root_fd), *dir = whole(root, path);
-        status = look_directory(dir, *root ? root : NULL, known, now, q, out, err);
+        status = look_directory(dir, *root ? root : NULL, &link, known, now, q, out, err);
         if (out->mode)
             out->link = link.print;
         if (out->mode && link.print)

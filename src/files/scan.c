@@ -251,8 +251,9 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit visit, void *ctx, stet_names *out,
-                            stet_error *err) {
+/* *directory: the first directory that matches, if it is NULL before; the caller frees it. */
+static stet_status walk(stet_files *f, const char *pattern, stet_files_visit visit, void *ctx, stet_names *out,
+                        char **directory, stet_error *err) {
     STET_VEC(char *) todo = {0};
     stet_status status = stet_glob_check(pattern, err);
     if (status != STET_OK)
@@ -283,6 +284,8 @@ stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit
                 kind_of(at, d->d_type, follow, &file, &is_dir);
                 if (match && file)
                     *stet_vec_add(out) = stet_strdup(path);
+                else if (match && is_dir && !*directory)
+                    *directory = stet_strdup(path);
                 if (descend && is_dir && !is_own_directory(f, path))
                     *stet_vec_add(&todo) = stet_strdup(path);
                 stet_free(at);
@@ -300,6 +303,26 @@ stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit
     if (out->len)
         qsort(out->at, out->len, sizeof *out->at, by_bytes);
     return status;
+}
+
+stet_status stet_files_walk(stet_files *f, const char *pattern, stet_files_visit visit, void *ctx, stet_names *out,
+                            stet_error *err) {
+    char *directory = NULL;
+    stet_status status = walk(f, pattern, visit, ctx, out, &directory, err);
+    stet_free(directory);
+    return status;
+}
+
+char *stet_files_only_directory(stet_files *f, const char *pattern) {
+    stet_names names = {0};
+    char *directory = NULL;
+    bool none = walk(f, pattern, NULL, NULL, &names, &directory, NULL) == STET_OK && names.len == 0;
+    if (!none) {
+        stet_free(directory);
+        directory = NULL;
+    }
+    stet_names_release(&names);
+    return directory;
 }
 
 static stet_value link_to_file(const char *path) {

@@ -80,3 +80,75 @@ stet_status stet_bound_read_way(stet_run *run, stet_files *files, const char *ro
     stet_free(way);
     return status;
 }
+
+#define MAX_HOPS 40 /* as many links as the kernel follows */
+
+/* The first part of a path that is a link: where it ends; 0: none is. */
+static size_t first_link(const char *root, const char *path) {
+    size_t n = 0;
+    for (bool more = true; more;) {
+        n += strcspn(path + n, "/");
+        more = path[n] != 0;
+        char *part = stet_strndup(path, n), *full = stet_file_join(root, part);
+        struct stat st;
+        bool there = stet_sys_lstat(full, &st) == 0;
+        stet_free(full);
+        stet_free(part);
+        if (!there)
+            return 0;
+        if (S_ISLNK(st.st_mode))
+            return n;
+        n += more;
+    }
+    return 0;
+}
+
+/* `names`: the paths; otherwise the links themselves. */
+static void follow_links(const char *root, const char *path, bool names, stet_names *out) {
+    char *now = stet_strdup(path);
+    for (int hop = 0; hop < MAX_HOPS && now && now[0] != '/' && strncmp(now, "../", 3) != 0; hop++) {
+        size_t n = first_link(root, now);
+        if (names || n > 0)
+            *stet_vec_add(out) = names ? stet_strdup(now) : stet_strndup(now, n);
+        char *next = NULL;
+        if (n > 0) {
+            char *link = stet_strndup(now, n), *full = stet_file_join(root, link),
+                 *target = stet_look_target(AT_FDCWD, full), *dir = stet_file_dirname(link),
+                 *to = target ? stet_asprintf("%s%s", target, now + n) : NULL;
+            if (!to || stet_path_normal(root, strcmp(dir, ".") == 0 ? "" : dir, to, &next, NULL) != STET_OK)
+                next = NULL;
+            stet_free(to);
+            stet_free(dir);
+            stet_free(target);
+            stet_free(full);
+            stet_free(link);
+        }
+        stet_free(now);
+        now = next;
+    }
+    stet_free(now);
+}
+
+void stet_bound_names(const char *root, const char *path, stet_names *out) {
+    follow_links(root, path, true, out);
+}
+
+void stet_bound_links(const char *root, const char *path, stet_names *out) {
+    follow_links(root, path, false, out);
+}
+
+void stet_bound_read_names(stet_run *run, stet_files *files, const char *root, const char *path) {
+    stet_names names = {0};
+    stet_bound_names(root, path, &names);
+    for (size_t i = 1; i < names.len; i++) {
+        char *id = stet_file_id(names.at[i]);
+        stet_value v;
+        stet_error none = STET_ERROR_INIT;
+        if (stet_run_read_doc(run, id, &v, &none) != STET_OK)
+            stet_error_clear(&none); /* that there is none is read, too */
+        if (stet_bound_read_above(run, files, root, names.at[i], false, &none) != STET_OK)
+            stet_error_clear(&none);
+        stet_free(id);
+    }
+    stet_names_release(&names);
+}

@@ -36,4 +36,13 @@ STET_CHECKED stet_status stet_bound_read_above(stet_run *run, stet_files *files,
 STET_CHECKED stet_status stet_bound_read_way(stet_run *run, stet_files *files, const char *root, const char *pattern,
                                              stet_error *err);
 
+/* Adds the names under which a file of the project is reached: the path itself and, for each link on the way, the path
+ * that it leads to. */
+void stet_bound_names(const char *root, const char *path, stet_names *out);
+/* Adds these links. */
+void stet_bound_links(const char *root, const char *path, stet_names *out);
+/* Reads the documents of all of them but the path itself, and of what is above them: who makes one of the links goes
+ * first, and when one is gone, what was read behind it is judged again. */
+void stet_bound_read_names(stet_run *run, stet_files *files, const char *root, const char *path);
+
 #endif

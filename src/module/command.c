@@ -298,9 +298,9 @@ static stet_status check_leftovers(command_run *c, const command_spec *spec, ste
             const command_file *f = &lists[k]->at[i];
             if (k == 3)
                 left = stet_left_find(&l, f->path);
-            else if ((k == 1 || (k == 0 && f->named)) && stet_look_there(&f->look) && stet_left_is(&l, f->path))
-                left = stet_strdup(f->path);
-            else if (k < 2 ? f->look.mode == STET_LOOK_DIRECTORY : !f->matched && !f->guessed)
+            else if ((k == 1 || (k == 0 && f->named)) && stet_look_there(&f->look))
+                left = stet_left_at(&l, f->path);
+            if (!left && k < 3 && (k < 2 ? f->look.mode == STET_LOOK_DIRECTORY : !f->matched && !f->guessed))
                 left = stet_left_among(&l, f->path, k == 2);
         }
     stet_status status = left ? stet_left_fail(&l, left, err) : STET_OK;

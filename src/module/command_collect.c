@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "files/path.h"
+#include "module/bound.h"
 #include "module/command_run.h"
 #include "module/depfile.h"
 #include "os/file.h"
 
 #define TICK_NS      10000000           /* times of files are behind the clock by so much at most */
+#define MAX_WAYS     2                  /* how often a link on the way to what was read may have been made meanwhile */
 #define RESULT_BYTES ((size_t)16 << 20) /* of standard output that is a result */
 
 char *command_full_path(const command_state *s, const char *path) {
@@ -227,6 +229,30 @@ static stet_status look_at_scripts(command_run *c, int root, command_files *attr
     return status;
 }
 
+/* Was one of the links on the way to it made while the command ran, by somebody else? Then the command may have found
+ * nothing there. A command that makes such a link each time, and does not declare it, is believed after some rounds. */
+static bool way_changed(const command_run *c, const char *path) {
+    int64_t since = c->launched_ns ? c->launched_ns : c->end.started_ns - TICK_NS;
+    stet_names links = {0};
+    bool changed = false;
+    if (c->again < MAX_WAYS)
+        stet_bound_links(c->state->root, path, &links);
+    for (size_t i = 0; i < links.len && !changed; i++) {
+        char *full = command_full_path(c->state, links.at[i]);
+        struct stat st;
+        changed =
+            stet_sys_lstat(full, &st) == 0 && (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec >= since;
+        for (size_t k = 0; k < c->spec.outputs.len && changed; k++) {
+            size_t n = strlen(c->spec.outputs.at[k].path);
+            changed =
+                strncmp(links.at[i], c->spec.outputs.at[k].path, n) != 0 || (links.at[i][n] && links.at[i][n] != '/');
+        }
+        stet_free(full);
+    }
+    stet_names_release(&links);
+    return changed;
+}
+
 /* Looks at inputs and found files as they are now: c->changed if one of them was not the same all the time. */
 static stet_status look_again(command_run *c, stet_error *err) {
     int root = stet_files_root(c->state->files);
@@ -248,7 +274,7 @@ static stet_status look_again(command_run *c, stet_error *err) {
         stet_look now, *was = &c->found.at[i].look;
         status = stet_look_at(root, path, was->inode ? was : NULL, &now, err);
         /* What was not looked at before may have been read before or after it changed. */
-        if (status == STET_OK && was_touched(c, path, was, &now, &attributed))
+        if (status == STET_OK && (was_touched(c, path, was, &now, &attributed) || way_changed(c, path)))
             note_moved(c, path);
         if (status == STET_OK)
             *was = now;

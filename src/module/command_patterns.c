@@ -7,6 +7,8 @@
  *   W3. For a pattern among the words of a shell string, the command itself may create and remove what matches. If the
  *       same path is reported a second time, it is taken for that, as with other files that words name
  *       (command_collect.c). A pattern of `files` is what the author says is read: there is no such exception.
+ *   W5. A link on the way to what it reads that is replaced, even by the same link, has led nowhere for a moment: the
+ *       result does not count. Files tell that by themselves when they are replaced; what lies behind a link does not.
  *   W4. A file that existed when the command began, and that is not among its inputs, was added too late to be among
  *       them: the result does not count.
  *
@@ -83,13 +85,57 @@ static void note_paths(const command_files *files, stet_map *known) {
         stet_map_put(known, files->at[i].path, strlen(files->at[i].path), (stet_slot){.n = 1});
 }
 
+/* W5. Links among the directories above a path. `last`: the directory that was looked at before; it is replaced. */
+static void find_links(command_run *c, const char *path, char **last) {
+    size_t n = strlen(path);
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    if (n < 2 || path[0] == '/' || strncmp(path, "../", 3) == 0 ||
+        (*last && strlen(*last) == n && strncmp(*last, path, n) == 0))
+        return;
+    stet_free(*last);
+    *last = stet_strndup(path, n);
+    for (char *slash = strchr(*last, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char *dir = stet_strndup(*last, (size_t)(slash - *last)), *full = command_full_path(c->state, dir);
+        struct stat st;
+        bool known = stet_sys_lstat(full, &st) != 0 || !S_ISLNK(st.st_mode);
+        for (size_t i = 0; i < c->links.len && !known; i++)
+            known = strcmp(c->links.at[i], dir) == 0;
+        if (!known)
+            *stet_vec_add(&c->links) = stet_strdup(dir);
+        stet_free(full);
+        stet_free(dir);
+    }
+}
+
+static void find_all_links(command_run *c) {
+    const command_files *lists[] = {&c->spec.inputs, &c->spec.scripts, &c->spec.patterns};
+    char *last = NULL;
+    for (int k = 0; k < 3; k++)
+        for (size_t i = 0; i < lists[k]->len; i++) {
+            const char *path = lists[k]->at[i].path;
+            char *way = k == 2 ? stet_asprintf("%.*s/", (int)stet_glob_prefix(path), path) : NULL;
+            find_links(c, way ? way : path, &last);
+            stet_free(way);
+        }
+    stet_free(last);
+}
+
 void command_patterns_begin(command_run *c) {
     command_patterns_end(c);
     c->listening = true;
-    if (c->spec.patterns.len == 0 || stet_run_is_effect(c->run))
+    if (stet_run_is_effect(c->run))
+        return;
+    find_all_links(c);
+    if (c->spec.patterns.len == 0 && c->links.len == 0)
         return;
     if (stet_watch_open(&c->listens, NULL) != STET_OK)
         c->listens = NULL;
+    for (size_t i = 0; i < c->links.len; i++) {
+        char *dir = stet_file_dirname(c->links.at[i]);
+        listen_to(c, strcmp(dir, ".") == 0 ? "" : dir, false);
+        stet_free(dir);
+    }
     stet_map known = {0};
     note_paths(&c->spec.inputs, &known);
     for (size_t i = 0; i < c->spec.patterns.len; i++) {
@@ -110,6 +156,7 @@ void command_patterns_begin(command_run *c) {
 void command_patterns_end(command_run *c) {
     stet_watch_close(c->listens);
     stet_free(c->late);
+    stet_names_release(&c->links);
     c->listens = NULL;
     c->late = NULL;
     c->listening = false;
@@ -146,14 +193,22 @@ static bool leads_on(const command_run *c, const char *path) {
     return link;
 }
 
+/* One thing that is listened to, where it is not known which was meant. */
+static const char *what_is_heard(const command_run *c) {
+    return c->spec.patterns.len > 0 ? c->spec.patterns.at[0].path : c->links.at[0];
+}
+
 /* What the event is about, if it counts. Caller frees. */
 static char *matters(command_run *c, const stet_watch_event *e) {
     size_t root = strlen(c->state->root);
     if (e->kind == STET_WATCH_OVERFLOW)
-        return stet_strdup(c->spec.patterns.at[0].path);
+        return stet_strdup(what_is_heard(c));
     const char *dir = strlen(e->dir) > root ? e->dir + root + 1 : "";
     char *path = !*e->name ? stet_strdup(dir) : *dir ? stet_file_join(dir, e->name) : stet_strdup(e->name);
-    if (!is_own(c, path) && (!*e->name || is_matched(c, path, e->is_dir || leads_on(c, path))))
+    bool link = false;
+    for (size_t i = 0; i < c->links.len; i++)
+        link |= strcmp(c->links.at[i], path) == 0;
+    if (!is_own(c, path) && (!*e->name || link || is_matched(c, path, e->is_dir || leads_on(c, path))))
         return path;
     stet_free(path);
     return NULL;
@@ -184,7 +239,7 @@ char *command_patterns_heard(command_run *c) {
         while (c->listens && !moved && (status = stet_watch_next(c->listens, &e, NULL)) == STET_OK)
             moved = matters(c, &e);
         if (!moved && status != STET_OK && status != STET_NOT_FOUND)
-            moved = stet_strdup(c->spec.patterns.at[0].path);
+            moved = stet_strdup(what_is_heard(c));
     } else if (!stet_run_is_effect(c->run)) {
         times t = {.c = c};
         for (size_t i = 0; i < c->spec.patterns.len; i++) {

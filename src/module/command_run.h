@@ -43,6 +43,7 @@ typedef struct command_run {
     bool rematch;        /* something was added or removed: the patterns must be matched again */
     char *late;          /* a file that matched when the command began, and is not one of its inputs; or NULL */
     stet_names heard;    /* added or removed files that only words match */
+    stet_names links;    /* on the way to what it reads: listened to as well */
     command_entry entry; /* a cache hit */
     stet_task *task;
     uv_work_t work;

@@ -537,8 +537,10 @@ stet_status command_scripts(stet_run *run, const char *root, stet_files *files, 
                 status = read_links(&g, s->inputs.at[i].path, &s->inputs.at[i].look, err);
         }
         char *real = real_name(&g, s->inputs.at[i].path, s->inputs.at[i].look.link != 0);
-        if (real)
+        if (real) {
             add_linked(&g, real);
+            stet_bound_read_names(run, files, root, s->inputs.at[i].path);
+        }
         if (real && status == STET_OK)
             status = look_now(&g, s->inputs.at[i].path, &s->inputs.at[i].look, err);
         stet_free(real);
@@ -563,6 +565,7 @@ stet_status command_scripts(stet_run *run, const char *root, stet_files *files, 
             status = look_at(&g, &c, &look, &skip, err);
         char *real = status == STET_OK && !skip ? real_name(&g, c.path, look.link || !stet_look_there(&look)) : NULL;
         if (real) {
+            stet_bound_read_names(run, files, root, c.path);
             add_candidate(&g, real, false, false);
             status = look_now(&g, c.path, &look, err);
         }

@@ -23,10 +23,14 @@ static bool is_left(const stet_left *l, const char *name) {
     return stet_files_is_left(l->files, name) && !skips(&s, name);
 }
 
-bool stet_left_is(const stet_left *l, const char *path) {
-    char *real = stet_path_real(l->root, path);
-    bool left = is_left(l, path) || (real && strcmp(real, path) != 0 && is_left(l, real));
-    stet_free(real);
+char *stet_left_at(const stet_left *l, const char *path) {
+    stet_names names = {0};
+    char *left = NULL;
+    stet_bound_names(l->root, path, &names);
+    for (size_t i = 0; i < names.len && !left; i++)
+        if (is_left(l, names.at[i]))
+            left = stet_strdup(names.at[i]);
+    stet_names_release(&names);
     return left;
 }
 
@@ -84,10 +88,10 @@ char *stet_left_find(const stet_left *l, const char *path) {
     bool outside = path[0] == '/' || strncmp(path, "../", 3) == 0,
          there = stet_look_at(stet_files_root(l->files), path, NULL, &look, NULL) == STET_OK && stet_look_there(&look),
          directory = there && look.mode == STET_LOOK_DIRECTORY;
-    if (!outside)
-        *stet_vec_add(&names) = stet_strdup(path);
-    if (real && (outside || strcmp(real, path) != 0))
+    if (outside && real)
         *stet_vec_add(&names) = stet_strdup(real);
+    else if (!outside)
+        stet_bound_names(l->root, path, &names);
     if (directory && (look.flags & STET_LOOK_LINKED))
         stet_look_links(stet_files_root(l->files), path, &names);
     for (size_t i = 0; i < names.len; i++) {

@@ -23,8 +23,8 @@ typedef struct stet_left {
     void *may_make_ctx;
 } stet_left;
 
-/* Is it left behind, under one of its names? */
-bool stet_left_is(const stet_left *l, const char *path);
+/* The one of its names, and of the links on the way to it, that is left behind; NULL: none is. Caller frees. */
+char *stet_left_at(const stet_left *l, const char *path);
 /* What is left behind in a directory or, if `pattern`, among what a pattern matches; NULL: nothing. Caller frees. */
 char *stet_left_among(const stet_left *l, const char *top, bool pattern);
 /* What is left behind at a path, in the directory that it is, or where it and links in it lead; NULL: nothing. Reads the

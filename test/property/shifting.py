@@ -136,7 +136,8 @@ class Project:
         s.mkdir(exist_ok=True)
         (where / "src").mkdir(exist_ok=True)
         want = {s / p: v for p, v in self.tree.items()} | {where / "src" / n: t for n, t in self.src.items()}
-        want |= {where / "in": self.text, where / "stet.toml": self.pattern(), where / "fixed": "fixed\n"}
+        (where / "g/e").mkdir(parents=True, exist_ok=True)  # directories that become empty stay: it never does
+        want |= {where / "in": self.text, where / "stet.toml": self.pattern(), where / "fixed": "fixed\n", where / "g/e/keep": "keep\n"}
         for p in sorted([*s.rglob("*"), *(where / "src").iterdir()], key=lambda p: len(p.parts)):
             inside = not any(a.is_symlink() for a in p.parents)
             if inside and (p.exists() or p.is_symlink()) and p not in want:
@@ -323,7 +324,7 @@ def project():
         if wrong:
             return wrong, p
         for n in names:
-            if right[n] is not None and not shown(n, now) and not ("left behind" in said):
+            if right[n] is not None and not shown(n, now) and "left behind" not in said and "wait for what failed" not in said:
                 return f"after {p.said}: {n} fails, and not from scratch: {said}{ {k: a['state'] for k, a in now.items()} }", p
         if r.returncode == 0 and r0.returncode == 0:
             dry, r = stet(root, "run", "-n"), stet(root, "run", "-k")
@@ -347,7 +348,7 @@ def project():
             if wrong:
                 return wrong, p
             for n in names:
-                if right[n] is not None and not shown(n, now):
+                if right[n] is not None and not shown(n, now) and "wait for what failed" not in r.stdout:
                     return f"after {p.said}: {n} fails, and not from scratch: {r.stdout}{r.stderr}{ {k: a['state'] for k, a in now.items()} }", p
     ended()
     r = stet(root, "check")
