@@ -370,6 +370,17 @@ def _leaf(out, o, kind):
     return True
 
 
+def leaves(values, names=None):
+    """The bytes that a walk writes for these constants, each after its name; None if one of them is something else."""
+    out = bytearray()
+    for i, o in enumerate(values):
+        if names is not None:
+            out += names[i]
+        if not _leaf(out, o, type(o)):
+            return None
+    return out
+
+
 _LEAVES = frozenset((str, int, bool, float, bytes, complex, type(None), type(...), type(NotImplemented)))
 _code_digests = {}
 

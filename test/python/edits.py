@@ -1270,7 +1270,7 @@ PATHS = {
     "module with star-import, two away": dict(where="b", files={"c.py": "from b import *\nfrom b import N as M\n"}, top="import c", n="c.M"),
     "in a dict": dict(where="main", top_after='D_ = {"k": N}', n='D_["k"]'),
     "in a list of another module": dict(where="b", files={"c.py": "import b\nL = [b.N]\n"}, top="import c", n="c.L[0]"),
-    "in an instance": dict(where="b", top="import b\nclass H: pass\nh_ = H()\nh_.n = b.N", n="h_.n"),
+    "in an instance": dict(where="b", top="import b\nclass H: pass\nheld_ = H()\nheld_.n = b.N", n="held_.n"),
     "in a class": dict(where="main", top_after="class H_:\n    n = [N]", n="H_.n[0]"),
     "in a closure": dict(where="main", top_after="def outer_(n):\n    return lambda: n\nget_ = outer_(N)", n="get_()"),
     "as a default": dict(where="main", top_after="def get_(n=N): return n", n="get_()"),
