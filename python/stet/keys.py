@@ -24,6 +24,7 @@ import functools
 import gc
 import hashlib
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -286,6 +287,7 @@ def _imports_of(code, found, aliases, stores):
 # ---- values ----
 
 MISSING = object()
+_COMPILED = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 _HEAP = 1 << 9  # a type that a class statement made, or the like of it
 _LARGE = 4096
 _UNCOUNTED = frozenset(("__dict__", "__weakref__", "__module__", "__slotnames__", "__firstlineno__", "__static_attributes__", "_abc_impl", "__annotations__", "__annotate__",
@@ -412,8 +414,9 @@ class Walk:
     `ignore`: names of the variables of the first function that do not count, and "MODULE.NAME" for a variable wherever it is used. `before`: (dict, {name: value}) that are looked up in
     place of what the dict holds now. `large`: digests of large constants from an earlier walk. `lazy`: values of cached properties that an earlier walk saw; others do not count."""
 
-    def __init__(self, ignore=frozenset(), allow_dynamic=False, before=None, large=None, lazy=None):
+    def __init__(self, ignore=frozenset(), allow_dynamic=False, before=None, large=None, lazy=None, ordering=False):
         self.out = bytearray()
+        self._ordering = ordering
         self.memo = {}  # id to number, of objects that are told apart by identity
         self.names_guard, self.guards = [], []
         self.volatile = False  # holds something whose change no guard would see
@@ -643,18 +646,28 @@ class Walk:
         self._unordered(items, b"<" if isinstance(o, set) else b">")
 
     def _unordered(self, items, tag):
-        digests = []
+        """In the order of what the items are. A walk that only serves that order leaves out what is hard to order: that decides nothing but which of two like items comes first."""
+        ordered = []
         for item in items:
-            one = Walk(self._ignore, self._dynamic, self._before)
-            try:
-                one.add(item)
-            except RecursionError:
-                self._fail("sets are nested too deeply")
-            self.imported |= one.imported
-            digests.append((one.digest(), item))
-        digests.sort(key=lambda pair: pair[0])
-        self.out += tag + b"%d:" % len(digests)
-        self._push_all([(item, None) for _, item in digests])
+            one = bytearray()
+            kind = type(item)
+            if not _leaf(one, item, kind):
+                if not self._ordering:
+                    walk = Walk(self._ignore, True, self._before, ordering=True)
+                    walk.add(item)
+                    self.imported |= walk.imported
+                    one += walk.digest()
+                elif kind in (tuple, frozenset):
+                    one += self._pure_digest(item) or b"?"
+                else:
+                    one += b"?"
+            ordered.append((bytes(one), item))
+        ordered.sort(key=lambda pair: pair[0])
+        self.out += tag + b"%d:" % len(ordered)
+        if self._ordering:
+            self.out += b"".join(one for one, _ in ordered)
+        else:
+            self._push_all([(item, None) for _, item in ordered])
 
     def _mapping_proxy(self, o):
         inner = gc.get_referents(o)
@@ -752,6 +765,10 @@ class Walk:
         module = module or ""
         top = module.partition(".")[0]
         self.out += tag
+        owner = sys.modules.get(module)
+        file = getattr(owner, "__file__", None)
+        if file and file.endswith(_COMPILED) and not is_library(owner):
+            self._push(_file_digest(file))  # a compiled module of the user's: what it does is in its file
         self._push_all([(module, None), (qualname, None), (_package_version(top) if top else "", None)])
 
     def _array(self, o, kind):
@@ -780,8 +797,9 @@ class Walk:
             attributes = object.__getattribute__(o, "__dict__")
         except AttributeError:
             attributes = None
-        if type(attributes) is not dict:
-            attributes = {}
+        if attributes is not None and type(attributes) is not dict:
+            self._fail(f"the attributes of a value of type {kind.__module__}.{kind.__qualname__} are no dict")
+        attributes = attributes or {}
         lazy = [n for n in attributes if isinstance(inspect.getattr_static(kind, n, None), functools.cached_property)] if attributes else ()
         if attributes or hasattr(kind, "__dict__"):
             self.guards.append((_same_attributes, o, (tuple(attributes), tuple(attributes.values()), kind)))
@@ -827,12 +845,13 @@ class Walk:
             self.volatile = True
             return []
         self.volatile = True
-        parts = self._reduced(o, kind)
+        reduce = vars(native).get("__reduce_ex__") or vars(native).get("__reduce__")  # what the user's class says may leave something out
+        parts = self._reduced(o, kind, (lambda x: reduce(x, 4) if "__reduce_ex__" in vars(native) else reduce(x)) if reduce is not None else None)
         return [(parts, None)]
 
-    def _reduced(self, o, kind):
+    def _reduced(self, o, kind, reduce=None):
         """As pickle takes it apart, but by structure: pickle's own bytes depend on which equal objects are identical."""
-        reduce = copyreg.dispatch_table.get(kind)
+        reduce = reduce or copyreg.dispatch_table.get(kind)
         try:
             parts = reduce(o) if reduce is not None else o.__reduce_ex__(4)
         except Exception as e:
@@ -1085,8 +1104,8 @@ class Walk:
         own = _script(module.__name__)
         pairs = [(own, None), (type(module), None)]
         file = getattr(module, "__file__", None)
-        if file and not file.endswith((".py", ".pyc")):
-            pairs.append((_file_digest(file), None))  # a compiled module: what it does is in its file
+        if file and file.endswith(_COMPILED):
+            pairs.append((_file_digest(file), None))
         for name in sorted(n for n in names if isinstance(n, str)):
             if name in _OF_MODULES or (dotted and f"{own}.{name}" in dotted):
                 continue
