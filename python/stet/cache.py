@@ -299,8 +299,8 @@ class persistent_cache:
                 except keys.Unhashable as e:
                     warnings.warn(f"nothing is kept of {self._key.block_id}: it may or may not assign {name!r}, and {e}", StorageWarning, stacklevel=3)
                     return
-            elif name in block.imported and _imported(frame, block.imported[name]) is value:
-                imported[name] = list(block.imported[name])
+            elif origin := next((w for w in block.imported.get(name, ()) if _imported(frame, w, loaded=True) is value), None):
+                imported[name] = list(origin)
             elif isinstance(value, types.ModuleType):
                 imported[name] = [0, value.__name__, None]
             else:
@@ -318,18 +318,21 @@ class persistent_cache:
             exec(compile(ast.Module(body=self._block.functions, type_ignores=[]), frame.f_code.co_filename, "exec", frame.f_code.co_flags & FUTURE), frame.f_globals)
 
 
-def _imported(frame, what):
+def _imported(frame, what, loaded=False):
+    """What an import gives. `loaded`: or nothing, if its module is not loaded."""
     level, module, name = what
     if level:
         package = frame.f_globals.get("__package__") or (frame.f_globals.get("__name__") or "").rpartition(".")[0]
         module = importlib.util.resolve_name("." * level + module, package)
+    if loaded and module not in sys.modules:
+        return _GONE
     found = importlib.import_module(module)
     if name is None:
         return found
     try:
         return getattr(found, name)
     except AttributeError:
-        return importlib.import_module(f"{module}.{name}")
+        return importlib.import_module(f"{module}.{name}") if not loaded else sys.modules.get(f"{module}.{name}", _GONE)
 
 
 class _Skip(BaseException):

@@ -137,16 +137,16 @@ class Function:
     def _say(self, what):
         print(f"[stet] {self.label}: {what}", file=sys.stderr)
 
-    def keep(self, call, began, started, result):
+    def may_keep(self, call, seconds):
+        """Asked in the thread that computed: a variable may have another value in others."""
         self.misses += 1
         if self._verbose:
-            self._say(f"computed in {time.perf_counter() - started:.3f} s")
+            self._say(f"computed in {seconds:.3f} s")
         changed = self.changed(call)
         if changed is not None:
             warnings.warn(f"{self.label} changed what its key covers ({changed}): the result is not kept. Leave it out with ignore=, if no result depends on it",
-                          StorageWarning, stacklevel=3)
-            return
-        self.cached.put(call.key, began, {"return": result}, time.perf_counter() - started)
+                          StorageWarning, stacklevel=5)
+        return changed is None
 
     def _file_lock(self, call):
         directory = self.cached.directory()
@@ -190,7 +190,9 @@ class Function:
     def _compute(self, call, args, kwargs):
         began, started = _stet.now(), time.perf_counter()
         result = self.function(*args, **kwargs)
-        self.keep(call, began, started, result)
+        seconds = time.perf_counter() - started
+        if self.may_keep(call, seconds):
+            self.cached.put(call.key, began, {"return": result}, seconds)
         return result
 
     async def run_async(self, args, kwargs):
@@ -224,7 +226,9 @@ class Function:
 
         began, started = _stet.now(), time.perf_counter()
         result = await self.function(*args, **kwargs)
-        await asyncio.to_thread(self.keep, call, began, started, result)
+        seconds = time.perf_counter() - started
+        if self.may_keep(call, seconds):
+            await asyncio.to_thread(self.cached.put, call.key, began, {"return": result}, seconds)
         return result
 
 

@@ -758,7 +758,7 @@ N = ValueError(§1|7§)
 attrgetter
 import operator
 N = operator.attrgetter("§real|imag§")
-= N(3 + 4j) + x
+= int(N(3 + 4j)) + x
 
 itemgetter
 import operator
@@ -1632,6 +1632,8 @@ def program(source, path, use, root):
     expression = "(" + re.sub(r"\bN\b", lambda m: p["n"], expression) + ")"
     if extra:
         expression, extra = expression.replace("__match", "match_").replace("__enter(", "enter_(").replace("__catch", "catch_"), extra.replace("__match", "match_").replace("__enter(", "enter_(").replace("__catch", "catch_")
+    if text.startswith("from __future__") and p["where"] == "main":
+        return None
     if root in ("asynchronous", "block in a coroutine") and "asyncio_r" in expression:
         return None
     files = dict(p.get("files", {}))
